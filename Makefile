@@ -9,20 +9,24 @@ LDFLAGS := -s -w $(if $(VERSION),-X main.version=$(VERSION))
 HAVE_CC := $(shell [ "$$($(GO) env CGO_ENABLED)" = 1 ] && command -v "$$($(GO) env CC)" 2>/dev/null)
 RACE    := $(if $(HAVE_CC),-race)
 
+# What a release has binaries for. Windows is compiled and never run: CONTRIBUTING.md says what works there.
+PLATFORMS  := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+
 FUZZTIME   ?= 20s
 BENCH      ?= .
 SEEDS      ?= 500
-# Ninety test programs are linked, in half the time without what only a debugger reads.
-NO_DWARF   := -ldflags=-w
+# Ninety test programs are linked, in half the time without what only a debugger reads. Without paths in them, what was
+# compiled in one checkout is not compiled again in another.
+TEST_BUILD := -trimpath -ldflags=-w
 # Tests mostly wait for servers in their own process, so more of them run side by side than there are cores. The limit is
 # for machines that are busy with other things.
-TEST_FLAGS ?= -timeout 30m -parallel 8 $(NO_DWARF)
+TEST_FLAGS ?= -timeout 60m -parallel 8 $(TEST_BUILD)
 PACKAGES   ?= ./...
 # Without this, each program that has the race detector sleeps for a second before it exits: tests, and what they start.
 export GORACE ?= atexit_sleep_ms=0
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo demo-ttl test short check fmt vet lint vuln race bench sim chaos fuzz acceptance chart alerts man schema tools clean
+.PHONY: help build demo demo-ttl test short check fmt vet cross lint vuln race bench sim chaos fuzz acceptance chart alerts dashboards man schema tools release release-files clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,7 +56,8 @@ short: ## what a developer runs after each change: unit tests, and few histories
 race: ## all tests, with the race detector or not at all
 	@$(MAKE) test REQUIRE_RACE=1
 
-check: fmt vet lint vuln race chart alerts ## all that must hold before a release
+check: export TAILRACE_BROWSER = 1 # the tests of the status page need a Chromium and do not skip themselves
+check: fmt vet cross lint vuln race chart alerts dashboards ## all that must hold before a release
 
 fmt: ## is everything gofmt-ed?
 	@bad=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
@@ -60,6 +65,11 @@ fmt: ## is everything gofmt-ed?
 
 vet: ## go vet
 	$(GO) vet ./...
+
+cross: ## compile the program for each system and processor of a release
+	@for platform in $(PLATFORMS); do echo "$$platform"; \
+	CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o /dev/null ./cmd/replicator || exit 1; \
+	done
 
 lint: $(TOOLS)/golangci-lint ## golangci-lint
 	$(TOOLS)/golangci-lint run ./...
@@ -86,24 +96,67 @@ fuzz: ## every fuzz test for FUZZTIME (20s) each
 acceptance: build ## the session of a user with the AWS CLI, cbt and jq
 	REPLICATOR="$(CURDIR)/bin/replicator" test/acceptance.sh
 
-chart: build $(TOOLS)/helm ## lint, render and strictly decode the Helm chart
-	$(TOOLS)/helm lint --strict deploy/helm --values deploy/helm/ci/embedded.yaml
+chart: build $(TOOLS)/helm ## lint, render and strictly decode the Helm chart; read docker-compose.yml and the Dockerfile
 	cd tools && HELM=$(CURDIR)/$(TOOLS)/helm REPLICATOR=$(CURDIR)/bin/replicator $(GO) test -count=1 ./chart
 
 alerts: $(TOOLS)/promtool ## check the alerts and run their unit tests
 	$(TOOLS)/promtool check rules deploy/alerts.yaml
+	$(TOOLS)/promtool check config deploy/prometheus.yaml
 	$(TOOLS)/promtool test rules deploy/alerts_test.yaml deploy/alerts_outages_test.yaml
+
+dashboards: build ## evaluate each query of the Grafana dashboards over the metrics of a replicator that runs
+	cd tools && REPLICATOR=$(CURDIR)/bin/replicator $(GO) test -count=1 ./dashboard
 
 man: build ## man pages into man/
 	mkdir -p man && bin/replicator man man
 
-schema: ## write deploy/tailrace.schema.json anew
+schema: ## write deploy/tailrace.schema.json anew, and the schema of the chart's values, which has it inside
 	$(GO) test ./config -run Schema -update
+	$(GO) test ./test -run TestChart -update
 
 tools: $(addprefix $(TOOLS)/,golangci-lint govulncheck helm promtool) ## build the tools of make check once
 
+# A release is real where HEAD has a version tag and GITHUB_TOKEN is set; else it is a snapshot, which stays here.
+# IMAGE=host/name pushes a real release's image too. COSIGN names the program that signs; without one nothing is signed.
+SNAPSHOT    := $(if $(and $(GITHUB_TOKEN),$(shell git describe --exact-match --tags --match 'v*' 2>/dev/null)),,--snapshot)
+COSIGN      ?= $(shell command -v cosign 2>/dev/null)
+IMAGE       ?=
+RELEASE     := bin/release
+REVISION    ?= $(shell git rev-parse HEAD 2>/dev/null)
+export COSIGN_KEY ?=
+
+release: $(TOOLS)/goreleaser $(TOOLS)/syft ## every artefact of a release into dist/, then the tests of what is there
+	PATH="$(CURDIR)/$(TOOLS):$(if $(COSIGN),$(dir $(COSIGN)):)$$PATH" $(TOOLS)/goreleaser release --clean $(SNAPSHOT) $(if $(COSIGN),,--skip=sign)
+	cp -R $(RELEASE)/image dist/image
+	cp $(RELEASE)/tailrace_*_image.tar $(RELEASE)/tailrace_*_image.spdx.json $(RELEASE)/docker-compose.yml dist/
+	cd tools/release && DIST=$(CURDIR)/dist SIGNED=$(if $(COSIGN),$(COSIGN)) $(GO) test -count=1 ./dist
+	$(if $(and $(IMAGE),$(if $(SNAPSHOT),,real)),cd tools/release && $(GO) run ./image push $(CURDIR)/dist/image $(IMAGE))
+	@$(if $(COSIGN),,echo 'make: NOT SIGNED: there is no cosign here' >&2)
+
+# What goreleaser packs and does not make: man pages, completions, notices, the image. It is run by .goreleaser.yaml.
+release-files: build
+	rm -rf $(RELEASE) && mkdir -p $(RELEASE)/man $(RELEASE)/completions $(RELEASE)/programs
+	bin/replicator man $(RELEASE)/man && gzip -9n $(RELEASE)/man/*.1
+	bin/replicator completion bash > $(RELEASE)/completions/replicator.bash
+	bin/replicator completion zsh > $(RELEASE)/completions/_replicator
+	bin/replicator completion fish > $(RELEASE)/completions/replicator.fish
+	sed 's|\./tailrace-data|/var/lib/tailrace|; s|\./tailrace-archive|/var/lib/tailrace/archive|' tailrace.example.yaml > $(RELEASE)/tailrace.yaml
+	cp LICENSE $(RELEASE)/
+	cd tools/release && $(GO) run ./notices -C $(CURDIR) -platforms '$(PLATFORMS)' -out $(CURDIR)/$(RELEASE)/THIRD-PARTY-NOTICES.txt
+	for arch in amd64 arm64; do \
+	CGO_ENABLED=0 GOOS=linux GOARCH=$$arch $(GO) build -trimpath -buildvcs=true -ldflags '$(LDFLAGS)' \
+		-o $(RELEASE)/programs/linux-$$arch ./cmd/replicator || exit 1; \
+	done
+	cd tools/release && $(GO) run ./image -programs $(CURDIR)/$(RELEASE)/programs -licenses $(CURDIR)/$(RELEASE) \
+		-zones "$$($(GO) env GOROOT)/lib/time/zoneinfo.zip" -version '$(VERSION)' -revision '$(REVISION)' \
+		-time "$$SOURCE_DATE_EPOCH" -out $(CURDIR)/$(RELEASE)/image
+	mv $(RELEASE)/image.tar $(RELEASE)/tailrace_$(VERSION)_image.tar
+	SYFT_CHECK_FOR_APP_UPDATE=false $(TOOLS)/syft scan -q oci-dir:$(RELEASE)/image --source-name tailrace --source-version '$(VERSION)' \
+		--output spdx-json=$(RELEASE)/tailrace_$(VERSION)_image.spdx.json
+	cd tools/release && $(GO) run ./digests -in $(CURDIR)/docker-compose.yml -out $(CURDIR)/$(RELEASE)/docker-compose.yml
+
 clean: ## remove what make built
-	rm -rf bin man
+	rm -rf bin man dist
 
 # The tools have a module of their own, so that go.mod stays small. They are built once, and again when that changes.
 # promtool is built without service discovery: it only reads rules here, and the clients of a dozen clouds are most of it.
@@ -111,6 +164,12 @@ $(TOOLS)/golangci-lint: PKG = github.com/golangci/golangci-lint/v2/cmd/golangci-
 $(TOOLS)/govulncheck:   PKG = golang.org/x/vuln/cmd/govulncheck
 $(TOOLS)/helm:          PKG = helm.sh/helm/v4/cmd/helm
 $(TOOLS)/promtool:      PKG = -tags remove_all_sd github.com/prometheus/prometheus/cmd/promtool
+# The tools of a release have another one: goreleaser and syft bring a thousand modules.
+$(TOOLS)/goreleaser: PKG = github.com/goreleaser/goreleaser/v2
+$(TOOLS)/syft:       PKG = github.com/anchore/syft/cmd/syft
+$(TOOLS)/goreleaser $(TOOLS)/syft: tools/release/go.mod tools/release/go.sum
+	cd tools/release && $(GO) build -trimpath -o $(CURDIR)/$@ $(PKG)
+	@touch $@
 $(TOOLS)/%: tools/go.mod tools/go.sum
 	cd tools && $(GO) build -trimpath -o $(CURDIR)/$@ $(PKG)
 	@touch $@

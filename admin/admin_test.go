@@ -12,6 +12,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 	"go.uber.org/zap/zaptest"
+
+	"github.com/tailrace-cdc/replicator/admin/page"
+	"github.com/tailrace-cdc/replicator/pipeline"
 )
 
 // health is a replicator in a state of the test's choice.
@@ -23,7 +26,20 @@ type health struct {
 func (h *health) Live() error             { return h.live }
 func (h *health) Started() error          { return h.started }
 func (h *health) Ready() (bool, []string) { return len(h.reasons) == 0, h.reasons }
-func (h *health) Status() any             { return map[string]any{"schema": 1, "pipeline": "shop"} }
+func (h *health) Version() string         { return "v1.2.3" }
+
+// Status returns that of two tables, of which Orders has the reasons.
+func (h *health) Status() pipeline.Status {
+	s := pipeline.Summarize("shop", []pipeline.TableStatus{
+		{Source: "Users", State: "running", Retention: 80_000}, {Source: "Orders", State: "running", Retention: 80_000},
+	})
+	s.Fail(h.reasons, nil)
+	return s
+}
+
+func (h *health) Table(_ context.Context, source string) (page.Table, bool) {
+	return page.Table{}, source == "Users" || source == "Orders"
+}
 
 func serve(t *testing.T, h Health, reg prometheus.Gatherer) (base string) {
 	t.Helper()
@@ -100,7 +116,7 @@ func TestEachProbeAnswersItsOwnQuestion(t *testing.T) {
 	for path, want := range map[string]string{
 		"/metrics": "tailrace_test 0",
 		"/status":  `"pipeline": "shop"`,
-		"/":        "not ready\n  Orders: halted: gap",
+		"/":        "  not ready: Orders: halted: gap",
 	} {
 		if code, body := get(t, base+path, ""); code != 200 || !strings.Contains(body, want) {
 			t.Errorf("%s = %d %q, want %q in it", path, code, body, want)

@@ -150,6 +150,9 @@ func impossibleStore(text string) string {
 func (r *report) archiveClasses(at string, classes []string) {
 	if len(classes) == 0 && !r.reported(at) {
 		r.fault("missing", at, "classes: [ttl] is the default", "no deletions are archived")
+	} else if !slices.Contains(classes, "ttl") && !r.reported(at) {
+		r.fault("missing", at, "classes: [ttl, "+strings.Join(classes, ", ")+"]",
+			"deletions by time to live are always archived, so ttl is one of the classes")
 	}
 	for i, class := range classes {
 		path := fmt.Sprintf("%s[%d]", at, i)

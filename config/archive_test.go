@@ -51,6 +51,8 @@ archive.classes: no deletions are archived
 archive.roll: an object is open from 1s to 24h, not 500ms
 archive.on_stall: "drop" is not a possible value
 archive.max_bytes: 63MiB is too small: the archive's stream holds every event of an object that is not complete`,
+		`{url: "s3://b", classes: [user]}`: `
+archive.classes: deletions by time to live are always archived, so ttl is one of the classes`,
 		`{url: "http://b/x", format: csv, classes: [ttl, healed, ttl, all], roll: 25h}`: `
 archive.url: "http://b/x" is not the place of objects
 archive.format: "csv" is not a possible value

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tailrace-cdc/replicator/host"
 )
 
 // Backfill says how the items reach Bigtable that a table held before its stream was read. In the file it is one word,
@@ -209,5 +211,5 @@ func resolveURL(text, dir string) string {
 	if abs, err := filepath.Abs(text); err == nil {
 		text = abs
 	}
-	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(text)}).String()
+	return (&url.URL{Scheme: "file", Path: host.URLPath(text)}).String()
 }

@@ -32,6 +32,7 @@ func (r *report) check(c *Config) {
 	r.queue(&c.Queue)
 	r.memory(&c.Memory)
 	r.listen("admin.listen", c.Admin.Listen)
+	r.tracing(&c.Tracing)
 	r.positive("shutdown_timeout", c.ShutdownTimeout)
 	r.archive(&c.Archive)
 	r.tables(c)
@@ -138,16 +139,15 @@ func (r *report) tables(c *Config) {
 	seen := map[string]int{}
 	for i, t := range c.Tables {
 		path := tablePath(i)
-		r.name(path+".source", t.Source, dynamoTable, "the name of a DynamoDB table: 3 to 255 letters, digits, _ . -")
-		if !t.ArchivedOnly() {
-			r.name(path+".target", t.Target, bigtableName, "the name of a Bigtable table: up to 50 letters, digits, _ . -")
-		}
+		r.names(path, &t, c)
 		r.tableArchive(path, &t, &c.Archive)
-		if j, dup := seen[t.Source]; dup && t.Source != "" {
+		if j, dup := seen[t.Source]; dup && t.Source != "" && !t.selects() {
 			r.fault("duplicate", path+".source", "one entry per source table; one mapping can write many kinds of rows",
 				"%q is already the source of tables[%d]", t.Source, j)
 		}
-		seen[t.Source] = i
+		if !t.selects() {
+			seen[t.Source] = i
+		}
 		if t.Target == stateTable {
 			r.fault("reserved", path+".target", "choose another name", "%s holds the state of the pipelines", stateTable)
 		}
@@ -160,10 +160,26 @@ func (r *report) tables(c *Config) {
 		r.backfill(path+".backfill", &t.Backfill, c.Source.Start)
 		r.heartbeat(path+".heartbeat", &t.Heartbeat)
 		r.oneOf(path+".on_ttl_expiry", t.OnTTLExpiry, "delete", "keep", "archive")
-		if t.OnTTLExpiry == "archive" && !c.Archive.Enabled() {
+		if t.OnTTLExpiry == "archive" && !c.Archive.Enabled() && !r.reported(path+".archive") {
 			r.fault("missing", path+".on_ttl_expiry", "archive: {file: ./archive}",
 				"archival events need a place: archive.url, archive.file or archive.subject")
 		}
+	}
+}
+
+// names checks the names of one table, or what a selection has in their place.
+func (r *report) names(path string, t *Table, c *Config) {
+	if t.selects() {
+		r.selection(path, t, c)
+		return
+	}
+	if len(t.Except) > 0 {
+		r.fault("conflict", path+".except", "remove it, or write a pattern or tag", "%s is one table, and no selection",
+			t.Source)
+	}
+	r.name(path+".source", t.Source, dynamoTable, "the name of a DynamoDB table: 3 to 255 letters, digits, _ . -; or tag")
+	if !t.ArchivedOnly() {
+		r.name(path+".target", t.Target, bigtableName, "the name of a Bigtable table: up to 50 letters, digits, _ . -")
 	}
 }
 
@@ -186,8 +202,8 @@ func (r *report) heartbeat(path string, h *Heartbeat) {
 func (r *report) testing(t *Testing) {
 	for key, d := range map[string]Duration{
 		"claim_ttl": t.ClaimTTL, "beat": t.Beat, "listing": t.Listing, "describe": t.Describe, "trim": t.Trim,
-		"mark_interval": t.MarkInterval,
-		"retry_halted":  t.RetryHalted, "lead": t.Lead,
+		"mark_interval": t.MarkInterval, "find": t.Find,
+		"retry_halted": t.RetryHalted, "lead": t.Lead,
 	} {
 		r.positive("testing."+key, d)
 	}
@@ -197,5 +213,15 @@ func (r *report) testing(t *Testing) {
 	}
 	if r.Written("testing") {
 		r.warn("testing", "testing", "remove the block in production", "the periods of the protocol were changed for testing")
+	}
+}
+
+// tracing checks where traces go, and how many.
+func (r *report) tracing(t *Tracing) {
+	r.endpoint("tracing.endpoint", t.Endpoint)
+	if !(t.Share > 0 && t.Share <= 1) && !r.reported("tracing.share") {
+		r.fault("bad_value", "tracing.share",
+			"for example 0.01, one frame in a hundred; no tracing: leave tracing.endpoint out",
+			"%v is not above 0 and up to 1", t.Share)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -29,6 +30,8 @@ type Config struct {
 	PIISecrets []string `yaml:"pii_secrets"`
 	// Metrics, health, status page.
 	Admin Admin `yaml:"admin"`
+	// Traces of frames for an OpenTelemetry collector. Off unless an endpoint is set.
+	Tracing Tracing `yaml:"tracing"`
 	// How long shutdown after SIGTERM may take to finish pending writes and save the marks. Keep it below the
 	// orchestrator's grace period; writes that are cut off are repeated, with the same cells and timestamps.
 	ShutdownTimeout Duration `yaml:"shutdown_timeout"`
@@ -36,6 +39,11 @@ type Config struct {
 	Archive Archive `yaml:"archive"`
 	// The tables to replicate: each has its own log, and a halt of one leaves the others running.
 	Tables []Table `yaml:"tables" jsonschema:"required,minItems=1"`
+	// Selections are the entries of tables that choose several. Load moves them here; Expand adds what they choose to
+	// Tables.
+	Selections []Table `yaml:"-"`
+	// Unfit says which tables Expand has left out, and why, a sentence each.
+	Unfit []string `yaml:"-"`
 	// Other periods of the protocol, for tests and demonstrations. Never for production: short periods cost calls and
 	// fsyncs.
 	Testing Testing `yaml:"testing" hidden:"true"`
@@ -127,11 +135,26 @@ type Admin struct {
 	Listen string `yaml:"listen"`
 }
 
-// Table is one table to replicate.
+// Tracing says where traces of frames go: from the reads of their pages to the calls that made their changes durable.
+type Tracing struct {
+	// URL of an OpenTelemetry collector that takes OTLP over HTTP, such as http://127.0.0.1:4318. Empty: nothing is
+	// traced. Headers, certificates and the like: the variables OTEL_EXPORTER_OTLP_… of the OpenTelemetry specification.
+	Endpoint string `yaml:"endpoint"`
+	// Share of the frames that are traced, above 0 and up to 1.
+	Share float64 `yaml:"share"`
+}
+
+// Table is one table to replicate, or a selection: all tables that a pattern, tags or both choose, now and while
+// running.
 type Table struct {
-	// DynamoDB table.
-	Source string `yaml:"source" jsonschema:"required"`
-	// Bigtable table. Absent, with archive in its place: what is deleted from the table is archived, and that is all.
+	// DynamoDB table, or a pattern of names: * stands for any characters, ? for one. Without it tag chooses.
+	Source string `yaml:"source"`
+	// Tags that a table must have, all of them with these values. With it the entry is a selection.
+	Tag map[string]string `yaml:"tag"`
+	// Names and patterns of tables that a selection leaves out, such as tables that were retired.
+	Except []string `yaml:"except"`
+	// Bigtable table; for a selection a name with {table} in it, which stands for the name of the source. Absent, with
+	// archive in its place: what is deleted from the table is archived, and that is all.
 	Target string `yaml:"target"`
 	// Primary key, partition key first, each with its type: [pk:S, sk:N]. Only needed without a connection to DynamoDB:
 	// with it, check --offline and explain compile the mapping. It must be the table's own key.
@@ -159,6 +182,13 @@ type Table struct {
 	Heartbeat Heartbeat `yaml:"heartbeat"`
 	// Leave out the aws:rep:* attributes that legacy global tables write into items.
 	StripGlobal bool `yaml:"strip_global_table_attributes"`
+
+	// Path is the entry of the table in the file: tables[2]. The tables of a selection share it.
+	Path string `yaml:"-"`
+	// Found says that a selection has chosen the table.
+	Found bool `yaml:"-"`
+	// Gone is why no selection chooses the table any more, whose log it has; empty: one does.
+	Gone string `yaml:"-"`
 }
 
 // Verify says how much of the table's read capacity the continuous comparison may take.
@@ -206,6 +236,12 @@ func (c *Config) Replicated() *Config {
 	return &some
 }
 
+// Replicates reports whether a table or a selection has a target.
+func (c *Config) Replicates() bool {
+	replicated := func(t Table) bool { return !t.ArchivedOnly() }
+	return slices.ContainsFunc(c.Tables, replicated) || slices.ContainsFunc(c.Selections, replicated)
+}
+
 // settleArchive fills in what follows from a table's archive. A table whose entry says archive is
 // archived, and one without a target has nothing else.
 func (t *Table) settleArchive(written func(string) bool, path string) {
@@ -235,6 +271,8 @@ func (c *Config) ArchiveOf(t *Table) TableArchive {
 type Testing struct {
 	// How long a log must be silent before another owner may claim it.
 	ClaimTTL Duration `yaml:"claim_ttl"`
+	// Period of listing the tables of DynamoDB for selections.
+	Find Duration `yaml:"find"`
 	// Longest time without an entry from the owner. Default: a third of claim_ttl.
 	Beat Duration `yaml:"beat"`
 	// Period of the complete shard listing.
@@ -269,6 +307,7 @@ func Default() Config {
 		},
 		Memory:          Memory{Total: 96 << 20, PerFeed: 8 << 20, Copy: 48 << 20},
 		Admin:           Admin{Listen: "127.0.0.1:9464"},
+		Tracing:         Tracing{Share: 0.01},
 		ShutdownTimeout: Duration(25 * time.Second),
 		Archive: Archive{
 			Classes:  []string{"ttl"},
@@ -280,6 +319,7 @@ func Default() Config {
 			ClaimTTL:     Duration(15 * time.Second),
 			Listing:      Duration(5 * time.Minute),
 			Describe:     Duration(30 * time.Second),
+			Find:         Duration(time.Minute),
 			Trim:         Duration(10 * time.Second),
 			MarkInterval: Duration(time.Second),
 			RetryHalted:  Duration(time.Minute),

@@ -46,7 +46,7 @@ func TestSmallestConfigurationWorks(t *testing.T) {
 	want.Scratch = "/etc/tailrace/tailrace-data"
 	want.Testing.Beat = Duration(5 * time.Second)
 	want.Tables = []Table{{Source: "Products", Target: "products", OnReject: "letter", OnTTLExpiry: "delete",
-		OnGap: "wait", StripGlobal: true}}
+		OnGap: "wait", StripGlobal: true, Path: "tables[0]"}}
 	if d := cmp.Diff(&want, got); d != "" {
 		t.Error(d)
 	}
@@ -67,6 +67,7 @@ memory:   {total: 100MiB, per_feed: 9MiB, copy: 50MiB}
 scratch:  runs
 pii_secrets: ["MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="]
 admin:    {listen: 0.0.0.0:9999}
+tracing:  {endpoint: "http://collector:4318", share: 0.5}
 shutdown_timeout: 26s
 archive:  {url: "file://archive", format: parquet, classes: [user, ttl], roll: 2h,
   columns: {price: {path: a.price, type: "decimal(38,9)"}, note: {type: json}}, on_stall: letter, max_bytes: 3GiB,
@@ -77,7 +78,8 @@ tables:
   backfill: {from: export, read_units: 12.5%, segments: 9, write_rows: 700/s, url: exports/1}}
 - {source: Old, target: old, backfill: {from: export, bucket: acme-exports, prefix: old, read_units: 2000}}
 - {source: New, target: new, backfill: none, heartbeat: {prefix: _tr, every: 5s}}
-testing: {claim_ttl: 3s, beat: 500ms, listing: 1s, describe: 12s, trim: 2s,
+- {source: "orders-*", tag: {replicate: bigtable, team: 1}, target: "shop-{table}"}
+testing: {claim_ttl: 3s, find: 6s, beat: 500ms, listing: 1s, describe: 12s, trim: 2s,
   mark_interval: 4ms, retry_halted: 5s, lead: 11s}
 `
 	write(t, filepath.Join(dir, "t.yaml"), text)
@@ -97,22 +99,27 @@ testing: {claim_ttl: 3s, beat: 500ms, listing: 1s, describe: 12s, trim: 2s,
 			Duration(2 * time.Hour)},
 		Memory: Memory{100 << 20, 9 << 20, 50 << 20}, Admin: Admin{"0.0.0.0:9999"},
 		Scratch: filepath.Join(dir, "runs"), PIISecrets: []string{"MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="},
-		ShutdownTimeout: Duration(26 * time.Second),
+		ShutdownTimeout: Duration(26 * time.Second), Tracing: Tracing{"http://collector:4318", 0.5},
 		Archive: Archive{"file://" + filepath.Join(dir, "archive"), "", "parquet", []string{"user", "ttl"},
 			Duration(2 * time.Hour), map[string]Column{"price": {"a.price", "decimal(38,9)"}, "note": {"note", "json"}},
 			"letter", 3 << 30, "tailrace.archive"},
-		Tables: []Table{{"Orders", "orders", Keys{"pk:S", "sk:N"},
-			Mapping{File: filepath.Join(dir, "mappings", "orders.yaml"), Data: []byte("families: {}\n")},
-			"halt", "archive", TableArchive{},
-			Backfill{"export", Units{Percent: 12.5}, 9, 700, "file://" + filepath.Join(dir, "exports/1"), "", ""},
-			"heal", Verify{Units{Absolute: 50}}, Heartbeat{}, false},
+		Tables: []Table{{Source: "Orders", Target: "orders", Keys: Keys{"pk:S", "sk:N"}, Path: "tables[0]",
+			Mapping:  Mapping{File: filepath.Join(dir, "mappings", "orders.yaml"), Data: []byte("families: {}\n")},
+			OnReject: "halt", OnTTLExpiry: "archive",
+			Backfill: Backfill{"export", Units{Percent: 12.5}, 9, 700, "file://" + filepath.Join(dir, "exports/1"), "", ""},
+			OnGap:    "heal", Verify: Verify{Units{Absolute: 50}}},
 			{Source: "Old", Target: "old", OnReject: "letter", OnTTLExpiry: "delete", OnGap: "wait", StripGlobal: true,
-				Backfill: Backfill{From: "export", ReadUnits: Units{Absolute: 2000}, Bucket: "acme-exports", Prefix: "old"}},
+				Path: "tables[1]", Backfill: Backfill{From: "export", ReadUnits: Units{Absolute: 2000}, Bucket: "acme-exports",
+					Prefix: "old"}},
 			{Source: "New", Target: "new", OnReject: "letter", OnTTLExpiry: "delete", OnGap: "wait", StripGlobal: true,
-				Backfill:  Backfill{From: "none"},
+				Backfill: Backfill{From: "none"}, Path: "tables[2]",
 				Heartbeat: Heartbeat{Prefix: "_tr", Every: Duration(5 * time.Second), Write: true}}},
-		Testing: Testing{Duration(3 * time.Second), Duration(500 * time.Millisecond), Duration(time.Second),
-			Duration(12 * time.Second),
+		Selections: []Table{{
+			Source: "orders-*", Tag: map[string]string{"replicate": "bigtable", "team": "1"}, Target: "shop-{table}",
+			OnReject: "letter", OnTTLExpiry: "delete", OnGap: "wait", StripGlobal: true, Path: "tables[3]",
+		}},
+		Testing: Testing{Duration(3 * time.Second), Duration(6 * time.Second), Duration(500 * time.Millisecond),
+			Duration(time.Second), Duration(12 * time.Second),
 			Duration(2 * time.Second), Duration(4 * time.Millisecond), Duration(5 * time.Second), Duration(11 * time.Second)},
 	}
 	if d := cmp.Diff(want, got); d != "" {
@@ -171,6 +178,7 @@ bigtable: {project: acme, timeout: 10, tombstones: 1h}
 queue: {dir: data, url: "nats://x:4222", max_bytes: lots, replicas: 2}
 memory: {total: 1MiB}
 admin: {listen: 9464}
+tracing: {endpoint: "collector:4318", share: 2}
 shutdown_timeout: 0s
 archive: {subject: "a.*"}
 tables:
@@ -188,15 +196,17 @@ error: line 4: queue: queue.dir and queue.url exclude each other
 error: line 4: queue.replicas: 2 copies are not possible
 error: line 5: memory.total: memory.total 1MiB is less than memory.per_feed 8MiB
 error: line 6: admin.listen: "9464" is not an address
-error: line 7: shutdown_timeout: shutdown_timeout must be longer than zero, not 0s
-error: line 8: archive.subject: "a.*" is not a subject that can be published to
-error: line 10: tables[0].target: "my orders" is not a possible value
-error: line 10: tables[0].on_reject: "drop" is not a possible value
-error: line 11: tables[1].taget: unknown key "taget"
-error: line 11: tables[1].mapping: the mapping file cannot be read: ` +
+error: line 7: tracing.endpoint: "collector:4318" is not an http or https URL
+error: line 7: tracing.share: 2 is not above 0 and up to 1
+error: line 8: shutdown_timeout: shutdown_timeout must be longer than zero, not 0s
+error: line 9: archive.subject: "a.*" is not a subject that can be published to
+error: line 11: tables[0].target: "my orders" is not a possible value
+error: line 11: tables[0].on_reject: "drop" is not a possible value
+error: line 12: tables[1].taget: unknown key "taget"
+error: line 12: tables[1].mapping: the mapping file cannot be read: ` +
 			`open /etc/tailrace/nowhere.yaml: no such file or directory
-error: line 11: tables[1].target: tables[1].target is required
-error: line 11: tables[1].source: "Orders" is already the source of tables[0]`},
+error: line 12: tables[1].target: tables[1].target is required
+error: line 12: tables[1].source: "Orders" is already the source of tables[0]`},
 		{"entries that are no blocks", smallest + "- nothing\n- [1]\n- {source: Products, target: p, mapping: [a], " +
 			"strip_global_table_attributes: 3}\n",
 			`error: line 8: tables[1]: the text ` + "`nothing`" + ` does not fit: expected a block of keys
@@ -253,7 +263,7 @@ func TestHeartbeatsHaveKeysOfOneKind(t *testing.T) {
 
 func TestHintNamesTheKeyThatWasMeant(t *testing.T) {
 	_, problems := parse(t, strings.Replace(smallest, "target:", "taget:", 1))
-	want := "did you mean `target`? known here: source, target, keys, mapping, on_reject, on_ttl_expiry, " +
+	want := "did you mean `target`? known here: source, tag, except, target, keys, mapping, on_reject, on_ttl_expiry, " +
 		"archive, backfill, on_gap, verify, heartbeat, strip_global_table_attributes"
 	if problems[0].Hint != want {
 		t.Errorf("hint = %q, want %q", problems[0].Hint, want)

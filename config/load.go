@@ -43,6 +43,7 @@ func Parse(src []byte, path string) (*Config, []problem.Problem) {
 	cfg.resolve(filepath.Dir(path))
 	r.mappings(&cfg, src)
 	r.check(&cfg)
+	cfg.partSelections()
 	problem.Sort(r.List)
 	return &cfg, r.List
 }

@@ -106,7 +106,8 @@ func TestExampleHasEveryKey(t *testing.T) {
 	}
 	for block, keys := range map[string][]string{
 		"": keysOf[Config](), "source": keysOf[Source](), "bigtable": keysOf[Bigtable](), "queue": keysOf[Queue](),
-		"queue.tls": keysOf[TLS](), "memory": keysOf[Memory](), "admin": keysOf[Admin](), "archive": keysOf[Archive](),
+		"queue.tls": keysOf[TLS](), "memory": keysOf[Memory](), "admin": keysOf[Admin](), "tracing": keysOf[Tracing](),
+		"archive":   keysOf[Archive](),
 		"tables[0]": keysOf[Table](), "tables[0].backfill": keysOf[Backfill](),
 	} {
 		for _, key := range keys {

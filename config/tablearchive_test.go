@@ -93,5 +93,8 @@ func TestTableWithoutTargetNeedsAnArchive(t *testing.T) {
 		if !ok {
 			t.Errorf("%s: %q", name, found)
 		}
+		if name == "no archive" && len(found) != 2 { // one of each table
+			t.Errorf("%s: one cause is reported as %q", name, found)
+		}
 	}
 }

@@ -72,7 +72,7 @@ func (t *table) appendSwitch(ctx context.Context, w *queue.Writer, a checkpoint.
 	}
 	t.log.Info("the mapping is switched", zap.String("from", a.From), zap.String("to", a.To))
 	t.row.Switch(next)
-	t.families.add(t.Target, t.Source, next.Families())
+	t.families.Add(t.Target, t.Source, next.Families())
 	return nil
 }
 

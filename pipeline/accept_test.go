@@ -74,6 +74,7 @@ func TestColumnIsAddedToATableThatRuns(t *testing.T) {
 		t.Run(restart, func(t *testing.T) {
 			long(t, "copies a table")
 			w := newWorld(t)
+			w.patient()
 			w.mapping = priceOnly
 			w.createTable("Orders")
 			r := w.start("Orders")

@@ -24,7 +24,7 @@ func (t *table) applyOptions(s *checkpoint.State) (apply.Options, *archiving.Arc
 			Source: t.Source, Target: t.Target, Halts: t.OnReject == "halt", Classes: t.Archive.Classes, Program: t.row.Program,
 		},
 		Log: t.currentLog(), Retry: t.o.Periods.Retry, Agreed: t.row.Agreed(), Stats: t.stats, Logger: t.log,
-		Retention: t.view.retentionLeft,
+		Retention: t.view.retentionLeft, Tracer: t.o.Tracer,
 	}
 	arch := t.newArchiver(s)
 	if arch != nil { // not a nil *Archiver, which would be an Archive
@@ -49,6 +49,8 @@ func (t *table) newArchiver(s *checkpoint.State) *archiving.Archiver {
 		FromStart: s.LastFrame == 0 && s.Life <= 1, Recovered: s.LastFrame == 0 && s.Life > 1,
 		Metrics: t.archives, Logger: t.log,
 	}
+	_, marked := s.Marks[apply.SinkArchive]
+	o.Resumed = !marked && s.LastFrame != 0
 	if s.Expired != nil && s.Expired.Head != nil {
 		o.Known = *s.Expired.Head
 	}

@@ -101,6 +101,7 @@ func TestArchiveThatFailsLosesNoEvent(t *testing.T) {
 	s.fail(nil)
 	r = w.start("Orders")
 	r.settle()
+	r.until("all are archived", func() bool { _, n := s.counts(); return n >= 19 })
 	want := map[string]int{}
 	for id := range s.events {
 		want[id] = 1

@@ -117,6 +117,7 @@ func TestTableWithoutTargetIsOnlyArchived(t *testing.T) {
 func TestRecoveryOfATableWithoutTarget(t *testing.T) {
 	long(t, "3 s")
 	w, b := archivedOnly(t)
+	w.patient()
 	r := w.restart("Orders")
 	w.expireOrders(0, 20)
 	r.untilArchived(b, 20)
@@ -157,6 +158,7 @@ func TestRecoveryOfATableWithoutTarget(t *testing.T) {
 func TestTargetIsNotAdded(t *testing.T) {
 	long(t, "1 s")
 	w, _ := archivedOnly(t)
+	w.patient()
 	r := w.restart("Orders")
 	r.settle()
 	if err := r.stop(); err != nil {
@@ -170,6 +172,7 @@ func TestTargetIsNotAdded(t *testing.T) {
 func TestTargetIsNotTakenAway(t *testing.T) {
 	long(t, "1 s")
 	w, _ := archivedOnly(t)
+	w.patient()
 	without := w.opts
 	w.opts = nil
 	r := w.start("Orders")

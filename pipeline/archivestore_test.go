@@ -184,6 +184,9 @@ func TestBucketThatIsAwayHoldsNobody(t *testing.T) {
 				t.Errorf("%d dead letters", lost)
 			}
 			r.archivedOnce(b, "Orders", lost)
+			if n := r.metric("tailrace_source_expired_records_total"); n < 70 || n >= r.metric("tailrace_source_records_total") {
+				t.Errorf("%v records read were deletions by TTL", n)
+			}
 			r.settle()
 			r.equal()
 		})

@@ -75,6 +75,23 @@ func (t *Table) planStart(start Start, date change.Millis, format int) (startPla
 	return p, nil
 }
 
+// whetherNew returns how the table is copied at a first start at a time of the service: not, where it is new and does
+// not say how. The log keeps the decision (Rule 3), so every later owner makes the same.
+func (t *table) whetherNew(ctx context.Context, w *queue.Writer, date change.Millis) (own Table, err error) {
+	own = t.Table
+	if own.NewAfter == nil || own.Backfill.From != "" {
+		return own, nil
+	}
+	err = t.beatWhile(ctx, w, func(ctx context.Context) error {
+		after, err := own.NewAfter(ctx)
+		if t.info.NewSince(after, date) {
+			own.Backfill.From = backfillNone
+		}
+		return err
+	})
+	return own, err
+}
+
 // beginCopy stores that the copy begins that the start decided on. After a crash between the two entries the next life
 // does it.
 func (t *table) beginCopy(ctx context.Context, w *queue.Writer) error {

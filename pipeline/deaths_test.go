@@ -119,7 +119,7 @@ func TestOwnerDiesAtEachStepOfARequest(t *testing.T) {
 		{name: "the life ends", set: func(r *run) { faults.RefuseRow([]byte("ends#b"), codes.Unavailable, -1) },
 			at: func(r *run, _ *gate) bool { return r.has("ends#a") && len(r.lettersOf("ends")) == 0 },
 			end: func(r *run) *run {
-				ends := func() int { return w.logged.FilterMessageSnippet("go on from the stored state").Len() }
+				ends := func() int { return w.logged.FilterMessageSnippet(": go on ").Len() }
 				before := ends()
 				r.control("Orders", resume())
 				r.until("the next life begins", func() bool { return ends() > before })

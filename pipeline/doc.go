@@ -28,8 +28,9 @@
 //
 // Files, from the top down:
 //
-//	health.go       liveness, readiness and the status of the pipeline
 //	pipeline.go     a pipeline and its tables
+//	tables.go       tables that come and go while a pipeline runs
+//	health.go       liveness, readiness and the status of the pipeline
 //	metrics.go      gauges, computed when they are scraped
 //	table.go        one table: one life after the other
 //	start.go        from the table's name to a claimed and started log
@@ -44,10 +45,10 @@
 //	recover.go      a new life of a table whose log is lost
 //	standby.go      waiting for a log that another process owns
 //	beating.go      beats while something slow runs before the write loop
-//	refusals.go     no table can run
 //	view.go         what a table's goroutines publish about it
+//	report.go       a line a minute about it in the process's log
+//	detail.go       what it publishes while somebody looks at the page of the table
 //	archivefacts.go what the log says to the archive of the table
-//	env.go          what all parts of a table use and none changes
-//	families.go     the column families of the targets
+//	env.go          what all parts of a table use and none changes; the tables now
 //	options.go      the configuration of a pipeline
 package pipeline

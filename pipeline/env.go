@@ -7,6 +7,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
+	"github.com/tailrace-cdc/replicator/pipeline/families"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
@@ -20,7 +21,7 @@ type env struct {
 	source   *source.Source
 	queue    *queue.Queue
 	bigtable *bigtable.Client
-	families *families
+	families *families.Targets
 	// copyMemory bounds the pages of copies, all tables together.
 	copyMemory *resync.Memory
 	archives   *archiving.Metrics
@@ -35,4 +36,11 @@ func serviceTime(src *source.Source) change.Millis {
 		return ms
 	}
 	return change.Millis(time.Now().UnixMilli())
+}
+
+// all returns the tables now. The slice never changes.
+func (p *Pipeline) all() []*table {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.tables
 }

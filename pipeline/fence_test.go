@@ -129,6 +129,7 @@ func TestNothingIsAppliedBehindAFence(t *testing.T) {
 // application has written to Bigtable since.
 func TestLostLogOfAFencedTableIsNotRecovered(t *testing.T) {
 	w := newWorld(t)
+	w.patient()
 	w.createTable("Orders")
 	r := w.start("Orders")
 	w.put("Orders", "p", "1", `"v":{"S":"old"}`)
@@ -157,6 +158,7 @@ func TestLostLogOfAFencedTableIsNotRecovered(t *testing.T) {
 func TestFencedRowOverALogWithoutItIsRefused(t *testing.T) {
 	long(t, "waits for an undo that does not come")
 	w := newWorld(t)
+	w.patient()
 	w.createTable("Orders")
 	r := w.start("Orders")
 	w.put("Orders", "p", "1", `"v":{"S":"1"}`)

@@ -4,35 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
+
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/pipeline/status"
+	"github.com/tailrace-cdc/replicator/source"
 )
-
-// Status of the whole pipeline.
-type Status struct {
-	Schema   int           `json:"schema"`
-	Pipeline string        `json:"pipeline"`
-	Ready    bool          `json:"ready"`
-	Failing  []string      `json:"failing"` // services that the daemon cannot use, since when, and why
-	Reasons  []string      `json:"reasons"`
-	Tables   []TableStatus `json:"tables"`
-}
-
-// Summarize joins the tables' statuses.
-func Summarize(pipeline string, tables []TableStatus) Status {
-	s := Status{Schema: 1, Pipeline: pipeline, Failing: []string{}, Reasons: []string{}, Tables: tables}
-	for i := range tables {
-		t := &tables[i]
-		if t.Halts == nil {
-			t.Halts = map[string]string{} // an object in JSON, whatever is in it
-		}
-		for _, r := range t.Reasons {
-			s.Reasons = append(s.Reasons, t.Source+": "+r)
-		}
-	}
-	s.Ready = len(s.Reasons) == 0 && len(tables) > 0
-	return s
-}
 
 // Live returns why the process should be restarted, for a liveness probe: a loop stands still, or the embedded queue
 // cannot store. Outside servers are not asked: no restart brings them back.
@@ -44,7 +21,7 @@ func (p *Pipeline) Live() error {
 			return fmt.Errorf("queue: %w", err)
 		}
 	}
-	for _, t := range p.tables {
+	for _, t := range p.all() {
 		seen := t.view.seen.Load()
 		if seen != nil && t.view.owning.Load() && time.Since(seen.LookedAt()) > 6*p.o.Periods.ClaimTTL {
 			return fmt.Errorf("table %s: its loop has not moved for %s", t.Source,
@@ -57,7 +34,7 @@ func (p *Pipeline) Live() error {
 // Started returns which tables have not loaded their state yet, owning or standing by: what a rollout waits for.
 func (p *Pipeline) Started() error {
 	var errs []error
-	for _, t := range p.tables {
+	for _, t := range p.all() {
 		if !t.view.started.Load() {
 			errs = append(errs, fmt.Errorf("table %s: state not loaded yet", t.Source))
 		}
@@ -69,29 +46,52 @@ func (p *Pipeline) Started() error {
 func (p *Pipeline) Status() Status {
 	now := time.Now()
 	var tables []TableStatus
-	for _, t := range p.tables {
+	for _, t := range p.all() {
 		tables = append(tables, t.view.status(now))
 	}
 	s := Summarize(p.o.Name, tables)
+	if others, ok := p.others.Load().([]string); ok {
+		s.Explain(others)
+	}
 	// Rule 10: a table without proof of progress now is not ready. The services to blame stand first.
-	s.Fail(p.failures(now))
+	sentences, services := p.failures(now)
+	s.Fail(sentences, services)
+	p.tracker.Note(&s.Verdict, now)
 	return s
 }
 
-// Fail adds failing services: then nothing is ready.
-func (s *Status) Fail(failing []string) {
-	if len(failing) == 0 {
-		return // the lists stay empty: in JSON [], not null
+// failures returns which services fail for longer than a retry takes, and how much waits for them.
+func (p *Pipeline) failures(now time.Time) (failing []string, services []status.Service) {
+	for _, f := range p.o.Services.Failures(now) {
+		if now.Sub(f.Since) >= status.FailureGrace {
+			failing = append(failing, f.Sentence(now)+p.backlog(f.Service))
+			services = append(services, status.Service{
+				Name: f.Service, Since: f.Since.UTC(), Error: f.Err.Error(),
+				Throttled: source.Classify(f.Err) == failure.Throttled,
+			})
+		}
 	}
-	s.Failing = append(s.Failing, failing...)
-	s.Reasons = append(slices.Clone(failing), s.Reasons...)
-	s.Ready = false
+	return failing, services
+}
+
+// backlog returns how much waits for a failing service, for a reason.
+func (p *Pipeline) backlog(service string) string {
+	var n uint64
+	for _, t := range p.all() {
+		if v := t.view.seen.Load(); v != nil && v.Own() {
+			n += v.Waiting()
+		}
+	}
+	if service != status.Bigtable || n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %s of the logs wait to be applied", status.Entries(n))
 }
 
 // Unsaved returns, after Run, the tables whose newest marks are not in their logs: the changes behind the stored marks
 // are applied again by the next owner, as the same cells.
 func (p *Pipeline) Unsaved() (tables []string) {
-	for _, t := range p.tables {
+	for _, t := range p.all() {
 		if t.view.unsaved.Load() {
 			tables = append(tables, t.Source)
 		}

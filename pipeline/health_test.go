@@ -16,7 +16,7 @@ import (
 // Scripts count the reasons of a status, also where the daemon's own answer is printed.
 func TestStatusWithoutReasonsHasAnEmptyList(t *testing.T) {
 	s := Summarize("shop", []TableStatus{{Source: "Orders"}})
-	s.Fail(nil)
+	s.Fail(nil, nil)
 	text, err := json.Marshal(s)
 	if err != nil {
 		t.Fatal(err)
@@ -24,7 +24,7 @@ func TestStatusWithoutReasonsHasAnEmptyList(t *testing.T) {
 	if !s.Ready || !strings.Contains(string(text), `"failing":[],"reasons":[]`) {
 		t.Errorf("ready %t, %s, want ready, and lists without members", s.Ready, text)
 	}
-	if s.Fail([]string{"NATS fails"}); s.Ready || len(s.Reasons) != 1 || len(s.Failing) != 1 {
+	if s.Fail([]string{"NATS fails"}, nil); s.Ready || len(s.Reasons) != 1 || len(s.Failing) != 1 {
 		t.Errorf("%+v, want not ready, because NATS fails", s)
 	}
 }

@@ -150,6 +150,7 @@ func TestLogsThatDoNotBelongToTheRowAreRecovered(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			long(t, "starts a pipeline three times")
 			w := newWorld(t)
+			w.patient()
 			p, r := w.prepareLoss()
 			spoil(w, r)
 			p.loseMore()

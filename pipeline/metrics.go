@@ -43,7 +43,10 @@ var (
 			"small while reading catches up.")
 	viewDesc = tableGauge("table_view_age_seconds",
 		"Age of the look at the log from which the table's gauges are computed.")
-	waitingDesc   = tableGauge("unapplied_entries", "Entries of the log that the slowest sink has not applied.")
+	waitingDesc        = tableGauge("unapplied_entries", "Entries of the log that the slowest sink has not applied.")
+	pendingChangesDesc = tableGauge("pending_changes",
+		"Changes that the log holds and Bigtable has not got yet; not there while it is unknown, after a start "+
+			"into a backlog.")
 	lettersDesc   = tableGauge("dead_letters", "Changes that a sink refused for good and that are not handled yet.")
 	gapsDesc      = tableGauge("gaps", "Ranges of the source that were lost and are not accepted yet.")
 	differingDesc = tableGauge("gaps_differing",
@@ -81,6 +84,7 @@ var (
 func (c collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		readyDesc, ownerDesc, haltedDesc, sourceLagDesc, appliedLagDesc, retentionDesc, proofDesc, viewDesc, waitingDesc,
+		pendingChangesDesc,
 		lettersDesc, gapsDesc, differingDesc, copyingDesc, copyStillDesc, pendingDesc, recoveringDesc,
 		verifyDifferentDesc, verifyForeignDesc, verifyUnprovenDesc, verifyCyclesDesc, verifyShareDesc, verifyUncheckedDesc,
 		aheadDesc, foreignDesc,
@@ -95,8 +99,8 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	for _, service := range []string{status.DynamoDB, status.Bigtable, status.NATS} {
 		ch <- prometheus.MustNewConstMetric(failingDesc, prometheus.GaugeValue, c.failing(service, now).Seconds(), service)
 	}
-	failing := c.p.failures(now)
-	for _, t := range c.p.tables {
+	failing, _ := c.p.failures(now)
+	for _, t := range c.p.all() {
 		c.collectTable(ch, t, now, len(failing) == 0)
 	}
 }
@@ -126,8 +130,13 @@ func (c collector) collectTable(ch chan<- prometheus.Metric, t *table, now time.
 		return
 	}
 	send(haltedDesc, one(st.State == "halted"))
-	send(sourceLagDesc, st.SourceLag)
-	send(appliedLagDesc, st.AppliedLag)
+	sendKnown := func(d *prometheus.Desc, v float64) {
+		if v >= 0 { // status says -1 for unknown; a metric leaves out what is not known
+			send(d, v)
+		}
+	}
+	sendKnown(sourceLagDesc, st.SourceLag)
+	sendKnown(appliedLagDesc, st.AppliedLag)
 	send(retentionDesc, c.retention(&st))
 	send(hottestDesc, t.stats.Rows.Hottest(now))
 	send(largestDesc, float64(t.stats.Rows.LargestGrowth()))
@@ -140,6 +149,9 @@ func (c collector) collectTable(ch chan<- prometheus.Metric, t *table, now time.
 	send(proofDesc, now.Sub(v.ReadMoved()).Seconds())
 	send(viewDesc, now.Sub(v.LookedAt()).Seconds())
 	send(waitingDesc, float64(v.Waiting()))
+	if st.Pending != nil {
+		send(pendingChangesDesc, float64(*st.Pending))
+	}
 	send(lettersDesc, float64(st.DeadLetters))
 	send(gapsDesc, float64(st.Gaps))
 	send(differingDesc, float64(st.Differing))
@@ -176,7 +188,7 @@ func (collector) collectVerify(send func(*prometheus.Desc, float64), t *table, s
 func (c collector) retention(st *TableStatus) float64 {
 	left := st.Retention
 	if left < 0 { // nothing is known since the start of the process
-		left = max(0, source.Retention.Seconds()-st.SourceLag)
+		left = max(0, source.Retention.Seconds()-max(0, st.SourceLag))
 	}
 	if alive, ok := c.p.source.Retention(st.Source); ok {
 		left = min(left, alive.Seconds())

@@ -1,13 +1,17 @@
 package pipeline
 
 import (
+	"context"
 	"time"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/pipeline/ingest"
+	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/pipeline/staterow"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
+	"github.com/tailrace-cdc/replicator/pipeline/tracing"
 	"github.com/tailrace-cdc/replicator/sink/archive/object"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/transform"
@@ -18,6 +22,7 @@ type Options struct {
 	Name   string // identity of the stored state
 	Owner  string // this process, unique per start
 	Tables []Table
+	Grows  bool // tables may be added while it runs: refusals of all that there are never end it
 	Start  Start
 	Memory int64 // bytes of changes between the log and the sinks, all tables together
 	// CopyMemory bounds the pages of backfills that wait until the stream has caught up with them, all tables together.
@@ -34,7 +39,8 @@ type Options struct {
 	Upgrade bool
 
 	Periods  Periods
-	Services *Services // to which the clients of the services report; nil: none does
+	Tracer   *tracing.Tracer // of frames; nil: they are not traced
+	Services *Services       // to which the clients of the services report; nil: none does
 }
 
 // Table is one source table and its target.
@@ -46,6 +52,9 @@ type Table struct {
 	Backfill Backfill
 	OnGap    string // wait | heal; empty: wait
 	Verify   Verify // the continuous comparison
+	// NewAfter returns the first start of the pipeline, a time of the service, 0 before it: a table that was created
+	// later, whose stream holds every change since, is not copied unless Backfill says so. Nil: that does not matter.
+	NewAfter func(context.Context) (change.Millis, error)
 	// Heartbeat items, which are in no row; the Source leaves them out of what it reads.
 	Heartbeat Heartbeat
 	// Compile compiles the mapping for the table as DynamoDB describes it.
@@ -151,8 +160,17 @@ func (p Periods) ingest() ingest.Periods {
 	}
 }
 
+// RefusedError says that a table's stored state is not this pipeline's, and what to do.
+type RefusedError = outcome.RefusedError
+
 // What is known about the tables, see package status.
 type (
+	Status      = status.Whole
 	TableStatus = status.Table
 	Services    = status.Services
 )
+
+// Summarize joins the tables' statuses.
+func Summarize(pipeline string, tables []TableStatus) Status {
+	return status.Summarize(pipeline, tables)
+}

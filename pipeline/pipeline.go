@@ -2,7 +2,8 @@ package pipeline
 
 import (
 	"context"
-	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -12,6 +13,9 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
+	"github.com/tailrace-cdc/replicator/pipeline/families"
+	"github.com/tailrace-cdc/replicator/pipeline/latency"
+	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -21,30 +25,46 @@ import (
 
 // Pipeline runs tables until its context ends.
 type Pipeline struct {
-	o      Options
-	queue  *queue.Queue
-	source *source.Source
-	shared *apply.Shared
-	tables []*table
+	o          Options
+	queue      *queue.Queue
+	source     *source.Source
+	bigtable   *bigtable.Client
+	shared     *apply.Shared
+	families   *families.Targets
+	refusals   *outcome.Refusals
+	copyMemory *resync.Memory
+	metrics    *apply.Metrics
+	copies     *resync.Metrics
+	archives   *archiving.Metrics
+	log        *zap.Logger
+
+	mu     sync.Mutex // covers tables
+	tables []*table   // replaced, and never changed in place
+	added  chan Table // by Add
+
+	others atomic.Value // []string: notes about no table of the pipeline
+
+	tracker status.Tracker
 }
 
 // New wires a pipeline.
 func New(o Options, src *source.Source, q *queue.Queue, sink *bigtable.Client,
 	log *zap.Logger, reg prometheus.Registerer) *Pipeline {
-	p := &Pipeline{o: o.withDefaults(), queue: q, source: src}
+	p := &Pipeline{
+		o: o.withDefaults(), queue: q, source: src, bigtable: sink, log: log, added: make(chan Table),
+		families: families.New(sink), refusals: outcome.NewRefusals(),
+	}
 	limits := apply.Limits{Memory: p.o.Memory, Lanes: p.o.Lanes, Tables: len(o.Tables)}
+	if o.Grows {
+		limits.Tables += spareTables
+		p.refusals.NoteMatch("")
+	}
 	p.shared = apply.NewShared(limits, sink, func() change.Millis { return serviceTime(src) })
 	registerMetrics(reg, p)
-	metrics, refusals, families := apply.NewMetrics(reg), newRefusals(o.Tables), newFamilies(o.Tables, sink)
-	copies, copyMemory := resync.NewMetrics(reg), resync.NewMemory(p.o.CopyMemory)
-	archives := archiving.NewMetrics(reg)
+	p.metrics, p.copies, p.archives = apply.NewMetrics(reg), resync.NewMetrics(reg), archiving.NewMetrics(reg)
+	p.copyMemory = resync.NewMemory(p.o.CopyMemory)
 	for _, t := range o.Tables {
-		e := &env{
-			Table: t, o: &p.o, source: src, queue: q, bigtable: sink, families: families, copyMemory: copyMemory,
-			archives: archives,
-			log:      log.With(zap.String("table", t.Source), zap.String("target", t.Target)),
-		}
-		p.tables = append(p.tables, newTable(e, p.shared, metrics.Table(t.Source, e.log), copies.Table(t.Source), refusals))
+		p.join(t)
 	}
 	return p
 }
@@ -56,10 +76,33 @@ func New(o Options, src *source.Source, q *queue.Queue, sink *bigtable.Client,
 func (p *Pipeline) Run(ctx context.Context) error {
 	defer p.keepQueue(ctx)()
 	g, ctx := errgroup.WithContext(ctx)
-	for _, t := range p.tables {
-		g.Go(func() error { return t.run(ctx) })
+	for _, t := range p.all() {
+		p.begin(ctx, g, t)
 	}
+	g.Go(func() error { return p.beginAdded(ctx, g) })
+	g.Go(func() error { return p.keepHistory(ctx) })
 	return g.Wait()
+}
+
+// keepHistory samples the tables until ctx ends, and reports once a minute how each is.
+func (p *Pipeline) keepHistory(ctx context.Context) error {
+	tick := time.NewTicker(latency.Every)
+	defer tick.Stop()
+	for taken := 1; ; taken++ {
+		select {
+		case <-ctx.Done():
+			return nil
+		case now := <-tick.C:
+			for _, t := range p.all() {
+				t.view.remember(now)
+				if taken%reportEvery == 0 {
+					st := t.view.status(now)
+					t.view.report(&st)
+				}
+			}
+			p.Status() // notes since when the verdict is what it is
+		}
+	}
 }
 
 // keepQueue looks after the queue's store until the returned function is called. That is longer than ctx: a drain
@@ -72,28 +115,4 @@ func (p *Pipeline) keepQueue(ctx context.Context) (stop func()) {
 		cancel()
 		_ = g.Wait() // nil: Run only ends with its context
 	}
-}
-
-// failures returns which services fail for longer than a retry takes, and how much waits for them.
-func (p *Pipeline) failures(now time.Time) (failing []string) {
-	for _, f := range p.o.Services.Failures(now) {
-		if now.Sub(f.Since) >= status.FailureGrace {
-			failing = append(failing, f.Sentence(now)+p.backlog(f.Service))
-		}
-	}
-	return failing
-}
-
-// backlog returns how much waits for a failing service, for a reason.
-func (p *Pipeline) backlog(service string) string {
-	var n uint64
-	for _, t := range p.tables {
-		if v := t.view.seen.Load(); v != nil && v.Own() {
-			n += v.Waiting()
-		}
-	}
-	if service != status.Bigtable || n == 0 {
-		return ""
-	}
-	return fmt.Sprintf("; %s of the logs wait to be applied", status.Entries(n))
 }

@@ -46,6 +46,7 @@ func TestRestartGoesOnFromWhatIsStored(t *testing.T) {
 
 func TestMappingEditIsRefused(t *testing.T) {
 	w := newWorld(t)
+	w.patient()
 	w.createTable("Products")
 	r := w.start("Products")
 	w.put("Products", "a", "1", `"v":{"N":"1"}`)

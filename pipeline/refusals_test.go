@@ -62,6 +62,7 @@ func TestRefusedTableLeavesOthersRunning(t *testing.T) {
 
 func TestNoTableThatCanRunEndsTheProcess(t *testing.T) {
 	w := newWorld(t)
+	w.patient()
 	w.createTable("Orders")
 	w.createTable("Users")
 	r := w.start("Orders", "Users")

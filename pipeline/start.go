@@ -79,7 +79,7 @@ func (t *table) describe(ctx context.Context) error {
 			return err
 		}
 		if !t.archivedOnly() {
-			t.families.add(t.Target, t.Source, t.row.Program.Families())
+			t.families.Add(t.Target, t.Source, t.row.Program.Families())
 		}
 	}
 	t.info = info
@@ -186,7 +186,7 @@ func (t *table) start(ctx context.Context, w *queue.Writer) error {
 	if len(ls.Shards) == 0 { // a stream that is being enabled: its shards would be taken for later ones
 		return &outcome.StaleError{Err: outcome.ErrNotListed}
 	}
-	start, err := t.firstStart(ls, w.State().Format)
+	start, err := t.firstStart(ctx, w, ls)
 	if err != nil {
 		return err
 	}
@@ -228,15 +228,20 @@ func (t *table) checkTimeStart(ctx context.Context, w *queue.Writer, start *chec
 }
 
 // firstStart returns the start entry of the pipeline's first life, or of the one that a recovery begins.
-func (t *table) firstStart(ls source.Listing, format int) (*checkpoint.Start, error) {
+func (t *table) firstStart(ctx context.Context, w *queue.Writer, ls source.Listing) (*checkpoint.Start, error) {
+	format := w.State().Format
 	if t.row.Known().Recovering {
 		return t.recoveredStart(ls), nil
 	}
-	plan, err := t.planStart(t.o.Start, ls.Started, format)
+	own, err := t.whetherNew(ctx, w, ls.Started)
 	if err != nil {
 		return nil, err
 	}
-	if plan.backfill == "" && t.Backfill.From != backfillNone && t.info.Items > 0 {
+	plan, err := own.planStart(t.o.Start, ls.Started, format)
+	if err != nil {
+		return nil, err
+	}
+	if plan.backfill == "" && own.Backfill.From != backfillNone && t.info.Items > 0 {
 		t.log.Warn("the items that the table holds are not copied: they arrive when they change next",
 			zap.Int64("items_estimated", t.info.Items), zap.String("source_start", plan.mode), zap.Int("log_format", format))
 	}

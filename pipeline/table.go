@@ -15,6 +15,7 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/pipeline/ingest"
+	"github.com/tailrace-cdc/replicator/pipeline/latency"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/pipeline/staterow"
@@ -27,23 +28,25 @@ import (
 type table struct {
 	*env
 	shared   *apply.Shared
-	refusals *refusals
+	refusals *outcome.Refusals
 	stats    *apply.Stats
 	copied   *resync.Stats
 	row      *staterow.Row
 	view     *tableView // what other goroutines may ask
 
-	info     source.TableInfo          // as described when the current life began
-	stream   atomic.Pointer[queue.Log] // the log, once it is open
-	letters  *apply.DeadLetters        // of the current life, or of the last one
-	append   atomic.Pointer[appender]  // into the log, of the current work or of the last one
-	pressure queue.Pressure            // how full the log was at the last look
+	info     source.TableInfo                   // as described when the current life began
+	stream   atomic.Pointer[queue.Log]          // the log, once it is open
+	letters  *apply.DeadLetters                 // of the current life, or of the last one
+	append   atomic.Pointer[appender]           // into the log, of the current work or of the last one
+	pressure queue.Pressure                     // how full the log was at the last look
+	leave    atomic.Pointer[context.CancelFunc] // ends run; nil before it begins
+	ended    chan struct{}                      // closed when run has ended
 }
 
-func newTable(e *env, shared *apply.Shared, stats *apply.Stats, copied *resync.Stats, refusals *refusals) *table {
+func newTable(e *env, shared *apply.Shared, stats *apply.Stats, copied *resync.Stats, all *outcome.Refusals) *table {
 	return &table{
-		env: e, shared: shared, stats: stats, copied: copied, refusals: refusals, row: newRow(e),
-		view: &tableView{env: e, processStart: time.Now()},
+		env: e, ended: make(chan struct{}), shared: shared, stats: stats, copied: copied, refusals: all, row: newRow(e),
+		view: &tableView{env: e, processStart: time.Now(), history: latency.NewHistory(stats.Latency, time.Now())},
 	}
 }
 
@@ -63,8 +66,7 @@ const (
 	maxRestarts  = 10                     // attempts in a row, each of which fails at once, before the table halts
 )
 
-// run returns nil when ctx ends, and the refusals of all tables when none can run. All other trouble stays with this
-// table.
+// run returns nil when ctx ends, and the refusals of all tables when none can run. Other trouble stays with the table.
 func (t *table) run(ctx context.Context) error {
 	defer func() {
 		t.view.unsaved.Store(t.view.claimed.Load() && !t.view.saved.Load())
@@ -81,7 +83,7 @@ func (t *table) run(ctx context.Context) error {
 			out = t.row.Judge(out)
 			t.row.Forget() // an operator may change the row, by recover
 		}
-		if refused := t.refusals.add(t.Source, out, err); refused != nil {
+		if refused := t.refusals.Add(t.Source, out, err); refused != nil {
 			return refused
 		}
 		if !t.waitForNextLife(ctx, t.endLife(out, err)) {
@@ -134,7 +136,7 @@ func (t *table) life(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.refusals.noteMatch(t.Source)
+	t.refusals.NoteMatch(t.Source)
 	for restarts := 0; ; restarts++ {
 		began := time.Now()
 		if err = t.runClaimed(ctx, w); err == nil || outcome.OfTable(ctx, err).Action != outcome.Again {
@@ -147,7 +149,7 @@ func (t *table) life(ctx context.Context) error {
 			err = &outcome.HaltError{Code: outcome.CodeUnknown, Reason: err.Error()}
 			break
 		}
-		t.log.Warn("outcome unknown: go on from the stored state", zap.Error(err))
+		outcome.LogRestart(t.log, err)
 		// Rule 4: what was in memory ended with the work; only what is stored counts.
 		if err := w.Recover(ctx); err != nil {
 			return err
@@ -264,6 +266,7 @@ func (t *table) work(soft context.Context, w *queue.Writer, o apply.Options, arc
 	defer stopApplying()
 	o.Append, o.Owned = in.Append, owned(applying, w)
 	sinks := apply.New(t.shared, o, t.letters, w.State())
+	defer t.view.showSink(sinks[0])()
 	defer context.AfterFunc(soft, func() {
 		t.log.Info("drain: no more reading, what the log holds is applied", zap.Duration("at_most", t.o.Periods.Shutdown))
 		late := time.AfterFunc(t.o.Periods.Shutdown, func() { cancel(errDrainTime) })
@@ -303,16 +306,17 @@ func (t *table) work(soft context.Context, w *queue.Writer, o apply.Options, arc
 		g.Go(func() error { return s.Run(applying) })
 	}
 	g.Go(func() error {
-		defer stopApplying()
 		saved, err := in.Write(ctx, marked)
 		t.view.saved.Store(saved)
+		if err == nil { // else the group stops the sinks: one that is stopped before it would hide this error
+			stopApplying()
+		}
 		return err
 	})
-	err := g.Wait()
-	if soft.Err() != nil && (err == nil || errors.Is(err, context.Canceled)) {
-		return nil
+	if err := g.Wait(); soft.Err() == nil || !errors.Is(err, context.Canceled) {
+		return err
 	}
-	return err
+	return nil
 }
 
 // repairBeside runs what makes rows true again when the log or a command asks for it.
@@ -365,7 +369,7 @@ func (t *table) ingestOptions() ingest.Options {
 			t.pressure = p
 			t.observe(s)
 		},
-		Beating: func() { t.view.halted.Store(nil) }, ArchiveHead: t.view.archiveHead(),
+		Beating: func() { t.view.halted.Store(nil) }, ArchiveHead: t.view.archiveHead(), Tracer: t.o.Tracer,
 	}
 }
 

@@ -54,6 +54,7 @@ func (r *run) taken(owner string) {
 func TestSecondPipelineIntoATargetIsRefused(t *testing.T) {
 	long(t, "3 s")
 	w := newWorld(t)
+	w.patient()
 	w.createTable("Orders")
 	r := w.start("Orders")
 	w.changeItems("Orders", 90, 50)
@@ -70,6 +71,7 @@ func TestSecondPipelineIntoATargetIsRefused(t *testing.T) {
 
 func TestOfPipelinesThatBeginAtOnceOneHasTheTarget(t *testing.T) {
 	w := newWorld(t)
+	w.patient()
 	w.createTable("Orders")
 	w.another("one")
 	one := w.open("Orders")
@@ -105,6 +107,7 @@ func TestTablesOfOnePipelineShareATarget(t *testing.T) {
 
 func TestChangedTargetIsRefused(t *testing.T) {
 	w := newWorld(t)
+	w.patient()
 	w.createTable("Orders")
 	w.createTable("Elsewhere")
 	r := w.start("Orders")
@@ -296,6 +299,7 @@ func TestTargetTakenDuringAnOutageIsNotWritten(t *testing.T) {
 func TestAdoptedTargetHasOnlyTheNewPipelinesState(t *testing.T) {
 	long(t, "3 s")
 	w := newWorld(t)
+	w.patient()
 	w.createTable("Orders")
 	r := w.start("Orders")
 	w.changeItems("Orders", 92, 50)

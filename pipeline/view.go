@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/continuous"
+	"github.com/tailrace-cdc/replicator/pipeline/latency"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -19,14 +21,20 @@ type tableView struct {
 	*env
 	processStart time.Time // of the process
 
-	owning  atomic.Bool // the loops of a life run
-	claimed atomic.Bool // this process has claimed the log
-	saved   atomic.Bool // and released it with the newest marks in it
-	unsaved atomic.Bool // the table ended as owner of a log that was not released with them
-	started atomic.Bool // the state is loaded, owning or standing by
-	halted  atomic.Pointer[checkpoint.Halt]
-	seen    atomic.Pointer[status.Observed] // what the owner saw last; nil before the first claim, and beside a rival
-	rival   atomic.Pointer[rival]           // who else owns the log, while this process waits for it
+	owning  atomic.Bool                // the loops of a life run
+	claimed atomic.Bool                // this process has claimed the log
+	saved   atomic.Bool                // and released it with the newest marks in it
+	unsaved atomic.Bool                // the table ended as owner of a log that was not released with them
+	started atomic.Bool                // the state is loaded, owning or standing by
+	applies atomic.Pointer[apply.Sink] // into Bigtable; nil between two lives, and without a target
+	history *latency.History
+	// reported is what the histogram had counted at the last report; keepHistory's goroutine alone uses it.
+	reported latency.Counts
+	detail   detail
+	halted   atomic.Pointer[checkpoint.Halt]
+	note     atomic.Value                    // string: see Pipeline.Note
+	seen     atomic.Pointer[status.Observed] // what the owner saw last; nil before the first claim, and beside a rival
+	rival    atomic.Pointer[rival]           // who else owns the log, while this process waits for it
 
 	// What a copy follows, as the owner saw it last: the time up to which Bigtable has everything, 0 unknown, and the end
 	// of the latest gap.
@@ -54,6 +62,7 @@ func (v *tableView) observe(s *checkpoint.State, p queue.Pressure, letters int) 
 	o := status.Observe(status.Seen{
 		Source: v.Source, Target: v.Target, State: s, Pressure: p, Letters: letters,
 		Now: v.now(), ClaimTTL: v.o.Periods.ClaimTTL, Retry: v.o.Periods.Retry, Late: v.o.Periods.Late,
+		Pending: v.pending,
 	}, v.seen.Load())
 	o.SetOwn(!s.Released)
 	v.seen.Store(o)
@@ -61,6 +70,37 @@ func (v *tableView) observe(s *checkpoint.State, p queue.Pressure, letters int) 
 	v.gapsUntil.Store(int64(lastGapEnd(s)))
 	v.observeGaps(s)
 	v.observeArchive(s)
+	v.detail.observe(s, v.now())
+}
+
+// showSink lets the view ask the table's first sink until the returned function is called. The archive's, where it is
+// the only one, is not asked.
+func (v *tableView) showSink(s *apply.Sink) (stop func()) {
+	if s.Name() == apply.SinkBigtable {
+		v.applies.Store(s)
+	}
+	return func() { v.applies.Store(nil) }
+}
+
+// pending returns how many of the changes in the log Bigtable has not got; false while that is unknown.
+func (v *tableView) pending(changes uint64) (n uint64, known bool) {
+	sink := v.applies.Load()
+	if sink == nil {
+		return 0, false
+	}
+	return sink.Pending(changes)
+}
+
+// remember samples the table for its history.
+func (v *tableView) remember(now time.Time) {
+	st, pending, lag := v.status(now), math.NaN(), math.NaN()
+	if st.Pending != nil {
+		pending = float64(*st.Pending)
+	}
+	if st.AppliedLag >= 0 {
+		lag = st.AppliedLag
+	}
+	v.history.Sample(now, pending, lag)
 }
 
 // observeGaps publishes what the log asks for, and the gaps that nothing heals yet.
@@ -91,8 +131,16 @@ func lastGapEnd(s *checkpoint.State) (end change.Millis) {
 	return end
 }
 
-// status returns how the table is now, as far as this process knows.
+// status returns how the table is now, as far as this process knows, with what is noted about it.
 func (v *tableView) status(now time.Time) TableStatus {
+	st := v.seenStatus(now)
+	if note, _ := v.note.Load().(string); note != "" {
+		st.Reasons = append([]string{note}, st.Reasons...)
+	}
+	return st
+}
+
+func (v *tableView) seenStatus(now time.Time) TableStatus {
 	halt, rival := v.halted.Load(), v.rival.Load()
 	if rival != nil && halt == nil {
 		return v.standBy(rival, now)
@@ -110,6 +158,13 @@ func (v *tableView) status(now time.Time) TableStatus {
 	if a := v.archiver.Load(); a != nil {
 		st := a.Status()
 		known.Archive = &st
+	}
+	if since, ok := v.source.ThrottledSince(v.Source); ok {
+		known.Throttled = &since
+	}
+	if v.Target != "" {
+		recent := v.history.Recent(now)
+		known.Recent = &recent
 	}
 	seen := v.seen.Load()
 	if seen != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/failure"
@@ -20,7 +19,7 @@ func (l *Log) AppendControl(ctx context.Context, body *checkpoint.Control) (seq 
 		return 0, err
 	}
 	var f *folded
-	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+	for pause := conn.StorePause; ; pause = conn.OutcomeOf(err).NextPause(pause) {
 		f, seq, err = l.appendControlOnce(ctx, f, body, nonce)
 		switch conn.OutcomeOf(err) {
 		case conn.Stored:

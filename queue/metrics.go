@@ -8,18 +8,10 @@ import (
 
 // metrics are the collectors of the queue, by table.
 type metrics struct {
-	appends        *prometheus.CounterVec
-	bytes          *prometheus.CounterVec
-	latency        *prometheus.HistogramVec
-	outcomeUnknown *prometheus.CounterVec
-	fenced         *prometheus.CounterVec
-	refused        *prometheus.CounterVec
-	foreign        *prometheus.CounterVec
-	read           *prometheus.CounterVec
-	resets         *prometheus.CounterVec
-	used           *prometheus.GaugeVec
-	stored         *prometheus.GaugeVec
-	snapshot       *prometheus.GaugeVec
+	appends, bytes, outcomeUnknown, fenced, refused, foreign, read, resets *prometheus.CounterVec
+
+	latency                *prometheus.HistogramVec
+	used, stored, snapshot *prometheus.GaugeVec
 }
 
 // newMetrics registers the collectors; reg may be nil.
@@ -65,6 +57,9 @@ type tableMetrics struct {
 
 // forTable returns the metrics of a table.
 func (m *metrics) forTable(table string) *tableMetrics {
+	for _, reason := range []string{"full", "size"} {
+		m.refused.WithLabelValues(table, reason) // from zero on: what increases shows the first refusal too
+	}
 	return &tableMetrics{
 		m: m, table: table,
 		bytes:          m.bytes.WithLabelValues(table),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -124,6 +125,9 @@ func (r *rig) read(arn string, take func(shard string, rec streamtypes.Record)) 
 		r.must(err)
 		for next := it.ShardIterator; next != nil; {
 			page, err := r.streams.GetRecords(r.t.Context(), &dynamodbstreams.GetRecordsInput{ShardIterator: next})
+			if errors.Is(err, net.ErrClosed) {
+				continue // the client closes its own connection now and then: https://github.com/aws/aws-sdk-go-v2/issues/2737
+			}
 			r.must(err)
 			for _, rec := range page.Records {
 				take(*sh.ShardId, rec)

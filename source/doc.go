@@ -3,7 +3,7 @@
 // calls whose replies stay raw, source/reply takes items out of raw replies, source/export out of files in S3.
 // source/memory bounds the bytes of pages that have been read and not yet released, source/capacity the read capacity
 // of scans; source/pace says when a shard is read again. source/heartbeat tells the items that the replicator writes
-// itself from all others, and source/restore writes archived items back.
+// itself from all others, source/describe reads descriptions of tables, and source/restore writes archived items back.
 //
 //	Table ─► List / Children ─► Reader (one shard) ─► Page{raw records, versions, positions}
 //	                              │ lease of memory, pace                       │

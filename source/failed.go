@@ -42,6 +42,7 @@ func (r *Reader) handleError(ctx context.Context, err error) error {
 		return r.gap(ctx, ErrShardGone, err)
 	case class == failure.Throttled:
 		r.m.throttled.Inc()
+		r.src.throttled.Note(r.start.Table, now)
 		r.pace.ReadFailed(now, true)
 		return nil
 	case isValidation(err) && r.iterator != "" && r.iteratorsLost == 0:

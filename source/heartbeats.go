@@ -16,7 +16,7 @@ import (
 // Heartbeats returns what tells the heartbeats of a table from its items; nil for a table without. It describes the
 // table if nothing has yet.
 func (s *Source) Heartbeats(ctx context.Context, table string) (*heartbeat.Filter, error) {
-	keys := s.opt.Heartbeats[table]
+	keys := s.heartbeatKeys(table)
 	if keys.None() {
 		return nil, nil
 	}
@@ -31,6 +31,19 @@ func (s *Source) Heartbeats(ctx context.Context, table string) (*heartbeat.Filte
 		schema = info.Schema
 	}
 	return heartbeat.NewFilter(keys, schema.Partition), nil
+}
+
+// UseHeartbeats sets the keys of the heartbeats of a table, before anything of it is read: see Options.Heartbeats.
+func (s *Source) UseHeartbeats(table string, keys heartbeat.Keys) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.heartbeats[table] = keys
+}
+
+func (s *Source) heartbeatKeys(table string) heartbeat.Keys {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.heartbeats[table]
 }
 
 // noteSchema remembers the key of a described table.

@@ -15,6 +15,7 @@ import (
 type metrics struct {
 	pages     *prometheus.CounterVec   // table, kind
 	records   *prometheus.CounterVec   // table
+	expired   *prometheus.CounterVec   // table
 	bytes     *prometheus.CounterVec   // table
 	skipped   *prometheus.CounterVec   // table
 	newest    *prometheus.GaugeVec     // table
@@ -63,7 +64,9 @@ func newMetrics(
 		report:  report,
 		pages:   counter("pages_total", "Pages read, by kind: full, part or empty.", "table", "kind"),
 		records: counter("records_total", "Records read.", "table"),
-		bytes:   counter("bytes_total", "Bytes of the pages read.", "table"),
+		expired: counter("expired_records_total",
+			"Records read that are deletions by DynamoDB's time to live. A page that is read again counts again.", "table"),
+		bytes: counter("bytes_total", "Bytes of the pages read.", "table"),
 		skipped: counter("skipped_records_total",
 			"Records before the start time, where the server cannot start there by itself.", "table"),
 		newest:    gauge("newest_record_timestamp_seconds", "Creation time of the newest record read.", "table"),
@@ -83,7 +86,8 @@ func newMetrics(
 	limitHelp := "Limit of memory_bytes; where a table's part is less than a page, " +
 		"exceeded by up to a page for each table."
 	for _, c := range []prometheus.Collector{
-		m.pages, m.records, m.bytes, m.skipped, m.newest, m.throttled, m.iterators, m.parked, m.parks, m.calls, m.errors,
+		m.pages, m.records, m.expired, m.bytes, m.skipped, m.newest, m.throttled, m.iterators, m.parked, m.parks, m.calls,
+		m.errors,
 		gaugeFunc("memory_bytes", "Bytes of pages read and not yet released.", budget.InUse),
 		gaugeFunc("memory_limit_bytes", limitHelp, func() int64 { return total }),
 		parkCollector{budget},
@@ -109,7 +113,8 @@ func (m *metrics) callEnded(ctx context.Context, op string, start time.Time, err
 // tableMetrics are the series of one table.
 type tableMetrics struct {
 	full, part, empty               prometheus.Counter
-	records, bytes, skipped         prometheus.Counter
+	records, deletedByTTL           prometheus.Counter
+	bytes, skipped                  prometheus.Counter
 	throttled                       prometheus.Counter
 	newest, parked                  prometheus.Gauge
 	parks                           prometheus.Observer
@@ -127,7 +132,8 @@ func (m *metrics) table(name string) *tableMetrics {
 	its := func(reason string) prometheus.Counter { return m.iterators.WithLabelValues(name, reason) }
 	t := &tableMetrics{
 		full: page("full"), part: page("part"), empty: page("empty"),
-		records: m.records.WithLabelValues(name), bytes: m.bytes.WithLabelValues(name),
+		records: m.records.WithLabelValues(name), deletedByTTL: m.expired.WithLabelValues(name),
+		bytes:     m.bytes.WithLabelValues(name),
 		skipped:   m.skipped.WithLabelValues(name),
 		throttled: m.throttled.WithLabelValues(name), newest: m.newest.WithLabelValues(name),
 		parked: m.parked.WithLabelValues(name), parks: m.parks.WithLabelValues(name),

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 	"unsafe"
 
 	"github.com/tailrace-cdc/replicator/change"
@@ -22,6 +23,8 @@ type Page struct {
 	body    raw.Body
 	lease   *memory.Lease
 	skipped bool // all its records are older than the start time
+
+	Asked, Answered time.Time // when the call was made, and had its reply
 }
 
 // Release gives the page's memory back. The records must not be used afterwards.

@@ -109,6 +109,7 @@ func (r *Reader) read(ctx context.Context, page *Page) (next []byte, err error) 
 	}
 	start := time.Now()
 	timing, err := r.src.raw.GetRecords(ctx, r.iterator, &page.body)
+	page.Asked, page.Answered = start, time.Now()
 	if err == nil {
 		page.Date = r.src.now.Observe(timing)
 		err = r.checkRetention()
@@ -200,6 +201,11 @@ func pageKindOf(p *Page) pace.PageKind {
 func (r *Reader) count(p *Page, kind pace.PageKind) {
 	r.m.bytes.Add(float64(len(p.body.Bytes())))
 	r.m.records.Add(float64(len(p.Records)))
+	for i := range p.Records {
+		if p.Records[i].TTL {
+			r.m.deletedByTTL.Inc()
+		}
+	}
 	switch kind {
 	case pace.Full:
 		r.m.full.Inc()

@@ -66,7 +66,7 @@ type Reader struct {
 
 // NewReader makes a reader, without any call to the service. The caller must close it, unless it adds it to a Pool.
 func (s *Source) NewReader(start Start) *Reader {
-	start.heartbeats = heartbeat.NewFilter(s.opt.Heartbeats[start.Table], start.Schema.Partition)
+	start.heartbeats = heartbeat.NewFilter(s.heartbeatKeys(start.Table), start.Schema.Partition)
 	r := &Reader{
 		src: s, m: s.metrics.table(start.Table), start: start,
 		pos: start.Position, clock: start.Clock, lastRead: start.Position.After, feed: s.budget.Feed(start.Table),

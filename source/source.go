@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"sync"
 	"time"
@@ -26,6 +27,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/source/heartbeat"
 	"github.com/tailrace-cdc/replicator/source/memory"
 	"github.com/tailrace-cdc/replicator/source/pace"
 	"github.com/tailrace-cdc/replicator/source/raw"
@@ -47,11 +49,14 @@ type Source struct {
 	metrics    *metrics
 	now        raw.Clock
 	fuse       retentionFuse
+	throttled  pace.Throttles
 	network    raw.NetworkFailure
 
 	mu       sync.Mutex
 	limiters map[string]*rate.Limiter    // by stream ARN
 	schemas  map[string]change.KeySchema // of tables, as described last
+
+	heartbeats map[string]heartbeat.Keys // by table
 }
 
 // Open resolves credentials and region by the AWS default chain and makes the clients. It makes no calls besides those
@@ -61,8 +66,9 @@ func Open(ctx context.Context, o Options, log *zap.Logger, reg prometheus.Regist
 	s := &Source{
 		opt: o, log: log, noRetry: noRetryer(), slots: make(chan struct{}, o.Connections),
 		budget: memory.New(o.MemoryTotal, o.MemoryPerFeed, reservation, o.Tables), limiters: map[string]*rate.Limiter{},
-		schemas: map[string]change.KeySchema{},
+		schemas: map[string]change.KeySchema{}, heartbeats: map[string]heartbeat.Keys{},
 	}
+	maps.Copy(s.heartbeats, o.Heartbeats)
 	cfg, err := s.loadConfig(ctx)
 	if err != nil {
 		return nil, err
@@ -283,4 +289,10 @@ func (s *Source) observeDates(md middleware.Metadata, start time.Time) (requeste
 // progress of no reader of the table is known.
 func (s *Source) Retention(table string) (left time.Duration, ok bool) {
 	return s.fuse.remaining(table, s.nowOrLocal())
+}
+
+// ThrottledSince returns since when reads of the table's stream have been throttled, on this process's clock; false
+// where none were lately, or a few of them only.
+func (s *Source) ThrottledSince(table string) (since time.Time, ok bool) {
+	return s.throttled.Since(table, time.Now())
 }

@@ -2,24 +2,26 @@ package source
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/source/capacity"
+	"github.com/tailrace-cdc/replicator/source/describe"
 )
 
 const (
 	// DefaultReadUnits is the read budget of an on-demand table, in capacity units a second.
-	DefaultReadUnits = 500
+	DefaultReadUnits = describe.DefaultReadUnits
 	// DefaultReadPercent is the read budget of a provisioned table, in percent of its provisioned capacity.
-	DefaultReadPercent = 25
+	DefaultReadPercent = describe.DefaultReadPercent
 )
+
+// TableInfo is DynamoDB's description of a table.
+type TableInfo = describe.Table
 
 // Budget limits the read capacity that all readers of one table consume together.
 type Budget = capacity.Budget
@@ -29,27 +31,6 @@ type BudgetUsage = capacity.Usage
 
 // NewBudget makes a budget of so many read capacity units a second. 0 stops all readers until SetRate.
 func NewBudget(units float64) *Budget { return capacity.New(units) }
-
-// TableInfo is DynamoDB's description of a table.
-type TableInfo struct {
-	Name, ARN   string
-	ID          string // a re-created table has another ID
-	Status      string // ACTIVE, CREATING, …
-	StreamARN   string // of the latest stream; empty when there never was one
-	Streaming   bool   // the latest stream is enabled
-	View        string // NEW_AND_OLD_IMAGES, …
-	Schema      change.KeySchema
-	Indexes     map[string]change.KeySchema // secondary indexes, by name
-	TTLAttr     string                      // empty: TTL is off
-	TTLError    error                       // the TTL setting is unknown: the call is not supported, or not permitted
-	Created     time.Time
-	Items       int64   // as of hours ago
-	Bytes       int64   // as of hours ago
-	BillingMode string  // PAY_PER_REQUEST or PROVISIONED
-	ReadUnits   float64 // provisioned read capacity a second; 0: on demand
-	Date        change.Millis
-	Replicas    []string // regions of a global table; none for an ordinary one
-}
 
 // Table describes a table: its identity, stream and key. An error with class Gone means that it does not exist.
 func (s *Source) Table(ctx context.Context, name string) (TableInfo, error) {
@@ -61,15 +42,76 @@ func (s *Source) Table(ctx context.Context, name string) (TableInfo, error) {
 	if err != nil {
 		return TableInfo{}, s.wrap(ctx, "describe table "+name, err)
 	}
-	info := tableInfo(out.Table)
+	info, err := describe.Of(out.Table)
 	info.Date = s.observeCall(out.ResultMetadata, start)
-	if info.Schema, err = keySchema(out.Table, out.Table.KeySchema); err != nil {
+	if err != nil {
 		return TableInfo{}, &Error{Op: "describe table " + name, Class: failure.Fatal, Err: err}
 	}
 	s.noteSchema(name, info.Schema)
-	info.Indexes = indexes(out.Table)
 	info.TTLAttr, info.TTLError = s.ttl(ctx, name)
 	return info, nil
+}
+
+// ListTables returns the names of all tables of the account in the region.
+//
+// Source: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ListTables.html
+func (s *Source) ListTables(ctx context.Context) (names []string, err error) {
+	pages := dynamodb.NewListTablesPaginator(s.tables, &dynamodb.ListTablesInput{})
+	for pages.HasMorePages() {
+		page, err := s.nextTables(ctx, pages)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, page...)
+	}
+	return names, nil
+}
+
+// nextTables returns one page of names, up to 100.
+func (s *Source) nextTables(ctx context.Context, pages *dynamodb.ListTablesPaginator) ([]string, error) {
+	call, cancel := context.WithTimeout(ctx, s.callDeadline())
+	defer cancel()
+	start := time.Now()
+	out, err := pages.NextPage(call)
+	s.metrics.callEnded(ctx, "ListTables", start, err)
+	if err != nil {
+		return nil, s.wrap(ctx, "list tables", err)
+	}
+	return out.TableNames, nil
+}
+
+// Tags returns the tags of a table, by its ARN. The service allows ten such calls a second for an account.
+//
+// Source: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ListTagsOfResource.html
+func (s *Source) Tags(ctx context.Context, arn string) (map[string]string, error) {
+	tags := map[string]string{}
+	for in := (&dynamodb.ListTagsOfResourceInput{ResourceArn: &arn}); ; {
+		out, err := s.nextTags(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range out.Tags {
+			tags[aws.ToString(t.Key)] = aws.ToString(t.Value)
+		}
+		if in.NextToken = out.NextToken; aws.ToString(in.NextToken) == "" {
+			return tags, nil
+		}
+	}
+}
+
+// nextTags returns one page of tags.
+func (s *Source) nextTags(
+	ctx context.Context, in *dynamodb.ListTagsOfResourceInput,
+) (*dynamodb.ListTagsOfResourceOutput, error) {
+	call, cancel := context.WithTimeout(ctx, s.callDeadline())
+	defer cancel()
+	start := time.Now()
+	out, err := s.tables.ListTagsOfResource(call, in)
+	s.metrics.callEnded(ctx, "ListTagsOfResource", start, err)
+	if err != nil {
+		return nil, s.wrap(ctx, "list tags of "+aws.ToString(in.ResourceArn), err)
+	}
+	return out, nil
 }
 
 // ttl returns the name of the TTL attribute, or "" when TTL is off.
@@ -91,96 +133,4 @@ func (s *Source) ttl(ctx context.Context, name string) (string, error) {
 		return aws.ToString(d.AttributeName), nil
 	}
 	return "", nil
-}
-
-// tableInfo copies a description, without the keys.
-func tableInfo(t *types.TableDescription) TableInfo {
-	info := TableInfo{
-		Name: aws.ToString(t.TableName), ARN: aws.ToString(t.TableArn), ID: aws.ToString(t.TableId),
-		Status:    string(t.TableStatus),
-		StreamARN: aws.ToString(t.LatestStreamArn), Created: aws.ToTime(t.CreationDateTime),
-		Items: aws.ToInt64(t.ItemCount), Bytes: aws.ToInt64(t.TableSizeBytes),
-	}
-	info.BillingMode, info.ReadUnits = billing(t)
-	for _, r := range t.Replicas {
-		info.Replicas = append(info.Replicas, aws.ToString(r.RegionName))
-	}
-	if spec := t.StreamSpecification; spec != nil {
-		info.Streaming, info.View = aws.ToBool(spec.StreamEnabled), string(spec.StreamViewType)
-	}
-	return info
-}
-
-// billing returns the billing mode and the provisioned read capacity, 0 on demand. A table that was never on demand has
-// no summary of its billing.
-// Source: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BillingModeSummary.html
-func billing(t *types.TableDescription) (mode string, readUnits float64) {
-	mode = string(types.BillingModeProvisioned)
-	if t.BillingModeSummary != nil && t.BillingModeSummary.BillingMode != "" {
-		mode = string(t.BillingModeSummary.BillingMode)
-	}
-	if mode == string(types.BillingModeProvisioned) && t.ProvisionedThroughput != nil {
-		readUnits = float64(aws.ToInt64(t.ProvisionedThroughput.ReadCapacityUnits))
-	}
-	return mode, readUnits
-}
-
-// ReadUnitsFor returns the rate of a Budget for the table: absolute units a second where that is given, else percent of
-// the provisioned capacity, else the default. Percent of an on-demand table is an error, because there is no number
-// that it could be a part of.
-func (i *TableInfo) ReadUnitsFor(absolute, percent float64) (float64, error) {
-	switch {
-	case absolute > 0:
-		return absolute, nil
-	case percent > 0 && i.ReadUnits <= 0:
-		return 0, fmt.Errorf("table %s is on demand, so %g %% of its provisioned capacity is nothing: "+
-			"set read_units to capacity units a second, such as %d", i.Name, percent, DefaultReadUnits)
-	case percent > 0:
-		return i.ReadUnits * percent / 100, nil
-	case i.ReadUnits > 0:
-		return i.ReadUnits * DefaultReadPercent / 100, nil
-	}
-	return DefaultReadUnits, nil
-}
-
-// indexes returns the keys of the secondary indexes. It leaves out those that it cannot read, because they only serve
-// to propose a mapping.
-func indexes(t *types.TableDescription) map[string]change.KeySchema {
-	all := map[string]change.KeySchema{}
-	for _, x := range t.GlobalSecondaryIndexes {
-		if k, err := keySchema(t, x.KeySchema); err == nil {
-			all[aws.ToString(x.IndexName)] = k
-		}
-	}
-	for _, x := range t.LocalSecondaryIndexes {
-		if k, err := keySchema(t, x.KeySchema); err == nil {
-			all[aws.ToString(x.IndexName)] = k
-		}
-	}
-	return all
-}
-
-// keySchema returns a key with the types of its attributes.
-func keySchema(t *types.TableDescription, key []types.KeySchemaElement) (k change.KeySchema, err error) {
-	kinds := map[string]byte{}
-	for _, a := range t.AttributeDefinitions {
-		if len(a.AttributeType) == 1 {
-			kinds[aws.ToString(a.AttributeName)] = a.AttributeType[0]
-		}
-	}
-	for _, e := range key {
-		attr := change.KeyAttr{Name: aws.ToString(e.AttributeName), Type: kinds[aws.ToString(e.AttributeName)]}
-		if attr.Type == 0 {
-			return k, fmt.Errorf("key attribute %q has no type", attr.Name)
-		}
-		if e.KeyType == types.KeyTypeHash {
-			k.Partition = attr
-		} else {
-			k.Sort = &attr
-		}
-	}
-	if k.Partition.Name == "" {
-		return k, fmt.Errorf("no partition key")
-	}
-	return k, nil
 }

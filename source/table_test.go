@@ -1,7 +1,6 @@
 package source
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -36,37 +35,5 @@ func TestBillingOfATable(t *testing.T) {
 	if got := create("Provisioned", types.BillingModeProvisioned, capacity); got.BillingMode != "PROVISIONED" ||
 		got.ReadUnits != 400 {
 		t.Errorf("%+v", got)
-	}
-	for _, d := range []*types.TableDescription{
-		{ProvisionedThroughput: &types.ProvisionedThroughputDescription{ReadCapacityUnits: aws.Int64(7)}},
-		{BillingModeSummary: &types.BillingModeSummary{BillingMode: types.BillingModePayPerRequest},
-			ProvisionedThroughput: &types.ProvisionedThroughputDescription{ReadCapacityUnits: aws.Int64(7)}},
-	} {
-		want := 7.0
-		if d.BillingModeSummary != nil {
-			want = 0
-		}
-		if _, units := billing(d); units != want {
-			t.Errorf("%+v: %v units", d, units)
-		}
-	}
-}
-
-func TestBudgetOfATable(t *testing.T) {
-	provisioned, onDemand := TableInfo{Name: "P", ReadUnits: 4000}, TableInfo{Name: "D"}
-	for _, c := range []struct {
-		info              TableInfo
-		absolute, percent float64
-		want              float64
-	}{
-		{provisioned, 100, 0, 100}, {provisioned, 0, 50, 2000}, {provisioned, 0, 0, 1000},
-		{onDemand, 100, 0, 100}, {onDemand, 0, 0, DefaultReadUnits},
-	} {
-		if got, err := c.info.ReadUnitsFor(c.absolute, c.percent); err != nil || got != c.want {
-			t.Errorf("%+v: %v, %v", c, got, err)
-		}
-	}
-	if _, err := onDemand.ReadUnitsFor(0, 25); err == nil || !strings.Contains(err.Error(), "read_units") {
-		t.Error(err)
 	}
 }

@@ -78,6 +78,18 @@ else
 		jq -e '.equal and .differences==0 and .rows>0 and .kills>=1' >/dev/null
 fi
 
+if [ "$PORTS" != 8000,8086,4222,9464 ] || ! command -v bash >/dev/null; then
+	begin "the README's session: skipped, it is for bash and the usual ports"
+else
+	begin "the README's session, as it is pasted"
+	sed -n '/^```sh$/,/^```$/{/^```/!p;}' "$root/README.md" | sed 's/^make build && //' >"$T/session"
+	(cd "$root" && PATH="$(dirname "$REPLICATOR"):$PATH" AWS_PAGER='' bash -e "$T/session" >"$T/session.log" 2>&1) ||
+		fail "the session of the README ends with an error: $(cat "$T/session.log")"
+	for row in 'hats#fedora' 'hats#bowler' '"12.5"'; do
+		grep -q "$row" "$T/session.log" || fail "the session of the README shows no $row: $(cat "$T/session.log")"
+	done
+fi
+
 begin 'sandbox: three servers'
 "$REPLICATOR" sandbox --dir "$T/sandbox" --ready-file "$T/ready" \
 	--dynamodb "127.0.0.1:$DYNAMODB" --bigtable "127.0.0.1:$BIGTABLE_PORT" --nats "127.0.0.1:$NATS" &

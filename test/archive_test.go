@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/tailrace-cdc/replicator/sandbox/ledger"
 	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
 	"github.com/tailrace-cdc/replicator/sink/archive/layout"
@@ -108,6 +110,68 @@ func TestExpiredItemsAreArchivedAndDeletedOnesAreNot(t *testing.T) {
 			w.archiveIsExact()
 			w.Equal("Orders")
 			w.logIsExact("Orders", w.readLog("Orders"))
+		})
+	}
+}
+
+// TestOnlyTheClassesThatAreAskedForAreArchived deletes items in the three ways: by TTL, by a user, and by a user after
+// they had expired, which is how TTL in another region's replica looks.
+func TestOnlyTheClassesThatAreAskedForAreArchived(t *testing.T) {
+	long(t, "8 s")
+	const each = 15
+	for n, c := range []struct {
+		classes string
+		want    map[transform.EventClass]int
+	}{
+		{"ttl, user", map[transform.EventClass]int{transform.ClassTTL: each, transform.ClassUser: 2 * each}},
+		{"ttl, inferred", map[transform.EventClass]int{transform.ClassTTL: each, transform.ClassInferred: each}},
+		{"ttl, inferred, user", map[transform.EventClass]int{
+			transform.ClassTTL: each, transform.ClassInferred: each, transform.ClassUser: each,
+		}},
+	} {
+		t.Run(c.classes, func(t *testing.T) {
+			w := newWorld(t, 310+uint64(n))
+			w.archive = "{file: ./archive, roll: 1s, classes: [" + c.classes + "]}"
+			w.tables = []string{"{source: Orders, target: orders, on_ttl_expiry: archive}"}
+			w.prepare("Orders")
+			d := w.run()
+			total := 0
+			for _, n := range c.want {
+				total += n
+			}
+			for i := range each {
+				sk := fmt.Sprint(i)
+				w.Put("Orders", "ttl", sk, fmt.Sprintf(`"expires":{"N":"%d"}`, w.Clock.Now().Unix()-1))
+				w.Put("Orders", "user", sk, fmt.Sprintf(`"expires":{"N":"%d"}`, w.Clock.Now().Unix()+36000))
+				w.Delete("Orders", "user", sk)
+				w.Put("Orders", "inferred", sk, `"expires":{"N":"1"}`) // too long ago for the sweeper
+				w.Delete("Orders", "inferred", sk)
+				w.Put("Orders", "stays", sk, "")
+			}
+			w.DynamoDB.ExpireNow(w.Clock.Now())
+			d.settle("Orders")
+			d.until("all are archived", func() bool { return w.readArchive().total >= total })
+			w.Clock.Advance(70 * time.Minute)
+			d.until("every hour is closed", func() bool {
+				return !strings.Contains(w.ok("archive", "list", "--json"), `"state":"open"`)
+			})
+			if out := w.ok("archive", "verify", "--full", "--json"); !strings.Contains(out, `"verdict":"ok"`) {
+				t.Errorf("the archive is not what its manifests say: %s", out)
+			}
+			d.checkClean()
+			d.stop()
+			got := map[transform.EventClass]int{}
+			for _, e := range w.readArchive().events {
+				got[e.Class]++
+				if !strings.Contains(e.Subject, string(e.Class)) && (c.want[transform.ClassInferred] > 0 ||
+					!strings.Contains(e.Subject, "inferred")) {
+					t.Errorf("%s is archived as %s", e.Subject, e.Class)
+				}
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("events by class (-want +got):\n%s", diff)
+			}
+			w.Equal("Orders")
 		})
 	}
 }

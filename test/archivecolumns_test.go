@@ -3,11 +3,13 @@ package test
 import (
 	"fmt"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -18,18 +20,21 @@ import (
 
 // TestColumnsOfTheConfigurationAreInObjects: typed where the value fits, else null and named in _misfits. Other readers
 // than the writer's library see them: Arrow, and DuckDB through the statement of `archive ddl` where it is installed.
+// It also answers the queries of docs/archive.md.
 func TestColumnsOfTheConfigurationAreInObjects(t *testing.T) {
 	w := newWorld(t, 1710)
 	w.archive = `{url: "file://archive", roll: 1s, max_bytes: 64MiB, ` +
 		`columns: {total: {path: order.total, type: "decimal(12,2)"}, n: {type: int64}}}`
 	w.tables = []string{"{source: Orders, target: orders, on_ttl_expiry: archive}"}
+	at := w.Clock.Now().UTC().Truncate(time.Hour).Add(90 * time.Minute) // far from the end of an hour
+	w.Clock.Advance(at.Sub(w.Clock.Now()))
 	w.prepare("Orders")
 	put := func(sk, attributes string) {
-		w.Put("Orders", "p", sk, fmt.Sprintf(`"expires":{"N":"%d"},%s`, w.Clock.Now().Unix()-1, attributes))
+		w.Put("Orders", "p", sk, fmt.Sprintf(`"expires":{"N":"%d"},%s`, at.Unix()-1, attributes))
 	}
 	put("a", `"order":{"M":{"total":{"N":"12.5"}}},"n":{"N":"7"}`)
 	put("b", `"order":{"M":{"total":{"N":"0.001"}}},"n":{"S":"seven"}`)
-	put("c", `"x":{"N":"1"}`)
+	put("c", `"status":{"S":"open"}`)
 	w.DynamoDB.ExpireNow(w.Clock.Now())
 	d := w.run()
 	d.until("all are archived", func() bool { return w.readArchive().total == 3 })
@@ -43,19 +48,60 @@ func TestColumnsOfTheConfigurationAreInObjects(t *testing.T) {
 	}
 	duckdb, err := exec.LookPath("duckdb")
 	if err != nil {
-		t.Log("DuckDB is not installed: its statement is not executed")
+		t.Log("DuckDB is not installed: its statement and the queries of docs/archive.md are not executed")
 		return
 	}
 	statement := w.ok("archive", "ddl", "duckdb")
-	cmd := exec.Command(duckdb, "-noheader", "-list", "-nullvalue", "(null)", "-separator", " | ", "-c", statement+
-		`; SELECT keys, total::DOUBLE, n, "_misfits" FROM "Orders" ORDER BY keys`)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("duckdb: %v\n%s\n%s", err, statement, out)
+	ask := func(query string) []string {
+		t.Helper()
+		cmd := exec.Command(duckdb, "-noheader", "-list", "-nullvalue", "(null)", "-separator", " | ",
+			"-c", statement, "-c", query)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("duckdb: %v\n%s\n%s\n%s", err, statement, query, out)
+		}
+		return strings.FieldsFunc(string(out), func(r rune) bool { return r == '\n' })
 	}
-	if diff := cmp.Diff(want, strings.Split(strings.TrimSpace(string(out)), "\n")); diff != "" {
+	if diff := cmp.Diff(want, ask(`SELECT keys, total::DOUBLE, n, "_misfits" FROM "Orders" ORDER BY keys`)); diff != "" {
 		t.Errorf("DuckDB reads (-want +got):\n%s", diff)
 	}
+	answers := [][]string{
+		{fmt.Sprintf("%d | 3 | 12.50", at.Hour())},
+		{fmt.Sprintf(`{"expires":{"N":"%d"},"n":{"N":"7"},"order":{"M":{"total":{"N":"12.5"}}},`+
+			`"pk":{"S":"p"},"sk":{"S":"a"}}`, at.Unix()-1)},
+		{"open | 1", "(null) | 2"},
+		{`{"pk":{"S":"p"},"sk":{"S":"b"}} | ["n","total"] | {"N":"0.001"}`},
+		{},
+	}
+	queries := queriesOf(t, "../docs/archive.md")
+	if len(queries) != len(answers) {
+		t.Fatalf("%d queries: %q", len(queries), queries)
+	}
+	for i, query := range queries {
+		query = strings.NewReplacer("2026-05-04", at.Format(time.DateOnly), `{"S":"o-3"}`, `{"S":"p"}`,
+			`{"N":"7"}`, `{"S":"a"}`).Replace(query)
+		query = strings.Replace(query, "SELECT deleted_at,", "SELECT", 1) // when the sandbox has swept, to the second
+		if diff := cmp.Diff(answers[i], ask(query)); diff != "" {
+			t.Errorf("DuckDB answers to %s (-want +got):\n%s", query, diff)
+		}
+	}
+}
+
+// queriesOf returns the queries of the block of SQL in a document.
+func queriesOf(t *testing.T, name string) (queries []string) {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, _ := strings.Cut(string(text), "```sql\n")
+	block, _, _ = strings.Cut(block, "```")
+	for query := range strings.SplitSeq(block, ";\n") {
+		if query = strings.TrimSpace(query); query != "" {
+			queries = append(queries, query)
+		}
+	}
+	return queries
 }
 
 // arrowRows returns columns of all objects as Apache Arrow reads them, in order.

@@ -27,23 +27,26 @@ const module = "github.com/tailrace-cdc/replicator/"
 // not here may import none.
 var arrows = map[string][]string{
 	"cmd": {
-		"admin", "cmd", "change", "checkpoint", "config", "failure", "pipeline", "problem", "queue", "sandbox", "sink",
-		"source", "transform", "verify",
+		"admin", "cmd", "change", "checkpoint", "config", "deploy", "failure", "host", "pipeline", "problem", "queue",
+		"sandbox",
+		"sink", "source", "transform", "verify",
 	},
-	"config": {"transform", "change", "problem"},
+	"config": {"transform", "change", "problem", "host"},
 	"pipeline": {
 		"pipeline", "source", "queue", "checkpoint", "transform", "sink", "verify", "change", "failure",
 	},
-	"source":     {"source", "change", "failure"},
+	"source":     {"source", "change", "failure", "host"},
 	"checkpoint": {"checkpoint", "change"},
-	"queue":      {"queue", "checkpoint", "change", "failure"},
+	"queue":      {"queue", "checkpoint", "change", "failure", "host"},
 	"transform":  {"change", "transform", "problem"},
-	"sink":       {"sink", "transform", "change", "failure"},
-	"verify":     {"verify", "source", "sink", "transform", "change", "failure"},
-	"admin":      {"pipeline"},
+	"sink":       {"sink", "transform", "change", "failure", "host"},
+	"verify":     {"verify", "source", "sink", "transform", "change", "failure", "host"},
+	"admin":      {"admin", "pipeline"},
 	"sandbox":    {"sandbox"},
 	"change":     {},
+	"deploy":     {},
 	"failure":    {},
+	"host":       {},
 	"problem":    {"problem"},
 }
 

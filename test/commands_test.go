@@ -44,6 +44,7 @@ func TestCommandsBesideARunningDaemon(t *testing.T) {
 	}
 	w.Equal("Orders")
 	if text := w.ok("status"); !strings.HasPrefix(text, "Everything written before ") ||
+		!strings.Contains(text, "\nHealthy") ||
 		!strings.Contains(text, "as far as empty reads show") {
 		t.Errorf("status prints %q", text)
 	}
@@ -65,7 +66,27 @@ func TestCommandsBesideARunningDaemon(t *testing.T) {
 	if strings.Contains(dump, "fedora") || !strings.Contains(w.ok("queue", "dump", "--show-data"), "fedora") {
 		t.Error("keys are shown without --show-data, or not with it")
 	}
+	if only := w.ok("queue", "dump", "--kind", "claim,control", "--since", "1h"); strings.Contains(only, "change") ||
+		!strings.Contains(only, `"kind":"claim"`) || !strings.Contains(only, `"kind":"control"`) {
+		t.Errorf("the dump of claims and controls is\n%s", only)
+	}
+	if none := w.ok("queue", "dump", "--since", "1ns"); none != "" {
+		t.Errorf("stored in the last nanosecond:\n%s", none)
+	}
+	w.refused(2, "change", "queue", "dump", "--kind", "pages")
+	followed := make(chan result, 1)
+	go func() { followed <- w.command("queue", "dump", "-f", "--kind", "change", "--limit", "3") }()
+	w.Put("Orders", "hats", "panama", "") // before -f looks at the log, or behind that
+	if r := <-followed; r.code != 0 || strings.Count(r.out, `"kind":"change"`) != 3 {
+		t.Errorf("exit %d of a dump that follows until there are three changes:\n%s%s", r.code, r.out, r.err)
+	}
+	w.applied()
 	d.stop()
+	for line := range strings.Lines(d.output.String()) { // pause and resume append to the log beside its owner
+		if strings.Contains(line, "wrong last sequence") && !strings.Contains(line, `"level":"info"`) {
+			t.Errorf("an ordinary command leaves a warning: %s", line)
+		}
+	}
 	w.logIsExact("Orders", w.readLog("Orders"))
 	w.Equal("Orders")
 }

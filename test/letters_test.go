@@ -188,6 +188,44 @@ func TestMalformedLetterHoldsNoOther(t *testing.T) {
 	w.Equal("Orders")
 }
 
+// TestLettersAreChosenByWhatTheyHave lists, retries and drops the dead letters of one code, and leaves the others.
+func TestLettersAreChosenByWhatTheyHave(t *testing.T) {
+	long(t, "4 s")
+	w := newWorld(t, 813)
+	d := w.twoDeadLetters()
+	d.stop()
+	malformed := &change.Change{SequenceNumber: "1", KeyHash: 7, Version: 1, Raw: []byte(`{"dynamodb":{"Keys"`)}
+	w.storeLetters("Orders", deadletter.New("Orders", "bigtable", malformed, "malformed", "cut off", time.Unix(1, 0)))
+	d = w.run()
+	d.until("it runs", func() bool { return d.table("Orders").DeadLetters == 3 })
+	for flags, want := range map[string]int{
+		"--code malformed": 1, "--sink bigtable": 3, "--sink archive": 0, "--table Orders": 3,
+		"--table Orders --sink bigtable --code malformed": 1,
+	} {
+		out := w.ok(append([]string{"dlq", "list", "--json"}, strings.Fields(flags)...)...)
+		if n := strings.Count(out, "\n"); n != want {
+			t.Errorf("dlq list %s: %d letters, want %d:\n%s", flags, n, want, out)
+		}
+	}
+	if r := w.command("dlq", "retry", "--code", "malformed", "--json"); r.code != 4 ||
+		!strings.Contains(r.out, `"applied":0`) || !strings.Contains(r.out, `"refused":1`) {
+		t.Errorf("exit %d: %s%s", r.code, r.out, r.err)
+	}
+	if ids := w.ok("__complete", "dlq", "show", ""); strings.Count(ids, "Orders, bigtable: ") != 3 {
+		t.Errorf("a shell completes\n%s", ids)
+	}
+	if codes := w.ok("__complete", "dlq", "drop", "--code", ""); !strings.Contains(codes, "malformed\n") {
+		t.Errorf("a shell completes\n%s", codes)
+	}
+	w.ok("dlq", "drop", "--code", "malformed", "--yes")
+	if n := len(w.listLetters()); n != 2 {
+		t.Errorf("%d letters are left, want the two others", n)
+	}
+	w.ok("dlq", "retry", "--table", "Orders")
+	d.until("no letter is left", func() bool { return d.table("Orders").DeadLetters == 0 })
+	w.Equal("Orders")
+}
+
 // TestDamagedLetterHidesNoOther publishes a foreign message into the dead letters: it must be listed, can be dropped,
 // and blocks neither the other letters nor the daemon.
 func TestDamagedLetterHidesNoOther(t *testing.T) {

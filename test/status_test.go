@@ -126,7 +126,7 @@ func TestStandByIsNeitherRedNorSilent(t *testing.T) {
 	second.until("it is not red because of that", func() bool { code, _ := second.get("/readyz"); return code == 200 })
 	second.until("its metrics show neither that it owns the table nor a lag", func() bool {
 		code, text := second.get("/metrics")
-		return code == 200 && strings.Contains(string(text), `tailrace_table_owner{table="Orders"} 0`) &&
+		return code == 200 && strings.Contains(string(text), `tailrace_table_owner{table="Orders",target="orders"} 0`) &&
 			!strings.Contains(string(text), "tailrace_source_lag_seconds{")
 	})
 	d.kill()

@@ -37,6 +37,7 @@ type world struct {
 	queue    string
 	admin    string
 	archive  string
+	tracing  string
 	shutdown time.Duration
 	testing  string
 	tables   []string
@@ -101,6 +102,9 @@ func (w *world) configure() {
 		w.dynamo.url, w.start, w.bigtable.addr, w.queue, w.admin, w.shutdown, w.testing)
 	if w.archive != "" {
 		text += "archive: " + w.archive + "\n"
+	}
+	if w.tracing != "" {
+		text += "tracing: " + w.tracing + "\n"
 	}
 	text += "tables:\n"
 	for _, table := range w.tables {

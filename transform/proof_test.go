@@ -420,3 +420,22 @@ rules: [{name: r, match: {pk: "{p}"}, row: "{p}", cells: [{attr: v, to: "d:{{a}}
 		t.Errorf("rows %v, error %v", rows, err)
 	}
 }
+
+// TestAllErrorsOfARuleAreNamedAtOnce: a row, a condition and columns with mistakes, in one look.
+func TestAllErrorsOfARuleAreNamedAtOnce(t *testing.T) {
+	problems := problemsOf(t, Table{Source: "T", Target: "t", Schema: schema("pk:S", "sk:S")}, `families: {d: {max_versions: 1}}
+rules:
+- name: r
+  match: {pk: "{p", sk: "{s}"}
+  row: "{s|nonsense}"
+  when: "item.x =="
+  cells: [{attr: v, to: "x:v"}, {attr: w, to: "d"}, {attr: y, to: "d:{s|nonsense}"}]
+`)
+	got := map[string]int{}
+	for _, p := range problems {
+		got[p.Code]++
+	}
+	if got["pattern"] != 1 || got["when"] != 1 || got["family"] != 1 || got["to"] != 1 || got["template"] != 2 {
+		t.Errorf("problems %v: %v", got, problems)
+	}
+}

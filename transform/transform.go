@@ -156,6 +156,12 @@ func (p *Program) Change(d *change.Decoder, c *change.Change, w *Write) error {
 	return emit.Change(p.prog, d, c, w)
 }
 
+// RuleOf returns the name of the rule that takes the item of a key, as typed JSON, with its newest image or nil; ""
+// where none does or it cannot be told. It is for metrics: names are as many as the mapping has rules.
+func (p *Program) RuleOf(d *change.Decoder, keys, image []byte) string {
+	return emit.RuleOf(p.prog, d, keys, image)
+}
+
 // CanCoalesce reports whether several changes of one item may be united in one write. They may not where a family keeps
 // a history, because its readers need every version.
 func (p *Program) CanCoalesce() bool { return p.prog.Coalesces }
@@ -210,6 +216,20 @@ func (p *Program) Owned(keys change.Image, row []byte) (*Owned, error) {
 
 // Report lists what the program writes, in the order of its rules.
 func (p *Program) Report() []RowReport { return explain.Report(p.prog) }
+
+// RuleName is the name of a rule, and the line of the mapping where it begins; 0 where a preset made it.
+type RuleName struct {
+	Name string
+	Line int
+}
+
+// Rules lists the rules in the order in which they are tried.
+func (p *Program) Rules() (names []RuleName) {
+	for _, r := range p.prog.Rules {
+		names = append(names, RuleName{Name: r.Name, Line: r.Src.At.Line})
+	}
+	return names
+}
 
 // Explain explains the projection of an item.
 func (p *Program) Explain(img change.Image) *Steps { return explain.Item(p.prog, img) }

@@ -1,6 +1,10 @@
 package expired
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/tailrace-cdc/replicator/change"
+)
 
 // TestHeadMovesWithWhatItSays: entries of the archive's stream alone are no reason to store it, or marks would be
 // stored for ever; fewer of them are.
@@ -20,6 +24,21 @@ func TestHeadMovesWithWhatItSays(t *testing.T) {
 	} {
 		if got := x.head.Moved(x.from); got != x.want {
 			t.Errorf("%s: moved is %v", name, got)
+		}
+	}
+}
+
+// TestForgottenHourIsNotCountedAsEmpty: a bucket that was away for weeks lets hours be closed that are forgotten by
+// then.
+func TestForgottenHourIsNotCountedAsEmpty(t *testing.T) {
+	at := func(h Hour) change.Millis { return change.Millis(int64(h) * 3_600_000) }
+	s := &State{}
+	s.Add(Counts{1000: 3}, at(1000))
+	s.Add(Counts{1001 + keep: 5}, at(1001+keep))
+	for hour, want := range map[Hour]int64{1000: -1, 1001: 0, 1001 + keep: 5} {
+		n, known := s.Of(hour, at(1001+keep))
+		if known != (want >= 0) || known && n != want {
+			t.Errorf("hour %d: %d, known: %v", hour, n, known)
 		}
 	}
 }

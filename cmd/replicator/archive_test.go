@@ -6,7 +6,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,6 +25,7 @@ import (
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/journal"
 	"github.com/tailrace-cdc/replicator/sink/archive/coverage"
+	"github.com/tailrace-cdc/replicator/sink/archive/ddl"
 	"github.com/tailrace-cdc/replicator/sink/archive/layout"
 	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
 	"github.com/tailrace-cdc/replicator/sink/archive/manifest"
@@ -227,6 +231,29 @@ func TestArchiveIsListedVerifiedAndQueried(t *testing.T) {
 	}
 }
 
+// TestListOfSeveralTablesIsOneTable, with one header.
+func TestListOfSeveralTablesIsOneTable(t *testing.T) {
+	f := newFilled(t, object.Parquet)
+	text, err := os.ReadFile(f.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = bytes.Replace(text, []byte("{source: Orders,"), []byte("{source: Other, target: other}, {source: Orders,"), 1)
+	if err := os.WriteFile(f.config, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	part := layout.Part{Table: "Other", Class: transform.ClassTTL, Hour: expiredAt}
+	f.put(part.Object(1, 1, strings.Repeat("0", 64), "parquet"), []byte("of another table"))
+	out, errs, code := f.command("archive", "list")
+	if code != 0 || strings.Count(out, "TABLE") != 1 || strings.Count(out, "\n") != 5 || errs != "" {
+		t.Errorf("list: %d\n%s%s", code, out, errs)
+	}
+	out, errs, code = f.command("archive", "list", "--to", "2001-01-01")
+	if code != 0 || strings.Count(out, "\n") != 1 || strings.Count(errs, "nothing of that time") != 2 {
+		t.Errorf("list of a time without events: %d\n%s%s", code, out, errs)
+	}
+}
+
 func TestArchiveThatWasCutOffDiffersAndIsUnprovenWithoutTheLog(t *testing.T) {
 	f := newFilled(t, object.JSONLines)
 	if err := os.Remove(filepath.Join(f.dir, "archive", layout.Manifest("Orders", 2))); err != nil {
@@ -251,6 +278,38 @@ func TestArchiveThatWasCutOffDiffersAndIsUnprovenWithoutTheLog(t *testing.T) {
 	if _, errs, code := f.command("archive", "list"); code != 3 || !strings.Contains(errs, "next: ") {
 		t.Errorf("without the archive: %d, %s", code, errs)
 	}
+}
+
+// TestStoreThatFailsSaysWhatToDo: it is the environment, and not the command line, that is wrong.
+func TestStoreThatFailsSaysWhatToDo(t *testing.T) {
+	f := newFilled(t, object.Parquet)
+	failed := func(want string) {
+		t.Helper()
+		if _, errs, code := f.command("archive", "verify"); code != 3 || !strings.Contains(errs, want) {
+			t.Errorf("verify: %d, %s, want %q", code, errs, want)
+		}
+	}
+	path := filepath.Join(f.dir, "archive", f.object(object.Parquet, 0).Name)
+	if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o750)); err != nil {
+		t.Fatal(err)
+	}
+	failed("next: something else has the name of a file of the archive")
+
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusInternalServerError)
+	}))
+	t.Cleanup(s.Close)
+	t.Setenv("AWS_ACCESS_KEY_ID", "test")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
+	text, err := os.ReadFile(f.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = bytes.Replace(text, []byte("file:archive"), []byte("s3://cold?endpoint="+s.URL), 1)
+	if err := os.WriteFile(f.config, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	failed("next: is the store of archive.url up")
 }
 
 // TestArchivedEventsAreReadByAFullVerification: an object that was damaged before its hash was taken.
@@ -308,6 +367,31 @@ func TestArchiveCommandsNeedAnArchive(t *testing.T) {
 		code := execute(t.Context(), []string{"archive", command, "-c", s.config}, &out, &errs)
 		if code != 2 || !strings.Contains(errs.String(), "no archive of objects") {
 			t.Errorf("%s: %d, %s", command, code, errs.String())
+		}
+	}
+}
+
+func TestStatementsForQueryEngines(t *testing.T) {
+	f := newFilled(t, object.Parquet)
+	for _, args := range [][]string{nil, {"--table", "Orders"}} {
+		out, errs, code := f.command(append([]string{"archive", "ddl", "duckdb"}, args...)...)
+		if want := args != nil; code != 0 || strings.Contains(out, `VIEW "Orders"`) != want {
+			t.Errorf("%v: %d\n%s%s", args, code, out, errs)
+		}
+	}
+	out, errs, code := f.command("archive", "ddl", "duckdb", "--table", "Orders", "--json")
+	var s archived.Statement
+	if err := json.Unmarshal([]byte(out), &s); err != nil || code != 0 || s.Table != "Orders" || s.Schema != 1 ||
+		s.Dialect != ddl.DuckDB || !strings.Contains(s.SQL, "read_parquet(") {
+		t.Errorf("JSON: %d, %v\n%s%s", code, err, out, errs)
+	}
+	for want, args := range map[string][]string{
+		"[Orders]": {"duckdb", "--table", "Ordres"},
+		"gs://":    {"bigquery", "--table", "Orders"}, "athena, bigquery": {"mysql"},
+	} {
+		out, errs, code := f.command(append([]string{"archive", "ddl"}, args...)...)
+		if code != 2 || out != "" || !strings.Contains(errs, want) {
+			t.Errorf("%v: %d, %q, %s", args, code, out, errs)
 		}
 	}
 }

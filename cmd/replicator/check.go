@@ -18,6 +18,7 @@ import (
 type checkOptions struct {
 	offline, strict bool
 	sample          int
+	format          string
 }
 
 // checkCommand returns the command `replicator check`.
@@ -40,6 +41,7 @@ Exit 2 when configuration or mapping are wrong, 3 when the environment is; --str
 	f := cmd.Flags()
 	f.BoolVar(&o.offline, "offline", false, "only what needs no connection")
 	f.BoolVar(&o.strict, "strict", false, "warnings count as errors")
+	f.StringVar(&o.format, "format", "text", "text, or markdown: a page to share")
 	f.IntVar(&o.sample, "sample", preflight.DefaultSample,
 		"how many items of each table to try the mapping on (costs read capacity; 0: none)")
 	return cmd
@@ -54,11 +56,15 @@ type checkReport struct {
 	Endpoints  map[string]string        `json:"endpoints"`
 	Cost       map[string]int64         `json:"cost"`
 	Tables     []*preflight.TableReport `json:"tables"`
+	Selections []preflight.Selection    `json:"selections,omitempty"`
 	Policies   *preflight.Policies      `json:"policies"`
 }
 
 // check runs the preflight checks and prints what they find.
 func (a *app) check(ctx context.Context, o checkOptions) error {
+	if o.format != "text" && o.format != "markdown" || o.format == "markdown" && a.JSON {
+		return exit.Usage("text or markdown, and neither with --json", "unknown format %q", o.format)
+	}
 	cfg, problems, err := config.Load(a.ConfigPath)
 	if err != nil {
 		return &exit.Error{Code: exit.CodeUsage, Err: err, Hint: cli.ConfigHint}
@@ -74,21 +80,25 @@ func (a *app) check(ctx context.Context, o checkOptions) error {
 			}, b.Close
 		}
 	}
-	return a.report(preflight.Run(ctx, cfg, problems, run), o.strict)
+	return a.report(preflight.Run(ctx, cfg, problems, run), o)
 }
 
 // report prints the findings and returns the exit code: errors of the configuration win over those of the environment.
-func (a *app) report(r *preflight.Report, strict bool) error {
+func (a *app) report(r *preflight.Report, o checkOptions) error {
 	all := append(append([]problem.Problem{}, r.Problems...), r.Environment...)
 	errs := problem.CountErrors(all)
 	warnings := len(all) - errs
-	ok := errs == 0 && (!strict || warnings == 0)
-	if a.JSON {
-		report := checkReport{schema, ok, all, r.Principals, r.Endpoints, r.Cost, r.Tables, r.Policies}
+	ok := errs == 0 && (!o.strict || warnings == 0)
+	switch {
+	case o.format == "markdown":
+		a.Printed = true
+		r.WriteMarkdown(a.Out, a.ConfigPath)
+	case a.JSON:
+		report := checkReport{schema, ok, all, r.Principals, r.Endpoints, r.Cost, r.Tables, r.Selections, r.Policies}
 		if err := a.PrintJSON(report); err != nil {
 			return err
 		}
-	} else {
+	default:
 		a.Printed = true
 		if err := r.WriteTables(a.Out); err != nil {
 			return err

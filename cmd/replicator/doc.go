@@ -12,19 +12,20 @@
 //	│    │ writes                    │ events, refusals                                           │
 //	│ sink/bigtable              sink/archive      dead letters          admin   metrics, health  │
 //	└────┼───────────────────────────┼───────────────────────────────────────────┼────────────────┘
-//	     ▼ CheckAndMutateRow         ▼ one file a day, a subject                  ▼ :9464
+//	     ▼ CheckAndMutateRow         ▼ objects by hour, a subject                 ▼ :9464
 //	 Bigtable                     archive                                     Prometheus, probes
 //
-// Each subcommand has a file of its own, here, in internal/compare or internal/archived: flags and printing. A package
-// below internal does the work. The commands that look at a running daemon or tell it what to do (status, queue, dlq,
-// gaps, pause, resume, copy, resync, mapping) read and write its log: there is no other interface, so they work
-// against a stopped daemon as well. Only what writes rows needs the daemon: dlq retry and resync of single items ask
-// it through the requests beside the log.
+// Each subcommand has a file of its own, here, in internal/compare, internal/archived or internal/dlq: flags and
+// printing. A package below internal does the work. The commands that look at a running daemon or tell it what to do
+// (status, queue, dlq, gaps, pause, resume, copy, resync, mapping) read and write its log: there is no other interface,
+// so they work against a stopped daemon as well. Only what writes rows needs the daemon: dlq retry and resync of single
+// items ask it through the requests beside the log.
 //
 // Packages below, from the top down:
 //
 //	internal/compare    the commands that compare both sides, flags and printing
 //	internal/archived   the commands about the archive
+//	internal/dlq        the commands about dead letters
 //	internal/sampling   verify of random items
 //	internal/verifying  what verify does
 //	internal/cli        what all commands share: global flags, configuration, output, exit code
@@ -33,12 +34,16 @@
 //	internal/retiring   takes away what is kept of a table
 //	internal/certificate what a cutover certifies
 //	internal/recovery   what recover does
+//	internal/proposing  what init proposes
 //	internal/preflight  what check finds
 //	internal/observe    the status by the logs, and waiting until everything is applied
 //	internal/ask        has the owner of a table resync items, or try dead letters again
 //	internal/order      control entries in the logs, and waiting for what they asked for
 //	internal/keyfile    files of item keys
 //	internal/letters    opens and finds dead letters
+//	internal/mappingtest unit tests of mappings
+//	internal/running    finds the sandbox that runs, for sandbox env
+//	internal/completing completes tables, dead letters and words in a shell
 //	internal/explaining why a row looks as it does: explain --key and --row
 //	internal/subject    the files of explain --item and --record
 //	internal/dump       a log as lines
@@ -53,22 +58,23 @@
 //	main.go       signals, and one command line
 //	root.go       all commands under one
 //	demo.go       demo: everything on this machine
-//	init.go       init: a proposal from a live table
+//	init.go       init: a proposal from live tables
 //	sandbox.go    sandbox: DynamoDB, Bigtable and NATS on loopback
 //	run.go        run: the daemon
+//	found.go      tables that the daemon finds
 //	check.go      check: prints what internal/preflight finds
 //	schema.go     schema: what Bigtable must have
 //	status.go     status: what is in Bigtable and what is not
 //	queue.go      queue: the logs as lines
-//	dlq.go        dlq list, show, drop: dead letters
-//	dlq_retry.go  dlq retry: applies dead letters again
 //	pause.go      pause and resume: through the log
 //	copy.go       copy: pauses, resumes and cancels a backfill
 //	gaps.go       gaps: what was lost before it was read
 //	gaps_archive.go  its heal, for the archive
 //	resync.go     resync: makes the rows of a table, or of some items, true again
 //	mapping.go    mapping: what a changed mapping does, and accepts it
+//	mapping_tests.go  its test: runs unit tests of mappings
 //	recover.go    recover: a new life after a lost log
 //	table.go      table retire: the end of a table's replication
+//	config.go     config: the schemas of the files
 //	version.go    version, and the man pages
 package main

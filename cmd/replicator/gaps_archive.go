@@ -54,7 +54,7 @@ func (a *app) healArchive(ctx context.Context, h *healing, ids []string) error {
 		a.Print("No gaps to heal: the archive lacks nothing.")
 		return nil
 	}
-	cfg, err := a.Config()
+	cfg, err := a.Config(ctx)
 	if err != nil {
 		return err
 	}

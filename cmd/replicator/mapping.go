@@ -17,7 +17,7 @@ import (
 // mappingCommand returns the command `replicator mapping`.
 func (a *app) mappingCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "mapping", Short: "Compare a changed mapping with the one that wrote the rows, and accept it",
+		Use: "mapping", Short: "Test a mapping; compare a changed one with the one that wrote the rows, and accept it",
 		Args: a.Args(cobra.NoArgs),
 	}
 	diff := &cobra.Command{
@@ -40,13 +40,13 @@ target lacks a family or a rule that the new mapping needs: first ` + "`schema -
 			return a.mapping(ctx, table, old, c == accept)
 		})
 	}
-	cmd.AddCommand(diff, accept)
+	cmd.AddCommand(diff, accept, a.mappingTestCommand())
 	return cmd
 }
 
 // mapping prints what has changed in the mappings, and accepts it if asked to.
 func (a *app) mapping(ctx context.Context, table, old string, accept bool) error {
-	cfg, err := a.Replicated(table)
+	cfg, err := a.Replicated(ctx, table)
 	if err != nil {
 		return err
 	}

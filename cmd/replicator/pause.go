@@ -47,7 +47,7 @@ func (a *app) controlCommand(name, short, long, done string, control checkpoint.
 			if all == (table != "") {
 				return exit.Usage("`replicator "+name+" --table NAME` or `--all`", "%s needs one table, or --all", name)
 			}
-			cfg, err := a.Config()
+			cfg, err := a.Config(ctx)
 			if err != nil {
 				return err
 			}

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -11,7 +14,9 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/dump"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/logged"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
@@ -24,37 +29,55 @@ func (a *app) queueCommand() *cobra.Command {
 
 // queueDumpCommand returns the command `replicator queue dump`.
 func (a *app) queueDumpCommand() *cobra.Command {
-	var o dump.Options
-	var table, key string
+	var o dumpOptions
 	cmd := &cobra.Command{
 		Use:   "dump",
 		Short: "Print what the logs hold, one JSON object per line",
 		Long: `dump prints one line per change, and one per other entry (claim, start, graph, beat, marks, gap, control,
-snapshot), up to the newest entry at the time of the call. Keys and items are printed only with --show-data.`,
+snapshot), up to the newest entry at the time of the call, or with -f until it is interrupted. Keys and items are
+printed only with --show-data.`,
 		Args: a.Args(cobra.NoArgs),
-		RunE: a.Body(func(ctx context.Context, _ []string) error { return a.dump(ctx, table, key, o) }),
+		RunE: a.Body(func(ctx context.Context, _ []string) error { return a.dump(ctx, o) }),
 	}
 	f := cmd.Flags()
-	f.StringVar(&table, "table", "", "only this source table")
+	f.StringVar(&o.table, "table", "", "only this source table")
+	f.StringSliceVar(&o.kinds, "kind", nil, "only lines of these kinds: change, claim, gap, control …")
+	f.DurationVar(&o.Since, "since", 0, "only what was stored in the last 10m, 2h …")
+	f.BoolVarP(&o.follow, "follow", "f", false, "go on with what is stored from now on")
 	f.StringVar(&o.Shard, "shard", "", "only changes of this shard")
 	f.StringVar(&o.From, "from", "", "first entry: a sequence number, or a time (RFC 3339)")
 	f.IntVar(&o.Limit, "limit", 0, "maximum number of lines per table (default: all)")
-	f.StringVar(&key, "key", "", `only changes of the item with this key: {"pk":{"S":"hats"},"sk":{"S":"fedora"}}`)
+	f.StringVar(&o.key, "key", "", `only changes of the item with this key: {"pk":{"S":"hats"},"sk":{"S":"fedora"}}`)
 	f.BoolVar(&o.ShowData, "show-data", false, "print keys and images")
+	cmd.MarkFlagsMutuallyExclusive("from", "since")
 	return cmd
 }
 
-// dump prints the logs of the selected tables, one after the other.
-func (a *app) dump(ctx context.Context, table, key string, o dump.Options) error {
-	cfg, err := a.Config()
+// dumpOptions are the flags of `queue dump`.
+type dumpOptions struct {
+	dump.Options
+	table, key string
+	kinds      []string
+	follow     bool
+}
+
+// followPeriod is how often `queue dump -f` looks for new entries.
+const followPeriod = 500 * time.Millisecond
+
+// dump prints the logs of the selected tables, one after the other, and with follow what comes after.
+func (a *app) dump(ctx context.Context, o dumpOptions) error {
+	cfg, err := a.Config(ctx)
 	if err != nil {
 		return err
 	}
-	tables, err := catalog.Select(cfg, table)
+	tables, err := catalog.Select(cfg, o.table)
 	if err != nil {
 		return err
 	}
-	if o.Keys, err = dump.KeyHashes(key); err != nil {
+	if o.Keys, err = dump.KeyHashes(o.key); err != nil {
+		return err
+	}
+	if o.Kinds, err = dump.KindsOf(o.kinds); err != nil {
 		return err
 	}
 	clients := a.Clients(cfg)
@@ -63,17 +86,45 @@ func (a *app) dump(ctx context.Context, table, key string, o dump.Options) error
 	if err != nil {
 		return err
 	}
+	logs := map[string]*dump.Dumper{}
 	for _, t := range tables {
 		log, err := q.Log(ctx, t.Source)
-		if errors.Is(err, queue.ErrNoLog) && table == "" {
+		if errors.Is(err, queue.ErrNoLog) && o.table == "" {
 			continue
 		}
 		if err != nil {
 			return exit.Environment(fmt.Errorf("open log of %s: %w", t.Source, err), "see `replicator check`")
 		}
-		if err := dump.Log(ctx, log, o, a.printDumped); err != nil {
-			return fmt.Errorf("dump log of %s: %w", t.Source, err)
+		logs[t.Source] = dump.New(log, o.Options, a.printDumped)
+		if err := a.dumpNext(ctx, t.Source, logs, o.follow); err != nil {
+			return err
 		}
+	}
+	for o.follow && len(logs) > 0 {
+		if failure.Pause(ctx, followPeriod) != nil {
+			return nil // interrupted, as -f says
+		}
+		for _, table := range slices.Sorted(maps.Keys(logs)) {
+			if err := a.dumpNext(ctx, table, logs, true); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// dumpNext prints what is new in a table's log. A log of which enough lines were printed is taken out of logs.
+func (a *app) dumpNext(ctx context.Context, table string, logs map[string]*dump.Dumper, follow bool) error {
+	full, err := logs[table].Next(ctx)
+	switch {
+	case full:
+		delete(logs, table)
+	case follow && errors.Is(err, logged.ErrTrimmed):
+		fmt.Fprintf(a.Errs, "%s: entries of %s were trimmed before they were printed: going on with the oldest\n",
+			a.Path, table)
+		logs[table].Restart()
+	case err != nil && (!follow || ctx.Err() == nil): // not the end of what is followed
+		return fmt.Errorf("dump log of %s: %w", table, err)
 	}
 	return nil
 }
@@ -92,7 +143,7 @@ func (a *app) queueEnvCommand() *cobra.Command {
 full access.`,
 		Args: a.Args(cobra.NoArgs),
 		RunE: a.Body(func(context.Context, []string) error {
-			cfg, err := a.Config()
+			cfg, err := a.File()
 			if err != nil {
 				return err
 			}

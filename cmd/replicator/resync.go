@@ -51,7 +51,7 @@ Bigtable refuses them. Without it, the ids of what was asked for are printed.`,
 
 // resyncItems has single items resynced.
 func (a *app) resyncItems(ctx context.Context, o *ask.Resync) error {
-	cfg, err := a.Replicated(o.Table)
+	cfg, err := a.Replicated(ctx, o.Table)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (a *app) resyncItems(ctx context.Context, o *ask.Resync) error {
 
 // resync orders a resync of a whole table, and waits for its end if asked to.
 func (a *app) resync(ctx context.Context, table string, wait bool) error {
-	if _, err := a.Replicated(table); err != nil {
+	if _, err := a.Replicated(ctx, table); err != nil {
 		return err
 	}
 	logs, clients, err := a.TableLogs(ctx, table)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -8,6 +9,8 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/archived"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/compare"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/completing"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/dlq"
 )
 
 // app has a method for each command.
@@ -30,6 +33,13 @@ Start with a live table:    replicator init --table NAME -o tailrace.yaml
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	asked := root.Flags().Bool("version", false, "print what the command version prints")
+	root.RunE = func(cmd *cobra.Command, args []string) error {
+		if !*asked {
+			return cmd.Help()
+		}
+		return a.Body(func(context.Context, []string) error { return a.printVersion() })(cmd, args)
+	}
 	a.Path = root.Name()
 	path := "./tailrace.yaml"
 	if env := os.Getenv("TAILRACE_CONFIG"); env != "" {
@@ -38,6 +48,7 @@ Start with a live table:    replicator init --table NAME -o tailrace.yaml
 	flags := root.PersistentFlags()
 	flags.StringVarP(&a.ConfigPath, "config", "c", path, "configuration file; $TAILRACE_CONFIG")
 	flags.StringVar(&a.LogLevel, "log-level", "", "debug, info, warn or error (default: info for run and demo, else warn)")
+	flags.StringVar(&a.LogFormat, "log-format", "", "json or console (default: console on a terminal, else json)")
 	flags.BoolVar(&a.JSON, "json", false, "print JSON on stdout; progress and logs go to stderr")
 	flags.BoolVar(&a.NoColor, "no-color", false, "no colors and no moving progress, even on a terminal; $NO_COLOR")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
@@ -47,9 +58,9 @@ Start with a live table:    replicator init --table NAME -o tailrace.yaml
 	root.AddCommand(
 		a.versionCommand(), a.manCommand(),
 		a.demoCommand(), a.initCommand(), a.sandboxCommand(), a.runCommand(), a.checkCommand(), a.schemaCommand(),
-		a.statusCommand(), a.queueCommand(), a.dlqCommand(), a.gapsCommand(), a.pauseCommand(),
+		a.statusCommand(), a.queueCommand(), dlq.Command(a.App), a.gapsCommand(), a.pauseCommand(),
 		a.resumeCommand(), a.copyCommand(), a.resyncCommand(), a.mappingCommand(),
-		a.recoverCommand(), a.tableCommand(),
+		a.recoverCommand(), a.tableCommand(), a.configCommand(),
 	)
 	root.AddCommand(archived.Command(a.App))
 	root.AddCommand(compare.Commands(a.App)...)
@@ -59,5 +70,6 @@ Start with a live table:    replicator init --table NAME -o tailrace.yaml
 			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 		}
 	}
+	completing.Register(root, a.App)
 	return root
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,10 +16,13 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tailrace-cdc/replicator/admin"
+	"github.com/tailrace-cdc/replicator/admin/errlog"
+	"github.com/tailrace-cdc/replicator/admin/page"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/dry"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/finding"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/heap"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/preflight"
@@ -36,8 +40,8 @@ import (
 
 // runOptions are the flags of run.
 type runOptions struct {
-	drain, dry, upgrade, adopt bool
-	rehearsal                  dry.Options
+	drain, dry, upgrade, adopt, trial bool
+	rehearsal                         dry.Options
 }
 
 // runCommand returns the command `replicator run`.
@@ -61,6 +65,8 @@ the marks; the second one ends it at once. Ending it in any way, at any moment, 
 		"raise logs of an older format to the newest: stop every older replicator first")
 	f.BoolVar(&o.adopt, "adopt", false,
 		"take targets that another pipeline has written: only at a first start, and only when that pipeline is stopped")
+	f.BoolVar(&o.trial, "trial", false, "also where a power cut could lose what the log holds: for the demo")
+	_ = f.MarkHidden("trial") // the flag exists
 	cmd.MarkFlagsMutuallyExclusive("drain-and-exit", "dry-run")
 	cmd.MarkFlagsMutuallyExclusive("adopt", "dry-run")
 	cmd.MarkFlagsMutuallyExclusive("upgrade", "dry-run")
@@ -76,55 +82,82 @@ func (a *app) run(ctx context.Context, o runOptions) (err error) {
 	if o.rehearsal != (dry.Options{From: dry.Latest}) {
 		return exit.Usage("`replicator run --dry-run`, or without them", "--duration and --from belong to --dry-run")
 	}
-	cfg, err := a.Config()
+	cfg, err := a.File()
 	if err != nil {
 		return err
 	}
-	tables, problems := catalog.Parse(cfg)
+	problems := catalog.Mappings(cfg)
+	if !o.trial {
+		problems = append(problems, preflight.NotDurable(cfg)...)
+	}
 	if problem.AnyError(problems) {
 		return a.Refused(problems)
 	}
+	tables, _ := catalog.Parse(cfg)
 	if a.ShowsBars() {
 		a.Bars = bars.New(a.Errs)
 		defer a.Bars.Close()
 	}
+	build := wire.BuildOf(buildVersion())
 	d := &daemon{
 		cfg: cfg, bars: a.Bars, upgrade: o.upgrade, adopt: o.adopt,
-		log: a.Logger(zapcore.InfoLevel), reg: wire.Registry(),
+		errors: &errlog.Log{}, reg: wire.Registry(build), owner: wire.OwnerName(),
 	}
+	d.log = a.Logger(zapcore.InfoLevel).WithOptions(zap.WrapCore(d.errors.Beside))
 	d.heap = heap.NewWatcher(cfg, d.reg)
+	d.now.Store(cfg)
 	if d.admin, err = wire.ListenAdmin(ctx, cfg); err != nil {
 		return err
 	}
 	d.clients = wire.ForDaemon(cfg, d.log, d.reg, &d.services)
 	defer func() { err = errors.Join(err, d.close()) }()
-	src, err := d.clients.Source(ctx)
+	if d.traces, err = wire.Tracing(ctx, cfg, build, d.owner, d.log); err != nil {
+		return err
+	}
+	p, err := a.open(ctx, d, tables)
 	if err != nil {
 		return err
 	}
+	return d.run(ctx, p, o.drain)
+}
+
+// open opens the clients and wires the pipeline; tables are those that the file names.
+func (a *app) open(ctx context.Context, d *daemon, tables *catalog.Catalog) (none growing, err error) {
+	src, err := d.clients.Source(ctx)
+	if err != nil {
+		return none, err
+	}
 	if problems := d.compile(ctx, src, tables); problem.AnyError(problems) {
-		return a.Refused(problems)
+		return none, a.Refused(problems)
 	}
 	q, err := d.clients.Queue(ctx)
 	if err != nil {
-		return err
+		return none, err
+	}
+	if err := d.find(ctx, src, q); err != nil {
+		return none, err
+	}
+	if d.finder != nil && a.Terminal() { // the copies are announced
+		tables, _ = catalog.Parse(d.cfg)
+		d.describe(ctx, src, tables)
 	}
 	var sink *bigtable.Client // nil: every table is archived only
-	if len(cfg.Replicated().Tables) > 0 {
+	if d.cfg.Replicates() {
 		if sink, err = d.clients.Bigtable(ctx); err != nil {
-			return err
+			return none, err
 		}
 	}
 	if err := a.announceCopies(ctx, d, tables, sink); err != nil {
-		return err
+		return none, err
 	}
 	arch, err := d.clients.Archive(ctx)
 	if err != nil {
-		return err
+		return none, err
 	}
-	d.log.Info("replicator starts", zap.String("version", buildVersion()), zap.String("pipeline", cfg.Pipeline),
-		zap.Int("tables", len(cfg.Tables)))
-	return d.run(ctx, pipeline.New(d.options(src, arch), src, q, sink, d.log, d.reg), o.drain)
+	d.log.Info("replicator starts", zap.String("version", buildVersion()), zap.String("pipeline", d.cfg.Pipeline),
+		zap.Int("tables", len(d.cfg.Tables)))
+	p := pipeline.New(d.options(src, arch), src, q, sink, d.log, d.reg)
+	return growing{d, p, src}, nil
 }
 
 // announceDelay is how long run waits on a terminal before it begins to copy tables.
@@ -153,70 +186,87 @@ func (a *app) announceCopies(ctx context.Context, d *daemon, tables *catalog.Cat
 
 // daemon is a running replicator: what it has open.
 type daemon struct {
-	cfg            *config.Config
-	bars           *bars.Bars // nil: stderr is no terminal
+	cfg            *config.Config                // with the tables that were found at the start
+	now            atomic.Pointer[config.Config] // with those that are replicated now
+	finder         *finding.Finder               // nil: the configuration names every table
+	bars           *bars.Bars                    // nil: stderr is no terminal
 	upgrade, adopt bool
 	log            *zap.Logger
+	errors         *errlog.Log // what log said last, for the status page
 	reg            *prometheus.Registry
 	heap           *heap.Watcher
 	admin          net.Listener
-
-	services pipeline.Services
-	clients  *wire.Clients
+	owner          string // this process
+	traces         *wire.Traces
+	services       pipeline.Services
+	clients        *wire.Clients
 }
 
-// describeTimeout is how long DynamoDB has to describe the tables at the start.
-const describeTimeout = 10 * time.Second
+const describeTimeout = 10 * time.Second // that DynamoDB has for the tables at the start
 
 // compile compiles the mappings of the tables that DynamoDB describes now, so that a mapping with errors is refused at
 // once. The other tables are compiled when they can be described.
 func (d *daemon) compile(ctx context.Context, src *source.Source, tables *catalog.Catalog) []problem.Problem {
+	d.describe(ctx, src, tables)
+	return append(tables.Compile(), tables.Settings()...)
+}
+
+func (d *daemon) describe(ctx context.Context, src *source.Source, tables *catalog.Catalog) {
 	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
 	for _, err := range tables.Describe(ctx, src) {
 		d.log.Warn("table cannot be described yet", zap.Error(err), zap.String("hint", source.Hint(err)))
 	}
-	return append(tables.Compile(), tables.Settings()...)
 }
 
 // options returns the options of the pipeline.
 func (d *daemon) options(src *source.Source, arch *archiving.Place) pipeline.Options {
 	o := wire.PipelineOptions(d.cfg)
-	o.Owner, o.Upgrade, o.Adopt, o.Services = wire.OwnerName(), d.upgrade, d.adopt, &d.services
-	o.Archive = arch
+	o.Owner, o.Upgrade, o.Adopt, o.Services = d.owner, d.upgrade, d.adopt, &d.services
+	o.Archive, o.Tracer = arch, d.traces.Tracer()
 	for i, table := range d.cfg.Tables {
-		o.Tables[i].Compile = func(info source.TableInfo) (*transform.Program, error) {
-			ctx, cancel := context.WithTimeout(context.Background(), compileTimeout)
-			defer cancel()
-			return catalog.CompileTable(ctx, d.cfg, src, table, info)
-		}
-		o.Tables[i].Sharing = func(info source.TableInfo) (others []*transform.Program, err error) {
-			own, all, err := d.compileTarget(src, table, info, nil)
-			return slices.DeleteFunc(all, func(p *transform.Program) bool { return p == own }), err
-		}
-		o.Tables[i].CompileKept = func(
-			info source.TableInfo, text []byte,
-		) (own *transform.Program, all []*transform.Program, err error) {
-			return d.compileTarget(src, table, info, text)
-		}
+		o.Tables[i] = d.table(src, d.cfg, table)
+	}
+	return o
+}
+
+// table returns the options of a table of a configuration. That has all tables that share its target.
+func (d *daemon) table(src *source.Source, cfg *config.Config, table config.Table) pipeline.Table {
+	o := wire.TableOptions(cfg, &table)
+	o.Compile = func(info source.TableInfo) (*transform.Program, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), compileTimeout)
+		defer cancel()
+		return catalog.CompileTable(ctx, cfg, src, table, info)
+	}
+	o.Sharing = func(info source.TableInfo) (others []*transform.Program, err error) {
+		own, all, err := compileTarget(src, cfg, table, info, nil)
+		return slices.DeleteFunc(all, func(p *transform.Program) bool { return p == own }), err
+	}
+	o.CompileKept = func(
+		info source.TableInfo, text []byte,
+	) (own *transform.Program, all []*transform.Program, err error) {
+		return compileTarget(src, cfg, table, info, text)
+	}
+	if table.Found {
+		o.NewAfter = d.finder.FirstStart
 	}
 	return o
 }
 
 // compileTarget compiles the mappings of all tables that share a table's target.
-func (d *daemon) compileTarget(
-	src *source.Source, table config.Table, info source.TableInfo, kept []byte,
+func compileTarget(
+	src *source.Source, cfg *config.Config, table config.Table, info source.TableInfo, kept []byte,
 ) (own *transform.Program, all []*transform.Program, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), compileTimeout)
 	defer cancel()
-	return catalog.CompileTarget(ctx, d.cfg, src, table, info, kept)
+	return catalog.CompileTarget(ctx, cfg, src, table, info, kept)
 }
 
 // compileTimeout is how long DynamoDB has to describe the tables that share a target, when one of them is compiled.
 const compileTimeout = 30 * time.Second
 
 // run replicates the tables until ctx ends. The admin server and the heap watcher run on until the tables have drained.
-func (d *daemon) run(ctx context.Context, p *pipeline.Pipeline, drain bool) error {
+func (d *daemon) run(ctx context.Context, p growing, drain bool) error {
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	g, ctx := errgroup.WithContext(ctx)
@@ -224,9 +274,13 @@ func (d *daemon) run(ctx context.Context, p *pipeline.Pipeline, drain bool) erro
 	defer end()
 	g.Go(func() error {
 		defer end() // without the admin server the daemon could not be observed
-		return admin.Serve(serving, d.admin, health{p}, d.reg, d.log.Named("admin"))
+		metrics := wire.WithTargets(d.reg, func() []config.Table { return d.now.Load().Tables })
+		return admin.Serve(serving, d.admin, health{p.Pipeline, d.errors}, metrics, d.log.Named("admin"))
 	})
 	g.Go(func() error { return d.heap.Run(serving, d.log) })
+	if d.finder != nil {
+		g.Go(func() error { return d.finder.Run(ctx, p) })
+	}
 	if d.bars != nil {
 		g.Go(func() error {
 			for failure.Pause(serving, time.Second) == nil {
@@ -262,6 +316,7 @@ func (d *daemon) run(ctx context.Context, p *pipeline.Pipeline, drain bool) erro
 
 // close closes the clients and, if the admin server has not, its port.
 func (d *daemon) close() error {
+	d.traces.End()
 	err := d.clients.Close()
 	if closed := d.admin.Close(); !errors.Is(closed, net.ErrClosed) {
 		err = errors.Join(err, closed)
@@ -271,7 +326,16 @@ func (d *daemon) close() error {
 }
 
 // health is a pipeline as the admin server needs it.
-type health struct{ *pipeline.Pipeline }
+type health struct {
+	*pipeline.Pipeline
+	errors *errlog.Log
+}
 
-// Status returns the pipeline's status, for encoding/json.
-func (h health) Status() any { return h.Pipeline.Status() }
+// Table returns what the page of a table shows beside the status.
+func (h health) Table(ctx context.Context, source string) (page.Table, bool) {
+	detail, hour, ok := h.Detail(ctx, source)
+	return page.Table{Detail: detail, Hour: hour, Errors: h.errors.Of(source)}, ok
+}
+
+// Version names the build.
+func (health) Version() string { return buildVersion() }

@@ -4,14 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
+	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/running"
+	"github.com/tailrace-cdc/replicator/host"
 	"github.com/tailrace-cdc/replicator/sandbox"
 )
 
@@ -32,9 +35,13 @@ Nothing in it is for production; without --dir nothing is kept.`,
 		RunE: a.Body(func(ctx context.Context, _ []string) error {
 			log := a.Logger(zapcore.WarnLevel).Named("sandbox")
 			o.Log = log
+			forget := func() {}
 			o.Ready = func(env []string) {
+				var err error
+				if forget, err = running.Remember(env); err != nil {
+					log.Warn("`sandbox env` will not find this sandbox", zap.Error(err))
+				}
 				fmt.Fprintf(a.Errs, `The sandbox is ready. Clients find it with these, or by: eval "$(replicator sandbox env)"
-(with --dynamodb, --bigtable, --nats and --s3 as here, if they are not the default)
 
   export %s
 
@@ -42,7 +49,8 @@ Ctrl-C ends it.
 `, strings.Join(env, "\n  export "))
 			}
 			err := sandbox.Run(ctx, o)
-			if errors.Is(err, syscall.EADDRINUSE) {
+			forget()
+			if errors.Is(err, host.ErrAddressInUse) {
 				return exit.Environment(err,
 					"another sandbox, or another server? choose a port with --dynamodb, --bigtable, --nats or --s3")
 			}
@@ -66,23 +74,31 @@ Ctrl-C ends it.
 
 // sandboxEnvCommand returns the command `replicator sandbox env`.
 func (a *app) sandboxEnvCommand(o *sandbox.Options) *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "env",
 		Short: "Print shell variables with which the usual clients find the sandbox",
-		Args:  a.Args(cobra.NoArgs),
-		RunE: a.Body(func(context.Context, []string) error {
-			env := map[string]any{"schema": schema}
-			for _, line := range sandbox.Env(*o) {
-				name, value, _ := strings.Cut(line, "=")
-				env[name] = value
-				if !a.JSON {
-					a.Print("export %s=%s", name, cli.ShellQuote(value))
-				}
-			}
-			if a.JSON {
-				return a.PrintJSON(env)
-			}
-			return nil
-		}),
+		Long: `env prints the variables of the sandbox that was started last on this machine and still runs. Where none runs,
+or with --dynamodb, --bigtable, --nats or --s3, it prints those of a sandbox at these addresses.`,
+		Args: a.Args(cobra.NoArgs),
 	}
+	cmd.RunE = a.Body(func(ctx context.Context, _ []string) error {
+		lines := sandbox.Env(*o)
+		given := slices.ContainsFunc([]string{"dynamodb", "bigtable", "nats", "s3"}, cmd.Flags().Changed)
+		if found := running.Env(ctx); !given && found != nil {
+			lines = found
+		}
+		env := map[string]any{"schema": schema}
+		for _, line := range lines {
+			name, value, _ := strings.Cut(line, "=")
+			env[name] = value
+			if !a.JSON {
+				a.Print("export %s=%s", name, cli.ShellQuote(value))
+			}
+		}
+		if a.JSON {
+			return a.PrintJSON(env)
+		}
+		return nil
+	})
+	return cmd
 }

@@ -63,7 +63,7 @@ func (a *app) schema(ctx context.Context, o schemaOptions) error {
 	if !slices.Contains([]string{"cbt", "json", "markdown"}, o.format) {
 		return exit.Usage("cbt, json or markdown", "unknown format %q", o.format)
 	}
-	cfg, err := a.Replicated("")
+	cfg, err := a.Replicated(ctx, "")
 	if err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ before that time.`,
 
 // status prints the status: now, again and again, or once everything before a moment is applied.
 func (a *app) status(ctx context.Context, o statusOptions) error {
-	cfg, err := a.Config()
+	cfg, err := a.Config(ctx)
 	if err != nil {
 		return err
 	}
@@ -175,7 +175,7 @@ func (a *app) waitFor(
 // waitFailed prints the last status, and returns the error of a wait whose time was up or that was interrupted.
 func (a *app) waitFailed(ctx context.Context, cfg *config.Config, last pipeline.Status) error {
 	if daemon := observe.Daemon(context.WithoutCancel(ctx), cfg); daemon != nil {
-		last.Fail(daemon.Failing)
+		last.Fail(daemon.Failing, daemon.Services)
 	}
 	if last.Schema > 0 {
 		if err := a.printStatus(last); err != nil {

@@ -55,7 +55,7 @@ object of the archive yet; nothing was changed then. What is in the archive stay
 
 // retire says what is kept of a table, and takes it away if that is confirmed.
 func (a *app) retire(ctx context.Context, o retiring.Options, yes bool) error {
-	cfg, err := a.Config()
+	cfg, err := a.Config(ctx)
 	if err != nil {
 		return err
 	}

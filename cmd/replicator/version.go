@@ -21,17 +21,20 @@ func (a *app) versionCommand() *cobra.Command {
 		Use:   "version",
 		Short: "Print the version, and the formats that this build reads",
 		Args:  a.Args(cobra.NoArgs),
-		RunE: a.Body(func(context.Context, []string) error {
-			v := buildVersion()
-			if a.JSON {
-				return a.PrintJSON(map[string]any{"schema": schema, "version": v, "go": runtime.Version(),
-					"platform": runtime.GOOS + "/" + runtime.GOARCH, "log_format": checkpoint.Format})
-			}
-			a.Print("replicator %s (%s, %s/%s, log format %d)",
-				v, runtime.Version(), runtime.GOOS, runtime.GOARCH, checkpoint.Format)
-			return nil
-		}),
+		RunE:  a.Body(func(context.Context, []string) error { return a.printVersion() }),
 	}
+}
+
+// printVersion prints what `replicator version` and `replicator --version` print.
+func (a *app) printVersion() error {
+	v := buildVersion()
+	if a.JSON {
+		return a.PrintJSON(map[string]any{"schema": schema, "version": v, "go": runtime.Version(),
+			"platform": runtime.GOOS + "/" + runtime.GOARCH, "log_format": checkpoint.Format})
+	}
+	a.Print("replicator %s (%s, %s/%s, log format %d)",
+		v, runtime.Version(), runtime.GOOS, runtime.GOARCH, checkpoint.Format)
+	return nil
 }
 
 // buildVersion returns the version of a release, else the revision that Go has recorded.

@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
@@ -17,6 +19,9 @@ type ackTracker struct {
 	open        []*openEntry // in the order of the log
 	marked      checkpoint.Mark
 	lastChanges uint64 // the newest entry with changes that the mark has passed
+	base        known  // of the log at the entry to which the state of the life was folded
+	read        known  // changes of the log up to the newest entry that was added
+	applied     known  // up to the mark
 
 	pending atomic.Int64 // changes that are not durable
 
@@ -29,12 +34,46 @@ type openEntry struct {
 	at         checkpoint.Mark
 	since      time.Time
 	hasChanges bool
+	through    known        // changes of the log up to this entry
 	pending    atomic.Int64 // changes that are not durable, plus one while the entry is being handed out
 	release    func()       // gives the entry's memory back; may be nil
+	span       trace.Span   // until all changes are durable; nil: the entry is not traced
+}
+
+// known is how many changes the log holds up to an entry. The fold with which a life begins tells it for its last entry
+// only, so it is unknown for those before.
+type known struct {
+	seq     uint64
+	changes uint64
+	ok      bool
+}
+
+// and returns what is known at the next entry that is read. base is what is known of one entry of the log.
+func (k known) and(seq, changes uint64, base known) known {
+	switch {
+	case k.ok, seq < base.seq:
+		k.changes += changes
+	case seq == base.seq:
+		return base
+	case base.ok:
+		k = known{changes: base.changes + changes, ok: true}
+	}
+	k.seq = seq
+	return k
 }
 
 func newAckTracker(at checkpoint.Mark) *ackTracker {
 	return &ackTracker{marked: at, progress: make(chan struct{}, 1)}
+}
+
+// countFrom lets the tracker count changes from what the log held when the life began.
+func (t *ackTracker) countFrom(s *checkpoint.State) *ackTracker {
+	t.base = known{seq: s.Seq, changes: s.Changes, ok: true}
+	if t.marked.Seq >= s.LastFrame {
+		t.applied = t.base
+	}
+	t.read = t.applied
+	return t
 }
 
 // add begins to track an entry; entries are added in the order of the log. An entry stays open until ack has counted
@@ -44,6 +83,8 @@ func (t *ackTracker) add(at checkpoint.Mark, changes int, release func()) *openE
 	t.pending.Add(int64(changes) + 1)
 	e.pending.Store(int64(changes) + 1)
 	t.mu.Lock()
+	t.read = t.read.and(at.Seq, uint64(changes), t.base)
+	e.through = t.read
 	t.open = append(t.open, e)
 	t.mu.Unlock()
 	return e
@@ -58,6 +99,9 @@ func (e *openEntry) ack(n int) {
 	if e.release != nil {
 		e.release()
 	}
+	if e.span != nil {
+		e.span.End()
+	}
 	e.tracker.advance()
 }
 
@@ -67,7 +111,7 @@ func (t *ackTracker) advance() {
 	defer t.mu.Unlock()
 	n := 0
 	for n < len(t.open) && t.open[n].pending.Load() <= 0 {
-		t.marked = t.open[n].at
+		t.marked, t.applied = t.open[n].at, t.open[n].through
 		if t.open[n].hasChanges {
 			t.lastChanges = t.marked.Seq
 		}
@@ -106,11 +150,21 @@ func (t *ackTracker) backlog(now time.Time) (changes int, oldest time.Duration) 
 	return changes, oldest
 }
 
+// behind returns how many of the changes that the log holds lie behind the mark; false while that is unknown.
+func (t *ackTracker) behind(changes uint64) (n uint64, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return changes - min(changes, t.applied.changes), t.applied.ok
+}
+
 // next returns the tracker of the following pass: it begins at this one's mark.
 func (t *ackTracker) next() *ackTracker {
 	m, lastChanges := t.acked()
 	next := newAckTracker(m)
 	next.lastChanges = lastChanges
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	next.base, next.read, next.applied = t.base, t.applied, t.applied
 	return next
 }
 

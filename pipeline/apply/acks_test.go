@@ -140,3 +140,40 @@ func TestBacklogCountsChangesThatAreNotDurable(t *testing.T) {
 		t.Errorf("backlog of %d changes, not 0", n)
 	}
 }
+
+// TestPendingIsKnownBehindTheEndOfTheFold: the fold with which a life begins counts the changes of the log as a whole,
+// and not those before its mark.
+func TestPendingIsKnownBehindTheEndOfTheFold(t *testing.T) {
+	want := func(p *ackTracker, changes, n uint64, known bool) {
+		t.Helper()
+		if got, ok := p.behind(changes); ok != known || known && got != n {
+			t.Errorf("%d of %d changes are behind mark %d, known %v; want %d, %v", got, changes, p.mark().Seq, ok, n, known)
+		}
+	}
+	state := &checkpoint.State{Seq: 20, LastFrame: 18, Changes: 100}
+	p := newAckTracker(at(18)).countFrom(state) // everything was applied before
+	want(p, 100, 0, true)
+	e := handedOut(p, 21, 7)
+	want(p, 107, 7, true)
+	e.ack(7)
+	want(p, 107, 0, true)
+	want(p, 110, 3, true) // entries that the sink has not read yet
+
+	p = newAckTracker(at(10)).countFrom(state)
+	want(p, 100, 0, false)
+	first, last, later := handedOut(p, 11, 4), handedOut(p, 18, 2), handedOut(p, 21, 5)
+	first.ack(4)
+	want(p, 105, 0, false)
+	last.ack(2) // the mark is still before the end of the fold
+	want(p, 105, 0, false)
+	handedOut(p, 22, 3) // open
+	p = p.next()
+	later.ack(5)
+	want(p, 108, 0, false)
+	handedOut(p, 19, 0) // foreign or a beat
+	handedOut(p, 20, 0)
+	want(p, 108, 8, true)
+	handedOut(p, 21, 5).ack(5)
+	want(p, 108, 3, true)
+	want(p.next(), 108, 3, true)
+}

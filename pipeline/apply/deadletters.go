@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
@@ -21,12 +22,17 @@ import (
 // the clock or the outage is to blame, and not the changes.
 const tooOldLimit = 100
 
+// loggedPerMinute is how many refused changes of a table are logged in a minute. A mapping that does not fit refuses
+// every one; the counts are in the line that each table logs once a minute.
+const loggedPerMinute = 20
+
 // DeadLetters stores the refused changes of a table, and knows which items are dirty because of them. It belongs to one
 // life; its methods may be called by any goroutine.
 type DeadLetters struct {
 	o      *Options
 	shared *Shared
 	stored *deadletter.Store
+	log    *zap.Logger // of refused changes
 
 	mu     sync.Mutex
 	items  map[uint64]*letteredItem // by key hash
@@ -85,6 +91,9 @@ func OpenDeadLetters(ctx context.Context, shared *Shared, o Options) (*DeadLette
 	}
 	l := &DeadLetters{
 		o: &o, shared: shared, stored: stored, items: map[uint64]*letteredItem{}, tooOld: map[string]bool{},
+		log: o.Logger.WithOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core {
+			return zapcore.NewSamplerWithOptions(c, time.Minute, loggedPerMinute, 0)
+		})),
 	}
 	return l, l.refresh(ctx)
 }
@@ -206,9 +215,8 @@ func (l *DeadLetters) store(ctx context.Context, sink string, c *change.Change, 
 	if err := l.stored.Put(ctx, letter); err != nil {
 		return fmt.Errorf("store dead letter: %w", err)
 	}
-	if !l.noteStored(letter) {
-		l.o.Logger.Error("dead letter: a change was refused for good", zap.String("sink", sink), zap.String("code", why.Code),
-			zap.Uint64("key_hash", c.KeyHash), zap.Int64("version", int64(c.Version)))
+	if !l.noteStored(letter, c.Keys, imageOf(c)) {
+		l.log.Error("dead letter: a change was refused for good", zap.Inline(letter))
 	}
 	return nil
 }
@@ -217,14 +225,22 @@ func (l *DeadLetters) store(ctx context.Context, sink string, c *change.Change, 
 // whoever runs the copy decides when there are too many.
 func (l *DeadLetters) storeOfCopy(ctx context.Context, x deadletter.CopyItem, why outcome.Outcome) error {
 	letter := deadletter.NewOfCopy(l.o.Table.Source, SinkBigtable, x, why.Code, why.Reason, l.shared.now().Time())
-	if _, err := l.keep(ctx, letter); err != nil {
+	if _, err := l.keep(ctx, letter, x.Keys); err != nil {
 		return fmt.Errorf("store dead letter of a copy: %w", err)
 	}
 	return nil
 }
 
-// keep stores a letter, and returns whether its item had others.
-func (l *DeadLetters) keep(ctx context.Context, letter *deadletter.Letter) (known bool, err error) {
+// imageOf returns the newest image of a changed item; nil without one.
+func imageOf(c *change.Change) []byte {
+	if c.Op == change.Remove {
+		return c.Old
+	}
+	return c.New
+}
+
+// keep stores a letter, and returns whether its item had others. keys are the item's, as typed JSON.
+func (l *DeadLetters) keep(ctx context.Context, letter *deadletter.Letter, keys []byte) (known bool, err error) {
 	l.mu.Lock()
 	l.inPut++
 	l.mu.Unlock()
@@ -236,11 +252,13 @@ func (l *DeadLetters) keep(ctx context.Context, letter *deadletter.Letter) (know
 	if err := l.stored.Put(ctx, letter); err != nil {
 		return false, err
 	}
-	return l.noteStored(letter), nil
+	return l.noteStored(letter, keys, nil), nil
 }
 
-// noteStored notes that a dead letter is in the store, and returns whether its item had others.
-func (l *DeadLetters) noteStored(letter *deadletter.Letter) (known bool) {
+// noteStored notes that a dead letter is in the store, and returns whether its item had others. image is the item's
+// newest one, or nil.
+func (l *DeadLetters) noteStored(letter *deadletter.Letter, keys, image []byte) (known bool) {
+	rule := l.ruleOf(keys, image)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.put++
@@ -250,7 +268,16 @@ func (l *DeadLetters) noteStored(letter *deadletter.Letter) (known bool) {
 	}
 	addLetter(l.items, letter.KeyHash, refOf(letter))
 	l.count++
+	l.o.Stats.refused.WithLabelValues(letter.Sink, letter.Code, rule).Inc()
 	return x != nil
+}
+
+// ruleOf returns the rule of the mapping that takes an item; "" where none does or it cannot be told.
+func (l *DeadLetters) ruleOf(keys, image []byte) string {
+	if l.o.Table.Program == nil {
+		return ""
+	}
+	return l.o.Table.Program.RuleOf(new(change.Decoder), keys, image)
 }
 
 // drop deletes dead letters of an item whose changes were applied, or that was made true since, in the order given. It

@@ -30,6 +30,4 @@
 //	classes.go      which deletions are archived
 //	options.go      what the sinks need of their table and of the process
 //	metrics.go      what they count
-//	memory.go       the memory budget of all tables
-//	buffers.go      buffers of unpacked frames
 package apply

@@ -8,6 +8,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/pipeline/apply/memory"
+	"github.com/tailrace-cdc/replicator/pipeline/tracing"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/archive"
 	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
@@ -40,6 +42,7 @@ type Options struct {
 	Archive Archive
 	// Append stores a halt or a gap in the log. It blocks until the entry is durable.
 	Append func(ctx context.Context, body any) error
+	Tracer *tracing.Tracer // of frames; nil: they are not traced
 }
 
 // Table is what the sinks write, and where to.
@@ -76,7 +79,7 @@ type Archive interface {
 type Shared struct {
 	bigtable *bigtable.Client
 	now      func() change.Millis
-	memory   *memoryBudget
+	memory   *memory.Budget
 	lanes    int           // per table
 	common   chan struct{} // a token per worker of the half that any table may use
 	reserved int           // workers that each table has to itself besides
@@ -100,7 +103,7 @@ const leastWorkers = 8
 // NewShared returns what the sinks of several tables share. now is the source's clock.
 func NewShared(l Limits, client *bigtable.Client, now func() change.Millis) *Shared {
 	return &Shared{
-		bigtable: client, now: now, clock: time.Now, memory: newMemoryBudget(l.Memory), lanes: l.Lanes,
+		bigtable: client, now: now, clock: time.Now, memory: memory.NewBudget(l.Memory), lanes: l.Lanes,
 		common:   make(chan struct{}, max(l.Lanes/2, 1)),
 		reserved: max(l.Lanes/2/max(l.Tables, 1), leastWorkers),
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/pipeline/apply/memory"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/frame"
 )
@@ -20,7 +21,7 @@ type pass struct {
 	o      *Options
 	target target
 	acks   *ackTracker
-	memory *memoryShare
+	memory *memory.Share
 	damage *damagedRanges
 	now    func() change.Millis
 	fence  *checkpoint.Fence // nil: there is none
@@ -118,16 +119,17 @@ func (p *pass) submitEntry(ctx context.Context, at checkpoint.Mark, e *checkpoin
 		records += f.Pages[i].Records
 	}
 	// Rule 9: memory is taken before the entry is unpacked.
-	class := bufferClass(size)
-	release, err := p.memory.acquire(ctx, 1<<class)
+	class := memory.Class(size)
+	release, err := p.memory.Acquire(ctx, 1<<class)
 	if err != nil {
 		return err
 	}
-	buf := getBuffer(class)
+	buf := memory.Get(class)
 	open := p.acks.add(at, records, func() {
 		release()
-		putBuffer(buf)
+		memory.Put(buf)
 	})
+	open.span = p.o.Tracer.Apply(p.o.Table.Source, p.sink, at, records)
 	*buf, err = frame.Unpack(e, *buf, func(_ *checkpoint.PageHead, c *change.Change) error {
 		if !p.target.wants(c) {
 			open.ack(1)

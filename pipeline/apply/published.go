@@ -34,13 +34,12 @@ func (l *DeadLetters) StoreEvent(ctx context.Context, e *transform.Event, body [
 		Feed: change.Feed{Stream: e.Stream, Shard: e.Shard}, Seq: e.Sequence, Version: e.Version, Created: e.Created,
 		TTL: e.Class == transform.ClassTTL, Keys: []byte(e.Subject), Canonical: key, Body: body,
 	}, code, reason, l.shared.now().Time())
-	known, err := l.keep(ctx, letter)
+	known, err := l.keep(ctx, letter, []byte(e.Subject))
 	if err != nil {
 		return fmt.Errorf("store dead letter of an event: %w", err)
 	}
 	if !known {
-		l.o.Logger.Error("dead letter: an event is refused for good", zap.String("sink", SinkSubject),
-			zap.String("code", code), zap.Uint64("key_hash", letter.KeyHash), zap.Int64("version", int64(e.Version)))
+		l.log.Error("dead letter: an event is refused for good", zap.Inline(letter))
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/pipeline/apply/memory"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 )
 
@@ -21,7 +22,7 @@ type Sink struct {
 	shared *Shared
 
 	newTarget func() target
-	memory    *memoryShare
+	memory    *memory.Share
 	damage    *damagedRanges
 	fence     *checkpoint.Fence // behind which nothing is applied; nil: there is none, or it does not concern the sink
 
@@ -56,11 +57,11 @@ func New(shared *Shared, o Options, letters *DeadLetters, s *checkpoint.State) [
 
 func newSink(name string, shared *Shared, o *Options, s *checkpoint.State, newTarget func() target) *Sink {
 	sink := &Sink{
-		name: name, o: o, shared: shared, newTarget: newTarget, memory: shared.memory.newShare(),
+		name: name, o: o, shared: shared, newTarget: newTarget, memory: shared.memory.NewShare(),
 		damage: newDamagedRanges(s), wakeUp: make(chan struct{}, 1),
 		ended: make(chan struct{}), began: make(chan struct{}),
 	}
-	sink.acks.Store(newAckTracker(firstMark(s, name)))
+	sink.acks.Store(newAckTracker(firstMark(s, name)).countFrom(s))
 	return sink
 }
 
@@ -192,6 +193,10 @@ func (s *Sink) setLanes(l *lanes) {
 func (s *Sink) Backlog() (changes int, oldest time.Duration) {
 	return s.acks.Load().backlog(time.Now())
 }
+
+// Pending returns how many of the changes that the log holds are not durable at the sink. It is false while that is not
+// known: after a start, until the sink has passed what the log held then, unless it had applied all of it. It is cheap.
+func (s *Sink) Pending(changes uint64) (n uint64, ok bool) { return s.acks.Load().behind(changes) }
 
 // awaitDrain returns nil once the sink is drained, or ctx ends.
 func (s *Sink) awaitDrain(ctx context.Context, acks *ackTracker) error {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
+	"github.com/tailrace-cdc/replicator/pipeline/tracing"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -164,7 +165,7 @@ func (w *worker) noteWritten(jobs []*job) {
 		w.letters.noteApplied()
 	}
 	w.quarantine.applied.Add(1)
-	w.o.Stats.applied.Add(float64(len(jobs)))
+	w.o.Stats.noteDurable(jobs, w.shared.now())
 	w.o.Stats.Rows.Wrote(time.Now(), &w.write, &jobs[0].c, &jobs[len(jobs)-1].c)
 }
 
@@ -209,7 +210,7 @@ func (w *worker) writeItem(ctx context.Context, jobs []*job) (err error) {
 		return &transform.Refusal{Code: outcome.CodeDirty,
 			What: "an earlier change of the item is a dead letter, and its rows are not functions of its key alone"}
 	}
-	inFlight := w.call.begin(ctx)
+	inFlight := w.call.begin(tracing.Within(ctx, jobs[len(jobs)-1].entry.span))
 	err = w.call.end(ctx, inFlight, w.shared.bigtable.ApplyWhile(inFlight, w.o.Table.Target, &w.write, w.o.Owned))
 	if err != nil {
 		return &outcome.SinkError{Err: err}

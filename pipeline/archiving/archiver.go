@@ -17,6 +17,7 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/journal"
 	"github.com/tailrace-cdc/replicator/sink/archive/layout"
 	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
+	"github.com/tailrace-cdc/replicator/sink/archive/object"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -36,10 +37,12 @@ type Options struct {
 	Open            func(ctx context.Context) (*journal.Journal, error)
 	Now             func() change.Millis
 	Retry           time.Duration // between two tries of what is halted
-	// FromStart says that the table's log holds no records yet: the archive misses none of it.
+	// FromStart is set when the table's log holds no records yet, so the archive misses none.
 	FromStart bool
-	// Recovered says that it holds none because it is new, and that there was one before it.
+	// Recovered is set when the log is new because an earlier one was lost.
 	Recovered bool
+	// Resumed says that the log holds records and no mark of the archive: the table had none, for a time or ever.
+	Resumed bool
 	// Known is what the table's log knows of the archive's stream.
 	Known expired.Head
 	// Facts returns what the table's log says about an hour. It is called often.
@@ -73,7 +76,7 @@ type Archiver struct {
 	known  expired.Head
 	status Status
 	halted map[string]bool
-	worked map[string]int // how often a sink has got on
+	worked map[string]int // how often a sink has worked
 	nudge  chan struct{}  // closed when something may be cut or closed
 }
 
@@ -83,7 +86,7 @@ func New(o Options) *Archiver {
 	a := &Archiver{
 		o: o, ready: make(chan *life), halted: map[string]bool{}, worked: map[string]int{}, nudge: make(chan struct{}),
 		known:  o.Known,
-		status: Status{Objects: o.Objects != nil, Subject: o.Subject != nil},
+		status: Status{Objects: o.Objects != nil, Subject: o.Subject != nil, OnStall: onStall(o.Letters)},
 	}
 	for _, sink := range o.Halted {
 		a.halted[sink] = true
@@ -117,8 +120,11 @@ const firstPause, longestPause = 250 * time.Millisecond, 30 * time.Second
 
 // life is the time from one fold of the archive's stream until something is unknown.
 type life struct {
-	a *Archiver
-	w *writer
+	a         *Archiver
+	w         *writer
+	published atomic.Uint64 // the entry up to which the subject has everything; it may be ahead of what is stored
+
+	form object.Options // of the objects; set by settleColumns, and used by the goroutine of the objects alone
 }
 
 // life claims the stream and works until ctx ends, or until it is unknown what the stream holds.
@@ -169,19 +175,24 @@ func (a *Archiver) claim(ctx context.Context) (*writer, error) {
 	if was := s.Claim; was.Life > a.o.Life || was.Life == a.o.Life && was.Epoch > a.o.Epoch {
 		return nil, fmt.Errorf("%w: %s, epoch %d", ErrOvertaken, was.Owner, was.Epoch)
 	}
+	if s.Strays > 0 {
+		a.o.Logger.Warn("messages in the archive's stream that are none of its own: they are left out",
+			zap.String("stream", j.Name()), zap.Int("messages", s.Strays))
+	}
 	w := newWriter(j, s, end, info)
 	err = w.append(ctx, &ledger.Claim{
 		Owner: a.o.Owner, Life: a.o.Life, Epoch: a.o.Epoch, Date: a.o.Now(), Lost: a.lost(s),
 		Objects: a.o.Objects != nil, Subject: a.o.Subject != nil, FromStart: a.o.FromStart,
+		Resumed: a.o.Resumed,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("claim the archive's stream: %w", err)
 	}
-	w.view(a.know)
+	w.view(a.noteHead)
 	return w, nil
 }
 
-// offer gives the life to whoever has records.
+// offer hands the life to each call of Store.
 func (l *life) offer(ctx context.Context) error {
 	for {
 		select {

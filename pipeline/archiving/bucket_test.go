@@ -10,6 +10,9 @@ import (
 	"sync"
 	"testing"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
 	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
 	"github.com/tailrace-cdc/replicator/sink/archive/object"
 	"github.com/tailrace-cdc/replicator/transform"
@@ -81,7 +84,8 @@ func TestObjectInTheWayHaltsObjectsAlone(t *testing.T) {
 				taken = name
 				return w.putBeside(name, other)
 			}, nil)
-			w.edit = func(o *Options) { o.Subject = publisher{w} }
+			core, logs := observer.New(zap.ErrorLevel)
+			w.edit = func(o *Options) { o.Subject, o.Logger = publisher{w}, zap.New(core) }
 			r := w.start()
 			records := w.deleted(0, 12)
 			r.store(records)
@@ -90,11 +94,32 @@ func TestObjectInTheWayHaltsObjectsAlone(t *testing.T) {
 				t.Errorf("status says %q", why)
 			}
 			w.await("all are published", func() bool { return w.published() == 12 })
+			w.await("an operator is asked to act", func() bool {
+				return logs.FilterField(zap.String("code", "archive_conflict")).Len() > 0
+			})
 			w.moveAway(taken)
 			w.await("the halt is over", func() bool { return w.halted(SinkObjects) == "" })
 			w.proven(r.closed(0))
+			if logs.Len() != 1 {
+				t.Errorf("%d errors in the log of one halt: %v", logs.Len(), logs.All())
+			}
 		})
 	}
+}
+
+// TestObjectWithAnotherItemIsInTheWay: it has the same events, of which one has another item.
+func TestObjectWithAnotherItemIsInTheWay(t *testing.T) {
+	w := newWorld(t)
+	record := w.deleted(0, 1)
+	other := *record[0].Event
+	other.Item = []byte(`{"pk":{"N":"0"}}`)
+	w.files.hook(func(name string) error {
+		w.files.hook(nil, nil)
+		return w.putObject(name, &other)
+	}, nil)
+	r := w.start()
+	r.store(record)
+	w.await("the objects are halted", func() bool { return w.halted(SinkObjects) == "archive_conflict" })
 }
 
 func (w *world) published() int {

@@ -59,7 +59,7 @@ func (l *life) fill(b *built, form object.Options, g *gathered) (err error) {
 	return err
 }
 
-// errStop means that the reader of the events wants no more of them.
+// errStop ends the reading of events when the consumer breaks its loop.
 var errStop = errors.New("no more events are wanted")
 
 // eventsOf yields the events of an object.

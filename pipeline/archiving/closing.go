@@ -34,7 +34,7 @@ func (l *life) closeHours(ctx context.Context) error {
 	name := layout.Manifest(l.a.o.Table, m.N)
 	err = l.put(ctx, name, text)
 	if errors.Is(err, bucket.ErrExists) {
-		// An owner before this one wrote it, and did not come to say so.
+		// An earlier owner wrote it, and crashed before it stored the entry.
 		return l.adoptManifests(ctx, l.adoptFrom())
 	}
 	if err != nil {

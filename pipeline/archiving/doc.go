@@ -12,6 +12,7 @@
 //	objects.go    cuts parts into objects and creates them
 //	closing.go    manifests
 //	reconcile.go  objects and manifests that the stream does not know
+//	columns.go    which columns the objects have
 //	build.go      one object, in a file
 //	gather.go     what the entries have for some objects, read once
 //	subject.go    publishes

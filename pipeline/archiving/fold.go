@@ -1,6 +1,7 @@
 package archiving
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,12 +16,23 @@ func Fold(ctx context.Context, j *journal.Journal) (*ledger.State, error) {
 	return s, err
 }
 
-// fold reads the state of the archive's stream from its last complete snapshot on, up to the newest entry that the
-// stream's leader holds.
+// fold returns the state of the archive's stream, and says what to do where the stream cannot be read any more: it was
+// purged by hand, put back to an older copy, or is damaged.
+func fold(ctx context.Context, j *journal.Journal) (*ledger.State, journal.End, journal.Info, error) {
+	s, end, info, err := foldStored(ctx, j)
+	if errors.Is(err, ledger.ErrFork) || errors.Is(err, ledger.ErrForeign) || errors.Is(err, journal.ErrGap) {
+		err = fmt.Errorf("%w; if it stays so, delete the stream: `nats stream rm %s`: the archive begins a new one, and "+
+			"the hours of which this one alone held events are incomplete", err, j.Name())
+	}
+	return s, end, info, err
+}
+
+// foldStored reads the state of the archive's stream from its last complete snapshot on, up to the newest entry that
+// the stream's leader holds.
 //
 // Rule 4: only what is stored counts. A fold is believed when the leader has its last entry; the append that follows
 // names it, so that a fold which ended early stores nothing.
-func fold(ctx context.Context, j *journal.Journal) (*ledger.State, journal.End, journal.Info, error) {
+func foldStored(ctx context.Context, j *journal.Journal) (*ledger.State, journal.End, journal.Info, error) {
 	info, err := j.Info(ctx)
 	if err != nil || info.First > info.Last {
 		s := ledger.New()
@@ -51,10 +63,22 @@ func fold(ctx context.Context, j *journal.Journal) (*ledger.State, journal.End, 
 	if err != nil {
 		return nil, journal.End{}, info, err
 	}
-	if last != nil && ledger.HashOf(stored) != s.Hash {
+	if last != nil && !bytes.Equal(stored, last) {
 		return nil, journal.End{}, info, fmt.Errorf("fold the archive's stream: entry %d: %w", info.Last, ledger.ErrFork)
 	}
 	return s, journal.End{Last: info.Last, ID: id}, info, nil
+}
+
+// decode reads an entry. A stray message is an entry without a body.
+func decode(seq uint64, msg []byte) (*ledger.Entry, error) {
+	if ledger.Stray(msg) {
+		return new(ledger.Entry), nil
+	}
+	e, err := ledger.Decode(msg)
+	if err != nil {
+		return nil, fmt.Errorf("read entry %d of the archive's stream: %w", seq, err)
+	}
+	return e, nil
 }
 
 // newestSnapshot returns the state of the newest complete snapshot; an empty one where the stream begins at its first
@@ -81,6 +105,9 @@ var errIncomplete = errors.New("snapshot is not complete")
 
 // restore reads the snapshot whose part msg at seq is; with errIncomplete it returns where to look for an older one.
 func restore(ctx context.Context, j *journal.Journal, seq uint64, msg []byte) (*ledger.State, uint64, error) {
+	if ledger.Stray(msg) {
+		return nil, seq - 1, errIncomplete
+	}
 	e, err := ledger.Decode(msg)
 	if err != nil {
 		return nil, 0, fmt.Errorf("read snapshot of the archive: %w", err)

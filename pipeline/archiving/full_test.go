@@ -33,6 +33,9 @@ func TestFullStreamHoldsOrLetsEventsGo(t *testing.T) {
 					}
 				}
 			}
+			if n, err := r.Store(t.Context(), w.records[:2]); err != nil || n != 2 {
+				t.Errorf("a full stream has %d of its first 2 records: %v", n, err)
+			}
 			if letters { // there is room for what says that they are
 				if _, err := r.Store(t.Context(), records); err != nil {
 					t.Fatal(err)
@@ -41,12 +44,16 @@ func TestFullStreamHoldsOrLetsEventsGo(t *testing.T) {
 			if want := map[bool]error{false: archive.ErrAway, true: ErrStalled}[letters]; !errors.Is(err, want) {
 				t.Fatalf("full: %v, want %v", err, want)
 			}
+			if s := r.Status(); !s.Stalled || s.OnStall != onStall(letters) {
+				t.Errorf("full: stalled %v, on stall %q", s.Stalled, s.OnStall)
+			}
 			w.files.hook(nil, nil)
 			wr := w.writer()
 			w.await("the stream is trimmed", func() bool {
 				info, err := wr.journal.Info(t.Context())
 				return err == nil && info.Fraction() < holdAt/2
 			})
+			w.await("the status says that there is room", func() bool { return !r.Status().Stalled })
 			r.store(records)
 			r.store(w.deleted(1, 5))
 			w.proven(r.closed(1))

@@ -120,9 +120,9 @@ func discard(all []*gathered) {
 
 // addEntry adds an entry to those pieces that it belongs to.
 func addEntry(all []*gathered, seq uint64, msg []byte) error {
-	e, err := ledger.Decode(msg)
+	e, err := decode(seq, msg)
 	if err != nil {
-		return fmt.Errorf("read entry %d of the archive's stream: %w", seq, err)
+		return err
 	}
 	events, ok := e.Body.(*ledger.Events)
 	var hash ledger.Hash

@@ -68,7 +68,7 @@ func (l *life) streamed(ctx context.Context, yield func(*transform.Event)) error
 		if err != nil {
 			return fmt.Errorf("read the archive's stream: %w", err)
 		}
-		e, err := ledger.Decode(msg)
+		e, err := decode(seq, msg)
 		if err == nil {
 			err = e.Each("", 0, func(e *transform.Event) error {
 				yield(e)
@@ -76,7 +76,7 @@ func (l *life) streamed(ctx context.Context, yield func(*transform.Event)) error
 			})
 		}
 		if err != nil {
-			return fmt.Errorf("read entry %d of the archive's stream: %w", seq, err)
+			return err
 		}
 		if seq >= last {
 			return nil
@@ -103,19 +103,21 @@ func (a *Archiver) eventsOf(ctx context.Context, name string, yield func(*transf
 	return nil
 }
 
-// Deferring says that events of hours long over are being stored, so that their parts are not cut at each of them.
-func (a *Archiver) Deferring(on bool) {
+// DeferCuts delays objects of hours that are over while a healing stores their events one by one.
+func (a *Archiver) DeferCuts(on bool) {
 	a.healing.Store(on)
 	a.wake()
 }
 
 // CountHealed counts an event that was made of an export.
-func (a *Archiver) CountHealed() { a.o.Metrics.events.WithLabelValues(a.o.Table, "healed").Inc() }
+func (a *Archiver) CountHealed() {
+	a.o.Metrics.countEvents(a.o.Table, "healed", transform.ClassHealed, 1)
+}
 
 // HasObjects reports whether the archive has objects.
 func (a *Archiver) HasObjects() bool { return a.o.Objects != nil }
 
-// NoteHealing says for people what is being healed; "" for nothing.
+// NoteHealing shows in the status what is being healed; "" for nothing.
 func (a *Archiver) NoteHealing(what string) { a.note(func(s *Status) { s.Healing = what }) }
 
 // Gap is a gap of the table's stream, as the archive sees it.

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"github.com/tailrace-cdc/replicator/checkpoint/expired"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/archive/layout"
 	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
@@ -310,4 +311,34 @@ func TestStreamGoesBackByDays(t *testing.T) {
 			must(t, q.Close())
 		})
 	}
+}
+
+// TestLogIsLostAlone: the archive's stream does not know what the log held behind its end. It is named once.
+func TestLogIsLostAlone(t *testing.T) {
+	w := newWorld(t)
+	r := w.start()
+	r.store(w.deleted(0, 6))
+	r.closed(0)
+	r.end()
+	w.known = expired.Head{}
+	w.edit = func(o *Options) { o.FromStart, o.Recovered, o.Life = false, true, 2 }
+	w.deleted(2, 0)
+	for range 2 { // an owner that comes before the first record
+		r = w.start()
+		w.claimed()
+		r.end()
+		w.known = expired.Head{}
+	}
+	r = w.start()
+	r.store(w.deleted(3, 6))
+	s := r.closed(3)
+	id := ledger.LogLost(2)
+	if len(s.Lost) != 1 || s.Lost[0].ID != id {
+		t.Fatalf("lost: %+v", s.Lost)
+	}
+	want := map[layout.Hour]bool{hour0: false, hour0 + 1: true, hour0 + 2: true, hour0 + 3: false}
+	if diff := cmp.Diff(want, w.incomplete(id)); diff != "" {
+		t.Errorf("hours that are incomplete (-want +got):\n%s", diff)
+	}
+	w.check(s)
 }

@@ -21,14 +21,20 @@ type ConflictError struct {
 }
 
 func (e *ConflictError) Error() string {
-	return fmt.Sprintf("%s is in the bucket already, with other content (%s): look at it with `replicator archive "+
-		"verify`, move it out of the archive, and it is created again", e.Name, e.What)
+	return fmt.Sprintf("%s is in the bucket already, with other content (%s): find out who wrote it and move it out of "+
+		"the archive, then it is created again", e.Name, e.What)
 }
 
 // runObjects makes objects and manifests until something fails or ctx ends. One object is written at a time.
 func (l *life) runObjects(ctx context.Context) error {
 	if err := l.a.o.Once.probe(ctx, l.a.o.Objects); err != nil {
 		return inBucket("probe the bucket", err)
+	}
+	if err := l.settlePlace(ctx); err != nil {
+		return err
+	}
+	if err := l.settleColumns(ctx); err != nil {
+		return err
 	}
 	if err := l.reconcile(ctx); err != nil {
 		return err
@@ -91,12 +97,12 @@ func (l *life) cutDue(ctx context.Context, since partTimes) (more bool, wait tim
 
 // cut makes one object.
 func (l *life) cut(ctx context.Context, g *gathered) error {
-	b, err := l.build(l.a.o.Form, g)
+	b, err := l.build(l.form, g)
 	if err != nil {
 		return err
 	}
 	defer b.discard()
-	// The intent is stored before the object: whoever goes on after a crash finds the name, and creates this object and
+	// The intent is stored before the object: after a crash the next owner finds the name, and creates this object and
 	// no other.
 	if err := l.w.append(ctx, &b.intent); err != nil {
 		return err
@@ -163,7 +169,7 @@ func (l *life) create(ctx context.Context, b *built) error {
 	m := l.a.o.Metrics
 	m.objects.WithLabelValues(l.a.o.Table).Inc()
 	m.bytes.WithLabelValues(l.a.o.Table).Add(float64(done.Bytes))
-	m.events.WithLabelValues(l.a.o.Table, "objects").Add(float64(b.intent.Events))
+	m.countEvents(l.a.o.Table, "objects", b.intent.Class, b.intent.Events)
 	m.upload.WithLabelValues(l.a.o.Table).Observe(time.Since(began).Seconds())
 	l.a.o.Logger.Debug("object archived", zap.String("object", name), zap.Int64("events", b.intent.Events))
 	return nil
@@ -184,7 +190,7 @@ func (l *life) finishIntents(ctx context.Context) error {
 // finishIntent creates the object of an intent, under its name and so in its format: an owner that is frozen before it
 // creates the object may wake at any time, and must find the name taken.
 func (l *life) finishIntent(ctx context.Context, i *ledger.Intent) error {
-	form := l.a.o.Form
+	form := l.form
 	form.Format = object.FormatOf(i.Name)
 	key := ledger.PartKey{Class: i.Class, Hour: i.Hour}
 	all, err := l.gather(ctx, []piece{{key: key, first: i.First, last: i.Last}})

@@ -13,6 +13,7 @@ import (
 // Place says where the archives of all tables go. Objects, Subject or both are set.
 type Place struct {
 	Objects bucket.Bucket
+	URL     string // names the place of Objects, as bucket.Place returns it; "": not known
 	Form    object.Options
 	Subject Publisher
 	Once    *Once // shared by all tables; needed with Objects

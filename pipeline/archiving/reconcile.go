@@ -16,15 +16,65 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// adoptHours is how far back objects are looked for that the stream does not know, at least. Records are read again for
-// a day at most, so that no event of an older object can come again, unless the stream has it.
+// settlePlace notes where the objects are, and begins another chain of manifests where that is not the place of before.
+func (l *life) settlePlace(ctx context.Context) error {
+	b := &ledger.Placed{Place: l.a.o.URL}
+	before := ""
+	l.w.view(func(s *ledger.State) { before = s.Place })
+	if b.Place == "" || b.Place == before {
+		return nil
+	}
+	if before != "" {
+		moved, err := l.hasAll(ctx)
+		if err != nil {
+			return err
+		}
+		b.Anew = !moved
+		l.a.o.Logger.Warn("the archive's objects go to another place", zap.String("place", b.Place),
+			zap.String("before", before), zap.Bool("new_chain", b.Anew))
+	}
+	return l.w.append(ctx, b)
+}
+
+// hasAll reports whether the bucket has what the stream knows last: the archive was copied there, or is the same one
+// under another URL.
+func (l *life) hasAll(ctx context.Context) (bool, error) {
+	var head manifest.Head
+	var open []string // objects that no manifest names
+	l.w.view(func(s *ledger.State) {
+		head = s.Head
+		for i := range s.Objects {
+			open = append(open, s.Objects[i].Name)
+		}
+	})
+	if head.N > 0 {
+		m, there, err := l.readManifest(ctx, head.N)
+		if err != nil || m == nil || there != head {
+			return false, err
+		}
+	}
+	for _, name := range open {
+		r, err := l.a.o.Objects.Open(ctx, name)
+		if errors.Is(err, bucket.ErrNotFound) {
+			return false, nil
+		}
+		if err != nil {
+			return false, inBucket("look for "+name, err)
+		}
+		_ = r.Close()
+	}
+	return true, nil
+}
+
+// adoptHours is how many hours back reconcile looks, at least, for objects that the stream lacks. Records are read
+// again for a day at most, so no event of an older object can come again, unless the stream has it.
 const adoptHours = 72
 
 // adoptHealed is the same for what is made of exports: DynamoDB exports windows of the last 35 days.
 const adoptHealed = 37 * 24
 
-// adoptFrom returns the hour from which on objects are looked for. A stream that was put back by days has events that
-// are in objects since, of hours that it has not closed.
+// adoptFrom returns the first hour in which reconcile looks for objects. A stream that was put back by days still has
+// events that have become objects since, in hours that it has not closed.
 func (l *life) adoptFrom() layout.Hour {
 	hour := layout.HourOf(l.a.o.Now().Time()) - adoptHours
 	l.w.view(func(s *ledger.State) {
@@ -61,7 +111,8 @@ func inBucket(verb string, err error) error {
 // from one on.
 func (l *life) adoptManifests(ctx context.Context, since layout.Hour) error {
 	var head manifest.Head
-	l.w.view(func(s *ledger.State) { head = s.Head })
+	var began layout.Hour
+	l.w.view(func(s *ledger.State) { head, began = s.Head, s.Began })
 	for {
 		m, next, err := l.readManifest(ctx, head.N+1)
 		if err != nil {
@@ -75,6 +126,14 @@ func (l *life) adoptManifests(ctx context.Context, since layout.Hour) error {
 				Name: layout.Manifest(l.a.o.Table, m.N), What: "it does not continue the manifest before it",
 			})
 		}
+		// One that has ended is gone on with under another name.
+		if m.Pipeline != l.a.o.Pipeline && layout.HourOf(m.Through.Time()) > began {
+			return inBucket("adopt manifests", &ConflictError{
+				Name: layout.Manifest(l.a.o.Table, m.N),
+				What: fmt.Sprintf("pipeline %q archives the table below this prefix, too, so events are archived twice: give "+
+					"one of them another archive.url", m.Pipeline),
+			})
+		}
 		if err := l.adoptNamed(ctx, m, since); err != nil {
 			return err
 		}
@@ -86,8 +145,8 @@ func (l *life) adoptManifests(ctx context.Context, since layout.Hour) error {
 	}
 }
 
-// adoptNamed notes the objects of a manifest that the stream does not know, or of which it does not know that they are
-// there, while their events may come again.
+// adoptNamed adopts the objects of a manifest that the stream lacks or has an open intent of, if their events may come
+// again.
 func (l *life) adoptNamed(ctx context.Context, m *manifest.Manifest, since layout.Hour) error {
 	known, open := map[string]bool{}, map[string]*ledger.Intent{}
 	l.w.view(func(s *ledger.State) {
@@ -155,12 +214,12 @@ func (l *life) readManifest(ctx context.Context, n uint64) (*manifest.Manifest, 
 // adoptObjects notes the objects of the hours from one on that neither the stream nor a manifest knows.
 func (l *life) adoptObjects(ctx context.Context, since layout.Hour) error {
 	now := layout.HourOf(l.a.o.Now().Time())
-	known, err := l.known(ctx, since)
+	known, err := l.knownObjects(ctx, since)
 	if err != nil {
 		return err
 	}
 	if l.anyHealed(ctx, now-adoptHealed, known) { // they may be in manifests of longer ago
-		known, err = l.known(ctx, now-adoptHealed)
+		known, err = l.knownObjects(ctx, now-adoptHealed)
 	}
 	if err != nil {
 		return err
@@ -211,8 +270,8 @@ func (l *life) anyHealed(ctx context.Context, oldest layout.Hour, known map[stri
 	return false
 }
 
-// known returns the names of the objects that the stream knows, and those in manifests that close hours from a time on.
-func (l *life) known(ctx context.Context, since layout.Hour) (map[string]bool, error) {
+// knownObjects returns the names of the objects that the stream has, and those in manifests of hours from since on.
+func (l *life) knownObjects(ctx context.Context, since layout.Hour) (map[string]bool, error) {
 	known := map[string]bool{}
 	var head manifest.Head
 	l.w.view(func(s *ledger.State) {

@@ -9,6 +9,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
 	"github.com/tailrace-cdc/replicator/sink/archive/manifest"
+	"github.com/tailrace-cdc/replicator/transform"
 )
 
 // Status is what an operator sees of the archive of a table.
@@ -18,7 +19,7 @@ type Status struct {
 
 	Waiting     int64         `json:"waiting_events"` // in no object yet
 	Oldest      string        `json:"oldest_hour,omitempty"`
-	Unpublished uint64        `json:"unpublished_entries"`
+	Unpublished uint64        `json:"unpublished_entries"` // of the stream; not all have events
 	Intents     int           `json:"open_intents"`
 	Bytes       uint64        `json:"stream_bytes"`
 	Limit       uint64        `json:"stream_limit"`
@@ -27,15 +28,25 @@ type Status struct {
 	Closed  string        `json:"closed_until,omitempty"`
 	Through change.Millis `json:"through,omitempty"`
 	// ObjectsSince and SubjectSince are set where a sink was configured later than the archive.
-	ObjectsSince string   `json:"objects_since,omitempty"`
-	SubjectSince string   `json:"subject_since,omitempty"`
-	Stalled      bool     `json:"stalled"`
-	Trouble      string   `json:"trouble,omitempty"` // of the stream
-	Lost         []string `json:"lost,omitempty"`
-	Healing      string   `json:"healing,omitempty"` // which gap is being healed, and from which export
-	// ObjectsTrouble and SubjectTrouble say why a sink does not get on.
+	ObjectsSince string `json:"objects_since,omitempty"`
+	SubjectSince string `json:"subject_since,omitempty"`
+	// Stalled is set while the stream has no room for events, and OnStall says what becomes of them: hold or letter.
+	Stalled bool     `json:"stalled"`
+	OnStall string   `json:"on_stall"`
+	Trouble string   `json:"trouble,omitempty"` // of the stream
+	Lost    []string `json:"lost,omitempty"`
+	Healing string   `json:"healing,omitempty"` // which gap is being healed, and from which export
+	// ObjectsTrouble and SubjectTrouble say why a sink fails.
 	ObjectsTrouble string `json:"objects_trouble,omitempty"`
 	SubjectTrouble string `json:"subject_trouble,omitempty"`
+}
+
+// onStall returns archive.on_stall as the configuration has it.
+func onStall(letters bool) string {
+	if letters {
+		return "letter"
+	}
+	return "hold"
 }
 
 func (s *Status) trouble(sink, reason string) {
@@ -69,7 +80,7 @@ func (l *life) observe(ctx context.Context) {
 	}
 	m, table := l.a.o.Metrics, l.a.o.Table
 	l.w.view(func(s *ledger.State) {
-		l.a.know(s)
+		l.a.noteHead(s)
 		waiting, _ := s.Waiting()
 		l.a.note(func(st *Status) {
 			st.Waiting, st.Intents, st.Head = waiting, len(s.Intents), s.Head
@@ -81,7 +92,7 @@ func (l *life) observe(ctx context.Context) {
 				st.Closed = s.Closed.Time().Format(time.RFC3339)
 			}
 			if s.Subject != nil {
-				st.Unpublished = s.Seq - *s.Subject
+				st.Unpublished = s.Seq - min(s.Seq, max(*s.Subject, l.published.Load()))
 			}
 			if s.ObjectsSince != 0 {
 				st.ObjectsSince = s.ObjectsSince.Time().Format(time.RFC3339)
@@ -94,6 +105,7 @@ func (l *life) observe(ctx context.Context) {
 				st.Lost = append(st.Lost, lost.ID)
 			}
 			st.Bytes, st.Limit = l.w.info.Bytes+l.w.added, l.w.info.MaxBytes
+			st.Stalled = st.Stalled && full >= holdAt
 		})
 		oldest := 0.0
 		if open := s.OpenParts(); len(open) > 0 {
@@ -108,11 +120,16 @@ func (l *life) observe(ctx context.Context) {
 
 // Metrics counts what the archives of all tables do.
 type Metrics struct {
-	events                         *prometheus.CounterVec // table, stage
+	events                         *prometheus.CounterVec // table, stage, class
 	objects, bytes, manifests      *prometheus.CounterVec // table
 	retries                        *prometheus.CounterVec // table, sink
 	upload                         *prometheus.HistogramVec
 	oldest, intents, waiting, used *prometheus.GaugeVec
+}
+
+// countEvents counts events that became durable.
+func (m *Metrics) countEvents(table, stage string, class transform.EventClass, n int64) {
+	m.events.WithLabelValues(table, stage, string(class)).Add(float64(n))
 }
 
 // NewMetrics registers the metrics; reg may be nil.
@@ -126,8 +143,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	}
 	m := &Metrics{
 		events: counter("events_total",
-			"Archival events that became durable: in the archive's stream, in objects, on the subject; healed: of an export.",
-			"stage"),
+			"Archival events that became durable, by stage (stream: in the archive's stream, objects: in objects; healed: "+
+				"those of an export) and by class: who deleted the item.", "stage", "class"),
 		objects:   counter("objects_total", "Objects that were created in the bucket."),
 		bytes:     counter("object_bytes_total", "Bytes of these objects."),
 		manifests: counter("manifests_total", "Manifests that were written: each closes hours."),

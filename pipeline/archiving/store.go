@@ -39,13 +39,19 @@ const maxBatch = 4 << 20
 func (a *Archiver) Store(ctx context.Context, records []ledger.Record) (stored int, err error) {
 	for stored < len(records) {
 		l, err := a.awaitLife(ctx)
-		if err == nil && slices.ContainsFunc(records[stored:], hasEvent) {
-			err = l.awaitRoom(ctx)
-		}
 		if err != nil {
 			return stored, err
 		}
-		n := cut(records[stored:], min(maxBatch, 4*l.w.journal.MaxMessage()))
+		rest := records[stored:]
+		if slices.ContainsFunc(rest, hasEvent) {
+			if err := l.awaitRoom(ctx); err != nil {
+				// What a full stream has already, before a mark that was lost, needs no room and is no dead letter.
+				if rest = rest[:l.had(rest)]; len(rest) == 0 {
+					return stored, err
+				}
+			}
+		}
+		n := cut(rest, min(maxBatch, 4*l.w.journal.MaxMessage()))
 		n, err = l.store(ctx, records[stored:stored+n])
 		stored += n
 		if err != nil {
@@ -57,6 +63,16 @@ func (a *Archiver) Store(ctx context.Context, records []ledger.Record) (stored i
 
 // hasEvent reports whether a record needs room for an event.
 func hasEvent(r ledger.Record) bool { return r.Verdict == ledger.Keep || r.Verdict == ledger.Late }
+
+// had returns how many of the first records add no event to the stream.
+func (l *life) had(records []ledger.Record) (n int) {
+	l.w.view(func(s *ledger.State) {
+		for n < len(records) && s.Has(records[n]) {
+			n++
+		}
+	})
+	return n
+}
 
 // patience is how long Store waits before it returns archive.ErrAway: then the sink says in the log why it waits, and a
 // drain need not wait for it.
@@ -109,8 +125,10 @@ func (l *life) store(ctx context.Context, records []ledger.Record) (int, error) 
 		if err := l.w.appendLocked(ctx, body, data); err != nil {
 			return 0, l.a.fullIs(err)
 		}
-		l.a.know(l.w.state)
-		l.a.o.Metrics.events.WithLabelValues(l.a.o.Table, "stream").Add(float64(batch.Events()))
+		l.a.noteHead(l.w.state)
+		for class, n := range batch.Events() {
+			l.a.o.Metrics.countEvents(l.a.o.Table, "stream", class, n)
+		}
 		return n, nil
 	}
 }
@@ -132,7 +150,7 @@ const headroom = 4 << 10
 func (l *life) sizeOf(body *ledger.Events, data []byte) int {
 	msg, err := ledger.Encode(body, ledger.Hash{}, nil)
 	if err != nil {
-		return 0 // appending says so
+		return 0 // the append returns the error
 	}
 	return len(msg) + len(data)
 }
@@ -170,7 +188,7 @@ func (a *Archiver) Passed(through change.Millis) {
 	}
 }
 
-// wake lets the objects look at once.
+// wake makes runObjects look for due parts at once.
 func (a *Archiver) wake() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

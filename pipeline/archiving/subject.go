@@ -30,6 +30,7 @@ func (l *life) publish(ctx context.Context) error {
 	defer r.Close(context.WithoutCancel(ctx))
 	p := progress{seq: done, at: time.Now()}
 	for {
+		l.published.Store(done)
 		var last uint64
 		changed := l.w.view(func(s *ledger.State) { last = s.Seq })
 		if p.due(done, last) {
@@ -53,9 +54,9 @@ func (l *life) publish(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		e, err := ledger.Decode(msg)
+		e, err := decode(seq, msg)
 		if err != nil {
-			return fmt.Errorf("publish entry %d: %w", seq, err)
+			return err
 		}
 		n, err := l.publishEntry(ctx, e)
 		if err != nil {
@@ -65,7 +66,7 @@ func (l *life) publish(ctx context.Context) error {
 	}
 }
 
-// progress is what the stream knows of the subject.
+// progress is how far the subject is, as stored in the stream.
 type progress struct {
 	seq    uint64    // it has everything up to this entry
 	at     time.Time // when that was stored

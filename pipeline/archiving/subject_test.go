@@ -19,8 +19,10 @@ func TestSubjectsProgressIsStoredBehindItsLastEvents(t *testing.T) {
 	r.store(w.deleted(0, 1))
 	r.store(w.deletedAs(ledger.Skip, transform.ClassTTL, 0, 1))
 	w.await("the subject was tried", func() bool { return r.Status().SubjectTrouble != "" })
+	w.await("the status says that it is behind", func() bool { return r.Status().Unpublished > 0 })
 	w.refusing(nil)
 	w.until("its progress", func(s *ledger.State) bool { return *s.Subject >= s.Seq-1 })
+	w.await("the status says that it is not behind", func() bool { return r.Status().Unpublished == 0 })
 }
 
 // TestStreamOfSkippedDeletionsIsTrimmed: the subject need not have events for that.

@@ -25,7 +25,9 @@ func (e *sinkError) Unwrap() error { return e.err }
 // retried runs a sink until ctx ends. Its own trouble ends no other sink: it is tried again, and is halted where an
 // operator must act.
 func (l *life) retried(ctx context.Context, sink string, run func(context.Context) error) error {
-	var failing time.Time // since when; zero: the last run got on
+	var failing time.Time                                               // since when; zero: the last run worked
+	var said bool                                                       // whether the halt is in the process's log
+	retries := l.a.o.Metrics.retries.WithLabelValues(l.a.o.Table, sink) // from zero on
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		before := l.a.successes(sink)
 		err := run(ctx)
@@ -34,23 +36,26 @@ func (l *life) retried(ctx context.Context, sink string, run func(context.Contex
 			return err
 		}
 		if failing.IsZero() || l.a.successes(sink) != before {
-			failing, pause = time.Now(), firstPause
+			failing, pause, said = time.Now(), firstPause, false
 		}
 		code, reason := explain(sink, own.err)
 		if code == "" && time.Since(failing) >= l.a.o.Retry {
 			code = outcome.CodeAway
 		}
 		l.a.note(func(s *Status) { s.trouble(sink, reason) })
-		l.a.o.Metrics.retries.WithLabelValues(l.a.o.Table, sink).Inc()
-		wait := pause
+		retries.Inc()
+		wait, log := pause, l.a.o.Logger.Warn
 		if code != "" {
 			wait = l.a.o.Retry
 			if err := l.a.halt(ctx, sink, code, reason); err != nil {
 				return err
 			}
+			if !said { // an operator must act
+				log, said = l.a.o.Logger.Error, true
+			}
 		}
-		l.a.o.Logger.Warn("a sink of the archive is in trouble: will be tried again", zap.String("sink", sink),
-			zap.String("reason", reason), zap.Duration("retry_in", wait))
+		log("a sink of the archive fails: it is tried again", zap.String("sink", sink),
+			zap.String("code", code), zap.String("reason", reason), zap.Duration("retry_in", wait))
 		if err := failure.Pause(ctx, wait); err != nil {
 			return err
 		}
@@ -80,7 +85,7 @@ func explain(sink string, err error) (code, reason string) {
 	return "archive_" + class.String(), reason
 }
 
-// halt notes in the log that a sink is halted.
+// halt notes in the table's log that a sink is halted.
 func (a *Archiver) halt(ctx context.Context, sink, code, reason string) error {
 	a.mu.Lock()
 	a.halted[sink] = true
@@ -101,7 +106,7 @@ func (a *Archiver) clear(ctx context.Context, sink string) {
 	}
 }
 
-// successes returns how often a sink has got on.
+// successes returns how often a sink has worked.
 func (a *Archiver) successes(sink string) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -141,12 +141,12 @@ func share(info journal.Info, bytes int64, parts uint64) int64 {
 	return min(bytes, int64(info.MaxBytes/parts))
 }
 
-// maintain appends a snapshot where one is due, and deletes what nobody needs.
+// maintain appends a snapshot where one is due, and trims what is no longer needed.
 func (w *writer) maintain(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := w.state
-	// Behind what is needed lie events that became an object: only a snapshot lets them go.
+	// Entries of finished objects lie behind one that is needed: they go only when a snapshot replaces that one.
 	behind := s.Needed() == s.SnapshotFirst
 	every := share(w.info, snapshotEvery, 8)
 	if s.BytesSince >= every || behind && s.BytesSince >= every/4 || s.SnapshotFirst == 0 && s.Seq > 0 {

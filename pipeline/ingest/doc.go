@@ -18,6 +18,7 @@
 //	drain.go        the end of the write loop: apply the rest, store the marks, release the log
 //	writer.go       the write loop: beats, marks, trims, and what a full log does to them
 //	frames.go       pages become frames of the log
+//	traced.go       the traces of stored frames
 //	halts.go        halts that are over
 //	entries.go      requested entries, checked against the state; what changed is published
 //	readers.go      shards are read, pages and gaps passed on

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
@@ -58,7 +59,7 @@ func (w *writer) storePages(ctx context.Context, pages []*source.Page) error {
 			empty = append(empty, &p.Page)
 		}
 	}
-	seen := w.sightings(pages)
+	seen, reads := w.sightings(pages), w.reads(pages)
 	packed, err := frame.Pack(full, w.frameSize())
 	for _, p := range pages {
 		p.Release()
@@ -72,7 +73,7 @@ func (w *writer) storePages(ctx context.Context, pages []*source.Page) error {
 	if w.log.State().Format < 4 {
 		frame.WithoutCounts(packed)
 	}
-	w.frames, w.proofs, w.seen = packed, empty, seen
+	w.frames, w.proofs, w.seen, w.traced = packed, empty, seen, reads
 	return w.flush(ctx)
 }
 
@@ -113,9 +114,12 @@ func (w *writer) flush(ctx context.Context) error {
 	ended := false
 	for len(w.frames) > 0 {
 		f := &w.frames[0]
-		if _, err := w.log.Append(ctx, f.Body, f.Data); err != nil {
+		sent := time.Now()
+		seq, err := w.log.Append(ctx, f.Body, f.Data)
+		if err != nil {
 			return fmt.Errorf("append frame: %w", err)
 		}
+		w.trace(f, seq, sent)
 		f.Release()
 		w.frames = w.frames[1:]
 		for i := range f.Body.Pages {
@@ -130,7 +134,7 @@ func (w *writer) flush(ctx context.Context) error {
 		w.watermarks.prove(x.shard, x.newest)
 		w.o.Heartbeats.Seen(x.shard, x.beats)
 	}
-	w.proofs, w.seen = nil, nil
+	w.proofs, w.seen, w.traced = nil, nil, nil
 	if ended {
 		w.publishChanges()
 	}

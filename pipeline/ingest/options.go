@@ -10,6 +10,7 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/checkpoint/expired"
 	"github.com/tailrace-cdc/replicator/pipeline/heartbeat"
+	"github.com/tailrace-cdc/replicator/pipeline/tracing"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/source"
 )
@@ -31,6 +32,7 @@ type Options struct {
 	ArchiveHead func() expired.Head
 	// Beating is called when the life has stored a beat: whatever halted the table before is over.
 	Beating func()
+	Tracer  *tracing.Tracer // of frames; nil: they are not traced
 }
 
 // Periods are the times of the write loop and the lister.

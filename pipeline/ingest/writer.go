@@ -13,6 +13,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/checkpoint/expired"
+	"github.com/tailrace-cdc/replicator/pipeline/tracing"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/frame"
 )
@@ -36,6 +37,7 @@ type writer struct {
 	proofs []*change.Page // pages without records that were read after the frames
 	seen   []sighting     // what has come out of which shard, in frames and proofs; with heartbeats only
 	gap    *request       // was found after them
+	traced []tracing.Read // of the frames; with tracing only
 }
 
 func newWriter(o *Options, log *queue.Writer, l *lister, pressure queue.Pressure) *writer {

@@ -60,8 +60,8 @@ func noRow(target string) *outcome.RefusedError {
 }
 
 // lifeHint is what to do about an archive that is not where it was.
-const lifeHint = "mount it, or put the URL back; to move an archive, first copy all of it, _tailrace/ too; where it is gone " +
-	"for good, begin under another pipeline name: the stream is read from its oldest record"
+const lifeHint = "mount it, or put the URL back; to move an archive, first copy all of it, _tailrace/ too; where it " +
+	"is gone for good, begin under another pipeline name: the stream is read from its oldest record"
 
 // CheckStored is the part of CheckLog that needs the log alone.
 func CheckStored(s *checkpoint.State, want bigtable.Identity, start Start) *outcome.RefusedError {

@@ -3,7 +3,11 @@
 //
 // Files, from the top down:
 //
+//	detail.go    shards and gaps of one table, for its page
 //	status.go    what was seen at a look at a table, and the status at a moment after it
+//	recent.go    what a table did in the last minutes, and how much waits
+//	whole.go     the status of a whole pipeline, of those of its tables
+//	verdict.go   whether all is well, and if not what it is, since when, and what to do, in one sentence
 //	losses.go    halts, gaps and resyncs in a status, in words
 //	table.go     the status as JSON
 //	services.go  which services fail, and since when

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 )
@@ -32,6 +33,31 @@ func (st *Table) addTroubles(s *checkpoint.State) {
 	}
 	if h := worstHalt(halts); h != nil {
 		st.Halt, st.Code = h.Reason, h.Code
+	}
+}
+
+// takeSince takes from the log since when the table is in its state, where the log tells it.
+func (st *Table) takeSince(s *checkpoint.State) {
+	since := change.Millis(0)
+	switch st.State {
+	case "halted":
+		if h := worstHalt(s.AllHalts()); h != nil {
+			since = h.At
+		}
+	case "gap":
+		for i := range s.Gaps {
+			if g := &s.Gaps[i]; !g.Accepted || len(s.DifferingSinks(g)) > 0 {
+				since = min(cmp.Or(since, g.Found), g.Found)
+			}
+		}
+	case "copying":
+		if c := s.CopyRunning(); c != nil {
+			since = c.Began
+		}
+	}
+	if since != 0 {
+		at := since.Time().UTC()
+		st.Since = &at
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
+	"github.com/tailrace-cdc/replicator/pipeline/latency"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -30,7 +31,10 @@ type Seen struct {
 	Retry          time.Duration // between two tries of a halted table, which has no owner meanwhile
 	Late           time.Duration // how far behind a table may be before it must be seen to move; 0: DefaultLate
 	Carried        bool          // a process reports that it carries the table, whatever its log shows
-	Live           *Table        // as that process reports it: it knows more about copies and resyncs; nil without one
+	// Pending returns how many of the changes in the log Bigtable has not got, where the sink knows that; nil: no sink
+	// runs.
+	Pending func(changes uint64) (n uint64, known bool)
+	Live    *Table // as that process reports it: it knows more about copies and resyncs; nil without one
 }
 
 // Of returns how a table is: a function of what was seen and of the time.
@@ -108,9 +112,13 @@ func Observe(x Seen, before *Observed) *Observed {
 	}
 	st.takeProgress(x)
 	st.addTroubles(s)
+	st.takeSince(s)
+	st.PauseReason = x.Pressure.Reason
 	sh := &st.Shards
 	sh.Open, sh.Closed, sh.Waiting, sh.Done = s.ShardCounts()
+	st.Ended = streamEnded(s)
 	st.takeProof(s)
+	st.takePending(x)
 	st.Queue = queueUse(x.Pressure)
 	if o.applied > 0 {
 		at := o.applied.Time().UTC()
@@ -137,6 +145,7 @@ func (st *Table) takeProgress(x Seen) {
 		return
 	}
 	st.Requests, st.Verify, st.Archive = x.Live.Requests, x.Live.Verify, x.Live.Archive
+	st.Latency, st.Rate, st.ThrottledSince = x.Live.Latency, x.Live.Rate, x.Live.ThrottledSince
 	if c := x.Live.Copy; c != nil && st.Copy != nil && c.ID == st.Copy.ID {
 		live := *c
 		live.Paused = st.Copy.Paused // the log is newer
@@ -182,6 +191,9 @@ type Now struct {
 	Requests *resync.RequestsStatus
 	Verify   *continuous.Status // of the continuous comparison; nil without one
 	Archive  *archiving.Status  // nil without one
+	// Throttled is since when DynamoDB throttles reading; nil: it does not.
+	Throttled *time.Time
+	Recent    *latency.Recent // what was applied in the last minutes; nil for a table without a target
 }
 
 // With returns what was seen with what the owner knows now.
@@ -190,6 +202,8 @@ func (o *Observed) With(n Now) *Observed {
 	if h := n.Halt; h != nil {
 		next.status.State, next.status.Halt, next.status.Code = "halted", h.Reason, h.Code
 		next.status.addHalt(h.Sink, h.Reason)
+		at := h.At.Time().UTC()
+		next.status.Since = &at
 		next.ownerSeen, next.retried, next.released = max(next.ownerSeen, h.At), true, true
 	}
 	if n.Copy != nil && next.status.Copy != nil {
@@ -199,6 +213,8 @@ func (o *Observed) With(n Now) *Observed {
 		next.status.Resync = n.Resync
 	}
 	next.status.Requests, next.status.Verify, next.status.Archive = n.Requests, n.Verify, n.Archive
+	next.status.ThrottledSince = n.Throttled
+	next.status.takeRecent(n.Recent)
 	return &next
 }
 

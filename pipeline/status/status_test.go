@@ -127,3 +127,58 @@ func TestStatusOfADeadDaemonSaysSo(t *testing.T) {
 func halted(s *checkpoint.State) {
 	s.Released, s.Halted = true, &checkpoint.Halt{Sink: outcome.Pipeline, Reason: "no permission", At: s.Date}
 }
+
+// TestPendingIsLeftOutWhereItIsUnknown: a backlog without a number is not a backlog of zero.
+func TestPendingIsLeftOutWhereItIsUnknown(t *testing.T) {
+	seven := uint64(7)
+	for name, c := range map[string]struct {
+		change func(*Seen)
+		want   *uint64
+	}{
+		"all is applied":        {func(*Seen) {}, new(uint64)},
+		"no sink runs":          {func(x *Seen) { x.State.LastFrame = 6 }, nil},
+		"no target":             {func(x *Seen) { clear(x.State.Marks) }, nil},
+		"the daemon reports it": {func(x *Seen) { x.State.LastFrame, x.Live = 6, &Table{Pending: &seven} }, &seven},
+		"the sink knows": {func(x *Seen) {
+			x.State.LastFrame, x.State.Changes = 6, 10
+			x.Pending = func(changes uint64) (uint64, bool) { return changes - 3, true }
+		}, &seven},
+		"the sink does not know": {func(x *Seen) {
+			x.State.LastFrame = 6
+			x.Pending = func(uint64) (uint64, bool) { return 3, false }
+		}, nil},
+	} {
+		x := Seen{State: open(1000, 1000), Now: 1000, ClaimTTL: time.Minute}
+		c.change(&x)
+		if diff := cmp.Diff(c.want, Of(x).Pending); diff != "" {
+			t.Errorf("%s: want (-), got (+): %s", name, diff)
+		}
+	}
+}
+
+// TestStreamEndsOnceAllOfItIsApplied: a table that is taken for read to its end too early is never read again.
+func TestStreamEndsOnceAllOfItIsApplied(t *testing.T) {
+	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC).UnixMilli()
+	ended := func(spoil func(s *checkpoint.State)) bool {
+		s := open(now, now)
+		s.Streams[0].Disabled, s.LastFrame = true, 5
+		s.Shards["s"].Phase, s.Shards["s"].LastAlive = checkpoint.PhaseFinished, change.Millis(now)
+		spoil(s)
+		s.Reindex()
+		return Of(Seen{State: s, Now: change.Millis(now), ClaimTTL: time.Minute}).Ended
+	}
+	if !ended(func(*checkpoint.State) {}) {
+		t.Error("it has not ended")
+	}
+	for what, spoil := range map[string]func(s *checkpoint.State){
+		"the stream takes writes":         func(s *checkpoint.State) { s.Streams[0].Disabled = false },
+		"a shard is open":                 func(s *checkpoint.State) { s.Shards["s"].Phase = checkpoint.PhaseOpen },
+		"a sink is behind":                func(s *checkpoint.State) { s.LastFrame = 6 },
+		"children may not be listed yet":  func(s *checkpoint.State) { s.Listed = change.Millis(now - 1) },
+		"nothing has been started at all": func(s *checkpoint.State) { s.Streams = nil },
+	} {
+		if ended(spoil) {
+			t.Errorf("%s: it has ended", what)
+		}
+	}
+}

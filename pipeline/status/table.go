@@ -25,6 +25,8 @@ type Table struct {
 		Waiting int `json:"waiting"`
 		Done    int `json:"done"`
 	} `json:"shards"`
+	// Ended: no change comes any more, as when the table was deleted, and every sink has applied them all.
+	Ended bool `json:"stream_ended,omitempty"`
 
 	// Time since everything was read into the log, and since everything was applied by every sink; before that, since the
 	// start; -1 unknown.
@@ -50,9 +52,21 @@ type Table struct {
 	Changes       uint64     `json:"changes"`
 	Foreign       uint64     `json:"foreign_messages"`
 	ClockAhead    float64    `json:"clock_ahead_s"`
-	Halt          string     `json:"halt,omitempty"` // of the pipeline itself, or the oldest
-	Code          string     `json:"halt_code,omitempty"`
-	Reasons       []string   `json:"reasons,omitempty"` // why it is not ready
+
+	// Since is when State began, where the log tells it. PauseReason says why reading pauses, if it does, and
+	// ThrottledSince since when DynamoDB throttles it, as the process knows that reads.
+	Since          *time.Time `json:"state_since,omitempty"`
+	PauseReason    string     `json:"reading_pauses,omitempty"`
+	ThrottledSince *time.Time `json:"throttled_since,omitempty"`
+
+	// How changes fare between DynamoDB and Bigtable, as the process that applies them counts; nil: not known.
+	Latency *Latency `json:"latency_s,omitempty"`
+	Rate    *float64 `json:"changes_per_s,omitempty"`   // that became durable in Bigtable, in the last minute
+	Pending *uint64  `json:"pending_changes,omitempty"` // that the log holds and Bigtable has not got yet
+
+	Halt    string   `json:"halt,omitempty"` // of the pipeline itself, or the oldest
+	Code    string   `json:"halt_code,omitempty"`
+	Reasons []string `json:"reasons,omitempty"` // why it is not ready
 
 	Copy *resync.Progress `json:"copy,omitempty"` // of the items that are older than the stream, while it is not complete
 
@@ -120,4 +134,11 @@ func plural(n int, what string) string {
 		return "1 " + what
 	}
 	return strconv.Itoa(n) + " " + what + "s"
+}
+
+// streamEnded reports whether the live stream is disabled, and all that it will ever have is applied. The shards of a
+// disabled stream are all known only after a complete listing that began behind the last sign of life of any of them.
+func streamEnded(s *checkpoint.State) bool {
+	live := s.LiveStream()
+	return live != nil && s.Drained(live.ARN) && s.Listed >= s.ReadWatermark() && s.LowMark() >= s.LastFrame
 }

@@ -8,9 +8,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"golang.org/x/sys/unix"
 
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/host"
 )
 
 var (
@@ -144,7 +144,7 @@ func isTemporary(err error) bool {
 
 // IsNoSpace reports whether the text of a server's error means that its volume is full.
 func IsNoSpace(text string) bool {
-	return strings.Contains(text, unix.ENOSPC.Error()) || strings.Contains(text, unix.EDQUOT.Error())
+	return strings.Contains(text, host.ErrNoSpace.Error()) || strings.Contains(text, host.ErrQuota.Error())
 }
 
 // codeOf returns JetStream's code, 0 for an error that is not its own.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/s2"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/queue/conn"
@@ -61,6 +62,17 @@ func New(table, sink string, c *change.Change, code, reason string, now time.Tim
 		Version: c.Version, Created: c.Created, KeyHash: c.KeyHash, Code: code, Reason: reason,
 		FirstSeen: now.UTC(), LastTried: now.UTC(), Raw: bytes.Clone(c.Raw),
 	}
+}
+
+// MarshalLogObject writes what a log line says of a letter. The reason is left out: it may quote the item, which only
+// `replicator dlq show` prints.
+func (l *Letter) MarshalLogObject(to zapcore.ObjectEncoder) error {
+	to.AddString("letter", l.ID)
+	to.AddString("sink", l.Sink)
+	to.AddString("code", l.Code)
+	to.AddString("key_hash", fmt.Sprintf("%016x", l.KeyHash))
+	to.AddInt64("version", int64(l.Version))
+	return nil
 }
 
 func idOf(feed change.Feed, seq change.SequenceNumber, sink string) string {

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	"golang.org/x/sys/unix"
 
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/host"
 	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
@@ -98,7 +98,7 @@ func CheckNoDaemon(dir string) error {
 		return fmt.Errorf("open lock: %w", err)
 	}
 	defer f.Close()
-	return flock(f, dir, unix.LOCK_SH)
+	return lock(f, dir, host.Shared)
 }
 
 // lockFile locks a file of the store and writes this process's pid into it; ErrLocked when another process has it
@@ -108,7 +108,7 @@ func lockFile(dir, name string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open lock: %w", err)
 	}
-	if err := flock(f, dir, unix.LOCK_EX); err != nil {
+	if err := lock(f, dir, host.Exclusive); err != nil {
 		f.Close()
 		return nil, err
 	}
@@ -124,15 +124,15 @@ func lockFile(dir, name string) (*os.File, error) {
 	return f, nil
 }
 
-// flock locks an open file without waiting; ErrLocked with the holder's pid when another process has it locked.
-func flock(f *os.File, dir string, how int) error {
-	err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		holder, _ := io.ReadAll(io.LimitReader(f, 64))
-		return fmt.Errorf("lock %s: %w (pid %s)", dir, ErrLocked, strings.TrimSpace(string(holder)))
-	}
+// lock locks an open file without waiting; ErrLocked with the holder's pid when another process has it locked.
+func lock(f *os.File, dir string, kind host.Kind) error {
+	locked, err := host.Lock(f, kind)
 	if err != nil {
 		return fmt.Errorf("lock %s: %w", dir, err)
+	}
+	if !locked {
+		holder, _ := io.ReadAll(io.LimitReader(f, 64))
+		return fmt.Errorf("lock %s: %w (pid %s)", dir, ErrLocked, strings.TrimSpace(string(holder)))
 	}
 	return nil
 }

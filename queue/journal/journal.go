@@ -1,8 +1,8 @@
 // Package journal keeps messages of a table in a stream of their own: in one order, from one writer at a time. What the
 // messages mean is the business of its user; the archive of a table is one.
 //
-// The writer names the last message that it knows with each append, and the server refuses any other: so a writer that
-// another one has overtaken stores nothing. There is no claim and no owner besides.
+// Each append names the last message that its writer has seen, and the server refuses it if there is a later one: so a
+// writer that another one has overtaken stores nothing. There is no other claim of the journal.
 package journal
 
 import (
@@ -37,7 +37,7 @@ type Options struct {
 
 // The errors that callers tell apart.
 var (
-	// ErrOvertaken means that the journal does not end where the writer thinks: read what is stored.
+	// ErrOvertaken means that the journal does not end where the writer expects: read what is stored.
 	ErrOvertaken = errors.New("another writer has appended")
 	// ErrFull means that the stream is at its limit: nothing was stored.
 	ErrFull = conn.ErrFull
@@ -163,7 +163,7 @@ func (j *Journal) SetLimit(ctx context.Context) error {
 	return j.wrap("set the limit of", err)
 }
 
-// End is where a journal ends, as its writer knows it.
+// End is where a journal ended at the last read or append of its writer.
 type End struct {
 	Last uint64
 	ID   string // of the newest message; "" unknown
@@ -214,6 +214,9 @@ func newID() string {
 	_, _ = rand.Read(b[:]) // it never fails
 	return hex.EncodeToString(b[:])
 }
+
+// Name returns the name of the stream.
+func (j *Journal) Name() string { return j.opts.Stream }
 
 // MaxMessage returns the size of the largest message that the server takes.
 func (j *Journal) MaxMessage() int { return j.conn.MaxMessage() }

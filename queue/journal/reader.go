@@ -58,7 +58,7 @@ func (r *Reader) Next(ctx context.Context) (seq uint64, data []byte, err error) 
 func (r *Reader) checkIdle(ctx context.Context) error {
 	info, err := r.j.Info(ctx)
 	if conn.Transient(err) {
-		return nil // the server is away: the next try tells
+		return nil // the server is away: the next attempt returns the error
 	}
 	switch {
 	case err != nil:

@@ -14,6 +14,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/sink/bigtable/limit"
+	"github.com/tailrace-cdc/replicator/sink/bigtable/span"
 )
 
 const (
@@ -66,9 +67,11 @@ func (t *table) send(ctx context.Context, r *request, version change.Version) er
 	}
 	t.metrics.inFlight.Inc()
 	start := time.Now()
+	ctx, ended := span.Begin(ctx, t.short)
 	err := t.attempt(ctx, r, version)
 	took := time.Since(start)
 	class := Classify(err)
+	ended(err)
 	t.metrics.bound.Set(t.limit.Release(took, loadSignalOf(err, class)))
 	t.metrics.inFlight.Dec()
 	t.metrics.seconds.Observe(took.Seconds())

@@ -12,7 +12,7 @@ var classes = []failure.Class{
 	failure.None, failure.Transient, failure.Rejected, failure.Denied, failure.Missing, failure.Canceled, failure.Fatal,
 }
 
-// metrics counts per target table.
+// metrics counts per table of Bigtable, which is the label target: several tables of DynamoDB may share it.
 type metrics struct {
 	calls    *prometheus.CounterVec
 	retries  *prometheus.CounterVec
@@ -24,22 +24,22 @@ type metrics struct {
 
 func newMetrics(reg prometheus.Registerer) *metrics {
 	f := promauto.With(reg)
-	table := []string{"table"}
+	target := []string{"target"}
 	return &metrics{
 		calls: f.NewCounterVec(prometheus.CounterOpts{Name: "tailrace_bigtable_calls_total",
 			Help: "CheckAndMutateRow calls by how they ended; skipped: the row held the version or a later one."},
-			[]string{"table", "outcome"}),
+			[]string{"target", "outcome"}),
 		retries: f.NewCounterVec(prometheus.CounterOpts{Name: "tailrace_bigtable_retries_total",
-			Help: "Calls sent again after a transient failure."}, table),
+			Help: "Calls sent again after a transient failure."}, target),
 		rejected: f.NewCounterVec(prometheus.CounterOpts{Name: "tailrace_bigtable_rejected_total",
-			Help: "Changes that will never be taken, by code."}, []string{"table", "code"}),
+			Help: "Changes that will never be taken, by code."}, []string{"target", "code"}),
 		seconds: f.NewHistogramVec(prometheus.HistogramOpts{Name: "tailrace_bigtable_call_seconds",
 			Help:    "Duration of single CheckAndMutateRow calls.",
-			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 15)}, table),
+			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 15)}, target),
 		inFlight: f.NewGaugeVec(prometheus.GaugeOpts{Name: "tailrace_bigtable_in_flight",
-			Help: "CheckAndMutateRow calls in flight."}, table),
+			Help: "CheckAndMutateRow calls in flight."}, target),
 		bound: f.NewGaugeVec(prometheus.GaugeOpts{Name: "tailrace_bigtable_concurrency_limit",
-			Help: "Calls allowed in flight; adapts to the service."}, table),
+			Help: "Calls allowed in flight; adapts to the service."}, target),
 	}
 }
 
@@ -61,7 +61,7 @@ func (m *metrics) table(name string) tableMetrics {
 		seconds:  m.seconds.WithLabelValues(name),
 		inFlight: m.inFlight.WithLabelValues(name),
 		bound:    m.bound.WithLabelValues(name),
-		rejected: m.rejected.MustCurryWith(prometheus.Labels{"table": name}),
+		rejected: m.rejected.MustCurryWith(prometheus.Labels{"target": name}),
 	}
 	for _, class := range classes {
 		t.outcomes[class] = m.calls.WithLabelValues(name, class.String())

@@ -18,6 +18,7 @@ import (
 	"gocloud.dev/gcerrors"
 
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/host"
 	"github.com/tailrace-cdc/replicator/source"
 )
 
@@ -36,14 +37,14 @@ type store interface {
 // openStore returns the store of a URL, and the key in it that the URL names.
 func openStore(ctx context.Context, text string, src *source.Source) (store, string, error) {
 	if !strings.Contains(text, "://") {
-		return folder{}, filepath.Clean(text), nil
+		return folder{}, filepath.ToSlash(filepath.Clean(text)), nil
 	}
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
 		return nil, "", refused(failure.Rejected, "", "%w", err)
 	case u.Scheme == "file" && u.Host == "" && u.Path != "":
-		return folder{}, path.Clean(u.Path), nil
+		return folder{}, filepath.ToSlash(host.FilePath(u.Path)), nil
 	case u.Scheme != "s3" || u.Host == "":
 		return nil, "", refused(failure.Rejected, "write file:///folder or s3://bucket/prefix", "not the URL of an export")
 	case src == nil:

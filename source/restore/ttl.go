@@ -12,8 +12,8 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// TTL says what becomes of the attribute by which an item expires: an item whose time is over would be deleted again.
-// The zero TTL is no choice.
+// TTL is what a restore does to the attribute by which an item expires: an item whose time is over would be deleted
+// again. The zero TTL means that the user has not chosen.
 type TTL struct {
 	Mode  Mode
 	After time.Duration // of Later
@@ -27,7 +27,7 @@ const (
 	Unchosen Mode = iota
 	Keep          // the item is restored as it was
 	Remove        // the item has the attribute no more
-	Later         // the item expires so long after the restore
+	Later         // the item expires a given time after the restore
 )
 
 // ParseTTL reads keep, remove, or a time such as +30d and +12h; "" is no choice.
@@ -83,7 +83,7 @@ func (t TTL) Apply(item []byte, attr string, now time.Time) ([]byte, error) {
 	return append(out, '}'), err
 }
 
-// unquote returns the name of a member, of which change.Members gives the escapes as they are.
+// unquote returns the name of a member without the escapes that change.Members leaves in it.
 func unquote(raw []byte) (name string, err error) {
 	quoted := append(append([]byte{'"'}, raw...), '"')
 	if err := json.Unmarshal(quoted, &name); err != nil {

@@ -39,7 +39,7 @@ type Writer struct {
 	pause func(context.Context, time.Duration) error // failure.Pause; tests replace it
 }
 
-// New makes a Writer that consumes at most so many write units a second.
+// New makes a Writer that consumes at most the given write units a second.
 func New(src *source.Source, table *source.TableInfo, units float64) *Writer {
 	return &Writer{
 		client: src.Tables(), table: table.Name, pk: table.Schema.Partition.Name, timeout: src.CallTimeout(),

@@ -56,7 +56,7 @@ func idle(b *testing.B, shards int) (cpu time.Duration, polls, mib float64) {
 func BenchmarkLag(b *testing.B) {
 	for range b.N {
 		d := startDaemon(b, sandbox.Options{NoLedger: true, NoNATS: true}, "")
-		d.waitFor(`tailrace_applied_lag_seconds{table="Bench"} `, func(v float64) bool { return v > 0 })
+		d.waitFor(`tailrace_applied_lag_seconds{table="Bench"`, func(v float64) bool { return v > 0 })
 		table := d.open("bench")
 		var lags []float64
 		for i := range 15 {

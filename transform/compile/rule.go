@@ -144,12 +144,14 @@ func (c *compiler) plan(r *ir.Rule, name string, row *problem.Text, cells []lang
 	var err error
 	if pl.Row, err = tmpl.New(row.S, c.env(r, segments)); err != nil {
 		c.Problems.Errorf(*row, "template", "", "%s", err.Error())
-		return nil
 	}
-	for i := range cells {
+	for i := range cells { // also where the row does not compile, so that all errors of the rule are named at once
 		if e := c.emitter(r, &cells[i], segments); e != nil {
 			pl.Emitters = append(pl.Emitters, e)
 		}
+	}
+	if err != nil {
+		return nil
 	}
 	return pl
 }

@@ -26,6 +26,25 @@ func expiryPolicy(p *ir.Program, x *ir.Eval, keys change.Image, c *change.Change
 	return p.DefaultOnTTL()
 }
 
+// RuleOf returns the name of the rule that takes an item, given its key and its newest image or nil; "" where none does
+// or it cannot be told.
+func RuleOf(p *ir.Program, d *change.Decoder, keys, image []byte) string {
+	x := p.NewEval()
+	if !p.KeyDecidesRule {
+		keys = image
+	}
+	img, err := d.PartialImage(keys, p.Wanted)
+	if keys == nil || err != nil {
+		return ""
+	}
+	x.Scope.Image = img
+	r, err := p.RuleOf(x)
+	if err != nil || r == nil {
+		return ""
+	}
+	return r.Name
+}
+
 // ruleOfKey returns the item's rule where the key alone decides it; nil where it does not, or where no rule takes the
 // item.
 func ruleOfKey(p *ir.Program, x *ir.Eval, keys change.Image) (*ir.Rule, error) {

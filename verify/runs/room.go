@@ -3,11 +3,10 @@ package runs
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"path/filepath"
 
 	"github.com/dustin/go-humanize"
-	"golang.org/x/sys/unix"
+
+	"github.com/tailrace-cdc/replicator/host"
 )
 
 // NoRoomError says that a volume has no room for what is to be stored in a directory.
@@ -37,7 +36,7 @@ func (e *NoRoomError) Unwrap() error { return e.Err }
 // of it, is full, and any other error as it is.
 func NoRoom(dir string, err error) error {
 	known := (*NoRoomError)(nil)
-	if !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EDQUOT) || errors.As(err, &known) {
+	if !errors.Is(err, host.ErrNoSpace) && !errors.Is(err, host.ErrQuota) || errors.As(err, &known) {
 		return err
 	}
 	free, _ := Room(dir) // what failed is known, with or without it
@@ -47,20 +46,9 @@ func NoRoom(dir string, err error) error {
 // Room returns how many bytes the file system of a directory, or of the nearest one above it that exists, has for this
 // process.
 func Room(dir string) (int64, error) {
-	dir, err := filepath.Abs(dir)
+	v, err := host.VolumeOf(dir)
 	if err != nil {
 		return 0, fmt.Errorf("ask for room: %w", err)
 	}
-	for {
-		var s unix.Statfs_t
-		err := unix.Statfs(dir, &s)
-		if above := filepath.Dir(dir); errors.Is(err, fs.ErrNotExist) && above != dir {
-			dir = above
-			continue
-		}
-		if err != nil {
-			return 0, fmt.Errorf("ask the file system of %s for room: %w", dir, err)
-		}
-		return int64(s.Bavail * uint64(s.Bsize)), nil
-	}
+	return int64(v.Available), nil
 }

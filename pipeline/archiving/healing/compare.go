@@ -5,20 +5,20 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// knowledge says what the archive has of a deletion that an export shows.
-type knowledge byte
+// archivedAs is what the archive holds of a deletion that an export shows.
+type archivedAs byte
 
 const (
-	unknown      knowledge = iota
-	earlierItem            // the item was deleted before, in the window, and is archived: the image is of that deletion
-	sameDeletion           // the stream gave it, or another export
-	own                    // this healing stored it, before a crash
+	unknown      archivedAs = iota
+	earlierItem             // the item was deleted before, in the window, and is archived: the image is of that deletion
+	sameDeletion            // the stream gave it, or another export
+	own                     // this healing stored it, before a crash
 )
 
-// clockSlack is by how much the time of a record and that of an export may differ for one deletion.
+// clockSlack is the largest difference between the times that a record and an export give for one deletion.
 const clockSlack change.Millis = 5_000
 
-// compare notes what an event of the archive says about the deletions of a chunk.
+// compare marks the deletion of a chunk that an event of the archive belongs to.
 func (r *reading) compare(chunk map[itemHash]*deletion, e *transform.Event) {
 	d := chunk[hashOf(e.Subject)]
 	if d == nil {

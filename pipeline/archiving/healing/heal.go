@@ -57,7 +57,7 @@ type Options struct {
 	Logger *zap.Logger
 }
 
-// healMargin is by how much a window must be longer than a gap at each end: some times of records are cut to minutes.
+// healMargin is how much a window must extend beyond a gap at each end: some times of records are cut to minutes.
 const healMargin change.Millis = 60_000
 
 // RefusedError says why gaps cannot be healed as it was ordered, and what to do.
@@ -98,7 +98,7 @@ func (h *Healer) heal(ctx context.Context, order *request.HealOrder) (*request.H
 	if err != nil {
 		return nil, err
 	}
-	if len(gaps) == 0 { // an owner before this one did it all, and did not come to say so
+	if len(gaps) == 0 { // an earlier owner did it all, and crashed before it replied
 		return &request.Healed{}, nil
 	}
 	exports, err := h.openAll(ctx, order.Exports)

@@ -51,7 +51,7 @@ type deletion struct {
 	at    change.Millis
 	place place
 	image bool // the export has its image
-	known knowledge
+	known archivedAs
 }
 
 // itemHash names an item: a part of the SHA-256 of its key.
@@ -176,8 +176,8 @@ func hadExpired(expiry string, at change.Millis) bool {
 
 // store stores the deletions of a chunk that the archive lacks, in the order of the export's lines.
 func (r *reading) store(ctx context.Context, chunk map[itemHash]*deletion, from, to place) error {
-	r.h.Archive.Deferring(true)
-	defer r.h.Archive.Deferring(false)
+	r.h.Archive.DeferCuts(true)
+	defer r.h.Archive.DeferCuts(false)
 	var batch []ledger.Record
 	flush := func() error {
 		stored, err := r.h.Archive.Store(ctx, batch)

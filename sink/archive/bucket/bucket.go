@@ -8,6 +8,8 @@ import (
 	"iter"
 	"net/url"
 	"os"
+	"path"
+	"strings"
 
 	"github.com/tailrace-cdc/replicator/failure"
 )
@@ -45,9 +47,9 @@ type Info struct {
 }
 
 var (
-	// ErrExists says that a name is taken.
+	// ErrExists means that a name is taken.
 	ErrExists = errors.New("an object of this name exists")
-	// ErrNotFound says that there is no object of a name. A bucket that does not exist is another error.
+	// ErrNotFound means that there is no object of a name. A bucket that does not exist is another error.
 	ErrNotFound = errors.New("no object of this name")
 )
 
@@ -87,6 +89,25 @@ func Open(ctx context.Context, rawURL string, o Options) (Bucket, error) {
 		return nil, wrap(ctx, fmt.Sprintf("open archive %s://%s%s", u.Scheme, u.Host, u.Path), err)
 	}
 	return b, nil
+}
+
+// Place returns what of a URL names the place: the same text for the same objects, however they are reached.
+func Place(rawURL string) string {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return ""
+	}
+	q := url.Values{}
+	for _, name := range []string{"endpoint", "storage_account", "domain"} {
+		if v := u.Query().Get(name); v != "" {
+			q.Set(name, strings.TrimSuffix(v, "/"))
+		}
+	}
+	place := u.Scheme + "://" + u.Host + path.Clean("/"+u.Path)
+	if len(q) > 0 {
+		place += "?" + q.Encode()
+	}
+	return place
 }
 
 // hintURL is what to do about a URL that no store understands.

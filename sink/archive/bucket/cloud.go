@@ -19,7 +19,7 @@ import (
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
-// cloud is a store in a service: what the Go CDK knows of all of them, and the one call that it does differently.
+// cloud is a store in a service. The Go CDK lists and reads; creating is a call of the driver's own client.
 type cloud struct {
 	bucket *blob.Bucket
 	url    string // without its query, as users name the bucket
@@ -28,11 +28,11 @@ type cloud struct {
 
 	pageSize int // objects in a page of a listing
 
-	// limit is set where a client repeats calls of its own accord, and returns a context in which it does not.
+	// limit is set where a client retries calls by itself, and returns a context that turns retries off.
 	limit func(context.Context) context.Context
 
 	// send puts an object in one request that the service refuses if the key is taken or the MD5 is another. It does not
-	// try again: the caller does, as after a crash, and then learns by ErrExists that the first attempt arrived. The CDK
+	// retry: the caller does, as after a crash, and gets ErrExists if the first attempt arrived. The CDK
 	// has no such call for S3 and Azure: it uploads in parts, several at once, with retries of each.
 	send func(ctx context.Context, key string, body *io.SectionReader, sum []byte) error
 
@@ -57,7 +57,8 @@ func openCloud(
 	}
 	for name, values := range u.Query() {
 		if !slices.Contains(known, name) || len(values) != 1 {
-			return nil, refused(failure.Rejected, "known are: "+strings.Join(known, ", "), "parameter %s of the URL", name)
+			return nil, refused(failure.Rejected, "known are: "+strings.Join(known, ", "),
+				"the URL has a parameter %s that is unknown or repeated", name)
 		}
 	}
 	c, err := open(ctx, u, o)
@@ -95,7 +96,7 @@ func (c *cloud) put(ctx context.Context, name string, content *io.SectionReader)
 	return c.explain(ctx, c.send(limited, c.prefix+name, content, sum.Sum(nil)))
 }
 
-// limited returns the context of a call that moves so many bytes.
+// limited returns the context of a call that transfers size bytes.
 func (c *cloud) limited(ctx context.Context, size int64) (context.Context, context.CancelFunc) {
 	if c.limit != nil {
 		ctx = c.limit(ctx)
@@ -109,7 +110,7 @@ func (c *cloud) Open(ctx context.Context, name string) (Reader, error) {
 		return nil, wrap(ctx, op, err)
 	}
 	r := &reader{ctx: ctx, cloud: c, name: name}
-	err := again(ctx, func() error {
+	err := retryRead(ctx, func() error {
 		limited, cancel := c.limited(ctx, 0)
 		defer cancel()
 		a, err := c.bucket.Attributes(limited, c.prefix+name)
@@ -129,7 +130,7 @@ func (c *cloud) List(ctx context.Context, prefix string) iter.Seq2[Info, error] 
 		last := ""
 		for page := blob.FirstPageToken; page != nil; {
 			var objects []*blob.ListObject
-			err := again(ctx, func() error {
+			err := retryRead(ctx, func() error {
 				found, next, err := c.page(ctx, prefix, page, c.pageSize)
 				if err == nil {
 					objects, page = found, next
@@ -172,8 +173,8 @@ func (c *cloud) Close() error { return errors.Join(c.bucket.Close(), c.close()) 
 // attempts is how often a call that changes nothing is made.
 const attempts = 3
 
-// again makes a call that changes nothing until it succeeds, or the error is none that passes.
-func again(ctx context.Context, call func() error) error {
+// retryRead repeats a call that changes nothing while its error is transient, up to attempts times.
+func retryRead(ctx context.Context, call func() error) error {
 	for n := 1; ; n++ {
 		err := call()
 		class := Classify(err)
@@ -187,7 +188,7 @@ func again(ctx context.Context, call func() error) error {
 }
 
 // explainObject is explain for a call that reads an object. Whether the object or the bucket is missing is asked of the
-// bucket: replies to HEAD have no body that says so.
+// bucket: replies to HEAD have no body with a code.
 func (c *cloud) explainObject(ctx context.Context, name string, err error) error {
 	if gcerrors.Code(err) != gcerrors.NotFound || ctx.Err() != nil {
 		return c.explain(ctx, err)

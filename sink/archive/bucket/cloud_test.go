@@ -351,3 +351,32 @@ func TestNothingToSignWith(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusedCredentialsAreNotAReplyOfTheBucket: the metadata service or STS refuses, and rights on the bucket are not
+// what is missing.
+func TestRefusedCredentialsAreNotAReplyOfTheBucket(t *testing.T) {
+	startS3(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusForbidden)
+	}))
+	defer server.Close()
+	t.Setenv("AWS_ENDPOINT_URL_STS", server.URL)
+	t.Setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", server.URL)
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "false")
+	for args, key := range map[string]string{"": "", "&assume_role=arn:aws:iam::1:role/arch": "own"} {
+		t.Setenv("AWS_ACCESS_KEY_ID", key)
+		t.Setenv("AWS_SECRET_ACCESS_KEY", key)
+		b, err := Open(t.Context(), "s3://archive?endpoint="+server.URL+args, Options{Region: "eu-west-1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = createBytes(t, b, "a", nil)
+		if hint := Hint(err); Classify(err) != failure.Denied || !strings.Contains(hint, "AWS_PROFILE") ||
+			strings.Contains(hint, "s3:PutObject") {
+			t.Errorf("%q: %v, %s, %q", args, err, Classify(err), hint)
+		}
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

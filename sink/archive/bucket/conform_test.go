@@ -274,3 +274,23 @@ func conformList(t *testing.T, b Bucket) {
 		t.Errorf("the probe is %q", got)
 	}
 }
+
+// TestPlaceOfAURL: how the objects are reached does not count.
+func TestPlaceOfAURL(t *testing.T) {
+	for _, test := range []struct {
+		a, b string
+		same bool
+	}{
+		{"s3://acme/cold", "s3://acme/cold/?region=eu-west-1&assume_role=arn:aws:iam::1:role/x", true},
+		{"s3://acme/cold", "s3://acme/colder", false},
+		{"s3://acme/cold?endpoint=http://a:9000", "s3://acme/cold?endpoint=http://b:9000", false},
+		{"s3://acme/cold?endpoint=http://a:9000", "s3://acme/cold?endpoint=http://a:9000/", true},
+		{"file:///var/archive", "file:///var/archive/", true},
+		{"file:///var/archive", "file:///var/other", false},
+		{"gs://acme/cold", "s3://acme/cold", false},
+	} {
+		if a, b := Place(test.a), Place(test.b); a == "" || (a == b) != test.same {
+			t.Errorf("%s is %s, and %s is %s", test.a, a, test.b, b)
+		}
+	}
+}

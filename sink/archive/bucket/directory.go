@@ -11,10 +11,10 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-
-	"golang.org/x/sys/unix"
+	"slices"
 
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/host"
 )
 
 // directory is a store of files. The bucket library's own is not used: it is not exclusive, does not sync, and skips
@@ -36,7 +36,7 @@ func openDirectory(u *url.URL, o Options) (*directory, error) {
 		return nil, refused(failure.Rejected, "write file:///directory", "not the URL of a directory")
 	}
 	d := &directory{
-		path: filepath.Clean(u.Path), fault: func(string) error { return nil }, sync: (*os.File).Sync,
+		path: host.FilePath(u.Path), fault: func(string) error { return nil }, sync: (*os.File).Sync,
 	}
 	if !o.ReadOnly {
 		if err := makeDirs(d.path); err != nil {
@@ -68,6 +68,9 @@ func makeDirs(dir string) error {
 	if err := os.Mkdir(dir, dirMode); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
+	if !host.SyncsDirectories {
+		return nil
+	}
 	f, err := os.Open(parent)
 	if err != nil {
 		return err
@@ -92,7 +95,8 @@ func (d *directory) inPlace() error {
 		return err
 	}
 	if !os.SameFile(now, opened) {
-		return refused(failure.Missing, "start again if that is meant", "%s is another directory than at the start", d.path)
+		return refused(failure.Missing, "mount it again; or restart the replicator, if the directory was replaced on purpose",
+			"%s is another directory than at the start", d.path)
 	}
 	return nil
 }
@@ -178,7 +182,7 @@ func (d *directory) link(temporary, name string) error {
 	switch {
 	case errors.Is(err, fs.ErrExist):
 		return d.taken(name)
-	case errors.Is(err, unix.EPERM), errors.Is(err, unix.ENOTSUP), errors.Is(err, unix.EMLINK):
+	case slices.ContainsFunc(host.NoLinks, func(known error) bool { return errors.Is(err, known) }):
 		return refused(failure.Fatal, "put the archive on a file system that has hard links", "%w", err)
 	case err != nil:
 		return err
@@ -189,6 +193,9 @@ func (d *directory) link(temporary, name string) error {
 // syncAbove makes the name durable: its directory, and all above it up to the root, for any of them may be new and made
 // by a process that has not synced it. Where nothing is new that costs some 50 µs each.
 func (d *directory) syncAbove(name string) error {
+	if !host.SyncsDirectories {
+		return nil
+	}
 	for dir := path.Dir(name); ; dir = path.Dir(dir) {
 		if err := d.fault("sync " + dir); err != nil {
 			return err
@@ -215,7 +222,7 @@ func (d *directory) Open(ctx context.Context, name string) (Reader, error) {
 		return nil, wrap(ctx, op, err)
 	}
 	f, err := d.root.Open(name)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, host.ErrNotDirectory) {
 		err = ErrNotFound
 	}
 	if err != nil {
@@ -223,7 +230,8 @@ func (d *directory) Open(ctx context.Context, name string) (Reader, error) {
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = refused(failure.Rejected, "", "not a regular file")
+		err = refused(failure.Fatal, "something else has the name of a file of the archive: put the file in its place",
+			"not a regular file")
 	}
 	if err != nil {
 		return nil, errors.Join(wrap(ctx, op, err), f.Close())

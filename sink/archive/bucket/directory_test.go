@@ -232,8 +232,18 @@ func TestNameIsDurableBeforeCreateReturns(t *testing.T) {
 		steps = append(steps, step)
 		return nil
 	}
+	d.sync = func(f *os.File) error {
+		info, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		steps = append(steps, fmt.Sprintf("synced a directory: %v", info.IsDir()))
+		return f.Sync()
+	}
+	dir, file := "synced a directory: true", "synced a directory: false"
 	for _, want := range [][]string{
-		{"write", "sync file", "link", "sync a/b", "sync a", "sync ."}, {"sync a/b", "sync a", "sync ."},
+		{"write", "sync file", file, "link", "sync a/b", dir, "sync a", dir, "sync .", dir},
+		{"sync a/b", dir, "sync a", dir, "sync .", dir},
 	} {
 		steps = nil
 		if err := createBytes(t, d, "a/b/c", []byte("x")); err != nil && !errors.Is(err, ErrExists) {
@@ -339,8 +349,8 @@ func TestOddThingsInTheDirectory(t *testing.T) {
 	if got := names(t, d, ""); !slices.Equal(got, []string{"a/b"}) {
 		t.Errorf("listed: %q", got)
 	}
-	if _, err := d.Open(t.Context(), "a"); Classify(err) != failure.Rejected {
-		t.Errorf("open of a directory: %v", err)
+	if _, err := d.Open(t.Context(), "a"); Classify(err) != failure.Fatal || Hint(err) == "" {
+		t.Errorf("open of a directory: %v, %q", err, Hint(err))
 	}
 	for _, bad := range []string{"file://host/x", "file:///x?region=y", "file:", "ftp://x/y", "://"} {
 		if _, err := Open(t.Context(), bad, Options{}); Classify(err) != failure.Rejected || Hint(err) == "" {

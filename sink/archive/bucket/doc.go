@@ -1,9 +1,9 @@
 // Package bucket stores the objects of an archive: in a directory, in S3, in Google Cloud Storage, in Azure Blob
 // Storage.
 //
-// An object is written once, under a name that nothing else has, and never overwritten or deleted. What decides whether
-// a name is free is the store itself, at the moment of the write: so of two processes that create one name, however
-// late one of them wakes up, exactly one wins, and the other learns it.
+// An object is written once, under a name that nothing else has, and never overwritten or deleted. The store itself
+// decides whether a name is free, at the moment of the write. So when two processes create one name, even if one of
+// them was frozen for hours, exactly one succeeds and the other gets ErrExists.
 //
 // Files, from the top down:
 //

@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/host"
 )
 
 // Error is a failed call to a store.
@@ -87,14 +86,16 @@ func classOfFile(err error) (failure.Class, string) {
 		class failure.Class
 		hint  string
 	}{
-		{unix.ENOSPC, failure.Fatal, "make room on the disk of the archive"},
-		{unix.EDQUOT, failure.Fatal, "raise the quota of the archive's disk, or make room"},
-		{unix.EFBIG, failure.Fatal, "the file system or a limit of the process (ulimit -f) allows no file of this size"},
-		{unix.EROFS, failure.Denied, "the archive's file system is mounted read-only: after errors of the disk, see dmesg"},
+		{host.ErrNoSpace, failure.Fatal, "make room on the disk of the archive"},
+		{host.ErrQuota, failure.Fatal, "raise the quota of the archive's disk, or make room"},
+		{host.ErrFileTooLarge, failure.Fatal,
+			"the file system or a limit of the process (ulimit -f) allows no file of this size"},
+		{host.ErrReadOnly, failure.Denied,
+			"the archive's file system is mounted read-only: after errors of the disk, see dmesg"},
 		{fs.ErrPermission, failure.Denied, "give the replicator's user the right to write into the archive's directory"},
-		{unix.EIO, failure.Fatal, "the disk of the archive reports errors: see dmesg"},
-		{unix.ENOTDIR, failure.Rejected, "a file stands where the archive needs a directory: move it away"},
-		{unix.ENAMETOOLONG, failure.Rejected, ""},
+		{host.ErrIO, failure.Fatal, "the disk of the archive reports errors: see dmesg"},
+		{host.ErrNotDirectory, failure.Rejected, "a file stands where the archive needs a directory: move it away"},
+		{host.ErrNameTooLong, failure.Rejected, ""},
 		{fs.ErrNotExist, failure.Missing, "the archive's directory is gone: mount it, or move it back"},
 	} {
 		if errors.Is(err, k.errno) {

@@ -103,7 +103,7 @@ func (r *reader) read(p []byte, at int64) (int, error) {
 
 // fetch reads len(p) bytes by one request, or by a few where requests fail.
 func (r *reader) fetch(p []byte, at int64) error {
-	return again(r.ctx, func() error {
+	return retryRead(r.ctx, func() error {
 		ctx, cancel := r.cloud.limited(r.ctx, int64(len(p)))
 		defer cancel()
 		body, err := r.cloud.bucket.NewRangeReader(ctx, r.cloud.prefix+r.name, at, int64(len(p)), nil)

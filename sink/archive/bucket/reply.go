@@ -33,7 +33,7 @@ func replyOf(err error) (r reply, ok bool) {
 		identity *azidentity.AuthenticationFailedError
 	)
 	switch {
-	case errors.As(err, &identity):
+	case errors.As(err, &identity) || withoutCredentials(err):
 		return reply{}, false // the answer came from another service
 	case errors.As(err, &response):
 		if errors.As(err, &api) {
@@ -53,6 +53,10 @@ func replyOf(err error) (r reply, ok bool) {
 	return reply{}, false
 }
 
+// withoutCredentials reports whether a call to S3 was never sent because nothing could sign it: what refused was the
+// instance's metadata service, or STS. The SDK has no type for that.
+func withoutCredentials(err error) bool { return strings.Contains(err.Error(), "get credentials:") }
+
 // taken reports whether the service has an object of the name. Azure answers 409 where the others answer 412.
 func (r reply) taken() bool {
 	return r.status == http.StatusPreconditionFailed || r.code == "BlobAlreadyExists"
@@ -63,17 +67,15 @@ var codes = map[string]struct {
 	class failure.Class
 	hint  string
 }{
-	"ConditionalRequestConflict": {class: failure.Transient}, // 409: another request for the key was under way
-	"OperationAborted":           {class: failure.Transient},
-	"RequestTimeout":             {class: failure.Transient}, // 400: the body came too slowly
-	"BadDigest":                  {class: failure.Transient}, // 400: the bytes were altered on their way
-	"Md5Mismatch":                {class: failure.Transient},
-	"XAmzContentSHA256Mismatch":  {class: failure.Transient},
-	"SlowDown":                   {class: failure.Throttled},
-	"ServerBusy":                 {class: failure.Throttled},
-	"RequestTimeTooSkewed":       {failure.Denied, "set the clock of this machine"},
-	"NotImplemented":             {failure.Fatal, hintConditions},
-	"PermanentRedirect":          {failure.Rejected, hintRegion},
+	"RequestTimeout":            {class: failure.Transient}, // 400: the body came too slowly
+	"BadDigest":                 {class: failure.Transient}, // 400: the bytes were altered on their way
+	"Md5Mismatch":               {class: failure.Transient},
+	"XAmzContentSHA256Mismatch": {class: failure.Transient},
+	"SlowDown":                  {class: failure.Throttled},
+	"ServerBusy":                {class: failure.Throttled},
+	"RequestTimeTooSkewed":      {failure.Denied, "set the clock of this machine"},
+	"NotImplemented":            {failure.Fatal, hintConditions},
+	"PermanentRedirect":         {failure.Rejected, hintRegion},
 	"AuthorizationHeaderMalformed": {
 		failure.Rejected, hintRegion,
 	},
@@ -110,7 +112,9 @@ func (r reply) class() (failure.Class, string) {
 		return failure.Fatal, hintConditions
 	case s == http.StatusInsufficientStorage:
 		return failure.Fatal, hintFull
-	case s >= http.StatusInternalServerError, s == http.StatusRequestTimeout, s == http.StatusConflict:
+	case s >= http.StatusInternalServerError, s == http.StatusRequestTimeout:
+		return failure.Transient, ""
+	case s == http.StatusConflict: // another request for the key was under way
 		return failure.Transient, ""
 	case s == http.StatusNotFound:
 		return failure.Missing, "make the bucket BUCKET, or correct the URL"
@@ -134,7 +138,10 @@ func classOfCall(err error) (failure.Class, string) {
 		return failure.Transient, ""
 	case errors.As(err, &token) && token.Temporary():
 		return failure.Transient, ""
-	case errors.As(err, &token), errors.As(err, &identity), strings.Contains(err.Error(), "get credentials:"),
+	case withoutCredentials(err):
+		return failure.Denied, "give the process credentials of AWS: AWS_ACCESS_KEY_ID, AWS_PROFILE, or the role of its " +
+			"instance or pod; with assume_role in the URL, let them take that role (docs/credentials.md)"
+	case errors.As(err, &token), errors.As(err, &identity),
 		strings.Contains(err.Error(), "DefaultAzureCredential"): // the SDKs have no types for all of them
 		return failure.Denied, "check the credentials of the archive's object store"
 	case errors.As(err, &certificate):

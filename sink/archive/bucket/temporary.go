@@ -8,7 +8,7 @@ import (
 	"path"
 	"strings"
 
-	"golang.org/x/sys/unix"
+	"github.com/tailrace-cdc/replicator/host"
 )
 
 // temporaries is the directory of files that are being written. It is in the archive's own directory because link(2)
@@ -21,7 +21,7 @@ func isTemporary(name string) bool {
 	return name == temporaries || strings.HasPrefix(name, temporaries+"/")
 }
 
-// temporary is a file that is being written. It is locked while its process lives, so that others can tell it from what
+// temporary is a file that is being written. It is locked while its process lives, which tells it from what
 // a crash left.
 type temporary struct {
 	dir  *directory
@@ -52,17 +52,10 @@ func (d *directory) newTemporary() (*temporary, error) {
 
 // lock locks a file, and reports whether this process holds the lock and the file still has a name.
 func lock(f *os.File) (bool, error) {
-	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		return false, nil
-	} else if err != nil {
+	if locked, err := host.Lock(f, host.Exclusive); err != nil || !locked {
 		return false, err
 	}
-	var s unix.Stat_t
-	if err := unix.Fstat(int(f.Fd()), &s); err != nil {
-		return false, err
-	}
-	return s.Nlink > 0, nil
+	return host.HasName(f)
 }
 
 // remove takes the temporary name away, while it is still locked.

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// errStop says that the caller wants no more objects.
+// errStop ends a walk when the caller breaks its loop.
 var errStop = errors.New("stop")
 
 // walk calls each for every regular file below dir whose name begins with prefix, rising by the bytes of the names.

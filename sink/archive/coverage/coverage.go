@@ -19,7 +19,7 @@ import (
 // Interval is a range of a shard's records: those after From, up to To and including it.
 type Interval struct {
 	From, To change.SequenceNumber
-	// First says that no earlier record of the shard is known: From is Before the first one, and between it and an
+	// First is set when no earlier record of the shard is known: From is Before the first one, and between it and an
 	// earlier interval nothing needs to be missing.
 	First bool
 }

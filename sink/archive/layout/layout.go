@@ -95,7 +95,7 @@ func (p Part) Object(first, last uint64, hash, extension string) string {
 	return fmt.Sprintf("%s%016d-%016d-%.8s.%s", p.Prefix(), first, last, hash, extension)
 }
 
-// ParseObject returns the part of an object; false for a name that is none of ours.
+// ParseObject returns the part of an object; false for a name that is not one of an object.
 func ParseObject(name string) (Part, bool) {
 	words := strings.Split(name, "/")
 	if len(words) != 5 || words[4] == "" {

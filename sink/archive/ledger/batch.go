@@ -8,7 +8,7 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// Verdict says what becomes of a deletion.
+// Verdict is what becomes of a deletion.
 type Verdict byte
 
 // The verdicts.
@@ -78,7 +78,7 @@ func (b *Batch) Add(r Record) {
 		sh.From[r.Class] = Edge{Seq: r.Sequence, First: true}
 	case r.Verdict == Known:
 		sh.From[r.Class] = Edge{Seq: r.Sequence, First: true}
-	case b.state.Covered[r.Class].Contains(key, r.Sequence):
+	case b.state.holds(r.Class, hour, key, r.Sequence):
 		sh.From[r.Class] = Edge{Seq: r.Sequence}
 	default:
 		b.keep(r.Event, key, hour, edgeOf(sh, r.Event))
@@ -88,6 +88,17 @@ func (b *Batch) Add(r Record) {
 	if r.Class == transform.ClassTTL {
 		b.count(hour, counts)
 	}
+}
+
+// Has reports whether a record would add no event: it has none, or the stream or an object has it.
+func (s *State) Has(r Record) bool {
+	key := coverage.Key(r.Stream, r.Shard)
+	if r.Verdict != Keep && r.Verdict != Late {
+		return true
+	}
+	seen := s.Shards[key].Seen
+	return r.Verdict == Keep && seen != "" && seen.Compare(r.Sequence) >= 0 ||
+		s.holds(r.Class, layout.HourOf(r.Time()), key, r.Sequence)
 }
 
 // edgeOf returns where the interval of an event begins.
@@ -137,10 +148,11 @@ func (b *Batch) keep(e *transform.Event, key string, hour layout.Hour, from Edge
 // Empty reports whether the batch changes nothing.
 func (b *Batch) Empty() bool { return len(b.body.Shards) == 0 && len(b.groups) == 0 }
 
-// Events returns how many events are in the batch.
-func (b *Batch) Events() (n int64) {
+// Events returns how many events of each class are in the batch.
+func (b *Batch) Events() map[transform.EventClass]int64 {
+	n := map[transform.EventClass]int64{}
 	for _, g := range b.groups {
-		n += g.Events
+		n[g.Class] += g.Events
 	}
 	return n
 }

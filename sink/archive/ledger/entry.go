@@ -1,13 +1,3 @@
-// Package ledger gives the messages of an archive's stream their meaning. The stream holds the events of a table that
-// are to be archived, and what became of them: which object they are in, how far the subject is, which hours are
-// closed. Like the log, it is a chain of entries, each with the hash of the one before, and its state is their fold.
-//
-//	entry.go     the entries and their stored form
-//	block.go     the events of an entry
-//	batch.go     events on their way into an entry: which are new, and what they cover
-//	state.go     the fold
-//	forget.go    what of the state is too old to be needed
-//	snapshot.go  the state as entries
 package ledger
 
 import (
@@ -44,6 +34,8 @@ const (
 	KindAdopted    Kind = 'a' // an object was found whose intent is not in the stream
 	KindSubject    Kind = 'p' // how far the subject is
 	KindManifest   Kind = 'm' // hours are closed
+	KindPlaced     Kind = 'l' // where the objects are from now on
+	KindColumns    Kind = 'o' // columns that objects have from now on
 	KindSnapshot   Kind = 'n' // a part of the whole state
 )
 
@@ -59,14 +51,16 @@ type Claim struct {
 	// stream, with the first event.
 	Objects bool `json:"objects,omitempty"`
 	Subject bool `json:"subject,omitempty"`
-	// FromStart says that the table's log held no records. It counts in the first claim only: otherwise the archive lacks
-	// what expired before, in the hour in which it began.
+	// FromStart is set when the table's log held no records. Only that of the first claim is used: without it the archive
+	// lacks what expired earlier in its first hour.
 	FromStart bool `json:"from_start,omitempty"`
-	// Lost says that events may be missing: the stream was lost, or its end.
+	// Resumed says that the table had no archive for a time: it begins again at the end of the table's log.
+	Resumed bool `json:"resumed,omitempty"`
+	// Lost is set when events may be missing, because the stream or its end was lost.
 	Lost *Lost `json:"lost,omitempty"`
 }
 
-// Lost is a time of deletions of which the archive may lack events.
+// Lost is a range of hours whose events the archive may lack.
 type Lost struct {
 	ID    string      `json:"id"`
 	Why   string      `json:"why"`
@@ -98,7 +92,7 @@ type Group struct {
 // Shard is how far the records of a shard are copied.
 type Shard struct {
 	Seen change.SequenceNumber `json:"seen"` // every record up to here is copied, or need not be
-	// From is where the next interval of a class begins; First says that it need not touch the one before.
+	// From is where the next interval of a class begins; First is set when it need not touch the one before.
 	From map[transform.EventClass]Edge `json:"from,omitempty"`
 	Hour layout.Hour                   `json:"hour"` // of the newest record
 	// Copied is when that was copied: what waited in the table's log for days may come again as soon as it is copied.
@@ -116,7 +110,7 @@ type Counts struct {
 	Deleted int64 `json:"deleted,omitempty"`
 	Skipped int64 `json:"skipped,omitempty"` // the mapping does not archive them
 	Letters int64 `json:"letters,omitempty"` // they are dead letters
-	// Added says that earlier ones of the hour were counted too, and are forgotten.
+	// Added is set when earlier deletions of the hour were counted too, and their count is forgotten.
 	Added bool `json:"added,omitempty"`
 }
 
@@ -126,7 +120,7 @@ func (c *Counts) add(other Counts) {
 	c.Letters += other.Letters
 }
 
-// Intent is stored before an object is created, so that whoever goes on creates the same one and not another.
+// Intent is stored before an object is created, so that the next owner creates the same object after a crash.
 type Intent struct {
 	Name     string               `json:"name"`
 	Class    transform.EventClass `json:"class"`
@@ -140,19 +134,19 @@ type Intent struct {
 	Config   string               `json:"config"` // hash of the configuration that made it
 }
 
-// Done says that an object is there.
+// Done notes that an object exists.
 type Done struct {
 	Name   string `json:"name"`
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`
 }
 
-// Superseded says that an object is not there and will not be created.
+// Superseded notes that an object does not exist and will not be created.
 type Superseded struct {
 	Name string `json:"name"`
 }
 
-// Adopted is an object that the stream does not know.
+// Adopted is an object that exists without an intent in the stream.
 type Adopted struct {
 	manifest.Object
 	Class    transform.EventClass `json:"class"`
@@ -160,18 +154,37 @@ type Adopted struct {
 	Coverage coverage.Set         `json:"cover"`
 }
 
-// Subject says that all entries up to Seq are published.
+// Subject notes that all entries up to Seq are published.
 type Subject struct {
 	Seq uint64 `json:"seq"`
 }
 
-// ManifestWritten says that a manifest is there.
+// ManifestWritten notes that a manifest exists.
 type ManifestWritten struct {
 	Head manifest.Head `json:"head"`
 	// Closed is the hour before which all are closed.
 	Closed layout.Hour `json:"closed"`
 	// Named are the objects that it names. In one that was found in the bucket, they need not be known.
 	Named []string `json:"named,omitempty"`
+}
+
+// Placed says where the objects are from now on.
+type Placed struct {
+	Place string `json:"place"`
+	// Anew says that the manifests and objects of the place before are not there: the chain begins anew.
+	Anew bool `json:"anew,omitempty"`
+}
+
+// ColumnsAdded are configured columns that objects have from now on, by name: new ones, and known ones that are taken
+// from another attribute. A column keeps its type, and none is taken away, so that readers can unite all objects.
+type ColumnsAdded struct {
+	Columns map[string]Column `json:"columns"`
+}
+
+// Column is a column of Parquet objects besides those that each object has.
+type Column struct {
+	Path []string `json:"path"`
+	Type string   `json:"type"`
 }
 
 // Snapshot is one part of the state as it was before the first part; the entry's data is the content.
@@ -217,6 +230,10 @@ var magic = []byte("TRA")
 
 // ErrForeign means that a message is not an entry.
 var ErrForeign = errors.New("not an entry of an archive")
+
+// Stray reports whether a message is none of an archive's at all: it lacks what every entry begins with. Somebody
+// published it on the stream's subject.
+func Stray(msg []byte) bool { return !bytes.HasPrefix(msg, magic) }
 
 // NewerFormatError means that a newer build wrote the entry.
 type NewerFormatError struct{ Need int }
@@ -281,6 +298,10 @@ func newBody(k Kind) any {
 		return new(Subject)
 	case KindManifest:
 		return new(ManifestWritten)
+	case KindPlaced:
+		return new(Placed)
+	case KindColumns:
+		return new(ColumnsAdded)
 	case KindSnapshot:
 		return new(Snapshot)
 	}
@@ -305,6 +326,10 @@ func kindOf(body any) Kind {
 		return KindSubject
 	case *ManifestWritten:
 		return KindManifest
+	case *Placed:
+		return KindPlaced
+	case *ColumnsAdded:
+		return KindColumns
 	case *Snapshot:
 		return KindSnapshot
 	}

@@ -337,8 +337,20 @@ func TestForkAndNewerFormatAreRefused(t *testing.T) {
 	if n := (*NewerFormatError)(nil); !errors.As(err, &n) || !strings.Contains(err.Error(), "upgrade") {
 		t.Errorf("an entry of a newer format: %v", err)
 	}
-	if _, err := s.state.Apply(s.state.Seq+1, []byte("hello")); !errors.Is(err, ErrForeign) {
-		t.Errorf("a foreign message: %v", err)
+	broken := slices.Concat(magic, []byte("\x01c and no more"))
+	if _, err := s.state.Apply(s.state.Seq+1, broken); !errors.Is(err, ErrForeign) {
+		t.Errorf("an entry that is cut: %v", err)
+	}
+	if _, err := s.state.Apply(s.state.Seq+2, []byte("hello")); !errors.Is(err, ErrForeign) {
+		t.Errorf("a stray message behind a missing one: %v", err)
+	}
+	hash := s.state.Hash
+	if e, err := s.state.Apply(s.state.Seq+1, []byte("hello")); err != nil || e != nil || s.state.Strays != 1 {
+		t.Errorf("a stray message: %v, %v, %d counted", e, err, s.state.Strays)
+	}
+	next, _ := Encode(&Subject{Seq: 1}, hash, nil)
+	if _, err := s.state.Apply(s.state.Seq+1, next); err != nil {
+		t.Errorf("the entry behind a stray message: %v", err)
 	}
 }
 
@@ -426,5 +438,62 @@ func TestSubjectAloneForgets(t *testing.T) {
 	}
 	if n := len(s.state.Counts); n > keepCounts+1 || len(s.state.Lost) > 0 {
 		t.Errorf("%d hours are counted, lost %v", n, s.state.Lost)
+	}
+}
+
+// TestObjectThatIsMissingIsAHole: intervals of a shard touch, over classes that are skipped and owners, so that what
+// lies between two of them was never archived.
+func TestObjectThatIsMissingIsAHole(t *testing.T) {
+	s := newStream(t)
+	s.claim(1)
+	s.store(Record{Event: event("a", 101, transform.ClassTTL, 0)}, Record{Event: event("a", 103, transform.ClassTTL, 1)})
+	s.claim(2)
+	s.store(Record{Event: event("a", 104, transform.ClassTTL, 1), Verdict: Skip},
+		Record{Event: event("a", 107, transform.ClassTTL, 0)})
+	hours := map[int]coverage.Set{}
+	for hour := range 2 {
+		key := PartKey{transform.ClassTTL, layout.HourOf(hour0.Time()) + layout.Hour(hour)}
+		hours[hour] = s.state.Parts[key].Coverage.Clone()
+	}
+	want := coverage.Set{"label/a": {{From: "101", To: "103"}}}
+	if diff := cmp.Diff(want, hours[0].Holes()); diff != "" {
+		t.Errorf("without the second hour (-want +got):\n%s", diff)
+	}
+	hours[0].Union(hours[1])
+	if got := hours[0]["label/a"]; len(got) != 1 || got[0].From != "100" || got[0].To != "107" {
+		t.Errorf("both hours cover %v", got)
+	}
+}
+
+// TestKnownRecordIsNotCoveredAgain: an object has it, though the state has forgotten that.
+func TestKnownRecordIsNotCoveredAgain(t *testing.T) {
+	s := newStream(t)
+	s.claim(1)
+	s.store(Record{Event: event("a", 101, transform.ClassHealed, 0)},
+		Record{Event: event("a", 103, transform.ClassHealed, 0), Verdict: Known},
+		Record{Event: event("a", 105, transform.ClassHealed, 0)})
+	c := s.state.Parts[PartKey{transform.ClassHealed, layout.HourOf(hour0.Time())}].Coverage
+	for _, n := range []change.SequenceNumber{"101", "103", "105"} {
+		if want := n != "103"; c.Contains("label/a", n) != want {
+			t.Errorf("the part covers %s: %v", n, !want)
+		}
+	}
+}
+
+// TestLetterIsRetriedBeforeItsRecordComesAgain: the stream that knew the letter is lost, and the log gives the record
+// again, which is no letter any more.
+func TestLetterIsRetriedBeforeItsRecordComesAgain(t *testing.T) {
+	s := newStream(t)
+	s.claim(1)
+	letter := Record{Event: event("a", 103, transform.ClassTTL, 0)}
+	late := letter
+	late.Verdict = Late
+	s.store(late)
+	s.store(Record{Event: event("a", 101, transform.ClassTTL, 0)}, letter,
+		Record{Event: event("a", 105, transform.ClassTTL, 0)})
+	ids, _ := s.object(PartKey{transform.ClassTTL, layout.HourOf(hour0.Time())}, s.first)
+	slices.Sort(ids)
+	if want := []string{"label/a/101", "label/a/103", "label/a/105"}; !slices.Equal(ids, want) {
+		t.Errorf("events %v, want %v", ids, want)
 	}
 }

@@ -28,7 +28,7 @@ func (s *State) SnapshotParts(size int) ([][]byte, error) {
 	return append(parts, data), nil
 }
 
-// applySnapshot notes a part. A complete snapshot says what the state is already: it changes nothing.
+// applySnapshot notes a part. A complete snapshot equals the state, so it changes nothing.
 func (s *State) applySnapshot(seq uint64, b *Snapshot) {
 	if b.Part == 0 {
 		s.snapshot = &partialSnapshot{first: seq}

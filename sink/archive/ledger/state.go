@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/sink/archive/coverage"
@@ -35,9 +33,10 @@ type State struct {
 	Lost   []Lost                 `json:"lost,omitempty"`
 	Newest layout.Hour            `json:"newest"` // of all records
 
-	Began  layout.Hour   `json:"began"`  // the hour of the first claim
-	Whole  bool          `json:"whole"`  // nothing is missing before it
-	Closed layout.Hour   `json:"closed"` // all hours before it are closed
+	Began  layout.Hour   `json:"began"`           // the hour of the first claim
+	Whole  bool          `json:"whole"`           // nothing is missing before it
+	Place  string        `json:"place,omitempty"` // where the objects are; "": not known
+	Closed layout.Hour   `json:"closed"`          // all hours before it are closed
 	Head   manifest.Head `json:"head"`
 
 	// Subject is the entry up to which the subject has everything; nil: there is no subject. SubjectSince is when it
@@ -46,38 +45,14 @@ type State struct {
 	SubjectSince layout.Hour `json:"subject_since,omitempty"`
 	ObjectsSince layout.Hour `json:"objects_since,omitempty"`
 
+	// Columns are the configured columns that objects have, by name.
+	Columns map[string]Column `json:"columns,omitempty"`
+
 	SnapshotFirst uint64 `json:"-"` // of the last complete snapshot
 	BytesSince    int64  `json:"-"` // bytes of entries since then
+	Strays        int    `json:"-"` // messages since then that are none of an archive's
 
 	snapshot *partialSnapshot
-}
-
-// PartKey names a part: the events of a class in an hour.
-type PartKey struct {
-	Class transform.EventClass
-	Hour  layout.Hour
-}
-
-// MarshalText writes ttl/2026-05-04T23.
-func (k PartKey) MarshalText() ([]byte, error) {
-	return []byte(string(k.Class) + "/" + k.Hour.String()), nil
-}
-
-// UnmarshalText reads what MarshalText writes.
-func (k *PartKey) UnmarshalText(b []byte) (err error) {
-	class, hour, _ := strings.Cut(string(b), "/")
-	k.Class = transform.EventClass(class)
-	k.Hour, err = layout.ParseHour(hour)
-	return err
-}
-
-// Part are the events of a part that are in no object yet.
-type Part struct {
-	First    uint64       `json:"first"` // the first of them is in this entry or behind it
-	Last     uint64       `json:"last"`  // of them; 0: not known, because an earlier build wrote the snapshot
-	Events   int64        `json:"events"`
-	Bytes    int64        `json:"bytes"` // of their blocks
-	Coverage coverage.Set `json:"cover"`
 }
 
 // Object is an object that is there.
@@ -99,9 +74,13 @@ func New() *State {
 	}
 }
 
-// Apply folds the message stored at seq. Errors: ErrFork, ErrForeign, *NewerFormatError; the state is then no longer
-// usable.
+// Apply folds the message stored at seq. It returns nil for a stray one, which is only counted: the next entry
+// continues the one before it. Errors: ErrFork, ErrForeign, *NewerFormatError; the state is then no longer usable.
 func (s *State) Apply(seq uint64, msg []byte) (*Entry, error) {
+	if Stray(msg) && (s.Seq == 0 || seq == s.Seq+1) {
+		s.Seq, s.Strays = seq, s.Strays+1
+		return nil, nil
+	}
 	e, err := Decode(msg)
 	if err != nil {
 		return nil, fmt.Errorf("entry %d: %w", seq, err)
@@ -132,6 +111,10 @@ func (s *State) apply(seq uint64, e *Entry, msg []byte) error {
 		s.Subject = &b.Seq
 	case *ManifestWritten:
 		s.applyManifest(b)
+	case *Placed:
+		s.applyPlaced(b)
+	case *ColumnsAdded:
+		s.applyColumns(b)
 	case *Snapshot:
 		s.applySnapshot(seq, b)
 	}
@@ -163,6 +146,9 @@ func (s *State) applyClaim(seq uint64, c *Claim) {
 		s.Lost = append(s.Lost, Lost{
 			ID: fmt.Sprintf("archive-objects-off-%d", c.Epoch), Why: "there were no objects", Since: s.Closed, Until: hour,
 		})
+	}
+	if c.Resumed && !first {
+		s.resume(c, hour)
 	}
 	switch {
 	case !c.Subject:
@@ -202,7 +188,7 @@ func (s *State) applyEvents(seq uint64, b *Events) {
 	s.forget()
 }
 
-// lowerClosed lets the first manifest begin with the oldest record, which may be older than the first claim.
+// lowerClosed begins the first manifest with the oldest record, which may be older than the first claim.
 func (s *State) lowerClosed(hour layout.Hour) {
 	if s.Head.N == 0 {
 		s.Closed = min(s.Closed, hour)
@@ -324,23 +310,6 @@ func (s *State) applyAdopted(b *Adopted) {
 	s.Objects = append(s.Objects, Object{Object: b.Object, Class: b.Class, Hour: b.Hour})
 }
 
-// StreamLost returns the id of a loss that the owner of an epoch has found.
-func StreamLost(epoch uint64) string { return fmt.Sprintf("archive-stream-lost-%d", epoch) }
-
-// noteLoss notes that the stream lost entries: it does not know an object. What they counted is not known from that
-// hour, and from the last one that is closed, until the owner began that found out.
-func (s *State) noteLoss(hour layout.Hour) {
-	id := StreamLost(s.Claim.Epoch)
-	l := Lost{ID: id, Why: "the archive's stream did not know objects in the bucket", Since: min(hour, s.Closed),
-		Until: max(hour, layout.HourOf(s.Claim.Date.Time()))}
-	at := slices.IndexFunc(s.Lost, func(l Lost) bool { return l.ID == id })
-	if at < 0 {
-		s.Lost = append(s.Lost, l)
-		return
-	}
-	s.Lost[at].Since, s.Lost[at].Until = min(s.Lost[at].Since, l.Since), max(s.Lost[at].Until, l.Until)
-}
-
 func (s *State) applyManifest(b *ManifestWritten) {
 	if s.Head.N == 0 && b.Closed > 0 { // a new stream's first claim is no reason to leave hours out
 		s.Closed = b.Closed
@@ -378,23 +347,4 @@ func (s *State) Waiting() (events, bytes int64) {
 		events, bytes = events+s.Intents[i].Events, bytes+s.Intents[i].Stored
 	}
 	return events, bytes
-}
-
-// sortedParts returns the keys of a map in order.
-func sortedParts[T any](m map[PartKey]T) []PartKey {
-	return slices.SortedFunc(maps.Keys(m), func(a, b PartKey) int {
-		return cmp.Or(cmp.Compare(a.Hour, b.Hour), cmp.Compare(a.Class, b.Class))
-	})
-}
-
-// OpenParts returns the parts with events that are in no object, the oldest hour first.
-func (s *State) OpenParts() []PartKey { return sortedParts(s.Parts) }
-
-// EndOf returns the entry behind which a part has no events: without it, the object of an hour that is over would be
-// looked for in everything that came later.
-func (s *State) EndOf(key PartKey) uint64 {
-	if p := s.Parts[key]; p.Last >= p.First {
-		return p.Last
-	}
-	return s.Seq
 }

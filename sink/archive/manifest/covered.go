@@ -66,7 +66,7 @@ func (c *covered) add(class transform.EventClass, at place, has coverage.Set) []
 	return found
 }
 
-// duplicated says that two objects have the same records.
+// duplicated reports two objects that cover the same records.
 func duplicated(object, other string, twice coverage.Set) string {
 	return fmt.Sprintf("%s holds records that %s has too (%s): events are archived twice; readers can leave out the "+
 		"second of each id", object, other, ranges(twice))
@@ -86,7 +86,7 @@ func (c *covered) join(neighbor, own end, at place) {
 func (c *covered) holes(hs hours, last layout.Hour) (found []Finding) {
 	for class, set := range c.sets {
 		if class == transform.ClassHealed {
-			continue // its intervals are the lines of an export, of which most hold no event
+			continue // its intervals are lines of an export, and most lines hold no event
 		}
 		holes := set.Holes()
 		for _, key := range holes.Keys() {

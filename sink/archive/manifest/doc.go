@@ -1,4 +1,4 @@
-// Package manifest says what an archive must hold: a chain of files for each table, each of which closes hours and
+// Package manifest lists what an archive must hold: a chain of files for each table; each file closes hours and
 // names their objects, and the hash of the file before it. It also checks that an archive holds just that.
 //
 // Files, from the top down:

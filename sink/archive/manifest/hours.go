@@ -147,20 +147,20 @@ func (t *tally) report(r *Report, at Finding) {
 	}
 	if have := t.named + t.skipped + t.letters; have != t.deleted {
 		say(CountWrong, wrong, "the log held %s, but %d are archived, %d not to be archived and %d dead letters: "+
-			"%s", count(t.deleted, "deletion"), t.named, t.skipped, t.letters, moreOrLess(t.deleted-have))
+			"%s", count(t.deleted, "deletion"), t.named, t.skipped, t.letters, countAdvice(t.deleted-have))
 	}
 	switch {
 	case t.isCounted && t.counted != t.deleted:
 		say(CountWrong, wrong, "%s counted when they were read, but the log held %d: %s",
-			count(t.counted, "deletion"), t.deleted, moreOrLess(t.counted-t.deleted))
+			count(t.counted, "deletion"), t.deleted, countAdvice(t.counted-t.deleted))
 	case !t.isCounted && len(t.incomplete) == 0:
 		say(Uncounted, Unproven, "deletions were not counted by themselves when they were read: "+
 			"that these are all cannot be shown (%s); there is nothing to do", count(t.named, "event"))
 	}
 }
 
-// moreOrLess says what a difference means and what to do.
-func moreOrLess(lost int64) string {
+// countAdvice returns what a wrong count means and what to do.
+func countAdvice(lost int64) string {
 	if lost > 0 {
 		return fmt.Sprintf("%d are lost; `replicator gaps list` and the log of that time may say why", lost)
 	}

@@ -51,9 +51,9 @@ type Hour struct {
 	Counted *int64 `json:"counted,omitempty"`
 	// Incomplete are the ids of the gaps and recoveries by which the hour may lack events.
 	Incomplete []string `json:"incomplete,omitempty"`
-	// Supplement says that an earlier manifest closed the hour.
+	// Supplement is set when an earlier manifest closed the hour.
 	Supplement bool `json:"supplement,omitempty"`
-	// Added says that the hour is so long ago that Deleted, Skipped and Letters are only those that came since the last
+	// Added is set when the hour is so long ago that Deleted, Skipped and Letters count only what came since the last
 	// manifest that names the hour: what that one says is still true. A retried dead letter may be archived after weeks.
 	Added bool `json:"added,omitempty"`
 }

@@ -26,8 +26,8 @@ type Content struct {
 	Digest   string
 }
 
-// ReadContent reads an object: its footer alone, or every event, of which it then returns the number and the digest. An
-// error says that the object is damaged, if its reader had none.
+// ReadContent reads an object: its footer alone, or every event, and then returns their number and digest. An error
+// means that the object is damaged, unless its reader failed.
 type ReadContent func(ctx context.Context, r io.ReaderAt, size int64, all bool) (*Content, error)
 
 // named is an object that a manifest names.
@@ -177,7 +177,7 @@ func (v *verifier) unnamed(ctx context.Context, r *Report) error {
 				Text: info.Name + " is no object of an archive: somebody else put it there; " +
 					"remove it, readers of partitions may find it"})
 		case !v.wants(part.Hour):
-		case !v.hours.closed(part.Hour):
+		case part.Hour >= v.began && !v.hours.closed(part.Hour):
 			r.Open++
 		case first > v.last:
 			r.Late++

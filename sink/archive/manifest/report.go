@@ -28,6 +28,7 @@ const (
 	Uncounted       Kind = "uncounted"    // deletions were not counted independently
 	HourMissing     Kind = "hour_missing" // no manifest closes it, but later ones are closed
 	HourIncomplete  Kind = "hour_incomplete"
+	NothingClosed   Kind = "nothing_closed" // no hour of the time is closed: nothing was compared
 )
 
 // Grade says what a finding does to the verdict.
@@ -81,7 +82,7 @@ type Report struct {
 	Counts   map[Kind]int `json:"counts,omitempty"`
 }
 
-// maxFindings is how many findings of a kind a report holds: whoever has lost a prefix needs its name, not each object.
+// maxFindings is how many findings of a kind a report holds: after the loss of a prefix its first names suffice.
 const maxFindings = 100
 
 // add records findings and what they do to the verdict.

@@ -43,7 +43,7 @@ type Progress struct {
 
 // Verify compares a table's archive with its manifests: is the chain whole, is each object there and unaltered, is
 // there no other, are records archived twice or not at all, do the numbers of each hour add up. What is wrong is in the
-// Report; an error says that the store could not be read, or that a newer replicator wrote it.
+// Report; an error means that the store could not be read, or that a newer replicator wrote it.
 //
 // It goes through the chain twice, so that it holds no names of objects: 12 bytes of each one, and some hundred of each
 // hour and of each shard.
@@ -63,6 +63,10 @@ func Verify(ctx context.Context, b bucket.Bucket, table string, o Options) (*Rep
 	}
 	v.hours.report(r)
 	r.add(v.seen.holes(v.hours, v.lastHour)...)
+	if r.Hours == 0 {
+		r.add(Finding{Kind: NothingClosed, Grade: Unproven, Text: "no hour of that time is closed, so nothing was " +
+			"compared: an hour closes 5 minutes after its end, when everything of it was read and is in objects"})
+	}
 	return r, nil
 }
 
@@ -72,7 +76,8 @@ type verifier struct {
 	table  string
 	o      Options
 
-	hours    hours // those that are asked for
+	hours    hours       // those that are asked for
+	began    layout.Hour // the oldest hour of the first manifest: none before it is closed later; 0: not known
 	lastHour layout.Hour
 	names    map[nameHash]struct{} // of all objects that manifests name
 	last     uint64                // entries up to it are in objects that manifests name, as far as hours are closed
@@ -96,6 +101,9 @@ func (v *verifier) chain(ctx context.Context, r *Report) error {
 			continue
 		}
 		v.last = max(v.last, l.manifest.Last)
+		if hours := l.manifest.Hours; l.manifest.N == 1 && len(hours) > 0 {
+			v.began = hours[0].Hour
+		}
 		for i := range l.manifest.Hours {
 			v.hour(r, &l.manifest.Hours[i])
 		}
@@ -191,7 +199,7 @@ func (v *verifier) others(ctx context.Context, r *Report) error {
 	return nil
 }
 
-// unchecked yields objects of which only the coverage is wanted.
+// unchecked marks objects whose coverage alone is read.
 func unchecked(all iter.Seq2[named, error]) iter.Seq2[named, error] {
 	return func(yield func(named, error) bool) {
 		for n, err := range all {

@@ -1,5 +1,5 @@
 // Package object writes and reads one object of an archive: archival events of one class and hour, in Parquet or in
-// JSON lines, and a footer that says what the object holds.
+// JSON lines, and a footer that describes what the object holds.
 //
 // # Parquet
 //

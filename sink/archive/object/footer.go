@@ -14,7 +14,7 @@ import (
 // Rule 11: a newer one is refused.
 const Version = 1
 
-// Footer says what an object holds.
+// Footer describes what an object holds.
 type Footer struct {
 	Version     int
 	Format      Format

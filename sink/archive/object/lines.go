@@ -14,12 +14,12 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// frameSize is the size of a frame before compression. A frame is held in memory, and its checksum is known to be right
+// frameSize is the size of a frame before compression. A frame is held in memory, so that its checksum is verified
 // before an event is read from it.
 const frameSize = 4 << 20
 
-// The CloudEvents types. Whoever listens to the subject has no other way to tell a user's deletion from an expiry:
-// classes are in the names of objects only.
+// The CloudEvents types. They are how a subscriber of the subject tells a user's deletion from an expiry: the class is
+// in the names of objects only.
 const (
 	EventExpired = "dev.tailrace.item.expired"
 	EventDeleted = "dev.tailrace.item.deleted" // of class user

@@ -61,7 +61,7 @@ func newParquetWriter(w io.Writer, o Options) (*parquetWriter, error) {
 		parquet.PageBufferSize(pageSize),
 		parquet.WriteBufferSize(0), // so that a row group has reached out when it is flushed
 		parquet.CreatedBy("tailrace", strconv.Itoa(Version), ""),
-		// Bounds of items and keys would help nobody to skip a page.
+		// Items and keys are in no order, so no reader could skip a page by their bounds.
 		parquet.SkipPageBounds("item"), parquet.SkipPageStatistics("item"),
 	)
 	p.columns = p.w.ColumnWriters()
@@ -244,7 +244,7 @@ func findCheck(meta []byte) int {
 	return at
 }
 
-// verifyMetadata reads the metadata and compares its checksum, before a library believes what it says.
+// verifyMetadata reads the metadata and compares its checksum, before the library uses its sizes and offsets.
 func verifyMetadata(t *window, size int64) error {
 	var end [8]byte
 	if _, err := t.ReadAt(end[:], size-8); err != nil {

@@ -135,7 +135,7 @@ func (r *Restore) candidate(e *transform.Event, out *Restored) (*candidate, erro
 	return c, nil
 }
 
-// needTTL is the error where nobody has said what becomes of times to live.
+// needTTL is the error for a restore without --ttl where it is needed.
 func needTTL(why string) error {
 	return exit.Usage("--ttl remove, --ttl +30d, or --ttl keep: an item whose time is over expires again at once",
 		"%s: say with --ttl what becomes of it", why)

@@ -44,28 +44,28 @@ type flags struct{ table, from, to string }
 
 func (f *flags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.table, "table", "", "only this source table")
-	cmd.Flags().StringVar(&f.from, "from", "", "a time (UTC), a day, an hour (2026-05-04T13), or how long ago (36h)")
+	cmd.Flags().StringVar(&f.from, "from", "", "a time (UTC), a day, an hour (2026-05-04T13), or how long ago (36h, 30d)")
 	cmd.Flags().StringVar(&f.to, "to", "", "the end of the time, not included")
 }
 
-// shelf is what these commands work on.
-type shelf struct {
+// scope is what a command works on: the tables, the time, and the opened store.
+type scope struct {
 	cfg    *config.Config
 	tables []string
 	in     Range
 	bucket bucket.Bucket
 }
 
-// close closes the store, of which nothing was written.
-func (s *shelf) close() { _ = s.bucket.Close() }
+// close closes the store. Its error is ignored, because nothing was written.
+func (s *scope) close() { _ = s.bucket.Close() }
 
 // open opens the store and reads the flags.
-func (a *commands) open(ctx context.Context, f *flags) (*shelf, error) {
-	cfg, err := a.Config()
+func (a *commands) open(ctx context.Context, f *flags) (*scope, error) {
+	cfg, err := a.Config(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s := &shelf{cfg: cfg}
+	s := &scope{cfg: cfg}
 	if s.in, err = ParseRange(f.from, f.to, time.Now()); err != nil {
 		return nil, err
 	}
@@ -95,6 +95,9 @@ events were lost in a gap or a recovery), or open. With --objects it prints a li
 			defer s.close()
 			a.Printed = true // an empty list is an answer
 			w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
+			if !a.JSON && !objects {
+				fmt.Fprintln(w, "TABLE\tHOUR\tCLASS\tSTATE\tOBJECTS\tEVENTS\tSIZE")
+			}
 			for _, t := range s.tables {
 				l, err := List(ctx, s.bucket, t, s.in)
 				if err != nil {
@@ -139,15 +142,12 @@ func (a *commands) printListing(w *tabwriter.Writer, table string, l *Listing, o
 			}
 			continue
 		}
-		if i == 0 {
-			fmt.Fprintln(w, "TABLE\tHOUR\tCLASS\tSTATE\tOBJECTS\tEVENTS\tSIZE")
-		}
 		state := strings.Join(append([]string{h.State}, h.Incomplete...), " ")
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", h.Table, h.Hour, h.Class, state, h.Objects, humanize.Comma(h.Events),
 			humanize.Bytes(uint64(h.Bytes)))
 	}
 	if len(l.Hours) == 0 && !a.JSON {
-		fmt.Fprintf(a.Out, "%s: the archive has nothing of that time.\n", table)
+		fmt.Fprintf(a.Errs, "%s: the archive has nothing of that time\n", table)
 	}
 	return nil
 }
@@ -191,7 +191,7 @@ were not counted, an hour is incomplete because of a gap. Exit 4: differences we
 }
 
 // verify compares the archive of each table, and prints the reports.
-func (a *commands) verify(ctx context.Context, s *shelf, o manifest.Options) error {
+func (a *commands) verify(ctx context.Context, s *scope, o manifest.Options) error {
 	if !strings.HasPrefix(s.cfg.Archive.URL, "file:") { // far away: fetch each object once
 		o.Scratch = s.cfg.Scratch
 		if _, err := os.Stat(o.Scratch); err != nil {
@@ -230,7 +230,7 @@ func (a *commands) verify(ctx context.Context, s *shelf, o manifest.Options) err
 
 // heads asks the logs for the ends of the chains, and says on stderr where none answers: the archive is as it is
 // without them. It closes the queue at once, so that a replicator can start while objects are read.
-func (a *commands) heads(ctx context.Context, s *shelf) map[string]*manifest.Head {
+func (a *commands) heads(ctx context.Context, s *scope) map[string]*manifest.Head {
 	clients := a.Clients(s.cfg)
 	defer clients.Close()
 	q, err := clients.Queue(ctx)

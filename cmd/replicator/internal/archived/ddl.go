@@ -7,10 +7,20 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
+	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/sink/archive/ddl"
 )
+
+// Statement is what `archive ddl` prints of a table as JSON.
+type Statement struct {
+	Schema  int         `json:"schema"`
+	Table   string      `json:"table"`
+	Dialect ddl.Dialect `json:"dialect"`
+	SQL     string      `json:"sql"`
+}
 
 // ddlCommand returns the command `archive ddl`.
 func (a *commands) ddlCommand() *cobra.Command {
@@ -18,33 +28,54 @@ func (a *commands) ddlCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ddl " + strings.Join(dialects(), "|"),
 		Short: "Print the statement with which a query engine reads the archive of a table",
-		Args:  a.Args(cobra.ExactArgs(1)), ValidArgs: dialects(),
-		RunE: func(_ *cobra.Command, args []string) error {
-			cfg, err := a.Config()
+		Long: `ddl prints a statement for each table: an external table for Athena (s3://) or BigQuery (gs://; replace
+DATASET), a view for DuckDB (all stores). It reads the configuration alone, and asks neither the store nor the
+engine. Execute it again after a change of archive.columns; in Athena and BigQuery drop the table before, which
+deletes no object.`,
+		Example: `  replicator archive ddl duckdb --table Orders >orders.sql && duckdb -init orders.sql
+  replicator archive ddl athena --table Orders`,
+		Args: a.Args(cobra.ExactArgs(1)), ValidArgs: dialects(),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !slices.Contains(dialects(), args[0]) {
+				return exit.Usage(strings.Join(dialects(), ", "), "%q is not an engine for which there is a statement", args[0])
+			}
+			cfg, err := a.Config(cmd.Context())
 			if err != nil {
 				return err
 			}
-			if !slices.Contains(dialects(), args[0]) {
-				return exit.Usage(strings.Join(dialects(), ", "), "%q is no engine for which there is a statement", args[0])
-			}
-			if cfg.Archive.URL == "" {
-				return exit.Usage("archive: {url: …}", "the configuration has no archive of objects")
-			}
-			for _, t := range cfg.Tables {
-				if table != "" && t.Source != table || table == "" && t.OnTTLExpiry != "archive" {
-					continue
-				}
-				text, err := ddl.DDL(ddl.Dialect(args[0]), cfg.Archive.URL, t.Source, wire.ObjectForm(cfg, &t))
-				if err != nil {
-					return exit.Usage("", "%s: %v", t.Source, err)
-				}
-				fmt.Fprintln(a.Out, strings.TrimSpace(text))
-			}
-			return nil
+			return a.statements(cfg, ddl.Dialect(args[0]), table)
 		},
 	}
 	cmd.Flags().StringVar(&table, "table", "", "only this source table")
 	return cmd
+}
+
+// statements prints the statements of the tables that are archived, or of the named one, which only a rule of its
+// mapping may archive.
+func (a *commands) statements(cfg *config.Config, dialect ddl.Dialect, table string) error {
+	if cfg.Archive.URL == "" {
+		return exit.Usage("archive: {url: …}", "the configuration has no archive of objects")
+	}
+	selected, err := catalog.Select(cfg, table)
+	if err != nil {
+		return err
+	}
+	for i := range selected {
+		t := &selected[i]
+		if table == "" && t.OnTTLExpiry != "archive" {
+			continue
+		}
+		text, err := ddl.DDL(dialect, cfg.Archive.URL, t.Source, wire.ObjectForm(cfg, t))
+		if err != nil {
+			return exit.Usage("", "%s: %v", t.Source, err)
+		}
+		if !a.JSON {
+			fmt.Fprintln(a.Out, strings.TrimSpace(text))
+		} else if err := a.PrintJSON(Statement{Schema: schema, Table: t.Source, Dialect: dialect, SQL: text}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func dialects() []string {

@@ -46,11 +46,11 @@ func errKey(what string) error {
 	return exit.Usage(`--key '{"pk":"hats","sk":12}', --key pk=hats, or --key pk=hats --key sk=12`, "--key: %s", what)
 }
 
-// matches reports whether a canonical key has every attribute that was given. The first key that it sees says what the
-// types of the table's key are.
+// matches reports whether a canonical key has every attribute that was given. The first key gives the types of the
+// table's key attributes.
 func (k *Key) matches(canonical string) (bool, error) {
 	if k.members == nil {
-		if err := k.learn(canonical); err != nil {
+		if err := k.setMembers(canonical); err != nil {
 			return false, err
 		}
 	}
@@ -58,7 +58,7 @@ func (k *Key) matches(canonical string) (bool, error) {
 }
 
 // hasMember reports whether a canonical key has a member, as in "pk":{"S":"hats"}. Quotes inside texts are escaped, so
-// a member that begins behind { or , and a quote is none of a text.
+// a match behind { or , is a member and not part of a value.
 func hasMember(canonical, member string) bool {
 	for rest := canonical; ; {
 		at := strings.Index(rest, member)
@@ -72,8 +72,8 @@ func hasMember(canonical, member string) bool {
 	}
 }
 
-// learn makes the canonical members of the attributes that were given.
-func (k *Key) learn(canonical string) error {
+// setMembers encodes the given attributes as members of a canonical key.
+func (k *Key) setMembers(canonical string) error {
 	types, err := typesOf(canonical)
 	if err != nil {
 		return err

@@ -51,7 +51,7 @@ const (
 type Listing struct {
 	Hours   []Hour // rising
 	Objects []Object
-	// Fault says that the chain of manifests ends too early, with what is wrong; "" if nothing is.
+	// Fault is why the chain of manifests ends too early; "" if it does not.
 	Fault string
 }
 

@@ -1,6 +1,7 @@
 package archived
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -80,10 +81,15 @@ func Failed(err error) error {
 	case bucket.Classify(err) == failure.Rejected:
 		return &exit.Error{Code: exit.CodeUsage, Err: err, Hint: bucket.Hint(err)}
 	}
-	return exit.Environment(err, bucket.Hint(err))
+	hint := bucket.Hint(err)
+	switch bucket.Classify(err) {
+	case failure.Transient, failure.Throttled:
+		hint = cmp.Or(hint, "is the store of archive.url up, and can it be reached from here? Then repeat the command")
+	}
+	return exit.Environment(err, hint)
 }
 
-// Head returns the end of the chain of manifests that the archive's stream of a table knows, or its log, where there is
+// Head returns the end of the chain of manifests as the archive's stream of a table has it, or its log, where there is
 // no such stream any more; nil where neither does.
 func Head(ctx context.Context, q *queue.Queue, table string) (*manifest.Head, error) {
 	log, err := q.Log(ctx, table)
@@ -107,7 +113,7 @@ func Head(ctx context.Context, q *queue.Queue, table string) (*manifest.Head, er
 	return &s.Head, nil
 }
 
-// loggedHead returns the end of the chain that a table's log knows; nil when it knows none.
+// loggedHead returns the end of the chain that a table's log stores; nil when it stores none.
 func loggedHead(ctx context.Context, log *queue.Log) (*manifest.Head, error) {
 	s, err := log.Fold(ctx)
 	if err != nil || s.Expired == nil || s.Expired.Head == nil || s.Expired.Head.N == 0 {

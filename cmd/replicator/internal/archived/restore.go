@@ -87,7 +87,7 @@ func (a *commands) restore(ctx context.Context, f *restoreFlags) error {
 	if r.Source, err = clients.Source(ctx); err != nil {
 		return err
 	}
-	if err := r.aim(ctx, f); err != nil {
+	if err := r.checkTable(ctx, f); err != nil {
 		return err
 	}
 	differ, finish, err := a.differ(f)
@@ -152,8 +152,8 @@ func (f *restoreFlags) time(in Range) (Range, error) {
 	return in, nil
 }
 
-// aim looks at the table, and decides whether the items may be written to it.
-func (r *Restore) aim(ctx context.Context, f *restoreFlags) error {
+// checkTable describes the table, and returns why the items cannot be written to it.
+func (r *Restore) checkTable(ctx context.Context, f *restoreFlags) error {
 	info, err := r.Source.Table(ctx, f.table)
 	if err != nil {
 		return exit.Source(err)

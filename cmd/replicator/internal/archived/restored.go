@@ -39,7 +39,7 @@ type Restored struct {
 // Left returns how many items were to be restored and were not.
 func (r *Restored) Left() int64 { return r.Recreated + r.Refused + r.WithoutItem }
 
-// Text says what was done, or would be, at so many write units a second.
+// Text returns the result in sentences; units is the limit of write units a second.
 func (r *Restored) Text(table *source.TableInfo, units float64) string {
 	var b strings.Builder
 	items, size := render.Count(int(r.Restored), "item"), humanize.Bytes(uint64(r.Bytes))
@@ -48,7 +48,7 @@ func (r *Restored) Text(table *source.TableInfo, units float64) string {
 		if r.Restored > 0 {
 			took := time.Duration(r.WriteUnits / units * float64(time.Second)).Round(time.Second)
 			fmt.Fprintf(&b, "  They take about %s write units, %s at --write-units %s.%s\n",
-				humanize.Comma(int64(r.WriteUnits)), max(took, time.Second), humanize.Ftoa(units), more(table))
+				humanize.Comma(int64(r.WriteUnits)), max(took, time.Second), humanize.Ftoa(units), extraCost(table))
 		}
 	} else {
 		fmt.Fprintf(&b, "%s: %s of %s restored, with %s write units and %s read units.\n", r.Table, items, size,
@@ -71,8 +71,8 @@ func (r *Restored) Text(table *source.TableInfo, units float64) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// more says what else a write into the table costs.
-func more(t *source.TableInfo) string {
+// extraCost returns what else a write into the table costs: its indexes and replicas.
+func extraCost(t *source.TableInfo) string {
 	var parts []string
 	if n := len(t.Indexes); n > 0 {
 		parts = append(parts, render.Count(n, "index")+" may take as many again")

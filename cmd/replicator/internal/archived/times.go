@@ -1,6 +1,8 @@
 package archived
 
 import (
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
@@ -10,7 +12,7 @@ import (
 // Range is a time from From up to To, which is not included. A zero time is no bound.
 type Range struct{ From, To time.Time }
 
-// ParseRange reads the bounds of a question; "" is none.
+// ParseRange reads --from and --to; "" is no bound.
 func ParseRange(from, to string, now time.Time) (r Range, err error) {
 	if r.From, err = parseTime("--from", from, now); err != nil {
 		return r, err
@@ -32,12 +34,18 @@ func parseTime(flag, text string, now time.Time) (time.Time, error) {
 	if ago, err := time.ParseDuration(text); err == nil && ago > 0 {
 		return now.Add(-ago), nil
 	}
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		if n, err := strconv.ParseUint(days, 10, 16); err == nil && n > 0 {
+			return now.AddDate(0, 0, -int(n)), nil
+		}
+	}
 	for _, form := range []string{time.RFC3339, time.DateOnly, "2006-01-02T15"} {
 		if at, err := time.Parse(form, text); err == nil {
 			return at.UTC(), nil
 		}
 	}
-	return time.Time{}, exit.Usage("2026-05-04, 2026-05-04T13, 2026-05-04T13:00:00Z, all UTC, or how long ago, as in 36h",
+	return time.Time{}, exit.Usage(
+		"2026-05-04, 2026-05-04T13, 2026-05-04T13:00:00Z, all UTC, or how long ago, as in 36h or 30d",
 		"%s: %q is not a time", flag, text)
 }
 

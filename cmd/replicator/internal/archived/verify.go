@@ -44,8 +44,6 @@ func Print(w io.Writer, r *manifest.Report) {
 			humanize.Bytes(uint64(r.Bytes)), depths[r.Depth])
 		fmt.Fprintf(w, "  %s by time to live: %s not to be archived by the mapping, %s.\n",
 			plural(r.Deleted, "deletion"), humanize.Comma(r.Skipped), plural(r.Letters, "dead letter"))
-	} else {
-		fmt.Fprintln(w, "  No hour is closed yet.")
 	}
 	if r.Open+r.Late > 0 {
 		fmt.Fprintf(w, "  Not checked, because no manifest names them yet: %s of open hours, %s of late events.\n",

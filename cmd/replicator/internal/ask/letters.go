@@ -20,10 +20,11 @@ type Retried struct {
 // Empty reports whether no letter was tried.
 func (r *Retried) Empty() bool { return r.Applied+r.Refused+r.Waiting == 0 }
 
-// Retry asks the owners to try the dead letters of the tables again; with only, those of that letter's item. An error
-// of one table does not stop the others. That a letter is refused again is a result and not an error.
+// Retry asks the owners to try the dead letters of the tables again: those of the items that have a letter which only
+// chooses, or with nil all. An error of one table does not stop the others. That a letter is refused again is a result
+// and not an error.
 func Retry(
-	ctx context.Context, tables []letters.Table, only *deadletter.Letter, asker func(table string) *Asker,
+	ctx context.Context, tables []letters.Table, only func(*deadletter.Letter) bool, asker func(table string) *Asker,
 ) (*Retried, error) {
 	sum := &Total{}
 	r := &Retried{}
@@ -42,7 +43,7 @@ func Retry(
 // Letters are the dead letters of a table that a retry concerns.
 type Letters struct {
 	Store *deadletter.Store
-	Only  *deadletter.Letter // if set, only those of this one's item
+	Only  func(*deadletter.Letter) bool // if set, only those of items that have a letter which it chooses
 
 	Unreadable []string // why others belong to no item, a line each
 }
@@ -63,7 +64,7 @@ func (l *Letters) Items(ctx context.Context) iter.Seq2[request.Item, error] {
 				yield(request.Item{}, fmt.Errorf("list dead letters: %w", err))
 				return
 			}
-			if l.Only != nil && letter.ID != l.Only.ID && letter.KeyHash != l.Only.KeyHash {
+			if l.Only != nil && !l.Only(letter) {
 				continue
 			}
 			keys, err := keysOf(letter)

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,16 +46,28 @@ func (e *ProblemsError) Error() string { return "compile table: " + problem.Join
 func Parse(cfg *config.Config) (*Catalog, []problem.Problem) {
 	c := &Catalog{cfg: cfg}
 	var problems []problem.Problem
+	told := map[string]bool{} // the tables of a selection have one mapping
 	for i, t := range cfg.Tables {
-		table := &Table{Table: t, Path: fmt.Sprintf("tables[%d]", i)}
+		table := &Table{Table: t, Path: cmp.Or(t.Path, fmt.Sprintf("tables[%d]", i))}
 		if !t.Mapping.IsZero() && t.Mapping.Data != nil {
 			mapping, found := transform.ParseMapping(t.Mapping.File, t.Mapping.Data)
 			table.Mapping = mapping
-			problems = append(problems, table.Problems(found)...)
+			if !told[table.Path] {
+				problems = append(problems, table.Problems(found)...)
+			}
+			told[table.Path] = true
 		}
 		c.Tables = append(c.Tables, table)
 	}
 	return c, problems
+}
+
+// Mappings returns the problems of the mappings of all entries of the file, those of selections too.
+func Mappings(cfg *config.Config) []problem.Problem {
+	all := *cfg
+	all.Tables = append(slices.Clone(cfg.Tables), cfg.Selections...)
+	_, problems := Parse(&all)
+	return problems
 }
 
 // Load parses, describes and compiles all tables. Mappings with errors are a *ProblemsError.
@@ -145,6 +158,9 @@ func (c *Catalog) Compile() []problem.Problem {
 		t := bySource[p.Table]
 		if t == nil {
 			t = described[0]
+		}
+		if t.ArchivedOnly() && p.Severity == problem.SeverityWarning {
+			continue // about rows, and the table has none
 		}
 		problems = append(problems, t.Problems([]problem.Problem{p})...)
 	}
@@ -261,7 +277,7 @@ func CompileTable(
 	ctx context.Context, cfg *config.Config, src *source.Source, table config.Table, info source.TableInfo,
 ) (*transform.Program, error) {
 	at := slices.IndexFunc(cfg.Tables, func(t config.Table) bool { return t.Source == table.Source })
-	described := Table{Table: table, Path: fmt.Sprintf("tables[%d]", at), Info: info}
+	described := Table{Table: table, Path: cmp.Or(table.Path, fmt.Sprintf("tables[%d]", at)), Info: info}
 	if problems := described.settings(); len(problems) > 0 {
 		return nil, &ProblemsError{problems}
 	}

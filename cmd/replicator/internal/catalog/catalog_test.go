@@ -70,6 +70,17 @@ row: "{p|hmac(s,32)}", cells: [{attr: v, to: "d:v"}]}]}`
 	}
 }
 
+// TestTableWithoutTargetIsNotWarnedAboutRows: that 9 sorts after 10 in row keys hurts nobody where there are no rows.
+func TestTableWithoutTargetIsNotWarnedAboutRows(t *testing.T) {
+	for target, want := range map[string]int{"t": 1, "": 0} {
+		all, _ := Parse(configured(table("T", target, "", "pk:S", "sk:N")))
+		all.Tables[0].TakeDeclaredKey()
+		if p := all.Compile(); len(p) != want {
+			t.Errorf("target %q: %+v", target, p)
+		}
+	}
+}
+
 // TestTablesOfATargetAreProvedTogether: two sources that may write the same rows of one target are refused, each alone
 // is not; and a running pipeline compiles a table together with the others of its target.
 func TestTablesOfATargetAreProvedTogether(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/finding"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
@@ -42,6 +43,7 @@ type App struct {
 	// The global flags.
 	ConfigPath string
 	LogLevel   string
+	LogFormat  string
 	JSON       bool
 	NoColor    bool
 
@@ -56,6 +58,9 @@ func (a *App) Body(run func(ctx context.Context, args []string) error) func(*cob
 		a.Path, a.Accepted = cmd.CommandPath(), true
 		if _, err := a.Level(zapcore.InfoLevel); err != nil {
 			return err
+		}
+		if !slices.Contains(logFormats, a.LogFormat) {
+			return exit.Usage("json or console", "--log-format %q is unknown", a.LogFormat)
 		}
 		return run(cmd.Context(), args)
 	}
@@ -81,7 +86,11 @@ func (a *App) Level(otherwise zapcore.Level) (zapcore.Level, error) {
 	return level, nil
 }
 
-// Logger returns a logger that writes to stderr: JSON for machines, lines for a person at a terminal.
+// logFormats are the values of --log-format; empty: console on a terminal, else JSON.
+var logFormats = []string{"", "json", "console"}
+
+// Logger returns a logger that writes to stderr, in the format of --log-format. Without that flag it writes JSON for
+// machines, and lines for a person at a terminal.
 func (a *App) Logger(otherwise zapcore.Level) *zap.Logger {
 	level, err := a.Level(otherwise)
 	if err != nil { // Body has returned this error already
@@ -90,8 +99,8 @@ func (a *App) Logger(otherwise zapcore.Level) *zap.Logger {
 	encoding := zap.NewProductionEncoderConfig()
 	encoding.EncodeTime = zapcore.ISO8601TimeEncoder
 	encoder := zapcore.NewJSONEncoder(encoding)
-	if a.Terminal() {
-		if !a.NoColor && os.Getenv("NO_COLOR") == "" {
+	if a.LogFormat == "console" || a.LogFormat == "" && a.Terminal() {
+		if a.Terminal() && !a.NoColor && os.Getenv("NO_COLOR") == "" {
 			encoding.EncodeLevel = zapcore.CapitalColorLevelEncoder
 		}
 		encoder = zapcore.NewConsoleEncoder(encoding)
@@ -103,8 +112,30 @@ func (a *App) Logger(otherwise zapcore.Level) *zap.Logger {
 	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(out)), level))
 }
 
-// Config loads the configuration. If it has errors, config prints its problems and returns an error.
-func (a *App) Config() (*config.Config, error) {
+// Config loads the configuration, with the tables that its selections choose. If it has errors, Config prints its
+// problems and returns an error. Tables that cannot be replicated are left out and named on stderr.
+func (a *App) Config(ctx context.Context) (*config.Config, error) {
+	cfg, err := a.File()
+	if err != nil || !cfg.Selecting() {
+		return cfg, err
+	}
+	found, err := finding.ForCommand(ctx, cfg, a.Logger)
+	if err != nil {
+		return nil, err
+	}
+	a.Problems(a.Errs, found.Problems)
+	if found.Unlisted != nil {
+		fmt.Fprintf(a.Errs, "DynamoDB cannot be listed, so the tables are those that have a log: %v\n", found.Unlisted)
+	}
+	if len(found.Tables) == 0 {
+		return nil, exit.Environment(errors.New("no selection chooses a table yet"),
+			"`replicator check` shows what they choose; is the region right, or a tag missing?")
+	}
+	return found.Config, nil
+}
+
+// File is Config that does not look for tables: those of selections are missing.
+func (a *App) File() (*config.Config, error) {
 	cfg, problems, err := config.Load(a.ConfigPath)
 	if err != nil {
 		return nil, &exit.Error{Code: exit.CodeUsage, Err: err, Hint: ConfigHint}
@@ -117,8 +148,8 @@ func (a *App) Config() (*config.Config, error) {
 
 // Replicated returns the configuration with only the tables that have a target, for commands about rows in Bigtable.
 // It refuses a table, by its name if there is one, that has none.
-func (a *App) Replicated(table string) (*config.Config, error) {
-	cfg, err := a.Config()
+func (a *App) Replicated(ctx context.Context, table string) (*config.Config, error) {
+	cfg, err := a.Config(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 
 // TableLogs folds the logs of the tables that have one, or of one table; close the clients when done.
 func (a *App) TableLogs(ctx context.Context, table string) (logs []*order.Log, clients *wire.Clients, err error) {
-	cfg, err := a.Config()
+	cfg, err := a.Config(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

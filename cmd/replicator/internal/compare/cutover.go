@@ -87,7 +87,7 @@ func runCutover(ctx context.Context, a *cli.App, o *cutoverFlags) error {
 			return exit.Usage("`openssl genpkey -algorithm ed25519` makes one", "%w", err)
 		}
 	}
-	cfg, err := a.Replicated(o.Tables[0])
+	cfg, err := a.Replicated(ctx, o.Tables[0])
 	if err != nil {
 		return err
 	}
@@ -207,7 +207,7 @@ func checkCertificate(a *cli.App, path, keyFile string) error {
 
 // undo takes the fences of the tables away.
 func undo(ctx context.Context, a *cli.App, o *cutoverFlags) error {
-	cfg, err := a.Replicated("")
+	cfg, err := a.Replicated(ctx, "")
 	if err != nil {
 		return err
 	}

@@ -77,7 +77,7 @@ func explain(ctx context.Context, a *cli.App, o *explainFlags) error {
 	if o.row != "" {
 		row = []byte(o.row)
 	}
-	cfg, err := a.Replicated(o.table)
+	cfg, err := a.Replicated(ctx, o.table)
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ func repair(ctx context.Context, a *cli.App, o repairing.Options, yes bool) erro
 	if o.DeleteForeign && !o.DryRun && !yes && !a.Confirmed() {
 		return exit.Usage("look with --dry-run, then repeat it with --yes", "nothing was changed: cells are deleted for good")
 	}
-	cfg, err := a.Replicated(o.Table)
+	cfg, err := a.Replicated(ctx, o.Table)
 	if err != nil {
 		return err
 	}

@@ -96,7 +96,7 @@ func runVerify(ctx context.Context, a *cli.App, o *verifyFlags) error {
 	if o.Seed == 0 {
 		o.Seed = uint64(rand.Uint32()) // short enough to be typed
 	}
-	cfg, err := a.Replicated(o.Table)
+	cfg, err := a.Replicated(ctx, o.Table)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"sync"
-	"syscall"
 )
 
 // Child is the replicator as a process of its own, so that it can be killed as the kernel would kill it.
@@ -29,6 +28,7 @@ func (c *Child) Start() error {
 	cmd := exec.Command(self, c.Args...) //nolint:noctx // Kill and Stop end it, not a context
 	cmd.Env = append(os.Environ(), c.Env...)
 	cmd.Stdout, cmd.Stderr = c.Log, c.Log
+	separate(cmd)
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start replicator: %w", err)
 	}
@@ -38,7 +38,8 @@ func (c *Child) Start() error {
 	return nil
 }
 
-// Kill kills the process with SIGKILL and waits until it is gone. A process that has ended by itself is an error.
+// Kill kills the process, with SIGKILL where there are signals, and waits until it is gone. A process that has ended by
+// itself is an error.
 func (c *Child) Kill() error {
 	cmd := c.take()
 	if cmd == nil {
@@ -47,15 +48,14 @@ func (c *Child) Kill() error {
 	killed := cmd.Process.Kill()
 	err := cmd.Wait()
 	var ended *exec.ExitError
-	if errors.As(err, &ended) {
-		if status, ok := ended.Sys().(syscall.WaitStatus); ok && status.Signaled() && status.Signal() == syscall.SIGKILL {
-			return nil
-		}
+	if errors.As(err, &ended) && wasKilled(ended.ProcessState) {
+		return nil
 	}
 	return fmt.Errorf("the replicator ended before it was killed: %w", errors.Join(killed, err))
 }
 
-// Stop sends SIGTERM and waits until the process is gone; it kills the process when ctx ends first.
+// Stop asks the process to finish its work, with SIGTERM or Ctrl-Break, and waits until the process is gone; it kills
+// the process when ctx ends first.
 func (c *Child) Stop(ctx context.Context) error {
 	cmd := c.take()
 	if cmd == nil {
@@ -63,7 +63,7 @@ func (c *Child) Stop(ctx context.Context) error {
 	}
 	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
 	defer stop()
-	_ = cmd.Process.Signal(syscall.SIGTERM) // a process that is gone already: Wait returns how it ended
+	_ = terminate(cmd.Process) // a process that is gone already: Wait returns how it ended
 	if err := cmd.Wait(); err != nil {
 		return fmt.Errorf("stop replicator: %w", err)
 	}

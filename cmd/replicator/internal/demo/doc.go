@@ -12,6 +12,8 @@
 //	old.go       the items that the tables hold before the replicator starts
 //	probe.go     measures the lag from a write to its row
 //	child.go     the replicator as a process of its own
+//	process_unix.go     its signals
+//	process_windows.go  its console events, and how a killed process is told
 //	stream.go    splits and rotates the shards
 //	gallery.go   the applications of the worked examples
 //	items.go     the worked examples, and the items that they write

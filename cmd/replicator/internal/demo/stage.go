@@ -123,7 +123,7 @@ func (s *Stage) Prepare(ctx context.Context) error {
 		"The replicator starts, and copies them beside the stream:\n"+
 		"an item waits some seconds between its reading and its writing, until the stream has passed the reading",
 		len(s.cfg.Tables), humanize.Comma(s.old.Total())))
-	s.child = &Child{Args: []string{"run", "--config", path}, Log: s.log}
+	s.child = &Child{Args: []string{"run", "--trial", "--config", path}, Log: s.log}
 	return s.child.Start()
 }
 

@@ -45,7 +45,7 @@ func Run(ctx context.Context, a *cli.App, o Options) error {
 	if err := o.Check(); err != nil {
 		return err
 	}
-	cfg, err := a.Replicated("")
+	cfg, err := a.Replicated(ctx, "")
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
@@ -22,6 +25,8 @@ import (
 type Options struct {
 	Shard    string          // only changes of this shard; "": all
 	From     string          // first entry: a sequence number, or a time (RFC 3339); "": the oldest
+	Since    time.Duration   // first entry: the first one stored within this time, instead of From; 0: From
+	Kinds    map[string]bool // only these kinds of lines; nil: all
 	Keys     map[uint64]bool // only changes of items with these key hashes; nil: all
 	Limit    int             // maximum number of lines; 0: all
 	ShowData bool            // with keys and images
@@ -31,6 +36,7 @@ type Options struct {
 type Line struct {
 	Schema  int             `json:"schema"` // set by the command
 	Seq     uint64          `json:"seq"`
+	Hash    string          `json:"hash"` // of the entry, and the id of its trace
 	Table   string          `json:"table"`
 	Kind    string          `json:"kind"`
 	Owner   string          `json:"owner,omitempty"`
@@ -50,25 +56,39 @@ type Line struct {
 // errLimit ends a dump at its limit.
 var errLimit = errors.New("limit reached")
 
-// dumper dumps the log of one table.
-type dumper struct {
+// Dumper dumps the log of one table.
+type Dumper struct {
 	o     Options
 	log   *queue.Log
 	print func(*Line) error
 	lines int
+	end   checkpoint.Mark // of the newest entry that was dumped
 }
 
-// Log calls print with the lines of a table's log, from the entry that the options name to the newest of this moment.
-func Log(ctx context.Context, log *queue.Log, o Options, print func(*Line) error) error {
-	d := &dumper{o: o, log: log, print: print}
-	if err := d.run(ctx); !errors.Is(err, errLimit) {
-		return err
+// New returns what dumps a table's log: it calls print with each line.
+func New(log *queue.Log, o Options, print func(*Line) error) *Dumper {
+	return &Dumper{o: o, log: log, print: print}
+}
+
+// Next dumps the entries from the one that the options name, or from behind the last call's newest one, to the newest
+// of this moment. It reports whether the limit of lines was reached.
+func (d *Dumper) Next(ctx context.Context) (full bool, err error) {
+	if d.end.Seq == 0 {
+		err = d.begin(ctx)
+	} else {
+		d.end, err = logged.Walk{Log: d.log, After: d.end}.Entries(ctx, d.entry)
 	}
-	return nil
+	if errors.Is(err, errLimit) {
+		return true, nil
+	}
+	return false, err
 }
 
-// run reads the log from the first entry of the options to the newest of this moment.
-func (d *dumper) run(ctx context.Context) error {
+// Restart lets the next call of Next begin at the oldest entry: those behind the last one are trimmed.
+func (d *Dumper) Restart() { d.end, d.o.From, d.o.Since = checkpoint.Mark{}, "", 0 }
+
+// begin dumps the entries from the first one of the options to the newest of this moment.
+func (d *Dumper) begin(ctx context.Context) error {
 	info, err := d.log.Info(ctx)
 	if err != nil {
 		return err
@@ -77,12 +97,15 @@ func (d *dumper) run(ctx context.Context) error {
 	if err != nil || from > info.Last {
 		return err
 	}
-	_, err = logged.Walk{Log: d.log, From: from}.Entries(ctx, d.entry)
+	d.end, err = logged.Walk{Log: d.log, From: from}.Entries(ctx, d.entry)
 	return err
 }
 
 // first returns the sequence number of the first entry; 0 is the oldest.
-func (d *dumper) first(ctx context.Context) (uint64, error) {
+func (d *Dumper) first(ctx context.Context) (uint64, error) {
+	if d.o.Since > 0 {
+		return d.log.SeqAt(ctx, time.Now().Add(-d.o.Since))
+	}
 	if d.o.From == "" {
 		return 0, nil
 	}
@@ -98,8 +121,8 @@ func (d *dumper) first(ctx context.Context) (uint64, error) {
 }
 
 // entry prints an entry: a frame as a line for each change, any other one as a line with its body.
-func (d *dumper) entry(e *logged.Entry) error {
-	line := Line{Seq: e.Seq, Table: d.log.Table(), Owner: e.Owner, Epoch: e.Epoch}
+func (d *Dumper) entry(e *logged.Entry) error {
+	line := Line{Seq: e.Seq, Hash: e.Hash.String(), Table: d.log.Table(), Owner: e.Owner, Epoch: e.Epoch}
 	line.Kind, line.Bytes = e.Kind.String(), len(e.Data)
 	everything := d.o.Keys == nil && d.o.Shard == ""
 	pages, ok := e.Body.(*checkpoint.Frame)
@@ -126,7 +149,7 @@ func records(f *checkpoint.Frame) (n int) {
 }
 
 // change prints a change, unless the options leave it out.
-func (d *dumper) change(line Line, c *logged.Change) error {
+func (d *Dumper) change(line Line, c *logged.Change) error {
 	if d.o.Shard != "" && c.Feed.Shard != d.o.Shard || d.o.Keys != nil && !d.o.Keys[c.KeyHash] {
 		return nil
 	}
@@ -138,11 +161,44 @@ func (d *dumper) change(line Line, c *logged.Change) error {
 	return d.add(&line)
 }
 
-func (d *dumper) add(line *Line) error {
-	if d.lines++; d.o.Limit > 0 && d.lines > d.o.Limit {
+// Kinds returns the kinds of lines: changes, and the entries without changes.
+func Kinds() []string {
+	kinds := []string{"change"}
+	for k := range math.MaxUint8 {
+		if kind := checkpoint.Kind(k); kind.String() != "unknown" {
+			kinds = append(kinds, kind.String())
+		}
+	}
+	slices.Sort(kinds)
+	return kinds
+}
+
+// KindsOf reads the names of kinds of lines, separated by commas; nil for none.
+func KindsOf(names []string) (map[string]bool, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	kinds := map[string]bool{}
+	for _, name := range names {
+		if !slices.Contains(Kinds(), name) {
+			return nil, exit.Usage(strings.Join(Kinds(), ", "), "%q is no kind of line", name)
+		}
+		kinds[name] = true
+	}
+	return kinds, nil
+}
+
+func (d *Dumper) add(line *Line) error {
+	if d.o.Kinds != nil && !d.o.Kinds[line.Kind] {
+		return nil
+	}
+	if err := d.print(line); err != nil {
+		return err
+	}
+	if d.lines++; d.lines == d.o.Limit {
 		return errLimit
 	}
-	return d.print(line)
+	return nil
 }
 
 // KeyHashes returns the hashes that the item with a key, in DynamoDB JSON, may have. Which of two attributes is the

@@ -79,7 +79,7 @@ func containerLimit() int64 {
 
 // Watcher adjusts the heap limit of this process and measures how much CPU garbage collection takes.
 type Watcher struct {
-	need        Need
+	need        atomic.Pointer[Need]
 	adjusts     bool          // Watcher sets the limit: neither $GOMEMLIMIT nor $GOGC is given
 	gcShareBits atomic.Uint64 // a float64: share of garbage collection in the CPU time of the last period
 }
@@ -95,9 +95,10 @@ const (
 // NewWatcher sets the initial heap limit, unless $GOMEMLIMIT or $GOGC is given, and registers the metric of the
 // collector's share of the CPU.
 func NewWatcher(cfg *config.Config, reg prometheus.Registerer) *Watcher {
-	w := &Watcher{need: NeedOf(cfg), adjusts: os.Getenv("GOMEMLIMIT") == "" && os.Getenv("GOGC") == ""}
+	w := &Watcher{adjusts: os.Getenv("GOMEMLIMIT") == "" && os.Getenv("GOGC") == ""}
+	w.Fit(cfg)
 	if w.adjusts {
-		debug.SetMemoryLimit(w.need.Usual)
+		debug.SetMemoryLimit(w.need.Load().Usual)
 		debug.SetGCPercent(gcPercent)
 	}
 	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "tailrace_collection_cpu_ratio",
@@ -106,20 +107,26 @@ func NewWatcher(cfg *config.Config, reg prometheus.Registerer) *Watcher {
 	return w
 }
 
+// Fit takes over the needs of a configuration that has other tables.
+func (w *Watcher) Fit(cfg *config.Config) {
+	need := NeedOf(cfg)
+	w.need.Store(&need)
+}
+
 // Run adjusts the limit every second and measures the collector's share every minute, until ctx ends. It returns nil
 // then.
 func (w *Watcher) Run(ctx context.Context, log *zap.Logger) error {
 	tick := time.NewTicker(limitPeriod)
 	defer tick.Stop()
 	last, since := takeSample(), time.Now()
-	for limit := w.need.Usual; ; {
+	for limit := w.need.Load().Usual; ; {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
 		}
 		now := takeSample()
-		if next := w.need.limit(now.live); w.adjusts && next != limit {
+		if next := w.need.Load().limit(now.live); w.adjusts && next != limit {
 			limit = next
 			debug.SetMemoryLimit(limit)
 		}

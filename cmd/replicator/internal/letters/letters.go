@@ -58,3 +58,39 @@ func Find(ctx context.Context, all []Table, id string) (Table, *deadletter.Lette
 	return Table{}, nil, &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("no dead letter %q", id),
 		Hint: "`replicator dlq list` shows them"}
 }
+
+// Filter chooses dead letters; empty fields choose all.
+type Filter struct {
+	Table string // source table
+	Code  string // why they were refused
+	Sink  string // that refused them
+}
+
+// Empty reports whether the filter chooses all letters.
+func (f Filter) Empty() bool { return f == Filter{} }
+
+// Match reports whether the filter chooses a letter of its table.
+func (f Filter) Match(l *deadletter.Letter) bool {
+	return (f.Code == "" || f.Code == l.Code) && (f.Sink == "" || f.Sink == l.Sink)
+}
+
+// DropAll drops the letters of a table that a filter chooses, and returns how many. Letters that come meanwhile stay:
+// nobody has seen them.
+func DropAll(ctx context.Context, t Table, some Filter) (dropped int, err error) {
+	var ids []string
+	for l, err := range t.All(ctx) {
+		if err != nil {
+			return 0, fmt.Errorf("list dead letters: %w", err)
+		}
+		if some.Match(l) {
+			ids = append(ids, l.ID)
+		}
+	}
+	for _, id := range ids {
+		if err := t.Drop(ctx, id); err != nil && !errors.Is(err, deadletter.ErrNotFound) {
+			return dropped, fmt.Errorf("drop %s: %w", id, err)
+		}
+		dropped++
+	}
+	return dropped, nil
+}

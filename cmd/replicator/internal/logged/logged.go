@@ -34,6 +34,7 @@ type Walk struct {
 type Entry struct {
 	*checkpoint.Entry
 	Seq   uint64
+	Hash  checkpoint.Hash
 	Owner string // who wrote it; empty where the claim of its epoch is trimmed
 
 	walk *walking
@@ -75,14 +76,14 @@ func (w Walk) Entries(ctx context.Context, f func(*Entry) error) (checkpoint.Mar
 	defer r.Close(context.WithoutCancel(ctx))
 	r.EndAt(info.Last)
 	for {
-		seq, e, err := r.Next(ctx)
+		_, e, err := r.Next(ctx)
 		if errors.Is(err, io.EOF) {
 			return end, nil
 		}
 		if err != nil {
 			return end, w.explain(ctx, err, max(end.Seq+1, from))
 		}
-		if err := f(x.entry(seq, e)); err != nil {
+		if err := f(x.entry(r.Mark(), e)); err != nil {
 			return end, err
 		}
 		end = r.Mark()
@@ -181,11 +182,11 @@ type walking struct {
 }
 
 // entry returns an entry with its owner. Until the first claim, only those of the newest epoch have a known one.
-func (x *walking) entry(seq uint64, e *checkpoint.Entry) *Entry {
+func (x *walking) entry(at checkpoint.Mark, e *checkpoint.Entry) *Entry {
 	if claim, ok := e.Body.(*checkpoint.Claim); ok {
 		x.owner, x.epoch = claim.Owner, e.Epoch
 	}
-	out := &Entry{Entry: e, Seq: seq, walk: x}
+	out := &Entry{Entry: e, Seq: at.Seq, Hash: at.Hash, walk: x}
 	if e.Epoch == x.epoch {
 		out.Owner = x.owner
 	}

@@ -56,6 +56,9 @@ func fetch(ctx context.Context, address string) (*pipeline.Status, error) {
 // describes reports whether a status belongs to the pipeline of the configuration. The daemon of another pipeline may
 // listen at the same address.
 func describes(s *pipeline.Status, cfg *config.Config) bool {
+	if cfg.Selecting() { // the daemon may have found other tables than this process
+		return s.Pipeline == cfg.Pipeline
+	}
 	for _, t := range s.Tables {
 		configured := func(c config.Table) bool { return c.Source == t.Source && c.Target == t.Target }
 		if !slices.ContainsFunc(cfg.Tables, configured) {

@@ -49,11 +49,16 @@ func (o *Observer) look(ctx context.Context, q *queue.Queue) (pipeline.Status, [
 		if err != nil {
 			return pipeline.Status{}, nil, err
 		}
+		if reason := t.GoneReason(); reason != "" && !slices.Contains(status.Reasons, reason) {
+			status.Reasons = slices.Insert(status.Reasons, 0, reason)
+		}
 		statuses, all = append(statuses, status), append(all, log)
 	}
 	status := pipeline.Summarize(o.cfg.Pipeline, statuses)
+	status.Explain(o.cfg.Unfit)
 	if o.daemon != nil {
-		status.Fail(o.daemon.Failing)
+		status.Fail(o.daemon.Failing, o.daemon.Services)
+		status.Verdict.Adopt(&o.daemon.Verdict)
 	}
 	return status, all, nil
 }
@@ -76,7 +81,11 @@ func (o *Observer) lookTwice(ctx context.Context) (pipeline.Status, error) {
 		again.Tables[i].Moved(before[i].State, after[i].State)
 	}
 	status = pipeline.Summarize(o.cfg.Pipeline, again.Tables)
-	status.Fail(again.Failing)
+	status.Explain(o.cfg.Unfit)
+	status.Fail(again.Failing, again.Services)
+	if o.daemon != nil {
+		status.Verdict.Adopt(&o.daemon.Verdict)
+	}
 	return status, nil
 }
 

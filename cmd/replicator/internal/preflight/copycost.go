@@ -109,6 +109,11 @@ func estimateCopy(info *source.TableInfo, b config.Backfill) *CopyEstimate {
 	return e
 }
 
+// CopySentence says what copying the items of a table by scan takes, with the default budget.
+func CopySentence(info *source.TableInfo) string {
+	return estimateCopy(info, config.Backfill{}).Sentence()
+}
+
 // ResyncCost says what reading a whole table once for a resync takes, and how many hours that is.
 func ResyncCost(info *source.TableInfo, b config.Backfill) (what string, hours float64) {
 	e := estimateCopy(info, b)
@@ -130,6 +135,14 @@ func writeSeconds(info *source.TableInfo, b config.Backfill) float64 {
 	return seconds
 }
 
+// way is a way of copying, with its name in the configuration.
+type way struct {
+	name string
+	*WayEstimate
+}
+
+func (e *CopyEstimate) ways() []way { return []way{{"scan", e.Scan}, {"export", e.Export}} }
+
 // Write writes the estimate for people, the two ways side by side.
 func (e *CopyEstimate) Write(out io.Writer) error {
 	recovery := ""
@@ -140,10 +153,7 @@ func (e *CopyEstimate) Write(out io.Writer) error {
 		humanize.Comma(e.Items), humanize.IBytes(uint64(e.Bytes)), e.Billing, recovery, e.From)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "    COPY BY\tREAD UNITS\tDOLLARS\tHOURS\tREMARKS")
-	for _, way := range []struct {
-		name string
-		*WayEstimate
-	}{{"scan", e.Scan}, {"export", e.Export}} {
+	for _, way := range e.ways() {
 		fmt.Fprintf(w, "    %s\t%s\t%s\t%s\t%s\n", way.name, humanize.Comma(way.ReadUnits), dollars(way.Dollars),
 			hours(way.Hours), way.Note)
 	}

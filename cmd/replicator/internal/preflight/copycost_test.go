@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/source"
 )
@@ -50,6 +51,30 @@ func TestBothWaysOfCopyingAreEstimatedSideBySide(t *testing.T) {
 		if d := cmp.Diff(c.want, out.String()); d != "" {
 			t.Errorf("%s:\n%s", c.name, d)
 		}
+	}
+}
+
+// TestSharedPageNamesTheChosenWay: of two tables one is copied, and the page escapes what a table of Markdown takes
+// for its own.
+func TestSharedPageNamesTheChosenWay(t *testing.T) {
+	copied := &TableReport{Source: "Or|ders", table: &catalog.Table{Table: config.Table{Target: "orders"}},
+		Copy: estimateCopy(&source.TableInfo{Items: 1_000_000, Bytes: 1 << 30}, config.Backfill{})}
+	r := &Report{Tables: []*TableReport{
+		copied, {Source: "Users", table: &catalog.Table{Table: config.Table{Target: "users"}}},
+	}}
+	var out bytes.Buffer
+	r.WriteMarkdown(&out, "tailrace.yaml")
+	for _, line := range []string{
+		"**0 errors, 0 warnings.**",
+		`| Or\|ders | 1,000,000 | 1.0 GiB | **scan** | 262,144 | 0.03 | 0.1 | at 500 read units/s, the default |`,
+		`| Or\|ders | 1,000,000 | 1.0 GiB | export | 0 | 0.12 | 0.1 | once the export is complete`,
+	} {
+		if !strings.Contains(out.String(), "\n"+line) {
+			t.Errorf("no line %s in\n%s", line, &out)
+		}
+	}
+	if strings.Contains(out.String(), "| Users |") {
+		t.Errorf("a table that is not copied has a cost:\n%s", &out)
 	}
 }
 

@@ -5,7 +5,9 @@
 // Files, from the top down:
 //
 //	preflight.go  the report, and the order of the checks
+//	markdown.go   the report as a page to share
 //	print.go      the report for people
+//	selections.go which tables the selections choose
 //	sample.go     the mappings on a sample of items
 //	servers.go    DynamoDB, Bigtable and the queue
 //	archive.go    the archive's bucket
@@ -14,6 +16,7 @@
 //	first.go      what only the first start of a table decides
 //	policies.go   the permissions that a configuration needs in both clouds
 //	copycost.go   what copying the items of a table takes
+//	durable.go    directories that this operating system cannot sync
 //	capacity.go   memory, the volume of the logs, the limits of the logs and of the NATS account
 //	finding.go    adds what a check finds to the report
 package preflight

@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -47,10 +48,11 @@ func policies(cfg *config.Config, arns map[string]string) *Policies {
 	var tables, archived, streams, exported, exports []string
 	var places, heartbeats []Statement
 	partition := "aws"
-	for _, t := range cfg.Tables {
-		arn := arns[t.Source]
-		if arn == "" {
-			arn = fmt.Sprintf("arn:aws:dynamodb:%s:ACCOUNT:table/%s", cfg.Source.Region, t.Source)
+	var tagged []string
+	for _, t := range entries(cfg) {
+		arn := arnOf(cfg, t.Source, arns)
+		if len(t.Tag) > 0 {
+			tagged = append(tagged, arn)
 		}
 		partition = strings.Split(arn+":aws", ":")[1]
 		streams = append(streams, arn+"/stream/*")
@@ -76,6 +78,10 @@ func policies(cfg *config.Config, arns map[string]string) *Policies {
 	}
 	p.allow(tables, "dynamodb:DescribeTable", "dynamodb:DescribeTimeToLive", "dynamodb:Scan", "dynamodb:BatchGetItem")
 	p.allow(archived, "dynamodb:DescribeTable", "dynamodb:DescribeTimeToLive")
+	if cfg.Selecting() {
+		p.allow([]string{"*"}, "dynamodb:ListTables")
+	}
+	p.allow(tagged, "dynamodb:ListTagsOfResource")
 	p.allow(streams, "dynamodb:DescribeStream", "dynamodb:GetShardIterator", "dynamodb:GetRecords")
 	p.allow(exported, "dynamodb:ExportTableToPointInTime", "dynamodb:DescribeContinuousBackups")
 	p.allow(exports, "dynamodb:DescribeExport")
@@ -90,6 +96,34 @@ func policies(cfg *config.Config, arns map[string]string) *Policies {
 		google = bindings(&cfg.Bigtable)
 	}
 	return &Policies{AWS: p, Google: append(google, storeBindings(&cfg.Archive)...)}
+}
+
+// entries returns the entries of the file: permissions are for all tables that a selection may choose, not only for
+// those that it chooses now.
+func entries(cfg *config.Config) (all []config.Table) {
+	for _, t := range cfg.Tables {
+		if !t.Found {
+			all = append(all, t)
+		}
+	}
+	for _, s := range cfg.Selections {
+		s.Source = cmp.Or(s.Source, "*")
+		all = append(all, s)
+	}
+	return all
+}
+
+// arnOf returns the ARN of a table, or of all tables of a pattern: * and ? mean there what they mean here.
+func arnOf(cfg *config.Config, name string, arns map[string]string) string {
+	if arn := arns[name]; arn != "" {
+		return arn
+	}
+	for _, known := range arns {
+		if place, _, ok := strings.Cut(known, ":table/"); ok && strings.ContainsAny(name, "*?") {
+			return place + ":table/" + name
+		}
+	}
+	return fmt.Sprintf("arn:aws:dynamodb:%s:ACCOUNT:table/%s", cfg.Source.Region, name)
 }
 
 // allow appends a statement, unless it is about nothing.

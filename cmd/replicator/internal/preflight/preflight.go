@@ -38,22 +38,25 @@ type Report struct {
 	Principals  map[string]string // identity of the calls, by server
 	Cost        map[string]int64
 	Tables      []*TableReport
+	Selections  []Selection
 	Policies    *Policies // permissions that the configuration needs; nil if that is not known
 }
 
 // Run checks a configuration that was loaded with the given problems. Servers are asked only if configuration and
 // mappings have no error so far.
 func Run(ctx context.Context, cfg *config.Config, problems []problem.Problem, o Options) *Report {
-	tables, found := catalog.Parse(cfg)
 	r := &Report{
-		Problems: append(problems, found...), Endpoints: map[string]string{}, Principals: map[string]string{},
+		Problems: append(problems, catalog.Mappings(cfg)...), Endpoints: map[string]string{}, Principals: map[string]string{},
 		Cost: map[string]int64{}, Tables: []*TableReport{},
 	}
 	if problem.AnyError(r.Problems) {
 		return r
 	}
+	cfg = r.find(ctx, cfg, o)
+	tables, _ := catalog.Parse(cfg)
 	c := &check{Report: r, cfg: cfg, catalog: tables, clients: wire.ForCommand(cfg, o.Logger)}
 	c.memory()
+	c.add(NotDurable(cfg)...)
 	if o.Offline {
 		c.offline()
 		c.policies()

@@ -15,6 +15,9 @@ func (r *Report) WriteTables(out io.Writer) error {
 	for _, server := range slices.Sorted(maps.Keys(r.Principals)) {
 		fmt.Fprintf(out, "%s: %s, as %s\n", server, r.Endpoints[server], r.Principals[server])
 	}
+	for i := range r.Selections {
+		r.Selections[i].write(out)
+	}
 	copies := false
 	for _, t := range r.Tables {
 		t.write(out)

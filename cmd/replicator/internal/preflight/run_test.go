@@ -196,6 +196,7 @@ rules: [{name: r, match: {pk: "{p}"}, row: "{p}", cells: [{attrs: all, except: [
 
 // testedBy names the test of each finding; those of stored state need a daemon, and are in test/check_test.go.
 var testedBy = map[string]string{
+	"chooses_nothing": "TestCheckNamesFoundTables", "gone": "TestGoneTableIsNamed", "tables": "TestCheckNamesFoundTables",
 	"admin_port": "TestRunFindsWhatTheServersLack", "backfill": "TestWhatDynamoDBSaysOfATableIsJudged",
 	"archive":  "TestRunFindsWhatTheServersLack",
 	"bigtable": "TestRunFindsWhatTheServersLack", "disk_low": "TestVolumeTooSmallForTheLogsIsFound",

@@ -55,19 +55,25 @@ func (c *check) describe(ctx context.Context, t *catalog.Table) {
 	c.add(tableProblems(t)...)
 }
 
+// StreamProblems returns what is wrong with the stream of a table, at a path of the configuration.
+func StreamProblems(table string, info *source.TableInfo, path string) []problem.Problem {
+	switch {
+	case !info.Streaming:
+		return []problem.Problem{errorf("no_stream", path, "aws dynamodb update-table --table-name "+table+
+			" --stream-specification StreamEnabled=true,StreamViewType=NEW_AND_OLD_IMAGES",
+			"the stream of %s is not enabled", table)}
+	case info.View == "KEYS_ONLY" || info.View == "OLD_IMAGE":
+		return []problem.Problem{errorf("view_type", path, "disable the stream, enable it with NEW_AND_OLD_IMAGES",
+			"the stream of %s does not carry new images (%s)", table, info.View)}
+	}
+	return nil
+}
+
 // tableProblems checks the description of a table.
 func tableProblems(t *catalog.Table) (problems []problem.Problem) {
 	info, path := &t.Info, t.Path+".source"
 	add := func(p problem.Problem) { problems = append(problems, p) }
-	switch {
-	case !info.Streaming:
-		add(errorf("no_stream", path, "aws dynamodb update-table --table-name "+t.Source+
-			" --stream-specification StreamEnabled=true,StreamViewType=NEW_AND_OLD_IMAGES",
-			"the stream of %s is not enabled", t.Source))
-	case info.View == "KEYS_ONLY" || info.View == "OLD_IMAGE":
-		add(errorf("view_type", path, "disable the stream, enable it with NEW_AND_OLD_IMAGES",
-			"the stream of %s does not carry new images (%s)", t.Source, info.View))
-	}
+	problems = append(problems, StreamProblems(t.Source, info, path)...)
 	if t.OnTTLExpiry == "archive" && info.TTLAttr == "" && info.TTLError == nil {
 		add(warnf("no_ttl", path, "enable time to live on the table, or remove on_ttl_expiry",
 			"%s has no time to live, so nothing is archived", t.Source))

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
 
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 )
@@ -25,11 +26,20 @@ func archiveText(a *archiving.Status, halts map[string]string) string {
 		}
 	}
 	if a.Subject && a.Unpublished > 0 {
-		parts = append(parts, "the subject is behind")
+		parts = append(parts, english.Plural(int(a.Unpublished), "entry", "entries")+" of the stream not on the subject yet")
+	}
+	if a.ObjectsSince != "" {
+		parts = append(parts, "objects only since "+a.ObjectsSince)
+	}
+	if a.SubjectSince != "" {
+		parts = append(parts, "the subject only since "+a.SubjectSince)
 	}
 	parts = append(parts, fmt.Sprintf("its stream holds %s of %s", humanize.IBytes(a.Bytes), humanize.IBytes(a.Limit)))
-	if a.Stalled {
-		parts = append(parts, "the stream is FULL: the mark stands")
+	switch {
+	case a.Stalled && a.OnStall == "letter":
+		parts = append(parts, "the stream is FULL: events become dead letters")
+	case a.Stalled:
+		parts = append(parts, "the stream is FULL: the mark stands, so the log is not trimmed")
 	}
 	if len(a.Lost) > 0 {
 		parts = append(parts, "INCOMPLETE: "+strings.Join(a.Lost, ", "))

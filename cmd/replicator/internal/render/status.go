@@ -16,17 +16,20 @@ import (
 	"github.com/tailrace-cdc/replicator/verify/continuous"
 )
 
-// Status writes the status: the sentence, why it is not ready, and a line per table.
+// Status writes the status: what is in Bigtable, the verdict of the status page, why it is not ready, and a line per
+// table. Scripts look for the sentence at the begin.
 func Status(out io.Writer, s pipeline.Status, zone *time.Location) error {
 	fmt.Fprintln(out, Sentence(s, zone))
+	fmt.Fprintln(out, s.Verdict.Line(time.Now()))
 	for _, r := range s.Reasons {
 		fmt.Fprintf(out, "  not ready: %s\n", r)
 	}
 	fmt.Fprintln(out)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "TABLE\tSTATE\tREAD\tAPPLIED\tSHARDS\tLOG\tDEAD\tGAPS\tOWNER")
+	fmt.Fprintln(w, "TABLE\tSTATE\tREAD\tAPPLIED\tLATENCY P50, P99\tCHANGES/S\tWAITING\tSHARDS\tLOG\tDEAD\tGAPS\tOWNER")
 	for _, t := range s.Tables {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\n", t.Source, t.State, lagText(t.SourceLag), lagText(t.AppliedLag),
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\n", t.Source, t.State, lagText(t.SourceLag),
+			lagText(t.AppliedLag), latencyText(t.Latency), rateText(t.Rate), pendingText(t.Pending),
 			shardsText(t), logSize(t.Queue), t.DeadLetters, max(t.Gaps, t.Differing), ownerText(t))
 	}
 	if err := w.Flush(); err != nil {
@@ -224,6 +227,37 @@ func lagText(seconds float64) string {
 		return "unknown"
 	}
 	return durationText(time.Duration(seconds*float64(time.Second))) + " ago"
+}
+
+// unknown stands in a column for what is not known.
+const unknown = "–"
+
+// latencyText returns how long changes took, half and 99 % of them.
+func latencyText(l *status.Latency) string {
+	if l == nil {
+		return unknown
+	}
+	text := func(seconds float64) string { return durationText(time.Duration(seconds * float64(time.Second))) }
+	return text(l.P50) + ", " + text(l.P99)
+}
+
+// rateText returns a number of changes per second: whole ones from ten on.
+func rateText(perSecond *float64) string {
+	switch {
+	case perSecond == nil:
+		return unknown
+	case *perSecond >= 10:
+		return humanize.Comma(int64(*perSecond))
+	}
+	return humanize.FtoaWithDigits(*perSecond, 1)
+}
+
+// pendingText returns how many changes wait in the log.
+func pendingText(n *uint64) string {
+	if n == nil {
+		return unknown
+	}
+	return humanize.Comma(int64(*n))
 }
 
 // shardsText returns the number of shards by phase, without phases that have none.

@@ -161,9 +161,12 @@ func (r *Retirement) findRetired(ctx context.Context) error {
 	return nil
 }
 
-// configured returns the index of the table in the configuration; -1: it is not there.
+// configured returns the index of the table in the configuration; -1: it is not there, or has vanished from DynamoDB.
 func (r *Retirement) configured() int {
-	return slices.IndexFunc(r.cfg.Tables, func(t config.Table) bool { return t.Source == r.Table })
+	return slices.IndexFunc(r.cfg.Tables, func(t config.Table) bool {
+		return t.Source == r.Table &&
+			t.Gone != config.GoneVanished
+	})
 }
 
 // Run takes away what is kept. The steps, each of which may be repeated:

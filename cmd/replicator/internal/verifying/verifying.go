@@ -13,12 +13,12 @@ import (
 	"strings"
 
 	"github.com/dustin/go-humanize"
-	"golang.org/x/sys/unix"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/kept"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/host"
 	"github.com/tailrace-cdc/replicator/verify"
 	"github.com/tailrace-cdc/replicator/verify/report"
 )
@@ -268,7 +268,12 @@ func LockScratch(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, exit.Environment(fmt.Errorf("open lock: %w", err), "set `scratch:` or --scratch")
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	locked, err := host.Lock(f, host.Exclusive)
+	if err != nil {
+		return nil, errors.Join(exit.Environment(fmt.Errorf("lock scratch directory: %w", err),
+			"set `scratch:` or --scratch to a directory on a file system that has locks"), f.Close())
+	}
+	if !locked {
 		return nil, errors.Join(exit.Environment(fmt.Errorf("another verify works in %s", dir),
 			"wait for it, or give this one its own --scratch"), f.Close())
 	}

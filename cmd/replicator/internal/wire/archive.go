@@ -34,7 +34,7 @@ func (c *Clients) Archive(ctx context.Context) (*archiving.Place, error) {
 		if err != nil {
 			return nil, err
 		}
-		p.Objects = b
+		p.Objects, p.URL = b, bucket.Place(cfg.URL)
 	}
 	if cfg.Subject != "" {
 		s, err := archive.OpenSubject(ctx, archive.Options{Subject: cfg.Subject, Conn: c.queue.Conn()},

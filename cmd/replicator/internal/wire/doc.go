@@ -23,5 +23,7 @@
 //	archive.go  where archival events go
 //	queue.go    the queue of a command, of the daemon, and of a daemon that is about to start
 //	options.go  the options of each package, from the configuration
-//	process.go  the metrics and the name of the process
+//	metrics.go  the metrics of the process, and the label target
+//	tracing.go  where traces go
+//	process.go  the name of the process
 package wire

@@ -33,15 +33,42 @@ func PipelineOptions(cfg *config.Config) pipeline.Options {
 			Late: LateAfter(cfg),
 		},
 	}
+	o.Grows = cfg.Selecting()
 	for _, table := range cfg.Tables {
-		o.Tables = append(o.Tables, pipeline.Table{
-			Source: table.Source, Target: table.Target, OnReject: table.OnReject, OnGap: table.OnGap,
-			Backfill: Backfill(table.Backfill), Heartbeat: Heartbeat(table.Heartbeat),
-			Archive: tableArchive(cfg, &table),
-			Verify:  pipeline.Verify{ReadUnits: table.Verify.ReadUnits.Absolute, Percent: table.Verify.ReadUnits.Percent},
-		})
+		o.Tables = append(o.Tables, TableOptions(cfg, &table))
 	}
 	return o
+}
+
+// TableOptions returns the options of one table, as far as PipelineOptions does.
+func TableOptions(cfg *config.Config, table *config.Table) pipeline.Table {
+	return pipeline.Table{
+		Source: table.Source, Target: table.Target, OnReject: table.OnReject, OnGap: table.OnGap,
+		Backfill: Backfill(table.Backfill), Heartbeat: Heartbeat(table.Heartbeat), Archive: tableArchive(cfg, table),
+		Verify: pipeline.Verify{ReadUnits: table.Verify.ReadUnits.Absolute, Percent: table.Verify.ReadUnits.Percent},
+	}
+}
+
+// foundTables is how many tables a daemon with selections has room for besides those of the file: its clients are made
+// before the tables are found, and tables may come later. More of them work too, with less memory of their own each;
+// the embedded server takes no further logs then until the next start.
+const foundTables = 64
+
+// sharingTables is how many parts of the memory for pages are kept for tables that are found later: each makes the
+// others' smaller, and a table without one shares the common half.
+const sharingTables = 8
+
+// announced returns how many tables the clients are told to expect.
+func announced(cfg *config.Config) int {
+	for _, t := range cfg.Tables {
+		if t.Found { // a command: the tables are found already
+			return len(cfg.Tables)
+		}
+	}
+	if cfg.Selecting() {
+		return len(cfg.Tables) + foundTables
+	}
+	return len(cfg.Tables)
 }
 
 // Start returns where the first start of a table begins to read.
@@ -84,7 +111,7 @@ func QueueOptions(cfg *config.Config) queue.Options {
 	return queue.Options{
 		Pipeline: cfg.Pipeline, Dir: cfg.Queue.Dir, URL: cfg.Queue.URL, Creds: cfg.Queue.Creds, Replicas: cfg.Queue.Replicas,
 		CA: cfg.Queue.TLS.CA, Cert: cfg.Queue.TLS.Cert, Key: cfg.Queue.TLS.Key,
-		MaxBytes: int64(cfg.Queue.MaxBytes), Logs: len(cfg.Tables), ReplayWindow: window,
+		MaxBytes: int64(cfg.Queue.MaxBytes), Logs: announced(cfg), ReplayWindow: window,
 		ArchiveMaxBytes: archive,
 	}
 }
@@ -99,7 +126,7 @@ func sourceOptions(cfg *config.Config) source.Options {
 		Heartbeats: heartbeats,
 		Region:     s.Region, Endpoint: s.Endpoint, StreamsEndpoint: s.StreamsEndpoint, AssumeRole: s.AssumeRole,
 		IdlePoll: time.Duration(s.IdlePoll), MemoryTotal: Budget(cfg), MemoryPerFeed: int64(cfg.Memory.PerFeed),
-		Tables: len(cfg.Tables),
+		Tables: min(announced(cfg), len(cfg.Tables)+sharingTables),
 	}
 }
 

@@ -137,7 +137,11 @@ func (c *Clients) Rows(ctx context.Context, t *config.Table) (staterow.Store, er
 func (c *Clients) reach(ctx context.Context, sink *bigtable.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, AskTimeout)
 	defer cancel()
-	_, err := sink.LoadState(ctx, c.cfg.Pipeline, c.cfg.Tables[0].Source)
+	table := "" // any will do
+	if len(c.cfg.Tables) > 0 {
+		table = c.cfg.Tables[0].Source
+	}
+	_, err := sink.LoadState(ctx, c.cfg.Pipeline, table)
 	if bigtable.Classify(err) == failure.Transient {
 		return err
 	}

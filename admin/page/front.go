@@ -1,0 +1,112 @@
+package page
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/dustin/go-humanize"
+
+	"github.com/tailrace-cdc/replicator/pipeline/status"
+)
+
+// row is a table on the front page.
+type row struct {
+	Source, Target, State, Tone              string
+	Latency, Rate, Waiting, Proof, Retention string
+	Log, LogLimit                            string
+	Copy, Verify, Archive, Owner             string
+	Letters, Gaps                            int
+	HasLetters, HasGaps                      bool
+}
+
+func newRow(t *status.Table) row {
+	r := row{
+		Source: t.Source, Target: t.Target, State: t.State, Tone: tableTone(t), Latency: unknown, Waiting: unknown,
+		Rate: perSecond(orNaN(t.Rate)), Proof: period(t.AppliedLag), Retention: period(t.Retention),
+		Log: logText(&t.Queue), LogLimit: humanize.IBytes(t.Queue.Limit),
+		Copy: "none", Verify: verifyText(t), Archive: archiveText(t), Owner: t.Owner,
+		Letters: t.DeadLetters, Gaps: max(t.Gaps, t.Differing),
+	}
+	r.HasLetters, r.HasGaps = r.Letters > 0, r.Gaps > 0
+	if l := t.Latency; l != nil {
+		r.Latency = period(l.P50) + ", " + period(l.P99)
+	}
+	if t.Pending != nil {
+		r.Waiting = whole(float64(*t.Pending))
+	}
+	switch {
+	case t.State == "running" && t.PauseReason != "":
+		r.State = "reading pauses"
+	case t.State == "running" && t.ThrottledSince != nil:
+		r.State = "throttled"
+	}
+	switch c := t.Copy; {
+	case c == nil:
+	case c.Paused != "":
+		r.Copy = fmt.Sprintf("%d %%, paused", int(c.Percent))
+	case c.ETA >= 0:
+		r.Copy = fmt.Sprintf("%d %%, %s left", int(c.Percent), period(c.ETA))
+	default:
+		r.Copy = fmt.Sprintf("%d %%", int(c.Percent))
+	}
+	if r.Owner == "" {
+		r.Owner = "none"
+	}
+	return r
+}
+
+func orNaN(x *float64) float64 {
+	if x == nil {
+		return math.NaN()
+	}
+	return *x
+}
+
+// tableTone returns the colour of a table's state.
+func tableTone(t *status.Table) string {
+	switch {
+	case t.State == "halted" || t.State == "gap" || t.PauseReason != "":
+		return "bad"
+	case t.State == "copying" || t.State == "healing" || t.State == "recovering" || t.State == "fenced" ||
+		t.State == status.StandBy:
+		return "busy"
+	case len(t.Reasons) > 0 || t.ThrottledSince != nil:
+		return "warn"
+	}
+	return "good"
+}
+
+func logText(q *status.Queue) string {
+	if q.Limit == 0 {
+		return humanize.IBytes(q.Bytes)
+	}
+	return fmt.Sprintf("%.0f %%", 100*float64(q.Bytes)/float64(q.Limit))
+}
+
+func verifyText(t *status.Table) string {
+	v := t.Verify
+	if v == nil {
+		return "off"
+	}
+	text := "no difference known"
+	if v.Different+v.Foreign > 0 {
+		text = fmt.Sprintf("%d different, %d foreign", v.Different, v.Foreign)
+	}
+	return text + fmt.Sprintf(", %.0f %% of this pass, %s", 100*min(v.Items.Share, v.Rows.Share),
+		count(int(v.Cycles), "cycle"))
+}
+
+func archiveText(t *status.Table) string {
+	a := t.Archive
+	if a == nil {
+		return "none"
+	}
+	text := count(int(a.Waiting), "event") + " in no object yet"
+	if a.Stalled {
+		return "stalled: " + text
+	}
+	if a.Trouble != "" || a.ObjectsTrouble != "" || a.SubjectTrouble != "" {
+		return "in trouble: " + text
+	}
+	return text
+}

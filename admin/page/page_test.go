@@ -1,0 +1,112 @@
+package page
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/admin/errlog"
+	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/pipeline/latency"
+	"github.com/tailrace-cdc/replicator/pipeline/status"
+)
+
+// TestPageEscapesWhatItShows: reasons quote other systems.
+func TestPageEscapesWhatItShows(t *testing.T) {
+	s := pipeline.Summarize("shop", []pipeline.TableStatus{{Source: "Orders", State: "halted", Retention: -1,
+		Halts: map[string]string{"bigtable": "x"}, Halt: "<script>alert(1)</script> see `check`",
+		Reasons: []string{"<b>bold</b>"}}})
+	var front, table bytes.Buffer
+	now := time.Now()
+	x := Table{Errors: []errlog.Line{{At: now, Error: true, Text: "<i>", Times: 2}}}
+	if err := WriteFront(&front, &s, "v1", now); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteTable(&table, &s, &s.Tables[0], x, "v1", now); err != nil {
+		t.Fatal(err)
+	}
+	for name, html := range map[string]string{"front": front.String(), "table": table.String()} {
+		for _, raw := range []string{"<script>alert", "<b>bold", "<i>"} {
+			if strings.Contains(html, raw) {
+				t.Errorf("%s has %q", name, raw)
+			}
+		}
+		if !strings.Contains(html, "<code>replicator resume --table Orders</code>") ||
+			!strings.Contains(html, "<code>check</code>") {
+			t.Errorf("%s does not set commands apart:\n%s", name, html)
+		}
+	}
+	if !strings.Contains(table.String(), "(2 times)") {
+		t.Error("a repeated error is not counted")
+	}
+}
+
+// shards returns roots with children: as many generations of as many shards as wanted.
+func shards(generations, width int) (all []status.Shard) {
+	for g := range generations {
+		for i := range width {
+			sh := status.Shard{ID: fmt.Sprintf("shardId-%d-%04x", g, i), Phase: "done", Position: "after record 7"}
+			if g > 0 {
+				sh.Parent = fmt.Sprintf("shardId-%d-%04x", g-1, i)
+			}
+			if g == generations-1 {
+				sh.Phase, sh.Lag, sh.LagKnown = "open", time.Duration(i)*time.Second, true
+			}
+			all = append(all, sh)
+		}
+	}
+	return all
+}
+
+// TestDrawingIsBounded: hundreds of shards are groups, and old generations are left out and counted.
+func TestDrawingIsBounded(t *testing.T) {
+	few := draw(shards(3, 4), 0)
+	if len(few.Nodes) != 12 || len(few.Edges) != 8 || few.Omitted != "" {
+		t.Errorf("%d nodes, %d edges, %q", len(few.Nodes), len(few.Edges), few.Omitted)
+	}
+	many := draw(shards(20, 500), 3)
+	if len(many.Nodes) > generations*len(phases) || len(many.Edges) != generations-1 || many.Height > 600 {
+		t.Errorf("%d nodes, %d edges, height %d", len(many.Nodes), len(many.Edges), many.Height)
+	}
+	if want := "6,003 older shards not drawn."; many.Omitted != want {
+		t.Errorf("%q, want %q", many.Omitted, want)
+	}
+	last := many.Nodes[len(many.Nodes)-1]
+	if last.Name != "500 shards" || last.State != "open, lag up to 8 m 19 s" {
+		t.Errorf("the last group: %+v", last)
+	}
+	loop := []status.Shard{{ID: "a", Parent: "b", Phase: "open"}, {ID: "b", Parent: "a", Phase: "open"}}
+	if got := draw(loop, 0); len(got.Nodes) != 2 {
+		t.Errorf("a cycle: %+v", got)
+	}
+	old := shards(20, 1)
+	old[2].Phase = "open" // still read although it is old
+	if got := draw(old, 0); len(got.Nodes) != generations+1 {
+		t.Errorf("%d nodes, want that of the old shard too", len(got.Nodes))
+	}
+}
+
+// TestChartBreaksWhereNothingIsKnown: a line through an outage would claim something.
+func TestChartBreaksWhereNothingIsKnown(t *testing.T) {
+	at := time.Date(2026, 11, 25, 8, 0, 0, 0, time.UTC)
+	var points []latency.Point
+	for i, p99 := range []float64{1, 2, math.NaN(), 4} {
+		points = append(points, latency.Point{At: at.Add(time.Duration(i) * 30 * time.Second), P99: p99, Rate: 0,
+			Pending: math.NaN(), Lag: 3})
+	}
+	all := charts(points)
+	if c := all[0]; len(c.Paths) != 2 || c.Label != "p99 latency: 4.0 s now, at most 4.0 s" {
+		t.Errorf("%+v", c)
+	}
+	if c := all[2]; len(c.Paths) != 0 || c.Label != "waiting changes: – now, at most 0" {
+		t.Errorf("%+v", c)
+	}
+	for _, c := range all {
+		if strings.Contains(strings.Join(c.Paths, ""), "NaN") {
+			t.Errorf("%+v", c)
+		}
+	}
+}

@@ -1,0 +1,126 @@
+package page
+
+import (
+	"fmt"
+
+	"github.com/tailrace-cdc/replicator/pipeline/status"
+)
+
+// tableView is the page of a table below its first line.
+type tableView struct {
+	Table      row
+	Facts      []fact
+	Charts     []chart
+	Lineage    *lineage
+	Shards     []shardRow
+	MoreShards string
+	NoShards   string
+	GapRows    []gapRow
+	Errors     []errorRow
+}
+
+type fact struct{ Name, Value string }
+
+type shardRow struct{ ID, Parent, Phase, Position, Lag string }
+
+type gapRow struct{ ID, State, Range, Reason string }
+
+type errorRow struct{ At, Tone, Kind, Text string }
+
+// Limits of the tables below the drawing.
+const (
+	shardRows = 100
+	gapRows   = 50
+)
+
+func newTableView(t *status.Table, x Table) tableView {
+	v := tableView{
+		Table: newRow(t), Charts: charts(x.Hour), NoShards: "The owner of the table's log has not shown its shards yet.",
+	}
+	v.Facts = facts(t, &v.Table)
+	if t.State == status.StandBy {
+		v.NoShards = "Another process owns the table: " + t.Owner + " shows its shards."
+	}
+	for _, e := range x.Errors {
+		line := errorRow{At: clock(e.At), Tone: "warn", Kind: "warning", Text: e.Text}
+		if e.Error {
+			line.Tone, line.Kind = "bad", "error"
+		}
+		if e.Times > 1 {
+			line.Text += fmt.Sprintf(" (%d times)", e.Times)
+		}
+		v.Errors = append(v.Errors, line)
+	}
+	if d := x.Detail; d != nil && len(d.Shards) > 0 {
+		v.Lineage = draw(d.Shards, d.More)
+		v.Shards, v.MoreShards = shardTable(d)
+	}
+	if x.Detail != nil {
+		v.GapRows = gapTable(x.Detail.Gaps)
+	}
+	return v
+}
+
+func facts(t *status.Table, r *row) []fact {
+	applied := unknown
+	if t.AppliedThrough != nil {
+		applied = "all written before " + clock(*t.AppliedThrough) + ", "
+		if t.Proof == status.Proven {
+			applied += "as heartbeats prove"
+		} else {
+			applied += "as far as empty reads show"
+		}
+	}
+	copied := "none"
+	if t.Copy != nil {
+		copied = t.Copy.Sentence()
+	}
+	all := []fact{
+		{"Latency of the last minutes, p50 and p99", r.Latency}, {"Changes per second", r.Rate},
+		{"Changes that wait in the log", r.Waiting}, {"In Bigtable", applied}, {"Age of that proof", r.Proof},
+		{"Retention left", r.Retention}, {"Log", r.Log + " of " + r.LogLimit}, {"Copy of older items", copied},
+		{"Continuous comparison", r.Verify}, {"Dead letters", fmt.Sprint(t.DeadLetters)},
+		{"Gaps", fmt.Sprintf("%d open, %d accepted, %d that differ", t.Gaps, t.Accepted, t.Differing)},
+		{"Archive", r.Archive}, {"Owner", fmt.Sprintf("%s (epoch %d)", r.Owner, t.Epoch)},
+		{"Shards", fmt.Sprintf("%d open, %d closed, %d waiting, %d done", t.Shards.Open, t.Shards.Closed, t.Shards.Waiting,
+			t.Shards.Done)},
+	}
+	if t.PauseReason != "" {
+		all = append([]fact{{"Reading pauses", t.PauseReason}}, all...)
+	}
+	return all
+}
+
+// shardTable returns the shards as rows, those first that are still read.
+func shardTable(d *status.Detail) (rows []shardRow, more string) {
+	for _, done := range []bool{false, true} {
+		for _, sh := range d.Shards {
+			if (sh.Phase == "done") != done || len(rows) == shardRows {
+				continue
+			}
+			lag := unknown
+			if sh.LagKnown {
+				lag = period(sh.Lag.Seconds())
+			}
+			rows = append(rows, shardRow{sh.ID, sh.Parent, sh.Phase, sh.Position, lag})
+		}
+	}
+	if n := len(d.Shards) + d.More - len(rows); n > 0 {
+		more = count(n, "further shard") + " not listed."
+	}
+	return rows, more
+}
+
+func gapTable(gaps []status.Gap) (rows []gapRow) {
+	for _, g := range gaps[:min(len(gaps), gapRows)] {
+		lost := "from an unknown time"
+		if !g.Since.IsZero() {
+			lost = "from " + clock(g.Since)
+		}
+		if !g.Until.IsZero() {
+			lost += " to " + clock(g.Until)
+		}
+		rows = append(rows, gapRow{g.ID, g.State, lost, g.Reason})
+	}
+	return rows
+}

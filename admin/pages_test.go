@@ -1,0 +1,120 @@
+package admin
+
+import (
+	"bufio"
+	"context"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// TestBrowsersGetHTMLAndOthersText: both begin with the same sentence, and so does the title.
+func TestBrowsersGetHTMLAndOthersText(t *testing.T) {
+	base := serve(t, &health{}, prometheus.NewRegistry())
+	_, text := get(t, base+"/", "*/*")
+	first, _, _ := strings.Cut(text, "\n")
+	if !strings.HasPrefix(first, "Healthy: 2 tables are replicated") || !strings.Contains(first, "Next: nothing to do.") {
+		t.Errorf("the text begins with %q", first)
+	}
+	for _, path := range []string{"/", "/table/Orders"} {
+		code, html := get(t, base+path, "text/html,application/xhtml+xml")
+		linked := path != "/" || strings.Contains(html, `href="/table/Orders"`)
+		if code != 200 || !linked || !strings.Contains(html, "<title>"+first+"</title>") {
+			t.Errorf("%s: %d %.600s", path, code, html)
+		}
+		for _, word := range []string{
+			`lang="en"`, "<h1>", "<main", "<header", "<footer", `aria-live="polite"`, `http-equiv="refresh"`,
+		} {
+			if !strings.Contains(html, word) {
+				t.Errorf("%s has no %s", path, word)
+			}
+		}
+		found := regexp.MustCompile(`(?:src|href)="(?:https?:)?//`).FindString(html)
+		if found != "" || strings.Contains(html, "style=") {
+			t.Errorf("%s loads something from outside, or needs inline styles: %q", path, found)
+		}
+	}
+	if code, _ := get(t, base+"/table/Nobody", "text/html"); code != 404 {
+		t.Errorf("a table that does not exist: %d", code)
+	}
+}
+
+// TestPagesAreStrict: no script and no style but their own, in no frame, and nothing but GET.
+func TestPagesAreStrict(t *testing.T) {
+	base := serve(t, &health{}, prometheus.NewRegistry())
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Accept", "text/html")
+	reply, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = reply.Body.Close()
+	policy := reply.Header.Get("Content-Security-Policy")
+	for _, rule := range []string{"default-src 'none'", "script-src 'self'", "frame-ancestors 'none'"} {
+		if !strings.Contains(policy, rule) {
+			t.Errorf("policy %q has no %q", policy, rule)
+		}
+	}
+	for _, path := range []string{"/page/style.css", "/page/page.js", "/page/icon.svg"} {
+		if code, body := get(t, base+path, ""); code != 200 || body == "" {
+			t.Errorf("%s: %d", path, code)
+		}
+	}
+	for _, path := range []string{"/page/", "/page/page.html", "/page/../page/page.html"} {
+		if code, _ := get(t, base+path, ""); code != 404 {
+			t.Errorf("%s: %d, want 404", path, code)
+		}
+	}
+	post, err := http.Post(base+"/", "text/plain", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = post.Body.Close()
+	if post.StatusCode != http.StatusMethodNotAllowed {
+		t.Errorf("POST: %d", post.StatusCode)
+	}
+}
+
+// TestOpenPagesHearOfChanges: a page that is open is told, others wait for room; the server's end ends the feeds.
+func TestOpenPagesHearOfChanges(t *testing.T) {
+	base := serve(t, &health{}, prometheus.NewRegistry())
+	ctx, cancel := context.WithCancel(t.Context())
+	open := func() *http.Response {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/events?page=%2F", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = reply.Body.Close() })
+		return reply
+	}
+	first := open()
+	changes := 0
+	for lines := bufio.NewScanner(first.Body); changes < 2 && lines.Scan(); {
+		if lines.Text() == "event: changed" {
+			changes++ // the page shows the time, so it changes every second
+		}
+	}
+	if changes < 2 || first.Header.Get("Content-Type") != "text/event-stream" {
+		t.Errorf("%d events of %s", changes, first.Header.Get("Content-Type"))
+	}
+	for range feedReaders - 1 {
+		open()
+	}
+	if code := open().StatusCode; code != http.StatusServiceUnavailable {
+		t.Errorf("one reader too many gets %d", code)
+	}
+	cancel()
+	if code, _ := get(t, base+"/events?page=/table/Nobody", ""); code != 404 && code != 503 {
+		t.Errorf("feed of nothing: %d", code)
+	}
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"slices"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/finding"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
+	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/pipeline/status"
+	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/source"
+)
+
+// find looks for the tables of the selections, if the file has some. What is wrong with one of them halts that one: a
+// table that somebody creates must not keep the daemon from starting.
+func (d *daemon) find(ctx context.Context, src *source.Source, q *queue.Queue) error {
+	if !d.cfg.Selecting() {
+		return nil
+	}
+	d.finder = finding.New(d.cfg, src, q, d.log)
+	cfg, err := d.finder.First(ctx)
+	if err != nil {
+		return exit.Environment(err, "see `replicator check`")
+	}
+	d.cfg = cfg
+	d.follow(cfg)
+	for _, t := range cfg.Tables {
+		if t.Found {
+			src.UseHeartbeats(t.Source, wire.HeartbeatKeys(t.Heartbeat))
+		}
+	}
+	return nil
+}
+
+// follow takes over a configuration that has other tables.
+func (d *daemon) follow(cfg *config.Config) {
+	d.now.Store(cfg)
+	d.heap.Fit(cfg)
+}
+
+// growing is a pipeline whose tables come and go, as package finding needs it.
+type growing struct {
+	*daemon
+	*pipeline.Pipeline
+	src *source.Source
+}
+
+// Add begins to replicate a table.
+func (g growing) Add(ctx context.Context, cfg *config.Config, t config.Table) error {
+	g.src.UseHeartbeats(t.Source, wire.HeartbeatKeys(t.Heartbeat))
+	g.follow(cfg)
+	return g.Pipeline.Add(ctx, g.table(g.src, cfg, t))
+}
+
+// ReadToEnd reports whether everything of a table's stream is applied that there will ever be.
+func (g growing) ReadToEnd(source string) bool {
+	return slices.ContainsFunc(g.Status().Tables, func(t status.Table) bool { return t.Source == source && t.Ended })
+}

@@ -1,0 +1,120 @@
+// Package completing completes arguments and flags in a shell: names of tables, ids of dead letters, and words. What
+// cannot be looked up within two seconds is not completed, and never an error.
+package completing
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/dump"
+	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/problem"
+	"github.com/tailrace-cdc/replicator/queue/deadletter"
+)
+
+// patience is how long a completion may take: a person waits for it at each press of the tab key.
+const patience = 2 * time.Second
+
+// words are the values of flags that have a fixed choice, by the path of the command, or for all commands.
+var words = map[string]map[string][]string{
+	"": {
+		"log-level":  {"debug", "info", "warn", "error"},
+		"log-format": {"json", "console"},
+		"wait":       {"applied=now"},
+	},
+	"replicator schema":     {"format": {"cbt", "json", "markdown"}},
+	"replicator check":      {"format": {"text", "markdown"}},
+	"replicator queue dump": {"kind": dump.Kinds()},
+	"replicator run":        {"from": {"latest", "trim_horizon"}},
+}
+
+// Register adds the completions of all commands below root.
+func Register(root *cobra.Command, a *cli.App) {
+	for _, cmd := range root.Commands() {
+		Register(cmd, a)
+	}
+	flags := func(f *pflag.Flag) {
+		switch {
+		case f.Name == "table":
+			complete(root, f, func() []string { return tables(a) })
+		case f.Name == "code" && root.Parent() != nil && root.Parent().Name() == "dlq":
+			complete(root, f, func() []string { return letters(a, func(l *deadletter.Letter) string { return l.Code }) })
+		case f.Name == "sink" && root.Parent() != nil && root.Parent().Name() == "dlq":
+			complete(root, f, func() []string { return letters(a, func(l *deadletter.Letter) string { return l.Sink }) })
+		case words[root.CommandPath()][f.Name] != nil:
+			complete(root, f, func() []string { return words[root.CommandPath()][f.Name] })
+		case words[""][f.Name] != nil:
+			complete(root, f, func() []string { return words[""][f.Name] })
+		}
+	}
+	root.Flags().VisitAll(flags)
+	root.PersistentFlags().VisitAll(flags)
+	if root.Parent() != nil && root.Parent().Name() == "dlq" && root.Name() != "list" {
+		root.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return letters(a, described), cobra.ShellCompDirectiveNoFileComp
+		}
+	}
+}
+
+// complete registers what completes a flag. It is registered once: some commands share a flag.
+func complete(cmd *cobra.Command, f *pflag.Flag, values func() []string) {
+	if _, there := cmd.GetFlagCompletionFunc(f.Name); there {
+		return
+	}
+	cli.Must(cmd.RegisterFlagCompletionFunc(f.Name,
+		func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return values(), cobra.ShellCompDirectiveNoFileComp
+		}))
+}
+
+// tables returns the source tables of the configuration.
+func tables(a *cli.App) (names []string) {
+	cfg, problems, err := config.Load(a.ConfigPath)
+	if err != nil || problem.AnyError(problems) {
+		return nil
+	}
+	for _, t := range cfg.Tables {
+		names = append(names, t.Source)
+	}
+	return names
+}
+
+// letters returns something of each dead letter, each text once.
+func letters(a *cli.App, of func(*deadletter.Letter) string) (all []string) {
+	cfg, problems, err := config.Load(a.ConfigPath)
+	if err != nil || problem.AnyError(problems) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	clients, tables, err := a.OpenLetters(ctx, cfg, "")
+	if err != nil {
+		return nil
+	}
+	defer clients.Close()
+	for _, t := range tables {
+		for l, err := range t.All(ctx) {
+			if err != nil {
+				return all
+			}
+			if text := of(l); !slices.Contains(all, text) {
+				all = append(all, text)
+			}
+		}
+	}
+	return all
+}
+
+// described returns a letter's id with what a person needs to choose it.
+func described(l *deadletter.Letter) string {
+	return fmt.Sprintf("%s\t%s, %s: %s", l.ID, l.Table, l.Sink, l.Code)
+}

@@ -1,0 +1,224 @@
+package dlq
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/letters"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+)
+
+// commands has a method for each command.
+type commands struct{ *cli.App }
+
+// Command returns the command `replicator dlq`.
+func Command(app *cli.App) *cobra.Command {
+	a := &commands{app}
+	cmd := &cobra.Command{
+		Use:   "dlq",
+		Short: "List, show, retry and drop dead letters",
+		Long: `A dead letter is a change that the mapping, Bigtable or the archive refused for good. It is kept with its
+reason until it is applied (retry) or dropped on purpose (drop). A table is not ready while any is open.`,
+		Args: a.Args(cobra.NoArgs),
+	}
+	cmd.AddCommand(a.listCommand(), a.showCommand(), a.retryCommand(), a.dropCommand())
+	return cmd
+}
+
+// listCommand returns the command `replicator dlq list`.
+func (a *commands) listCommand() *cobra.Command {
+	var some letters.Filter
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the dead letters, oldest first", Args: a.Args(cobra.NoArgs),
+		RunE: a.Body(func(ctx context.Context, _ []string) error {
+			cfg, err := a.Config(ctx)
+			if err != nil {
+				return err
+			}
+			clients, all, err := a.OpenLetters(ctx, cfg, some.Table)
+			if err != nil {
+				return err
+			}
+			defer clients.Close()
+			n := 0
+			w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
+			for _, t := range all {
+				for l, err := range t.All(ctx) {
+					if err != nil {
+						return fmt.Errorf("list dead letters of %s: %w", t.Source, err)
+					}
+					if !some.Match(l) {
+						continue
+					}
+					n++
+					if a.JSON {
+						if err := a.PrintJSON(render.LetterOf(l, false)); err != nil {
+							return err
+						}
+						continue
+					}
+					if n == 1 {
+						fmt.Fprintln(w, "ID\tTABLE\tSINK\tSINCE\tTRIED\tCODE\tREASON")
+					}
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", l.ID, l.Table, l.Sink, l.FirstSeen.Local().Format(time.DateTime),
+						l.Attempts+1, l.Code, l.Reason)
+				}
+			}
+			a.Printed = true // an empty list is an answer
+			if n == 0 && !a.JSON {
+				a.Print("No dead letters.")
+			}
+			return w.Flush()
+		}),
+	}
+	chooseLetters(cmd, &some)
+	return cmd
+}
+
+// chooseLetters adds the flags of a filter.
+func chooseLetters(cmd *cobra.Command, some *letters.Filter) {
+	f := cmd.Flags()
+	f.StringVar(&some.Table, "table", "", "only those of this source table")
+	f.StringVar(&some.Code, "code", "", "only those refused for this code")
+	f.StringVar(&some.Sink, "sink", "", "only those of this sink: bigtable, archive, archive.subject")
+}
+
+// chosenOnce returns an error unless dead letters are chosen in one way: by an id, by a filter, or all.
+func chosenOnce(command string, args []string, all bool, some letters.Filter) error {
+	ways := len(args)
+	if all {
+		ways++
+	}
+	if !some.Empty() {
+		ways++
+	}
+	if ways != 1 {
+		return exit.Usage("`replicator dlq list` shows the ids, tables, sinks and codes",
+			"%s needs one ID, or --all, or some of --table, --code and --sink", command)
+	}
+	return nil
+}
+
+// showCommand returns the command `replicator dlq show`.
+func (a *commands) showCommand() *cobra.Command {
+	var showData bool
+	cmd := &cobra.Command{
+		Use: "show ID", Short: "Show one dead letter", Args: a.Args(cobra.ExactArgs(1)),
+		RunE: a.Body(func(ctx context.Context, args []string) error {
+			cfg, err := a.Config(ctx)
+			if err != nil {
+				return err
+			}
+			clients, all, err := a.OpenLetters(ctx, cfg, "")
+			if err != nil {
+				return err
+			}
+			defer clients.Close()
+			_, letter, err := letters.Find(ctx, all, args[0])
+			if err != nil {
+				return err
+			}
+			line := render.LetterOf(letter, showData)
+			if a.JSON {
+				return a.PrintJSON(line)
+			}
+			a.Print("%s: %s of %s, version %d, key hash %s", line.ID, line.Op, line.Table, line.Version, line.KeyHash)
+			a.Print("  refused by %s: %s (%s)", line.Sink, line.Reason, line.Code)
+			a.Print("  first %s, tried %s, last %s", line.FirstSeen.Local().Format(time.DateTime),
+				render.Count(line.Attempts+1, "time"), line.LastTried.Local().Format(time.DateTime))
+			a.Print("  shard %s", line.Shard)
+			if showData {
+				a.Print("%s", line.Record)
+			} else {
+				a.Print("  --show-data prints the item")
+			}
+			return nil
+		}),
+	}
+	cmd.Flags().BoolVar(&showData, "show-data", false, "print the whole record")
+	return cmd
+}
+
+// dropCommand returns the command `replicator dlq drop`.
+func (a *commands) dropCommand() *cobra.Command {
+	var yes, all bool
+	var some letters.Filter
+	cmd := &cobra.Command{
+		Use:   "drop (ID | --all | --table NAME | --code CODE | --sink SINK) --yes",
+		Short: "Delete dead letters for good: their changes will never be applied",
+		Args:  a.Args(cobra.MaximumNArgs(1)),
+		RunE: a.Body(func(ctx context.Context, args []string) error {
+			if err := chosenOnce("drop", args, all, some); err != nil {
+				return err
+			}
+			if !yes {
+				return exit.Usage("repeat it with --yes if the change may be lost", "drop loses a change for good")
+			}
+			if len(args) == 1 {
+				return a.dropLetter(ctx, args[0])
+			}
+			return a.dropLetters(ctx, some)
+		}),
+	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "confirm that the changes are lost")
+	cmd.Flags().BoolVar(&all, "all", false, "all dead letters of all tables")
+	chooseLetters(cmd, &some)
+	return cmd
+}
+
+// dropLetter drops one dead letter.
+func (a *commands) dropLetter(ctx context.Context, id string) error {
+	cfg, err := a.Config(ctx)
+	if err != nil {
+		return err
+	}
+	clients, all, err := a.OpenLetters(ctx, cfg, "")
+	if err != nil {
+		return err
+	}
+	defer clients.Close()
+	t, letter, err := letters.Find(ctx, all, id)
+	if err != nil {
+		return err
+	}
+	if err := t.Drop(ctx, letter.ID); err != nil {
+		return fmt.Errorf("drop dead letter: %w", err)
+	}
+	if a.JSON {
+		return a.PrintJSON(map[string]any{"schema": cli.Schema, "id": letter.ID, "table": letter.Table, "dropped": true})
+	}
+	a.Print("Dropped %s of %s.", letter.ID, letter.Table)
+	return nil
+}
+
+// dropLetters drops the dead letters that a filter chooses, among those that are there now.
+func (a *commands) dropLetters(ctx context.Context, some letters.Filter) error {
+	cfg, err := a.Config(ctx)
+	if err != nil {
+		return err
+	}
+	clients, all, err := a.OpenLetters(ctx, cfg, some.Table)
+	if err != nil {
+		return err
+	}
+	defer clients.Close()
+	dropped := 0
+	for _, t := range all {
+		n, err := letters.DropAll(ctx, t, some)
+		dropped += n
+		if err != nil {
+			return fmt.Errorf("drop dead letters of %s, after %s: %w", t.Source, render.Count(dropped, "letter"), err)
+		}
+	}
+	if a.JSON {
+		return a.PrintJSON(map[string]any{"schema": cli.Schema, "dropped": dropped})
+	}
+	a.Print("Dropped %s.", render.Count(dropped, "dead letter"))
+	return nil
+}

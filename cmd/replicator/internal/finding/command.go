@@ -1,0 +1,54 @@
+package finding
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
+	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/problem"
+	"github.com/tailrace-cdc/replicator/source"
+)
+
+// Found is a configuration with the tables that its selections choose.
+type Found struct {
+	*config.Config
+	Problems []problem.Problem // each about one table, which is left out
+	// Unlisted is why DynamoDB cannot be listed; then the tables are those that have a log. Nil: it was listed.
+	Unlisted error
+}
+
+// ForCommand looks for the tables of a command. Without DynamoDB it takes those that have a log: commands about the
+// queue need no more. An error means that neither can be had.
+func ForCommand(ctx context.Context, cfg *config.Config, logger wire.Logger) (*Found, error) {
+	if !cfg.Selecting() {
+		return &Found{Config: cfg}, nil
+	}
+	clients := wire.ForCommand(cfg, logger)
+	defer clients.Close()
+	logged, queueErr := logs(ctx, clients)
+	src, err := clients.Source(ctx)
+	var listed []config.Listed
+	if err == nil {
+		listed, err = newLister(src).list(ctx, cfg, logged)
+	}
+	f := &Found{Unlisted: err}
+	if err != nil {
+		if queueErr != nil || len(logged) == 0 {
+			return nil, exit.Environment(fmt.Errorf("look for tables: %w", err), source.Hint(err))
+		}
+		listed = unlisted(logged)
+	}
+	f.Config, f.Problems = cfg.Expand(listed)
+	return f, nil
+}
+
+// logs returns the tables that have a log in the queue.
+func logs(ctx context.Context, clients *wire.Clients) ([]string, error) {
+	q, err := clients.Queue(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return q.Tables(ctx)
+}

@@ -1,0 +1,207 @@
+package finding
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/source"
+)
+
+// Daemon is what replicates the tables.
+type Daemon interface {
+	// Add begins to replicate a table of a configuration.
+	Add(ctx context.Context, cfg *config.Config, t config.Table) error
+	// Remove drains a table and forgets it; what is stored of it stays.
+	Remove(ctx context.Context, source string)
+	// Note sets what is to be said of sources: see pipeline.Note.
+	Note(notes map[string]string)
+	// ReadToEnd reports whether everything of a table's stream is applied that there will ever be.
+	ReadToEnd(source string) bool
+}
+
+const (
+	firstTimeout = 10 * time.Second // for the listing before a daemon begins; later ones have no limit
+	patience     = 3                // listings in a row that may fail before the pipeline is not ready
+)
+
+// Finder looks for the tables of a running daemon. Only FirstStart may be called beside the others.
+type Finder struct {
+	cfg    *config.Config // of the file
+	lister *lister
+	queue  *queue.Queue
+	log    *zap.Logger
+
+	known  *config.Config    // with the tables that were found last
+	told   map[string]string // notes by source, as they were logged
+	ended  map[string]bool   // vanished tables that were drained
+	failed int               // listings in a row
+	err    error             // of the last one
+
+	mu    sync.Mutex // covers first
+	first change.Millis
+}
+
+// New returns a finder for a configuration with selections.
+func New(cfg *config.Config, src *source.Source, q *queue.Queue, log *zap.Logger) *Finder {
+	return &Finder{
+		cfg: cfg, known: cfg, lister: newLister(src), queue: q, log: log, told: map[string]string{}, ended: map[string]bool{},
+	}
+}
+
+// First looks for the tables that a daemon begins with. Without DynamoDB these are the ones that have a log.
+func (f *Finder) First(ctx context.Context) (*config.Config, error) {
+	logged, err := f.queue.Tables(ctx)
+	if err != nil {
+		return nil, err
+	}
+	once, cancel := context.WithTimeout(ctx, firstTimeout)
+	defer cancel()
+	listed, err := f.lister.list(once, f.cfg, logged)
+	if err != nil {
+		f.failed, f.err = patience, err
+		f.log.Warn("tables cannot be listed: those that have a log begin", zap.Error(err), zap.String("hint",
+			source.Hint(err)))
+		listed = unlisted(logged)
+	}
+	f.known, _ = f.cfg.Expand(listed)
+	for _, t := range f.known.Tables {
+		if t.Found {
+			f.logFound(&t)
+		}
+	}
+	return f.known, ctx.Err()
+}
+
+// FirstStart returns when the pipeline was first started, by the service's clock; 0: it was not yet.
+func (f *Finder) FirstStart(ctx context.Context) (change.Millis, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.first > 0 {
+		return f.first, nil
+	}
+	var err error
+	f.first, err = firstStart(ctx, f.queue)
+	return f.first, err
+}
+
+// Run looks for tables until ctx ends. It returns nil then.
+func (f *Finder) Run(ctx context.Context, d Daemon) error {
+	f.tell(d)
+	for failure.Pause(ctx, time.Duration(f.cfg.Testing.Find)) == nil {
+		found, err := f.look(ctx)
+		switch ended := ctx.Err() != nil; {
+		case ended:
+			return nil
+		case err != nil:
+			if f.failed++; f.err == nil {
+				f.log.Warn("tables cannot be listed: those that are known go on", zap.Error(err),
+					zap.String("hint", source.Hint(err)))
+			}
+			f.err = err
+		default:
+			f.failed, f.err = 0, nil
+			f.follow(ctx, d, found)
+		}
+		f.tell(d)
+	}
+	return nil
+}
+
+// look returns the configuration with the tables that there are now.
+func (f *Finder) look(ctx context.Context) (*config.Config, error) {
+	logged, err := f.queue.Tables(ctx)
+	if err != nil {
+		return nil, err
+	}
+	listed, err := f.lister.list(ctx, f.cfg, logged)
+	if err != nil {
+		return nil, err
+	}
+	found, _ := f.cfg.Expand(listed)
+	return found, nil
+}
+
+// follow begins the tables that are new, and ends those that nothing is known of any more: they were retired, or more
+// than one selection chooses them now. A vanished table whose stream is read to its end begins anew, and waits without
+// the log: so that it can be retired.
+func (f *Finder) follow(ctx context.Context, d Daemon, found *config.Config) {
+	before, now := bySource(f.known), bySource(found)
+	for source := range before {
+		t, still := now[source]
+		switch {
+		case !still:
+			f.log.Info("table is no longer replicated: no selection chooses it, or its log is gone", zap.String("table", source))
+			d.Remove(ctx, source)
+			delete(f.ended, source)
+		case t.Gone != config.GoneVanished:
+			delete(f.ended, source)
+		case !f.ended[source] && d.ReadToEnd(source):
+			f.ended[source] = true
+			d.Remove(ctx, source)
+			f.add(ctx, d, found, t)
+		}
+	}
+	for _, t := range found.Tables {
+		if _, known := before[t.Source]; t.Found && !known {
+			f.logFound(&t)
+			f.add(ctx, d, found, t)
+		}
+	}
+	f.known = found
+}
+
+func (f *Finder) logFound(t *config.Table) {
+	f.log.Info("table found", zap.String("table", t.Source), zap.String("target", t.Target), zap.String("by", t.Path))
+}
+
+func (f *Finder) add(ctx context.Context, d Daemon, cfg *config.Config, t config.Table) {
+	if err := d.Add(ctx, cfg, t); err != nil && ctx.Err() == nil {
+		f.log.Error("table cannot be added", zap.String("table", t.Source), zap.Error(err))
+	}
+}
+
+// tell notes what must be said, and logs what is new of it.
+func (f *Finder) tell(d Daemon) {
+	notes := map[string]string{}
+	for _, t := range f.known.Tables {
+		if reason := t.GoneReason(); reason != "" {
+			notes[t.Source] = reason
+		}
+	}
+	for i, what := range f.known.Unfit {
+		notes[fmt.Sprintf("tables (%d)", i+1)] = what
+	}
+	if f.failed >= patience {
+		notes["tables"] = "DynamoDB cannot be listed, so that new tables are not found: " + f.err.Error()
+	} else if len(f.known.Tables) == 0 {
+		notes["tables"] = "no selection chooses a table yet"
+	}
+	for _, key := range slices.Sorted(maps.Keys(notes)) {
+		if f.told[key] != notes[key] {
+			f.log.Warn("about the tables of selections", zap.String("table", key), zap.String("reason", notes[key]))
+		}
+	}
+	f.told = notes
+	d.Note(notes)
+}
+
+// bySource returns the tables that selections have chosen.
+func bySource(cfg *config.Config) map[string]config.Table {
+	all := map[string]config.Table{}
+	for _, t := range cfg.Tables {
+		if t.Found {
+			all[t.Source] = t
+		}
+	}
+	return all
+}

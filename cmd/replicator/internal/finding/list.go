@@ -1,0 +1,107 @@
+package finding
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/time/rate"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/source"
+)
+
+// tagCalls is how many times a second tags are asked for. The service allows ten, for the whole account.
+//
+// Source: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ListTagsOfResource.html
+const tagCalls = 5
+
+// lister lists the tables of an account.
+type lister struct {
+	src   *source.Source
+	pace  *rate.Limiter
+	place string // what the ARN of each table begins with; "": not known yet
+}
+
+func newLister(src *source.Source) *lister {
+	return &lister{src: src, pace: rate.NewLimiter(tagCalls, tagCalls)}
+}
+
+// list returns the tables that DynamoDB has, with their tags where a selection asks for them, and those of the logs
+// that it has not.
+func (l *lister) list(ctx context.Context, cfg *config.Config, logged []string) ([]config.Listed, error) {
+	names, err := l.src.ListTables(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []config.Listed
+	for _, name := range names {
+		t := config.Listed{Name: name, Logged: slices.Contains(logged, name)}
+		if cfg.SelectsTags(name) {
+			t.Tags, err = l.tags(ctx, name)
+			if source.Classify(err) == failure.Gone {
+				continue // deleted meanwhile, or not made yet
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, t)
+	}
+	for _, name := range logged {
+		if !slices.Contains(names, name) {
+			all = append(all, config.Listed{Name: name, Logged: true, Missing: true})
+		}
+	}
+	return all, nil
+}
+
+// tags returns the tags of a table.
+func (l *lister) tags(ctx context.Context, name string) (map[string]string, error) {
+	if l.place == "" {
+		info, err := l.src.Table(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		l.place = strings.TrimSuffix(info.ARN, name)
+	}
+	if err := l.pace.Wait(ctx); err != nil {
+		return nil, err
+	}
+	return l.src.Tags(ctx, l.place+name)
+}
+
+// unlisted returns the tables of the logs, of which nothing else is known.
+func unlisted(logged []string) (all []config.Listed) {
+	for _, name := range logged {
+		all = append(all, config.Listed{Name: name, Logged: true})
+	}
+	return all
+}
+
+// firstStart returns when the first of the pipeline's tables was started, by the service's clock; 0: none was. The logs
+// know it, so every process finds the same time; where the log of the first table is gone, it finds a later one.
+func firstStart(ctx context.Context, q *queue.Queue) (first change.Millis, err error) {
+	tables, err := q.Tables(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, table := range tables {
+		l, err := q.Log(ctx, table)
+		if err != nil {
+			return 0, fmt.Errorf("look for the first start: open log of %s: %w", table, err)
+		}
+		s, err := l.Fold(ctx)
+		if err != nil {
+			return 0, fmt.Errorf("look for the first start: read log of %s: %w", table, err)
+		}
+		if len(s.Streams) > 0 && (first == 0 || s.Streams[0].Date < first) {
+			first = s.Streams[0].Date
+		}
+	}
+	return first, nil
+}

@@ -1,0 +1,127 @@
+package preflight
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+	"github.com/tailrace-cdc/replicator/problem"
+)
+
+// WriteMarkdown writes the report as a page to share: the verdict, all problems, each table with its rules and what a
+// copy of it costs, and the permissions. It holds no items and no secrets.
+func (r *Report) WriteMarkdown(out io.Writer, configuration string) {
+	all := append(slices.Clone(r.Problems), r.Environment...)
+	errs := problem.CountErrors(all)
+	fmt.Fprintf(out, "# Check of %s\n\n**%s, %s.**\n", cell(configuration), render.Count(errs, "error"),
+		render.Count(len(all)-errs, "warning"))
+	if len(all) > 0 {
+		fmt.Fprint(out, "\n## Problems\n\n| | where | what | what to do |\n|---|---|---|---|\n")
+	}
+	for i := range all {
+		fmt.Fprintf(out, "| %s | %s | %s | %s |\n", all[i].Severity, cell(place(&all[i])),
+			cell(all[i].What), cell(all[i].Hint))
+	}
+	r.markdownServers(out)
+	if len(r.Selections) > 0 {
+		fmt.Fprint(out, "\n## Found tables\n\n")
+	}
+	for i := range r.Selections {
+		fmt.Fprint(out, "- ")
+		r.Selections[i].write(out)
+	}
+	for _, t := range r.Tables {
+		t.markdown(out)
+	}
+	r.markdownCopies(out)
+	if r.Policies != nil {
+		fmt.Fprintf(out, "\n## Permissions\n\nAWS:\n\n```json\n%s\n```\n", r.Policies.AWS.Text())
+		if len(r.Policies.Google) > 0 {
+			fmt.Fprint(out, "\nGoogle Cloud:\n\n```sh\n")
+			for _, b := range r.Policies.Google {
+				fmt.Fprintf(out, "# %s\n%s\n", b.For, b.Command)
+			}
+			fmt.Fprint(out, "```\n")
+		}
+	}
+}
+
+// markdownServers writes who was asked as whom, and the memory that run takes.
+func (r *Report) markdownServers(out io.Writer) {
+	usual, known := r.Cost[CostMemory]
+	if len(r.Principals) == 0 && !known {
+		return
+	}
+	fmt.Fprint(out, "\n## Servers\n\n")
+	for _, server := range slices.Sorted(maps.Keys(r.Principals)) {
+		fmt.Fprintf(out, "- %s: %s, as %s\n", server, cell(r.Endpoints[server]), cell(r.Principals[server]))
+	}
+	if known {
+		fmt.Fprintf(out, "- memory of run: about %d MiB, up to %d MiB with items of hundreds of KB in every table\n",
+			usual>>20, r.Cost[CostMemoryLarge]>>20)
+	}
+}
+
+// markdown writes the rules of a table.
+func (t *TableReport) markdown(out io.Writer) {
+	if t.table.ArchivedOnly() {
+		fmt.Fprintf(out, "\n## %s → the archive\n", cell(t.Source))
+		return
+	}
+	fmt.Fprintf(out, "\n## %s → %s\n\n| rule | row | class | why |\n|---|---|---|---|\n", cell(t.Source), cell(t.Target))
+	for i := range t.Rules {
+		rule := &t.Rules[i]
+		fmt.Fprintf(out, "| %s | %s | %s | %s |\n", cell(rule.Name), code(rule.Row), cell(rule.Class), cell(rule.Why))
+	}
+	if t.Sampled > 0 {
+		fmt.Fprintf(out, "\n%s sampled: %s.\n", render.Count(t.Sampled, "item"), cell(render.AttributeUses(t.Uses)))
+	}
+}
+
+// markdownCopies writes what the copies that begin with the first run take.
+func (r *Report) markdownCopies(out io.Writer) {
+	tables := slices.DeleteFunc(slices.Clone(r.Tables), func(t *TableReport) bool { return t.Copy == nil })
+	if len(tables) == 0 {
+		return
+	}
+	fmt.Fprint(out, "\n## Cost of the copies\n\n| table | items | size | by | read units | dollars | hours | |\n"+
+		"|---|---:|---:|---|---:|---:|---:|---|\n")
+	for _, t := range tables {
+		for _, way := range t.Copy.ways() {
+			name := way.name
+			if name == t.Copy.From {
+				name = "**" + name + "**"
+			}
+			fmt.Fprintf(out, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", cell(t.Source), humanize.Comma(t.Copy.Items),
+				humanize.IBytes(uint64(t.Copy.Bytes)), name, humanize.Comma(way.ReadUnits), dollars(way.Dollars),
+				hours(way.Hours), cell(way.Note))
+		}
+	}
+	fmt.Fprintf(out, "\n%s. What the configuration chooses is in bold.\n", PriceNote())
+}
+
+// place names where a problem is.
+func place(p *problem.Problem) string {
+	if p.Line > 0 {
+		return fmt.Sprintf("%s (line %d)", p.Path, p.Line)
+	}
+	return p.Path
+}
+
+// cell returns a text as it may stand in a table of Markdown.
+func cell(text string) string {
+	return strings.NewReplacer("|", `\|`, "\n", " ", "<", "&lt;", "*", `\*`).Replace(text)
+}
+
+// code returns a text in a fixed font, as it may stand in a table.
+func code(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "`" + strings.ReplaceAll(text, "|", `\|`) + "`"
+}

@@ -1,0 +1,147 @@
+package proposing
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/preflight"
+	"github.com/tailrace-cdc/replicator/problem"
+	"github.com/tailrace-cdc/replicator/source"
+	"github.com/tailrace-cdc/replicator/transform/propose"
+)
+
+// Options choose the tables, and say what no table shows.
+type Options struct {
+	Tables   []string // names, or patterns such as orders-*
+	Target   string   // of each table: {table} stands for its name
+	Pipeline string   // "": from the tables' names
+	Project  string   // "": to be filled in
+	Instance string
+	Sample   int // items of each table
+
+	Region, Endpoint string // of DynamoDB, as the configuration has them
+}
+
+// Table is what was found out about a table.
+type Table struct {
+	Source   string            `json:"table"`
+	Target   string            `json:"target"`
+	Items    int               `json:"items"` // in the sample
+	Problems []problem.Problem `json:"problems"`
+	Copy     string            `json:"copy,omitempty"` // what copying its items takes; "": it has none
+
+	info    source.TableInfo
+	mapping string
+}
+
+// Look looks at each table that the options name.
+func Look(ctx context.Context, src *source.Source, o *Options) ([]*Table, error) {
+	names, err := find(ctx, src, o.Tables)
+	if err != nil {
+		return nil, err
+	}
+	if len(names) > 1 && !strings.Contains(o.Target, tableMark) {
+		return nil, exit.Usage("for example --target 'shop-{table}'",
+			"--target %q is one name for %d tables", o.Target, len(names))
+	}
+	var all []*Table
+	for _, name := range names {
+		t, err := look(ctx, src, name, o.Sample)
+		if err != nil {
+			return nil, err
+		}
+		t.Target = targetOf(o.Target, name)
+		all = append(all, t)
+	}
+	return all, nil
+}
+
+// find returns the tables of patterns, each once, in the order of the patterns.
+func find(ctx context.Context, src *source.Source, patterns []string) (names []string, err error) {
+	var known []string // nil: not asked for
+	for _, p := range patterns {
+		found := []string{p}
+		if strings.ContainsAny(p, `*?[`) {
+			if _, err := path.Match(p, ""); err != nil {
+				return nil, exit.Usage("for example orders-*", "read --table %q: %w", p, err)
+			}
+			if known == nil {
+				if known, err = src.ListTables(ctx); err != nil {
+					return nil, exit.Source(err)
+				}
+			}
+			if found = matching(known, p); len(found) == 0 {
+				return nil, exit.Environment(fmt.Errorf("no table matches %q", p), "the region has: "+few(known))
+			}
+		}
+		for _, name := range found {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names, nil
+}
+
+// matching returns the names that match a pattern, sorted.
+func matching(names []string, pattern string) (found []string) {
+	for _, name := range names {
+		if ok, _ := path.Match(pattern, name); ok { // the pattern was checked
+			found = append(found, name)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// few returns the first names of a list for a hint.
+func few(names []string) string {
+	const most = 10
+	switch {
+	case len(names) == 0:
+		return "no tables"
+	case len(names) > most:
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}
+
+// look describes a table and samples its items.
+func look(ctx context.Context, src *source.Source, name string, sample int) (*Table, error) {
+	info, err := src.Table(ctx, name)
+	if err != nil {
+		return nil, exit.Source(err)
+	}
+	sampler := propose.New(propose.Source{
+		Table: name, Schema: info.Schema, TTLAttr: info.TTLAttr, Indexes: indexes(info),
+	})
+	if err := catalog.Sample(ctx, src, name, sample, sampler.Add); err != nil {
+		return nil, err
+	}
+	proposal := sampler.Proposal()
+	t := &Table{
+		Source: name, Items: sampler.Items(), Problems: []problem.Problem{}, info: info, mapping: proposal.Mapping,
+	}
+	for _, p := range append(preflight.StreamProblems(name, &info, ""), proposal.Findings...) {
+		p.File, p.Severity = name, problem.SeverityWarning // their paths are attributes; nothing is refused yet
+		t.Problems = append(t.Problems, p)
+	}
+	if info.Items > 0 || t.Items > 0 {
+		t.Copy = preflight.CopySentence(&info)
+	}
+	return t, nil
+}
+
+// indexes returns the table's secondary indexes, by name.
+func indexes(info source.TableInfo) (all []propose.Index) {
+	for _, name := range slices.Sorted(maps.Keys(info.Indexes)) {
+		all = append(all, propose.Index{Name: name, Schema: info.Indexes[name]})
+	}
+	return all
+}

@@ -1,0 +1,61 @@
+// Package host is what differs between operating systems: locks on files, the room on a volume, the errors of a file
+// system and of a port that is taken.
+//
+// The files end in _unix.go and _windows.go. Windows is compiled by `make cross`; no test of this project runs on it.
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+)
+
+// Volume is a file system: bytes available to this process, and bytes in total.
+type Volume struct{ Available, Total uint64 }
+
+// VolumeOf returns the file system of a directory, or of the nearest one above it that exists.
+func VolumeOf(dir string) (Volume, error) {
+	at, err := filepath.Abs(dir)
+	if err != nil {
+		return Volume{}, fmt.Errorf("ask the file system of %s: %w", dir, err)
+	}
+	for {
+		v, err := volume(at)
+		if above := filepath.Dir(at); errors.Is(err, fs.ErrNotExist) && above != at {
+			at = above
+			continue
+		}
+		if err != nil {
+			return Volume{}, fmt.Errorf("ask the file system of %s: %w", at, err)
+		}
+		return v, nil
+	}
+}
+
+// Kind is the kind of a lock on a file.
+type Kind bool
+
+// The kinds: any number of processes have a Shared lock, or one has the Exclusive one.
+const (
+	Shared    Kind = false
+	Exclusive Kind = true
+)
+
+// URLPath returns the path of a file URL for an absolute path of this system.
+func URLPath(name string) string {
+	slashed := filepath.ToSlash(name)
+	if filepath.VolumeName(name) != "" {
+		return "/" + slashed // C:\data is file:///C:/data
+	}
+	return slashed
+}
+
+// FilePath returns the path of this system for the path of a file URL.
+func FilePath(urlPath string) string {
+	if name := strings.TrimPrefix(urlPath, "/"); filepath.VolumeName(filepath.FromSlash(name)) != "" {
+		urlPath = name
+	}
+	return filepath.Clean(filepath.FromSlash(urlPath))
+}

@@ -1,0 +1,139 @@
+package status
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tailrace-cdc/replicator/pipeline/resync"
+)
+
+// TestVerdictSaysStateCauseSinceWhenAndNextStep: for each state in which an operator may find the pipeline.
+func TestVerdictSaysStateCauseSinceWhenAndNextStep(t *testing.T) {
+	now := time.Date(2026, 11, 25, 14, 5, 0, 0, time.UTC)
+	began := now.Add(-2*time.Minute - 5*time.Second)
+	const since = " since 14:02:55Z (2m5s): "
+	waiting := uint64(0)
+	table := func(change func(*Table)) []Table {
+		st := Table{Source: "Orders", Target: "orders", State: "running", Retention: 86_000}
+		change(&st)
+		return []Table{{Source: "Users", State: "running", Retention: 86_000}, st}
+	}
+	as := func(state string) func(*Table) { return func(st *Table) { st.State, st.Since = state, &began } }
+	for name, c := range map[string]struct {
+		o    Outlook
+		want string
+	}{
+		"healthy": {Outlook{Tables: table(func(st *Table) { st.Latency, st.Pending = &Latency{0.4, 1.26}, &waiting })},
+			"Healthy" + since + "2 tables are replicated, 99 % of the changes within 1.3 s, nothing waits. " +
+				"Next: nothing to do."},
+		"Bigtable away": {Outlook{
+			Tables: table(func(st *Table) { st.Reasons = []string{"late"} }), Reasons: 2,
+			Failing: []Service{{Name: Bigtable, Since: began, Error: "code = Unavailable"}},
+		}, "Bigtable away" + since + "Bigtable does not answer or refuses every call (code = Unavailable): the log keeps " +
+			"what is read until it is back, and nothing is lost; and 1 further reason. " +
+			"Next: `replicator check` tests the connection and the permissions."},
+		"NATS away, and because of it others": {Outlook{
+			Tables: table(func(*Table) {}), Reasons: 1,
+			Failing: []Service{{Name: Bigtable, Since: began.Add(-time.Hour)}, {Name: NATS, Since: began, Error: "timeout"}},
+		}, "NATS away" + since + "NATS does not answer or refuses every call (timeout): nothing is read or applied until " +
+			"it is back, and DynamoDB keeps changes for 24 hours. " +
+			"Next: `replicator check` tests the connection and the permissions."},
+		"throttled": {Outlook{
+			Tables: table(func(st *Table) { st.ThrottledSince = &began }), Reasons: 1,
+			Failing: []Service{{Name: DynamoDB, Since: now, Throttled: true}},
+		}, "Throttled" + since + "DynamoDB throttles the reading of Orders, which goes on slower. Next: look for other " +
+			"readers of the stream: DynamoDB allows two per shard; `replicator status --watch`."},
+		"halted": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
+			as("halted")(st)
+			st.Halt, st.Halts, st.Reasons = "no permission", map[string]string{"bigtable": "no permission"}, []string{"x"}
+		})}, "Halted" + since + "Orders is halted: no permission. " +
+			"Next: mend the cause, then `replicator resume --table Orders`."},
+		"gap": {Outlook{Reasons: 3, Tables: table(func(st *Table) {
+			as("gap")(st)
+			st.Gaps, st.Differing, st.DeadLetters = 2, 2, 1
+		})}, "Gap" + since + "changes of Orders were lost before they were read (2 gaps); nothing is read behind them; and " +
+			"2 further reasons. Next: `replicator gaps list --table Orders`, then `replicator gaps heal --table Orders`."},
+		"full log": {Outlook{
+			Tables:  table(func(st *Table) { st.PauseReason, st.Reasons = "83 % of its limit in use", []string{"x"} }),
+			Reasons: 1, Failing: []Service{{Name: Bigtable, Since: began}},
+		}, "Log full" + since + "reading of Orders pauses: 83 % of its limit in use, because Bigtable is away; unread " +
+			"changes are lost in 23 h 53 m. Next: bring Bigtable back (`replicator check`), or " +
+			"raise `queue.max_bytes` and restart."},
+		"copying": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
+			as("copying")(st)
+			st.Copy, st.Reasons = &resync.Progress{Percent: 41, Items: 10, Rate: 5, ETA: -1}, []string{"x"}
+		})}, "Copying" + since + "older items of Orders are copied beside the stream: 41 % · 10 items · 5/s. " +
+			"Next: wait; `replicator copy pause --table Orders` holds it."},
+		"dead letters": {
+			Outlook{Reasons: 1, Tables: table(func(st *Table) { st.DeadLetters, st.Reasons = 3, []string{"x"} })},
+			"Dead letters" + since + "3 changes of Orders were refused for good and wait as dead letters; the rest goes on. " +
+				"Next: `replicator dlq list --table Orders`.",
+		},
+		"paused": {Outlook{Reasons: 1, Tables: table(func(st *Table) { st.State, st.Reasons = "paused", []string{"x"} })},
+			"Paused" + since + "Orders is paused by an operator; DynamoDB keeps changes for 24 hours. " +
+				"Next: `replicator resume --table Orders`."},
+		"a reason of its own": {
+			Outlook{Reasons: 1, Tables: table(func(st *Table) { st.Reasons = []string{"the stream is disabled"} })},
+			"Not ready" + since + "Orders: the stream is disabled. Next: `replicator status`.",
+		},
+		"nothing known": {Outlook{}, "Starting" + since + "no table is configured or known yet. Next: `replicator check`."},
+	} {
+		v := Judge(c.o)
+		var tracker Tracker
+		tracker.Note(&v, began) // what the state itself does not tell
+		if diff := cmp.Diff(c.want, v.Line(now)); diff != "" {
+			t.Errorf("%s: want (-), got (+):\n%s", name, diff)
+		}
+		if v.Ready != (c.o.Reasons == 0 && len(c.o.Tables) > 0) {
+			t.Errorf("%s: ready %v with %d reasons", name, v.Ready, c.o.Reasons)
+		}
+	}
+}
+
+// TestTrackerKeepsTheBeginOfAState: another table in the same state is another trouble.
+func TestTrackerKeepsTheBeginOfAState(t *testing.T) {
+	at := time.Date(2026, 11, 25, 14, 0, 0, 0, time.UTC)
+	var tracker Tracker
+	for i, c := range []struct {
+		v    Verdict
+		want int // seconds
+	}{
+		{Verdict{State: StateHealthy}, 0}, {Verdict{State: StateHealthy}, 0},
+		{Verdict{State: StateLetters, Table: "Orders"}, 2}, {Verdict{State: StateLetters, Table: "Orders"}, 2},
+		{Verdict{State: StateLetters, Table: "Users"}, 4}, {Verdict{State: StateHealthy}, 5},
+	} {
+		tracker.Note(&c.v, at.Add(time.Duration(i)*time.Second))
+		if got := int(c.v.Since.Sub(at).Seconds()); got != c.want {
+			t.Errorf("look %d: since second %d, want %d", i, got, c.want)
+		}
+		alone := Verdict{State: c.v.State, Table: c.v.Table}
+		alone.Adopt(&c.v)
+		other := Verdict{State: StateLate}
+		other.Adopt(&c.v)
+		if alone.Since == nil || other.Since != nil {
+			t.Errorf("look %d: a command adopts %v for the same state, %v for another", i, alone.Since, other.Since)
+		}
+	}
+	halt := func(second int) Verdict {
+		v := Verdict{State: StateHalted, Table: "Orders", Since: new(time.Time)}
+		*v.Since = at.Add(time.Duration(second) * time.Second) // of the last try
+		tracker.Note(&v, *v.Since)
+		return v
+	}
+	first := halt(100)
+	tracker.Note(&Verdict{State: StateHealthy}, at.Add(159*time.Second)) // a try
+	if again := halt(160); !again.Since.Equal(*first.Since) {
+		t.Errorf("a halt that was tried again lasts since %v, want %v", again.Since, first.Since)
+	}
+	tracker.Note(&Verdict{State: StateHealthy}, at.Add(161*time.Second))
+	if later := halt(300); !later.Since.Equal(at.Add(300 * time.Second)) {
+		t.Errorf("a halt after a while lasts since %v", later.Since)
+	}
+	old := Verdict{State: StateHealthy, Since: &at}
+	if line := old.Line(at.Add(49 * time.Hour)); !strings.Contains(line, "since 2026-11-25 14:00:00Z (49h0m0s)") {
+		t.Error(line)
+	}
+}

@@ -1,0 +1,158 @@
+// Package describe reads DynamoDB's description of a table: identity, stream, key, size and capacity.
+package describe
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/tailrace-cdc/replicator/change"
+)
+
+const (
+	// DefaultReadUnits is the read budget of an on-demand table, in capacity units a second.
+	DefaultReadUnits = 500
+	// DefaultReadPercent is the read budget of a provisioned table, in percent of its provisioned capacity.
+	DefaultReadPercent = 25
+)
+
+// Table is DynamoDB's description of a table.
+type Table struct {
+	Name, ARN   string
+	ID          string // a re-created table has another ID
+	Status      string // ACTIVE, CREATING, …
+	StreamARN   string // of the latest stream; empty when there never was one
+	Streaming   bool   // the latest stream is enabled
+	View        string // NEW_AND_OLD_IMAGES, …
+	Schema      change.KeySchema
+	Indexes     map[string]change.KeySchema // secondary indexes, by name
+	TTLAttr     string                      // empty: TTL is off
+	TTLError    error                       // the TTL setting is unknown: the call is not supported, or not permitted
+	Created     time.Time
+	Items       int64   // as of hours ago
+	Bytes       int64   // as of hours ago
+	BillingMode string  // PAY_PER_REQUEST or PROVISIONED
+	ReadUnits   float64 // provisioned read capacity a second; 0: on demand
+	Date        change.Millis
+	Replicas    []string // regions of a global table; none for an ordinary one
+}
+
+// Of copies a description. An error means that the key cannot be read. TTLAttr and Date are not part of a description.
+func Of(t *types.TableDescription) (Table, error) {
+	info := Table{
+		Name: aws.ToString(t.TableName), ARN: aws.ToString(t.TableArn), ID: aws.ToString(t.TableId),
+		Status:    string(t.TableStatus),
+		StreamARN: aws.ToString(t.LatestStreamArn), Created: aws.ToTime(t.CreationDateTime),
+		Items: aws.ToInt64(t.ItemCount), Bytes: aws.ToInt64(t.TableSizeBytes),
+	}
+	info.BillingMode, info.ReadUnits = billing(t)
+	for _, r := range t.Replicas {
+		info.Replicas = append(info.Replicas, aws.ToString(r.RegionName))
+	}
+	if spec := t.StreamSpecification; spec != nil {
+		info.Streaming, info.View = aws.ToBool(spec.StreamEnabled), string(spec.StreamViewType)
+	}
+	info.Indexes = indexes(t)
+	var err error
+	info.Schema, err = keySchema(t, t.KeySchema)
+	return info, err
+}
+
+// billing returns the billing mode and the provisioned read capacity, 0 on demand. A table that was never on demand has
+// no summary of its billing.
+// Source: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BillingModeSummary.html
+func billing(t *types.TableDescription) (mode string, readUnits float64) {
+	mode = string(types.BillingModeProvisioned)
+	if t.BillingModeSummary != nil && t.BillingModeSummary.BillingMode != "" {
+		mode = string(t.BillingModeSummary.BillingMode)
+	}
+	if mode == string(types.BillingModeProvisioned) && t.ProvisionedThroughput != nil {
+		readUnits = float64(aws.ToInt64(t.ProvisionedThroughput.ReadCapacityUnits))
+	}
+	return mode, readUnits
+}
+
+// enabledWithin is how long after its table a stream was created that CreateTable has enabled: a table takes longer
+// until it can be written to, or changed.
+const enabledWithin = time.Second
+
+// inStream is how old a table may be so that its stream has lost nothing yet, of the 24 hours that records live.
+const inStream = 23 * time.Hour
+
+// NewSince reports whether the table was created at or after a time of the service, and its stream holds every change
+// since: it was enabled with the table, not later, and the table is younger than records live. after 0 is no such time.
+func (t *Table) NewSince(after, now change.Millis) bool {
+	enabled, known := streamBegan(t.StreamARN)
+	created := change.MillisOf(t.Created)
+	return known && after > 0 && created >= after && now-created < change.Millis(inStream.Milliseconds()) &&
+		enabled-created <= change.Millis(enabledWithin.Milliseconds())
+}
+
+// streamBegan returns when a stream was enabled, which is what the last part of its ARN says.
+func streamBegan(arn string) (change.Millis, bool) {
+	at, err := time.Parse("2006-01-02T15:04:05.000", arn[strings.LastIndexByte(arn, '/')+1:])
+	return change.MillisOf(at), err == nil
+}
+
+// ReadUnitsFor returns the rate of a Budget for the table: absolute units a second where that is given, else percent of
+// the provisioned capacity, else the default. Percent of an on-demand table is an error, because there is no number
+// that it could be a part of.
+func (t *Table) ReadUnitsFor(absolute, percent float64) (float64, error) {
+	switch {
+	case absolute > 0:
+		return absolute, nil
+	case percent > 0 && t.ReadUnits <= 0:
+		return 0, fmt.Errorf("table %s is on demand, so %g %% of its provisioned capacity is nothing: "+
+			"set read_units to capacity units a second, such as %d", t.Name, percent, DefaultReadUnits)
+	case percent > 0:
+		return t.ReadUnits * percent / 100, nil
+	case t.ReadUnits > 0:
+		return t.ReadUnits * DefaultReadPercent / 100, nil
+	}
+	return DefaultReadUnits, nil
+}
+
+// indexes returns the keys of the secondary indexes. It leaves out those that it cannot read, because they only serve
+// to propose a mapping.
+func indexes(t *types.TableDescription) map[string]change.KeySchema {
+	all := map[string]change.KeySchema{}
+	for _, x := range t.GlobalSecondaryIndexes {
+		if k, err := keySchema(t, x.KeySchema); err == nil {
+			all[aws.ToString(x.IndexName)] = k
+		}
+	}
+	for _, x := range t.LocalSecondaryIndexes {
+		if k, err := keySchema(t, x.KeySchema); err == nil {
+			all[aws.ToString(x.IndexName)] = k
+		}
+	}
+	return all
+}
+
+// keySchema returns a key with the types of its attributes.
+func keySchema(t *types.TableDescription, key []types.KeySchemaElement) (k change.KeySchema, err error) {
+	kinds := map[string]byte{}
+	for _, a := range t.AttributeDefinitions {
+		if len(a.AttributeType) == 1 {
+			kinds[aws.ToString(a.AttributeName)] = a.AttributeType[0]
+		}
+	}
+	for _, e := range key {
+		attr := change.KeyAttr{Name: aws.ToString(e.AttributeName), Type: kinds[aws.ToString(e.AttributeName)]}
+		if attr.Type == 0 {
+			return k, fmt.Errorf("key attribute %q has no type", attr.Name)
+		}
+		if e.KeyType == types.KeyTypeHash {
+			k.Partition = attr
+		} else {
+			k.Sort = &attr
+		}
+	}
+	if k.Partition.Name == "" {
+		return k, fmt.Errorf("no partition key")
+	}
+	return k, nil
+}

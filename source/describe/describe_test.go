@@ -1,0 +1,77 @@
+package describe
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/tailrace-cdc/replicator/change"
+)
+
+// TestTableThatWasNeverOnDemandIsProvisioned: its description has no summary of its billing.
+func TestTableThatWasNeverOnDemandIsProvisioned(t *testing.T) {
+	for _, d := range []*types.TableDescription{
+		{ProvisionedThroughput: &types.ProvisionedThroughputDescription{ReadCapacityUnits: aws.Int64(7)}},
+		{BillingModeSummary: &types.BillingModeSummary{BillingMode: types.BillingModePayPerRequest},
+			ProvisionedThroughput: &types.ProvisionedThroughputDescription{ReadCapacityUnits: aws.Int64(7)}},
+	} {
+		want := 7.0
+		if d.BillingModeSummary != nil {
+			want = 0
+		}
+		if info, _ := Of(d); info.ReadUnits != want {
+			t.Errorf("%+v: %v units", d, info.ReadUnits)
+		}
+	}
+}
+
+func TestBudgetOfATable(t *testing.T) {
+	provisioned, onDemand := Table{Name: "P", ReadUnits: 4000}, Table{Name: "D"}
+	for _, c := range []struct {
+		info              Table
+		absolute, percent float64
+		want              float64
+	}{
+		{provisioned, 100, 0, 100}, {provisioned, 0, 50, 2000}, {provisioned, 0, 0, 1000},
+		{onDemand, 100, 0, 100}, {onDemand, 0, 0, DefaultReadUnits},
+	} {
+		if got, err := c.info.ReadUnitsFor(c.absolute, c.percent); err != nil || got != c.want {
+			t.Errorf("%+v: %v, %v", c, got, err)
+		}
+	}
+	if _, err := onDemand.ReadUnitsFor(0, 25); err == nil || !strings.Contains(err.Error(), "read_units") {
+		t.Error(err)
+	}
+}
+
+// TestNewTableIsWholeInItsStream: only then nothing need be copied.
+func TestNewTableIsWholeInItsStream(t *testing.T) {
+	created := time.Date(2026, 3, 4, 10, 0, 0, 500e6, time.UTC)
+	stream := func(after time.Duration) string {
+		return "arn:aws:dynamodb:eu-west-1:1:table/T/stream/" + created.Add(after).Format("2006-01-02T15:04:05.000")
+	}
+	began := change.MillisOf(created.Add(-time.Minute))
+	for name, c := range map[string]struct {
+		arn   string
+		after change.Millis
+		age   time.Duration
+		want  bool
+	}{
+		"with its stream":          {stream(200 * time.Millisecond), began, time.Minute, true},
+		"of the same moment":       {stream(0), change.MillisOf(created), time.Minute, true},
+		"older than the pipeline":  {stream(0), change.MillisOf(created) + 1, time.Minute, false},
+		"the pipeline's first":     {stream(0), 0, time.Minute, false},
+		"a later stream":           {stream(10 * time.Second), began, time.Minute, false},
+		"trimmed":                  {stream(0), began, 24 * time.Hour, false},
+		"no stream":                {"", began, time.Minute, false},
+		"a stream of another form": {"arn:aws:dynamodb:eu-west-1:1:table/T/stream/x", began, time.Minute, false},
+	} {
+		info := Table{Created: created, StreamARN: c.arn}
+		if got := info.NewSince(c.after, change.MillisOf(created.Add(c.age))); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
