@@ -1,0 +1,81 @@
+package dist
+
+import (
+	"archive/tar"
+	"errors"
+	"io"
+	"path/filepath"
+	"testing"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
+)
+
+// TestImageHasTheProgramOfTheArchive, byte by byte, though it was built by another command: the build is reproducible.
+func TestImageHasTheProgramOfTheArchive(t *testing.T) {
+	r := opened(t)
+	top, err := layout.ImageIndexFromPath(filepath.Join(r.dir, "image"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := validate.Index(top); err != nil {
+		t.Fatal(err)
+	}
+	list, err := top.IndexManifest()
+	if err != nil || len(list.Manifests) != 1 ||
+		list.Manifests[0].Annotations["org.opencontainers.image.ref.name"] != r.version {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	index, err := top.ImageIndex(list.Manifests[0].Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := index.IndexManifest()
+	if err != nil || len(all.Manifests) != 2 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	for _, d := range all.Manifests {
+		img, err := index.Image(d.Digest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := img.ConfigFile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		const label = "org.opencontainers.image."
+		if l := c.Config.Labels; l[label+"version"] != r.version || l[label+"revision"] != r.commit {
+			t.Errorf("labels %v", l)
+		}
+		want := unpack(t, filepath.Join(r.dir, r.archive("linux_"+d.Platform.Architecture)))["replicator"]
+		if got := program(t, img); got != string(want) {
+			t.Errorf("%s: the program has %d bytes, that of the archive %d other ones", d.Platform, len(got), len(want))
+		}
+	}
+}
+
+// program returns the program of an image.
+func program(t *testing.T, img v1.Image) string {
+	t.Helper()
+	flat := mutate.Extract(img)
+	defer flat.Close()
+	for r := tar.NewReader(flat); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			t.Fatal("the image has no program")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.Name != "replicator" {
+			continue
+		}
+		content, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(content)
+	}
+}
