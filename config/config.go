@@ -187,7 +187,7 @@ type Table struct {
 	Path string `yaml:"-"`
 	// Found says that a selection has chosen the table.
 	Found bool `yaml:"-"`
-	// Gone is why no selection chooses the table any more, whose log it has; empty: one does.
+	// Gone is why the table's selection does not choose it any more, whose log there is; empty: it does.
 	Gone string `yaml:"-"`
 }
 

@@ -17,10 +17,11 @@ const tableWord = "{table}"
 // dynamoPattern is the form of a pattern of DynamoDB names.
 var dynamoPattern = regexp.MustCompile(`^[A-Za-z0-9_.*?-]{1,255}$`)
 
-// Why no selection chooses a table any more whose log the pipeline has.
+// Why a table whose log the pipeline has is not chosen by its selection any more.
 const (
 	GoneVanished = "vanished: DynamoDB has no table of this name"
 	GoneTags     = "no longer chosen: its tags match no selection; it is replicated until except names it"
+	GoneOthers   = "chosen by other selections now than when it began: it is replicated as it was until the next start"
 )
 
 // Listed is a table that a listing of DynamoDB shows, or a log of the pipeline.
@@ -29,6 +30,7 @@ type Listed struct {
 	Tags    map[string]string // nil: not known
 	Logged  bool              // the pipeline has its log
 	Missing bool              // the listing does not show it: it has a log, and that is all
+	By      string            // Path of the selection that a running daemon replicates it by; "": none that is known
 }
 
 // selects reports whether an entry is a selection.
@@ -96,17 +98,21 @@ func (c *Config) partSelections() {
 
 // Expand returns the configuration with the tables that its selections choose among the listed ones, in order of their
 // names behind the tables of the file. An entry of a table wins over selections. Each problem is about one table, which
-// is left out. A table whose log the pipeline has stays chosen by its name when it has vanished or has lost its tags:
-// it must not end silently.
+// is left out. A table whose log the pipeline has stays chosen by its name when it has vanished or has lost its tags,
+// and a running one as it is when more selections choose it: an edit of a tag must not end it silently.
 func (c *Config) Expand(listed []Listed) (*Config, []problem.Problem) {
 	all, problems := *c, []problem.Problem{}
 	all.Unfit = nil
 	all.Tables = slices.DeleteFunc(slices.Clone(c.Tables), func(t Table) bool { return t.Found })
+	explicit := len(all.Tables)
 	users := map[string]string{}
 	for _, t := range all.Tables {
 		users[t.Target] = t.Source
 	}
-	listed = slices.SortedFunc(slices.Values(listed), func(a, b Listed) int { return cmp.Compare(a.Name, b.Name) })
+	// Of two that would have one target, the one that is replicated keeps it.
+	listed = slices.SortedFunc(slices.Values(listed), func(a, b Listed) int {
+		return cmp.Or(later(a.By != "", b.By != ""), later(a.Logged, b.Logged), cmp.Compare(a.Name, b.Name))
+	})
 	for _, l := range listed {
 		t, p := c.choose(&l)
 		if p == nil && t != nil && !t.ArchivedOnly() {
@@ -122,7 +128,19 @@ func (c *Config) Expand(listed []Listed) (*Config, []problem.Problem) {
 			all.Tables = append(all.Tables, *t)
 		}
 	}
+	slices.SortFunc(all.Tables[explicit:], func(a, b Table) int { return cmp.Compare(a.Source, b.Source) })
 	return &all, problems
+}
+
+// later orders what is so before what is not.
+func later(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
 }
 
 // choose returns the table that a selection makes of a listed one; nil if none chooses it.
@@ -142,21 +160,26 @@ func (c *Config) choose(l *Listed) (*Table, *problem.Problem) {
 		}
 	}
 	gone := ""
-	switch {
-	case l.Missing:
+	if l.Missing {
 		gone = GoneVanished
-	case len(chosen) == 0 && l.Tags != nil:
+	} else if len(chosen) == 0 && l.Tags != nil {
 		gone = GoneTags
 	}
+	// Another selection may mean another target: which one a table began by is not guessed.
+	if i := slices.IndexFunc(named, func(s *Table) bool { return s.Path == l.By }); i >= 0 {
+		if len(chosen) > 0 && (len(chosen) > 1 || chosen[0] != named[i]) {
+			gone = GoneOthers
+		}
+		chosen = named[i : i+1]
+	} else if len(chosen) == 0 && l.Logged {
+		chosen = named
+	}
 	switch {
+	case len(chosen) == 0:
+		return nil, nil
 	case len(chosen) > 1:
 		return nil, foundProblem("ambiguous", chosen[1].Path, "give it an entry of its own, or narrow one of them",
 			"table %s is chosen by %s and by %s", l.Name, chosen[0].Path, chosen[1].Path)
-	case len(chosen) == 0 && l.Logged:
-		chosen = named
-	}
-	if len(chosen) == 0 {
-		return nil, nil
 	}
 	t := *chosen[0]
 	t.Source, t.Tag, t.Except, t.Found, t.Gone = l.Name, nil, nil, true, gone
@@ -164,10 +187,13 @@ func (c *Config) choose(l *Listed) (*Table, *problem.Problem) {
 	return &t, nil
 }
 
-// GoneReason is why a table is not ready that no selection chooses any more; empty: one does.
+// GoneReason is why a table is not ready whose selection does not choose it any more; empty: it does.
 func (t *Table) GoneReason() string {
-	if t.Gone == "" {
+	switch t.Gone {
+	case "":
 		return ""
+	case GoneOthers:
+		return t.Gone + "; give it an entry of its own, or narrow the selections"
 	}
 	return t.Gone + "; its state is kept until `replicator table retire --table " + t.Source + "`"
 }

@@ -80,6 +80,10 @@ func TestSelectionsChooseTables(t *testing.T) {
 		}
 		return l
 	}
+	by := func(selection string, l Listed) Listed {
+		l.Logged, l.By = true, selection
+		return l
+	}
 	for name, c := range map[string]struct {
 		entries  []string
 		listed   []Listed
@@ -141,6 +145,29 @@ func TestSelectionsChooseTables(t *testing.T) {
 			[]Listed{{Name: "o1", Logged: true, Missing: true}, {Name: "o2", Logged: true, Tags: map[string]string{}},
 				{Name: "o3", Logged: true}, {Name: "o4", Tags: map[string]string{}}, {Name: "p1", Logged: true}},
 			[]string{"tables[0] o1>o1 " + GoneVanished, "tables[0] o2>o2 " + GoneTags, "tables[0] o3>o3"}, nil,
+		},
+		"a new table does not take the target of one that is replicated": {
+			[]string{`{source: "*-eu", except: ["x-*"], target: "x-{table}"}`, `{source: "x-*", target: "{table}"}`},
+			[]Listed{{Name: "a-eu"}, {Name: "x-a-eu", Logged: true, By: "tables[1]"}, {Name: "b-eu"},
+				{Name: "x-b-eu", Logged: true}},
+			[]string{"tables[1] x-a-eu>x-a-eu", "tables[1] x-b-eu>x-b-eu"},
+			[]string{"tables[0].target: x-a-eu, the target of a-eu, is that of x-a-eu already",
+				"tables[0].target: x-b-eu, the target of b-eu, is that of x-b-eu already"},
+		},
+		"which of several it began by is not guessed": {
+			[]string{`{tag: {a: "1"}, target: "a-{table}"}`, `{tag: {b: "1"}, target: "b-{table}"}`},
+			[]Listed{{Name: "unknown", Logged: true}, {Name: "vanished", Logged: true, Missing: true},
+				{Name: "went", Logged: true, Missing: true, By: "tables[1]"}, tagged("untagged")},
+			[]string{"tables[1] went>b-went " + GoneVanished},
+			[]string{"tables[1]: table unknown is chosen by tables[0] and by tables[1]",
+				"tables[1]: table vanished is chosen by tables[0] and by tables[1]"},
+		},
+		"a running table goes on as it began": {
+			[]string{`{tag: {a: "1"}, target: "a-{table}"}`, `{tag: {b: "1"}, target: "b-{table}"}`},
+			[]Listed{by("tables[1]", tagged("both", "a", "1", "b", "1")), by("tables[1]", tagged("moved", "a", "1")),
+				by("tables[1]", tagged("none")), by("tables[1]", tagged("same", "b", "1"))},
+			[]string{"tables[1] both>b-both " + GoneOthers, "tables[1] moved>b-moved " + GoneOthers,
+				"tables[1] none>b-none " + GoneTags, "tables[1] same>b-same"}, nil,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -24,7 +24,9 @@ finish() {
 }
 trap finish EXIT
 trap 'exit 130' INT TERM
-say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
+bold='' plain=''
+[ ! -t 1 ] || [ -n "${NO_COLOR-}" ] || { bold=$(printf '\033[1m') plain=$(printf '\033[0m'); }
+say() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
 dynamodb() {
 	curl -fsS "localhost:$DYNAMODB" -H "X-Amz-Target: DynamoDB_20120810.$1" -H 'Content-Type: application/x-amz-json-1.0' \
 		--user any:key --aws-sigv4 aws:amz:us-east-1:dynamodb -d "$2"

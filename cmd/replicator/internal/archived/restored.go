@@ -47,12 +47,12 @@ func (r *Restored) Text(table *source.TableInfo, units float64) string {
 		fmt.Fprintf(&b, "%s: %s of %s would be restored.\n", r.Table, items, size)
 		if r.Restored > 0 {
 			took := time.Duration(r.WriteUnits / units * float64(time.Second)).Round(time.Second)
-			fmt.Fprintf(&b, "  They take about %s write units, %s at --write-units %s.%s\n",
-				humanize.Comma(int64(r.WriteUnits)), max(took, time.Second), humanize.Ftoa(units), extraCost(table))
+			fmt.Fprintf(&b, "  They take about %s, %s at --write-units %s.%s\n",
+				render.Count(int(r.WriteUnits), "write unit"), max(took, time.Second), humanize.Ftoa(units), extraCost(table))
 		}
 	} else {
-		fmt.Fprintf(&b, "%s: %s of %s restored, with %s write units and %s read units.\n", r.Table, items, size,
-			humanize.Comma(int64(r.WriteUnits)), humanize.Comma(int64(r.ReadUnits)))
+		fmt.Fprintf(&b, "%s: %s of %s restored, with %s and %s.\n", r.Table, items, size,
+			render.Count(int(r.WriteUnits), "write unit"), render.Count(int(r.ReadUnits), "read unit"))
 	}
 	line := func(n int64, text string) {
 		if n > 0 {

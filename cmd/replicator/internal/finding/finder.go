@@ -127,6 +127,9 @@ func (f *Finder) look(ctx context.Context) (*config.Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	for by, i := bySource(f.known), 0; i < len(listed); i++ {
+		listed[i].By = by[listed[i].Name].Path
+	}
 	found, _ := f.cfg.Expand(listed)
 	return found, nil
 }
