@@ -110,6 +110,15 @@ func TestTablesAreFoundWhileRunning(t *testing.T) {
 	if n := d.scrape()["tailrace_table_ready"]; len(n) != len(found) {
 		t.Errorf("tailrace_table_ready: %v", n)
 	}
+	w.tag("orders-eu")
+	d.until("it is named that two selections choose a table", func() bool {
+		return strings.Contains(strings.Join(d.table("orders-eu").Reasons, "\n"), "other selections")
+	})
+	w.Put("orders-eu", "two", "0", `"n":{"N":"1"}`)
+	d.settle(found...)
+	w.Call("UntagResource",
+		`{"ResourceArn":"arn:aws:dynamodb:us-east-1:000000000000:table/orders-eu","TagKeys":["replicate"]}`)
+	d.until("it is not named any more", func() bool { return len(d.table("orders-eu").Reasons) == 0 })
 
 	d.kill()
 	w.Put("orders-new", "new", "2", `"n":{"N":"1"}`)
