@@ -27,6 +27,7 @@ func BenchmarkDaemon(b *testing.B) {
 		{name: "hot", tables: 1, items: 8_000, rounds: 5},
 		{name: "10_tables", tables: 10, items: 40_000, rounds: 1},
 		{name: "50_tables", tables: 50, items: 40_000, rounds: 1},
+		{name: "100_tables", tables: 100, items: 40_000, rounds: 1},
 		{name: "class_K", tables: 1, items: 40_000, rounds: 1, mapping: classK},
 		{name: "class_D", tables: 1, items: 40_000, rounds: 1, mapping: classD},
 		{name: "100_KB", tables: 1, items: 1_500, rounds: 1, size: 100_000},
@@ -44,38 +45,53 @@ func BenchmarkDaemon(b *testing.B) {
 
 func measure(b *testing.B, l load, null bool) {
 	b.StopTimer()
-	l.options = ", backfill: none"
-	dir := b.TempDir()
-	bin := binary(b, dir)
-	sb, err := sandbox.Start(sandbox.Options{NoLedger: true, NoNATS: true, Seed: 1, Partitions: max(64/l.tables, 1)})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer func() { _ = sb.Close() }()
-	l.write(b, sb)
-	front := serveFront(b, sb.Bigtable.Addr(), null)
-	admin := freeAddress(b)
-	config := l.configure(b, dir, sb.Endpoint(), admin)
-	env := environment(sb.Bigtable.Addr())
-	run(b, dir, env, bin, "schema", "--apply", "-c", config)
-	cmd := start(b, bin, environment(front.address), "run", "-c", config)
+	r := l.run(b, null, max(64/l.tables, 1))
+	defer r.close()
 	b.StartTimer()
 	begin := time.Now()
-	metrics := "http://" + admin + "/metrics"
-	applied(b, metrics, l.changes())
+	applied(b, r.metrics, l.changes())
 	wall := time.Since(begin)
 	b.StopTimer()
-	peak := peakMemory(b, cmd.Process.Pid)
-	cpu := stop(b, cmd)
-	equal(b, l, sb, front)
+	peak := peakMemory(b, r.cmd.Process.Pid)
+	cpu := stop(b, r.cmd)
+	equal(b, l, r.sb, r.front)
 	records := float64(l.changes())
 	b.ReportMetric(float64(cpu.Microseconds())/records, "cpu_µs/record")
-	b.ReportMetric(float64(front.calls.Load())/records, "calls/record")
+	b.ReportMetric(float64(r.front.calls.Load())/records, "calls/record")
 	b.ReportMetric(records/wall.Seconds(), "records/s")
 	b.ReportMetric(peak, "MiB")
 	b.ReportMetric(0, "ns/op")
 	b.StartTimer()
 }
+
+// loaded is a daemon that has just been started on a load.
+type loaded struct {
+	sb      *sandbox.Sandbox
+	front   *front
+	cmd     *exec.Cmd
+	metrics string
+}
+
+// run writes the load into tables of so many shards, and starts a daemon.
+func (l load) run(b *testing.B, null bool, shards int) *loaded {
+	b.Helper()
+	l.options = ", backfill: none"
+	dir := b.TempDir()
+	bin := binary(b, dir)
+	sb, err := sandbox.Start(sandbox.Options{NoLedger: true, NoNATS: true, Seed: 1, Partitions: shards})
+	if err != nil {
+		b.Fatal(err)
+	}
+	l.write(b, sb)
+	front := serveFront(b, sb.Bigtable.Addr(), null)
+	admin := freeAddress(b)
+	config := l.configure(b, dir, sb.Endpoint(), admin)
+	run(b, dir, environment(sb.Bigtable.Addr()), bin, "schema", "--apply", "-c", config)
+	cmd := start(b, bin, environment(front.address), "run", "-c", config)
+	return &loaded{sb: sb, front: front, cmd: cmd, metrics: "http://" + admin + "/metrics"}
+}
+
+func (r *loaded) close() { _ = r.sb.Close() }
 
 // binary builds the daemon, or takes the one that is to be compared with another.
 func binary(b *testing.B, dir string) string {

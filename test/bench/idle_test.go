@@ -33,6 +33,26 @@ func BenchmarkIdleShards(b *testing.B) {
 	}
 }
 
+// BenchmarkIdleTables lets the daemon watch 100 tables with one shard each, after it has carried some changes of each.
+// It reports the share of one core that the daemon uses, and its peak memory.
+func BenchmarkIdleTables(b *testing.B) {
+	for range b.N {
+		l := load{tables: 100, items: 1000, rounds: 1}
+		r := l.run(b, false, 1)
+		applied(b, r.metrics, l.changes())
+		<-time.After(idleTime) // the first empty pages of a shard come quickly one after the other
+		before := processorTime(b, r.cmd.Process.Pid)
+		<-time.After(idleTime)
+		cpu := processorTime(b, r.cmd.Process.Pid) - before
+		b.ReportMetric(100*cpu.Seconds()/idleTime.Seconds(), "%core")
+		b.ReportMetric(peakMemory(b, r.cmd.Process.Pid), "MiB")
+		b.ReportMetric(0, "ns/op")
+		stop(b, r.cmd)
+		equal(b, l, r.sb, r.front)
+		r.close()
+	}
+}
+
 // idleTime is how long the idle daemon is watched.
 const idleTime = 10 * time.Second
 

@@ -127,6 +127,9 @@ func selected(t *testing.T, r *release) {
 			t.Errorf("%s finds the pod of the schema Job", what)
 		}
 	}
+	if r.service.Spec.ClusterIP != corev1.ClusterIPNone || !r.service.Spec.PublishNotReadyAddresses {
+		t.Error("the service must name each pod, also one that is not ready")
+	}
 	if r.monitor != nil && !matcher(t, &r.monitor.Spec.Selector).Matches(labels.Set(r.service.Labels)) {
 		t.Errorf("the monitor looks for %v, the service has %v", r.monitor.Spec.Selector, r.service.Labels)
 	}
