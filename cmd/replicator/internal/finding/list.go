@@ -43,14 +43,15 @@ func (l *lister) list(ctx context.Context, cfg *config.Config, logged []string) 
 		t := config.Listed{Name: name, Logged: slices.Contains(logged, name)}
 		if cfg.SelectsTags(name) {
 			t.Tags, err = l.tags(ctx, name)
-			if source.Classify(err) == failure.Gone {
-				continue // deleted meanwhile, or not made yet
-			}
-			if err != nil {
+			if source.Classify(err) == failure.Gone { // deleted meanwhile, or not made yet
+				t.Missing, t.Tags = true, nil
+			} else if err != nil {
 				return nil, err
 			}
 		}
-		all = append(all, t)
+		if !t.Missing || t.Logged {
+			all = append(all, t)
+		}
 	}
 	for _, name := range logged {
 		if !slices.Contains(names, name) {

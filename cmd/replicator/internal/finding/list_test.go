@@ -1,0 +1,53 @@
+package finding
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/source"
+)
+
+// TestTableThatIsDeletedDuringTheListingHasVanished: its log is still there. A table that is left out would be ended,
+// and what was left in its stream would never be read.
+func TestTableThatIsDeletedDuringTheListingHasVanished(t *testing.T) {
+	dynamo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		switch {
+		case strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".ListTables"):
+			fmt.Fprint(w, `{"TableNames":["going","making","staying"]}`)
+		case strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".ListTagsOfResource") && strings.Contains(string(body), "staying"):
+			fmt.Fprint(w, `{"Tags":[{"Key":"a","Value":"1"}]}`)
+		default:
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprint(w, `{"__type":"com.amazonaws.dynamodb.v20120810#ResourceNotFoundException","message":"not found"}`)
+		}
+	}))
+	defer dynamo.Close()
+	t.Setenv("AWS_ACCESS_KEY_ID", "a")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "b")
+	src, err := source.Open(t.Context(), source.Options{Region: "eu-west-1", Endpoint: dynamo.URL}, zap.NewNop(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	l := newLister(src)
+	l.place = "arn:aws:dynamodb:eu-west-1:000000000000:table/"
+	got, err := l.list(t.Context(), &config.Config{Selections: []config.Table{{Tag: map[string]string{"a": "1"}}}},
+		[]string{"gone", "going", "staying"})
+	want := []config.Listed{
+		{Name: "going", Logged: true, Missing: true},
+		{Name: "staying", Logged: true, Tags: map[string]string{"a": "1"}},
+		{Name: "gone", Logged: true, Missing: true},
+	}
+	if d := cmp.Diff(want, got); err != nil || d != "" {
+		t.Errorf("%v %s", err, d)
+	}
+}
