@@ -20,10 +20,10 @@ import (
 func TestTableThatIsDeletedDuringTheListingHasVanished(t *testing.T) {
 	dynamo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		switch {
-		case strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".ListTables"):
+		switch op := r.Header.Get("X-Amz-Target"); {
+		case strings.HasSuffix(op, ".ListTables"):
 			fmt.Fprint(w, `{"TableNames":["going","making","staying"]}`)
-		case strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".ListTagsOfResource") && strings.Contains(string(body), "staying"):
+		case strings.HasSuffix(op, ".ListTagsOfResource") && strings.Contains(string(body), "staying"):
 			fmt.Fprint(w, `{"Tags":[{"Key":"a","Value":"1"}]}`)
 		default:
 			w.WriteHeader(http.StatusBadRequest)
