@@ -59,7 +59,7 @@ func (a *app) mapping(ctx context.Context, table, old string, accept bool) error
 	if err != nil {
 		return err
 	}
-	tables, err := a.Catalog(ctx, cfg, src)
+	tables, err := a.Catalog(ctx, cfg, src, table)
 	if err != nil {
 		return err
 	}

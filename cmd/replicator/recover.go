@@ -58,7 +58,7 @@ func (a *app) recover(ctx context.Context, table string, yes bool) error {
 	if err != nil {
 		return err
 	}
-	tables, err := a.Catalog(ctx, cfg, src)
+	tables, err := a.Catalog(ctx, cfg, src, table)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,8 @@ import (
 
 // Catalog is the configured tables, in the order of the configuration.
 type Catalog struct {
-	Tables []*Table
+	Tables  []*Table
+	LeftOut []LeftOut // by Load
 
 	cfg *config.Config
 }
@@ -70,17 +71,29 @@ func Mappings(cfg *config.Config) []problem.Problem {
 	return problems
 }
 
-// Load parses, describes and compiles all tables. Mappings with errors are a *ProblemsError.
+// Load parses, describes and compiles all tables. Mappings with errors are a *ProblemsError. A table of a selection that
+// has errors of its own is left out, as long as others are left.
 func Load(ctx context.Context, cfg *config.Config, src *source.Source) (*Catalog, error) {
 	c, problems := Parse(cfg)
 	if problem.AnyError(problems) {
 		return nil, &ProblemsError{problems}
 	}
-	if errs := c.Describe(ctx, src); len(errs) > 0 {
+	var errs []error
+	for _, t := range slices.Clone(c.Tables) {
+		if src == nil {
+			t.TakeDeclaredKey()
+		} else if err := t.Describe(ctx, src); err != nil && !c.leaveOutGone(t, err) {
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) > 0 {
 		return nil, exit.Source(errors.Join(errs...))
 	}
-	if problems := c.Compile(); problem.AnyError(problems) {
+	if problems := c.leaveOutUnfit(c.Compile()); problem.AnyError(problems) {
 		return nil, &ProblemsError{problems}
+	}
+	if len(c.Tables) == 0 && len(c.LeftOut) > 0 {
+		return nil, c.LeftOut[0].Err
 	}
 	return c, nil
 }
@@ -94,13 +107,11 @@ func KeysDeclared(cfg *config.Config) bool {
 	})
 }
 
-// Describe describes every table from DynamoDB, or from the declared keys if src is nil. It returns the error of each
-// table that cannot be described; those tables keep Described false.
+// Describe describes every table from DynamoDB. It returns the error of each table that cannot be described; those
+// tables keep Described false.
 func (c *Catalog) Describe(ctx context.Context, src *source.Source) (errs []error) {
 	for _, t := range c.Tables {
-		if src == nil {
-			t.TakeDeclaredKey()
-		} else if err := t.Describe(ctx, src); err != nil {
+		if err := t.Describe(ctx, src); err != nil {
 			errs = append(errs, err)
 		}
 	}
@@ -138,6 +149,7 @@ func (c *Catalog) Compile() []problem.Problem {
 	programs, found := transform.CompileAll(inputs)
 	for i, t := range described {
 		t.Program = programs[i]
+		before := len(problems)
 		problems = append(problems, t.keyProblems()...)
 		if t.Program != nil && t.Program.SealsKeys() && len(c.cfg.PIISecrets) == 0 {
 			problems = append(problems, problem.Problem{
@@ -153,6 +165,7 @@ func (c *Catalog) Compile() []problem.Problem {
 				What: "a rule says on_ttl_expiry: archive, but the configuration has no archive",
 			})
 		}
+		t.name(problems[before:])
 	}
 	for _, p := range found {
 		t := bySource[p.Table]
@@ -244,7 +257,23 @@ func (t *Table) Problems(found []problem.Problem) []problem.Problem {
 			Severity: p.Severity, Code: p.Code, File: p.File, Path: path, Line: p.Line, What: p.What, Hint: p.Hint,
 		})
 	}
+	t.name(placed)
 	return placed
+}
+
+// name puts the name of a table into its problems if a selection has found it: the place in the configuration is then
+// that of several tables.
+func (t *Table) name(problems []problem.Problem) {
+	if !t.Found {
+		return
+	}
+	for i := range problems {
+		p := &problems[i]
+		p.Table = t.Source
+		if !strings.Contains(p.What, t.Source) {
+			p.What = t.Source + ": " + p.What
+		}
+	}
 }
 
 // Table returns the table with a source, or nil.

@@ -175,14 +175,31 @@ func (a *App) Problems(w io.Writer, problems []problem.Problem) {
 func (a *App) Clients(cfg *config.Config) *wire.Clients { return wire.ForCommand(cfg, a.Logger) }
 
 // Catalog parses, describes and compiles all tables; src is nil where the keys are declared. It prints the problems of
-// mappings with errors.
-func (a *App) Catalog(ctx context.Context, cfg *config.Config, src *source.Source) (*catalog.Catalog, error) {
+// mappings with errors, and those of the tables of selections that it leaves out. It refuses a table that the command
+// names and that is left out.
+func (a *App) Catalog(
+	ctx context.Context, cfg *config.Config, src *source.Source, named ...string,
+) (*catalog.Catalog, error) {
 	tables, err := catalog.Load(ctx, cfg, src)
+	if err == nil {
+		for _, l := range tables.LeftOut {
+			if slices.Contains(named, l.Source) {
+				err = l.Err
+				break
+			}
+		}
+	}
 	var mappings *catalog.ProblemsError
 	if errors.As(err, &mappings) {
 		return nil, a.Refused(mappings.Problems)
 	}
-	return tables, err
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range tables.LeftOut {
+		a.Problems(a.Errs, l.Problems)
+	}
+	return tables, nil
 }
 
 // Refused prints the problems on stderr and returns the error that counts them.

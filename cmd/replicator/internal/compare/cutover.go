@@ -161,7 +161,7 @@ func openSides(
 	if err != nil {
 		return nil, err
 	}
-	tables, err := a.Catalog(ctx, cfg, src)
+	tables, err := a.Catalog(ctx, cfg, src, table)
 	if err != nil {
 		return nil, err
 	}

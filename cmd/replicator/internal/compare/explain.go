@@ -97,7 +97,7 @@ func explain(ctx context.Context, a *cli.App, o *explainFlags) error {
 		}
 	}
 	// All tables are compiled, because a row's class depends on all that write it.
-	tables, err := a.Catalog(ctx, cfg, src)
+	tables, err := a.Catalog(ctx, cfg, src, o.table)
 	if err != nil {
 		return err
 	}

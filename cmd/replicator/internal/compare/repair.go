@@ -70,7 +70,7 @@ func repair(ctx context.Context, a *cli.App, o repairing.Options, yes bool) erro
 	if err != nil {
 		return err
 	}
-	tables, err := a.Catalog(ctx, cfg, src)
+	tables, err := a.Catalog(ctx, cfg, src, o.Table)
 	if err != nil {
 		return err
 	}

@@ -109,7 +109,7 @@ func runVerify(ctx context.Context, a *cli.App, o *verifyFlags) error {
 	if err != nil {
 		return err
 	}
-	tables, err := a.Catalog(ctx, cfg, src)
+	tables, err := a.Catalog(ctx, cfg, src, o.Table)
 	if err != nil {
 		return err
 	}

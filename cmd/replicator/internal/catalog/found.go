@@ -1,0 +1,58 @@
+package catalog
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/problem"
+	"github.com/tailrace-cdc/replicator/source"
+)
+
+// LeftOut is a table of a selection that cannot be described or compiled. It must not keep a command from the others:
+// somebody may have created or deleted it in the last minute.
+type LeftOut struct {
+	Source   string
+	Problems []problem.Problem
+	Err      error // for a command that names the table
+}
+
+// leaveOutGone takes a table out of the catalog that a selection has found and DynamoDB no longer has, and reports
+// whether it did.
+func (c *Catalog) leaveOutGone(t *Table, err error) bool {
+	if !t.Found || source.Classify(err) != failure.Gone {
+		return false
+	}
+	c.leaveOut(LeftOut{Source: t.Source, Err: exit.Source(err), Problems: []problem.Problem{{
+		Severity: problem.SeverityWarning, Code: "gone", Path: t.Path + ".source", Table: t.Source,
+		What: fmt.Sprintf("%s is left out: %v", t.Source, err),
+		Hint: "`replicator table retire --table " + t.Source + "`, or bring the table back",
+	}}})
+	return true
+}
+
+// leaveOutUnfit takes the tables out of the catalog that selections have found and whose mappings have errors. It
+// returns the problems of the others.
+func (c *Catalog) leaveOutUnfit(problems []problem.Problem) []problem.Problem {
+	of := map[string][]problem.Problem{}
+	rest := slices.DeleteFunc(slices.Clone(problems), func(p problem.Problem) bool {
+		t := c.Table(p.Table)
+		if t == nil || !t.Found || p.Severity != problem.SeverityError {
+			return false
+		}
+		of[p.Table] = append(of[p.Table], p)
+		return true
+	})
+	for _, t := range slices.Clone(c.Tables) {
+		if found := of[t.Source]; len(found) > 0 {
+			c.leaveOut(LeftOut{Source: t.Source, Problems: found, Err: &ProblemsError{found}})
+		}
+	}
+	return rest
+}
+
+func (c *Catalog) leaveOut(l LeftOut) {
+	c.LeftOut = append(c.LeftOut, l)
+	c.Tables = slices.DeleteFunc(c.Tables, func(t *Table) bool { return t.Source == l.Source })
+}
