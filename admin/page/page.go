@@ -76,7 +76,8 @@ func toneOf(v *status.Verdict) string {
 		return "good"
 	case status.StateCopying, status.StateStarting, status.StateHealing, status.StateFenced:
 		return "busy"
-	case status.StateThrottled, status.StatePaused, status.StateLetters, status.StateLate, status.StateNotReady:
+	case status.StateThrottled, status.StatePaused, status.StateLetters, status.StateGone, status.StateLate,
+		status.StateNotReady:
 		return "warn"
 	}
 	return "bad"

@@ -39,7 +39,8 @@ const (
 	StateLetters   = "dead letters"
 	StateLate      = "late"
 	StateCopying   = "copying"
-	StateNotReady  = "not ready" // for a reason that has no state of its own
+	StateGone      = "not chosen" // by a selection any more: vanished, or other tags
+	StateNotReady  = "not ready"  // for a reason that has no state of its own
 	StateFenced    = "fenced"
 	StateHealthy   = "healthy"
 )
@@ -92,7 +93,7 @@ func Judge(o Outlook) Verdict {
 // rules judge one table after the other; the first rule that finds something decides.
 var rules = []func(*Outlook, *Table) *finding{
 	judgeGap, judgeFull, judgeHalt, judgeServices, judgeThrottle, judgeRetention, judgeOwner, judgeStart, judgePause,
-	judgeHealing, judgeDifferences, judgeLetters, judgeLate, judgeCopy, judgeRest, judgeFence,
+	judgeHealing, judgeDifferences, judgeLetters, judgeGone, judgeLate, judgeCopy, judgeRest, judgeFence,
 }
 
 func judgeGap(_ *Outlook, t *Table) *finding {
@@ -123,11 +124,41 @@ func judgeFull(o *Outlook, t *Table) *finding {
 }
 
 func judgeHalt(_ *Outlook, t *Table) *finding {
-	if len(t.Halts) == 0 && t.State != "halted" {
+	if len(t.Halts) == 0 && t.State != "halted" || t.vanished() {
 		return nil
 	}
-	return &finding{StateHalted, t.Source + " is halted: " + t.Halt, "mend the cause, then `replicator resume --table " +
-		t.Source + "`", t.Since}
+	next := "mend the cause, then `replicator resume --table " + t.Source + "`"
+	if strings.Contains(t.Halt, "`replicator schema --apply`") {
+		next = "`replicator schema --apply`; the table goes on by itself within a minute"
+	}
+	return &finding{StateHalted, t.Source + " is halted: " + t.Halt, next, t.Since}
+}
+
+// The first words of config.GoneVanished and config.GoneTags, in reasons.
+const (
+	vanishedWord = "vanished: "
+	tagsWord     = "no longer chosen: "
+)
+
+// vanished reports whether the table is gone from DynamoDB: that it is halted, or has no owner, is no other trouble.
+func (t *Table) vanished() bool {
+	return slices.ContainsFunc(t.Reasons, func(r string) bool { return strings.HasPrefix(r, vanishedWord) })
+}
+
+// judgeGone says how to end what is kept of a table that no selection chooses any more.
+func judgeGone(_ *Outlook, t *Table) *finding {
+	retire := "`replicator table retire --table " + t.Source + "`"
+	for _, r := range t.Reasons {
+		cause, _, _ := strings.Cut(r, "; its state is kept") // Next says it
+		switch {
+		case strings.HasPrefix(r, vanishedWord):
+			return &finding{StateGone, t.Source + " has " + cause, retire, nil}
+		case strings.HasPrefix(r, tagsWord):
+			return &finding{StateGone, t.Source + " is " + cause,
+				"give it its tags back; or write it under `except`, restart, and then " + retire, nil}
+		}
+	}
+	return nil
 }
 
 func judgeThrottle(_ *Outlook, t *Table) *finding {
@@ -168,6 +199,9 @@ func judgeRetention(_ *Outlook, t *Table) *finding {
 }
 
 func judgeOwner(_ *Outlook, t *Table) *finding {
+	if t.vanished() {
+		return nil
+	}
 	for _, r := range t.Reasons {
 		if strings.Contains(r, "no owner") || strings.Contains(r, "sign of life of the owner") ||
 			strings.HasPrefix(r, "standing by, but") {
@@ -178,6 +212,9 @@ func judgeOwner(_ *Outlook, t *Table) *finding {
 }
 
 func judgeStart(_ *Outlook, t *Table) *finding {
+	if t.vanished() {
+		return nil
+	}
 	for _, r := range t.Reasons {
 		if strings.HasPrefix(r, "not started") || strings.HasPrefix(r, "not every shard has been read") ||
 			strings.HasPrefix(r, "no log yet") {

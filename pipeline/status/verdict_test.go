@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
 )
 
@@ -75,6 +76,22 @@ func TestVerdictSaysStateCauseSinceWhenAndNextStep(t *testing.T) {
 		"paused": {Outlook{Reasons: 1, Tables: table(func(st *Table) { st.State, st.Reasons = "paused", []string{"x"} })},
 			"Paused" + since + "Orders is paused by an operator; DynamoDB keeps changes for 24 hours. " +
 				"Next: `replicator resume --table Orders`."},
+		"halted without a target": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
+			as("halted")(st)
+			st.Halt = "table not found; `replicator schema --apply` makes it"
+		})}, "Halted" + since + "Orders is halted: table not found; `replicator schema --apply` makes it. " +
+			"Next: `replicator schema --apply`; the table goes on by itself within a minute."},
+		"vanished": {Outlook{Reasons: 2, Tables: table(func(st *Table) {
+			as("halted")(st)
+			st.Halt = "describe table: not found"
+			st.Reasons = []string{config.GoneVanished + "; its state is kept until `x`", "halted: describe table: not found",
+				"no owner: no replicator carries the table"}
+		})}, "Not chosen" + since + "Orders has vanished: DynamoDB has no table of this name; and 1 further reason. " +
+			"Next: `replicator table retire --table Orders`."},
+		"without its tags": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
+			st.Reasons = []string{config.GoneTags + "; its state is kept until `x`"}
+		})}, "Not chosen" + since + "Orders is " + config.GoneTags + ". Next: give it its tags back; or write it under " +
+			"`except`, restart, and then `replicator table retire --table Orders`."},
 		"a reason of its own": {
 			Outlook{Reasons: 1, Tables: table(func(st *Table) { st.Reasons = []string{"the stream is disabled"} })},
 			"Not ready" + since + "Orders: the stream is disabled. Next: `replicator status`.",
