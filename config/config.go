@@ -42,8 +42,8 @@ type Config struct {
 	// Selections are the entries of tables that choose several. Load moves them here; Expand adds what they choose to
 	// Tables.
 	Selections []Table `yaml:"-"`
-	// Unfit says which tables Expand has left out, and why, a sentence each.
-	Unfit []string `yaml:"-"`
+	// Unfit are the tables that Expand has left out.
+	Unfit []Unfit `yaml:"-"`
 	// Other periods of the protocol, for tests and demonstrations. Never for production: short periods cost calls and
 	// fsyncs.
 	Testing Testing `yaml:"testing" hidden:"true"`

@@ -33,6 +33,11 @@ type Listed struct {
 	By      string            // Path of the selection that a running daemon replicates it by; "": none that is known
 }
 
+// Unfit is a table that a selection chooses and that cannot be replicated.
+type Unfit struct{ Source, Why string }
+
+func (u Unfit) String() string { return u.Source + ": " + u.Why }
+
 // selects reports whether an entry is a selection.
 func (t *Table) selects() bool { return t.Tag != nil || strings.ContainsAny(t.Source, "*?") }
 
@@ -123,7 +128,7 @@ func (c *Config) Expand(listed []Listed) (*Config, []problem.Problem) {
 		switch {
 		case p != nil:
 			problems = append(problems, *p)
-			all.Unfit = append(all.Unfit, fmt.Sprintf("%s: %s; %s", p.Path, p.What, p.Hint))
+			all.Unfit = append(all.Unfit, Unfit{l.Name, fmt.Sprintf("%s: %s; %s", p.Path, p.What, p.Hint)})
 		case t != nil:
 			all.Tables = append(all.Tables, *t)
 		}
@@ -225,7 +230,7 @@ func targetOf(template, source string) string { return strings.ReplaceAll(templa
 
 // checkTarget returns what is wrong with the target of a found table; user is the source that has this target already.
 func checkTarget(t *Table, user string) *problem.Problem {
-	const hint = "give the table an entry of its own, with another target"
+	const hint = "give the table an entry of its own, with another target, or name it under except"
 	at := t.Path + ".target"
 	switch {
 	case t.Target == stateTable:

@@ -2,7 +2,6 @@ package finding
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -181,8 +180,8 @@ func (f *Finder) tell(d Daemon) {
 			notes[t.Source] = reason
 		}
 	}
-	for i, what := range f.known.Unfit {
-		notes[fmt.Sprintf("tables (%d)", i+1)] = what
+	for _, u := range f.known.Unfit {
+		notes[u.Source] = u.Why
 	}
 	if f.failed >= patience {
 		notes["tables"] = "DynamoDB cannot be listed, so that new tables are not found: " + f.err.Error()

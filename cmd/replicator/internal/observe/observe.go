@@ -55,7 +55,7 @@ func (o *Observer) look(ctx context.Context, q *queue.Queue) (pipeline.Status, [
 		statuses, all = append(statuses, status), append(all, log)
 	}
 	status := pipeline.Summarize(o.cfg.Pipeline, statuses)
-	status.Explain(o.cfg.Unfit)
+	status.Explain(unfit(o.cfg))
 	if o.daemon != nil {
 		status.Fail(o.daemon.Failing, o.daemon.Services)
 		status.Verdict.Adopt(&o.daemon.Verdict)
@@ -81,7 +81,7 @@ func (o *Observer) lookTwice(ctx context.Context) (pipeline.Status, error) {
 		again.Tables[i].Moved(before[i].State, after[i].State)
 	}
 	status = pipeline.Summarize(o.cfg.Pipeline, again.Tables)
-	status.Explain(o.cfg.Unfit)
+	status.Explain(unfit(o.cfg))
 	status.Fail(again.Failing, again.Services)
 	if o.daemon != nil {
 		status.Verdict.Adopt(&o.daemon.Verdict)
@@ -129,6 +129,14 @@ func (o *Observer) table(ctx context.Context, q *queue.Queue, t config.Table) (p
 		st.Reasons = append([]string{"halted: " + running.Halt}, st.Reasons...)
 	}
 	return st, TableLog{Log: log, State: x.State}, nil
+}
+
+// unfit returns the tables that selections choose and that cannot be replicated, as reasons.
+func unfit(cfg *config.Config) (reasons []string) {
+	for _, u := range cfg.Unfit {
+		reasons = append(reasons, u.String())
+	}
+	return reasons
 }
 
 // measure reads the parts of a status from the log.
