@@ -104,9 +104,7 @@ func (o *Observer) table(ctx context.Context, q *queue.Queue, t config.Table) (p
 		return *running, TableLog{State: x.State}, nil
 	case errors.Is(err, queue.ErrNoLog):
 		st := status.Of(x)
-		st.Reasons = []string{"no log yet: no replicator has created it; if one runs, its /readyz says why; " +
-			"if there was a log, it is lost: see `replicator recover`; if the table was retired, take it out of the " +
-			"configuration"}
+		st.Reasons = []string{noLog(&t)}
 		return st, TableLog{State: x.State}, nil
 	case err != nil:
 		err = fmt.Errorf("open log of %s: %w", t.Source, err)
@@ -129,6 +127,16 @@ func (o *Observer) table(ctx context.Context, q *queue.Queue, t config.Table) (p
 		st.Reasons = append([]string{"halted: " + running.Halt}, st.Reasons...)
 	}
 	return st, TableLog{Log: log, State: x.State}, nil
+}
+
+// noLog returns why a table is not ready that has no log.
+func noLog(t *config.Table) string {
+	if t.Found {
+		return "no log yet: " + t.Path + " chooses the table, and a replicator that runs begins it within a minute; " +
+			"if it does not, its /readyz says why; if there was a log, it is lost: see `replicator recover`"
+	}
+	return "no log yet: no replicator has created it; if one runs, its /readyz says why; if there was a log, it is lost: " +
+		"see `replicator recover`; if the table was retired, take it out of the configuration"
 }
 
 // unfit returns the tables that selections choose and that cannot be replicated, as reasons.
