@@ -117,9 +117,8 @@ func (t *table) endLife(out outcome.Outcome, err error) time.Duration {
 		t.log.Warn("start again from the stored state", zap.Error(err))
 		return restartPause
 	}
-	t.view.halted.Store(t.haltOf(out))
-	t.log.Error("halt the table", zap.String("code", out.Code), zap.String("reason", out.Reason),
-		zap.Duration("retry_in", t.o.Periods.Retry))
+	h := t.haltOf(out)
+	outcome.LogHalt(t.log, t.view.halted.Swap(h), h, t.o.Periods.Retry)
 	return t.o.Periods.Retry
 }
 

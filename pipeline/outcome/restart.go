@@ -1,8 +1,11 @@
 package outcome
 
 import (
+	"time"
+
 	"go.uber.org/zap"
 
+	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
@@ -14,4 +17,13 @@ func LogRestart(log *zap.Logger, err error) {
 		return
 	}
 	log.Warn("outcome unknown: go on from the stored state", zap.Error(err))
+}
+
+// LogHalt logs why a table is halted, and when it is tried again. A try that ends as the one before says nothing new;
+// before is its halt, nil if the table worked since.
+func LogHalt(log *zap.Logger, before, h *checkpoint.Halt, retry time.Duration) {
+	if before != nil && before.Code == h.Code && before.Reason == h.Reason {
+		return
+	}
+	log.Error("halt the table", zap.String("code", h.Code), zap.String("reason", h.Reason), zap.Duration("retry_in", retry))
 }

@@ -124,7 +124,7 @@ func judgeFull(o *Outlook, t *Table) *finding {
 }
 
 func judgeHalt(_ *Outlook, t *Table) *finding {
-	if len(t.Halts) == 0 && t.State != "halted" || t.vanished() {
+	if len(t.Halts) == 0 && t.State != "halted" || t.vanished() && t.Code == codeGone {
 		return nil
 	}
 	next := "mend the cause, then `replicator resume --table " + t.Source + "`"
@@ -132,33 +132,6 @@ func judgeHalt(_ *Outlook, t *Table) *finding {
 		next = "`replicator schema --apply`; the table goes on by itself within a minute"
 	}
 	return &finding{StateHalted, t.Source + " is halted: " + t.Halt, next, t.Since}
-}
-
-// The first words of config.GoneVanished and config.GoneTags, in reasons.
-const (
-	vanishedWord = "vanished: "
-	tagsWord     = "no longer chosen: "
-)
-
-// vanished reports whether the table is gone from DynamoDB: that it is halted, or has no owner, is no other trouble.
-func (t *Table) vanished() bool {
-	return slices.ContainsFunc(t.Reasons, func(r string) bool { return strings.HasPrefix(r, vanishedWord) })
-}
-
-// judgeGone says how to end what is kept of a table that no selection chooses any more.
-func judgeGone(_ *Outlook, t *Table) *finding {
-	retire := "`replicator table retire --table " + t.Source + "`"
-	for _, r := range t.Reasons {
-		cause, _, _ := strings.Cut(r, "; its state is kept") // Next says it
-		switch {
-		case strings.HasPrefix(r, vanishedWord):
-			return &finding{StateGone, t.Source + " has " + cause, retire, nil}
-		case strings.HasPrefix(r, tagsWord):
-			return &finding{StateGone, t.Source + " is " + cause,
-				"give it its tags back; or write it under `except`, restart, and then " + retire, nil}
-		}
-	}
-	return nil
 }
 
 func judgeThrottle(_ *Outlook, t *Table) *finding {

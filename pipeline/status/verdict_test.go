@@ -83,11 +83,17 @@ func TestVerdictSaysStateCauseSinceWhenAndNextStep(t *testing.T) {
 			"Next: `replicator schema --apply`; the table goes on by itself within a minute."},
 		"vanished": {Outlook{Reasons: 2, Tables: table(func(st *Table) {
 			as("halted")(st)
-			st.Halt = "describe table: not found"
+			st.Halt, st.Code = "describe table: not found", "source_gone"
 			st.Reasons = []string{config.GoneVanished + "; its state is kept until `x`", "halted: describe table: not found",
 				"no owner: no replicator carries the table"}
 		})}, "Not chosen" + since + "Orders has vanished: DynamoDB has no table of this name; and 1 further reason. " +
 			"Next: `replicator table retire --table Orders`."},
+		"vanished, and halted before its end": {Outlook{Reasons: 2, Tables: table(func(st *Table) {
+			as("halted")(st)
+			st.Halt, st.Code = "no permission", "target_denied"
+			st.Reasons = []string{config.GoneVanished + "; its state is kept until `x`", "halted: no permission"}
+		})}, "Halted" + since + "Orders is halted: no permission; and 1 further reason. " +
+			"Next: mend the cause, then `replicator resume --table Orders`."},
 		"without its tags": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
 			st.Reasons = []string{config.GoneTags + "; its state is kept until `x`"}
 		})}, "Not chosen" + since + "Orders is " + config.GoneTags + ". Next: give it its tags back; or write it under " +
