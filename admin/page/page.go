@@ -1,12 +1,14 @@
 package page
 
 import (
+	"cmp"
 	"embed"
 	"fmt"
 	"html/template"
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -69,6 +71,9 @@ func newHead(s *pipeline.Status, version, path string, now time.Time) head {
 	return h
 }
 
+// tones are the colours of states, in the order of their tables on the front page: trouble first.
+var tones = []string{"bad", "warn", "busy", "good"}
+
 // toneOf returns the colour of a verdict; its word says the same.
 func toneOf(v *status.Verdict) string {
 	switch v.State {
@@ -95,6 +100,9 @@ func WriteFront(w io.Writer, s *pipeline.Status, version string, now time.Time) 
 	for i := range s.Tables {
 		front.Tables = append(front.Tables, newRow(&s.Tables[i]))
 	}
+	slices.SortStableFunc(front.Tables, func(a, b row) int {
+		return cmp.Compare(slices.Index(tones, a.Tone), slices.Index(tones, b.Tone))
+	})
 	return templates.ExecuteTemplate(w, "front", front)
 }
 

@@ -44,6 +44,25 @@ func TestPageEscapesWhatItShows(t *testing.T) {
 	}
 }
 
+// TestTroubleComesFirst: of two hundred tables the one in trouble must not be far down.
+func TestTroubleComesFirst(t *testing.T) {
+	s := pipeline.Summarize("shop", []pipeline.TableStatus{{Source: "A", State: "running"}, {Source: "B", State: "running"},
+		{Source: "C", State: "copying"}, {Source: "D", State: "halted"},
+		{Source: "E", State: "running", Reasons: []string{"late"}}})
+	var front bytes.Buffer
+	if err := WriteFront(&front, &s, "v1", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	last := -1
+	for _, name := range []string{"D", "E", "C", "A", "B"} {
+		at := strings.Index(front.String(), `id="table-`+name+`"`)
+		if at <= last {
+			t.Errorf("%s is not behind what is worse", name)
+		}
+		last = at
+	}
+}
+
 // shards returns roots with children: as many generations of as many shards as wanted.
 func shards(generations, width int) (all []status.Shard) {
 	for g := range generations {
