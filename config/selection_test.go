@@ -124,8 +124,8 @@ func TestSelectionsChooseTables(t *testing.T) {
 			[]string{
 				"tables[0].target: -eu, the target of -eu, has 3 characters or one that Bigtable does not allow: " +
 					"up to 50 letters, digits, _ . -",
-				"tables[0].target: " + long + ", the target of " + long + ", has 51 characters or one that Bigtable does not allow: " +
-					"up to 50 letters, digits, _ . -",
+				"tables[0].target: " + long + ", the target of " + long +
+					", has 51 characters or one that Bigtable does not allow: up to 50 letters, digits, _ . -",
 				"tables[0].target: tailrace_state, the target of tailrace_state, holds the state of the pipelines",
 			},
 		},

@@ -423,7 +423,8 @@ rules: [{name: r, match: {pk: "{p}"}, row: "{p}", cells: [{attr: v, to: "d:{{a}}
 
 // TestAllErrorsOfARuleAreNamedAtOnce: a row, a condition and columns with mistakes, in one look.
 func TestAllErrorsOfARuleAreNamedAtOnce(t *testing.T) {
-	problems := problemsOf(t, Table{Source: "T", Target: "t", Schema: schema("pk:S", "sk:S")}, `families: {d: {max_versions: 1}}
+	table := Table{Source: "T", Target: "t", Schema: schema("pk:S", "sk:S")}
+	problems := problemsOf(t, table, `families: {d: {max_versions: 1}}
 rules:
 - name: r
   match: {pk: "{p", sk: "{s}"}

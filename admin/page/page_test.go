@@ -46,7 +46,8 @@ func TestPageEscapesWhatItShows(t *testing.T) {
 
 // TestTroubleComesFirst: of two hundred tables the one in trouble must not be far down.
 func TestTroubleComesFirst(t *testing.T) {
-	s := pipeline.Summarize("shop", []pipeline.TableStatus{{Source: "A", State: "running"}, {Source: "B", State: "running"},
+	s := pipeline.Summarize("shop", []pipeline.TableStatus{{Source: "A", State: "running"},
+		{Source: "B", State: "running"},
 		{Source: "C", State: "copying"}, {Source: "D", State: "halted"},
 		{Source: "E", State: "running", Reasons: []string{"late"}}})
 	var front bytes.Buffer

@@ -34,8 +34,8 @@ func (r *Refusals) Forget(source string) {
 	delete(r.bySource, source)
 }
 
-// NoteMatch notes that the stored state of a table was found to belong to it: its log alone, where Bigtable is away. Its
-// row may be refused later; then the table halts and the process stays, as with a table that has run for long.
+// NoteMatch notes that the stored state of a table was found to belong to it: its log alone, where Bigtable is away.
+// Its row may be refused later; then the table halts and the process stays, as with a table that has run for long.
 func (r *Refusals) NoteMatch(source string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -25,5 +25,6 @@ func LogHalt(log *zap.Logger, before, h *checkpoint.Halt, retry time.Duration) {
 	if before != nil && before.Code == h.Code && before.Reason == h.Reason {
 		return
 	}
-	log.Error("halt the table", zap.String("code", h.Code), zap.String("reason", h.Reason), zap.Duration("retry_in", retry))
+	log.Error("halt the table", zap.String("code", h.Code), zap.String("reason", h.Reason),
+		zap.Duration("retry_in", retry))
 }

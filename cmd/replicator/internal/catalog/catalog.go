@@ -71,8 +71,8 @@ func Mappings(cfg *config.Config) []problem.Problem {
 	return problems
 }
 
-// Load parses, describes and compiles all tables. Mappings with errors are a *ProblemsError. A table of a selection that
-// has errors of its own is left out, as long as others are left.
+// Load parses, describes and compiles all tables. Mappings with errors are a *ProblemsError. A table of a selection
+// that has errors of its own is left out, as long as others are left.
 func Load(ctx context.Context, cfg *config.Config, src *source.Source) (*Catalog, error) {
 	c, problems := Parse(cfg)
 	if problem.AnyError(problems) {

@@ -97,19 +97,15 @@ func (f *Finder) FirstStart(ctx context.Context) (change.Millis, error) {
 func (f *Finder) Run(ctx context.Context, d Daemon) error {
 	f.tell(d)
 	for failure.Pause(ctx, time.Duration(f.cfg.Testing.Find)) == nil {
-		found, err := f.look(ctx)
-		switch ended := ctx.Err() != nil; {
-		case ended:
-			return nil
-		case err != nil:
+		if found, err := f.look(ctx); err == nil {
+			f.failed, f.err = 0, nil
+			f.follow(ctx, d, found)
+		} else if ctx.Err() == nil {
 			if f.failed++; f.err == nil {
 				f.log.Warn("tables cannot be listed: those that are known go on", zap.Error(err),
 					zap.String("hint", source.Hint(err)))
 			}
 			f.err = err
-		default:
-			f.failed, f.err = 0, nil
-			f.follow(ctx, d, found)
 		}
 		f.tell(d)
 	}

@@ -135,8 +135,8 @@ func noLog(t *config.Table) string {
 		return "no log yet: " + t.Path + " chooses the table, and a replicator that runs begins it within a minute; " +
 			"if it does not, its /readyz says why; if there was a log, it is lost: see `replicator recover`"
 	}
-	return "no log yet: no replicator has created it; if one runs, its /readyz says why; if there was a log, it is lost: " +
-		"see `replicator recover`; if the table was retired, take it out of the configuration"
+	return "no log yet: no replicator has created it; if one runs, its /readyz says why; if there was a log, it is " +
+		"lost: see `replicator recover`; if the table was retired, take it out of the configuration"
 }
 
 // unfit returns the tables that selections choose and that cannot be replicated, as reasons.
