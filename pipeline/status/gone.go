@@ -26,7 +26,11 @@ func judgeGone(_ *Outlook, t *Table) *finding {
 		cause, _, _ := strings.Cut(r, "; its state is kept") // Next says it
 		switch {
 		case strings.HasPrefix(r, vanishedWord):
-			return &finding{StateGone, t.Source + " has " + cause, retire, nil}
+			next := retire
+			if !t.Ended && t.Code != codeGone { // what is left in its stream is still read
+				next = "wait until `replicator status` shows it halted: its stream is read to its end then; then " + retire
+			}
+			return &finding{StateGone, t.Source + " has " + cause, next, nil}
 		case strings.HasPrefix(r, tagsWord):
 			return &finding{StateGone, t.Source + " is " + cause,
 				"give it its tags back; or write it under `except`, restart, and then " + retire, nil}

@@ -94,6 +94,11 @@ func TestVerdictSaysStateCauseSinceWhenAndNextStep(t *testing.T) {
 			st.Reasons = []string{config.GoneVanished + "; its state is kept until `x`", "halted: no permission"}
 		})}, "Halted" + since + "Orders is halted: no permission; and 1 further reason. " +
 			"Next: mend the cause, then `replicator resume --table Orders`."},
+		"vanished, and still read": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
+			st.Reasons = []string{config.GoneVanished + "; its state is kept until `x`"}
+		})}, "Not chosen" + since + "Orders has vanished: DynamoDB has no table of this name. Next: wait until " +
+			"`replicator status` shows it halted: its stream is read to its end then; then " +
+			"`replicator table retire --table Orders`."},
 		"without its tags": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
 			st.Reasons = []string{config.GoneTags + "; its state is kept until `x`"}
 		})}, "Not chosen" + since + "Orders is " + config.GoneTags + ". Next: give it its tags back; or write it under " +
