@@ -137,7 +137,7 @@ func (c collector) collectTable(ch chan<- prometheus.Metric, t *table, now time.
 	}
 	sendKnown(sourceLagDesc, st.SourceLag)
 	sendKnown(appliedLagDesc, st.AppliedLag)
-	send(retentionDesc, c.retention(&st))
+	send(retentionDesc, c.retention(&st, now.Sub(t.view.processStart)))
 	send(hottestDesc, t.stats.Rows.Hottest(now))
 	send(largestDesc, float64(t.stats.Rows.LargestGrowth()))
 	v := t.view.seen.Load()
@@ -185,10 +185,10 @@ func (collector) collectVerify(send func(*prometheus.Desc, float64), t *table, s
 
 // retention returns the seconds until the oldest unread record may be lost, as the log shows it or, when they know more
 // about idle shards, as the readers do.
-func (c collector) retention(st *TableStatus) float64 {
+func (c collector) retention(st *TableStatus, running time.Duration) float64 {
 	left := st.Retention
 	if left < 0 { // nothing is known since the start of the process
-		left = max(0, source.Retention.Seconds()-max(0, st.SourceLag))
+		left = max(0, (source.Retention - running).Seconds())
 	}
 	if alive, ok := c.p.source.Retention(st.Source); ok {
 		left = min(left, alive.Seconds())

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/ingest"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/pipeline/staterow"
@@ -24,10 +25,13 @@ import (
 //	target claimed → log created → mapping stored → row {identity, issued: false} → claim → start entry → copy entry →
 //	issued: true → first frame
 func (t *table) claim(ctx context.Context) (*queue.Writer, error) {
-	if err := t.describe(ctx); err != nil {
-		return nil, err
-	}
 	stored, err := t.foldLog(ctx)
+	if stored != nil {
+		t.view.observeStored(stored)
+	}
+	if describeErr := t.describe(ctx); describeErr != nil {
+		return nil, describeErr
+	}
 	folded := stored
 	if err == nil && stored != nil {
 		if refused := staterow.CheckStored(stored, t.row.Identity(t.currentLog(), t.info), t.o.Start); refused != nil {
@@ -65,9 +69,13 @@ func (t *table) claim(ctx context.Context) (*queue.Writer, error) {
 	return w, nil
 }
 
-// describe reads the description of the table from DynamoDB and, the first time, compiles the mapping for its key.
+// describe reads the description of the table from DynamoDB and, the first time, compiles the mapping for its key. What
+// this process knows of a table stays true when the table is deleted: its stream can be read for a day.
 func (t *table) describe(ctx context.Context) error {
 	info, err := t.source.Table(ctx, t.Source)
+	if source.Classify(err) == failure.Gone && t.info.StreamARN != "" {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

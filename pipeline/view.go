@@ -34,6 +34,7 @@ type tableView struct {
 	halted   atomic.Pointer[checkpoint.Halt]
 	note     atomic.Value                    // string: see Pipeline.Note
 	seen     atomic.Pointer[status.Observed] // what the owner saw last; nil before the first claim, and beside a rival
+	stored   atomic.Pointer[status.Observed] // what the log held before the last try to claim it; nil without a log
 	rival    atomic.Pointer[rival]           // who else owns the log, while this process waits for it
 
 	// What a copy follows, as the owner saw it last: the time up to which Bigtable has everything, 0 unknown, and the end
@@ -71,6 +72,14 @@ func (v *tableView) observe(s *checkpoint.State, p queue.Pressure, letters int) 
 	v.observeGaps(s)
 	v.observeArchive(s)
 	v.detail.observe(s, v.now())
+}
+
+// observeStored publishes what the log holds of a table that cannot begin.
+func (v *tableView) observeStored(s *checkpoint.State) {
+	v.stored.Store(status.Observe(status.Seen{
+		Source: v.Source, Target: v.Target, State: s, Now: v.now(), ClaimTTL: v.o.Periods.ClaimTTL,
+		Retry: v.o.Periods.Retry, Late: v.o.Periods.Late,
+	}, v.stored.Load()))
 }
 
 // showSink lets the view ask the table's first sink until the returned function is called. The archive's, where it is
@@ -167,13 +176,16 @@ func (v *tableView) seenStatus(now time.Time) TableStatus {
 		known.Recent = &recent
 	}
 	seen := v.seen.Load()
+	if seen == nil && halt != nil {
+		seen = v.stored.Load()
+	}
 	if seen != nil {
 		return seen.With(known).At(v.now().Time(), now)
 	}
 	// Nothing is known since the start of the process, so nothing is younger than that.
 	st := status.Unseen(v.Source, v.Target, v.processStart).With(known).At(v.now().Time(), now)
-	st.SourceLag, st.AppliedLag = now.Sub(v.processStart).Seconds(), now.Sub(v.processStart).Seconds()
 	if halt == nil {
+		st.SourceLag, st.AppliedLag = now.Sub(v.processStart).Seconds(), now.Sub(v.processStart).Seconds()
 		st.Reasons = []string{"not started yet, for " + status.Ago(now.Sub(v.processStart))}
 	} else {
 		st.Reasons = []string{"halted: " + halt.Reason}

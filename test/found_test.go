@@ -135,14 +135,14 @@ func TestTablesAreFoundWhileRunning(t *testing.T) {
 func TestVanishedTableIsNamed(t *testing.T) {
 	long(t, "20 s")
 	w := selecting(t, 1602)
-	for _, name := range []string{"orders-eu", "orders-gone", "Products"} {
+	for _, name := range []string{"orders-eu", "orders-gone", "orders-unread", "Products"} {
 		w.CreateTable(name)
 		w.Put(name, "a", "0", `"n":{"N":"1"}`)
 	}
 	w.configure()
 	w.ok("schema", "--apply")
 	d := w.run()
-	d.settle("orders-eu", "orders-gone", "Products")
+	d.settle("orders-eu", "orders-gone", "orders-unread", "Products")
 	w.Put("orders-gone", "last", "0", `"n":{"N":"1"}`)
 	w.Call("DeleteTable", `{"TableName":"orders-gone"}`)
 	vanished := func() bool {
@@ -165,14 +165,25 @@ func TestVanishedTableIsNamed(t *testing.T) {
 	}
 
 	d.stop()
+	w.Put("orders-unread", "last", "0", `"n":{"N":"1"}`)
+	w.Call("DeleteTable", `{"TableName":"orders-unread"}`)
 	d = w.run()
 	d.until("it is still named after a restart", vanished)
+	d.until("only one of the two was read to its end", func() bool {
+		read, unread := d.table("orders-gone"), d.table("orders-unread")
+		return read.State == "halted" && read.Ended && unread.State == "halted" && !unread.Ended && unread.AppliedThrough != nil
+	})
+	d.until("it says of which one the last changes may be missing", func() bool {
+		s, ok := d.status()
+		return ok && strings.HasPrefix(s.Verdict.Cause, "orders-unread has vanished, and the last changes")
+	})
 	var s struct{ Reasons []string }
 	if err := json.Unmarshal([]byte(w.ok("status", "--json")), &s); err != nil || !strings.Contains(fmt.Sprint(s),
 		"vanished") {
 		t.Errorf("status: %v %v", s, err)
 	}
 	w.ok("table", "retire", "--table", "orders-gone", "--yes")
+	w.ok("table", "retire", "--table", "orders-unread", "--yes")
 	d.until("it is not named any more", func() bool {
 		return slices.Equal(d.replicated(), []string{"Products",
 			"orders-eu"})

@@ -11,5 +11,6 @@
 //	gone.go      what is said of a table that no selection chooses any more
 //	losses.go    halts, gaps and resyncs in a status, in words
 //	table.go     the status as JSON
+//	report.go    what the line a minute says about a table
 //	services.go  which services fail, and since when
 package status

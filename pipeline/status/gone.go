@@ -19,15 +19,27 @@ func (t *Table) vanished() bool {
 	return slices.ContainsFunc(t.Reasons, func(r string) bool { return strings.HasPrefix(r, vanishedWord) })
 }
 
+// judgeUnread says what may be missing of a table that vanished while no process read its stream.
+func judgeUnread(_ *Outlook, t *Table) *finding {
+	if !t.vanished() || t.Ended || t.Code != codeGone || t.State != "halted" {
+		return nil
+	}
+	return &finding{StateGone, t.Source + " has vanished, and the last changes in its stream were perhaps not read: a " +
+		"process that starts after the deletion does not know the stream's table", "what Bigtable has is the table as of " +
+		"`applied_through` in `replicator status --json`; when that is noted, " + retireCommand(t), nil}
+}
+
+func retireCommand(t *Table) string { return "`replicator table retire --table " + t.Source + "`" }
+
 // judgeGone says how to end what is kept of a table that no selection chooses any more.
 func judgeGone(_ *Outlook, t *Table) *finding {
-	retire := "`replicator table retire --table " + t.Source + "`"
+	retire := retireCommand(t)
 	for _, r := range t.Reasons {
 		cause, _, _ := strings.Cut(r, "; its state is kept") // Next says it
 		switch {
 		case strings.HasPrefix(r, vanishedWord):
 			next := retire
-			if !t.Ended && t.Code != codeGone { // what is left in its stream is still read
+			if !t.Ended { // what is left in its stream is still read
 				next = "wait until `replicator status` shows it halted: its stream is read to its end then; then " + retire
 			}
 			return &finding{StateGone, t.Source + " has " + cause, next, nil}

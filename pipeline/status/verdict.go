@@ -93,7 +93,7 @@ func Judge(o Outlook) Verdict {
 // rules judge one table after the other; the first rule that finds something decides.
 var rules = []func(*Outlook, *Table) *finding{
 	judgeGap, judgeFull, judgeHalt, judgeServices, judgeThrottle, judgeRetention, judgeOwner, judgeStart, judgePause,
-	judgeHealing, judgeDifferences, judgeLetters, judgeGone, judgeLate, judgeCopy, judgeRest, judgeFence,
+	judgeHealing, judgeDifferences, judgeLetters, judgeUnread, judgeGone, judgeLate, judgeCopy, judgeRest, judgeFence,
 }
 
 func judgeGap(_ *Outlook, t *Table) *finding {

@@ -83,11 +83,18 @@ func TestVerdictSaysStateCauseSinceWhenAndNextStep(t *testing.T) {
 			"Next: `replicator schema --apply`; the table goes on by itself within a minute."},
 		"vanished": {Outlook{Reasons: 2, Tables: table(func(st *Table) {
 			as("halted")(st)
-			st.Halt, st.Code = "describe table: not found", "source_gone"
+			st.Halt, st.Code, st.Ended = "describe table: not found", "source_gone", true
 			st.Reasons = []string{config.GoneVanished + "; its state is kept until `x`", "halted: describe table: not found",
 				"no owner: no replicator carries the table"}
 		})}, "Not chosen" + since + "Orders has vanished: DynamoDB has no table of this name; and 1 further reason. " +
 			"Next: `replicator table retire --table Orders`."},
+		"vanished, and perhaps not read to its end": {Outlook{Reasons: 2, Tables: table(func(st *Table) {
+			as("halted")(st)
+			st.Halt, st.Code = "describe table: not found", "source_gone"
+			st.Reasons = []string{config.GoneVanished + "; its state is kept until `x`", "halted: describe table: not found"}
+		})}, "Not chosen" + since + "Orders has vanished, and the last changes in its stream were perhaps not read: a " +
+			"process that starts after the deletion does not know the stream's table; and 1 further reason. Next: what Bigtable has is the table as of `applied_through` in " +
+			"`replicator status --json`; when that is noted, `replicator table retire --table Orders`."},
 		"vanished, and halted before its end": {Outlook{Reasons: 2, Tables: table(func(st *Table) {
 			as("halted")(st)
 			st.Halt, st.Code = "no permission", "target_denied"
