@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
+	"golang.org/x/time/rate"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
@@ -23,7 +23,8 @@ import (
 const tooOldLimit = 100
 
 // loggedPerMinute is how many refused changes of a table are logged in a minute. A mapping that does not fit refuses
-// every one; the counts are in the line that each table logs once a minute.
+// every one; the counts are in the line that each table logs once a minute. (zap's own sampler takes half a megabyte for
+// each table.)
 const loggedPerMinute = 20
 
 // DeadLetters stores the refused changes of a table, and knows which items are dirty because of them. It belongs to one
@@ -32,7 +33,7 @@ type DeadLetters struct {
 	o      *Options
 	shared *Shared
 	stored *deadletter.Store
-	log    *zap.Logger // of refused changes
+	logged *rate.Limiter // of refused changes
 
 	mu     sync.Mutex
 	items  map[uint64]*letteredItem // by key hash
@@ -91,9 +92,7 @@ func OpenDeadLetters(ctx context.Context, shared *Shared, o Options) (*DeadLette
 	}
 	l := &DeadLetters{
 		o: &o, shared: shared, stored: stored, items: map[uint64]*letteredItem{}, tooOld: map[string]bool{},
-		log: o.Logger.WithOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core {
-			return zapcore.NewSamplerWithOptions(c, time.Minute, loggedPerMinute, 0)
-		})),
+		logged: rate.NewLimiter(rate.Every(time.Minute/loggedPerMinute), loggedPerMinute),
 	}
 	return l, l.refresh(ctx)
 }
@@ -215,8 +214,8 @@ func (l *DeadLetters) store(ctx context.Context, sink string, c *change.Change, 
 	if err := l.stored.Put(ctx, letter); err != nil {
 		return fmt.Errorf("store dead letter: %w", err)
 	}
-	if !l.noteStored(letter, c.Keys, imageOf(c)) {
-		l.log.Error("dead letter: a change was refused for good", zap.Inline(letter))
+	if !l.noteStored(letter, c.Keys, imageOf(c)) && l.logged.Allow() {
+		l.o.Logger.Error("dead letter: a change was refused for good", zap.Inline(letter))
 	}
 	return nil
 }

@@ -38,8 +38,8 @@ func (l *DeadLetters) StoreEvent(ctx context.Context, e *transform.Event, body [
 	if err != nil {
 		return fmt.Errorf("store dead letter of an event: %w", err)
 	}
-	if !known {
-		l.log.Error("dead letter: an event is refused for good", zap.Inline(letter))
+	if !known && l.logged.Allow() {
+		l.o.Logger.Error("dead letter: an event is refused for good", zap.Inline(letter))
 	}
 	return nil
 }

@@ -32,6 +32,16 @@ type Packed struct {
 	buf *[]byte
 }
 
+// keep moves Data into a buffer of its own, as large as the data, which is a fraction of what encoding it takes. The
+// frames of many tables wait for the server at a time.
+func (p *Packed) keep() {
+	if len(p.Data) > 0 {
+		p.buf = Buffer(len(p.Data))
+		*p.buf = append(*p.buf, p.Data...)
+		p.Data = *p.buf
+	}
+}
+
 // Release recycles the memory of Data, once the frame was appended. Leaving it to the garbage collector costs several
 // times as much.
 func (p *Packed) Release() {
@@ -64,8 +74,10 @@ func (e *TooLargeError) Is(target error) bool { return target == ErrTooLarge }
 // each part has its own position and clock, only the last one carries Done. *TooLargeError when a single record
 // does not fit. Data does not alias the pages.
 func Pack(pages []*change.Page, maxPayload int) ([]Packed, error) {
-	p := packer{limit: min(maxFrame, maxPayload-frameOverhead), payload: maxPayload - frameOverhead}
-	defer func() { Recycle(p.raw) }()
+	p := packer{
+		limit: min(maxFrame, maxPayload-frameOverhead), payload: maxPayload - frameOverhead, work: works.Get().(*work),
+	}
+	defer works.Put(p.work)
 	for _, page := range pages {
 		if err := p.add(page); err != nil {
 			return nil, fmt.Errorf("pack frame: %w", err)
@@ -90,7 +102,7 @@ type packer struct {
 	pieces  []piece
 	size    int
 	frames  []Packed
-	raw     *[]byte
+	work    *work
 }
 
 // add puts a page into the current frame, and into further ones as far as it does not fit.
@@ -167,15 +179,14 @@ func (p *packer) compress(pieces []piece) error {
 	body, raw, heads := p.join(pieces)
 	frame := Packed{Body: body}
 	if len(raw) > 0 {
-		frame.buf = Buffer(s2.MaxEncodedLen(len(raw)))
-		frame.Data = s2.Encode((*frame.buf)[:cap(*frame.buf)], raw)
+		frame.Data = s2.Encode(p.work.forEncoding(s2.MaxEncodedLen(len(raw))), raw)
 	}
 	size := len(frame.Data) + heads
 	if size <= p.payload {
+		frame.keep()
 		p.frames = append(p.frames, frame)
 		return nil
 	}
-	frame.Release()
 	left, right, err := splitPieces(pieces, size, p.payload)
 	if err != nil {
 		return err
@@ -190,10 +201,7 @@ func (p *packer) compress(pieces []piece) error {
 // estimated size of the pages' heads.
 func (p *packer) join(pieces []piece) (body *checkpoint.Frame, raw []byte, heads int) {
 	body = &checkpoint.Frame{Pages: make([]checkpoint.PageHead, len(pieces))}
-	if p.raw == nil {
-		p.raw = Buffer(sizeOf(pieces))
-	}
-	raw = (*p.raw)[:0]
+	raw = p.work.forRecords(sizeOf(pieces))
 	for i, c := range pieces {
 		h := &body.Pages[i]
 		*h = c.head
@@ -206,7 +214,7 @@ func (p *packer) join(pieces []piece) (body *checkpoint.Frame, raw []byte, heads
 		h.Length = len(raw) - h.Offset
 		heads += headBytes + len(h.Feed.Stream) + len(h.Feed.Shard)
 	}
-	*p.raw = raw
+	p.work.records = raw
 	return body, raw, heads
 }
 

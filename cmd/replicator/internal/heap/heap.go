@@ -89,7 +89,9 @@ const (
 	sharePeriod  = time.Minute
 	highGCShare  = 0.2
 	gcPercent    = 200 // a higher value saves little CPU and takes twice the memory with idle shards
-	busyFraction = 10  // a share is reported only if the process used a tenth of one CPU
+	gcManyTables = 40  // from manyTables on: behind a backlog each of them has buffers in use at the same moment
+	manyTables   = 20
+	busyFraction = 10 // a share is reported only if the process used a tenth of one CPU
 )
 
 // NewWatcher sets the initial heap limit, unless $GOMEMLIMIT or $GOGC is given, and registers the metric of the
@@ -99,7 +101,6 @@ func NewWatcher(cfg *config.Config, reg prometheus.Registerer) *Watcher {
 	w.Fit(cfg)
 	if w.adjusts {
 		debug.SetMemoryLimit(w.need.Load().Usual)
-		debug.SetGCPercent(gcPercent)
 	}
 	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "tailrace_collection_cpu_ratio",
 		Help: "Part of the process's CPU time that garbage collection took in the last minute; above 0.2 it needs memory."},
@@ -111,6 +112,17 @@ func NewWatcher(cfg *config.Config, reg prometheus.Registerer) *Watcher {
 func (w *Watcher) Fit(cfg *config.Config) {
 	need := NeedOf(cfg)
 	w.need.Store(&need)
+	if w.adjusts {
+		debug.SetGCPercent(percentFor(len(cfg.Tables)))
+	}
+}
+
+// percentFor returns how much garbage, in percent of the live bytes, the heap of a process with so many tables may hold.
+func percentFor(tables int) int {
+	if tables >= manyTables {
+		return gcManyTables
+	}
+	return gcPercent
 }
 
 // Run adjusts the limit every second and measures the collector's share every minute, until ctx ends. It returns nil

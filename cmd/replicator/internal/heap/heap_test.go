@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"runtime/debug"
 	"testing"
 	"time"
 
@@ -37,6 +38,20 @@ func TestLimitFollowsTheLiveBytes(t *testing.T) {
 		if got := n.limit(alive << 20); got != want<<20 {
 			t.Errorf("limit %d MiB at %d alive, want %d", got>>20, alive, want)
 		}
+	}
+}
+
+// TestManyTablesHoldLessGarbage: a hundred tables behind a backlog would else take 700 MB.
+func TestManyTablesHoldLessGarbage(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
+	cfg := &config.Config{Tables: make([]config.Table, manyTables-1)}
+	w := &Watcher{adjusts: true}
+	for _, want := range []int{gcPercent, gcManyTables} {
+		w.Fit(cfg)
+		if got := debug.SetGCPercent(100); got != want {
+			t.Errorf("%d tables: %d %%, want %d", len(cfg.Tables), got, want)
+		}
+		cfg.Tables = append(cfg.Tables, config.Table{})
 	}
 }
 
