@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -68,5 +69,30 @@ func TestStandByAfterAHaltIsNotRed(t *testing.T) {
 	v.beginStandBy(&rival{owner: "other", moved: now})
 	if st := v.status(now); st.State != status.StandBy || len(st.Reasons) > 0 {
 		t.Errorf("%s, %q", st.State, st.Reasons)
+	}
+}
+
+// TestHaltForTheSameReasonKeepsItsTime: each try halts the table anew; "since" is when it stopped working.
+func TestHaltForTheSameReasonKeepsItsTime(t *testing.T) {
+	v := &tableView{env: &env{log: zap.NewNop(), o: &Options{}}}
+	for i, tt := range []struct {
+		reason string
+		at     change.Millis
+		worked bool
+		want   change.Millis
+	}{
+		{reason: "no table", at: 1000, want: 1000}, {reason: "no table", at: 2000, want: 1000},
+		{reason: "no permission", at: 3000, want: 3000}, {reason: "no permission", at: 4000, worked: true, want: 4000},
+	} {
+		if tt.worked {
+			v.halted.Store(nil)
+		}
+		v.halt(&checkpoint.Halt{Reason: tt.reason, At: tt.at})
+		st := status.Unseen("Orders", "orders", time.Now()).With(status.Now{
+			Halt: v.halted.Load(), HaltedAt: change.Millis(v.haltedAt.Load()),
+		}).At(time.Now(), time.Now())
+		if !st.Since.Equal(tt.want.Time()) {
+			t.Errorf("%d: since %s, want %s", i, st.Since, tt.want.Time())
+		}
 	}
 }

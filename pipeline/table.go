@@ -117,8 +117,7 @@ func (t *table) endLife(out outcome.Outcome, err error) time.Duration {
 		t.log.Warn("start again from the stored state", zap.Error(err))
 		return restartPause
 	}
-	h := t.haltOf(out)
-	outcome.LogHalt(t.log, t.view.halted.Swap(h), h, t.o.Periods.Retry)
+	t.view.halt(t.haltOf(out))
 	return t.o.Periods.Retry
 }
 

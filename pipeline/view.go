@@ -11,6 +11,7 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/continuous"
 	"github.com/tailrace-cdc/replicator/pipeline/latency"
+	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -32,6 +33,7 @@ type tableView struct {
 	reported latency.Counts
 	detail   detail
 	halted   atomic.Pointer[checkpoint.Halt]
+	haltedAt atomic.Int64                    // change.Millis of the first halt for the same reason without work since
 	note     atomic.Value                    // string: see Pipeline.Note
 	seen     atomic.Pointer[status.Observed] // what the owner saw last; nil before the first claim, and beside a rival
 	stored   atomic.Pointer[status.Observed] // what the log held before the last try to claim it; nil without a log
@@ -72,6 +74,13 @@ func (v *tableView) observe(s *checkpoint.State, p queue.Pressure, letters int) 
 	v.observeGaps(s)
 	v.observeArchive(s)
 	v.detail.observe(s, v.now())
+}
+
+// halt publishes why the table stands still until the next try.
+func (v *tableView) halt(h *checkpoint.Halt) {
+	if outcome.LogHalt(v.log, v.halted.Swap(h), h, v.o.Periods.Retry) {
+		v.haltedAt.Store(int64(h.At))
+	}
 }
 
 // observeStored publishes what the log holds of a table that cannot begin.
@@ -154,7 +163,7 @@ func (v *tableView) seenStatus(now time.Time) TableStatus {
 	if rival != nil && halt == nil {
 		return v.standBy(rival, now)
 	}
-	known := status.Now{Halt: halt, Requests: v.requests.Load().Status()}
+	known := status.Now{Halt: halt, HaltedAt: change.Millis(v.haltedAt.Load()), Requests: v.requests.Load().Status()}
 	if c := v.copier.Load(); c != nil {
 		known.Copy = c.Progress()
 	}

@@ -19,9 +19,9 @@ type row struct {
 	HasLetters, HasGaps                      bool
 }
 
-func newRow(t *status.Table) row {
+func newRow(t *status.Table, failing bool) row {
 	r := row{
-		Source: t.Source, Target: t.Target, State: t.State, Tone: tableTone(t), Latency: unknown, Waiting: unknown,
+		Source: t.Source, Target: t.Target, State: t.State, Tone: tableTone(t, failing), Latency: unknown, Waiting: unknown,
 		Rate: perSecond(orNaN(t.Rate)), Proof: period(t.AppliedLag), Retention: period(t.Retention),
 		Log: logText(&t.Queue), LogLimit: humanize.IBytes(t.Queue.Limit),
 		Copy: "none", Verify: verifyText(t), Archive: archiveText(t), Owner: t.Owner,
@@ -62,15 +62,15 @@ func orNaN(x *float64) float64 {
 	return *x
 }
 
-// tableTone returns the colour of a table's state.
-func tableTone(t *status.Table) string {
+// tableTone returns the colour of a table's state. While a service fails that every table needs, no table is green.
+func tableTone(t *status.Table, failing bool) string {
 	switch {
 	case t.State == "halted" || t.State == "gap" || t.PauseReason != "":
 		return "bad"
 	case t.State == "copying" || t.State == "healing" || t.State == "recovering" || t.State == "fenced" ||
 		t.State == status.StandBy:
 		return "busy"
-	case len(t.Reasons) > 0 || t.ThrottledSince != nil:
+	case failing || len(t.Reasons) > 0 || t.ThrottledSince != nil:
 		return "warn"
 	}
 	return "good"

@@ -98,7 +98,7 @@ func WriteFront(w io.Writer, s *pipeline.Status, version string, now time.Time) 
 		front.Reasons = append(front.Reasons, parts(r))
 	}
 	for i := range s.Tables {
-		front.Tables = append(front.Tables, newRow(&s.Tables[i]))
+		front.Tables = append(front.Tables, newRow(&s.Tables[i], len(s.Services) > 0))
 	}
 	slices.SortStableFunc(front.Tables, func(a, b row) int {
 		return cmp.Compare(slices.Index(tones, a.Tone), slices.Index(tones, b.Tone))
@@ -118,7 +118,7 @@ func WriteTable(w io.Writer, s *pipeline.Status, t *status.Table, x Table, versi
 	view := struct {
 		head
 		tableView
-	}{newHead(s, version, "/table/"+t.Source, now), newTableView(t, x)}
+	}{newHead(s, version, "/table/"+t.Source, now), newTableView(t, len(s.Services) > 0, x)}
 	for _, r := range t.Reasons {
 		view.Reasons = append(view.Reasons, parts(r))
 	}

@@ -44,6 +44,16 @@ func TestPageEscapesWhatItShows(t *testing.T) {
 	}
 }
 
+// TestNoTableIsGreenWhileAServiceFails: a green row below a red line would be believed.
+func TestNoTableIsGreenWhileAServiceFails(t *testing.T) {
+	running := status.Table{Source: "A", State: "running"}
+	for failing, want := range map[bool]string{true: "warn", false: "good"} {
+		if got := newRow(&running, failing).Tone; got != want {
+			t.Errorf("failing %t: %s, want %s", failing, got, want)
+		}
+	}
+}
+
 // TestTroubleComesFirst: of two hundred tables the one in trouble must not be far down.
 func TestTroubleComesFirst(t *testing.T) {
 	s := pipeline.Summarize("shop", []pipeline.TableStatus{{Source: "A", State: "running"},

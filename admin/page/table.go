@@ -33,9 +33,10 @@ const (
 	gapRows   = 50
 )
 
-func newTableView(t *status.Table, x Table) tableView {
+func newTableView(t *status.Table, failing bool, x Table) tableView {
 	v := tableView{
-		Table: newRow(t), Charts: charts(x.Hour), NoShards: "The owner of the table's log has not shown its shards yet.",
+		Table: newRow(t, failing), Charts: charts(x.Hour),
+		NoShards: "The owner of the table's log has not shown its shards yet.",
 	}
 	v.Facts = facts(t, &v.Table)
 	if t.State == status.StandBy {

@@ -20,11 +20,12 @@ func LogRestart(log *zap.Logger, err error) {
 }
 
 // LogHalt logs why a table is halted, and when it is tried again. A try that ends as the one before says nothing new;
-// before is its halt, nil if the table worked since.
-func LogHalt(log *zap.Logger, before, h *checkpoint.Halt, retry time.Duration) {
+// before is its halt, nil if the table worked since. LogHalt reports whether it said something.
+func LogHalt(log *zap.Logger, before, h *checkpoint.Halt, retry time.Duration) bool {
 	if before != nil && before.Code == h.Code && before.Reason == h.Reason {
-		return
+		return false
 	}
 	log.Error("halt the table", zap.String("code", h.Code), zap.String("reason", h.Reason),
 		zap.Duration("retry_in", retry))
+	return true
 }

@@ -184,9 +184,11 @@ func (o *Observed) SetOwn(own bool) { o.own = own }
 
 // Now is what a process that owns the table knows beside the log.
 type Now struct {
-	Halt   *checkpoint.Halt    // of the pipeline itself, whatever the log shows
-	Copy   *resync.Progress    // of the copy that runs
-	Resync *resync.WholeStatus // of the resync of the whole table that runs
+	Halt *checkpoint.Halt // of the pipeline itself, whatever the log shows
+	// HaltedAt is when the tries began that end in Halt; 0: with Halt's own.
+	HaltedAt change.Millis
+	Copy     *resync.Progress    // of the copy that runs
+	Resync   *resync.WholeStatus // of the resync of the whole table that runs
 	// Requests are those of commands for single items that are being done.
 	Requests *resync.RequestsStatus
 	Verify   *continuous.Status // of the continuous comparison; nil without one
@@ -202,7 +204,7 @@ func (o *Observed) With(n Now) *Observed {
 	if h := n.Halt; h != nil {
 		next.status.State, next.status.Halt, next.status.Code = "halted", h.Reason, h.Code
 		next.status.addHalt(h.Sink, h.Reason)
-		at := h.At.Time().UTC()
+		at := min(h.At, cmp.Or(n.HaltedAt, h.At)).Time().UTC()
 		next.status.Since = &at
 		next.ownerSeen, next.retried, next.released = max(next.ownerSeen, h.At), true, true
 	}

@@ -1,6 +1,10 @@
 package status
 
-import "slices"
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
 
 // Whole is the status of the whole pipeline.
 type Whole struct {
@@ -28,13 +32,45 @@ func Summarize(pipeline string, tables []Table) Whole {
 		if t.Halts == nil {
 			t.Halts = map[string]string{} // an object in JSON, whatever is in it
 		}
-		for _, r := range t.Reasons {
-			s.Reasons = append(s.Reasons, t.Source+": "+r)
-		}
 	}
+	s.Reasons = append(s.Reasons, reasonsOf(tables)...)
 	s.Ready = len(s.Reasons) == 0 && len(tables) > 0
 	s.Judge()
 	return s
+}
+
+// aFew is how many tables with the same reason are still listed each by itself.
+const aFew = 2
+
+// reasonsOf returns the reasons of all tables with their names. What more than a few tables have in common, such as a
+// missing state table, is one line, at the place of the first of them.
+func reasonsOf(tables []Table) (lines []string) {
+	sources := map[string][]string{} // by reason
+	for i := range tables {
+		for _, r := range tables[i].Reasons {
+			sources[r] = append(sources[r], tables[i].Source)
+		}
+	}
+	for i := range tables {
+		for _, r := range tables[i].Reasons {
+			switch with := sources[r]; {
+			case len(with) <= aFew:
+				lines = append(lines, tables[i].Source+": "+r)
+			case with[0] == tables[i].Source:
+				lines = append(lines, strconv.Itoa(len(with))+" tables ("+someOf(with)+"): "+r)
+			}
+		}
+	}
+	return lines
+}
+
+// someOf names the first of many tables.
+func someOf(names []string) string {
+	const most = 5
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return strings.Join(names[:most-1], ", ") + " and " + strconv.Itoa(len(names)-most+1) + " others"
 }
 
 // Explain adds reasons why the pipeline is not ready that are not those of one of its tables.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/dump"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/finding"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/queue/deadletter"
@@ -76,7 +77,7 @@ func complete(cmd *cobra.Command, f *pflag.Flag, values func() []string) {
 		}))
 }
 
-// tables returns the source tables of the configuration.
+// tables returns the source tables of the configuration, and those found by its selections that have a log.
 func tables(a *cli.App) (names []string) {
 	cfg, problems, err := config.Load(a.ConfigPath)
 	if err != nil || problem.AnyError(problems) {
@@ -85,7 +86,13 @@ func tables(a *cli.App) (names []string) {
 	for _, t := range cfg.Tables {
 		names = append(names, t.Source)
 	}
-	return names
+	if cfg.Selecting() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		names = append(names, finding.Logged(ctx, cfg, a.Logger)...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // letters returns something of each dead letter, each text once.

@@ -64,10 +64,10 @@ func (a *commands) listCommand() *cobra.Command {
 						continue
 					}
 					if n == 1 {
-						fmt.Fprintln(w, "ID\tTABLE\tSINK\tSINCE\tTRIED\tCODE\tREASON")
+						fmt.Fprintln(w, "ID\tTABLE\tSINK\tSINCE\tRETRIED\tCODE\tREASON")
 					}
 					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", l.ID, l.Table, l.Sink, l.FirstSeen.Local().Format(time.DateTime),
-						l.Attempts+1, l.Code, l.Reason)
+						l.Attempts, l.Code, l.Reason)
 				}
 			}
 			a.Printed = true // an empty list is an answer
@@ -130,8 +130,8 @@ func (a *commands) showCommand() *cobra.Command {
 			}
 			a.Print("%s: %s of %s, version %d, key hash %s", line.ID, line.Op, line.Table, line.Version, line.KeyHash)
 			a.Print("  refused by %s: %s (%s)", line.Sink, line.Reason, line.Code)
-			a.Print("  first %s, tried %s, last %s", line.FirstSeen.Local().Format(time.DateTime),
-				render.Count(line.Attempts+1, "time"), line.LastTried.Local().Format(time.DateTime))
+			a.Print("  first %s, retried %s, last %s", line.FirstSeen.Local().Format(time.DateTime),
+				render.Count(line.Attempts, "time"), line.LastTried.Local().Format(time.DateTime))
 			a.Print("  shard %s", line.Shard)
 			if showData {
 				a.Print("%s", line.Record)

@@ -44,6 +44,14 @@ func ForCommand(ctx context.Context, cfg *config.Config, logger wire.Logger) (*F
 	return f, nil
 }
 
+// Logged returns the tables that have a log in the queue of a configuration; none when it cannot be asked.
+func Logged(ctx context.Context, cfg *config.Config, logger wire.Logger) []string {
+	clients := wire.ForCommand(cfg, logger)
+	defer clients.Close()
+	names, _ := logs(ctx, clients) // what a shell completes is worth no error
+	return names
+}
+
 // logs returns the tables that have a log in the queue.
 func logs(ctx context.Context, clients *wire.Clients) ([]string, error) {
 	q, err := clients.Queue(ctx)

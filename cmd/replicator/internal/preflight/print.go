@@ -3,8 +3,10 @@ package preflight
 import (
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 )
@@ -19,14 +21,22 @@ func (r *Report) WriteTables(out io.Writer) error {
 		r.Selections[i].write(out)
 	}
 	copies := false
-	for _, t := range r.Tables {
-		t.write(out)
-		if t.Copy == nil {
-			continue
+	for like := range alike(r.Tables) {
+		for _, t := range like {
+			fmt.Fprintln(out, t.heading())
 		}
-		copies = true
-		if err := t.Copy.Write(out); err != nil {
-			return fmt.Errorf("write estimate: %w", err)
+		fmt.Fprint(out, like[0].rules())
+		for _, t := range like {
+			if t.Copy == nil {
+				continue
+			}
+			copies = true
+			if len(like) > 1 {
+				fmt.Fprintf(out, "  %s:\n", t.Source)
+			}
+			if err := t.Copy.Write(out); err != nil {
+				return fmt.Errorf("write estimate: %w", err)
+			}
 		}
 	}
 	if copies {
@@ -45,13 +55,37 @@ func (r *Report) WriteTables(out io.Writer) error {
 	return nil
 }
 
-// write writes the rules of a table, and what becomes of its attributes.
-func (t *TableReport) write(out io.Writer) {
-	if t.table.ArchivedOnly() {
-		fmt.Fprintf(out, "%s → the archive, and nothing else\n", t.Source)
-		return
+// alike yields the tables in their order, and together those that one selection has chosen and of which there is the
+// same to say.
+func alike(tables []*TableReport) iter.Seq[[]*TableReport] {
+	return func(yield func([]*TableReport) bool) {
+		for i := 0; i < len(tables); {
+			n := i + 1
+			for ; n < len(tables) && tables[n].table.Path == tables[i].table.Path &&
+				tables[n].rules() == tables[i].rules(); n++ {
+			}
+			if !yield(tables[i:n]) {
+				return
+			}
+			i = n
+		}
 	}
-	fmt.Fprintf(out, "%s → %s\n", t.Source, t.Target)
+}
+
+// heading says where the changes of the table go.
+func (t *TableReport) heading() string {
+	if t.table.ArchivedOnly() {
+		return t.Source + " → the archive, and nothing else"
+	}
+	return t.Source + " → " + t.Target
+}
+
+// rules returns the rules of a table, and what becomes of its attributes; nothing for a table that is only archived.
+func (t *TableReport) rules() string {
+	if t.table.ArchivedOnly() {
+		return ""
+	}
+	out := &strings.Builder{}
 	for i := range t.Rules {
 		rule := &t.Rules[i]
 		if rule.Row == "" {
@@ -66,4 +100,5 @@ func (t *TableReport) write(out io.Writer) {
 	if t.Sampled > 0 {
 		fmt.Fprintf(out, "  %s sampled: %s\n", render.Count(t.Sampled, "item"), render.AttributeUses(t.Uses))
 	}
+	return out.String()
 }

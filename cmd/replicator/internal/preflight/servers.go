@@ -75,7 +75,7 @@ func tableProblems(t *catalog.Table) (problems []problem.Problem) {
 	add := func(p problem.Problem) { problems = append(problems, p) }
 	problems = append(problems, StreamProblems(t.Source, info, path)...)
 	if t.OnTTLExpiry == "archive" && info.TTLAttr == "" && info.TTLError == nil {
-		add(warnf("no_ttl", path, "enable time to live on the table, or remove on_ttl_expiry",
+		add(warnf("no_ttl", path, "enable time to live on the table; or set its on_ttl_expiry to delete or keep",
 			"%s has no time to live, so nothing is archived", t.Source))
 	}
 	if t.OnTTLExpiry != "delete" && info.TTLError != nil {

@@ -18,8 +18,11 @@ type Retried struct {
 
 // Print prints what became of dead letters, and why letters were refused, a line each.
 func (r Retried) Print(w io.Writer, notes []request.Note, unreadable []string) {
-	fmt.Fprintf(w, "%d applied, %d refused again, %d not tried because an earlier one was refused.\n",
-		r.Applied, r.Refused, r.Left)
+	fmt.Fprintf(w, "%d applied, %d refused again", r.Applied, r.Refused)
+	if r.Left > 0 {
+		fmt.Fprintf(w, ", %d not tried because an earlier one was refused", r.Left)
+	}
+	fmt.Fprintln(w, ".")
 	for _, n := range notes {
 		if n.Letter != "" {
 			fmt.Fprintf(w, "  %s: %s (%s)\n", n.Letter, n.Reason, n.Code)
@@ -27,6 +30,10 @@ func (r Retried) Print(w io.Writer, notes []request.Note, unreadable []string) {
 	}
 	for _, line := range unreadable {
 		fmt.Fprintf(w, "  %s\n", line)
+	}
+	if r.Refused > 0 {
+		fmt.Fprintln(w, "next: `replicator dlq show ID` says what was refused; mend the mapping, the family or the item, "+
+			"and try again; or `replicator dlq drop ID`")
 	}
 }
 

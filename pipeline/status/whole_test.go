@@ -1,0 +1,28 @@
+package status
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestReasonOfManyTablesIsOneLine: a missing state table halts all tables alike.
+func TestReasonOfManyTablesIsOneLine(t *testing.T) {
+	tables := []Table{
+		{Source: "a", Reasons: []string{"1 dead letter", "halted: no state table"}}, {Source: "b", Reasons: []string{"1 dead letter"}},
+	}
+	for _, name := range []string{"c", "d", "e", "f", "g"} {
+		tables = append(tables, Table{Source: name, Reasons: []string{"halted: no state table"}})
+	}
+	want := []string{
+		"a: 1 dead letter", "6 tables (a, c, d, e and 2 others): halted: no state table", "b: 1 dead letter",
+	}
+	if diff := cmp.Diff(want, Summarize("shop", tables).Reasons); diff != "" {
+		t.Errorf("reasons (-want +got):\n%s", diff)
+	}
+	want = []string{"a: halted: x", "b: halted: x"}
+	both := []Table{{Source: "a", Reasons: []string{"halted: x"}}, {Source: "b", Reasons: []string{"halted: x"}}}
+	if diff := cmp.Diff(want, Summarize("shop", both).Reasons); diff != "" {
+		t.Errorf("reasons of two tables (-want +got):\n%s", diff)
+	}
+}
