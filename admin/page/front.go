@@ -14,9 +14,16 @@ type row struct {
 	Source, Target, State, Tone              string
 	Latency, Rate, Waiting, Proof, Retention string
 	Log, LogLimit                            string
-	Copy, Verify, Archive, Owner             string
+	Copy, CopyLeft, Verify, Archive, Owner   string
 	Letters, Gaps                            int
 	HasLetters, HasGaps                      bool
+}
+
+// columns are those of the front page that some table needs; most pipelines need none of them most of the time.
+type columns struct{ Copy, Verify, Archive bool }
+
+func (c *columns) add(t *status.Table) {
+	c.Copy, c.Verify, c.Archive = c.Copy || t.Copy != nil, c.Verify || t.Verify != nil, c.Archive || t.Archive != nil
 }
 
 func newRow(t *status.Table, failing bool) row {
@@ -45,7 +52,7 @@ func newRow(t *status.Table, failing bool) row {
 	case c.Paused != "":
 		r.Copy = fmt.Sprintf("%d %%, paused", int(c.Percent))
 	case c.ETA >= 0:
-		r.Copy = fmt.Sprintf("%d %%, %s left", int(c.Percent), period(c.ETA))
+		r.Copy, r.CopyLeft = fmt.Sprintf("%d %%", int(c.Percent)), period(c.ETA)+" left"
 	default:
 		r.Copy = fmt.Sprintf("%d %%", int(c.Percent))
 	}

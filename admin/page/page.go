@@ -93,12 +93,14 @@ func WriteFront(w io.Writer, s *pipeline.Status, version string, now time.Time) 
 	front := struct {
 		head
 		Tables []row
+		Shows  columns
 	}{head: newHead(s, version, "/", now)}
 	for _, r := range s.Reasons {
 		front.Reasons = append(front.Reasons, parts(r))
 	}
 	for i := range s.Tables {
 		front.Tables = append(front.Tables, newRow(&s.Tables[i], len(s.Services) > 0))
+		front.Shows.add(&s.Tables[i])
 	}
 	slices.SortStableFunc(front.Tables, func(a, b row) int {
 		return cmp.Compare(slices.Index(tones, a.Tone), slices.Index(tones, b.Tone))
