@@ -404,3 +404,28 @@ func TestKeysAreReadAsPeopleWriteThem(t *testing.T) {
 		}
 	}
 }
+
+// TestProblemsOfServersHaveLines: what DynamoDB says of a table is about a line of the file, or of the block around it.
+func TestProblemsOfServersHaveLines(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tailrace.yaml")
+	text := "pipeline: shop\nsource:\n  region: us-east-1\ntables:\n- source: A\n  target: a\n- target: b\n  source: B\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg, _, err := Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	problems := []problem.Problem{
+		{Path: "tables[1].source"}, {Path: "source.region"}, {Path: "tables[0].backfill"}, {Path: "queue.dir"},
+		{Path: "tables[1].source", Line: 99}, {Path: "rules[0]", File: "mapping.yaml"},
+	}
+	cfg.Locate(problems)
+	var lines []int
+	for _, p := range problems {
+		lines = append(lines, p.Line)
+	}
+	if d := cmp.Diff([]int{8, 3, 5, 0, 99, 0}, lines); d != "" {
+		t.Errorf("lines (-want +got):\n%s", d)
+	}
+}

@@ -48,6 +48,24 @@ func Parse(src []byte, path string) (*Config, []problem.Problem) {
 	return &cfg, r.List
 }
 
+// Locate sets the lines of problems that were found elsewhere, such as at a server, by their paths in the file. Without
+// the file they stay 0.
+func (c *Config) Locate(problems []problem.Problem) {
+	src, err := os.ReadFile(c.File)
+	if err != nil {
+		return
+	}
+	r, again := newReport(), Default()
+	if root := r.Load(src); root != nil {
+		r.Decode(root, "", &again)
+	}
+	for i := range problems {
+		if p := &problems[i]; p.Line == 0 && p.File == "" {
+			p.Line = r.At(p.Path).Line
+		}
+	}
+}
+
 // resolve makes relative paths relative to dir, the directory of the file.
 func (c *Config) resolve(dir string) {
 	c.Archive.resolve(dir)

@@ -66,6 +66,7 @@ func Run(ctx context.Context, cfg *config.Config, problems []problem.Problem, o 
 	defer cancel()
 	defer c.clients.Close()
 	c.online(ctx, o)
+	cfg.Locate(r.Environment)
 	return r
 }
 
