@@ -1,6 +1,11 @@
 package checkpoint
 
-import "github.com/tailrace-cdc/replicator/change"
+import (
+	"strings"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/change"
+)
 
 // Stream is one stream ARN of the table. Disabling and enabling a stream makes a new one.
 type Stream struct {
@@ -70,13 +75,29 @@ func (s *State) Drained(arn string) bool {
 func (s *State) Readable(sh *Shard) bool { return sh.Phase.Reading() && !sh.Loss.Pending }
 
 // CompleteUntil returns, for a shard that is to be read from its beginning or from the start time, the time up to which
-// none of its changes is missing: they were read, did not exist, are older than the pipeline's start, or their loss was
-// accepted. Once the retention has passed since that time, some of the shard may have been trimmed, although
+// none of its changes is missing: they were read, did not exist, are older than what the start promises, or their loss
+// was accepted. Once the retention has passed since that time, some of the shard may have been trimmed, although
 // neither an iterator at the trim horizon nor one at a time reports it.
 func (s *State) CompleteUntil(sh *Shard) change.Millis {
 	since := max(sh.Watermark, sh.Loss.AcceptedUntil)
 	if st := s.Stream(sh.Stream); st != nil {
-		since = max(since, st.Date)
+		since = max(since, st.completeUntil())
 	}
 	return since
+}
+
+// wholeStream is how old a stream may be at its start so that the start promises all of it: it has lost nothing by
+// then, of the 24 hours that records live, and an hour is left to read the first page.
+const wholeStream change.Millis = 23 * 3600 * 1000
+
+// completeUntil returns the time up to which none of a stream's changes is missing at its start, when nothing was read
+// yet. Of a stream that is read from its trim horizon and was enabled less than a day before, that is the time when it
+// was enabled, which the last part of its ARN says: what was written between the two is still to be read.
+func (st *Stream) completeUntil() change.Millis {
+	at, err := time.Parse("2006-01-02T15:04:05.000", st.ARN[strings.LastIndexByte(st.ARN, '/')+1:])
+	enabled := change.MillisOf(at)
+	if st.At > 0 || err != nil || st.Date-enabled >= wholeStream {
+		return st.Date
+	}
+	return min(enabled, st.Date)
 }

@@ -1,0 +1,49 @@
+package pipeline_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/pipeline"
+)
+
+// TestOutageAfterTheStartOfANewTableIsAGap: a table that a selection has found is not copied, because its stream holds
+// everything. It is 22 hours old at its start, the process dies before the first page, and is away while the oldest
+// records are trimmed. The start is no time up to which the stream is complete.
+func TestOutageAfterTheStartOfANewTableIsAGap(t *testing.T) {
+	w := newWorld(t)
+	w.backfill = pipeline.Backfill{}
+	first := change.MillisOf(w.clock.Now())
+	w.opts = func(o *pipeline.Options) {
+		o.Tables[0].NewAfter = func(context.Context) (change.Millis, error) { return first, nil }
+	}
+	w.clock.Advance(time.Minute)
+	w.createTable("Orders")
+	w.put("Orders", "p", "lost", `"v":{"N":"1"}`)
+	w.clock.Advance(22 * time.Hour)
+	w.put("Orders", "p", "kept", `"v":{"N":"1"}`)
+	release := w.holdIterators()
+	r := w.start("Orders")
+	r.until("the start is decided", func() bool { return w.logged.FilterMessage("start").Len() > 0 })
+	for _, e := range w.logged.FilterMessage("start").All() {
+		if got := e.ContextMap()["backfill"]; got != "none" {
+			t.Fatalf("backfill %v", got)
+		}
+	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	release()
+	w.clock.Advance(3 * time.Hour)
+	w.streams.Trim(w.clock.Now().Add(-24 * time.Hour))
+	r = w.start("Orders")
+	r.until("what was lost is a gap, or everything counts as read", func() bool {
+		return r.table("Orders").Changes > 0 || r.table("Orders").Gaps > 0
+	})
+	if r.table("Orders").Gaps == 0 {
+		t.Fatal("a change is lost, and nothing says so")
+	}
+	r.lost()
+}
