@@ -221,6 +221,10 @@ func TestFoundTablesWithoutDynamoDB(t *testing.T) {
 		s, ok := d.status()
 		return ok && strings.Contains(strings.Join(s.Reasons, "\n"), "DynamoDB cannot be listed")
 	})
+	d.until("the page's first line says so, although each table is well", func() bool {
+		s, _ := d.status()
+		return s.Verdict.State == "not ready" && strings.Contains(s.Verdict.Cause, "DynamoDB cannot be listed")
+	})
 	w.Put("catalog", "b", "0", `"n":{"N":"1"}`)
 	d.settle("orders-eu", "catalog", "Products")
 	w.CreateTable("orders-new")

@@ -50,3 +50,18 @@ func judgeGone(_ *Outlook, t *Table) *finding {
 	}
 	return nil
 }
+
+// judgeNotes finds what no table shows: DynamoDB cannot be listed, a table cannot be replicated, or calls other than
+// those of reading are throttled.
+func judgeNotes(o *Outlook) *finding {
+	for i := range o.Failing {
+		if s := &o.Failing[i]; s.Throttled {
+			return &finding{StateThrottled, s.Name + " throttles calls (" + s.Error + "), which are tried again",
+				"`replicator status --watch`; look for other callers of the account", &s.Since}
+		}
+	}
+	if len(o.Notes) == 0 {
+		return nil
+	}
+	return &finding{StateNotReady, o.Notes[0], "`replicator check`", nil}
+}

@@ -49,7 +49,8 @@ const (
 type Outlook struct {
 	Failing []Service // services that the daemon cannot use
 	Tables  []Table
-	Reasons int // why something is not ready, over all tables
+	Reasons int      // why something is not ready, over all tables
+	Notes   []string // those of the reasons that are about no table of the pipeline
 }
 
 // Service is a service that fails.
@@ -69,31 +70,44 @@ type finding struct {
 // Judge returns the verdict: a function of what is known.
 func Judge(o Outlook) Verdict {
 	if len(o.Tables) == 0 {
+		if f := judgeServices(&o, nil); f != nil {
+			return f.verdict(&o, "")
+		}
 		return Verdict{State: StateStarting, Cause: "no table is configured or known yet", Next: "`replicator check`"}
 	}
 	for _, judge := range rules {
 		for i := range o.Tables {
-			f := judge(&o, &o.Tables[i])
-			if f == nil {
-				continue
+			if f := judge(&o, &o.Tables[i]); f != nil {
+				return f.verdict(&o, o.Tables[i].Source)
 			}
-			v := Verdict{
-				State: f.state, Table: o.Tables[i].Source, Cause: f.cause, Next: f.next, Since: f.since,
-				Others: max(0, o.Reasons-1), Ready: o.Reasons == 0,
-			}
-			if strings.HasSuffix(f.state, StateAway) {
-				v.Table = "" // every table needs the service
-			}
-			return v
+		}
+	}
+	if f := judgeNotes(&o); f != nil {
+		return f.verdict(&o, "")
+	}
+	for i := range o.Tables {
+		if f := judgeFence(&o.Tables[i]); f != nil {
+			return f.verdict(&o, o.Tables[i].Source)
 		}
 	}
 	return Verdict{State: StateHealthy, Ready: true, Cause: health(o.Tables), Next: "nothing to do"}
 }
 
+// verdict returns the verdict for a finding about a table; "": about none.
+func (f *finding) verdict(o *Outlook, table string) Verdict {
+	if strings.HasSuffix(f.state, StateAway) {
+		table = "" // every table needs the service
+	}
+	return Verdict{
+		State: f.state, Table: table, Cause: f.cause, Next: f.next, Since: f.since,
+		Others: max(0, o.Reasons-1), Ready: o.Reasons == 0,
+	}
+}
+
 // rules judge one table after the other; the first rule that finds something decides.
 var rules = []func(*Outlook, *Table) *finding{
 	judgeGap, judgeFull, judgeHalt, judgeServices, judgeThrottle, judgeRetention, judgeOwner, judgeStart, judgePause,
-	judgeHealing, judgeDifferences, judgeLetters, judgeUnread, judgeGone, judgeLate, judgeCopy, judgeRest, judgeFence,
+	judgeHealing, judgeDifferences, judgeLetters, judgeUnread, judgeGone, judgeLate, judgeCopy, judgeRest,
 }
 
 func judgeGap(_ *Outlook, t *Table) *finding {
@@ -269,7 +283,7 @@ func judgeRest(_ *Outlook, t *Table) *finding {
 	return &finding{StateNotReady, t.Source + ": " + t.Reasons[0], "`replicator status`", nil}
 }
 
-func judgeFence(_ *Outlook, t *Table) *finding {
+func judgeFence(t *Table) *finding {
 	if t.Fence == nil {
 		return nil
 	}

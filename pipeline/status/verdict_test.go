@@ -114,6 +114,20 @@ func TestVerdictSaysStateCauseSinceWhenAndNextStep(t *testing.T) {
 			Outlook{Reasons: 1, Tables: table(func(st *Table) { st.Reasons = []string{"the stream is disabled"} })},
 			"Not ready" + since + "Orders: the stream is disabled. Next: `replicator status`.",
 		},
+		"a reason of no table": {Outlook{
+			Tables: table(func(*Table) {}), Reasons: 1, Notes: []string{"tables: DynamoDB cannot be listed"},
+		}, "Not ready" + since + "tables: DynamoDB cannot be listed. Next: `replicator check`."},
+		"a throttled service, and no table that shows it": {Outlook{
+			Tables: table(func(*Table) {}), Reasons: 1,
+			Failing: []Service{{Name: DynamoDB, Since: began, Error: "ThrottlingException", Throttled: true}},
+		}, "Throttled" + since + "DynamoDB throttles calls (ThrottlingException), which are tried again. " +
+			"Next: `replicator status --watch`; look for other callers of the account."},
+		"no table, and a service away": {
+			Outlook{Reasons: 1, Failing: []Service{{Name: NATS, Since: began, Error: "timeout"}}},
+			"NATS away" + since + "NATS does not answer or refuses every call (timeout): nothing is read or applied until " +
+				"it is back, and DynamoDB keeps changes for 24 hours. " +
+				"Next: `replicator check` tests the connection and the permissions.",
+		},
 		"nothing known": {Outlook{}, "Starting" + since + "no table is configured or known yet. Next: `replicator check`."},
 	} {
 		v := Judge(c.o)

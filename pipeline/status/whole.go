@@ -17,11 +17,13 @@ type Whole struct {
 
 	Verdict  Verdict   `json:"verdict"`
 	Services []Service `json:"services,omitempty"` // that fail, as in Failing
+
+	notes []string // by Explain
 }
 
-// Judge sets the verdict. now is this process's time.
+// Judge sets the verdict.
 func (s *Whole) Judge() {
-	s.Verdict = Judge(Outlook{Failing: s.Services, Tables: s.Tables, Reasons: len(s.Reasons)})
+	s.Verdict = Judge(Outlook{Failing: s.Services, Tables: s.Tables, Reasons: len(s.Reasons), Notes: s.notes})
 }
 
 // Summarize joins the tables' statuses.
@@ -75,7 +77,7 @@ func someOf(names []string) string {
 
 // Explain adds reasons why the pipeline is not ready that are not those of one of its tables.
 func (s *Whole) Explain(reasons []string) {
-	s.Reasons = append(s.Reasons, reasons...)
+	s.Reasons, s.notes = append(s.Reasons, reasons...), append(s.notes, reasons...)
 	s.Ready = s.Ready && len(reasons) == 0
 	s.Judge()
 }
