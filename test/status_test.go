@@ -135,3 +135,33 @@ func TestStandByIsNeitherRedNorSilent(t *testing.T) {
 		return ok && s.Ready && s.Tables[0].State == "running"
 	})
 }
+
+// TestReplicaThatStandsByIsNotHealthy: the owner of a table knows of a dead letter, the other replica sees that the
+// log grows. Its page must not say that all is well: whoever forwards a port gets one of the two.
+func TestReplicaThatStandsByIsNotHealthy(t *testing.T) {
+	long(t, "5 s")
+	w := newWorld(t, 1704)
+	w.queue = `{url: "` + w.NATS.URL() + `", replicas: 1, max_bytes: 64MiB}`
+	w.write("orders.yaml", `families: {d: {max_versions: 1}}
+rules:
+- name: item
+  match: {pk: "{p}", sk: "{s}"}
+  row: "{p}#{s}"
+  cells: [{attr: n, to: "d:n", as: int64}]
+`)
+	w.tables = []string{"{source: Orders, target: orders, mapping: orders.yaml, backfill: none}"}
+	w.prepare("Orders")
+	owner := w.run()
+	owner.settle("Orders")
+	other := w.run()
+	other.until("it stands by", func() bool { return other.table("Orders").State == "standby" })
+	w.Put("Orders", "hats", "fedora", `"n":{"S":"many"}`)
+	owner.until("the change is a dead letter", func() bool { return owner.table("Orders").DeadLetters == 1 })
+	other.until("the page of the other one says whose page knows", func() bool {
+		s, ok := other.status()
+		if ok && s.Verdict.State == "healthy" {
+			t.Fatalf("%+v", s.Verdict)
+		}
+		return ok && s.Verdict.State == "standing by" && strings.Contains(s.Verdict.Cause, owner.table("Orders").Owner)
+	})
+}

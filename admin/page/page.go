@@ -79,7 +79,8 @@ func toneOf(v *status.Verdict) string {
 	switch v.State {
 	case status.StateHealthy:
 		return "good"
-	case status.StateCopying, status.StateStarting, status.StateHealing, status.StateFenced:
+	case status.StateCopying, status.StateStarting, status.StateHealing, status.StateFenced,
+		status.StateElsewhere:
 		return "busy"
 	case status.StateThrottled, status.StatePaused, status.StateLetters, status.StateGone, status.StateLate,
 		status.StateNotReady:

@@ -65,3 +65,27 @@ func judgeNotes(o *Outlook) *finding {
 	}
 	return &finding{StateNotReady, o.Notes[0], "`replicator check`", nil}
 }
+
+// judgeElsewhere finds tables that other replicas carry: this one sees that their logs grow, and no gap, halt or dead
+// letter of theirs.
+func judgeElsewhere(tables []Table) *finding {
+	var owners, own = []string{}, []Table{}
+	for i := range tables {
+		if tables[i].State == StandBy {
+			owners = append(owners, tables[i].Owner)
+		} else {
+			own = append(own, tables[i])
+		}
+	}
+	if len(owners) == 0 {
+		return nil
+	}
+	n := len(owners)
+	slices.Sort(owners)
+	cause := plural(n, "table") + " " + oneOf(n, "is", "are") + " carried by " +
+		strings.Join(slices.Compact(owners), ", ") + ", and how " + oneOf(n, "it is", "they are") + " is not known here"
+	if len(own) > 0 {
+		cause += "; here " + health(own)
+	}
+	return &finding{StateElsewhere, cause, "`replicator status` tells it of all tables, as their owner's page does", nil}
+}

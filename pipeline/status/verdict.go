@@ -42,6 +42,7 @@ const (
 	StateGone      = "not chosen" // by a selection any more: vanished, or other tags
 	StateNotReady  = "not ready"  // for a reason that has no state of its own
 	StateFenced    = "fenced"
+	StateElsewhere = "standing by" // other replicas carry tables, and this one does not know how these are
 	StateHealthy   = "healthy"
 )
 
@@ -89,6 +90,9 @@ func Judge(o Outlook) Verdict {
 		if f := judgeFence(&o.Tables[i]); f != nil {
 			return f.verdict(&o, o.Tables[i].Source)
 		}
+	}
+	if f := judgeElsewhere(o.Tables); f != nil {
+		return f.verdict(&o, "")
 	}
 	return Verdict{State: StateHealthy, Ready: true, Cause: health(o.Tables), Next: "nothing to do"}
 }

@@ -128,6 +128,16 @@ func TestVerdictSaysStateCauseSinceWhenAndNextStep(t *testing.T) {
 				"it is back, and DynamoDB keeps changes for 24 hours. " +
 				"Next: `replicator check` tests the connection and the permissions.",
 		},
+		"all elsewhere": {
+			Outlook{Tables: table(func(st *Table) { st.State, st.Owner = StandBy, "pod-b" })[1:]},
+			"Standing by" + since + "1 table is carried by pod-b, and how it is is not known here. Next: `replicator status` " +
+				"tells it of all tables, as their owner's page does.",
+		},
+		"some elsewhere": {
+			Outlook{Tables: table(func(st *Table) { st.State, st.Owner = StandBy, "pod-b" })},
+			"Standing by" + since + "1 table is carried by pod-b, and how it is is not known here; here 1 table is " +
+				"replicated, nothing waits. Next: `replicator status` tells it of all tables, as their owner's page does.",
+		},
 		"nothing known": {Outlook{}, "Starting" + since + "no table is configured or known yet. Next: `replicator check`."},
 	} {
 		v := Judge(c.o)
