@@ -16,5 +16,6 @@
 //	number.go  canonical numbers
 //	scan.go    the JSON scanner below all of them
 //	change.go  records, pages, changes, the version clock
+//	stream.go  when a stream was enabled, and up to when it is complete
 //	scalar.go  Millis, Version, SequenceNumber
 package change

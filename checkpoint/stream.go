@@ -1,11 +1,6 @@
 package checkpoint
 
-import (
-	"strings"
-	"time"
-
-	"github.com/tailrace-cdc/replicator/change"
-)
+import "github.com/tailrace-cdc/replicator/change"
 
 // Stream is one stream ARN of the table. Disabling and enabling a stream makes a new one.
 type Stream struct {
@@ -81,23 +76,7 @@ func (s *State) Readable(sh *Shard) bool { return sh.Phase.Reading() && !sh.Loss
 func (s *State) CompleteUntil(sh *Shard) change.Millis {
 	since := max(sh.Watermark, sh.Loss.AcceptedUntil)
 	if st := s.Stream(sh.Stream); st != nil {
-		since = max(since, st.completeUntil())
+		since = max(since, change.StreamCompleteUntil(st.ARN, st.At, st.Date))
 	}
 	return since
-}
-
-// wholeStream is how old a stream may be at its start so that the start promises all of it: it has lost nothing by
-// then, of the 24 hours that records live, and an hour is left to read the first page.
-const wholeStream change.Millis = 23 * 3600 * 1000
-
-// completeUntil returns the time up to which none of a stream's changes is missing at its start, when nothing was read
-// yet. Of a stream that is read from its trim horizon and was enabled less than a day before, that is the time when it
-// was enabled, which the last part of its ARN says: what was written between the two is still to be read.
-func (st *Stream) completeUntil() change.Millis {
-	at, err := time.Parse("2006-01-02T15:04:05.000", st.ARN[strings.LastIndexByte(st.ARN, '/')+1:])
-	enabled := change.MillisOf(at)
-	if st.At > 0 || err != nil || st.Date-enabled >= wholeStream {
-		return st.Date
-	}
-	return min(enabled, st.Date)
 }

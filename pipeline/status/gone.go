@@ -1,6 +1,7 @@
 package status
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -88,4 +89,22 @@ func judgeElsewhere(tables []Table) *finding {
 		cause += "; here " + health(own)
 	}
 	return &finding{StateElsewhere, cause, "`replicator status` tells it of all tables, as their owner's page does", nil}
+}
+
+// health says in numbers that all is well.
+func health(tables []Table) string {
+	waiting, slowest := uint64(0), -1.0
+	for i := range tables {
+		if l := tables[i].Latency; l != nil {
+			slowest = max(slowest, l.P99)
+		}
+		if p := tables[i].Pending; p != nil {
+			waiting += *p
+		}
+	}
+	text := plural(len(tables), "table") + " " + oneOf(len(tables), "is", "are") + " replicated"
+	if slowest >= 0 {
+		text += fmt.Sprintf(", 99 %% of the changes within %.1f s", slowest)
+	}
+	return text + fmt.Sprintf(", %s", oneOf(int(min(waiting, 1)), "some changes are on their way", "nothing waits"))
 }

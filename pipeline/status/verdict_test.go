@@ -93,8 +93,9 @@ func TestVerdictSaysStateCauseSinceWhenAndNextStep(t *testing.T) {
 			st.Halt, st.Code = "describe table: not found", "source_gone"
 			st.Reasons = []string{config.GoneVanished + "; its state is kept until `x`", "halted: describe table: not found"}
 		})}, "Not chosen" + since + "Orders has vanished, and the last changes in its stream were perhaps not read: a " +
-			"process that starts after the deletion does not know the stream's table; and 1 further reason. Next: what Bigtable has is the table as of `applied_through` in " +
-			"`replicator status --json`; when that is noted, `replicator table retire --table Orders`."},
+			"process that starts after the deletion does not know the stream's table; and 1 further reason. " +
+			"Next: what Bigtable has is the table as of `applied_through` in `replicator status --json`; when that is noted, " +
+			"`replicator table retire --table Orders`."},
 		"vanished, and halted before its end": {Outlook{Reasons: 2, Tables: table(func(st *Table) {
 			as("halted")(st)
 			st.Halt, st.Code = "no permission", "target_denied"

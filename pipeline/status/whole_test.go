@@ -9,7 +9,8 @@ import (
 // TestReasonOfManyTablesIsOneLine: a missing state table halts all tables alike.
 func TestReasonOfManyTablesIsOneLine(t *testing.T) {
 	tables := []Table{
-		{Source: "a", Reasons: []string{"1 dead letter", "halted: no state table"}}, {Source: "b", Reasons: []string{"1 dead letter"}},
+		{Source: "a", Reasons: []string{"1 dead letter", "halted: no state table"}},
+		{Source: "b", Reasons: []string{"1 dead letter"}},
 	}
 	for _, name := range []string{"c", "d", "e", "f", "g"} {
 		tables = append(tables, Table{Source: name, Reasons: []string{"halted: no state table"}})

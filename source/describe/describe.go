@@ -3,7 +3,6 @@ package describe
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -85,16 +84,10 @@ const inStream = 23 * time.Hour
 // NewSince reports whether the table was created at or after a time of the service, and its stream holds every change
 // since: it was enabled with the table, not later, and the table is younger than records live. after 0 is no such time.
 func (t *Table) NewSince(after, now change.Millis) bool {
-	enabled, known := streamBegan(t.StreamARN)
+	enabled, known := change.StreamEnabled(t.StreamARN)
 	created := change.MillisOf(t.Created)
 	return known && after > 0 && created >= after && now-created < change.Millis(inStream.Milliseconds()) &&
 		enabled-created <= change.Millis(enabledWithin.Milliseconds())
-}
-
-// streamBegan returns when a stream was enabled, which is what the last part of its ARN says.
-func streamBegan(arn string) (change.Millis, bool) {
-	at, err := time.Parse("2006-01-02T15:04:05.000", arn[strings.LastIndexByte(arn, '/')+1:])
-	return change.MillisOf(at), err == nil
 }
 
 // ReadUnitsFor returns the rate of a Budget for the table: absolute units a second where that is given, else percent of
