@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"go.uber.org/zap"
@@ -33,8 +34,8 @@ func (o ClaimOptions) withDefaults() ClaimOptions {
 }
 
 // Claim makes the caller the owner of the log. It waits until the log was never owned, its owner released it, or
-// nothing was appended to it for TTL. That time is measured on the monotonic clock of this process, and only while
-// the log could be looked at: clocks of two machines are never compared. When two processes claim at once, the server
+// nothing was appended to it for TTL. That time is measured on the monotonic clock of this process, and without a break
+// in looking at the log: clocks of two machines are never compared. When two processes claim at once, the server
 // refuses the second. When ctx ends first the error is ErrHeld and names the owner.
 func (l *Log) Claim(ctx context.Context, o ClaimOptions) (*Writer, error) {
 	o = o.withDefaults()
@@ -66,9 +67,9 @@ type claimer struct {
 	holder string // owner of the log at the last fold
 
 	seq            uint64    // the log's newest sequence at the last look
-	unchangedSince time.Time // when seq was first seen, plus the time in which the log could not be looked at
+	unchangedSince time.Time // since when seq was seen without a break; up to TTL/3 later, so that not all claim at once
 	lastLook       time.Time // when the log was last looked at
-	lookFailed     bool      // a look has failed since
+	connection     uint64    // the number of the connection then
 	claimSent      bool      // a claim was sent, which may have been stored
 }
 
@@ -76,45 +77,46 @@ type claimer struct {
 func (c *claimer) try(ctx context.Context) (*Writer, error) {
 	info, err := c.l.Info(ctx)
 	if err != nil {
-		c.lookFailed = true
 		return nil, err
 	}
 	c.noteLook()
 	if c.unchangedSince.IsZero() || info.Last != c.seq {
 		first := c.unchangedSince.IsZero()
-		c.seq, c.unchangedSince = info.Last, time.Now()
+		c.seq, c.unchangedSince = info.Last, time.Now().Add(rand.N(c.o.TTL/15+1))
 		if !first && !c.o.Alone && !c.claimSent && !c.ownerReleased(ctx) {
 			return nil, nil // the owner is appending: no need for an expensive fold
 		}
 	} else if !c.o.Alone && !c.claimSent && c.holder != "" && time.Since(c.unchangedSince) < c.o.TTL {
 		return nil, nil
 	}
+	silent := time.Since(c.unchangedSince) >= c.o.TTL // a fold may take long, and is no look
 	f, err := c.l.fold(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c.noteLook() // a fold may take long
 	s := f.state
 	c.holder = s.Owner
 	switch {
 	case c.claimSent && s.Nonce == c.nonce:
 		return c.newWriter(f), nil // an earlier claim of this claimer was stored, only its acknowledgement was lost
 	case s.Epoch == 0 || s.Released || c.o.Alone:
-	case s.Seq == c.seq && time.Since(c.unchangedSince) >= c.o.TTL:
+	case s.Seq == c.seq && silent && c.connection == c.l.q.conn.Connections.Load():
 	default:
 		return nil, nil
 	}
 	return c.appendClaim(ctx, f)
 }
 
-// noteLook records that the log was looked at. Time in which it could not be looked at, because the server or this
-// process was away, does not count: the owner could not append a beat either.
+// noteLook records that the log was looked at. Silence counts only while it is observed: after a break, because the
+// server or this process was away, the owner may not have come back yet to append a beat. So the wait begins anew, and
+// with a random part, as all members that wait for the log see the same break.
 func (c *claimer) noteLook() {
-	now := time.Now()
-	if gap := now.Sub(c.lastLook); !c.unchangedSince.IsZero() && (c.lookFailed || gap > c.o.TTL) {
-		c.unchangedSince = c.unchangedSince.Add(gap)
+	now, connection := time.Now(), c.l.q.conn.Connections.Load()
+	gap := now.Sub(c.lastLook) > max(c.o.TTL/5, time.Second)
+	if !c.unchangedSince.IsZero() && (gap || connection != c.connection) {
+		c.unchangedSince = now.Add(rand.N(c.o.TTL/3 + 1))
 	}
-	c.lastLook, c.lookFailed = now, false
+	c.lastLook, c.connection = now, connection
 }
 
 // ownerReleased reports whether the newest claim or release is a release. It reads one small message, however long the

@@ -11,20 +11,22 @@ import (
 )
 
 // While the server is away the owner cannot beat, and while the claimer is stopped it sees no beats: a log that did not
-// grow in such a time does not mean that its owner is gone.
-func TestClaimDoesNotCountTimeWithoutALook(t *testing.T) {
+// grow in such a time does not mean that its owner is gone. The owner may need until its next beat to show it.
+func TestSilenceCountsOnlyWhileItIsObserved(t *testing.T) {
 	w := owned(t, embeddedQueue(t))
 	ctx := testContext(t)
 	for _, c := range []struct {
-		name   string
-		unseen time.Duration // of the 90 minutes since the log moved
-		lost   bool
-		claims bool
+		name        string
+		unseen      time.Duration // of the 90 minutes since the log moved
+		lost        bool
+		reconnected bool
+		claims      bool
 	}{
-		{"looked all the time", time.Second, false, true},
-		{"claimer stopped", 75 * time.Minute, false, false},
-		{"server away", 45 * time.Minute, true, false},
-		{"one look failed", time.Minute, true, true},
+		{"looked all the time", time.Second, false, false, true},
+		{"claimer stopped", 13 * time.Minute, false, false, false},
+		{"server away", 13 * time.Minute, true, false, false},
+		{"one look failed", time.Minute, true, false, true},
+		{"connected again", time.Second, false, true, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			rival := &claimer{l: w.Log(), o: ClaimOptions{Owner: "b", TTL: time.Hour}, nonce: checkpoint.Nonce{1}}
@@ -39,9 +41,15 @@ func TestClaimDoesNotCountTimeWithoutALook(t *testing.T) {
 					t.Fatal("a look without time succeeded")
 				}
 			}
+			if c.reconnected {
+				w.l.q.conn.Connections.Add(1)
+			}
 			now, err := rival.try(ctx)
 			if err != nil || (now != nil) != c.claims {
 				t.Errorf("claimed %v, %v, want %v", now != nil, err, c.claims)
+			}
+			if wait := time.Until(rival.unchangedSince); !c.claims && (wait < -time.Minute || wait > 20*time.Minute) {
+				t.Errorf("the wait begins in %s, want at most TTL/3", wait)
 			}
 		})
 	}
