@@ -114,9 +114,9 @@ func (c *Config) Expand(listed []Listed) (*Config, []problem.Problem) {
 	for _, t := range all.Tables {
 		users[t.Target] = t.Source
 	}
-	// Of two that would have one target, the one that is replicated keeps it.
+	// Of two that would have one target, the one that is replicated keeps it: by a log, which all replicas see.
 	listed = slices.SortedFunc(slices.Values(listed), func(a, b Listed) int {
-		return cmp.Or(later(a.By != "", b.By != ""), later(a.Logged, b.Logged), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(later(a.Logged, b.Logged), later(a.By != "", b.By != ""), cmp.Compare(a.Name, b.Name))
 	})
 	for _, l := range listed {
 		t, p := c.choose(&l)

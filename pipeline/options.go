@@ -52,6 +52,9 @@ type Table struct {
 	Backfill Backfill
 	OnGap    string // wait | heal; empty: wait
 	Verify   Verify // the continuous comparison
+	// Sole says that no other table may have the target, of whichever replicator of the pipeline: tables that are found
+	// are compiled without knowing of each other, and replicas may find them in another order.
+	Sole bool
 	// NewAfter returns the first start of the pipeline, a time of the service, 0 before it: a table that was created
 	// later, whose stream holds every change since, is not copied unless Backfill says so. Nil: that does not matter.
 	NewAfter func(context.Context) (change.Millis, error)

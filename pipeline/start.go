@@ -3,7 +3,6 @@ package pipeline
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 
@@ -126,7 +125,7 @@ func (t *table) openLog(ctx context.Context) (*queue.Log, error) {
 		if t.row.Known() != nil && t.row.Known().Issued {
 			return nil, staterow.LostLog()
 		}
-		l, err = t.createLog(ctx)
+		l, err = staterow.CreateLog(ctx, t.queue, t.Source, t.soleTarget())
 	}
 	if err != nil {
 		return nil, err
@@ -135,25 +134,12 @@ func (t *table) openLog(ctx context.Context) (*queue.Log, error) {
 	return l, nil
 }
 
-func (t *table) createLog(ctx context.Context) (*queue.Log, error) {
-	token, err := t.queue.KeptToken(ctx, t.Source)
-	if err != nil {
-		return nil, err
+// soleTarget returns the target where no other table may have it; else nothing.
+func (t *table) soleTarget() string {
+	if t.Sole {
+		return t.Target
 	}
-	if token == "" {
-		token = rand.Text()
-	}
-	l, err := t.queue.CreateLog(ctx, t.Source, token)
-	if err == nil {
-		return l, nil
-	}
-	if other, lookErr := t.queue.Log(ctx, t.Source); lookErr == nil {
-		return other, nil // another instance was faster
-	}
-	if errors.Is(err, queue.ErrNoLog) {
-		err = &outcome.StaleError{Err: err} // another instance was faster, and its log is not visible from here yet
-	}
-	return nil, err
+	return ""
 }
 
 func (t *table) claimOptions() queue.ClaimOptions {

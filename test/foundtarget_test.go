@@ -2,9 +2,9 @@ package test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 // TestTwoReplicasWriteNoTwoTablesIntoOneTarget: one replica has found a table and waits for its target when another
@@ -33,29 +33,50 @@ func TestTwoReplicasWriteNoTwoTablesIntoOneTarget(t *testing.T) {
 		return strings.Contains(strings.Join(s.Reasons, " "), "schema --apply")
 	})
 	w.ok("schema", "--apply")
-	both := func() (names []string) {
-		for _, name := range []string{"xyz", "shop-xyz"} {
-			for _, d := range []*daemon{first, second} {
-				if d.table(name).State == "running" {
-					names = append(names, name)
-					break
-				}
+	both := []*daemon{first, second}
+	winner := ""
+	first.until("one table is replicated, and the other replica stands by for it", func() bool {
+		states := map[string][]string{}
+		for _, d := range both {
+			for _, name := range d.replicated() {
+				states[name] = append(states[name], d.table(name).State)
 			}
 		}
-		return names
-	}
-	first.until("a table runs", func() bool { return len(both()) > 0 })
-	until := time.Now().Add(10 * time.Second)
-	for time.Now().Before(until) {
-		w.Put("xyz", "a", "1", `"n":{"N":"1"}`)
-		w.Put("shop-xyz", "a", "1", `"n":{"N":"2"}`)
-		if names := both(); len(names) > 1 {
-			t.Errorf("%v are written into one target", names)
-			break
+		for name, of := range states {
+			slices.Sort(of)
+			if len(states) == 1 && slices.Equal(of, []string{"running", "standby"}) {
+				winner = name
+			}
 		}
-		time.Sleep(300 * time.Millisecond)
+		running := 0
+		for _, of := range states {
+			if slices.Contains(of, "running") {
+				running++
+			}
+		}
+		if running > 1 {
+			t.Fatalf("both tables are written into one target: %v", states)
+		}
+		return winner != ""
+	})
+	w.Put("xyz", "a", "1", `"n":{"N":"1"}`)
+	w.Put("shop-xyz", "a", "1", `"n":{"N":"2"}`)
+	owner, other := first, second
+	if first.table(winner).State == "standby" {
+		owner, other = second, first
 	}
-	a, _ := first.status()
-	b, _ := second.status()
-	t.Logf("%v %v %v\n%v %v %v", a.Ready, first.replicated(), a.Reasons, b.Ready, second.replicated(), b.Reasons)
+	owner.settle(winner)
+	for _, d := range both {
+		if s, _ := d.status(); !strings.Contains(strings.Join(s.Reasons, " "), "is that of "+winner+" already") {
+			t.Errorf("the table that is left out is not named: %v", s.Reasons)
+		}
+	}
+	owner.kill()
+	other.until("it takes over", func() bool { return other.table(winner).State == "running" })
+	w.Put(winner, "a", "2", `"n":{"N":"3"}`)
+	other.settle(winner)
+	c := w.begin(other, "verify", "--table", winner)
+	if code := c.ends(); code != 0 || !strings.Contains(c.out.String(), "3 items") {
+		t.Errorf("verify: exit %d: %s", code, c.out)
+	}
 }

@@ -248,7 +248,7 @@ func (d *daemon) table(src *source.Source, cfg *config.Config, table config.Tabl
 		return compileTarget(src, cfg, table, info, text)
 	}
 	if table.Found {
-		o.NewAfter = d.finder.FirstStart
+		o.NewAfter, o.Sole = d.finder.FirstStart, table.Target != ""
 	}
 	return o
 }
