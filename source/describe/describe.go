@@ -83,11 +83,13 @@ const inStream = 23 * time.Hour
 
 // NewSince reports whether the table was created at or after a time of the service, and its stream holds every change
 // since: it was enabled with the table, not later, and the table is younger than records live. after 0 is no such time.
+// A replica of a global table is never new: DynamoDB makes it with its stream and fills it with the items of the other
+// regions, and promises no records of these.
 func (t *Table) NewSince(after, now change.Millis) bool {
 	enabled, known := change.StreamEnabled(t.StreamARN)
 	created := change.MillisOf(t.Created)
-	return known && after > 0 && created >= after && now-created < change.Millis(inStream.Milliseconds()) &&
-		enabled-created <= change.Millis(enabledWithin.Milliseconds())
+	return len(t.Replicas) == 0 && known && after > 0 && created >= after &&
+		now-created < change.Millis(inStream.Milliseconds()) && enabled-created <= change.Millis(enabledWithin.Milliseconds())
 }
 
 // ReadUnitsFor returns the rate of a Budget for the table: absolute units a second where that is given, else percent of

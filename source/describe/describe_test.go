@@ -73,5 +73,8 @@ func TestNewTableIsWholeInItsStream(t *testing.T) {
 		if got := info.NewSince(c.after, change.MillisOf(created.Add(c.age))); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
+		if info.Replicas = []string{"us-east-1"}; info.NewSince(c.after, change.MillisOf(created.Add(c.age))) {
+			t.Errorf("%s, a replica of a global table", name)
+		}
 	}
 }
