@@ -2,6 +2,8 @@ package finding
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -37,6 +39,7 @@ const (
 type Finder struct {
 	cfg    *config.Config // of the file
 	lister *lister
+	within time.Duration // for the listing before a daemon begins
 	queue  *queue.Queue
 	log    *zap.Logger
 
@@ -53,7 +56,7 @@ type Finder struct {
 // New returns a finder for a configuration with selections.
 func New(cfg *config.Config, src *source.Source, q *queue.Queue, log *zap.Logger) *Finder {
 	return &Finder{
-		cfg: cfg, known: cfg, lister: newLister(src), queue: q, log: log, told: map[string]string{}, ended: map[string]bool{},
+		cfg: cfg, known: cfg, lister: newLister(src), within: firstTimeout, queue: q, log: log, told: map[string]string{}, ended: map[string]bool{},
 	}
 }
 
@@ -63,10 +66,13 @@ func (f *Finder) First(ctx context.Context) (*config.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	once, cancel := context.WithTimeout(ctx, firstTimeout)
+	once, cancel := context.WithTimeout(ctx, f.within)
 	defer cancel()
 	listed, err := f.lister.list(once, f.cfg, logged)
 	if err != nil {
+		if once.Err() != nil || errors.Is(err, errPaced) { // many tags are asked for: no service fails
+			err = fmt.Errorf("not within %s; the tables that have a log begin, and it is tried again at once", f.within)
+		}
 		f.failed, f.err = patience, err
 		f.log.Warn("tables cannot be listed: those that have a log begin", zap.Error(err), zap.String("hint",
 			source.Hint(err)))
@@ -96,7 +102,11 @@ func (f *Finder) FirstStart(ctx context.Context) (change.Millis, error) {
 // Run looks for tables until ctx ends. It returns nil then.
 func (f *Finder) Run(ctx context.Context, d Daemon) error {
 	f.tell(d)
-	for failure.Pause(ctx, time.Duration(f.cfg.Testing.Find)) == nil {
+	pause := time.Duration(f.cfg.Testing.Find)
+	if f.err != nil { // the first listing is to be made up for
+		pause = time.Second
+	}
+	for ; failure.Pause(ctx, pause) == nil; pause = time.Duration(f.cfg.Testing.Find) {
 		if found, err := f.look(ctx); err == nil {
 			f.failed, f.err = 0, nil
 			f.follow(ctx, d, found)

@@ -2,6 +2,7 @@ package finding
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,6 +20,9 @@ import (
 //
 // Source: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ListTagsOfResource.html
 const tagCalls = 5
+
+// errPaced means that there is no time for the tags of all tables at this pace.
+var errPaced = errors.New("wait to ask for tags")
 
 // lister lists the tables of an account.
 type lister struct {
@@ -70,8 +74,8 @@ func (l *lister) tags(ctx context.Context, name string) (map[string]string, erro
 		}
 		l.place = strings.TrimSuffix(info.ARN, name)
 	}
-	if err := l.pace.Wait(ctx); err != nil {
-		return nil, err
+	if err := l.pace.Wait(ctx); err != nil { // also before ctx ends, when it would end in the wait
+		return nil, fmt.Errorf("%w: %w", errPaced, err)
 	}
 	return l.src.Tags(ctx, l.place+name)
 }

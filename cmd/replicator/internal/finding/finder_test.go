@@ -1,0 +1,92 @@
+package finding
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/source"
+)
+
+// daemon notes what a finder asks of it.
+type daemon struct {
+	added chan string
+	notes chan map[string]string
+}
+
+func (d daemon) Add(_ context.Context, _ *config.Config, t config.Table) error {
+	d.added <- t.Source
+	return nil
+}
+func (daemon) Remove(context.Context, string) {}
+func (daemon) ReadToEnd(string) bool          { return false }
+func (d daemon) Note(notes map[string]string) { d.notes <- notes }
+
+// TestTablesWithManyTagsAreFoundWithoutAPause: their tags cannot be asked for before the daemon begins, five a second.
+// The daemon begins without them, says that and not that a service fails, and does not wait for the next search.
+func TestTablesWithManyTagsAreFoundWithoutAPause(t *testing.T) {
+	dynamo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		switch op := r.Header.Get("X-Amz-Target"); {
+		case strings.HasSuffix(op, ".ListTables"):
+			names := make([]string, 10)
+			for i := range names {
+				names[i] = fmt.Sprintf("%q", fmt.Sprint("table-", i))
+			}
+			fmt.Fprintf(w, `{"TableNames":[%s]}`, strings.Join(names, ","))
+		default:
+			fmt.Fprint(w, `{"Tags":[{"Key":"a","Value":"1"}]}`)
+		}
+	}))
+	defer dynamo.Close()
+	t.Setenv("AWS_ACCESS_KEY_ID", "a")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "b")
+	src, err := source.Open(t.Context(), source.Options{Region: "eu-west-1", Endpoint: dynamo.URL}, zap.NewNop(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	q, err := queue.Open(t.Context(), queue.Options{Pipeline: "shop", Dir: t.TempDir()}, zap.NewNop(), prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = q.Close() }()
+	cfg := config.Default()
+	cfg.Testing.Find = config.Duration(time.Hour)
+	cfg.Selections = []config.Table{{Tag: map[string]string{"a": "1"}, Target: "{table}"}}
+	f := New(&cfg, src, q, zap.NewNop())
+	f.lister.place, f.within = "arn:aws:dynamodb:eu-west-1:000000000000:table/", 300*time.Millisecond
+	if _, err := f.First(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	d, ended := daemon{make(chan string, 10), make(chan map[string]string, 10)}, make(chan error, 1)
+	go func() { ended <- f.Run(ctx, d) }()
+	if n := (<-d.notes)["tables"]; !strings.Contains(n, "tried again at once") || strings.Contains(n, "deadline") {
+		t.Errorf("it says: %s", n)
+	}
+	for range 10 {
+		select {
+		case <-d.added:
+		case <-time.After(time.Minute):
+			t.Fatal("the tables are not found until the next search")
+		}
+	}
+	if n := (<-d.notes)["tables"]; n != "" {
+		t.Errorf("it still says: %s", n)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
