@@ -28,17 +28,12 @@ type ClaimOptions struct {
 	Identity *checkpoint.Identity
 }
 
-func (o ClaimOptions) withDefaults() ClaimOptions {
-	set(&o.TTL, defaultTTL)
-	return o
-}
-
 // Claim makes the caller the owner of the log. It waits until the log was never owned, its owner released it, or
 // nothing was appended to it for TTL. That time is measured on the monotonic clock of this process, and without a break
 // in looking at the log: clocks of two machines are never compared. When two processes claim at once, the server
 // refuses the second. When ctx ends first the error is ErrHeld and names the owner.
 func (l *Log) Claim(ctx context.Context, o ClaimOptions) (*Writer, error) {
-	o = o.withDefaults()
+	set(&o.TTL, defaultTTL)
 	nonce, err := newNonce()
 	if err != nil {
 		return nil, err
@@ -112,8 +107,7 @@ func (c *claimer) try(ctx context.Context) (*Writer, error) {
 // with a random part, as all members that wait for the log see the same break.
 func (c *claimer) noteLook() {
 	now, connection := time.Now(), c.l.q.conn.Connections.Load()
-	gap := now.Sub(c.lastLook) > max(c.o.TTL/5, time.Second)
-	if !c.unchangedSince.IsZero() && (gap || connection != c.connection) {
+	if !c.unchangedSince.IsZero() && (connection != c.connection || now.Sub(c.lastLook) > max(c.o.TTL/5, time.Second)) {
 		c.unchangedSince = now.Add(rand.N(c.o.TTL/3 + 1))
 	}
 	c.lastLook, c.connection = now, connection

@@ -85,8 +85,8 @@ func (q *Queue) CreateLog(ctx context.Context, table, token string, alone ...str
 	}
 	// Sequences start at the time in microseconds, so that a stream that is deleted and made again never reuses numbers.
 	cfg := q.streamConfig(table, token, uint64(time.Now().UnixMicro()))
-	for _, name := range alone { // nothing is published there: the server refuses a second stream with the same subject
-		own := sanitize(name) + "-" + shortHash(q.opts.Pipeline+"\x00"+name)
+	for _, x := range alone { // nothing is published there: the server refuses a second stream with the same subject
+		own := sanitize(x) + "-" + shortHash(q.opts.Pipeline+"\x00"+x)
 		cfg.Subjects = append(cfg.Subjects, subjectPrefix+"alone."+own)
 	}
 	st, err := q.conn.CreateStream(ctx, cfg)
