@@ -7,8 +7,8 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
-// TestOneLogHasATarget: of logs for one target there is one, in a cluster also of those that are made at the same moment
-// over two connections. The same log may be made by both; that of another target is another matter.
+// TestOneLogHasATarget: of logs for one target there is one, in a cluster also of those that are made at the same
+// moment over two connections. The same log may be made by both; that of another target is another matter.
 func TestOneLogHasATarget(t *testing.T) {
 	queues := map[string]func(t *testing.T) (a, b *Queue){
 		"embedded": func(t *testing.T) (a, b *Queue) {

@@ -171,7 +171,8 @@ func TestVanishedTableIsNamed(t *testing.T) {
 	d.until("it is still named after a restart", vanished)
 	d.until("only one of the two was read to its end", func() bool {
 		read, unread := d.table("orders-gone"), d.table("orders-unread")
-		return read.State == "halted" && read.Ended && unread.State == "halted" && !unread.Ended && unread.AppliedThrough != nil
+		return read.State == "halted" && read.Ended && unread.State == "halted" && !unread.Ended &&
+			unread.AppliedThrough != nil
 	})
 	d.until("it says of which one the last changes may be missing", func() bool {
 		s, ok := d.status()

@@ -23,8 +23,8 @@ import (
 const tooOldLimit = 100
 
 // loggedPerMinute is how many refused changes of a table are logged in a minute. A mapping that does not fit refuses
-// every one; the counts are in the line that each table logs once a minute. (zap's own sampler takes half a megabyte for
-// each table.)
+// every one; the counts are in the line that each table logs once a minute. (zap's own sampler takes half a megabyte
+// for each table.)
 const loggedPerMinute = 20
 
 // DeadLetters stores the refused changes of a table, and knows which items are dirty because of them. It belongs to one

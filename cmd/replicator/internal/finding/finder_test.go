@@ -56,7 +56,8 @@ func TestTablesWithManyTagsAreFoundWithoutAPause(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer src.Close()
-	q, err := queue.Open(t.Context(), queue.Options{Pipeline: "shop", Dir: t.TempDir()}, zap.NewNop(), prometheus.NewRegistry())
+	q, err := queue.Open(t.Context(), queue.Options{Pipeline: "shop", Dir: t.TempDir()}, zap.NewNop(),
+		prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -117,7 +117,7 @@ func (w *Watcher) Fit(cfg *config.Config) {
 	}
 }
 
-// percentFor returns how much garbage, in percent of the live bytes, the heap of a process with so many tables may hold.
+// percentFor returns how much garbage, in percent of the live bytes, a process with so many tables may hold.
 func percentFor(tables int) int {
 	if tables >= manyTables {
 		return gcManyTables

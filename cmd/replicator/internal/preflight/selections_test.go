@@ -87,7 +87,8 @@ func TestFoundTablesAreWrittenOnce(t *testing.T) {
 		}
 	}
 	r := &Report{Tables: []*TableReport{
-		report("a", "tables[0]", "x"), report("b", "tables[0]", "x"), report("c", "tables[0]", "y"), report("d", "tables[1]", "y"),
+		report("a", "tables[0]", "x"), report("b", "tables[0]", "x"), report("c", "tables[0]", "y"),
+		report("d", "tables[1]", "y"),
 	}}
 	out := &strings.Builder{}
 	if err := r.WriteTables(out); err != nil {
