@@ -125,21 +125,13 @@ func (t *table) openLog(ctx context.Context) (*queue.Log, error) {
 		if t.row.Known() != nil && t.row.Known().Issued {
 			return nil, staterow.LostLog()
 		}
-		l, err = staterow.CreateLog(ctx, t.queue, t.Source, t.soleTarget())
+		l, err = staterow.CreateLog(ctx, t.queue, t.Source)
 	}
 	if err != nil {
 		return nil, err
 	}
 	t.stream.Store(l)
 	return l, nil
-}
-
-// soleTarget returns the target where no other table may have it; else nothing.
-func (t *table) soleTarget() string {
-	if t.Sole {
-		return t.Target
-	}
-	return ""
 }
 
 func (t *table) claimOptions() queue.ClaimOptions {

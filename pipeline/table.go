@@ -55,7 +55,7 @@ func newRow(e *env) *staterow.Row {
 	shares := func(t Table) bool { return t.Target == e.Target && t.Source != e.Source }
 	return staterow.New(staterow.Options{
 		Pipeline: e.o.Name, Source: e.Source, Target: e.Target, Start: e.o.Start,
-		Shares: slices.ContainsFunc(e.o.Tables, shares), Adopt: e.o.Adopt, Upgrade: e.o.Upgrade,
+		Shares: slices.ContainsFunc(e.o.Tables, shares), Sole: e.Sole, Adopt: e.o.Adopt, Upgrade: e.o.Upgrade,
 		ClaimTTL: e.o.Periods.ClaimTTL, Lead: e.o.Periods.Lead, Retry: e.o.Periods.Retry,
 		Store: e.rows(), Client: e.bigtable, Now: e.now, Logger: e.log,
 	})

@@ -77,19 +77,13 @@ func (q *Queue) Log(ctx context.Context, table string) (*Log, error) {
 	return q.newLog(table, st)
 }
 
-// CreateLog makes the log of a table, or opens the one with the same token. It may be repeated. Of each name in alone,
-// such as that of a target, the queue holds one log: for a second one the error is conn.Taken.
-func (q *Queue) CreateLog(ctx context.Context, table, token string, alone ...string) (*Log, error) {
+// CreateLog makes the log of a table, or opens the existing one with the same token. It may be repeated.
+func (q *Queue) CreateLog(ctx context.Context, table, token string) (*Log, error) {
 	if token == "" || strings.ContainsAny(token, ".*> \t\r\n") {
 		return nil, fmt.Errorf("create log of %s: the token must be one word without dots", table)
 	}
 	// Sequences start at the time in microseconds, so that a stream that is deleted and made again never reuses numbers.
-	cfg := q.streamConfig(table, token, uint64(time.Now().UnixMicro()))
-	for _, x := range alone { // nothing is published there: the server refuses a second stream with the same subject
-		own := sanitize(x) + "-" + shortHash(q.opts.Pipeline+"\x00"+x)
-		cfg.Subjects = append(cfg.Subjects, subjectPrefix+"alone."+own)
-	}
-	st, err := q.conn.CreateStream(ctx, cfg)
+	st, err := q.conn.CreateStream(ctx, q.streamConfig(table, token, uint64(time.Now().UnixMicro())))
 	if err != nil {
 		return nil, fmt.Errorf("create log of %s: %w", table, err)
 	}

@@ -33,8 +33,26 @@ func (r *Row) claimTarget(ctx context.Context) error {
 			return err
 		}
 	}
+	if r.o.Sole {
+		if err := r.claimSole(ctx); err != nil {
+			return err
+		}
+	}
 	r.targetClaimed = true
 	return nil
+}
+
+// claimSole stores that the target is the table's alone. Replicas may find tables in another order, and each of them
+// compiles a found table without knowing of the others: of two with one target the first that claims it is replicated.
+func (r *Row) claimSole(ctx context.Context) error {
+	holder, err := r.o.Client.ClaimSole(ctx, r.o.Pipeline, r.o.Target, r.o.Source)
+	if err != nil || holder == r.o.Source {
+		return err
+	}
+	return &outcome.RefusedError{
+		What: fmt.Sprintf("%s, the target of %s, is that of %s already", r.o.Target, r.o.Source, holder),
+		Hint: "give the table an entry of its own, with another target, or name it under except",
+	}
 }
 
 // adopt takes a target over from the pipeline that owns it, with everything in it: this pipeline's versions begin above

@@ -7,7 +7,7 @@
 //
 //	recovery.go  what a recovery changes in the row
 //	agree.go     the row and the log agree, or the log is refused
-//	createlog.go the log of a first start, and of a target that no other table may have
+//	createlog.go the log of a first start
 //	row.go       the row: read, changed, and how far versions may run ahead
 //	store.go     where the row is kept
 //	adopt.go     whose a target is, and targets with rows of other pipelines

@@ -34,6 +34,7 @@ type Options struct {
 	Target   string // "": none, what is deleted from the table is archived and that is all
 	Start    Start
 	Shares   bool // another table of the pipeline has the same target
+	Sole     bool // no other table may have the target, of whichever replicator of the pipeline
 	Adopt    bool // a target of another pipeline may be taken over
 	Upgrade  bool // the row is raised to the newest format
 

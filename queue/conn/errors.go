@@ -40,7 +40,6 @@ const (
 	CodeWrongMsgID      = 10070
 	CodeTooLarge        = 10054
 	CodeStreamNotFound  = 10059
-	CodeSubjectOverlap  = 10065
 	CodeWrongSequence   = 10071
 	CodeStoreFailed     = 10077
 	CodeWrongSequenceR3 = 10164
@@ -53,9 +52,6 @@ const (
 	CodeNoJetStream           = 10076
 	CodeMaxStreamBytes        = 10122
 )
-
-// Taken reports whether a stream was not made because another one has one of its subjects.
-func Taken(err error) bool { return codeOf(err) == CodeSubjectOverlap }
 
 // Outcome is the result of a publish.
 type Outcome byte

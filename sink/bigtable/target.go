@@ -5,49 +5,28 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"time"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/sink/bigtable/targetrow"
 )
 
-const (
-	targetQualifier = "target"
-	targetFormat    = 3 // the highest that this build knows
-)
+const targetQualifier = "target"
 
 // ErrTargetChanged means that a target table does not belong to the pipeline from which it was to be adopted.
 var ErrTargetChanged = errors.New("the target belongs to another pipeline meanwhile")
 
-// targetRow names the pipeline that writes to a target table. It is written once, and again when another pipeline
-// adopts the target. Two pipelines must not write to one table, because their rows would be mixed without an error.
-//
-// An adopted target has format 2: an older build would begin the adopting pipeline without the floor. One with retired
-// tables has format 3.
-type targetRow struct {
-	Format   int       `json:"format"` // Rule 11: Everything stored carries a format number.
-	Target   string    `json:"target"`
-	Pipeline string    `json:"pipeline"`
-	Since    time.Time `json:"since"` // by the clock of the machine that wrote it
-
-	// The following members are those of an adopted target.
-	From  string         `json:"from,omitempty"`  // the pipeline before; "": none had claimed the target
-	Floor change.Version `json:"floor,omitempty"` // the highest guard that was found: new versions must be above it
-
-	// Retired are source tables whose replication has ended, by name. Format 3: an older build would copy them again.
-	Retired map[string]Retired `json:"retired,omitempty"`
-
-	stored []byte // the cell as loaded; nil: there is none
+// storedTarget is a target's row, and the cell that holds it; nil: there is none.
+type storedTarget struct {
+	targetrow.Row
+	stored []byte
 }
 
 // Retired is a source table whose replication into a target has ended: the rows may belong to the application.
-type Retired struct {
-	At    time.Time      `json:"at"`    // by the clock of the machine that wrote it
-	Floor change.Version `json:"floor"` // no version that the table was given is above it
-}
+type Retired = targetrow.Retired
 
 // TargetName returns the full name of a target table: projects/P/instances/I/tables/T.
 func (c *Client) TargetName(table string) string { return c.table(table).name }
@@ -63,7 +42,7 @@ func (c *Client) TargetKey(table string) string { return string(targetKey(c.Targ
 // one pipeline may share a target. It blocks while the service is unavailable.
 func (c *Client) ClaimTarget(ctx context.Context, pipeline, table string) (owner string, err error) {
 	name := c.TargetName(table)
-	row := targetRow{Format: 1, Target: name, Pipeline: pipeline, Since: time.Now().UTC()}
+	row := targetrow.Row{Target: name, Pipeline: pipeline, Since: time.Now().UTC()}
 	if err := c.setTarget(ctx, row, columnFilter(targetQualifier), false); err != nil {
 		return "", fmt.Errorf("claim target %s: %w", table, err)
 	}
@@ -90,11 +69,8 @@ func (c *Client) AdoptTarget(ctx context.Context, pipeline, table, from string, 
 	if have.Pipeline != from && have.Pipeline != pipeline {
 		return fmt.Errorf("adopt target %s: %w: it belongs to pipeline %q", table, ErrTargetChanged, have.Pipeline)
 	}
-	row := targetRow{Format: 2, Target: c.TargetName(table), Pipeline: pipeline, Since: time.Now().UTC(),
+	row := targetrow.Row{Format: 2, Target: c.TargetName(table), Pipeline: pipeline, Since: time.Now().UTC(),
 		From: from, Floor: max(floor, have.Floor), Retired: have.Retired}
-	if len(row.Retired) > 0 {
-		row.Format = targetFormat
-	}
 	predicate, want := columnFilter(targetQualifier), false
 	if have.stored != nil {
 		predicate, want = cellValue(targetQualifier, have.stored), true
@@ -112,39 +88,35 @@ func (c *Client) AdoptTarget(ctx context.Context, pipeline, table, from string, 
 // Retire notes that the replication of a source table into a target has ended. It may be repeated. A target that
 // belongs to another pipeline is left alone. It blocks while the service is unavailable.
 func (c *Client) Retire(ctx context.Context, pipeline, target, table string, as Retired) error {
-	return c.editRetired(ctx, pipeline, target, table, func(all map[string]Retired) bool {
-		_, done := all[table]
-		all[table] = as
-		return !done
-	})
+	_, err := c.editTarget(ctx, pipeline, target, func(r *targetrow.Row) bool { return r.Retire(table, as) })
+	return err
 }
 
 // Unretire takes the note of Retire away: the replication of the table begins again.
 func (c *Client) Unretire(ctx context.Context, pipeline, target, table string) error {
-	return c.editRetired(ctx, pipeline, target, table, func(all map[string]Retired) bool {
-		_, there := all[table]
-		delete(all, table)
-		return there
-	})
+	_, err := c.editTarget(ctx, pipeline, target, func(r *targetrow.Row) bool { return r.Unretire(table) })
+	return err
 }
 
-// editRetired changes the tables that have ended in a target of the pipeline, until edit has nothing to change.
-func (c *Client) editRetired(
-	ctx context.Context, pipeline, target, table string, edit func(map[string]Retired) (changes bool),
-) error {
+// ClaimSole stores that a target of the pipeline is for one source table alone, unless it is for another one whose
+// replication has not ended, and returns the table that it is for then. It blocks while the service is unavailable.
+func (c *Client) ClaimSole(ctx context.Context, pipeline, target, table string) (holder string, err error) {
+	row, err := c.editTarget(ctx, pipeline, target, func(r *targetrow.Row) bool { return r.ClaimSole(table) })
+	return row.Sole, err
+}
+
+// editTarget changes the row of a target of the pipeline, until edit has nothing to change, and returns it.
+func (c *Client) editTarget(
+	ctx context.Context, pipeline, target string, edit func(*targetrow.Row) (changes bool),
+) (targetrow.Row, error) {
 	for {
 		have, err := c.targetRepeatedly(ctx, target)
-		if err != nil {
-			return fmt.Errorf("note what is retired, %s: %w", table, err)
-		}
-		next := have
-		next.Format, next.Retired = targetFormat, map[string]Retired{}
-		maps.Copy(next.Retired, have.Retired)
-		if have.Pipeline != pipeline || !edit(next.Retired) {
-			return nil
+		next := have.Clone()
+		if err != nil || have.Pipeline != pipeline || !edit(&next) {
+			return next, wrap("change the row of target "+target, err)
 		}
 		if err := c.setTarget(ctx, next, cellValue(targetQualifier, have.stored), true); err != nil {
-			return fmt.Errorf("note what is retired, %s: %w", table, err)
+			return next, wrap("change the row of target "+target, err)
 		}
 	}
 }
@@ -157,8 +129,8 @@ func (c *Client) Retired(ctx context.Context, target string) (map[string]Retired
 }
 
 // setTarget stores a target's row if the predicate's result is want.
-func (c *Client) setTarget(ctx context.Context, row targetRow, predicate *btpb.RowFilter, want bool) error {
-	value, err := json.Marshal(row)
+func (c *Client) setTarget(ctx context.Context, row targetrow.Row, predicate *btpb.RowFilter, want bool) error {
+	value, err := row.Encode()
 	if err != nil {
 		return err
 	}
@@ -174,8 +146,8 @@ func (c *Client) TargetFloor(ctx context.Context, table string) (change.Version,
 }
 
 // targetRepeatedly is loadTarget, repeated until the service answers or ctx ends.
-func (c *Client) targetRepeatedly(ctx context.Context, table string) (targetRow, error) {
-	return backoff.Retry(ctx, func() (targetRow, error) {
+func (c *Client) targetRepeatedly(ctx context.Context, table string) (storedTarget, error) {
+	return backoff.Retry(ctx, func() (storedTarget, error) {
 		row, err := c.loadTarget(ctx, table)
 		return row, retryError(err)
 	}, backoff.WithBackOff(c.newBackOff()), backoff.WithMaxElapsedTime(0))
@@ -189,13 +161,13 @@ func (c *Client) TargetOwner(ctx context.Context, table string) (pipeline string
 }
 
 // loadTarget reads the row of a target table in one attempt; the zero row if there is none.
-func (c *Client) loadTarget(ctx context.Context, table string) (row targetRow, err error) {
+func (c *Client) loadTarget(ctx context.Context, table string) (row storedTarget, err error) {
 	row.stored, err = c.readCell(ctx, targetKey(c.TargetName(table)), targetQualifier)
 	if err == nil && row.stored != nil {
-		err = json.Unmarshal(row.stored, &row)
+		err = json.Unmarshal(row.stored, &row.Row)
 	}
-	if err == nil && row.Format > targetFormat { // Rule 11
-		err = &NewerFormatError{Have: row.Format, Know: targetFormat}
+	if err == nil && row.Format > targetrow.Format { // Rule 11
+		err = &NewerFormatError{Have: row.Format, Know: targetrow.Format}
 	}
 	return row, wrap("read owner of target "+table, err)
 }

@@ -188,19 +188,19 @@ func TestRetiredTablesStayRetired(t *testing.T) {
 				t.Errorf("%s: format %d, %v, (-want +got):\n%s", when, row.Format, err, d)
 			}
 		}
-		must(c.Retire(ctx, "shop", target, "A", Retired{at, 10}))
-		must(c.Retire(ctx, "shop", target, "A", Retired{at, 99}))
-		is("retired twice", map[string]Retired{"A": {at, 10}})
-		must(c.Retire(ctx, "other", target, "C", Retired{at, 10}))
+		must(c.Retire(ctx, "shop", target, "A", Retired{At: at, Floor: 10}))
+		must(c.Retire(ctx, "shop", target, "A", Retired{At: at, Floor: 99}))
+		is("retired twice", map[string]Retired{"A": {At: at, Floor: 10}})
+		must(c.Retire(ctx, "other", target, "C", Retired{At: at, Floor: 10}))
 		must(c.Unretire(ctx, "other", target, "A"))
-		is("by another pipeline", map[string]Retired{"A": {at, 10}})
-		must(c.Retire(ctx, "shop", target, "B", Retired{at, 20}))
-		is("both", map[string]Retired{"A": {at, 10}, "B": {at, 20}})
+		is("by another pipeline", map[string]Retired{"A": {At: at, Floor: 10}})
+		must(c.Retire(ctx, "shop", target, "B", Retired{At: at, Floor: 20}))
+		is("both", map[string]Retired{"A": {At: at, Floor: 10}, "B": {At: at, Floor: 20}})
 		must(c.AdoptTarget(ctx, "new", target, "shop", 900))
-		is("adopted", map[string]Retired{"A": {at, 10}, "B": {at, 20}})
+		is("adopted", map[string]Retired{"A": {At: at, Floor: 10}, "B": {At: at, Floor: 20}})
 		for range 2 {
 			must(c.Unretire(ctx, "new", target, "A"))
-			is("begun again", map[string]Retired{"B": {at, 20}})
+			is("begun again", map[string]Retired{"B": {At: at, Floor: 20}})
 		}
 		for _, x := range []struct {
 			from        string
@@ -305,5 +305,44 @@ func TestFloorOfAnAdoptedTargetBeatsItsGuards(t *testing.T) {
 	mustApply(t, c, own("hats", int64(v)-at(0), "x", "late"), own("hats", int64(v)+1-at(0), "x", "new"))
 	if diff := cmp.Diff(map[string]string{"hats d:x": "new"}, plain(t, c)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestTargetIsForOneTableAlone: of replicas that found two tables of one target, the first takes it, at whatever moment
+// the other one looks; until its replication has ended.
+func TestTargetIsForOneTableAlone(t *testing.T) {
+	everyServer(t, func(t *testing.T, c *Client) { isForOneTable(t, c, "products") })
+}
+
+func isForOneTable(t *testing.T, c *Client, target string) {
+	ctx := t.Context()
+	if _, err := c.ClaimTarget(ctx, "shop", target); err != nil {
+		t.Fatal(err)
+	}
+	holders := make([]string, 8)
+	var wg sync.WaitGroup
+	for i := range holders {
+		wg.Go(func() {
+			var err error
+			if holders[i], err = c.ClaimSole(ctx, "shop", target, string('A'+rune(i))); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	for i, h := range holders {
+		if h == "" || h != holders[0] {
+			t.Errorf("table %d sees that the target is for %q, table 0 that it is for %q", i, h, holders[0])
+		}
+	}
+	row, err := c.targetRepeatedly(ctx, target)
+	if err != nil || row.Format != 4 {
+		t.Errorf("format %d, %v: an older build would write another table into it", row.Format, err)
+	}
+	if err := c.Retire(ctx, "shop", target, holders[0], Retired{At: row.Since}); err != nil {
+		t.Fatal(err)
+	}
+	if h, err := c.ClaimSole(ctx, "shop", target, "Z"); h != "Z" || err != nil {
+		t.Errorf("after the end of the first: %q, %v", h, err)
 	}
 }

@@ -1,0 +1,92 @@
+// Package targetrow is the row of the state table that says whose a target table is, and the changes of it. Reading and
+// storing it is package bigtable's.
+package targetrow
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/change"
+)
+
+// Format is the highest format that this build knows.
+const Format = 4
+
+// Row names the pipeline that writes to a target table. It is written once, and again when another pipeline
+// adopts the target. Two pipelines must not write to one table, because their rows would be mixed without an error.
+//
+// An adopted target has format 2: an older build would begin the adopting pipeline without the floor. One with retired
+// tables has format 3, and one that is for a single table has format 4.
+type Row struct {
+	Format   int       `json:"format"` // Rule 11: Everything stored carries a format number. Encode raises it as needed
+	Target   string    `json:"target"`
+	Pipeline string    `json:"pipeline"`
+	Since    time.Time `json:"since"` // by the clock of the machine that wrote it
+
+	// The following members are those of an adopted target.
+	From  string         `json:"from,omitempty"`  // the pipeline before; "": none had claimed the target
+	Floor change.Version `json:"floor,omitempty"` // the highest guard that was found: new versions must be above it
+
+	// Retired are source tables whose replication has ended, by name. Format 3: an older build would copy them again.
+	Retired map[string]Retired `json:"retired,omitempty"`
+
+	// Sole is the source table that the target is for; "": several may share it. Format 4: an older build would write
+	// another one into it.
+	Sole string `json:"sole,omitempty"`
+}
+
+// Retired is a source table whose replication into a target has ended: the rows may belong to the application.
+type Retired struct {
+	At    time.Time      `json:"at"`    // by the clock of the machine that wrote it
+	Floor change.Version `json:"floor"` // no version that the table was given is above it
+}
+
+// Encode returns the row as it is stored, with the lowest format whose builds know all of it.
+func (r Row) Encode() ([]byte, error) {
+	r.Format = max(r.Format, 1)
+	if len(r.Retired) > 0 {
+		r.Format = max(r.Format, 3)
+	}
+	if r.Sole != "" {
+		r.Format = Format
+	}
+	b, err := json.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("encode row of target %s: %w", r.Target, err)
+	}
+	return b, nil
+}
+
+// Clone returns a row whose changes leave this one as it is.
+func (r Row) Clone() Row {
+	retired := map[string]Retired{}
+	maps.Copy(retired, r.Retired)
+	r.Retired = retired
+	return r
+}
+
+// Retire notes that the replication of a source table has ended; false if that is noted already.
+func (r *Row) Retire(table string, as Retired) (changes bool) {
+	_, done := r.Retired[table]
+	r.Retired[table] = as
+	return !done
+}
+
+// Unretire takes the note of Retire away; false if there is none.
+func (r *Row) Unretire(table string) (changes bool) {
+	_, there := r.Retired[table]
+	delete(r.Retired, table)
+	return there
+}
+
+// ClaimSole gives the target to one source table, unless it has one whose replication has not ended.
+func (r *Row) ClaimSole(table string) (changes bool) {
+	_, ended := r.Retired[r.Sole]
+	if r.Sole == table || r.Sole != "" && !ended {
+		return false
+	}
+	r.Sole = table
+	return true
+}
