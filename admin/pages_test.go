@@ -113,6 +113,18 @@ func TestOpenPagesHearOfChanges(t *testing.T) {
 	if code := open().StatusCode; code != http.StatusServiceUnavailable {
 		t.Errorf("one reader too many gets %d", code)
 	}
+	head, err := http.NewRequestWithContext(t.Context(), http.MethodHead, base+"/events?page=%2F", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reply, err := http.DefaultClient.Do(head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = reply.Body.Close()
+	if reply.StatusCode != http.StatusOK {
+		t.Errorf("HEAD needs room that it would keep as long as its connection lives: %d", reply.StatusCode)
+	}
 	cancel()
 	if code, _ := get(t, base+"/events?page=/table/Nobody", ""); code != 404 && code != 503 {
 		t.Errorf("feed of nothing: %d", code)
