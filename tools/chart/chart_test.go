@@ -86,7 +86,7 @@ func embedded(t *testing.T, r *release) {
 	if size := claim.Resources.Requests.Storage().String(); size != "80Gi" || *claim.StorageClassName != "fast" {
 		t.Errorf("a volume of %s, class %s", size, *claim.StorageClassName)
 	}
-	r.says(t, "  dir: /data/log", "scratch: /data/scratch", "  listen: 0.0.0.0:9464")
+	r.says(t, "  dir: /data/log", "scratch: /data/scratch", "  listen: :9464")
 	if r.accounts["shop-tailrace"].Annotations["eks.amazonaws.com/role-arn"] == "" {
 		t.Errorf("accounts %v", r.accounts)
 	}
@@ -167,7 +167,7 @@ func alerts(t *testing.T, r *release) {
 	if port := r.pod.Spec.Containers[0].Ports[0].ContainerPort; port != 9000 || r.service.Spec.Ports[0].Port != 9000 {
 		t.Errorf("container port %d", port)
 	}
-	r.says(t, "  listen: 0.0.0.0:9000")
+	r.says(t, "  listen: :9000")
 }
 
 // egressPorts returns where a policy lets packets go: the port, and how many peers it is limited to.

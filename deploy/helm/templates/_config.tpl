@@ -20,7 +20,7 @@
 {{- range $i, $_ := .Values.piiSecrets.keys }}{{ $names = append $names (printf "${TAILRACE_PII_%d}" (add1 $i)) }}{{ end }}
 {{- $_ := set $config "pii_secrets" $names }}
 {{- end }}
-{{- $_ := set $config "admin" (dict "listen" (printf "0.0.0.0:%d" (int .Values.metrics.port))) }}
+{{- $_ := set $config "admin" (dict "listen" (printf ":%d" (int .Values.metrics.port))) }}
 {{- toYaml $config }}
 {{- end }}
 
