@@ -143,12 +143,16 @@ func TestVanishedTableIsNamed(t *testing.T) {
 	w.ok("schema", "--apply")
 	d := w.run()
 	d.settle("orders-eu", "orders-gone", "orders-unread", "Products")
+	held := w.traps.set(pageRead, 1, true)
 	w.Put("orders-gone", "last", "0", `"n":{"N":"1"}`)
+	d.untilHit(held)
 	w.Call("DeleteTable", `{"TableName":"orders-gone"}`)
 	vanished := func() bool {
 		return strings.Contains(strings.Join(d.table("orders-gone").Reasons, "\n"), "vanished")
 	}
 	d.until("it is named", vanished)
+	d.untilHit(w.traps.set(point{op: "ListTables"}, 3, false)) // it is not ended before its last page is read
+	held.open()
 	w.Put("orders-eu", "b", "0", `"n":{"N":"1"}`)
 	d.settle("orders-eu", "Products")
 	if st := d.table("orders-eu"); len(st.Reasons) > 0 {
