@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"go.yaml.in/yaml/v4"
+
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/source"
 )
@@ -19,7 +21,17 @@ const maxTarget = 50
 // targetOf returns the target of a table, as Bigtable takes names.
 func targetOf(template, table string) string {
 	name := strings.ReplaceAll(template, tableMark, plain(table))
+	name = cmp.Or(strings.TrimLeft(name, "-"), "table") // names of Bigtable begin with a letter or digit
 	return name[:min(maxTarget, len(name))]
+}
+
+// scalar returns a name as a value of YAML, quoted where it would be something else, as null or 1e3 would be.
+func scalar(name string) string {
+	b, err := yaml.Marshal(name)
+	if err != nil {
+		return strconv.Quote(name)
+	}
+	return strings.TrimSpace(string(b))
 }
 
 // plain returns a table's name in small letters, digits and dashes.
@@ -42,13 +54,14 @@ func Configuration(o *Options, tables []*Table) string {
 	b := &strings.Builder{}
 	b.WriteString("# yaml-language-server: $schema=tailrace.schema.json" +
 		"   # for editors: replicator config schema >tailrace.schema.json\n")
-	fmt.Fprintf(b, "pipeline: %s   # identity of the stored state; never reuse it for other tables\n", pipelineOf(o))
+	fmt.Fprintf(b, "pipeline: %s   # identity of the stored state; never reuse it for other tables\n",
+		scalar(pipelineOf(o)))
 	fmt.Fprintf(b, "source: {region: %q", o.Region)
 	if o.Endpoint != "" {
 		fmt.Fprintf(b, ", endpoint: %q", o.Endpoint)
 	}
 	fmt.Fprintf(b, "}\nbigtable: {project: %s, instance: %s}\nqueue: {dir: ./tailrace-data}\n",
-		cmp.Or(o.Project, "MY-PROJECT"), cmp.Or(o.Instance, "MY-INSTANCE"))
+		scalar(cmp.Or(o.Project, "MY-PROJECT")), scalar(cmp.Or(o.Instance, "MY-INSTANCE")))
 	for _, t := range tables {
 		if t.info.TTLAttr != "" {
 			fmt.Fprint(b, "# archive: {url: \"s3://MY-BUCKET/prefix\"}   # for on_ttl_expiry: archive\n")
@@ -64,7 +77,7 @@ func Configuration(o *Options, tables []*Table) string {
 
 // write writes the block of a table.
 func (t *Table) write(b *strings.Builder) {
-	fmt.Fprintf(b, "- source: %s\n  target: %s\n  keys: [%s]\n", t.Source, t.Target, quotedKeys(&t.info))
+	fmt.Fprintf(b, "- source: %s\n  target: %s\n  keys: [%s]\n", scalar(t.Source), scalar(t.Target), quotedKeys(&t.info))
 	if t.info.TTLAttr != "" {
 		fmt.Fprintf(b, "  on_ttl_expiry: delete   # items expire by %q: delete, keep or archive\n", t.info.TTLAttr)
 	}
