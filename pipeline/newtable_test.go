@@ -47,3 +47,30 @@ func TestOutageAfterTheStartOfANewTableIsAGap(t *testing.T) {
 	}
 	r.lost()
 }
+
+// TestNewTableIsCopiedWhenItsEntrySaysSo: that its stream holds everything is no reason not to.
+func TestNewTableIsCopiedWhenItsEntrySaysSo(t *testing.T) {
+	for from, want := range map[string]string{"scan": "scan", "": "none"} {
+		t.Run("backfill "+want, func(t *testing.T) {
+			w := newWorld(t)
+			w.backfill = pipeline.Backfill{From: from}
+			first := change.MillisOf(w.clock.Now())
+			w.opts = func(o *pipeline.Options) {
+				o.Tables[0].NewAfter = func(context.Context) (change.Millis, error) { return first, nil }
+			}
+			w.clock.Advance(time.Minute)
+			w.createTable("Orders")
+			w.put("Orders", "p", "a", `"v":{"N":"1"}`)
+			r := w.start("Orders")
+			r.until("the start is decided", func() bool { return w.logged.FilterMessage("start").Len() > 0 })
+			for _, e := range w.logged.FilterMessage("start").All() {
+				if got := e.ContextMap()["backfill"]; got != want {
+					t.Errorf("the start says %v", got)
+				}
+			}
+			if err := r.stop(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

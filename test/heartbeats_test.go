@@ -63,6 +63,41 @@ func TestHeartbeatsProveACutover(t *testing.T) {
 	d.stop()
 }
 
+// TestHeartbeatsOfAFoundTableAreNoRows: also those of a table that begins while the daemon runs.
+func TestHeartbeatsOfAFoundTableAreNoRows(t *testing.T) {
+	long(t, "5 s")
+	w := newWorld(t, 752)
+	w.testing = strings.Replace(periods("300ms"), "{", "{find: 200ms, ", 1)
+	w.tables = []string{
+		`{source: "orders-*", target: "{table}", backfill: none, heartbeat: {prefix: "_beat#", every: 1s}}`,
+	}
+	w.CreateTable("orders-eu")
+	w.configure()
+	w.ok("schema", "--apply")
+	d := w.run()
+	d.settle("orders-eu")
+	w.CreateTable("orders-us")
+	w.ok("schema", "--apply")
+	w.Put("orders-us", "hats", "fedora", `"n":{"N":"1"}`)
+	d.settle("orders-us")
+	written := w.Clock.Now()
+	d.until("heartbeats prove that everything is applied", func() bool {
+		st := d.table("orders-us")
+		if st.Proof == status.Proven && st.ProvenThrough.After(written) {
+			return true
+		}
+		d.hasten(300 * time.Millisecond)
+		return false
+	})
+	if st := d.table("orders-us"); st.Changes != 1 || len(w.Items("orders-us")) < 2 {
+		t.Errorf("%d changes of %d items", st.Changes, len(w.Items("orders-us")))
+	}
+	if rows := w.openSides().stored("orders-us", []transform.Family{{Name: "d"}}); len(rows) != 1 {
+		t.Errorf("a heartbeat is a row: %v", rows)
+	}
+	d.stop()
+}
+
 // idle is what a certificate says about what was not written.
 type idle struct {
 	Tables []struct {

@@ -15,6 +15,9 @@ const (
 // codeGone is the code of a table that is halted because DynamoDB does not have it.
 const codeGone = "source_gone"
 
+// codeRefused is the code of a table whose stored state is that of something else.
+const codeRefused = "log_refused"
+
 // vanished reports whether the table is gone from DynamoDB: that it has no owner is no other trouble.
 func (t *Table) vanished() bool {
 	return slices.ContainsFunc(t.Reasons, func(r string) bool { return strings.HasPrefix(r, vanishedWord) })

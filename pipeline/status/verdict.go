@@ -146,8 +146,11 @@ func judgeHalt(_ *Outlook, t *Table) *finding {
 		return nil
 	}
 	next := "mend the cause, then `replicator resume --table " + t.Source + "`"
-	if strings.Contains(t.Halt, "`replicator schema --apply`") {
+	switch {
+	case strings.Contains(t.Halt, "`replicator schema --apply`"):
 		next = "`replicator schema --apply`; the table goes on by itself within a minute"
+	case t.Code == codeRefused: // no try passes what is stored
+		next = "as the cause says; `replicator check` tells whether anything is left to do"
 	}
 	return &finding{StateHalted, t.Source + " is halted: " + t.Halt, next, t.Since}
 }

@@ -76,6 +76,11 @@ func TestVerdictSaysStateCauseSinceWhenAndNextStep(t *testing.T) {
 		"paused": {Outlook{Reasons: 1, Tables: table(func(st *Table) { st.State, st.Reasons = "paused", []string{"x"} })},
 			"Paused" + since + "Orders is paused by an operator; DynamoDB keeps changes for 24 hours. " +
 				"Next: `replicator resume --table Orders`."},
+		"halted because of what is stored": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
+			as("halted")(st)
+			st.Halt, st.Code = "table Orders was created again; end it", "log_refused"
+		})}, "Halted" + since + "Orders is halted: table Orders was created again; end it. Next: as the cause says; " +
+			"`replicator check` tells whether anything is left to do."},
 		"halted without a target": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
 			as("halted")(st)
 			st.Halt = "table not found; `replicator schema --apply` makes it"
