@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue"
 )
@@ -41,7 +42,11 @@ func (v *tableView) watchRival(ctx context.Context, l *queue.Log) {
 			}
 			v.beginStandBy(r)
 		default:
-			v.rival.Store(&rival{owner: known.owner, epoch: known.epoch, moved: time.Now()})
+			r := &rival{owner: known.owner, epoch: known.epoch, moved: time.Now()}
+			if e := l.NewestClaim(ctx); e != nil && e.Kind == checkpoint.KindClaim { // a third process may have taken over
+				r.owner, r.epoch = e.Body.(*checkpoint.Claim).Owner, e.Epoch
+			}
+			v.rival.Store(r)
 		}
 		last = info.Last
 	}

@@ -78,7 +78,7 @@ func (c *claimer) try(ctx context.Context) (*Writer, error) {
 	if c.unchangedSince.IsZero() || info.Last != c.seq {
 		first := c.unchangedSince.IsZero()
 		c.seq, c.unchangedSince = info.Last, time.Now().Add(rand.N(c.o.TTL/15+1))
-		if !first && !c.o.Alone && !c.claimSent && !c.ownerReleased(ctx) {
+		if !first && !c.o.Alone && !c.claimSent && !released(c.l.NewestClaim(ctx)) {
 			return nil, nil // the owner is appending: no need for an expensive fold
 		}
 	} else if !c.o.Alone && !c.claimSent && c.holder != "" && time.Since(c.unchangedSince) < c.o.TTL {
@@ -113,16 +113,18 @@ func (c *claimer) noteLook() {
 	c.lastLook, c.connection = now, connection
 }
 
-// ownerReleased reports whether the newest claim or release is a release. It reads one small message, however long the
+// NewestClaim returns the newest claim or release; nil if it cannot be had. It is one small message, however long the
 // log is.
-func (c *claimer) ownerReleased(ctx context.Context) bool {
-	m, err := c.l.newest(ctx, c.l.subject.claim)
+func (l *Log) NewestClaim(ctx context.Context) *checkpoint.Entry {
+	m, err := l.newest(ctx, l.subject.claim)
 	if err != nil {
-		return false
+		return nil
 	}
-	e, err := checkpoint.Decode(m.Data)
-	return err == nil && e.Kind == checkpoint.KindRelease
+	e, _ := checkpoint.Decode(m.Data)
+	return e
 }
+
+func released(e *checkpoint.Entry) bool { return e != nil && e.Kind == checkpoint.KindRelease }
 
 // appendClaim appends the claim after what was folded.
 func (c *claimer) appendClaim(ctx context.Context, f *folded) (*Writer, error) {

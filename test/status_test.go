@@ -129,10 +129,16 @@ func TestStandByIsNeitherRedNorSilent(t *testing.T) {
 		return code == 200 && strings.Contains(string(text), `tailrace_table_owner{table="Orders",target="orders"} 0`) &&
 			!strings.Contains(string(text), "tailrace_source_lag_seconds{")
 	})
+	third := w.run()
+	third.until("it stands by", func() bool { return third.table("Orders").State == status.StandBy })
 	d.kill()
-	second.until("it takes over", func() bool {
-		s, ok := second.status()
-		return ok && s.Ready && s.Tables[0].State == "running"
+	second.until("one takes over, and the other stands by for that one", func() bool {
+		owner, other := second.table("Orders"), third.table("Orders")
+		if other.State == "running" {
+			owner, other = other, owner
+		}
+		return owner.State == "running" && len(owner.Reasons) == 0 && other.State == status.StandBy &&
+			other.Owner == owner.Owner && other.Epoch == owner.Epoch
 	})
 }
 
