@@ -131,7 +131,7 @@ func recreated(table, before, now string) *outcome.RefusedError {
 	return &outcome.RefusedError{
 		What: fmt.Sprintf("table %s was deleted and created again since the pipeline started (%s, now %s)",
 			table, before, now),
-		Hint: "its items are not the ones that were copied; begin a new pipeline with new target tables, or end this table: " +
+		Hint: "its items are not the ones that were copied; begin a new pipeline with new target tables, or end this one: " +
 			"take out its entry, or write it under `except` of the selection that finds it, restart, and then " +
 			"`replicator table retire --table " + table + "`",
 	}

@@ -19,7 +19,9 @@ func TestAnyTableNameIsProposed(t *testing.T) {
 		if !possible.MatchString(target) {
 			t.Errorf("%s: target %q", name, target)
 		}
-		text := Configuration(o, []*Table{{Source: name, Target: target, mapping: "mapping: 1\nfamilies: {d: {}}\nrules: []\n"}})
+		text := Configuration(o, []*Table{{
+			Source: name, Target: target, mapping: "mapping: 1\nfamilies: {d: {}}\nrules: []\n",
+		}})
 		cfg, problems := config.Parse([]byte(text), "tailrace.yaml")
 		for _, p := range problems {
 			if p.Severity == problem.SeverityError && p.Path != "tables[0].keys" {
