@@ -469,6 +469,13 @@ var attacks = []attack{
 			"test.TestPlantedDifferencesAreRepaired",
 		},
 	},
+	{number: 76, what: "a late Put brings a dropped letter back",
+		tests: []string{"queue.TestDroppedLetterStaysDropped", "pipeline.TestDroppedLetterStaysDroppedAfterAReplay"},
+	},
+	{number: 77, what: "an outage of NATS takes logs from living owners",
+		tests: []string{"queue.TestSilenceCountsOnlyWhileItIsObserved"},
+		open:  "three members and an election of 20 s",
+	},
 	{number: 78, what: "a retried removal of a whole row wipes what was written after it",
 		tests: []string{
 			"pipeline.TestRetriedRemovalKeepsWhatWasWrittenAfterIt",

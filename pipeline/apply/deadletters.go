@@ -211,7 +211,9 @@ func (l *DeadLetters) store(ctx context.Context, sink string, c *change.Change, 
 		return &outcome.HaltError{Code: why.Code, Entry: seq, Reason: why.Reason}
 	}
 	letter.Behind = sink == SinkBigtable && l.isDirty(c.KeyHash, c.Version)
-	if err := l.stored.Put(ctx, letter); err != nil {
+	if err := l.stored.Put(ctx, letter); errors.Is(err, deadletter.ErrDropped) {
+		return nil // somebody has said that the change may be lost
+	} else if err != nil {
 		return fmt.Errorf("store dead letter: %w", err)
 	}
 	if !l.noteStored(letter, c.Keys, imageOf(c)) && l.logged.Allow() {
@@ -248,7 +250,9 @@ func (l *DeadLetters) keep(ctx context.Context, letter *deadletter.Letter, keys 
 		l.inPut--
 		l.mu.Unlock()
 	}()
-	if err := l.stored.Put(ctx, letter); err != nil {
+	if err := l.stored.Put(ctx, letter); errors.Is(err, deadletter.ErrDropped) {
+		return true, nil
+	} else if err != nil {
 		return false, err
 	}
 	return l.noteStored(letter, keys, nil), nil
@@ -283,7 +287,7 @@ func (l *DeadLetters) ruleOf(keys, image []byte) string {
 // returns how many it deleted before an error.
 func (l *DeadLetters) drop(ctx context.Context, hash uint64, ids []string) (n int, err error) {
 	for n < len(ids) && err == nil {
-		if err = l.stored.Drop(ctx, ids[n]); errors.Is(err, deadletter.ErrNotFound) {
+		if err = l.stored.Forget(ctx, ids[n]); errors.Is(err, deadletter.ErrNotFound) {
 			err = nil
 		}
 		if err == nil {
@@ -350,12 +354,12 @@ func (l *DeadLetters) update(hash uint64, ids []string, change func(*letterRef))
 
 // refresh looks at the store: `dlq drop` changes it from outside.
 func (l *DeadLetters) refresh(ctx context.Context) error {
-	n, err := l.stored.Count(ctx)
+	n, dropped, err := l.stored.Look(ctx)
 	if err != nil {
-		return fmt.Errorf("count dead letters: %w", err)
+		return fmt.Errorf("look at dead letters: %w", err)
 	}
 	l.mu.Lock()
-	known, put := l.count == n && l.listed, l.put
+	known, put := l.count == n && l.listed && !dropped, l.put
 	l.mu.Unlock()
 	if known {
 		return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -30,6 +31,9 @@ type Options struct {
 	MaxBytes  int64
 	IdleCheck time.Duration      // how long All waits for a message before it asks the leader
 	BytesRead prometheus.Counter // by All
+	// KeepDropped is how long a dropped letter stays dropped, as long as DynamoDB keeps the record: a replay may make the
+	// letter again. 0: 24 hours.
+	KeepDropped time.Duration
 }
 
 // Store holds the dead letters of a table: a stream of their own with one subject per id. Its methods may be called by
@@ -38,19 +42,31 @@ type Store struct {
 	conn  *conn.Conn
 	opts  Options
 	keyed *conn.Keyed
+	owner bool // of the log
+
+	mu      sync.Mutex      // covers the rest: what was dropped, as far as the lists say that were read
+	lists   map[string]bool // by subject
+	dropped map[string]bool // by id
 }
 
-// Open opens the dead letters of a table, and makes their stream the first time.
+// Open opens the dead letters of a table for the owner of its log, and makes their stream the first time.
 func Open(ctx context.Context, c *conn.Conn, o Options) (*Store, error) {
 	s, err := OpenExisting(ctx, c, o)
 	if s != nil || err != nil {
+		if s != nil {
+			s.owner = true
+		}
 		return s, err
 	}
 	cfg := conn.KeyedConfig(o.Stream, o.Subject, o.Pipeline)
 	cfg.Description, cfg.Replicas = "Tailrace: dead letters of "+o.Table, o.Replicas
 	cfg.MaxBytes, cfg.MaxMsgSize = o.MaxBytes, int32(c.MaxMessage())
+	cfg.Subjects = append(cfg.Subjects, o.Subject+droppedToken+"*")
 	k, err := c.MakeKeyed(ctx, cfg, o.Subject)
-	return newStore(c, o, k, err)
+	if s, err = newStore(c, o, k, err); s != nil {
+		s.owner = true
+	}
+	return s, err
 }
 
 // OpenExisting is Open for commands, which write nothing: nil without an error while there is no stream yet.
@@ -66,14 +82,17 @@ func newStore(c *conn.Conn, o Options, k *conn.Keyed, err error) (*Store, error)
 	if k == nil {
 		return nil, nil
 	}
-	return &Store{conn: c, opts: o, keyed: k}, nil
+	return &Store{conn: c, opts: o, keyed: k, lists: map[string]bool{}, dropped: map[string]bool{}}, nil
 }
 
 // Put stores a letter. If one of this id is stored already, Put leaves it as it is, with its attempts, so that a replay
 // stores each letter once. Only when Put has returned nil, which means that the letter is on disk, may the sink's mark
 // pass the change. It retries transient errors until ctx ends. After conn.ErrFull and frame.ErrTooLarge the table
-// halts.
+// halts. ErrDropped: the letter is given up.
 func (s *Store) Put(ctx context.Context, letter *Letter) error {
+	if s.isDropped(letter.ID) {
+		return ErrDropped
+	}
 	readBack := func() error {
 		_, _, err := s.getDecoded(ctx, letter.ID)
 		return err
@@ -185,12 +204,18 @@ func (s *Store) All(ctx context.Context) iter.Seq2[*Letter, error] {
 // walk calls yield with each letter until that returns false. A letter that is retried meanwhile moves to the end of
 // the stream, and is yielded from there if it was not yielded before.
 func (s *Store) walk(ctx context.Context, yield func(*Letter) bool) error {
+	if _, _, err := s.Look(ctx); err != nil {
+		return err
+	}
 	info, err := s.conn.StreamInfo(ctx, s.keyed.Stream)
 	if err != nil {
 		return err
 	}
 	seen := make(map[string]bool)
 	visit := func(m conn.Message) (bool, error) {
+		if swept, err := s.sweep(ctx, s.keyed.ID(m.Subject)); swept || err != nil {
+			return true, err
+		}
 		letter, err := s.decodeOrPlaceholder(s.keyed.ID(m.Subject), m.Data)
 		if err != nil {
 			return false, err
@@ -244,24 +269,4 @@ func (s *Store) visitDelivered(ctx context.Context, at *uint64, visit func(conn.
 		}
 	}
 	return true, nil
-}
-
-// Drop deletes a letter for good. ErrNotFound when there is none.
-func (s *Store) Drop(ctx context.Context, id string) error {
-	if _, err := s.getMessage(ctx, id); err != nil {
-		return err
-	}
-	if err := s.keyed.Purge(ctx, id); err != nil {
-		return fmt.Errorf("drop dead letter %s of %s: %w", id, s.opts.Table, err)
-	}
-	return nil
-}
-
-// Count returns how many letters there are.
-func (s *Store) Count(ctx context.Context) (int, error) {
-	info, err := s.conn.StreamInfo(ctx, s.keyed.Stream)
-	if err != nil {
-		return 0, fmt.Errorf("count dead letters of %s: %w", s.opts.Table, err)
-	}
-	return int(info.State.Msgs), nil
 }

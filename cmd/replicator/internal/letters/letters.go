@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
@@ -74,6 +75,9 @@ func (f Filter) Match(l *deadletter.Letter) bool {
 	return (f.Code == "" || f.Code == l.Code) && (f.Sink == "" || f.Sink == l.Sink)
 }
 
+// atOnce is how many letters are dropped between two looks at whether somebody has interrupted the command.
+const atOnce = 1000
+
 // DropAll drops the letters of a table that a filter chooses, and returns how many. Letters that come meanwhile stay:
 // nobody has seen them.
 func DropAll(ctx context.Context, t Table, some Filter) (dropped int, err error) {
@@ -86,11 +90,11 @@ func DropAll(ctx context.Context, t Table, some Filter) (dropped int, err error)
 			ids = append(ids, l.ID)
 		}
 	}
-	for _, id := range ids {
-		if err := t.Drop(ctx, id); err != nil && !errors.Is(err, deadletter.ErrNotFound) {
-			return dropped, fmt.Errorf("drop %s: %w", id, err)
+	for batch := range slices.Chunk(ids, atOnce) {
+		if err := t.Drop(ctx, batch...); err != nil && !errors.Is(err, deadletter.ErrNotFound) {
+			return dropped, err
 		}
-		dropped++
+		dropped += len(batch)
 	}
 	return dropped, nil
 }
