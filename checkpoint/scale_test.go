@@ -236,10 +236,11 @@ func TestListingOfFormat1IsWhole(t *testing.T) {
 	}
 }
 
-// BenchmarkShardEnd is what the write loop does at the end of one shard and for its child, with 10,000 open shards
-// and the six generations before them: fold the two entries, and ask what it asks after each.
-func BenchmarkShardEnd(b *testing.B) {
-	const gens, width = 7, 10_000
+// rotated is the state of a table with 10,000 open shards after 72 hours of rotations, each of which lives four hours:
+// 180,000 shards, all but the newest read to their end.
+func rotated(b *testing.B) (w *writer, open []ShardSeen) {
+	b.Helper()
+	const gens, width = 18, 10_000
 	w, err := claim(b, new(memLog), NewState(), "a", 1)
 	if err != nil {
 		b.Fatal(err)
@@ -248,12 +249,18 @@ func BenchmarkShardEnd(b *testing.B) {
 	for _, part := range SplitStart(&Start{Stream: "arn", Date: 1_790_000_000_000, Shards: all}, listingPartBytes) {
 		w.must(b, part)
 	}
-	s := w.s
 	for _, x := range all[:(gens-1)*width] {
-		s.applyEntry(s.Seq, &Entry{Body: frame(page(s, x.ID, 1, true))})
+		w.s.applyEntry(w.s.Seq, &Entry{Body: frame(page(w.s, x.ID, 1, true))})
 	}
-	s.TakeReadabilityChanges()
-	parents := all[(gens-1)*width:]
+	w.s.TakeReadabilityChanges()
+	return w, all[(gens-1)*width:]
+}
+
+// BenchmarkShardEnd is what the write loop does at the end of one of 180,000 shards and for its child: fold the two
+// entries, and ask what it asks after each. Goal: 20 µs.
+func BenchmarkShardEnd(b *testing.B) {
+	w, parents := rotated(b)
+	s := w.s
 	ask := func() int64 {
 		open, closed, waiting, done := s.ShardCounts()
 		n := int64(s.ReadWatermark()) + int64(s.HighestVersion()) + int64(s.AppliedWatermark())
@@ -265,7 +272,7 @@ func BenchmarkShardEnd(b *testing.B) {
 	}
 	i := 0
 	for b.Loop() {
-		end := parents[i%width]
+		end := parents[i%len(parents)]
 		child := ShardSeen{ID: fmt.Sprint("shardId-child-", i), Parent: end.ID}
 		f := frame(page(s, end.ID, 1, true))
 		if err := s.CheckNext(f); err != nil {
@@ -280,27 +287,53 @@ func BenchmarkShardEnd(b *testing.B) {
 			s.applyEntry(s.Seq, &Entry{Body: g})
 		}
 		ask()
-		parents[i%width] = child
+		parents[i%len(parents)] = child
 		i++
 	}
 	b.ReportMetric(float64(len(s.Shards)), "shards")
 }
 
-// BenchmarkBeatOfManyShards is a beat of 10,000 open shards among 70,000, as it comes every few seconds.
-func BenchmarkBeatOfManyShards(b *testing.B) {
-	const gens, width = 7, 10_000
-	w, err := claim(b, new(memLog), NewState(), "a", 1)
+// BenchmarkWatermark is a page of one of 180,000 shards, and the question up to when all of them are read. Goal: 1 ms.
+func BenchmarkWatermark(b *testing.B) {
+	w, open := rotated(b)
+	s := w.s
+	i, sum := 0, change.Millis(0)
+	for b.Loop() {
+		s.applyEntry(s.Seq, &Entry{Body: frame(page(s, open[i%len(open)].ID, 1, false))})
+		sum += s.ReadWatermark() + s.AppliedWatermark()
+		i++
+	}
+	if sum == 0 {
+		b.Error("nothing is read")
+	}
+}
+
+// BenchmarkRestore reads a snapshot of 180,000 shards back. Goal: 2 s.
+func BenchmarkRestore(b *testing.B) {
+	w, _ := rotated(b)
+	parts, err := w.s.Snapshot(1 << 20)
 	if err != nil {
 		b.Fatal(err)
 	}
-	all := generations(gens, width)
-	for _, part := range SplitStart(&Start{Stream: "arn", Date: 1_790_000_000_000, Shards: all}, listingPartBytes) {
-		w.must(b, part)
+	first, before, size := w.s.Seq+1, len(w.l.msgs), 0
+	if err := w.appendParts(b, parts); err != nil {
+		b.Fatal(err)
 	}
+	for _, p := range parts {
+		size += len(p.Data)
+	}
+	for b.Loop() {
+		if _, err := Restore(first, w.l.msgs[before:]); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(size), "bytes")
+}
+
+// BenchmarkBeatOfManyShards is a beat of 10,000 open shards among 180,000, as it comes every few seconds.
+func BenchmarkBeatOfManyShards(b *testing.B) {
+	w, _ := rotated(b)
 	s := w.s
-	for _, x := range all[:(gens-1)*width] {
-		s.applyEntry(s.Seq, &Entry{Body: frame(page(s, x.ID, 1, true))})
-	}
 	beat := &Beat{Date: s.Date, Listed: s.Date, Watermark: s.Date}
 	for b.Loop() {
 		beat.Date, beat.Listed, beat.Watermark = beat.Date+5000, beat.Listed+5000, beat.Watermark+5000
