@@ -27,6 +27,10 @@ type Options struct {
 	MaxPayload int    // bytes of one message; 0 is DefaultMaxPayload
 }
 
+// maxStore is how many bytes the limits of all streams may add up to. They are far above what a sandbox stores; as
+// a part of the free disk, which is the server's default, a few pipelines would be too many for a small machine.
+const maxStore = 64 << 30
+
 // Server is a running JetStream server.
 type Server struct {
 	srv  *server.Server
@@ -48,7 +52,7 @@ func Open(o Options) (*Server, error) {
 	}
 	s.srv, err = server.NewServer(&server.Options{
 		ServerName: "sandbox", Host: host, Port: port, MaxPayload: int32(cmp.Or(o.MaxPayload, DefaultMaxPayload)),
-		JetStream: true, StoreDir: o.Dir, SyncAlways: true, NoSigs: true, NoLog: true,
+		JetStream: true, StoreDir: o.Dir, SyncAlways: true, NoSigs: true, NoLog: true, JetStreamMaxStore: maxStore,
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("configure nats: %w", err), s.remove())
