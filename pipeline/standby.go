@@ -24,6 +24,10 @@ func awaitClaim(ctx context.Context, v *tableView, l *queue.Log, o queue.ClaimOp
 	return l.Claim(ctx, o)
 }
 
+// rivalLooks is after how many looks at a log that grows its owner is asked for, beside after a silence: 100 logs are
+// looked at all the time.
+const rivalLooks = 6
+
 // watchRival checks at every beat whether the log grows.
 func (v *tableView) watchRival(ctx context.Context, l *queue.Log) {
 	var last uint64
@@ -42,9 +46,11 @@ func (v *tableView) watchRival(ctx context.Context, l *queue.Log) {
 			}
 			v.beginStandBy(r)
 		default:
-			r := &rival{owner: known.owner, epoch: known.epoch, moved: time.Now()}
-			if e := l.NewestClaim(ctx); e != nil && e.Kind == checkpoint.KindClaim { // a third process may have taken over
-				r.owner, r.epoch = e.Body.(*checkpoint.Claim).Owner, e.Epoch
+			r := &rival{owner: known.owner, epoch: known.epoch, moved: time.Now(), looks: known.looks + 1}
+			if r.looks%rivalLooks == 0 || r.moved.Sub(known.moved) > 2*v.o.Periods.Beat { // a third process may have taken over
+				if e := l.NewestClaim(ctx); e != nil && e.Kind == checkpoint.KindClaim {
+					r.owner, r.epoch = e.Body.(*checkpoint.Claim).Owner, e.Epoch
+				}
 			}
 			v.rival.Store(r)
 		}

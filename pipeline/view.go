@@ -58,6 +58,7 @@ type rival struct {
 	owner string
 	epoch uint64
 	moved time.Time // when the log was last seen to grow
+	looks int       // since it was first seen to grow
 }
 
 // observe publishes what the log holds.
