@@ -53,6 +53,8 @@ func (s *State) applyEntry(seq uint64, e *Entry) {
 	switch b := e.Body.(type) {
 	case *Claim:
 		s.applyClaim(e.Epoch, b)
+	case *Release:
+		s.ReleasedTo = b.To
 	case *Start:
 		s.applyStart(seq, b)
 	case *Graph:
@@ -84,7 +86,7 @@ func (s *State) applyClaim(epoch uint64, c *Claim) {
 		s.raiseFormat(FormatOf(c))
 	}
 	s.Starting = nil // the owner before did not finish it
-	s.Owner, s.Proof = c.Owner, proof.Proof{}
+	s.Owner, s.Reads, s.ReleasedTo, s.Proof = c.Owner, c.Reads, "", proof.Proof{}
 	// Only the first claim of a life sets the log's identity.
 	if c.Identity != nil && (s.Identity == nil || c.Life > s.Life) {
 		s.Identity = c.Identity

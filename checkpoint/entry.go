@@ -2,56 +2,26 @@ package checkpoint
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint/digest"
 	"github.com/tailrace-cdc/replicator/checkpoint/expired"
 )
 
 var magic = []byte("TRLG")
 
-// Hash identifies an entry by its bytes. Every entry carries the hash of its predecessor. A sequence number alone does
-// not identify an entry: a log that lost its tail assigns the same numbers again.
-type Hash [16]byte
-
-// Nonce is a random number that identifies one claim of a log.
-type Nonce [8]byte
-
-// String returns hexadecimal digits.
-func (h Hash) String() string { return hex.EncodeToString(h[:]) }
-
-// MarshalText writes hexadecimal digits.
-func (h Hash) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, h[:]), nil }
-
-// UnmarshalText reads hexadecimal digits.
-func (h *Hash) UnmarshalText(b []byte) error { return decodeHex(h[:], b) }
-
-// MarshalText writes hexadecimal digits.
-func (n Nonce) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, n[:]), nil }
-
-// UnmarshalText reads hexadecimal digits.
-func (n *Nonce) UnmarshalText(b []byte) error { return decodeHex(n[:], b) }
-
-// decodeHex fills dst from exactly as many hexadecimal digits as it holds.
-func decodeHex(dst, b []byte) error {
-	if hex.DecodedLen(len(b)) != len(dst) {
-		return fmt.Errorf("decode hex: %d digits for %d bytes", len(b), len(dst))
-	}
-	_, err := hex.Decode(dst, b)
-	return err
-}
+// Hash identifies an entry by its bytes, and Nonce a claim of the log: see package digest.
+type (
+	Hash  = digest.Hash
+	Nonce = digest.Nonce
+)
 
 // HashOf returns the hash of a message as it is stored.
-func HashOf(msg []byte) (h Hash) {
-	sum := sha256.Sum256(msg)
-	copy(h[:], sum[:])
-	return h
-}
+func HashOf(msg []byte) Hash { return digest.Of(msg) }
 
 // Entry is one message of the log.
 type Entry struct {
@@ -72,6 +42,8 @@ type Claim struct {
 	Identity *Identity `json:"identity,omitempty"` // on the first claim of a life
 	// Format of a new log, on its first claim. 0 = 1.
 	Format int `json:"format,omitempty"`
+	// Reads is the highest format that the owner's build reads. Format 5; 0 in a log of an older one.
+	Reads int `json:"reads,omitempty"`
 }
 
 // Identity is what a log belongs to. It must equal the identity in the pipeline's row in Bigtable.
@@ -83,7 +55,10 @@ type Identity struct {
 }
 
 // Release gives the log up, so that the next owner need not wait until the claim has expired.
-type Release struct{}
+type Release struct {
+	// To is the owner that the log is handed over to; empty: whoever is first. Format 5.
+	To string `json:"to,omitempty"`
+}
 
 // Start stores where every shard of a stream starts. A stream has one, which never changes (Rule 3).
 type Start struct {
@@ -247,13 +222,6 @@ type Snapshot struct {
 
 // ErrForeign means that a message is not an entry.
 var ErrForeign = errors.New("not an entry")
-
-// NewerFormatError means that a newer build wrote the entry. Rule 11: it is refused, not guessed at.
-type NewerFormatError struct{ Need, Reads int }
-
-func (e *NewerFormatError) Error() string {
-	return fmt.Sprintf("entry has format %d, this build reads up to %d: upgrade the replicator", e.Need, e.Reads)
-}
 
 // Encode appends the stored form of an entry: magic, the lowest format that holds it, kind, epoch, nonce, hash of
 // the predecessor, the body as JSON with its length, and the data.

@@ -106,7 +106,7 @@ func TestCutEntryIsForeign(t *testing.T) {
 func TestNewerFormatIsRefusedWithWhatItNeeds(t *testing.T) {
 	w := owned(t, ShardSeen{ID: "a"})
 	msg := w.message(t, &Beat{Date: 1}, nil)
-	msg[len(magic)] = Format + 1
+	msg[len(magic)] = byte(Format + 1)
 	newer := (*NewerFormatError)(nil)
 	if _, err := w.s.Apply(w.s.Seq+1, msg); !errors.As(err, &newer) || newer.Need != Format+1 {
 		t.Fatalf("error %v", err)
@@ -123,11 +123,11 @@ func TestNewerSnapshotIsRefusedWithWhatItNeeds(t *testing.T) {
 	if err != nil || len(parts) != 1 {
 		t.Fatal(len(parts), err)
 	}
-	for _, format := range []byte{Format + 1, 0} {
+	for _, format := range []byte{byte(Format + 1), 0} {
 		data := bytes.Clone(parts[0].Data)
 		data[0] = format
 		_, err := Restore(w.s.Seq+1, [][]byte{w.message(t, parts[0].Body, data)})
-		if newer := (*NewerFormatError)(nil); err == nil || errors.As(err, &newer) != (format > Format) {
+		if newer := (*NewerFormatError)(nil); err == nil || errors.As(err, &newer) != (int(format) > Format) {
 			t.Fatalf("format %d: %v", format, err)
 		}
 	}

@@ -1,18 +1,12 @@
 package checkpoint
 
 import (
-	"fmt"
 	"slices"
+
+	"github.com/tailrace-cdc/replicator/checkpoint/formats"
 )
 
-// Format is the highest entry format that this build reads and writes (Rule 11).
-//
-//	1  claim, release, start, graph, frame, beat, marks, gap, control, snapshot
-//	2  starts in parts, listings of only what is new, the format in claims and snapshots, a halt per sink, and the
-//	   sinks that lack what a gap lost
-//	3  copies of the table and resyncs of it, starts with a backfill or after a lost log, accepted mappings, fences,
-//	   proofs
-//	4  counts of expired items, the end of the archive's manifests, and gaps healed from exports
+// Format is the highest entry format that this build reads and writes, see package formats (Rule 11). It never changes.
 //
 // The format of a log is decided by its first claim, and raised by a snapshot that carries the new number. Nothing of a
 // newer format is stored before that, so a build that reads only older ones refuses the log instead of misreading it.
@@ -20,14 +14,21 @@ import (
 // To add a member to an entry: give it `omitempty`, and let FormatOf ask for its format when it is set. To add one
 // to the state: let only such entries set it, or convert it in raiseFormat; then no snapshot of an older format has it.
 // TestLaterMembersAskForTheirFormat and TestLogOfFormat1StaysReadableWithoutUpgrade hold both to it.
-const Format = 4
+var Format = formats.Highest()
 
 // FormatOf returns the lowest format that holds an entry with this body. The entry carries it, so that a log stays
 // readable for an older build as long as it can be.
 func FormatOf(body any) int {
 	switch b := body.(type) {
 	case *Claim:
+		if b.Reads > 0 {
+			return max(5, b.Format)
+		}
 		return max(1, b.Format)
+	case *Release:
+		if b.To != "" {
+			return 5
+		}
 	case *Snapshot:
 		return max(1, b.Format)
 	case *Healed:
@@ -75,10 +76,9 @@ func FormatOf(body any) int {
 	return 1
 }
 
-// FormatError means that an entry needs a newer format than its log has.
-type FormatError struct{ Need, Have int }
-
-func (e *FormatError) Error() string {
-	return fmt.Sprintf("the entry needs format %d and the log has format %d: stop every older replicator "+
-		"of this pipeline, then start with `replicator run --upgrade`", e.Need, e.Have)
-}
+// NewerFormatError means that a newer build wrote the entry. FormatError means that an entry needs a newer format than
+// its log has.
+type (
+	NewerFormatError = formats.NewerError
+	FormatError      = formats.OlderError
+)

@@ -329,7 +329,7 @@ func filled(t *testing.T, typ reflect.Type) reflect.Value {
 	case reflect.String:
 		v.SetString("x")
 	case reflect.Int, reflect.Int64:
-		v.SetInt(Format)
+		v.SetInt(int64(Format))
 	case reflect.Uint8, reflect.Uint64:
 		v.SetUint(1)
 	case reflect.Array:

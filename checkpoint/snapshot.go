@@ -112,7 +112,7 @@ func decodeSnapshot(data []byte) (*State, error) {
 	if len(data) == 0 {
 		return nil, errors.New("empty")
 	}
-	if data[0] > Format { // Rule 11
+	if int(data[0]) > Format { // Rule 11
 		return nil, &NewerFormatError{Need: int(data[0]), Reads: Format}
 	}
 	if data[0] == 0 {

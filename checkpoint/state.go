@@ -47,6 +47,10 @@ type State struct {
 
 	Expired *expired.State // deletions by TTL; format 4
 
+	// Format 5.
+	Reads      int    // the highest format that the owner's build reads; 0: its claim does not say
+	ReleasedTo string // the owner that the released log is handed over to
+
 	Foreign uint64 // messages that are not entries of the chain
 
 	SnapshotFirst      uint64 // sequence of the first part of the last complete snapshot

@@ -48,7 +48,9 @@ type storedState struct {
 	Accepted   *Accept        `json:"accepted,omitempty"`
 	Switched   *Switch        `json:"switched,omitempty"`
 	Fence      *Fence         `json:"fence,omitempty"`
-	Expired    *expired.State `json:"expired,omitempty"` // format 4
+	Expired    *expired.State `json:"expired,omitempty"`     // format 4
+	Reads      int            `json:"reads,omitempty"`       // format 5
+	ReleasedTo string         `json:"released_to,omitempty"` // format 5
 }
 
 // storedShard is a Shard as snapshots hold it.
@@ -84,7 +86,8 @@ func encodeState(s *State) ([]byte, error) {
 		Date: s.Date, Listed: s.Listed, LastFrame: s.LastFrame, Changes: s.Changes, DroppedVersion: s.DroppedVersion,
 		Watermarks: s.Watermarks, Starting: s.Starting, Foreign: s.Foreign,
 		Backfill: s.Backfill, Copy: s.Copy, Resync: s.Resync, LastResync: s.LastResync, Accepting: s.Accepting,
-		Accepted: s.Accepted, Switched: s.Switched, Fence: s.Fence, Expired: s.Expired,
+		Accepted: s.Accepted, Switched: s.Switched, Fence: s.Fence, Expired: s.Expired, Reads: s.Reads,
+		ReleasedTo: s.ReleasedTo,
 	}
 	if len(s.Shards) == 0 {
 		return json.Marshal(in)
@@ -148,6 +151,7 @@ func decodeState(b []byte) (*State, error) {
 	s.Watermarks, s.Starting, s.Foreign = in.Watermarks, in.Starting, in.Foreign
 	s.Backfill, s.Copy, s.Resync, s.LastResync, s.Accepting = in.Backfill, in.Copy, in.Resync, in.LastResync, in.Accepting
 	s.Accepted, s.Switched, s.Fence, s.Expired = in.Accepted, in.Switched, in.Fence, in.Expired
+	s.Reads, s.ReleasedTo = in.Reads, in.ReleasedTo
 	if s.Copy != nil && s.Copy.Marks == nil {
 		s.Copy.Marks = map[int]CopyMark{}
 	}

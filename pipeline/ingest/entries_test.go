@@ -17,7 +17,7 @@ func TestListingTooLargeForFormat1NamesTheUpgrade(t *testing.T) {
 	old, newest := checkpoint.NewState(), checkpoint.NewState()
 	old.Format, newest.Format = 1, checkpoint.Format
 	err := hintUpgrade(old, tooLarge)
-	if !strings.Contains(err.Error(), "run --upgrade") || !errors.Is(err, queue.ErrTooLarge) ||
+	if !strings.Contains(err.Error(), "upgrade --finalize") || !errors.Is(err, queue.ErrTooLarge) ||
 		outcome.OfTable(t.Context(), err).Code != "log_format" {
 		t.Errorf("format 1: %v, outcome %+v", err, outcome.OfTable(t.Context(), err))
 	}

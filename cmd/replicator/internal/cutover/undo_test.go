@@ -167,7 +167,7 @@ func TestUndoOverALogOfANewerBuild(t *testing.T) {
 		if !strings.Contains(info.Config.Name, "Orders") {
 			continue
 		}
-		entry := append([]byte("TRLG"), checkpoint.Format+1, 'b')
+		entry := append([]byte("TRLG"), byte(checkpoint.Format+1), 'b')
 		if _, err := js.Publish(t.Context(), info.Config.Subjects[0], entry); err != nil {
 			t.Fatal(err)
 		}
