@@ -32,12 +32,17 @@ var names = [...]string{"ok", "transient", "throttled", "denied", "missing", "go
 func (c Class) String() string { return names[c] }
 
 // Pause blocks for d, or until ctx ends: then it returns the context's cause.
-func Pause(ctx context.Context, d time.Duration) error {
+func Pause(ctx context.Context, d time.Duration) error { return PauseUntil(ctx, d, nil) }
+
+// PauseUntil is Pause that also ends when a value is received, or the channel is closed.
+func PauseUntil(ctx context.Context, d time.Duration, ended <-chan struct{}) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	case <-ended:
+		return nil
 	case <-t.C:
 		return nil
 	}

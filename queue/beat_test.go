@@ -70,7 +70,7 @@ func TestMetricsCountAppendsReadsAndForeignMessages(t *testing.T) {
 	defer q.Close()
 	w := owned(t, q)
 	appendPage(t, w, 3, 10)
-	if _, err := q.conn.JS.Publish(testContext(t), w.l.subject.entry, []byte("stray")); err != nil {
+	if _, err := q.conn.JS.Publish(testContext(t), w.l.subject.Entry, []byte("stray")); err != nil {
 		t.Fatal(err)
 	}
 	_, _ = w.Append(testContext(t), &checkpoint.Beat{}, nil)

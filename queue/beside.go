@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/tailrace-cdc/replicator/queue/deadletter"
+	"github.com/tailrace-cdc/replicator/queue/internal/naming"
 	"github.com/tailrace-cdc/replicator/queue/journal"
 	"github.com/tailrace-cdc/replicator/queue/request"
 )
@@ -23,7 +24,7 @@ func (l *Log) ExistingDeadLetters(ctx context.Context) (*deadletter.Store, error
 func (l *Log) deadLetters() deadletter.Options {
 	o := l.q.opts
 	return deadletter.Options{
-		Pipeline: o.Pipeline, Table: l.table, Stream: deadLetterStream(l.name), Subject: l.subject.letters,
+		Pipeline: o.Pipeline, Table: l.table, Stream: naming.Letters(l.name), Subject: l.subject.Letters,
 		Replicas: o.Replicas, MaxBytes: o.LettersMaxBytes, IdleCheck: o.IdleCheck, BytesRead: l.metrics.read,
 	}
 }
@@ -40,7 +41,7 @@ func (l *Log) ExistingRequests(ctx context.Context) (*request.Store, error) {
 
 func (l *Log) requests() request.Options {
 	return request.Options{
-		Pipeline: l.q.opts.Pipeline, Table: l.table, Stream: requestStream(l.name), Subject: l.subject.requests,
+		Pipeline: l.q.opts.Pipeline, Table: l.table, Stream: naming.Requests(l.name), Subject: l.subject.Requests,
 		Replicas: l.q.opts.Replicas,
 	}
 }
@@ -58,12 +59,7 @@ func (l *Log) ExistingArchive(ctx context.Context) (*journal.Journal, error) {
 func (l *Log) archive() journal.Options {
 	o := l.q.opts
 	return journal.Options{
-		Pipeline: o.Pipeline, Table: l.table, What: "archive", Stream: archiveStream(l.name), Subject: l.subject.archive,
+		Pipeline: o.Pipeline, Table: l.table, What: "archive", Stream: naming.Archive(l.name), Subject: l.subject.Archive,
 		Replicas: o.Replicas, MaxBytes: o.ArchiveMaxBytes, IdleCheck: o.IdleCheck, BytesRead: l.metrics.read,
 	}
 }
-
-// The names of these streams.
-func deadLetterStream(log string) string { return log + "_letters" }
-func requestStream(log string) string    { return log + "_requests" }
-func archiveStream(log string) string    { return log + "_archive" }

@@ -11,7 +11,9 @@ import (
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/queue/claiming"
 	"github.com/tailrace-cdc/replicator/queue/conn"
+	"github.com/tailrace-cdc/replicator/queue/presence"
 )
 
 // ClaimOptions say who claims a log, and how long it waits.
@@ -26,21 +28,26 @@ type ClaimOptions struct {
 	// Life and Identity are stored in the claim. The log's own life is kept when it is higher.
 	Life     uint64
 	Identity *checkpoint.Identity
+	// Group hears what the log's owner says of it; nil: nothing is heard, and the log is looked at all the time.
+	Group *presence.Group
+	// Turn returns how long this process leaves a free log to others; nil: not at all.
+	Turn func() time.Duration
+	// Grown is called when the log was seen to grow, or its owner was heard.
+	Grown func(owner string, epoch uint64)
 }
 
-// Claim makes the caller the owner of the log. It waits until the log was never owned, its owner released it, or
-// nothing was appended to it for TTL. That time is measured on the monotonic clock of this process, and without a break
-// in looking at the log: clocks of two machines are never compared. When two processes claim at once, the server
-// refuses the second. When ctx ends first the error is ErrHeld and names the owner.
+// Claim makes the caller the owner of the log. It waits until the log was never owned, its owner released it, or its
+// owner counts as gone (package claiming). When two processes claim at once, the server refuses the second. When ctx
+// ends first the error is ErrHeld and names the owner.
 func (l *Log) Claim(ctx context.Context, o ClaimOptions) (*Writer, error) {
-	set(&o.TTL, defaultTTL)
 	nonce, err := newNonce()
 	if err != nil {
 		return nil, err
 	}
-	c := &claimer{l: l, o: o, nonce: nonce}
+	c := newClaimer(l, o, nonce)
 	for {
-		w, err := c.try(ctx)
+		sight, changed := o.Group.Sight(l.table)
+		w, err := c.try(ctx, sight)
 		if w != nil {
 			l.configure(ctx, w.folded.snapshot)
 			return w, nil
@@ -48,7 +55,7 @@ func (l *Log) Claim(ctx context.Context, o ClaimOptions) (*Writer, error) {
 		if err != nil && !conn.Transient(err) && !errors.Is(err, ErrOutcomeUnknown) {
 			return nil, fmt.Errorf("claim log of %s: %w", l.table, err)
 		}
-		if werr := failure.Pause(ctx, min(o.TTL/10, time.Second)); werr != nil {
+		if werr := failure.PauseUntil(ctx, c.pause(), changed); werr != nil {
 			return nil, fmt.Errorf("claim log of %s: %w: %s: %w", l.table, ErrHeld, c.holder, errors.Join(werr, err))
 		}
 	}
@@ -56,75 +63,127 @@ func (l *Log) Claim(ctx context.Context, o ClaimOptions) (*Writer, error) {
 
 // claimer waits until a log may be claimed, and claims it.
 type claimer struct {
-	l      *Log
-	o      ClaimOptions
-	nonce  checkpoint.Nonce
-	holder string // owner of the log at the last fold
-
-	seq            uint64    // the log's newest sequence at the last look
-	unchangedSince time.Time // since when seq was seen without a break; up to TTL/3 later, so that not all claim at once
-	lastLook       time.Time // when the log was last looked at
-	connection     uint64    // the number of the connection then
-	claimSent      bool      // a claim was sent, which may have been stored
+	l         *Log
+	o         ClaimOptions
+	nonce     checkpoint.Nonce
+	watch     claiming.Watch
+	holder    string              // owner of the log, at the last fold or as it was heard; "": none yet
+	released  *checkpoint.Release // the log's newest claim or release is this one; nil: it is a claim
+	halted    bool                // its owner released it because the table cannot run
+	heard     bool                // the owner was heard at the last try
+	unread    bool                // the log has grown, and its newest claim was not read yet
+	claimSent bool                // a claim was sent, which may have been stored
 }
 
-// try claims the log if that is allowed now. It returns nil, nil while the log may not be claimed yet.
-func (c *claimer) try(ctx context.Context) (*Writer, error) {
+func newClaimer(l *Log, o ClaimOptions, nonce checkpoint.Nonce) *claimer {
+	set(&o.TTL, defaultTTL)
+	if o.Turn == nil {
+		o.Turn = func() time.Duration { return 0 }
+	}
+	if o.Grown == nil {
+		o.Grown = func(string, uint64) {}
+	}
+	return &claimer{l: l, o: o, nonce: nonce, watch: claiming.Watch{TTL: o.TTL, Random: rand.N[time.Duration]}}
+}
+
+// try claims the log if that is allowed now. It returns nil, nil while the log may not be claimed yet. sight is what
+// the owner says of it; nil while none is heard.
+func (c *claimer) try(ctx context.Context, sight *presence.Sight) (*Writer, error) {
+	lost := c.heard && sight == nil
+	if c.heard = sight != nil; c.heard {
+		c.watch.Heard(sight.At, sight.Seq, sight.Connection)
+		if c.holder != "" && !c.claimSent && c.released == nil {
+			c.holder = sight.Member
+			c.o.Grown(c.holder, sight.Epoch)
+			if !c.watch.Look(time.Now()) {
+				return nil, nil
+			}
+		}
+	}
 	info, err := c.l.Info(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c.noteLook()
-	if c.unchangedSince.IsZero() || info.Last != c.seq {
-		first := c.unchangedSince.IsZero()
-		c.seq, c.unchangedSince = info.Last, time.Now().Add(rand.N(c.o.TTL/15+1))
-		if !first && !c.o.Alone && !c.claimSent && !released(c.l.NewestClaim(ctx)) {
-			return nil, nil // the owner is appending: no need for an expensive fold
-		}
-	} else if !c.o.Alone && !c.claimSent && c.holder != "" && time.Since(c.unchangedSince) < c.o.TTL {
-		return nil, nil
+	if c.watch.Saw(time.Now(), info.Last, c.l.q.conn.Connections.Load()) || lost || c.unread {
+		c.readNewestClaim(ctx)
 	}
-	silent := time.Since(c.unchangedSince) >= c.o.TTL // a fold may take long, and is no look
+	silent := c.watch.Silent(time.Now()) // a fold may take long, and is no look
+	if c.holder != "" && !c.o.Alone && !c.claimSent {
+		owned := claiming.Log{Seq: info.Last, Owned: c.released == nil, Connection: c.l.q.conn.Connections.Load()}
+		if !c.may(owned, c.released, silent) {
+			return nil, nil // no need for an expensive fold
+		}
+	}
 	f, err := c.l.fold(ctx)
 	if err != nil {
 		return nil, err
 	}
 	s := f.state
-	c.holder = s.Owner
+	c.holder, c.released = s.Owner, nil
+	if s.Released {
+		c.released = &checkpoint.Release{To: s.ReleasedTo}
+	}
+	c.halted = s.Released && s.AllHalts()["pipeline"] != nil
+	owned := claiming.Log{
+		Seq: s.Seq, Owned: s.Epoch > 0 && !s.Released, Connection: c.l.q.conn.Connections.Load(),
+	}
 	switch {
 	case c.claimSent && s.Nonce == c.nonce:
 		return c.newWriter(f), nil // an earlier claim of this claimer was stored, only its acknowledgement was lost
-	case s.Epoch == 0 || s.Released || c.o.Alone:
-	case s.Seq == c.seq && silent && c.connection == c.l.q.conn.Connections.Load():
-	default:
+	case !c.o.Alone && !c.may(owned, c.released, silent):
 		return nil, nil
 	}
 	return c.appendClaim(ctx, f)
 }
 
-// noteLook records that the log was looked at. Silence counts only while it is observed: after a break, because the
-// server or this process was away, the owner may not have come back yet to append a beat. So the wait begins anew, and
-// with a random part, as all members that wait for the log see the same break.
-func (c *claimer) noteLook() {
-	now, connection := time.Now(), c.l.q.conn.Connections.Load()
-	if !c.unchangedSince.IsZero() && (connection != c.connection || now.Sub(c.lastLook) > max(c.o.TTL/5, time.Second)) {
-		c.unchangedSince = now.Add(rand.N(c.o.TTL/3 + 1))
+// pause is how long to wait before the next try: one that hears the owner asks nobody.
+func (c *claimer) pause() time.Duration {
+	if c.heard || c.released != nil {
+		return c.watch.Pause()
 	}
-	c.lastLook, c.connection = now, connection
+	return min(c.o.TTL/10, time.Second)
+}
+
+// haltedStays is for how long a halted log is left to its last owner, which tries again once a minute: what is wrong
+// with a table is wrong with it everywhere.
+const haltedStays = 2 * time.Minute
+
+// may asks the watch whether a log may be claimed.
+func (c *claimer) may(l claiming.Log, released *checkpoint.Release, silent bool) bool {
+	if released != nil {
+		l.HandedTo = released.To
+	}
+	turn := c.o.Turn()
+	if c.halted && c.o.Group.Hears(c.holder) {
+		turn = max(turn, haltedStays)
+	}
+	return c.watch.May(c.o.Owner, l, silent, turn, time.Now())
+}
+
+// readNewestClaim asks who owns the log now that it has grown. It is one small message, however long the log is.
+func (c *claimer) readNewestClaim(ctx context.Context) {
+	e := c.l.NewestClaim(ctx)
+	if c.unread = e == nil; c.unread {
+		return
+	}
+	c.released, _ = e.Body.(*checkpoint.Release)
+	if claim, ok := e.Body.(*checkpoint.Claim); ok {
+		c.halted = false
+		c.holder = claim.Owner
+		c.o.Grown(c.holder, e.Epoch)
+	}
 }
 
 // NewestClaim returns the newest claim or release; nil if it cannot be had. It is one small message, however long the
 // log is.
 func (l *Log) NewestClaim(ctx context.Context) *checkpoint.Entry {
-	m, err := l.newest(ctx, l.subject.claim)
+	m, err := l.newest(ctx, l.subject.Claim)
 	if err != nil {
 		return nil
 	}
 	e, _ := checkpoint.Decode(m.Data)
 	return e
 }
-
-func released(e *checkpoint.Entry) bool { return e != nil && e.Kind == checkpoint.KindRelease }
 
 // appendClaim appends the claim after what was folded.
 func (c *claimer) appendClaim(ctx context.Context, f *folded) (*Writer, error) {
@@ -152,5 +211,6 @@ func (c *claimer) newWriter(f *folded) *Writer {
 		l: c.l, ttl: c.o.TTL, owner: c.o.Owner, epoch: f.state.Epoch, nonce: c.nonce, folded: f, lastReport: now,
 	}
 	w.lastSent.Store(&now)
+	w.lastSeq.Store(f.state.Seq)
 	return w
 }

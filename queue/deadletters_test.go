@@ -16,6 +16,7 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/conn"
 	"github.com/tailrace-cdc/replicator/queue/deadletter"
 	"github.com/tailrace-cdc/replicator/queue/frame"
+	"github.com/tailrace-cdc/replicator/queue/internal/naming"
 	"github.com/tailrace-cdc/replicator/queue/internal/testpage"
 )
 
@@ -136,7 +137,7 @@ func TestLetterWithoutAQuorumIsNotStored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	st, err := q.conn.JS.Stream(ctx, q.streamName("Orders")+"_letters")
+	st, err := q.conn.JS.Stream(ctx, naming.Stream(q.opts.Pipeline, "Orders")+"_letters")
 	if err != nil {
 		t.Fatal(err)
 	}

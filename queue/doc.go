@@ -1,7 +1,8 @@
 // Package queue keeps the durable log of each table: one JetStream stream, one writer at a time, entries in one
 // order. It claims a log, appends to it, folds it into a state, reads it, trims it, and reports where it is damaged.
 // The packages below it are independent of logs: conn (JetStream), embedded (a server in this process), deadletter,
-// request, journal, frame.
+// request, journal, frame; and presence, what the processes of a pipeline say of themselves. claiming decides when a
+// log may be claimed.
 //
 // # The log
 //
@@ -50,9 +51,8 @@
 //	reader.go       read entries in order, from a mark
 //	fold.go         compute the state from the last snapshot and what follows it
 //	damage.go       entries that cannot be read
-//	server.go       questions about the server for start-up checks
+//	server.go       questions about the server for start-up checks; what is kept of a table
 //	beatrequest.go  ask the owner for a listing and a beat
-//	kept.go         what is kept of a table, for its end
 //	beside.go       open the streams that a table has beside its log
 //	log.go          open and create logs, names of streams, questions about a stream
 //	disk.go         free space on the volume of the embedded store

@@ -278,7 +278,7 @@ func isEntry(msg []byte) bool {
 func (l *Log) loadBase(ctx context.Context, f *folded) error {
 	var below uint64
 	info := f.info
-	m, err := l.newest(ctx, l.subject.snapshot)
+	m, err := l.newest(ctx, l.subject.Snapshot)
 	for ; err == nil; m, err = l.snapshotBefore(ctx, info, below) {
 		if s, err := l.restore(ctx, info, m); err == nil {
 			f.state, f.newest, f.newestHash, f.storedAt = s, m.Sequence, checkpoint.HashOf(m.Data), m.Time
@@ -313,7 +313,7 @@ func (l *Log) loadBase(ctx context.Context, f *folded) error {
 func (l *Log) snapshotBefore(ctx context.Context, info Info, below uint64) (*jetstream.RawStreamMsg, error) {
 	var found uint64
 	for from := info.First; from < below; {
-		m, err := l.q.conn.GetMessage(ctx, l.name, conn.MessageRequest{Seq: from, NextFor: l.subject.snapshot})
+		m, err := l.q.conn.GetMessage(ctx, l.name, conn.MessageRequest{Seq: from, NextFor: l.subject.Snapshot})
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			break
 		}

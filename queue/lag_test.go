@@ -16,6 +16,7 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/queue/conn"
 	"github.com/tailrace-cdc/replicator/queue/deadletter"
+	"github.com/tailrace-cdc/replicator/queue/internal/naming"
 )
 
 // lagging makes a copy of a stream as it is now, which stands for a replica that lags behind its leader.
@@ -134,7 +135,7 @@ func TestFoldEndsAtAStrayMessage(t *testing.T) {
 	w := owned(t, q)
 	copied := lagging(t, q, w.Log().name)
 	appendPage(t, w, 5, 10)
-	if _, err := q.conn.JS.Publish(ctx, w.Log().subject.entry, []byte("stray")); err != nil {
+	if _, err := q.conn.JS.Publish(ctx, w.Log().subject.Entry, []byte("stray")); err != nil {
 		t.Fatal(err)
 	}
 	serveFrom(q, copied, 1)
@@ -147,7 +148,7 @@ func TestFoldEndsAtAStrayMessage(t *testing.T) {
 func TestReadingOnceEndsWhereTheLogDoes(t *testing.T) {
 	for name, spoil := range map[string]func(*testing.T, *Writer){
 		"stray message": func(t *testing.T, w *Writer) {
-			if _, err := w.Log().q.conn.JS.Publish(testContext(t), w.Log().subject.entry, []byte("stray")); err != nil {
+			if _, err := w.Log().q.conn.JS.Publish(testContext(t), w.Log().subject.Entry, []byte("stray")); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -280,7 +281,7 @@ func TestLettersOnALaggingReplicaAreAllListed(t *testing.T) {
 		}
 		want = append(want, letter.ID)
 		if i == 2 {
-			serveFrom(q, lagging(t, q, q.streamName("Orders")+"_letters"), 2)
+			serveFrom(q, lagging(t, q, naming.Stream(q.opts.Pipeline, "Orders")+"_letters"), 2)
 		}
 	}
 	moved := false

@@ -59,7 +59,7 @@ func MinMaxBytes(snapshot int) int64 {
 
 // SnapshotBytes returns the size of the newest snapshot of the log's state; 0 when there is none.
 func (l *Log) SnapshotBytes(ctx context.Context) (int, error) {
-	m, err := l.newest(ctx, l.subject.snapshot)
+	m, err := l.newest(ctx, l.subject.Snapshot)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return 0, nil
 	}

@@ -2,8 +2,6 @@ package queue
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,9 +14,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/queue/conn"
+	"github.com/tailrace-cdc/replicator/queue/internal/naming"
+	"github.com/tailrace-cdc/replicator/queue/presence"
 )
-
-const subjectPrefix = "tailrace."
 
 // Log is the durable queue of one table. It is safe for concurrent use.
 type Log struct {
@@ -26,17 +24,13 @@ type Log struct {
 	table        string
 	name         string // of the stream
 	token        string
-	subject      subjects
+	subject      naming.Subjects
 	created      time.Time
 	stream       jetstream.Stream
 	metrics      *tableMetrics
 	log          *zap.Logger
 	raiseRefused atomic.Bool // whether it was logged that the server refuses a larger limit
 }
-
-// subjects are those of a log and its dead letters. They contain the pipeline's random token, so that no other program
-// publishes into the log by chance.
-type subjects struct{ entry, snapshot, claim, letters, requests, archive string }
 
 // Info is the server's answer about a log: its range of sequences, its size and limits.
 type Info struct {
@@ -62,7 +56,7 @@ func (i Info) empty() bool { return i.First > i.Last }
 
 // Log opens the log of a table; ErrNoLog when there is none, *conn.FormatError when a newer build made it.
 func (q *Queue) Log(ctx context.Context, table string) (*Log, error) {
-	name := q.streamName(table)
+	name := naming.Stream(q.opts.Pipeline, table)
 	st, err := q.conn.JS.Stream(ctx, name)
 	q.conn.Report(ctx, err)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -112,8 +106,8 @@ func (q *Queue) DeleteLog(ctx context.Context, l *Log) error {
 
 // KeptToken returns the token of an earlier log of the table, whose dead letters or archive are still there; or "".
 func (q *Queue) KeptToken(ctx context.Context, table string) (string, error) {
-	log := q.streamName(table)
-	for _, name := range []string{deadLetterStream(log), archiveStream(log)} {
+	log := naming.Stream(q.opts.Pipeline, table)
+	for _, name := range []string{naming.Letters(log), naming.Archive(log)} {
 		st, err := q.conn.JS.Stream(ctx, name)
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
 			continue
@@ -121,7 +115,7 @@ func (q *Queue) KeptToken(ctx context.Context, table string) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("look for what is kept of %s: %w", table, err)
 		}
-		token, _, _ := strings.Cut(strings.TrimPrefix(st.CachedInfo().Config.Subjects[0], subjectPrefix), ".")
+		token, _, _ := strings.Cut(strings.TrimPrefix(st.CachedInfo().Config.Subjects[0], naming.Prefix), ".")
 		return token, nil
 	}
 	return "", nil
@@ -133,7 +127,7 @@ func (q *Queue) Tables(ctx context.Context) ([]string, error) {
 	all := q.conn.JS.ListStreams(ctx)
 	for info := range all.Info() {
 		m := info.Config.Metadata
-		if m[conn.MetaPipeline] == q.opts.Pipeline && info.Config.Name == q.streamName(m[conn.MetaTable]) {
+		if m[conn.MetaPipeline] == q.opts.Pipeline && info.Config.Name == naming.Stream(q.opts.Pipeline, m[conn.MetaTable]) {
 			tables = append(tables, m[conn.MetaTable])
 		}
 	}
@@ -146,9 +140,9 @@ func (q *Queue) Tables(ctx context.Context) ([]string, error) {
 
 // streamConfig returns the configuration of a new log whose sequences start at first.
 func (q *Queue) streamConfig(table, token string, first uint64) jetstream.StreamConfig {
-	s := subjectsOf(token, table)
+	s := naming.SubjectsOf(token, table)
 	return jetstream.StreamConfig{
-		Name: q.streamName(table), Subjects: []string{s.entry, s.snapshot, s.claim},
+		Name: naming.Stream(q.opts.Pipeline, table), Subjects: []string{s.Entry, s.Snapshot, s.Claim},
 		Description: "Tailrace: changes of " + table,
 		Retention:   jetstream.LimitsPolicy, Storage: jetstream.FileStorage, Replicas: q.opts.Replicas,
 		Discard: jetstream.DiscardNew, MaxBytes: q.opts.MaxBytes, MaxMsgSize: int32(q.conn.MaxMessage()),
@@ -177,41 +171,18 @@ func (q *Queue) newLog(table string, st jetstream.Stream) (*Log, error) {
 		return nil, fmt.Errorf("open log of %s: %w", table, &conn.FormatError{What: "stream " + info.Config.Name, Need: need})
 	}
 	return &Log{
-		q: q, table: table, name: info.Config.Name, token: m[conn.MetaToken], subject: subjectsOf(m[conn.MetaToken], table),
+		q: q, table: table, name: info.Config.Name, token: m[conn.MetaToken], subject: naming.SubjectsOf(m[conn.MetaToken], table),
 		created: info.Created, stream: st, metrics: q.metrics.forTable(table), log: q.log.With(zap.String("table", table)),
 	}, nil
 }
 
-// streamName returns the name of a table's stream. The names of pipeline and table in it are shortened and stripped of
-// characters that stream names do not allow; the hash keeps it unique.
-func (q *Queue) streamName(table string) string {
-	hash := shortHash(q.opts.Pipeline + "\x00" + table)
-	return conn.StreamPrefix + sanitize(q.opts.Pipeline) + "_" + sanitize(table) + "_" + hash
-}
-
-func subjectsOf(token, table string) subjects {
-	base := subjectPrefix + token + "." + sanitize(table) + "-" + shortHash(table)
-	return subjects{
-		entry: base + ".e", snapshot: base + ".snap", claim: base + ".claim", letters: base + ".letter.",
-		requests: base + ".request.", archive: base + ".archive."}
-}
-
-// sanitize keeps the characters of s that stream names and subjects allow.
-func sanitize(s string) string {
-	s = strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-':
-			return r
-		}
-		return '-'
-	}, s)
-	return s[:min(len(s), 40)]
-}
-
-// shortHash returns eight hexadecimal digits of the SHA-256 of s.
-func shortHash(s string) string {
-	h := sha256.Sum256([]byte(s))
-	return hex.EncodeToString(h[:4])
+// Group returns what this process hears of the others of its pipeline; nil with an embedded server, which has no others.
+func (q *Queue) Group(o presence.Options) *presence.Group {
+	if q == nil || q.Embedded() {
+		return nil
+	}
+	o.Subject, o.Logger = naming.Presence(q.opts.Pipeline), q.log
+	return presence.New(o, q.conn)
 }
 
 // MaxPayload returns the size of the largest message that the server takes, for frame.Pack.

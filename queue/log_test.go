@@ -146,8 +146,8 @@ func TestReleasedLogIsClaimedAtOnce(t *testing.T) {
 func TestLogOfADeadOwnerIsClaimedAtOnceByTheOnlyProcess(t *testing.T) {
 	w := owned(t, embeddedQueue(t))
 	mustAppend(t, w, &checkpoint.Beat{Date: second}, nil)
-	c := &claimer{l: w.Log(), o: ClaimOptions{Owner: "b", TTL: time.Hour, Alone: true}, nonce: checkpoint.Nonce{1}}
-	b, err := c.try(testContext(t))
+	c := newClaimer(w.Log(), ClaimOptions{Owner: "b", TTL: time.Hour, Alone: true}, checkpoint.Nonce{1})
+	b, err := c.try(testContext(t), nil)
 	if err != nil || b == nil || b.State().Owner != "b" {
 		t.Fatalf("claimed %v, %v", b != nil, err)
 	}
@@ -195,7 +195,7 @@ func TestStrayPublishHasNoEffect(t *testing.T) {
 	for _, stray := range []struct {
 		subject string
 		data    []byte
-	}{{l.subject.entry, []byte("hello")}, {l.subject.snapshot, []byte("TRLG\x01n")}, {l.subject.entry, old}} {
+	}{{l.subject.Entry, []byte("hello")}, {l.subject.Snapshot, []byte("TRLG\x01n")}, {l.subject.Entry, old}} {
 		if _, err := q.conn.JS.Publish(ctx, stray.subject, stray.data); err != nil {
 			t.Fatal(err)
 		}

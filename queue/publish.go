@@ -54,11 +54,11 @@ func (l *Log) publish(
 func (l *Log) subjectOf(kind checkpoint.Kind) string {
 	switch kind {
 	case checkpoint.KindClaim, checkpoint.KindRelease:
-		return l.subject.claim
+		return l.subject.Claim
 	case checkpoint.KindSnapshot:
-		return l.subject.snapshot
+		return l.subject.Snapshot
 	}
-	return l.subject.entry
+	return l.subject.Entry
 }
 
 // messageID returns an id for one attempt. No attempt uses the id of another: an earlier attempt at the same sequence

@@ -103,7 +103,7 @@ func TestRequestsLeaveNothingBehind(t *testing.T) {
 	if err := s.Finish(ctx, other[0], &request.Outcome{Done: asked}); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.q.conn.NC.Publish(l.subject.requests+"foreign", []byte("nats pub")); err != nil {
+	if err := l.q.conn.NC.Publish(l.subject.Requests+"foreign", []byte("nats pub")); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.q.conn.NC.Flush(); err != nil {
@@ -219,7 +219,7 @@ func TestRequestUnderAnotherNameIsDropped(t *testing.T) {
 	if err := s.Withdraw(ctx, chunk.ID); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.q.conn.JS.Publish(ctx, l.subject.requests+"other", m.Data); err != nil {
+	if _, err := l.q.conn.JS.Publish(ctx, l.subject.Requests+"other", m.Data); err != nil {
 		t.Fatal(err)
 	}
 	if c, err := s.Next(ctx, asked); c != nil || err != nil {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tailrace-cdc/replicator/queue/internal/naming"
+	"github.com/tailrace-cdc/replicator/queue/kept"
 )
 
 // ServerInfo describes an external server and the account that this client uses, as far as clients can query them.
@@ -58,9 +60,9 @@ func (q *Queue) Replicas() int { return q.opts.Replicas }
 // UnreservedBytes returns the bytes of one copy that must still be reserved for what these tables keep.
 func (q *Queue) UnreservedBytes(ctx context.Context, tables []string) (bytes int64, err error) {
 	for _, table := range tables {
-		name := q.streamName(table)
+		name := naming.Stream(q.opts.Pipeline, table)
 		for stream, limit := range map[string]int64{
-			name: q.opts.MaxBytes, deadLetterStream(name): q.opts.LettersMaxBytes, archiveStream(name): q.opts.ArchiveMaxBytes,
+			name: q.opts.MaxBytes, naming.Letters(name): q.opts.LettersMaxBytes, naming.Archive(name): q.opts.ArchiveMaxBytes,
 		} {
 			st, err := q.conn.JS.Stream(ctx, stream)
 			switch {
@@ -79,3 +81,14 @@ func (q *Queue) UnreservedBytes(ctx context.Context, tables []string) (bytes int
 // Conn returns the queue's own connection, for publishing beside the logs: archival events go to the same servers. The
 // caller must not close it.
 func (q *Queue) Conn() *nats.Conn { return q.conn.NC }
+
+// Kept is a stream that is kept of a table.
+type Kept = kept.Stream
+
+// Kept returns the streams that are kept of a table: its log first.
+func (q *Queue) Kept(ctx context.Context, table string) ([]Kept, error) {
+	return kept.Of(ctx, q.conn, q.opts.Pipeline, table)
+}
+
+// Delete deletes a stream of a table that will never be replicated again. It succeeds if the stream is gone.
+func (q *Queue) Delete(ctx context.Context, k Kept) error { return kept.Delete(ctx, q.conn, k) }

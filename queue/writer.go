@@ -37,6 +37,7 @@ type Writer struct {
 	lastReport time.Time // when the last frame or beat was appended
 
 	lastSent atomic.Pointer[time.Time] // when the last acknowledged append was sent; never nil
+	lastSeq  atomic.Uint64             // its sequence, or that of the log's end at the claim
 }
 
 // State returns the state as of the last acknowledged append or Recover. The next append changes it, and Recover
@@ -187,6 +188,7 @@ func (w *Writer) applyAcknowledged(seq uint64, msg []byte, id string, sent time.
 	w.folded.info.Bytes += uint64(len(msg)) + perMessage
 	w.lastAcked = seq
 	w.lastSent.Store(&sent)
+	w.lastSeq.Store(seq)
 	switch e.Kind {
 	case checkpoint.KindFrame, checkpoint.KindBeat:
 		w.lastReport = sent
@@ -297,10 +299,17 @@ func (w *Writer) Recover(ctx context.Context) error {
 	return nil
 }
 
+// Head returns the sequence of the last entry that the writer knows, and when it was sent. Any goroutine may call it.
+func (w *Writer) Head() (seq uint64, sent time.Time) { return w.lastSeq.Load(), *w.lastSent.Load() }
+
 // Release gives up the log, so that the next owner need not wait for TTL. When enough was appended since the last
 // snapshot it appends another one first, so that the next owner starts fast. Nothing can be appended afterwards, even
-// if Release fails.
-func (w *Writer) Release(ctx context.Context) error {
+// if Release fails: where its outcome is unknown, the next owner waits for TTL.
+func (w *Writer) Release(ctx context.Context) error { return w.HandOver(ctx, "") }
+
+// HandOver releases the log to one process, which alone may claim it for two seconds; "": to whoever is first. A log of
+// a format that cannot say so is released to whoever is first.
+func (w *Writer) HandOver(ctx context.Context, to string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.checkUsable(ctx); err != nil {
@@ -311,7 +320,11 @@ func (w *Writer) Release(ctx context.Context) error {
 		err = w.snapshot(ctx, false)
 	}
 	if err == nil || errors.Is(err, ErrFull) {
-		_, err = w.append(ctx, &checkpoint.Release{}, nil)
+		release := &checkpoint.Release{To: to}
+		if checkpoint.FormatOf(release) > w.folded.state.Format {
+			release.To = ""
+		}
+		_, err = w.append(ctx, release, nil)
 	}
 	w.ended = fmt.Errorf("append to log of %s: %w: it was released", w.l.table, ErrLost)
 	return err

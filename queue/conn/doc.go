@@ -6,6 +6,7 @@
 //	consumer.go  reading a stream in order
 //	keyed.go     streams with one message for each id
 //	streams.go   making streams, their metadata
+//	signal.go    messages that nothing stores
 //	leader.go    questions that only a stream's leader answers
 //	conn.go      the connection: dial, close, bound and report requests
 //	dial.go      options of the client library, the dialer

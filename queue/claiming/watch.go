@@ -1,0 +1,134 @@
+// Package claiming decides when a log that another process may own can be claimed. It is pure: what was observed, and
+// when, are arguments. The daemon and the simulation of the protocol run the same code.
+//
+// A claim is never wrong in the sense of losing data: the server refuses the former owner's next append. A claim from
+// an owner that lives costs a pause, so a Watch waits until the owner's silence has been observed.
+package claiming
+
+import (
+	"time"
+)
+
+// Every is how often each process says that it is there, see package presence.
+const Every = 2 * time.Second
+
+const (
+	// heardLately is how old the last message of the owner's process may be for its words about the log to replace a look
+	// at the log. The next message is due after Every; a look must follow before the silence counts as a break.
+	heardLately = Every + 300*time.Millisecond
+	// missing is after how long without a message the owner's process counts as gone: four messages are missing.
+	missing = 4 * Every
+	// settled is how long a connection must have lasted before a missing message on it means anything.
+	settled = 10 * time.Second
+	// handedOver is for how long only the process may claim a log to which its owner has handed it over.
+	handedOver = 2 * time.Second
+)
+
+// Watch observes one log and says when it may be claimed. The zero value is not ready: set TTL and Random.
+type Watch struct {
+	// TTL is how long nothing must have been appended before another process may claim a log that was not released.
+	// Owners append at least every TTL/3.
+	TTL time.Duration
+	// Random returns a random duration below its argument, so that not all members that wait for a log claim it at once.
+	Random func(time.Duration) time.Duration
+
+	seq   uint64    // the log's newest sequence
+	since time.Time // since when seq was seen without a break; up to TTL/3 later. Zero: nothing was seen yet
+
+	looked     time.Time // when the log was last looked at, or its owner heard
+	connection uint64    // the number of the connection then
+	connected  time.Time // when that connection was first seen
+
+	heard  time.Time // when the owner's process was last heard on this connection; zero: never
+	free   time.Time // since when the log, whose newest sequence is freeAt, is seen to be free; zero: it is not
+	freeAt uint64
+}
+
+// Saw notes the log's newest sequence, as its leader gave it. It reports whether the log has grown since the last look;
+// false at the first one.
+func (w *Watch) Saw(now time.Time, seq, connection uint64) (grown bool) {
+	return w.note(now, seq, connection)
+}
+
+// Heard notes that the process that owns the log was heard, and which sequence it appended last. A message that was
+// under way for long gives an older sequence, which proves no less: the log has held seq since then.
+func (w *Watch) Heard(now time.Time, seq, connection uint64) (grown bool) {
+	grown = w.note(now, max(seq, w.seq), connection)
+	w.heard = now
+	return grown
+}
+
+// note records an observation.
+//
+// Silence counts only while it is observed: after a break, because the server or this process was away, the owner may
+// not have come back yet to append a beat. So the wait begins anew, and with a random part, as all members that wait
+// for the log see the same break.
+func (w *Watch) note(now time.Time, seq, connection uint64) (grown bool) {
+	first := w.since.IsZero()
+	broken := !first && (connection != w.connection || now.Sub(w.looked) > max(w.TTL/5, time.Second))
+	if connection != w.connection || first {
+		w.connected = now
+	}
+	switch {
+	case broken:
+		w.since, w.heard = now.Add(w.Random(w.TTL/3+1)), time.Time{}
+	case first || seq != w.seq:
+		w.since = now.Add(w.Random(min(w.TTL/15, time.Second) + 1))
+	}
+	grown = !first && seq != w.seq
+	w.seq, w.looked, w.connection = seq, now, connection
+	return grown
+}
+
+// Look reports whether the leader must be asked for the log's newest sequence now. While the owner's process is heard,
+// and says that the log grows, nothing needs to be asked.
+func (w *Watch) Look(now time.Time) bool {
+	return w.heard.IsZero() || now.Sub(w.heard) > heardLately || now.Sub(w.since) > w.TTL/3+Every
+}
+
+// Pause is how long to wait before Look is asked again.
+func (w *Watch) Pause() time.Duration { return min(w.TTL/10, 500*time.Millisecond) }
+
+// Silent reports whether the log's owner counts as gone: nothing was appended for TTL; or for as long as a healthy idle
+// owner is silent and three seconds more, while four messages of its process are missing on a connection that holds.
+func (w *Watch) Silent(now time.Time) bool {
+	if w.since.IsZero() {
+		return false
+	}
+	silent := now.Sub(w.since)
+	gone := !w.heard.IsZero() && now.Sub(w.heard) >= missing && now.Sub(w.connected) >= settled
+	return silent >= w.TTL || gone && silent >= w.TTL/3+3*time.Second
+}
+
+// Log is what a fold of the log shows of its owner.
+type Log struct {
+	Seq        uint64 // the newest sequence
+	Owned      bool   // it was claimed and not released
+	HandedTo   string // the process that the release names; "": none
+	Connection uint64 // the number of the connection during the fold
+}
+
+// May reports whether the process called me may claim the log, after a fold that began when silent was Silent. A fold
+// may take long, and is no look. turn is how long the process leaves a log that is free to those with less load.
+func (w *Watch) May(me string, l Log, silent bool, turn time.Duration, now time.Time) bool {
+	switch {
+	case l.Owned && (!silent || l.Seq != w.seq || l.Connection != w.connection):
+		w.free = time.Time{}
+		return false
+	case !l.Owned && l.HandedTo == me && me != "":
+		return true
+	}
+	if w.free.IsZero() || w.freeAt != l.Seq {
+		w.free, w.freeAt = now, l.Seq
+	}
+	if l.HandedTo != "" && !l.Owned {
+		turn = max(turn, handedOver)
+	}
+	return now.Sub(w.free) >= turn
+}
+
+// Seq returns the log's newest sequence at the last observation.
+func (w *Watch) Seq() uint64 { return w.seq }
+
+// Unseen reports whether nothing was observed yet.
+func (w *Watch) Unseen() bool { return w.since.IsZero() }

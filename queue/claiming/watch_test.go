@@ -1,0 +1,185 @@
+package claiming
+
+import (
+	"testing"
+	"time"
+)
+
+const ttl = 15 * time.Second
+
+// history drives a watch along a virtual clock.
+type history struct {
+	*testing.T
+	w          Watch
+	now        time.Time
+	connection uint64
+	seq        uint64
+}
+
+func newHistory(t *testing.T) *history {
+	h := &history{T: t, now: time.Unix(1e9, 0), seq: 7, connection: 1}
+	h.w = Watch{TTL: ttl, Random: func(d time.Duration) time.Duration { return d - 1 }} // the longest waits
+	return h
+}
+
+// look lets time pass, with a look at the log at the end of each second.
+func (h *history) look(d time.Duration) {
+	for end := h.now.Add(d); h.now.Before(end); {
+		h.now = h.now.Add(time.Second)
+		h.w.Saw(h.now, h.seq, h.connection)
+	}
+}
+
+// hear lets time pass in which the owner is heard every two seconds, and appends when grows.
+func (h *history) hear(d time.Duration, grows bool) {
+	for end := h.now.Add(d); h.now.Before(end); {
+		h.now = h.now.Add(Every)
+		if grows {
+			h.seq++
+		}
+		h.w.Heard(h.now, h.seq, h.connection)
+	}
+}
+
+func (h *history) may() bool {
+	silent := h.w.Silent(h.now)
+	return h.w.May("b", Log{Seq: h.seq, Owned: true, Connection: h.connection}, silent, 0, h.now)
+}
+
+func (h *history) want(what string, may bool) {
+	h.Helper()
+	if got := h.may(); got != may {
+		h.Errorf("%s: may claim %v, want %v", what, got, may)
+	}
+}
+
+// While the server is away the owner cannot beat, and while the claimer is stopped it sees no beats: a log that did not
+// grow in such a time does not mean that its owner is gone. The owner may need until its next beat to show it.
+func TestSilenceCountsOnlyWhileItIsObserved(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		after func(h *history)
+		more  time.Duration // until the log may be claimed
+	}{
+		{"looked all the time", func(h *history) { h.look(16 * time.Second) }, 0},
+		{"one look failed", func(h *history) { h.look(8 * time.Second); h.now = h.now.Add(2 * time.Second); h.look(6 * time.Second) }, 0},
+		{"claimer stopped", func(h *history) { h.look(8 * time.Second); h.now = h.now.Add(time.Minute); h.look(time.Second) }, 20 * time.Second},
+		{"connected again", func(h *history) { h.look(14 * time.Second); h.connection++; h.look(time.Second) }, 20 * time.Second},
+		{"the log has grown", func(h *history) { h.look(14 * time.Second); h.seq++; h.look(time.Second) }, 16 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := newHistory(t)
+			h.look(time.Second)
+			if c.after(h); c.more > 0 {
+				h.want("at once", false)
+				h.look(c.more - 2*time.Second)
+				h.want("a second before its time", false)
+				h.look(2 * time.Second)
+			}
+			h.want("at its time", true)
+		})
+	}
+}
+
+// TestOwnerThatIsGoneIsReplacedSooner: four messages of the owner's process are missing, and its log is silent for
+// longer than an idle owner's. Each of the two alone means nothing.
+func TestOwnerThatIsGoneIsReplacedSooner(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		before func(h *history)
+		wait   time.Duration
+	}{
+		{"gone", func(h *history) { h.hear(time.Minute, true) }, 10 * time.Second},
+		{"gone, idle before", func(h *history) { h.hear(4*time.Second, true); h.hear(4*time.Second, false) }, 8 * time.Second},
+		{"never heard", func(h *history) { h.look(time.Second) }, 16 * time.Second},
+		{"the connection is young", func(h *history) {
+			h.hear(time.Minute, true)
+			h.connection++
+			h.hear(Every, true)
+		}, 13 * time.Second},
+		{"heard on the former connection only", func(h *history) {
+			h.hear(time.Minute, true)
+			h.connection++
+			h.look(time.Second)
+		}, 20 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := newHistory(t)
+			h.hear(20*time.Second, true)
+			if c.name == "never heard" {
+				h = newHistory(t)
+			}
+			c.before(h)
+			died := h.now
+			for !h.may() {
+				if h.look(time.Second); h.now.Sub(died) > time.Minute {
+					t.Fatal("never claimed")
+				}
+			}
+			if took := h.now.Sub(died); took > c.wait+time.Second || took < c.wait-2*time.Second {
+				t.Errorf("claimed after %s, want about %s", took, c.wait)
+			}
+		})
+	}
+}
+
+// TestHeardOwnerWhoseLogStandsStillIsReplaced: the process lives, and what appends to this log does not.
+func TestHeardOwnerWhoseLogStandsStillIsReplaced(t *testing.T) {
+	h := newHistory(t)
+	h.hear(10*time.Second, true)
+	if h.w.Look(h.now) {
+		t.Error("the log is looked at although its owner says that it grows")
+	}
+	h.hear(10*time.Second, false)
+	if !h.w.Look(h.now) {
+		t.Error("the log is not looked at although its owner appends nothing")
+	}
+	h.want("before TTL", false)
+	h.hear(8*time.Second, false)
+	h.want("after TTL", true)
+}
+
+// TestLogIsLookedAtWhenItsOwnerIsNotHeard: the next message is due after two seconds.
+func TestLogIsLookedAtWhenItsOwnerIsNotHeard(t *testing.T) {
+	h := newHistory(t)
+	h.hear(10*time.Second, true)
+	h.now = h.now.Add(2400 * time.Millisecond)
+	if !h.w.Look(h.now) {
+		t.Error("not looked at before the silence would count as a break")
+	}
+	if h.w.Saw(h.now, h.seq, h.connection); h.w.since.After(h.now) {
+		t.Error("the look counts as the first one after a break")
+	}
+}
+
+// TestHandedOverLogIsLeftToItsAddressee for two seconds.
+func TestHandedOverLogIsLeftToItsAddressee(t *testing.T) {
+	h := newHistory(t)
+	h.look(time.Second)
+	l := Log{Seq: h.seq, HandedTo: "c"}
+	if !h.w.May("c", l, false, time.Hour, h.now) {
+		t.Error("the addressee must wait")
+	}
+	if h.w.May("b", l, false, 0, h.now) || h.w.May("b", l, false, 0, h.now.Add(1900*time.Millisecond)) {
+		t.Error("another one may claim it at once")
+	}
+	if !h.w.May("b", l, false, 0, h.now.Add(2*time.Second)) {
+		t.Error("nobody else may claim it later")
+	}
+	if l.HandedTo = ""; !h.w.May("b", l, false, 0, h.now) {
+		t.Error("a log that is released to nobody is not claimed")
+	}
+}
+
+// TestFoldThatTookLongProvesNothing: the log has grown meanwhile, or the connection was lost.
+func TestFoldThatTookLongProvesNothing(t *testing.T) {
+	h := newHistory(t)
+	h.look(17 * time.Second)
+	h.want("as it was looked at", true)
+	if h.w.May("b", Log{Seq: h.seq + 1, Owned: true, Connection: h.connection}, true, 0, h.now) {
+		t.Error("claimed although the log has grown")
+	}
+	if h.w.May("b", Log{Seq: h.seq, Owned: true, Connection: h.connection + 1}, true, 0, h.now) {
+		t.Error("claimed after another connection")
+	}
+}

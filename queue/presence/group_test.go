@@ -1,0 +1,155 @@
+package presence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/queue/conn"
+	sandnats "github.com/tailrace-cdc/replicator/sandbox/nats"
+)
+
+// peer is a process of a group: what it says can be changed.
+type peer struct {
+	*Group
+	conn *conn.Conn
+	mu   sync.Mutex
+	says Message
+	stop func()
+}
+
+func join(t *testing.T, url, name string, asked func(Request) string) *peer {
+	t.Helper()
+	c, err := conn.Dial(t.Context(), conn.Options{URL: url, Name: name, AckTimeout: 10 * time.Second}, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &peer{conn: c}
+	p.Group = New(Options{
+		Subject: "tailrace-presence.test", Me: name, Every: 50 * time.Millisecond, Logger: zap.NewNop(), Asked: asked,
+		Say: func() Message {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return p.says
+		},
+	}, c)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	p.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		c.Close()
+	})
+	t.Cleanup(p.stop)
+	return p
+}
+
+func (p *peer) say(m Message) {
+	p.mu.Lock()
+	p.says = m
+	p.mu.Unlock()
+	p.Announce()
+}
+
+func until(t *testing.T, what string, fact func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !fact(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain until %s", what)
+		}
+	}
+}
+
+func server(t *testing.T) string {
+	t.Helper()
+	s, err := sandnats.Open(sandnats.Options{Addr: "127.0.0.1:0", Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s.URL()
+}
+
+// TestMembersHearOfEachOther: what each owns, in messages of several parts too, who owns a log now, and who is gone.
+func TestMembersHearOfEachOther(t *testing.T) {
+	url := server(t)
+	a, b := join(t, url, "a.host", nil), join(t, url, "b.host", nil)
+	var many []Log
+	for i := range 2*logsPerPart + 1 {
+		many = append(many, Log{Table: fmt.Sprint("T", i), Epoch: 1, Seq: uint64(i)})
+	}
+	a.say(Message{Build: "v1", Logs: many, Wanted: []string{"X"}})
+	_, changed := b.Sight("T1000")
+	<-changed
+	until(t, "b hears of the last log", func() bool {
+		s, _ := b.Sight("T1000")
+		return s != nil && s.Member == "a.host" && s.Seq == 1000
+	})
+	members, _ := b.Members(time.Now())
+	if len(members) != 1 || len(members[0].Logs) != len(many) || members[0].Build != "v1" || len(members[0].Wanted) != 1 {
+		t.Fatalf("%d members", len(members))
+	}
+	c := join(t, url, "c.host", nil)
+	c.say(Message{Logs: []Log{{Table: "T1000", Epoch: 2, Seq: 1007}}})
+	until(t, "the newer claim counts", func() bool { s, _ := b.Sight("T1000"); return s != nil && s.Member == "c.host" })
+	a.say(Message{Logs: many}) // it has not noticed yet
+	until(t, "a is heard again", func() bool {
+		all, _ := b.Members(time.Now())
+		return len(all) == 2 && all[0].Wanted == nil
+	})
+	if s, _ := b.Sight("T1000"); s == nil || s.Member != "c.host" {
+		t.Errorf("a former owner took the log back: %+v", s)
+	}
+	_, changed = b.Sight("T1000")
+	c.stop()
+	<-changed
+	until(t, "the member that has ended is not listed", func() bool { return !b.Hears("c.host") })
+}
+
+// TestOwnerIsAskedForALog: it hands it over or says why not; one that does not answer has not agreed.
+func TestOwnerIsAskedForALog(t *testing.T) {
+	url := server(t)
+	var got Request
+	asked := func(r Request) string {
+		got = r
+		if r.Table == "Kept" {
+			return "it is mine"
+		}
+		return ""
+	}
+	a, _ := join(t, url, "a", nil), join(t, url, "b.host", asked)
+	until(t, "b is heard", func() bool { return a.Hears("b.host") })
+	if err := a.Ask(t.Context(), "b.host", Request{Table: "Orders", Epoch: 3, Why: WhyLoad}); err != nil {
+		t.Fatal(err)
+	}
+	if want := (Request{From: "a", Table: "Orders", Epoch: 3, Why: WhyLoad}); got != want {
+		t.Errorf("asked for %+v, want %+v", got, want)
+	}
+	if err := a.Ask(t.Context(), "b.host", Request{Table: "Kept"}); !errors.Is(err, ErrRefused) {
+		t.Errorf("refused: %v", err)
+	}
+	if err := a.Ask(t.Context(), "nobody", Request{Table: "Orders"}); err == nil || errors.Is(err, ErrRefused) {
+		t.Errorf("nobody: %v", err)
+	}
+}
+
+// TestStrangeMessagesAreIgnored: anybody may publish on the subject.
+func TestStrangeMessagesAreIgnored(t *testing.T) {
+	g := New(Options{Me: "a", Logger: zap.NewNop()}, &conn.Conn{})
+	for _, data := range []string{
+		"", "{}", `{"member":"x"}`, `{"member":"x","parts":1,"part":1}`, `{"member":"x","parts":-1}`, `{"member":"a","parts":1,"number":5}`,
+	} {
+		g.hear([]byte(data))
+	}
+	if all, _ := g.Members(time.Now()); len(all) > 0 {
+		t.Errorf("%+v", all)
+	}
+}

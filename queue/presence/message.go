@@ -1,0 +1,86 @@
+package presence
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Message is what a process says of itself. One that owns many logs says it in several parts of the same number.
+//
+// Ages are milliseconds before the message was sent: no clock is compared between machines.
+type Message struct {
+	Member  string `json:"member"` // name and random id of this process start
+	Build   string `json:"build"`  // version of the program
+	Reads   int    `json:"reads"`  // highest format of logs that it reads
+	Number  uint64 `json:"number"` // of this process's messages: grows
+	Part    int    `json:"part,omitempty"`
+	Parts   int    `json:"parts,omitempty"`
+	Leaving bool   `json:"leaving,omitempty"` // the process ends: it takes no more logs
+	Gone    bool   `json:"gone,omitempty"`    // and has ended: nothing is to be expected of it
+	// Services says of each service that the process calls how it answers.
+	Services map[string]Service `json:"services,omitempty"`
+	Moved    int64              `json:"moved"` // age of the last move of a log that it gave or took; -1: none yet
+	Logs     []Log              `json:"logs,omitempty"`
+	Wanted   []string           `json:"wanted,omitempty"` // tables of its configuration that it can take
+}
+
+// Service is how a service answers a process.
+type Service struct {
+	Success int64 `json:"success"`           // age of the last call that succeeded; -1: none yet
+	Failing int64 `json:"failing,omitempty"` // for how long no call has succeeded that was made; 0: it does not fail
+}
+
+// Log is a log that the process owns.
+type Log struct {
+	Table    string  `json:"table"`
+	Epoch    uint64  `json:"epoch"` // of its claim
+	Seq      uint64  `json:"seq"`   // that it appended last
+	Appended int64   `json:"appended"`
+	Rate     float64 `json:"rate"`  // changes per second, over a minute
+	Moved    int64   `json:"moved"` // age of the move that brought the log here; -1: it came otherwise
+}
+
+// logsPerPart keeps a message far below what every server takes (1 MiB): names of tables have up to 255 bytes.
+const logsPerPart = 500
+
+// maxParts bounds what is kept of a message that never becomes complete.
+const maxParts = 200
+
+// split divides a message into parts.
+func (m Message) split() (parts []Message) {
+	m.Parts = max(1, (len(m.Logs)+logsPerPart-1)/logsPerPart)
+	all := slices.Collect(slices.Chunk(m.Logs, logsPerPart))
+	for m.Part = range m.Parts {
+		p := m
+		if p.Logs = nil; m.Part < len(all) {
+			p.Logs = all[m.Part]
+		}
+		parts = append(parts, p)
+		m.Wanted = nil // once is enough
+	}
+	return parts
+}
+
+// decode reads a message. What a newer build adds is ignored.
+func decode(data []byte) (m Message, err error) {
+	if err = json.Unmarshal(data, &m); err != nil {
+		return m, fmt.Errorf("read presence message: %w", err)
+	}
+	if m.Member == "" || m.Parts < 1 || m.Parts > maxParts || m.Part < 0 || m.Part >= m.Parts {
+		return m, fmt.Errorf("read presence message: part %d of %d of member %q", m.Part, m.Parts, m.Member)
+	}
+	return m, nil
+}
+
+// Age converts an age of a message; false for -1, unknown.
+func Age(ms int64) (time.Duration, bool) { return time.Duration(ms) * time.Millisecond, ms >= 0 }
+
+// AgeOf is the age of a time in a message; -1 for the zero time.
+func AgeOf(at, now time.Time) int64 {
+	if at.IsZero() {
+		return -1
+	}
+	return max(0, now.Sub(at).Milliseconds())
+}
