@@ -30,9 +30,11 @@
 //
 //	pipeline.go     a pipeline and its tables
 //	tables.go       tables that come and go while a pipeline runs
+//	sharing.go      what the other processes of the pipeline hear of the tables, and get of them
 //	health.go       liveness, readiness and the status of the pipeline
 //	metrics.go      gauges, computed when they are scraped
 //	table.go        one table: one life after the other
+//	leaving.go      giving a log up: to another process, halted, or while paused
 //	start.go        from the table's name to a claimed and started log
 //	archive.go      the sinks of a table, and its archive
 //	archivedonly.go tables without a target

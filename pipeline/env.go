@@ -9,6 +9,7 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/pipeline/families"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
+	"github.com/tailrace-cdc/replicator/pipeline/share"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
@@ -25,6 +26,7 @@ type env struct {
 	// copyMemory bounds the pages of copies, all tables together.
 	copyMemory *resync.Memory
 	archives   *archiving.Metrics
+	sharer     *share.Sharer // nil: there are no other processes
 	log        *zap.Logger
 }
 

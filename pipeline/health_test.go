@@ -66,7 +66,7 @@ func TestStandByAfterAHaltIsNotRed(t *testing.T) {
 	v := &tableView{env: &env{o: &Options{Periods: Periods{ClaimTTL: 15 * time.Second}}}}
 	v.halted.Store(&checkpoint.Halt{Reason: "the log is another one"})
 	now := time.Now()
-	v.beginStandBy(&rival{owner: "other", moved: now})
+	v.noteRival("other", 1)
 	if st := v.status(now); st.State != status.StandBy || len(st.Reasons) > 0 {
 		t.Errorf("%s, %q", st.State, st.Reasons)
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
-	"github.com/tailrace-cdc/replicator/pipeline/ingest"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
+	"github.com/tailrace-cdc/replicator/pipeline/periods"
 	"github.com/tailrace-cdc/replicator/pipeline/staterow"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/pipeline/tracing"
@@ -21,6 +21,7 @@ import (
 type Options struct {
 	Name   string // identity of the stored state
 	Owner  string // this process, unique per start
+	Build  string // version of the program, for the other processes
 	Tables []Table
 	Grows  bool // tables may be added while it runs: refusals of all that there are never end it
 	Start  Start
@@ -96,29 +97,10 @@ type Verify struct{ ReadUnits, Percent float64 }
 type Start = staterow.Start
 
 // Periods are the times of the protocol. Tests shorten them.
-type Periods struct {
-	ClaimTTL time.Duration // a log that has not moved for so long may be taken over
-	Beat     time.Duration // at most TTL/3
-	Listing  time.Duration // between complete listings of a stream
-	Describe time.Duration // between looks at the table for a new stream ARN
-	Proof    time.Duration // between two listings for proofs that copies wait for
-	Mark     time.Duration // between mark entries
-	Trim     time.Duration
-	Retry    time.Duration // of what halted
-	Recheck  time.Duration // before what a resync found not equal is looked at again; doubles
-	Settle   time.Duration // before an item that changed meanwhile is compared again; doubles
-	Report   time.Duration // between log lines of a copy; before an export that cannot be read is replaced, doubles
-	Verify   time.Duration // between the begins of two passes of the continuous comparison, at least; default a minute
-	Verified time.Duration // before a difference that it knows is looked at again; default 5 minutes
-	Shutdown time.Duration // to drain after the first signal
-	Late     time.Duration // how far behind a table may be before it must be seen to move, or is not ready
-	// Lead is how far versions may run ahead of creation times before Bigtable must be asked for more. Only a burst of
-	// more than a thousand changes a second in one shard gets there.
-	Lead time.Duration
-}
+type Periods = periods.Periods
 
 func (o Options) withDefaults() Options {
-	o.Periods = o.Periods.withDefaults()
+	o.Periods = o.Periods.WithDefaults()
 	if o.Lanes == 0 {
 		o.Lanes = 256
 	}
@@ -132,35 +114,6 @@ func (o Options) withDefaults() Options {
 		o.Services = &Services{}
 	}
 	return o
-}
-
-func (p Periods) withDefaults() Periods {
-	def := func(d *time.Duration, v time.Duration) {
-		if *d == 0 {
-			*d = v
-		}
-	}
-	def(&p.ClaimTTL, 15*time.Second)
-	def(&p.Beat, p.ClaimTTL/3)
-	def(&p.Listing, 5*time.Minute)
-	def(&p.Describe, 30*time.Second)
-	def(&p.Proof, 5*time.Second)
-	def(&p.Mark, time.Second)
-	def(&p.Trim, 10*time.Second)
-	def(&p.Retry, 60*time.Second)
-	def(&p.Report, time.Minute)
-	def(&p.Shutdown, 25*time.Second)
-	def(&p.Late, status.DefaultLate)
-	def(&p.Lead, 10*time.Minute)
-	return p
-}
-
-// ingest returns the periods that reading and writing need.
-func (p Periods) ingest() ingest.Periods {
-	return ingest.Periods{
-		Beat: p.Beat, Mark: p.Mark, Trim: p.Trim, Listing: p.Listing, Describe: p.Describe, Proof: p.Proof,
-		Shutdown: p.Shutdown, Lead: p.Lead,
-	}
 }
 
 // RefusedError says that a table's stored state is not this pipeline's, and what to do.

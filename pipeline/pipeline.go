@@ -17,6 +17,7 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/latency"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
+	"github.com/tailrace-cdc/replicator/pipeline/share"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
@@ -44,6 +45,11 @@ type Pipeline struct {
 
 	others atomic.Value // []string: notes about no table of the pipeline
 
+	sharer     *share.Sharer // nil: there are no other processes
+	leaving    sync.Once     // covers successors, which are decided when the process ends
+	successors map[string]string
+	turns      chan struct{} // a place for each table that is handed over at the end
+
 	tracker status.Tracker
 }
 
@@ -54,6 +60,8 @@ func New(o Options, src *source.Source, q *queue.Queue, sink *bigtable.Client,
 		o: o.withDefaults(), queue: q, source: src, bigtable: sink, log: log, added: make(chan Table),
 		families: families.New(sink), refusals: outcome.NewRefusals(),
 	}
+	p.turns = make(chan struct{}, handedOverAtOnce)
+	p.sharer = p.newSharer()
 	limits := apply.Limits{Memory: p.o.Memory, Lanes: p.o.Lanes, Tables: len(o.Tables)}
 	if o.Grows {
 		limits.Tables += spareTables
@@ -105,12 +113,13 @@ func (p *Pipeline) keepHistory(ctx context.Context) error {
 	}
 }
 
-// keepQueue looks after the queue's store until the returned function is called. That is longer than ctx: a drain
+// keepQueue looks after the queue's store, and speaks with the other processes, until the returned function is called. That is longer than ctx: a drain
 // stores marks, too.
 func (p *Pipeline) keepQueue(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var g errgroup.Group
 	g.Go(func() error { return p.queue.Run(ctx) })
+	g.Go(func() error { return p.sharer.Run(ctx) })
 	return func() {
 		cancel()
 		_ = g.Wait() // nil: Run only ends with its context

@@ -4,63 +4,44 @@ import (
 	"context"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
-// awaitClaim claims the log, and watches meanwhile whether another process carries the table.
-func awaitClaim(ctx context.Context, v *tableView, l *queue.Log, o queue.ClaimOptions) (*queue.Writer, error) {
-	watching, cancel := context.WithCancel(ctx)
-	var g errgroup.Group
-	g.Go(func() error { v.watchRival(watching, l); return nil })
+// awaitClaim claims the log. Meanwhile the table is a stand-by: it says who carries it, and may ask for it.
+func (t *table) awaitClaim(ctx context.Context) (*queue.Writer, error) {
+	v, o := t.view, t.claimOptions()
+	o.Group, o.Grown = t.sharer.Group(), v.noteRival
+	if t.sharer != nil {
+		o.Turn = func() time.Duration { return t.sharer.Turn(t.Source) }
+	}
+	v.waiting.Store(true)
+	o.Group.Announce() // that it can be asked to take the log
 	defer func() {
-		cancel()
-		_ = g.Wait() // it returns nothing but nil
+		v.waiting.Store(false)
 		v.rival.Store(nil)
 	}()
-	return l.Claim(ctx, o)
+	return t.currentLog().Claim(ctx, o)
 }
 
-// rivalLooks is after how many looks at a log that grows its owner is asked for, beside after a silence: 100 logs are
-// looked at all the time.
-const rivalLooks = 6
-
-// watchRival checks at every beat whether the log grows.
-func (v *tableView) watchRival(ctx context.Context, l *queue.Log) {
-	var last uint64
-	for failure.Pause(ctx, v.o.Periods.Beat) == nil {
-		info, err := l.Info(ctx)
-		if err != nil {
-			continue // the failure of the service is reported where the call is made
-		}
-		known := v.rival.Load()
-		switch {
-		case last == 0 || info.Last == last:
-		case known == nil:
-			r := &rival{moved: time.Now()}
-			if s, err := l.Fold(ctx); err == nil {
-				r.owner, r.epoch = s.Owner, s.Epoch
-			}
-			v.beginStandBy(r)
-		default:
-			r := &rival{owner: known.owner, epoch: known.epoch, moved: time.Now(), looks: known.looks + 1}
-			if r.looks%rivalLooks == 0 || r.moved.Sub(known.moved) > 2*v.o.Periods.Beat { // a third process may have taken over
-				if e := l.NewestClaim(ctx); e != nil && e.Kind == checkpoint.KindClaim {
-					r.owner, r.epoch = e.Body.(*checkpoint.Claim).Owner, e.Epoch
-				}
-			}
-			v.rival.Store(r)
-		}
-		last = info.Last
+// noteRival notes that another process carries the table: its log was seen to grow, or its owner was heard. What this
+// process saw itself, or halted for, is out of date.
+func (v *tableView) noteRival(owner string, epoch uint64) {
+	if v.rival.Swap(&rival{owner: owner, epoch: epoch, moved: time.Now()}) == nil {
+		v.seen.Store(nil)
+		v.halted.Store(nil)
 	}
 }
 
-// beginStandBy notes that another process carries the table. What this one saw, or halted for, is out of date.
-func (v *tableView) beginStandBy(r *rival) {
-	v.seen.Store(nil)
-	v.halted.Store(nil)
-	v.rival.Store(r)
+func (t *table) claimOptions() queue.ClaimOptions {
+	o := queue.ClaimOptions{
+		Owner: t.o.Owner, TTL: t.o.Periods.ClaimTTL, Alone: t.queue.Embedded(),
+		Identity: &checkpoint.Identity{
+			Pipeline: t.o.Name, Table: t.Source, TableID: t.info.ID, Mapping: t.row.MappingID(),
+		},
+	}
+	if row := t.row.Known(); row != nil {
+		o.Life = row.Life // without the row the log's own
+	}
+	return o
 }

@@ -58,7 +58,7 @@ func (t *table) claim(ctx context.Context) (*queue.Writer, error) {
 		}
 	}
 	t.view.started.Store(true)
-	w, err := awaitClaim(ctx, t.view, t.currentLog(), t.claimOptions())
+	w, err := t.awaitClaim(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("claim log: %w", err)
 	}
@@ -132,19 +132,6 @@ func (t *table) openLog(ctx context.Context) (*queue.Log, error) {
 	}
 	t.stream.Store(l)
 	return l, nil
-}
-
-func (t *table) claimOptions() queue.ClaimOptions {
-	o := queue.ClaimOptions{
-		Owner: t.o.Owner, TTL: t.o.Periods.ClaimTTL, Alone: t.queue.Embedded(),
-		Identity: &checkpoint.Identity{
-			Pipeline: t.o.Name, Table: t.Source, TableID: t.info.ID, Mapping: t.row.MappingID(),
-		},
-	}
-	if row := t.row.Known(); row != nil {
-		o.Life = row.Life // without the row the log's own
-	}
-	return o
 }
 
 // checkClaimed is CheckLog for a log that was claimed with or without its row.

@@ -34,13 +34,14 @@ type table struct {
 	row      *staterow.Row
 	view     *tableView // what other goroutines may ask
 
-	info     source.TableInfo                   // as described when the current life began
-	stream   atomic.Pointer[queue.Log]          // the log, once it is open
-	letters  *apply.DeadLetters                 // of the current life, or of the last one
-	append   atomic.Pointer[appender]           // into the log, of the current work or of the last one
-	pressure queue.Pressure                     // how full the log was at the last look
-	leave    atomic.Pointer[context.CancelFunc] // ends run; nil before it begins
-	ended    chan struct{}                      // closed when run has ended
+	info     source.TableInfo                        // as described when the current life began
+	stream   atomic.Pointer[queue.Log]               // the log, once it is open
+	letters  *apply.DeadLetters                      // of the current life, or of the last one
+	append   atomic.Pointer[appender]                // into the log, of the current work or of the last one
+	pressure queue.Pressure                          // how full the log was at the last look
+	leave    atomic.Pointer[context.CancelCauseFunc] // ends run; nil before it begins
+	yield    atomic.Pointer[context.CancelCauseFunc] // ends the current life; nil between two
+	ended    chan struct{}                           // closed when run has ended
 }
 
 func newTable(e *env, shared *apply.Shared, stats *apply.Stats, copied *resync.Stats, all *outcome.Refusals) *table {
@@ -74,6 +75,11 @@ func (t *table) run(ctx context.Context) error {
 	}()
 	for {
 		err := t.life(ctx)
+		if errors.Is(err, errHandedOver) && ctx.Err() == nil {
+			t.view.claimed.Store(false)
+			t.stats.Rows.Forget()
+			continue
+		}
 		out := outcome.OfTable(ctx, err)
 		if out.Action == outcome.Drained {
 			return nil
@@ -121,11 +127,6 @@ func (t *table) endLife(out outcome.Outcome, err error) time.Duration {
 	return t.o.Periods.Retry
 }
 
-// haltOf returns the halt of the pipeline itself that an outcome asks for.
-func (t *table) haltOf(out outcome.Outcome) *checkpoint.Halt {
-	return &checkpoint.Halt{Sink: outcome.Pipeline, Seq: out.Entry, Code: out.Code, Reason: out.Reason, At: t.now()}
-}
-
 // life claims the log and works until ctx ends (nil, drained), or until something is lost or halted. Work whose outcome
 // is unknown begins again from what is stored, as long as the log is still claimed.
 func (t *table) life(ctx context.Context) error {
@@ -134,6 +135,16 @@ func (t *table) life(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	ctx, yield := context.WithCancelCause(ctx)
+	defer yield(nil)
+	t.yield.Store(&yield)
+	t.view.writer.Store(w)
+	t.sharer.Group().Announce()
+	defer func() {
+		t.yield.Store(nil)
+		t.view.writer.Store(nil)
+		t.sharer.Group().Announce()
+	}()
 	t.refusals.NoteMatch(t.Source)
 	for restarts := 0; ; restarts++ {
 		began := time.Now()
@@ -156,21 +167,17 @@ func (t *table) life(ctx context.Context) error {
 			break
 		}
 	}
-	if out := outcome.OfTable(ctx, err); out.Action == outcome.Halt {
+	out := outcome.OfTable(ctx, err)
+	switch {
+	case out.Action == outcome.Halt:
 		t.releaseHalted(w, out)
+	case ctx.Err() != nil:
+		t.release(ctx, w)
+		if _, ok := successor(ctx); ok {
+			return errHandedOver
+		}
 	}
 	return err
-}
-
-// releaseHalted stores why the life ends and releases the log, so that status can show the reason.
-func (t *table) releaseHalted(w *queue.Writer, out outcome.Outcome) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	h := t.haltOf(out)
-	_, err := w.Append(ctx, &checkpoint.Control{Halt: h, By: "owner", At: h.At}, nil)
-	if err = errors.Join(err, w.Release(ctx)); err != nil {
-		t.log.Warn("the reason of the halt is not in the log", zap.Error(err))
-	}
 }
 
 // runClaimed does what the state of the claimed log requires: it waits while paused, starts the stream, or works.
@@ -257,7 +264,7 @@ func (t *table) upgrade(ctx context.Context, w *queue.Writer) error {
 func (t *table) work(soft context.Context, w *queue.Writer, o apply.Options, arch *archiving.Archiver) error {
 	hard, cancel := context.WithCancelCause(context.WithoutCancel(soft))
 	defer cancel(nil)
-	reads := t.ingestOptions()
+	reads := t.ingestOptions(soft)
 	in := ingest.New(reads, w, t.pressure)
 	g, ctx := errgroup.WithContext(hard)
 	applying, stopApplying := context.WithCancel(ctx)
@@ -266,7 +273,9 @@ func (t *table) work(soft context.Context, w *queue.Writer, o apply.Options, arc
 	sinks := apply.New(t.shared, o, t.letters, w.State())
 	defer t.view.showSink(sinks[0])()
 	defer context.AfterFunc(soft, func() {
-		t.log.Info("drain: no more reading, what the log holds is applied", zap.Duration("at_most", t.o.Periods.Shutdown))
+		if _, ok := successor(soft); !ok {
+			t.log.Info("drain: no more reading, what the log holds is applied", zap.Duration("at_most", t.o.Periods.Shutdown))
+		}
 		late := time.AfterFunc(t.o.Periods.Shutdown, func() { cancel(errDrainTime) })
 		context.AfterFunc(hard, func() { late.Stop() })
 	})()
@@ -357,42 +366,17 @@ var errDrainTime = errors.New(
 	"shutdown_timeout is over before the log was drained; the rest is applied after the next start")
 
 // ingestOptions returns what reading and writing need to know about the table in this life.
-func (t *table) ingestOptions() ingest.Options {
+func (t *table) ingestOptions(life context.Context) ingest.Options {
 	info := t.info
 	info.Name = t.Source
 	return ingest.Options{
-		Table: info, Source: t.source, MaxPayload: t.queue.MaxPayload(), Periods: t.o.Periods.ingest(), Row: t.row,
+		Table: info, Source: t.source, MaxPayload: t.queue.MaxPayload(), Periods: t.o.Periods.Ingest(), Row: t.row,
 		Logger: t.log, Heartbeats: t.newHeartbeats(), HeartbeatEvery: t.Heartbeat.Every,
 		Observe: func(s *checkpoint.State, p queue.Pressure) {
 			t.pressure = p
 			t.observe(s)
 		},
-		Beating: func() { t.view.halted.Store(nil) }, ArchiveHead: t.view.archiveHead(), Tracer: t.o.Tracer,
-	}
-}
-
-// paused holds the log and beats until resume: that arrives as a control entry of another process, after which the next
-// beat is refused.
-func (t *table) paused(ctx context.Context, w *queue.Writer) error {
-	t.log.Info("paused")
-	t.view.halted.Store(nil)
-	listening, cancel := context.WithCancel(ctx)
-	defer cancel()
-	requests, _ := t.currentLog().BeatRequests(listening) // without them resume just waits for the next beat
-	tick := time.NewTicker(t.o.Periods.Beat)
-	defer tick.Stop()
-	for {
-		t.observe(w.State())
-		select {
-		case <-ctx.Done():
-			err := w.Release(context.WithoutCancel(ctx))
-			t.view.saved.Store(err == nil)
-			return err
-		case <-requests:
-		case <-tick.C:
-		}
-		if err := t.beat(ctx, w); err != nil {
-			return err
-		}
+		Beating: func() { t.view.halted.Store(nil) }, Successor: func() (string, bool) { return successor(life) },
+		ArchiveHead: t.view.archiveHead(), Tracer: t.o.Tracer,
 	}
 }

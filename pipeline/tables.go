@@ -17,7 +17,7 @@ const spareTables = 8
 func (p *Pipeline) join(o Table) *table {
 	e := &env{
 		Table: o, o: &p.o, source: p.source, queue: p.queue, bigtable: p.bigtable, families: p.families,
-		copyMemory: p.copyMemory, archives: p.archives,
+		copyMemory: p.copyMemory, archives: p.archives, sharer: p.sharer,
 		log: p.log.With(zap.String("table", o.Source), zap.String("target", o.Target)),
 	}
 	p.refusals.Expect(o.Source)
@@ -49,12 +49,13 @@ func (p *Pipeline) Add(ctx context.Context, o Table) error {
 
 // begin runs a table until ctx ends or it is removed.
 func (p *Pipeline) begin(ctx context.Context, g *errgroup.Group, t *table) {
-	ctx, leave := context.WithCancel(ctx)
+	running, leave := context.WithCancelCause(context.WithoutCancel(ctx))
 	t.leave.Store(&leave)
 	g.Go(func() error {
-		defer leave()
+		defer leave(nil)
 		defer close(t.ended)
-		return t.run(ctx)
+		defer context.AfterFunc(ctx, func() { p.end(t, leave) })()
+		return t.run(running)
 	})
 }
 
@@ -78,7 +79,7 @@ func (p *Pipeline) Remove(ctx context.Context, source string) {
 		if t.Source != source || leave == nil {
 			continue
 		}
-		(*leave)()
+		(*leave)(nil)
 		select {
 		case <-t.ended:
 		case <-ctx.Done():

@@ -22,16 +22,19 @@ type tableView struct {
 	*env
 	processStart time.Time // of the process
 
-	owning  atomic.Bool                // the loops of a life run
-	claimed atomic.Bool                // this process has claimed the log
-	saved   atomic.Bool                // and released it with the newest marks in it
-	unsaved atomic.Bool                // the table ended as owner of a log that was not released with them
-	started atomic.Bool                // the state is loaded, owning or standing by
-	applies atomic.Pointer[apply.Sink] // into Bigtable; nil between two lives, and without a target
+	owning  atomic.Bool                  // the loops of a life run
+	claimed atomic.Bool                  // this process has claimed the log
+	saved   atomic.Bool                  // and released it with the newest marks in it
+	unsaved atomic.Bool                  // the table ended as owner of a log that was not released with them
+	started atomic.Bool                  // the state is loaded, owning or standing by
+	waiting atomic.Bool                  // for the log, with everything else ready
+	changes atomic.Uint64                // in the log, as the owner saw it last
+	writer  atomic.Pointer[queue.Writer] // of the claimed log; nil while it is not claimed
+	applies atomic.Pointer[apply.Sink]   // into Bigtable; nil between two lives, and without a target
 	history *latency.History
 	// reported is what the histogram had counted at the last report; keepHistory's goroutine alone uses it.
 	reported latency.Counts
-	detail   detail
+	detail   status.Watched
 	halted   atomic.Pointer[checkpoint.Halt]
 	haltedAt atomic.Int64                    // change.Millis of the first halt for the same reason without work since
 	note     atomic.Value                    // string: see Pipeline.Note
@@ -57,8 +60,7 @@ type tableView struct {
 type rival struct {
 	owner string
 	epoch uint64
-	moved time.Time // when the log was last seen to grow
-	looks int       // since it was first seen to grow
+	moved time.Time // when the log was last seen to grow, or the owner was heard
 }
 
 // observe publishes what the log holds.
@@ -70,11 +72,12 @@ func (v *tableView) observe(s *checkpoint.State, p queue.Pressure, letters int) 
 	}, v.seen.Load())
 	o.SetOwn(!s.Released)
 	v.seen.Store(o)
+	v.changes.Store(s.Changes)
 	v.applied.Store(int64(s.AppliedBy(apply.SinkBigtable)))
 	v.gapsUntil.Store(int64(lastGapEnd(s)))
 	v.observeGaps(s)
 	v.observeArchive(s)
-	v.detail.observe(s, v.now())
+	v.detail.Observe(s, v.now())
 }
 
 // halt publishes why the table stands still until the next try.

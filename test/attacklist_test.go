@@ -473,7 +473,7 @@ var attacks = []attack{
 		tests: []string{"queue.TestDroppedLetterStaysDropped", "pipeline.TestDroppedLetterStaysDroppedAfterAReplay"},
 	},
 	{number: 77, what: "an outage of NATS takes logs from living owners",
-		tests: []string{"queue.TestSilenceCountsOnlyWhileItIsObserved"},
+		tests: []string{"queue/claiming.TestSilenceCountsOnlyWhileItIsObserved"},
 		open:  "three members and an election of 20 s",
 	},
 	{number: 78, what: "a retried removal of a whole row wipes what was written after it",

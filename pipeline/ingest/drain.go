@@ -14,10 +14,18 @@ import (
 // drainPeriod is how often the drain checks whether the sinks are done.
 const drainPeriod = 20 * time.Millisecond
 
+// handOverGrace is how long calls in flight have to succeed when another process goes on with the log at once.
+const handOverGrace = 300 * time.Millisecond
+
 // drain applies what is in the log, for most of the time that Periods.Shutdown gives, then writes the marks and a
 // snapshot and releases the log. No shard is read any more; pages that are not stored are read again after the next
-// start.
+// start. A log that another process goes on with is not drained: calls in flight have a moment, and are cut.
 func (w *writer) drain(ctx context.Context) (saved bool, err error) {
+	to, handedOver := w.o.successor()
+	patience := w.o.Periods.Shutdown * 4 / 5
+	if handedOver {
+		patience = min(patience, handOverGrace)
+	}
 	for len(w.handoff.arrivals) > 0 {
 		a := <-w.handoff.arrivals
 		a.release()
@@ -25,26 +33,35 @@ func (w *writer) drain(ctx context.Context) (saved bool, err error) {
 	for _, s := range w.sinks {
 		s.Drain(w.log.State().LastFrame)
 	}
-	if err := w.awaitSinks(ctx); err != nil {
+	if err := w.awaitSinks(ctx, patience); err != nil {
 		return false, err
+	}
+	if handedOver {
+		for _, s := range w.sinks {
+			s.Drain(0) // what is in flight is applied by the next owner, as the same cells
+		}
 	}
 	// A log that is too full for marks is released without them: applying the same changes again leaves the same cells.
 	full := w.storeMarks(ctx)
 	if full != nil && !errors.Is(full, queue.ErrFull) {
 		return false, full
 	}
-	if err := w.log.Release(ctx); err != nil {
+	if err := w.log.HandOver(ctx, to); err != nil {
 		return false, fmt.Errorf("release log: %w", err)
 	}
 	w.observe()
-	w.o.Logger.Info("released the log", zap.Bool("drained", w.drained()))
+	if handedOver {
+		w.o.Logger.Info("handed the log over", zap.String("to", to))
+	} else {
+		w.o.Logger.Info("released the log", zap.Bool("drained", w.drained()))
+	}
 	return full == nil, nil
 }
 
 // awaitSinks waits until the sinks are done, and beats meanwhile: that may take longer than a claim lives.
-func (w *writer) awaitSinks(ctx context.Context) error {
+func (w *writer) awaitSinks(ctx context.Context, patience time.Duration) error {
 	p := w.o.Periods
-	enough := time.NewTimer(p.Shutdown * 4 / 5)
+	enough := time.NewTimer(patience)
 	defer enough.Stop()
 	tick, mark, beat := time.NewTicker(drainPeriod), time.NewTicker(p.Mark), time.NewTicker(p.Beat)
 	defer tick.Stop()
@@ -56,7 +73,9 @@ func (w *writer) awaitSinks(ctx context.Context) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-enough.C:
-			w.o.Logger.Warn("the log is not drained in time; the rest is applied after the next start")
+			if patience > handOverGrace {
+				w.o.Logger.Warn("the log is not drained in time; the rest is applied after the next start")
+			}
 			return nil
 		case <-tick.C:
 		case <-mark.C:

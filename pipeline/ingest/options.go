@@ -30,6 +30,9 @@ type Options struct {
 	Observe func(*checkpoint.State, queue.Pressure)
 	// ArchiveHead returns what the log is to know of the archive, with End 0 nothing; nil: the table has no archive.
 	ArchiveHead func() expired.Head
+	// Successor returns the process that gets the log when this life ends; false where the life just ends. It is called
+	// when a drain begins.
+	Successor func() (to string, ok bool)
 	// Beating is called when the life has stored a beat: whatever halted the table before is over.
 	Beating func()
 	Tracer  *tracing.Tracer // of frames; nil: they are not traced
@@ -64,6 +67,14 @@ type Sink interface {
 	// Drain asks the sink to end once everything up to seq is durable, Drained reports whether it has nothing more to do.
 	Drain(seq uint64)
 	Drained() bool
+}
+
+// successor returns the process that gets the log when this life ends.
+func (o *Options) successor() (to string, ok bool) {
+	if o.Successor == nil {
+		return "", false
+	}
+	return o.Successor()
 }
 
 // now returns the service's clock; this machine's clock until the first answer of the service.

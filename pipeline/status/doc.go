@@ -3,6 +3,7 @@
 //
 // Files, from the top down:
 //
+//	watched.go   the details of a table, while somebody looks at its page
 //	detail.go    shards and gaps of one table, for its page
 //	status.go    what was seen at a look at a table, and the status at a moment after it
 //	recent.go    what a table did in the last minutes, and how much waits

@@ -21,9 +21,13 @@ const (
 type Services struct {
 	failing atomic.Int64 // length of ops: a call that succeeded while nothing fails costs one load
 
-	mu  sync.Mutex // covers ops
-	ops map[operation]*Failure
+	mu      sync.Mutex // covers what follows
+	ops     map[operation]*Failure
+	answers map[string]*atomic.Int64 // by service: nanoseconds from the process's start to its last answer; 0: none yet
 }
+
+// processStart is what answers are counted from: a moment on the monotonic clock fits an atomic so.
+var processStart = time.Now()
 
 type operation struct{ service, name string }
 
@@ -46,7 +50,53 @@ const failureMemory = 10 * time.Minute
 // Reporter returns the function that a client of the service calls after each call of an operation: nil means that
 // the service answered, an error that it did not, or refused everything alike.
 func (s *Services) Reporter(service string) func(op string, err error) {
-	return func(op string, err error) { s.report(operation{service, op}, err, time.Now()) }
+	answered := s.answered(service)
+	return func(op string, err error) {
+		now := time.Now()
+		if err == nil {
+			answered.Store(int64(max(1, now.Sub(processStart))))
+		}
+		s.report(operation{service, op}, err, now)
+	}
+}
+
+// answered returns when a service answered last.
+func (s *Services) answered(service string) *atomic.Int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.answers == nil {
+		s.answers = map[string]*atomic.Int64{}
+	}
+	if s.answers[service] == nil {
+		s.answers[service] = &atomic.Int64{}
+	}
+	return s.answers[service]
+}
+
+// Answer is how a service answers this process.
+type Answer struct {
+	Last    time.Time     // when a call succeeded last; zero: never yet
+	Failing time.Duration // since when calls have only failed; 0: the last one succeeded, or there was none
+}
+
+// Answers returns how each service answers that this process calls.
+func (s *Services) Answers(now time.Time) map[string]Answer {
+	all := map[string]Answer{}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for service, at := range s.answers {
+		a := Answer{}
+		if n := at.Load(); n > 0 {
+			a.Last = processStart.Add(time.Duration(n))
+		}
+		for op, f := range s.ops {
+			if op.service == service && f.last.After(a.Last) && now.Sub(f.last) <= failureMemory {
+				a.Failing = max(a.Failing, min(now.Sub(f.Since), now.Sub(a.Last)))
+			}
+		}
+		all[service] = a
+	}
+	return all
 }
 
 // report notes how a call ended.

@@ -1,0 +1,89 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/pipeline/outcome"
+	"github.com/tailrace-cdc/replicator/queue"
+)
+
+// handOver is the cause of the end of a life whose log goes to another process.
+type handOver struct{ to string }
+
+func (h *handOver) Error() string { return "the log is handed over to " + h.to }
+
+// errHandedOver says that a life has handed its log over.
+var errHandedOver = errors.New("the log was handed over")
+
+// successor returns the process to which the log of a life is handed over whose context has ended; false when it is not
+// handed over.
+func successor(ctx context.Context) (to string, ok bool) {
+	h := (*handOver)(nil)
+	if errors.As(context.Cause(ctx), &h) {
+		return h.to, true
+	}
+	return "", false
+}
+
+// release gives up a log that was not released in the course of the work, so that no other process waits for it. An
+// unknown outcome stays unknown: the next owner waits.
+func (t *table) release(ctx context.Context, w *queue.Writer) {
+	to, _ := successor(ctx)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
+	if err := w.HandOver(ctx, to); err == nil {
+		t.log.Info("released the log")
+	} else if !errors.Is(err, queue.ErrLost) {
+		t.log.Warn("the log is not released: the next owner waits until this one counts as gone", zap.Error(err))
+	}
+}
+
+const releaseTimeout = 5 * time.Second
+
+// releaseHalted stores why the life ends and releases the log, so that status can show the reason.
+func (t *table) releaseHalted(w *queue.Writer, out outcome.Outcome) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	h := t.haltOf(out)
+	_, err := w.Append(ctx, &checkpoint.Control{Halt: h, By: "owner", At: h.At}, nil)
+	if err = errors.Join(err, w.HandOver(ctx, t.sharer.Failed(t.Source))); err != nil {
+		t.log.Warn("the reason of the halt is not in the log", zap.Error(err))
+	}
+}
+
+// haltOf returns the halt of the pipeline itself that an outcome asks for.
+func (t *table) haltOf(out outcome.Outcome) *checkpoint.Halt {
+	return &checkpoint.Halt{Sink: outcome.Pipeline, Seq: out.Entry, Code: out.Code, Reason: out.Reason, At: t.now()}
+}
+
+// paused holds the log and beats until resume: that arrives as a control entry of another process, after which the next
+// beat is refused.
+func (t *table) paused(ctx context.Context, w *queue.Writer) error {
+	t.log.Info("paused")
+	t.view.halted.Store(nil)
+	listening, cancel := context.WithCancel(ctx)
+	defer cancel()
+	requests, _ := t.currentLog().BeatRequests(listening) // without them resume just waits for the next beat
+	tick := time.NewTicker(t.o.Periods.Beat)
+	defer tick.Stop()
+	for {
+		t.observe(w.State())
+		select {
+		case <-ctx.Done():
+			to, _ := successor(ctx)
+			err := w.HandOver(context.WithoutCancel(ctx), to)
+			t.view.saved.Store(err == nil)
+			return err
+		case <-requests:
+		case <-tick.C:
+		}
+		if err := t.beat(ctx, w); err != nil {
+			return err
+		}
+	}
+}

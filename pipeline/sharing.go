@@ -1,0 +1,92 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/pipeline/share"
+	"github.com/tailrace-cdc/replicator/queue/presence"
+)
+
+// newSharer returns what divides the tables with the other processes of the pipeline; nil where there are none.
+func (p *Pipeline) newSharer() *share.Sharer {
+	return share.New(share.Options{
+		Me: p.o.Owner, Build: p.o.Build, Reads: checkpoint.Format, Tables: p.shareable, Answer: p.answers,
+		Prove: p.prove, HandOver: p.handOver, Logger: p.log,
+	}, p.queue.Group)
+}
+
+// shareable returns how the tables are, for the others.
+func (p *Pipeline) shareable() (all []share.Table) {
+	for _, t := range p.all() {
+		v := share.Table{Name: t.Source, Waiting: t.view.waiting.Load()}
+		if w := t.view.writer.Load(); w != nil {
+			v.Owned, v.Epoch = true, w.Epoch()
+			v.Seq, v.Sent = w.Head()
+			v.Changes = t.view.changes.Load()
+		}
+		all = append(all, v)
+	}
+	return all
+}
+
+// answers returns how the services answer this process.
+func (p *Pipeline) answers() share.Services {
+	all, now := share.Services{}, time.Now()
+	for name, a := range p.o.Services.Answers(now) {
+		all[name] = presence.Service{Success: presence.AgeOf(a.Last, now), Failing: a.Failing.Milliseconds()}
+	}
+	return all
+}
+
+// prove proves that this process can work with a table for whose log it waits: DynamoDB describes it, and its row can be
+// read.
+func (p *Pipeline) prove(ctx context.Context, source string) error {
+	for _, t := range p.all() {
+		if t.Source != source || !t.view.waiting.Load() {
+			continue
+		}
+		if _, err := t.source.Table(ctx, source); err != nil {
+			return err
+		}
+		_, err := t.rows().LoadState(ctx, p.o.Name, source)
+		return err
+	}
+	return fmt.Errorf("table %s does not wait for its log", source)
+}
+
+// handOver begins to hand the log of a table over to another process. The other tables go on.
+func (p *Pipeline) handOver(source, to string) {
+	for _, t := range p.all() {
+		if end := t.yield.Load(); t.Source == source && end != nil {
+			(*end)(&handOver{to: to})
+		}
+	}
+}
+
+// handedOverAtOnce is how many tables a process that ends hands over side by side; the others work on until it is their
+// turn.
+const handedOverAtOnce = 8
+
+// end ends a table because the process ends: at once, or in its turn where another process gets its log.
+func (p *Pipeline) end(t *table, leave context.CancelCauseFunc) {
+	p.leaving.Do(func() { p.successors = p.sharer.Leave() })
+	to := p.successors[t.Source]
+	if to == "" {
+		leave(nil)
+		return
+	}
+	late := time.NewTimer(p.o.Periods.Shutdown / 2)
+	defer late.Stop()
+	select {
+	case p.turns <- struct{}{}:
+		defer func() { <-p.turns }()
+	case <-late.C:
+	case <-t.ended:
+		return
+	}
+	leave(&handOver{to: to})
+	<-t.ended
+}
