@@ -2,7 +2,6 @@ package checkpoint
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"os"
@@ -16,24 +15,7 @@ import (
 )
 
 // format1Log is a log as a build of format 1 wrote it, with foreign messages and torn snapshots in between.
-func format1Log(t *testing.T) *memLog {
-	t.Helper()
-	packed, err := os.ReadFile("testdata/format1.log.s2")
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := s2.Decode(nil, packed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := &memLog{old: true}
-	for len(b) > 0 {
-		size, n := binary.Uvarint(b)
-		l.msgs = append(l.msgs, b[n:n+int(size)])
-		b = b[n+int(size):]
-	}
-	return l
-}
+func format1Log(t *testing.T) *memLog { return goldenLog(t, 1) }
 
 // The state beside it is what that build folded it to.
 func TestLogOfFormat1FoldsAsItAlwaysDid(t *testing.T) {
@@ -147,7 +129,7 @@ func TestTornUpgradeRaisesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts, err := w.s.UpgradeSnapshot(700)
+	parts, err := w.s.UpgradeSnapshot(Format, 700)
 	if err != nil || len(parts) < 2 {
 		t.Fatal(len(parts), err)
 	}

@@ -155,6 +155,9 @@ func claim(t testing.TB, l *memLog, s *State, owner string, nonce byte) (*writer
 			c.Format = l.format
 		}
 	}
+	if max(c.Format, s.Format) >= 5 {
+		c.Reads = Format
+	}
 	return w, w.append(t, c, nil)
 }
 
@@ -191,7 +194,7 @@ func (w *writer) snapshot(t testing.TB, maxPart int) error {
 // upgrade raises the log to the newest format.
 func (w *writer) upgrade(t testing.TB, maxPart int) error {
 	t.Helper()
-	parts, err := w.s.UpgradeSnapshot(maxPart)
+	parts, err := w.s.UpgradeSnapshot(Format, maxPart)
 	if err != nil {
 		t.Fatal(err)
 	}

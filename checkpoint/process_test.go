@@ -325,7 +325,11 @@ func (p *process) halt() {
 }
 
 func (p *process) release() {
-	if p.append(&Release{}, nil) {
+	body := &Release{}
+	if p.wr.s.Format >= 5 {
+		body.To = string("abc"[p.w.IntN(3)])
+	}
+	if p.append(body, nil) {
 		p.wr = nil
 	}
 }

@@ -29,9 +29,9 @@ func (s *State) Snapshot(maxPart int) ([]SnapshotPart, error) {
 	return s.encodeParts(max(1, s.Format), maxPart)
 }
 
-// UpgradeSnapshot is Snapshot in the newest format. Storing it raises the log to that format.
-func (s *State) UpgradeSnapshot(maxPart int) ([]SnapshotPart, error) {
-	return s.encodeParts(Format, maxPart)
+// UpgradeSnapshot is Snapshot in a newer format. Storing it raises the log to that format.
+func (s *State) UpgradeSnapshot(format, maxPart int) ([]SnapshotPart, error) {
+	return s.encodeParts(format, maxPart)
 }
 
 // encodeParts encodes the state and cuts it. The data begins with the format: in format 1 the entries do not carry it.

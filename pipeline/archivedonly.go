@@ -3,16 +3,16 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
-	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
+	"github.com/tailrace-cdc/replicator/pipeline/rollout"
 	"github.com/tailrace-cdc/replicator/pipeline/staterow"
 	"github.com/tailrace-cdc/replicator/pipeline/staterow/lives"
 	"github.com/tailrace-cdc/replicator/queue"
-	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
 // archivedOnly reports whether the table has no target: what is deleted from it is archived, and that is all.
@@ -21,31 +21,23 @@ func (t *Table) archivedOnly() bool { return t.Target == "" }
 // rows returns where the table's row is kept.
 func (e *env) rows() staterow.Store {
 	if e.archivedOnly() {
-		return &bucketRows{lives.New(e.o.Archive.Objects), e.o.Archive}
+		return lives.NewProbed(e.o.Archive.Objects, e.o.Archive.Probe)
 	}
 	return e.bigtable
 }
 
-// bucketRows keeps rows in the archive's bucket, once it is known that it creates a name only once.
-type bucketRows struct {
-	*lives.Store
-	place *archiving.Place
-}
-
-// CreateState implements staterow.Store.
-func (r *bucketRows) CreateState(ctx context.Context, s *bigtable.State) error {
-	if err := r.place.Probe(ctx); err != nil {
-		return err
+// formatOptions returns where the format of the pipeline is kept: in Bigtable if any table has a target.
+func (p *Pipeline) formatOptions() rollout.Options {
+	o := rollout.Options{
+		Pipeline: p.o.Name, Owner: p.o.Owner, Build: p.o.Build, Queue: p.queue, Members: p.heard, Logger: p.log,
+		Every: min(2*p.o.Periods.ClaimTTL, 30*time.Second),
 	}
-	return r.Store.CreateState(ctx, s)
-}
-
-// CompareAndSet implements staterow.Store.
-func (r *bucketRows) CompareAndSet(ctx context.Context, old, next *bigtable.State) error {
-	if err := r.place.Probe(ctx); err != nil {
-		return err
+	if p.bigtable != nil {
+		o.Store = rollout.InBigtable(p.bigtable)
+	} else if p.o.Archive != nil {
+		o.Store = rollout.InBucket(p.o.Archive.Objects, p.o.Archive.Probe)
 	}
-	return r.Store.CompareAndSet(ctx, old, next)
+	return o
 }
 
 // endRecovery ends the recovery of a table without a target: it has no rows that could differ. The archive drops what

@@ -9,6 +9,7 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/pipeline/families"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
+	"github.com/tailrace-cdc/replicator/pipeline/rollout"
 	"github.com/tailrace-cdc/replicator/pipeline/share"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
@@ -23,6 +24,7 @@ type env struct {
 	queue    *queue.Queue
 	bigtable *bigtable.Client
 	families *families.Targets
+	format   *rollout.Format // of the pipeline
 	// copyMemory bounds the pages of copies, all tables together.
 	copyMemory *resync.Memory
 	archives   *archiving.Metrics

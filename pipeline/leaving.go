@@ -85,5 +85,10 @@ func (t *table) paused(ctx context.Context, w *queue.Writer) error {
 		if err := t.beat(ctx, w); err != nil {
 			return err
 		}
+		if w.State().Format < t.format.Target() {
+			if err := t.raise(ctx, w); err != nil {
+				return err
+			}
+		}
 	}
 }

@@ -36,8 +36,6 @@ type Options struct {
 	// Adopt lets a first start take a target that another pipeline has written: its own versions then begin above every
 	// guard found there.
 	Adopt bool
-	// Upgrade raises logs of an older format to the newest; older replicators then refuse them.
-	Upgrade bool
 
 	Periods  Periods
 	Tracer   *tracing.Tracer // of frames; nil: they are not traced

@@ -17,6 +17,7 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/latency"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
+	"github.com/tailrace-cdc/replicator/pipeline/rollout"
 	"github.com/tailrace-cdc/replicator/pipeline/share"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -32,6 +33,7 @@ type Pipeline struct {
 	bigtable   *bigtable.Client
 	shared     *apply.Shared
 	families   *families.Targets
+	format     *rollout.Format
 	refusals   *outcome.Refusals
 	copyMemory *resync.Memory
 	metrics    *apply.Metrics
@@ -60,6 +62,7 @@ func New(o Options, src *source.Source, q *queue.Queue, sink *bigtable.Client,
 		o: o.withDefaults(), queue: q, source: src, bigtable: sink, log: log, added: make(chan Table),
 		families: families.New(sink), refusals: outcome.NewRefusals(),
 	}
+	p.format = rollout.New(p.formatOptions())
 	p.turns = make(chan struct{}, handedOverAtOnce)
 	p.sharer = p.newSharer()
 	limits := apply.Limits{Memory: p.o.Memory, Lanes: p.o.Lanes, Tables: len(o.Tables)}
@@ -83,7 +86,11 @@ func New(o Options, src *source.Source, q *queue.Queue, sink *bigtable.Client,
 // running.
 func (p *Pipeline) Run(ctx context.Context) error {
 	defer p.keepQueue(ctx)()
+	if err := p.format.Begin(ctx); err != nil {
+		return err
+	}
 	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return p.format.Run(ctx) })
 	for _, t := range p.all() {
 		p.begin(ctx, g, t)
 	}

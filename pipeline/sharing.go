@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/pipeline/rollout"
 	"github.com/tailrace-cdc/replicator/pipeline/share"
 	"github.com/tailrace-cdc/replicator/queue/presence"
 )
@@ -30,6 +31,16 @@ func (p *Pipeline) shareable() (all []share.Table) {
 		all = append(all, v)
 	}
 	return all
+}
+
+// heard returns the processes of the pipeline that are heard now, this one among them.
+func (p *Pipeline) heard(context.Context) ([]rollout.Member, error) {
+	all := []rollout.Member{{Owner: p.o.Owner, Build: p.o.Build, Reads: checkpoint.Format}}
+	others, _ := p.sharer.Group().Members(time.Now())
+	for i := range others {
+		all = append(all, rollout.Member{Owner: others[i].Member, Build: others[i].Build, Reads: others[i].Reads})
+	}
+	return all, nil
 }
 
 // answers returns how the services answer this process.

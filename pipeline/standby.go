@@ -35,7 +35,7 @@ func (v *tableView) noteRival(owner string, epoch uint64) {
 
 func (t *table) claimOptions() queue.ClaimOptions {
 	o := queue.ClaimOptions{
-		Owner: t.o.Owner, TTL: t.o.Periods.ClaimTTL, Alone: t.queue.Embedded(),
+		Owner: t.o.Owner, TTL: t.o.Periods.ClaimTTL, Alone: t.queue.Embedded(), Format: t.format.Target(),
 		Identity: &checkpoint.Identity{
 			Pipeline: t.o.Name, Table: t.Source, TableID: t.info.ID, Mapping: t.row.MappingID(),
 		},

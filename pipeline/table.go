@@ -39,6 +39,7 @@ type table struct {
 	letters  *apply.DeadLetters                      // of the current life, or of the last one
 	append   atomic.Pointer[appender]                // into the log, of the current work or of the last one
 	pressure queue.Pressure                          // how full the log was at the last look
+	full     bool                                    // too full for the snapshot that raises it
 	leave    atomic.Pointer[context.CancelCauseFunc] // ends run; nil before it begins
 	yield    atomic.Pointer[context.CancelCauseFunc] // ends the current life; nil between two
 	ended    chan struct{}                           // closed when run has ended
@@ -56,7 +57,7 @@ func newRow(e *env) *staterow.Row {
 	shares := func(t Table) bool { return t.Target == e.Target && t.Source != e.Source }
 	return staterow.New(staterow.Options{
 		Pipeline: e.o.Name, Source: e.Source, Target: e.Target, Start: e.o.Start,
-		Shares: slices.ContainsFunc(e.o.Tables, shares), Sole: e.Sole, Adopt: e.o.Adopt, Upgrade: e.o.Upgrade,
+		Shares: slices.ContainsFunc(e.o.Tables, shares), Sole: e.Sole, Adopt: e.o.Adopt,
 		ClaimTTL: e.o.Periods.ClaimTTL, Lead: e.o.Periods.Lead, Retry: e.o.Periods.Retry,
 		Store: e.rows(), Client: e.bigtable, Now: e.now, Logger: e.log,
 	})
@@ -193,7 +194,7 @@ func (t *table) runClaimed(ctx context.Context, w *queue.Writer) error {
 	} else if t.row.Stale() && t.row.Agrees() { // another owner changed it
 		t.row.Forget()
 	}
-	if err := t.upgrade(ctx, w); err != nil {
+	if err := t.raise(ctx, w); err != nil {
 		return err
 	}
 	s := w.State()
@@ -232,25 +233,9 @@ func (t *table) runClaimed(ctx context.Context, w *queue.Writer) error {
 	return t.work(ctx, w, o, arch)
 }
 
-// upgrade raises log and row to the newest format if that was asked for, before anything else is appended.
-func (t *table) upgrade(ctx context.Context, w *queue.Writer) error {
-	if t.o.Upgrade {
-		if err := t.beatWhile(ctx, w, t.row.Upgrade); err != nil {
-			return err
-		}
-	}
-	if have := w.State().Format; have == checkpoint.Format {
-		return nil
-	} else if !t.o.Upgrade {
-		t.log.Info("the log has an older format; it goes on in that, `replicator run --upgrade` raises it",
-			zap.Int("format", have), zap.Int("newest", checkpoint.Format))
-		return nil
-	}
-	err := w.Upgrade(ctx)
-	if errors.Is(err, queue.ErrFull) {
-		t.log.Warn("the log is full: it goes on in its older format, the next start upgrades it", zap.Error(err))
-		return nil
-	}
+// raise raises the log to the format of the pipeline, before anything else is appended.
+func (t *table) raise(ctx context.Context, w *queue.Writer) (err error) {
+	t.full, err = t.format.RaiseLog(ctx, w, t.log)
 	return err
 }
 
@@ -290,7 +275,9 @@ func (t *table) work(soft context.Context, w *queue.Writer, o apply.Options, arc
 		stopReading()
 	})()
 	t.view.observeGaps(w.State())
-	life, l, info := w.State().Life, t.currentLog(), t.info
+	life, l, info, format, full := w.State().Life, t.currentLog(), t.info, w.State().Format, t.full
+	g.Go(func() error { return t.format.Follow(reading, format, full) })
+	g.Go(func() error { return t.row.Upgrade(reading, t.format.AwaitNewest) })
 	requests := &resync.Requests{
 		Options: items, Log: l, Program: t.row.Program, Client: t.bigtable, Target: t.Target,
 		Foreign: t.foreign(items, o.Owned).Delete, Heal: t.newHealer(arch, w.State().Format, in).Heal,

@@ -3,6 +3,7 @@ package pipeline_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
@@ -166,42 +168,64 @@ rules: [{name: all, match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}",
 	}
 }
 
+// states calls f with the state table of the pipelines.
+func (w *world) states(f func(*cloud.Table) error) {
+	w.t.Helper()
+	client, err := cloud.NewClient(w.t.Context(), "local", "local", option.WithEndpoint(w.front.Addr()),
+		option.WithoutAuthentication(),
+		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer client.Close()
+	if err := f(client.Open(tableschema.StateTable)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// oldFormat makes the format of the pipeline an older one, whatever it was; 0: unknown.
+func (w *world) oldFormat(format int) {
+	w.t.Helper()
+	w.states(func(table *cloud.Table) error {
+		m := cloud.NewMutation()
+		m.DeleteRow()
+		if format > 0 {
+			m.Set("s", "format", 0, fmt.Appendf(nil, `{"format":1,"log":%d}`, format))
+		}
+		return table.Apply(w.t.Context(), "#format#shop", m)
+	})
+}
+
 // oldRow makes a table's state what a build of format 1 leaves: no target, no mapping, no owner of the target.
 func (w *world) oldRow(name string) {
 	w.t.Helper()
-	must := func(err error) {
-		w.t.Helper()
+	w.states(func(table *cloud.Table) error {
+		row, err := table.ReadRow(w.t.Context(), "shop#"+name, cloud.RowFilter(cloud.ColumnFilter("state")))
 		if err != nil {
-			w.t.Fatal(err)
+			return err
 		}
-	}
-	ctx := w.t.Context()
-	client, err := cloud.NewClient(ctx, "local", "local", option.WithEndpoint(w.front.Addr()),
-		option.WithoutAuthentication(),
-		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())))
-	must(err)
-	defer client.Close()
-	table := client.Open(tableschema.StateTable)
-	row, err := table.ReadRow(ctx, "shop#"+name, cloud.RowFilter(cloud.ColumnFilter("state")))
-	must(err)
-	var state map[string]any
-	must(json.Unmarshal(row["s"][0].Value, &state))
-	state["format"] = 1
-	delete(state["identity"].(map[string]any), "target")
-	old, err := json.Marshal(state)
-	must(err)
-	m := cloud.NewMutation()
-	m.DeleteRow()
-	m.Set("s", "state", row["s"][0].Timestamp, old)
-	must(table.Apply(ctx, "shop#"+name, m))
-	m = cloud.NewMutation()
-	m.DeleteRow()
-	must(table.Apply(ctx, "#target#projects/local/instances/local/tables/"+target(name), m))
+		var state map[string]any
+		if err := json.Unmarshal(row["s"][0].Value, &state); err != nil {
+			return err
+		}
+		state["format"] = 1
+		delete(state["identity"].(map[string]any), "target")
+		old, err := json.Marshal(state)
+		if err != nil {
+			return err
+		}
+		m, gone := cloud.NewMutation(), cloud.NewMutation()
+		m.DeleteRow()
+		m.Set("s", "state", row["s"][0].Timestamp, old)
+		gone.DeleteRow()
+		return errors.Join(table.Apply(w.t.Context(), "shop#"+name, m),
+			table.Apply(w.t.Context(), "#target#projects/local/instances/local/tables/"+target(name), gone))
+	})
 }
 
-// Rule 11: an older build must go on with the row, so only --upgrade raises it. What the older build does not read is
+// Rule 11: an older build must go on with the row, so it is raised with the pipeline. What the older build does not read is
 // added at once.
-func TestRowKeepsItsFormatUntilUpgrade(t *testing.T) {
+func TestRowKeepsItsFormatUntilThePipelineIsRaised(t *testing.T) {
 	long(t, "5 s")
 	w := newWorld(t)
 	w.createTable("Orders")
@@ -211,15 +235,22 @@ func TestRowKeepsItsFormatUntilUpgrade(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.oldRow("Orders")
+	w.oldFormat(1)
 	for _, step := range []struct {
 		upgrade bool
 		format  int
 		target  string
 	}{{false, 1, ""}, {true, bigtable.StateFormat, "projects/local/instances/local/tables/orders"}} {
-		w.opts = func(o *pipeline.Options) { o.Upgrade = step.upgrade }
-		r = w.start("Orders")
+		r = w.restart("Orders")
 		w.changeItems("Orders", 93, 50)
 		r.settle()
+		if step.upgrade {
+			r.raise(checkpoint.Format)
+			r.until("the row is raised", func() bool {
+				row, err := r.sink.LoadState(t.Context(), "shop", "Orders")
+				return err == nil && row.Format == step.format
+			})
+		}
 		row, err := r.sink.LoadState(t.Context(), "shop", "Orders")
 		if err != nil || row.Format != step.format || row.Identity.Target != step.target {
 			t.Errorf("upgrade %t: %+v, %v", step.upgrade, row, err)
@@ -250,7 +281,6 @@ func TestRowIsRaisedOnceBigtableIsBack(t *testing.T) {
 	before := r.table("Orders").Changes
 	w.front.Faults.Outage(0)
 	w.changeItems("Orders", 95, 50)
-	w.opts = func(o *pipeline.Options) { o.Upgrade = true }
 	r = w.restart("Orders")
 	r.until("it is read meanwhile", func() bool { return r.table("Orders").Changes > before })
 	w.front.Faults.Recover()

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,7 @@ type ClaimOptions struct {
 	// Life and Identity are stored in the claim. The log's own life is kept when it is higher.
 	Life     uint64
 	Identity *checkpoint.Identity
+	Format   int // of a log that was never claimed; 0 = the newest
 	// Group hears what the log's owner says of it; nil: nothing is heard, and the log is looked at all the time.
 	Group *presence.Group
 	// Turn returns how long this process leaves a free log to others; nil: not at all.
@@ -193,7 +195,10 @@ func (c *claimer) appendClaim(ctx context.Context, f *folded) (*Writer, error) {
 	c.claimSent = true
 	body := &checkpoint.Claim{Owner: c.o.Owner, Life: max(c.o.Life, f.state.Life), Identity: c.o.Identity}
 	if f.state.Epoch == 0 {
-		body.Format = checkpoint.Format // a new log begins at the newest format
+		body.Format = cmp.Or(c.o.Format, checkpoint.Format)
+	}
+	if max(body.Format, f.state.Format) >= 5 {
+		body.Reads = checkpoint.Format
 	}
 	if _, err := w.append(ctx, body, nil); err != nil {
 		return nil, err

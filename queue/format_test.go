@@ -50,6 +50,33 @@ func TestNewLogBeginsAtTheNewestFormat(t *testing.T) {
 	}
 }
 
+// TestNewLogBeginsInTheFormatOfItsPipeline: an older replicator beside this one can take the log over.
+func TestNewLogBeginsInTheFormatOfItsPipeline(t *testing.T) {
+	q := embeddedQueue(t)
+	for format := 1; format <= checkpoint.Format; format++ {
+		l, err := q.CreateLog(testContext(t), fmt.Sprint("Orders-", format), "t0ken")
+		if err != nil {
+			t.Fatal(err)
+		}
+		reads := 0 // what a claim says of its build needs format 5
+		if format >= 5 {
+			reads = checkpoint.Format
+		}
+		for _, owner := range []string{"a", "b"} {
+			w, err := l.Claim(testContext(t), ClaimOptions{Owner: owner, Format: format})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s := w.State(); s.Format != format || s.Reads != reads {
+				t.Errorf("log of format %d, claimed by %s: format %d, reads %d", format, owner, s.Format, s.Reads)
+			}
+			if err := w.Release(testContext(t)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
 // Rule 11: the log of an older build keeps its format until an operator raises it with `replicator upgrade`.
 func TestLogIsRaisedOnlyByUpgrade(t *testing.T) {
 	ctx := testContext(t)
@@ -59,11 +86,11 @@ func TestLogIsRaisedOnlyByUpgrade(t *testing.T) {
 	if s := fold(t, l); s.Format != 1 {
 		t.Fatalf("format %d without an upgrade", s.Format)
 	}
-	if err := w.Upgrade(ctx); err != nil {
+	if err := w.Upgrade(ctx, checkpoint.Format); err != nil {
 		t.Fatal(err)
 	}
 	raised := w.State().Seq
-	if err := w.Upgrade(ctx); err != nil || w.State().Seq != raised {
+	if err := w.Upgrade(ctx, checkpoint.Format); err != nil || w.State().Seq != raised {
 		t.Errorf("upgraded again: %v, entry %d after %d", err, w.State().Seq, raised)
 	}
 	appendPage(t, w, 5, 100)
@@ -88,18 +115,18 @@ func TestUpgradeWithUnknownOutcomeIsRepeated(t *testing.T) {
 	if _, err := l.AppendControl(testContext(t), &checkpoint.Control{Pause: &pause}); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Upgrade(testContext(t)); !errors.Is(err, ErrOutcomeUnknown) {
+	if err := w.Upgrade(testContext(t), checkpoint.Format); !errors.Is(err, ErrOutcomeUnknown) {
 		t.Fatalf("upgrade after a control entry: %v, want an unknown outcome", err)
 	}
 	if err := w.Recover(testContext(t)); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Upgrade(testContext(t)); err != nil || fold(t, l).Format != checkpoint.Format {
+	if err := w.Upgrade(testContext(t), checkpoint.Format); err != nil || fold(t, l).Format != checkpoint.Format {
 		t.Errorf("%v, format %d", err, fold(t, l).Format)
 	}
 	gone, cancel := context.WithCancel(testContext(t))
 	cancel()
-	if err := w.Upgrade(gone); !errors.Is(err, context.Canceled) {
+	if err := w.Upgrade(gone, checkpoint.Format); !errors.Is(err, context.Canceled) {
 		t.Errorf("after the end: %v", err)
 	}
 }

@@ -198,26 +198,26 @@ func (w *Writer) applyAcknowledged(seq uint64, msg []byte, id string, sent time.
 	return nil
 }
 
-// Upgrade raises a log of an older format to the newest, by appending a snapshot. From then on builds that cannot read
+// Upgrade raises a log of an older format to a newer one, by appending a snapshot. From then on builds that cannot read
 // that format refuse the log: call it only when none of them runs any more. Errors: those of Append.
-func (w *Writer) Upgrade(ctx context.Context) error {
+func (w *Writer) Upgrade(ctx context.Context, to int) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.checkUsable(ctx); err != nil {
 		return err
 	}
 	was := w.folded.state.Format
-	if was == checkpoint.Format {
+	if was >= to {
 		return nil
 	}
-	parts, err := w.folded.state.UpgradeSnapshot(w.partSize())
+	parts, err := w.folded.state.UpgradeSnapshot(to, w.partSize())
 	if err == nil {
 		err = w.appendParts(ctx, parts)
 	}
 	if err != nil {
 		return fmt.Errorf("upgrade log of %s: %w", w.l.table, err)
 	}
-	w.l.log.Info("log upgraded", zap.Int("from_format", was), zap.Int("format", checkpoint.Format))
+	w.l.log.Info("log upgraded", zap.Int("from_format", was), zap.Int("format", to))
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/compare"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/completing"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/dlq"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/upgrading"
 )
 
 // app has a method for each command.
@@ -62,7 +63,7 @@ Start with a live table:    replicator init --table NAME -o tailrace.yaml
 		a.resumeCommand(), a.copyCommand(), a.resyncCommand(), a.mappingCommand(),
 		a.recoverCommand(), a.tableCommand(), a.configCommand(),
 	)
-	root.AddCommand(archived.Command(a.App))
+	root.AddCommand(archived.Command(a.App), upgrading.Command(a.App))
 	root.AddCommand(compare.Commands(a.App)...)
 	for _, cmd := range root.Commands() {
 		if cmd.HasSubCommands() && !cmd.Runnable() {

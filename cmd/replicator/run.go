@@ -27,6 +27,7 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/preflight"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/upgrading"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
@@ -40,8 +41,8 @@ import (
 
 // runOptions are the flags of run.
 type runOptions struct {
-	drain, dry, upgrade, adopt, trial bool
-	rehearsal                         dry.Options
+	drain, dry, adopt, trial bool
+	rehearsal                dry.Options
 }
 
 // runCommand returns the command `replicator run`.
@@ -61,15 +62,13 @@ the marks; the second one ends it at once. Ending it in any way, at any moment, 
 		"read the streams and apply the mappings, write nothing, and say what a run would do and cost")
 	f.DurationVar(&o.rehearsal.Duration, "duration", 0, "with --dry-run: how long; without it until Ctrl-C")
 	f.StringVar(&o.rehearsal.From, "from", dry.Latest, "with --dry-run: latest or trim_horizon")
-	f.BoolVar(&o.upgrade, "upgrade", false,
-		"raise logs of an older format to the newest: stop every older replicator first")
 	f.BoolVar(&o.adopt, "adopt", false,
 		"take targets that another pipeline has written: only at a first start, and only when that pipeline is stopped")
 	f.BoolVar(&o.trial, "trial", false, "also where a power cut could lose what the log holds: for the demo")
 	_ = f.MarkHidden("trial") // the flag exists
 	cmd.MarkFlagsMutuallyExclusive("drain-and-exit", "dry-run")
 	cmd.MarkFlagsMutuallyExclusive("adopt", "dry-run")
-	cmd.MarkFlagsMutuallyExclusive("upgrade", "dry-run")
+	cmd.SetFlagErrorFunc(upgrading.FlagError(a.App))
 	return cmd
 }
 
@@ -100,7 +99,7 @@ func (a *app) run(ctx context.Context, o runOptions) (err error) {
 	}
 	build := wire.BuildOf(buildVersion())
 	d := &daemon{
-		cfg: cfg, bars: a.Bars, upgrade: o.upgrade, adopt: o.adopt,
+		cfg: cfg, bars: a.Bars, adopt: o.adopt,
 		errors: &errlog.Log{}, reg: wire.Registry(build), owner: wire.OwnerName(),
 	}
 	d.log = a.Logger(zapcore.InfoLevel).WithOptions(zap.WrapCore(d.errors.Beside))
@@ -186,20 +185,20 @@ func (a *app) announceCopies(ctx context.Context, d *daemon, tables *catalog.Cat
 
 // daemon is a running replicator: what it has open.
 type daemon struct {
-	cfg            *config.Config                // with the tables that were found at the start
-	now            atomic.Pointer[config.Config] // with those that are replicated now
-	finder         *finding.Finder               // nil: the configuration names every table
-	bars           *bars.Bars                    // nil: stderr is no terminal
-	upgrade, adopt bool
-	log            *zap.Logger
-	errors         *errlog.Log // what log said last, for the status page
-	reg            *prometheus.Registry
-	heap           *heap.Watcher
-	admin          net.Listener
-	owner          string // this process
-	traces         *wire.Traces
-	services       pipeline.Services
-	clients        *wire.Clients
+	cfg      *config.Config                // with the tables that were found at the start
+	now      atomic.Pointer[config.Config] // with those that are replicated now
+	finder   *finding.Finder               // nil: the configuration names every table
+	bars     *bars.Bars                    // nil: stderr is no terminal
+	adopt    bool
+	log      *zap.Logger
+	errors   *errlog.Log // what log said last, for the status page
+	reg      *prometheus.Registry
+	heap     *heap.Watcher
+	admin    net.Listener
+	owner    string // this process
+	traces   *wire.Traces
+	services pipeline.Services
+	clients  *wire.Clients
 }
 
 const describeTimeout = 10 * time.Second // that DynamoDB has for the tables at the start
@@ -222,7 +221,7 @@ func (d *daemon) describe(ctx context.Context, src *source.Source, tables *catal
 // options returns the options of the pipeline.
 func (d *daemon) options(src *source.Source, arch *archiving.Place) pipeline.Options {
 	o := wire.PipelineOptions(d.cfg)
-	o.Owner, o.Upgrade, o.Adopt, o.Services = d.owner, d.upgrade, d.adopt, &d.services
+	o.Owner, o.Build, o.Adopt, o.Services = d.owner, buildVersion(), d.adopt, &d.services
 	o.Archive, o.Tracer = arch, d.traces.Tracer()
 	for i, table := range d.cfg.Tables {
 		o.Tables[i] = d.table(src, d.cfg, table)

@@ -31,9 +31,9 @@ func TestEveryPeriodOfTheConfigurationIsTaken(t *testing.T) {
 func TestFlagsOfRunReachThePipeline(t *testing.T) {
 	cfg := config.Default()
 	for _, set := range []bool{true, false} {
-		o := (&daemon{cfg: &cfg, upgrade: set, adopt: !set}).options(nil, nil)
-		if o.Upgrade != set || o.Adopt == set {
-			t.Errorf("--upgrade=%v and --adopt=%v do not reach the pipeline: %v, %v", set, !set, o.Upgrade, o.Adopt)
+		o := (&daemon{cfg: &cfg, adopt: set}).options(nil, nil)
+		if o.Adopt != set {
+			t.Errorf("--adopt=%v does not reach the pipeline: %v", set, o.Adopt)
 		}
 	}
 }

@@ -117,10 +117,7 @@ func (r *Row) agreeLater(ctx context.Context, life uint64, l *queue.Log, info so
 	if err := r.checkFence(ctx); err != nil {
 		return err
 	}
-	if err := r.agree(ctx, l, info); err != nil || !r.o.Upgrade {
-		return err
-	}
-	return r.Upgrade(ctx)
+	return r.agree(ctx, l, info)
 }
 
 // AwaitSwitch says whether a mapping is to be switched once the row is known: then Confirm ends the life.

@@ -36,7 +36,6 @@ type Options struct {
 	Shares   bool // another table of the pipeline has the same target
 	Sole     bool // no other table may have the target, of whichever replicator of the pipeline
 	Adopt    bool // a target of another pipeline may be taken over
-	Upgrade  bool // the row is raised to the newest format
 
 	ClaimTTL time.Duration
 	Lead     time.Duration // how far versions may run ahead of creation times before the reservation is raised
@@ -225,10 +224,16 @@ func (r *Row) Issue(ctx context.Context) error {
 	return r.Edit(ctx, func(s *bigtable.State) { s.Issued, s.Recovering, s.OldLog = true, false, time.Time{} })
 }
 
-// Upgrade raises the row to the newest format, unless it is not known yet: then Confirm does it. Rule 11: builds that
-// do not know the format refuse the row from then on.
-func (r *Row) Upgrade(ctx context.Context) error {
-	if r.stored == nil || r.stale || r.stored.Format >= bigtable.StateFormat {
+// Upgrade raises a row of format 1 to the newest, once newest has returned without an error and the row agrees with the
+// log. Rule 11: builds that do not know the format refuse the row from then on. It returns nil when ctx ends.
+func (r *Row) Upgrade(ctx context.Context, newest func(context.Context) error) error {
+	if newest(ctx) != nil || r.Await(ctx) != nil {
+		return nil
+	}
+	r.mu.Lock()
+	done := r.stored == nil || r.stale || r.stored.Format > 1
+	r.mu.Unlock()
+	if done {
 		return nil
 	}
 	return r.Edit(ctx, func(s *bigtable.State) {

@@ -27,6 +27,7 @@
 //	mappings.go   the stored mappings of a table, by hash
 //	position.go   how far the continuous comparison of a table is
 //	target.go     which pipeline owns a target table
+//	format.go     the row that names the format of a pipeline's logs
 //	fenced.go     the state rows of all tables, and fenced ones
 //	tables.go     compares and creates the tables
 //	state.go      the state rows of the pipelines

@@ -151,7 +151,7 @@ func (h *Healer) wanted(ids []string) (gaps []archiving.Gap, err error) {
 		return nil, refuse("enable it, or waive what the archive lacks with `replicator gaps clear`",
 			"the table has no time to live, so an export does not show what expired")
 	case h.Format < 4:
-		return nil, refuse("stop every older replicator, then `replicator run --upgrade`",
+		return nil, refuse("`replicator upgrade --finalize`, once no older replicator runs",
 			"the table's log has format %d, and gaps healed from exports need 4", h.Format)
 	case len(ids) == 0:
 		return nil, refuse("", "the order names no gap")

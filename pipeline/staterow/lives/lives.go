@@ -24,10 +24,16 @@ import (
 
 // Store keeps rows in a bucket. It is a staterow.Store, with the errors of bigtable.Client and of package bucket.
 // Safe for concurrent use.
-type Store struct{ bucket bucket.Bucket }
+type Store struct {
+	bucket bucket.Bucket
+	probe  func(context.Context) error
+}
 
 // New returns the rows that a bucket holds. The bucket must create each name only once: see bucket.Probe.
-func New(b bucket.Bucket) *Store { return &Store{b} }
+func New(b bucket.Bucket) *Store { return NewProbed(b, func(context.Context) error { return nil }) }
+
+// NewProbed is New for a bucket that probe asks, before each write, whether it creates a name only once.
+func NewProbed(b bucket.Bucket, probe func(context.Context) error) *Store { return &Store{b, probe} }
 
 // LoadState reads the newest revision of a table's row; bigtable.ErrNoState if there is none. *OtherPipelineError says
 // that another pipeline archives the table below the prefix.
@@ -156,6 +162,9 @@ func (s *Store) RemoveState(ctx context.Context, row *bigtable.State) error {
 // create creates the object of a revision, and reports whether it holds that content: also after an earlier attempt
 // whose answer was lost.
 func (s *Store) create(ctx context.Context, row *revision) (bool, error) {
+	if err := s.probe(ctx); err != nil {
+		return false, err
+	}
 	text, err := json.Marshal(row)
 	if err != nil {
 		return false, err

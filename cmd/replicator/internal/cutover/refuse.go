@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/ask"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
@@ -17,6 +16,9 @@ import (
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
+
+// leastFormat is that of the logs whose fences and counts of expired items a certificate rests on.
+const leastFormat = 4
 
 // Refused says why a cutover does not go on.
 type Refused struct {
@@ -61,8 +63,8 @@ func (c *Cutover) check(ctx context.Context) error {
 		if open {
 			reasons = append(reasons, l.Table+": a repair or a retry of dead letters is not done yet")
 		}
-		if l.State.Format < checkpoint.Format {
-			reasons = append(reasons, l.Table+": its log has an older format: `replicator run --upgrade` raises it")
+		if l.State.Format < leastFormat {
+			reasons = append(reasons, l.Table+": its log has an older format: `replicator upgrade --finalize` raises it")
 		}
 	}
 	if len(reasons) > 0 {

@@ -83,7 +83,7 @@ func (l *Log) Append(ctx context.Context, what string, control checkpoint.Contro
 	if seq, err = l.Log.AppendControl(ctx, &control); err != nil {
 		err = fmt.Errorf("%s of table %s: %w", what, l.Table, err)
 		if old := (*checkpoint.FormatError)(nil); errors.As(err, &old) {
-			return 0, exit.Environment(err, "nothing was changed; stop every older replicator, then `replicator run --upgrade`")
+			return 0, exit.Environment(err, "nothing was changed; once no older replicator runs: `replicator upgrade --finalize`")
 		}
 		if errors.Is(err, queue.ErrDamaged) {
 			return 0, exit.Environment(err, "nothing was changed; see \"Damaged log\" in docs/operations.md")
