@@ -41,7 +41,8 @@ type world struct {
 	shutdown time.Duration
 	testing  string
 	tables   []string
-	shared   bool // rows of Orders hold several items
+	shared   bool   // rows of Orders hold several items
+	binary   string // of the replicator that is run; empty: the one under test
 }
 
 // shareRows gives Orders a mapping by which several items share a row and name their columns (by-diff).
@@ -180,6 +181,9 @@ func (w *world) refused(code int, what string, args ...string) {
 // program returns the path of the replicator under test.
 func (w *world) program() string {
 	w.t.Helper()
+	if w.binary != "" {
+		return w.binary
+	}
 	path, err := program()
 	if err != nil {
 		w.t.Fatal(err)
