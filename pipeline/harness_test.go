@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -285,7 +286,11 @@ func (w *world) openAs(first bool, names ...string) *run {
 		w.opts(&o)
 	}
 	o.Archive = w.archive
-	r.p = pipeline.New(o, r.src, r.queue, r.sink, w.log, reg)
+	sink := r.sink
+	if !slices.ContainsFunc(o.Tables, func(t pipeline.Table) bool { return t.Target != "" }) {
+		sink = nil // as in the program: there need be no Bigtable
+	}
+	r.p = pipeline.New(o, r.src, r.queue, sink, w.log, reg)
 	return r
 }
 

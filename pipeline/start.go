@@ -58,7 +58,7 @@ func (t *table) claim(ctx context.Context) (*queue.Writer, error) {
 		}
 	}
 	t.view.started.Store(true)
-	if stored == nil || stored.Epoch == 0 { // the first claim decides the format of the log
+	if stored == nil || stored.Epoch == 0 || t.row.Recovers() { // the first claim decides the format of a log
 		if _, err := t.format.AwaitAbove(ctx, 0); err != nil {
 			return nil, fmt.Errorf("await format of the pipeline: %w", err)
 		}

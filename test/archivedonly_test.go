@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
 // TestTableWithoutTargetFromItsStartToItsEnd: no command needs Bigtable, a lost log is refused until recover, and after
@@ -50,6 +52,13 @@ func TestTableWithoutTargetFromItsStartToItsEnd(t *testing.T) {
 	d := w.run()
 	expire()
 	d.until("they are archived", func() bool { return w.readArchive().total == 10 })
+	if f := w.formats(); f.Format != checkpoint.Format || !f.Finalized {
+		t.Errorf("a new pipeline without targets: %+v", f)
+	}
+	name := fmt.Sprintf("archive/_tailrace/format!shop/life-%012d.json", checkpoint.Format)
+	if _, err := os.Stat(filepath.Join(w.dir, name)); err != nil {
+		t.Errorf("its format is kept nowhere: %v", err)
+	}
 	d.kill()
 	expire()
 	d = w.run()

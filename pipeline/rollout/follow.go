@@ -34,6 +34,7 @@ type Format struct {
 	o       Options
 	log     *zap.Logger
 	rollout *Rollout
+	now     func() time.Time // for tests
 
 	mu     sync.Mutex    // covers the rest
 	target int           // min(the row's, this build's); 0: not known yet
@@ -42,7 +43,11 @@ type Format struct {
 
 // New returns a format that is not known yet.
 func New(o Options) *Format {
-	return &Format{o: o, log: o.Logger, rollout: NewRollout(checkpoint.Format), risen: make(chan struct{})}
+	return &Format{
+		o: o, log: o.Logger, rollout: NewRollout(checkpoint.Format), risen: make(chan struct{}),
+		// The wall clock goes on while the machine sleeps, so that the sleep is a break.
+		now: func() time.Time { return time.Now().Round(0) },
+	}
 }
 
 // firstPatience is how long a start waits for the row: an outage of Bigtable must not stop the reading of tables.
@@ -110,7 +115,7 @@ func (f *Format) look(ctx context.Context) (*Row, error) {
 	if err != nil {
 		return row, nil // the next look comes soon enough
 	}
-	if f.rollout.Observe(time.Now(), members, claims) && owns(claims, f.o.Owner) {
+	if f.rollout.Observe(f.now(), members, claims) && owns(claims, f.o.Owner) {
 		return f.raise(ctx, checkpoint.Format, ByAgreement)
 	}
 	return row, nil
@@ -144,8 +149,8 @@ func (f *Format) note(row *Row) error {
 	return nil
 }
 
-// now returns the format, and a channel that is closed when it rises.
-func (f *Format) now() (int, <-chan struct{}) {
+// current returns the format, and a channel that is closed when it rises.
+func (f *Format) current() (int, <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.target, f.risen
@@ -153,7 +158,7 @@ func (f *Format) now() (int, <-chan struct{}) {
 
 // Target returns the format that logs are to be written in; 0 while that is not known.
 func (f *Format) Target() int {
-	target, _ := f.now()
+	target, _ := f.current()
 	return target
 }
 
@@ -166,7 +171,7 @@ func (f *Format) AwaitNewest(ctx context.Context) error {
 // AwaitAbove blocks until logs are to be written in a higher format than have, and returns that.
 func (f *Format) AwaitAbove(ctx context.Context, have int) (int, error) {
 	for {
-		target, risen := f.now()
+		target, risen := f.current()
 		if target > have {
 			return target, nil
 		}
