@@ -50,11 +50,17 @@ func (w *Watch) Saw(now time.Time, seq, connection uint64) (grown bool) {
 	return w.note(now, seq, connection)
 }
 
-// Heard notes that the process that owns the log was heard, and which sequence it appended last. A message that was
-// under way for long gives an older sequence, which proves no less: the log has held seq since then.
-func (w *Watch) Heard(now time.Time, seq, connection uint64) (grown bool) {
-	grown = w.note(now, max(seq, w.seq), connection)
-	w.heard = now
+// Heard notes when the process that owns the log was heard last, and which sequence it had appended. It may be called
+// again with the same message. One that was under way for long gives an older sequence, which proves no less: the log
+// has held seq since then.
+func (w *Watch) Heard(at time.Time, seq, connection uint64) (grown bool) {
+	switch {
+	case !at.After(w.heard) || at.Before(w.looked) && connection != w.connection:
+		return false
+	case !at.Before(w.looked):
+		grown = w.note(at, max(seq, w.seq), connection)
+	}
+	w.heard = at
 	return grown
 }
 

@@ -14,6 +14,9 @@ type history struct {
 	now        time.Time
 	connection uint64
 	seq        uint64
+
+	last                    time.Time // of the owner's messages
+	lastSeq, lastConnection uint64
 }
 
 func newHistory(t *testing.T) *history {
@@ -22,10 +25,13 @@ func newHistory(t *testing.T) *history {
 	return h
 }
 
-// look lets time pass, with a look at the log at the end of each second.
+// look lets time pass, with a look at the log at the end of each second. The last message of the owner is still known.
 func (h *history) look(d time.Duration) {
 	for end := h.now.Add(d); h.now.Before(end); {
 		h.now = h.now.Add(time.Second)
+		if !h.last.IsZero() {
+			h.w.Heard(h.last, h.lastSeq, h.lastConnection)
+		}
 		h.w.Saw(h.now, h.seq, h.connection)
 	}
 }
@@ -38,6 +44,7 @@ func (h *history) hear(d time.Duration, grows bool) {
 			h.seq++
 		}
 		h.w.Heard(h.now, h.seq, h.connection)
+		h.last, h.lastSeq, h.lastConnection = h.now, h.seq, h.connection
 	}
 }
 
