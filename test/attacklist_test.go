@@ -473,8 +473,9 @@ var attacks = []attack{
 		tests: []string{"queue.TestDroppedLetterStaysDropped", "pipeline.TestDroppedLetterStaysDroppedAfterAReplay"},
 	},
 	{number: 77, what: "an outage of NATS takes logs from living owners",
-		tests: []string{"queue/claiming.TestSilenceCountsOnlyWhileItIsObserved"},
-		open:  "three members and an election of 20 s",
+		tests: []string{
+			"queue/claiming.TestSilenceCountsOnlyWhileItIsObserved", "test.TestFaultOfNATSChangesNoOwner",
+		},
 	},
 	{number: 78, what: "a retried removal of a whole row wipes what was written after it",
 		tests: []string{

@@ -38,7 +38,7 @@ func OpenCluster(dir string, addrs []string) (*Cluster, error) {
 		name := fmt.Sprint("n", i)
 		c.options = append(c.options, &server.Options{
 			ServerName: name, Host: host, Port: port, JetStream: true, StoreDir: filepath.Join(dir, name),
-			SyncAlways: true, NoSigs: true, NoLog: true, JetStreamMaxStore: 4 << 30, MaxPayload: DefaultMaxPayload,
+			SyncAlways: true, NoSigs: true, NoLog: true, JetStreamMaxStore: maxStore, MaxPayload: DefaultMaxPayload,
 			Cluster: server.ClusterOpts{Name: "sandbox", Host: host, Port: peer, NoAdvertise: true},
 			Routes:  server.RoutesFromStr(strings.Join(routes, ",")),
 		})
@@ -78,7 +78,7 @@ func (c *Cluster) URL() string {
 	return strings.Join(all, ",")
 }
 
-// Leader returns the number of the server that leads a stream whose name ends with a text; -1 where none does.
+// Leader returns the number of the server that leads a stream whose name contains a text; -1 where none does.
 func (c *Cluster) Leader(stream string) int {
 	for i, srv := range c.servers {
 		if srv == nil {
@@ -90,7 +90,7 @@ func (c *Cluster) Leader(stream string) int {
 		}
 		for _, account := range report.AccountDetails {
 			for _, s := range account.Streams {
-				if strings.HasSuffix(s.Name, stream) {
+				if strings.Contains(s.Name, stream) {
 					return i
 				}
 			}
@@ -118,6 +118,9 @@ func (c *Cluster) Stop(i int) {
 		c.servers[i] = nil
 	}
 }
+
+// StoreDir returns the directory of a server's store, for tests that damage it while the server is stopped.
+func (c *Cluster) StoreDir(i int) string { return c.options[i].StoreDir }
 
 // Close stops all servers.
 func (c *Cluster) Close() error {
