@@ -117,7 +117,9 @@ func TestBuildIsRefusedByANewerPipelineBeforeItClaims(t *testing.T) {
 	if err := f.Begin(t.Context()); !errors.As(err, &refused) {
 		t.Errorf("begin: %v", err)
 	}
-	if err := f.Run(t.Context()); !errors.As(err, &refused) {
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := f.Run(ctx); !errors.As(err, &refused) {
 		t.Errorf("run: %v", err)
 	}
 }

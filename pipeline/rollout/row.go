@@ -59,6 +59,9 @@ func Raise(ctx context.Context, s Store, pipeline string, next Row) (*Row, error
 		if won {
 			return &next, nil
 		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 	}
 }
 

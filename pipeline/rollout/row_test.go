@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -50,6 +51,8 @@ func (m *memory) Swap(_ context.Context, _ string, old, next *Row) (bool, error)
 
 // TestRowIsOnlyEverRaised: of those who raise it at once the highest wins, and nobody lowers it.
 func TestRowIsOnlyEverRaised(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
 	for what, s := range stores(t) {
 		if row, err := s.Load(t.Context(), "shop"); row != nil || err != nil {
 			t.Fatalf("%s: a new pipeline has %+v, %v", what, row, err)
@@ -57,7 +60,7 @@ func TestRowIsOnlyEverRaised(t *testing.T) {
 		var g errgroup.Group
 		for _, to := range []int{4, 5, 3, 5, 6, 4} {
 			g.Go(func() error {
-				row, err := Raise(t.Context(), s, "shop", Row{Log: to, Build: "b"})
+				row, err := Raise(ctx, s, "shop", Row{Log: to, Build: "b"})
 				if err == nil && row.Log < to {
 					t.Errorf("%s: raised to %d, it is %d", what, to, row.Log)
 				}
@@ -67,7 +70,7 @@ func TestRowIsOnlyEverRaised(t *testing.T) {
 		if err := g.Wait(); err != nil {
 			t.Fatal(err)
 		}
-		if row, err := Raise(t.Context(), s, "shop", Row{Log: 2}); err != nil || row.Log != 6 || row.Build != "b" {
+		if row, err := Raise(ctx, s, "shop", Row{Log: 2}); err != nil || row.Log != 6 || row.Build != "b" {
 			t.Errorf("%s: %+v, %v", what, row, err)
 		}
 		if row, err := s.Load(t.Context(), "other"); what == "bucket" && (row != nil || err != nil) {
