@@ -139,3 +139,9 @@ func (t *table) beginMappingCopy(ctx context.Context, w *queue.Writer) error {
 func beginOfMappingCopy(s *checkpoint.Switch, now change.Millis) change.Millis {
 	return max(now, change.Millis(s.Above)+apply.ResyncMargin+1000)
 }
+
+// raise raises the log to the format of the pipeline, before anything else is appended.
+func (t *table) raise(ctx context.Context, w *queue.Writer) (err error) {
+	t.full, err = t.format.RaiseLog(ctx, w, t.log)
+	return err
+}

@@ -3,13 +3,11 @@ package pipeline
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
-	"github.com/tailrace-cdc/replicator/pipeline/rollout"
 	"github.com/tailrace-cdc/replicator/pipeline/staterow"
 	"github.com/tailrace-cdc/replicator/pipeline/staterow/lives"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -24,20 +22,6 @@ func (e *env) rows() staterow.Store {
 		return lives.NewProbed(e.o.Archive.Objects, e.o.Archive.Probe)
 	}
 	return e.bigtable
-}
-
-// formatOptions returns where the format of the pipeline is kept: in Bigtable if any table has a target.
-func (p *Pipeline) formatOptions() rollout.Options {
-	o := rollout.Options{
-		Pipeline: p.o.Name, Owner: p.o.Owner, Build: p.o.Build, Queue: p.queue, Members: p.heard, Logger: p.log,
-		Every: min(2*p.o.Periods.ClaimTTL, 30*time.Second),
-	}
-	if p.bigtable != nil {
-		o.Store = rollout.InBigtable(p.bigtable)
-	} else if p.o.Archive != nil {
-		o.Store = rollout.InBucket(p.o.Archive.Objects, p.o.Archive.Probe)
-	}
-	return o
 }
 
 // endRecovery ends the recovery of a table without a target: it has no rows that could differ. The archive drops what

@@ -43,7 +43,7 @@
 //	copies.go       where the items come from that are older than the stream
 //	cluster.go      a fail-over to another cluster of Bigtable
 //	heal.go         resyncs of the whole table, and gaps that heal by themselves
-//	accept.go       an accepted mapping takes the place of the old one
+//	accept.go       an accepted mapping takes the place of the old one, a newer format that of an older
 //	recover.go      a new life of a table whose log is lost
 //	standby.go      waiting for a log that another process owns
 //	beating.go      beats while something slow runs before the write loop

@@ -101,3 +101,17 @@ func (p *Pipeline) end(t *table, leave context.CancelCauseFunc) {
 	leave(&handOver{to: to})
 	<-t.ended
 }
+
+// formatOptions returns where the format of the pipeline is kept: in Bigtable if any table has a target.
+func (p *Pipeline) formatOptions() rollout.Options {
+	o := rollout.Options{
+		Pipeline: p.o.Name, Owner: p.o.Owner, Build: p.o.Build, Queue: p.queue, Members: p.heard, Logger: p.log,
+		Every: min(2*p.o.Periods.ClaimTTL, 30*time.Second),
+	}
+	if p.bigtable != nil {
+		o.Store = rollout.InBigtable(p.bigtable)
+	} else if p.o.Archive != nil {
+		o.Store = rollout.InBucket(p.o.Archive.Objects, p.o.Archive.Probe)
+	}
+	return o
+}

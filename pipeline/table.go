@@ -233,12 +233,6 @@ func (t *table) runClaimed(ctx context.Context, w *queue.Writer) error {
 	return t.work(ctx, w, o, arch)
 }
 
-// raise raises the log to the format of the pipeline, before anything else is appended.
-func (t *table) raise(ctx context.Context, w *queue.Writer) (err error) {
-	t.full, err = t.format.RaiseLog(ctx, w, t.log)
-	return err
-}
-
 // work runs reading, writing and the sinks of one life.
 //
 //	readers ─► pages ─► write loop ─► log ─► sinks

@@ -108,6 +108,20 @@ func (g *Group) Run(ctx context.Context) error {
 // gather is how long an announcement waits for others.
 const gather = 20 * time.Millisecond
 
+// Listen returns who is heard within d, for a command: it says nothing of itself. Members speak every two seconds.
+func (g *Group) Listen(ctx context.Context, d time.Duration) ([]Member, error) {
+	heard, err := g.conn.NC.Subscribe(g.o.Subject+".is", func(m *nats.Msg) { g.hear(m.Data) })
+	if err != nil {
+		return nil, fmt.Errorf("listen for replicas: %w", err)
+	}
+	defer func() { _ = heard.Unsubscribe() }()
+	if err := failure.Pause(ctx, d); err != nil {
+		return nil, err
+	}
+	all, _ := g.Members(time.Now())
+	return all, nil
+}
+
 // Announce says now how this process is, because it has claimed or released a log.
 func (g *Group) Announce() {
 	if g == nil {

@@ -18,11 +18,25 @@ import (
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/pipeline/rollout"
 	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/queue/presence"
 	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
 )
 
-// Members returns the replicators of a pipeline that are heard; nil: only the claims in the logs are known.
-var Members func(ctx context.Context, cfg *config.Config, q *queue.Queue) ([]rollout.Member, error)
+// listen is how long the command listens for replicators, which speak every two seconds.
+const listen = 3 * time.Second
+
+// heard returns the replicators of the pipeline that are heard. One with the embedded server is alone, and says nothing.
+func heard(ctx context.Context, q *queue.Queue) (all []rollout.Member, err error) {
+	group := q.Group(presence.Options{})
+	if group == nil {
+		return nil, nil
+	}
+	members, err := group.Listen(ctx, listen)
+	for i := range members {
+		all = append(all, rollout.Member{Owner: members[i].Member, Build: members[i].Build, Reads: members[i].Reads})
+	}
+	return all, err
+}
 
 // options are the flags of the command.
 type options struct{ finalize, yes, force bool }
@@ -177,11 +191,9 @@ func (a *command) look(ctx context.Context, cfg *config.Config, q *queue.Queue, 
 		}
 	}
 	r.Finalized = r.Format == checkpoint.Format && r.Row != nil
-	var members []rollout.Member
-	if Members != nil {
-		if members, err = Members(ctx, cfg, q); err != nil {
-			return nil, err
-		}
+	members, err := heard(ctx, q)
+	if err != nil {
+		return nil, err
 	}
 	r.Members = len(members)
 	if d := (*rollout.Disagreement)(nil); errors.As(rollout.Agreed(members, claims, checkpoint.Format), &d) {
