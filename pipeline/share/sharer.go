@@ -66,6 +66,8 @@ type Services map[string]presence.Service
 type Sharer struct {
 	o     Options
 	group *presence.Group
+	// listen and alone are for how long it listens before it claims what nobody has; tests begin later.
+	listen, alone time.Duration
 
 	mu      sync.Mutex // covers what follows
 	leaving bool
@@ -85,7 +87,7 @@ type pull struct {
 // New returns a sharer; join makes the group from its options, nil where there are no other processes.
 func New(o Options, join func(presence.Options) *presence.Group) *Sharer {
 	s := &Sharer{
-		o: o, rates: map[string]*rate{},
+		o: o, listen: listen, alone: alone, rates: map[string]*rate{},
 		pulled: map[string]pull{}, failed: map[string]time.Time{}, given: map[string]time.Time{},
 	}
 	if s.group = join(presence.Options{Me: o.Me, Say: s.say, Asked: s.asked}); s.group == nil {
@@ -145,7 +147,7 @@ func (s *Sharer) Turn(table string) time.Duration {
 		return 0
 	}
 	members, listening := s.members(time.Now())
-	if listening < alone || len(members) > 1 && listening < listen {
+	if listening < s.alone || len(members) > 1 && listening < s.listen {
 		return later
 	}
 	free := []string{}
@@ -158,7 +160,7 @@ func (s *Sharer) Turn(table string) time.Duration {
 	switch first := First(free, members)[table]; {
 	case first == s.o.Me || first == "":
 		return 0
-	case listening < listen+notFirst:
+	case listening < s.listen+notFirst:
 		return later // the log may have been free since this process began
 	}
 	return notFirst
@@ -243,7 +245,7 @@ func (s *Sharer) pull(ctx context.Context) {
 	s.mu.Lock()
 	leaving := s.leaving
 	s.mu.Unlock()
-	if leaving || listening < listen {
+	if leaving || listening < s.listen {
 		return
 	}
 	for _, m := range s.sick(members) {

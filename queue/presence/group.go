@@ -190,12 +190,11 @@ func (g *Group) hear(data []byte) {
 		return
 	}
 	full := parts[0]
-	full.Logs = nil
+	full.Logs, full.Wanted = nil, nil
 	for _, p := range parts {
 		full.Logs = append(full.Logs, p.Logs...)
 		full.Wanted = append(full.Wanted, p.Wanted...)
 	}
-	full.Wanted = slices.Compact(full.Wanted)
 	g.replace(&Member{Message: full, At: now, Connection: connection})
 }
 

@@ -86,7 +86,7 @@ func TestMembersHearOfEachOther(t *testing.T) {
 	for i := range 2*logsPerPart + 1 {
 		many = append(many, Log{Table: fmt.Sprint("T", i), Epoch: 1, Seq: uint64(i)})
 	}
-	a.say(Message{Build: "v1", Logs: many, Wanted: []string{"X"}})
+	a.say(Message{Build: "v1", Logs: many, Wanted: []string{"X", "Y"}})
 	_, changed := b.Sight("T1000")
 	<-changed
 	until(t, "b hears of the last log", func() bool {
@@ -94,7 +94,7 @@ func TestMembersHearOfEachOther(t *testing.T) {
 		return s != nil && s.Member == "a.host" && s.Seq == 1000
 	})
 	members, _ := b.Members(time.Now())
-	if len(members) != 1 || len(members[0].Logs) != len(many) || members[0].Build != "v1" || len(members[0].Wanted) != 1 {
+	if len(members) != 1 || len(members[0].Logs) != len(many) || members[0].Build != "v1" || len(members[0].Wanted) != 2 {
 		t.Fatalf("%d members", len(members))
 	}
 	c := join(t, url, "c.host", nil)

@@ -1,0 +1,251 @@
+package share
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/queue/conn"
+	"github.com/tailrace-cdc/replicator/queue/presence"
+	sandnats "github.com/tailrace-cdc/replicator/sandbox/nats"
+)
+
+// process is a process of a pipeline whose tables only exist in this test.
+type process struct {
+	*Sharer
+	name string
+
+	mu      sync.Mutex
+	tables  []Table
+	failing map[string]time.Duration // by service
+	unable  map[string]bool          // tables that it cannot work with
+	proved  int
+	handed  map[string]string // logs that it was told to hand over, and to whom
+}
+
+func processes(t *testing.T, names ...string) (all []*process) {
+	t.Helper()
+	srv, err := sandnats.Open(sandnats.Options{Addr: "127.0.0.1:0", Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = srv.Close() })
+	for _, name := range names {
+		p := &process{name: name, failing: map[string]time.Duration{}, unable: map[string]bool{}, handed: map[string]string{}}
+		c, err := conn.Dial(t.Context(), conn.Options{URL: srv.URL(), Name: name, AckTimeout: 10 * time.Second}, zap.NewNop())
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Sharer = New(Options{
+			Me: name, Tables: p.all, Answer: p.answers, Prove: p.prove, HandOver: p.handOver, Logger: zap.NewNop(),
+		}, func(o presence.Options) *presence.Group {
+			o.Subject, o.Logger, o.Every = "tailrace-presence.test", zap.NewNop(), 20*time.Millisecond
+			return presence.New(o, c)
+		})
+		ctx, cancel := context.WithCancel(context.Background())
+		ended := make(chan error, 1)
+		go func() { ended <- p.group.Run(ctx) }()
+		t.Cleanup(func() {
+			cancel()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+			c.Close()
+		})
+		all = append(all, p)
+	}
+	return all
+}
+
+func (p *process) all() []Table {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.tables)
+}
+
+func (p *process) answers() Services {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := Services{}
+	for name, d := range p.failing {
+		all[name] = presence.Service{Success: d.Milliseconds(), Failing: d.Milliseconds()}
+	}
+	return all
+}
+
+func (p *process) prove(_ context.Context, table string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.proved++
+	if p.unable[table] {
+		return errors.New("no permission")
+	}
+	return nil
+}
+
+func (p *process) handOver(table, to string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.handed[table] = to
+}
+
+// own gives a process tables; wait lets it wait for others.
+func (p *process) own(tables ...string) { p.set(Table{Owned: true, Epoch: 1}, tables) }
+
+func (p *process) wait(tables ...string) { p.set(Table{Waiting: true}, tables) }
+
+func (p *process) set(as Table, tables []string) {
+	p.mu.Lock()
+	for _, name := range tables {
+		p.tables = slices.DeleteFunc(p.tables, func(t Table) bool { return t.Name == name })
+		as.Name = name
+		p.tables = append(p.tables, as)
+	}
+	p.mu.Unlock()
+	p.group.Announce()
+}
+
+func (p *process) to(table string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.handed[table]
+}
+
+// hears waits until a process hears what another one says.
+func (p *process) hears(t *testing.T, of *process, fact func(*presence.Message) bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		members, _ := p.group.Members(time.Now())
+		for i := range members {
+			if members[i].Member == of.name && fact(&members[i].Message) {
+				return
+			}
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s never heard it of %s", p.name, of.name)
+		}
+	}
+}
+
+// listened lets a process be as if it had listened for long.
+func (p *process) listened() { p.listen, p.alone = -time.Hour, -time.Hour }
+
+// TestSickMemberHandsItsTablesOver: it does not reach a service, and another one proves that it reaches the table.
+func TestSickMemberHandsItsTablesOver(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		failing time.Duration
+		unable  bool // the other one cannot work with the table
+		leaves  bool
+	}{
+		{"a minute without an answer", time.Minute, false, true},
+		{"not yet a minute", 59 * time.Second, false, false},
+		{"it is the table's fault", time.Hour, true, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ps := processes(t, "a", "b")
+			a, b := ps[0], ps[1]
+			a.failing["Bigtable"], b.unable["Orders"] = c.failing, c.unable
+			a.own("Orders")
+			b.wait("Orders")
+			b.hears(t, a, func(m *presence.Message) bool { return len(m.Logs) == 1 && len(m.Services) == 1 })
+			b.listened()
+			b.pull(t.Context())
+			b.pull(t.Context())
+			if got := a.to("Orders") == "b"; got != c.leaves {
+				t.Errorf("handed over: %v, want %v", got, c.leaves)
+			}
+			if c.unable && b.proved != 1 {
+				t.Errorf("b proved it %d times: a table with which it failed is not asked for again", b.proved)
+			}
+		})
+	}
+}
+
+// TestLogIsAskedForOnceAndKept: the owner hands a log over once, not to a second one that asks, and not right after
+// another move.
+func TestLogIsAskedForOnceAndKept(t *testing.T) {
+	ps := processes(t, "a", "b", "c")
+	a, b, c := ps[0], ps[1], ps[2]
+	a.own("t1", "t2", "t3", "t4")
+	b.wait("t1", "t2", "t3", "t4")
+	c.wait("t1", "t2", "t3", "t4")
+	wants := func(m *presence.Message) bool { return len(m.Wanted) == 4 }
+	a.hears(t, b, wants)
+	a.hears(t, c, wants)
+	b.hears(t, a, func(m *presence.Message) bool { return len(m.Logs) == 4 })
+	b.hears(t, c, wants)
+	b.listened()
+	b.pull(t.Context())
+	if a.to("t1") != "b" || len(a.handed) != 1 {
+		t.Fatalf("handed over: %v, want t1 to b", a.handed)
+	}
+	for _, table := range []string{"t1", "t2"} {
+		err := c.group.Ask(t.Context(), "a", presence.Request{Table: table, Epoch: 1, Why: presence.WhyLoad})
+		if !errors.Is(err, presence.ErrRefused) || len(a.handed) != 1 {
+			t.Errorf("c asked for %s a moment later: %v, handed over: %v", table, err, a.handed)
+		}
+	}
+}
+
+// TestLogThatFailsGoesBack to the member that it came from, and is not asked for again for a while.
+func TestLogThatFailsGoesBack(t *testing.T) {
+	ps := processes(t, "a", "b")
+	a, b := ps[0], ps[1]
+	a.own("t1", "t2")
+	b.wait("t1", "t2")
+	a.hears(t, b, func(m *presence.Message) bool { return len(m.Wanted) == 2 })
+	b.hears(t, a, func(m *presence.Message) bool { return len(m.Logs) == 2 })
+	b.listened()
+	b.pull(t.Context())
+	if a.to("t1") != "b" {
+		t.Fatalf("handed over: %v", a.handed)
+	}
+	if to := b.Failed("t1"); to != "a" {
+		t.Errorf("t1 goes back to %q", to)
+	}
+	if to := b.Failed("t2"); to != "" {
+		t.Errorf("t2, which was never moved, goes to %q", to)
+	}
+	a.hears(t, b, func(m *presence.Message) bool { return slices.Equal(m.Wanted, []string{"t2"}) })
+}
+
+// TestFreeLogsAreDividedAtTheStart: nobody claims before it has listened, and then each log has one that is first.
+func TestFreeLogsAreDividedAtTheStart(t *testing.T) {
+	ps := processes(t, "a", "b", "c")
+	tables := []string{"t1", "t2", "t3", "t4", "t5", "t6"}
+	for _, p := range ps {
+		p.wait(tables...)
+	}
+	for _, p := range ps {
+		for _, of := range ps {
+			if p != of {
+				p.hears(t, of, func(m *presence.Message) bool { return len(m.Wanted) == 6 })
+			}
+		}
+		if turn := p.Turn("t1"); turn != later {
+			t.Errorf("%s claims after %s, before it has listened", p.name, turn)
+		}
+		p.listened()
+	}
+	for _, table := range tables {
+		first := 0
+		for _, p := range ps {
+			switch turn := p.Turn(table); turn {
+			case 0:
+				first++
+			case notFirst:
+			default:
+				t.Errorf("%s leaves %s for %s", p.name, table, turn)
+			}
+		}
+		if first != 1 {
+			t.Errorf("%d processes are first for %s", first, table)
+		}
+	}
+}
