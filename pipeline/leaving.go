@@ -36,9 +36,16 @@ func (t *table) release(ctx context.Context, w *queue.Writer) {
 	to, _ := successor(ctx)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
-	if err := w.HandOver(ctx, to); err == nil {
+	err := w.HandOver(ctx, to)
+	if errors.Is(err, queue.ErrOutcomeUnknown) { // of what was appended before, most often
+		if err = w.Recover(ctx); err == nil {
+			err = w.HandOver(ctx, to)
+		}
+	}
+	switch {
+	case err == nil:
 		t.log.Info("released the log")
-	} else if !errors.Is(err, queue.ErrLost) {
+	case !errors.Is(err, queue.ErrLost):
 		t.log.Warn("the log is not released: the next owner waits until this one counts as gone", zap.Error(err))
 	}
 }

@@ -161,7 +161,7 @@ func (t *table) life(ctx context.Context) error {
 		}
 		outcome.LogRestart(t.log, err)
 		// Rule 4: what was in memory ended with the work; only what is stored counts.
-		if err := w.Recover(ctx); err != nil {
+		if err := w.Recover(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}
 		if failure.Pause(ctx, restartPause) != nil {

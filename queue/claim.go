@@ -93,7 +93,7 @@ func newClaimer(l *Log, o ClaimOptions, nonce checkpoint.Nonce) *claimer {
 func (c *claimer) try(ctx context.Context, sight *presence.Sight) (*Writer, error) {
 	lost := c.heard && sight == nil
 	if c.heard = sight != nil; c.heard {
-		c.watch.Heard(sight.At, sight.Seq, sight.Connection)
+		c.watch.Heard(sight.At, sight.Seq, sight.Ago(), sight.Connection)
 		if c.holder != "" && !c.claimSent && c.released == nil {
 			c.holder = sight.Member
 			c.o.Grown(c.holder, sight.Epoch)

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/queue/claiming"
 	"github.com/tailrace-cdc/replicator/queue/conn"
 	"github.com/tailrace-cdc/replicator/queue/frame"
 )
@@ -338,12 +339,12 @@ func (w *Writer) BeatDueIn() time.Duration {
 	return time.Until(w.lastReport.Add(w.ttl / 3))
 }
 
-// ClaimValid reports whether no other process can have claimed the log yet: the last acknowledged append was sent
-// less than three quarters of TTL ago. The log is fenced by the server, Bigtable is not: while ClaimValid is false, the
-// owner writes nothing there until an append succeeds. No other process can claim a log of the embedded server.
+// ClaimValid reports whether no other process can have claimed the log yet, by when the last acknowledged append was
+// sent. The log is fenced by the server, Bigtable is not: while ClaimValid is false, the owner writes nothing there until
+// an append succeeds. No other process can claim a log of the embedded server.
 //
 // It never waits, also not for an append: every write to Bigtable asks it.
-func (w *Writer) ClaimValid() bool { return w.l.q.embedded != nil || w.silent() < w.ttl*3/4 }
+func (w *Writer) ClaimValid() bool { return w.l.q.embedded != nil || claiming.Valid(w.ttl, w.silent()) }
 
 // silent returns how long ago the last acknowledged append was sent: the larger of what the wall clock and the
 // monotonic clock say. The monotonic clock stands still while the machine is suspended, and the wall clock may be set.

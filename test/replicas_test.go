@@ -52,6 +52,13 @@ type healing struct {
 // newReplicas starts three daemons over n tables.
 func newReplicas(t *testing.T, seed uint64, n int) *replicas {
 	t.Helper()
+	return newReplicasOf(t, seed, n,
+		"{claim_ttl: 6s, beat: 1s, listing: 2s, describe: 500ms, mark_interval: 100ms, trim: 500ms, retry_halted: 1s}")
+}
+
+// newReplicasOf is newReplicas with other periods of the protocol.
+func newReplicasOf(t *testing.T, seed uint64, n int, periods string) *replicas {
+	t.Helper()
 	r := &replicas{world: newWorld(t, seed)}
 	r.cluster = startCluster(t)
 	var err error
@@ -70,7 +77,7 @@ func newReplicas(t *testing.T, seed uint64, n int) *replicas {
 		r.tables = append(r.tables, name)
 	}
 	r.world.tables = tables
-	r.testing = "{claim_ttl: 6s, beat: 1s, listing: 2s, describe: 500ms, mark_interval: 100ms, trim: 500ms, retry_halted: 1s}"
+	r.testing = periods
 	r.queue = fmt.Sprintf("{url: %q, replicas: 3, max_bytes: 64MiB}", r.cluster.URL())
 	r.prepare(r.tables...)
 	for i := range 3 {
@@ -162,15 +169,16 @@ func (r *replicas) plain(table, row string) map[string]string {
 	return cells
 }
 
-// injure injects a fault, waits for what it causes, ends it, and measures how long it takes until all is well.
-func (r *replicas) injure(rnd *rand.Rand) {
-	r.t.Helper()
-	m := r.members[rnd.IntN(len(r.members))]
-	server := rnd.IntN(3)
-	faults := []struct {
-		name string
-		do   func(began *time.Time)
-	}{
+// injury is a fault: do injects it, waits for what it causes, and ends it. It sets began to when it hurts first, where
+// that is not its start.
+type injury struct {
+	name string
+	do   func(began *time.Time)
+}
+
+// injuries returns the faults of a member and a server.
+func (r *replicas) injuries(m *member, server int) []injury {
+	return []injury{
 		{"SIGKILL of " + m.name, func(began *time.Time) {
 			m.kill()
 			*began = time.Now()
@@ -226,7 +234,11 @@ func (r *replicas) injure(rnd *rand.Rand) {
 			r.Bigtable.Faults.Calm()
 		}},
 	}
-	f := faults[rnd.IntN(len(faults))]
+}
+
+// suffer injects a fault and measures how long it takes until all is well.
+func (r *replicas) suffer(f injury) {
+	r.t.Helper()
 	began := time.Now()
 	f.do(&began)
 	r.fresh(f.name)
@@ -286,15 +298,38 @@ func TestReplicasUnderFaults(t *testing.T) {
 			r.fresh("the start")
 			stop := r.application(rnd.Uint64())
 			for range 6 {
-				r.injure(rnd)
+				all := r.injuries(r.members[rnd.IntN(3)], rnd.IntN(3))
+				r.suffer(all[rnd.IntN(len(all))])
 			}
 			changes := stop()
 			r.equal()
-			t.Logf("seed %d: %d changes", seed, changes)
-			for _, h := range r.healed {
-				t.Logf("  %-45s up to date again after %s", h.fault, h.took.Round(100*time.Millisecond))
-			}
+			r.report(changes)
 		})
+	}
+	if histories == 1 {
+		return
+	}
+	t.Run("each fault with the periods of production", func(t *testing.T) {
+		r := newReplicasOf(t, 9500, 4, "{retry_halted: 60s}")
+		r.fresh("the start")
+		stop := r.application(1)
+		for i := range r.injuries(r.members[0], 0) {
+			m := r.members[i%3]
+			r.Until(m.name+" carries a table", func() bool { return r.carries(m) > 0 })
+			r.suffer(r.injuries(m, i%3)[i])
+		}
+		changes := stop()
+		r.equal()
+		r.report(changes)
+	})
+}
+
+// report logs what was injected, and how long it took to heal.
+func (r *replicas) report(changes int) {
+	r.t.Helper()
+	r.t.Logf("%d changes; every cell is equal", changes)
+	for _, h := range r.healed {
+		r.t.Logf("  %-45s up to date again after %s", h.fault, h.took.Round(100*time.Millisecond))
 	}
 }
 

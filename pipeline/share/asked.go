@@ -43,8 +43,9 @@ func (s *Sharer) asked(r presence.Request) (refused string) {
 // refusedShare returns why a member keeps a log although another one has less work; "": it does not.
 func refusedShare(members []Member, own Member, l Log, lastMove time.Duration, never bool) string {
 	mean := 0.0
-	for i := range members {
-		mean += members[i].Load() / float64(len(members))
+	fit := fitMembers(members)
+	for i := range fit {
+		mean += fit[i].Load() / float64(len(fit))
 	}
 	switch {
 	case !never && lastMove < between:

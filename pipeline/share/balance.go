@@ -60,7 +60,7 @@ type Move struct {
 // more than 1.2 times the mean: the log whose move lowers the larger of their two loads most, and by at least five
 // percent of the mean.
 func NextMove(members []Member) (best Move, ok bool) {
-	fit := slices.DeleteFunc(slices.Clone(members), func(m Member) bool { return m.Unfit })
+	fit := fitMembers(members)
 	mean := 0.0
 	for i := range fit {
 		if d := fit[i].Moved; d >= 0 && d < between {
@@ -81,6 +81,11 @@ func NextMove(members []Member) (best Move, ok bool) {
 		}
 	}
 	return best, false
+}
+
+// fitMembers returns those that may get logs: the one that asks and the one that is asked reckon with the same ones.
+func fitMembers(members []Member) []Member {
+	return slices.DeleteFunc(slices.Clone(members), func(m Member) bool { return m.Unfit })
 }
 
 // lowering returns the log of from whose move to to lowers the larger of their loads most.

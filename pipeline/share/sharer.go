@@ -76,12 +76,15 @@ type Sharer struct {
 	failed  map[string]time.Time // when it failed with them
 	given   map[string]time.Time // logs that it hands over
 	moved   time.Time            // when it last gave or took one
+	first   map[string]string    // which member should claim each log that was free at firstAt
+	firstAt time.Time
 }
 
 // pull is a log that another member hands over.
 type pull struct {
-	from string
-	at   time.Time
+	from    string
+	at      time.Time
+	claimed bool // it was owned here since
 }
 
 // New returns a sharer; join makes the group from its options, nil where there are no other processes.
@@ -150,6 +153,25 @@ func (s *Sharer) Turn(table string) time.Duration {
 	if listening < s.alone || len(members) > 1 && listening < s.listen {
 		return later
 	}
+	switch first := s.firstOf(members)[table]; {
+	case first == s.o.Me || first == "":
+		return 0
+	case listening < s.listen+notFirst:
+		return later // the log may have been free since this process began
+	}
+	return notFirst
+}
+
+// firstFor is for how long the answer counts which member is first for each free log: all tables ask at once.
+const firstFor = 100 * time.Millisecond
+
+// firstOf returns which member should claim each log that is free now.
+func (s *Sharer) firstOf(members []Member) map[string]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if time.Since(s.firstAt) < firstFor {
+		return s.first
+	}
 	free := []string{}
 	for _, t := range s.o.Tables() {
 		if sight, _ := s.group.Sight(t.Name); t.Waiting && sight == nil {
@@ -157,13 +179,8 @@ func (s *Sharer) Turn(table string) time.Duration {
 		}
 	}
 	slices.Sort(free)
-	switch first := First(free, members)[table]; {
-	case first == s.o.Me || first == "":
-		return 0
-	case listening < s.listen+notFirst:
-		return later // the log may have been free since this process began
-	}
-	return notFirst
+	s.first, s.firstAt = First(free, members), time.Now()
+	return s.first
 }
 
 // Failed notes that this process cannot work with a log, and returns the member to which it goes back: the one that has
@@ -225,9 +242,13 @@ func (s *Sharer) review(now time.Time) {
 		} else {
 			r.note(now, t.Changes)
 		}
-		p, pulled := s.pulled[t.Name]
-		if waited := now.Sub(p.at); pulled && !t.Owned && waited > trial/6 {
-			if delete(s.pulled, t.Name); waited < trial {
+		switch p, pulled := s.pulled[t.Name]; {
+		case !pulled:
+		case t.Owned:
+			p.claimed = true
+			s.pulled[t.Name] = p
+		case p.claimed || now.Sub(p.at) > trial: // a fold may take long
+			if delete(s.pulled, t.Name); now.Sub(p.at) < trial || !p.claimed {
 				s.failed[t.Name] = now
 				s.o.Logger.Warn("a log that another replica handed over was not kept: not asked for again for a while",
 					zap.String("table", t.Name), zap.Duration("for", avoid))
@@ -266,6 +287,10 @@ func (s *Sharer) sick(members []Member) (moves []Move) {
 		}
 		to := Successors(owner.Member, members)
 		for _, l := range owner.Logs {
+			moved, known := presence.Age(l.Moved)
+			if known && moved < stays {
+				continue // what nobody reaches must not go round
+			}
 			if to[l.Table] == s.o.Me {
 				moves = append(moves, Move{From: owner.Member, To: s.o.Me, Table: l.Table, Epoch: l.Epoch})
 			}
@@ -291,7 +316,7 @@ func (s *Sharer) ask(ctx context.Context, m Move, why string) {
 		return
 	}
 	s.mu.Lock()
-	s.pulled[m.Table] = pull{m.From, now} // before the owner's answer: its release may be faster
+	s.pulled[m.Table] = pull{from: m.From, at: now} // before the owner's answer: its release may be faster
 	s.mu.Unlock()
 	err := s.group.Ask(ctx, m.From, presence.Request{Table: m.Table, Epoch: m.Epoch, Why: why})
 	s.mu.Lock()

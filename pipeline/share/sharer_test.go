@@ -249,3 +249,67 @@ func TestFreeLogsAreDividedAtTheStart(t *testing.T) {
 		}
 	}
 }
+
+// TestOwnerAgreesWithTheAsker: both must reckon with the same members, or the one asks every second what the other one
+// refuses every second, and nothing is shared.
+func TestOwnerAgreesWithTheAsker(t *testing.T) {
+	all := map[string]bool{"x": true, "y": true, "z": true}
+	a := Member{Name: "a", Moved: -1, Logs: []Log{{Table: "x", Moved: -1}, {Table: "y", Moved: -1}, {Table: "z", Moved: -1}}}
+	b := Member{Name: "b", Moved: -1, Wanted: all}
+	c := Member{Name: "c", Moved: -1, Unfit: true, Logs: []Log{{Table: "big", Rate: 100, Moved: -1}}} // it ends
+	members := []Member{a, b, c}
+	m, ok := NextMove(members)
+	if !ok || m.To != "b" {
+		t.Fatalf("no move: %+v", m)
+	}
+	if refused := refusedShare(members, a, a.Logs[0], -1, true); refused != "" {
+		t.Errorf("b asks a for %s, and a refuses: %s", m.Table, refused)
+	}
+}
+
+// TestLogOfASickMemberDoesNotGoRound: what nobody reaches makes each owner sick after a minute. A log that was moved for
+// that reason must not be moved again for it.
+func TestLogOfASickMemberDoesNotGoRound(t *testing.T) {
+	ps := processes(t, "a", "b")
+	a, b := ps[0], ps[1]
+	a.failing["Bigtable"] = 61 * time.Second
+	a.pulled["Orders"] = pull{from: "b", at: time.Now().Add(-61 * time.Second), claimed: true}
+	a.own("Orders")
+	b.wait("Orders")
+	b.hears(t, a, func(m *presence.Message) bool { return len(m.Logs) == 1 && len(m.Services) == 1 })
+	b.listened()
+	if b.pull(t.Context()); b.proved > 0 || a.to("Orders") != "" {
+		t.Errorf("a log that came to its owner 61 s ago goes to %q", a.to("Orders"))
+	}
+}
+
+// TestSlowHandOverKeepsItsMove: a log whose fold takes eleven seconds was moved all the same, and stays. One that is lost
+// again, or never claimed, counts as failed.
+func TestSlowHandOverKeepsItsMove(t *testing.T) {
+	b := processes(t, "b")[0]
+	for _, c := range []struct {
+		name   string
+		ago    time.Duration
+		states []Table // one after the other
+		moved  bool
+		failed bool
+	}{
+		{"slow", 11 * time.Second, []Table{{Waiting: true}, {Owned: true}}, true, false},
+		{"lost again", 20 * time.Second, []Table{{Owned: true}, {Waiting: true}}, false, true},
+		{"lost after a while", 2 * time.Minute, []Table{{Owned: true}, {Waiting: true}}, false, false},
+		{"never claimed", 2 * time.Minute, []Table{{Waiting: true}}, false, true},
+	} {
+		b.pulled["X"] = pull{from: "a", at: time.Now().Add(-c.ago)}
+		delete(b.failed, "X")
+		for _, s := range c.states {
+			b.set(s, []string{"X"})
+			b.review(time.Now())
+		}
+		if _, failed := b.failed["X"]; failed != c.failed {
+			t.Errorf("%s: failed %v, want %v", c.name, failed, c.failed)
+		}
+		if m := b.say(); c.moved && (len(m.Logs) != 1 || m.Logs[0].Moved < 0) {
+			t.Errorf("%s: it says that the log was not moved: %+v", c.name, m.Logs)
+		}
+	}
+}

@@ -50,14 +50,18 @@ func (w *Watch) Saw(now time.Time, seq, connection uint64) (grown bool) {
 	return w.note(now, seq, connection)
 }
 
-// Heard notes when the process that owns the log was heard last, and which sequence it had appended. It may be called
-// again with the same message. One that was under way for long gives an older sequence, which proves no less: the log
-// has held seq since then.
-func (w *Watch) Heard(at time.Time, seq, connection uint64) (grown bool) {
+// Heard notes when the process that owns the log was heard last, which sequence it had appended then, and how long before.
+// It may be called again with the same message. One that was under way for long gives an older sequence, which proves no
+// less: the log has held seq since then.
+//
+// What an owner says counts as a look at the log only while it appends as often as an idle one does. Else the log may be
+// away for all, and nobody could see that it is silent.
+func (w *Watch) Heard(at time.Time, seq uint64, ago time.Duration, connection uint64) (grown bool) {
 	switch {
 	case !at.After(w.heard) || at.Before(w.looked) && connection != w.connection:
 		return false
-	case !at.Before(w.looked):
+	case at.Before(w.looked):
+	case seq > w.seq || ago >= 0 && ago <= w.TTL/3+Every:
 		grown = w.note(at, max(seq, w.seq), connection)
 	}
 	w.heard = at
@@ -94,6 +98,10 @@ func (w *Watch) Look(now time.Time) bool {
 
 // Pause is how long to wait before Look is asked again.
 func (w *Watch) Pause() time.Duration { return min(w.TTL/10, 500*time.Millisecond) }
+
+// Valid reports whether no other process can have claimed a log yet whose owner sent its last acknowledged append a
+// while ago: less than any Watch waits, by a second or a quarter.
+func Valid(ttl, ago time.Duration) bool { return ago < min(ttl/4*3, ttl/3+2*time.Second) }
 
 // Silent reports whether the log's owner counts as gone: nothing was appended for TTL; or for as long as a healthy idle
 // owner is silent and three seconds more, while four messages of its process are missing on a connection that holds.

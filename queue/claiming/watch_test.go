@@ -15,12 +15,13 @@ type history struct {
 	connection uint64
 	seq        uint64
 
+	appended                time.Time // when seq was
 	last                    time.Time // of the owner's messages
 	lastSeq, lastConnection uint64
 }
 
 func newHistory(t *testing.T) *history {
-	h := &history{T: t, now: time.Unix(1e9, 0), seq: 7, connection: 1}
+	h := &history{T: t, now: time.Unix(1e9, 0), appended: time.Unix(1e9, 0), seq: 7, connection: 1}
 	h.w = Watch{TTL: ttl, Random: func(d time.Duration) time.Duration { return d - 1 }} // the longest waits
 	return h
 }
@@ -30,7 +31,7 @@ func (h *history) look(d time.Duration) {
 	for end := h.now.Add(d); h.now.Before(end); {
 		h.now = h.now.Add(time.Second)
 		if !h.last.IsZero() {
-			h.w.Heard(h.last, h.lastSeq, h.lastConnection)
+			h.w.Heard(h.last, h.lastSeq, h.last.Sub(h.appended), h.lastConnection)
 		}
 		h.w.Saw(h.now, h.seq, h.connection)
 	}
@@ -41,9 +42,9 @@ func (h *history) hear(d time.Duration, grows bool) {
 	for end := h.now.Add(d); h.now.Before(end); {
 		h.now = h.now.Add(Every)
 		if grows {
-			h.seq++
+			h.seq, h.appended = h.seq+1, h.now
 		}
-		h.w.Heard(h.now, h.seq, h.connection)
+		h.w.Heard(h.now, h.seq, h.now.Sub(h.appended), h.connection)
 		h.last, h.lastSeq, h.lastConnection = h.now, h.seq, h.connection
 	}
 }
@@ -142,7 +143,7 @@ func TestHeardOwnerWhoseLogStandsStillIsReplaced(t *testing.T) {
 		t.Error("the log is not looked at although its owner appends nothing")
 	}
 	h.want("before TTL", false)
-	h.hear(8*time.Second, false)
+	h.look(15 * time.Second) // TTL, from the first look on: before it, nobody has looked at the log
 	h.want("after TTL", true)
 }
 
@@ -188,5 +189,34 @@ func TestFoldThatTookLongProvesNothing(t *testing.T) {
 	}
 	if h.w.May("b", Log{Seq: h.seq, Owned: true, Connection: h.connection + 1}, true, 0, h.now) {
 		t.Error("claimed after another connection")
+	}
+}
+
+// TestHearingIsNoLookAtTheLog: the owner is heard all the time, and says that it cannot append, because the log has no
+// leader: nobody can look at the log either. Its silence was not observed then, and the owner must have its time.
+func TestHearingIsNoLookAtTheLog(t *testing.T) {
+	h := newHistory(t)
+	h.look(2 * time.Second)
+	h.hear(20*time.Second, true)
+	h.hear(time.Minute, false) // each look fails meanwhile
+	h.look(time.Second)        // the first one that succeeds
+	h.want("at the first look after the log was away", false)
+}
+
+// TestClaimIsNotValidOnceAnotherMayClaim: an owner whose process was heard may be replaced before TTL is over. Rule 12:
+// when it wakes up, it must know that.
+func TestClaimIsNotValidOnceAnotherMayClaim(t *testing.T) {
+	h := newHistory(t)
+	h.w.Random = func(time.Duration) time.Duration { return 0 } // the shortest waits
+	h.hear(time.Minute, true)
+	died := h.now // right after its last append
+	for !h.may() {
+		h.look(time.Second)
+	}
+	if ago := h.now.Sub(died) - time.Second; Valid(ttl, ago) {
+		t.Errorf("another process may claim the log %s after the last append, and its owner still writes to Bigtable", ago)
+	}
+	if !Valid(ttl, ttl/3+time.Second) {
+		t.Error("an idle owner's claim is not valid")
 	}
 }

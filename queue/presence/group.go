@@ -62,6 +62,14 @@ type Sight struct {
 	Connection uint64
 }
 
+// Ago returns how long before the message the owner had appended; negative: it did not say.
+func (s *Sight) Ago() time.Duration {
+	if ago, known := Age(s.Appended); known {
+		return ago
+	}
+	return -1
+}
+
 // New returns a group that hears nothing until Run.
 func New(o Options, c *conn.Conn) *Group {
 	if o.Every == 0 {

@@ -2,8 +2,10 @@ package presence
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -151,5 +153,24 @@ func TestStrangeMessagesAreIgnored(t *testing.T) {
 	}
 	if all, _ := g.Members(time.Now()); len(all) > 0 {
 		t.Errorf("%+v", all)
+	}
+}
+
+// TestEachPartFitsIntoAMessage, of a process that owns or can take thousands of tables with long names.
+func TestEachPartFitsIntoAMessage(t *testing.T) {
+	m := Message{Member: "a"}
+	for i := range 5000 {
+		name := fmt.Sprint(strings.Repeat("T", 250), i)
+		m.Wanted, m.Logs = append(m.Wanted, name), append(m.Logs, Log{Table: name})
+	}
+	wanted, logs := 0, 0
+	for _, p := range m.split() {
+		wanted, logs = wanted+len(p.Wanted), logs+len(p.Logs)
+		if data, err := json.Marshal(p); err != nil || len(data) > 1<<20 {
+			t.Errorf("a message of %d bytes: no server takes more than %d, and the process is never heard", len(data), 1<<20)
+		}
+	}
+	if wanted != 5000 || logs != 5000 {
+		t.Errorf("%d wanted tables and %d logs in all parts", wanted, logs)
 	}
 }

@@ -50,17 +50,22 @@ const maxParts = 200
 
 // split divides a message into parts.
 func (m Message) split() (parts []Message) {
-	m.Parts = max(1, (len(m.Logs)+logsPerPart-1)/logsPerPart)
-	all := slices.Collect(slices.Chunk(m.Logs, logsPerPart))
+	logs := slices.Collect(slices.Chunk(m.Logs, logsPerPart))
+	wanted := slices.Collect(slices.Chunk(m.Wanted, logsPerPart))
+	m.Parts = max(1, len(logs), len(wanted))
 	for m.Part = range m.Parts {
-		p := m
-		if p.Logs = nil; m.Part < len(all) {
-			p.Logs = all[m.Part]
-		}
-		parts = append(parts, p)
-		m.Wanted = nil // once is enough
+		m.Logs, m.Wanted = at(logs, m.Part), at(wanted, m.Part)
+		parts = append(parts, m)
 	}
 	return parts
+}
+
+// at returns an element of a list; the zero value behind its end.
+func at[T any](list []T, i int) (x T) {
+	if i < len(list) {
+		x = list[i]
+	}
+	return x
 }
 
 // decode reads a message. What a newer build adds is ignored.
