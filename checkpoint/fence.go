@@ -20,6 +20,12 @@ type Fence struct {
 	By   string        `json:"by,omitempty"`
 }
 
+// Stops reports whether an entry is behind the fence, so that a pass into Bigtable does not read it; never without a
+// fence.
+//
+// Rule 12: behind a fence nothing is written to Bigtable, whoever owns the log, and after any restart.
+func (f *Fence) Stops(seq uint64) bool { return f != nil && seq > f.Seq }
+
 // FenceOrder raises a fence in the log, or takes it away. The row in Bigtable says so before the log does, and still
 // says so when the fence is taken away. Format 3.
 type FenceOrder struct {

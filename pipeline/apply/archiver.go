@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/pipeline/apply/tracker"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
@@ -30,7 +31,7 @@ func (a *archiver) wants(c *change.Change) bool {
 	return c.TTL || c.Op == change.Remove && a.o.Table.Classes.others()
 }
 
-func (a *archiver) submit(ctx context.Context, c *change.Change, e *openEntry) error {
+func (a *archiver) submit(ctx context.Context, c *change.Change, e *tracker.Entry) error {
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -56,7 +57,7 @@ func (a *archiver) run(ctx context.Context) error {
 			return fmt.Errorf("write archive: %w", err)
 		}
 		for _, j := range batch {
-			j.entry.ack(1)
+			j.entry.Ack(1)
 		}
 	}
 }
@@ -120,7 +121,7 @@ func (a *archiver) write(ctx context.Context, dec *change.Decoder, batch []job) 
 func (a *archiver) letter(ctx context.Context, j *job, r *ledger.Record, code string, err error) error {
 	r.Verdict = ledger.Letter
 	why := outcome.Outcome{Action: outcome.DeadLetter, Code: code, Reason: err.Error()}
-	return a.letters.store(ctx, SinkArchive, &j.c, j.entry.at.Seq, why)
+	return a.letters.store(ctx, SinkArchive, &j.c, j.entry.At.Seq, why)
 }
 
 // record returns what the archive's stream is to know of a change; false when that is nothing.
@@ -129,7 +130,7 @@ func (a *archiver) record(ctx context.Context, dec *change.Decoder, j *job) (r l
 	r.Event, err = a.o.Table.Program.Archive(dec, &j.c)
 	if why := outcome.OfChange(err); why.Action == outcome.DeadLetter {
 		r.Event, r.Verdict = transform.PlaceOf(&j.c), ledger.Letter
-		return r, true, a.letters.store(ctx, SinkArchive, &j.c, j.entry.at.Seq, why)
+		return r, true, a.letters.store(ctx, SinkArchive, &j.c, j.entry.At.Seq, why)
 	}
 	if err != nil {
 		return r, false, err

@@ -1,7 +1,7 @@
 // Package apply brings the changes in a table's log to the table's sinks, and moves their marks.
 //
 // Each sink makes its own pass over the log: a goroutine reads entries and hands their changes to a target, which makes
-// them durable and acks them; the ack tracker turns acks in any order into the mark. When a pass fails, package outcome
+// them durable and acks them; package tracker turns acks in any order into the mark. When a pass fails, package outcome
 // decides whether the sink tries again or halts, or whether the table's life ends.
 //
 // Goroutines of a pass: one reads the log (pass) and alone adds entries to the ack tracker; the target runs one
@@ -26,7 +26,6 @@
 //	turns.go        the order of changes in tables that remove whole rows
 //	quarantine.go   a row that Bigtable neither takes nor refuses
 //	deadletters.go  refused changes, and the items that are dirty because of them
-//	acks.go         acks in any order become a mark
 //	classes.go      which deletions are archived
 //	options.go      what the sinks need of their table and of the process
 //	metrics.go      what they count

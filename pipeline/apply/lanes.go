@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/pipeline/apply/tracker"
 )
 
 // lanes is the target Bigtable. All changes of an item go through the same lane; a lane has one worker at a time, and a
@@ -67,7 +68,7 @@ func newLanes(shared *Shared, o *Options, letters *DeadLetters) *lanes {
 func (l *lanes) wants(c *change.Change) bool { return l.o.lives[c.Feed.Stream].Applies(c.Version) }
 
 // submit puts a change into the lane of its item, and blocks while that is full.
-func (l *lanes) submit(ctx context.Context, c *change.Change, e *openEntry) error {
+func (l *lanes) submit(ctx context.Context, c *change.Change, e *tracker.Entry) error {
 	turn, hash := l.turns.prepare(c.KeyHash, nil, c)
 	ln := l.all[hash%uint64(len(l.all))]
 	for !l.put(ln, job{c: *c, entry: e, turn: turn}, laneRoom) {
@@ -229,4 +230,12 @@ func (l *lanes) applyBatch(ctx context.Context, ln *lane) error {
 		l.ready <- ln
 	}
 	return nil
+}
+
+// signal fills a channel of capacity 1.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/apply/memory"
+	"github.com/tailrace-cdc/replicator/pipeline/apply/tracker"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/frame"
 )
@@ -20,7 +21,7 @@ type pass struct {
 	sink   string
 	o      *Options
 	target target
-	acks   *ackTracker
+	acks   *tracker.Tracker
 	memory *memory.Share
 	damage *damagedRanges
 	now    func() change.Millis
@@ -33,9 +34,9 @@ type target interface {
 	run(ctx context.Context) error
 	// wants reports whether the change concerns the target at all.
 	wants(c *change.Change) bool
-	// submit takes a change whose slices stay valid, and calls e.ack(1) once it is durable. It blocks while the target
+	// submit takes a change whose slices stay valid, and calls e.Ack(1) once it is durable. It blocks while the target
 	// is busy.
-	submit(ctx context.Context, c *change.Change, e *openEntry) error
+	submit(ctx context.Context, c *change.Change, e *tracker.Entry) error
 }
 
 // run applies the log until something fails, ctx ends, or awaitDrain returns: then everything is applied.
@@ -57,7 +58,7 @@ func (p *pass) run(ctx context.Context, awaitDrain func(context.Context) error) 
 
 // read reads until ctx ends or something fails. Entries that cannot be read are skipped once their gap is accepted.
 func (p *pass) read(ctx context.Context) error {
-	mark := p.acks.mark()
+	mark := p.acks.Mark()
 	r, err := p.o.Log.Read(ctx, mark.Seq+1, mark.Hash)
 	if err != nil {
 		return fmt.Errorf("read log for %s: %w", p.sink, err)
@@ -96,7 +97,7 @@ func (p *pass) read(ctx context.Context) error {
 //
 // Rule 12: behind a fence nothing is written to Bigtable, whoever owns the log, and after any restart. An owner that
 // does not know of the fence cannot read past it: it has appended nothing there, and applies no later owner's entries.
-func (p *pass) standsAtFence(seq uint64) bool { return p.fence != nil && seq > p.fence.Seq }
+func (p *pass) standsAtFence(seq uint64) bool { return p.fence.Stops(seq) }
 
 // hold waits at the fence until ctx ends: the life ends when the fence is taken away.
 func (p *pass) hold(ctx context.Context) error {
@@ -110,7 +111,7 @@ func (p *pass) hold(ctx context.Context) error {
 func (p *pass) submitEntry(ctx context.Context, at checkpoint.Mark, e *checkpoint.Entry) error {
 	f, ok := e.Body.(*checkpoint.Frame)
 	if !ok {
-		p.acks.add(at, 0, nil).ack(1)
+		p.acks.Add(at, 0, nil).Ack(1)
 		return nil
 	}
 	size, records := 0, 0
@@ -125,14 +126,14 @@ func (p *pass) submitEntry(ctx context.Context, at checkpoint.Mark, e *checkpoin
 		return err
 	}
 	buf := memory.Get(class)
-	open := p.acks.add(at, records, func() {
+	open := p.acks.Add(at, records, func() {
 		release()
 		memory.Put(buf)
 	})
-	open.span = p.o.Tracer.Apply(p.o.Table.Source, p.sink, at, records)
+	open.Span = p.o.Tracer.Apply(p.o.Table.Source, p.sink, at, records)
 	*buf, err = frame.Unpack(e, *buf, func(_ *checkpoint.PageHead, c *change.Change) error {
 		if !p.target.wants(c) {
-			open.ack(1)
+			open.Ack(1)
 			return nil
 		}
 		return p.target.submit(ctx, c, open)
@@ -140,6 +141,6 @@ func (p *pass) submitEntry(ctx context.Context, at checkpoint.Mark, e *checkpoin
 	if err != nil {
 		return fmt.Errorf("apply entry %d to %s: %w", at.Seq, p.sink, err)
 	}
-	open.ack(1)
+	open.Ack(1)
 	return nil
 }

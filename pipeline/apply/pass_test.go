@@ -7,13 +7,14 @@ import (
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/apply/memory"
+	"github.com/tailrace-cdc/replicator/pipeline/apply/tracker"
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
 // Rule 9: an entry has its memory before it is unpacked, and gives it back once, also when it cannot be unpacked.
 func TestEntryTakesMemoryBeforeItIsUnpacked(t *testing.T) {
 	b := memory.NewBudget(1 << 30)
-	acks := newAckTracker(checkpoint.Mark{Seq: 1})
+	acks := tracker.New(checkpoint.Mark{Seq: 1})
 	p := &pass{sink: SinkBigtable, o: &Options{}, acks: acks, memory: b.NewShare()}
 	frame := &checkpoint.Entry{Body: &checkpoint.Frame{Pages: []checkpoint.PageHead{{Length: 100_000, Records: 3}}}}
 	if err := p.submitEntry(t.Context(), checkpoint.Mark{Seq: 2}, frame); err == nil {
@@ -22,11 +23,11 @@ func TestEntryTakesMemoryBeforeItIsUnpacked(t *testing.T) {
 	if want := int64(1 << memory.Class(100_000)); b.InUse() != want {
 		t.Errorf("%d bytes in use, want %d", b.InUse(), want)
 	}
-	if mark := acks.mark().Seq; mark != 1 {
+	if mark := acks.Mark().Seq; mark != 1 {
 		t.Errorf("the mark passed the entry: %d", mark)
 	}
-	acks.abandon()
-	acks.abandon()
+	acks.Abandon()
+	acks.Abandon()
 	if b.InUse() != 0 {
 		t.Errorf("%d bytes in use after the pass ended, want 0", b.InUse())
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/pipeline/apply/asread"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/transform"
 )
@@ -72,14 +73,9 @@ var ErrStale = errors.New("the item was read too long ago")
 var ErrFenced = errors.New("the table is fenced")
 
 const (
-	// ResyncMargin is how far below the time of its read an item's version is, in ms. A change that the read has not seen
-	// has a higher version, because the clocks of the service's hosts differ by less.
-	ResyncMargin = 60_000
-
-	// PageAge is how old a read may be when its item is written. The version of an old read would still beat a change
-	// that was lost in a gap, so that an owner that was frozen for a day would bring back what was deleted since. A
-	// resync that heals a gap begins when everything read before its order is as old.
-	PageAge = 2 * time.Minute
+	// ResyncMargin and PageAge are those of package asread.
+	ResyncMargin = asread.Margin
+	PageAge      = asread.Age
 
 	// laneTime is how long a resync may hold its lane while Bigtable does not answer. Then it goes to the end of the lane,
 	// so that the changes of the stream come first. One that must look at dead letters may take longer.
@@ -89,7 +85,7 @@ const (
 
 // ResyncVersion returns the version of an item that was requested at a time, in a life with a floor.
 func ResyncVersion(requested change.Millis, floor change.Version) change.Version {
-	return max(change.Version(requested)-ResyncMargin, floor+1)
+	return asread.Version(requested, floor)
 }
 
 var (

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/apply/memory"
+	"github.com/tailrace-cdc/replicator/pipeline/apply/tracker"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 )
 
@@ -26,10 +27,10 @@ type Sink struct {
 	damage    *damagedRanges
 	fence     *checkpoint.Fence // behind which nothing is applied; nil: there is none, or it does not concern the sink
 
-	acks    atomic.Pointer[ackTracker] // of the running pass; a retry begins a new one at its mark
-	lastSeq atomic.Uint64              // the drain ends here: the last entry with changes; 0 while nothing is drained
-	gaveUp  atomic.Bool                // the drain found the sink halted
-	wakeUp  chan struct{}              // capacity 1: the drain has begun
+	acks    atomic.Pointer[tracker.Tracker] // of the running pass; a retry begins a new one at its mark
+	lastSeq atomic.Uint64                   // the drain ends here: the last entry with changes; 0 while nothing is drained
+	gaveUp  atomic.Bool                     // the drain found the sink halted
+	wakeUp  chan struct{}                   // capacity 1: the drain has begun
 
 	ended chan struct{} // closed when Run has returned
 	mu    sync.Mutex    // covers what follows
@@ -61,7 +62,7 @@ func newSink(name string, shared *Shared, o *Options, s *checkpoint.State, newTa
 		damage: newDamagedRanges(s), wakeUp: make(chan struct{}, 1),
 		ended: make(chan struct{}), began: make(chan struct{}),
 	}
-	sink.acks.Store(newAckTracker(firstMark(s, name)).countFrom(s))
+	sink.acks.Store(tracker.New(firstMark(s, name)).CountFrom(s))
 	return sink
 }
 
@@ -78,7 +79,7 @@ func (s *Sink) Name() string { return s.name }
 
 // Acked returns the mark, below which all changes are durable (Rule 1), and the newest entry with changes that this
 // process moved it past; 0 while there is none.
-func (s *Sink) Acked() (mark checkpoint.Mark, lastChanges uint64) { return s.acks.Load().acked() }
+func (s *Sink) Acked() (mark checkpoint.Mark, lastChanges uint64) { return s.acks.Load().Acked() }
 
 // Drain asks Run to return once every entry up to seq is durable, none of them behind a fence; or at once if the sink
 // is halted or away.
@@ -93,7 +94,7 @@ func (s *Sink) Drain(seq uint64) {
 // Drained reports whether a drain has nothing more to wait for: all is durable, or the sink takes nothing.
 func (s *Sink) Drained() bool {
 	until := s.lastSeq.Load()
-	return s.gaveUp.Load() || until > 0 && s.acks.Load().mark().Seq >= until
+	return s.gaveUp.Load() || until > 0 && s.acks.Load().Mark().Seq >= until
 }
 
 // Run makes pass after pass over the log until ctx ends or the sink is drained. When the sink refuses a change or does
@@ -103,15 +104,15 @@ func (s *Sink) Run(ctx context.Context) error {
 	defer close(s.ended)
 	var waited time.Duration // since the sink last made progress
 	for {
-		began := s.acks.Load().mark()
+		began := s.acks.Load().Mark()
 		err := s.runPass(ctx)
 		old := s.acks.Load()
-		old.abandon()
+		old.Abandon()
 		out := outcome.OfSink(ctx, err)
 		if out.Action != outcome.Retry && out.Action != outcome.Halt {
 			return err
 		}
-		if old.mark() != began {
+		if old.Mark() != began {
 			waited = 0
 		}
 		pause := s.o.Retry
@@ -126,7 +127,7 @@ func (s *Sink) Run(ctx context.Context) error {
 		if err := s.pause(ctx, pause); err != nil || s.gaveUp.Load() {
 			return err
 		}
-		s.acks.Store(old.next())
+		s.acks.Store(old.Next())
 	}
 }
 
@@ -137,7 +138,7 @@ const firstRetry = 250 * time.Millisecond
 func (s *Sink) halt(ctx context.Context, out outcome.Outcome) error {
 	h := &checkpoint.Halt{Sink: s.name, Seq: out.Entry, Code: out.Code, Reason: out.Reason, At: s.shared.now()}
 	if h.Seq == 0 {
-		h.Seq = s.acks.Load().mark().Seq + 1
+		h.Seq = s.acks.Load().Mark().Seq + 1
 	}
 	s.o.Logger.Error("halt the sink: will be tried again", zap.String("sink", s.name), zap.String("code", h.Code),
 		zap.String("reason", h.Reason), zap.Duration("retry_in", s.o.Retry))
@@ -191,21 +192,21 @@ func (s *Sink) setLanes(l *lanes) {
 // Backlog returns how many changes the sink has read from the log and not applied, and for how long the oldest of them
 // has waited. It is cheap.
 func (s *Sink) Backlog() (changes int, oldest time.Duration) {
-	return s.acks.Load().backlog(time.Now())
+	return s.acks.Load().Backlog(time.Now())
 }
 
 // Pending returns how many of the changes that the log holds are not durable at the sink. It is false while that is not
 // known: after a start, until the sink has passed what the log held then, unless it had applied all of it. It is cheap.
-func (s *Sink) Pending(changes uint64) (n uint64, ok bool) { return s.acks.Load().behind(changes) }
+func (s *Sink) Pending(changes uint64) (n uint64, ok bool) { return s.acks.Load().Behind(changes) }
 
 // awaitDrain returns nil once the sink is drained, or ctx ends.
-func (s *Sink) awaitDrain(ctx context.Context, acks *ackTracker) error {
+func (s *Sink) awaitDrain(ctx context.Context, acks *tracker.Tracker) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-s.wakeUp:
-		case <-acks.progress:
+		case <-acks.Progress():
 		}
 		if s.Drained() {
 			return nil

@@ -1,12 +1,13 @@
 package apply
 
 import (
-	"bytes"
 	"context"
 	"slices"
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/pipeline/apply/batch"
+	"github.com/tailrace-cdc/replicator/pipeline/apply/tracker"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/pipeline/tracing"
 	"github.com/tailrace-cdc/replicator/transform"
@@ -30,19 +31,22 @@ type worker struct {
 	write transform.Write
 	batch []job
 
-	hashes   []uint64 // of the batch
-	sameHash []*job
-	group    []*change.Change
+	items batch.Grouper[*job]
+	alone [1]*job // a change that is not coalesced
+	group []*change.Change
 }
 
 // job is a change on its way into the sink, or a resync.
 type job struct {
-	c       change.Change
-	op      *operation // the resync; nil for a change
-	entry   *openEntry
-	grouped bool // taken into the group of an earlier job of the batch
-	turn    *turn
+	c     change.Change
+	op    *operation // the resync; nil for a change
+	entry *tracker.Entry
+	turn  *turn
 }
+
+// Hash and Key name the item for package batch.
+func (j *job) Hash() uint64 { return j.c.KeyHash }
+func (j *job) Key() []byte  { return j.c.Keys }
 
 func newWorker(p *lanePass) *worker { return &worker{lanePass: p, dec: new(change.Decoder)} }
 
@@ -68,27 +72,8 @@ func (w *worker) apply(ctx context.Context) error {
 
 // applyChanges applies changes item by item, in the order of the log. The changes of an item are coalesced into its
 // last version.
-func (w *worker) applyChanges(ctx context.Context, batch []job) error {
-	w.hashes = w.hashes[:0]
-	for i := range batch {
-		w.hashes = append(w.hashes, batch[i].c.KeyHash)
-	}
-	for i := range batch {
-		if batch[i].grouped {
-			continue
-		}
-		w.sameHash = w.sameHash[:0]
-		for k, hash := range w.hashes[i:] {
-			if j := &batch[i+k]; hash == w.hashes[i] && !j.grouped {
-				j.grouped = true
-				w.sameHash = append(w.sameHash, j)
-			}
-		}
-		if err := w.applySameHash(ctx, w.sameHash); err != nil {
-			return err
-		}
-	}
-	return nil
+func (w *worker) applyChanges(ctx context.Context, jobs []job) error {
+	return batch.Each(&w.items, jobs, func(same []*job) error { return w.applyItem(ctx, same) })
 }
 
 // applyInTurn applies each change of the batch alone, once the earlier changes of its item and its rows are applied:
@@ -102,36 +87,14 @@ func (w *worker) applyInTurn(ctx context.Context) error {
 		if j.op != nil {
 			w.runOperation(ctx, j.op)
 		} else {
-			w.sameHash = append(w.sameHash[:0], j)
-			if err := w.applyItem(ctx, w.sameHash); err != nil {
+			w.alone[0] = j
+			if err := w.applyItem(ctx, w.alone[:]); err != nil {
 				return err
 			}
 		}
 		w.turns.finish(j.turn)
 	}
 	return nil
-}
-
-// applySameHash applies changes with one key hash, in order. Two items may share a hash, and a key may be spelled in
-// two ways: only changes whose keys are the same bytes are coalesced.
-func (w *worker) applySameHash(ctx context.Context, jobs []*job) error {
-	for len(jobs) > 0 {
-		n := countSameItem(jobs)
-		if err := w.applyItem(ctx, jobs[:n]); err != nil {
-			return err
-		}
-		jobs = jobs[n:]
-	}
-	return nil
-}
-
-// countSameItem returns how many of the first jobs are changes of one item.
-func countSameItem(jobs []*job) int {
-	n := 1
-	for n < len(jobs) && bytes.Equal(jobs[n].c.Keys, jobs[0].c.Keys) {
-		n++
-	}
-	return n
 }
 
 // applyItem applies changes of one item as one write. When that is refused, the changes are applied one by one, so that
@@ -154,7 +117,7 @@ func (w *worker) applyItem(ctx context.Context, jobs []*job) error {
 	}
 	// Rule 1: only now that all of it is durable may the mark pass.
 	for _, j := range jobs {
-		j.entry.ack(1)
+		j.entry.Ack(1)
 	}
 	return nil
 }
@@ -171,7 +134,7 @@ func (w *worker) noteWritten(jobs []*job) {
 
 func (w *worker) storeDeadLetters(ctx context.Context, jobs []*job, why outcome.Outcome) error {
 	for _, j := range jobs {
-		if err := w.letters.store(ctx, SinkBigtable, &j.c, j.entry.at.Seq, why); err != nil {
+		if err := w.letters.store(ctx, SinkBigtable, &j.c, j.entry.At.Seq, why); err != nil {
 			return err
 		}
 	}
@@ -210,7 +173,7 @@ func (w *worker) writeItem(ctx context.Context, jobs []*job) (err error) {
 		return &transform.Refusal{Code: outcome.CodeDirty,
 			What: "an earlier change of the item is a dead letter, and its rows are not functions of its key alone"}
 	}
-	inFlight := w.call.begin(tracing.Within(ctx, jobs[len(jobs)-1].entry.span))
+	inFlight := w.call.begin(tracing.Within(ctx, jobs[len(jobs)-1].entry.Span))
 	err = w.call.end(ctx, inFlight, w.shared.bigtable.ApplyWhile(inFlight, w.o.Table.Target, &w.write, w.o.Owned))
 	if err != nil {
 		return &outcome.SinkError{Err: err}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/pipeline/ingest/proving"
 )
 
 // Prove blocks until the Bigtable sink has applied every change that was created up to through, a time of the service.
@@ -51,20 +52,15 @@ type prover struct {
 
 // proof is one call of Prove.
 type proof struct {
-	through change.Millis
-	asked   time.Time     // this process's clock when Prove was called
-	met     chan struct{} // closed when it is met
-
-	// read is set once everything up to through is in the log; entry is then the newest one with changes. The write loop
-	// owns both.
-	read  bool
-	entry uint64
+	proving.Wait               // the write loop owns what it has seen
+	asked        time.Time     // this process's clock when Prove was called
+	met          chan struct{} // closed when it is met
 }
 
 func newProver(log *zap.Logger) *prover { return &prover{log: log, added: make(chan struct{}, 1)} }
 
 func (v *prover) add(through change.Millis) *proof {
-	p := &proof{through: through, asked: time.Now(), met: make(chan struct{})}
+	p := &proof{Wait: proving.Wait{Through: through}, asked: time.Now(), met: make(chan struct{})}
 	v.mu.Lock()
 	v.waiting = append(v.waiting, p)
 	v.mu.Unlock()
@@ -106,10 +102,10 @@ func (v *prover) nextListing(
 	var first *proof
 	overdue := patience
 	for _, p := range v.waiting {
-		if p.through <= listed {
+		if p.Through <= listed {
 			continue
 		}
-		if first == nil || p.through < first.through {
+		if first == nil || p.Through < first.Through {
 			first = p
 		}
 		since := min(at.Sub(p.asked), at.Sub(proved))
@@ -118,7 +114,7 @@ func (v *prover) nextListing(
 	if first == nil {
 		return 0, false
 	}
-	due := time.Duration(first.through-now)*time.Millisecond + dateStep
+	due := time.Duration(first.Through-now)*time.Millisecond + dateStep
 	return max(min(due, overdue), 0), true
 }
 
@@ -128,7 +124,7 @@ func (v *prover) wantsBeat(s *checkpoint.State, listed, read change.Millis) bool
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return slices.ContainsFunc(v.waiting, func(p *proof) bool {
-		return !p.read && min(listed, read) >= p.through && min(s.Listed, s.ReadWatermark()) < p.through
+		return !p.Read() && min(listed, read) >= p.Through && min(s.Listed, s.ReadWatermark()) < p.Through
 	})
 }
 
@@ -139,16 +135,10 @@ func (v *prover) look(s *checkpoint.State, mark uint64, paused string) {
 	defer v.mu.Unlock()
 	why := ""
 	v.waiting = slices.DeleteFunc(v.waiting, func(p *proof) bool {
-		switch reason := p.unread(s, paused); {
-		case reason != "":
-			p.read, why = false, reason
-			return false
-		case !p.read:
-			p.read, p.entry = true, s.LastFrame
-		}
-		if mark < p.entry {
-			if why == "" {
-				why = fmt.Sprintf("Bigtable has not applied the log's entry %d yet", p.entry)
+		met, reason := p.Look(s, mark, paused)
+		if !met {
+			if why == "" || !p.Read() {
+				why = reason
 			}
 			return false
 		}
@@ -159,28 +149,6 @@ func (v *prover) look(s *checkpoint.State, mark uint64, paused string) {
 		v.log.Debug("a proof waits", zap.String("reason", why), zap.Int("callers", len(v.waiting)))
 	}
 	v.why = why
-}
-
-// unread returns why it is not known that everything up to the call's time is in the log; empty when it is known. A
-// listing that shows children of a shard lowers the read watermark, so the answer may change back.
-func (p *proof) unread(s *checkpoint.State, paused string) string {
-	live := s.LiveStream()
-	read := s.ReadWatermark()
-	switch {
-	case live == nil:
-		return "the table's stream is not started"
-	case s.Listed >= p.through && read >= p.through:
-		return ""
-	case live.Disabled:
-		return "the table's stream is disabled: what is written now is in no stream; enable it"
-	case len(s.GappedShards()) > 0:
-		return fmt.Sprintf("%d shards stand before a gap: accept it with `replicator resume`", len(s.GappedShards()))
-	case paused != "":
-		return "reading pauses: " + paused
-	case s.Listed < p.through:
-		return "no complete listing of the shards was begun since"
-	}
-	return "a shard is not read so far, or its children are not listed yet"
 }
 
 func (v *prover) idle() bool {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/pipeline/ingest/proving"
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
@@ -20,7 +21,7 @@ func TestProofDoesNotWaitForAClockThatIsBehind(t *testing.T) {
 	began := time.Now()
 	const now = change.Millis(1_000_000)
 	patience := 10 * time.Second
-	v.waiting = []*proof{{through: now + 3_600_000, asked: began}}
+	v.waiting = []*proof{{Wait: proving.Wait{Through: now + 3_600_000}, asked: began}}
 	for _, c := range []struct {
 		after, proved time.Duration // since began
 		want          time.Duration

@@ -9,6 +9,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
+	"github.com/tailrace-cdc/replicator/pipeline/apply/asread"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/source/export"
 )
@@ -105,8 +106,7 @@ func (p Periods) withDefaults() Periods {
 
 // Margins between clocks.
 const (
-	// answerMargin is added to the Date of a reply: Date is cut to seconds, and the clocks of the service's hosts differ.
-	answerMargin change.Millis = 5_000
+	answerMargin = asread.AnswerMargin
 	// dateStep is the precision of the service's Date with some reserve: a Date may be earlier than the reading by that.
 	dateStep change.Millis = 1_500
 	// maxBehind is how far Bigtable may be behind while the table is read. Pages read later would only wait longer.
@@ -121,11 +121,8 @@ func (o *Options) lead() time.Duration {
 }
 
 // versionOf returns the version of the write of an item that was read at a time.
-//
-// A change that the reading lacks was made after the request, so its version is higher. A change that the reading
-// includes may have a higher version, too: then the write is skipped and the stream's row stays.
 func (o *Options) versionOf(requested change.Millis) change.Version {
-	return max(change.Version(requested)-apply.ResyncMargin, o.Floor+1)
+	return asread.Version(requested, o.Floor)
 }
 
 // write writes an item that was read, unless that was before the end of a gap: it may hold what was deleted there, and

@@ -15,7 +15,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/failure"
-	"github.com/tailrace-cdc/replicator/pipeline/apply"
+	"github.com/tailrace-cdc/replicator/pipeline/apply/asread"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/transform"
@@ -71,11 +71,6 @@ func (w *Whole) Status() *WholeStatus { return w.status.Load() }
 const (
 	// wholeLook is the time between two looks at whether the log asks for a resync.
 	wholeLook = time.Second
-	// lateWrites is the time from what made rows differ to the first page that is read. An owner that froze in the middle
-	// of a copy, and was replaced, may bring back an item that was deleted since, for as long as its reading is young
-	// enough; only a row that is looked at later is sure to be seen. In a new life it also covers records created
-	// before its begin, which are not applied: some hosts of the service cut their times to whole minutes.
-	lateWrites = change.Millis(apply.PageAge/time.Millisecond) + answerMargin
 	// firstWhole is the pause after a resync failed, as when there is no room for it; it doubles up to lastWhole.
 	firstWhole = 2 * time.Second
 	lastWhole  = time.Minute
@@ -152,20 +147,9 @@ func (w *Whole) resync(ctx context.Context, p *checkpoint.PendingResync) error {
 	return found.Remove()
 }
 
-// beginOf returns the time of the service after which the table may be read, so that every repair gets a version above
-// all versions that were lost: after the latest gap and the order, each repair's version being ResyncMargin below its
-// reading. What heals a gap or begins a life also outwaits the writes of earlier owners. A recovery need not wait until
-// the clock passes p.Above, the highest version given out, because the floor of the new life is above that already. It
-// must where it heals gaps as well: those may lie in the new life.
+// beginOf returns the time of the service after which the table may be read.
 func (w *Whole) beginOf(p *checkpoint.PendingResync) change.Millis {
-	begin := max(w.GapsUntil()+apply.ResyncMargin, p.Asked)
-	if p.Recover || len(p.Gaps) > 0 {
-		begin = max(w.GapsUntil(), p.Asked) + lateWrites
-	}
-	if !p.Recover || len(p.Gaps) > 0 {
-		begin = max(begin, change.Millis(p.Above)+apply.ResyncMargin)
-	}
-	return begin
+	return asread.BeginOf(p, w.GapsUntil())
 }
 
 // awaitBegin waits until a reading is newer than everything that was lost, and the versions of repairs are, too.

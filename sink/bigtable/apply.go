@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/sink/bigtable/rowwrite"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -81,24 +82,18 @@ func (d *delivery) rows(ctx context.Context) error {
 	r := requests.Get().(*request)
 	defer r.free()
 	r.seal, r.fresh = t.client.opt.Seal, d.fresh
-	// Rows that the item enters come first, so that a reader sees an item that moves twice rather than not at all.
-	for _, left := range [...]bool{false, true} {
-		for i := range w.Rows {
-			if w.Rows[i].Left != left {
-				continue
-			}
-			r.encode(w, &w.Rows[i], families)
-			if err := t.deliver(ctx, r, w.Version); err != nil {
-				return fmt.Errorf("write row: %w", asRejected(err))
-			}
-			if r.matched {
-				t.metrics.skipped.Inc()
-			} else {
-				t.metrics.outcomes[failure.None].Inc()
-			}
-			if d.done != nil {
-				d.done(&w.Rows[i], r.matched)
-			}
+	for row := range rowwrite.InOrder(w.Rows) {
+		r.encode(w, row, families)
+		if err := t.deliver(ctx, r, w.Version); err != nil {
+			return fmt.Errorf("write row: %w", asRejected(err))
+		}
+		if r.matched {
+			t.metrics.skipped.Inc()
+		} else {
+			t.metrics.outcomes[failure.None].Inc()
+		}
+		if d.done != nil {
+			d.done(row, r.matched)
 		}
 	}
 	// Rule 1: A mark never passes a change that is not durable. Only here are all rows of the write durable.

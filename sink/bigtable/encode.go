@@ -1,6 +1,8 @@
 package bigtable
 
 import (
+	"bytes"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -8,6 +10,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/sink/bigtable/guard"
+	"github.com/tailrace-cdc/replicator/sink/bigtable/rowwrite"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -203,4 +206,30 @@ func (r *request) encodeReplacement(w *transform.Write, row *transform.Row, fami
 	r.skip, r.body = append(deletes, r.body...), nil
 	r.filter, err = proto.Marshal(exactGuard(r.guard.qualifier, broken))
 	return err
+}
+
+// Requests returns what Apply sends for a write, in its order, as data. The error is a *RejectedError. Keys that would
+// have to be sealed are not supported.
+func Requests(w *transform.Write, families []string) (all []rowwrite.Conditional, err error) {
+	if r := checkWrite(w); r != nil {
+		return nil, fmt.Errorf("check write: %w", r)
+	}
+	r := new(request)
+	for row := range rowwrite.InOrder(w.Rows) {
+		r.encode(w, row, families)
+		all = append(all, rowwrite.Conditional{
+			Row: bytes.Clone(r.key), Qualifier: bytes.Clone(r.guard.qualifier), Version: r.guard.version,
+			Body: mutations(r.body), Skip: mutations(r.skip),
+		})
+	}
+	return all, nil
+}
+
+// mutations copies the mutations of a request, which is used again.
+func mutations(ops []op) (all []rowwrite.Mutation) {
+	for _, o := range ops {
+		all = append(all, rowwrite.Mutation{Kind: rowwrite.Kind(o.kind), Family: o.family,
+			Qualifier: bytes.Clone(o.qualifier), Value: bytes.Clone(o.value), From: o.from, To: o.to})
+	}
+	return all
 }

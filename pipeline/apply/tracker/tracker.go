@@ -1,4 +1,5 @@
-package apply
+// Package tracker turns acknowledgements that come in any order into the mark of a sink (Rule 1).
+package tracker
 
 import (
 	"sync"
@@ -10,13 +11,13 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
-// ackTracker turns entries that finish in any order into a mark: the last entry of the contiguous run of entries all of
+// Tracker turns entries that finish in any order into a mark: the last entry of the contiguous run of entries all of
 // whose changes are durable.
 //
 // Rule 1: the mark never passes an entry with a change that is not durable.
-type ackTracker struct {
-	mu          sync.Mutex   // covers the fields up to the next blank line
-	open        []*openEntry // in the order of the log
+type Tracker struct {
+	mu          sync.Mutex // covers the fields up to the next blank line
+	open        []*Entry   // in the order of the log
 	marked      checkpoint.Mark
 	lastChanges uint64 // the newest entry with changes that the mark has passed
 	base        known  // of the log at the entry to which the state of the life was folded
@@ -28,16 +29,17 @@ type ackTracker struct {
 	progress chan struct{} // capacity 1: the mark moved
 }
 
-// openEntry is an entry with changes that are not durable yet.
-type openEntry struct {
-	tracker    *ackTracker
-	at         checkpoint.Mark
+// Entry is an entry with changes that are not durable yet.
+type Entry struct {
+	At   checkpoint.Mark
+	Span trace.Span // until all changes are durable; nil: the entry is not traced
+
+	tracker    *Tracker
 	since      time.Time
 	hasChanges bool
 	through    known        // changes of the log up to this entry
 	pending    atomic.Int64 // changes that are not durable, plus one while the entry is being handed out
 	release    func()       // gives the entry's memory back; may be nil
-	span       trace.Span   // until all changes are durable; nil: the entry is not traced
 }
 
 // known is how many changes the log holds up to an entry. The fold with which a life begins tells it for its last entry
@@ -62,12 +64,13 @@ func (k known) and(seq, changes uint64, base known) known {
 	return k
 }
 
-func newAckTracker(at checkpoint.Mark) *ackTracker {
-	return &ackTracker{marked: at, progress: make(chan struct{}, 1)}
+// New returns the tracker of a pass that begins at a mark.
+func New(at checkpoint.Mark) *Tracker {
+	return &Tracker{marked: at, progress: make(chan struct{}, 1)}
 }
 
-// countFrom lets the tracker count changes from what the log held when the life began.
-func (t *ackTracker) countFrom(s *checkpoint.State) *ackTracker {
+// CountFrom lets the tracker count changes from what the log held when the life began.
+func (t *Tracker) CountFrom(s *checkpoint.State) *Tracker {
 	t.base = known{seq: s.Seq, changes: s.Changes, ok: true}
 	if t.marked.Seq >= s.LastFrame {
 		t.applied = t.base
@@ -76,10 +79,10 @@ func (t *ackTracker) countFrom(s *checkpoint.State) *ackTracker {
 	return t
 }
 
-// add begins to track an entry; entries are added in the order of the log. An entry stays open until ack has counted
+// Add begins to track an entry; entries are added in the order of the log. An entry stays open until ack has counted
 // each of its changes, and the entry itself once all of them are handed out.
-func (t *ackTracker) add(at checkpoint.Mark, changes int, release func()) *openEntry {
-	e := &openEntry{tracker: t, at: at, since: time.Now(), hasChanges: changes > 0, release: release}
+func (t *Tracker) Add(at checkpoint.Mark, changes int, release func()) *Entry {
+	e := &Entry{tracker: t, At: at, since: time.Now(), hasChanges: changes > 0, release: release}
 	t.pending.Add(int64(changes) + 1)
 	e.pending.Store(int64(changes) + 1)
 	t.mu.Lock()
@@ -90,8 +93,8 @@ func (t *ackTracker) add(at checkpoint.Mark, changes int, release func()) *openE
 	return e
 }
 
-// ack notes that n changes of the entry are durable.
-func (e *openEntry) ack(n int) {
+// Ack notes that n changes of the entry are durable.
+func (e *Entry) Ack(n int) {
 	e.tracker.pending.Add(-int64(n))
 	if e.pending.Add(-int64(n)) > 0 {
 		return
@@ -99,19 +102,19 @@ func (e *openEntry) ack(n int) {
 	if e.release != nil {
 		e.release()
 	}
-	if e.span != nil {
-		e.span.End()
+	if e.Span != nil {
+		e.Span.End()
 	}
 	e.tracker.advance()
 }
 
 // advance moves the mark past the entries at the front that are completely durable.
-func (t *ackTracker) advance() {
+func (t *Tracker) advance() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := 0
 	for n < len(t.open) && t.open[n].pending.Load() <= 0 {
-		t.marked, t.applied = t.open[n].at, t.open[n].through
+		t.marked, t.applied = t.open[n].At, t.open[n].through
 		if t.open[n].hasChanges {
 			t.lastChanges = t.marked.Seq
 		}
@@ -125,20 +128,24 @@ func (t *ackTracker) advance() {
 	signal(t.progress)
 }
 
-// acked returns the mark, and the newest entry with changes that it has passed; 0 while it has passed none.
-func (t *ackTracker) acked() (m checkpoint.Mark, lastChanges uint64) {
+// Progress receives when the mark has moved.
+func (t *Tracker) Progress() <-chan struct{} { return t.progress }
+
+// Acked returns the mark, and the newest entry with changes that it has passed; 0 while it has passed none.
+func (t *Tracker) Acked() (m checkpoint.Mark, lastChanges uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.marked, t.lastChanges
 }
 
-func (t *ackTracker) mark() checkpoint.Mark {
-	m, _ := t.acked()
+// Mark returns the mark.
+func (t *Tracker) Mark() checkpoint.Mark {
+	m, _ := t.Acked()
 	return m
 }
 
-// backlog returns how many changes are not durable, about, and since when the oldest of them is there.
-func (t *ackTracker) backlog(now time.Time) (changes int, oldest time.Duration) {
+// Backlog returns how many changes are not durable, about, and since when the oldest of them is there.
+func (t *Tracker) Backlog(now time.Time) (changes int, oldest time.Duration) {
 	if changes = int(t.pending.Load()); changes == 0 {
 		return 0, 0
 	}
@@ -150,17 +157,17 @@ func (t *ackTracker) backlog(now time.Time) (changes int, oldest time.Duration) 
 	return changes, oldest
 }
 
-// behind returns how many of the changes that the log holds lie behind the mark; false while that is unknown.
-func (t *ackTracker) behind(changes uint64) (n uint64, ok bool) {
+// Behind returns how many of the changes that the log holds lie behind the mark; false while that is unknown.
+func (t *Tracker) Behind(changes uint64) (n uint64, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return changes - min(changes, t.applied.changes), t.applied.ok
 }
 
-// next returns the tracker of the following pass: it begins at this one's mark.
-func (t *ackTracker) next() *ackTracker {
-	m, lastChanges := t.acked()
-	next := newAckTracker(m)
+// Next returns the tracker of the following pass: it begins at this one's mark.
+func (t *Tracker) Next() *Tracker {
+	m, lastChanges := t.Acked()
+	next := New(m)
 	next.lastChanges = lastChanges
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -168,9 +175,9 @@ func (t *ackTracker) next() *ackTracker {
 	return next
 }
 
-// abandon gives back the memory of the entries that are still open after a pass has ended: the next pass reads them
+// Abandon gives back the memory of the entries that are still open after a pass has ended: the next pass reads them
 // again.
-func (t *ackTracker) abandon() {
+func (t *Tracker) Abandon() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, e := range t.open {
