@@ -118,6 +118,24 @@ func (s *State) addGap(g Gap) {
 	s.Gaps = append(s.Gaps, g)
 }
 
+// LostBetween prepares the gap between a stream and the table's next one, and reports whether it must be stored.
+//
+// Rule 8: the owner that stored it before may have died before the next stream was started, and that stream may have
+// been trimmed since then. Within the retention nothing of it is lost; later, what came after the earlier gap may be.
+func (s *State) LostBetween(g *Gap) bool {
+	for i := range s.Gaps {
+		earlier := &s.Gaps[i]
+		if earlier.Feed != g.Feed {
+			continue
+		}
+		if g.Until-earlier.Until < retention {
+			return false
+		}
+		g.Since = max(g.Since, earlier.Until)
+	}
+	return true
+}
+
 // applyGap adds a gap. What was read before the gap but never stored is lost as well, so the gap begins at the position
 // in the log.
 func (s *State) applyGap(b *Gap) {

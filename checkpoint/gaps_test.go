@@ -141,3 +141,28 @@ func TestGapOfAShardNeverReadBeginsWhereItsStreamDid(t *testing.T) {
 		}
 	}
 }
+
+// An owner that stores the gap between two streams, and dies before the start of the next one, may be followed a day
+// later: what was trimmed of the next stream meanwhile belongs to the gap as well.
+func TestGapBetweenStreamsGoesOnWhileNoneIsStarted(t *testing.T) {
+	const day = retention
+	s := NewState()
+	gap := func(since, until change.Millis) *Gap {
+		return &Gap{Feed: change.Feed{Stream: "old"}, Since: since, Until: until, Ends: true}
+	}
+	first := gap(1000, 2000)
+	if !s.LostBetween(first) {
+		t.Fatal("the first gap is not stored")
+	}
+	s.addGap(*first)
+	if s.LostBetween(gap(1000, 2000+day-1)) {
+		t.Error("a second gap, although nothing was trimmed")
+	}
+	later := gap(1000, 2000+day)
+	if !s.LostBetween(later) || later.Since != 2000 {
+		t.Errorf("a day later: %+v", later)
+	}
+	if other := gap(1000, 2000); !s.LostBetween(&Gap{Feed: change.Feed{Stream: "other"}, Since: other.Since}) {
+		t.Error("the gap of another stream is not stored")
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/checkpoint/listing"
@@ -34,8 +33,8 @@ func (w *writer) storeEntry(ctx context.Context, body any) error {
 		if sh != nil && (sh.Phase.Finished() || sh.Loss.Pending) {
 			return nil
 		}
-		if b.Feed.Shard == "" && slices.ContainsFunc(s.Gaps, func(g checkpoint.Gap) bool { return g.Feed == b.Feed }) {
-			return nil // a stream ends once
+		if b.Feed.Shard == "" && !s.LostBetween(b) {
+			return nil
 		}
 		// Records that were trimmed before the pipeline ever started were never promised.
 		if sh != nil && b.Ends && s.LostBeforeStart(sh, b.Found) {
