@@ -50,6 +50,26 @@ func TestLogFoldsFromItsLastSnapshot(t *testing.T) {
 	sameState(t, fold(t, w.Log()), w.State())
 }
 
+// Another program stores an old snapshot again: what was stored after it still counts.
+func TestSnapshotThatIsStoredAgainIsNoBase(t *testing.T) {
+	ctx := testContext(t)
+	w := owned(t, embeddedQueue(t))
+	if err := w.snapshot(ctx, true); err != nil {
+		t.Fatal(err)
+	}
+	old, err := w.l.message(ctx, w.State().SnapshotFirst)
+	if err != nil {
+		t.Fatal(err)
+	}
+	appendPage(t, w, 5, 10)
+	if _, err := w.l.q.conn.JS.Publish(ctx, w.l.subject.Snapshot, old.Data); err != nil {
+		t.Fatal(err)
+	}
+	if s := fold(t, w.Log()); s.Changes != 5 || s.Hash != w.State().Hash || s.Foreign != 1 {
+		t.Fatalf("%d changes, %d foreign messages", s.Changes, s.Foreign)
+	}
+}
+
 func TestSecondWriterIsRefusedAndStops(t *testing.T) {
 	ctx := testContext(t)
 	w := owned(t, embeddedQueue(t))

@@ -212,7 +212,7 @@ func (r *Reader) verifyLastRead(ctx context.Context) error {
 	if r.chain.Hash == (checkpoint.Hash{}) {
 		return nil // no entry was read yet, or it is trimmed: the next entry is checked against the chain
 	}
-	return r.l.verifyPredecessor(ctx, info, r.entry+1, r.chain.Hash)
+	return r.l.verifyPredecessor(ctx, info, r.entry+1, r.chain.Hash, nil)
 }
 
 // restart makes another consumer, after a reconnect or when the old one ended, once it has verified that the log still
