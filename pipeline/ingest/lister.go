@@ -162,6 +162,10 @@ func (l *lister) listAll(ctx context.Context) error {
 		return nil
 	}
 	ls, err := l.o.Source.List(ctx, v.stream)
+	if source.Classify(err) == failure.Gone && len(v.missing) > 0 {
+		// Rule 3: with the stream its parents are gone that no listing has shown, and their children need not wait.
+		return l.handoff.request(ctx, &checkpoint.Graph{Stream: v.stream, Date: l.o.now(), Gone: v.missing})
+	}
 	if err != nil && len(ls.Shards) == 0 {
 		return err
 	}

@@ -1,0 +1,62 @@
+package ingest
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/source"
+)
+
+// forgotten answers as a service that knows no stream.
+type forgotten struct{}
+
+func (forgotten) Do(r *http.Request) (*http.Response, error) {
+	body := `{"__type":"com.amazonaws.dynamodb.v20120810#ResourceNotFoundException","message":"not found"}`
+	return &http.Response{
+		StatusCode: http.StatusBadRequest, Body: io.NopCloser(strings.NewReader(body)), Request: r,
+		Header: http.Header{
+			"Content-Type": {"application/x-amz-json-1.0"}, "Date": {time.Now().UTC().Format(http.TimeFormat)},
+		},
+	}, nil
+}
+
+// The last owner stored a child whose parent no listing has shown yet, and for a day nobody read: by then the stream is
+// gone, and no listing will ever show the parent.
+func TestChildInAStreamThatIsGoneDoesNotWaitForItsParent(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "x")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "x")
+	src, err := source.Open(t.Context(), source.Options{
+		Region: "eu-west-1", Endpoint: "http://127.0.0.1:1", HTTPClient: forgotten{}, Attempts: 1,
+	}, zap.NewNop(), prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHandoff(time.Second)
+	l := newLister(&Options{Source: src, Logger: zap.NewNop()}, nil, h, newProver(zap.NewNop()))
+	l.summary = streamSummary{stream: "arn:aws:dynamodb:eu-west-1:1:table/T/stream/s", disabled: true}
+	if err := l.listAll(t.Context()); source.Classify(err) == 0 {
+		t.Fatalf("nothing waits, and the stream is gone: %v", err)
+	}
+	l.summary.missing = []string{"shard-parent"}
+	stored := make(chan any, 1)
+	go func() {
+		r := <-h.requests
+		stored <- r.body
+		r.done <- nil
+	}()
+	if err := l.listAll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	g := (<-stored).(*checkpoint.Graph)
+	if d := cmp.Diff(l.summary.missing, g.Gone); d != "" || g.Complete || g.Date == 0 {
+		t.Errorf("%+v: %s", g, d)
+	}
+}
