@@ -15,6 +15,8 @@ PLATFORMS  := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 wi
 FUZZTIME   ?= 20s
 BENCH      ?= .
 SEEDS      ?= 500
+sim: SEEDS := $(if $(filter file,$(origin SEEDS)),3000,$(SEEDS))
+UPDATE     ?=
 # Ninety test programs are linked, in half the time without what only a debugger reads. Without paths in them, what was
 # compiled in one checkout is not compiled again in another.
 TEST_BUILD := -trimpath -ldflags=-w
@@ -26,7 +28,7 @@ PACKAGES   ?= ./...
 export GORACE ?= atexit_sleep_ms=0
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo demo-ttl test short check fmt vet cross lint vuln race bench sim chaos fuzz acceptance chart alerts dashboards man schema tools release release-files clean
+.PHONY: help build demo demo-ttl test short check fmt vet cross lint vuln race bench sim mutants explore chaos fuzz acceptance chart alerts dashboards man schema tools release release-files clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -80,8 +82,15 @@ vuln: $(TOOLS)/govulncheck ## known vulnerabilities in what is called (needs the
 bench: ## benchmarks, per record; BENCH=pattern PACKAGES=./transform/...
 	$(GO) test -timeout 2h -run '^$$' -bench '$(BENCH)' -benchmem $(PACKAGES)
 
-sim: ## simulated histories of several owners of one log; SEEDS=500
-	$(GO) test -run 'TestHistories|TestIndex' ./checkpoint -args -sim.seeds=$(SEEDS)
+sim: ## simulated histories of the whole protocol, and of the fold alone; SEEDS=3000
+	$(GO) test $(TEST_BUILD) -timeout 8h -count=1 -run 'TestHistories|TestKept' -v ./test/sim -args -sim.seeds=$(SEEDS)
+	$(GO) test $(TEST_BUILD) -timeout 8h -run 'TestHistories|TestIndex' ./checkpoint -args -sim.seeds=$$(($(SEEDS) / 30 + 1))
+
+mutants: ## take each defence of the protocol away: the simulation must find it within 3,000 histories; UPDATE=1 keeps them
+	$(GO) test $(TEST_BUILD) -timeout 2h -count=1 -run TestMutants -v ./test/sim -args -sim.mutants=3000 $(if $(UPDATE),-sim.update)
+
+explore: ## all histories of a small world with one fault or two preemptions
+	$(GO) test $(TEST_BUILD) -timeout 1h -count=1 -run TestAllHistories -v ./test/sim -args -sim.all
 
 chaos: ## the whole program under kill -9 at SEEDS=500 moments; every cell is compared
 	$(GO) test $(RACE) -timeout 8h -parallel 4 -run TestKilledAtAnyMomentLosesNothing ./test -args -chaos.seeds=$(SEEDS)

@@ -48,6 +48,7 @@ var arrows = map[string][]string{
 	"failure":    {},
 	"host":       {},
 	"problem":    {"problem"},
+	"test":       {"change", "checkpoint", "pipeline", "queue", "sink", "test", "transform"},
 }
 
 // outside says who may talk to the systems outside.

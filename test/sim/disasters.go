@@ -1,0 +1,179 @@
+package sim
+
+import (
+	"fmt"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
+)
+
+// disaster is what happens seldom.
+func (w *World) disaster() {
+	rough := w.profile
+	switch w.weighted(6, 6, 4, 3, 3, 2, 4, 2*rough, rough, rough, rough, rough, 2*rough) {
+	case 0:
+		w.processes[w.choose(len(w.processes))].end("it dies")
+	case 1:
+		w.processes[w.choose(len(w.processes))].frozen = 5 + 15*w.choose(5)
+	case 2:
+		w.now += 16_000 + change.Millis(w.choose(8))*5000
+	case 3:
+		w.outage()
+	case 4:
+		w.fence()
+	case 5:
+		w.stray()
+	case 6:
+		w.heal()
+	case 7:
+		w.loseTail(1 + w.choose(4))
+	case 8:
+		w.now += 4 * 3600 * 1000
+	case 9:
+		w.now += 26 * 3600 * 1000
+	case 10:
+		if !w.live().disabled {
+			w.disable()
+			w.logf("the stream is disabled")
+		}
+	case 11:
+		if w.live().disabled {
+			w.enable()
+			w.logf("the table has another stream")
+		}
+	case 12:
+		w.loseLog()
+	}
+}
+
+// arrivals lets something arrive that is under way.
+func (w *World) arrivals() {
+	n, m := len(w.log.late), len(w.late)
+	if n+m == 0 {
+		return
+	}
+	if i := w.choose(n + m); i < n {
+		if !w.log.away {
+			w.deliver(i)
+		}
+	} else {
+		w.arrive(i - n)
+	}
+}
+
+// arrive lets a late request arrive.
+func (w *World) arrive(i int) {
+	x := w.late[i]
+	w.late = append(w.late[:i:i], w.late[i+1:]...)
+	matched := w.apply(x.request)
+	w.logf("a late request arrives for %q at %d, skipped: %v", x.request.Row, x.request.Version, matched)
+}
+
+// loseTail drops the newest messages: a store that was restored to an older copy. Its server was restarted for that, so
+// that all connections were lost.
+func (w *World) loseTail(n int) {
+	l := w.log
+	if len(l.truth.Marks) == 0 {
+		return
+	}
+	started := int(l.truth.Streams[0].Seq) // the row in the target says that versions were given out: else it is a lost log
+	if n = min(n, len(l.msgs)-started-1); n <= 0 {
+		return
+	}
+	l.msgs, l.lostTail = l.msgs[:len(l.msgs)-n], true
+	l.conn++
+	l.truth = checkpoint.NewState()
+	for i := range l.msgs {
+		_, err := l.truth.Apply(uint64(i+1), l.msgs[i].data)
+		w.must(err)
+	}
+	l.first = max(min(l.first, l.truth.SnapshotFirst, l.truth.LowMark()+1), 1) // it holds what was trimmed since
+	for _, r := range w.records {
+		if r.seq > l.last() {
+			r.seq, r.version = 0, 0
+		}
+	}
+	w.logf("the log lost its last %d messages, it ends at %d", n, l.last())
+}
+
+// loseLog loses the log with all that it holds. An operator recovers: the next log begins a new life above every version
+// that was given out.
+func (w *World) loseLog() {
+	if t := w.log.truth; t.Fence != nil || t.LiveStream() == nil {
+		return
+	}
+	created, conn := w.log.created, w.log.conn
+	w.log = newServer()
+	w.log.created, w.log.conn = created+1, conn+1
+	w.lives++
+	w.floor = change.Version(w.now) + 31_000 + max(w.lead, 0)
+	for _, r := range w.records {
+		r.seq, r.version = 0, 0
+	}
+	for _, x := range w.items {
+		w.taint(x)
+	}
+	w.logf("the log is lost, life %d has floor %d", w.lives, w.floor)
+}
+
+// stray appends a message that is not an entry, or an old one again.
+func (w *World) stray() {
+	l := w.log
+	if l.away {
+		return
+	}
+	msg := []byte("hello")
+	if n := l.last(); n > l.first && w.choose(2) == 1 {
+		msg = l.at(n - 1).data
+	}
+	_ = w.store(l.last(), msg)
+}
+
+// outage begins an outage of the log's server, or ends it.
+func (w *World) outage() {
+	if l := w.log; l.away {
+		l.away = false
+		l.conn++
+		w.upSince = w.now
+	} else {
+		l.away = true
+	}
+	w.logf("the log's server is away: %v", w.log.away)
+}
+
+// heal lets an operator accept the gaps and order the resync that heals them.
+func (w *World) heal() {
+	s := w.log.truth
+	order := &checkpoint.ResyncOrder{}
+	for i := range s.Gaps {
+		g := &s.Gaps[i]
+		if _, healed := g.Healed[checkpoint.SinkBigtable]; !healed && s.BigtableDiffers(g) {
+			order.Gaps = append(order.Gaps, g.ID())
+		}
+	}
+	if len(order.Gaps) == 0 || s.Resync != nil && len(s.Resync.Gaps) >= len(order.Gaps) {
+		return
+	}
+	order.ID = fmt.Sprint("heal-", len(s.Gaps), "-", len(order.Gaps))
+	w.command(&checkpoint.Control{Resync: order})
+}
+
+// fence raises the fence of a cutover, or takes it away.
+func (w *World) fence() {
+	undo := w.log.truth.Fence != nil
+	w.command(&checkpoint.Control{Fence: &checkpoint.FenceOrder{ID: "cutover", Undo: undo}})
+}
+
+// command appends a control entry for an operator, who may do that beside any owner.
+func (w *World) command(c *checkpoint.Control) {
+	if w.log.away || w.log.last() == 0 {
+		return
+	}
+	s := w.fold(0)
+	c.By, c.At = "operator", w.now
+	if s.LiveStream() == nil || s.CheckNext(c) != nil {
+		return
+	}
+	w.logf("operator: %+v", *c)
+	_ = w.publish(nil, s.Seq, w.encode(s, 0, checkpoint.Nonce{}, c, nil))
+}

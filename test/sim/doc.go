@@ -1,0 +1,30 @@
+// Package sim runs the whole protocol in one goroutine, with virtual time: a table with a stream whose shards split and
+// are trimmed, a log, several processes that read, store and apply, a target with conditional writes, and all that goes
+// wrong between them. Every decision that matters is the code of the daemon; docs/protocol.md says which, and what is
+// simpler here.
+//
+// A history is the sequence of choices on its tape. It is drawn from a seed, replayed, shortened while it still breaks
+// an invariant, or enumerated.
+//
+// Files, from the top down:
+//
+//	run.go         one history, and how it comes to rest
+//	steps.go       what may happen next
+//	disasters.go   what goes wrong, and what operators do
+//	process.go     one process: claim, recover
+//	claims.go      when a process that waits may claim the log
+//	ingest.go      its readers and its write loop
+//	sink.go        its pass over the log, its lanes
+//	copying.go     its copy of the table, its resync of the whole table
+//	append.go      its appends
+//	storing.go     what the log's server stores, and what a fold reads
+//	invariants.go  what must hold
+//	table.go       the source table
+//	shards.go      its streams
+//	mapping.go     the mappings, and what a reader sees of an item (cells: the target)
+//	log.go         the log's server
+//	world.go       everything that a history happens in
+//	report.go      what was found
+//	mutants.go     the defences that can be taken away
+//	tape.go        choices
+package sim

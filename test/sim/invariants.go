@@ -1,0 +1,315 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/transform"
+)
+
+// The invariants. Each is checked when something happens that could break it.
+
+// storedEntry checks what an entry changes, once the server has it.
+func (w *World) storedEntry(seq uint64, m *message) {
+	w.stored = w.now
+	if !m.counts {
+		return
+	}
+	switch b := m.entry.Body.(type) {
+	case *checkpoint.Frame:
+		w.storedFrame(seq, m.records)
+	case *checkpoint.Marks:
+		w.moved(b.Sinks[checkpoint.SinkBigtable].Seq)
+		w.complete()
+	case *checkpoint.Beat, *checkpoint.Graph:
+		w.complete()
+	case *checkpoint.Gap:
+		w.lost(b)
+	case *checkpoint.Healed:
+		w.madeTrue()
+	}
+	if g := w.log.truth.Gaps; len(g) > 0 && m.entry.Kind == checkpoint.KindGraph {
+		w.lost(&g[len(g)-1])
+	}
+}
+
+// storedFrame checks Rules 3 and 5: no change is in the log twice, and those of an item are in the order in which they
+// happened, with versions that grow. Those of a child shard come after those of its parent.
+func (w *World) storedFrame(seq uint64, all []stored) {
+	for _, s := range all {
+		r := s.record
+		if r.seq != 0 {
+			w.fail("no change twice", "write %d of item %d is in entries %d and %d", r.n, r.item.n, r.seq, seq)
+		}
+		for _, o := range w.records {
+			if o.item == r.item && o.seq != 0 && (o.n > r.n || o.version >= s.version) {
+				w.fail("order of an item", "item %d: write %d, version %d, after write %d, version %d",
+					r.item.n, r.n, s.version, o.n, o.version)
+			}
+		}
+		r.seq, r.version = seq, s.version
+	}
+}
+
+// moved checks Rule 1: everything up to a mark is durable.
+func (w *World) moved(mark uint64) {
+	for _, r := range w.records {
+		if r.seq == 0 || r.seq > mark || r.checked == r.seq {
+			continue
+		}
+		r.checked = r.seq
+		if w.log.truth.LifeOf(r.shard.stream).Applies(r.version) {
+			w.durable(r)
+		}
+	}
+}
+
+// durable checks that each row of a change holds it, or a later one of the item.
+func (w *World) durable(r *record) {
+	var write transform.Write
+	c := r.change(r.version)
+	w.dec.Reset()
+	w.must(w.mapping.program.Change(&w.dec, &c, &write))
+	for i := range write.Rows {
+		qualifier := string(write.Item.Guard[:])
+		if write.Rows[i].Class == transform.ClassR {
+			qualifier = "i"
+		}
+		at := w.target.Rows[string(write.Rows[i].Key)]
+		if at == nil || !at.Holds(qualifier, r.version) {
+			w.fail("marks are durable", "the mark passed entry %d, write %d of item %d is not in row %q",
+				r.seq, r.n, r.item.n, write.Rows[i].Key)
+		}
+		w.visible(r, &write.Rows[i])
+	}
+}
+
+// visible checks Rule 5: a reader sees a change that is applied, or a later one. (Where a gap lost changes of an item,
+// a difference to its old image is not enough.)
+func (w *World) visible(r *record, row *transform.Row) {
+	key := string(row.Key)
+	if w.tainted[r.item] && row.Class == transform.ClassD {
+		return
+	}
+	if seen := w.seen(r.item, key); r.item.shows(key, seen, r.commit) < 0 {
+		w.fail("applied is seen", "the mark passed write %d of item %d, version %d, and row %q shows %q",
+			r.n, r.item.n, r.version, key, seen)
+	}
+}
+
+// skew is how much the clocks of the source's hosts differ: a child's first record may seem older than its parent's last.
+const skew change.Millis = 1000
+
+// complete checks Rules 8 and 10: what the log says is read and applied is there, or in a gap.
+func (w *World) complete() {
+	s := w.log.truth
+	if s.LiveStream() == nil {
+		return
+	}
+	read := min(s.ReadWatermark(), s.Listed-listLate-1000) - skew
+	applied, mark := min(s.AppliedWatermark(), s.Listed-listLate-1000)-skew, s.Marks[checkpoint.SinkBigtable].Seq
+	for _, r := range w.records {
+		if r.created > max(read, applied) || r.shard.stream != s.LiveStream().ARN {
+			continue
+		}
+		if (r.created <= read && r.seq == 0 || r.created <= applied && (r.seq == 0 || r.seq > mark)) && !w.excused(r) {
+			w.fail("read is read", "read through %d, applied through %d (mark %d), but write %d of %s, created %d, is in entry %d; %+v, gaps %+v",
+				read, applied, mark, r.n, r.shard.id, r.created, r.seq, s.Shards[r.shard.id], s.Gaps)
+		}
+	}
+}
+
+// excused reports whether a record need not be in the log: it is in a gap, older than the start, or older than what the
+// start of its stream promises and trimmed by now.
+func (w *World) excused(r *record) bool {
+	s := w.log.truth
+	if len(s.Streams) == 0 {
+		return true
+	}
+	first := s.Streams[0]
+	if r.created < first.At || r.shard.stream < first.ARN {
+		return true
+	}
+	if st := s.Stream(r.shard.stream); st != nil && r.created < w.now-retention &&
+		r.created < change.StreamCompleteUntil(st.ARN, st.At, st.Date) && !w.lostBefore(st) {
+		return true
+	}
+	return slices.ContainsFunc(s.Gaps, func(g checkpoint.Gap) bool {
+		if st := s.Stream(r.shard.stream); g.Reason == checkpoint.ReasonBeforeStart && r.created > st.Date+skew {
+			return false // only what is older than the start was never promised
+		}
+		return g.Since <= r.created && r.created <= g.Until &&
+			(g.Feed.Shard == r.shard.id || g.Feed.Shard == "" || s.Shards[r.shard.id] == nil)
+	})
+}
+
+// lostBefore reports whether a later stream had lost something when it was started: the gap before it must say so.
+func (w *World) lostBefore(st *checkpoint.Stream) bool {
+	s := w.log.truth
+	if st == s.Streams[0] {
+		return false
+	}
+	until := change.Millis(0)
+	for i := range s.Gaps {
+		if g := &s.Gaps[i]; g.Feed.Shard == "" && s.Stream(g.Feed.Stream) != nil && g.Until <= st.Date {
+			until = max(until, g.Until)
+		}
+	}
+	return st.Date-until >= retention
+}
+
+// acknowledged checks Rule 2: what the server acknowledged is part of the log. A store that went back to an older copy
+// may have broken its promises.
+func (w *World) acknowledged(p *process, seq uint64) {
+	if !w.log.lostTail && !w.log.at(seq).counts {
+		w.fail("acknowledged counts", "entry %d of %s was acknowledged and is not part of the log", seq, p.name)
+	}
+}
+
+// claims checks that a log which was not released is claimed only after its owner could have appended for TTL, or
+// after it was gone for longer than it is silent when idle.
+func (w *World) claims(p *process) {
+	t, least := w.log.truth, change.Millis(claimTTL)
+	if w.owner() == nil {
+		least = claimTTL/3 + 3000
+	}
+	if quiet := w.now - max(w.stored, w.upSince); t.Epoch > 0 && !t.Released && quiet < least {
+		w.fail("claims after silence", "%s claims the log whose owner had %d ms", p.name, quiet)
+	}
+}
+
+// sending checks Rule 12: nothing from behind a fence is sent to the target.
+func (w *World) sending(p *process, unit []*job) {
+	f := w.log.truth.Fence
+	if f == nil || p.log != w.log.created {
+		return
+	}
+	for _, j := range unit {
+		if j.op != nil || j.seq > f.Seq {
+			w.fail("fence", "%s writes entry %d, the fence is at %d (a resync: %v)", p.name, j.seq, f.Seq, j.op != nil)
+		}
+	}
+}
+
+// viewKey is what a plain reader looks at: an item in a row.
+type viewKey struct {
+	item *item
+	row  string
+}
+
+// view is what it saw last.
+type view struct {
+	seen   string
+	commit int // the earliest commit that shows it
+}
+
+// look lets a plain reader look at a row: it sees each item as it was after some commit, and never an earlier one than
+// before.
+func (w *World) look(key string) {
+	for _, x := range w.items {
+		seen := w.seen(x, key)
+		k := viewKey{x, key}
+		last := w.readers[k]
+		if seen == last.seen {
+			continue
+		}
+		if w.tainted[x] {
+			w.readers[k] = view{seen, last.commit}
+			continue
+		}
+		if n := x.shows(key, seen, last.commit); n >= 0 {
+			w.readers[k] = view{seen, n}
+			continue
+		}
+		w.misread(x, key, seen, last)
+	}
+}
+
+// shows returns the first commit from one on that a row shows; -1 for none.
+func (x *item) shows(key, seen string, from int) int {
+	for n := from; n < len(x.commits); n++ {
+		if x.commits[n].rows[key] == seen {
+			return n
+		}
+	}
+	return -1
+}
+
+func (w *World) misread(x *item, key, seen string, last view) {
+	what := "never a mix"
+	if n := x.shows(key, seen, 0); n >= 0 {
+		if what = "never a step back"; last.seen == "" {
+			what = "never a resurrection"
+		}
+	}
+	w.fail(what, "item %d in row %q: %q after %q (commit %d)", x.n, key, seen, last.seen, last.commit)
+}
+
+// taint notes that changes of an item are lost: what a reader sees of it is right only once it is resynced.
+func (w *World) taint(x *item) { w.tainted[x] = true }
+
+// lost taints the items whose changes a gap may have lost.
+func (w *World) lost(g *checkpoint.Gap) {
+	for _, r := range w.records {
+		if r.seq == 0 && (g.Feed.Shard == "" || r.shard.id == g.Feed.Shard || w.log.truth.Shards[r.shard.id] == nil) {
+			w.taint(r.item)
+		}
+	}
+	if g.Feed.Shard == "" { // of the time between two streams there are no records
+		for _, x := range w.items {
+			w.taint(x)
+		}
+	}
+}
+
+// madeTrue lets readers trust again what they see, once nothing differs any more.
+func (w *World) madeTrue() {
+	s := w.log.truth
+	for i := range s.Gaps {
+		if s.BigtableDiffers(&s.Gaps[i]) {
+			return
+		}
+	}
+	if s.Resync != nil {
+		return
+	}
+	clear(w.tainted)
+	for k, v := range w.readers {
+		if k.item.shows(k.row, v.seen, 0) < 0 {
+			w.fail("never a mix", "item %d in row %q after a resync: %q", k.item.n, k.row, v.seen)
+		}
+		w.readers[k] = view{v.seen, k.item.shows(k.row, v.seen, 0)}
+	}
+}
+
+// equal returns the first row in which the target differs from an item of the source; "" for none.
+func (w *World) equal(x *item) string {
+	want := x.newest().rows
+	for key, cells := range want {
+		if w.seen(x, key) != cells {
+			return key
+		}
+	}
+	for key := range w.target.Rows {
+		if w.seen(x, key) != want[key] {
+			return key
+		}
+	}
+	return ""
+}
+
+// finished checks that the target equals the source, and that nothing was lost silently.
+func (w *World) finished() {
+	for _, r := range w.records {
+		if r.seq == 0 && r.shard.stream == w.log.truth.LiveStream().ARN && !w.excused(r) {
+			w.fail("nothing is lost", "write %d of %s, created %d, is neither in the log nor in a gap", r.n, r.shard.id, r.created)
+		}
+	}
+	for _, x := range w.items {
+		if row := w.equal(x); row != "" {
+			w.fail("target equals source", "item %d in row %q: %q, want %q",
+				x.n, row, w.seen(x, row), x.newest().rows[row])
+		}
+	}
+}

@@ -1,0 +1,38 @@
+package sim
+
+// Mutant is a defence that is taken away.
+type Mutant int
+
+// The mutants.
+const (
+	None Mutant = iota
+	NoExpectedSequence
+	NoChain
+	NoLeaderCheck
+	NoParentGate
+	NoContiguousAcks
+	NoGuard
+	NoTombstone
+	NoFloor
+	RememberPages
+	NoMargin
+	NoWait
+	WideExcuse
+	NoFence
+	NoObservedSilence
+	OldSnapshots
+	OneGapBetween
+	ForgetParents
+	mutants
+)
+
+// names say what each mutant takes away.
+var names = [mutants]string{
+	NoExpectedSequence: "expected sequence", NoChain: "hash of the predecessor", NoLeaderCheck: "leader's end of the log",
+	NoParentGate: "parent before child", NoContiguousAcks: "contiguous acks", NoGuard: "guard", NoTombstone: "tombstone",
+	NoFloor: "floor of a life", RememberPages: "stored, not remembered", NoMargin: "margin of a read", NoWait: "wait for the proof",
+	WideExcuse: "which losses excuse themselves", NoFence: "fence", NoObservedSilence: "observed silence",
+	OldSnapshots: "a snapshot follows its log", OneGapBetween: "gap until the next stream", ForgetParents: "parents in a gone stream",
+}
+
+func (m Mutant) String() string { return names[m] }

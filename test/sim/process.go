@@ -1,0 +1,105 @@
+package sim
+
+import (
+	"fmt"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/queue/claiming"
+)
+
+// claimTTL is how long a log must be silent before another process claims it, in ms.
+const claimTTL = 15_000
+
+// process is one instance of the daemon. It acts on its own view of the log, which may be old: it may be frozen at any
+// step and go on long after another one has claimed the log, and it may die.
+type process struct {
+	*World
+	name  string
+	watch claiming.Watch
+	epoch uint64
+	nonce checkpoint.Nonce
+	s     *checkpoint.State // as of its last acknowledged append or fold; nil: it owns no log, as far as it knows
+	doubt bool              // the outcome of an append is unknown
+	sent  change.Millis     // when its last acknowledged append was sent
+	wrote change.Millis     // when its last frame or beat was stored
+	log   int               // which of the logs that were made it claimed
+	conn  uint64            // the connection of its last fold
+	sure  uint64            // its newest acknowledged entry since the last fold
+	*life
+
+	lookedAt change.Millis
+	frozen   int // steps for which it does nothing
+}
+
+// life is what a process has in memory from a fold on, and loses with the next one.
+type life struct {
+	pages     []page                   // read, not stored
+	through   map[string]change.Millis // how far empty reads of open shards reach
+	listed    change.Millis            // when its newest complete listing began
+	looked    change.Millis            // when it listed last, complete or not
+	described change.Millis            // when it last asked for the table's stream
+	ended     bool                     // a shard ended: its children are to be listed
+	sink      *sink
+	copy      *copying
+	whole     *whole
+}
+
+// begin starts a life from a fold.
+func (p *process) begin(s *checkpoint.State) {
+	p.s, p.doubt, p.conn, p.sure = s, false, p.World.log.conn, 0
+	old := p.life
+	p.life = &life{through: map[string]change.Millis{}, listed: s.Listed, described: p.now, ended: true}
+	if p.mutant == RememberPages && old != nil {
+		p.pages = old.pages
+	}
+	p.sink = p.newSink()
+}
+
+// claim appends a claim if the log may be claimed.
+func (p *process) claim() {
+	p.look()
+	s := p.fold(p.laggard())
+	if !p.mayClaim(s) {
+		return
+	}
+	p.claims(p)
+	p.nonces++
+	p.epoch, p.nonce = s.Epoch+1, checkpoint.Nonce{byte(p.nonces >> 8), byte(p.nonces)}
+	p.log, p.s, p.conn = p.World.log.created, s, p.World.log.conn
+	body := &checkpoint.Claim{Owner: fmt.Sprint(p.name, p.nonces), Life: p.lives}
+	if s.Epoch == 0 {
+		body.Format = checkpoint.Format
+	}
+	if !p.append(body, nil) {
+		if p.s == nil || !p.doubt {
+			p.end("the claim was refused")
+		}
+		return
+	}
+	p.logf("%s claims epoch %d", p.name, p.epoch)
+	p.begin(p.s)
+}
+
+// laggard returns how far the replica that a fold reads is behind.
+func (p *process) laggard() uint64 { return uint64(p.fault(faultLag, 4)) }
+
+// recover goes on after an unknown outcome.
+//
+// Rule 4: from what is stored.
+func (p *process) recover() {
+	if p.World.log.away {
+		return
+	}
+	if p.log != p.World.log.created {
+		p.end("its log is gone")
+		return
+	}
+	s := p.fold(p.laggard())
+	if s.Epoch != p.epoch || s.Nonce != p.nonce || s.Released {
+		p.end("the log has another owner")
+		return
+	}
+	p.logf("%s goes on from entry %d", p.name, s.Seq)
+	p.begin(s)
+}

@@ -1,0 +1,139 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/test/sim/cells"
+)
+
+// usual are the options of a random history.
+var usual = Options{items: 4, shards: 2, processes: 3, steps: 300, backfill: true, rest: 8000}
+
+// Run runs the history of a tape, and returns the invariant that it breaks; nil when it breaks none.
+func run(t *tape, o Options, m Mutant, verbose bool) (w *World, found *Violation) {
+	defer func() {
+		if r := recover(); r != nil {
+			err, ok := r.(error)
+			if !ok || !errors.As(err, &found) {
+				panic(r)
+			}
+		}
+	}()
+	w = &World{tape: t, o: o, mutant: m, verbose: verbose}
+	w.setUp()
+	for range o.steps {
+		if t.ended() {
+			break
+		}
+		w.step()
+	}
+	w.drain()
+	w.finished()
+	return w, nil
+}
+
+// setUp makes a table that is older than its stream, and processes that wait for its log.
+func (w *World) setUp() {
+	o := w.o
+	w.now, w.log, w.target = begin, newServer(), cells.New()
+	w.readers, w.tainted = map[viewKey]view{}, map[*item]bool{}
+	i := o.mapping - 1
+	if i < 0 {
+		i = w.choose(len(mappings))
+		w.profile = w.choose(3)
+	}
+	w.mapping = mappings[i]
+	w.logf("mapping %s", w.mapping.name)
+	for n := range o.items {
+		w.items = append(w.items, newItem(n))
+	}
+	for _, x := range w.items {
+		if w.choose(3) < 2 {
+			w.write(x, w.now-3600_000, 0)
+		}
+	}
+	w.enable()
+	for n := range o.processes {
+		w.processes = append(w.processes, &process{World: w, name: string(rune('A' + n)), watch: w.newWatch()})
+	}
+}
+
+// drain lets everything come to rest: no faults, one process, an operator who heals what was lost.
+func (w *World) drain() {
+	w.calm = true
+	w.logf("from here on nothing goes wrong")
+	for len(w.log.late) > 0 && !w.log.away {
+		w.deliver(0)
+	}
+	for len(w.late) > 0 {
+		w.arrive(0)
+	}
+	if w.log.away {
+		w.outage()
+	}
+	for _, p := range w.processes[1:] {
+		p.end("it is stopped")
+	}
+	p := w.processes[0]
+	p.frozen = 0
+	for range w.o.rest {
+		if w.live().disabled {
+			w.enable()
+		}
+		if w.log.truth.Fence != nil {
+			w.fence()
+		}
+		if w.log.truth.OpenGaps() > 0 || w.differs() {
+			w.heal()
+		}
+		w.observe()
+		if acts := p.due(); len(acts) > 0 {
+			acts[0]()
+			w.now += 7
+			continue
+		}
+		if w.unrest(p) == "" {
+			return
+		}
+		w.now += 2500
+	}
+	w.fail("comes to rest", "%s", w.unrest(p))
+}
+
+// differs reports whether a gap is neither healed nor being healed.
+func (w *World) differs() bool {
+	s := w.log.truth
+	for i := range s.Gaps {
+		if g := &s.Gaps[i]; s.BigtableDiffers(g) && (s.Resync == nil || !s.Resync.Heals(g.ID())) {
+			return true
+		}
+	}
+	return false
+}
+
+// unrest returns what is left to do; "" for nothing.
+func (w *World) unrest(p *process) string {
+	s := w.log.truth
+	switch {
+	case !p.owns() || p.doubt || p.s.Seq != w.log.last():
+		return "no owner"
+	case s.LiveStream() == nil:
+		return "no start"
+	case s.CopyPending() || s.CopyRunning() != nil:
+		return fmt.Sprintf("copy %+v", s.Copy)
+	case s.Resync != nil || w.differs():
+		return fmt.Sprintf("resync %+v, gaps %+v", s.Resync, s.Gaps)
+	case !p.stillLive():
+		return "the stream " + s.LiveStream().ARN
+	case s.Marks[checkpoint.SinkBigtable].Seq < s.LastFrame:
+		return fmt.Sprintf("mark %d", s.Marks[checkpoint.SinkBigtable].Seq)
+	}
+	for _, r := range w.records {
+		if r.seq == 0 && r.shard.stream == s.LiveStream().ARN && !w.excused(r) && w.find(r.shard.id) != nil {
+			return fmt.Sprintf("write %d of %s", r.n, r.shard.id)
+		}
+	}
+	return ""
+}

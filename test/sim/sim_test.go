@@ -1,0 +1,157 @@
+package sim
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+var (
+	seeds       = flag.Uint64("sim.seeds", 100, "histories to simulate; at most 20 with -short")
+	seed        = flag.Uint64("sim.seed", 0, "simulate only this history, and print it")
+	mutantSeeds = flag.Uint64("sim.mutants", 0, "histories in which each mutant must be found")
+	update      = flag.Bool("sim.update", false, "keep the shortest histories that find the mutants in testdata")
+)
+
+// TestHistories simulates the protocol under all that goes wrong.
+func TestHistories(t *testing.T) {
+	if *seed != 0 {
+		w, v := run(newTape(*seed), usual, None, true)
+		t.Log("\n" + w.Trace())
+		if v != nil {
+			t.Fatal(v)
+		}
+		return
+	}
+	n := *seeds
+	if testing.Short() {
+		n = min(n, 20)
+	}
+	if s, v := search(n, None); v != nil {
+		report(t, s, v)
+		return
+	}
+	t.Logf("%d histories", n)
+}
+
+// search runs the histories of the seeds up to n, and returns the lowest that breaks an invariant.
+func search(n uint64, m Mutant) (found uint64, broken *Violation) {
+	var next, failed atomic.Uint64
+	failed.Store(n + 1)
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for s := next.Add(1); s < failed.Load(); s = next.Add(1) {
+				if _, v := run(newTape(s), usual, m, false); v != nil {
+					mu.Lock()
+					if s < failed.Load() {
+						failed.Store(s)
+						found, broken = s, v
+					}
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return found, broken
+}
+
+// report prints a seed, the shortest history that breaks the same invariant, and what happens in it.
+func report(t *testing.T, s uint64, v *Violation) {
+	script := shortest(s, v, None)
+	w, short := run(replayOf(script), usual, None, true)
+	choices, _ := json.Marshal(script)
+	t.Fatalf("seed %d: %v\n\nshortest history, %d choices: %s\n%v\n\n%s", s, v, len(script), choices, short, w.Trace())
+}
+
+// shortest shortens the history of a seed that breaks an invariant.
+func shortest(s uint64, v *Violation, m Mutant) []int {
+	tape := newTape(s)
+	run(tape, usual, m, false)
+	quick, budget := usual, 1200
+	if quick.rest = 300; v.Invariant == "comes to rest" { // such a history takes long
+		quick.rest, budget = 2500, 150
+	}
+	return shrink(tape.used, budget, func(script []int) bool {
+		_, other := run(replayOf(script), quick, m, false)
+		return other != nil && other.Invariant == v.Invariant
+	})
+}
+
+// kept is a history in testdata.
+type kept struct {
+	Without   string `json:"without,omitempty"` // the defence without which it breaks the invariant
+	Invariant string `json:"invariant"`
+	Choices   []int  `json:"choices"`
+}
+
+// TestKeptHistories replays the histories in testdata: each once broke an invariant, by a fault that is mended, or
+// without a defence. It must break none, and still that one without the defence.
+func TestKeptHistories(t *testing.T) {
+	files, err := filepath.Glob("testdata/histories/*.json")
+	if err != nil || len(files) < int(mutants)-1 {
+		t.Fatal(len(files), "histories", err)
+	}
+	for _, file := range files {
+		var k kept
+		b, err := os.ReadFile(file)
+		if err == nil {
+			err = json.Unmarshal(b, &k)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, v := run(replayOf(k.Choices), usual, None, false); v != nil {
+			t.Errorf("%s: %v", file, v)
+		}
+		m := Mutant(slices.Index(names[:], k.Without))
+		if k.Without == "" {
+			continue
+		}
+		if _, v := run(replayOf(k.Choices), usual, m, false); v == nil || v.Invariant != k.Invariant {
+			t.Errorf("%s, without %s: %v, want %q broken; make mutants UPDATE=1 searches a new one", file, m, v, k.Invariant)
+		}
+	}
+}
+
+// TestMutants takes one defence after the other away: an invariant must break in -sim.mutants histories.
+func TestMutants(t *testing.T) {
+	if *mutantSeeds == 0 {
+		t.Skip("make mutants")
+	}
+	fmt.Printf("%-32s seeds  invariant\n", "without")
+	for m := None + 1; m < mutants; m++ {
+		s, v := search(*mutantSeeds, m)
+		if v == nil {
+			t.Errorf("%-32s nothing breaks in %d histories", m, *mutantSeeds)
+			continue
+		}
+		fmt.Printf("%-32s %5d  %s\n", m, s, v.Invariant)
+		if *update {
+			keep(t, m, s, v)
+		}
+	}
+	if s, v := search(*mutantSeeds, None); v != nil {
+		t.Errorf("seed %d breaks with all defences: %v", s, v)
+	}
+}
+
+// keep stores the shortest history that finds a mutant.
+func keep(t *testing.T, m Mutant, s uint64, v *Violation) {
+	b, err := json.Marshal(kept{m.String(), v.Invariant, shortest(s, v, m)})
+	if err == nil {
+		err = os.WriteFile(filepath.Join("testdata", "histories", fmt.Sprintf("mutant%02d.json", m)), append(b, '\n'), 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,113 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/tailrace-cdc/replicator/checkpoint"
+)
+
+// store appends a message if its writer knows the last one.
+//
+// Rule 2: this comparison is what admits one writer.
+func (w *World) store(expected uint64, data []byte) error {
+	l := w.log
+	if expected != l.last() && w.mutant != NoExpectedSequence {
+		return errWrongLast
+	}
+	if w.mutant == NoChain {
+		data = w.rechain(data)
+	}
+	m := message{data: data}
+	m.entry, _ = checkpoint.Decode(data)
+	seq := l.last() + 1
+	e, err := l.truth.Apply(seq, data)
+	if err != nil {
+		w.fail("log adds up", "entry %d: %v", seq, err)
+	}
+	m.counts = e != nil
+	if e != nil && e.Kind == checkpoint.KindFrame {
+		m.records = w.decodeRecords(e.Data)
+	}
+	l.msgs = append(l.msgs, m)
+	w.storedEntry(seq, &l.msgs[seq-1])
+	return nil
+}
+
+// rechain makes a message name the newest entry as its predecessor: as if entries named none.
+func (w *World) rechain(data []byte) []byte {
+	e, err := checkpoint.Decode(data)
+	if err != nil {
+		return data
+	}
+	e.Prev = w.log.truth.Hash
+	again, err := checkpoint.Encode(nil, e)
+	w.must(err)
+	return again
+}
+
+// deliver lets an append arrive that its writer has given up.
+func (w *World) deliver(i int) {
+	x := w.log.late[i]
+	w.log.late = slices.Delete(w.log.late, i, i+1)
+	if x.created == w.log.created {
+		w.logf("a late append arrives, expecting %d", x.expected)
+		_ = w.store(x.expected, x.data)
+	}
+}
+
+// fold adds up what a process can read: the last snapshot, and what follows it. lag is how far the replica that it
+// reads is behind the leader.
+//
+// Rule 2: where the replica has no more to deliver although the leader does, the rest is read elsewhere. Without the
+// leader the fold would take the rest for lost.
+func (w *World) fold(lag uint64) *checkpoint.State {
+	l := w.log
+	if l.last() == 0 {
+		return checkpoint.NewState()
+	}
+	end := l.last()
+	if w.mutant == NoLeaderCheck {
+		end -= min(lag, end-l.first)
+	}
+	s, next := w.base(end)
+	for seq := next; seq <= end; seq++ {
+		if _, err := s.Apply(seq, l.at(seq).data); err != nil {
+			w.fail("log adds up", "fold at entry %d: %v", seq, err)
+		}
+	}
+	s.Seq = l.last()
+	return s
+}
+
+// base returns the state of the last snapshot that can be used, and the first entry after it.
+func (w *World) base(end uint64) (*checkpoint.State, uint64) {
+	l := w.log
+	for seq := end; seq >= l.first; seq-- {
+		if m := l.at(seq); m.entry == nil || m.entry.Kind != checkpoint.KindSnapshot {
+			continue
+		}
+		s, err := checkpoint.Restore(seq, [][]byte{l.at(seq).data})
+		if err == nil && w.follows(seq, s.Hash) {
+			return s, seq
+		}
+	}
+	if l.first > 1 {
+		w.fail("log adds up", "the log begins at %d and has no snapshot", l.first)
+	}
+	return checkpoint.NewState(), 1
+}
+
+// follows reports whether one of the messages before a snapshot has a hash, or was trimmed, and nothing in between
+// follows it as well: else the snapshot is an old one again.
+func (w *World) follows(seq uint64, want checkpoint.Hash) bool {
+	for before := seq - 1; before >= w.log.first && before+16 >= seq; before-- {
+		m := w.log.at(before)
+		if checkpoint.HashOf(m.data) == want {
+			return true
+		}
+		if m.entry != nil && m.entry.Prev == want && w.mutant != OldSnapshots {
+			return false
+		}
+	}
+	return seq-1 < w.log.first
+}
