@@ -26,7 +26,7 @@ func (p *process) look() {
 	}
 	p.lookedAt = p.now
 	if o := p.owner(); o != nil && o.s.Seq <= l.last() {
-		p.watch.Heard(now, o.s.Seq, conn)
+		p.watch.Heard(now, o.s.Seq, now.Sub(o.wrote.Time()), conn)
 		if !p.watch.Look(now) {
 			return
 		}
