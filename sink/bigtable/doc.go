@@ -38,11 +38,11 @@
 //	principal.go  the identity of the caller
 //	guards.go     what a guard's value tells
 //	call.go       one call, repeated until it is answered
-//	check.go      the limits of the service
 //	client.go     clients and tables
 //	conn.go       connections
 //	wire.go       a request as bytes
 //	encode.go     a row of a write as a request
+//	check.go      the limits of the service
 //	filters.go    parts of filters
 //	metrics.go    metrics
 //	retry.go      what follows a failed attempt
