@@ -17,8 +17,7 @@ type handOver struct{ to string }
 
 func (h *handOver) Error() string { return "the log is handed over to " + h.to }
 
-// errHandedOver says that a life has handed its log over.
-var errHandedOver = errors.New("the log was handed over")
+var errHandedOver = errors.New("the log was handed over") // by a life that has ended
 
 // successor returns the process to which the log of a life is handed over whose context has ended; false when it is not
 // handed over.
@@ -34,7 +33,7 @@ func successor(ctx context.Context) (to string, ok bool) {
 // unknown outcome stays unknown: the next owner waits.
 func (t *table) release(ctx context.Context, w *queue.Writer) {
 	to, _ := successor(ctx)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	err := w.HandOver(ctx, to)
 	if errors.Is(err, queue.ErrOutcomeUnknown) { // of what was appended before, most often
@@ -49,8 +48,6 @@ func (t *table) release(ctx context.Context, w *queue.Writer) {
 		t.log.Warn("the log is not released: the next owner waits until this one counts as gone", zap.Error(err))
 	}
 }
-
-const releaseTimeout = 5 * time.Second
 
 // releaseHalted stores why the life ends and releases the log, so that status can show the reason.
 func (t *table) releaseHalted(w *queue.Writer, out outcome.Outcome) {

@@ -59,10 +59,10 @@ func (p *Pipeline) prove(ctx context.Context, source string) error {
 		if t.Source != source || !t.view.waiting.Load() {
 			continue
 		}
-		if _, err := t.source.Table(ctx, source); err != nil {
-			return err
+		_, err := t.source.Table(ctx, source)
+		if err == nil {
+			_, err = t.rows().LoadState(ctx, p.o.Name, source)
 		}
-		_, err := t.rows().LoadState(ctx, p.o.Name, source)
 		return err
 	}
 	return fmt.Errorf("table %s does not wait for its log", source)

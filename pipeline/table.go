@@ -252,9 +252,8 @@ func (t *table) work(soft context.Context, w *queue.Writer, o apply.Options, arc
 	sinks := apply.New(t.shared, o, t.letters, w.State())
 	defer t.view.showSink(sinks[0])()
 	defer context.AfterFunc(soft, func() {
-		if _, ok := successor(soft); !ok {
-			t.log.Info("drain: no more reading, what the log holds is applied", zap.Duration("at_most", t.o.Periods.Shutdown))
-		}
+		t.log.Info("no more reading: what the log holds is applied, here or by the process that goes on with it",
+			zap.Duration("at_most", t.o.Periods.Shutdown))
 		late := time.AfterFunc(t.o.Periods.Shutdown, func() { cancel(errDrainTime) })
 		context.AfterFunc(hard, func() { late.Stop() })
 	})()

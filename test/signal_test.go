@@ -16,7 +16,7 @@ func TestSignalDrainsWhatWasRead(t *testing.T) {
 	d.untilHit(p)
 	d.until("all changes are in the log", func() bool { return d.table("Orders").Changes == w.committed("Orders") })
 	d.signal()
-	d.untilLogged("drain: no more reading")
+	d.untilLogged("no more reading")
 	p.open()
 	if code := d.exit(); code != 0 {
 		t.Errorf("exit %d after SIGTERM, want 0", code)
@@ -57,7 +57,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	d := w.run()
 	d.untilHit(p)
 	d.signal()
-	d.untilLogged("drain: no more reading")
+	d.untilLogged("no more reading")
 	w.Until("a further signal ends it", func() bool {
 		_ = d.cmd.Process.Signal(syscall.SIGTERM)
 		select {
