@@ -53,7 +53,7 @@ type healing struct {
 func newReplicas(t *testing.T, seed uint64, n int) *replicas {
 	t.Helper()
 	return newReplicasOf(t, seed, n,
-		"{claim_ttl: 6s, beat: 1s, listing: 2s, describe: 500ms, mark_interval: 100ms, trim: 500ms, retry_halted: 1s}")
+		"{claim_ttl: 15s, beat: 5s, listing: 2s, describe: 500ms, mark_interval: 100ms, trim: 500ms, retry_halted: 1s}")
 }
 
 // newReplicasOf is newReplicas with other periods of the protocol.
@@ -424,7 +424,7 @@ func TestFaultOfNATSChangesNoOwner(t *testing.T) {
 		for server := range 2 {
 			r.cluster.Stop(server)
 		}
-		if r.pause(8 * time.Second); i%2 == 1 { // longer than a claim lives
+		if r.pause(16 * time.Second); i%2 == 1 { // longer than a claim lives
 			r.pause(25 * time.Second) // servers say at once that there is no leader, and the replicas hear each other
 		}
 		for server := range 2 {

@@ -51,7 +51,7 @@ func (w *writer) drain(ctx context.Context) (saved bool, err error) {
 	}
 	w.observe()
 	if handedOver {
-		w.o.Logger.Info("handed the log over", zap.String("to", to))
+		w.o.Logger.Info("handed the log over", zap.String("to", to), zap.Bool("named", w.log.State().ReleasedTo == to))
 	} else {
 		w.o.Logger.Info("released the log", zap.Bool("drained", w.drained()))
 	}

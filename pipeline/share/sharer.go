@@ -29,6 +29,8 @@ const (
 	unfitAfter = 10 * time.Second
 	// avoid is for how long a member does not ask for a log with which it failed.
 	avoid = 10 * time.Minute
+	// afterRefusal is how long a member asks for nothing after a refusal: the two see the group differently.
+	afterRefusal = 10 * time.Second
 	// trial is how long a log that was moved here has to be claimed, and to be kept.
 	trial = time.Minute
 )
@@ -76,6 +78,7 @@ type Sharer struct {
 	failed  map[string]time.Time // when it failed with them
 	given   map[string]time.Time // logs that it hands over
 	moved   time.Time            // when it last gave or took one
+	askedAt time.Time            // when a member last did not agree to hand a log over
 	first   map[string]string    // which member should claim each log that was free at firstAt
 	firstAt time.Time
 }
@@ -264,9 +267,9 @@ func (s *Sharer) review(now time.Time) {
 func (s *Sharer) pull(ctx context.Context) {
 	members, listening := s.members(time.Now())
 	s.mu.Lock()
-	leaving := s.leaving
+	wait := s.leaving || time.Since(s.askedAt) < afterRefusal
 	s.mu.Unlock()
-	if leaving || listening < s.listen {
+	if wait || listening < s.listen {
 		return
 	}
 	for _, m := range s.sick(members) {
@@ -322,7 +325,10 @@ func (s *Sharer) ask(ctx context.Context, m Move, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
-		delete(s.pulled, m.Table)
+		if errors.Is(err, presence.ErrRefused) {
+			delete(s.pulled, m.Table) // else the owner's answer was lost, and its release may follow
+		}
+		s.askedAt = now
 		if ctx.Err() == nil && !errors.Is(err, presence.ErrRefused) {
 			log.Warn("another replica was asked for a log and did not answer", zap.Error(err))
 		}

@@ -25,7 +25,7 @@ func (c *Conn) dial(ctx context.Context) error {
 	}
 	opts := append(c.opts.natsOptions(),
 		nats.MaxReconnects(-1), nats.ReconnectBufSize(-1), nats.ReconnectWait(250*time.Millisecond),
-		nats.PingInterval(5*time.Second), nats.MaxPingsOutstanding(2), nats.Timeout(d.Timeout), nats.SetCustomDialer(d),
+		nats.PingInterval(2*time.Second), nats.MaxPingsOutstanding(2), nats.Timeout(d.Timeout), nats.SetCustomDialer(d),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
 				c.log.Warn("queue connection lost, reconnecting", zap.Error(err))

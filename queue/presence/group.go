@@ -182,12 +182,15 @@ func (g *Group) hear(data []byte) {
 		old = &Member{}
 		g.Announce() // it should not have to wait to hear of this one
 	}
-	if m.Number < old.Number || len(old.parts) > 0 && m.Number < old.parts[0].Number {
+	if m.Number <= old.Number && old.Number > 0 || len(old.parts) > 0 && m.Number < old.parts[0].Number {
 		return // overtaken on the way
 	}
 	var parts []Message
 	if len(old.parts) > 0 && old.parts[0].Number == m.Number {
 		parts = old.parts
+	}
+	if slices.ContainsFunc(parts, func(p Message) bool { return p.Part == m.Part }) {
+		return
 	}
 	parts = append(slices.Clip(parts), m)
 	if len(parts) < m.Parts {

@@ -33,7 +33,7 @@ func join(t *testing.T, url, name string, asked func(Request) string) *peer {
 	}
 	p := &peer{conn: c}
 	p.Group = New(Options{
-		Subject: "tailrace-presence.test", Me: name, Every: 50 * time.Millisecond, Logger: zap.NewNop(), Asked: asked,
+		Subject: "tailrace-presence.test", Me: name, Every: 500 * time.Millisecond, Logger: zap.NewNop(), Asked: asked,
 		Say: func() Message {
 			p.mu.Lock()
 			defer p.mu.Unlock()
@@ -172,5 +172,32 @@ func TestEachPartFitsIntoAMessage(t *testing.T) {
 	}
 	if wanted != 5000 || logs != 5000 {
 		t.Errorf("%d wanted tables and %d logs in all parts", wanted, logs)
+	}
+}
+
+// TestDuplicatedPartIsNotTheWholeMessage: a part that arrives twice must not stand for the one that is missing.
+func TestDuplicatedPartIsNotTheWholeMessage(t *testing.T) {
+	url := server(t)
+	b := join(t, url, "b", nil)
+	send := func(n uint64, part int, tables ...string) {
+		m := Message{Member: "a", Number: n, Part: part, Parts: 2}
+		for _, table := range tables {
+			m.Logs = append(m.Logs, Log{Table: table, Epoch: 1, Seq: n})
+		}
+		data, err := json.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.hear(data)
+	}
+	send(1, 0, "x")
+	send(1, 1, "y")
+	if s, _ := b.Sight("y"); s == nil {
+		t.Fatal("not heard")
+	}
+	send(2, 0, "x")
+	send(2, 0, "x")
+	if s, _ := b.Sight("y"); s == nil {
+		t.Error("half of a message, heard twice, says that the owner has given up the logs of the other half")
 	}
 }
