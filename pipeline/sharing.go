@@ -24,9 +24,8 @@ func (p *Pipeline) shareable() (all []share.Table) {
 	for _, t := range p.all() {
 		v := share.Table{Name: t.Source, Waiting: t.view.waiting.Load()}
 		if w := t.view.writer.Load(); w != nil {
-			v.Owned, v.Epoch = true, w.Epoch()
+			v.Owned, v.Epoch, v.Changes = true, w.Epoch(), t.view.changes.Load()
 			v.Seq, v.Sent = w.Head()
-			v.Changes = t.view.changes.Load()
 		}
 		all = append(all, v)
 	}
@@ -52,8 +51,7 @@ func (p *Pipeline) answers() share.Services {
 	return all
 }
 
-// prove proves that this process can work with a table for whose log it waits: DynamoDB describes it, and its row can be
-// read.
+// prove proves that this process can work with a table for whose log it waits: both services answer for it.
 func (p *Pipeline) prove(ctx context.Context, source string) error {
 	for _, t := range p.all() {
 		if t.Source != source || !t.view.waiting.Load() {
@@ -77,8 +75,7 @@ func (p *Pipeline) handOver(source, to string) {
 	}
 }
 
-// handedOverAtOnce is how many tables a process that ends hands over side by side; the others work on until it is their
-// turn.
+// handedOverAtOnce is how many tables a process that ends hands over side by side; the others work on meanwhile.
 const handedOverAtOnce = 8
 
 // end ends a table because the process ends: at once, or in its turn where another process gets its log.
@@ -89,12 +86,11 @@ func (p *Pipeline) end(t *table, leave context.CancelCauseFunc) {
 		leave(nil)
 		return
 	}
-	late := time.NewTimer(p.o.Periods.Shutdown / 2)
-	defer late.Stop()
+	late := time.After(p.o.Periods.Shutdown / 2)
 	select {
 	case p.turns <- struct{}{}:
 		defer func() { <-p.turns }()
-	case <-late.C:
+	case <-late:
 	case <-t.ended:
 		return
 	}

@@ -65,6 +65,7 @@ func newRow(e *env) *staterow.Row {
 
 const (
 	restartPause = 250 * time.Millisecond // before the next life after one that lost its log or what it knew about it
+	awayPause    = time.Second            // the same while NATS does not answer
 	maxRestarts  = 10                     // attempts in a row, each of which fails at once, before the table halts
 )
 
@@ -152,8 +153,11 @@ func (t *table) life(ctx context.Context) error {
 		if err = t.runClaimed(ctx, w); err == nil || outcome.OfTable(ctx, err).Action != outcome.Again {
 			break
 		}
+		pause := restartPause
 		if time.Since(began) > t.o.Periods.ClaimTTL {
 			restarts = 0
+		} else if queue.Classify(err) == failure.Transient { // a server that is away is waited for, with the log in hand
+			restarts, pause = 0, awayPause
 		}
 		if restarts == maxRestarts {
 			err = &outcome.HaltError{Code: outcome.CodeUnknown, Reason: err.Error()}
@@ -164,7 +168,7 @@ func (t *table) life(ctx context.Context) error {
 		if err := w.Recover(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}
-		if failure.Pause(ctx, restartPause) != nil {
+		if failure.Pause(ctx, pause) != nil {
 			break
 		}
 	}
