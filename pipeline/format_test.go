@@ -85,7 +85,10 @@ func TestLogIsRaisedWhileItIsReadOnceThePipelineIs(t *testing.T) {
 	r := w.start("Orders")
 	w.changeItems("Orders", 61, 50)
 	r.settle()
-	r.until("the pipeline has the format of its log", func() bool { row := r.formatRow(); return row != nil && row.Log == 1 })
+	r.until(
+		"the pipeline has the format of its log",
+		func() bool { row := r.formatRow(); return row != nil && row.Log == 1 },
+	)
 	if got := r.table("Orders").LogFormat; got != 1 {
 		t.Errorf("log of format %d, and nobody has raised the pipeline", got)
 	}
@@ -186,7 +189,8 @@ func TestRestoredRowLowersNothing(t *testing.T) {
 		w.changeItems("Orders", 66, 50)
 		r.settle()
 		r.until("the pipeline has a format", func() bool { return r.formatRow() != nil })
-		if want := max(older, 1); older == 0 && r.formatRow().Log != checkpoint.Format || older > 0 && r.formatRow().Log != want {
+		if want := max(older, 1); older == 0 && r.formatRow().Log != checkpoint.Format ||
+			older > 0 && r.formatRow().Log != want {
 			t.Errorf("restored as %d: the pipeline has %+v", older, r.formatRow())
 		}
 		if got := r.table("Orders").LogFormat; got != checkpoint.Format {

@@ -120,8 +120,8 @@ func (p *Pipeline) keepHistory(ctx context.Context) error {
 	}
 }
 
-// keepQueue looks after the queue's store, and speaks with the other processes, until the returned function is called. That is longer than ctx: a drain
-// stores marks, too.
+// keepQueue looks after the queue's store, and speaks with the other processes, until the returned function is called.
+// That is longer than ctx: a drain stores marks, too.
 func (p *Pipeline) keepQueue(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var g errgroup.Group

@@ -223,8 +223,8 @@ func (w *world) oldRow(name string) {
 	})
 }
 
-// Rule 11: an older build must go on with the row, so it is raised with the pipeline. What the older build does not read is
-// added at once.
+// Rule 11: an older build must go on with the row, so it is raised with the pipeline. What the older build does not
+// read is added at once.
 func TestRowKeepsItsFormatUntilThePipelineIsRaised(t *testing.T) {
 	long(t, "5 s")
 	w := newWorld(t)

@@ -366,8 +366,8 @@ func (l *Log) restore(ctx context.Context, info Info, m *jetstream.RawStreamMsg)
 const maxForeign = 16
 
 // verifyPredecessor checks that the entry before sequence first has the hash want. A trimmed entry is not checked. With
-// chain, that of the state there, none of the messages in between may be its next entry: else another program has stored
-// an old snapshot again, and a fold from it would leave out what was stored since.
+// chain, that of the state there, none of the messages in between may be its next entry: else another program has
+// stored an old snapshot again, and a fold from it would leave out what was stored since.
 func (l *Log) verifyPredecessor(
 	ctx context.Context, info Info, first uint64, want checkpoint.Hash, chain *checkpoint.Chain,
 ) error {

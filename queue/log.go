@@ -127,7 +127,8 @@ func (q *Queue) Tables(ctx context.Context) ([]string, error) {
 	all := q.conn.JS.ListStreams(ctx)
 	for info := range all.Info() {
 		m := info.Config.Metadata
-		if m[conn.MetaPipeline] == q.opts.Pipeline && info.Config.Name == naming.Stream(q.opts.Pipeline, m[conn.MetaTable]) {
+		if m[conn.MetaPipeline] == q.opts.Pipeline &&
+			info.Config.Name == naming.Stream(q.opts.Pipeline, m[conn.MetaTable]) {
 			tables = append(tables, m[conn.MetaTable])
 		}
 	}
@@ -171,12 +172,14 @@ func (q *Queue) newLog(table string, st jetstream.Stream) (*Log, error) {
 		return nil, fmt.Errorf("open log of %s: %w", table, &conn.FormatError{What: "stream " + info.Config.Name, Need: need})
 	}
 	return &Log{
-		q: q, table: table, name: info.Config.Name, token: m[conn.MetaToken], subject: naming.SubjectsOf(m[conn.MetaToken], table),
+		q: q, table: table, name: info.Config.Name, token: m[conn.MetaToken],
+		subject: naming.SubjectsOf(m[conn.MetaToken], table),
 		created: info.Created, stream: st, metrics: q.metrics.forTable(table), log: q.log.With(zap.String("table", table)),
 	}, nil
 }
 
-// Group returns what this process hears of the others of its pipeline; nil with an embedded server, which has no others.
+// Group returns what this process hears of the others of its pipeline; nil with an embedded server, which has no
+// others.
 func (q *Queue) Group(o presence.Options) *presence.Group {
 	if q == nil || q.Embedded() {
 		return nil

@@ -63,7 +63,10 @@ func TestStandByAsksNothingWhileTheOwnerIsHeard(t *testing.T) {
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() {
-		_, err := l.Claim(ctx, ClaimOptions{Owner: "b", TTL: time.Hour, Group: g, Grown: func(owner string, _ uint64) { heard <- owner }})
+		_, err := l.Claim(
+			ctx,
+			ClaimOptions{Owner: "b", TTL: time.Hour, Group: g, Grown: func(owner string, _ uint64) { heard <- owner }},
+		)
 		ended <- err
 	}()
 	next := func() {

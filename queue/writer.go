@@ -340,8 +340,8 @@ func (w *Writer) BeatDueIn() time.Duration {
 }
 
 // ClaimValid reports whether no other process can have claimed the log yet, by when the last acknowledged append was
-// sent. The log is fenced by the server, Bigtable is not: while ClaimValid is false, the owner writes nothing there until
-// an append succeeds. No other process can claim a log of the embedded server.
+// sent. The log is fenced by the server, Bigtable is not: while ClaimValid is false, the owner writes nothing there
+// until an append succeeds. No other process can claim a log of the embedded server.
 //
 // It never waits, also not for an append: every write to Bigtable asks it.
 func (w *Writer) ClaimValid() bool { return w.l.q.embedded != nil || claiming.Valid(w.ttl, w.silent()) }

@@ -24,8 +24,8 @@ import (
 	sandnats "github.com/tailrace-cdc/replicator/sandbox/nats"
 )
 
-// replicas are three daemons that share the tables of a pipeline, on a cluster of three NATS servers. Between each daemon
-// and each server is a relay that can be cut.
+// replicas are three daemons that share the tables of a pipeline, on a cluster of three NATS servers. Between each
+// daemon and each server is a relay that can be cut.
 type replicas struct {
 	*world
 	cluster *sandnats.Cluster
@@ -88,8 +88,8 @@ func newReplicasOf(t *testing.T, seed uint64, n int, periods string) *replicas {
 			m.nats = append(m.nats, newRelay(t, strings.TrimPrefix(url, "nats://")))
 			urls = append(urls, "nats://"+m.nats[len(m.nats)-1].addr)
 		}
-		m.dynamo = []*relay{newRelay(t, strings.TrimPrefix(r.world.dynamo.url, "http://"))}
-		m.bigtable = []*relay{newRelay(t, r.world.bigtable.addr)}
+		m.dynamo = []*relay{newRelay(t, strings.TrimPrefix(r.dynamo.url, "http://"))}
+		m.bigtable = []*relay{newRelay(t, r.bigtable.addr)}
 		text, err := os.ReadFile(filepath.Join(r.dir, "tailrace.yaml"))
 		if err != nil {
 			t.Fatal(err)
@@ -282,8 +282,8 @@ func restore(all []*relay) {
 	}
 }
 
-// TestReplicasUnderFaults: three replicas on three NATS servers lose processes, servers, stores and connections while an
-// application writes and a reader of Bigtable polls. The reader never sees an item mixed, older than before, or back
+// TestReplicasUnderFaults: three replicas on three NATS servers lose processes, servers, stores and connections while
+// an application writes and a reader of Bigtable polls. The reader never sees an item mixed, older than before, or back
 // after it was gone, and at the end every cell is equal to the source.
 func TestReplicasUnderFaults(t *testing.T) {
 	long(t, "90 s")
@@ -333,8 +333,8 @@ func (r *replicas) report(changes int) {
 	}
 }
 
-// application writes pairs of equal numbers that grow, deletes some items, and polls what a reader of Bigtable sees. stop
-// ends both and returns how many changes were written.
+// application writes pairs of equal numbers that grow, deletes some items, and polls what a reader of Bigtable sees.
+// stop ends both and returns how many changes were written.
 func (r *replicas) application(seed uint64) (stop func() int) {
 	ctx, cancel := context.WithCancel(r.t.Context())
 	rnd, written := rand.New(rand.NewPCG(seed, 3)), 0

@@ -19,7 +19,11 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 )
 
-var upgradeFrom = flag.Int("upgrade.from", checkpoint.Format-1, "format of the older replicator of the rolling upgrade")
+var upgradeFrom = flag.Int(
+	"upgrade.from",
+	checkpoint.Format-1,
+	"format of the older replicator of the rolling upgrade",
+)
 
 // lastCommit returns the last commit that wrote a format as its newest.
 func lastCommit(t *testing.T, format int) string {
@@ -142,7 +146,8 @@ func TestRollingUpgradeAndTheWayBack(t *testing.T) {
 	})
 }
 
-// upgradeFrom runs the rolling upgrade from an older program. knows says that this one follows the format of the pipeline.
+// upgradeFrom runs the rolling upgrade from an older program. knows says that this one follows the format of the
+// pipeline.
 func (w *world) upgradeFrom(older string, from int, knows bool) {
 	w.t.Helper()
 	w.queue = fmt.Sprintf("{url: %q, replicas: 1, max_bytes: 64MiB}", w.NATS.URL())
@@ -192,7 +197,10 @@ func (w *world) upgradeFrom(older string, from int, knows bool) {
 	takes(newer, from)
 
 	w.ok("upgrade", "--finalize", "--yes")
-	newer.until("it raises the log while it runs", func() bool { return newer.table("Orders").LogFormat == checkpoint.Format })
+	newer.until(
+		"it raises the log while it runs",
+		func() bool { return newer.table("Orders").LogFormat == checkpoint.Format },
+	)
 	takes(newer, checkpoint.Format)
 	if f := w.formats(); f.Format != checkpoint.Format || !f.Finalized || f.Logs[0].Format != checkpoint.Format {
 		w.t.Errorf("after it is raised: %+v", f)

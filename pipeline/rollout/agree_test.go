@@ -14,15 +14,21 @@ func TestWhoCouldNotReadTheFormat(t *testing.T) {
 		claims         []Claim
 		older, unknown string // a part of the text; empty: there is none
 	}{
-		"nobody, no logs":                    {},
-		"a member and its log":               {members: []Member{a}, claims: []Claim{{Table: "T", Owner: "a", Reads: 5}}},
-		"a claim of an older format":         {members: []Member{a}, claims: []Claim{{Table: "T", Owner: "a"}}},
-		"a released log":                     {claims: []Claim{{Table: "T"}}},
-		"an older stand-by":                  {members: []Member{a, old}, older: "old, version 1.2.0, reads up to format 4"},
-		"an older owner that is heard":       {members: []Member{old}, claims: []Claim{{Table: "T", Owner: "old"}}, older: "1.2.0"},
-		"an older owner that is not heard":   {claims: []Claim{{Table: "T", Owner: "x", Reads: 4}}, older: "log of T, x, reads up to format 4"},
-		"an owner that does not say it":      {claims: []Claim{{Table: "T", Owner: "x"}}, unknown: "claimed by x"},
-		"another owner that does not say it": {members: []Member{a}, claims: []Claim{{Table: "T", Owner: "x"}}, unknown: "claimed by x"},
+		"nobody, no logs":            {},
+		"a member and its log":       {members: []Member{a}, claims: []Claim{{Table: "T", Owner: "a", Reads: 5}}},
+		"a claim of an older format": {members: []Member{a}, claims: []Claim{{Table: "T", Owner: "a"}}},
+		"a released log":             {claims: []Claim{{Table: "T"}}},
+		"an older stand-by":          {members: []Member{a, old}, older: "old, version 1.2.0, reads up to format 4"},
+		"an older owner that is heard": {
+			members: []Member{old}, claims: []Claim{{Table: "T", Owner: "old"}}, older: "1.2.0",
+		},
+		"an older owner that is not heard": {
+			claims: []Claim{{Table: "T", Owner: "x", Reads: 4}}, older: "log of T, x, reads up to format 4",
+		},
+		"an owner that does not say it": {claims: []Claim{{Table: "T", Owner: "x"}}, unknown: "claimed by x"},
+		"another owner that does not say it": {
+			members: []Member{a}, claims: []Claim{{Table: "T", Owner: "x"}}, unknown: "claimed by x",
+		},
 	} {
 		d := &Disagreement{}
 		if err := Agreed(c.members, c.claims, 5); err != nil && !errors.As(err, &d) {

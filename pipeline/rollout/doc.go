@@ -6,8 +6,8 @@
 //	                      owner after 24 hours in which everyone who was heard reads the newest one
 //	a log                 raised by its owner's snapshot, after the row; an owner follows the row while it runs
 //
-// A crash between the two leaves logs of the older format, which their next owners raise. The row does not protect a log
-// from an older build, its own format does; the row makes the builds agree on when that is raised.
+// A crash between the two leaves logs of the older format, which their next owners raise. The row does not protect a
+// log from an older build, its own format does; the row makes the builds agree on when that is raised.
 //
 // Files, from the top down:
 //

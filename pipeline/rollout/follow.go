@@ -84,7 +84,7 @@ func (f *Format) Run(ctx context.Context) error {
 			return err
 		}
 		if failure.Pause(ctx, f.o.Every) != nil {
-			return nil
+			return nil //nolint:nilerr // ctx has ended
 		}
 	}
 }
@@ -113,7 +113,7 @@ func (f *Format) look(ctx context.Context) (*Row, error) {
 	}
 	claims, err := Claims(ctx, f.o.Queue)
 	if err != nil {
-		return row, nil // the next look comes soon enough
+		return row, nil //nolint:nilerr // the next look comes soon enough
 	}
 	if f.rollout.Observe(f.now(), members, claims) && owns(claims, f.o.Owner) {
 		return f.raise(ctx, checkpoint.Format, ByAgreement)
@@ -162,7 +162,8 @@ func (f *Format) Target() int {
 	return target
 }
 
-// AwaitNewest blocks until the pipeline has the newest format of this build: then everything stored may have its newest.
+// AwaitNewest blocks until the pipeline has the newest format of this build: then everything stored may have its
+// newest.
 func (f *Format) AwaitNewest(ctx context.Context) error {
 	_, err := f.AwaitAbove(ctx, checkpoint.Format-1)
 	return err
@@ -193,10 +194,10 @@ const retryFull = time.Minute
 // that the log had no room for that just now.
 func (f *Format) Follow(ctx context.Context, have int, full bool) error {
 	if full && failure.Pause(ctx, retryFull) != nil {
-		return nil
+		return nil //nolint:nilerr // ctx has ended
 	}
 	if _, err := f.AwaitAbove(ctx, have); err != nil {
-		return nil
+		return nil //nolint:nilerr // ctx has ended
 	}
 	return &outcome.StaleError{Err: errRisen}
 }

@@ -35,7 +35,8 @@ const (
 	ByAgreement = "agreement"
 )
 
-// Store keeps the row of each pipeline. old is nil where there is none; Swap reports whether the row is next afterwards.
+// Store keeps the row of each pipeline. old is nil where there is none; Swap reports whether the row is next
+// afterwards.
 type Store interface {
 	Load(ctx context.Context, pipeline string) (*Row, error)
 	Swap(ctx context.Context, pipeline string, old, next *Row) (bool, error)
@@ -120,8 +121,8 @@ func (s inBigtable) Swap(ctx context.Context, pipeline string, old, next *Row) (
 	return s.client.SwapFormat(ctx, pipeline, was, b)
 }
 
-// InBucket keeps rows in the archive's bucket, for pipelines none of whose tables has a target. Each format is an object,
-// created if absent, and the highest one counts: so a row cannot fall, and two that raise it at once agree.
+// InBucket keeps rows in the archive's bucket, for pipelines none of whose tables has a target. Each format is an
+// object, created if absent, and the highest one counts: so a row cannot fall, and two that raise it at once agree.
 //
 // probe asks, before each write, whether the bucket creates a name only once.
 func InBucket(b bucket.Bucket, probe func(context.Context) error) Store { return inBucket{b, probe} }

@@ -68,7 +68,10 @@ func NextMove(members []Member) (best Move, ok bool) {
 		}
 		mean += fit[i].Load() / float64(len(fit))
 	}
-	slices.SortFunc(fit, func(a, b Member) int { return cmp.Or(cmp.Compare(a.Load(), b.Load()), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(
+		fit,
+		func(a, b Member) int { return cmp.Or(cmp.Compare(a.Load(), b.Load()), cmp.Compare(a.Name, b.Name)) },
+	)
 	for i := range fit {
 		to := &fit[i]
 		for _, from := range slices.Backward(fit[i+1:]) {
@@ -108,7 +111,10 @@ func lowering(from, to *Member, mean float64) (table string, epoch uint64, found
 // work that can take it. Tables that nobody can take have none.
 func Successors(leaving string, members []Member) map[string]string {
 	others, loads, logs := fitOthers(leaving, members)
-	slices.SortFunc(logs, func(a, b Log) int { return cmp.Or(cmp.Compare(b.Load(), a.Load()), cmp.Compare(a.Table, b.Table)) })
+	slices.SortFunc(
+		logs,
+		func(a, b Log) int { return cmp.Or(cmp.Compare(b.Load(), a.Load()), cmp.Compare(a.Table, b.Table)) },
+	)
 	to := map[string]string{}
 	for i := range logs {
 		least := -1

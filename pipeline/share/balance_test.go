@@ -132,7 +132,11 @@ func TestMoveWaits(t *testing.T) {
 		{"one log", func(from, _ *Member) { from.Logs = from.Logs[:1] }, false},
 		{"one large log", func(from, _ *Member) { from.Logs[0].Rate = 10000 }, false},
 	} {
-		from := Member{Name: "a", Moved: -1, Logs: []Log{{Table: "x", Rate: 100, Moved: -1}, {Table: "y", Rate: 90, Moved: -1}}}
+		from := Member{
+			Name:  "a",
+			Moved: -1,
+			Logs:  []Log{{Table: "x", Rate: 100, Moved: -1}, {Table: "y", Rate: 90, Moved: -1}},
+		}
 		to := Member{Name: "b", Moved: -1, Wanted: all}
 		c.edit(&from, &to)
 		if m, ok := NextMove([]Member{from, to}); ok != c.ok {

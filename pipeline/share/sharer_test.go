@@ -36,8 +36,17 @@ func processes(t *testing.T, names ...string) (all []*process) {
 	}
 	t.Cleanup(func() { _ = srv.Close() })
 	for _, name := range names {
-		p := &process{name: name, failing: map[string]time.Duration{}, unable: map[string]bool{}, handed: map[string]string{}}
-		c, err := conn.Dial(t.Context(), conn.Options{URL: srv.URL(), Name: name, AckTimeout: 10 * time.Second}, zap.NewNop())
+		p := &process{
+			name:    name,
+			failing: map[string]time.Duration{},
+			unable:  map[string]bool{},
+			handed:  map[string]string{},
+		}
+		c, err := conn.Dial(
+			t.Context(),
+			conn.Options{URL: srv.URL(), Name: name, AckTimeout: 10 * time.Second},
+			zap.NewNop(),
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +128,7 @@ func (p *process) to(table string) string {
 // hears waits until a process hears what another one says.
 func (p *process) hears(t *testing.T, of *process, fact func(*presence.Message) bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; <-time.After(time.Millisecond) {
 		members, _ := p.group.Members(time.Now())
 		for i := range members {
 			if members[i].Member == of.name && fact(&members[i].Message) {
@@ -254,7 +263,11 @@ func TestFreeLogsAreDividedAtTheStart(t *testing.T) {
 // refuses every second, and nothing is shared.
 func TestOwnerAgreesWithTheAsker(t *testing.T) {
 	all := map[string]bool{"x": true, "y": true, "z": true}
-	a := Member{Name: "a", Moved: -1, Logs: []Log{{Table: "x", Moved: -1}, {Table: "y", Moved: -1}, {Table: "z", Moved: -1}}}
+	a := Member{
+		Name:  "a",
+		Moved: -1,
+		Logs:  []Log{{Table: "x", Moved: -1}, {Table: "y", Moved: -1}, {Table: "z", Moved: -1}},
+	}
 	b := Member{Name: "b", Moved: -1, Wanted: all}
 	c := Member{Name: "c", Moved: -1, Unfit: true, Logs: []Log{{Table: "big", Rate: 100, Moved: -1}}} // it ends
 	members := []Member{a, b, c}
@@ -267,8 +280,8 @@ func TestOwnerAgreesWithTheAsker(t *testing.T) {
 	}
 }
 
-// TestLogOfASickMemberDoesNotGoRound: what nobody reaches makes each owner sick after a minute. A log that was moved for
-// that reason must not be moved again for it.
+// TestLogOfASickMemberDoesNotGoRound: what nobody reaches makes each owner sick after a minute. A log that was moved
+// for that reason must not be moved again for it.
 func TestLogOfASickMemberDoesNotGoRound(t *testing.T) {
 	ps := processes(t, "a", "b")
 	a, b := ps[0], ps[1]
@@ -283,8 +296,8 @@ func TestLogOfASickMemberDoesNotGoRound(t *testing.T) {
 	}
 }
 
-// TestSlowHandOverKeepsItsMove: a log whose fold takes eleven seconds was moved all the same, and stays. One that is lost
-// again, or never claimed, counts as failed.
+// TestSlowHandOverKeepsItsMove: a log whose fold takes eleven seconds was moved all the same, and stays. One that is
+// lost again, or never claimed, counts as failed.
 func TestSlowHandOverKeepsItsMove(t *testing.T) {
 	b := processes(t, "b")[0]
 	for _, c := range []struct {

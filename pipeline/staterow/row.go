@@ -228,7 +228,7 @@ func (r *Row) Issue(ctx context.Context) error {
 // log. Rule 11: builds that do not know the format refuse the row from then on. It returns nil when ctx ends.
 func (r *Row) Upgrade(ctx context.Context, newest func(context.Context) error) error {
 	if newest(ctx) != nil || r.Await(ctx) != nil {
-		return nil
+		return nil //nolint:nilerr // ctx has ended
 	}
 	r.mu.Lock()
 	done := r.stored == nil || r.stale || r.stored.Format > 1

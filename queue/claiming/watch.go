@@ -50,12 +50,12 @@ func (w *Watch) Saw(now time.Time, seq, connection uint64) (grown bool) {
 	return w.note(now, seq, connection)
 }
 
-// Heard notes when the process that owns the log was heard last, which sequence it had appended then, and how long before.
-// It may be called again with the same message. One that was under way for long gives an older sequence, which proves no
-// less: the log has held seq since then.
+// Heard notes when the process that owns the log was heard last, which sequence it had appended then, and how long
+// before. It may be called again with the same message. One that was under way for long gives an older sequence, which
+// proves no less: the log has held seq since then.
 //
-// What an owner says counts as a look at the log only while it appends as often as an idle one does. Else the log may be
-// away for all, and nobody could see that it is silent.
+// What an owner says counts as a look at the log only while it appends as often as an idle one does. Else the log may
+// be away for all, and nobody could see that it is silent.
 func (w *Watch) Heard(at time.Time, seq uint64, ago time.Duration, connection uint64) (grown bool) {
 	switch {
 	case !at.After(w.heard) || at.Before(w.looked) && connection != w.connection:

@@ -70,9 +70,21 @@ func TestSilenceCountsOnlyWhileItIsObserved(t *testing.T) {
 		more  time.Duration // until the log may be claimed
 	}{
 		{"looked all the time", func(h *history) { h.look(16 * time.Second) }, 0},
-		{"one look failed", func(h *history) { h.look(8 * time.Second); h.now = h.now.Add(2 * time.Second); h.look(6 * time.Second) }, 0},
-		{"claimer stopped", func(h *history) { h.look(8 * time.Second); h.now = h.now.Add(time.Minute); h.look(time.Second) }, 20 * time.Second},
-		{"connected again", func(h *history) { h.look(14 * time.Second); h.connection++; h.look(time.Second) }, 20 * time.Second},
+		{"one look failed", func(h *history) {
+			h.look(8 * time.Second)
+			h.now = h.now.Add(2 * time.Second)
+			h.look(6 * time.Second)
+		}, 0},
+		{"claimer stopped", func(h *history) {
+			h.look(8 * time.Second)
+			h.now = h.now.Add(time.Minute)
+			h.look(time.Second)
+		}, 20 * time.Second},
+		{"connected again", func(h *history) {
+			h.look(14 * time.Second)
+			h.connection++
+			h.look(time.Second)
+		}, 20 * time.Second},
 		{"the log has grown", func(h *history) { h.look(14 * time.Second); h.seq++; h.look(time.Second) }, 16 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -98,7 +110,10 @@ func TestOwnerThatIsGoneIsReplacedSooner(t *testing.T) {
 		wait   time.Duration
 	}{
 		{"gone", func(h *history) { h.hear(time.Minute, true) }, 10 * time.Second},
-		{"gone, idle before", func(h *history) { h.hear(4*time.Second, true); h.hear(4*time.Second, false) }, 8 * time.Second},
+		{"gone, idle before", func(h *history) {
+			h.hear(4*time.Second, true)
+			h.hear(4*time.Second, false)
+		}, 8 * time.Second},
 		{"never heard", func(h *history) { h.look(time.Second) }, 16 * time.Second},
 		{"the connection is young", func(h *history) {
 			h.hear(time.Minute, true)

@@ -63,7 +63,7 @@ func (p *peer) say(m Message) {
 
 func until(t *testing.T, what string, fact func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !fact(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !fact(); <-time.After(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited in vain until %s", what)
 		}
@@ -96,7 +96,8 @@ func TestMembersHearOfEachOther(t *testing.T) {
 		return s != nil && s.Member == "a.host" && s.Seq == 1000
 	})
 	members, _ := b.Members(time.Now())
-	if len(members) != 1 || len(members[0].Logs) != len(many) || members[0].Build != "v1" || len(members[0].Wanted) != 2 {
+	if len(members) != 1 || len(members[0].Logs) != len(many) || members[0].Build != "v1" ||
+		len(members[0].Wanted) != 2 {
 		t.Fatalf("%d members", len(members))
 	}
 	c := join(t, url, "c.host", nil)
@@ -147,7 +148,8 @@ func TestOwnerIsAskedForALog(t *testing.T) {
 func TestStrangeMessagesAreIgnored(t *testing.T) {
 	g := New(Options{Me: "a", Logger: zap.NewNop()}, &conn.Conn{})
 	for _, data := range []string{
-		"", "{}", `{"member":"x"}`, `{"member":"x","parts":1,"part":1}`, `{"member":"x","parts":-1}`, `{"member":"a","parts":1,"number":5}`,
+		"", "{}", `{"member":"x"}`, `{"member":"x","parts":1,"part":1}`, `{"member":"x","parts":-1}`,
+		`{"member":"a","parts":1,"number":5}`,
 	} {
 		g.hear([]byte(data))
 	}

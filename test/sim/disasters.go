@@ -76,7 +76,9 @@ func (w *World) loseTail(n int) {
 	if len(l.truth.Marks) == 0 {
 		return
 	}
-	started := int(l.truth.Streams[0].Seq) // the row in the target says that versions were given out: else it is a lost log
+	started := int(
+		l.truth.Streams[0].Seq,
+	) // the row in the target says that versions were given out: else it is a lost log
 	if n = min(n, len(l.msgs)-started-1); n <= 0 {
 		return
 	}
@@ -96,8 +98,8 @@ func (w *World) loseTail(n int) {
 	w.logf("the log lost its last %d messages, it ends at %d", n, l.last())
 }
 
-// loseLog loses the log with all that it holds. An operator recovers: the next log begins a new life above every version
-// that was given out.
+// loseLog loses the log with all that it holds. An operator recovers: the next log begins a new life above every
+// version that was given out.
 func (w *World) loseLog() {
 	if t := w.log.truth; t.Fence != nil || t.LiveStream() == nil {
 		return

@@ -22,7 +22,7 @@ func TestAllHistoriesOfASmallWorld(t *testing.T) {
 			if v, script := x.all(None, small); v != nil {
 				t.Fatalf("%v: %v", script, v)
 			}
-			fmt.Printf("faults <= %d, preemptions <= %d: %d states, %d histories, %d of them to their end; complete: true\n",
+			t.Logf("faults <= %d, preemptions <= %d: %d states, %d histories, %d of them to their end; complete: true",
 				x.faults, x.preemptions, len(x.seen), x.runs, x.ends)
 		})
 	}

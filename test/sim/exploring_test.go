@@ -183,7 +183,19 @@ func (w *World) tick() {
 func (w *World) digest() uint64 {
 	h := fnv.New64a()
 	x := w.small
-	fmt.Fprintln(h, w.now, x.faults, x.preemptions, x.current, x.events, x.ticks, w.log.first, w.nonces, w.stored, w.log.conn)
+	fmt.Fprintln(
+		h,
+		w.now,
+		x.faults,
+		x.preemptions,
+		x.current,
+		x.events,
+		x.ticks,
+		w.log.first,
+		w.nonces,
+		w.stored,
+		w.log.conn,
+	)
 	for i := range w.log.msgs {
 		_, _ = h.Write(w.log.msgs[i].data)
 	}
@@ -210,9 +222,28 @@ func (w *World) digest() uint64 {
 
 // digest writes what a process knows.
 func (p *process) digest(h io.Writer) {
-	fmt.Fprintln(h, p.name, p.epoch, p.nonce, p.doubt, p.sent, p.wrote, p.conn, p.sure, p.frozen, p.owns(), p.watch.Seq(), p.lookedAt)
+	fmt.Fprintln(
+		h,
+		p.name,
+		p.epoch,
+		p.nonce,
+		p.doubt,
+		p.sent,
+		p.wrote,
+		p.conn,
+		p.sure,
+		p.frozen,
+		p.owns(),
+		p.watch.Seq(),
+		p.lookedAt,
+	)
 	if p.life == nil {
-		fmt.Fprintln(h, p.watch.Silent(p.now.Time()), p.watch.Silent((p.now + 2500).Time()), p.watch.Silent((p.now + 5000).Time()))
+		fmt.Fprintln(
+			h,
+			p.watch.Silent(p.now.Time()),
+			p.watch.Silent((p.now + 2500).Time()),
+			p.watch.Silent((p.now + 5000).Time()),
+		)
 		return
 	}
 	fmt.Fprintln(h, p.s.Hash, p.s.Seq, p.listed, p.looked, p.ended)

@@ -98,7 +98,8 @@ func (w *World) visible(r *record, row *transform.Row) {
 	}
 }
 
-// skew is how much the clocks of the source's hosts differ: a child's first record may seem older than its parent's last.
+// skew is how much the clocks of the source's hosts differ: a child's first record may seem older than its parent's
+// last.
 const skew change.Millis = 1000
 
 // complete checks Rules 8 and 10: what the log says is read and applied is there, or in a gap.
@@ -114,8 +115,19 @@ func (w *World) complete() {
 			continue
 		}
 		if (r.created <= read && r.seq == 0 || r.created <= applied && (r.seq == 0 || r.seq > mark)) && !w.excused(r) {
-			w.fail("read is read", "read through %d, applied through %d (mark %d), but write %d of %s, created %d, is in entry %d; %+v, gaps %+v",
-				read, applied, mark, r.n, r.shard.id, r.created, r.seq, s.Shards[r.shard.id], s.Gaps)
+			w.fail(
+				"read is read",
+				"read through %d, applied through %d (mark %d), but write %d of %s, created %d, is in entry %d; %+v, gaps %+v",
+				read,
+				applied,
+				mark,
+				r.n,
+				r.shard.id,
+				r.created,
+				r.seq,
+				s.Shards[r.shard.id],
+				s.Gaps,
+			)
 		}
 	}
 }
@@ -303,7 +315,13 @@ func (w *World) equal(x *item) string {
 func (w *World) finished() {
 	for _, r := range w.records {
 		if r.seq == 0 && r.shard.stream == w.log.truth.LiveStream().ARN && !w.excused(r) {
-			w.fail("nothing is lost", "write %d of %s, created %d, is neither in the log nor in a gap", r.n, r.shard.id, r.created)
+			w.fail(
+				"nothing is lost",
+				"write %d of %s, created %d, is neither in the log nor in a gap",
+				r.n,
+				r.shard.id,
+				r.created,
+			)
 		}
 	}
 	for _, x := range w.items {

@@ -17,7 +17,6 @@ type server struct {
 
 	lostTail bool   // at some time: an acknowledgement proves nothing any more
 	created  int    // how often the log was made
-	lag      uint64 // how far a replica is behind the leader
 	away     bool   // nobody reaches it
 	conn     uint64 // raised when it comes back
 	late     []lateAppend

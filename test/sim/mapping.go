@@ -22,12 +22,16 @@ const mappingHead = "mapping: 1\nsegments: escape\nfamilies: {d: {max_versions: 
 
 // mappings are the classes of rows, and items that move between rows.
 var mappings = compiled(
-	"R", `- {name: r, match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}", cells: [{attrs: all, except: [pk, sk], to: "d:{attr}"}]}`,
-	"K", `- {name: k, match: {pk: "{p}", sk: "{s}"}, row: "{p}", cells: [{attr: x, to: "d:{s}/x"}, {attr: y, to: "d:{s}/y"}]}`,
-	"D", `- {name: d, match: {pk: "{p}", sk: "{s}"}, row: "{p}", cells: [{attrs: all, except: [pk, sk], to: "d:{s}/{attr}"}]}`,
+	"R", `- {name: r, match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}",
+    cells: [{attrs: all, except: [pk, sk], to: "d:{attr}"}]}`,
+	"K", `- {name: k, match: {pk: "{p}", sk: "{s}"}, row: "{p}",
+    cells: [{attr: x, to: "d:{s}/x"}, {attr: y, to: "d:{s}/y"}]}`,
+	"D", `- {name: d, match: {pk: "{p}", sk: "{s}"}, row: "{p}",
+    cells: [{attrs: all, except: [pk, sk], to: "d:{s}/{attr}"}]}`,
 	"D moves", `- {name: m, match: {pk: "{p}", sk: "{s}"}, row: "{site}#{p}",
     cells: [{attrs: all, except: [pk, sk, site], to: "d:{s}/{attr}"}]}`,
-	"index moves", `- {name: i, match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}", cells: [{attr: x, to: "d:x"}, {attr: y, to: "d:y"}],
+	"index moves", `- {name: i, match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}",
+    cells: [{attr: x, to: "d:x"}, {attr: y, to: "d:y"}],
     index: [{name: j, row: "i#{site}#{p}#{s}", cells: [{attr: x, to: "e:x"}]}]}`,
 )
 

@@ -30,9 +30,11 @@ const (
 var names = [mutants]string{
 	NoExpectedSequence: "expected sequence", NoChain: "hash of the predecessor", NoLeaderCheck: "leader's end of the log",
 	NoParentGate: "parent before child", NoContiguousAcks: "contiguous acks", NoGuard: "guard", NoTombstone: "tombstone",
-	NoFloor: "floor of a life", RememberPages: "stored, not remembered", NoMargin: "margin of a read", NoWait: "wait for the proof",
+	NoFloor: "floor of a life", RememberPages: "stored, not remembered", NoMargin: "margin of a read",
+	NoWait:     "wait for the proof",
 	WideExcuse: "which losses excuse themselves", NoFence: "fence", NoObservedSilence: "observed silence",
-	OldSnapshots: "a snapshot follows its log", OneGapBetween: "gap until the next stream", ForgetParents: "parents in a gone stream",
+	OldSnapshots: "a snapshot follows its log", OneGapBetween: "gap until the next stream",
+	ForgetParents: "parents in a gone stream",
 }
 
 func (m Mutant) String() string { return names[m] }

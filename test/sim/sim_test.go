@@ -128,14 +128,14 @@ func TestMutants(t *testing.T) {
 	if *mutantSeeds == 0 {
 		t.Skip("make mutants")
 	}
-	fmt.Printf("%-32s seeds  invariant\n", "without")
+	t.Logf("%-32s seeds  invariant", "without")
 	for m := None + 1; m < mutants; m++ {
 		s, v := search(*mutantSeeds, m)
 		if v == nil {
 			t.Errorf("%-32s nothing breaks in %d histories", m, *mutantSeeds)
 			continue
 		}
-		fmt.Printf("%-32s %5d  %s\n", m, s, v.Invariant)
+		t.Logf("%-32s %5d  %s", m, s, v.Invariant)
 		if *update {
 			keep(t, m, s, v)
 		}

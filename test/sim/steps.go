@@ -87,7 +87,10 @@ func (p *process) due() (acts []func()) {
 	if !marked { // a sink has a mark before anything is read
 		return append(acts, p.mark)
 	}
-	add(!p.stillLive() && p.now-p.described > 60_000 && s.Drained(s.LiveStream().ARN) && s.LowMark() >= s.LastFrame, p.start)
+	add(
+		!p.stillLive() && p.now-p.described > 60_000 && s.Drained(s.LiveStream().ARN) && s.LowMark() >= s.LastFrame,
+		p.start,
+	)
 	add(p.listingDue(), func() { p.refresh(true) })
 	add(len(p.pages) > 0, p.frame)
 	for _, sh := range p.readable() {
@@ -149,8 +152,10 @@ func (p *process) needed() (through change.Millis) {
 func (p *process) listingDue() bool {
 	live, age := p.s.LiveStream(), p.now-max(p.listed, p.looked)
 	need := p.needed()
-	return age > 60_000 || age > 1500 && p.ended || age > 3000 && (len(p.s.MissingParents()) > 0 || p.s.AwaitsChildren()) ||
-		need > p.listed && p.now > need+1000 && age > 1000 || age > 2000 && !live.Disabled && !p.stillLive()
+	return age > 60_000 || age > 1500 && p.ended ||
+		age > 3000 && (len(p.s.MissingParents()) > 0 || p.s.AwaitsChildren()) ||
+		need > p.listed && p.now > need+1000 && age > 1000 ||
+		age > 2000 && !live.Disabled && !p.stillLive()
 }
 
 // readDue reports whether a shard has something to read, or must be read again for a proof.
@@ -178,5 +183,6 @@ func (p *process) beatDue() bool {
 		return true
 	}
 	need := p.needed()
-	return need > 0 && p.now-p.wrote > 1000 && min(p.listed, p.lowest()) >= need && min(p.s.Listed, p.s.ReadWatermark()) < need
+	return need > 0 && p.now-p.wrote > 1000 && min(p.listed, p.lowest()) >= need &&
+		min(p.s.Listed, p.s.ReadWatermark()) < need
 }

@@ -2,9 +2,9 @@ package sim
 
 import "math/rand/v2"
 
-// tape is the sequence of choices of one history. A choice is a number below a bound; 0 is the one at which nothing goes
-// wrong. The choices are drawn at random, or replayed: then each is cut to its bound and 0 follows the last, so that any
-// sequence of numbers is a history, also one out of which a shrinker has cut a piece.
+// tape is the sequence of choices of one history. A choice is a number below a bound; 0 is the one at which nothing
+// goes wrong. The choices are drawn at random, or replayed: then each is cut to its bound and 0 follows the last, so
+// that any sequence of numbers is a history, also one out of which a shrinker has cut a piece.
 type tape struct {
 	rng    *rand.Rand // nil: replay
 	script []int

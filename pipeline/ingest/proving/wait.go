@@ -1,5 +1,5 @@
-// Package proving decides when everything that was written up to a time is applied to Bigtable: only then may an item be
-// written that was read from the table at that time.
+// Package proving decides when everything that was written up to a time is applied to Bigtable: only then may an item
+// be written that was read from the table at that time.
 package proving
 
 import (

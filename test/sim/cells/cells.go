@@ -10,8 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// Table is a table. It keeps all versions of a cell, so that a reader sees what a garbage collection that has not run yet
-// leaves.
+// Table is a table. It keeps all versions of a cell, so that a reader sees what a garbage collection that has not run
+// yet leaves.
 type Table struct{ Rows map[string]*Row }
 
 // Row is a row of a table.

@@ -40,7 +40,10 @@ func Open(ctx context.Context, q *queue.Queue, table string) (*Log, error) {
 func OpenUnread(ctx context.Context, q *queue.Queue, table string) (*Log, error) {
 	log, err := q.Log(ctx, table)
 	if errors.Is(err, queue.ErrNoLog) {
-		return nil, exit.Environment(fmt.Errorf("table %s has no log yet", table), "`replicator run` makes it when it starts")
+		return nil, exit.Environment(
+			fmt.Errorf("table %s has no log yet", table),
+			"`replicator run` makes it when it starts",
+		)
 	}
 	if err != nil {
 		return nil, exit.Environment(fmt.Errorf("open log of %s: %w", table, err), "see `replicator check`")
@@ -83,7 +86,10 @@ func (l *Log) Append(ctx context.Context, what string, control checkpoint.Contro
 	if seq, err = l.Log.AppendControl(ctx, &control); err != nil {
 		err = fmt.Errorf("%s of table %s: %w", what, l.Table, err)
 		if old := (*checkpoint.FormatError)(nil); errors.As(err, &old) {
-			return 0, exit.Environment(err, "nothing was changed; once no older replicator runs: `replicator upgrade --finalize`")
+			return 0, exit.Environment(
+				err,
+				"nothing was changed; once no older replicator runs: `replicator upgrade --finalize`",
+			)
 		}
 		if errors.Is(err, queue.ErrDamaged) {
 			return 0, exit.Environment(err, "nothing was changed; see \"Damaged log\" in docs/operations.md")

@@ -25,7 +25,8 @@ import (
 // listen is how long the command listens for replicators, which speak every two seconds.
 const listen = 3 * time.Second
 
-// heard returns the replicators of the pipeline that are heard. One with the embedded server is alone, and says nothing.
+// heard returns the replicators of the pipeline that are heard. One with the embedded server is alone, and says
+// nothing.
 func heard(ctx context.Context, q *queue.Queue) (all []rollout.Member, err error) {
 	group := q.Group(presence.Options{})
 	if group == nil {
@@ -53,16 +54,16 @@ func Command(app *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "upgrade [--finalize]",
 		Short: "Show which format the logs have; raise it when no older replicator is needed",
-		Long: `upgrade shows the newest format of this program, the format in which the logs of the pipeline are written, that of
-each log, and who could not read the newest one. It writes nothing.
+		Long: `upgrade shows the newest format of this program, the format in which the logs of the pipeline are written,
+that of each log, and who could not read the newest one. It writes nothing.
 
 A new version goes on in the format of the older one, so that the older one can be started again at any moment. With
 --finalize the logs are raised to the newest format: each owner raises its own within a minute, without a restart, and
 older versions refuse them from then on. There is no way back. The same happens by itself after 24 hours in which every
 replicator that is heard reads the newest format.
 
-Exit 1: a replicator could not read the newest format, or it is not known what it reads and --yes is missing; nothing was
-changed then. --force raises the format although a replicator could not read it: that one ends.`,
+Exit 1: a replicator could not read the newest format, or it is not known what it reads and --yes is missing; nothing
+was changed then. --force raises the format although a replicator could not read it: that one ends.`,
 		Args: app.Args(cobra.NoArgs),
 		RunE: app.Body(func(ctx context.Context, _ []string) error { return a.run(ctx) }),
 	}
@@ -232,8 +233,8 @@ func (a *command) raise(ctx context.Context, store rollout.Store, r *report) err
 		return refuse("upgrade them first; --force raises the format although they end then", r.Older)
 	case a.yes || a.force || r.Members > 0 && len(r.Unknown) == 0:
 	default:
-		fmt.Fprintf(a.Errs, "Format %d → %d. From then on older versions refuse the logs; there is no way back.\n", r.Format,
-			checkpoint.Format)
+		fmt.Fprintf(a.Errs, "Format %d → %d. From then on older versions refuse the logs; there is no way back.\n",
+			r.Format, checkpoint.Format)
 		for _, line := range r.Unknown {
 			fmt.Fprintln(a.Errs, line)
 		}
