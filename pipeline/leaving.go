@@ -19,8 +19,7 @@ func (h *handOver) Error() string { return "the log is handed over to " + h.to }
 
 var errHandedOver = errors.New("the log was handed over") // by a life that has ended
 
-// successor returns the process to which the log of a life is handed over whose context has ended; false when it is not
-// handed over.
+// successor returns the process that gets the log of a life whose context has ended; false when none does.
 func successor(ctx context.Context) (to string, ok bool) {
 	h := (*handOver)(nil)
 	if errors.As(context.Cause(ctx), &h) {
@@ -29,8 +28,7 @@ func successor(ctx context.Context) (to string, ok bool) {
 	return "", false
 }
 
-// release gives up a log that was not released in the course of the work, so that no other process waits for it. An
-// unknown outcome stays unknown: the next owner waits.
+// release gives up a log that was not released in the course of the work, so that no other process waits for it.
 func (t *table) release(ctx context.Context, w *queue.Writer) {
 	to, _ := successor(ctx)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
@@ -42,6 +40,8 @@ func (t *table) release(ctx context.Context, w *queue.Writer) {
 		}
 	}
 	switch {
+	case err == nil && to != "":
+		t.log.Info("handed the log over", zap.String("to", to))
 	case err == nil:
 		t.log.Info("released the log")
 	case !errors.Is(err, queue.ErrLost):

@@ -11,7 +11,7 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/presence"
 )
 
-// newSharer returns what divides the tables with the other processes of the pipeline; nil where there are none.
+// newSharer returns what divides the tables with other processes; nil where there are none.
 func (p *Pipeline) newSharer() *share.Sharer {
 	return share.New(share.Options{
 		Me: p.o.Owner, Build: p.o.Build, Reads: checkpoint.Format, Tables: p.shareable, Answer: p.answers,
@@ -36,8 +36,8 @@ func (p *Pipeline) shareable() (all []share.Table) {
 func (p *Pipeline) heard(context.Context) ([]rollout.Member, error) {
 	all := []rollout.Member{{Owner: p.o.Owner, Build: p.o.Build, Reads: checkpoint.Format}}
 	others, _ := p.sharer.Group().Members(time.Now())
-	for i := range others {
-		all = append(all, rollout.Member{Owner: others[i].Member, Build: others[i].Build, Reads: others[i].Reads})
+	for _, m := range others {
+		all = append(all, rollout.Member{Owner: m.Member, Build: m.Build, Reads: m.Reads})
 	}
 	return all, nil
 }
