@@ -131,18 +131,18 @@ func Successors(leaving string, members []Member) map[string]string {
 	return to
 }
 
+// fitOthers returns the members that may get the logs of one, in the order of their names, with their loads.
 func fitOthers(leaving string, members []Member) (others []Member, loads []float64, logs []Log) {
 	for _, m := range members {
-		switch {
-		case m.Name == leaving:
+		if m.Name == leaving {
 			logs = slices.Clone(m.Logs)
-		case !m.Unfit:
-			others, loads = append(others, m), append(loads, m.Load())
+		} else if !m.Unfit {
+			others = append(others, m)
 		}
 	}
 	slices.SortFunc(others, func(a, b Member) int { return cmp.Compare(a.Name, b.Name) })
-	for j := range others {
-		loads[j] = others[j].Load()
+	for i := range others {
+		loads = append(loads, others[i].Load())
 	}
 	return others, loads, logs
 }
