@@ -178,7 +178,7 @@ func (w *world) rewriteItems(d *daemon, table string) {
 // after the first ones, during which the start was decided.
 func (w *world) logIsSuffix(l *logged, first uint64) {
 	w.t.Helper()
-	count, n := map[string]int{}, uint64(0)
+	count, n, all := map[string]int{}, uint64(0), w.committed("Orders")
 	for _, c := range l.changes {
 		count[c.Feed.Shard+string(c.SequenceNumber)]++
 	}
@@ -188,7 +188,7 @@ func (w *world) logIsSuffix(l *logged, first uint64) {
 		times := count[c.Shard+c.Seq]
 		begun[c.Shard] = begun[c.Shard] || times > 0
 		if times > 1 || times == 0 && (begun[c.Shard] || n > first) {
-			w.t.Errorf("change %d of %d (start decided after %d) is in the log %d times", n, w.committed("Orders"), first, times)
+			w.t.Errorf("change %d of %d (start decided after %d) is in the log %d times", n, all, first, times)
 			return false
 		}
 		return true

@@ -39,14 +39,15 @@ type shot struct {
 }
 
 // firstSteps are the steps of a first start in order: log created, row created, log claimed, start decided, version
-// reservation written. The target is claimed before the log is created, and the mapping stored before the row.
+// reservation written. Before the log is created, the format of the pipeline is stored and the target is claimed; the
+// mapping is stored before the row.
 var firstSteps = []shot{
-	{at: logMade, n: 2, hold: true}, {at: rowMade, n: 3, hold: true}, {at: claimed, n: 1, hold: true},
+	{at: logMade, n: 3, hold: true}, {at: rowMade, n: 4, hold: true}, {at: claimed, n: 1, hold: true},
 	{at: started, n: decidedCall, hold: true}, {at: issued, n: decidedCall, hold: true},
 }
 
 // decidedCall is the number of the conditional write into tailrace_state that stores that the start is decided.
-const decidedCall = 4
+const decidedCall = 5
 
 // anyShot returns a random moment while records are read and applied.
 func anyShot(rnd *rand.Rand) shot {
