@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
+	"golang.org/x/time/rate"
 )
 
 const (
@@ -54,11 +55,15 @@ type Conn struct {
 	opts           Options
 	log            *zap.Logger
 	reconnectError atomic.Pointer[error] // why the newest try to connect again failed
+	reported       rate.Sometimes        // by report; a subject that permissions forbid is refused every two seconds
 }
+
+// seldom is the rate of log lines about errors that concern no call.
+func seldom() rate.Sometimes { return rate.Sometimes{First: 5, Interval: time.Minute} }
 
 // Dial connects, within ctx. Errors: ErrDenied, ErrUnreachable.
 func Dial(ctx context.Context, o Options, log *zap.Logger) (*Conn, error) {
-	c := &Conn{opts: o, log: log, AckTimeout: o.AckTimeout}
+	c := &Conn{opts: o, log: log, AckTimeout: o.AckTimeout, reported: seldom()}
 	if err := c.dial(ctx); err != nil {
 		return nil, err
 	}

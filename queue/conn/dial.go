@@ -53,7 +53,7 @@ func (c *Conn) report(_ *nats.Conn, sub *nats.Subscription, err error) {
 		dropped, _ := sub.Dropped() // fails when the subscription has ended meanwhile
 		fields = append(fields, zap.String("subject", sub.Subject), zap.Int("dropped", dropped))
 	}
-	c.log.Warn("queue connection reported an error", fields...)
+	c.reported.Do(func() { c.log.Warn("queue connection reported an error", fields...) })
 }
 
 // natsOptions returns the options of the client library that follow from the configuration.
