@@ -145,6 +145,31 @@ func TestMoveWaits(t *testing.T) {
 	}
 }
 
+// TestMoveIsWorthItsPause: the one with more than 1.2 times the mean gives a log, if that lowers the larger load by a
+// twentieth of the mean or more.
+func TestMoveIsWorthItsPause(t *testing.T) {
+	for _, c := range []struct {
+		name                string
+		large, small, other float64 // loads of the two logs of one member, and of the only log of the other one
+		ok                  bool
+	}{
+		{"1.25 times the mean", 1000, 250, 750, true},
+		{"1.2 times the mean", 1000, 200, 800, false},
+		{"1.15 times the mean", 1000, 150, 850, false},
+		{"it gains 6 percent", 1190, 60, 750, true},
+		{"it gains 4 percent", 1210, 40, 750, false},
+	} {
+		log := func(name string, load float64) Log { return Log{Table: name, Rate: load - logBase, Moved: -1} }
+		m, ok := NextMove([]Member{
+			{Name: "a", Moved: -1, Logs: []Log{log("x", c.large), log("y", c.small)}},
+			{Name: "b", Moved: -1, Logs: []Log{log("z", c.other)}, Wanted: map[string]bool{"x": true, "y": true}},
+		})
+		if ok != c.ok || ok && m.Table != "y" {
+			t.Errorf("%s: %+v, %v, want %v", c.name, m, ok, c.ok)
+		}
+	}
+}
+
 // TestLogsOfALeavingMemberAreSpread over those that can take them, the largest first.
 func TestLogsOfALeavingMemberAreSpread(t *testing.T) {
 	wanted := map[string]bool{"big": true, "s1": true, "s2": true, "s3": true}
