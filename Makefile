@@ -97,7 +97,7 @@ chaos: ## the whole program under kill -9 at SEEDS=500 moments; every cell is co
 	$(GO) test $(RACE) -timeout 8h -parallel 2 -run TestOldTableIsCopied ./pipeline -args -copy.items=50000
 	$(GO) test $(RACE) -timeout 8h -parallel 2 -run TestOldTablesAreCopiedUnderKills ./test -args -old.items=50000
 	$(GO) test $(RACE) -timeout 8h -parallel 2 -run TestArchiveIsExactUnderKills ./test -args -archive.seeds=50
-	$(GO) test $(RACE) -timeout 8h -parallel 1 -v -run 'TestReplicasUnderFaults|TestFaultOfNATSChangesNoOwner' ./test -args -chaos.seeds=$(SEEDS)
+	$(GO) test $(RACE) -timeout 8h -parallel 1 -v -run 'TestReplicasUnderFaults|TestFaultOfNATSChangesNoOwner' ./test -args -replicas.seeds=$(SEEDS)
 	$(GO) test $(RACE) -timeout 8h -parallel 2 -run TestGapOfEachKind ./pipeline -args -gaps.all
 
 fuzz: ## every fuzz test for FUZZTIME (20s) each

@@ -30,7 +30,7 @@ func TestArchiveIsExactUnderKillsAndAFreeze(t *testing.T) {
 			w.queue = fmt.Sprintf("{url: %q, max_bytes: 64MiB}", w.NATS.URL())
 			var cluster *nats.Cluster
 			if seed%2 == 1 {
-				cluster = startCluster(t)
+				cluster = startCluster(t, t.TempDir(), nil)
 				w.queue = fmt.Sprintf("{url: %q, max_bytes: 64MiB}", cluster.URL())
 			}
 			w.prepare("Orders")
@@ -39,14 +39,21 @@ func TestArchiveIsExactUnderKillsAndAFreeze(t *testing.T) {
 	}
 }
 
-// startCluster starts a NATS cluster that ends with the test.
-func startCluster(t *testing.T) *nats.Cluster {
+// startCluster starts a NATS cluster in dir that ends with the test. Relays between its servers go into `between`,
+// unless that is nil.
+func startCluster(t *testing.T, dir string, between map[[2]int]*relay) *nats.Cluster {
 	t.Helper()
 	var addrs []string
 	for range 6 {
 		addrs = append(addrs, sandbox.FreeAddr(t))
 	}
-	c, err := nats.OpenCluster(t.TempDir(), addrs)
+	c, err := nats.OpenCluster(dir, addrs, func(from, to int) string {
+		if between == nil {
+			return addrs[to]
+		}
+		between[[2]int{from, to}] = newRelay(t, addrs[to])
+		return between[[2]int{from, to}].addr
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,12 +6,13 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/tailrace-cdc/replicator/sandbox"
 )
 
 // relay is a TCP proxy that can be cut: then it refuses connections, as the address of a server that is down does. It
-// can also lose what one client sends.
+// can also be slow, stand still, and lose what one client sends.
 type relay struct {
 	t    *testing.T
 	addr string
@@ -20,13 +21,15 @@ type relay struct {
 	mu    sync.Mutex
 	ln    net.Listener
 	conns map[net.Conn]bool
+	late  time.Duration // of each piece of data
+	other chan struct{} // closed and replaced when late is another
 	text  []byte        // of loseFrom; nil: nothing is lost
 	lost  chan struct{} // closed when it was sent
 }
 
 func newRelay(t *testing.T, to string) *relay {
 	t.Helper()
-	r := &relay{t: t, to: to, conns: map[net.Conn]bool{}}
+	r := &relay{t: t, to: to, conns: map[net.Conn]bool{}, other: make(chan struct{})}
 	for tries := 1; ; tries++ { // tests in another process may take the address just then
 		r.addr = sandbox.FreeAddr(t)
 		ln, err := net.Listen("tcp", r.addr)
@@ -37,8 +40,36 @@ func newRelay(t *testing.T, to string) *relay {
 			t.Fatal(err)
 		}
 	}
-	t.Cleanup(r.cut)
+	t.Cleanup(func() { r.cut(); r.slow(0) })
 	return r
+}
+
+// still is the delay of a relay that stands still: its connections are open, and nothing comes.
+const still = time.Hour
+
+// slow lets each piece of data come late, in both directions.
+func (r *relay) slow(late time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.late = late
+	close(r.other)
+	r.other = make(chan struct{})
+}
+
+// linger waits as long as a piece of data is late.
+func (r *relay) linger() {
+	for began := time.Now(); ; {
+		r.mu.Lock()
+		rest, other := r.late-time.Since(began), r.other
+		r.mu.Unlock()
+		if rest <= 0 {
+			return
+		}
+		select {
+		case <-time.After(rest):
+		case <-other:
+		}
+	}
 }
 
 // restore listens again, at the same address as before.
@@ -93,10 +124,10 @@ func (r *relay) serve(in net.Conn) {
 	r.conns[in], r.conns[out] = true, true
 	r.mu.Unlock()
 	go func() {
-		r.forward(out, in)
+		r.forward(out, in, true)
 		_ = out.Close()
 	}()
-	_, _ = io.Copy(in, out)
+	r.forward(in, out, false)
 	_ = in.Close()
 }
 
@@ -109,13 +140,15 @@ func (r *relay) loseFrom(text string) (lost <-chan struct{}) {
 	return r.lost
 }
 
-// forward copies what a client sends until the connection ends or loseFrom's text is in it; the rest is lost.
-func (r *relay) forward(out io.Writer, in io.Reader) {
+// forward copies what one side sends until the connection ends, or until loseFrom's text is in what a client sends; the
+// rest is lost.
+func (r *relay) forward(out io.Writer, in io.Reader, client bool) {
 	p := make([]byte, 64<<10)
 	for {
 		n, err := in.Read(p)
+		r.linger()
 		r.mu.Lock()
-		if r.text != nil && bytes.Contains(p[:n], r.text) {
+		if client && r.text != nil && bytes.Contains(p[:n], r.text) {
 			r.text = nil
 			close(r.lost)
 			out = io.Discard

@@ -3,32 +3,39 @@ package test
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	cloud "cloud.google.com/go/bigtable"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/tailrace-cdc/replicator/failure"
-	"github.com/tailrace-cdc/replicator/sandbox/bigtable"
-	"github.com/tailrace-cdc/replicator/sandbox/fault"
 	sandnats "github.com/tailrace-cdc/replicator/sandbox/nats"
 )
+
+var replicasSeeds = flag.Uint64("replicas.seeds", 1,
+	"histories of several replicas to run; with more than one, each fault once with the periods of production, too")
 
 // replicas are three daemons that share the tables of a pipeline, on a cluster of three NATS servers. Between each
 // daemon and each server is a relay that can be cut.
 type replicas struct {
 	*world
 	cluster *sandnats.Cluster
+	between map[[2]int]*relay // of the NATS servers: from, to
+	stores  string            // directory of their stores
+	small   bool              // each store has a small volume of its own
+	nats    jetstream.JetStream
 	client  *cloud.Client
 	members []*member
 	tables  []string
@@ -60,8 +67,17 @@ func newReplicas(t *testing.T, seed uint64, n int) *replicas {
 func newReplicasOf(t *testing.T, seed uint64, n int, periods string) *replicas {
 	t.Helper()
 	r := &replicas{world: newWorld(t, seed)}
-	r.cluster = startCluster(t)
-	var err error
+	r.between, r.stores = map[[2]int]*relay{}, t.TempDir()
+	r.small = mountStores(t, r.stores)
+	r.cluster = startCluster(t, r.stores, r.between)
+	nc, err := nats.Connect(r.cluster.URL(), nats.MaxReconnects(-1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	if r.nats, err = jetstream.New(nc); err != nil {
+		t.Fatal(err)
+	}
 	r.client, err = cloud.NewClientWithConfig(t.Context(), "local", "local",
 		cloud.ClientConfig{MetricsProvider: cloud.NoopMetricsProvider{}},
 		option.WithEndpoint(r.Bigtable.Addr()), option.WithoutAuthentication(),
@@ -72,11 +88,14 @@ func newReplicasOf(t *testing.T, seed uint64, n int, periods string) *replicas {
 	t.Cleanup(func() { _ = r.client.Close() })
 	var tables []string
 	for i := range n {
-		name := fmt.Sprintf("Table%d", i)
-		tables = append(tables, fmt.Sprintf("{source: %s, target: %s, backfill: none}", name, target(name)))
+		name, more := fmt.Sprintf("Table%d", i), ""
+		if i == 0 {
+			name, more = "Orders", ", on_ttl_expiry: archive"
+		}
+		tables = append(tables, fmt.Sprintf("{source: %s, target: %s, backfill: none%s}", name, target(name), more))
 		r.tables = append(r.tables, name)
 	}
-	r.world.tables = tables
+	r.world.tables, r.archive = tables, "{file: ./archive, roll: 1s}"
 	r.testing = periods
 	r.queue = fmt.Sprintf("{url: %q, replicas: 3, max_bytes: 64MiB}", r.cluster.URL())
 	r.prepare(r.tables...)
@@ -144,14 +163,6 @@ func (r *replicas) fresh(what string) {
 	})
 }
 
-// pause is for how long a fault lasts.
-func (r *replicas) pause(d time.Duration) {
-	r.t.Helper()
-	if err := failure.Pause(r.t.Context(), d); err != nil {
-		r.t.Fatal(err)
-	}
-}
-
 // cell returns the newest value of a column.
 func (r *replicas) cell(table, row, column string) string { return r.plain(table, row)[column] }
 
@@ -167,73 +178,6 @@ func (r *replicas) plain(table, row string) map[string]string {
 		cells[strings.TrimPrefix(item.Column, "d:")] = string(item.Value)
 	}
 	return cells
-}
-
-// injury is a fault: do injects it, waits for what it causes, and ends it. It sets began to when it hurts first, where
-// that is not its start.
-type injury struct {
-	name string
-	do   func(began *time.Time)
-}
-
-// injuries returns the faults of a member and a server.
-func (r *replicas) injuries(m *member, server int) []injury {
-	return []injury{
-		{"SIGKILL of " + m.name, func(began *time.Time) {
-			m.kill()
-			*began = time.Now()
-			r.fresh("the others took over")
-			m.daemon = r.run("--config", m.name+".yaml")
-		}},
-		{"SIGTERM of " + m.name, func(*time.Time) {
-			m.stop()
-			m.daemon = r.run("--config", m.name+".yaml")
-		}},
-		{"SIGSTOP of " + m.name, func(began *time.Time) {
-			r.signalTo(m, syscall.SIGSTOP)
-			*began = time.Now()
-			r.fresh("the others took over from a process that stands still")
-			r.signalTo(m, syscall.SIGCONT)
-		}},
-		{"no NATS for " + m.name, func(began *time.Time) {
-			cut(m.nats)
-			*began = time.Now()
-			r.fresh("the others took over from a process without NATS")
-			restore(m.nats)
-		}},
-		{"DynamoDB resets the connections of " + m.name, func(*time.Time) { cut(m.dynamo); restore(m.dynamo) }},
-		{"Bigtable resets the connections of " + m.name, func(*time.Time) { cut(m.bigtable); restore(m.bigtable) }},
-		{fmt.Sprintf("NATS server %d", server) + " stops for a while", func(began *time.Time) {
-			r.cluster.Stop(server)
-			*began = time.Now()
-			r.fresh("a NATS server stopped")
-			r.start(server)
-		}},
-		{fmt.Sprintf("NATS server %d", server) + " loses its store", func(began *time.Time) {
-			r.cluster.Stop(server)
-			if err := os.RemoveAll(r.cluster.StoreDir(server)); err != nil {
-				r.t.Fatal(err)
-			}
-			*began = time.Now()
-			r.start(server)
-		}},
-		{"the leader of a log restarts", func(*time.Time) {
-			if leader := r.cluster.Leader("_Table0_"); leader >= 0 {
-				r.cluster.Stop(leader)
-				r.start(leader)
-			}
-		}},
-		{"DynamoDB throttles", func(*time.Time) {
-			if err := r.Faults.Inject(fault.Rule{Effect: fault.Throttle, Operation: "GetRecords", Times: 40}); err != nil {
-				r.t.Fatal(err)
-			}
-		}},
-		{"Bigtable refuses, answers wrongly and late", func(*time.Time) {
-			r.Bigtable.Faults.Random(bigtable.Odds{Refuse: .1, Ambiguous: .1, Late: .1})
-			r.fresh("some calls of Bigtable failed")
-			r.Bigtable.Faults.Calm()
-		}},
-	}
 }
 
 // suffer injects a fault and measures how long it takes until all is well.
@@ -263,35 +207,12 @@ func (r *replicas) start(server int) {
 	}
 }
 
-func (r *replicas) signalTo(m *member, s syscall.Signal) {
-	r.t.Helper()
-	if err := m.cmd.Process.Signal(s); err != nil {
-		r.t.Fatal(err)
-	}
-}
-
-func cut(all []*relay) {
-	for _, r := range all {
-		r.cut()
-	}
-}
-
-func restore(all []*relay) {
-	for _, r := range all {
-		r.restore()
-	}
-}
-
 // TestReplicasUnderFaults: three replicas on three NATS servers lose processes, servers, stores and connections while
 // an application writes and a reader of Bigtable polls. The reader never sees an item mixed, older than before, or back
 // after it was gone, and at the end every cell is equal to the source.
 func TestReplicasUnderFaults(t *testing.T) {
 	long(t, "90 s")
-	histories := uint64(1) // `make chaos` asks for more
-	if *chaosSeeds > 20 {
-		histories = *chaosSeeds
-	}
-	for seed := range histories {
+	for seed := range *replicasSeeds {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			r := newReplicas(t, 9000+seed, 4)
 			rnd := rand.New(rand.NewPCG(seed, 14))
@@ -301,12 +222,10 @@ func TestReplicasUnderFaults(t *testing.T) {
 				all := r.injuries(r.members[rnd.IntN(3)], rnd.IntN(3))
 				r.suffer(all[rnd.IntN(len(all))])
 			}
-			changes := stop()
-			r.equal()
-			r.report(changes)
+			r.end(stop())
 		})
 	}
-	if histories == 1 {
+	if *replicasSeeds == 1 {
 		return
 	}
 	t.Run("each fault with the periods of production", func(t *testing.T) {
@@ -318,16 +237,19 @@ func TestReplicasUnderFaults(t *testing.T) {
 			r.Until(m.name+" carries a table", func() bool { return r.carries(m) > 0 })
 			r.suffer(r.injuries(m, i%3)[i])
 		}
-		changes := stop()
-		r.equal()
-		r.report(changes)
+		r.end(stop())
 	})
 }
 
-// report logs what was injected, and how long it took to heal.
-func (r *replicas) report(changes int) {
+// end compares all that was written and archived, cuts a table over, and logs what was injected and how long it took to
+// heal.
+func (r *replicas) end(changes int) {
 	r.t.Helper()
-	r.t.Logf("%d changes; every cell is equal", changes)
+	r.equal()
+	r.expire()
+	r.cutOver()
+	r.Equal(r.tables...)
+	r.t.Logf("%d changes, %d items expired; every cell and every archived item is equal", changes, r.expired())
 	for _, h := range r.healed {
 		r.t.Logf("  %-45s up to date again after %s", h.fault, h.took.Round(100*time.Millisecond))
 	}
@@ -344,9 +266,13 @@ func (r *replicas) application(seed uint64) (stop func() int) {
 		for ctx.Err() == nil {
 			written++
 			table, pk := r.tables[rnd.IntN(len(r.tables))], fmt.Sprint("p", rnd.IntN(12))
-			if rnd.IntN(5) == 0 {
+			switch rnd.IntN(10) {
+			case 0, 1:
 				r.Delete(table, pk, "s")
-			} else {
+			case 2:
+				r.Put("Orders", "session", fmt.Sprint(written), fmt.Sprintf(`"expires":{"N":"%d"}`, r.Clock.Now().Unix()+1))
+				r.DynamoDB.ExpireNow(r.Clock.Now())
+			default:
 				r.Put(table, pk, "s", fmt.Sprintf(`"a":{"N":"%d"},"b":{"N":"%d"},"c%d":{"S":"x"}`, written, written, rnd.IntN(3)))
 			}
 			_ = failure.Pause(ctx, 10*time.Millisecond)
@@ -399,8 +325,8 @@ func (x *onlooker) look(item string, cells map[string]string) {
 	x.seen[item], x.gone[item] = max(a, x.seen[item]), false
 }
 
-// TestFaultOfNATSChangesNoOwner: the cluster has no leader for longer than a claim lives, three times, or as often as
-// there are seeds beyond 20; the owners keep their logs, as nobody can have seen them silent.
+// TestFaultOfNATSChangesNoOwner: the cluster has no leader for longer than a claim lives, twice, or as often as
+// there are histories; the owners keep their logs, as nobody can have seen them silent.
 func TestFaultOfNATSChangesNoOwner(t *testing.T) {
 	long(t, "60 s")
 	r := newReplicas(t, 9100, 3)
@@ -420,7 +346,7 @@ func TestFaultOfNATSChangesNoOwner(t *testing.T) {
 		return slices.Equal(n, []int{1, 1, 1})
 	})
 	before := epochs()
-	for i := range max(2, *chaosSeeds-20) {
+	for i := range max(2, *replicasSeeds) {
 		for server := range 2 {
 			r.cluster.Stop(server)
 		}

@@ -19,12 +19,12 @@ type Cluster struct {
 }
 
 // OpenCluster starts three servers with their stores in dir, and returns when one of them leads. addrs are six free
-// addresses of this machine.
-func OpenCluster(dir string, addrs []string) (*Cluster, error) {
+// addresses of this machine: three for the servers among themselves, and three for clients. route returns the address
+// at which a server finds another one, for tests that put something in between; nil: its own.
+func OpenCluster(dir string, addrs []string, route func(from, to int) string) (*Cluster, error) {
 	c := &Cluster{servers: make([]*server.Server, 3)}
-	var routes []string
-	for _, addr := range addrs[:3] {
-		routes = append(routes, "nats://"+addr)
+	if route == nil {
+		route = func(_, to int) string { return addrs[to] }
 	}
 	for i := range c.servers {
 		host, port, err := split(addrs[3+i])
@@ -36,6 +36,12 @@ func OpenCluster(dir string, addrs []string) (*Cluster, error) {
 			return nil, fmt.Errorf("listen for nats: %w", err)
 		}
 		name := fmt.Sprint("n", i)
+		var routes []string
+		for to := range c.servers {
+			if to != i {
+				routes = append(routes, "nats://"+route(i, to))
+			}
+		}
 		c.options = append(c.options, &server.Options{
 			ServerName: name, Host: host, Port: port, JetStream: true, StoreDir: filepath.Join(dir, name),
 			SyncAlways: true, NoSigs: true, NoLog: true, JetStreamMaxStore: maxStore, MaxPayload: DefaultMaxPayload,

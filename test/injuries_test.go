@@ -1,0 +1,408 @@
+package test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sys/unix"
+
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/sandbox/bigtable"
+	"github.com/tailrace-cdc/replicator/sandbox/fault"
+)
+
+// injury is a fault: do injects it, waits for what it causes, and ends it. It sets began to when it hurts first, where
+// that is not its start.
+type injury struct {
+	name string
+	do   func(began *time.Time)
+}
+
+// slowly is how late each piece of data comes from a server with a slow disk.
+const slowly = 150 * time.Millisecond
+
+// injuries returns the faults of a member, of the way to its servers, and of a NATS server.
+func (r *replicas) injuries(m *member, server int) []injury {
+	return slices.Concat(r.ofMember(m), r.ofNATS(server), r.ofServices(), r.ofWork(m))
+}
+
+func (r *replicas) ofMember(m *member) []injury {
+	return []injury{
+		{"SIGKILL of " + m.name, func(began *time.Time) {
+			m.kill()
+			*began = time.Now()
+			r.fresh("the others took over")
+			m.daemon = r.run("--config", m.name+".yaml")
+		}},
+		{"SIGTERM of " + m.name, func(*time.Time) {
+			m.stop()
+			m.daemon = r.run("--config", m.name+".yaml")
+		}},
+		{"SIGSTOP of " + m.name, func(began *time.Time) {
+			r.freeze(m.daemon, syscall.SIGSTOP)
+			*began = time.Now()
+			r.fresh("the others took over from a process that stands still")
+			r.freeze(m.daemon, syscall.SIGCONT)
+		}},
+		{"no NATS for " + m.name, func(began *time.Time) {
+			cut(m.nats)
+			*began = time.Now()
+			r.fresh("the others took over from a process without NATS")
+			restore(m.nats)
+		}},
+		{"NATS is silent for " + m.name, func(began *time.Time) {
+			slow(m.nats, still)
+			*began = time.Now()
+			r.fresh("the others took over from a process whose NATS is silent")
+			slow(m.nats, 0)
+		}},
+		{"DynamoDB resets the connections of " + m.name, func(*time.Time) { cut(m.dynamo); restore(m.dynamo) }},
+		{"no DynamoDB for " + m.name + " for 5 s", func(*time.Time) {
+			cut(m.dynamo)
+			r.pause(5 * time.Second)
+			restore(m.dynamo)
+		}},
+		{"Bigtable resets the connections of " + m.name, func(*time.Time) { cut(m.bigtable); restore(m.bigtable) }},
+		{"Bigtable is silent for " + m.name + " for 5 s", func(*time.Time) {
+			slow(m.bigtable, still)
+			r.pause(5 * time.Second)
+			slow(m.bigtable, 0)
+		}},
+	}
+}
+
+// ofNATS returns the faults of a NATS server. Each one ends when all copies are complete again: two servers at a time
+// that lack a part of their store are a loss, which is another story.
+func (r *replicas) ofNATS(server int) (all []injury) {
+	n := fmt.Sprintf("NATS server %d", server)
+	add := func(name string, do func(began *time.Time)) {
+		all = append(all, injury{name, func(began *time.Time) { do(began); r.caughtUp() }})
+	}
+	restart := func() { r.cluster.Stop(server); r.start(server) }
+	add(n+" stops for a while", func(began *time.Time) {
+		r.cluster.Stop(server)
+		*began = time.Now()
+		r.fresh("a NATS server stopped")
+		r.start(server)
+	})
+	add(n+" loses its store", func(began *time.Time) {
+		r.cluster.Stop(server)
+		r.emptyStore(server)
+		*began = time.Now()
+		r.start(server)
+	})
+	add(n+" gets an old copy of its store", func(began *time.Time) {
+		r.cluster.Stop(server)
+		old := filepath.Join(r.t.TempDir(), "store")
+		if err := os.CopyFS(old, os.DirFS(r.cluster.StoreDir(server))); err != nil {
+			r.t.Fatal(err)
+		}
+		r.start(server)
+		r.fresh("its store goes on")
+		r.caughtUp()
+		r.cluster.Stop(server)
+		r.emptyStore(server)
+		if err := os.CopyFS(r.cluster.StoreDir(server), os.DirFS(old)); err != nil {
+			r.t.Fatal(err)
+		}
+		*began = time.Now()
+		r.start(server)
+	})
+	add(n+" is cut off from the other two", func(began *time.Time) {
+		cut(r.routes(server))
+		*began = time.Now()
+		r.fresh("a NATS server is cut off")
+		restore(r.routes(server))
+	})
+	add(n+" lags, and then leads or not", func(began *time.Time) {
+		cut(r.routes(server))
+		r.fresh("a NATS server lags")
+		restore(r.routes(server))
+		*began = time.Now()
+		r.stepDown()
+	})
+	add(n+" stands still", func(began *time.Time) {
+		slow(r.around(server), still)
+		*began = time.Now()
+		r.fresh("a NATS server stands still")
+		slow(r.around(server), 0)
+	})
+	add(n+" is slow", func(began *time.Time) {
+		slow(r.around(server), slowly)
+		*began = time.Now()
+		r.fresh("a NATS server is slow")
+		slow(r.around(server), 0)
+	})
+	add("all NATS servers are slow", func(began *time.Time) {
+		slow(r.around(0, 1, 2), slowly)
+		*began = time.Now()
+		r.fresh("all NATS servers are slow")
+		slow(r.around(0, 1, 2), 0)
+	})
+	if r.small {
+		add("the disk of "+n+" is full", func(began *time.Time) {
+			free := fill(r.t, r.cluster.StoreDir(server))
+			*began = time.Now()
+			r.fresh("the disk of a NATS server is full")
+			free()
+			restart() // a server that found its disk full keeps its streams closed until then
+		})
+	}
+	add("the leader of a log restarts", func(*time.Time) {
+		if leader := r.cluster.Leader("_Orders_"); leader >= 0 {
+			r.cluster.Stop(leader)
+			r.start(leader)
+		}
+	})
+	add("the leaders of all logs step down", func(*time.Time) { r.stepDown() })
+	return all
+}
+
+func (r *replicas) ofServices() []injury {
+	return []injury{
+		{"DynamoDB throttles", func(*time.Time) {
+			if err := r.Faults.Inject(fault.Rule{Effect: fault.Throttle, Operation: "GetRecords", Times: 40}); err != nil {
+				r.t.Fatal(err)
+			}
+		}},
+		{"Bigtable refuses, answers wrongly and late", func(*time.Time) {
+			r.Bigtable.Faults.Random(bigtable.Odds{Refuse: .1, Ambiguous: .1, Late: .1})
+			r.fresh("some calls of Bigtable failed")
+			r.Bigtable.Faults.Calm()
+		}},
+	}
+}
+
+// ofWork returns faults in the middle of what takes longer than a change.
+func (r *replicas) ofWork(m *member) []injury {
+	return []injury{
+		{"SIGKILL of the owner that copies", func(began *time.Time) {
+			r.ok("resync", "--table", "Orders")
+			var owner *member
+			r.Until("a resync of Orders has begun", func() bool {
+				owner = r.ownerOf("Orders")
+				return owner != nil && owner.table("Orders").Copy != nil
+			})
+			owner.kill()
+			*began = time.Now()
+			owner.daemon = r.run("--config", owner.name+".yaml")
+			r.resynced()
+		}},
+		{"SIGTERM of " + m.name + " while a table is copied", func(began *time.Time) {
+			r.ok("resync", "--table", r.tables[1])
+			*began = time.Now()
+			m.stop()
+			m.daemon = r.run("--config", m.name+".yaml")
+			r.resynced()
+		}},
+	}
+}
+
+// resynced waits until no table is copied, in a sandbox whose time goes on faster.
+func (r *replicas) resynced() {
+	r.t.Helper()
+	r.Until("the resync has ended", func() bool {
+		owned := 0
+		for _, table := range r.tables {
+			owner := r.ownerOf(table)
+			if owner == nil || owner.table(table).Copy != nil {
+				r.Clock.Advance(100 * time.Millisecond)
+				continue
+			}
+			owned++
+		}
+		return owned == len(r.tables)
+	})
+}
+
+// routes are the connections of a NATS server with the other two.
+func (r *replicas) routes(server int) (all []*relay) {
+	for ends, route := range r.between {
+		if slices.Contains(ends[:], server) {
+			all = append(all, route)
+		}
+	}
+	return all
+}
+
+// around returns all connections of NATS servers.
+func (r *replicas) around(servers ...int) (all []*relay) {
+	for _, server := range servers {
+		all = append(all, r.routes(server)...)
+		for _, m := range r.members {
+			all = append(all, m.nats[server])
+		}
+	}
+	return all
+}
+
+func cut(all []*relay) {
+	for _, r := range all {
+		r.cut()
+	}
+}
+
+func restore(all []*relay) {
+	for _, r := range all {
+		r.restore()
+	}
+}
+
+func slow(all []*relay, late time.Duration) {
+	for _, r := range all {
+		r.slow(late)
+	}
+}
+
+// stepDown lets the leader of each stream be elected again.
+func (r *replicas) stepDown() {
+	r.t.Helper()
+	for _, info := range r.streams() {
+		// Without an answer there is no leader, which is as good.
+		_, _ = r.nats.Conn().Request("$JS.API.STREAM.LEADER.STEPDOWN."+info.Config.Name, nil, time.Second)
+	}
+}
+
+// caughtUp waits until each stream has a leader and all its copies.
+func (r *replicas) caughtUp() {
+	r.t.Helper()
+	r.Until("all copies of the logs are complete", func() bool {
+		all := r.streams()
+		return len(all) > 0 && !slices.ContainsFunc(all, func(x *jetstream.StreamInfo) bool {
+			return x.Cluster == nil || x.Cluster.Leader == "" || len(x.Cluster.Replicas) != 2 ||
+				slices.ContainsFunc(x.Cluster.Replicas, func(p *jetstream.PeerInfo) bool { return p.Offline || !p.Current })
+		})
+	})
+}
+
+// streams returns what is known of all streams; nil if that cannot be told now.
+func (r *replicas) streams() (all []*jetstream.StreamInfo) {
+	list := r.nats.ListStreams(r.t.Context())
+	for info := range list.Info() {
+		all = append(all, info)
+	}
+	if list.Err() != nil {
+		return nil
+	}
+	return all
+}
+
+// emptyStore removes what a NATS server has stored.
+func (r *replicas) emptyStore(server int) {
+	r.t.Helper()
+	entries, err := os.ReadDir(r.cluster.StoreDir(server))
+	for _, e := range entries {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(r.cluster.StoreDir(server), e.Name())))
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// mountStores gives each NATS server a small volume for its store, so that it can be filled. It returns whether that is
+// permitted here.
+func mountStores(t *testing.T, dir string) bool {
+	t.Helper()
+	for i := range 3 {
+		store := filepath.Join(dir, fmt.Sprint("n", i))
+		if err := os.Mkdir(store, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Mount("tmpfs", store, "tmpfs", 0, "size=128m"); err != nil {
+			t.Logf("without full disks: a file system cannot be mounted here: %v", err)
+			return false
+		}
+		t.Cleanup(func() {
+			if err := unix.Unmount(store, unix.MNT_DETACH); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	return true
+}
+
+// fill fills a volume, until free is called.
+func fill(t *testing.T, dir string) (free func()) {
+	t.Helper()
+	name := filepath.Join(dir, "filler")
+	f, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for piece := make([]byte, 64<<10); err == nil; {
+		_, err = f.Write(piece)
+	}
+	if !errors.Is(err, unix.ENOSPC) {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := os.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// cutOver cuts Orders over to Bigtable, and the owner is killed as soon as the fence is there.
+func (r *replicas) cutOver() {
+	r.t.Helper()
+	c := r.begin(nil, "cutover", "--table", "Orders", "--quiet", "1s", "--out", "cert.json")
+	killed := false
+	r.Until("the cutover ends", func() bool {
+		if owner := r.ownerOf("Orders"); owner != nil {
+			owner.hasten(300 * time.Millisecond)
+			if !killed && strings.Contains(c.out.String(), "is fenced at entry") {
+				killed = true
+				owner.kill()
+				owner.daemon = r.run("--config", owner.name+".yaml")
+			}
+		}
+		return c.over()
+	})
+	if code := c.cmd.ProcessState.ExitCode(); code != 0 || !killed {
+		r.t.Errorf("cutover: exit %d, owner killed: %v\n%s", code, killed, c.out)
+	}
+	r.ok("cutover", "--check", "cert.json")
+}
+
+// expire lets the items that have expired go, and waits until they are archived in hours that are closed.
+func (r *replicas) expire() {
+	r.t.Helper()
+	r.Clock.Advance(5 * time.Second)
+	r.Until("nothing is left to expire", func() bool { return r.DynamoDB.ExpireNow(r.Clock.Now()) == 0 })
+	r.fresh("the last items have expired")
+	r.Clock.Advance(70 * time.Minute)
+	r.Until("every hour is closed", func() bool {
+		return r.readArchive().total >= r.expired() && !strings.Contains(r.ok("archive", "list", "--json"), `"state":"open"`)
+	})
+	r.archiveIsWhatExpired()
+}
+
+// ownerOf returns the member that carries a table; nil: none says so.
+func (r *replicas) ownerOf(table string) *member {
+	name := r.owners()[table]
+	for _, m := range r.members {
+		if m.name == name {
+			return m
+		}
+	}
+	return nil
+}
+
+// pause is for how long a fault lasts.
+func (r *replicas) pause(d time.Duration) {
+	r.t.Helper()
+	if err := failure.Pause(r.t.Context(), d); err != nil {
+		r.t.Fatal(err)
+	}
+}
