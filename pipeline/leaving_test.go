@@ -1,0 +1,75 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/pipeline/periods"
+)
+
+// TestLogsAreHandedOverEightAtATime: the other tables of a process that ends work on until it is their turn, or half of
+// the time to end is over. A log that nobody takes over ends at once.
+func TestLogsAreHandedOverEightAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 20
+		p := &Pipeline{o: Options{Periods: periods.Periods{Shutdown: 20 * time.Second}}, successors: map[string]string{}}
+		p.turns = make(chan struct{}, handedOverAtOnce)
+		p.leaving.Do(func() {}) // the successors are decided
+		var mu sync.Mutex
+		left, alone, tables := map[string]bool{}, false, []*table{}
+		for i := range n {
+			x := &table{env: &env{Table: Table{Source: fmt.Sprint("T", i)}}, ended: make(chan struct{})}
+			if i > 0 {
+				p.successors[x.Source] = "other"
+			}
+			tables = append(tables, x)
+			go p.end(x, func(cause error) {
+				to, named := successor(causedBy(cause))
+				mu.Lock()
+				defer mu.Unlock()
+				if left[x.Source] = named && to == "other"; i == 0 {
+					alone = !named
+				}
+			})
+		}
+		synctest.Wait()
+		if len(left) != 9 || !alone {
+			t.Errorf("%d of 20 tables end at once, want eight that are handed over and one that is not (%v)", len(left), alone)
+		}
+		for _, x := range tables[1:] {
+			if left[x.Source] {
+				close(x.ended)
+				break
+			}
+		}
+		synctest.Wait()
+		if len(left) != 10 {
+			t.Errorf("%d of 20 tables have ended or end, when one has been handed over, want 10", len(left))
+		}
+		_ = failure.Pause(t.Context(), 10*time.Second)
+		synctest.Wait()
+		if len(left) != n {
+			t.Errorf("%d of 20 tables end at half of the time", len(left))
+		}
+		for _, x := range tables {
+			select {
+			case <-x.ended:
+			default:
+				close(x.ended)
+			}
+		}
+	})
+}
+
+// causedBy returns a context that has ended with a cause.
+func causedBy(cause error) context.Context {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(errors.Join(cause))
+	return ctx
+}
