@@ -193,6 +193,7 @@ func (q *Queue) awaitHealth(ctx context.Context) error {
 		if err == nil || !conn.Transient(err) {
 			return err
 		}
+		q.conn.Report(ctx, err) // of several servers another one may answer
 		if time.Since(logged) > repeatLogInterval {
 			logged = time.Now()
 			q.log.Warn("the queue does not answer yet, trying again; its cluster may be electing a leader",

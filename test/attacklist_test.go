@@ -484,6 +484,9 @@ var attacks = []attack{
 			"transform.TestRemovalOfARowWantsOneOrder",
 		},
 	},
+	{number: 79, what: "a NATS server that is cut off from its cluster keeps all replicas, and every table stands still",
+		tests: []string{"queue/conn.TestServerWithoutAnswersIsLeft", "test.TestReplicasUnderFaults"},
+	},
 }
 
 // TestAttackListNamesRealTests checks that every test in the list exists, and that an attack without tests says why.

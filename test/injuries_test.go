@@ -116,10 +116,14 @@ func (r *replicas) ofNATS(server int) (all []injury) {
 		*began = time.Now()
 		r.start(server)
 	})
-	add(n+" is cut off from the other two", func(began *time.Time) {
+	add(n+" is cut off from the other two, with all replicas", func(began *time.Time) {
+		others := r.clients((server+1)%3, (server+2)%3)
+		cut(others)
+		r.fresh("all replicas have gone to one NATS server")
+		restore(others)
 		cut(r.routes(server))
 		*began = time.Now()
-		r.fresh("a NATS server is cut off")
+		r.fresh("the NATS server of all replicas is cut off")
 		restore(r.routes(server))
 	})
 	add(n+" lags, and then leads or not", func(began *time.Time) {
@@ -233,13 +237,21 @@ func (r *replicas) routes(server int) (all []*relay) {
 	return all
 }
 
-// around returns all connections of NATS servers.
-func (r *replicas) around(servers ...int) (all []*relay) {
+// clients are the connections of the replicas with NATS servers.
+func (r *replicas) clients(servers ...int) (all []*relay) {
 	for _, server := range servers {
-		all = append(all, r.routes(server)...)
 		for _, m := range r.members {
 			all = append(all, m.nats[server])
 		}
+	}
+	return all
+}
+
+// around returns all connections of NATS servers.
+func (r *replicas) around(servers ...int) []*relay {
+	all := r.clients(servers...)
+	for _, server := range servers {
+		all = append(all, r.routes(server)...)
 	}
 	return all
 }

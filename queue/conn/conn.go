@@ -55,7 +55,8 @@ type Conn struct {
 	opts           Options
 	log            *zap.Logger
 	reconnectError atomic.Pointer[error] // why the newest try to connect again failed
-	reported       rate.Sometimes        // by report; a subject that permissions forbid is refused every two seconds
+	silent         unanswered
+	reported       rate.Sometimes // by report; a subject that permissions forbid is refused every two seconds
 }
 
 // seldom is the rate of log lines about errors that concern no call.
@@ -88,14 +89,20 @@ func (c *Conn) WithAckTimeout(ctx context.Context) (context.Context, context.Can
 	return context.WithTimeout(ctx, c.AckTimeout)
 }
 
-// Report passes the result of a request to Options.Report. A server that refuses a request has answered it.
+// Report passes the result of a request to Options.Report, and leaves a server that answers none. One that refuses a
+// request has answered it.
 func (c *Conn) Report(ctx context.Context, err error) {
-	switch {
-	case c.opts.Report == nil || ctx.Err() != nil:
-	case err == nil || !Transient(err):
+	if ctx.Err() != nil {
+		return
+	}
+	answered := err == nil || !Transient(err)
+	if c.opts.Report != nil && answered {
 		c.opts.Report("", nil)
-	default:
+	} else if c.opts.Report != nil {
 		c.opts.Report("", c.WithServers(err))
+	}
+	if c.silent.note(answered, c.Connections.Load(), time.Now()) {
+		c.leave()
 	}
 }
 
