@@ -39,20 +39,20 @@ func TestArchiveIsExactUnderKillsAndAFreeze(t *testing.T) {
 	}
 }
 
-// startCluster starts a NATS cluster in dir that ends with the test. Relays between its servers go into `between`,
-// unless that is nil.
-func startCluster(t *testing.T, dir string, between map[[2]int]*relay) *nats.Cluster {
+// startCluster starts a NATS cluster in dir that ends with the test. between is nil, or gets the relays through which the
+// servers find each other.
+func startCluster(t *testing.T, dir string, between []*relay) *nats.Cluster {
 	t.Helper()
 	var addrs []string
 	for range 6 {
 		addrs = append(addrs, sandbox.FreeAddr(t))
 	}
-	c, err := nats.OpenCluster(dir, addrs, func(from, to int) string {
+	c, err := nats.OpenCluster(dir, addrs, func(to int) string {
 		if between == nil {
 			return addrs[to]
 		}
-		between[[2]int{from, to}] = newRelay(t, addrs[to])
-		return between[[2]int{from, to}].addr
+		between[to] = newRelay(t, addrs[to])
+		return between[to].addr
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -121,35 +121,39 @@ func (r *replicas) ofNATS(server int) (all []injury) {
 		cut(others)
 		r.fresh("all replicas have gone to one NATS server")
 		restore(others)
-		cut(r.routes(server))
+		r.route(server, never)
 		*began = time.Now()
 		r.fresh("the NATS server of all replicas is cut off")
-		restore(r.routes(server))
+		r.route(server, 0)
 	})
 	add(n+" lags, and then leads or not", func(began *time.Time) {
-		cut(r.routes(server))
+		r.route(server, never)
 		r.fresh("a NATS server lags")
-		restore(r.routes(server))
+		r.route(server, 0)
 		*began = time.Now()
 		r.stepDown()
 	})
 	add(n+" stands still", func(began *time.Time) {
-		slow(r.around(server), still)
+		r.delay(server, still)
 		*began = time.Now()
 		r.fresh("a NATS server stands still")
-		slow(r.around(server), 0)
+		r.delay(server, 0)
 	})
 	add(n+" is slow", func(began *time.Time) {
-		slow(r.around(server), slowly)
+		r.delay(server, slowly)
 		*began = time.Now()
 		r.fresh("a NATS server is slow")
-		slow(r.around(server), 0)
+		r.delay(server, 0)
 	})
 	add("all NATS servers are slow", func(began *time.Time) {
-		slow(r.around(0, 1, 2), slowly)
+		for i := range 3 {
+			r.delay(i, slowly)
+		}
 		*began = time.Now()
 		r.fresh("all NATS servers are slow")
-		slow(r.around(0, 1, 2), 0)
+		for i := range 3 {
+			r.delay(i, 0)
+		}
 	})
 	if r.small {
 		add("the disk of "+n+" is full", func(began *time.Time) {
@@ -227,14 +231,15 @@ func (r *replicas) resynced() {
 	})
 }
 
-// routes are the connections of a NATS server with the other two.
-func (r *replicas) routes(server int) (all []*relay) {
-	for ends, route := range r.between {
-		if slices.Contains(ends[:], server) {
-			all = append(all, route)
+// route sets how late the data between a NATS server and the other two comes; never: they are cut off.
+func (r *replicas) route(server int, late time.Duration) {
+	for to, x := range r.between {
+		if to == server {
+			x.from("", late)
+		} else {
+			x.from(fmt.Sprint("n", server), late)
 		}
 	}
-	return all
 }
 
 // clients are the connections of the replicas with NATS servers.
@@ -247,13 +252,10 @@ func (r *replicas) clients(servers ...int) (all []*relay) {
 	return all
 }
 
-// around returns all connections of NATS servers.
-func (r *replicas) around(servers ...int) []*relay {
-	all := r.clients(servers...)
-	for _, server := range servers {
-		all = append(all, r.routes(server)...)
-	}
-	return all
+// delay sets how late everything between a NATS server and the others, and the replicas, comes.
+func (r *replicas) delay(server int, late time.Duration) {
+	r.route(server, late)
+	slow(r.clients(server), late)
 }
 
 func cut(all []*relay) {

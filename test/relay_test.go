@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"net"
+	"regexp"
 	"sync"
 	"testing"
 	"time"
@@ -18,18 +19,26 @@ type relay struct {
 	addr string
 	to   string
 
-	mu    sync.Mutex
-	ln    net.Listener
-	conns map[net.Conn]bool
-	late  time.Duration // of each piece of data
-	other chan struct{} // closed and replaced when late is another
-	text  []byte        // of loseFrom; nil: nothing is lost
-	lost  chan struct{} // closed when it was sent
+	mu      sync.Mutex
+	ln      net.Listener
+	conns   map[*ends]bool
+	late    map[string]time.Duration // of each piece of data, by the NATS server that has connected; "": of all
+	changed chan struct{}            // closed and replaced when late is
+	text    []byte                   // of loseFrom; nil: nothing is lost
+	lost    chan struct{}            // closed when it was sent
 }
+
+// ends are the two connections that a relay joins.
+type ends struct {
+	in, out net.Conn
+	server  string // the name of the NATS server that has connected; "" for a client, and before it has said so
+}
+
+func (e *ends) close() { _, _ = e.in.Close(), e.out.Close() }
 
 func newRelay(t *testing.T, to string) *relay {
 	t.Helper()
-	r := &relay{t: t, to: to, conns: map[net.Conn]bool{}, other: make(chan struct{})}
+	r := &relay{t: t, to: to, conns: map[*ends]bool{}, late: map[string]time.Duration{}, changed: make(chan struct{})}
 	for tries := 1; ; tries++ { // tests in another process may take the address just then
 		r.addr = sandbox.FreeAddr(t)
 		ln, err := net.Listen("tcp", r.addr)
@@ -44,30 +53,46 @@ func newRelay(t *testing.T, to string) *relay {
 	return r
 }
 
-// still is the delay of a relay that stands still: its connections are open, and nothing comes.
-const still = time.Hour
+const (
+	// still is the delay of a relay that stands still: its connections are open, and nothing comes.
+	still = time.Hour
+	// never is the delay of connections that are closed.
+	never = 2 * still
+)
 
 // slow lets each piece of data come late, in both directions.
-func (r *relay) slow(late time.Duration) {
+func (r *relay) slow(late time.Duration) { r.from("", late) }
+
+// from is slow for the connections of one NATS server.
+func (r *relay) from(server string, late time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.late = late
-	close(r.other)
-	r.other = make(chan struct{})
+	r.late[server] = late
+	close(r.changed)
+	r.changed = make(chan struct{})
+	for e := range r.conns {
+		if r.delay(e) == never {
+			e.close()
+		}
+	}
 }
 
-// linger waits as long as a piece of data is late.
-func (r *relay) linger() {
+// delay returns how late a piece of data comes. The mutex is held.
+func (r *relay) delay(e *ends) time.Duration { return max(r.late[""], r.late[e.server]) }
+
+// linger waits as long as a piece of data is late, and returns whether it comes at all.
+func (r *relay) linger(e *ends) bool {
 	for began := time.Now(); ; {
 		r.mu.Lock()
-		rest, other := r.late-time.Since(began), r.other
+		delay, changed := r.delay(e), r.changed
 		r.mu.Unlock()
-		if rest <= 0 {
-			return
+		rest := delay - time.Since(began)
+		if delay == never || rest <= 0 {
+			return delay != never
 		}
 		select {
 		case <-time.After(rest):
-		case <-other:
+		case <-changed:
 		}
 	}
 }
@@ -105,8 +130,8 @@ func (r *relay) cut() {
 		_ = r.ln.Close()
 		r.ln = nil
 	}
-	for c := range r.conns {
-		_ = c.Close()
+	for e := range r.conns {
+		e.close()
 	}
 	clear(r.conns)
 }
@@ -117,18 +142,22 @@ func (r *relay) serve(in net.Conn) {
 		_ = in.Close()
 		return
 	}
+	e := &ends{in: in, out: out}
 	r.mu.Lock()
 	if r.ln == nil {
-		_, _ = in.Close(), out.Close()
+		e.close()
 	}
-	r.conns[in], r.conns[out] = true, true
+	r.conns[e] = true
 	r.mu.Unlock()
 	go func() {
-		r.forward(out, in, true)
+		r.forward(e, out, in)
 		_ = out.Close()
 	}()
-	r.forward(in, out, false)
+	r.forward(e, in, out)
 	_ = in.Close()
+	r.mu.Lock()
+	delete(r.conns, e)
+	r.mu.Unlock()
 }
 
 // loseFrom loses everything that a client sends from a small message on that contains a text. Other connections are not
@@ -140,21 +169,33 @@ func (r *relay) loseFrom(text string) (lost <-chan struct{}) {
 	return r.lost
 }
 
+// serverName is in the first things that a NATS server says where it connects to another one.
+var serverName = regexp.MustCompile(`"server_name":"([^"]+)"`)
+
 // forward copies what one side sends until the connection ends, or until loseFrom's text is in what a client sends; the
 // rest is lost.
-func (r *relay) forward(out io.Writer, in io.Reader, client bool) {
+func (r *relay) forward(e *ends, to io.Writer, from net.Conn) {
 	p := make([]byte, 64<<10)
-	for {
-		n, err := in.Read(p)
-		r.linger()
-		r.mu.Lock()
-		if client && r.text != nil && bytes.Contains(p[:n], r.text) {
-			r.text = nil
-			close(r.lost)
-			out = io.Discard
+	for pieces := 0; ; pieces++ {
+		n, err := from.Read(p)
+		if from == e.in {
+			r.mu.Lock()
+			if pieces < 4 && e.server == "" {
+				if name := serverName.FindSubmatch(p[:n]); name != nil {
+					e.server = string(name[1])
+				}
+			}
+			if r.text != nil && bytes.Contains(p[:n], r.text) {
+				r.text = nil
+				close(r.lost)
+				to = io.Discard
+			}
+			r.mu.Unlock()
 		}
-		r.mu.Unlock()
-		if _, failed := out.Write(p[:n]); err != nil || failed != nil {
+		if !r.linger(e) {
+			e.close()
+		}
+		if _, failed := to.Write(p[:n]); err != nil || failed != nil {
 			return
 		}
 	}

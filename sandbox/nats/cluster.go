@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,12 +20,16 @@ type Cluster struct {
 }
 
 // OpenCluster starts three servers with their stores in dir, and returns when one of them leads. addrs are six free
-// addresses of this machine: three for the servers among themselves, and three for clients. route returns the address
-// at which a server finds another one, for tests that put something in between; nil: its own.
-func OpenCluster(dir string, addrs []string, route func(from, to int) string) (*Cluster, error) {
+// addresses of this machine: three for the servers among themselves, and three for clients. between returns the address
+// at which the others find a server, for tests that put something in between; nil: its own.
+func OpenCluster(dir string, addrs []string, between func(to int) string) (*Cluster, error) {
 	c := &Cluster{servers: make([]*server.Server, 3)}
-	if route == nil {
-		route = func(_, to int) string { return addrs[to] }
+	found, routes := slices.Clone(addrs[:3]), []string{}
+	for i := range found {
+		if between != nil {
+			found[i] = between(i)
+		}
+		routes = append(routes, "nats://"+found[i])
 	}
 	for i := range c.servers {
 		host, port, err := split(addrs[3+i])
@@ -36,16 +41,10 @@ func OpenCluster(dir string, addrs []string, route func(from, to int) string) (*
 			return nil, fmt.Errorf("listen for nats: %w", err)
 		}
 		name := fmt.Sprint("n", i)
-		var routes []string
-		for to := range c.servers {
-			if to != i {
-				routes = append(routes, "nats://"+route(i, to))
-			}
-		}
 		c.options = append(c.options, &server.Options{
 			ServerName: name, Host: host, Port: port, JetStream: true, StoreDir: filepath.Join(dir, name),
 			SyncAlways: true, NoSigs: true, NoLog: true, JetStreamMaxStore: maxStore, MaxPayload: DefaultMaxPayload,
-			Cluster: server.ClusterOpts{Name: "sandbox", Host: host, Port: peer, NoAdvertise: true},
+			Cluster: server.ClusterOpts{Name: "sandbox", Host: host, Port: peer, NoAdvertise: true, Advertise: found[i]},
 			Routes:  server.RoutesFromStr(strings.Join(routes, ",")),
 		})
 	}
