@@ -4,9 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/klauspost/compress/s2"
-
 	"github.com/tailrace-cdc/replicator/checkpoint/expired"
+	"github.com/tailrace-cdc/replicator/checkpoint/packed"
 )
 
 // minSnapshotVolume is the least volume of log between two snapshots, in bytes.
@@ -43,7 +42,7 @@ func (s *State) encodeParts(format, maxPart int) ([]SnapshotPart, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode snapshot: %w", err)
 	}
-	b = append([]byte{byte(format)}, s2.EncodeBetter(nil, b)...)
+	b = append([]byte{byte(format)}, packed.Encode(b)...)
 	var parts []SnapshotPart
 	for len(b) > 0 || len(parts) == 0 {
 		n := min(len(b), maxPart)
@@ -118,7 +117,7 @@ func decodeSnapshot(data []byte) (*State, error) {
 	if data[0] == 0 {
 		return nil, errors.New("0 is not a format")
 	}
-	b, err := s2.Decode(nil, data[1:])
+	b, err := packed.Decode(data[1:])
 	if err != nil {
 		return nil, err
 	}

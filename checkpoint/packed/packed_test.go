@@ -1,0 +1,19 @@
+package packed
+
+import (
+	"bytes"
+	"encoding/binary"
+	"strings"
+	"testing"
+)
+
+func TestClaimedSizeIsNotTrusted(t *testing.T) {
+	state := bytes.Repeat([]byte(`{"id":"shardId-00000001790000000000-0000abcd","phase":"open"},`), 1000)
+	if got, err := Decode(Encode(state)); err != nil || !bytes.Equal(got, state) {
+		t.Errorf("%d of %d bytes, %v", len(got), len(state), err)
+	}
+	bomb := binary.AppendUvarint(nil, 1<<32-1)
+	if _, err := Decode(append(bomb, "xxxx"...)); err == nil || !strings.Contains(err.Error(), "claim to hold") {
+		t.Errorf("9 bytes that claim to hold 4 GiB: %v", err)
+	}
+}
