@@ -138,8 +138,9 @@ func decodeState(b []byte) (*State, error) {
 	if err := json.NewDecoder(bytes.NewReader(b)).Decode(&in); err != nil {
 		return nil, err
 	}
-	if in.Shards == nil {
-		return nil, errors.New("no shards")
+	if in.Shards == nil || slices.Contains(in.Streams, nil) ||
+		slices.Contains(slices.Collect(maps.Values(in.Halts)), nil) {
+		return nil, errors.New("no shards, or a null among the streams or halts")
 	}
 	s := NewState()
 	s.Epoch, s.Nonce, s.Released = in.Epoch, in.Nonce, in.Released

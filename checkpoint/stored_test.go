@@ -29,7 +29,7 @@ type earlierState struct {
 	Childless bool                     `json:"childless"`
 }
 
-func readEarlierStates(t *testing.T) (all []earlierState) {
+func readEarlierStates(t testing.TB) (all []earlierState) {
 	t.Helper()
 	packed, err := os.ReadFile("testdata/states.jsonl.s2")
 	if err != nil {
