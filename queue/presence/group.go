@@ -189,8 +189,8 @@ func (g *Group) hear(data []byte) {
 	if len(old.parts) > 0 && old.parts[0].Number == m.Number {
 		parts = old.parts
 	}
-	if slices.ContainsFunc(parts, func(p Message) bool { return p.Part == m.Part }) {
-		return
+	if slices.ContainsFunc(parts, func(p Message) bool { return p.Part == m.Part || p.Parts != m.Parts }) {
+		return // again, or not of the same message
 	}
 	parts = append(slices.Clip(parts), m)
 	if len(parts) < m.Parts {

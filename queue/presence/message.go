@@ -3,6 +3,7 @@ package presence
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 )
@@ -79,8 +80,10 @@ func decode(data []byte) (m Message, err error) {
 	return m, nil
 }
 
-// Age converts an age of a message; false for -1, unknown.
-func Age(ms int64) (time.Duration, bool) { return time.Duration(ms) * time.Millisecond, ms >= 0 }
+// Age converts an age of a message; false for -1, unknown. An age beyond what a Duration holds is the longest one.
+func Age(ms int64) (time.Duration, bool) {
+	return time.Duration(min(ms, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond, ms >= 0
+}
 
 // AgeOf is the age of a time in a message; -1 for the zero time.
 func AgeOf(at, now time.Time) int64 {
