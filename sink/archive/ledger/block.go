@@ -48,7 +48,7 @@ type Block struct {
 // Block returns the block of one of the entry's groups. It aliases the entry's data.
 func (e *Entry) Block(g *Group) (Block, error) {
 	events, ok := e.Body.(*Events)
-	if !ok || g.Offset < 0 || g.Length < 0 || g.Offset+g.Length > len(e.Data) {
+	if !ok || g.Offset < 0 || g.Length < 0 || g.Offset > len(e.Data) || g.Length > len(e.Data)-g.Offset {
 		return Block{}, ErrBlock
 	}
 	return Block{

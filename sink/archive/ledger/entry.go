@@ -203,14 +203,6 @@ func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 // MarshalText writes String.
 func (h Hash) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
 
-// UnmarshalText reads String.
-func (h *Hash) UnmarshalText(b []byte) error {
-	if n, err := hex.Decode(h[:], b); err != nil || n != len(h) {
-		return fmt.Errorf("%q is no hash", b)
-	}
-	return nil
-}
-
 // HashOf returns the hash of an entry as it is stored.
 func HashOf(msg []byte) (h Hash) {
 	sum := sha256.Sum256(msg)

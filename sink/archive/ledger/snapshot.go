@@ -46,6 +46,24 @@ func (s *State) applySnapshot(seq uint64, b *Snapshot) {
 // errSnapshot means that a snapshot is not complete, or not readable.
 var errSnapshot = errors.New("snapshot of the archive is not complete")
 
+// maxStateRatio caps the buffer allocated from a snapshot's claimed size, as a multiple of its compressed size.
+const maxStateRatio = 1000
+
+// hasNull reports whether a map that the fold writes into was null in a snapshot. No build writes that.
+func (s *State) hasNull() bool {
+	for _, set := range s.Covered {
+		if set == nil {
+			return true
+		}
+	}
+	for _, p := range s.Parts {
+		if p.Coverage == nil {
+			return true
+		}
+	}
+	return s.Shards == nil || s.Parts == nil || s.Counts == nil || s.Covered == nil || s.CoveredAt == nil
+}
+
 // Restore returns the state as a snapshot's last part left it. parts are its messages, the first at sequence first.
 func Restore(first uint64, parts [][]byte) (*State, error) {
 	var data []byte
@@ -61,6 +79,9 @@ func Restore(first uint64, parts [][]byte) (*State, error) {
 		}
 		data, hash = append(data, e.Data...), HashOf(msg)
 	}
+	if n, err := s2.DecodedLen(data); err != nil || n > maxStateRatio*len(data) {
+		return nil, fmt.Errorf("%w: %d bytes claim to hold %d", errSnapshot, len(data), n)
+	}
 	text, err := s2.Decode(nil, data)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errSnapshot, err)
@@ -68,6 +89,9 @@ func Restore(first uint64, parts [][]byte) (*State, error) {
 	s := New()
 	if err := json.Unmarshal(text, s); err != nil {
 		return nil, fmt.Errorf("%w: %w", errSnapshot, err)
+	}
+	if s.hasNull() {
+		return nil, errSnapshot
 	}
 	s.Seq, s.Hash, s.SnapshotFirst = first+uint64(len(parts))-1, hash, first
 	return s, nil
