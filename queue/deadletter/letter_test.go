@@ -1,6 +1,7 @@
 package deadletter
 
 import (
+	"bytes"
 	"maps"
 	"slices"
 	"testing"
@@ -28,16 +29,41 @@ func TestLogOfALetterHasNoContentOfItsItem(t *testing.T) {
 	}
 }
 
+// FuzzDecode: no message makes the reader of letters panic, and what it takes is written again as it is.
 func FuzzDecode(f *testing.F) {
-	b, err := encode(&Letter{ID: "00", Raw: []byte(`{"eventID":"1"}`)})
-	if err != nil {
-		f.Fatal(err)
+	now := time.Unix(1_790_000_000, 0)
+	c := &change.Change{Feed: change.Feed{Stream: "arn", Shard: "s"}, SequenceNumber: "1", Version: 7,
+		Raw: []byte(`{"eventID":"1"}`)}
+	dropped := &Letter{ID: droppedToken + "x", Table: "T", Code: CodeDropped, Raw: []byte("a\nb")}
+	for _, l := range []*Letter{
+		{ID: "00", Raw: []byte(`{"eventID":"1"}`)}, New("T", "bigtable", c, "too_large", "why", now), dropped,
+		NewOfEvent("T", "archive", Event{Seq: "1", Keys: []byte(`{"pk":{"N":"1"}}`), Body: []byte(`{}`)}, "c", "why", now),
+		NewOfCopy("T", "bigtable", CopyItem{Copy: "a.b", Keys: []byte(`{"pk":{"N":"1"}}`)}, "c", "why", now),
+	} {
+		b, err := encode(l)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+		f.Add(b[:len(b)-3])
 	}
-	f.Add(b)
-	f.Add(b[:len(b)-3])
+	f.Add([]byte("TRLT\x01\x04null\xff\xff\xff\xff\x0f")) // a record that says that it has 4 GiB
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if l, err := decode(b); err == nil {
-			_, _ = l.Change()
+		l, err := decode(b)
+		if err != nil {
+			return
+		}
+		_, _ = l.Change()
+		again, err := encode(l)
+		if err != nil {
+			t.Fatalf("%q: %v", b, err)
+		}
+		same, err := decode(again)
+		if err != nil {
+			t.Fatalf("%q became %q: %v", b, again, err)
+		}
+		if third, err := encode(same); err != nil || !bytes.Equal(third, again) {
+			t.Errorf("%q became %q, %v", again, third, err)
 		}
 	})
 }
