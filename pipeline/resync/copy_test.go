@@ -72,6 +72,9 @@ func (x *table) ScanPage(ctx context.Context, r source.ScanRequest) (*source.Ite
 		x.open--
 		x.mu.Unlock()
 	}()
+	if r.Eventual {
+		x.t.Error("a copy reads with eventual consistency")
+	}
 	pg := &source.ItemPage{Requested: now(), At: time.Now(), Units: x.units}
 	if x.clockBack > 0 && n == 1 {
 		pg.Requested -= x.clockBack
