@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"golang.org/x/sync/errgroup"
@@ -45,6 +46,19 @@ type runOptions struct {
 	rehearsal                dry.Options
 }
 
+// bind declares the flags.
+func (o *runOptions) bind(f *pflag.FlagSet) {
+	f.BoolVar(&o.drain, "drain-and-exit", false, "stop when everything that was written before the start is applied")
+	f.BoolVar(&o.dry, "dry-run", false,
+		"read the streams and apply the mappings, write nothing, and say what a run would do and cost")
+	f.DurationVar(&o.rehearsal.Duration, "duration", 0, "with --dry-run: how long; without it until Ctrl-C")
+	f.StringVar(&o.rehearsal.From, "from", dry.Latest, "with --dry-run: latest or trim_horizon")
+	f.BoolVar(&o.adopt, "adopt", false,
+		"take targets that another pipeline has written: only at a first start, and only when that pipeline is stopped")
+	f.BoolVar(&o.trial, "trial", false, "also where a power cut could lose what the log holds: for the demo")
+	_ = f.MarkHidden("trial") // the flag exists
+}
+
 // runCommand returns the command `replicator run`.
 func (a *app) runCommand() *cobra.Command {
 	var o runOptions
@@ -56,16 +70,7 @@ the marks; the second one ends it at once. Ending it in any way, at any moment, 
 		Args: a.Args(cobra.NoArgs),
 		RunE: a.Body(func(ctx context.Context, _ []string) error { return a.run(ctx, o) }),
 	}
-	f := cmd.Flags()
-	f.BoolVar(&o.drain, "drain-and-exit", false, "stop when everything that was written before the start is applied")
-	f.BoolVar(&o.dry, "dry-run", false,
-		"read the streams and apply the mappings, write nothing, and say what a run would do and cost")
-	f.DurationVar(&o.rehearsal.Duration, "duration", 0, "with --dry-run: how long; without it until Ctrl-C")
-	f.StringVar(&o.rehearsal.From, "from", dry.Latest, "with --dry-run: latest or trim_horizon")
-	f.BoolVar(&o.adopt, "adopt", false,
-		"take targets that another pipeline has written: only at a first start, and only when that pipeline is stopped")
-	f.BoolVar(&o.trial, "trial", false, "also where a power cut could lose what the log holds: for the demo")
-	_ = f.MarkHidden("trial") // the flag exists
+	o.bind(cmd.Flags())
 	cmd.MarkFlagsMutuallyExclusive("drain-and-exit", "dry-run")
 	cmd.MarkFlagsMutuallyExclusive("adopt", "dry-run")
 	cmd.SetFlagErrorFunc(upgrading.FlagError(a.App))
@@ -98,10 +103,8 @@ func (a *app) run(ctx context.Context, o runOptions) (err error) {
 		defer a.Bars.Close()
 	}
 	build := wire.BuildOf(buildVersion())
-	d := &daemon{
-		cfg: cfg, bars: a.Bars, adopt: o.adopt,
-		errors: &errlog.Log{}, reg: wire.Registry(build), owner: wire.OwnerName(),
-	}
+	d := newDaemon(cfg, o)
+	d.bars, d.reg = a.Bars, wire.Registry(build)
 	d.log = a.Logger(zapcore.InfoLevel).WithOptions(zap.WrapCore(d.errors.Beside))
 	d.heap = heap.NewWatcher(cfg, d.reg)
 	d.now.Store(cfg)
@@ -199,6 +202,11 @@ type daemon struct {
 	traces   *wire.Traces
 	services pipeline.Services
 	clients  *wire.Clients
+}
+
+// newDaemon returns a daemon that has nothing open yet.
+func newDaemon(cfg *config.Config, o runOptions) *daemon {
+	return &daemon{cfg: cfg, adopt: o.adopt, errors: &errlog.Log{}, owner: wire.OwnerName()}
 }
 
 const describeTimeout = 10 * time.Second // that DynamoDB has for the tables at the start

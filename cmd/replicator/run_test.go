@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/spf13/pflag"
+
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/pipeline"
 )
@@ -30,10 +32,15 @@ func TestEveryPeriodOfTheConfigurationIsTaken(t *testing.T) {
 
 func TestFlagsOfRunReachThePipeline(t *testing.T) {
 	cfg := config.Default()
-	for _, set := range []bool{true, false} {
-		o := (&daemon{cfg: &cfg, adopt: set}).options(nil, nil)
-		if o.Adopt != set {
-			t.Errorf("--adopt=%v does not reach the pipeline: %v", set, o.Adopt)
+	for want, args := range map[bool][]string{true: {"--adopt"}, false: nil} {
+		var o runOptions
+		f := pflag.NewFlagSet("run", pflag.ContinueOnError)
+		o.bind(f)
+		if err := f.Parse(args); err != nil {
+			t.Fatal(err)
+		}
+		if got := newDaemon(&cfg, o).options(nil, nil).Adopt; got != want {
+			t.Errorf("run %v: the pipeline adopts targets: %t", args, got)
 		}
 	}
 }
