@@ -38,7 +38,10 @@ func FuzzMapping(f *testing.F) {
 			return // proofs are over pairs of rules
 		}
 		m, problems := ParseMapping("m.yaml", text)
-		lines := bytes.Count(text, []byte("\n")) + bytes.Count(text, []byte("\r")) + 1
+		lines := 1
+		for _, lineBreak := range []string{"\n", "\r", "\u0085", "\u2028", "\u2029"} {
+			lines += bytes.Count(text, []byte(lineBreak))
+		}
 		named := func(problems []Problem) {
 			for _, p := range problems {
 				if p.What == "" || p.Code == "" || p.Line < 0 || p.Line > lines {

@@ -54,12 +54,24 @@ func (r *Reader) Load(data []byte) *yaml.Node {
 	if err := yaml.Load(data, &doc); err != nil {
 		at, message := problem.Text{}, strings.TrimPrefix(err.Error(), "yaml: ")
 		if le := (*yaml.LoadError)(nil); errors.As(err, &le) {
-			at.Line, message = le.Mark.Line, strings.TrimPrefix(le.Message, "yaml: ")
+			at.Line, message = min(le.Mark.Line, lines(data)), strings.TrimPrefix(le.Message, "yaml: ")
 		}
 		r.Errorf(at, "syntax", "look at indentation, at missing quotes around { } # : and at tabs", "not YAML: %s", message)
 		return nil
 	}
-	return doc.Content[0]
+	root := doc.Content[0]
+	root.Line = min(root.Line, lines(data)) // "---" and nothing else has a null behind its end
+	return root
+}
+
+// lines counts the lines of a text, by what YAML takes for a line break. The parser may name the line behind the last
+// one where a text ends early.
+func lines(data []byte) int {
+	n := 1 - bytes.Count(data, []byte("\r\n"))
+	for _, lineBreak := range []string{"\n", "\r", "\u0085", "\u2028", "\u2029"} {
+		n += bytes.Count(data, []byte(lineBreak))
+	}
+	return n
 }
 
 // Written reports whether the file that was read has a key or an element at path.
