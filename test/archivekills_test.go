@@ -39,8 +39,8 @@ func TestArchiveIsExactUnderKillsAndAFreeze(t *testing.T) {
 	}
 }
 
-// startCluster starts a NATS cluster in dir that ends with the test. between is nil, or gets the relays through which the
-// servers find each other.
+// startCluster starts a NATS cluster in dir that ends with the test. between is nil, or gets the relays through which
+// the servers find each other.
 func startCluster(t *testing.T, dir string, between []*relay) *nats.Cluster {
 	t.Helper()
 	var addrs []string

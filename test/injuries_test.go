@@ -193,13 +193,16 @@ func (r *replicas) ofServices() []injury {
 func (r *replicas) ofWork(m *member) []injury {
 	return []injury{
 		{"SIGKILL of the owner that copies", func(began *time.Time) {
+			page := r.traps.set(point{op: "Scan"}, 1, true)
 			r.ok("resync", "--table", "Orders")
 			var owner *member
-			r.Until("a resync of Orders has begun", func() bool {
+			r.Until("a page of Orders is being read", func() bool {
 				owner = r.ownerOf("Orders")
-				return owner != nil && owner.table("Orders").Copy != nil
+				r.Clock.Advance(100 * time.Millisecond) // the first page waits for a proof
+				return owner != nil && page.passed()
 			})
 			owner.kill()
+			page.open()
 			*began = time.Now()
 			owner.daemon = r.run("--config", owner.name+".yaml")
 			r.resynced()

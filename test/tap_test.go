@@ -62,6 +62,16 @@ func (p *trap) open() {
 	}
 }
 
+// passed reports whether the trap was hit.
+func (p *trap) passed() bool {
+	select {
+	case <-p.hit:
+		return true
+	default:
+		return false
+	}
+}
+
 // traps holds the traps of one world.
 type traps struct {
 	mu   sync.Mutex
