@@ -2,6 +2,7 @@
 package bench
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -112,9 +113,10 @@ func environment(bigtable string) []string {
 func (l load) configure(b *testing.B, dir, endpoint, admin string) string {
 	b.Helper()
 	var text strings.Builder
-	fmt.Fprintf(&text, "pipeline: bench\nsource: {region: us-east-1, endpoint: %q}\n"+
+	fmt.Fprintf(&text, "pipeline: bench\nsource: {region: us-east-1, endpoint: %q, idle_poll: %s}\n"+
 		"bigtable: {project: local, instance: local}\n"+
-		"queue: {dir: ./data}\nadmin: {listen: %q}\n%stables:\n", endpoint, admin, l.settings)
+		"queue: %s\nadmin: {listen: %q}\n%stables:\n", endpoint, cmp.Or(l.poll, "1s"),
+		cmp.Or(l.queue, "{dir: ./data}"), admin, l.settings)
 	for i := range l.tables {
 		fmt.Fprintf(&text, "- {source: %s, target: %s, keys: [pk:S, sk:S]%s", sourceName(i), targetName(i), l.options)
 		if l.mapping != "" {

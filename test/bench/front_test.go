@@ -14,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc"
@@ -46,6 +47,9 @@ type front struct {
 	null    bool
 	behind  *grpc.ClientConn
 	calls   atomic.Int64
+	latency time.Duration             // of a null server's acknowledgement
+	forgets bool                      // a null server does not note the cells
+	first   atomic.Pointer[time.Time] // when the first of these calls came; a benchmark begins anew
 
 	// With keepReads, the same read of a data table gets the same replies again, without the emulator.
 	keepReads bool
@@ -88,8 +92,12 @@ func (f *front) serve(s grpc.ServerStream) error {
 	if method == btpb.Bigtable_CheckAndMutateRow_FullMethodName &&
 		!bytes.Contains(req[:min(100, len(req))], []byte("/tailrace_state")) {
 		f.calls.Add(1)
+		if f.first.Load() == nil {
+			now := time.Now()
+			f.first.CompareAndSwap(nil, &now)
+		}
 		if f.null {
-			f.note(req)
+			f.acknowledge(req)
 			return s.SendMsg(new([]byte))
 		}
 	}
@@ -138,6 +146,16 @@ func (f *front) pass(s grpc.ServerStream, method string, req []byte) (replies []
 		if err := s.SendMsg(&reply); err != nil {
 			return nil, err
 		}
+	}
+}
+
+// acknowledge notes a write, and returns when it may be acknowledged.
+func (f *front) acknowledge(req []byte) {
+	if !f.forgets {
+		f.note(req)
+	}
+	if f.latency > 0 {
+		<-time.After(f.latency)
 	}
 }
 

@@ -19,6 +19,8 @@ type load struct {
 	mapping string // empty: the preset default, class R
 
 	settings, options string // further YAML of the configuration, and of each table
+	queue             string // YAML of it; empty: the server is in the daemon's process
+	poll              string // idle_poll of the source; empty: the default
 }
 
 func (l load) changes() int { return l.items * l.rounds }
@@ -61,27 +63,37 @@ rules:
 // write makes the tables and their items, and then the changes that the daemon shall carry.
 func (l load) write(b *testing.B, sb *sandbox.Sandbox) {
 	b.Helper()
-	rnd := rand.New(rand.NewPCG(1, 1))
-	round := func(n int) {
-		for i := range l.items {
-			if err := sb.DynamoDB.Put(sourceName(i%l.tables), l.item(rnd, i, n)); err != nil {
-				b.Fatal(err)
-			}
-		}
+	rnd := l.prepare(b, sb)
+	for n := range l.rounds {
+		l.round(b, sb, rnd, n+1)
 	}
+}
+
+// prepare makes the tables and their items. None of these is in a stream.
+func (l load) prepare(b *testing.B, sb *sandbox.Sandbox) *rand.Rand {
+	b.Helper()
+	rnd := rand.New(rand.NewPCG(1, 1))
 	for i := range l.tables {
 		post(b, sb, "CreateTable", fmt.Sprintf(`{"TableName":%q,
 			"AttributeDefinitions":[{"AttributeName":"pk","AttributeType":"S"},{"AttributeName":"sk","AttributeType":"S"}],
 			"KeySchema":[{"AttributeName":"pk","KeyType":"HASH"},{"AttributeName":"sk","KeyType":"RANGE"}],
 			"BillingMode":"PAY_PER_REQUEST"}`, sourceName(i)))
 	}
-	round(0)
+	l.round(b, sb, rnd, 0)
 	for i := range l.tables {
 		post(b, sb, "UpdateTable", fmt.Sprintf(`{"TableName":%q,
 			"StreamSpecification":{"StreamEnabled":true,"StreamViewType":"NEW_AND_OLD_IMAGES"}}`, sourceName(i)))
 	}
-	for n := range l.rounds {
-		round(n + 1)
+	return rnd
+}
+
+// round changes every item once.
+func (l load) round(b *testing.B, sb *sandbox.Sandbox, rnd *rand.Rand, n int) {
+	b.Helper()
+	for i := range l.items {
+		if err := sb.DynamoDB.Put(sourceName(i%l.tables), l.item(rnd, i, n)); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 
