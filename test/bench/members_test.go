@@ -9,13 +9,13 @@ import (
 // It reports changes per second while all tables have some, the CPU of the members for a change, and how much of a core
 // a member uses; of two members also how many times the rate of one they reach, and its price.
 //
-// Bigtable is a null server that needs 50 ms for each write, so that what limits a member is how many writes it has in
+// Bigtable is a null server that needs 200 ms for each write, so that what limits a member is how many writes it has in
 // flight, and not its processor: on a machine of two cores, which runs all servers besides, more than that cannot be
 // shown. A member has 128 of them for any table and 128 that are divided between the tables of the configuration
 // (pipeline/apply/options.go): two members with half of the tables each have 1.5 times as many as one with all.
 func BenchmarkMembers(b *testing.B) {
 	for range b.N {
-		l := load{tables: 10, items: 60_000, rounds: 1}
+		l := load{tables: 10, items: 24_000, rounds: 1}
 		rate, price := l.members(b, "one", 10)
 		two, price2 := l.members(b, "two", 5, 5)
 		b.ReportMetric(two/rate, "times_rate")
@@ -25,7 +25,7 @@ func BenchmarkMembers(b *testing.B) {
 }
 
 // writeLatency is how long the null server needs for a write.
-const writeLatency = 50 * time.Millisecond
+const writeLatency = 200 * time.Millisecond
 
 // members carries the load with members that have so many tables each, and returns the changes per second, and the
 // microseconds of CPU for a change.
