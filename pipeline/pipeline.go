@@ -65,9 +65,8 @@ func New(o Options, src *source.Source, q *queue.Queue, sink *bigtable.Client,
 	p.format = rollout.New(p.formatOptions())
 	p.turns = make(chan struct{}, handedOverAtOnce)
 	p.sharer = p.newSharer()
-	limits := apply.Limits{Memory: p.o.Memory, Lanes: p.o.Lanes, Tables: len(o.Tables)}
+	limits := apply.Limits{Memory: p.o.Memory, Lanes: p.o.Lanes}
 	if o.Grows {
-		limits.Tables += spareTables
 		p.refusals.NoteMatch("")
 	}
 	p.shared = apply.NewShared(limits, sink, func() change.Millis { return serviceTime(src) })

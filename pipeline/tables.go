@@ -10,9 +10,6 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// spareTables is for how many tables that are added later the workers are divided.
-const spareTables = 8
-
 // join makes a table one of the pipeline's.
 func (p *Pipeline) join(o Table) *table {
 	e := &env{

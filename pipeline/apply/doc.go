@@ -17,6 +17,7 @@
 //	pass.go         one pass: entries of the log, unpacked and handed to a target
 //	damage.go       entries of the log that cannot be read
 //	lanes.go        the target Bigtable: changes dealt out to lanes by item
+//	workers.go      how many workers each table may have
 //	archived.go     dead letters of a table without a target
 //	archiver.go     the target archive: events of TTL deletes, in batches
 //	worker.go       the batch of a lane: changes of one item coalesced into one write

@@ -23,12 +23,11 @@ import (
 // tables together, because each holds an item's image, cells and request.
 type lanes struct {
 	*lanePass
-	all      []*lane
-	ready    chan *lane    // lanes with jobs and no worker; each is in it once at most
-	idle     chan assigned // to workers that have no batch
-	reserved chan struct{} // a token per worker that no other table can take
-	workers  sync.Pool     // of *worker, for this table's program
-	ended    chan struct{} // closed when the pass has ended, and with it its workers
+	all     []*lane
+	ready   chan *lane    // lanes with jobs and no worker; each is in it once at most
+	idle    chan assigned // to workers that have no batch
+	workers sync.Pool     // of *worker, for this table's program
+	ended   chan struct{} // closed when the pass has ended, and with it its workers
 }
 
 type lane struct {
@@ -52,7 +51,7 @@ func newLanes(shared *Shared, o *Options, letters *DeadLetters) *lanes {
 			quarantine: newQuarantine(shared.now, o.Retention),
 		},
 		ready: make(chan *lane, shared.lanes), idle: make(chan assigned),
-		reserved: make(chan struct{}, shared.reserved), ended: make(chan struct{}),
+		ended: make(chan struct{}),
 	}
 	l.workers.New = func() any { return newWorker(l.lanePass) }
 	for range shared.lanes {
@@ -124,8 +123,10 @@ func (l *lanes) run(ctx context.Context) error {
 		return nil
 	case <-l.o.Agreed:
 	}
+	workers, leave := l.shared.workers.join()
+	defer leave()
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return l.dispatch(ctx, g) })
+	g.Go(func() error { return l.dispatch(ctx, g, workers) })
 	g.Go(func() error { return l.quarantine.watch(ctx) })
 	err := g.Wait()
 	if errors.Is(err, context.Canceled) {
@@ -140,18 +141,22 @@ type assigned struct {
 	release func()
 }
 
-// dispatch gives each lane that has jobs to a worker.
-func (l *lanes) dispatch(ctx context.Context, g *errgroup.Group) error {
+// dispatch gives each lane that has jobs to a worker. Where workers wait for each other's changes they are not bounded:
+// the one that all wait for might not be among them.
+func (l *lanes) dispatch(ctx context.Context, g *errgroup.Group, workers *tableWorkers) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case ln := <-l.ready:
-			release, err := l.acquireWorker(ctx)
-			if err != nil {
-				return err
+			next := assigned{ln, func() {}}
+			if l.turns == nil {
+				release, err := workers.acquire(ctx)
+				if err != nil {
+					return err
+				}
+				next.release = release
 			}
-			next := assigned{ln, release}
 			select {
 			case l.idle <- next:
 			default:
@@ -183,25 +188,6 @@ func (l *lanes) work(ctx context.Context, next assigned) error {
 		case <-ctx.Done():
 			return nil
 		}
-	}
-}
-
-// acquireWorker waits until one more worker may run, and returns the function to call when it has ended.
-//
-// Rule 9: half of all workers is for any table, the other half is divided between the tables, so that a table whose
-// calls hang leaves workers to the others. Where workers wait for each other's changes they are not bounded: the one
-// that all wait for might not be among them.
-func (l *lanes) acquireWorker(ctx context.Context) (release func(), err error) {
-	if l.turns != nil {
-		return func() {}, nil
-	}
-	select {
-	case l.reserved <- struct{}{}:
-		return func() { <-l.reserved }, nil
-	case l.shared.common <- struct{}{}:
-		return func() { <-l.shared.common }, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
 	}
 }
 

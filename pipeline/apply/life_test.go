@@ -180,7 +180,7 @@ func (x *table) begin() *life {
 		must(ingest.AppendStart(ctx, w, start, x.queue.MaxPayload()))
 	}
 	l := &life{table: x, writer: w, ended: make(chan error, 1)}
-	l.shared = NewShared(Limits{Memory: 64 << 20, Lanes: x.lanes, Tables: 1}, x.client, x.now)
+	l.shared = NewShared(Limits{Memory: 64 << 20, Lanes: x.lanes}, x.client, x.now)
 	agreed := make(chan struct{})
 	close(agreed)
 	o := Options{

@@ -80,9 +80,8 @@ type Shared struct {
 	bigtable *bigtable.Client
 	now      func() change.Millis
 	memory   *memory.Budget
-	lanes    int           // per table
-	common   chan struct{} // a token per worker of the half that any table may use
-	reserved int           // workers that each table has to itself besides
+	lanes    int // per table
+	workers  workers
 
 	clock func() time.Time // of this machine; tests move it
 
@@ -94,17 +93,12 @@ type Shared struct {
 type Limits struct {
 	Memory int64 // bytes of changes between the log and the sinks, all tables together
 	Lanes  int   // per table; about as many work at once, all tables together
-	Tables int
 }
-
-// leastWorkers is how many workers a table has to itself, however many tables there are.
-const leastWorkers = 8
 
 // NewShared returns what the sinks of several tables share. now is the source's clock.
 func NewShared(l Limits, client *bigtable.Client, now func() change.Millis) *Shared {
 	return &Shared{
 		bigtable: client, now: now, clock: time.Now, memory: memory.NewBudget(l.Memory), lanes: l.Lanes,
-		common:   make(chan struct{}, max(l.Lanes/2, 1)),
-		reserved: max(l.Lanes/2/max(l.Tables, 1), leastWorkers),
+		workers: workers{half: max(l.Lanes/2, 1)},
 	}
 }

@@ -11,8 +11,8 @@ import (
 //
 // Bigtable is a null server that needs 200 ms for each write, so that what limits a member is how many writes it has in
 // flight, and not its processor: on a machine of two cores, which runs all servers besides, more than that cannot be
-// shown. A member has 128 of them for any table and 128 that are divided between the tables of the configuration
-// (pipeline/apply/options.go): two members with half of the tables each have 1.5 times as many as one with all.
+// shown. A member has 256 workers, half of which are divided between the tables that it carries
+// (pipeline/apply/workers.go).
 func BenchmarkMembers(b *testing.B) {
 	for range b.N {
 		l := load{tables: 10, items: 24_000, rounds: 1}
