@@ -20,10 +20,11 @@ import (
 )
 
 // injury is a fault: do injects it, waits for what it causes, and ends it. It sets began to when it hurts first, where
-// that is not its start.
+// that is not its start. After it the tables are up to date again, and then `after` waits for what takes longer.
 type injury struct {
-	name string
-	do   func(began *time.Time)
+	name  string
+	do    func(began *time.Time)
+	after func()
 }
 
 // slowly is how late each piece of data comes from a server with a slow disk.
@@ -41,42 +42,58 @@ func (r *replicas) ofMember(m *member) []injury {
 			*began = time.Now()
 			r.fresh("the others took over")
 			m.daemon = r.run("--config", m.name+".yaml")
-		}},
+		}, nil},
 		{"SIGTERM of " + m.name, func(*time.Time) {
 			m.stop()
 			m.daemon = r.run("--config", m.name+".yaml")
-		}},
+		}, nil},
 		{"SIGSTOP of " + m.name, func(began *time.Time) {
 			r.freeze(m.daemon, syscall.SIGSTOP)
 			*began = time.Now()
 			r.fresh("the others took over from a process that stands still")
 			r.freeze(m.daemon, syscall.SIGCONT)
-		}},
+		}, nil},
 		{"no NATS for " + m.name, func(began *time.Time) {
 			cut(m.nats)
 			*began = time.Now()
 			r.fresh("the others took over from a process without NATS")
 			restore(m.nats)
-		}},
+		}, nil},
 		{"NATS is silent for " + m.name, func(began *time.Time) {
 			slow(m.nats, still)
 			*began = time.Now()
 			r.fresh("the others took over from a process whose NATS is silent")
 			slow(m.nats, 0)
-		}},
-		{"DynamoDB resets the connections of " + m.name, func(*time.Time) { cut(m.dynamo); restore(m.dynamo) }},
+		}, nil},
+		{"DynamoDB resets the connections of " + m.name, func(*time.Time) { cut(m.dynamo); restore(m.dynamo) }, nil},
 		{"no DynamoDB for " + m.name + " for 5 s", func(*time.Time) {
 			cut(m.dynamo)
 			r.pause(5 * time.Second)
 			restore(m.dynamo)
-		}},
-		{"Bigtable resets the connections of " + m.name, func(*time.Time) { cut(m.bigtable); restore(m.bigtable) }},
+		}, nil},
+		{"Bigtable resets the connections of " + m.name, func(*time.Time) { cut(m.bigtable); restore(m.bigtable) }, nil},
 		{"Bigtable is silent for " + m.name + " for 5 s", func(*time.Time) {
 			slow(m.bigtable, still)
 			r.pause(5 * time.Second)
 			slow(m.bigtable, 0)
-		}},
+		}, nil},
 	}
+}
+
+// ofSickness returns faults that take more than a minute: a member that does not reach a service gives its tables away.
+func (r *replicas) ofSickness(m *member) (all []injury) {
+	for i, way := range [][]*relay{m.bigtable, m.dynamo} {
+		service := []string{"Bigtable", "DynamoDB"}[i]
+		name := fmt.Sprintf("no %s for %s, until others have its tables", service, m.name)
+		all = append(all, injury{name, func(began *time.Time) {
+			cut(way)
+			*began = time.Now()
+			r.Until("others have the tables of "+m.name, func() bool { return r.carries(m) == 0 })
+			r.fresh("a sick member gave its tables away")
+			restore(way)
+		}, nil})
+	}
+	return all
 }
 
 // ofNATS returns the faults of a NATS server. Each one ends when all copies are complete again: two servers at a time
@@ -84,7 +101,7 @@ func (r *replicas) ofMember(m *member) []injury {
 func (r *replicas) ofNATS(server int) (all []injury) {
 	n := fmt.Sprintf("NATS server %d", server)
 	add := func(name string, do func(began *time.Time)) {
-		all = append(all, injury{name, func(began *time.Time) { do(began); r.caughtUp() }})
+		all = append(all, injury{name, do, r.caughtUp})
 	}
 	restart := func() { r.cluster.Stop(server); r.start(server) }
 	add(n+" stops for a while", func(began *time.Time) {
@@ -180,12 +197,12 @@ func (r *replicas) ofServices() []injury {
 			if err := r.Faults.Inject(fault.Rule{Effect: fault.Throttle, Operation: "GetRecords", Times: 40}); err != nil {
 				r.t.Fatal(err)
 			}
-		}},
+		}, nil},
 		{"Bigtable refuses, answers wrongly and late", func(*time.Time) {
 			r.Bigtable.Faults.Random(bigtable.Odds{Refuse: .1, Ambiguous: .1, Late: .1})
 			r.fresh("some calls of Bigtable failed")
 			r.Bigtable.Faults.Calm()
-		}},
+		}, nil},
 	}
 }
 
@@ -205,32 +222,25 @@ func (r *replicas) ofWork(m *member) []injury {
 			page.open()
 			*began = time.Now()
 			owner.daemon = r.run("--config", owner.name+".yaml")
-			r.resynced()
-		}},
+		}, r.resynced},
 		{"SIGTERM of " + m.name + " while a table is copied", func(began *time.Time) {
 			r.ok("resync", "--table", r.tables[1])
 			*began = time.Now()
 			m.stop()
 			m.daemon = r.run("--config", m.name+".yaml")
-			r.resynced()
-		}},
+		}, r.resynced},
 	}
 }
 
-// resynced waits until no table is copied, in a sandbox whose time goes on faster.
+// resynced waits until no table is copied or healed, in a sandbox whose time goes on faster.
 func (r *replicas) resynced() {
 	r.t.Helper()
 	r.Until("the resync has ended", func() bool {
-		owned := 0
-		for _, table := range r.tables {
+		r.Clock.Advance(100 * time.Millisecond)
+		return !slices.ContainsFunc(r.tables, func(table string) bool {
 			owner := r.ownerOf(table)
-			if owner == nil || owner.table(table).Copy != nil {
-				r.Clock.Advance(100 * time.Millisecond)
-				continue
-			}
-			owned++
-		}
-		return owned == len(r.tables)
+			return owner == nil || owner.table(table).State != "running"
+		})
 	})
 }
 

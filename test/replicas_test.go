@@ -127,7 +127,7 @@ func (r *replicas) owners() map[string]string {
 	for _, m := range r.members {
 		s, _ := m.status()
 		for _, st := range s.Tables {
-			if st.State != "standby" && st.Owner != "" && len(st.Reasons) == 0 && st.Epoch > epochs[st.Source] {
+			if st.State != "standby" && st.Owner != "" && st.Epoch > epochs[st.Source] {
 				all[st.Source], epochs[st.Source] = m.name, st.Epoch
 			}
 		}
@@ -197,6 +197,9 @@ func (r *replicas) suffer(f injury) {
 	f.do(&began)
 	r.fresh(f.name)
 	r.healed = append(r.healed, healing{f.name, time.Since(began)})
+	if f.after != nil {
+		f.after()
+	}
 }
 
 // equal waits until everything is applied, and compares every cell.
@@ -244,6 +247,9 @@ func TestReplicasUnderFaults(t *testing.T) {
 		stop := r.application(1)
 		for i := range r.injuries(r.members[0], 0) {
 			r.suffer(r.injuries(r.busy(), i%3)[i])
+		}
+		for i := range r.ofSickness(r.members[0]) {
+			r.suffer(r.ofSickness(r.busy())[i])
 		}
 		r.end(stop())
 	})
