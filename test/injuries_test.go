@@ -80,20 +80,25 @@ func (r *replicas) ofMember(m *member) []injury {
 	}
 }
 
-// ofSickness returns faults that take more than a minute: a member that does not reach a service gives its tables away.
-func (r *replicas) ofSickness(m *member) (all []injury) {
-	for i, way := range [][]*relay{m.bigtable, m.dynamo} {
-		service := []string{"Bigtable", "DynamoDB"}[i]
-		name := fmt.Sprintf("no %s for %s, until others have its tables", service, m.name)
-		all = append(all, injury{name, func(began *time.Time) {
-			cut(way)
-			*began = time.Now()
-			r.Until("others have the tables of "+m.name, func() bool { return r.carries(m) == 0 })
-			r.fresh("a sick member gave its tables away")
-			restore(way)
-		}, nil})
+// sickness is a fault that takes more than a minute: a member that does not reach a service gives its tables away. Later
+// it notices by itself that the service answers again.
+func (r *replicas) sickness(m *member, service string) injury {
+	way := m.bigtable
+	if service == "DynamoDB" {
+		way = m.dynamo
 	}
-	return all
+	return injury{fmt.Sprintf("no %s for %s", service, m.name), func(began *time.Time) {
+		cut(way)
+		*began = time.Now()
+		r.Until("others have the tables of "+m.name, func() bool { return r.carries(m) == 0 })
+		r.fresh("a sick member gave its tables away")
+		restore(way)
+	}, func() {
+		r.Until(m.name+" is well again", func() bool {
+			s, ok := m.status()
+			return ok && len(s.Failing) == 0
+		})
+	}}
 }
 
 // ofNATS returns the faults of a NATS server. Each one ends when all copies are complete again: two servers at a time

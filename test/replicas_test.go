@@ -248,11 +248,17 @@ func TestReplicasUnderFaults(t *testing.T) {
 		for i := range r.injuries(r.members[0], 0) {
 			r.suffer(r.injuries(r.busy(), i%3)[i])
 		}
-		for i := range r.ofSickness(r.members[0]) {
-			r.suffer(r.ofSickness(r.busy())[i])
-		}
 		r.end(stop())
 	})
+	for i, service := range []string{"Bigtable", "DynamoDB"} {
+		t.Run("no "+service+" for one member", func(t *testing.T) {
+			r := newReplicasOf(t, 9600+uint64(i), 4, "{retry_halted: 60s}")
+			r.fresh("the start")
+			stop := r.application(1)
+			r.suffer(r.sickness(r.busy(), service))
+			r.end(stop())
+		})
+	}
 }
 
 // end compares all that was written and archived, cuts a table over, and logs what was injected and how long it took to

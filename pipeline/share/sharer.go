@@ -70,6 +70,7 @@ type Sharer struct {
 	group *presence.Group
 	// listen and alone are for how long it listens before it claims what nobody has; tests begin later.
 	listen, alone time.Duration
+	tried         time.Time // when pull last called the services, because one failed
 
 	mu      sync.Mutex // covers what follows
 	leaving bool
@@ -269,6 +270,7 @@ func (s *Sharer) pull(ctx context.Context) {
 	s.mu.Lock()
 	wait := s.leaving || time.Since(s.askedAt) < afterRefusal
 	s.mu.Unlock()
+	s.tryServices(ctx)
 	if wait || listening < s.listen {
 		return
 	}
@@ -278,6 +280,24 @@ func (s *Sharer) pull(ctx context.Context) {
 	if m, ok := NextMove(members); ok && m.To == s.o.Me {
 		s.ask(ctx, m, presence.WhyLoad)
 	}
+}
+
+// tryServices calls the services if one has not answered for a while: a process that has given its tables away makes no
+// other calls, and would count as unfit for ever.
+func (s *Sharer) tryServices(ctx context.Context) {
+	m := presence.Message{Services: s.o.Answer()}
+	if !failing(&m, unfitAfter) || time.Since(s.tried) < unfitAfter {
+		return
+	}
+	tables := s.o.Tables()
+	i := slices.IndexFunc(tables, func(t Table) bool { return t.Waiting })
+	if i < 0 {
+		return
+	}
+	s.tried = time.Now()
+	ctx, cancel := context.WithTimeout(ctx, proveTimeout)
+	defer cancel()
+	_ = s.o.Prove(ctx, tables[i].Name) // whoever makes the calls notes their results
 }
 
 // sick returns the moves to this process of logs whose owner does not reach a service.

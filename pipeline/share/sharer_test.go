@@ -176,6 +176,33 @@ func TestSickMemberHandsItsTablesOver(t *testing.T) {
 	}
 }
 
+// TestMemberThatGaveItsTablesAwayTriesTheServices: it makes no other calls, so nothing else shows that they answer again.
+func TestMemberThatGaveItsTablesAwayTriesTheServices(t *testing.T) {
+	a := processes(t, "a")[0]
+	for _, c := range []struct {
+		name    string
+		failing time.Duration
+		waits   bool
+		proved  int
+	}{
+		{"all services answer", 0, true, 0},
+		{"one fails for a moment", 9 * time.Second, true, 0},
+		{"one fails, and no table waits", time.Minute, false, 0},
+		{"one fails", time.Minute, true, 1},
+		{"tried a moment ago", time.Minute, true, 1},
+	} {
+		if a.failing["Bigtable"] = c.failing; c.waits {
+			a.wait("Orders")
+		}
+		if a.pull(t.Context()); a.proved != c.proved {
+			t.Errorf("%s: %d tries, want %d", c.name, a.proved, c.proved)
+		}
+		a.mu.Lock()
+		a.tables = nil
+		a.mu.Unlock()
+	}
+}
+
 // TestLogIsAskedForOnceAndKept: the owner hands a log over once, not to a second one that asks, and not right after
 // another move.
 func TestLogIsAskedForOnceAndKept(t *testing.T) {
