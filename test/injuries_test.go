@@ -80,8 +80,8 @@ func (r *replicas) ofMember(m *member) []injury {
 	}
 }
 
-// sickness is a fault that takes more than a minute: a member that does not reach a service gives its tables away. Later
-// it notices by itself that the service answers again.
+// sickness is a fault that takes more than a minute: a member that does not reach a service gives its tables away.
+// Later it notices by itself that the service answers again.
 func (r *replicas) sickness(m *member, service string) injury {
 	way := m.bigtable
 	if service == "DynamoDB" {

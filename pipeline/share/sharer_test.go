@@ -176,7 +176,7 @@ func TestSickMemberHandsItsTablesOver(t *testing.T) {
 	}
 }
 
-// TestMemberThatGaveItsTablesAwayTriesTheServices: it makes no other calls, so nothing else shows that they answer again.
+// TestMemberThatGaveItsTablesAwayTriesTheServices: it makes no other calls, so nothing else shows that they answer.
 func TestMemberThatGaveItsTablesAwayTriesTheServices(t *testing.T) {
 	a := processes(t, "a")[0]
 	for _, c := range []struct {

@@ -47,6 +47,10 @@ const FailureGrace = 5 * time.Second
 // between two tries of a loop, that of the listing.
 const failureMemory = 10 * time.Minute
 
+// givenUpAfter is the same where the service has answered another call since. A client tries a call that fails again
+// within a minute, so nobody makes this one any more: another process carries the table.
+const givenUpAfter = 2 * time.Minute
+
 // Reporter returns the function that a client of the service calls after each call of an operation: nil means that
 // the service answered, an error that it did not, or refused everything alike.
 func (s *Services) Reporter(service string) func(op string, err error) {
@@ -126,7 +130,11 @@ func (s *Services) Failures(now time.Time) (all []Failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, f := range s.ops {
-		if now.Sub(f.last) > failureMemory {
+		memory := failureMemory
+		if at := s.answers[f.Service]; at != nil && processStart.Add(time.Duration(at.Load())).After(f.last) {
+			memory = givenUpAfter
+		}
+		if now.Sub(f.last) > memory {
 			continue
 		}
 		i, known := slices.BinarySearchFunc(all, f.Service, func(a Failure, name string) int {

@@ -39,6 +39,14 @@ func TestServiceFailsFromItsFirstFailureToItsNextSuccess(t *testing.T) {
 	if all := s.Failures(at(60*time.Second + failureMemory)); len(all) != 1 || all[0].Service != DynamoDB {
 		t.Errorf("failures %+v, want only the operation that was tried of late", all)
 	}
+	s.answered(DynamoDB).Store(int64(at(2 * time.Minute).Sub(processStart)))
+	if all := s.Failures(at(3*time.Minute + time.Second)); len(all) != 1 || all[0].Service != NATS {
+		t.Errorf("failures %+v, want none of an operation that nobody tries any more while others are answered", all)
+	}
+	s.report(read, away, at(150*time.Second))
+	if all := s.Failures(at(3*time.Minute + time.Second)); len(all) != 2 {
+		t.Errorf("failures %+v, want that of the reads, although another operation was answered", all)
+	}
 	s.report(read, nil, at(time.Hour))
 	s.report(operation{NATS, ""}, nil, at(time.Hour))
 	if s.failing.Load() != 0 {

@@ -163,7 +163,7 @@ func (p *process) copyStep() func() {
 	case x.mark.Done || p.now < c.Began+1500:
 		return nil
 	case x.r == nil:
-		return func() { p.readCopyPage(c) }
+		return p.readCopyPage
 	case !x.r.begun && p.old(x.r):
 		return func() { x.r = nil }
 	case !x.r.begun && p.proved(x.r):
@@ -187,7 +187,7 @@ func (p *process) beginCopy() {
 }
 
 // readCopyPage reads the next page of the copy: a scan shows the items that exist.
-func (p *process) readCopyPage(c *checkpoint.CopyState) {
+func (p *process) readCopyPage() {
 	x := p.copy
 	from, _ := strconv.Atoi(x.mark.After)
 	var found []*item

@@ -200,7 +200,7 @@ func (w *World) digest() uint64 {
 		_, _ = h.Write(w.log.msgs[i].data)
 	}
 	for _, l := range w.log.late {
-		fmt.Fprintln(h, l.expected, l.data)
+		fmt.Fprintln(h, l.expected, string(l.data))
 	}
 	for _, l := range w.late {
 		fmt.Fprintln(h, *l.request)

@@ -132,7 +132,7 @@ func (p *process) readShard(sh *checkpoint.Shard, limit int) {
 		p.storeGap(gap)
 		return
 	}
-	r := p.World.read(at, pos, limit)
+	r := p.read(at, pos, limit)
 	p.logf("%s reads %s: %d records, trimmed %v, done %v", p.name, sh.ID, len(r.records), r.trimmed, r.done)
 	if since := p.s.CompleteUntil(sh); r.trimmed || pos.After == "" && since > 0 && p.now-since > retention {
 		gap.Since = max(since, gap.Since)
