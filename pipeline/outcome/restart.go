@@ -1,6 +1,7 @@
 package outcome
 
 import (
+	"errors"
 	"time"
 
 	"go.uber.org/zap"
@@ -10,10 +11,15 @@ import (
 )
 
 // LogRestart logs why the work of a table's life begins again. An append that another entry came before is ordinary:
-// that entry is one of a command, such as pause.
+// that entry is one of a command, such as pause. Nor is anything unknown when what was known is out of date: the row was
+// changed by the owner before, or the pipeline's format was raised.
 func LogRestart(log *zap.Logger, err error) {
 	if conn.OutcomeOf(err) == conn.Fenced {
 		log.Info("another entry came first: go on behind it")
+		return
+	}
+	if stale := (*StaleError)(nil); errors.As(err, &stale) {
+		log.Info("begin again from the stored state", zap.String("why", stale.Error()))
 		return
 	}
 	log.Warn("outcome unknown: go on from the stored state", zap.Error(err))

@@ -1,13 +1,16 @@
 package outcome
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/queue"
 )
 
 // TestHaltIsLoggedOncePerReason: a table that is halted for hours is tried again each minute.
@@ -26,5 +29,22 @@ func TestHaltIsLoggedOncePerReason(t *testing.T) {
 	}
 	if LogHalt(zap.New(core), nil, before, time.Minute); seen.Len() != 4 {
 		t.Error("a table that worked meanwhile is halted without a word")
+	}
+}
+
+// TestOutdatedKnowledgeIsNoWarning: a table that is handed over finds the row changed by the owner before.
+func TestOutdatedKnowledgeIsNoWarning(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want zapcore.Level
+	}{
+		{&StaleError{Err: errors.New("another owner changed the row")}, zap.InfoLevel},
+		{queue.ErrOutcomeUnknown, zap.WarnLevel},
+	} {
+		core, seen := observer.New(zap.InfoLevel)
+		LogRestart(zap.New(core), c.err)
+		if all := seen.All(); len(all) != 1 || all[0].Level != c.want {
+			t.Errorf("%v: %+v", c.err, all)
+		}
 	}
 }
