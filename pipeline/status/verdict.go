@@ -252,8 +252,9 @@ func judgeLetters(_ *Outlook, t *Table) *finding {
 	if t.DeadLetters == 0 {
 		return nil
 	}
-	return &finding{StateLetters, fmt.Sprintf("%s of %s %s refused for good and wait as dead letters; the rest goes on",
-		plural(t.DeadLetters, "change"), t.Source, oneOf(t.DeadLetters, "was", "were")),
+	return &finding{StateLetters, fmt.Sprintf("%s of %s %s; the rest goes on", plural(t.DeadLetters, "change"), t.Source,
+		oneOf(t.DeadLetters, "was refused for good and waits as a dead letter",
+			"were refused for good and wait as dead letters")),
 		"`replicator dlq list --table " + t.Source + "`", nil}
 }
 

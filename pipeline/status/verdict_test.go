@@ -73,6 +73,11 @@ func TestVerdictSaysStateCauseSinceWhenAndNextStep(t *testing.T) {
 			"Dead letters" + since + "3 changes of Orders were refused for good and wait as dead letters; the rest goes on. " +
 				"Next: `replicator dlq list --table Orders`.",
 		},
+		"one dead letter": {
+			Outlook{Reasons: 1, Tables: table(func(st *Table) { st.DeadLetters, st.Reasons = 1, []string{"x"} })},
+			"Dead letters" + since + "1 change of Orders was refused for good and waits as a dead letter; the rest goes on. " +
+				"Next: `replicator dlq list --table Orders`.",
+		},
 		"paused": {Outlook{Reasons: 1, Tables: table(func(st *Table) { st.State, st.Reasons = "paused", []string{"x"} })},
 			"Paused" + since + "Orders is paused by an operator; DynamoDB keeps changes for 24 hours. " +
 				"Next: `replicator resume --table Orders`."},
