@@ -199,7 +199,7 @@ func (v *tableView) seenStatus(now time.Time) TableStatus {
 	st := status.Unseen(v.Source, v.Target, v.processStart).With(known).At(v.now().Time(), now)
 	if halt == nil {
 		st.SourceLag, st.AppliedLag = now.Sub(v.processStart).Seconds(), now.Sub(v.processStart).Seconds()
-		st.Reasons = []string{"not started yet, for " + status.Ago(now.Sub(v.processStart))}
+		st.Reasons = []string{"not started yet; this process began " + status.Ago(now.Sub(v.processStart)) + " ago"}
 	} else {
 		st.Reasons = []string{"halted: " + halt.Reason}
 	}
