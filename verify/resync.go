@@ -107,6 +107,9 @@ func (r *Resyncer) Run(ctx context.Context, found *Findings) (*Resynced, error) 
 	if err := found.unownedRows(n, func(rows []string) error { return w.leaveUnowned(ctx, rows) }); err != nil {
 		return nil, fmt.Errorf("settle rows: %w", err)
 	}
+	if err := open.Flush(); err != nil {
+		return nil, err
+	}
 	w.result.Equal = w.result.Counts.Items - w.notEqual
 	w.result.Open, w.result.OpenCount, w.result.OpenFile = open.First(), open.Count(), open.Path()
 	return &w.result, nil

@@ -302,9 +302,11 @@ func (w *Whole) repairAll(ctx context.Context, s verify.Settler, found *verify.F
 			res.Repaired, res.Written, res.Left = repaired, written, left
 			return res, nil
 		}
-		w.note(func(s *WholeStatus) { s.Doing, s.Why = "open", why })
+		w.note(func(s *WholeStatus) {
+			s.Doing, s.Why = "open", why+"; on the owner's disk "+res.OpenFile+" lists what is open"
+		})
 		w.Logger.Warn("the resync is not complete: what is open will be looked at again", zap.String("open", why),
-			zap.Duration("in", pause))
+			zap.String("list", res.OpenFile), zap.Duration("in", pause))
 		if err := failure.Pause(ctx, pause); err != nil {
 			return nil, err
 		}

@@ -91,8 +91,8 @@ func (l *List) Add(o Open) error {
 
 // Each calls f with each entry of the file, in the order in which they were added.
 func (l *List) Each(f func(*Open) error) error {
-	if err := l.to.Flush(); err != nil {
-		return noRoom(l.path, fmt.Errorf("write list of differences: %w", err))
+	if err := l.Flush(); err != nil {
+		return err
 	}
 	file, err := os.Open(l.path)
 	if err != nil {
@@ -110,6 +110,14 @@ func (l *List) Each(f func(*Open) error) error {
 			return err
 		}
 	}
+}
+
+// Flush writes what is buffered, so that the file can be read.
+func (l *List) Flush() error {
+	if err := l.to.Flush(); err != nil {
+		return noRoom(l.path, fmt.Errorf("write list of differences: %w", err))
+	}
+	return nil
 }
 
 // Close writes what is buffered and closes the file; a nil or closed list may be closed again.
