@@ -173,7 +173,8 @@ func TestExitCodesTellWhoseTurnItIs(t *testing.T) {
 	for _, wrong := range [][]string{
 		{"status", "--no-such-flag"}, {"no-such-command"}, {"pause"}, {"pause", "--table", "Nobody"},
 		{"status", "--wait", "tomorrow"},
-		{"run", "-c", "nowhere.yaml"}, {"dlq", "drop"}, {"run", "--log-level", "loud"},
+		{"run", "-c", "nowhere.yaml"}, {"dlq", "drop"}, {"run", "--log-level", "loud"}, {"upgrade", "--yes"},
+		{"upgrade", "--force"},
 	} {
 		w.refused(2, "", wrong...)
 	}

@@ -110,6 +110,9 @@ type log struct {
 
 // run shows the formats, and raises them if that is asked for.
 func (a *command) run(ctx context.Context) error {
+	if (a.yes || a.force) && !a.finalize {
+		return exit.Usage("`replicator upgrade --finalize`, or without them", "--yes and --force belong to --finalize")
+	}
 	cfg, err := a.File()
 	if err != nil {
 		return err
@@ -197,10 +200,22 @@ func (a *command) look(ctx context.Context, cfg *config.Config, q *queue.Queue, 
 		return nil, err
 	}
 	r.Members = len(members)
+	r.fill(members)
 	if d := (*rollout.Disagreement)(nil); errors.As(rollout.Agreed(members, claims, checkpoint.Format), &d) {
 		r.Older, r.Unknown = append(r.Older, d.Older...), append(r.Unknown, d.Unknown...)
 	}
 	return r, nil
+}
+
+// fill adds what owners say of themselves where their claims do not say what they read.
+func (r *report) fill(members []rollout.Member) {
+	for i := range r.Logs {
+		for _, m := range members {
+			if l := &r.Logs[i]; l.Reads == 0 && l.Owner == m.Owner {
+				l.Reads = m.Reads
+			}
+		}
+	}
 }
 
 // look reads a log.
