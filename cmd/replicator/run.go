@@ -157,7 +157,7 @@ func (a *app) open(ctx context.Context, d *daemon, tables *catalog.Catalog) (non
 		return none, err
 	}
 	d.log.Info("replicator starts", zap.String("version", buildVersion()), zap.String("pipeline", d.cfg.Pipeline),
-		zap.Int("tables", len(d.cfg.Tables)))
+		zap.String("owner", d.owner), zap.Int("tables", len(d.cfg.Tables)))
 	p := pipeline.New(d.options(src, arch), src, q, sink, d.log, d.reg)
 	return growing{d, p, src}, nil
 }
