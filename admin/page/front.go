@@ -30,7 +30,7 @@ func newRow(t *status.Table, failing bool) row {
 	r := row{
 		Source: t.Source, Target: t.Target, State: t.State, Tone: tableTone(t, failing), Latency: unknown, Waiting: unknown,
 		Rate: perSecond(orNaN(t.Rate)), Proof: period(t.AppliedLag), Retention: period(t.Retention),
-		Log: logText(&t.Queue), LogLimit: humanize.IBytes(t.Queue.Limit),
+		Log: logText(&t.Queue), LogLimit: limitText(&t.Queue),
 		Copy: "none", Verify: verifyText(t), Archive: archiveText(t), Owner: t.Owner,
 		Letters: t.DeadLetters, Gaps: max(t.Gaps, t.Differing),
 	}
@@ -83,11 +83,23 @@ func tableTone(t *status.Table, failing bool) string {
 	return "good"
 }
 
+// logText returns how full a log is. Its owner alone knows the limit.
 func logText(q *status.Queue) string {
-	if q.Limit == 0 {
+	switch {
+	case q.Limit > 0:
+		return fmt.Sprintf("%.0f %%", 100*float64(q.Bytes)/float64(q.Limit))
+	case q.Bytes > 0:
 		return humanize.IBytes(q.Bytes)
 	}
-	return fmt.Sprintf("%.0f %%", 100*float64(q.Bytes)/float64(q.Limit))
+	return unknown
+}
+
+// limitText returns what follows the text of a log; nothing while its limit is not known.
+func limitText(q *status.Queue) string {
+	if q.Limit == 0 {
+		return ""
+	}
+	return " of " + humanize.IBytes(q.Limit)
 }
 
 func verifyText(t *status.Table) string {

@@ -54,6 +54,21 @@ func TestNoTableIsGreenWhileAServiceFails(t *testing.T) {
 	}
 }
 
+// TestLogOfAnotherReplicaIsNotEmpty: what is not known of it is not shown as a number.
+func TestLogOfAnotherReplicaIsNotEmpty(t *testing.T) {
+	for _, tt := range []struct {
+		q          status.Queue
+		log, limit string
+	}{
+		{status.Queue{}, unknown, ""}, {status.Queue{Limit: 1 << 30}, "0 %", " of 1.0 GiB"},
+		{status.Queue{Bytes: 1 << 20}, "1.0 MiB", ""},
+	} {
+		if r := newRow(&status.Table{Queue: tt.q}, false); r.Log != tt.log || r.LogLimit != tt.limit {
+			t.Errorf("%+v: %q, %q", tt.q, r.Log, r.LogLimit)
+		}
+	}
+}
+
 // TestTroubleComesFirst: of two hundred tables the one in trouble must not be far down.
 func TestTroubleComesFirst(t *testing.T) {
 	s := pipeline.Summarize("shop", []pipeline.TableStatus{{Source: "A", State: "running"},

@@ -79,7 +79,7 @@ func facts(t *status.Table, r *row) []fact {
 	all := []fact{
 		{"Latency of the last minutes, p50 and p99", r.Latency}, {"Changes per second", r.Rate},
 		{"Changes that wait in the log", r.Waiting}, {"In Bigtable", applied}, {"Age of that proof", r.Proof},
-		{"Retention left", r.Retention}, {"Log", r.Log + " of " + r.LogLimit}, {"Copy of older items", copied},
+		{"Retention left", r.Retention}, {"Log", r.Log + r.LogLimit}, {"Copy of older items", copied},
 		{"Continuous comparison", r.Verify}, {"Dead letters", fmt.Sprint(t.DeadLetters)},
 		{"Gaps", fmt.Sprintf("%d open, %d accepted, %d that differ", t.Gaps, t.Accepted, t.Differing)},
 		{"Archive", r.Archive}, {"Owner", fmt.Sprintf("%s (epoch %d)", r.Owner, t.Epoch)},
