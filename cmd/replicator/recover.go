@@ -87,7 +87,7 @@ func (a *app) recover(ctx context.Context, table string, yes bool) error {
 			return exit.Row(err)
 		}
 		if !a.JSON && !p.Begun {
-			a.Print("%s begins life %d. `replicator status` shows how far it is.", p.Table, p.Life)
+			a.Print("%s begins life %d. Once `replicator run` runs, `replicator status` shows how far it is.", p.Table, p.Life)
 		}
 	}
 	if a.JSON {
