@@ -19,7 +19,7 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/fault"
 )
 
-// injury is a fault: do injects it, waits for what it causes, and ends it. It sets began to when it hurts first, where
+// injury is a fault: do injects it, waits for what it causes, and ends it. It sets began to when it takes effect, where
 // that is not its start. After it the tables are up to date again, and then `after` waits for what takes longer.
 type injury struct {
 	name  string
@@ -102,7 +102,7 @@ func (r *replicas) sickness(m *member, service string) injury {
 }
 
 // ofNATS returns the faults of a NATS server. Each one ends when all copies are complete again: two servers at a time
-// that lack a part of their store are a loss, which is another story.
+// that lack a part of their store are a loss of data, which is not tested here.
 func (r *replicas) ofNATS(server int) (all []injury) {
 	n := fmt.Sprintf("NATS server %d", server)
 	add := func(name string, do func(began *time.Time)) {
