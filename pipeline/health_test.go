@@ -12,6 +12,7 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/source"
 )
 
 // Scripts count the reasons of a status, also where the daemon's own answer is printed.
@@ -69,6 +70,23 @@ func TestStandByAfterAHaltIsNotRed(t *testing.T) {
 	v.noteRival("other", 1)
 	if st := v.status(now); st.State != status.StandBy || len(st.Reasons) > 0 {
 		t.Errorf("%s, %q", st.State, st.Reasons)
+	}
+}
+
+// TestTableThatIsTakenOverIsAsOldAsItsLastSign: before the first look of a new owner, lag and retention count from the
+// last sign of the old one, and not from the start of a process that has stood by for a day.
+func TestTableThatIsTakenOverIsAsOldAsItsLastSign(t *testing.T) {
+	o := Options{Tables: []Table{{Source: "Orders", Target: "orders"}}}
+	p := New(o, &source.Source{}, &queue.Queue{}, nil, zap.NewNop(), nil)
+	v, now := p.tables[0].view, time.Now()
+	v.unseen.Store(new(now.Add(-20 * time.Hour)))
+	if st := v.status(now); st.AppliedLag != (20 * time.Hour).Seconds() {
+		t.Errorf("lag %v s before anything is known, want 20 h", st.AppliedLag)
+	}
+	v.noteRival("other", 1)
+	v.rival.Store(nil) // claimed
+	if st := v.status(time.Now()); st.AppliedLag > 60 || st.SourceLag > 60 || len(st.Reasons) != 1 {
+		t.Errorf("lags %v s and %v s after the take-over, %q", st.AppliedLag, st.SourceLag, st.Reasons)
 	}
 }
 

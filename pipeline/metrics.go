@@ -72,13 +72,13 @@ func (c collector) collectTable(ch chan<- prometheus.Metric, t *table, now time.
 	}
 	sendKnown(gauges.SourceLag, st.SourceLag)
 	sendKnown(gauges.AppliedLag, st.AppliedLag)
-	send(gauges.Retention, c.retention(&st, now.Sub(t.view.processStart)))
+	send(gauges.Retention, c.retention(&st, now.Sub(*t.view.unseen.Load())))
 	send(gauges.Hottest, t.stats.Rows.Hottest(now))
 	send(gauges.Largest, float64(t.stats.Rows.LargestGrowth()))
 	v := t.view.seen.Load()
 	if v == nil {
-		send(gauges.Proof, now.Sub(t.view.processStart).Seconds())
-		send(gauges.View, now.Sub(t.view.processStart).Seconds())
+		send(gauges.Proof, now.Sub(*t.view.unseen.Load()).Seconds())
+		send(gauges.View, now.Sub(*t.view.unseen.Load()).Seconds())
 		return
 	}
 	send(gauges.Proof, now.Sub(v.ReadMoved()).Seconds())
@@ -120,10 +120,10 @@ func (collector) collectVerify(send func(*prometheus.Desc, float64), t *table, s
 
 // retention returns the seconds until the oldest unread record may be lost, as the log shows it or, when they know more
 // about idle shards, as the readers do.
-func (c collector) retention(st *TableStatus, running time.Duration) float64 {
+func (c collector) retention(st *TableStatus, unseen time.Duration) float64 {
 	left := st.Retention
-	if left < 0 { // nothing is known since the start of the process
-		left = max(0, (source.Retention - running).Seconds())
+	if left < 0 { // nothing is known for so long
+		left = max(0, (source.Retention - unseen).Seconds())
 	}
 	if alive, ok := c.p.source.Retention(st.Source); ok {
 		left = min(left, alive.Seconds())

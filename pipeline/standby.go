@@ -27,6 +27,7 @@ func (t *table) awaitClaim(ctx context.Context) (*queue.Writer, error) {
 // noteRival notes that another process carries the table: its log was seen to grow, or its owner was heard. What this
 // process saw itself, or halted for, is out of date.
 func (v *tableView) noteRival(owner string, epoch uint64) {
+	v.unseen.Store(new(time.Now()))
 	if v.rival.Swap(&rival{owner: owner, epoch: epoch, moved: time.Now()}) == nil {
 		v.seen.Store(nil)
 		v.halted.Store(nil)

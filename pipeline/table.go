@@ -46,10 +46,12 @@ type table struct {
 }
 
 func newTable(e *env, shared *apply.Shared, stats *apply.Stats, copied *resync.Stats, all *outcome.Refusals) *table {
-	return &table{
+	t := &table{
 		env: e, ended: make(chan struct{}), shared: shared, stats: stats, copied: copied, refusals: all, row: newRow(e),
-		view: &tableView{env: e, processStart: time.Now(), history: latency.NewHistory(stats.Latency, time.Now())},
+		view: &tableView{env: e, history: latency.NewHistory(stats.Latency, time.Now())},
 	}
+	t.view.unseen.Store(new(time.Now()))
+	return t
 }
 
 // newRow returns the pipeline's row of a table.

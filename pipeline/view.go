@@ -20,7 +20,7 @@ import (
 // tableView is what a table's goroutines publish about it. Any goroutine may read it.
 type tableView struct {
 	*env
-	processStart time.Time // of the process
+	unseen atomic.Pointer[time.Time] // the start of the process, or later the last sign of life of a rival
 
 	owning  atomic.Bool                  // the loops of a life run
 	claimed atomic.Bool                  // this process has claimed the log
@@ -195,11 +195,12 @@ func (v *tableView) seenStatus(now time.Time) TableStatus {
 	if seen != nil {
 		return seen.With(known).At(v.now().Time(), now)
 	}
-	// Nothing is known since the start of the process, so nothing is younger than that.
-	st := status.Unseen(v.Source, v.Target, v.processStart).With(known).At(v.now().Time(), now)
+	// Nothing is known since that time, so nothing is younger than that.
+	unseen := *v.unseen.Load()
+	st := status.Unseen(v.Source, v.Target, unseen).With(known).At(v.now().Time(), now)
 	if halt == nil {
-		st.SourceLag, st.AppliedLag = now.Sub(v.processStart).Seconds(), now.Sub(v.processStart).Seconds()
-		st.Reasons = []string{"not started yet; this process began " + status.Ago(now.Sub(v.processStart)) + " ago"}
+		st.SourceLag, st.AppliedLag = now.Sub(unseen).Seconds(), now.Sub(unseen).Seconds()
+		st.Reasons = []string{"not started yet; nothing is known of it for " + status.Ago(now.Sub(unseen))}
 	} else {
 		st.Reasons = []string{"halted: " + halt.Reason}
 	}
