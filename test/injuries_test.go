@@ -148,7 +148,7 @@ func (r *replicas) ofNATS(server int) (all []injury) {
 		r.fresh("the NATS server of all replicas is cut off")
 		r.route(server, 0)
 	})
-	add(n+" lags, and then leads or not", func(began *time.Time) {
+	add(n+" lags behind when all logs get a new leader", func(began *time.Time) {
 		r.route(server, never)
 		r.fresh("a NATS server lags")
 		r.route(server, 0)
