@@ -7,9 +7,13 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
-// maxRatio caps the buffer that is allocated for a claimed size, as a multiple of the compressed size. The state of
-// 180,000 shards is compressed to an eleventh.
-const maxRatio = 1000
+// maxRatio and maxFree cap the buffer that is allocated for a claimed size, the former as a multiple of the compressed
+// size. The state of 180,000 shards is compressed to an eleventh; one with a long text of one character, such as an
+// error that quotes an item, to a thousandth and less. No entry that brings such a text is larger than maxFree.
+const (
+	maxRatio = 1000
+	maxFree  = 8 << 20
+)
 
 // Encode compresses a state.
 func Encode(state []byte) []byte { return s2.EncodeBetter(nil, state) }
@@ -20,7 +24,7 @@ func Decode(data []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("decompress state: %w", err)
 	}
-	if n > maxRatio*len(data) {
+	if n > max(maxRatio*len(data), maxFree) {
 		return nil, fmt.Errorf("decompress state: %d bytes claim to hold %d", len(data), n)
 	}
 	state, err := s2.Decode(nil, data)

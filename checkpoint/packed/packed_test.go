@@ -17,3 +17,13 @@ func TestClaimedSizeIsNotTrusted(t *testing.T) {
 		t.Errorf("9 bytes that claim to hold 4 GiB: %v", err)
 	}
 }
+
+// A state may hold one long text, such as the reason of a halt that quotes an item of 400 KB.
+func TestStateOfOneCharacterIsReadAgain(t *testing.T) {
+	for _, n := range []int{400 << 10, 7 << 20} {
+		state := []byte(`{"reason":"` + strings.Repeat("x", n) + `"}`)
+		if got, err := Decode(Encode(state)); err != nil || !bytes.Equal(got, state) {
+			t.Errorf("%d of %d bytes, %v", len(got), len(state), err)
+		}
+	}
+}
