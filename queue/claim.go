@@ -65,16 +65,17 @@ func (l *Log) Claim(ctx context.Context, o ClaimOptions) (*Writer, error) {
 
 // claimer waits until a log may be claimed, and claims it.
 type claimer struct {
-	l         *Log
-	o         ClaimOptions
-	nonce     checkpoint.Nonce
-	watch     claiming.Watch
-	holder    string              // owner of the log, at the last fold or as it was heard; "": none yet
-	released  *checkpoint.Release // the log's newest claim or release is this one; nil: it is a claim
-	halted    bool                // its owner released it because the table cannot run
-	heard     bool                // the owner was heard at the last try
-	unread    bool                // the log has grown, and its newest claim was not read yet
-	claimSent bool                // a claim was sent, which may have been stored
+	l          *Log
+	o          ClaimOptions
+	nonce      checkpoint.Nonce
+	watch      claiming.Watch
+	holder     string              // owner of the log, at the last fold or as it was heard; "": none yet
+	released   *checkpoint.Release // the log's newest claim or release is this one; nil: it is a claim
+	halted     bool                // its owner released it because the table cannot run
+	heard      bool                // the owner was heard at the last try
+	unread     bool                // the log has grown, and its newest claim was not read yet
+	claimSent  time.Time           // of the first claim, which may have been stored; zero: none was sent
+	claimAfter uint64              // after which sequence the newest of them was to be stored
 }
 
 func newClaimer(l *Log, o ClaimOptions, nonce checkpoint.Nonce) *claimer {
@@ -94,7 +95,7 @@ func (c *claimer) try(ctx context.Context, sight *presence.Sight) (*Writer, erro
 	lost := c.heard && sight == nil
 	if c.heard = sight != nil; c.heard {
 		c.watch.Heard(sight.At, sight.Seq, sight.Ago(), sight.Connection)
-		if c.holder != "" && !c.claimSent && c.released == nil {
+		if c.holder != "" && c.claimSent.IsZero() && c.released == nil {
 			c.holder = sight.Member
 			c.o.Grown(c.holder, sight.Epoch)
 			if !c.watch.Look(time.Now()) {
@@ -110,7 +111,7 @@ func (c *claimer) try(ctx context.Context, sight *presence.Sight) (*Writer, erro
 		c.readNewestClaim(ctx)
 	}
 	silent := c.watch.Silent(time.Now()) // a fold may take long, and is no look
-	if c.holder != "" && !c.o.Alone && !c.claimSent {
+	if c.holder != "" && !c.o.Alone && c.claimSent.IsZero() {
 		owned := claiming.Log{Seq: info.Last, Owned: c.released == nil, Connection: c.l.q.conn.Connections.Load()}
 		if !c.may(owned, c.released, silent) {
 			return nil, nil // no need for an expensive fold
@@ -126,16 +127,16 @@ func (c *claimer) try(ctx context.Context, sight *presence.Sight) (*Writer, erro
 		c.released = &checkpoint.Release{To: s.ReleasedTo}
 	}
 	c.halted = s.Released && s.AllHalts()["pipeline"] != nil
-	owned := claiming.Log{
-		Seq: s.Seq, Owned: s.Epoch > 0 && !s.Released, Connection: c.l.q.conn.Connections.Load(),
-	}
+	owned := claiming.Log{Seq: s.Seq, Owned: s.Epoch > 0 && !s.Released, Connection: c.l.q.conn.Connections.Load()}
 	switch {
-	case c.claimSent && s.Nonce == c.nonce:
+	case !c.claimSent.IsZero() && s.Nonce == c.nonce:
 		return c.newWriter(f), nil // an earlier claim of this claimer was stored, only its acknowledgement was lost
-	case !c.o.Alone && !c.may(owned, c.released, silent):
-		return nil, nil
+	case c.o.Alone || c.may(owned, c.released, silent):
+		return c.appendClaim(ctx, f)
+	case s.Seq > c.claimAfter:
+		c.claimSent = time.Time{} // another message has taken its place
 	}
-	return c.appendClaim(ctx, f)
+	return nil, nil
 }
 
 // pause is how long to wait before the next try: one that hears the owner asks nobody.
@@ -192,7 +193,7 @@ func (c *claimer) appendClaim(ctx context.Context, f *folded) (*Writer, error) {
 	c.l.raiseLimit(ctx, f.info.Bytes, f.snapshot) // in a full log not even a claim would fit
 	w := c.newWriter(f)
 	w.epoch++
-	c.claimSent = true
+	c.claimSent, c.claimAfter = cmp.Or(c.claimSent, time.Now()), f.state.Seq
 	body := &checkpoint.Claim{Owner: c.o.Owner, Life: max(c.o.Life, f.state.Life), Identity: c.o.Identity}
 	if f.state.Epoch == 0 {
 		body.Format = cmp.Or(c.o.Format, checkpoint.Format)
@@ -204,14 +205,13 @@ func (c *claimer) appendClaim(ctx context.Context, f *folded) (*Writer, error) {
 		return nil, err
 	}
 	c.l.logTruncation(ctx, f.state)
-	c.l.log.Info("log claimed",
-		zap.String("owner", c.o.Owner), zap.Uint64("epoch", w.epoch), zap.Uint64("seq", f.state.Seq))
+	c.l.log.Info("log claimed", zap.String("owner", w.owner), zap.Uint64("epoch", w.epoch), zap.Uint64("seq", w.lastAcked))
 	return w, nil
 }
 
-// newWriter returns a writer that appends after what was folded.
+// newWriter returns a writer that appends after what was folded, and whose claim is as old as it may be (Rule 12).
 func (c *claimer) newWriter(f *folded) *Writer {
-	now := time.Now()
+	now := cmp.Or(c.claimSent, time.Now())
 	w := &Writer{
 		l: c.l, ttl: c.o.TTL, owner: c.o.Owner, epoch: f.state.Epoch, nonce: c.nonce, folded: f, lastReport: now,
 	}

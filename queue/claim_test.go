@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -22,6 +23,60 @@ func TestClaimWhoseAcknowledgementWasLostCounts(t *testing.T) {
 		t.Fatalf("after a lost acknowledgement: writer %+v, %v", w, err)
 	}
 	mustAppend(t, w, &checkpoint.Beat{Date: second}, nil)
+}
+
+// Rule 12: a claim whose acknowledgement was lost is as old as it was sent, not as the fold that shows it: another
+// process may claim the log TTL after that, also while this one cannot reach the server.
+func TestClaimThatIsFoundLateIsNotValid(t *testing.T) {
+	ctx := testContext(t)
+	q := connectTo(t, startExternal(t).addr(), nil)
+	c := newClaimer(createLog(t, q), ClaimOptions{Owner: "a", TTL: time.Hour}, checkpoint.Nonce{1})
+	if w, err := c.try(ctx, nil); w == nil || err != nil {
+		t.Fatalf("claim of a new log: %v", err)
+	}
+	c.claimSent = c.claimSent.Add(-50 * time.Minute)
+	w, err := c.try(ctx, nil)
+	if w == nil || err != nil {
+		t.Fatalf("after a lost acknowledgement: %v", err)
+	}
+	if w.ClaimValid() {
+		t.Error("a claim that was sent 50 minutes ago is valid, TTL is an hour")
+	}
+	if mustAppend(t, w, &checkpoint.Beat{Date: second}, nil); !w.ClaimValid() {
+		t.Error("not valid after an append")
+	}
+}
+
+// A claim that was refused, because another one came first, is forgotten: the stand-by hears the owner and looks at the
+// log as before, and folds it no more.
+func TestRefusedClaimIsForgotten(t *testing.T) {
+	ctx := testContext(t)
+	q := embeddedQueue(t)
+	l := createLog(t, q)
+	c := newClaimer(l, ClaimOptions{Owner: "b", TTL: time.Hour}, checkpoint.Nonce{1})
+	f, err := l.fold(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim(t, l, "a")
+	if _, err := c.appendClaim(ctx, f); !errors.Is(err, ErrOutcomeUnknown) {
+		t.Fatalf("claim of a log that was claimed meanwhile: %v", err)
+	}
+	folds, usual := 0, q.conn.CreateConsumer
+	q.conn.CreateConsumer = func(
+		ctx context.Context, stream string, cfg jetstream.ConsumerConfig,
+	) (jetstream.Consumer, error) {
+		folds++
+		return usual(ctx, stream, cfg)
+	}
+	for range 5 {
+		if w, err := c.try(ctx, nil); w != nil || err != nil {
+			t.Fatalf("claimed %v, %v", w != nil, err)
+		}
+	}
+	if folds != 1 {
+		t.Errorf("the log was folded %d times, want once, to see who owns it", folds)
+	}
 }
 
 // moving is a stream that grows before the nth question about it is answered.
