@@ -229,6 +229,48 @@ func TestLogIsAskedForOnceAndKept(t *testing.T) {
 	}
 }
 
+// TestOwnerDecidesByWhatItKnows: the one that asks may be wrong about the claim, and about the services.
+func TestOwnerDecidesByWhatItKnows(t *testing.T) {
+	a := processes(t, "a")[0]
+	a.own("t1", "t2")
+	ask := func(table string, epoch uint64) string {
+		return a.asked(presence.Request{From: "b", Table: table, Epoch: epoch, Why: presence.WhySick})
+	}
+	if refused := ask("t1", 1); refused == "" {
+		t.Error("hands a log over as a sick one, and every service answers it")
+	}
+	a.failing["Bigtable"] = time.Hour
+	if refused := ask("t1", 7); refused == "" {
+		t.Error("hands over what was asked for with another claim")
+	}
+	if refused := ask("t1", 1); refused != "" || a.to("t1") != "b" {
+		t.Errorf("keeps a log that it was rightly asked for: %s", refused)
+	}
+	a.Leave()
+	if refused := ask("t2", 1); refused == "" || a.to("t2") != "" {
+		t.Error("hands a log over to the one that asks, while it ends and divides its logs itself")
+	}
+}
+
+// TestMemberAsksForNothingAfterARefusal: the two see the group differently, for a while.
+func TestMemberAsksForNothingAfterARefusal(t *testing.T) {
+	ps := processes(t, "a", "b")
+	a, b := ps[0], ps[1]
+	a.own("t1", "t2")
+	b.wait("t1", "t2")
+	a.hears(t, b, func(m *presence.Message) bool { return len(m.Wanted) == 2 })
+	b.hears(t, a, func(m *presence.Message) bool { return len(m.Logs) == 2 })
+	b.listened()
+	b.askedAt = time.Now()
+	if b.pull(t.Context()); b.proved > 0 {
+		t.Error("it asks again right after a refusal")
+	}
+	b.askedAt = time.Now().Add(-afterRefusal)
+	if b.pull(t.Context()); b.proved != 1 || a.to("t1") != "b" {
+		t.Errorf("it never asks again: %d times, handed over: %v", b.proved, a.handed)
+	}
+}
+
 // TestLogThatFailsGoesBack to the member that it came from, and is not asked for again for a while.
 func TestLogThatFailsGoesBack(t *testing.T) {
 	ps := processes(t, "a", "b")
@@ -267,6 +309,11 @@ func TestFreeLogsAreDividedAtTheStart(t *testing.T) {
 		if turn := p.Turn("t1"); turn != later {
 			t.Errorf("%s claims after %s, before it has listened", p.name, turn)
 		}
+		p.listen, p.alone = 0, 0
+		if turn := p.Turn("t1"); turn == notFirst {
+			t.Errorf("%s claims a log that may have been free for long before the one that is first has listened", p.name)
+		}
+		p.firstAt = time.Time{}
 		p.listened()
 	}
 	for _, table := range tables {

@@ -207,6 +207,22 @@ func TestFoldThatTookLongProvesNothing(t *testing.T) {
 	}
 }
 
+// TestYoungConnectionProvesNothing: what broke the last one may have cut off the owner, too, which was heard once on it.
+func TestYoungConnectionProvesNothing(t *testing.T) {
+	h := newHistory(t)
+	h.w.Random = func(time.Duration) time.Duration { return 0 } // the shortest waits
+	h.hear(time.Minute, true)
+	h.connection++
+	h.now = h.now.Add(100 * time.Millisecond)
+	h.seq++
+	h.w.Heard(h.now, h.seq, 0, h.connection)
+	h.last, h.lastSeq, h.lastConnection, h.appended = h.now, h.seq, h.connection, h.now
+	h.look(9 * time.Second)
+	h.want("nine seconds after the connection was made", false)
+	h.look(time.Second)
+	h.want("ten seconds after", true)
+}
+
 // TestHearingIsNoLookAtTheLog: the owner is heard all the time, and says that it cannot append, because the log has no
 // leader: nobody can look at the log either. Its silence was not observed then, and the owner must have its time.
 func TestHearingIsNoLookAtTheLog(t *testing.T) {

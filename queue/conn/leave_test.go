@@ -3,7 +3,53 @@ package conn
 import (
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
+	"go.uber.org/zap"
+
+	sandnats "github.com/tailrace-cdc/replicator/sandbox/nats"
 )
+
+// TestConnectionGoesToAnotherServer where requests have had no answer for long enough; one server is not left.
+func TestConnectionGoesToAnotherServer(t *testing.T) {
+	var urls []string
+	for range 2 {
+		srv, err := sandnats.Open(sandnats.Options{Addr: "127.0.0.1:0", Dir: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = srv.Close() })
+		urls = append(urls, srv.URL())
+	}
+	unanswered := func(url string) (*Conn, string) {
+		c, err := Dial(t.Context(), Options{URL: url, AckTimeout: time.Second}, zap.NewNop())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		first := c.NC.ConnectedUrl()
+		c.Report(t.Context(), nats.ErrTimeout)
+		c.silent.since = c.silent.since.Add(-leaveAfter)
+		c.Report(t.Context(), nats.ErrTimeout)
+		return c, first
+	}
+	c, first := unanswered(urls[0] + "," + urls[1])
+	for deadline := time.Now().Add(time.Minute); ; <-time.After(time.Millisecond) {
+		if now := c.NC.ConnectedUrl(); c.NC.IsConnected() && now != first {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("still with %s", first)
+		}
+	}
+	if n := c.Connections.Load(); n < 2 {
+		t.Errorf("connection %d: what was sent before must be unknown", n)
+	}
+	c, _ = unanswered(urls[0])
+	if n := c.Connections.Load(); !c.NC.IsConnected() || n != 1 {
+		t.Errorf("the only server is left: connection %d", n)
+	}
+}
 
 // TestServerWithoutAnswersIsLeft: after five seconds, then ten, up to a minute, until one answers. Another connection
 // begins anew.

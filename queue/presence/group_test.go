@@ -203,3 +203,32 @@ func TestDuplicatedPartIsNotTheWholeMessage(t *testing.T) {
 		t.Error("half of a message, heard twice, says that the owner has given up the logs of the other half")
 	}
 }
+
+// TestOvertakenMessageIsIgnored: what a member said before is not what it says now.
+func TestOvertakenMessageIsIgnored(t *testing.T) {
+	b := join(t, server(t), "b", nil)
+	send := func(n uint64, part, parts int, tables ...string) {
+		m := Message{Member: "a", Number: n, Part: part, Parts: parts}
+		for _, table := range tables {
+			m.Logs = append(m.Logs, Log{Table: table, Epoch: 1, Seq: n})
+		}
+		data, err := json.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.hear(data)
+	}
+	send(5, 0, 1, "x")
+	send(4, 0, 1, "y")
+	if s, _ := b.Sight("y"); s != nil {
+		t.Errorf("an older message counts: %+v", s)
+	}
+	send(7, 0, 2, "x")
+	send(6, 0, 1)
+	send(7, 1, 2, "z")
+	for _, table := range []string{"x", "z"} {
+		if s, _ := b.Sight(table); s == nil || s.Seq != 7 {
+			t.Errorf("a message was dropped for one that it has overtaken: %s %+v", table, s)
+		}
+	}
+}
