@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"testing"
+	"time"
 )
 
 // taken acquires workers of a table until there are no more, and returns what releases each.
@@ -39,6 +40,7 @@ func TestWorkersAreDividedBetweenTheTablesThatAreCarried(t *testing.T) {
 		_, err := b.acquire(t.Context())
 		got <- err
 	}()
+	w.awaitWaiting(t, 1)
 	for _, release := range first {
 		release()
 	}
@@ -50,6 +52,89 @@ func TestWorkersAreDividedBetweenTheTablesThatAreCarried(t *testing.T) {
 		t.Errorf("the table that is left has %d workers, want all 200", len(second)+1+len(all))
 	}
 	leaveB()
+}
+
+// awaitWaiting waits until n tables wait for a worker.
+func (w *workers) awaitWaiting(t *testing.T, n int) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; <-time.After(time.Millisecond) {
+		w.mu.Lock()
+		waiting := len(w.waiting)
+		w.mu.Unlock()
+		if waiting == n {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d tables wait for a worker, want %d", waiting, n)
+		}
+	}
+}
+
+// TestTableThatWaitsGetsAWorker that another table releases, or whose part falls to it when another table ends.
+func TestTableThatWaitsGetsAWorker(t *testing.T) {
+	w := &workers{half: 100}
+	a, leaveA := w.join()
+	b, leaveB := w.join()
+	all := taken(t, a)
+	got := make(chan func())
+	wait := func() {
+		go func() {
+			release, err := a.acquire(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			got <- release
+		}()
+		w.awaitWaiting(t, 1)
+	}
+	wait()
+	all[0]()
+	all[0] = <-got
+	wait()
+	leaveB() // while b's workers, of which there are none, have ended
+	all = append(all, <-got)
+	for _, release := range all {
+		release()
+	}
+	if leaveA(); w.common != 0 || a.own != 0 || b.own != 0 || w.tables != 0 || len(w.waiting) != 0 {
+		t.Errorf("not given back: %+v %+v %+v", w, a, b)
+	}
+}
+
+// TestTableThatEndsWhileItWaitsTakesNoWorker, also where it is served at the same moment.
+func TestTableThatEndsWhileItWaitsTakesNoWorker(t *testing.T) {
+	w := &workers{half: leastWorkers}
+	a, leave := w.join()
+	defer leave()
+	for range 100 {
+		all := taken(t, a)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			if release, err := a.acquire(ctx); err == nil {
+				release()
+			}
+		}()
+		w.awaitWaiting(t, 1)
+		go cancel()
+		for _, release := range all {
+			release()
+		}
+		<-ended
+		if w.common != 0 || a.own != 0 || len(w.waiting) != 0 {
+			t.Fatalf("not given back: %+v %+v", w, a)
+		}
+		ctx, cancel = context.WithCancel(t.Context())
+		all = taken(t, a)
+		cancel()
+		if _, err := a.acquire(ctx); err == nil || len(w.waiting) != 0 {
+			t.Fatalf("it waits although it has ended: %v, %d", err, len(w.waiting))
+		}
+		for _, release := range all {
+			release()
+		}
+	}
 }
 
 func TestManyTablesHaveAFewWorkersEach(t *testing.T) {

@@ -246,6 +246,9 @@ func TestOwnerDecidesByWhatItKnows(t *testing.T) {
 	if refused := ask("t1", 1); refused != "" || a.to("t1") != "b" {
 		t.Errorf("keeps a log that it was rightly asked for: %s", refused)
 	}
+	if refused := ask("t1", 1); refused == "" {
+		t.Error("promises a log that it hands over already")
+	}
 	a.Leave()
 	if refused := ask("t2", 1); refused == "" || a.to("t2") != "" {
 		t.Error("hands a log over to the one that asks, while it ends and divides its logs itself")

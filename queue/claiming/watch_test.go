@@ -207,7 +207,7 @@ func TestFoldThatTookLongProvesNothing(t *testing.T) {
 	}
 }
 
-// TestYoungConnectionProvesNothing: what broke the last one may have cut off the owner, too, which was heard once on it.
+// TestYoungConnectionProvesNothing: what broke the last one may have cut off the owner, too, though it was heard.
 func TestYoungConnectionProvesNothing(t *testing.T) {
 	h := newHistory(t)
 	h.w.Random = func(time.Duration) time.Duration { return 0 } // the shortest waits

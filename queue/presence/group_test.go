@@ -232,3 +232,19 @@ func TestOvertakenMessageIsIgnored(t *testing.T) {
 		}
 	}
 }
+
+// TestMemberThatIsNotHeardIsForgotten: its name is never used again, as it is another one at each start.
+func TestMemberThatIsNotHeardIsForgotten(t *testing.T) {
+	b := join(t, server(t), "b", nil)
+	b.hear([]byte(`{"member":"a","parts":1,"number":1,"logs":[{"table":"x","epoch":1,"seq":1}]}`))
+	_, changed := b.Sight("x")
+	b.forget(time.Now().Add(forgetAfter / 2))
+	if s, _ := b.Sight("x"); s == nil {
+		t.Fatal("forgotten after half of the time")
+	}
+	b.forget(time.Now().Add(2 * forgetAfter))
+	<-changed
+	if s, _ := b.Sight("x"); s != nil || len(b.members)+len(b.owners) > 0 {
+		t.Errorf("not forgotten: %+v", s)
+	}
+}
