@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"runtime"
 	"testing"
 	"time"
 )
@@ -117,8 +118,13 @@ func TestTableThatEndsWhileItWaitsTakesNoWorker(t *testing.T) {
 			}
 		}()
 		w.awaitWaiting(t, 1)
-		go cancel()
-		for _, release := range all {
+		w.mu.Lock()
+		cancel()
+		runtime.Gosched() // most often it sees now that it has ended, and is served while it waits for the mutex
+		w.common--        // the last one's release
+		w.serve()
+		w.mu.Unlock()
+		for _, release := range all[:len(all)-1] {
 			release()
 		}
 		<-ended
