@@ -52,6 +52,7 @@ type table struct {
 	lanes    int
 	archive  Archive
 	retry    time.Duration
+	owned    func() error
 	idlePoll time.Duration
 	log      *zap.Logger
 }
@@ -185,7 +186,7 @@ func (x *table) begin() *life {
 	close(agreed)
 	o := Options{
 		Table: Table{Source: "Orders", Target: targetTable, Program: x.program}, Archive: x.archive,
-		Log: log, Retry: x.retry, Agreed: agreed, Logger: x.log,
+		Log: log, Retry: x.retry, Agreed: agreed, Logger: x.log, Owned: x.owned,
 		Stats:     NewMetrics(nil).Table("Orders", x.log),
 		Retention: func() (time.Duration, bool) { return 0, false },
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -163,6 +164,38 @@ func TestResyncOutlivesThePass(t *testing.T) {
 	}
 	l.settle()
 	l.equal()
+}
+
+// TestItemIsNotSentWithoutTheLog: Rule 12. An item that is read again is written only by the owner of the log. A life
+// that ends leaves its part of the workers to the others.
+func TestItemIsNotSentWithoutTheLog(t *testing.T) {
+	var lost atomic.Bool
+	claimed := errors.New("another process has claimed the log")
+	x := newTable(t, func(x *table) {
+		x.mapping = plain
+		x.owned = func() error {
+			if lost.Load() {
+				return claimed
+			}
+			return nil
+		}
+	})
+	l := x.begin()
+	l.Put("Orders", "p", "a", `"v":{"N":"1"}`)
+	l.settle()
+	item := l.readLater("p", "a")
+	writes := x.Bigtable.Writes()
+	lost.Store(true)
+	if _, err := l.sink.Resync(t.Context(), item); !errors.Is(err, claimed) {
+		t.Errorf("the resync returned %v, want that the log is lost", err)
+	}
+	if n := x.Bigtable.Writes() - writes; n > 0 {
+		t.Errorf("%d rows were written without the log", n)
+	}
+	l.stop()
+	if n := l.shared.workers.tables; n != 0 {
+		t.Errorf("%d tables have workers after the life has ended", n)
+	}
 }
 
 // An owner that was frozen for a day must not write what it read before: the item may have been deleted in a gap since.
