@@ -2,6 +2,7 @@ package conn
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -101,7 +102,15 @@ func (c *Conn) Report(ctx context.Context, err error) {
 	} else if c.opts.Report != nil {
 		c.opts.Report("", c.WithServers(err))
 	}
-	if c.silent.note(answered, c.Connections.Load(), time.Now()) {
+	if answered {
+		c.silent.noteAnswer(c.Connections.Load(), time.Now())
+		return
+	}
+	waited := time.Duration(0)
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) {
+		waited = c.AckTimeout
+	}
+	if c.silent.note(waited, c.Connections.Load(), time.Now()) {
 		c.leave()
 	}
 }

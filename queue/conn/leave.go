@@ -19,24 +19,36 @@ const (
 type unanswered struct {
 	mu         sync.Mutex
 	connection uint64
-	since      time.Time     // of the first request without an answer since the last one with; zero: none
+	answered   time.Time     // the last request
+	since      time.Time     // when the first one was made that was not answered since; zero: all were
 	patience   time.Duration // before the server is left
 }
 
-// note notes the result of a request that was made on a connection, and returns whether the server should be left.
-func (u *unanswered) note(answered bool, connection uint64, now time.Time) (leave bool) {
+// noteAnswer notes that a request was answered.
+func (u *unanswered) noteAnswer(connection uint64, now time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	switch {
-	case answered:
-		u.since, u.patience = time.Time{}, leaveAfter
-	case u.since.IsZero() || u.connection != connection:
-		u.since, u.connection, u.patience = now, connection, max(u.patience, leaveAfter)
-	case now.Sub(u.since) >= u.patience:
-		u.since, u.patience = time.Time{}, min(2*u.patience, leaveAtMost)
-		return true
+	u.connection, u.answered, u.since, u.patience = connection, now, time.Time{}, leaveAfter
+}
+
+// note notes that a request was not, after waiting for so long, and returns whether the server should be left.
+func (u *unanswered) note(waited time.Duration, connection uint64, now time.Time) (leave bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.connection != connection { // how old it is, is not known
+		u.connection, u.since, waited = connection, time.Time{}, 0
 	}
-	return false
+	if made := now.Add(-waited); u.since.IsZero() {
+		u.since, u.patience = made, max(u.patience, leaveAfter)
+		if made.Before(u.answered) {
+			u.since = u.answered
+		}
+	}
+	if now.Sub(u.since) < u.patience {
+		return false
+	}
+	u.since, u.patience = time.Time{}, min(2*u.patience, leaveAtMost)
+	return true
 }
 
 // leave connects to another server, where there are several.

@@ -57,7 +57,7 @@ func TestServerWithoutAnswersIsLeft(t *testing.T) {
 	now, u, connection := time.Now(), &unanswered{}, uint64(1)
 	leftAfter := func() time.Duration {
 		began := now
-		for !u.note(false, connection, now) {
+		for !u.note(0, connection, now) {
 			now = now.Add(500 * time.Millisecond)
 		}
 		return now.Sub(began)
@@ -68,23 +68,44 @@ func TestServerWithoutAnswersIsLeft(t *testing.T) {
 		}
 		connection++
 	}
-	u.note(true, connection, now)
+	u.noteAnswer(connection, now)
 	if d := leftAfter(); d != leaveAfter {
 		t.Errorf("left %v after an answer and 5 s without one", d)
 	}
-	u.note(true, connection, now)
-	u.note(false, connection, now)
+	u.noteAnswer(connection, now)
+	u.note(0, connection, now)
 	now = now.Add(4 * time.Second)
 	connection++ // the library has connected to another server meanwhile
 	if d := leftAfter(); d != leaveAfter {
 		t.Errorf("a new connection is left after %v", d)
 	}
-	u.note(true, connection, now)
+	u.noteAnswer(connection, now)
 	for range 20 {
-		u.note(false, connection, now)
+		u.note(0, connection, now)
 		now = now.Add(time.Second)
-		if u.note(true, connection, now) || u.note(false, connection, now) {
+		if u.noteAnswer(connection, now); u.note(0, connection, now) {
 			t.Fatal("a server that answers some requests is left")
 		}
+	}
+}
+
+// TestRequestThatWasNotAnsweredInTimeCountsFromWhenItWasMade, and not from its end: on a server that is silent the
+// second one would have to end, too. Where another request was answered meanwhile, it counts from then.
+func TestRequestThatWasNotAnsweredInTimeCountsFromWhenItWasMade(t *testing.T) {
+	now, u := time.Now(), &unanswered{}
+	u.noteAnswer(1, now)
+	now = now.Add(time.Hour)
+	if !u.note(leaveAfter, 1, now) {
+		t.Error("a server that was silent for five seconds is not left")
+	}
+	u.noteAnswer(1, now)
+	if now = now.Add(leaveAfter - time.Second); u.note(leaveAfter, 1, now) {
+		t.Error("a server is left that answered another request four seconds ago")
+	}
+	if now = now.Add(time.Second); !u.note(leaveAfter, 1, now) {
+		t.Error("a server that has answered nothing for five seconds is not left")
+	}
+	if u.note(leaveAfter, 2, now) {
+		t.Error("a connection is left for what the one before did not answer")
 	}
 }
