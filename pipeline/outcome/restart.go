@@ -11,8 +11,8 @@ import (
 )
 
 // LogRestart logs why the work of a table's life begins again. An append that another entry came before is ordinary:
-// that entry is one of a command, such as pause. Nor is anything unknown when what was known is out of date: the row was
-// changed by the owner before, or the pipeline's format was raised.
+// that entry is one of a command, such as pause. Nor is anything unknown when what was known is out of date: the row
+// was changed by the owner before, or the pipeline's format was raised.
 func LogRestart(log *zap.Logger, err error) {
 	if conn.OutcomeOf(err) == conn.Fenced {
 		log.Info("another entry came first: go on behind it")
