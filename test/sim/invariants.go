@@ -26,6 +26,8 @@ func (w *World) storedEntry(seq uint64, m *message) {
 		w.complete()
 	case *checkpoint.Gap:
 		w.lost(b)
+	case *checkpoint.Control:
+		w.grown()
 	case *checkpoint.Healed:
 		w.madeTrue()
 	}
@@ -271,6 +273,16 @@ func (w *World) lost(g *checkpoint.Gap) {
 	if g.Feed.Shard == "" { // of the time between two streams there are no records
 		for _, x := range w.items {
 			w.taint(x)
+		}
+	}
+}
+
+// grown taints the items whose changes were lost while a gap waited to be accepted: its shard is not read meanwhile, and
+// the gap ends where it is accepted.
+func (w *World) grown() {
+	for i := range w.log.truth.Gaps {
+		if g := &w.log.truth.Gaps[i]; g.Accepted && g.Until == w.log.truth.Date && g.Found < g.Until {
+			w.lost(g)
 		}
 	}
 }
