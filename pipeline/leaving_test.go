@@ -21,13 +21,19 @@ func TestLogsAreHandedOverEightAtATime(t *testing.T) {
 		p := &Pipeline{o: Options{Periods: periods.Periods{Shutdown: 20 * time.Second}}, successors: map[string]string{}}
 		p.turns = make(chan struct{}, handedOverAtOnce)
 		p.leaving.Do(func() {}) // the successors are decided
-		var mu sync.Mutex
+		var mu sync.Mutex       // covers left and alone
 		left, alone, tables := map[string]bool{}, false, []*table{}
+		count := func() int {
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			return len(left)
+		}
+		for i := range n - 1 {
+			p.successors[fmt.Sprint("T", i+1)] = "other"
+		}
 		for i := range n {
 			x := &table{env: &env{Table: Table{Source: fmt.Sprint("T", i)}}, ended: make(chan struct{})}
-			if i > 0 {
-				p.successors[x.Source] = "other"
-			}
 			tables = append(tables, x)
 			go p.end(x, func(cause error) {
 				to, named := successor(causedBy(cause))
@@ -38,9 +44,12 @@ func TestLogsAreHandedOverEightAtATime(t *testing.T) {
 				}
 			})
 		}
-		synctest.Wait()
-		if len(left) != 9 || !alone {
-			t.Errorf("%d of 20 tables end at once, want eight that are handed over and one that is not (%v)", len(left), alone)
+		if n := count(); n != 9 {
+			t.Errorf("%d of 20 tables end at once, want eight that are handed over and one that is not", n)
+		}
+		mu.Lock()
+		if !alone {
+			t.Error("the table that nobody takes over waits for its turn")
 		}
 		for _, x := range tables[1:] {
 			if left[x.Source] {
@@ -48,14 +57,13 @@ func TestLogsAreHandedOverEightAtATime(t *testing.T) {
 				break
 			}
 		}
-		synctest.Wait()
-		if len(left) != 10 {
-			t.Errorf("%d of 20 tables have ended or end, when one has been handed over, want 10", len(left))
+		mu.Unlock()
+		if n := count(); n != 10 {
+			t.Errorf("%d of 20 tables have ended or end, when one has been handed over, want 10", n)
 		}
 		_ = failure.Pause(t.Context(), 10*time.Second)
-		synctest.Wait()
-		if len(left) != n {
-			t.Errorf("%d of 20 tables end at half of the time", len(left))
+		if got := count(); got != n {
+			t.Errorf("%d of 20 tables end at half of the time", got)
 		}
 		for _, x := range tables {
 			select {
