@@ -97,6 +97,19 @@ func (p *process) prove(_ context.Context, table string) error {
 	return nil
 }
 
+// fails lets a service fail for so long; cannot says whether the process cannot work with a table.
+func (p *process) fails(service string, d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failing[service] = d
+}
+
+func (p *process) cannot(table string, unable bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.unable[table] = unable
+}
+
 func (p *process) handOver(table, to string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -159,7 +172,8 @@ func TestSickMemberHandsItsTablesOver(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			ps := processes(t, "a", "b")
 			a, b := ps[0], ps[1]
-			a.failing["Bigtable"], b.unable["Orders"] = c.failing, c.unable
+			a.fails("Bigtable", c.failing)
+			b.cannot("Orders", c.unable)
 			a.own("Orders")
 			b.wait("Orders")
 			b.hears(t, a, func(m *presence.Message) bool { return len(m.Logs) == 1 && len(m.Services) == 1 })
@@ -191,7 +205,7 @@ func TestMemberThatGaveItsTablesAwayTriesTheServices(t *testing.T) {
 		{"one fails", time.Minute, true, 1},
 		{"tried a moment ago", time.Minute, true, 1},
 	} {
-		if a.failing["Bigtable"] = c.failing; c.waits {
+		if a.fails("Bigtable", c.failing); c.waits {
 			a.wait("Orders")
 		}
 		if a.pull(t.Context()); a.proved != c.proved {
@@ -239,7 +253,7 @@ func TestOwnerDecidesByWhatItKnows(t *testing.T) {
 	if refused := ask("t1", 1); refused == "" {
 		t.Error("hands a log over as a sick one, and every service answers it")
 	}
-	a.failing["Bigtable"] = time.Hour
+	a.fails("Bigtable", time.Hour)
 	if refused := ask("t1", 7); refused == "" {
 		t.Error("hands over what was asked for with another claim")
 	}
@@ -362,7 +376,7 @@ func TestOwnerAgreesWithTheAsker(t *testing.T) {
 func TestLogOfASickMemberDoesNotGoRound(t *testing.T) {
 	ps := processes(t, "a", "b")
 	a, b := ps[0], ps[1]
-	a.failing["Bigtable"] = 61 * time.Second
+	a.fails("Bigtable", 61*time.Second)
 	a.pulled["Orders"] = pull{from: "b", at: time.Now().Add(-61 * time.Second), claimed: true}
 	a.own("Orders")
 	b.wait("Orders")
