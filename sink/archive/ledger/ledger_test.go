@@ -377,6 +377,23 @@ func flip(msg []byte, n int) []byte {
 	return d
 }
 
+// A state may hold one long text, such as the name of a place. What is stored must be read again.
+func TestStateWithALongTextIsRestored(t *testing.T) {
+	s := New()
+	s.Place = strings.Repeat("x", 400<<10)
+	parts, err := s.SnapshotParts(1 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	msg, err := Encode(&Snapshot{Parts: 1}, Hash{}, parts[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Restore(7, [][]byte{msg}); err != nil || got.Place != s.Place {
+		t.Errorf("%d bytes in %d: %v", len(s.Place), len(parts[0]), err)
+	}
+}
+
 func TestEventsAreReadBack(t *testing.T) {
 	s := newStream(t)
 	s.claim(1)

@@ -46,8 +46,12 @@ func (s *State) applySnapshot(seq uint64, b *Snapshot) {
 // errSnapshot means that a snapshot is not complete, or not readable.
 var errSnapshot = errors.New("snapshot of the archive is not complete")
 
-// maxStateRatio caps the buffer allocated from a snapshot's claimed size, as a multiple of its compressed size.
-const maxStateRatio = 1000
+// maxStateRatio and maxStateFree cap the buffer that is allocated for the size that a snapshot claims, the former as a
+// multiple of its compressed size: one long text of one character is compressed to a thousandth and less.
+const (
+	maxStateRatio = 1000
+	maxStateFree  = 8 << 20
+)
 
 // hasNull reports whether a map that the fold writes into was null in a snapshot. No build writes that.
 func (s *State) hasNull() bool {
@@ -79,7 +83,7 @@ func Restore(first uint64, parts [][]byte) (*State, error) {
 		}
 		data, hash = append(data, e.Data...), HashOf(msg)
 	}
-	if n, err := s2.DecodedLen(data); err != nil || n > maxStateRatio*len(data) {
+	if n, err := s2.DecodedLen(data); err != nil || n > max(maxStateRatio*len(data), maxStateFree) {
 		return nil, fmt.Errorf("%w: %d bytes claim to hold %d", errSnapshot, len(data), n)
 	}
 	text, err := s2.Decode(nil, data)
