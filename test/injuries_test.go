@@ -108,7 +108,6 @@ func (r *replicas) ofNATS(server int) (all []injury) {
 	add := func(name string, do func(began *time.Time)) {
 		all = append(all, injury{name, do, r.caughtUp})
 	}
-	restart := func() { r.cluster.Stop(server); r.start(server) }
 	add(n+" stops for a while", func(began *time.Time) {
 		r.cluster.Stop(server)
 		*began = time.Now()
@@ -183,7 +182,8 @@ func (r *replicas) ofNATS(server int) (all []injury) {
 			*began = time.Now()
 			r.fresh("the disk of a NATS server is full")
 			free()
-			restart() // a server that found its disk full keeps its streams closed until then
+			r.cluster.Stop(server) // it keeps its streams closed until it is started again
+			r.start(server)
 		})
 	}
 	add("the leader of a log restarts", func(*time.Time) {

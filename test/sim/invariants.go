@@ -277,8 +277,8 @@ func (w *World) lost(g *checkpoint.Gap) {
 	}
 }
 
-// grown taints the items whose changes were lost while a gap waited to be accepted: its shard is not read meanwhile, and
-// the gap ends where it is accepted.
+// grown taints the items whose changes were lost while a gap waited to be accepted: its shard is not read meanwhile,
+// and the gap ends where it is accepted.
 func (w *World) grown() {
 	for i := range w.log.truth.Gaps {
 		if g := &w.log.truth.Gaps[i]; g.Accepted && g.Until == w.log.truth.Date && g.Found < g.Until {
