@@ -268,7 +268,7 @@ func (s *Sharer) review(now time.Time) {
 func (s *Sharer) pull(ctx context.Context) {
 	members, listening := s.members(time.Now())
 	s.mu.Lock()
-	wait := s.leaving || time.Since(s.askedAt) < afterRefusal
+	wait, coming := s.leaving || time.Since(s.askedAt) < afterRefusal, s.coming(time.Now())
 	s.mu.Unlock()
 	s.tryServices(ctx)
 	if wait || listening < s.listen {
@@ -277,9 +277,20 @@ func (s *Sharer) pull(ctx context.Context) {
 	for _, m := range s.sick(members) {
 		s.ask(ctx, m, presence.WhySick)
 	}
-	if m, ok := NextMove(members); ok && m.To == s.o.Me {
+	if m, ok := NextMove(members); ok && m.To == s.o.Me && !coming {
 		s.ask(ctx, m, presence.WhyLoad)
 	}
+}
+
+// coming reports whether a log was promised to this process that it has not claimed yet: it counts to nobody's work
+// meanwhile, so this process would seem to have too little. The caller holds s.mu.
+func (s *Sharer) coming(now time.Time) bool {
+	for _, p := range s.pulled {
+		if !p.claimed && now.Sub(p.at) < trial {
+			return true
+		}
+	}
+	return false
 }
 
 // tryServices calls the services if one has not answered for a while: a process that has given its tables away makes no

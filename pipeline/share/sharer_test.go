@@ -288,6 +288,27 @@ func TestMemberAsksForNothingAfterARefusal(t *testing.T) {
 	}
 }
 
+// TestMemberAsksForTheNextLogWhenItHasTheLastOne: a log on its way counts to nobody's work, so a member whose log takes
+// longer than the time between two moves would ask for more than its share.
+func TestMemberAsksForTheNextLogWhenItHasTheLastOne(t *testing.T) {
+	ps := processes(t, "a", "b")
+	a, b := ps[0], ps[1]
+	a.own("t1", "t2", "t3")
+	b.wait("coming", "t1", "t2", "t3")
+	a.hears(t, b, func(m *presence.Message) bool { return len(m.Wanted) == 4 })
+	b.hears(t, a, func(m *presence.Message) bool { return len(m.Logs) == 3 })
+	b.listened()
+	b.pulled["coming"] = pull{from: "a", at: time.Now().Add(-2 * between)}
+	if b.pull(t.Context()); b.proved > 0 || len(a.handed) > 0 {
+		t.Errorf("it asks for a second log while the first one is on its way: %v", a.handed)
+	}
+	b.own("coming")
+	b.review(time.Now())
+	if b.pull(t.Context()); b.proved != 1 || a.to("t1") != "b" {
+		t.Errorf("it never asks for the next one: handed over: %v", a.handed)
+	}
+}
+
 // TestLogThatFailsGoesBack to the member that it came from, and is not asked for again for a while.
 func TestLogThatFailsGoesBack(t *testing.T) {
 	ps := processes(t, "a", "b")
