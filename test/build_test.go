@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 			}
 		}
 		// These tests mostly wait for processes, so more run in parallel than there are cores.
-		if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
+		if err := flag.Set("test.parallel", strconv.Itoa(3*runtime.GOMAXPROCS(0))); err != nil {
 			panic(err)
 		}
 		return m.Run()
@@ -47,16 +47,22 @@ func long(t *testing.T, why string) {
 // program returns the path of replicator, built at the first call, with the race detector if the tests have it.
 var program = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(binDir, "replicator")
-	args := []string{"build", "-ldflags=-w", "-o", path}
+	return path, build("..", path, "-w")
+})
+
+// build builds the replicator of a source tree with what the tests were built with: packages are compiled once for all.
+func build(tree, path, ldflags string) error {
+	args := []string{"build", "-trimpath", "-ldflags=" + ldflags, "-o", path}
 	if raceEnabled() {
 		args = append(args, "-race")
 	}
-	cmd := exec.Command("go", append(args, "../cmd/replicator")...)
+	cmd := exec.Command("go", append(args, "./cmd/replicator")...)
+	cmd.Dir = tree
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build replicator: %w\n%s", err, out)
+		return fmt.Errorf("build the replicator of %s: %w\n%s", tree, err, out)
 	}
-	return path, nil
-})
+	return nil
+}
 
 func raceEnabled() bool {
 	info, ok := debug.ReadBuildInfo()

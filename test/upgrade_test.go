@@ -57,9 +57,8 @@ func capped(t *testing.T, format int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), fmt.Sprint("replicator-capped-at-", format))
 	flags := fmt.Sprintf("-w -X github.com/tailrace-cdc/replicator/checkpoint/formats.highest=%d", format)
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags="+flags, "-o", path, "../cmd/replicator")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build a replicator that is capped at format %d: %v\n%s", format, err, out)
+	if err := build("..", path, flags); err != nil {
+		t.Fatal(err)
 	}
 	return path
 }
@@ -86,10 +85,8 @@ func released(t *testing.T, format int) (path string, ok bool) {
 		t.Fatal(err)
 	}
 	built := filepath.Join(dir, "replicator")
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-w", "-o", built, "./cmd/replicator")
-	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build commit %s: %v\n%s", commit, err, out)
+	if err := build(dir, built, "-w"); err != nil {
+		t.Fatal(err)
 	}
 	b, err := os.ReadFile(built)
 	if err == nil { // renamed into place, so that another test process never runs half of it
