@@ -28,3 +28,7 @@ func StreamCompleteUntil(arn string, from, date Millis) Millis {
 	}
 	return min(enabled, date)
 }
+
+// CreatedEarly is by how much the creation time of a change may lie before a time after which it was made: it is cut to
+// seconds, and the clocks of the service's hosts differ.
+const CreatedEarly Millis = 5_000

@@ -169,7 +169,7 @@ type Mark struct {
 type Gap struct {
 	Feed   change.Feed     `json:"feed"`
 	From   change.Position `json:"from"`
-	Since  change.Millis   `json:"since"`           // changes created after this time may be lost …
+	Since  change.Millis   `json:"since"`           // changes made after this time may be lost …
 	Until  change.Millis   `json:"until,omitempty"` // … up to this
 	Reason string          `json:"reason"`
 	Found  change.Millis   `json:"found"` // service clock

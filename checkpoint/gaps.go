@@ -74,13 +74,13 @@ func (s *State) DiffersSince() (since change.Millis) {
 	return since
 }
 
-// GapStart returns the time at which a gap begins. For a shard of which nothing was read that is the start position of
-// its stream.
+// GapStart returns the time before which no change was created that a gap lost. For a shard of which nothing was read
+// that is the start position of its stream.
 func (s *State) GapStart(g *Gap) change.Millis {
 	st := s.Stream(g.Feed.Stream)
 	switch {
 	case g.Since > 0 || st == nil:
-		return max(g.Since, 1)
+		return max(g.Since-change.CreatedEarly, 1)
 	case st.At > 0:
 		return st.At
 	}

@@ -116,7 +116,7 @@ func TestHealingOrderedTwiceIsOneResync(t *testing.T) {
 // A resync of the whole table that names unknown gaps heals none, and one that was waived meanwhile stays waived.
 func TestResyncHealsNoGapThatItDoesNotKnow(t *testing.T) {
 	w := owned(t, seen("a", "b")...)
-	w.must(t, marksOf(SinkBigtable), gapIn("a", 10), gapIn("b", 20),
+	w.must(t, marksOf(SinkBigtable), gapIn("a", 10_000), gapIn("b", 20_000),
 		&Control{Resync: &ResyncOrder{ID: ""}})
 	if w.s.Resync != nil {
 		t.Fatalf("an order without an id: %+v", w.s.Resync)
@@ -128,7 +128,7 @@ func TestResyncHealsNoGapThatItDoesNotKnow(t *testing.T) {
 	first, second := w.s.Gaps[0].ID(), w.s.Gaps[1].ID()
 	w.must(t, &Control{Resync: &ResyncOrder{ID: "r2", Gaps: []string{first, second}}},
 		&Control{Waive: &Waive{Gap: first, Sink: SinkBigtable}, By: "me"})
-	if w.s.Resync == nil || w.s.DiffersSince() != 20 {
+	if w.s.Resync == nil || w.s.DiffersSince() != 15_000 {
 		t.Fatalf("waiving one ended the resync: %+v", w.s.Resync)
 	}
 	w.must(t, &Healed{ID: "r2", Gaps: []string{first, second, "unknown"}, Sinks: map[string]string{SinkBigtable: ""}})

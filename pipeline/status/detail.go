@@ -85,7 +85,7 @@ func shardOf(sh *checkpoint.Shard, now change.Millis) Shard {
 
 func gapOf(s *checkpoint.State, g *checkpoint.Gap) Gap {
 	x := Gap{
-		ID: g.ID(), Shard: g.Feed.Shard, Reason: g.Reason, Since: moment(g.Since), Until: moment(g.Until),
+		ID: g.ID(), Shard: g.Feed.Shard, Reason: g.Reason, Since: moment(s.GapStart(g)), Until: moment(g.Until),
 		Found: moment(g.Found), State: "settled",
 	}
 	switch {

@@ -153,7 +153,7 @@ func (w *World) excused(r *record) bool {
 		if st := s.Stream(r.shard.stream); g.Reason == checkpoint.ReasonBeforeStart && r.created > st.Date+skew {
 			return false // only what is older than the start was never promised
 		}
-		return g.Since <= r.created && r.created <= g.Until &&
+		return s.GapStart(&g) <= r.created && r.created <= g.Until &&
 			(g.Feed.Shard == r.shard.id || g.Feed.Shard == "" || s.Shards[r.shard.id] == nil)
 	})
 }
