@@ -268,7 +268,7 @@ func (s *Sharer) review(now time.Time) {
 func (s *Sharer) pull(ctx context.Context) {
 	members, listening := s.members(time.Now())
 	s.mu.Lock()
-	wait, coming := s.leaving || time.Since(s.askedAt) < afterRefusal, s.coming(time.Now())
+	wait := s.leaving || time.Since(s.askedAt) < afterRefusal
 	s.mu.Unlock()
 	s.tryServices(ctx)
 	if wait || listening < s.listen {
@@ -277,14 +277,24 @@ func (s *Sharer) pull(ctx context.Context) {
 	for _, m := range s.sick(members) {
 		s.ask(ctx, m, presence.WhySick)
 	}
-	if m, ok := NextMove(members); ok && m.To == s.o.Me && !coming {
+	if m, ok := NextMove(members); ok && m.To == s.o.Me && !s.coming(time.Now(), members, listening) {
 		s.ask(ctx, m, presence.WhyLoad)
 	}
 }
 
-// coming reports whether a log was promised to this process that it has not claimed yet: it counts to nobody's work
-// meanwhile, so this process would seem to have too little. The caller holds s.mu.
-func (s *Sharer) coming(now time.Time) bool {
+// coming reports whether there is a log that this process has not claimed yet and soon will: it was promised, or it is
+// free at the start and this process is first. Such a log counts to nobody's work, so this process seems to have too
+// little.
+func (s *Sharer) coming(now time.Time, members []Member, listening time.Duration) bool {
+	if listening < s.listen+trial {
+		for _, first := range s.firstOf(members) {
+			if first == s.o.Me {
+				return true
+			}
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, p := range s.pulled {
 		if !p.claimed && now.Sub(p.at) < trial {
 			return true

@@ -309,6 +309,24 @@ func TestMemberAsksForTheNextLogWhenItHasTheLastOne(t *testing.T) {
 	}
 }
 
+// TestMemberClaimsFreeLogsBeforeItAsksForOthers: two that start together would else ask for each other's first logs.
+func TestMemberClaimsFreeLogsBeforeItAsksForOthers(t *testing.T) {
+	ps := processes(t, "a", "b")
+	a, b := ps[0], ps[1]
+	a.own("t1", "t2")
+	b.wait("free", "t1", "t2")
+	a.hears(t, b, func(m *presence.Message) bool { return len(m.Wanted) == 3 })
+	b.hears(t, a, func(m *presence.Message) bool { return len(m.Logs) == 2 })
+	b.listen, b.alone = -time.Second, -time.Second // it has listened for long enough, a second ago
+	if b.pull(t.Context()); b.proved > 0 || len(a.handed) > 0 {
+		t.Errorf("it asks for a log while it is first for a free one: %v", a.handed)
+	}
+	b.listened() // nobody says who has the log, but somebody has it
+	if b.pull(t.Context()); b.proved != 1 || a.to("t1") != "b" {
+		t.Errorf("it never asks: handed over: %v", a.handed)
+	}
+}
+
 // TestLogThatFailsGoesBack to the member that it came from, and is not asked for again for a while.
 func TestLogThatFailsGoesBack(t *testing.T) {
 	ps := processes(t, "a", "b")
