@@ -17,9 +17,17 @@ func Fold(ctx context.Context, j *journal.Journal) (*ledger.State, error) {
 }
 
 // fold returns the state of the archive's stream, and says what to do where the stream cannot be read any more: it was
-// purged by hand, put back to an older copy, or is damaged.
+// purged by hand, put back to an older copy, or is damaged. What its owner trims meanwhile is not missing: a newer
+// snapshot replaces it.
 func fold(ctx context.Context, j *journal.Journal) (*ledger.State, journal.End, journal.Info, error) {
 	s, end, info, err := foldStored(ctx, j)
+	for errors.Is(err, journal.ErrGap) {
+		now, infoErr := j.Info(ctx)
+		if infoErr != nil || now.First <= info.First {
+			break
+		}
+		s, end, info, err = foldStored(ctx, j)
+	}
 	if errors.Is(err, ledger.ErrFork) || errors.Is(err, ledger.ErrForeign) || errors.Is(err, journal.ErrGap) {
 		err = fmt.Errorf("%w; if it stays so, delete the stream: `nats stream rm %s`: the archive begins a new one, and "+
 			"the hours of which this one alone held events are incomplete", err, j.Name())

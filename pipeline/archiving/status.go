@@ -80,6 +80,7 @@ func (l *life) observe(ctx context.Context) {
 	}
 	m, table := l.a.o.Metrics, l.a.o.Table
 	l.w.view(func(s *ledger.State) {
+		full = l.w.fractionLocked() // an entry that came meanwhile may have filled it, and Store has said so
 		l.a.noteHead(s)
 		waiting, _ := s.Waiting()
 		l.a.note(func(st *Status) {

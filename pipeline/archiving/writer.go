@@ -118,19 +118,24 @@ const (
 // fraction returns how full the stream is; look asks the server in any case.
 func (w *writer) fraction(ctx context.Context, look bool) (float64, error) {
 	w.mu.Lock()
-	info, added := w.info, w.added
-	w.mu.Unlock()
-	if look || added >= uint64(share(info, lookEvery, 16)) {
-		var err error
-		if info, err = w.journal.Info(ctx); err != nil {
+	defer w.mu.Unlock()
+	if look || w.added >= uint64(share(w.info, lookEvery, 16)) {
+		w.mu.Unlock()
+		info, err := w.journal.Info(ctx)
+		w.mu.Lock()
+		if err != nil {
 			return 0, err
 		}
-		w.mu.Lock()
-		w.info, w.added, added = info, 0, 0
-		w.mu.Unlock()
+		w.info, w.added = info, 0
 	}
-	info.Bytes += added
-	return info.Fraction(), nil
+	return w.fractionLocked(), nil
+}
+
+// fractionLocked is fraction without a look. The caller holds mu.
+func (w *writer) fractionLocked() float64 {
+	info := w.info
+	info.Bytes += w.added
+	return info.Fraction()
 }
 
 // share returns a number of bytes, or less where the stream has a low limit: it is full before that much has come.

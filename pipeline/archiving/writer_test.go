@@ -25,3 +25,41 @@ func TestWriterThatIsOvertakenEndsItsLife(t *testing.T) {
 		t.Error("the life goes on")
 	}
 }
+
+// TestFoldBesideAnOwnerThatTrims: what a newer snapshot replaces while another process reads is not missing.
+func TestFoldBesideAnOwnerThatTrims(t *testing.T) {
+	w := newWorld(t)
+	owner := w.writer()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- func() error {
+			for range 300 {
+				owner.mu.Lock()
+				err := owner.snapshot(t.Context())
+				first := owner.state.SnapshotFirst
+				owner.mu.Unlock()
+				if err == nil {
+					err = owner.journal.Trim(t.Context(), first)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		}()
+	}()
+	j := w.journal()
+	for {
+		if _, _, _, err := fold(t.Context(), j); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Fatal(err)
+			}
+			return
+		default:
+		}
+	}
+}
