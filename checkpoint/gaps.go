@@ -74,8 +74,8 @@ func (s *State) DiffersSince() (since change.Millis) {
 	return since
 }
 
-// GapStart returns the time before which no change was created that a gap lost. For a shard of which nothing was read
-// that is the start position of its stream.
+// GapStart returns the time before which no change was created that a gap lost (Rule 8): its range must hold them all.
+// For a shard of which nothing was read that is the start position of its stream.
 func (s *State) GapStart(g *Gap) change.Millis {
 	st := s.Stream(g.Feed.Stream)
 	switch {
