@@ -143,7 +143,6 @@ func TestImportArrows(t *testing.T) {
 }
 
 const (
-	maxDirectory = 3000 // lines of Go in one directory, tests not counted
 	maxFile      = 400
 	maxUnordered = 6 // files in a package that does without a file order in doc.go
 )
@@ -166,21 +165,17 @@ func exported(t *testing.T, fset *token.FileSet) types.Importer {
 	return importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(files[path]) })
 }
 
-// TestDirectoriesAndFilesStaySmall keeps a package small enough to be read in one sitting.
-func TestDirectoriesAndFilesStaySmall(t *testing.T) {
+// TestFilesStaySmall keeps a file small enough to be read in one sitting.
+func TestFilesStaySmall(t *testing.T) {
 	for _, r := range rooms(t) {
-		sum := 0
 		for _, f := range append(r.GoFiles, r.IgnoredGoFiles...) {
 			if strings.HasSuffix(f, "_test.go") {
 				continue
 			}
 			n := strings.Count(read(t, filepath.Join(r.Dir, f)), "\n")
-			if sum += n; n > maxFile {
+			if n > maxFile {
 				t.Errorf("%s/%s has %d lines, at most %d are allowed: split out a concept", r.ImportPath, f, n, maxFile)
 			}
-		}
-		if sum > maxDirectory {
-			t.Errorf("%s has %d lines, at most %d are allowed: split out a package", r.ImportPath, sum, maxDirectory)
 		}
 	}
 }
