@@ -27,20 +27,20 @@ const module = "github.com/tailrace-cdc/replicator/"
 // not here may import none.
 var arrows = map[string][]string{
 	"cmd": {
-		"admin", "cmd", "change", "checkpoint", "config", "deploy", "failure", "host", "pipeline", "problem", "queue",
-		"sandbox",
-		"sink", "source", "transform", "verify",
+		"admin", "cmd", "change", "checkpoint", "config", "deploy", "failure", "host", "pipeline", "problem", "protocol",
+		"queue", "sandbox", "sink", "source", "transform", "verify",
 	},
 	"config": {"transform", "change", "problem", "host"},
 	"pipeline": {
-		"pipeline", "source", "queue", "checkpoint", "transform", "sink", "verify", "change", "failure",
+		"pipeline", "source", "queue", "protocol", "checkpoint", "transform", "sink", "verify", "change", "failure",
 	},
 	"source":     {"source", "change", "failure", "host"},
+	"protocol":   {"checkpoint", "change"},
 	"checkpoint": {"checkpoint", "change"},
-	"queue":      {"queue", "checkpoint", "change", "failure", "host"},
+	"queue":      {"queue", "protocol", "checkpoint", "change", "failure", "host"},
 	"transform":  {"change", "transform", "problem"},
 	"sink":       {"sink", "transform", "change", "failure", "host"},
-	"verify":     {"verify", "source", "sink", "transform", "change", "failure", "host"},
+	"verify":     {"verify", "source", "sink", "protocol", "transform", "change", "failure", "host"},
 	"admin":      {"admin", "pipeline"},
 	"sandbox":    {"sandbox"},
 	"change":     {},
@@ -48,7 +48,7 @@ var arrows = map[string][]string{
 	"failure":    {},
 	"host":       {},
 	"problem":    {"problem"},
-	"test":       {"change", "checkpoint", "pipeline", "queue", "sink", "test", "transform"},
+	"test":       {"change", "checkpoint", "pipeline", "protocol", "queue", "sink", "test", "transform"},
 }
 
 // outside says who may talk to the systems outside.
