@@ -38,7 +38,7 @@ func TestWhatMayOutliveItsItem(t *testing.T) {
 	}
 	for _, c := range []struct {
 		row, family, qualifier, pk string
-		empty                      bool
+		emptied                    bool
 		why                        string
 	}{
 		{"k#1#s", "d", "v", "k#1", false, "on_ttl_expiry: keep"},
@@ -58,12 +58,13 @@ func TestWhatMayOutliveItsItem(t *testing.T) {
 		{"p#1#s", "d", "v", "p#1", false, ""},
 		{"z", "d", "v", "", false, ""},
 	} {
-		alone := CellAlone{Row: []byte(c.row), Family: c.family, Qualifier: []byte(c.qualifier), Empty: c.empty}
+		alone := CellAlone{Row: []byte(c.row), Family: c.family, Qualifier: []byte(c.qualifier),
+			Emptied: c.emptied}
 		if c.pk != "" {
 			alone.Keys = image(t, []byte(`{"pk":{"S":"`+c.pk+`"},"sk":{"S":"s"}}`))
 		}
 		if why := p.Outlives(alone); why != c.why {
-			t.Errorf("%s %s:%s of item %q, empty %v: %q, want %q", c.row, c.family, c.qualifier, c.pk, c.empty, why, c.why)
+			t.Errorf("%s %s:%s of item %q, emptied %v: %q, want %q", c.row, c.family, c.qualifier, c.pk, c.emptied, why, c.why)
 		}
 	}
 	if plain := compiled(t, Table{Schema: schema("pk:S")}, ""); len(plain.MayOutlive()) > 0 {

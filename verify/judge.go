@@ -304,7 +304,7 @@ func (j *judge) lookAtRest(key string, g *guarded.Guard, x *settling) error {
 		if owned != guarded.OwnedYes {
 			continue
 		}
-		why, err := j.guards.Outlives(g, []byte(key), h.Cell)
+		why, err := j.guards.Outlives(g, []byte(key), h)
 		switch {
 		case err != nil:
 			return err

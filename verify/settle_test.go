@@ -207,6 +207,54 @@ rules:
 	}
 }
 
+// TestEmptiedHistoriesOfRemovedItemsStay: the removal ends the column in an empty version and leaves the older ones, of
+// which each has a value. The rule is about the column, so none of them is a difference, also in rows that items share.
+func TestEmptiedHistoriesOfRemovedItemsStay(t *testing.T) {
+	for name, c := range map[string]struct{ family, rule string }{
+		"tombstone, a row of its own": {"max_versions: 3", `row: "{p}#{s}"
+  on_remove: tombstone
+  cells: [{attr: x, to: "d:x"}, {attr: y, to: "h:y"}]`},
+		"tombstone, shared": {"max_versions: 3", `row: "{p}"
+  on_remove: tombstone
+  cells: [{attr: x, to: "d:{s}/x"}, {attr: y, to: "h:{s}/y"}]`},
+		"empty, a row of its own": {"max_versions: 3, removed: empty", `row: "{p}#{s}"
+  cells: [{attr: x, to: "d:x"}, {attr: y, to: "h:y"}]`},
+		"empty, shared": {"max_versions: 3, removed: empty", `row: "{p}"
+  cells: [{attr: x, to: "d:{s}/x"}, {attr: y, to: "h:{s}/y"}]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newEngine(t, fmt.Sprintf(`
+mapping: 1
+families: {d: {max_versions: 1}, h: {%s}}
+rules:
+- name: any
+  match: {pk: "{p}", sk: "{s}"}
+  %s
+`, c.family, c.rule))
+			e.outlives = e.program.Outlives
+			for i := range 4 {
+				e.put("p", "a", fmt.Sprintf(`"x":{"S":"1"},"y":{"S":"%d"}`, i))
+			}
+			e.put("p", "b", `"x":{"S":"1"},"y":{"S":"1"}`)
+			e.put("p", "a", "")
+			before := e.rowsOf()
+			f := e.full(e.options())
+			if v := e.verdicts(f); len(v) > 0 {
+				t.Errorf("candidates: %v", v)
+			}
+			s := e.settler()
+			v, err := s.Settle(t.Context(), []Candidate{{Key: keyOf("p", "a"), Rows: [][]byte{[]byte("p"), []byte("p#a")}}})
+			if err != nil || v[0].Status != Equal {
+				t.Errorf("settled: %+v, %v", v, err)
+			}
+			res := e.resync()
+			if healed, why := res.Healed(false); !healed || res.Kept != 3 || res.Written != 0 || e.rowsOf() != before {
+				t.Errorf("%s: %+v", why, res)
+			}
+		})
+	}
+}
+
 // rowsOf returns all rows of the target as text.
 func (e *engine) rowsOf() string {
 	e.t.Helper()

@@ -22,7 +22,7 @@ type Alone struct {
 	Row       []byte
 	Family    string
 	Qualifier []byte
-	Empty     bool         // its value is empty
+	Emptied   bool         // the newest version of its column is empty
 	Keys      change.Image // of the item that its row's guard names; nil: not known
 }
 
@@ -63,7 +63,8 @@ func MayOutlive(p *ir.Program) (all []Outlive) {
 }
 
 // staysIn returns why cells of an entry in one of its families may remain without the item, "" where they may not. With
-// emptied, only a column whose newest version is empty may: the removal of the item has added that version.
+// emptied, only a column whose newest version is empty may, with all its versions: the removal of the item has added
+// that version, and has left the others.
 func staysIn(r *ir.Rule, e *ir.Emitter, f *ir.FamilyRule) (why string, emptied bool) {
 	switch {
 	case e.Aggregate():
@@ -95,7 +96,7 @@ func OutlivesWhy(p *ir.Program, a *Alone) (why string) {
 					if c.Family.Name != a.Family || !e.MayWrite(c.Family, string(a.Qualifier)) {
 						continue
 					}
-					if w, emptied := staysIn(r, e, c.Family); w != "" && (!emptied || a.Empty) {
+					if w, emptied := staysIn(r, e, c.Family); w != "" && (!emptied || a.Emptied) {
 						return w
 					}
 					if r.OnTTL == "keep" {

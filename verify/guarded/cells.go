@@ -30,6 +30,7 @@ type Held struct {
 	family    int
 	ms        int64
 	explained bool
+	emptied   bool // the newest version of its column is empty
 }
 
 // NewCells returns an empty row.
@@ -62,6 +63,13 @@ func (r *Cells) Load(row *Row) {
 	}
 	if !sorted {
 		slices.SortStableFunc(r.List, func(a, b Held) int { return compareHeld(&a, &b) })
+	}
+	for i := range r.List {
+		if h := &r.List[i]; i > 0 && r.sameColumn(i-1, i) {
+			h.emptied = r.List[i-1].emptied
+		} else {
+			h.emptied = len(h.Value) == 0
+		}
 	}
 }
 

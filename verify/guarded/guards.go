@@ -175,9 +175,9 @@ func (g *Guards) decodeKeys(x *Guard) (err error) {
 }
 
 // Outlives returns why a cell may remain without an item; "" where it may not. x is the guard that owns the cell, or
-// nil.
-func (g *Guards) Outlives(x *Guard, row []byte, cell *bigtable.Cell) (string, error) {
-	alone := transform.CellAlone{Row: row, Family: cell.Family, Qualifier: cell.Qualifier, Empty: len(cell.Value) == 0}
+// nil. An emptied history may remain as a whole: the answer is about the column, not about the cell's own value.
+func (g *Guards) Outlives(x *Guard, row []byte, h *Held) (string, error) {
+	alone := transform.CellAlone{Row: row, Family: h.Family, Qualifier: h.Qualifier, Emptied: h.emptied}
 	if x != nil {
 		if x.Item.Table == OtherTable {
 			return "", nil

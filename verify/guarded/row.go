@@ -238,7 +238,7 @@ func (c *Comparison) checkCell(key []byte, h *Held) error {
 			maybe = true
 		}
 	}
-	why, err := c.guards.Outlives(nil, key, h.Cell)
+	why, err := c.guards.Outlives(nil, key, h)
 	switch {
 	case err != nil:
 		return err
@@ -256,7 +256,7 @@ func (c *Comparison) checkOwned(key []byte, h *Held, g *Guard) error {
 	if c.guards.tables[g.Item.Table].Parts == 0 {
 		return nil
 	}
-	why, err := c.guards.Outlives(g, key, h.Cell)
+	why, err := c.guards.Outlives(g, key, h)
 	if err != nil {
 		return err
 	}

@@ -298,7 +298,7 @@ func TestRowOfNoItem(t *testing.T) {
 	s.tables[2].Parts = 0 // not compared
 	s.tables[0].Outlives = func(c transform.CellAlone) string {
 		why := map[string]string{"history": "a history", "ttl": "on_ttl_expiry: keep"}[string(c.Qualifier)]
-		if string(c.Row) != "p" || c.Family != "d" || c.Empty != (string(c.Qualifier) == "hollow") {
+		if string(c.Row) != "p" || c.Family != "d" || c.Emptied != (string(c.Qualifier) == "hollow") {
 			t.Errorf("asked about %+v", c)
 		}
 		if c.Keys != nil && c.Keys.Get("sk").S != "a" {
@@ -307,7 +307,7 @@ func TestRowOfNoItem(t *testing.T) {
 		return why
 	}
 	s.tables[1].Outlives = func(c transform.CellAlone) string {
-		if c.Empty {
+		if c.Emptied {
 			return "an empty one"
 		}
 		if string(c.Qualifier) == "keyless" && c.Keys == nil || string(c.Qualifier) == "a/keyed" && c.Keys != nil {

@@ -188,7 +188,7 @@ func (x *explainedRow) ownerOf(row *verify.Row, h *guarded.Held) (c OwnedCell, e
 	if c.Owner == ownedByAnother {
 		return c, "", nil
 	}
-	switch why, err := x.guards.Outlives(nil, row.Key, h.Cell); {
+	switch why, err := x.guards.Outlives(nil, row.Key, h); {
 	case err != nil:
 		return c, "", err
 	case why != "":

@@ -225,7 +225,7 @@ func (x *stored) stateOf(known string, h *guarded.Held, g *guarded.Guard, row []
 	if x.cells.Expired(h) {
 		return cellAged, nil
 	}
-	why, err := x.guards.Outlives(g, row, h.Cell)
+	why, err := x.guards.Outlives(g, row, h)
 	if why != "" {
 		return cellKept, err
 	}
