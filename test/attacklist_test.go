@@ -524,7 +524,11 @@ var attacks = []attack{
 		open: "no test yet",
 	},
 	{number: 87, what: "a guard of a table that is not compared hides the guard of the owner",
-		open: "no test yet",
+		tests: []string{
+			"verify/guarded.TestStrongestEvidenceDecidesInAnyOrder",
+			"verify/guarded.TestWeakerGuardHidesNoStrongerOne",
+			"verify.TestExtraCellBesideAGuardOfAnotherTable",
+		},
 	},
 	{number: 88, what: "a second cutover certifies a comparison from before the first fence",
 		open: "no test yet",

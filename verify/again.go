@@ -22,7 +22,7 @@ func (s *Settler) lookAgain(ctx context.Context, found *Findings, still func(*Op
 	look.Owned = func(kind Kind, of item, row []byte) {
 		items.Add(runs.Record{Row: itemRow(nil, of), Name: row, Value: []byte(kind)})
 	}
-	look.Untold = func(row []byte) { rows.Add(runs.Record{Row: row}) }
+	look.Untold = func(o *Open) { rows.Add(runs.Record{Row: o.Row, Name: columnName(o.Family, o.Qualifier)}) }
 	more, err := look.At(ctx, found.read+proofMargin, found.cells.Each)
 	if err != nil {
 		return fmt.Errorf("look again at cells without an owner: %w", err)

@@ -107,7 +107,7 @@ func (j *judge) readRows(ctx context.Context, list []*busy) (map[string]*Row, er
 		rows[string(c.Key)] = c
 		j.guards.Read(c)
 		for _, x := range list {
-			if g := j.guards.Find(item{Table: x.Table, Key: x.Key}); g != nil {
+			if g := j.guards.Find(item{Table: x.Table, Key: x.Key}); g.Guarded {
 				x.changed[max(g.Live, g.Dead)] = nil
 			}
 		}
@@ -221,7 +221,7 @@ func (j *judge) compareOne(x *busy, rows map[string]*Row) (kept int, why string,
 		if row != nil {
 			j.guards.Read(row)
 		}
-		if g := j.guards.Find(item{Table: x.Table, Key: x.Key}); g != nil {
+		if g := j.guards.Find(item{Table: x.Table, Key: x.Key}); g.Guarded {
 			if v := max(g.Live, g.Dead); v > img.version {
 				img = x.changed[v]
 			}

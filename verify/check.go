@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/tailrace-cdc/replicator/change"
@@ -19,7 +20,13 @@ type Checker struct {
 	Verdict func(*Verdict) error
 	// Cell receives every cell of the target whose owner is not known or cannot be told: foreign, sealed and unowned ones.
 	Cell func(*Open) error
+
+	notEqual map[item]bool // items that Verdict has received as not equal, the first of them
 }
+
+// mostNotEqual bounds the memory of Checker.notEqual. Beyond it, an item that is not equal may be handed on twice, if it
+// has come to own one of the cells without a known owner.
+const mostNotEqual = 100_000
 
 const checkedAtOnce = 1000
 
@@ -33,38 +40,49 @@ func (c *Checker) Findings(ctx context.Context, found *Findings) error {
 	if err := found.Candidates(n, func(batch []Candidate) error { return c.settle(ctx, batch) }); err != nil {
 		return fmt.Errorf("settle: %w", err)
 	}
-	return found.unownedRows(n, func(rows []string) error { return c.unowned(ctx, rows) })
+	return found.unownedCells(n, func(cells []Open) error { return c.unowned(ctx, cells) })
 }
 
-// unowned settles rows with cells whose owner cannot be told.
-func (c *Checker) unowned(ctx context.Context, rows []string) error {
-	cells, err := c.settleRows(ctx, rows)
+// unowned settles cells whose owner cannot be told.
+func (c *Checker) unowned(ctx context.Context, some []Open) error {
+	cells, owned, err := c.settleCells(ctx, some)
 	for i := range cells {
 		err = errors.Join(err, c.Cell(&cells[i]))
 	}
 	if err != nil {
-		return fmt.Errorf("settle rows: %w", err)
+		return fmt.Errorf("settle cells: %w", err)
 	}
-	return nil
+	return c.owners(ctx, owned)
 }
 
 // Cells looks again at cells that had no known owner before a time, and hands on those that have none now either. Items
-// that own one of the others have changed since, and are not looked at.
+// that own one of the others by now are settled.
 func (c *Checker) Cells(ctx context.Context, seen change.Millis, each func(func(*Open) error) error) error {
-	var rows []string
+	var cells []Open
+	owned := map[item]Candidate{}
 	look := c.secondLook(c.Cell)
-	look.Owned = func(Kind, item, []byte) {}
-	look.Untold = func(row []byte) { rows = append(rows, string(row)) }
+	look.Owned = func(kind Kind, of item, row []byte) {
+		x := owned[of]
+		x.Table, x.Key = of.Table, of.Key
+		x.add(kind, row)
+		owned[of] = x
+	}
+	look.Untold = func(o *Open) { cells = append(cells, *o) }
 	if _, err := look.At(ctx, seen+proofMargin, each); err != nil {
 		return fmt.Errorf("look again at cells without an owner: %w", err)
 	}
-	slices.Sort(rows)
-	for some := range slices.Chunk(slices.Compact(rows), c.batch()) {
+	for some := range slices.Chunk(cells, c.batch()) {
 		if err := c.unowned(ctx, some); err != nil {
 			return err
 		}
 	}
-	return nil
+	return c.owners(ctx, slices.Collect(maps.Values(owned)))
+}
+
+// owners settles the items that own a cell by now, without those that Verdict has received as not equal.
+func (c *Checker) owners(ctx context.Context, owned []Candidate) error {
+	known := func(x Candidate) bool { return c.notEqual[item{Table: x.Table, Key: x.Key}] }
+	return c.Items(ctx, slices.DeleteFunc(owned, known))
 }
 
 func (c *Checker) batch() int {
@@ -87,9 +105,20 @@ func (c *Checker) settle(ctx context.Context, batch []Candidate) error {
 		return err
 	}
 	for i := range verdicts {
+		c.note(&verdicts[i])
 		if err := c.Verdict(&verdicts[i]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// note remembers an item that is not equal.
+func (c *Checker) note(v *Verdict) {
+	if c.notEqual == nil {
+		c.notEqual = map[item]bool{}
+	}
+	if v.Status != Equal && v.Status != EqualByLog && v.Status != Kept && len(c.notEqual) < mostNotEqual {
+		c.notEqual[item{Table: v.Table, Key: v.Key}] = true
+	}
 }

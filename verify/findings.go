@@ -40,7 +40,7 @@ type Findings struct {
 	dir    string
 	runs   *runs.Store    // of the projection
 	items  *runs.Store    // candidates, by item
-	rows   *runs.Store    // rows with cells of unknown owners
+	rows   *runs.Store    // cells whose owner cannot be told, by row
 	cells  *openlist.List // foreign and sealed ones
 	open   *openlist.List // what a Resyncer leaves open
 	read   change.Millis  // when the last row had been read
@@ -136,14 +136,19 @@ func (c *Candidate) add(kind Kind, row []byte) {
 	c.Kinds = append(c.Kinds, kind)
 }
 
-// unownedRows calls f with at most n rows at a time that have cells of unknown owners.
-func (f *Findings) unownedRows(n int, each func([]string) error) error {
+// columnName names a column in the records of findings: families have no NUL in their names.
+func columnName(family string, qualifier []byte) []byte {
+	return append(append([]byte(family), 0), qualifier...)
+}
+
+// unownedCells calls f with at most n cells at a time whose owner cannot be told.
+func (f *Findings) unownedCells(n int, each func([]Open) error) error {
 	m, err := f.rows.Merge()
 	if err != nil {
 		return err
 	}
 	defer m.Close()
-	var batch []string
+	var batch []Open
 	for {
 		r, err := m.Next()
 		if errors.Is(err, io.EOF) {
@@ -152,7 +157,9 @@ func (f *Findings) unownedRows(n int, each func([]string) error) error {
 		if err != nil {
 			return err
 		}
-		if len(batch) > 0 && batch[len(batch)-1] == string(r.Row) {
+		family, qualifier, _ := bytes.Cut(r.Name, []byte{0})
+		o := Open{Kind: Unowned, Row: bytes.Clone(r.Row), Family: string(family), Qualifier: bytes.Clone(qualifier)}
+		if n := len(batch); n > 0 && placeOf(&batch[n-1]) == placeOf(&o) {
 			continue // both looks have found it
 		}
 		if len(batch) == n {
@@ -161,7 +168,7 @@ func (f *Findings) unownedRows(n int, each func([]string) error) error {
 			}
 			batch = nil
 		}
-		batch = append(batch, string(r.Row))
+		batch = append(batch, o)
 	}
 	if len(batch) == 0 {
 		return nil
@@ -171,12 +178,11 @@ func (f *Findings) unownedRows(n int, each func([]string) error) error {
 
 // collector stores what a full comparison finds.
 type collector struct {
-	counts  *Counts
-	items   *runs.Writer
-	rows    *runs.Writer
-	cells   *openlist.List
-	lastRow []byte
-	key     []byte
+	counts *Counts
+	items  *runs.Writer
+	rows   *runs.Writer
+	cells  *openlist.List
+	key    []byte
 }
 
 func (c *collector) Candidate(kind Kind, of item, row []byte) error {
@@ -201,11 +207,7 @@ func (c *collector) Unproven(kind Kind, row []byte, h *guarded.Held) error {
 		c.counts.Unproven++
 		return c.cells.Add(openlist.OfCell(kind, row, h, ""))
 	}
-	if bytes.Equal(row, c.lastRow) {
-		return nil
-	}
-	c.lastRow = append(c.lastRow[:0], row...)
-	c.rows.Add(runs.Record{Row: row})
+	c.rows.Add(runs.Record{Row: row, Name: columnName(h.Family, h.Qualifier)})
 	if c.rows.Full() {
 		return c.rows.Save("", nil, false)
 	}

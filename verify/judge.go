@@ -201,16 +201,14 @@ func (j *judge) lookAtRow(key string, row *Row, items []*settling) error {
 func (j *judge) lookAt(key string, row *Row, x *settling) error {
 	j.cells.Load(row)
 	g := j.guards.Find(item{Table: x.Table, Key: x.Key})
-	written := change.Version(0)
-	if g != nil {
-		written = g.Live
+	if g.Guarded {
 		if err := j.lookAtGuard(key, g, x); err != nil {
 			return err
 		}
 	}
 	cells, wanted := x.want.rows[key]
 	for i := range cells {
-		if err := j.lookAtCell(key, row, i, written, x); err != nil {
+		if err := j.lookAtCell(key, row, i, g.Live, x); err != nil {
 			return err
 		}
 	}
@@ -220,9 +218,6 @@ func (j *judge) lookAt(key string, row *Row, x *settling) error {
 			return err
 		}
 	}
-	if g == nil {
-		return nil
-	}
 	if g.Live > 0 && !wanted {
 		if err := j.addGuard(x, Stale, key, g.Live); err != nil {
 			return err
@@ -231,7 +226,7 @@ func (j *judge) lookAt(key string, row *Row, x *settling) error {
 	return j.lookAtRest(key, g, x)
 }
 
-func (j *judge) lookAtGuard(key string, g *guarded.Guard, x *settling) error {
+func (j *judge) lookAtGuard(key string, g guarded.Presence, x *settling) error {
 	x.seen.guards = fmt.Appendf(x.seen.guards, "%q %d %d\n", key, g.Live, g.Dead)
 	if at := max(g.Live, g.Dead); at > change.Version(j.s.Now()+j.s.Lead) {
 		x.seen.future = max(x.seen.future, at)
@@ -291,38 +286,30 @@ func (j *judge) mayBeShared(x *settling, at int) (bool, error) {
 }
 
 // lookAtRest looks for cells of the item that it should not have.
-func (j *judge) lookAtRest(key string, g *guarded.Guard, x *settling) error {
+func (j *judge) lookAtRest(key string, g guarded.Presence, x *settling) error {
 	for i := range j.cells.List {
 		h := &j.cells.List[i]
 		if h.Explained() || j.cells.Expired(h) {
 			continue
 		}
-		owned, err := j.guards.Owns(g, h.Cell)
+		s, err := j.guards.StandingOf(item{Table: x.Table, Key: x.Key}, []byte(key), h)
 		if err != nil {
 			return err
 		}
-		if owned != guarded.OwnedYes {
-			continue
-		}
-		why, err := j.guards.Outlives(g, []byte(key), h)
 		switch {
-		case err != nil:
-			return err
-		case guarded.KeptByTTL(why) && g.Live > 0:
+		case s.Code == guarded.CellKeptWhileAbsent && g.Live > 0:
 			x.seen.keptTTL++
 			if x.want.absent {
 				continue
 			}
-			if err := j.listExtra(x, key, h); err != nil {
-				return err
-			}
-		case why != "" && !guarded.KeptByTTL(why): // kept, whatever becomes of the item
-		default:
+		case s.Code == guarded.CellKeptWhileAbsent || s.Code == guarded.CellOwned:
 			x.seen.owned++
 			x.seen.add(ExtraCell, []byte(key))
-			if err := j.listExtra(x, key, h); err != nil {
-				return err
-			}
+		default: // kept, whatever becomes of the item, or not known to be the item's
+			continue
+		}
+		if err := j.listExtra(x, key, h); err != nil {
+			return err
 		}
 	}
 	return nil

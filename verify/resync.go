@@ -104,8 +104,8 @@ func (r *Resyncer) Run(ctx context.Context, found *Findings) (*Resynced, error) 
 	if err := found.Candidates(n, func(batch []Candidate) error { return w.settle(ctx, batch) }); err != nil {
 		return nil, fmt.Errorf("settle: %w", err)
 	}
-	if err := found.unownedRows(n, func(rows []string) error { return w.leaveUnowned(ctx, rows) }); err != nil {
-		return nil, fmt.Errorf("settle rows: %w", err)
+	if err := found.unownedCells(n, func(cells []Open) error { return w.leaveUnowned(ctx, cells) }); err != nil {
+		return nil, fmt.Errorf("settle cells: %w", err)
 	}
 	if err := open.Flush(); err != nil {
 		return nil, err
@@ -123,10 +123,13 @@ type resyncing struct {
 	notEqual int64 // items of the source
 }
 
-// leaveUnowned lists the cells of rows whose owner cannot be told.
-func (w *resyncing) leaveUnowned(ctx context.Context, rows []string) error {
-	cells, err := w.settleRows(ctx, rows)
+// leaveUnowned lists the cells whose owner cannot be told, and settles the items that own one of them by now.
+func (w *resyncing) leaveUnowned(ctx context.Context, some []Open) error {
+	cells, owned, err := w.settleCells(ctx, some)
 	if err != nil {
+		return err
+	}
+	if err := w.settle(ctx, owned); err != nil {
 		return err
 	}
 	w.result.Unproven += int64(len(cells))

@@ -13,48 +13,88 @@ import (
 	"github.com/tailrace-cdc/replicator/verify/openlist"
 )
 
-// settleRows looks again at rows with cells in columns that do not show to which item they belong. It reads all items
-// that the row's guards name. It returns the cells that none of them should have, twice in a row: they are unproven,
-// because each may be a ghost, or foreign.
-func (s *Settler) settleRows(ctx context.Context, rows []string) ([]Open, error) {
-	var last map[string]Open
+// cellPlace is where a cell stands, whatever its time.
+type cellPlace struct{ row, family, qualifier string }
+
+func placeOf(o *Open) cellPlace { return cellPlace{string(o.Row), o.Family, string(o.Qualifier)} }
+
+// settleCells looks again at cells in columns that do not show to which item they belong. It reads all items that the
+// guards of their rows name. It returns the cells that none of them should have, twice in a row: they are unproven,
+// because each may be a ghost, or foreign, where no guard can own them any more. owned are the items that one of the
+// cells belongs to by now, because they have come meanwhile: they are to be settled.
+func (s *Settler) settleCells(ctx context.Context, cells []Open) (open []Open, owned []Candidate, err error) {
+	var last map[cellPlace]Open
+	items := map[item]Candidate{}
 	for range 2 {
-		r := rowSettling{s: s, judge: newJudge(s), unowned: map[string]Open{}}
-		if err := r.run(ctx, rows); err != nil {
-			return nil, err
-		}
-		if last != nil {
-			for at := range r.unowned {
-				if _, twice := last[at]; !twice {
-					delete(r.unowned, at)
-				}
+		r := cellSettling{s: s, judge: newJudge(s), picked: map[cellPlace]bool{}, left: map[cellPlace]Open{}, owned: items}
+		for i := range cells {
+			if at := placeOf(&cells[i]); last == nil || hasPlace(last, at) {
+				r.picked[at] = true
 			}
 		}
-		last = r.unowned
+		if err := r.run(ctx); err != nil {
+			return nil, nil, err
+		}
+		last = r.left
 	}
-	var open []Open
-	for _, at := range slices.Sorted(maps.Keys(last)) {
-		open = append(open, last[at])
+	for _, o := range sortedOpen(last) {
+		if o.Kind != "" { // else an item owns it, whose verdict tells the rest
+			open = append(open, o)
+		}
 	}
-	return open, nil
+	for _, c := range items {
+		owned = append(owned, c)
+	}
+	slices.SortFunc(owned, func(a, b Candidate) int { return strings.Compare(a.Key, b.Key) })
+	return open, owned, nil
 }
 
-// rowSettling looks at rows once.
-type rowSettling struct {
-	s       *Settler
-	judge   *judge
-	items   map[string][]*settling // by row
-	unowned map[string]Open        // cells that no item of their row should have, by row, family and qualifier
+func hasPlace(m map[cellPlace]Open, at cellPlace) bool { _, ok := m[at]; return ok }
+
+// sortedOpen returns cells in the order of their places.
+func sortedOpen(m map[cellPlace]Open) (all []Open) {
+	for _, o := range m {
+		all = append(all, o)
+	}
+	slices.SortFunc(all, func(a, b Open) int { return comparePlaces(placeOf(&a), placeOf(&b)) })
+	return all
 }
 
-func (r *rowSettling) run(ctx context.Context, rows []string) error {
+func comparePlaces(a, b cellPlace) int {
+	for _, c := range []int{strings.Compare(a.row, b.row), strings.Compare(a.family, b.family)} {
+		if c != 0 {
+			return c
+		}
+	}
+	return strings.Compare(a.qualifier, b.qualifier)
+}
+
+// cellSettling looks at cells once.
+type cellSettling struct {
+	s      *Settler
+	judge  *judge
+	picked map[cellPlace]bool
+	items  map[string][]*settling // by row
+	left   map[cellPlace]Open     // of picked: those that no item should have; of kind "" where an item owns them
+	owned  map[item]Candidate
+}
+
+func (r *cellSettling) run(ctx context.Context) error {
+	if len(r.picked) == 0 {
+		return nil
+	}
+	keys := map[string]bool{}
+	for at := range r.picked {
+		keys[at.row] = true
+	}
+	rows := slices.Sorted(maps.Keys(keys))
 	r.items = map[string][]*settling{}
 	var all []*settling
 	err := r.s.Target.Lookup(ctx, rows, func(row *Row) error {
 		r.judge.guards.Read(row)
 		for i := range r.judge.guards.List {
 			g := &r.judge.guards.List[i]
-			if !g.Ours() || g.Item.Table == guarded.OtherTable {
+			if !r.judge.guards.Compared(g) {
 				continue
 			}
 			x := &settling{Candidate: &Candidate{Table: g.Item.Table, Key: g.Item.Key}}
@@ -72,30 +112,39 @@ func (r *rowSettling) run(ctx context.Context, rows []string) error {
 	if err := r.s.Prove(ctx, answered+proofMargin); err != nil {
 		return fmt.Errorf("prove what is applied: %w", err)
 	}
-	return r.s.Target.Lookup(ctx, rows, r.compare)
+	return r.s.Target.Lookup(ctx, rows, r.look)
 }
 
-// compare compares a row with all its items.
-func (r *rowSettling) compare(row *Row) error {
+// look looks at the cells of a row that none of its items explains.
+func (r *cellSettling) look(row *Row) error {
 	var items []guarded.Wanted
 	for _, x := range r.items[string(row.Key)] {
 		if cells, ok := x.want.rows[string(row.Key)]; ok {
 			items = append(items, guarded.Wanted{Item: item{Table: x.Table, Key: x.Key}, Cells: cells})
 		}
 	}
-	c := guarded.NewComparison(r.judge.guards, r.judge.families, r.s.Now(), change.Version(r.s.Now()+r.s.Lead), r)
-	return c.Compare(bytes.Clone(row.Key), items, row)
-}
-
-func (r *rowSettling) Candidate(Kind, item, []byte) error          { return nil }
-func (r *rowSettling) Kept([]byte, *guarded.Held)                  {}
-func (r *rowSettling) Foreign([]byte, *guarded.Held, string) error { return nil }
-
-func (r *rowSettling) Unproven(kind Kind, row []byte, h *guarded.Held) error {
-	if kind == Unowned {
-		o := openlist.OfCell(kind, row, h, "")
-		o.Rule = strings.Join(r.judge.guards.RulesOf(h.Cell), " | ")
-		r.unowned[fmt.Sprintf("%s\x00%s\x00%s", row, h.Family, h.Qualifier)] = o
-	}
-	return nil
+	now := r.s.Now()
+	c := guarded.NewComparison(r.judge.guards, r.judge.families, now, change.Version(now+r.s.Lead), nil)
+	return c.Rest(items, row, func(h *guarded.Held, s guarded.Standing) error {
+		o := openlist.OfCell("", row.Key, h, s.Pipeline)
+		if !r.picked[placeOf(&o)] {
+			return nil
+		}
+		switch s.Code {
+		case guarded.CellOwned, guarded.CellKeptWhileAbsent:
+			of := s.Owner.Item
+			r.owned[of] = Candidate{Table: of.Table, Key: of.Key, Rows: [][]byte{bytes.Clone(row.Key)},
+				Kinds: []Kind{ExtraCell}}
+		case guarded.CellMaybe:
+			o.Kind, o.Rule = Unowned, strings.Join(r.judge.guards.RulesOf(h.Cell), " | ")
+		case guarded.CellSealed:
+			o.Kind = Sealed
+		case guarded.CellForeign, guarded.CellOfOtherPipeline:
+			o.Kind = Foreign
+		default:
+			return nil // it may remain, or belongs to a table that is not compared
+		}
+		r.left[placeOf(&o)] = o
+		return nil
+	})
 }

@@ -15,6 +15,7 @@ type Guard struct {
 	pipeline  string // of another pipeline; "" for ours
 	unknown   bool   // sealed with a secret that is not known here
 	exclusive bool   // the row belongs to the item alone
+	column    string // the guard's qualifier, where unknown
 	Live      change.Version
 	Dead      change.Version
 
@@ -30,6 +31,8 @@ type Guards struct {
 	plain  [][]byte       // how the values of guards in clear begin, by table
 	row    []byte         // whose guards List holds
 	List   []Guard
+
+	evidence []Evidence // used again for each cell
 }
 
 // NewGuards returns the reader of the guards of a target.
@@ -75,6 +78,9 @@ func (g *Guards) add(row *Row, cell *bigtable.Cell) {
 		return
 	}
 	x := Guard{unknown: found.Unknown, exclusive: string(cell.Qualifier) == exclusiveQualifier}
+	if x.unknown {
+		x.column = string(cell.Qualifier)
+	}
 	if table, ok := g.byName[found.Table]; !ok {
 		x.Item = Item{OtherTable, found.Table + "\x00" + string(found.Key)}
 	} else {
@@ -88,7 +94,8 @@ func (g *Guards) add(row *Row, cell *bigtable.Cell) {
 	}
 	at := change.Version(cell.Time.UnixMilli())
 	for i := range g.List {
-		if y := &g.List[i]; y.Item == x.Item && y.pipeline == x.pipeline && y.exclusive == x.exclusive {
+		if y := &g.List[i]; y.Item == x.Item && y.pipeline == x.pipeline && y.exclusive == x.exclusive &&
+			y.column == x.column {
 			y.set(cell.Family, at)
 			return
 		}
@@ -111,24 +118,39 @@ const exclusiveQualifier = "i"
 // Ours reports whether the guard is known to be our pipeline's.
 func (x *Guard) Ours() bool { return !x.unknown && x.pipeline == "" }
 
-// Find returns the guard of an item in the row, nil where there is none.
-func (g *Guards) Find(of Item) *Guard {
-	for i := range g.List {
-		if x := &g.List[i]; x.Ours() && x.Item == of {
-			return x
-		}
-	}
-	return nil
+// Presence is what all guards of a row say of one item.
+type Presence struct {
+	Guarded bool           // there is such a guard
+	Live    change.Version // the newest version at which the row holds the item; 0: it does not
+	Dead    change.Version // the newest version at which it left the row; 0: it did not
 }
 
-// Guards reports whether the row has a guard that says that it holds an item. One that cannot be read may be that one.
+// Find returns what the guards of the row say of an item. An earlier mapping may have left a second guard of it.
+func (g *Guards) Find(of Item) (p Presence) {
+	for i := range g.List {
+		if x := &g.List[i]; x.Ours() && x.Item == of {
+			p = Presence{true, max(p.Live, x.Live), max(p.Dead, x.Dead)}
+		}
+	}
+	return p
+}
+
+// Guards reports whether the row has a guard that says that it holds an item. One that cannot be read may be that one,
+// unless its column is that of another item.
 func (g *Guards) Guards(of Item) bool {
 	for i := range g.List {
-		if x := &g.List[i]; x.Live > 0 && (x.unknown || x.Ours() && x.Item == of) {
+		if x := &g.List[i]; x.Live > 0 && (x.unknown && g.mayName(x, of) || x.Ours() && x.Item == of) {
 			return true
 		}
 	}
 	return false
+}
+
+// mayName reports whether a guard that cannot be read may name an item: in rows of one item its column shows nothing.
+func (g *Guards) mayName(x *Guard, of Item) bool {
+	t := g.tables[of.Table].Program.Table()
+	q := guard.Qualifier(t.Pipeline, t.Source, []byte(of.Key))
+	return x.exclusive || x.column == string(q[:])
 }
 
 // Ownership says whether a cell belongs to an item.
@@ -174,26 +196,24 @@ func (g *Guards) decodeKeys(x *Guard) (err error) {
 	return err
 }
 
-// Outlives returns why a cell may remain without an item; "" where it may not. x is the guard that owns the cell, or
-// nil. An emptied history may remain as a whole: the answer is about the column, not about the cell's own value.
-func (g *Guards) Outlives(x *Guard, row []byte, h *Held) (string, error) {
-	alone := transform.CellAlone{Row: row, Family: h.Family, Qualifier: h.Qualifier, Emptied: h.emptied}
-	if x != nil {
-		if x.Item.Table == OtherTable {
-			return "", nil
-		}
-		if err := g.decodeKeys(x); err != nil {
-			return "", err
-		}
-		alone.Keys = x.keys
-		return g.tables[x.Item.Table].outlives(alone), nil
+// outlives returns why a cell may remain without the item of the guard that owns it; "" where it may not. An emptied
+// history may remain as a whole: the answer is about the column, not about the cell's own value.
+func (g *Guards) outlives(x *Guard, row []byte, h *Held) (string, error) {
+	if err := g.decodeKeys(x); err != nil {
+		return "", err
 	}
+	return g.tables[x.Item.Table].outlives(transform.CellAlone{Row: row, Family: h.Family, Qualifier: h.Qualifier,
+		Emptied: h.emptied, Keys: x.keys}), nil
+}
+
+// mayOutlive returns why a cell may remain whatever its owner is; "" where it may not.
+func (g *Guards) mayOutlive(alone transform.CellAlone) string {
 	for i := range g.tables {
 		if why := g.tables[i].outlives(alone); why != "" && !KeptByTTL(why) {
-			return why, nil
+			return why
 		}
 	}
-	return "", nil
+	return ""
 }
 
 func (t *Table) outlives(a transform.CellAlone) string {

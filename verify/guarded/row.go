@@ -135,10 +135,7 @@ func (c *Comparison) compareItem(i int) (kind Kind) {
 		}
 		return ""
 	}
-	written := change.Version(0)
-	if g := c.guards.Find(w.Item); g != nil {
-		written = g.Live
-	}
+	written := c.guards.Find(w.Item).Live
 	for j := range w.Cells {
 		c.All++
 		switch result, at := c.cells.Compare(&w.Cells[j], written); result {
@@ -155,7 +152,7 @@ func (c *Comparison) compareItem(i int) (kind Kind) {
 func (c *Comparison) checkGuards(key []byte) error {
 	for i := range c.guards.List {
 		g := &c.guards.List[i]
-		if !g.Ours() || g.Item.Table == OtherTable || c.guards.tables[g.Item.Table].Parts == 0 {
+		if !c.guards.Compared(g) {
 			continue
 		}
 		kind := Kind("")
@@ -218,70 +215,51 @@ func (c *Comparison) Again(row *Row, pick func(*Held) bool) error {
 	return nil
 }
 
-// checkCell reports a cell that no item explains: to its owner, if a guard shows one.
-func (c *Comparison) checkCell(key []byte, h *Held) error {
-	maybe := false
-	for i := range c.guards.List {
-		g := &c.guards.List[i]
-		if !g.Ours() {
+// Rest calls f with each cell of a row that none of its items explains, and with what it is.
+func (c *Comparison) Rest(items []Wanted, row *Row, f func(*Held, Standing) error) error {
+	c.row, c.items, c.other = row, items, c.other[:0]
+	c.cells.Load(row)
+	c.guards.Read(row)
+	for i := range items {
+		c.compareItem(i)
+	}
+	for _, o := range c.other {
+		c.cells.Explain(o.cell) // a difference of the item that should have it
+	}
+	for i := range c.cells.List {
+		h := &c.cells.List[i]
+		if h.explained || c.cells.Expired(h) {
 			continue
 		}
-		switch owned, err := c.guards.Owns(g, h.Cell); {
-		case err != nil:
+		s, err := c.guards.Standing(row.Key, h)
+		if err != nil {
 			return err
-		case owned == OwnedYes:
-			return c.checkOwned(key, h, g)
-		case owned == OwnedMaybe:
-			if g.Item.Table == OtherTable || c.guards.tables[g.Item.Table].Parts == 0 {
-				return nil // of a table that is not compared
-			}
-			maybe = true
+		}
+		if err := f(h, s); err != nil {
+			return err
 		}
 	}
-	why, err := c.guards.Outlives(nil, key, h)
-	switch {
-	case err != nil:
-		return err
-	case why != "":
-		c.into.Kept(key, h)
-		return nil
-	case maybe:
-		return c.into.Unproven(Unowned, key, h)
-	}
-	return c.checkUnowned(key, h)
+	return nil
 }
 
-// checkOwned reports a cell that belongs to the item of a guard, although the item should not have it.
-func (c *Comparison) checkOwned(key []byte, h *Held, g *Guard) error {
-	if c.guards.tables[g.Item.Table].Parts == 0 {
-		return nil
-	}
-	why, err := c.guards.Outlives(g, key, h)
+// checkCell reports a cell that no item explains: to its owner, if a guard shows one.
+func (c *Comparison) checkCell(key []byte, h *Held) error {
+	s, err := c.guards.Standing(key, h)
 	if err != nil {
 		return err
 	}
-	if why != "" && !KeptByTTL(why) {
+	switch s.Code {
+	case CellOwned, CellKeptWhileAbsent: // settling reads the item to find out whether it is absent
+		return c.into.Candidate(ExtraCell, s.Owner.Item, key)
+	case CellKept, CellMayOutlive, CellRetired:
 		c.into.Kept(key, h)
-		return nil
+	case CellSealed:
+		return c.into.Unproven(Sealed, key, h)
+	case CellMaybe:
+		return c.into.Unproven(Unowned, key, h)
+	case CellForeign, CellOfOtherPipeline:
+		return c.into.Foreign(key, h, s.Pipeline)
+	case CellOfOtherTable, CellMaybeOtherTable: // of a table that is not compared
 	}
-	// With on_ttl_expiry: keep, the cell may stay only while the item is absent; settling reads the item to find out.
-	return c.into.Candidate(ExtraCell, g.Item, key)
-}
-
-// checkUnowned reports a cell that no guard of its row can own. Where a guard cannot be read, it may be its owner.
-func (c *Comparison) checkUnowned(key []byte, h *Held) error {
-	pipeline := ""
-	for i := range c.guards.List {
-		if c.guards.List[i].unknown {
-			return c.into.Unproven(Sealed, key, h)
-		}
-		if p := c.guards.List[i].pipeline; p != "" {
-			pipeline = p
-		}
-	}
-	if pipeline == "" && c.guards.Retired(key, h.Cell) != "" {
-		c.into.Kept(key, h)
-		return nil
-	}
-	return c.into.Foreign(key, h, pipeline)
+	return nil
 }

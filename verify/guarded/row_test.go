@@ -249,7 +249,7 @@ func TestRowOfOneItem(t *testing.T) {
 		"no guard":                  {"d:x@new=1", ax, "no_guard S0/a", 0},
 		"a tombstone alone":         {"d:x@new=1; dead i@new=S0/a", ax, "no_guard S0/a", 0},
 		"a sealed guard":            {"d:x@new=1; live i@new=sealed", ax, "", 1},
-		"a sealed guard of another": {"d:x@new=1; live q@new=sealed", ax, "", 1},
+		"a sealed guard of another": {"d:x@new=1; live q@new=sealed", ax, "no_guard S0/a", 0},
 		"a sealed tombstone":        {"d:x@new=1; dead i@new=sealed", ax, "no_guard S0/a", 0},
 		"no guard of ours":          {"d:x@new=1; live q@new=q:S0/a", ax, "no_guard S0/a", 0},
 		"a newest guard":            {"d:x@new=1; live i@late=S0/a", ax, "", 1},

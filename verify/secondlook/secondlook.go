@@ -3,7 +3,6 @@
 package secondlook
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -26,8 +25,8 @@ type Look struct {
 	Still func(*openlist.Open) error
 	// Owned receives the items that own a cell by now.
 	Owned func(kind guarded.Kind, of guarded.Item, row []byte)
-	// Untold receives rows with a cell of which it cannot be told whose it is; a row may come several times.
-	Untold func(row []byte)
+	// Untold receives cells whose owner cannot be told; a cell may come several times.
+	Untold func(*openlist.Open)
 }
 
 // rowsAtOnce is how many rows are read at once.
@@ -64,7 +63,7 @@ func (l Look) At(
 	}
 	err = each(func(o *openlist.Open) error {
 		if o.Kind == guarded.Unowned {
-			x.Untold(o.Row)
+			x.Untold(o)
 			return nil
 		}
 		if len(x.rows) == rowsAtOnce && !x.rows[string(o.Row)] {
@@ -116,7 +115,8 @@ func (x *looking) Foreign(row []byte, h *guarded.Held, pipeline string) error {
 // Unproven implements guarded.Findings.
 func (x *looking) Unproven(kind guarded.Kind, row []byte, h *guarded.Held) error {
 	if kind == guarded.Unowned {
-		x.Untold(bytes.Clone(row))
+		o := openlist.OfCell(kind, row, h, "")
+		x.Untold(&o)
 		return nil
 	}
 	return x.still(openlist.OfCell(kind, row, h, ""))

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
@@ -122,7 +121,7 @@ func (x *explainedRow) addOther(row *verify.Row, c *bigtable.Cell) {
 	case err != nil:
 		what = "a cell in " + c.Family + " that no replicator wrote"
 	case g.Unknown:
-		what = "a guard that is sealed with a secret which is not in pii_secrets"
+		what = sealedGuard
 	case g.Pipeline != x.Config.Pipeline:
 		what = fmt.Sprintf("a guard of pipeline %q, table %q", g.Pipeline, g.Table)
 	case x.Catalog.Table(g.Table) == nil:
@@ -165,57 +164,42 @@ func (x *explainedRow) addCells(row *verify.Row) error {
 // ownerOf finds the owner of a cell, and the entry of the mapping that writes it.
 func (x *explainedRow) ownerOf(row *verify.Row, h *guarded.Held) (c OwnedCell, entry string, err error) {
 	c = OwnedCell{Owner: ownedByNobody, Item: -1}
-	for i := range x.guards.List {
-		g := &x.guards.List[i]
-		if !g.Ours() {
-			continue
-		}
-		owned, err := x.guards.Owns(g, h.Cell)
-		if err != nil {
-			return c, "", err
-		}
-		switch {
-		case owned == guarded.OwnedYes:
-			c.Owner, c.Item = ownedByItem, x.index[i]
-			_, entry, err := x.guards.Names(g.Item, row.Key, h.Family, h.Qualifier)
-			return c, entry, err
-		case owned == guarded.OwnedMaybe && x.index[i] < 0:
-			c.Owner = ownedByAnother
-		case owned == guarded.OwnedMaybe && c.Owner == ownedByNobody:
-			c.Owner, c.Item = ownedMaybe, x.index[i]
-		}
-	}
-	if c.Owner == ownedByAnother {
-		return c, "", nil
-	}
-	switch why, err := x.guards.Outlives(nil, row.Key, h); {
-	case err != nil:
+	s, err := x.guards.Standing(row.Key, h)
+	if err != nil {
 		return c, "", err
-	case why != "":
-		c.Owner, c.Item, c.Why = ownedKept, -1, why
-	case c.Owner == ownedMaybe:
-		c.Why = "its column does not show to which item of the row it belongs"
-	default:
-		if x.nobodys(&c); c.Owner == ownedByNobody {
-			if why := x.guards.Retired(row.Key, h.Cell); why != "" {
-				c.Owner, c.Why = ownedKept, why
-			}
-		}
 	}
-	return c, "", nil
+	switch s.Code {
+	case guarded.CellOwned, guarded.CellKept, guarded.CellKeptWhileAbsent, guarded.CellOfOtherTable:
+		c.Owner, c.Item = ownedByItem, x.itemOf(s.Owner)
+		_, entry, err = x.guards.Names(s.Owner.Item, row.Key, h.Family, h.Qualifier)
+	case guarded.CellMayOutlive, guarded.CellRetired:
+		c.Owner, c.Why = ownedKept, s.Why
+	case guarded.CellSealed:
+		c.Owner, c.Why = ownedBySealed, sealedGuard
+	case guarded.CellMaybe:
+		c.Owner, c.Item = ownedMaybe, x.itemOf(s.Owner)
+		c.Why = "its column does not show to which item of the row it belongs"
+	case guarded.CellMaybeOtherTable:
+		c.Owner = ownedByAnother
+	case guarded.CellOfOtherPipeline:
+		c.Owner, c.Why = ownedByOther, fmt.Sprintf("the row has a guard of pipeline %q", s.Pipeline)
+	case guarded.CellForeign:
+	}
+	return c, entry, err
 }
 
-// nobodys says whose a cell may be that belongs to no item of ours.
-func (x *explainedRow) nobodys(c *OwnedCell) {
-	for _, other := range x.out.Others {
-		switch {
-		case strings.HasPrefix(other, "a guard that is sealed"):
-			c.Owner, c.Why = ownedBySealed, other
-		case strings.HasPrefix(other, "a guard of pipeline") && c.Owner == ownedByNobody:
-			c.Owner, c.Why = ownedByOther, other
+// itemOf returns the index in out.Items of the item that a guard names.
+func (x *explainedRow) itemOf(g *guarded.Guard) int {
+	for i := range x.guards.List {
+		if &x.guards.List[i] == g {
+			return x.index[i]
 		}
 	}
+	return -1
 }
+
+// sealedGuard describes a guard that cannot be read.
+const sealedGuard = "a guard that is sealed with a secret which is not in pii_secrets"
 
 // explainUnknown gives cells whose columns do not show to which item they belong to the items of the row that should
 // have them as they are.

@@ -22,6 +22,7 @@ type stored struct {
 	fams   *guarded.Families
 	p      *guarded.Projector
 	wanted map[string]*wantedRow
+	absent bool // nothing was noted that the item should have
 }
 
 // wantedRow is what the mapping makes of the item in one row.
@@ -35,7 +36,8 @@ func newStored(s *sides.Sides, n *names, of guarded.Item) *stored {
 	fams, target := guarded.FamiliesOf(tables), s.Rows()
 	x := &stored{
 		names: n, of: of, target: target, fams: fams, guards: guarded.NewGuards(target, tables),
-		cells: guarded.NewCells(fams), p: guarded.NewProjector(fams, &tables[of.Table]), wanted: map[string]*wantedRow{},
+		cells: guarded.NewCells(fams), p: guarded.NewProjector(fams, &tables[of.Table]),
+		wanted: map[string]*wantedRow{}, absent: true,
 	}
 	x.cells.Now = s.Now()
 	return x
@@ -43,6 +45,7 @@ func newStored(s *sides.Sides, n *names, of guarded.Item) *stored {
 
 // want notes what the mapping makes of the item. An item that it refuses has no rows.
 func (x *stored) want(item []byte) error {
+	x.absent = false
 	rows, err := x.p.Rows(item)
 	if err != nil {
 		if guarded.IsRefusal(err) {
@@ -145,13 +148,13 @@ func (x *stored) compare(row *verify.Row) (*StoredRow, error) {
 	x.guards.Read(row)
 	x.cells.Load(row)
 	w, g := x.wanted[string(row.Key)], x.guards.Find(x.of)
-	if w == nil && g == nil {
+	if w == nil && !g.Guarded {
 		return nil, nil
 	}
 	out := x.row(row.Key)
-	written := change.Version(0)
-	if out.Wanted = w != nil; g != nil {
-		out.Guard, out.GuardTime, out.Deleted, written = g.Live, timeOf(g.Live), g.Dead, g.Live
+	written := g.Live
+	if out.Wanted = w != nil; g.Guarded {
+		out.Guard, out.GuardTime, out.Deleted = g.Live, timeOf(g.Live), g.Dead
 	}
 	states := make([]string, len(x.cells.List))
 	wants, timed := make([]string, len(x.cells.List)), make([]bool, len(x.cells.List))
@@ -171,7 +174,7 @@ func (x *stored) compare(row *verify.Row) (*StoredRow, error) {
 	}
 	for i := range x.cells.List {
 		h := &x.cells.List[i]
-		state, err := x.stateOf(states[i], h, g, row.Key)
+		state, err := x.stateOf(states[i], h, g.Live > 0, row.Key)
 		if err != nil {
 			return nil, err
 		}
@@ -209,27 +212,24 @@ func (x *stored) inColumn(at int, w *guarded.WantedCell) bool {
 }
 
 // stateOf returns the state of a cell; "" for one that is not known to be the item's.
-func (x *stored) stateOf(known string, h *guarded.Held, g *guarded.Guard, row []byte) (string, error) {
+func (x *stored) stateOf(known string, h *guarded.Held, live bool, row []byte) (string, error) {
 	switch {
 	case known != "":
 		return known, nil
 	case h.Explained():
 		return cellOlder, nil
-	case g == nil:
-		return "", nil
 	}
-	owned, err := x.guards.Owns(g, h.Cell)
-	if err != nil || owned != guarded.OwnedYes {
+	s, err := x.guards.StandingOf(x.of, row, h)
+	if err != nil || s.Code == guarded.CellForeign || s.Code == guarded.CellMaybe {
 		return "", err
 	}
-	if x.cells.Expired(h) {
+	switch {
+	case x.cells.Expired(h):
 		return cellAged, nil
+	case s.Code == guarded.CellKept || s.Code == guarded.CellKeptWhileAbsent && x.absent && live:
+		return cellKept, nil
 	}
-	why, err := x.guards.Outlives(g, row, h)
-	if why != "" {
-		return cellKept, err
-	}
-	return cellExtra, err
+	return cellExtra, nil
 }
 
 // cell returns a cell of the row.
