@@ -74,13 +74,16 @@ func (s *State) mergeShards(arn string, seen []ShardSeen, date change.Millis, po
 			sh.close()
 		}
 		// A listing may show a parent open while its child is there: the parent is closed.
-		if p := s.Shards[x.Parent]; p != nil && !p.Phase.Closed() {
+		if p := s.Shards[x.Parent]; p != nil && (!p.Phase.Closed() || p.Unended) {
 			p.close()
 			s.reindexShard(p)
 		}
 	}
 	for _, x := range seen {
 		sh := s.Shards[x.ID]
+		if sh.mayLive(x, date) && len(s.index.children[x.ID]) == 0 {
+			s.reopen(sh, date)
+		}
 		if !sh.Phase.Closed() {
 			sh.LastAlive = max(sh.LastAlive, date-visibilityDelay)
 		}
@@ -146,7 +149,7 @@ func (s *State) forgetUnlisted(b *Graph) {
 		switch {
 		case listed[id] || sh.Phase != PhaseFinished:
 		case sh.AbsentSince == 0:
-			sh.AbsentSince = b.Date
+			sh.AbsentSince, sh.SeenOpen = b.Date, false
 			s.reindexShard(sh)
 		case sh.Forgettable(b.Date):
 			s.dropShard(sh)
@@ -208,7 +211,7 @@ func (s *State) applyStart(seq uint64, b *Start) {
 func (s *State) applyAbsent(b *Graph) {
 	for _, id := range b.Absent {
 		if sh := s.Shards[id]; sh != nil && sh.AbsentSince == 0 && sh.Phase == PhaseFinished {
-			sh.AbsentSince = b.Date
+			sh.AbsentSince, sh.SeenOpen = b.Date, false
 			s.reindexShard(sh)
 		}
 	}

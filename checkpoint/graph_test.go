@@ -38,6 +38,15 @@ func seen(lineage ...string) (all []ShardSeen) {
 	return all
 }
 
+// ended returns shards as a listing shows them that have an end.
+func ended(lineage ...string) (all []ShardSeen) {
+	all = seen(lineage...)
+	for i := range all {
+		all[i].Closed = true
+	}
+	return all
+}
+
 func phases(s *State) string {
 	var all []string
 	for id, sh := range s.Shards {
@@ -171,6 +180,7 @@ func TestShardThatVanishedForADayIsNotReadTwice(t *testing.T) {
 	w := owned(t, seen("a", "b")...)
 	w.s.Shards["a"].Clock = 900
 	w.s.Reindex()
+	w.must(t, &Graph{Stream: "arn", Date: w.s.Date, Shards: ended("a")})
 	w.end(t, "a")
 	date := w.s.Date
 	w.must(t,

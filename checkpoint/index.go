@@ -19,6 +19,7 @@ type index struct {
 	missingParents map[string]int // number of waiting shards by a parent that no listing has shown
 	unfinished     map[string]int // number of shards that are not finished, by stream
 	beforeGap      map[string]*Shard
+	unreadOpen     map[string]*Shard
 	absent         map[string]*Shard
 	finished       []*Shard // finished shards that may hold the read watermark back, by FinishedAt
 	readability    []*Shard // shards that became readable, or unreadable, since TakeReadabilityChanges
@@ -35,6 +36,7 @@ const (
 	roleOrphan    // waits for a parent that no listing has shown
 	roleChildless // finished, and no child of it is known
 	roleGapped
+	roleUnreadOpen // not read, and the newest listing shows no end of it
 	roleAbsent
 	roleReadable
 	numRoles
@@ -53,7 +55,7 @@ type indexState struct {
 func newIndex() index {
 	return index{
 		children: map[string][]*Shard{}, missingParents: map[string]int{}, unfinished: map[string]int{},
-		beforeGap: map[string]*Shard{}, absent: map[string]*Shard{},
+		beforeGap: map[string]*Shard{}, unreadOpen: map[string]*Shard{}, absent: map[string]*Shard{},
 	}
 }
 
@@ -149,6 +151,7 @@ func (s *State) roles(sh *Shard) (is [numRoles]bool) {
 	is[roleOrphan] = sh.Phase.Waiting() && s.Shards[sh.Parent] == nil
 	is[roleChildless] = sh.Phase.Finished() && sh.AbsentSince == 0 && s.mayGetChildren(sh)
 	is[roleGapped], is[roleAbsent], is[roleReadable] = sh.Loss.Pending, sh.AbsentSince != 0, s.Readable(sh)
+	is[roleUnreadOpen] = sh.SeenOpen || sh.Loss.Pending && !sh.Phase.Closed()
 	return is
 }
 
@@ -172,6 +175,8 @@ func (x *index) setRole(sh *Shard, r role, is bool) {
 		addCount(x.unfinished, sh.Stream, n)
 	case roleGapped:
 		setMember(x.beforeGap, sh, is)
+	case roleUnreadOpen:
+		setMember(x.unreadOpen, sh, is)
 	case roleAbsent:
 		setMember(x.absent, sh, is)
 	case roleReadable:
@@ -215,6 +220,8 @@ func (s *State) watermarkBound(sh *Shard) (*shardHeap, change.Millis) {
 			return nil, 0
 		}
 		return &x.others, max(sh.Watermark, p.LastAlive)
+	case sh.SeenOpen:
+		return &x.others, sh.Watermark // Rules 10 and 13: it may live, and nothing behind that is read
 	case sh.Phase == PhaseEarly || !s.mayGetChildren(sh) || s.Listed >= sh.FinishedAt+childListingDelay:
 		return nil, 0
 	}

@@ -18,7 +18,7 @@ type answers struct {
 	Through                  change.Millis
 	Top                      change.Version
 	Open, Closed, Wait, Done int
-	Missing, Gapped          []string
+	Missing, Gapped, Unread  []string
 	Readable                 []string
 	Barren                   bool
 	Drained                  map[string]bool
@@ -28,6 +28,7 @@ type answers struct {
 func indexed(s *State) (a answers) {
 	a.Through, a.Top, a.Missing, a.Gapped, a.Barren = s.ReadWatermark(), s.HighestVersion(), s.MissingParents(),
 		s.GappedShards(), s.AwaitsChildren()
+	a.Unread = s.UnreadOpenShards()
 	a.Open, a.Closed, a.Wait, a.Done = s.ShardCounts()
 	a.Drained, a.Children = map[string]bool{}, map[string][]string{}
 	for _, st := range s.Streams {
@@ -71,6 +72,10 @@ func rescanned(s *State) (a answers) {
 		if sh.Loss.Pending && live != nil && sh.Stream == live.ARN {
 			a.Gapped = append(a.Gapped, sh.ID)
 		}
+		notRead := sh.Phase.Finished() && sh.SeenOpen || !sh.Phase.Closed() && sh.Loss.Pending
+		if notRead && live != nil && sh.Stream == live.ARN {
+			a.Unread = append(a.Unread, sh.ID)
+		}
 		if s.Readable(sh) {
 			a.Readable = append(a.Readable, sh.ID)
 		}
@@ -94,6 +99,7 @@ func rescanned(s *State) (a answers) {
 		slices.Sort(all)
 	}
 	slices.Sort(a.Gapped)
+	slices.Sort(a.Unread)
 	slices.Sort(a.Readable)
 	slices.Sort(a.Missing)
 	a.Missing = slices.Compact(a.Missing)
@@ -121,7 +127,9 @@ func watermarkOf(s *State) change.Millis {
 				t = max(t, p.LastAlive)
 			}
 		case sh.Phase.Finished():
-			last = max(last, sh.LastAlive)
+			if last = max(last, sh.LastAlive); sh.SeenOpen {
+				break
+			}
 			if sh.Phase == PhaseEarly || live.Disabled || sh.Stream != live.ARN ||
 				s.Listed >= sh.FinishedAt+childListingDelay || parents[sh.ID] {
 				continue

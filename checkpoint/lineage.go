@@ -1,6 +1,10 @@
 package checkpoint
 
-import "github.com/tailrace-cdc/replicator/change"
+import (
+	"slices"
+
+	"github.com/tailrace-cdc/replicator/change"
+)
 
 // openShard lets a waiting shard be read if its parent is finished, or if it has none (Rule 3).
 func (s *State) openShard(sh *Shard) {
@@ -31,6 +35,7 @@ func (s *State) finishShard(sh *Shard) {
 	if !sh.Phase.Finished() {
 		was := sh.Phase
 		sh.Phase, sh.Loss.Pending, sh.FinishedAt = PhaseFinished, false, s.Date
+		sh.Unended = !was.Closed()
 		if p := s.Shards[sh.Parent]; was.Waiting() && p != nil && p.Phase != PhaseFinished {
 			sh.Phase = PhaseEarly
 		}
@@ -40,6 +45,45 @@ func (s *State) finishShard(sh *Shard) {
 	if sh.Phase == PhaseFinished {
 		s.releaseChildren(sh)
 	}
+}
+
+// mayLive reports whether a listing shows a finished shard without an end although none has shown that it has one. It
+// may have begun before the shard was finished: then it shows nothing.
+func (sh *Shard) mayLive(x ShardSeen, began change.Millis) bool {
+	return sh.Phase == PhaseFinished && sh.Unended && !x.Closed && began >= sh.FinishedAt
+}
+
+// RevivedBy reports whether a listing changes what the log holds about a finished shard: it shows the end that was
+// missing, or that the shard lives.
+func (sh *Shard) RevivedBy(x ShardSeen, began change.Millis) bool {
+	return sh.Unended && x.Closed || sh.mayLive(x, began) && (!sh.SeenOpen || began >= sh.FinishedAt+childListingDelay)
+}
+
+// reopen notes that a finished shard lives. Once listings show that for longer than they may leave out the shard's end
+// and its children, it is read on behind its last position: a gap that ended it was wrong.
+//
+// Rule 13: what a listing shows is believed over an earlier answer that the shard is gone.
+func (s *State) reopen(sh *Shard, began change.Millis) {
+	sh.SeenOpen = true
+	if s.Format < 5 || began < sh.FinishedAt+childListingDelay {
+		return
+	}
+	sh.Phase, sh.FinishedAt, sh.Unended, sh.SeenOpen = PhaseOpen, 0, false, false
+}
+
+// UnreadOpenShards returns the shards of the live stream that are not read although the newest listing shows them
+// without an end and without a child, sorted: finished ones, and those that stand before a gap.
+//
+// Rules 10 and 13: while there is one, nothing proves that everything up to some time is read.
+func (s *State) UnreadOpenShards() (ids []string) {
+	live := s.LiveStream()
+	for id, sh := range s.index.unreadOpen {
+		if live != nil && sh.Stream == live.ARN {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
 }
 
 // releaseChildren lets the children of a finished shard be read, and the descendants behind those children that were

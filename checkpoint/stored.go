@@ -71,6 +71,8 @@ type storedShard struct {
 	LastAlive   change.Millis   `json:"alive,omitempty"`
 	FinishedAt  change.Millis   `json:"ended,omitempty"`
 	Early       bool            `json:"early,omitempty"`
+	Unended     bool            `json:"unended,omitempty"`   // format 5
+	SeenOpen    bool            `json:"seen_open,omitempty"` // format 5
 }
 
 // storedShardBytes is a generous guess at the JSON of one shard, so that the buffer for all of them seldom grows.
@@ -101,7 +103,7 @@ func encodeState(s *State) ([]byte, error) {
 	var out bytes.Buffer
 	out.Grow(len(b) + storedShardBytes*len(s.Shards))
 	out.Write(before)
-	if err := encodeShards(&out, s.Shards); err != nil {
+	if err := encodeShards(&out, s); err != nil {
 		return nil, err
 	}
 	out.Write(after)
@@ -109,7 +111,8 @@ func encodeState(s *State) ([]byte, error) {
 }
 
 // encodeShards appends the JSON of shards by ID, in the order of the IDs, as package json writes a map.
-func encodeShards(out *bytes.Buffer, shards map[string]*Shard) error {
+func encodeShards(out *bytes.Buffer, s *State) error {
+	shards := s.Shards
 	var one bytes.Buffer
 	encoder, stored := json.NewEncoder(&one), new(storedShard)
 	ids := slices.AppendSeq(make([]string, 0, len(shards)), maps.Keys(shards))
@@ -117,7 +120,9 @@ func encodeShards(out *bytes.Buffer, shards map[string]*Shard) error {
 	separator := byte('{')
 	for _, id := range ids {
 		one.Reset()
-		*stored = shards[id].stored()
+		if *stored = shards[id].stored(); s.Format < 5 {
+			stored.Unended, stored.SeenOpen = false, false
+		}
 		if err := encoder.Encode(stored); err != nil {
 			return err
 		}
@@ -173,6 +178,7 @@ func (sh *Shard) stored() storedShard {
 		Watermark: sh.Watermark, Closed: sh.Phase.Closed(), Early: sh.Phase == PhaseEarly,
 		Gapped: sh.Loss.Pending, Horizon: sh.Loss.AtTrimHorizon, Excused: sh.Loss.AcceptedUntil,
 		FirstSeen: sh.FirstSeen, AbsentSince: sh.AbsentSince, LastAlive: sh.LastAlive, FinishedAt: sh.FinishedAt,
+		Unended: sh.Unended, SeenOpen: sh.SeenOpen,
 	}
 }
 
@@ -183,6 +189,7 @@ func (in *storedShard) shard() *Shard {
 		Watermark: in.Watermark,
 		Loss:      Loss{Pending: in.Gapped, AtTrimHorizon: in.Horizon, AcceptedUntil: in.Excused},
 		FirstSeen: in.FirstSeen, AbsentSince: in.AbsentSince, LastAlive: in.LastAlive, FinishedAt: in.FinishedAt,
+		Unended: in.Unended, SeenOpen: in.SeenOpen,
 	}
 }
 

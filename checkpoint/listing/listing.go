@@ -118,7 +118,7 @@ func shardDiffers(
 	sh := s.Shards[x.ID]
 	// A child that was seen before its parent closes it, whatever the listing says of the parent.
 	return sh == nil || sh.Stream != b.Stream || sh.AbsentSince != 0 || x.Closed && !sh.Phase.Closed() ||
-		s.Shards[x.Parent] == nil && listed[x.Parent] != nil
+		sh.RevivedBy(*x, b.Date) || s.Shards[x.Parent] == nil && listed[x.Parent] != nil
 }
 
 // newlyAbsent returns the finished shards that this complete listing is the first not to show, sorted.
@@ -152,7 +152,7 @@ func differs(s *checkpoint.State, b *checkpoint.Graph) bool {
 	for _, x := range b.Shards {
 		listed[x.ID] = true
 		sh := s.Shards[x.ID]
-		if sh == nil || x.Closed && !sh.Phase.Closed() || sh.AbsentSince != 0 {
+		if sh == nil || x.Closed && !sh.Phase.Closed() || sh.AbsentSince != 0 || sh.RevivedBy(x, b.Date) {
 			return true
 		}
 	}

@@ -1,0 +1,162 @@
+package checkpoint
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/tailrace-cdc/replicator/change"
+)
+
+// lostWhole is a gap that ends a shard.
+func lostWhole(s *State, id string) *Gap {
+	return &Gap{
+		Feed: change.Feed{Stream: "arn", Shard: id}, From: s.Shards[id].Pos, Since: s.Shards[id].Watermark, Until: s.Date,
+		Found: s.Date, Reason: "gone", Ends: true,
+	}
+}
+
+func wantUnread(t *testing.T, s *State, want ...string) {
+	t.Helper()
+	if d := cmp.Diff(want, s.UnreadOpenShards(), cmpopts.EquateEmpty()); d != "" {
+		t.Errorf("open shards that are not read: %s", d)
+	}
+}
+
+// Rule 13: a gap that ended a living shard is wrong. The first listing that shows the shard makes that known, and once
+// listings go on showing it, it is read behind its last position.
+func TestShardThatAGapEndedIsReadOnWhereAListingShowsIt(t *testing.T) {
+	w := owned(t, seen("a", "b")...)
+	w.must(t, frame(page(w.s, "a", 3, false)))
+	pos, clock := w.s.Shards["a"].Pos, w.s.Shards["a"].Clock
+	begun := w.s.Date - 1 // a listing that began before the gap was found
+	w.must(t, lostWhole(w.s, "a"))
+	w.must(t, &Graph{Stream: "arn", Date: begun, Complete: true, Shards: seen("a", "b")})
+	wantUnread(t, w.s)
+	w.must(t, &Graph{Stream: "arn", Date: w.s.Date, Complete: true, Shards: seen("a", "b")})
+	wantUnread(t, w.s, "a")
+	w.must(t, &Beat{Date: w.s.Date + 1000, Listed: w.s.Date, Watermark: w.s.Date})
+	if read := w.s.ReadWatermark(); read > w.s.Shards["a"].Watermark {
+		t.Errorf("read through %d, and %s has been read up to %d", read, "a", w.s.Shards["a"].Watermark)
+	}
+	if sh := w.s.Shards["a"]; w.s.Readable(sh) {
+		t.Fatalf("read on before its end and its children must be listed: %s", sh)
+	}
+	w.must(t, &Graph{Stream: "arn", Date: w.s.Date + childListingDelay, Complete: true, Shards: seen("a", "b")})
+	sh := w.s.Shards["a"]
+	if wantUnread(t, w.s); !w.s.Readable(sh) || sh.Pos != pos || sh.Clock != clock {
+		t.Fatalf("%s, clock %d; want it read on after %v, clock %d", sh, sh.Clock, pos, clock)
+	}
+	w.must(t, frame(page(w.s, "a", 2, false)))
+	if w.s.OpenGaps() != 1 {
+		t.Error("the gap is forgotten")
+	}
+}
+
+// What shows that the shard has ended, or that it is gone, takes the doubt away.
+func TestShardThatAGapEndedStaysEndedWhereAListingShowsItsEnd(t *testing.T) {
+	for name, shards := range map[string][]ShardSeen{
+		"its end": append(ended("a"), seen("b")...), "a child": seen("a", "b", "c<a"), "nothing of it": seen("b"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := owned(t, seen("a", "b")...)
+			w.must(t, lostWhole(w.s, "a"))
+			w.must(t, &Graph{Stream: "arn", Date: w.s.Date, Complete: true, Shards: seen("a", "b")})
+			wantUnread(t, w.s, "a")
+			w.must(t, &Graph{Stream: "arn", Date: w.s.Date + 1000, Complete: true, Shards: shards})
+			wantUnread(t, w.s)
+			if name == "nothing of it" {
+				return
+			}
+			w.must(t, &Graph{Stream: "arn", Date: w.s.Date + 2*childListingDelay, Complete: true, Shards: seen("a", "b")})
+			if wantUnread(t, w.s); w.s.Shards["a"].Phase != PhaseFinished {
+				t.Errorf("an old listing opened it again: %s", phases(w.s))
+			}
+		})
+	}
+}
+
+// A shard whose end was listed before it was read to it stays finished, whatever an inconsistent listing shows.
+func TestShardThatEndedAsListedStaysFinished(t *testing.T) {
+	w := owned(t, seen("a", "b")...)
+	w.must(t, &Graph{Stream: "arn", Date: w.s.Date, Shards: ended("a")})
+	w.end(t, "a")
+	w.must(t, &Graph{Stream: "arn", Date: w.s.Date + 2*childListingDelay, Complete: true, Shards: seen("a", "b")})
+	if wantUnread(t, w.s); w.s.Shards["a"].Phase != PhaseFinished {
+		t.Fatal(phases(w.s))
+	}
+}
+
+// Rule 10: a shard that stands before a gap is not read, and it lives.
+func TestOpenShardBeforeAGapIsNotRead(t *testing.T) {
+	w := owned(t, append(seen("a"), ended("b")...)...)
+	for _, id := range []string{"a", "b"} {
+		g := lostWhole(w.s, id)
+		g.Ends = false
+		w.must(t, g)
+	}
+	wantUnread(t, w.s, "a")
+	w.must(t, &Control{Resume: true})
+	wantUnread(t, w.s)
+}
+
+// In an older format a snapshot cannot hold what was seen: the shard is named until then, and read on after an upgrade.
+func TestSnapshotsHoldThatAnEndedShardWasSeenOpen(t *testing.T) {
+	for format := 1; format <= Format; format++ {
+		t.Run(fmt.Sprint(format), func(t *testing.T) {
+			w := owned(t, seen("a", "b")...)
+			w.s.Format = format
+			w.must(t, lostWhole(w.s, "a"))
+			w.must(t, &Graph{Stream: "arn", Date: w.s.Date, Complete: true, Shards: seen("a", "b")})
+			b, err := encodeState(w.s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := decodeState(b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if wantUnread(t, w.s, "a"); format >= 5 {
+				wantUnread(t, s, "a")
+			} else {
+				wantUnread(t, s)
+			}
+			w.must(t, &Graph{Stream: "arn", Date: w.s.Date + childListingDelay, Complete: true, Shards: seen("a", "b")})
+			if got := w.s.Readable(w.s.Shards["a"]); got != (format >= 5) {
+				t.Errorf("read on: %v", got)
+			}
+		})
+	}
+}
+
+// A listing that repeats what the log holds is not stored again.
+func TestListingIsStoredWhereItShowsAnEndedShard(t *testing.T) {
+	w := owned(t, seen("a", "b")...)
+	w.must(t, lostWhole(w.s, "a"))
+	at := w.s.Date
+	for _, step := range []struct {
+		date   change.Millis
+		shards []ShardSeen
+		stored int
+	}{
+		{at - 1, seen("a", "b"), 0},
+		{at, seen("a", "b"), 1},
+		{at + 1000, seen("a", "b"), 0},
+		{at + childListingDelay, seen("a", "b"), 1},
+		{at + childListingDelay + 1000, seen("a", "b"), 0},
+	} {
+		g := &Graph{Stream: "arn", Date: step.date, Complete: true, Shards: step.shards}
+		parts := DiffListing(w.s, g, listingPartBytes)
+		if len(parts) != step.stored {
+			t.Errorf("%d ms after the gap: %d entries, want %d", step.date-at, len(parts), step.stored)
+		}
+		for _, p := range parts {
+			w.must(t, p)
+		}
+	}
+	if !w.s.Readable(w.s.Shards["a"]) {
+		t.Error(phases(w.s))
+	}
+}
