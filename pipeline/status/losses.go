@@ -109,6 +109,26 @@ func (st *Table) gapReasons() (why []string) {
 	return why
 }
 
+// endedOpen counts the shards that are not read because they count as read to their end, while a listing shows them
+// without one. For a shard that stands before a gap, the gap is reason enough.
+func endedOpen(s *checkpoint.State) (n int) {
+	for _, id := range s.UnreadOpenShards() {
+		if s.Shards[id].Phase.Finished() {
+			n++
+		}
+	}
+	return n
+}
+
+// unreadReasons returns that open shards are not read.
+func (st *Table) unreadReasons() []string {
+	n := st.Shards.Unread
+	if n == 0 {
+		return nil
+	}
+	return []string{plural(n, "shard") + oneOf(n, " is", " are") + " not read, although a listing shows no end"}
+}
+
 // oneOf returns one for the number 1, and many for any other.
 func oneOf(n int, one, many string) string {
 	if n == 1 {

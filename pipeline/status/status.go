@@ -116,6 +116,7 @@ func Observe(x Seen, before *Observed) *Observed {
 	st.PauseReason = x.Pressure.Reason
 	sh := &st.Shards
 	sh.Open, sh.Closed, sh.Waiting, sh.Done = s.ShardCounts()
+	sh.Unread = endedOpen(s)
 	st.Ended = streamEnded(s)
 	st.takeProof(s)
 	st.takePending(x)
@@ -355,6 +356,7 @@ func (o *Observed) reasons(st *Table, silent time.Duration, now time.Time) (why 
 	}
 	add(!o.reading, "not started: no listing of the stream is in the log")
 	add(o.disabled, "the stream is disabled: what is written now is in no stream")
+	why = append(why, st.unreadReasons()...)
 	add(o.paused, "paused")
 	add(o.pauseReason != "", "reading pauses: %s", o.pauseReason)
 	why = append(why, st.haltReasons()...)

@@ -24,6 +24,8 @@ type Table struct {
 		Closed  int `json:"closed"`
 		Waiting int `json:"waiting"`
 		Done    int `json:"done"`
+		// Unread count as read to their end although a listing shows them without one.
+		Unread int `json:"open_unread"`
 	} `json:"shards"`
 	// Ended: no change comes any more, as when the table was deleted, and every sink has applied them all.
 	Ended bool `json:"stream_ended,omitempty"`
