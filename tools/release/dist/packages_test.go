@@ -145,6 +145,10 @@ func TestPackagesInstallAService(t *testing.T) {
 				t.Errorf("%s: /%s is there: %v, mode %o, %d bytes", name, path, ok, f.mode, len(f.content))
 			}
 		}
+		unit := string(p.files["usr/lib/systemd/system/tailrace.service"].content)
+		if !strings.Contains(unit, "\nRestart=on-failure\n") || strings.Contains(unit, "RestartPreventExitStatus") {
+			t.Errorf("%s: the service stays down after some failure", name)
+		}
 		if len(p.config) != 1 || p.config[0] != "/etc/tailrace/tailrace.yaml" {
 			t.Errorf("%s: an upgrade leaves %v as they are", name, p.config)
 		}
