@@ -181,6 +181,9 @@ var hints = map[failure.Class]string{
 	failure.Transient: "check that the endpoint answers",
 }
 
+// hintMalformed is the hint of a reply that is not one of DynamoDB.
+const hintMalformed = "replies are not whole: check whether a proxy between the replicator and DynamoDB changes them"
+
 // Hint returns what an operator can do about the error, or "".
 func Hint(err error) string {
 	var own *Error
@@ -198,6 +201,9 @@ func hintOf(class failure.Class, err error) string {
 	}
 	if isTrimmed(err) {
 		return ""
+	}
+	if bad := (*raw.MalformedError)(nil); errors.As(err, &bad) {
+		return hintMalformed
 	}
 	return hints[class]
 }

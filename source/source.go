@@ -75,9 +75,11 @@ func Open(ctx context.Context, o Options, log *zap.Logger, reg prometheus.Regist
 	}
 	s.tables = dynamodb.NewFromConfig(cfg, func(c *dynamodb.Options) {
 		c.BaseEndpoint = endpoint(o.Endpoint, c.BaseEndpoint)
+		c.APIOptions = append(c.APIOptions, raw.OnlyWhole)
 	})
 	s.streams = dynamodbstreams.NewFromConfig(cfg, func(c *dynamodbstreams.Options) {
 		c.BaseEndpoint = endpoint(o.StreamsEndpoint, c.BaseEndpoint)
+		c.APIOptions = append(c.APIOptions, raw.OnlyWhole)
 	})
 	s.identities = sts.NewFromConfig(cfg)
 	s.buckets = s.bucketClient(cfg)

@@ -573,7 +573,7 @@ var attacks = []attack{
 		open: "no test yet",
 	},
 	{number: 102, what: "an empty object answers a describe call",
-		open: "no test yet",
+		tests: []string{"source.TestIncompleteReplyIsNoAnswer", "source.TestIteratorWithoutATextIsNoAnswer"},
 	},
 }
 

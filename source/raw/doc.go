@@ -9,6 +9,7 @@
 //
 //	client.go           GetRecords without the SDK's middleware
 //	sign.go             signatures
+//	whole.go            which members each decoded reply must have
 //	body.go             the body of a reply, as it came
 //	buffers.go          buffers of bodies
 //	clock.go            the service's clock
