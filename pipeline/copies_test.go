@@ -333,7 +333,8 @@ func TestServerThatKnowsNoTimesIsReadFromItsHorizon(t *testing.T) {
 			case bytes.Contains(body, []byte(`"AT_TIMESTAMP"`)):
 				_, _ = io.WriteString(rw, `{"ShardIterator":"without a time"}`)
 			case bytes.Contains(body, []byte(`"without a time"`)):
-				rw.WriteHeader(http.StatusInternalServerError)
+				rw.WriteHeader(http.StatusBadRequest)
+				_, _ = io.WriteString(rw, `{"__type":"com.amazon.coral.validate#ValidationException","message":"no such iterator"}`)
 			default:
 				next.ServeHTTP(rw, req)
 			}

@@ -8,7 +8,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/ingest"
@@ -169,7 +168,7 @@ func (t *table) start(ctx context.Context, w *queue.Writer) error {
 		return err
 	}
 	start.Stream, start.Date, start.Shards = ls.Stream, ls.Started, ingest.ListedShards(ls.Shards)
-	if err := t.checkTimeStart(ctx, w, start); err != nil {
+	if err := t.checkTimeStart(ctx, w, start, ls); err != nil {
 		return err
 	}
 	if err := t.checkBackfill(ctx, w, start); err != nil {
@@ -185,14 +184,15 @@ func (t *table) start(ctx context.Context, w *queue.Writer) error {
 
 // checkTimeStart lets a start that the program has chosen begin at the trim horizon where the service cannot read from
 // a time on, once and for all shards. What is read in addition is older than the copy, or is left out by its version.
-func (t *table) checkTimeStart(ctx context.Context, w *queue.Writer, start *checkpoint.Start) error {
+func (t *table) checkTimeStart(
+	ctx context.Context, w *queue.Writer, start *checkpoint.Start, ls source.Listing,
+) error {
 	if start.At == 0 || start.Mode != staterow.ModeBackfill && !start.Recover {
 		return nil
 	}
 	known := true
 	err := t.beatWhile(ctx, w, func(ctx context.Context) (err error) {
-		feed := change.Feed{Stream: start.Stream, Shard: start.Shards[0].ID}
-		known, err = t.source.StartsAtTimes(ctx, feed, start.At)
+		known, err = t.source.StartsAtTimes(ctx, ls, start.At)
 		return err
 	})
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/source/raw"
 )
 
@@ -35,7 +34,7 @@ func (r *Reader) ensureIterator(ctx context.Context) error {
 	}
 	in := r.iteratorInput()
 	it, err := r.src.shardIterator(ctx, in)
-	if err != nil && in.ShardIteratorType == types.ShardIteratorTypeAtTimestamp && Classify(err) == failure.Fatal {
+	if err != nil && in.ShardIteratorType == types.ShardIteratorTypeAtTimestamp && refusesTimes(err) {
 		r.skipFromTrimHorizon(err)
 		it, err = r.src.shardIterator(ctx, r.iteratorInput())
 	}

@@ -42,7 +42,10 @@ func TestIncompleteReplyIsNoAnswer(t *testing.T) {
 			[]string{`{"ContinuousBackupsDescription":{}}`},
 			func(t *testing.T, s *Source) error { _, err := s.PointInTime(t.Context(), "T"); return err }},
 		"start export": {"ExportTableToPointInTime", exportReply, []string{`{"ExportDescription":{}}`},
-			func(t *testing.T, s *Source) error { _, err := s.StartExport(t.Context(), ExportRequest{TableARN: "a", Bucket: "b"}); return err }},
+			func(t *testing.T, s *Source) error {
+				_, err := s.StartExport(t.Context(), ExportRequest{TableARN: "a", Bucket: "b"})
+				return err
+			}},
 		"export": {"DescribeExport", exportReply, []string{
 			`{"ExportDescription":{}}`, strings.Replace(exportReply, `"ExportStatus":"COMPLETED",`, "", 1),
 		}, func(t *testing.T, s *Source) error { _, err := s.ExportStatus(t.Context(), "e"); return err }},

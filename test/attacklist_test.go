@@ -503,7 +503,10 @@ var attacks = []attack{
 		open: "no test yet",
 	},
 	{number: 80, what: "one error at the first start decides that AT_TIMESTAMP is unknown",
-		open: "no test yet",
+		tests: []string{
+			"source.TestOnlyARefusalShowsThatTimesAreUnknown", "source.TestRefusalOfTimesIsConfirmed",
+			"pipeline.TestServerThatKnowsNoTimesIsReadFromItsHorizon",
+		},
 	},
 	{number: 81, what: "a wrong password for a quarter of a second closes the connection to NATS for good",
 		open: "no test yet",
