@@ -111,15 +111,19 @@ type Life struct {
 	After Millis
 }
 
+// LowestRead returns the lowest version that copies and resyncs give an item in a life with a floor.
+//
+// Rule 5: it is above every version of earlier lives, and below every change of this one, the first of each shard
+// included. Copies take it for as long as the floor is ahead of the time.
+func LowestRead(floor Version) Version { return floor + 1 }
+
 // Applies reports whether the change with a version belongs to the life.
-func (l Life) Applies(v Version) bool { return l.After == 0 || v > l.Floor+1 }
+func (l Life) Applies(v Version) bool { return l.After == 0 || v > LowestRead(l.Floor) }
 
 // NextIn is Next in a life. Once a record belongs to the life, all later ones of the feed do, whatever their time.
-//
-// Rule 5: a resync writes at Floor + 1, above every version of earlier lives and below every change of this one.
 func (c *Clock) NextIn(l Life, created Millis) Version {
 	if l.After > 0 && created >= l.After {
-		*c = max(*c, Clock(l.Floor+1))
+		*c = max(*c, Clock(LowestRead(l.Floor)))
 	}
 	return c.Next(created)
 }

@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -100,7 +101,7 @@ func (s *State) checkFrame(f *Frame) string {
 			return fmt.Sprintf("page of shard %s starts at %v, clock %d; the log is at %v, clock %d",
 				sh.ID, p.From, p.ClockFrom, pos, clock)
 		}
-		if what := p.check(); what != "" {
+		if what := cmp.Or(p.check(), s.checkRoom(p)); what != "" {
 			return fmt.Sprintf("page of shard %s %s", sh.ID, what)
 		}
 		ends[sh.ID] = p
@@ -119,6 +120,17 @@ func (p *PageHead) check() string {
 		return fmt.Sprintf("goes from %v to %v", p.From, p.To)
 	}
 	return ""
+}
+
+// checkRoom says how a page contradicts what copies and resyncs write; "" when it does not.
+//
+// Rule 5: every change that is applied is above what they take from the floor, whatever way the life began. Records that
+// are older than the life are not applied: change.Life.Applies leaves them out.
+func (s *State) checkRoom(p *PageHead) string {
+	if p.Records == 0 || s.LifeOf(p.Feed.Stream) != (change.Life{}) || p.ClockFrom >= s.lowestClock() {
+		return ""
+	}
+	return fmt.Sprintf("gives out versions from %d on, and copies write at %d", p.ClockFrom+1, s.lowestClock())
 }
 
 // moves reports whether a page leads to another position: one with records must, an empty one may.

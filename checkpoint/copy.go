@@ -181,6 +181,8 @@ func (s *State) checkCopy(b *Copy) string {
 		return fmt.Sprintf("copy of %d parts", b.Parts)
 	case s.LiveStream() == nil:
 		return "copy before the stream was started"
+	case b.Version > 0 && b.Version <= s.Floor(): // Rule 5
+		return fmt.Sprintf("copy at version %d, which is not above the floor %d", b.Version, s.Floor())
 	case s.CopyRunning() != nil && s.Copy.ID != b.ID:
 		return "copy " + b.ID + " begins before copy " + s.Copy.ID + " has ended"
 	case s.Copy != nil && s.Copy.ID == b.ID && (s.CopyRunning() == nil || s.Copy.Parts > 0):

@@ -35,7 +35,7 @@ type resyncing struct {
 
 // version returns the version at which a page of this life is written.
 func version(s *State, at change.Millis) change.Version {
-	return max(change.Version(at-copyMargin), s.Streams[0].Floor+1)
+	return max(change.Version(at-copyMargin), s.Floor()+1)
 }
 
 // proved says whether Bigtable has every change that was made up to a time (Rule 10).

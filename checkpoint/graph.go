@@ -63,11 +63,11 @@ func (s *State) applyGraph(b *Graph) {
 // mergeShards adds the shards of a listing at a start position, and updates those that are known. A listing may show
 // children before their parents.
 func (s *State) mergeShards(arn string, seen []ShardSeen, date change.Millis, pos change.Position) {
-	floor := s.Stream(arn).clockAtStart()
+	clock := s.clockAtStart(s.Stream(arn))
 	for _, x := range seen {
 		sh := s.Shards[x.ID]
 		if sh == nil || sh.Stream != arn {
-			sh = &Shard{ID: x.ID, Stream: arn, Parent: x.Parent, Phase: PhaseWaiting, Pos: pos, Clock: floor, FirstSeen: date}
+			sh = &Shard{ID: x.ID, Stream: arn, Parent: x.Parent, Phase: PhaseWaiting, Pos: pos, Clock: clock, FirstSeen: date}
 			s.addShard(sh)
 		}
 		if sh.AbsentSince = 0; x.Closed {
@@ -127,9 +127,9 @@ func (s *State) finishGone(b *Graph, id string) {
 func (s *State) clockOfLost(id string, st *Stream) change.Version {
 	switch {
 	case s.Format < 3:
-		return max(st.Floor, s.DroppedVersion)
+		return max(s.clockAtStart(st), s.DroppedVersion)
 	case s.hadChildAt(id, st.Date):
-		return st.clockAtStart()
+		return s.clockAtStart(st)
 	}
 	return s.TopClock()
 }

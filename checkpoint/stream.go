@@ -14,13 +14,35 @@ type Stream struct {
 	Seq      uint64         `json:"seq"`                // of the entry that started it
 }
 
-// clockAtStart returns the clock of a shard before its first record. Where records older than the life are read, their
-// versions are below the floor, and the reader raises the clock above it at the first record that counts.
-func (st *Stream) clockAtStart() change.Version {
+// Floor returns the version below which the life of the log writes nothing: its copies and resyncs write above it, and
+// its changes above what these take from it. 0 in a target that held nothing.
+func (s *State) Floor() change.Version {
+	if len(s.Streams) == 0 {
+		return 0
+	}
+	return s.Streams[0].Floor
+}
+
+// clockAtStart returns the clock of a shard of a stream before its first record. Where records older than the life are
+// read, their versions are below the floor, and the reader raises the clock above it at the first record that counts.
+//
+// Rule 5: the first change of a shard is above what copies and resyncs take from the floor of the life, in each stream
+// of the log. Else a floor that is ahead of the time gives a copied item and its first change one version, and the row
+// skips the change.
+func (s *State) clockAtStart(st *Stream) change.Version {
 	if st.After > 0 {
 		return 0
 	}
-	return st.Floor
+	return max(st.Floor, s.lowestClock())
+}
+
+// lowestClock returns the lowest clock of a shard whose next change is applied; 0 without a floor, because then copies
+// take their versions from the time alone.
+func (s *State) lowestClock() change.Version {
+	if s.Floor() == 0 {
+		return 0
+	}
+	return change.LowestRead(s.Floor())
 }
 
 // LifeOf returns what clocks and sinks must know of the life that a stream's records belong to.

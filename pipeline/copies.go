@@ -216,7 +216,7 @@ func (t *table) resyncOptions(s *checkpoint.State, in *ingest.Ingest, sink resyn
 		Prove: in.Prove, Unproven: in.Unproven, Append: in.Append, Now: t.now, Behind: t.behind, Lead: t.row.Reserved,
 		GapsUntil: func() change.Millis { return change.Millis(t.view.gapsUntil.Load()) },
 		Throttled: func() uint64 { return t.bigtable.Overloads(t.Target) },
-		Floor:     s.Streams[0].Floor, WriteRows: t.Backfill.WriteRows, Stats: t.copied, Logger: t.log,
+		Floor:     s.Floor(), WriteRows: t.Backfill.WriteRows, Stats: t.copied, Logger: t.log,
 		Periods: resync.Periods{
 			Report: t.o.Periods.Report, Recheck: t.o.Periods.Recheck, Settle: t.o.Periods.Settle, Retry: t.o.Periods.Retry,
 		},

@@ -524,7 +524,13 @@ var attacks = []attack{
 		open: "no test yet",
 	},
 	{number: 86, what: "retire and adopt within the reserve of the floor lose the first change of each shard",
-		open: "no test yet",
+		tests: []string{
+			"checkpoint.TestFirstChangeOfEachShardIsAboveWhatCopiesWrite",
+			"checkpoint.TestVersionsThatACopyMayHaveAreRefused",
+			"pipeline.TestFirstChangeOfEachShardIsAppliedAboveAFloor",
+			"cmd/replicator/internal/retiring.TestRetirementByMistakeIsUndone",
+			"test/sim.TestKeptHistories",
+		},
 	},
 	{number: 87, what: "a guard of a table that is not compared hides the guard of the owner",
 		tests: []string{

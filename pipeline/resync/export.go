@@ -101,7 +101,7 @@ func (x *exported) read(ctx context.Context, p *part, from string) (*batch, func
 		return nil, nil, err
 	}
 	b := &batch{
-		after: from, version: max(VersionOfExport(x.at), x.o.Floor+1), requested: x.o.Now(), proof: x.at + answerMargin,
+		after: from, version: max(VersionOfExport(x.at), change.LowestRead(x.o.Floor)), requested: x.o.Now(), proof: x.at + answerMargin,
 		at: time.Now(),
 	}
 	limit := x.limit()

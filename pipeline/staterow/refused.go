@@ -32,7 +32,7 @@ func CheckLog(row *bigtable.State, s *checkpoint.State, want bigtable.Identity, 
 		return missingRow(s, want)
 	case row != nil && s.Epoch > 0 && s.Life < row.Life:
 		return refusedLog(fmt.Sprintf("the log is of life %d, the pipeline is in life %d", s.Life, row.Life))
-	case row != nil && live != nil && s.Streams[0].Floor < row.Floor:
+	case row != nil && live != nil && s.Floor() < row.Floor:
 		return refusedLog("the log begins with versions that an earlier life has given out")
 	}
 	return CheckStored(s, want, start)

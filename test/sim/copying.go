@@ -43,15 +43,19 @@ type reading struct {
 func (p *process) readItems(all []*item, first, withRows bool) *reading {
 	date := p.now - p.now%1000
 	r := &reading{requested: date, wait: proving.Wait{Through: date + asread.AnswerMargin}}
-	v := asread.Version(date, p.s.Streams[0].Floor)
-	if p.mutant == NoMargin {
-		v = max(change.Version(p.now), p.s.Streams[0].Floor+1)
+	v := asread.Version(date, p.s.Floor())
+	switch p.mutant {
+	case NoMargin:
+		v = max(change.Version(p.now), p.s.Floor()+1)
+	case NoRoom:
+		v = max(v, p.s.Floor()+2)
 	}
 	p.issue(v)
 	for _, x := range all {
 		op := &operation{
 			item: x, commit: len(x.commits) - 1, image: x.newest().image, version: v, read: r, first: first,
 		}
+		x.noteRead(op.commit, v)
 		if withRows {
 			op.rows = p.rowsNaming(x)
 		}
@@ -201,7 +205,7 @@ func (p *process) readCopyPage() {
 	x.next = checkpoint.CopyMark{
 		After: strconv.Itoa(next), Items: x.mark.Items + int64(len(found)), Done: next == len(p.items),
 	}
-	x.r = p.readItems(found, p.s.Streams[0].Floor == 0, false)
+	x.r = p.readItems(found, p.s.Floor() == 0, false)
 	p.logf("%s reads a page of the copy up to item %d", p.name, next)
 }
 

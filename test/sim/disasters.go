@@ -10,7 +10,7 @@ import (
 // disaster is what happens seldom.
 func (w *World) disaster() {
 	rough := w.profile
-	switch w.weighted(6, 6, 4, 3, 3, 2, 4, 2*rough, rough, rough, rough, rough, 2*rough) {
+	switch w.weighted(6, 6, 4, 3, 3, 2, 4, 2*rough, rough, rough, rough, rough, 2*rough, min(rough, 1)) {
 	case 0:
 		w.processes[w.choose(len(w.processes))].end("it dies")
 	case 1:
@@ -43,6 +43,8 @@ func (w *World) disaster() {
 		}
 	case 12:
 		w.loseLog()
+	case 13:
+		w.retire()
 	}
 }
 
@@ -104,10 +106,29 @@ func (w *World) loseLog() {
 	if t := w.log.truth; t.Fence != nil || t.LiveStream() == nil {
 		return
 	}
+	w.newLife(false)
+	w.logf("the log is lost, life %d has floor %d", w.lives, w.floor)
+}
+
+// retire ends the replication of the table, and lets an operator take the rows over again at once: the next log begins
+// as that of a new pipeline, with a copy, above the floor that the retirement noted, which is ahead of the time. The
+// operator has the table compared afterwards.
+func (w *World) retire() {
+	t := w.log.truth
+	if t.Fence != nil || t.LiveStream() == nil || t.LowMark() < t.LastFrame || t.OpenGaps() > 0 || w.differs() {
+		return
+	}
+	w.newLife(true)
+	w.logf("the table is retired and adopted, life %d has floor %d", w.lives, w.floor)
+}
+
+// newLife replaces the log by an empty one whose life begins above every version that was given out.
+func (w *World) newLife(adopted bool) {
 	created, conn := w.log.created, w.log.conn
 	w.log = newServer()
 	w.log.created, w.log.conn = created+1, conn+1
 	w.lives++
+	w.adopted = adopted
 	w.floor = change.Version(w.now) + 31_000 + max(w.lead, 0)
 	for _, r := range w.records {
 		r.seq, r.version = 0, 0
@@ -115,7 +136,6 @@ func (w *World) loseLog() {
 	for _, x := range w.items {
 		w.taint(x)
 	}
-	w.logf("the log is lost, life %d has floor %d", w.lives, w.floor)
 }
 
 // stray appends a message that is not an entry, or an old one again.
@@ -153,11 +173,18 @@ func (w *World) heal() {
 			order.Gaps = append(order.Gaps, g.ID())
 		}
 	}
-	if len(order.Gaps) == 0 || s.Resync != nil && len(s.Resync.Gaps) >= len(order.Gaps) {
+	if s.Resync != nil && len(s.Resync.Gaps) >= len(order.Gaps) || len(order.Gaps) == 0 && !w.unsynced() {
 		return
 	}
 	order.ID = fmt.Sprint("heal-", len(s.Gaps), "-", len(order.Gaps))
 	w.command(&checkpoint.Control{Resync: order})
+}
+
+// unsynced reports whether the rows of an adopted table were not compared yet: those of items that were removed, or
+// moved, before the new log began are made true by no copy.
+func (w *World) unsynced() bool {
+	s := w.log.truth
+	return w.adopted && s.LiveStream() != nil && s.Resync == nil && s.LastResync == nil
 }
 
 // fence raises the fence of a cutover, or takes it away.

@@ -44,6 +44,8 @@ func (p *process) start() {
 			p.doubt = true
 			return
 		}
+	case p.adopted:
+		b.Floor, b.Backfill, b.At = p.floor, checkpoint.FromScan, g.Date-startBefore
 	case p.lives > 0:
 		b.Floor, b.Recover, b.After, b.At = p.floor, true, g.Date, g.Date-startBefore
 		if p.mutant == NoFloor {

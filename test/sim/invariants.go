@@ -51,6 +51,21 @@ func (w *World) storedFrame(seq uint64, all []stored) {
 			}
 		}
 		r.seq, r.version = seq, s.version
+		w.aboveReads(r)
+	}
+}
+
+// aboveReads checks Rule 5 across copies and changes: a change has a higher version than every read of the item that
+// lacks it, however that read came to its version. Else the row skips the change.
+func (w *World) aboveReads(r *record) {
+	if !w.log.truth.LifeOf(r.shard.stream).Applies(r.version) {
+		return
+	}
+	for commit, v := range r.item.reads {
+		if commit < r.commit && v >= r.version {
+			w.fail("above what lacks it", "write %d of item %d has version %d, and commit %d was read at version %d",
+				r.n, r.item.n, r.version, commit, v)
+		}
 	}
 }
 

@@ -23,6 +23,7 @@ const (
 	OldSnapshots
 	OneGapBetween
 	ForgetParents
+	NoRoom
 	mutants
 )
 
@@ -34,7 +35,7 @@ var names = [mutants]string{
 	NoWait:     "wait for the proof",
 	WideExcuse: "which losses excuse themselves", NoFence: "fence", NoObservedSilence: "observed silence",
 	OldSnapshots: "a snapshot follows its log", OneGapBetween: "gap until the next stream",
-	ForgetParents: "parents in a gone stream",
+	ForgetParents: "parents in a gone stream", NoRoom: "room between a copy and the first change",
 }
 
 func (m Mutant) String() string { return names[m] }

@@ -105,6 +105,9 @@ func (w *World) drain() {
 // differs reports whether a gap is neither healed nor being healed.
 func (w *World) differs() bool {
 	s := w.log.truth
+	if w.unsynced() {
+		return true
+	}
 	for i := range s.Gaps {
 		if g := &s.Gaps[i]; s.BigtableDiffers(g) && (s.Resync == nil || !s.Resync.Heals(g.ID())) {
 			return true

@@ -13,7 +13,12 @@ type item struct {
 	keys    []byte // typed JSON
 	hash    uint64
 	commits []commit // the first one is that the item does not exist
+	// reads are the highest versions that copies and resyncs have given each commit.
+	reads map[int]change.Version
 }
+
+// noteRead notes that a commit was read, to be written at a version.
+func (x *item) noteRead(commit int, v change.Version) { x.reads[commit] = max(x.reads[commit], v) }
 
 // commit is what an item was from some moment on.
 type commit struct {
@@ -46,7 +51,8 @@ func (r *record) position() change.SequenceNumber {
 func newItem(n int) *item {
 	pk, sk := fmt.Sprint("p", n%2), fmt.Sprint("s", n)
 	keys := []byte(fmt.Sprintf(`{"pk":{"S":%q},"sk":{"S":%q}}`, pk, sk))
-	return &item{n: n, sk: sk, keys: keys, hash: change.HashKey(keys), commits: []commit{{}}}
+	return &item{n: n, sk: sk, keys: keys, hash: change.HashKey(keys), commits: []commit{{}},
+		reads: map[int]change.Version{}}
 }
 
 // newest returns the item as it is.

@@ -30,9 +30,10 @@ type World struct {
 	processes []*process
 	nonces    int
 
-	lives uint64 // how often the log was lost
-	floor change.Version
-	lead  change.Version // how far versions have run ahead of time
+	lives   uint64 // how often the log was lost, or the table retired
+	adopted bool   // its life is one that adopted the rows of a retired table, not a recovery
+	floor   change.Version
+	lead    change.Version // how far versions have run ahead of time
 
 	small    *smallWorld // in an enumerated history
 	deleting bool        // the next write deletes its item

@@ -35,7 +35,7 @@ const (
 // A change that the read lacks was made after the request, so its version is higher. A change that the read includes
 // may have a higher version, too: then the write is skipped and the stream's row stays.
 func Version(requested change.Millis, floor change.Version) change.Version {
-	return max(change.Version(requested)-Margin, floor+1)
+	return max(change.Version(requested)-Margin, change.LowestRead(floor))
 }
 
 // BeginOf returns the time of the service after which a resync of the whole table may read it, so that every repair

@@ -82,10 +82,10 @@ func (w *world) retire(o retiring.Options) (retiring.Kept, error) {
 	return r.Kept, r.Run(w.t.Context())
 }
 
-// verify compares all of the target.
-func (w *world) verify() report.Table {
+// verify compares all of the target of a table.
+func (w *world) verify(table string) report.Table {
 	w.t.Helper()
-	_, s := w.Sides("Other")
+	_, s := w.Sides(table)
 	var found []report.Table
 	var err error
 	w.While("all items are compared", func() {
@@ -100,15 +100,21 @@ func (w *world) verify() report.Table {
 // plant writes a cell as the application would, an hour ago.
 func (w *world) plant(row, column string) {
 	w.t.Helper()
+	m := cloud.NewMutation()
+	m.Set("d", column, cloud.Time(w.Clock.Now().Add(-time.Hour)), []byte("of the application"))
+	w.edit(func(table *cloud.Table) error { return table.Apply(w.t.Context(), row, m) })
+}
+
+// edit changes rows of the target as another program would.
+func (w *world) edit(change func(*cloud.Table) error) {
+	w.t.Helper()
 	client, err := cloud.NewClient(w.t.Context(), "local", "local", option.WithEndpoint(w.Bigtable.Addr()),
 		option.WithoutAuthentication(), option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())))
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	defer client.Close()
-	m := cloud.NewMutation()
-	m.Set("d", column, cloud.Time(w.Clock.Now().Add(-time.Hour)), []byte("of the application"))
-	if err := client.Open("shared").Apply(w.t.Context(), row, m); err != nil {
+	if err := change(client.Open("shared")); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -168,7 +174,7 @@ func TestTargetOfARetiredTableIsComparedForTheOthers(t *testing.T) {
 
 	d := w.Run()
 	d.Settle()
-	x := w.verify()
+	x := w.verify("Other")
 	if x.Verdict != report.Equal || x.Items != 3 || x.Foreign != 0 {
 		t.Errorf("the other table: %+v", x)
 	}
@@ -182,7 +188,7 @@ func TestTargetOfARetiredTableIsComparedForTheOthers(t *testing.T) {
 	}
 	w.plant("x#p#9", "n")
 	w.plant("x#p#1", "m")
-	if x := w.verify(); x.Verdict != report.Different || x.Foreign != 1 {
+	if x := w.verify("Other"); x.Verdict != report.Different || x.Foreign != 1 {
 		t.Errorf("a row that only the other table may have: %+v", x)
 	}
 	if got := w.deleteForeign("o#p#new", "o#p#0", "x#p#9"); got != "owned owned deleted 1" {

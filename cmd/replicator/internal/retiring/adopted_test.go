@@ -1,0 +1,73 @@
+package retiring_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	cloud "cloud.google.com/go/bigtable"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/retiring"
+	"github.com/tailrace-cdc/replicator/verify/report"
+)
+
+// A retirement by mistake is undone by `run --adopt`, also at once: the rows have guards that a burst ran ahead of the
+// time, the floor is above them, the copy writes at the floor, and the first change of each shard is above the copy.
+func TestRetirementByMistakeIsUndone(t *testing.T) {
+	w := newWorld(t, 946)
+	only := strings.Replace(orders, "none", "scan", 1)
+	w.Configure(only)
+	for i := range 8 {
+		w.Put("Orders", fmt.Sprint("p", i), "1", `"n":{"N":"1"}`)
+	}
+	w.Clock.Advance(25 * time.Hour) // no shard has a record any more
+	d := w.Run()
+	d.Settle()
+	ahead := w.Clock.Now().Add(8 * time.Minute)
+	for i := range 8 {
+		w.guardAt(fmt.Sprintf("o#p%d#1", i), ahead)
+	}
+	d.Stop()
+	w.Configure(other)
+	if _, err := w.retire(retiring.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	sink := w.Sink(w.Clients())
+	retired, err := sink.Retired(t.Context(), "shared")
+	if as, ok := retired["Orders"]; !ok || err != nil || as.Floor < change.Version(change.MillisOf(ahead)) {
+		t.Fatalf("%+v, %v: guards reach %s", retired, err, ahead)
+	}
+
+	w.Configure(only)
+	w.Adopt = true
+	d = w.Run()
+	d.Settle() // the copy
+	if now := w.Clock.Now(); now.After(ahead) {
+		t.Fatalf("the copy is complete at %s, behind the guards at %s", now, ahead)
+	}
+	for i := range 8 {
+		w.Put("Orders", fmt.Sprint("p", i), "1", `"n":{"N":"2"}`)
+	}
+	d.Settle()
+	if x := w.verify("Orders"); x.Verdict != report.Equal || x.Items != 8 {
+		t.Errorf("%+v", x)
+	}
+}
+
+// guardAt moves the guard of a row's item to a time.
+func (w *world) guardAt(row string, at time.Time) {
+	w.t.Helper()
+	w.edit(func(table *cloud.Table) error {
+		stored, err := table.ReadRow(w.t.Context(), row, cloud.RowFilter(cloud.FamilyFilter("_tr_live")))
+		if err != nil || len(stored["_tr_live"]) != 1 {
+			return fmt.Errorf("guards %v of %s: %w", stored, row, err)
+		}
+		guard := stored["_tr_live"][0]
+		_, qualifier, _ := strings.Cut(guard.Column, ":")
+		m := cloud.NewMutation()
+		m.Set("_tr_live", qualifier, cloud.Time(at), guard.Value)
+		return table.Apply(w.t.Context(), row, m)
+	})
+}
