@@ -124,8 +124,8 @@ func (p *PageHead) check() string {
 
 // checkRoom says how a page contradicts what copies and resyncs write; "" when it does not.
 //
-// Rule 5: every change that is applied is above what they take from the floor, whatever way the life began. Records that
-// are older than the life are not applied: change.Life.Applies leaves them out.
+// Rule 5: every change that is applied is above what they take from the floor, whatever way the life began. Records
+// that are older than the life are not applied: change.Life.Applies leaves them out.
 func (s *State) checkRoom(p *PageHead) string {
 	if p.Records == 0 || s.LifeOf(p.Feed.Stream) != (change.Life{}) || p.ClockFrom >= s.lowestClock() {
 		return ""

@@ -21,6 +21,7 @@
 //	index.go      an index for questions about all shards
 //	stream.go     the streams of a table
 //	shard.go      a shard: its phase and its loss
+//	rows.go       what entries do to rows beside the changes in the log
 //	chain.go      Rule 2: which message is the next entry
 //	entry.go      the entries and their stored form
 //	kind.go       kinds of entries

@@ -24,24 +24,32 @@ const (
 	KindHealed    Kind = 'h' // a resync of the whole table is complete
 )
 
+// of returns the type of a body. A type without the methods of Body does not compile.
+func of[T any, P interface {
+	*T
+	Body
+}]() reflect.Type {
+	return reflect.TypeFor[T]()
+}
+
 // kinds are the words for each kind that metrics, messages and `queue dump` show, and the type of its body.
 var kinds = map[Kind]struct {
 	word string
 	body reflect.Type
 }{
-	KindClaim:     {"claim", reflect.TypeFor[Claim]()},
-	KindRelease:   {"release", reflect.TypeFor[Release]()},
-	KindStart:     {"start", reflect.TypeFor[Start]()},
-	KindGraph:     {"graph", reflect.TypeFor[Graph]()},
-	KindFrame:     {"frame", reflect.TypeFor[Frame]()},
-	KindBeat:      {"beat", reflect.TypeFor[Beat]()},
-	KindMarks:     {"marks", reflect.TypeFor[Marks]()},
-	KindGap:       {"gap", reflect.TypeFor[Gap]()},
-	KindControl:   {"control", reflect.TypeFor[Control]()},
-	KindSnapshot:  {"snapshot", reflect.TypeFor[Snapshot]()},
-	KindCopy:      {"copy", reflect.TypeFor[Copy]()},
-	KindCopyMarks: {"copy marks", reflect.TypeFor[CopyMarks]()},
-	KindHealed:    {"healed", reflect.TypeFor[Healed]()},
+	KindClaim:     {"claim", of[Claim]()},
+	KindRelease:   {"release", of[Release]()},
+	KindStart:     {"start", of[Start]()},
+	KindGraph:     {"graph", of[Graph]()},
+	KindFrame:     {"frame", of[Frame]()},
+	KindBeat:      {"beat", of[Beat]()},
+	KindMarks:     {"marks", of[Marks]()},
+	KindGap:       {"gap", of[Gap]()},
+	KindControl:   {"control", of[Control]()},
+	KindSnapshot:  {"snapshot", of[Snapshot]()},
+	KindCopy:      {"copy", of[Copy]()},
+	KindCopyMarks: {"copy marks", of[CopyMarks]()},
+	KindHealed:    {"healed", of[Healed]()},
 }
 
 // kindsOfBodies is kinds by the type of a pointer to the body.

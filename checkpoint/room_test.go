@@ -21,7 +21,9 @@ func TestFirstChangeOfEachShardIsAboveWhatCopiesWrite(t *testing.T) {
 		w.must(t, append([]any{start}, more...)...)
 		return w
 	}
-	disabled := &Graph{Stream: "arn", Date: t0 + 1000, Complete: true, Disabled: true, Shards: []ShardSeen{{ID: "a", Closed: true}}}
+	disabled := &Graph{Stream: "arn", Date: t0 + 1000, Complete: true, Disabled: true,
+		Shards: []ShardSeen{{ID: "a", Closed: true}}}
+	later := &Graph{Stream: "arn", Date: t0 + 1, Shards: seen("a", "b")}
 	second := &Start{Stream: "arn-2", Date: t0 + 5000, Shards: seen("b")}
 	oneShard := func() *Start { return &Start{Shards: seen("a")} }
 	recovered := func() *Start { return &Start{Shards: seen("a"), Recover: true, After: t0} }
@@ -34,7 +36,7 @@ func TestFirstChangeOfEachShardIsAboveWhatCopiesWrite(t *testing.T) {
 	}{
 		"an adopted target":                         {begun(oneShard()), "a"},
 		"an adopted target, copied":                 {begun(&Start{Shards: seen("a"), Backfill: FromScan, At: t0 - 1}), "a"},
-		"a shard that is listed later":              {begun(oneShard(), &Graph{Stream: "arn", Date: t0 + 1, Shards: seen("a", "b")}), "b"},
+		"a shard that is listed later":              {begun(oneShard(), later), "b"},
 		"a child of a shard that was lost":          {begun(oneShard(), lost()), "c"},
 		"a recovery":                                {begun(recovered()), "a"},
 		"a recovery, a child of a lost shard":       {begun(recovered(), lost()), "c"},

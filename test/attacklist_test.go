@@ -540,7 +540,11 @@ var attacks = []attack{
 		},
 	},
 	{number: 88, what: "a second cutover certifies a comparison from before the first fence",
-		open: "no test yet",
+		tests: []string{
+			"cmd/replicator/internal/cutover.TestSecondCutoverDoesNotRestOnAComparisonFromBeforeTheFirst",
+			"checkpoint.TestEveryEntrySaysWhetherItChangesRows",
+			"test.TestCutoverIsTakenOverBetweenItsSteps",
+		},
 	},
 	{number: 89, what: "a wait or a drain ends with exit code 0 over a gap or a dead letter",
 		open: "no test yet",

@@ -152,14 +152,15 @@ func TestCutoverIsTakenOverBetweenItsSteps(t *testing.T) {
 
 	w.Put("Orders", "hats", "late", `"n":{"N":"3"}`)
 	w.cutover(d, 4, "was written to behind the fence")
-	if out := w.ok("cutover", "--undo", "--table", "Orders", "--yes"); !strings.Contains(out, "Orders: the fence of") {
+	if out := w.ok("cutover", "--undo", "--table", "Orders", "--yes"); !strings.Contains(out, "Orders: the fence of") ||
+		!strings.Contains(out, "`replicator resync --table Orders`") {
 		t.Errorf("undo: %s", out)
 	}
 	d.until("the fence is gone", func() bool { return d.table("Orders").State == "running" })
 	d.settle("Orders")
 	w.write("keys.jsonl", `{"pk":"hats","sk":"late"}`)
 	_ = d.hastened("resync", "--table", "Orders", "--keys", "keys.jsonl", "--wait") // whatever it did
-	w.cutover(d, 0, "because the last full one began before the end of a repair of Orders")
+	w.cutover(d, 0, "because it began before the undo of a fence")
 	if x := w.certified("cert.json"); x.Format != 1 || x.Verify.How != "full" || x.Verify.Equal != 3 {
 		t.Errorf("certificate: %+v", x)
 	}

@@ -244,6 +244,13 @@ func undo(ctx context.Context, a *cli.App, o *cutoverFlags) error {
 	if a.JSON {
 		return a.PrintJSON(map[string]any{"schema": cli.Schema, "undone": append([]cutover.Undone{}, undone...)})
 	}
+	printUndone(a, undone)
+	return nil
+}
+
+// printUndone prints what became of each fence, and what is due if the application wrote to Bigtable behind it: those
+// rows differ from DynamoDB, and no change in a log says which they are.
+func printUndone(a *cli.App, undone []cutover.Undone) {
 	for _, u := range undone {
 		if u.Unread == "" {
 			a.Print("%s: the fence of cutover %s is gone.", u.Table, u.ID)
@@ -256,8 +263,13 @@ func undo(ctx context.Context, a *cli.App, o *cutoverFlags) error {
 	}
 	if len(undone) == 0 {
 		a.Print("No table is fenced.")
+		return
 	}
-	return nil
+	a.Print("If the application has written to Bigtable since, its rows differ from DynamoDB until they change there:")
+	for _, u := range undone {
+		a.Print("  next: `replicator resync --table %s` compares all items and writes what differs again", u.Table)
+	}
+	a.Print("The next cutover compares all items again: what was compared before the fence does not serve any more.")
 }
 
 // undoneTables returns all source tables of the targets of the named ones; all of the configuration without names.

@@ -70,38 +70,27 @@ func (f *follower) first(table int) uint64 {
 }
 
 // entry takes the changes of an entry, or notes why those of the log are not all that was done to the rows.
+//
+// Rule 14: checkpoint.ChangesRows decides.
 func (f *follower) entry(table int, e *logged.Entry) error {
 	done := f.result == nil || e.Seq <= f.result.Tables[table].Begun || f.keys.Broken != ""
-	if why := breaks(e.Body); why != "" && !done {
-		f.keys.Broken = fmt.Sprintf("%s of %s (entry %d of its log)", why, f.sides.Tables[table].Source, e.Seq)
+	if why := checkpoint.ChangesRows(e.Body); why != checkpoint.RowsByChanges && !done {
+		f.keys.Broken = fmt.Sprintf("it began before %s of %s (entry %d of its log)", began[why],
+			f.sides.Tables[table].Source, e.Seq)
 	}
 	return e.Changes(func(c *logged.Change) error { return f.change(table, c) })
 }
 
-// breaks returns what an entry says is done to rows beside the changes in the log, or is missing in it; "" for nothing.
-func breaks(body any) string {
-	switch b := body.(type) {
-	case *checkpoint.Start:
-		return "it began before a stream"
-	case *checkpoint.Gap:
-		return "it began before a loss of changes"
-	case *checkpoint.Copy, *checkpoint.CopyMarks:
-		return "it began before the end of a copy"
-	case *checkpoint.Healed:
-		if len(b.Exports) == 0 { // else rows were not written
-			return "it began before the end of a resync"
-		}
-	case *checkpoint.Control:
-		switch {
-		case b.Resync != nil:
-			return "it began before a resync"
-		case b.Accept != nil:
-			return "it began before a change of the mapping"
-		case b.Copy != nil:
-			return "it began before a command to the copy"
-		}
-	}
-	return ""
+// began says what a kept comparison began before, by the reason for which it does not serve any more.
+var began = map[checkpoint.RowsReason]string{
+	checkpoint.RowsByStream:      "a stream",
+	checkpoint.RowsByGap:         "a loss of changes",
+	checkpoint.RowsByCopy:        "the end of a copy",
+	checkpoint.RowsByResync:      "a resync",
+	checkpoint.RowsByMapping:     "a change of the mapping",
+	checkpoint.RowsByCopyOrder:   "a command to the copy",
+	checkpoint.RowsByApplication: "the undo of a fence, behind which the application may have written,",
+	checkpoint.RowsUnknown:       "an entry of an unknown kind",
 }
 
 // change adds the item of a change, with the rows that it had before and after. An image that the mapping refuses has

@@ -124,7 +124,7 @@ func tablesNow(ctx context.Context, s *sides.Sides, pipeline string) (all []Tabl
 		one := Table{
 			TableID: t.Info.ID, MappingHash: t.Identity(pipeline, s.Sink()).MappingHash,
 			LogCreated: l.Log.Created().UTC(), Life: l.State.Life, Mark: l.State.Marks[checkpoint.SinkBigtable],
-			Begun: l.State.Seq,
+			Begun: l.State.Seq, OpenGaps: l.State.OpenGaps(),
 		}
 		if one.Requests, err = requestsOf(ctx, l); err != nil {
 			return nil, nil, err

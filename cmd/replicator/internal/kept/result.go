@@ -71,6 +71,8 @@ type Table struct {
 	Mark checkpoint.Mark `json:"mark"`
 	// Begun is the newest entry of the log then. What was done to the rows before it was seen by the comparison.
 	Begun uint64 `json:"begun"`
+	// OpenGaps are losses of changes that waited to be accepted then: what their shards get until then is in no log.
+	OpenGaps int `json:"open_gaps,omitempty"`
 }
 
 // Requests is how far the stream of the requests for a table has come: repairs, and retries of dead letters.

@@ -353,6 +353,25 @@ func TestComparisonThatTheLogsContradictIsUseless(t *testing.T) {
 	}
 }
 
+// TestComparisonBesideAnOpenGapIsUseless: until the gap is accepted its shard is not read, and what it gets
+// meanwhile is in no log. No entry behind the begin of the comparison says so.
+func TestComparisonBesideAnOpenGapIsUseless(t *testing.T) {
+	s := newStage(t)
+	s.applied()
+	now := s.sides.Now()
+	feed := change.Feed{Stream: stream, Shard: "shard-1"}
+	s.append(&checkpoint.Gap{Feed: feed, Since: now - 1000, Until: now, Found: now})
+	s.keep(Options{}, func(*Recorder) {})
+	s.append(&checkpoint.Control{Resume: true, At: now + 1000})
+	if _, _, why := s.since(); !strings.Contains(why, "began while a loss of changes of Orders waited") {
+		t.Errorf("begun before the gap was accepted: %q", why)
+	}
+	s.keep(Options{}, func(*Recorder) {})
+	if _, _, why := s.since(); why != "" {
+		t.Errorf("begun behind it: %q", why)
+	}
+}
+
 // TestChangesThatAreTrimmedMakeItUseless: they are not known any more.
 func TestChangesThatAreTrimmedMakeItUseless(t *testing.T) {
 	s := newStage(t)
