@@ -559,7 +559,7 @@ var attacks = []attack{
 		open: "no test yet",
 	},
 	{number: 93, what: "a foreign cell in the row of a removed item cannot be repaired",
-		open: "no test yet",
+		tests: []string{"verify.TestCellInTheRowOfARemovedItemIsRepaired"},
 	},
 	{number: 94, what: "a column whose text looks like a message decides what is shown",
 		open: "no test yet",

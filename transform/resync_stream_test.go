@@ -186,6 +186,9 @@ func TestResyncHealsBesideTheStream(t *testing.T) {
 				w := x.m.resync(t, p, r)
 				open = open || len(r.Unproven) > 0 || r.Kept > 0
 				for _, row := range w.Rows {
+					if row.Left && row.Class != ClassD {
+						continue // named, and replaced without being read
+					}
 					if round > 0 && s.siblings == nil && slices.ContainsFunc(r.Held, func(h HeldRow) bool {
 						return string(h.Key) == string(row.Key)
 					}) {

@@ -24,8 +24,8 @@ type Checker struct {
 	notEqual map[item]bool // items that Verdict has received as not equal, the first of them
 }
 
-// mostNotEqual bounds the memory of Checker.notEqual. Beyond it, an item that is not equal may be handed on twice, if it
-// has come to own one of the cells without a known owner.
+// mostNotEqual bounds the memory of Checker.notEqual. Beyond it, an item that is not equal may be handed on twice, if
+// it has come to own one of the cells without a known owner.
 const mostNotEqual = 100_000
 
 const checkedAtOnce = 1000

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
@@ -152,6 +153,51 @@ func TestGhostOfADeadItemIsFoundByItsTombstone(t *testing.T) {
 	}
 	if c := e.compare(Options{}); !c.Equal() {
 		t.Errorf("%+v", c)
+	}
+}
+
+// TestCellInTheRowOfARemovedItemIsRepaired: somebody else wrote it after the item had left the row, and the tombstone
+// shows whose place it is. It is a difference of that item, once, and one repair removes it, whatever owns the row.
+func TestCellInTheRowOfARemovedItemIsRepaired(t *testing.T) {
+	const byKey = `
+mapping: 1
+families: {d: {max_versions: 1}, e: {max_versions: 1}}
+rules:
+- name: any
+  match: {pk: "{p}", sk: "{s}"}
+  row: "{p}"
+  cells: [{attr: x, to: "d:{s}/x"}, {attr: y, to: "e:{s}/y"}]
+`
+	for name, c := range map[string]struct{ mapping, row, column string }{
+		"a row of its own":                  {"", "p#a", "x"},
+		"a column that it never had":        {"", "p#a", "app"},
+		"shared, columns of the key":        {byKey, "p", "a/x"},
+		"shared, wildcard columns":          {sharedRows, "p", "a/x"},
+		"moved by an attribute":             {histories[4].mapping, "by#t#p#a", "x"},
+		"moved, the row that its key gives": {histories[4].mapping, "p", "a/x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newEngine(t, c.mapping)
+			e.put("p", "a", someText)
+			e.put("p", "b", someText)
+			e.put("p", "a", "")
+			e.foreign(c.row, "d", c.column, "app")
+			f := e.full(e.options())
+			if diff := cmp.Diff([]string{keyOf("p", "a") + ": extra_cell"}, e.judged(f, c.row)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			res := e.resync()
+			if healed, why := res.Healed(false); !healed || res.Different != 1 || res.Repaired != 1 || res.Foreign != 0 {
+				t.Errorf("%s: %+v", why, res)
+			}
+			e.version += 120_000
+			if again := e.resync(); again.Counts.Candidates+again.Counts.Foreign > 0 || again.Written > 0 {
+				t.Errorf("again: %+v", again)
+			}
+			if c := e.compare(Options{}); !c.Equal() {
+				t.Errorf("cell by cell: %+v", c)
+			}
+		})
 	}
 }
 

@@ -75,12 +75,20 @@ func (s *resyncer) addHeldRow(h *HeldRow, from []*origin) error {
 		earlier = append(earlier, projection{rule: o.rule, rows: []projectedRow{pr}})
 		s.r.Unproven = append(s.r.Unproven, o.unproven()...)
 	}
-	if s.rowNow(h.Key) == nil && h.Live == 0 && cells == 0 {
+	if s.rowNow(h.Key) == nil && h.Live == 0 && cells == 0 && !s.mayHoldMore(h, from) {
 		x.Cells = x.Cells[:mark] // left before
 		return nil
 	}
 	s.w.mem.earlier = append(s.w.mem.earlier, earlier...)
 	return nil
+}
+
+// mayHoldMore reports whether a row that the item has left may hold cells of it all the same, which were not read: a
+// difference names the row, and what the item owns there is replaced without being read. So a cell that came into the
+// row after the item had left it goes, as it would go from the row of an item that is there.
+func (s *resyncer) mayHoldMore(h *HeldRow, from []*origin) bool {
+	named := slices.ContainsFunc(s.r.Rows, func(row []byte) bool { return bytes.Equal(row, h.Key) })
+	return named && slices.ContainsFunc(from, func(o *origin) bool { return o.plan.Exclusive || !o.plan.ReadToResync })
 }
 
 // newest reports whether a cell is the first, and thus the newest, of its column.
