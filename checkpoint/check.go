@@ -36,6 +36,9 @@ func (s *State) contradicts(seq uint64, body any) string {
 		if s.Stream(b.Stream) == nil {
 			return "listing of a stream that was never started: " + b.Stream
 		}
+		if b.Disabled && b.Enabled {
+			return "listing of a stream that takes records and takes none: " + b.Stream
+		}
 		return checkShards(b.Shards)
 	case *Frame:
 		return s.checkFrame(b)

@@ -94,6 +94,7 @@ type Graph struct {
 	Date     change.Millis `json:"date"`
 	Complete bool          `json:"complete,omitempty"` // every page of it was read
 	Disabled bool          `json:"disabled,omitempty"` // the stream takes no more writes: its leaves are its end
+	Enabled  bool          `json:"enabled,omitempty"`  // takes back an earlier Disabled
 	Shards   []ShardSeen   `json:"shards,omitempty"`
 	// Gone are shards that a complete listing, begun after their child was listed, did not show, and that the service
 	// itself does not know any more.

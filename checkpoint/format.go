@@ -51,6 +51,9 @@ func FormatOf(body any) int {
 			return 2
 		}
 	case *Graph:
+		if b.Enabled {
+			return 5
+		}
 		if b.Delta || len(b.Absent) > 0 {
 			return 2
 		}

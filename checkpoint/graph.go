@@ -42,8 +42,9 @@ func (s *State) applyGraph(b *Graph) {
 	if b.Complete {
 		s.noteListing(b.Date)
 	}
-	if b.Disabled && !st.Disabled {
-		st.Disabled = true
+	// Rule 13: what was stored of a stream's end is taken back by an answer that shows records being taken.
+	if b.Disabled && !st.Disabled || b.Enabled && st.Disabled {
+		st.Disabled = b.Disabled
 		s.Reindex()
 	}
 	// Rule 3: a shard that appears after the start is a child, or a root that was created later. Either way all

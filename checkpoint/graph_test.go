@@ -242,6 +242,36 @@ func TestNewStreamStartsAboveAllVersions(t *testing.T) {
 	}
 }
 
+// TestEndOfAStreamIsTakenBack: an answer that shows the stream taking records is stored, also as a difference, and the
+// shards that end later have children again.
+func TestEndOfAStreamIsTakenBack(t *testing.T) {
+	w := owned(t, seen("a", "b")...)
+	w.must(t, &Graph{Stream: "arn", Date: w.s.Date, Disabled: true})
+	w.end(t, "a")
+	if w.s.AwaitsChildren() {
+		t.Fatal("children are awaited in a stream that is disabled")
+	}
+	enabled := &Graph{Stream: "arn", Date: w.s.Date + 1, Complete: true, Enabled: true, Shards: seen("a", "b")}
+	parts := DiffListing(w.s, enabled, listingPartBytes)
+	if len(parts) == 0 {
+		t.Fatal("an answer that takes the end back is worth no entry")
+	}
+	for _, part := range parts {
+		w.must(t, part)
+	}
+	w.end(t, "b")
+	if w.s.LiveStream().Disabled || w.s.Drained("arn") || !w.s.AwaitsChildren() {
+		t.Errorf("disabled %v, drained %v, children awaited %v", w.s.LiveStream().Disabled, w.s.Drained("arn"),
+			w.s.AwaitsChildren())
+	}
+	if len(DiffListing(w.s, enabled, listingPartBytes)) > 0 {
+		t.Error("it is taken back twice")
+	}
+	if w.s.CheckNext(&Start{Stream: "new", Date: w.s.Date, Shards: seen("x")}) == nil {
+		t.Error("another stream starts beside it")
+	}
+}
+
 func TestListingThatTellsNothingNewIsNoEntry(t *testing.T) {
 	w := owned(t, seen("a", "b<a")...)
 	w.end(t, "a")
@@ -256,6 +286,7 @@ func TestListingThatTellsNothingNewIsNoEntry(t *testing.T) {
 		"a child":          {with(func(g *Graph) { g.Shards = seen("a", "b<a", "c<b") }), true},
 		"an end":           {with(func(g *Graph) { g.Shards[1].Closed = true }), true},
 		"disabled":         {with(func(g *Graph) { g.Disabled = true }), true},
+		"enabled":          {with(func(g *Graph) { g.Enabled = true }), false},
 		"gone":             {with(func(g *Graph) { g.Gone = []string{"a"} }), true},
 		"finished, absent": {with(func(g *Graph) { g.Shards = seen("b<a") }), true},
 	} {

@@ -64,6 +64,9 @@ type Listing struct {
 // Disabled reports whether the stream takes no more records: its leaves end when they are drained, without children.
 func (l Listing) Disabled() bool { return l.Status == string(types.StreamStatusDisabled) }
 
+// Enabled reports whether the stream takes records.
+func (l Listing) Enabled() bool { return l.Status == string(types.StreamStatusEnabled) }
+
 // List returns all shards of a stream. It waits between pages where the stream's rate of calls demands it. On an error
 // after the first page it returns the shards so far, with Complete false, together with the error.
 func (s *Source) List(ctx context.Context, arn string) (Listing, error) {

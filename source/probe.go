@@ -99,8 +99,8 @@ func (s *Source) StartsAtTimes(ctx context.Context, l Listing, at change.Millis)
 	return false, err
 }
 
-// refusesTimes reports whether an error shows that a server does not know AT_TIMESTAMP. An outage, a damaged reply or an
-// iterator that has expired do not.
+// refusesTimes reports whether an error shows that a server does not know AT_TIMESTAMP. An outage, a damaged reply or
+// an iterator that has expired do not.
 func refusesTimes(err error) bool {
 	return isValidation(err) || isCode(err, "UnknownOperationException")
 }

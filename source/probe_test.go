@@ -27,8 +27,8 @@ func timed(c wireCall, op string) bool {
 	return c.op == op && (c.kind == "AT_TIMESTAMP" || iterator == "timed")
 }
 
-// TestOnlyARefusalShowsThatTimesAreUnknown: at GetShardIterator as at GetRecords, any other answer is asked again; if it
-// stays, it is an error and decides nothing.
+// TestOnlyARefusalShowsThatTimesAreUnknown: at GetShardIterator as at GetRecords, any other answer is asked again.
+// If it stays, it is an error and decides nothing.
 func TestOnlyARefusalShowsThatTimesAreUnknown(t *testing.T) {
 	for _, op := range []string{"GetShardIterator", "GetRecords"} {
 		for name, reply := range unrelated {
@@ -90,8 +90,8 @@ func TestRefusalOfTimesIsConfirmed(t *testing.T) {
 	}
 }
 
-// TestDeadShardsDoNotHideTheStream: a listing shows shards that are gone, with an end and without, before those that are
-// read.
+// TestDeadShardsDoNotHideTheStream: a listing shows shards that are gone, with an end and without, before those that
+// are read.
 func TestDeadShardsDoNotHideTheStream(t *testing.T) {
 	w := newWire()
 	for i := range 5 {

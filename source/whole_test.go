@@ -30,7 +30,8 @@ func TestIncompleteReplyIsNoAnswer(t *testing.T) {
 		call  func(t *testing.T, s *Source) error
 	}{
 		"table": {"DescribeTable", tableReply, []string{
-			`{"Table":null}`, `{"Table":{}}`, strings.Replace(tableReply, `"KeySchema":[{"AttributeName":"pk","KeyType":"HASH"}],`, "", 1),
+			`{"Table":null}`, `{"Table":{}}`,
+			strings.Replace(tableReply, `"KeySchema":[{"AttributeName":"pk","KeyType":"HASH"}],`, "", 1),
 			strings.Replace(tableReply, `"TableStatus":"ACTIVE",`, "", 1),
 		}, func(t *testing.T, s *Source) error { _, err := s.Table(t.Context(), "T"); return err }},
 		"ttl": {"DescribeTimeToLive", `{"TimeToLiveDescription":{"TimeToLiveStatus":"DISABLED"}}`, []string{

@@ -57,6 +57,10 @@ func splitBySize[T any](all []T, limit int, size func(*T) int) func(yield func([
 // what is new, in entries of at most limit bytes of shards, and the last one says that the listing was complete; in
 // format 1 the one entry is the listing itself.
 func Diff(s *checkpoint.State, b *checkpoint.Graph, limit int) []*checkpoint.Graph {
+	if b.Enabled && s.Format < checkpoint.FormatOf(b) {
+		old := *b
+		old.Enabled, b = false, &old
+	}
 	if !differs(s, b) {
 		return nil
 	}
@@ -82,7 +86,7 @@ func Diff(s *checkpoint.State, b *checkpoint.Graph, limit int) []*checkpoint.Gra
 	if n := len(parts); n > 1 {
 		parts, last = parts[:n-1], parts[n-2]
 	}
-	last.Complete, last.Disabled = b.Complete, b.Disabled
+	last.Complete, last.Disabled, last.Enabled = b.Complete, b.Disabled, b.Enabled
 	return parts
 }
 
@@ -145,7 +149,7 @@ func differs(s *checkpoint.State, b *checkpoint.Graph) bool {
 	if st != nil && st != s.LiveStream() {
 		return false
 	}
-	if st == nil || b.Disabled && !st.Disabled || len(b.Gone) > 0 {
+	if st == nil || b.Disabled && !st.Disabled || b.Enabled && st.Disabled || len(b.Gone) > 0 {
 		return true
 	}
 	listed := make(map[string]bool, len(b.Shards))

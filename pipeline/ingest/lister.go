@@ -14,6 +14,7 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/source"
 )
@@ -161,15 +162,21 @@ func (l *lister) listAll(ctx context.Context) error {
 	if v.stream == "" {
 		return nil
 	}
-	ls, err := l.o.Source.List(ctx, v.stream)
-	if source.Classify(err) == failure.Gone && len(v.missing) > 0 {
-		// Rule 3: with the stream its parents are gone that no listing has shown, and their children need not wait.
+	ls, shown, err := l.describeStream(ctx, v.stream)
+	if source.Classify(err) == failure.Gone && len(v.missing) > 0 && v.disabled {
+		// Rule 3: with a stream that has ended its parents are gone that no listing has shown, and their children need not
+		// wait. Rule 13: that it has ended was proven by other answers, see StreamEnded.
 		return l.handoff.request(ctx, &checkpoint.Graph{Stream: v.stream, Date: l.o.now(), Gone: v.missing})
 	}
 	if err != nil && len(ls.Shards) == 0 {
 		return err
 	}
 	g := graphOf(ls)
+	if g.Disabled && !v.disabled {
+		_, table := l.describeTable(ctx, v.stream)
+		g.Disabled = protocol.StreamEnded(shown, table)
+	}
+	g.Enabled = v.disabled && shown.Shows == protocol.StreamTakes
 	if ls.Complete {
 		if g.Gone, err = l.findGone(ctx, ls, v.missing); err != nil {
 			return err
@@ -190,6 +197,48 @@ func graphOf(ls source.Listing) *checkpoint.Graph {
 	return &checkpoint.Graph{
 		Stream: ls.Stream, Date: ls.Started, Complete: ls.Complete, Disabled: ls.Disabled(), Shards: ListedShards(ls.Shards),
 	}
+}
+
+// describeStream lists a stream, and returns what the answer shows about it.
+func (l *lister) describeStream(ctx context.Context, arn string) (source.Listing, protocol.StreamAnswer, error) {
+	shown := protocol.StreamAnswer{By: protocol.DescribesStream, Asked: time.Now()}
+	ls, err := l.o.Source.List(ctx, arn)
+	shown.Answered = time.Now()
+	switch {
+	case err != nil && source.Classify(err) == failure.Gone:
+		shown.Shows = protocol.StreamUnknown
+	case err != nil:
+	case ls.Disabled():
+		shown.Shows = protocol.StreamOff
+	case ls.Enabled():
+		shown.Shows = protocol.StreamTakes
+	}
+	return ls, shown, err
+}
+
+// describeTable describes the table, and returns what the answer shows about a stream.
+func (l *lister) describeTable(ctx context.Context, stream string) (tableAnswer, protocol.StreamAnswer) {
+	shown := protocol.StreamAnswer{By: protocol.DescribesTable, Asked: time.Now()}
+	info, err := l.o.Source.Table(ctx, l.o.Table.Name)
+	shown.Answered = time.Now()
+	switch {
+	case source.Classify(err) == failure.Gone:
+		shown.Shows = protocol.StreamUnknown
+	case err != nil:
+	case info.StreamARN != "" && info.StreamARN != stream:
+		shown.Shows = protocol.StreamReplaced
+	case info.StreamARN == stream && info.Streaming:
+		shown.Shows = protocol.StreamTakes
+	case info.StreamARN == stream:
+		shown.Shows = protocol.StreamOff
+	}
+	return tableAnswer{info, err}, shown
+}
+
+// tableAnswer is an answer of DescribeTable.
+type tableAnswer struct {
+	info source.TableInfo
+	err  error
 }
 
 // ListedShards returns the shards of a listing as the log stores them.
@@ -239,31 +288,32 @@ func (l *lister) findChildren(ctx context.Context, feed change.Feed) error {
 // checkStream checks whether the table has a new stream: then the old one takes no more writes, and what was written
 // between the two is lost.
 func (l *lister) checkStream(ctx context.Context) error {
-	info, err := l.o.Source.Table(ctx, l.o.Table.Name)
-	if err != nil {
-		return err
-	}
 	v := l.current()
-	if v.stream == "" || info.StreamARN == v.stream || info.StreamARN == "" {
-		return nil
+	table, shown := l.describeTable(ctx, v.stream)
+	if table.err != nil || v.stream == "" || shown.Shows != protocol.StreamReplaced {
+		return table.err
 	}
-	if info.ID != "" && l.o.Table.ID != "" && info.ID != l.o.Table.ID {
+	if info := table.info; info.ID != "" && l.o.Table.ID != "" && info.ID != l.o.Table.ID {
+		if _, old, err := l.describeStream(ctx, v.stream); !protocol.StreamEnded(shown, old) {
+			return err // another answer shows that the stream of the old table takes records
+		}
 		return &outcome.HaltError{Code: "table_recreated",
 			Reason: "the table was deleted and created again: its items are not the ones that were copied"}
 	}
 	if !v.disabled {
-		return l.retireStream(ctx, v)
+		return l.retireStream(ctx, v, shown)
 	}
 	if !v.applied {
 		return nil // its shards are still being read and applied
 	}
-	return l.startStream(ctx, info.StreamARN, v)
+	return l.startStream(ctx, table.info.StreamARN, v)
 }
 
-// retireStream stores that the old stream is disabled; the shards that it still has are read to their end.
-func (l *lister) retireStream(ctx context.Context, v streamSummary) error {
-	ls, err := l.o.Source.List(ctx, v.stream)
-	if err != nil && source.Classify(err) != failure.Gone {
+// retireStream stores that the old stream is disabled, if it says so itself; the shards that it still has are read to
+// their end. replaced is what the table's description has shown.
+func (l *lister) retireStream(ctx context.Context, v streamSummary, replaced protocol.StreamAnswer) error {
+	ls, shown, err := l.describeStream(ctx, v.stream)
+	if !protocol.StreamEnded(replaced, shown) {
 		return err
 	}
 	g := graphOf(ls)
@@ -271,7 +321,7 @@ func (l *lister) retireStream(ctx context.Context, v streamSummary) error {
 	if g.Date == 0 {
 		g.Date = l.o.now()
 	}
-	if err != nil { // the stream itself is gone: each reader reports that of its shard, behind what it has read
+	if shown.Shows == protocol.StreamUnknown { // each reader reports that of its shard, behind what it has read
 		g.Gone = l.current().gapped
 	}
 	return l.handoff.request(ctx, g)

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/checkpoint/listing"
+	"github.com/tailrace-cdc/replicator/protocol"
 )
 
 const (
@@ -72,6 +74,8 @@ func (p *process) stillLive() bool { return p.s.LiveStream().ARN == p.live().arn
 func (p *process) refresh(complete bool) {
 	live := p.s.LiveStream()
 	g := p.list(live.ARN, complete)
+	g.Disabled = g.Disabled && (live.Disabled || p.streamEnded(len(g.Shards) == 0))
+	g.Enabled = !g.Disabled && live.Disabled
 	switch {
 	case len(g.Shards) == 0 && g.Disabled: // the stream is gone: readers report that of their shards
 		g.Complete, g.Gone = false, p.s.GappedShards()
@@ -94,6 +98,23 @@ func (p *process) refresh(complete bool) {
 		p.listed = g.Date
 	}
 	p.ended = p.ended && p.s.AwaitsChildren()
+}
+
+// streamEnded asks the table after the stream has answered that it is off, or is unknown.
+func (p *process) streamEnded(unknown bool) bool {
+	at := time.UnixMilli(int64(p.now))
+	stream := protocol.StreamAnswer{By: protocol.DescribesStream, Shows: protocol.StreamOff, Asked: at, Answered: at}
+	table := protocol.StreamAnswer{By: protocol.DescribesTable, Shows: protocol.StreamTakes, Asked: at, Answered: at}
+	if unknown {
+		stream.Shows = protocol.StreamUnknown
+	}
+	switch live := p.live(); {
+	case !p.stillLive():
+		table.Shows = protocol.StreamReplaced
+	case live.disabled:
+		table.Shows = protocol.StreamOff
+	}
+	return protocol.StreamEnded(stream, table)
 }
 
 // readable returns the shards that may be read, sorted, less those whose end is in hand.
