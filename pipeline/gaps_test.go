@@ -207,6 +207,44 @@ func (w *world) healGap(class, loss string) {
 	r.checkHealed(class)
 }
 
+// TestGapOverColumnsWithoutAnInverseIsHealedButForThem: in a gap an attribute changes its type, which is in the name of
+// its column. The old cell stays, and no guard shows whose it is: the gap is healed, and its note names what is left.
+func TestGapOverColumnsWithoutAnInverseIsHealedButForThem(t *testing.T) {
+	w := newWorld(t)
+	w.mapping, w.onGap = `
+families: {d: {max_versions: 1}}
+rules:
+- name: any
+  match: {pk: "{p}", sk: "{s}"}
+  row: "{p}"
+  segments: escape
+  cells:
+  - {attrs: all, except: [pk, sk], to: "d:{s}/{attr}/{type}"}
+`, "heal"
+	w.createTable("Orders")
+	r := w.start("Orders")
+	w.put("Orders", "p", "1", `"x":{"N":"1"}`)
+	w.put("Orders", "p", "2", `"x":{"N":"1"}`)
+	r.settle()
+	r = losses["trimmed"](r, func() { w.put("Orders", "p", "1", `"x":{"S":"one"}`) })
+	r.hastenUntil("the gap is healed", func() bool {
+		s := r.fold("Orders")
+		return len(s.Gaps) > 0 && s.OpenGaps() == 0 && s.Resync == nil
+	})
+	note := r.fold("Orders").Gaps[0].Healed[checkpoint.SinkBigtable].Note
+	if !strings.Contains(note, "not checked: 1 cell ") || !strings.Contains(note, "rule any") {
+		t.Errorf("the note of the healed gap is %q", note)
+	}
+	after, ghost := r.stored("Orders")["p"], `d:"1/x/N"`
+	if !slices.ContainsFunc(after, func(c string) bool { return strings.Contains(c, ghost) }) {
+		t.Fatalf("no ghost of the old type is left, so nothing was shown: %v", after)
+	}
+	after = slices.DeleteFunc(after, func(c string) bool { return strings.Contains(c, ghost) })
+	if want := r.projected("Orders")["p"]; !slices.Equal(after, want) {
+		t.Errorf("row p: %v, want %v", after, want)
+	}
+}
+
 // TestSecondGapInTheMiddleOfAResync: what was read before it may be older than what it lost, so the table is read
 // again. Bigtable is away when it is found.
 func TestSecondGapInTheMiddleOfAResync(t *testing.T) {

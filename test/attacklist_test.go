@@ -574,7 +574,12 @@ var attacks = []attack{
 		open: "no test yet",
 	},
 	{number: 98, what: "a column without an inverse keeps a heal from ending, or a sealed cell passes",
-		open: "no test yet",
+		tests: []string{
+			"pipeline.TestGapOverColumnsWithoutAnInverseIsHealedButForThem",
+			"pipeline/resync.TestOnlyWhatNoLookCanTellIsLeft",
+			"verify.TestGuardSealedWithAnUnknownSecretIsUnproven",
+			"verify.TestCellWhoseOwnerComesMeanwhileIsADifference",
+		},
 	},
 	{number: 99, what: "an external copy beside stream, pause, gap, mapping change, cutover and recover",
 		open: "waits for copies by workers outside of the daemon",

@@ -43,7 +43,8 @@ type Resynced struct {
 	ByLog     int64 `json:"equal_by_log"` // of Equal: items that changed all the time, and were what the log says
 	Hot       int64 `json:"hot"`
 	Letters   int64 `json:"letters"`
-	Unproven  int64 `json:"unproven"` // items, and cells whose owner cannot be told
+	Unproven  int64 `json:"unproven"` // items, and cells beside a guard that cannot be read
+	Unowned   int64 `json:"unowned"`  // cells whose owner cannot be told, because of their columns
 	Refused   int64 `json:"refused"`
 	Kept      int64 `json:"kept"` // cells that may remain without their item
 	Foreign   int64 `json:"foreign"`
@@ -64,6 +65,8 @@ func (r *Resynced) Healed(acceptForeign bool) (bool, string) {
 		return false, english.Plural(int(open), "item still differs", "items still differ") + " after the repair"
 	case r.Unproven > 0:
 		return false, english.Plural(int(r.Unproven), "item or cell is", "items or cells are") + " unproven"
+	case r.Unowned > 0:
+		return false, english.Plural(int(r.Unowned), "cell does", "cells do") + " not show to which item of the row it belongs"
 	case r.Refused > 0:
 		return false, "the mapping refuses " + english.Plural(int(r.Refused), "item", "")
 	case r.Letters > 0:
@@ -132,8 +135,15 @@ func (w *resyncing) leaveUnowned(ctx context.Context, some []Open) error {
 	if err := w.settle(ctx, owned); err != nil {
 		return err
 	}
-	w.result.Unproven += int64(len(cells))
 	for i := range cells {
+		switch cells[i].Kind {
+		case Foreign:
+			w.result.Foreign++
+		case Unowned:
+			w.result.Unowned++
+		default:
+			w.result.Unproven++
+		}
 		if err := w.open.Add(cells[i]); err != nil {
 			return err
 		}

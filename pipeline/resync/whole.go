@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/change"
@@ -49,6 +51,7 @@ type WholeStatus struct {
 	Repaired   int64  `json:"repaired"`
 	Hot        int64  `json:"hot"`
 	Unproven   int64  `json:"unproven"`
+	Unowned    int64  `json:"unowned"` // cells whose owner cannot be told: they do not keep the resync open
 	Refused    int64  `json:"refused"`
 	Why        string `json:"why,omitempty"` // why it waits or stays open
 }
@@ -142,7 +145,7 @@ func (w *Whole) resync(ctx context.Context, p *checkpoint.PendingResync) error {
 		return errors.Join(err, found.Close())
 	}
 	w.Logger.Info("the whole table is resynced and equal", zap.String("resync", p.ID),
-		zap.Int64("items", res.Counts.Items), zap.Int64("different", res.Different), zap.Int64("rows_written", res.Written))
+		zap.Int64("items", res.Counts.Items), zap.Int64("different", res.Different), zap.Int64("rows_written", res.Written), zap.String("left", w.left(res)))
 	w.status.Store(nil)
 	return found.Remove()
 }
@@ -283,7 +286,7 @@ func (w *Whole) repairAll(ctx context.Context, s verify.Settler, found *verify.F
 	r := &verify.Resyncer{Settler: s, Repair: w.repair, Progress: func(r verify.Resynced) {
 		w.note(func(s *WholeStatus) {
 			s.Doing, s.Settled, s.Different, s.Repaired, s.Why = "repairing", r.Settled, r.Different, r.Repaired, ""
-			s.Hot, s.Unproven, s.Refused = r.Hot, r.Unproven, r.Refused+r.Letters
+			s.Hot, s.Unproven, s.Unowned, s.Refused = r.Hot, r.Unproven, r.Unowned, r.Refused+r.Letters
 		})
 	}}
 	w.keepLead(&r.Settler)
@@ -297,7 +300,7 @@ func (w *Whole) repairAll(ctx context.Context, s verify.Settler, found *verify.F
 			return nil, err
 		}
 		repaired, written, left = repaired+res.Repaired, written+res.Written, left+res.Left
-		ok, why := w.complete(res)
+		ok, why := complete(res)
 		if ok {
 			res.Repaired, res.Written, res.Left = repaired, written, left
 			return res, nil
@@ -314,14 +317,31 @@ func (w *Whole) repairAll(ctx context.Context, s verify.Settler, found *verify.F
 }
 
 // complete reports whether the resync is complete. Foreign cells do not keep it open: what a gap left behind has
-// guards.
-func (w *Whole) complete(res *verify.Resynced) (bool, string) {
-	if ok, _ := w.Program.Resyncable(); !ok && res.Unproven == res.Counts.Unproven {
-		r := *res
-		r.Unproven = 0 // cells whose owner cannot be told, which the note names
-		return r.Healed(true)
+// guards. Nor do cells whose columns do not show to which item they belong: no other look tells more of them, and the
+// note of the healed gap names them. Cells beside a guard that cannot be read do: with its secret they can be judged.
+func complete(res *verify.Resynced) (bool, string) {
+	r := *res
+	r.Unowned = 0
+	return r.Healed(true)
+}
+
+// left describes what a complete resync could not check; "" where it has checked everything.
+func (w *Whole) left(res *verify.Resynced) string {
+	if res.Unowned == 0 {
+		return ""
 	}
-	return res.Healed(true)
+	var rules []string
+	for i := range res.Open {
+		if o := &res.Open[i]; o.Kind == verify.Unowned && o.Rule != "" && !slices.Contains(rules, o.Rule) {
+			rules = append(rules, o.Rule)
+		}
+	}
+	text := "not checked: " + english.Plural(int(res.Unowned), "cell that does not show to which item of its row it belongs",
+		"cells that do not show to which item of their row they belong")
+	if len(rules) > 0 {
+		text += " (" + strings.Join(rules, ", ") + ")"
+	}
+	return text
 }
 
 // healed returns the entry that ends the resync.
@@ -330,8 +350,8 @@ func (w *Whole) healed(p *checkpoint.PendingResync, res *verify.Resynced) *check
 	if !w.Program.CanCoalesce() && len(p.Gaps) > 0 {
 		notes = append(notes, "versions between are missing in histories")
 	}
-	if ok, why := w.Program.Resyncable(); !ok && res.Counts.Unproven > 0 {
-		notes = append(notes, "not checked: "+why)
+	if left := w.left(res); left != "" {
+		notes = append(notes, left)
 	}
 	if res.Kept > 0 {
 		notes = append(notes, fmt.Sprintf("%d cells without an item are kept, a deletion may be among what was lost",
@@ -344,7 +364,7 @@ func (w *Whole) healed(p *checkpoint.PendingResync, res *verify.Resynced) *check
 		ID: p.ID, Gaps: p.Gaps, Sinks: map[string]string{checkpoint.SinkBigtable: strings.Join(notes, "; ")}, Date: w.Now(),
 		Result: checkpoint.ResyncResult{
 			Items: res.Counts.Items, Written: res.Repaired, Equal: res.Equal, Left: res.Left, Hot: res.Hot,
-			Letters: res.Letters + res.Refused, Unproven: res.Unproven,
+			Letters: res.Letters + res.Refused, Unproven: res.Unproven, Unowned: res.Unowned,
 		},
 	}
 }

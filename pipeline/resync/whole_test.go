@@ -2,10 +2,13 @@ package resync
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/transform"
 	"github.com/tailrace-cdc/replicator/verify"
 )
 
@@ -25,5 +28,40 @@ func TestLeadIsThatOfTheProof(t *testing.T) {
 	}
 	if proved != 7 || r.Lead != change.Millis(lead.Milliseconds()) {
 		t.Errorf("proved %d, the lead is %d", proved, r.Lead)
+	}
+}
+
+// TestOnlyWhatNoLookCanTellIsLeft: cells whose columns do not show their owner are named and let the resync end, those
+// beside a guard that cannot be read keep it open.
+func TestOnlyWhatNoLookCanTellIsLeft(t *testing.T) {
+	key := change.KeySchema{Partition: change.KeyAttr{Name: "pk", Type: 'S'}}
+	program, problems := transform.Compile(transform.Table{Pipeline: "p", Source: "S", Target: "t", Schema: key,
+		View: "NEW_AND_OLD_IMAGES"})
+	if program == nil {
+		t.Fatal(problems)
+	}
+	w := &Whole{Program: program, Options: Options{Now: func() change.Millis { return 1 }}}
+	unowned := &verify.Resynced{Unowned: 2, Open: []verify.Open{{Kind: verify.Unowned, Rule: "typed d:{type}"}}}
+	if ok, why := complete(unowned); !ok {
+		t.Errorf("cells without a known owner keep the resync open: %s", why)
+	}
+	if left := w.left(unowned); !strings.Contains(left, "2 cells") || !strings.Contains(left, "typed d:{type}") {
+		t.Errorf("left: %q", left)
+	}
+	if note := w.healed(&checkpoint.PendingResync{}, unowned).Sinks[checkpoint.SinkBigtable]; note != w.left(unowned) {
+		t.Errorf("the entry says %q", note)
+	}
+	for name, open := range map[string]*verify.Resynced{
+		"sealed":            {Unproven: 1, Counts: verify.Counts{Unproven: 1}},
+		"sealed and others": {Unproven: 1, Counts: verify.Counts{Unproven: 1}, Unowned: 3},
+		"a busy item":       {Unproven: 1},
+		"different":         {Different: 1, Unowned: 1},
+	} {
+		if ok, _ := complete(open); ok {
+			t.Errorf("%s: passes for complete", name)
+		}
+	}
+	if left := w.left(&verify.Resynced{}); left != "" {
+		t.Errorf("left of nothing: %q", left)
 	}
 }

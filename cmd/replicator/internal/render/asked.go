@@ -48,6 +48,7 @@ type Resynced struct {
 	Hot      int64    `json:"hot"`
 	Letters  int64    `json:"letters"`            // items that are refused
 	Unproven int64    `json:"unproven"`           // of a whole table only
+	Unowned  int64    `json:"unowned,omitempty"`  // cells whose owner cannot be told; of a whole table only
 	Requests []string `json:"requests,omitempty"` // asked for, and not waited for
 }
 
@@ -55,12 +56,12 @@ type Resynced struct {
 func ResyncedTable(schema int, table string, r checkpoint.ResyncResult) Resynced {
 	return Resynced{
 		Schema: schema, Table: table, Items: r.Items, Written: r.Written, Equal: r.Equal, Left: r.Left, Hot: r.Hot,
-		Letters: r.Letters, Unproven: r.Unproven,
+		Letters: r.Letters, Unproven: r.Unproven, Unowned: r.Unowned,
 	}
 }
 
-// Open returns how many items are not equal yet.
-func (r Resynced) Open() int64 { return r.Hot + r.Letters + r.Unproven }
+// Open returns how many items and cells are not proven equal.
+func (r Resynced) Open() int64 { return r.Hot + r.Letters + r.Unproven + r.Unowned }
 
 // Print prints what became of the items.
 func (r Resynced) Print(w io.Writer) {
@@ -72,6 +73,10 @@ func (r Resynced) Print(w io.Writer) {
 		r.Table, r.Items, r.Equal, r.Written, r.Left, rows)
 	if n := r.Hot + r.Unproven; n > 0 {
 		fmt.Fprintf(w, "  %d change too often to be made equal now: repeat the resync later\n", n)
+	}
+	if r.Unowned > 0 {
+		fmt.Fprintf(w, "  %d cells do not show to which item of their row they belong, so each may be a ghost: "+
+			"`replicator verify --differences FILE` names them\n", r.Unowned)
 	}
 	if r.Letters > 0 {
 		fmt.Fprintf(w, "  %d are refused by the mapping or by Bigtable: `replicator dlq list`\n", r.Letters)
