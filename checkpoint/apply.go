@@ -103,6 +103,7 @@ func (s *State) applyFrame(seq uint64, f *Frame) {
 		sh.Watermark = max(sh.Watermark, p.Watermark())
 		s.Date = max(s.Date, p.Date)
 		s.Expired.Add(p.Expired, p.Date)
+		s.noteBehind(p)
 		if p.Records > 0 {
 			s.LastFrame = seq
 			s.Changes += uint64(p.Records)
@@ -164,6 +165,9 @@ func (s *State) applyControl(seq uint64, c *Control) {
 	}
 	if c.Fence != nil {
 		s.applyFence(seq, c)
+	}
+	if c.Certify != nil {
+		s.applyCertify(c)
 	}
 	if s.Fence == nil {
 		s.applyOrders(seq, c)

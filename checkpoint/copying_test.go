@@ -276,8 +276,10 @@ func (p *process) order() {
 	if s.Format < 3 || s.LiveStream() == nil {
 		return
 	}
-	if s.Fence != nil {
-		p.refusedByFence(s)
+	if f := s.Fence; f != nil {
+		if p.refusedByFence(s); f.Behind == 0 && s.Format >= 5 && p.w.IntN(2) == 0 {
+			wr.must(p, &Control{Certify: &Certify{ID: f.ID}, At: p.w.now})
+		}
 		return
 	}
 	n := 16

@@ -191,14 +191,15 @@ type Gap struct {
 type Control struct {
 	Pause     *bool         `json:"pause,omitempty"`
 	Halt      *Halt         `json:"halt,omitempty"`
-	Clear     bool          `json:"clear,omitempty"`  // the halt is over: the sink went on without an operator
-	ClearSink string        `json:"of,omitempty"`     // format 2: the sink whose halt Clear ends; empty = all
-	Resume    bool          `json:"resume,omitempty"` // clears all halts, and reads on behind the gaps
-	Waive     *Waive        `json:"waive,omitempty"`  // format 2
-	Copy      *CopyOrder    `json:"copy,omitempty"`   // format 3
-	Resync    *ResyncOrder  `json:"resync,omitempty"` // format 3
-	Accept    *Accept       `json:"accept,omitempty"` // format 3
-	Fence     *FenceOrder   `json:"fence,omitempty"`  // format 3
+	Clear     bool          `json:"clear,omitempty"`   // the halt is over: the sink went on without an operator
+	ClearSink string        `json:"of,omitempty"`      // format 2: the sink whose halt Clear ends; empty = all
+	Resume    bool          `json:"resume,omitempty"`  // clears all halts, and reads on behind the gaps
+	Waive     *Waive        `json:"waive,omitempty"`   // format 2
+	Copy      *CopyOrder    `json:"copy,omitempty"`    // format 3
+	Resync    *ResyncOrder  `json:"resync,omitempty"`  // format 3
+	Accept    *Accept       `json:"accept,omitempty"`  // format 3
+	Fence     *FenceOrder   `json:"fence,omitempty"`   // format 3
+	Certify   *Certify      `json:"certify,omitempty"` // format 5
 	By        string        `json:"by,omitempty"`
 	At        change.Millis `json:"at,omitempty"`
 }

@@ -18,6 +18,14 @@ type Fence struct {
 	Last uint64        `json:"last"`
 	At   change.Millis `json:"at"`
 	By   string        `json:"by,omitempty"`
+
+	// Behind are the changes behind the fence: what the application wrote to DynamoDB, and Bigtable does not get.
+	// Deletions by TTL do not count, and heartbeats are no changes. Format 5.
+	Behind uint64 `json:"behind,omitempty"`
+	// BehindSince is the creation of the oldest record of the first page that holds one of them.
+	BehindSince change.Millis `json:"behind_since,omitempty"`
+	// Certified is when the certificate of the cutover was issued; 0: none was, as far as is noted. Format 5.
+	Certified change.Millis `json:"certified,omitempty"`
 }
 
 // Stops reports whether an entry is behind the fence, so that a pass into Bigtable does not read it; never without a
@@ -31,6 +39,12 @@ func (f *Fence) Stops(seq uint64) bool { return f != nil && seq > f.Seq }
 type FenceOrder struct {
 	ID   string `json:"id"`
 	Undo bool   `json:"undo,omitempty"`
+}
+
+// Certify notes in the log that the certificate of a cutover was issued: from then on the application may write to
+// Bigtable, and what is written to DynamoDB is told to nobody else. Format 5.
+type Certify struct {
+	ID string `json:"id"` // of the cutover
 }
 
 // FenceError means that an entry may not be appended because of a fence, or that a fence may not be raised now.
@@ -65,6 +79,8 @@ func (s *State) checkFence(body any) error {
 		switch {
 		case b.Fence != nil:
 			return s.checkFenceOrder(b.Fence)
+		case b.Certify != nil:
+			return s.checkCertify(b.Certify)
 		case b.Resync != nil:
 			return s.Fenced("a resync")
 		case b.Accept != nil:
@@ -95,6 +111,49 @@ func (s *State) checkFenceOrder(b *FenceOrder) error {
 		return refuse("a resync is pending")
 	}
 	return nil
+}
+
+// checkCertify says why it may not be noted now that a certificate was issued. A change that was read behind the
+// fence since the last look is found here: the entry comes behind all that the log holds.
+func (s *State) checkCertify(b *Certify) error {
+	switch {
+	case s.Fence == nil || s.Fence.ID != b.ID:
+		return &FenceError{"the fence of cutover " + b.ID + " was taken away"}
+	case s.Fence.Behind > 0:
+		return &FenceError{fmt.Sprintf("changes behind the fence of cutover %s: %d that Bigtable lacks", b.ID,
+			s.Fence.Behind)}
+	}
+	return nil
+}
+
+// applyCertify notes that the certificate of the fence was issued. Of several the first counts.
+func (s *State) applyCertify(c *Control) {
+	if s.checkCertify(c.Certify) != nil || s.Fence.Certified > 0 {
+		return
+	}
+	next := *s.Fence
+	next.Certified = max(c.At, s.Date)
+	s.Fence = &next
+}
+
+// noteBehind counts the changes of a page behind the fence. The fence that others hold stays as it is.
+func (s *State) noteBehind(p *PageHead) {
+	if s.Fence == nil || s.Format < 5 {
+		return
+	}
+	written := p.Records
+	for _, n := range p.Expired {
+		written -= int(n)
+	}
+	if written <= 0 {
+		return
+	}
+	next := *s.Fence
+	if next.Behind == 0 {
+		next.BehindSince = p.Oldest
+	}
+	next.Behind += uint64(written)
+	s.Fence = &next
 }
 
 // checkMarkAtFence says how a mark of the Bigtable sink contradicts a fence; "" when it does not.

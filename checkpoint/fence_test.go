@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint/expired"
 )
 
 // fenced is a log with a frame, a fence of id "f" behind it, and a mark of the sink at the start of the log.
@@ -86,6 +87,63 @@ func TestNothingIsOrderedBehindAFence(t *testing.T) {
 		frame(page(w.s, "a", 1, false)), &Beat{})
 	if w.s.Fence.Seq != 5 {
 		t.Errorf("the same fence again moves it to %d", w.s.Fence.Seq)
+	}
+}
+
+// What is written behind a fence is counted, but for deletions by TTL, and stays counted through snapshots until the
+// fence is taken away. It forbids the note that the certificate was issued.
+func TestChangesBehindAFenceAreCounted(t *testing.T) {
+	w := fenced(t)
+	certify := &Control{Certify: &Certify{ID: "f"}, At: 3_000_000}
+	for _, other := range []*Control{{Certify: &Certify{ID: "other"}}, {Certify: &Certify{}}} {
+		if err := w.s.CheckNext(other); !errors.As(err, new(*FenceError)) {
+			t.Errorf("%+v: %v", other.Certify, err)
+		}
+	}
+	w.must(t, &Beat{}, frame(page(w.s, "a", 0, false)))
+	ttl := page(w.s, "a", 2, false)
+	ttl.Oldest, ttl.Expired = 2_500_000, expired.Counts{1: 1, 2: 1}
+	w.must(t, frame(ttl), certify, certify)
+	if f := w.s.Fence; f.Behind != 0 || f.BehindSince != 0 || f.Certified != 3_000_000 {
+		t.Errorf("beats and deletions by TTL, then a certificate: %+v", f)
+	}
+	before, held := *w.s.Fence, w.s.Fence
+	mixed := page(w.s, "a", 4, false)
+	mixed.Oldest, mixed.Expired = 3_500_000, expired.Counts{1: 1}
+	w.must(t, frame(mixed))
+	later := page(w.s, "a", 2, false)
+	later.Oldest = 4_500_000
+	w.must(t, frame(later))
+	if f := w.s.Fence; f.Behind != 5 || f.BehindSince != 3_500_000 || f.Certified != 3_000_000 || *held != before {
+		t.Errorf("behind the certificate: %+v; the fence that a sink holds: %+v", f, held)
+	}
+	if err := w.s.CheckNext(certify); !errors.As(err, new(*FenceError)) || !strings.Contains(err.Error(), "5 that") {
+		t.Errorf("another certificate: %v", err)
+	}
+	if err := w.snapshot(t, 1<<20); err != nil {
+		t.Fatal(err)
+	}
+	sameState(t, "restored", w.l.fold(t), w.l.restored(t))
+	w.must(t, &Control{Fence: &FenceOrder{ID: "f", Undo: true}}, frame(page(w.s, "a", 2, false)), &Beat{},
+		markAt(w.s.Seq), &Control{Fence: &FenceOrder{ID: "g"}})
+	if f := w.s.Fence; f == nil || f.Behind != 0 || f.Certified != 0 {
+		t.Errorf("the next fence: %+v", f)
+	}
+}
+
+// A log of an older format has no counts of deletions by TTL or no place for these members, so it counts nothing.
+func TestChangesBehindAFenceOfAnOlderLogAreNotCounted(t *testing.T) {
+	w, err := claim(t, &memLog{format: 4}, NewState(), "a", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.must(t, &Start{Stream: "arn", Date: 1_000_000, Shards: seen("a")}, markAt(1), &Control{Fence: &FenceOrder{ID: "f"}})
+	w.must(t, frame(page(w.s, "a", 3, false)))
+	if w.s.Format != 4 || w.s.Fence.Behind != 0 {
+		t.Errorf("format %d: %+v", w.s.Format, w.s.Fence)
+	}
+	if err := w.s.CheckNext(&Control{Certify: &Certify{ID: "f"}}); !errors.As(err, new(*FormatError)) {
+		t.Errorf("a certificate: %v", err)
 	}
 }
 

@@ -69,6 +69,9 @@ func FormatOf(body any) int {
 			return 3
 		}
 	case *Control:
+		if b.Certify != nil {
+			return 5
+		}
 		if b.Copy != nil || b.Resync != nil || b.Accept != nil || b.Fence != nil {
 			return 3
 		}

@@ -82,6 +82,7 @@ func (c *Control) changesRows() RowsReason {
 		Resync    *ResyncOrder  // RowsByResync
 		Accept    *Accept       // RowsByMapping
 		Fence     *FenceOrder   // RowsByApplication for an undo
+		Certify   *Certify      // none: a certificate issued again says that it assumes that only the replicator wrote
 		By        string        // none
 		At        change.Millis // none
 	}(*c)

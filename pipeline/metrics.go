@@ -90,6 +90,11 @@ func (c collector) collectTable(ch chan<- prometheus.Metric, t *table, now time.
 	send(gauges.Letters, float64(st.DeadLetters))
 	send(gauges.Gaps, float64(st.Gaps))
 	send(gauges.Differing, float64(st.Differing))
+	if b := st.BehindFence; b != nil {
+		send(gauges.Behind, float64(b.Changes))
+	} else {
+		send(gauges.Behind, 0)
+	}
 	send(gauges.Copying, one(st.Copy != nil))
 	if st.Copy != nil && st.Copy.Paused == "" {
 		send(gauges.CopyStill, now.Sub(v.CopyMoved()).Seconds())

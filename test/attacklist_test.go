@@ -556,7 +556,12 @@ var attacks = []attack{
 		open: "no test yet",
 	},
 	{number: 92, what: "a write behind a certified fence is deleted by table retire",
-		open: "no test yet",
+		tests: []string{
+			"test.TestWriteBehindACertifiedFenceIsToldAndNotDeleted",
+			"test.TestCutoverIsTakenOverBetweenItsSteps",
+			"checkpoint.TestChangesBehindAFenceAreCounted",
+			"cmd/replicator/internal/cutover.TestCertificateIsNotNotedOverAChangeBehindTheFence",
+		},
 	},
 	{number: 93, what: "a foreign cell in the row of a removed item cannot be repaired",
 		tests: []string{"verify.TestCellInTheRowOfARemovedItemIsRepaired"},

@@ -72,7 +72,7 @@ func orNaN(x *float64) float64 {
 // tableTone returns the colour of a table's state. While a service fails that every table needs, no table is green.
 func tableTone(t *status.Table, failing bool) string {
 	switch {
-	case t.State == "halted" || t.State == "gap" || t.PauseReason != "":
+	case t.State == "halted" || t.State == "gap" || t.State == status.WrittenBehindFence || t.PauseReason != "":
 		return "bad"
 	case t.State == "copying" || t.State == "healing" || t.State == "recovering" || t.State == "fenced" ||
 		t.State == status.StandBy:

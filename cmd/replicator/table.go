@@ -23,7 +23,7 @@ func (a *app) tableCommand() *cobra.Command {
 	var o retiring.Options
 	var yes bool
 	retire := &cobra.Command{
-		Use:   "retire --table NAME [--drop-guards] [--drop-letters] --yes",
+		Use:   "retire --table NAME [--drop-guards] [--drop-letters] [--drop-changes N] --yes",
 		Short: "Take away what the replicator keeps of a table: log, state row, files, guards",
 		Long: `retire ends the replication of a table for good, after a cutover or after the table was taken out of the
 configuration. It deletes the table's log, requests and dead letters in the queue, its files in scratch, with
@@ -33,8 +33,9 @@ moment: the table stays fenced, and the same command goes on. Guards that stayed
 --drop-guards, also when the table is not configured any more.
 
 The target keeps a note that the table was retired, so that no replicator copies the table over the application's rows.
-Exit 3: the table is still replicated, a replicator carries it, or dead letters are left or deletions that are in no
-object of the archive yet; nothing was changed then. What is in the archive stays.`,
+Exit 3: the table is still replicated, a replicator carries it, dead letters are left or deletions that are in no
+object of the archive yet, or something was written to DynamoDB behind the fence, which only the log holds; nothing was
+changed then. What is in the archive stays.`,
 		Args: a.Args(cobra.NoArgs),
 		RunE: a.Body(func(ctx context.Context, _ []string) error {
 			if o.Table == "" {
@@ -48,6 +49,8 @@ object of the archive yet; nothing was changed then. What is in the archive stay
 	f.BoolVar(&o.DropGuards, "drop-guards", false, "delete the table's guards in its target, too")
 	f.BoolVar(&o.DropLetters, "drop-letters", false,
 		"delete dead letters that were never applied, and deletions that were never archived, too")
+	f.Uint64Var(&o.DropChanges, "drop-changes", 0,
+		"delete so many changes behind the fence, which Bigtable never gets: exactly the number that is there")
 	f.BoolVar(&yes, "yes", false, "do it without asking")
 	cmd.AddCommand(retire)
 	return cmd

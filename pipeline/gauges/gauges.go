@@ -35,6 +35,9 @@ var (
 	Gaps      = tableGauge("gaps", "Ranges of the source that were lost and are not accepted yet.")
 	Differing = tableGauge("gaps_differing",
 		"Lost ranges of the source, accepted or not, that are neither healed nor waived for every sink.")
+	Behind = tableGauge("changes_behind_fence",
+		"Changes that the application made in DynamoDB behind the fence of a cutover: Bigtable does not get them. Deletions "+
+			"by TTL do not count.")
 	Copying   = tableGauge("copying", "1 while the copy of the table's older items is not complete.")
 	CopyStill = tableGauge("copy_still_seconds",
 		"Time since the copy of the table's older items last made progress; 0 without a copy, and while it is paused.")
@@ -70,7 +73,7 @@ func All() []*prometheus.Desc {
 	return []*prometheus.Desc{
 		Ready, Owner, Halted, SourceLag, AppliedLag, Retention, Proof, View, Waiting,
 		PendingChanges,
-		Letters, Gaps, Differing, Copying, CopyStill, Pending, Recovering,
+		Letters, Gaps, Differing, Behind, Copying, CopyStill, Pending, Recovering,
 		VerifyDifferent, VerifyForeign, VerifyUnproven, VerifyCycles, VerifyShare, VerifyUnchecked,
 		Ahead, Foreign,
 		Hottest, Largest, Failing,

@@ -10,6 +10,7 @@
 //	whole.go     the status of a whole pipeline, of those of its tables
 //	verdict.go   whether all is well, and if not what it is, since when, and what to do, in one sentence
 //	gone.go      what is said of tables that no selection chooses, of those of other replicas, and when all is well
+//	fence.go     the fence of a cutover, and what was written behind it
 //	losses.go    halts, gaps and resyncs in a status, in words
 //	table.go     the status as JSON
 //	report.go    what the line a minute says about a table

@@ -50,6 +50,8 @@ func (st *Table) takeSince(s *checkpoint.State) {
 				since = min(cmp.Or(since, g.Found), g.Found)
 			}
 		}
+	case WrittenBehindFence:
+		since = s.Fence.BehindSince
 	case "copying":
 		if c := s.CopyRunning(); c != nil {
 			since = c.Began

@@ -106,10 +106,7 @@ func Observe(x Seen, before *Observed) *Observed {
 		Source: x.Source, Target: x.Target, State: stateWord(s), Proof: Assumed, DeadLetters: x.Letters,
 		Owner: s.Owner, Epoch: s.Epoch, LogFormat: s.Format, Changes: s.Changes, Foreign: s.Foreign,
 	}
-	if f := s.Fence; f != nil {
-		o.fencedAt = f.At
-		st.Fence = &Fence{ID: f.ID, Since: f.At.Time().UTC(), Entry: f.Seq, Reached: s.StandsAtFence()}
-	}
+	o.fencedAt = st.takeFence(s)
 	st.takeProgress(x)
 	st.addTroubles(s)
 	st.takeSince(s)
@@ -269,7 +266,7 @@ func (o *Observed) At(service, now time.Time) Table {
 		st.AppliedLag = seconds(o.untilFence(ms) - t)
 	}
 	silent := age(ms, o.ownerSeen)
-	works := st.State == "running" || st.State == "copying" || st.State == "fenced"
+	works := slices.Contains([]string{"running", "copying", "fenced", WrittenBehindFence}, st.State)
 	if works && !o.own && !o.carried && (o.released || silent > 3*o.ttl) {
 		st.State = "waiting"
 	}
@@ -299,6 +296,8 @@ func stateWord(s *checkpoint.State) string {
 		return "gap"
 	case s.LiveStream() == nil:
 		return "waiting"
+	case s.Fence != nil && s.Fence.Behind > 0:
+		return WrittenBehindFence
 	case s.Fence != nil:
 		return "fenced"
 	case s.Resync != nil && s.Resync.Recover:
@@ -357,6 +356,7 @@ func (o *Observed) reasons(st *Table, silent time.Duration, now time.Time) (why 
 	add(!o.reading, "not started: no listing of the stream is in the log")
 	add(o.disabled, "the stream is disabled: what is written now is in no stream")
 	why = append(why, st.unreadReasons()...)
+	add(st.BehindFence != nil, "%s", st.behindReason())
 	add(o.paused, "paused")
 	add(o.pauseReason != "", "reading pauses: %s", o.pauseReason)
 	why = append(why, st.haltReasons()...)

@@ -42,6 +42,33 @@ func open(now, through int64) *checkpoint.State {
 	return s
 }
 
+// TestWrittenBehindAFenceIsNotReady: a fence alone is, and a certificate is shown as soon as the log has it.
+func TestWrittenBehindAFenceIsNotReady(t *testing.T) {
+	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
+	of := func(f checkpoint.Fence) Table {
+		s := open(now.UnixMilli(), now.UnixMilli())
+		f.ID, f.Seq, f.Last, f.At = "f1", 6, 5, change.MillisOf(now)
+		s.Fence = &f
+		return Of(Seen{Source: "Orders", State: s, Now: change.MillisOf(now), ClaimTTL: time.Minute})
+	}
+	st := of(checkpoint.Fence{Certified: change.MillisOf(now)})
+	if st.State != "fenced" || len(st.Reasons) > 0 || st.BehindFence != nil || st.Fence.Certified == nil ||
+		!st.Fence.Certified.Equal(now) {
+		t.Errorf("a certified fence: %+v, %+v", st, st.Fence)
+	}
+	since := now.Add(-time.Minute)
+	st = of(checkpoint.Fence{Behind: 3, BehindSince: change.MillisOf(since)})
+	if st.State != WrittenBehindFence || st.BehindFence == nil || st.BehindFence.Changes != 3 ||
+		!st.BehindFence.Since.Equal(since) || st.Fence.Certified != nil || st.Since == nil || !st.Since.Equal(since) {
+		t.Errorf("3 changes behind the fence: %+v, %+v", st, st.BehindFence)
+	}
+	want := []string{"was written to behind the fence of cutover f1: 3 changes since 2026-01-01T23:59:00Z, and Bigtable " +
+		"does not get them"}
+	if d := cmp.Diff(want, st.Reasons); d != "" {
+		t.Error(d)
+	}
+}
+
 // TestLagsGrowWhileNothingIsHeard: the numbers of an outage must not be those of its beginning.
 func TestLagsGrowWhileNothingIsHeard(t *testing.T) {
 	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)

@@ -15,8 +15,8 @@ import (
 type Table struct {
 	Source string `json:"source"`
 	Target string `json:"target"`
-	// State is running, copying, healing, recovering, paused, halted, gap, fenced or waiting; standby where another
-	// process owns the log.
+	// State is running, copying, healing, recovering, paused, halted, gap, fenced, written-behind-fence or waiting;
+	// standby where another process owns the log.
 	State string `json:"state"`
 
 	Shards struct {
@@ -84,17 +84,12 @@ type Table struct {
 
 	Fence *Fence `json:"fence,omitempty"` // of a cutover
 
+	// BehindFence is what the application wrote to DynamoDB behind the fence; nil for nothing.
+	BehindFence *BehindFence `json:"behind_fence,omitempty"`
+
 	Halts map[string]string `json:"halts"` // reasons by sink; "pipeline" is the pipeline itself
 
 	unread, unapplied string // the reasons that Moved may refute
-}
-
-// Fence is a fence in the log: nothing behind it is applied to Bigtable, while reading and the archive go on.
-type Fence struct {
-	ID      string    `json:"id"` // of the cutover
-	Since   time.Time `json:"since"`
-	Entry   uint64    `json:"entry"`
-	Reached bool      `json:"reached"` // everything before it is in Bigtable
 }
 
 // StandBy is the state of a table whose log another process owns, as long as that one shows life.

@@ -35,6 +35,7 @@ const (
 	StateStarting  = "starting"
 	StatePaused    = "paused"
 	StateHealing   = "healing"
+	StateBehind    = "written behind the fence"
 	StateDiffers   = "differs"
 	StateLetters   = "dead letters"
 	StateLate      = "late"
@@ -111,7 +112,8 @@ func (f *finding) verdict(o *Outlook, table string) Verdict {
 // rules judge one table after the other; the first rule that finds something decides.
 var rules = []func(*Outlook, *Table) *finding{
 	judgeGap, judgeFull, judgeHalt, judgeServices, judgeThrottle, judgeRetention, judgeOwner, judgeStart, judgePause,
-	judgeHealing, judgeDifferences, judgeLetters, judgeUnread, judgeGone, judgeLate, judgeCopy, judgeRest,
+	judgeHealing, judgeBehindFence, judgeDifferences, judgeLetters, judgeUnread, judgeGone, judgeLate, judgeCopy,
+	judgeRest,
 }
 
 func judgeGap(_ *Outlook, t *Table) *finding {
@@ -289,15 +291,6 @@ func judgeRest(_ *Outlook, t *Table) *finding {
 		return nil
 	}
 	return &finding{StateNotReady, t.Source + ": " + t.Reasons[0], "`replicator status`", nil}
-}
-
-func judgeFence(t *Table) *finding {
-	if t.Fence == nil {
-		return nil
-	}
-	return &finding{StateFenced,
-		t.Source + " is fenced for cutover " + t.Fence.ID + ": nothing behind the fence is written",
-		"`replicator cutover` goes on to the certificate", &t.Fence.Since}
 }
 
 // hours returns a time left in words.

@@ -57,6 +57,23 @@ func TestVerdictSaysStateCauseSinceWhenAndNextStep(t *testing.T) {
 			st.Gaps, st.Differing, st.DeadLetters = 2, 2, 1
 		})}, "Gap" + since + "changes of Orders were lost before they were read (2 gaps); nothing is read behind them; and " +
 			"2 further reasons. Next: `replicator gaps list --table Orders`, then `replicator gaps heal --table Orders`."},
+		"written behind a fence": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
+			st.Fence, st.State = &Fence{ID: "f1", Since: began.Add(-time.Hour)}, WrittenBehindFence
+			st.BehindFence, st.Reasons = &BehindFence{Changes: 2, Since: began}, []string{"x"}
+		})}, "Written behind the fence" + since + "2 changes of Orders were made in DynamoDB behind the fence of cutover " +
+			"f1, and Bigtable does not get them. Next: stop the writers; `replicator cutover --undo` lets Bigtable have them, " +
+			"then cut over again."},
+		"written behind a certified fence": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
+			st.Fence, st.State = &Fence{ID: "f1", Certified: &now}, WrittenBehindFence
+			st.BehindFence, st.Reasons = &BehindFence{Changes: 1, Since: began}, []string{"x"}
+		})}, "Written behind the fence" + since + "1 change of Orders was made in DynamoDB behind the fence of cutover f1, " +
+			"and Bigtable does not get it. Next: let the writers write to Bigtable, and carry these items over by the " +
+			"application (`replicator status --table Orders` names their hashes)."},
+		"certified": {Outlook{Tables: table(func(st *Table) {
+			st.Fence, st.State = &Fence{ID: "f1", Since: began, Certified: &now}, "fenced"
+		})}, "Fenced" + since + "Orders is fenced for cutover f1, which is certified: the application may write to " +
+			"Bigtable. Next: once it does, `replicator table retire --table Orders`; to go back before, `replicator " +
+			"cutover --undo`."},
 		"full log": {Outlook{
 			Tables:  table(func(st *Table) { st.PauseReason, st.Reasons = "83 % of its limit in use", []string{"x"} }),
 			Reasons: 1, Failing: []Service{{Name: Bigtable, Since: began}},

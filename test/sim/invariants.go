@@ -16,6 +16,7 @@ func (w *World) storedEntry(seq uint64, m *message) {
 	if !m.counts {
 		return
 	}
+	w.behindFence()
 	switch b := m.entry.Body.(type) {
 	case *checkpoint.Frame:
 		w.storedFrame(seq, m.records)
@@ -218,6 +219,23 @@ func (w *World) sending(p *process, unit []*job) {
 		if j.op != nil || j.seq > f.Seq {
 			w.fail("fence", "%s writes entry %d, the fence is at %d (a resync: %v)", p.name, j.seq, f.Seq, j.op != nil)
 		}
+	}
+}
+
+// behindFence checks that what is written behind a fence is told: the log counts it, so status and commands do.
+func (w *World) behindFence() {
+	f, l := w.log.truth.Fence, w.log
+	if f == nil {
+		return
+	}
+	n := 0
+	for seq := f.Seq + 1; seq <= l.last(); seq++ {
+		if m := &l.msgs[seq-1]; m.counts {
+			n += len(m.records)
+		}
+	}
+	if f.Behind != uint64(n) {
+		w.fail("what is behind the fence is counted", "%d changes behind the fence at %d, the log says %+v", n, f.Seq, f)
 	}
 }
 

@@ -101,13 +101,13 @@ func runCutover(ctx context.Context, a *cli.App, o *cutoverFlags) error {
 	o.Program = certificate.Program{Version: a.Version, Go: runtime.Version()}
 	run := cutover.New(cfg, clients, s, o.Options)
 	cert, err := run.Run(ctx)
+	if err == nil {
+		err = writeCertificate(o.out, cert, key, func() error { return run.Certify(ctx) })
+	}
 	if refused := (*cutover.Refused)(nil); errors.As(err, &refused) {
 		return &exit.Error{Code: exit.CodeDifferences, Err: err, Hint: hintRefused(refused, run.Fence())}
 	}
 	if err != nil {
-		return err
-	}
-	if err := writeCertificate(o.out, cert, key); err != nil {
 		return err
 	}
 	if a.JSON {
@@ -135,9 +135,10 @@ func hintRefused(refused *cutover.Refused, fence string) string {
 		"or take it away with `replicator cutover --undo`"
 }
 
-// writeCertificate writes a certificate, for everybody to read. Where that fails, the fence stands, and the same
-// command issues another one.
-func writeCertificate(path string, cert *certificate.Certificate, key ed25519.PrivateKey) error {
+// writeCertificate writes a certificate, for everybody to read, once it is noted in the logs that it was issued:
+// until the file is complete nobody can use it. Where that fails, the fence stands, and the same command issues
+// another one.
+func writeCertificate(path string, cert *certificate.Certificate, key ed25519.PrivateKey, note func() error) error {
 	b, err := certificate.Encode(cert, key)
 	if err != nil {
 		return fmt.Errorf("encode certificate: %w", err)
@@ -148,6 +149,9 @@ func writeCertificate(path string, cert *certificate.Certificate, key ed25519.Pr
 	}
 	defer file.close()
 	if _, err := file.Write(b); err != nil {
+		return err
+	}
+	if err := note(); err != nil {
 		return err
 	}
 	return file.finish(0o644)

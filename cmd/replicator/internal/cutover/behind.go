@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/dustin/go-humanize/english"
 
@@ -50,10 +52,13 @@ func (c *Cutover) lookBehindOf(ctx context.Context, i int, l *order.Log) error {
 	if b.expired == nil {
 		b.expired = map[string][]byte{}
 	}
-	others := 0
+	others, hashes := 0, []string(nil)
 	mark, err := walk.Changes(ctx, func(x *logged.Change) error {
 		if !x.TTL {
 			others++
+			if hash := fmt.Sprintf("%016x", x.KeyHash); len(hashes) < mostHashes && !slices.Contains(hashes, hash) {
+				hashes = append(hashes, hash)
+			}
 			return nil
 		}
 		key, err := x.Key(nil, c.sides.Tables[i].Info.Schema)
@@ -71,11 +76,17 @@ func (c *Cutover) lookBehindOf(ctx context.Context, i int, l *order.Log) error {
 	}
 	b.mark = mark
 	if others > 0 {
-		return refuse("%s was written to behind the fence: Bigtable lacks %s that neither TTL nor a heartbeat made. "+
-			"Stop the writers, `replicator cutover --undo`, and begin again", l.Table, english.Plural(others, "change", ""))
+		return refuse("%s was written to behind the fence: Bigtable lacks %s that neither TTL nor a heartbeat made (key "+
+			"hashes %s); %s", l.Table, english.Plural(others, "change", ""), strings.Join(hashes, ", "), stopWriters)
 	}
 	return nil
 }
+
+// mostHashes is how many items behind a fence are named: enough to look for their writer.
+const mostHashes = 10
+
+// stopWriters says what to do about what was written behind a fence.
+const stopWriters = "stop the writers, `replicator cutover --undo`, and begin again"
 
 // stands refuses a log whose fence is not the one that was seen first: behind it rows may have been written.
 func (b *behind) stands(id string, l *order.Log) error {

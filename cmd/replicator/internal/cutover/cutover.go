@@ -69,6 +69,26 @@ func (c *Cutover) Run(ctx context.Context) (*certificate.Certificate, error) {
 	return cert, c.interrupted(err)
 }
 
+// Certify notes in the logs that the certificate was issued: from then on the application may write to Bigtable,
+// and `replicator status` says so. It is refused if a change was read behind the fence since the certificate's last
+// look, and then the certificate must not be used.
+func (c *Cutover) Certify(ctx context.Context) error {
+	logs, err := c.unowned(ctx)
+	if err != nil {
+		return err
+	}
+	for _, l := range logs {
+		_, err := l.Append(ctx, "note of the certificate", checkpoint.Control{Certify: &checkpoint.Certify{ID: c.id}})
+		if fence := (*checkpoint.FenceError)(nil); errors.As(err, &fence) {
+			return refuse("%s: %s; %s", l.Table, fence.What, stopWriters)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // interrupted adds to the error of an interruption that the fence stays, if this process has found or raised one:
 // nobody else says so, and until somebody goes on Bigtable falls behind. Other errors are returned as they are.
 func (c *Cutover) interrupted(err error) error {

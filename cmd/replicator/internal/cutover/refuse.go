@@ -14,11 +14,12 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
-// leastFormat is that of the logs whose fences and counts of expired items a certificate rests on.
-const leastFormat = 4
+// leastFormat is that of the logs whose fences, counts of what is behind them, and notes a certificate rests on.
+const leastFormat = 5
 
 // Refused says why a cutover does not go on.
 type Refused struct {
@@ -51,6 +52,9 @@ func (c *Cutover) check(ctx context.Context) error {
 		return err
 	}
 	reasons := st.Reasons
+	if slices.ContainsFunc(st.Tables, func(t status.Table) bool { return t.BehindFence != nil }) {
+		reasons = append(reasons, stopWriters)
+	}
 	logs, err := c.unowned(ctx)
 	if err != nil {
 		return err

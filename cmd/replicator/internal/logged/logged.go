@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
@@ -136,6 +137,27 @@ func Since(ctx context.Context, log *queue.Log, t time.Time) (uint64, error) {
 		return 0, fmt.Errorf("%w: its oldest entry is of %s", ErrTrimmed, info.Oldest.UTC().Format(time.RFC3339))
 	}
 	return log.SeqAt(ctx, t)
+}
+
+// KeyHashes returns the hashes of the first few items that changes behind an entry are of, but for deletions by TTL.
+func KeyHashes(ctx context.Context, log *queue.Log, behind uint64, most int) (hashes []string, err error) {
+	enough := errors.New("enough")
+	_, err = Walk{Log: log, From: behind + 1}.Changes(ctx, func(c *Change) error {
+		if c.TTL {
+			return nil
+		}
+		if h := fmt.Sprintf("%016x", c.KeyHash); !slices.Contains(hashes, h) {
+			hashes = append(hashes, h)
+		}
+		if len(hashes) == most {
+			return enough
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, enough) {
+		return hashes, fmt.Errorf("look for changed items: %w", err)
+	}
+	return hashes, nil
 }
 
 // clockMargin covers what changes between two clocks, and what it takes to read them.

@@ -10,6 +10,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/logged"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
@@ -122,12 +123,18 @@ func (o *Observer) table(ctx context.Context, q *queue.Queue, t config.Table) (p
 		return pipeline.TableStatus{}, TableLog{}, fmt.Errorf("look at log of %s: %w", t.Source, err)
 	}
 	st := status.Of(x)
+	if b := st.BehindFence; b != nil {
+		b.KeyHashes, _ = logged.KeyHashes(ctx, log, x.State.Fence.Seq, mostHashes) // the number is what counts
+	}
 	if running != nil && running.State == "halted" && st.Halt == "" {
 		st.State, st.Halt, st.Code = running.State, running.Halt, running.Code
 		st.Reasons = append([]string{"halted: " + running.Halt}, st.Reasons...)
 	}
 	return st, TableLog{Log: log, State: x.State}, nil
 }
+
+// mostHashes is how many items behind a fence are named: enough to look for their writer.
+const mostHashes = 10
 
 // noLog returns why a table is not ready that has no log.
 func noLog(t *config.Table) string {

@@ -60,8 +60,25 @@ func fenceText(t *pipeline.TableStatus, zone *time.Location) string {
 	} else {
 		text += "Bigtable has everything up to the fence, and nothing behind it is written there"
 	}
+	if b := t.BehindFence; b != nil {
+		text += ".\n  " + behindText(b, zone)
+	}
+	if c := t.Fence.Certified; c != nil {
+		return text + ".\n  certified at " + clockTime(c.In(zone)) + ": the application may write to Bigtable; once it " +
+			"does, `replicator table retire` ends it;\n  before that `replicator cutover --undo` takes the fence away"
+	}
 	return text + ".\n  next: `replicator cutover` again goes on to the certificate; `--undo` takes the fence away;\n" +
 		"  once the application writes to Bigtable, `replicator table retire` ends it"
+}
+
+// behindText says what was written to DynamoDB behind a fence.
+func behindText(b *status.BehindFence, zone *time.Location) string {
+	text := fmt.Sprintf("WRITTEN BEHIND THE FENCE: %s in DynamoDB since %s that Bigtable does not get",
+		Count(int(b.Changes), "change"), clockTime(b.Since.In(zone)))
+	if len(b.KeyHashes) > 0 {
+		text += "; key hashes " + strings.Join(b.KeyHashes, ", ")
+	}
+	return text
 }
 
 // requestsText says how far the requests of commands for single items are.

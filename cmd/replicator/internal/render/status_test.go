@@ -64,6 +64,34 @@ func TestFencedTableSaysSinceWhenAndWhatIsNext(t *testing.T) {
 	}
 }
 
+// TestCertifiedTableIsNotSentToTheCertificate: the certificate is there, and what was written behind the fence is
+// said.
+func TestCertifiedTableIsNotSentToTheCertificate(t *testing.T) {
+	at := time.Date(2023, 9, 10, 14, 3, 21, 0, time.UTC)
+	certified := at.Add(time.Minute)
+	table := pipeline.TableStatus{Source: "Orders", State: status.WrittenBehindFence,
+		Fence: &status.Fence{ID: "f1", Since: at, Reached: true, Certified: &certified},
+		BehindFence: &status.BehindFence{Changes: 2, Since: at.Add(2 * time.Minute),
+			KeyHashes: []string{"00000000000000ab", "00000000000000cd"}}}
+	var out strings.Builder
+	if err := Status(&out, pipeline.Status{Tables: []pipeline.TableStatus{table}}, time.UTC); err != nil {
+		t.Fatal(err)
+	}
+	text := out.String()
+	for _, want := range []string{
+		"WRITTEN BEHIND THE FENCE: 2 changes in DynamoDB since 2023-09-10 14:05:21 that Bigtable does not get; " +
+			"key hashes 00000000000000ab, 00000000000000cd",
+		"certified at 2023-09-10 14:04:21: the application may write to Bigtable", "`replicator table retire` ends it",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("lacks %q:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "goes on to the certificate") {
+		t.Errorf("it sends people to a certificate that is there:\n%s", text)
+	}
+}
+
 // TestSentenceSaysWhatIsProvenAndWhatAssumed: one table without proof makes the whole sentence an assumption.
 func TestSentenceSaysWhatIsProvenAndWhatAssumed(t *testing.T) {
 	at := time.Date(2023, 9, 10, 14, 3, 21, 0, time.UTC)

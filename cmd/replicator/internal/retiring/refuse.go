@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dustin/go-humanize/english"
@@ -12,7 +13,9 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/logged"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
+	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/journal"
 	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
@@ -33,6 +36,9 @@ func (r *Retirement) refuse(ctx context.Context) error {
 	if err := r.checkOwner(ctx); err != nil {
 		return err
 	}
+	if err := r.checkBehind(ctx); err != nil {
+		return err
+	}
 	if n, err := r.unarchived(ctx); err != nil && !r.DropLetters {
 		return err
 	} else if n > 0 && !r.DropLetters {
@@ -47,6 +53,57 @@ func (r *Retirement) refuse(ctx context.Context) error {
 			"`replicator dlq list --table "+r.Table+"` shows them; retry or drop them, or waive them with --drop-letters")
 	}
 	return nil
+}
+
+// checkBehind refuses a table whose application has written to DynamoDB behind the fence, unless exactly so many
+// changes are waived: the log is all that holds them, and Bigtable never gets them.
+func (r *Retirement) checkBehind(ctx context.Context) error {
+	if r.queue == nil || r.Kept.Fence == "" {
+		return nil
+	}
+	log, err := r.queue.Log(ctx, r.Table)
+	if errors.Is(err, queue.ErrNoLog) { // an earlier retire has taken it away, and said this
+		return nil
+	}
+	var s *checkpoint.State
+	if err == nil {
+		s, err = log.Fold(ctx)
+	}
+	if err != nil {
+		return exit.Environment(fmt.Errorf("count changes behind the fence of %s: %w", r.Table, err),
+			"see `replicator check`; to give up a log that cannot be read: `replicator cutover --undo`, take the table out of "+
+				"the configuration, then the same command")
+	}
+	if s.Fence == nil {
+		return nil
+	}
+	r.Kept.Behind = nil
+	if n := s.Fence.Behind; n > 0 {
+		r.Kept.Behind = &status.BehindFence{Changes: n, Since: s.Fence.BehindSince.Time().UTC()}
+		r.Kept.Behind.KeyHashes, _ = logged.KeyHashes(ctx, log, s.Fence.Seq, mostHashes) // the number is what counts
+	}
+	if s.Fence.Behind == r.DropChanges {
+		return nil
+	}
+	return r.refuseBehind()
+}
+
+// mostHashes is how many items behind a fence are named: enough to look for their writer.
+const mostHashes = 10
+
+// refuseBehind says that another number of changes is behind the fence than is waived.
+func (r *Retirement) refuseBehind() error {
+	b := r.Kept.Behind
+	if b == nil {
+		return exit.Environment(fmt.Errorf("no change of %s is behind the fence, and --drop-changes waives %d", r.Table,
+			r.DropChanges), "nothing was changed; the same command without --drop-changes")
+	}
+	n := int(b.Changes)
+	return exit.Environment(fmt.Errorf("%s behind the fence of %s since %s %s never applied to Bigtable (key hashes %s)",
+		english.Plural(n, "change", ""), r.Table, b.Since.Format(time.RFC3339), english.PluralWord(n, "was", "were"),
+		strings.Join(b.KeyHashes, ", ")),
+		fmt.Sprintf("look for the writer, and let the application carry these items over; then waive exactly these changes "+
+			"with --drop-changes %d", n))
 }
 
 // unarchived returns how many events the archive's stream holds that are in no object yet.

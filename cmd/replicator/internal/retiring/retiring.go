@@ -17,6 +17,7 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/pipeline/staterow"
+	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/sink/bigtable/tableschema"
@@ -27,6 +28,7 @@ type Options struct {
 	Table       string
 	DropGuards  bool                             // the guards in the target, too
 	DropLetters bool                             // dead letters, too, which nobody can apply any more
+	DropChanges uint64                           // so many changes behind the fence, which Bigtable never gets
 	Now         func() time.Time                 // the service's clock
 	Say         func(format string, args ...any) // prints a step as it happens
 }
@@ -60,6 +62,8 @@ type Kept struct {
 	Files   []string     `json:"files"`            // folders in scratch
 	Guards  *Guards      `json:"guards,omitempty"` // with Options.DropGuards
 	Letters uint64       `json:"dead_letters"`     // of Streams
+	// Behind is what the application wrote to DynamoDB behind the fence.
+	Behind *status.BehindFence `json:"behind_fence,omitempty"`
 }
 
 // Nothing reports whether nothing is kept of the table.
@@ -184,6 +188,9 @@ func (r *Retirement) Run(ctx context.Context) error {
 		return err
 	}
 	if err := r.checkOwner(ctx); err != nil { // who began before the row was fenced
+		return err
+	}
+	if err := r.checkBehind(ctx); err != nil { // what was read meanwhile
 		return err
 	}
 	for _, k := range r.Kept.Streams {

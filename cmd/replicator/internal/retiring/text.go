@@ -3,6 +3,7 @@ package retiring
 import (
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/dustin/go-humanize"
 	"github.com/dustin/go-humanize/english"
@@ -21,6 +22,10 @@ func (k *Kept) Print(out io.Writer) {
 	for _, s := range k.Streams {
 		fmt.Fprintf(out, "  %-9s %s, %s, in stream %s\n", s.What, english.Plural(int(s.Messages), "message", ""),
 			humanize.IBytes(s.Bytes), s.Stream)
+	}
+	if b := k.Behind; b != nil {
+		fmt.Fprintf(out, "  changes   %s in DynamoDB behind the fence since %s, which Bigtable never gets\n",
+			english.Plural(int(b.Changes), "change", ""), b.Since.Format(time.RFC3339))
 	}
 	for _, dir := range k.Files {
 		fmt.Fprintf(out, "  files     in %s\n", dir)
