@@ -372,15 +372,10 @@ func (s *State) TopClock() change.Version {
 
 // AppliedBy returns the time up to which every change is durable at one sink, as far as empty reads show; 0 when that
 // is not known.
-func (s *State) AppliedBy(sink string) (through change.Millis) {
+func (s *State) AppliedBy(sink string) change.Millis {
 	mark, ok := s.Marks[sink]
 	if !ok {
 		return 0
 	}
-	for _, w := range s.Watermarks {
-		if w.Seq <= mark.Seq {
-			through = w.Time
-		}
-	}
-	return through
+	return s.AppliedAt(mark.Seq)
 }

@@ -67,6 +67,14 @@ func (s *State) StandsAtFence() bool {
 	return ok && s.Fence != nil && mark.Seq >= s.Fence.Last
 }
 
+// AppliedMark returns the entry up to which Bigtable has what it is to have: a sink that stands at a fence has all of it.
+func (s *State) AppliedMark() uint64 {
+	if s.StandsAtFence() {
+		return max(s.LastFrame, s.Fence.Seq)
+	}
+	return s.Marks[SinkBigtable].Seq
+}
+
 // checkFence says why a fence forbids an entry, or why a fence may not be raised now.
 //
 // Rule 12: behind a fence nothing is written to Bigtable, and nothing may ask for it. The writer checks it before it

@@ -80,6 +80,17 @@ func (s *State) AppliedWatermark() change.Millis {
 	return s.Watermarks[0].Time
 }
 
+// AppliedAt returns the time up to which a sink with a mark has applied every change, as far as empty reads show; 0 when
+// that is not known.
+func (s *State) AppliedAt(mark uint64) (through change.Millis) {
+	for _, w := range s.Watermarks {
+		if w.Seq <= mark {
+			through = max(through, w.Time)
+		}
+	}
+	return through
+}
+
 // ProvenWatermark returns the time up to which heartbeats prove that every change is durable at every sink; 0 for none.
 func (s *State) ProvenWatermark() change.Millis { return s.Proof.Applied(s.allSinksPassed) }
 
@@ -110,4 +121,34 @@ func (s *State) ReadWatermark() change.Millis {
 		}
 	}
 	return last
+}
+
+// ReadWatermarkBesideGaps is ReadWatermark without the shards that stand before a gap that is not accepted, and without
+// their descendants. It scans all shards.
+func (s *State) ReadWatermarkBesideGaps() change.Millis {
+	skip := map[string]bool{}
+	for _, id := range s.GappedShards() {
+		s.addDescendants(skip, id)
+	}
+	low := s.Listed
+	for id, sh := range s.Shards {
+		if skip[id] {
+			continue
+		}
+		if bounds, at := s.watermarkBound(sh); bounds != nil {
+			low = min(low, at)
+		}
+	}
+	return low
+}
+
+// addDescendants adds a shard and everything that descends from it.
+func (s *State) addDescendants(to map[string]bool, id string) {
+	if to[id] {
+		return
+	}
+	to[id] = true
+	for _, child := range s.index.children[id] {
+		s.addDescendants(to, child.ID)
+	}
 }

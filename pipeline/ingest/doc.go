@@ -24,7 +24,7 @@
 //	readers.go      shards are read, pages and gaps passed on
 //	reservation.go  versions stay below what is reserved in Bigtable
 //	lister.go       the shard graph, and a new stream after the old one
-//	prove.go        who waits until everything up to a time is applied (proving: when it is)
+//	prove.go        who waits until everything up to a time is applied (protocol.Proof: when it is)
 //	watermarks.go   how far empty reads show that open shards are read
 //	handoff.go      what passes between these goroutines
 //	options.go      what ingest needs to know about its table

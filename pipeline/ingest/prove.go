@@ -11,7 +11,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/pipeline/ingest/proving"
+	"github.com/tailrace-cdc/replicator/protocol"
 )
 
 // Prove blocks until the Bigtable sink has applied every change that was created up to through, a time of the service.
@@ -52,15 +52,15 @@ type prover struct {
 
 // proof is one call of Prove.
 type proof struct {
-	proving.Wait               // the write loop owns what it has seen
-	asked        time.Time     // this process's clock when Prove was called
-	met          chan struct{} // closed when it is met
+	protocol.Proof               // the write loop owns what it has observed
+	asked          time.Time     // this process's clock when Prove was called
+	met            chan struct{} // closed when it is met
 }
 
 func newProver(log *zap.Logger) *prover { return &prover{log: log, added: make(chan struct{}, 1)} }
 
 func (v *prover) add(through change.Millis) *proof {
-	p := &proof{Wait: proving.Wait{Through: through}, asked: time.Now(), met: make(chan struct{})}
+	p := &proof{Proof: protocol.Proof{Through: through}, asked: time.Now(), met: make(chan struct{})}
 	v.mu.Lock()
 	v.waiting = append(v.waiting, p)
 	v.mu.Unlock()
@@ -135,20 +135,28 @@ func (v *prover) look(s *checkpoint.State, mark uint64, paused string) {
 	defer v.mu.Unlock()
 	why := ""
 	v.waiting = slices.DeleteFunc(v.waiting, func(p *proof) bool {
-		met, reason := p.Look(s, mark, paused)
-		if !met {
-			if why == "" || !p.Read() {
-				why = reason
-			}
-			return false
+		missing := p.Look(s, mark)
+		if missing == protocol.MissingNothing {
+			close(p.met)
+			return true
 		}
-		close(p.met)
-		return true
+		if why == "" || !p.Read() {
+			why = unprovenReason(&p.Proof, missing, s, paused)
+		}
+		return false
 	})
 	if why != v.why && why != "" {
 		v.log.Debug("a proof waits", zap.String("reason", why), zap.Int("callers", len(v.waiting)))
 	}
 	v.why = why
+}
+
+// unprovenReason describes what a proof lacks; paused is why reading pauses, if it does.
+func unprovenReason(p *protocol.Proof, m protocol.Missing, s *checkpoint.State, paused string) string {
+	if (m == protocol.MissingListing || m == protocol.MissingRead) && paused != "" {
+		return "reading pauses: " + paused
+	}
+	return p.Why(m, s)
 }
 
 func (v *prover) idle() bool {

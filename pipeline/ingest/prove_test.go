@@ -10,7 +10,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/pipeline/ingest/proving"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
@@ -21,7 +21,7 @@ func TestProofDoesNotWaitForAClockThatIsBehind(t *testing.T) {
 	began := time.Now()
 	const now = change.Millis(1_000_000)
 	patience := 10 * time.Second
-	v.waiting = []*proof{{Wait: proving.Wait{Through: now + 3_600_000}, asked: began}}
+	v.waiting = []*proof{{Proof: protocol.Proof{Through: now + 3_600_000}, asked: began}}
 	for _, c := range []struct {
 		after, proved time.Duration // since began
 		want          time.Duration
@@ -105,9 +105,9 @@ func TestProofNeedsItsThreeParts(t *testing.T) {
 	start := &checkpoint.Start{Stream: "arn", Date: begin, Shards: []checkpoint.ShardSeen{{ID: "a"}, {ID: "b"}}}
 	p = v.add(begin + 60_000)
 	expect("listing", 0, "", start)
+	w.State().LastFrame = 7
 	expect("listing", 0, "", beat(59_999, 90_000))
 	expect("reading pauses: the log is full", 0, "the log is full")
-	w.State().LastFrame = 7
 	expect("entry 7", 6, "", beat(60_000, 90_000))
 	expect("", 7, "")
 	p = v.add(begin + 120_000)

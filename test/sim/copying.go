@@ -9,7 +9,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/apply/asread"
-	"github.com/tailrace-cdc/replicator/pipeline/ingest/proving"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/sink/bigtable/rowwrite"
 	"github.com/tailrace-cdc/replicator/transform"
@@ -32,7 +32,7 @@ type operation struct {
 // reading is one read of several items, until they are written.
 type reading struct {
 	requested change.Millis
-	wait      proving.Wait
+	wait      protocol.Proof
 	ops       []*operation
 	open      int // operations that are in the lanes
 	begun     bool
@@ -42,7 +42,7 @@ type reading struct {
 // readItems reads items strongly.
 func (p *process) readItems(all []*item, first, withRows bool) *reading {
 	date := p.now - p.now%1000
-	r := &reading{requested: date, wait: proving.Wait{Through: date + asread.AnswerMargin}}
+	r := &reading{requested: date, wait: protocol.Proof{Through: date + asread.AnswerMargin}}
 	v := asread.Version(date, p.s.Floor())
 	switch p.mutant {
 	case NoMargin:
@@ -92,7 +92,7 @@ func (p *process) proved(r *reading) bool {
 		return true
 	}
 	m := p.sink.acks.Mark()
-	met, _ := r.wait.Look(p.s, m.Seq, "")
+	met := r.wait.Look(p.s, m.Seq) == protocol.MissingNothing
 	return met
 }
 

@@ -44,7 +44,7 @@ func TestProofNeedsListingReadingAndMark(t *testing.T) {
 		if met != c.want {
 			t.Errorf("%s: %v", c.name, met)
 		}
-		if why := p.missing(0, c.looks[len(c.looks)-1]); (why == "") != c.want {
+		if why := p.why(0, c.looks[len(c.looks)-1]); (why == "") != c.want {
 			t.Errorf("%s: waits for %q", c.name, why)
 		}
 	}

@@ -101,7 +101,7 @@ func (w *proving) stuck(logs []*order.Log) error {
 		return nil
 	}
 	for i, l := range logs {
-		if why := w.proof.missing(i, l.State); why != "" {
+		if why := w.proof.why(i, l.State); why != "" {
 			return unproven(exit.Environment(fmt.Errorf("table %s has not moved for %s: %s", l.Table, patience, why),
 				"`replicator status` says what fails"))
 		}
