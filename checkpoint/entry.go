@@ -211,6 +211,8 @@ type Halt struct {
 	Code   string        `json:"code"`
 	Reason string        `json:"reason"`
 	At     change.Millis `json:"at"`
+	// Held is true when the sink stands before a change that it will never take, because the table halts at refusals.
+	Held bool `json:"held,omitempty"`
 }
 
 // Snapshot is one part of the state as it was before the first part. The entry's Data is the content.

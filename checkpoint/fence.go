@@ -67,7 +67,8 @@ func (s *State) StandsAtFence() bool {
 	return ok && s.Fence != nil && mark.Seq >= s.Fence.Last
 }
 
-// AppliedMark returns the entry up to which Bigtable has what it is to have: a sink that stands at a fence has all of it.
+// AppliedMark returns the entry up to which Bigtable has what it is to have. A sink that stands at a
+// fence has all of it.
 func (s *State) AppliedMark() uint64 {
 	if s.StandsAtFence() {
 		return max(s.LastFrame, s.Fence.Seq)

@@ -80,8 +80,8 @@ func (s *State) AppliedWatermark() change.Millis {
 	return s.Watermarks[0].Time
 }
 
-// AppliedAt returns the time up to which a sink with a mark has applied every change, as far as empty reads show; 0 when
-// that is not known.
+// AppliedAt returns the time up to which a sink with a mark has applied every change, as far as empty
+// reads show; 0 when that is not known.
 func (s *State) AppliedAt(mark uint64) (through change.Millis) {
 	for _, w := range s.Watermarks {
 		if w.Seq <= mark {

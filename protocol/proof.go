@@ -28,19 +28,25 @@ const (
 	MissingRead Missing = "read"
 	// MissingApplied: a sink has not applied what is in the log.
 	MissingApplied Missing = "applied"
+	// MissingCopy: the copy of older items is not complete. Only a Goal asks for it.
+	MissingCopy Missing = "copy"
+	// MissingResync: the resync that heals a gap, or that follows a recovery, is not complete. Only
+	// a Goal asks for it.
+	MissingResync Missing = "resync"
 )
 
-// Proof decides when everything that was created up to Through, a time of the service, is read and applied. It is the
-// only judge of that question (Rule 14): the owner of a log asks it before it writes an item that it read from the
-// table, commands before they compare, certify or return, and the simulation after each step.
+// Proof decides when everything that was created up to Through, a time of the service, is read and
+// applied. It is the only judge of that question (Rule 14): the owner of a log asks it before it
+// writes an item that it read from the table, commands before they compare, certify or return, and
+// the simulation after each step.
 //
-// Rule 10: it rests on a complete listing begun after that time, on reads of every shard of the listing that reach
-// past it, and on the mark of a sink. A proof that was complete becomes incomplete again when a listing shows children
-// of a shard: the read watermark falls.
+// Rule 10: it rests on a complete listing begun after that time, on reads of every shard of the
+// listing that reach past it, and on the mark of a sink. A proof that was complete becomes
+// incomplete again when a listing shows children of a shard: the read watermark falls.
 type Proof struct {
 	Through change.Millis
-	// BesideGaps leaves out the shards that stand before a gap that is not accepted, and their descendants: is
-	// everything else applied?
+	// BesideGaps leaves out the shards that stand before a gap that is not accepted, and their
+	// descendants: is everything else applied?
 	BesideGaps bool
 
 	read  bool   // everything up to Through is in the log
@@ -50,7 +56,8 @@ type Proof struct {
 // Read reports whether the log held everything up to Through at the last look.
 func (p *Proof) Read() bool { return p.read }
 
-// Look returns what the proof lacks in a state of the log. mark is the entry up to which a sink has applied the log.
+// Look returns what the proof lacks in a state of the log. mark is the entry up to which a sink has
+// applied the log.
 func (p *Proof) Look(s *checkpoint.State, mark uint64) Missing {
 	if missing := p.unread(s); missing != MissingNothing {
 		p.read = false
@@ -59,7 +66,8 @@ func (p *Proof) Look(s *checkpoint.State, mark uint64) Missing {
 	return p.applied(s, mark)
 }
 
-// LookByHeartbeats is Look with another evidence: heartbeats that came through every open shard prove what is read.
+// LookByHeartbeats is Look with another evidence: heartbeats that came through every open shard
+// prove what is read.
 func (p *Proof) LookByHeartbeats(s *checkpoint.State, mark uint64) Missing {
 	if s.Proof.Assumed > 0 || s.Proof.Read < p.Through {
 		p.read = false
@@ -68,7 +76,8 @@ func (p *Proof) LookByHeartbeats(s *checkpoint.State, mark uint64) Missing {
 	return p.applied(s, mark)
 }
 
-// applied returns whether the sink lacks an entry, given that everything up to Through is in the log.
+// applied returns whether the sink lacks an entry, given that everything up to Through is in the
+// log.
 func (p *Proof) applied(s *checkpoint.State, mark uint64) Missing {
 	if !p.read {
 		p.read, p.entry = true, s.LastFrame
@@ -103,7 +112,8 @@ func (p *Proof) unread(s *checkpoint.State) Missing {
 	return MissingRead
 }
 
-// unreadOpen returns the shards that the log counts as read to their end and that a listing shows without an end.
+// unreadOpen returns the shards that the log counts as read to their end and that a listing shows
+// without an end.
 func unreadOpen(s *checkpoint.State) []string {
 	gapped := s.GappedShards()
 	return slices.DeleteFunc(s.UnreadOpenShards(), func(id string) bool { return slices.Contains(gapped, id) })
@@ -126,6 +136,10 @@ func (p *Proof) Why(m Missing, s *checkpoint.State) string {
 		return "no complete listing of the shards was begun since"
 	case MissingRead:
 		return "a shard is not read so far, or its children are not listed yet"
+	case MissingCopy:
+		return "the copy of older items is not complete"
+	case MissingResync:
+		return "the comparison of the whole table, with its repairs, is not complete"
 	case MissingApplied:
 		return fmt.Sprintf("Bigtable has not applied entry %d of the log yet", p.entry)
 	}

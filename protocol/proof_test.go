@@ -7,8 +7,9 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
-// logOf returns the state of a log whose newest listing began at listed and shows one open shard, which is read up to
-// read. Its newest changes are in entry last, and Bigtable has applied it up to entry mark.
+// logOf returns the state of a log whose newest listing began at listed and shows one open shard,
+// which is read up to read. Its newest changes are in entry last, and Bigtable has applied it up to
+// entry mark.
 func logOf(listed, read int64, last, mark uint64) *checkpoint.State {
 	s := checkpoint.NewState()
 	s.Streams = []*checkpoint.Stream{{ARN: "s"}}
@@ -33,7 +34,8 @@ func gapped(s *checkpoint.State) {
 	s.Shards["c"] = &checkpoint.Shard{ID: "c", Stream: "s", Parent: "b", Phase: checkpoint.PhaseWaiting}
 }
 
-// TestProofNeedsListingReadingAndMark: Rule 10. Each part alone is not enough, and what was read may become unread.
+// TestProofNeedsListingReadingAndMark: Rule 10. Each part alone is not enough, and what was read
+// may become unread.
 func TestProofNeedsListingReadingAndMark(t *testing.T) {
 	type states = []*checkpoint.State
 	for _, c := range []struct {
@@ -81,7 +83,8 @@ func TestProofNeedsListingReadingAndMark(t *testing.T) {
 	}
 }
 
-// TestProofByHeartbeats: what heartbeats prove of open shards replaces empty reads, and lasts only while each has one.
+// TestProofByHeartbeats: what heartbeats prove of open shards replaces empty reads, and lasts only
+// while each has one.
 func TestProofByHeartbeats(t *testing.T) {
 	beaten := func(read int64, assumed int, last, mark uint64) *checkpoint.State {
 		s := logOf(0, 0, last, mark)

@@ -6,7 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
 
 	"github.com/tailrace-cdc/replicator/pipeline"
@@ -96,6 +98,7 @@ func TestDeadLetterIsRetriedBesideTheDaemon(t *testing.T) {
 	w.prepare("Orders")
 	d := w.run()
 	d.settle("Orders") // a copy of the refused item would be a letter, too
+	began := w.Clock.Now()
 	w.Bigtable.Faults.RefuseRow([]byte("bad"), codes.InvalidArgument, -1)
 	w.Put("Orders", "bad", "1", `"n":{"N":"1"}`)
 	w.Put("Orders", "good", "1", `"n":{"N":"1"}`)
@@ -108,6 +111,9 @@ func TestDeadLetterIsRetriedBesideTheDaemon(t *testing.T) {
 	if err != nil || letter.ID == "" || letter.Reason == "" {
 		t.Errorf("dlq list: %v %+v", err, letter)
 	}
+	w.waitsBehind("letters", 1)
+	w.ok("status", "--wait", "applied=now", "--accept", "gaps,letters", "--timeout", longest.String())
+	w.ok("status", "--wait", "applied="+began.Format(time.RFC3339), "--timeout", longest.String()) // before the letter
 	w.refused(4, "", "dlq", "retry", letter.ID)
 	w.refused(2, "--yes", "dlq", "drop", letter.ID)
 	w.Bigtable.Faults.Calm()
@@ -116,6 +122,18 @@ func TestDeadLetterIsRetriedBesideTheDaemon(t *testing.T) {
 	d.settle("Orders")
 	d.checkClean()
 	w.Equal("Orders")
+}
+
+// waitsBehind checks that a wait ends with exit code 4 because of an obstacle in Orders, and nothing else.
+func (w *world) waitsBehind(code string, count int) {
+	w.t.Helper()
+	r := w.command("status", "--json", "--wait", "applied=now", "--timeout", longest.String())
+	var said struct{ Reasons []map[string]any }
+	err := json.Unmarshal([]byte(r.out), &said)
+	want := []map[string]any{{"code": code, "count": float64(count), "table": "Orders"}}
+	if diff := cmp.Diff(want, said.Reasons); err != nil || r.code != 4 || diff != "" {
+		w.t.Errorf("the wait ends with %d, %v, (-want +got):\n%s%s", r.code, err, diff, r.err)
+	}
 }
 
 func TestHaltedTableLeavesOthersRunning(t *testing.T) {
@@ -142,6 +160,7 @@ func TestHaltedTableLeavesOthersRunning(t *testing.T) {
 	if st.Ready || st.Tables[0].State != "halted" || st.Tables[1].State != "running" || st.Tables[2].State != "running" {
 		t.Errorf("status %+v, want one halted table", st)
 	}
+	w.waitsBehind("held", 1)
 	d.kill() // a halt survives a restart
 	d = w.run()
 	d.until("Orders is halted again", func() bool { return d.table("Orders").State == "halted" })

@@ -35,6 +35,7 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/problem"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/transform"
@@ -43,12 +44,15 @@ import (
 // runOptions are the flags of run.
 type runOptions struct {
 	drain, dry, adopt, trial bool
+	accept                   []string
 	rehearsal                dry.Options
 }
 
 // bind declares the flags.
 func (o *runOptions) bind(f *pflag.FlagSet) {
-	f.BoolVar(&o.drain, "drain-and-exit", false, "stop when everything that was written before the start is applied")
+	f.BoolVar(&o.drain, "drain-and-exit", false, "stop when everything that was written before the start "+
+		"is in Bigtable; exit code 4 when gaps or dead letters stand before that")
+	f.StringSliceVar(&o.accept, "accept", nil, "with --drain-and-exit: obstacles that do not count: gaps, letters")
 	f.BoolVar(&o.dry, "dry-run", false,
 		"read the streams and apply the mappings, write nothing, and say what a run would do and cost")
 	f.DurationVar(&o.rehearsal.Duration, "duration", 0, "with --dry-run: how long; without it until Ctrl-C")
@@ -86,6 +90,10 @@ func (a *app) run(ctx context.Context, o runOptions) (err error) {
 	if o.rehearsal != (dry.Options{From: dry.Latest}) {
 		return exit.Usage("`replicator run --dry-run`, or without them", "--duration and --from belong to --dry-run")
 	}
+	accept, err := acceptOf(o.accept, o.drain, "--drain-and-exit")
+	if err != nil {
+		return err
+	}
 	cfg, err := a.File()
 	if err != nil {
 		return err
@@ -120,7 +128,7 @@ func (a *app) run(ctx context.Context, o runOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	return d.run(ctx, p, o.drain)
+	return d.run(ctx, p, accept)
 }
 
 // open opens the clients and wires the pipeline; tables are those that the file names.
@@ -272,8 +280,10 @@ func compileTarget(
 // compileTimeout is how long DynamoDB has to describe the tables that share a target, when one of them is compiled.
 const compileTimeout = 30 * time.Second
 
-// run replicates the tables until ctx ends. The admin server and the heap watcher run on until the tables have drained.
-func (d *daemon) run(ctx context.Context, p growing, drain bool) error {
+// run replicates the tables until ctx ends. If drain is not nil, it also ends once everything that was
+// written before the start is in Bigtable, but for what drain accepts. The admin server and the heap
+// watcher run on until the tables have drained.
+func (d *daemon) run(ctx context.Context, p growing, drain *protocol.Accept) error {
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	g, ctx := errgroup.WithContext(ctx)
@@ -296,10 +306,10 @@ func (d *daemon) run(ctx context.Context, p growing, drain bool) error {
 			return nil
 		})
 	}
-	if drain {
+	if drain != nil {
 		g.Go(func() error {
 			defer end()
-			return observe.New(d.cfg, d.cfg.Tables, d.clients).UntilApplied(ctx)
+			return observe.New(d.cfg, d.cfg.Tables, d.clients).UntilApplied(ctx, *drain)
 		})
 	}
 	g.Go(func() error {

@@ -17,6 +17,7 @@ import (
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/protocol"
 )
 
 // watchPeriod is how often status --watch prints.
@@ -28,6 +29,7 @@ type statusOptions struct {
 	watch   bool
 	exit    bool
 	wait    string
+	accept  []string
 	timeout time.Duration
 }
 
@@ -43,7 +45,11 @@ admin.listen, it adds what only the daemon knows: which services fail, and why a
 --wait applied=now returns when everything that was written before the call is in Bigtable: the shards were listed
 after the call, each of them then returned an empty page or a record newer than the call, and every sink has applied
 what came before that; and every copy of older items is complete. With a time (RFC 3339) it waits for what was written
-before that time.`,
+before that time. What was lost in a gap or is a dead letter is not in Bigtable: when nothing else stands before the
+goal, it ends with exit code 4 and names them; --accept gaps,letters leaves them out. Exit code 1: --timeout came
+first.`,
+		Example: `  replicator status --wait applied=now --timeout 5m
+  replicator status --json --wait applied=now --accept letters`,
 		Args: a.Args(cobra.NoArgs),
 		RunE: a.Body(func(ctx context.Context, _ []string) error { return a.status(ctx, o) }),
 	}
@@ -52,6 +58,7 @@ before that time.`,
 	f.BoolVar(&o.watch, "watch", false, "print again and again, until interrupted")
 	f.BoolVar(&o.exit, "exit-code", false, "exit with 1 when the pipeline is not ready")
 	f.StringVar(&o.wait, "wait", "", "applied=now, or applied=TIME (RFC 3339)")
+	f.StringSliceVar(&o.accept, "accept", nil, "with --wait: obstacles that do not count: gaps, letters")
 	f.DurationVar(&o.timeout, "timeout", 0, "give up waiting after this long, with exit code 1 "+
 		"(default: never; without --wait, transient errors are retried for 15s)")
 	cmd.MarkFlagsMutuallyExclusive("watch", "wait")
@@ -73,6 +80,10 @@ func (a *app) status(ctx context.Context, o statusOptions) error {
 	if err != nil {
 		return err
 	}
+	accept, err := acceptOf(o.accept, o.wait != "", "--wait")
+	if err != nil {
+		return err
+	}
 	if o.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, o.timeout)
@@ -86,8 +97,12 @@ func (a *app) status(ctx context.Context, o statusOptions) error {
 	case o.wait != "":
 		a.readClock(ctx, clients, tables[0].Source)
 		stop := a.ShowProgress(ctx, clients, o.table)
-		status, err = a.waitFor(ctx, cfg, observer, target)
+		var reached observe.Reached
+		status, reached, err = a.waitFor(ctx, cfg, observer, target, *accept)
 		stop()
+		if reached.Blocked {
+			return a.printBlocked(status, reached)
+		}
 	case o.watch:
 		return a.watch(ctx, observer)
 	default:
@@ -161,15 +176,56 @@ func (a *app) watch(ctx context.Context, observer *observe.Observer) error {
 	}
 }
 
-// waitFor returns the status when everything before target is applied.
+// waitFor returns the status when everything from before target is in Bigtable, or when only obstacles are left.
 func (a *app) waitFor(
-	ctx context.Context, cfg *config.Config, observer *observe.Observer, target time.Time,
-) (pipeline.Status, error) {
-	status, met, err := observer.Await(ctx, target)
-	if err == nil && !met {
+	ctx context.Context, cfg *config.Config, observer *observe.Observer, target time.Time, accept protocol.Accept,
+) (pipeline.Status, observe.Reached, error) {
+	status, reached, err := observer.Await(ctx, target, accept)
+	if err == nil && !reached.Met && !reached.Blocked {
 		err = a.waitFailed(ctx, cfg, status)
 	}
-	return status, err
+	return status, reached, err
+}
+
+// printBlocked prints the last status of a wait before which only obstacles stand, and returns the error that names
+// them. As JSON, the obstacles take the place of the reasons.
+func (a *app) printBlocked(s pipeline.Status, reached observe.Reached) error {
+	if a.JSON {
+		blocked := struct {
+			pipeline.Status
+			Reasons []observe.Reason `json:"reasons"`
+		}{s, reached.Reasons}
+		if err := a.PrintJSON(blocked); err != nil {
+			return err
+		}
+		return exit.Silent(exit.CodeDifferences)
+	}
+	if err := a.printStatus(s); err != nil {
+		return err
+	}
+	return reached.Err()
+}
+
+// acceptOf reads the values of --accept, which belongs to another flag; nil without that flag.
+func acceptOf(names []string, with bool, flag string) (*protocol.Accept, error) {
+	if !with && len(names) > 0 {
+		return nil, exit.Usage(flag+" …", "--accept belongs to %s", flag)
+	}
+	if !with {
+		return nil, nil
+	}
+	accept := &protocol.Accept{}
+	for _, name := range names {
+		switch protocol.Obstacle(name) {
+		case protocol.ObstacleGaps:
+			accept.Gaps = true
+		case protocol.ObstacleLetters:
+			accept.Letters = true
+		default:
+			return nil, exit.Usage("--accept gaps,letters", "%q is no obstacle that can be accepted", name)
+		}
+	}
+	return accept, nil
 }
 
 // waitFailed prints the last status, and returns the error of a wait whose time was up or that was interrupted.

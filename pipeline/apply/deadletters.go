@@ -208,7 +208,7 @@ func (l *DeadLetters) store(ctx context.Context, sink string, c *change.Change, 
 		l.mu.Unlock()
 	}()
 	if halt {
-		return &outcome.HaltError{Code: why.Code, Entry: seq, Reason: why.Reason}
+		return &outcome.HaltError{Code: why.Code, Entry: seq, Reason: why.Reason, Held: true}
 	}
 	letter.Behind = sink == SinkBigtable && l.isDirty(c.KeyHash, c.Version)
 	if err := l.stored.Put(ctx, letter); errors.Is(err, deadletter.ErrDropped) {

@@ -136,7 +136,9 @@ const firstRetry = 250 * time.Millisecond
 
 // halt records in the log that the sink is halted, and why.
 func (s *Sink) halt(ctx context.Context, out outcome.Outcome) error {
-	h := &checkpoint.Halt{Sink: s.name, Seq: out.Entry, Code: out.Code, Reason: out.Reason, At: s.shared.now()}
+	h := &checkpoint.Halt{
+		Sink: s.name, Seq: out.Entry, Code: out.Code, Reason: out.Reason, At: s.shared.now(), Held: out.Held,
+	}
 	if h.Seq == 0 {
 		h.Seq = s.acks.Load().Mark().Seq + 1
 	}

@@ -43,6 +43,8 @@ type Outcome struct {
 	Code   string // one of a fixed set of words; empty unless Action is Halt, Retry or DeadLetter
 	Reason string // for people
 	Entry  uint64 // Halt: the log entry that cannot be passed; 0 unknown
+	// Held is true in a Halt before a change that the sink will never take.
+	Held bool
 	// Refused says that the table's stored state belongs to something else: when that holds for all tables, the process
 	// ends instead of trying again.
 	Refused bool
@@ -65,6 +67,7 @@ type HaltError struct {
 	Code   string
 	Entry  uint64 // the log entry that cannot be passed; 0 for a table
 	Reason string
+	Held   bool // the entry has a change that the sink will never take
 }
 
 func (e *HaltError) Error() string { return "halt (" + e.Code + "): " + e.Reason }
@@ -178,7 +181,7 @@ func OfSink(ctx context.Context, err error) Outcome {
 	case ctx.Err() != nil:
 		return Outcome{Action: Drained}
 	case errors.As(err, &halt):
-		return Outcome{Action: Halt, Code: halt.Code, Reason: halt.Reason, Entry: halt.Entry}
+		return Outcome{Action: Halt, Code: halt.Code, Reason: halt.Reason, Entry: halt.Entry, Held: halt.Held}
 	case errors.As(err, &own):
 		return ofSinkError(own.Err, err.Error())
 	case outdated(err), errors.Is(err, queue.ErrEmptied), errors.Is(err, queue.ErrLost):

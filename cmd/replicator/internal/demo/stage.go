@@ -20,6 +20,7 @@ import (
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/problem"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/sandbox"
 )
 
@@ -311,8 +312,9 @@ func (s *Stage) Drain(ctx context.Context) error {
 	if err := clients.ReadClock(ctx, Table); err != nil {
 		return err
 	}
-	_, met, err := observe.New(s.cfg, s.cfg.Tables, clients).Await(ctx, time.Time{})
-	if err == nil && !met {
+	accept := protocol.Accept{Gaps: true, Letters: true} // the summary counts them
+	_, reached, err := observe.New(s.cfg, s.cfg.Tables, clients).Await(ctx, time.Time{}, accept)
+	if err == nil && !reached.Met {
 		err = fmt.Errorf("not everything was applied within %s", drainTimeout)
 	}
 	return err

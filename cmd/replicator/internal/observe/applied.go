@@ -1,81 +1,138 @@
 package observe
 
 import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
 // TableLog is the log of one table and its state.
 type TableLog struct {
-	Log   *queue.Log // nil: there is none yet
-	State *checkpoint.State
+	Log     *queue.Log // nil: there is none yet
+	State   *checkpoint.State
+	Letters int // dead letters
 }
 
 // requestEvery is how many looks pass between two requests: about a second, at Period.
 const requestEvery = 4
 
-// Wait decides when everything that was written before a moment, the goal, is applied.
-//
-// Rule 10: each open shard of a complete listing begun after the call must have shown that it holds nothing older. A
-// listing may bring shards that were unknown before, and what was read before the listing proves nothing about them.
-// So where a shard is new, the watermark has to pass the moment at which that listing was in the log.
-//
-// What a copy, or the resync of a recovery, has not reached yet was written before any goal as well.
+// Reason is an obstacle of one table that waiting does not overcome.
+type Reason struct {
+	protocol.Loss
+	Table string `json:"table"`
+}
+
+// Reached is how far a wait has come at its last look.
+type Reached struct {
+	Met bool // everything that was written before the goal is in Bigtable
+	// Blocked is true when only the Reasons stand before the goal: waiting longer does not help.
+	Blocked bool
+	Reasons []Reason
+}
+
+// Err returns the error of a wait that is blocked, with exit code 4; nil when it is not.
+func (r Reached) Err() error {
+	if !r.Blocked {
+		return nil
+	}
+	var parts, hints []string
+	for _, x := range r.Reasons {
+		d := describe[x.Code]
+		parts = append(parts, fmt.Sprintf("%s: %d %s", x.Table, x.Count, d.what))
+		if !slices.Contains(hints, d.hint) {
+			hints = append(hints, d.hint)
+		}
+	}
+	return &exit.Error{
+		Code: exit.CodeDifferences, Hint: strings.Join(hints, "; "),
+		Err: fmt.Errorf("not everything is in Bigtable: %s", strings.Join(parts, ", ")),
+	}
+}
+
+// describe has the text and the remedy of each obstacle.
+var describe = map[protocol.Obstacle]struct{ what, hint string }{
+	protocol.ObstacleGaps: {"gap(s), what changed there was lost before it was read",
+		"`replicator gaps list` shows the gaps, `replicator gaps heal` brings the rows back"},
+	protocol.ObstacleLetters: {"dead letter(s)",
+		"`replicator dlq list` shows why they were refused, `replicator dlq retry` tries them again"},
+	protocol.ObstacleHeld: {"sink(s) halted before a refused change",
+		"`replicator status` shows the change that is refused"},
+}
+
+// Wait decides for a number of tables when everything that was written before a moment, the goal,
+// is in Bigtable: protocol.Goal for each.
 type Wait struct {
-	goal   change.Millis // service time, at or after the first look
-	tables []tableGoal
-	looks  int
+	goals []protocol.Goal
+	names []string
+	looks int
 }
 
-// tableGoal is what a watermark has to pass in one table.
-type tableGoal struct {
-	known map[string]bool // shards in the log at the first look; nil before it
-	goal  change.Millis   // 0 until the listing is in the log
-}
-
-// NewWait returns a Wait for what was written before goal, a time of the service, in a number of tables.
-func NewWait(goal time.Time, tables int) *Wait {
-	return &Wait{goal: change.Millis(goal.UnixMilli()), tables: make([]tableGoal, tables)}
-}
-
-// Met reports whether every table has passed the goal, given the logs of all tables in always the same order.
-func (w *Wait) Met(all []TableLog) bool {
-	met := true
-	for i, s := range all {
-		met = w.tables[i].met(w.goal, s) && met
+// NewWait returns a Wait for what was written before goal, a time of the service. accept names what
+// does not count.
+func NewWait(goal time.Time, tables []config.Table, accept protocol.Accept) *Wait {
+	w := &Wait{}
+	for i := range tables {
+		w.names = append(w.names, tables[i].Source)
+		w.goals = append(w.goals, protocol.Goal{
+			Through: change.Millis(goal.UnixMilli()), Accept: accept, Heals: tables[i].OnGap == "heal",
+		})
 	}
-	return met
+	return w
 }
 
-// met reports whether the table has passed its goal. The first call records the shards that are known; the first call
-// after the listing sets the table's goal.
-func (t *tableGoal) met(goal change.Millis, s TableLog) bool {
-	if t.known == nil {
-		t.known = map[string]bool{}
-		for id := range s.State.Shards {
-			t.known[id] = true
+// Look returns how far the wait has come, given the logs of all tables in the order of the tables.
+// It counts the dead letters that concern changes from before the goal.
+func (w *Wait) Look(ctx context.Context, all []TableLog) (Reached, error) {
+	r := Reached{Met: true}
+	waiting := false
+	for i, l := range all {
+		letters, err := l.lettersBefore(ctx, w.goals[i].Through)
+		if err != nil {
+			return Reached{}, err
+		}
+		a := w.goals[i].Look(l.State, letters)
+		r.Met = r.Met && a.Met()
+		waiting = waiting || !a.Met() && !a.Blocked()
+		for _, loss := range a.Losses {
+			r.Reasons = append(r.Reasons, Reason{Loss: loss, Table: w.names[i]})
 		}
 	}
-	if s.Log == nil || s.State.Listed < goal || copying(s.State) {
-		return false
-	}
-	if t.goal == 0 {
-		t.goal = goal
-		for id := range s.State.Shards {
-			if !t.known[id] {
-				t.goal = max(goal, s.State.Date)
-			}
-		}
-	}
-	return s.State.AppliedWatermark() >= t.goal
+	r.Blocked = !r.Met && !waiting
+	return r, nil
 }
 
-// copying reports whether items that are older than the stream are still missing: they were written before any goal.
-func copying(s *checkpoint.State) bool {
-	return s.CopyPending() || s.CopyRunning() != nil || s.Resync != nil && s.Resync.Recover
+// countedLetters is up to how many dead letters are looked at one by one, at about 30 µs each. Of
+// more than that, all count.
+const countedLetters = 1000
+
+// lettersBefore counts the dead letters of changes from before a time of the service. A letter
+// whose change has no time, because it is an item of a copy or cannot be read, counts.
+func (l *TableLog) lettersBefore(ctx context.Context, at change.Millis) (n int, err error) {
+	if l.Letters == 0 || l.Letters > countedLetters || l.Log == nil {
+		return l.Letters, nil
+	}
+	letters, err := l.Log.ExistingDeadLetters(ctx)
+	if err != nil || letters == nil {
+		return 0, err
+	}
+	for letter, err := range letters.All(ctx) {
+		if err != nil {
+			return 0, err
+		}
+		if letter.Created < at {
+			n++
+		}
+	}
+	return n, nil
 }
 
 // RequestProgress asks the owners of the logs for a listing and a beat, at every fourth call.

@@ -1,64 +1,69 @@
 package observe
 
 import (
+	"errors"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/protocol"
 )
 
-// state is a log whose newest listing began at listed, and which is applied through a time.
-func state(listed, through int64, shards ...string) *checkpoint.State {
+// applied is a log whose newest listing began at listed and that is read and applied up to read.
+func applied(listed, read int64) *checkpoint.State {
 	s := checkpoint.NewState()
-	s.Listed, s.Date = change.Millis(listed), change.Millis(listed)
-	s.Marks["bigtable"] = checkpoint.Mark{}
-	s.Watermarks = []checkpoint.Watermark{{Time: change.Millis(through)}}
-	for _, id := range shards {
-		s.Shards[id] = &checkpoint.Shard{}
-	}
+	s.Streams = []*checkpoint.Stream{{ARN: "s"}}
+	s.Listed = change.Millis(listed)
+	s.Shards["a"] = &checkpoint.Shard{ID: "a", Stream: "s", Phase: checkpoint.PhaseOpen, Watermark: change.Millis(read)}
+	s.Marks[checkpoint.SinkBigtable] = checkpoint.Mark{}
+	s.Reindex()
 	return s
 }
 
-// TestAppliedNeedsAListingBegunAfterTheCall: Rule 10. Shards that an older listing did not know may hold anything.
-func TestAppliedNeedsAListingBegunAfterTheCall(t *testing.T) {
-	log := &queue.Log{}
-	with := func(change func(*checkpoint.State)) *checkpoint.State {
-		s := state(100, 100, "a")
-		change(s)
-		return s
-	}
+// TestWaitIsBlockedOnlyWhenNoTableMoves: an obstacle of one table ends the wait once the others have passed the goal.
+func TestWaitIsBlockedOnlyWhenNoTableMoves(t *testing.T) {
+	letters := []Reason{{Loss: protocol.Loss{Code: protocol.ObstacleLetters, Count: 2}, Table: "Orders"}}
 	for _, c := range []struct {
-		name  string
-		looks []TableLog // only the last one may satisfy
-		want  bool
+		name   string
+		looks  []TableLog
+		accept protocol.Accept
+		want   Reached
 	}{
-		{"no log yet", []TableLog{{State: state(100, 100)}}, false},
-		{"listed before the call", []TableLog{{log, state(99, 200, "a")}}, false},
-		{"not applied so far", []TableLog{{log, state(100, 99, "a")}}, false},
-		{"listed and applied", []TableLog{{log, state(100, 100, "a")}}, true},
-		{"a shard that the first look did not know",
-			[]TableLog{{log, state(90, 90, "a")}, {log, state(150, 120, "a", "b")}}, false},
-		{"and that is applied past its listing",
-			[]TableLog{{log, state(90, 90, "a")}, {log, state(150, 150, "a", "b")}}, true},
-		{"a backfill that has not begun", []TableLog{{log, with(func(s *checkpoint.State) { s.Backfill = "scan" })}}, false},
-		{"a copy that is not complete", []TableLog{{log, with(func(s *checkpoint.State) {
-			s.Backfill, s.Copy = "scan", &checkpoint.CopyState{}
-		})}}, false},
-		{"a copy that is complete", []TableLog{{log, with(func(s *checkpoint.State) {
-			s.Backfill, s.Copy = "scan", &checkpoint.CopyState{Ended: 90}
-		})}}, true},
-		{"a recovery that is not complete", []TableLog{{log, with(func(s *checkpoint.State) {
-			s.Resync = &checkpoint.PendingResync{Recover: true}
-		})}}, false},
+		{"both", []TableLog{{State: applied(100, 100)}, {State: applied(100, 100)}}, protocol.Accept{}, Reached{Met: true}},
+		{"no log yet", []TableLog{{State: checkpoint.NewState()}, {State: applied(100, 100)}}, protocol.Accept{}, Reached{}},
+		{"one lags", []TableLog{{State: applied(100, 100)}, {State: applied(100, 99)}}, protocol.Accept{}, Reached{}},
+		{"letters of one while the other lags", []TableLog{{State: applied(100, 100), Letters: 2}, {State: applied(100, 99)}},
+			protocol.Accept{}, Reached{Reasons: letters}},
+		{"letters of one", []TableLog{{State: applied(100, 100), Letters: 2}, {State: applied(100, 100)}}, protocol.Accept{},
+			Reached{Blocked: true, Reasons: letters}},
+		{"accepted letters", []TableLog{{State: applied(100, 100), Letters: 2}, {State: applied(100, 100)}},
+			protocol.Accept{Letters: true}, Reached{Met: true}},
 	} {
-		w, met := NewWait(time.UnixMilli(100), 1), false
-		for _, look := range c.looks {
-			met = w.Met([]TableLog{look})
+		w := NewWait(time.UnixMilli(100), []config.Table{{Source: "Orders"}, {Source: "Users"}}, c.accept)
+		got, err := w.Look(t.Context(), c.looks)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if met != c.want {
-			t.Errorf("%s: %v", c.name, met)
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+		coded := &exit.Error{}
+		if blocked := errors.As(got.Err(), &coded) && coded.Code == exit.CodeDifferences; blocked != c.want.Blocked {
+			t.Errorf("%s: %v", c.name, got.Err())
+		}
+	}
+}
+
+// TestEachObstacleIsDescribed: an obstacle without a text would be an error without a remedy.
+func TestEachObstacleIsDescribed(t *testing.T) {
+	for _, code := range []protocol.Obstacle{protocol.ObstacleGaps, protocol.ObstacleLetters, protocol.ObstacleHeld} {
+		if d := describe[code]; d.what == "" || d.hint == "" {
+			t.Errorf("%s: %+v", code, d)
 		}
 	}
 }

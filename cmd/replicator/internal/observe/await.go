@@ -8,6 +8,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
@@ -19,7 +20,8 @@ const (
 	lookTimeout   = 10 * time.Second // for one look while waiting
 )
 
-// DaemonOnlyError is returned with a status that comes from the daemon, because the logs cannot be read.
+// DaemonOnlyError is returned with a status that comes from the daemon, because the logs cannot be
+// read.
 type DaemonOnlyError struct{ Err error }
 
 func (e *DaemonOnlyError) Error() string {
@@ -29,9 +31,10 @@ func (e *DaemonOnlyError) Error() string {
 // Unwrap returns the error of reading the logs.
 func (e *DaemonOnlyError) Unwrap() error { return e.Err }
 
-// Status returns the status now. Transient errors, such as an election of the queue's servers or a reader that
-// overflowed, are retried until ctx ends, or for statusTimeout if ctx has no deadline. When the logs cannot be read in
-// that time but a daemon answers, Status returns the daemon's status and a *DaemonOnlyError.
+// Status returns the status now. Transient errors, such as an election of the queue's servers or a
+// reader that overflowed, are retried until ctx ends, or for statusTimeout if ctx has no deadline.
+// When the logs cannot be read in that time but a daemon answers, Status returns the daemon's
+// status and a *DaemonOnlyError.
 func (o *Observer) Status(ctx context.Context) (pipeline.Status, error) {
 	defer o.closeQueue()
 	if _, limited := ctx.Deadline(); !limited {
@@ -56,24 +59,27 @@ func (o *Observer) Status(ctx context.Context) (pipeline.Status, error) {
 	}
 }
 
-// Await looks until everything that was written before a time of the service is applied (met), or ctx ends; the zero
-// time means now. Meanwhile the daemon may start, end and start again. The status is the last one that was read; its
-// Schema is 0 if there was none.
-func (o *Observer) Await(ctx context.Context, goal time.Time) (last pipeline.Status, met bool, err error) {
+// Await looks until everything that was written before a time of the service is in Bigtable, until
+// only obstacles stand before it that no waiting overcomes, or until ctx ends; the zero time means
+// now. accept names what does not count. Meanwhile the daemon may start, end and start again. The
+// status is the last one that was read; its Schema is 0 if there was none.
+func (o *Observer) Await(
+	ctx context.Context, goal time.Time, accept protocol.Accept,
+) (last pipeline.Status, reached Reached, err error) {
 	defer o.closeQueue()
-	w := NewWait(o.goal(goal), len(o.tables))
+	w := NewWait(o.goal(goal), o.tables, accept)
 	for {
-		status, met, err := o.lookFor(ctx, w)
+		status, reached, err := o.lookFor(ctx, w)
 		switch {
-		case met:
-			return status, true, nil
+		case reached.Met || reached.Blocked:
+			return status, reached, nil
 		case err == nil && status.Schema > 0:
 			last = status
 		case err != nil && ctx.Err() == nil:
-			return last, false, err
+			return last, Reached{}, err
 		}
 		if failure.Pause(ctx, Period) != nil {
-			return last, false, nil
+			return last, Reached{}, nil
 		}
 	}
 }
@@ -86,42 +92,49 @@ func (o *Observer) goal(at time.Time) time.Time {
 	return at
 }
 
-// lookFor connects to the daemon's queue if that is necessary, and looks. It does not return transient errors.
-func (o *Observer) lookFor(ctx context.Context, w *Wait) (status pipeline.Status, met bool, err error) {
+// lookFor connects to the daemon's queue if that is necessary, and looks. It does not return
+// transient errors.
+func (o *Observer) lookFor(ctx context.Context, w *Wait) (status pipeline.Status, reached Reached, err error) {
 	if _, err = o.clients.RunningQueue(ctx); err != nil {
 		if _, limited := ctx.Deadline(); limited && isTransient(err) {
 			err = nil // the servers elect a leader, or cannot be reached: Await retries until the deadline
 		}
-		return status, false, err
+		return status, reached, err
 	}
 	once, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	status, all, err := o.Look(once)
+	if err == nil {
+		reached, err = w.Look(once, all)
+	}
 	switch {
+	case err == nil && (reached.Met || reached.Blocked):
 	case err == nil:
-		if w.Met(all) {
-			return status, true, nil
-		}
 		w.RequestProgress(all)
 	case isTransient(err) || once.Err() != nil:
 		o.closeQueue() // the daemon went away, or a reader overflowed
 		err = nil
 	}
-	return status, false, err
+	return status, reached, err
 }
 
-// UntilApplied returns when everything that was written before the call is applied, or when ctx ends: for a daemon: the
-// queue stays open.
-func (o *Observer) UntilApplied(ctx context.Context) error {
-	w := NewWait(o.goal(time.Time{}), len(o.tables))
+// UntilApplied returns nil when everything that was written before the call is in Bigtable, or when
+// ctx ends, and an error with exit code 4 when only obstacles stand before that. It is for a
+// daemon: the queue stays open.
+func (o *Observer) UntilApplied(ctx context.Context, accept protocol.Accept) error {
+	w := NewWait(o.goal(time.Time{}), o.tables, accept)
 	for failure.Pause(ctx, Period) == nil {
 		_, all, err := o.Look(ctx)
+		var reached Reached
+		if err == nil {
+			reached, err = w.Look(ctx, all)
+		}
 		switch {
 		case err != nil && (ctx.Err() != nil || queue.Classify(err) == failure.Transient):
 		case err != nil:
 			return fmt.Errorf("look at logs: %w", err)
-		case w.Met(all):
-			return nil
+		case reached.Met || reached.Blocked:
+			return reached.Err()
 		default:
 			w.RequestProgress(all)
 		}

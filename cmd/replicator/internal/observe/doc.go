@@ -6,5 +6,5 @@
 //	await.go    the status now, and the status once everything before a moment is applied; both retry
 //	observe.go  the status of every table from its log
 //	daemon.go   the status that the daemon serves
-//	applied.go  decides from the states of the logs whether everything before a moment is applied
+//	applied.go  what is asked of protocol.Goal for each table, and the error of a wait that is blocked
 package observe

@@ -130,7 +130,7 @@ func (o *Observer) table(ctx context.Context, q *queue.Queue, t config.Table) (p
 		st.State, st.Halt, st.Code = running.State, running.Halt, running.Code
 		st.Reasons = append([]string{"halted: " + running.Halt}, st.Reasons...)
 	}
-	return st, TableLog{Log: log, State: x.State}, nil
+	return st, TableLog{Log: log, State: x.State, Letters: x.Letters}, nil
 }
 
 // mostHashes is how many items behind a fence are named: enough to look for their writer.

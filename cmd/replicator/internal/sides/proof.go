@@ -8,8 +8,8 @@ import (
 	"github.com/tailrace-cdc/replicator/protocol"
 )
 
-// proof is protocol.Proof over the logs of all tables. The archive and copies do not count. It also notes when a log
-// last came closer, so that a wait in which nothing moves can end.
+// proof is protocol.Proof over the logs of all tables. The archive and copies do not count. It also
+// notes when a log last came closer, so that a wait in which nothing moves can end.
 type proof struct {
 	tables []tableProof
 	moved  time.Time // when a log was last seen to come closer, by this process's clock
@@ -30,7 +30,8 @@ func newProof(through change.Millis, tables int, at time.Time) *proof {
 	return p
 }
 
-// met takes the states of all logs, always in the same order, and reports whether the proof is there.
+// met takes the states of all logs, always in the same order, and reports whether the proof is
+// there.
 func (p *proof) met(states []*checkpoint.State, at time.Time) bool {
 	all := true
 	for i, s := range states {
@@ -45,10 +46,12 @@ func (p *proof) met(states []*checkpoint.State, at time.Time) bool {
 }
 
 // why describes what the proof of a table waited for at the last look; "" for nothing.
-func (p *proof) why(i int, s *checkpoint.State) string { return p.tables[i].Why(p.tables[i].missing, s) }
+func (p *proof) why(i int, s *checkpoint.State) string {
+	return p.tables[i].Why(p.tables[i].missing, s)
+}
 
-// beats decides from the states of the logs of all tables of which of them heartbeats prove that Bigtable has every
-// change up to a time.
+// beats decides from the states of the logs of all tables of which of them heartbeats prove that
+// Bigtable has every change up to a time.
 type beats struct {
 	tables []protocol.Proof
 	wait   func(table int) time.Duration // how long a heartbeat may take; 0 where none are written
@@ -63,8 +66,8 @@ func newBeats(through change.Millis, tables int, wait func(table int) time.Durat
 	return b
 }
 
-// awaited takes the states of all logs, always in the same order, and reports whether heartbeats may prove more. They
-// prove nothing of a table while an open shard has none.
+// awaited takes the states of all logs, always in the same order, and reports whether heartbeats
+// may prove more. They prove nothing of a table while an open shard has none.
 func (b *beats) awaited(states []*checkpoint.State) (more bool) {
 	for i, s := range states {
 		missing := b.tables[i].LookByHeartbeats(s, s.AppliedMark())
@@ -78,8 +81,9 @@ func (b *beats) awaited(states []*checkpoint.State) (more bool) {
 	return more
 }
 
-// young reports whether the owner of a table's log may only have had no time yet to see a heartbeat out of each shard:
-// each command that appends to the log begins another life of its owner, which proves it anew.
+// young reports whether the owner of a table's log may only have had no time yet to see a heartbeat
+// out of each shard: each command that appends to the log begins another life of its owner, which
+// proves it anew.
 func (b *beats) young(table int, s *checkpoint.State) bool {
 	wait, p := change.Millis(b.wait(table).Milliseconds()), &s.Proof
 	silent := p.Assumed == 0 && p.Read == 0 // also after a snapshot, until the next beat
