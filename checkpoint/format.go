@@ -69,7 +69,7 @@ func FormatOf(body any) int {
 			return 3
 		}
 	case *Control:
-		if b.Certify != nil {
+		if b.Certify != nil || b.Halt != nil && b.Halt.Held {
 			return 5
 		}
 		if b.Copy != nil || b.Resync != nil || b.Accept != nil || b.Fence != nil {

@@ -28,6 +28,10 @@ func (w *writer) storeEntry(ctx context.Context, body any) error {
 		}
 	case *checkpoint.Start:
 		bodies = toAny(splitStart(s, b, w.o.MaxPayload))
+	case *checkpoint.Control:
+		if b.Halt != nil && s.Format < checkpoint.Format {
+			b.Halt.Held = false // only a log of the present format holds it
+		}
 	case *checkpoint.Gap:
 		sh := s.Shards[b.Feed.Shard]
 		if sh != nil && (sh.Phase.Finished() || sh.Loss.Pending) {
