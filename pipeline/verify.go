@@ -57,6 +57,14 @@ func (t *table) newVerifier(ctx context.Context, o resync.Options) (*continuous.
 			Tables: tables, Source: t.source, Target: verify.NewTarget(t.bigtable, t.Target, programs...),
 			Budget: source.NewBudget(units), Prove: o.Prove, Now: o.Now,
 			Lead: func() change.Millis { return leadOf(o) }, Hold: t.holdsVerifier,
+			Collect: func(ctx context.Context, bare []verify.Verdict) error {
+				wanted := make([]resync.Wanted, len(bare))
+				for i := range bare {
+					wanted[i] = resync.Wanted{Key: []byte(bare[i].Key), Rows: bare[i].Bare}
+				}
+				_, err := resync.NewItems(o).Resync(ctx, wanted)
+				return err
+			},
 			FirstPause: t.o.Periods.Settle, Every: t.o.Periods.Verify, Again: t.o.Periods.Verified,
 		},
 		Dir:   filepath.Join(t.o.Scratch, "verify", t.o.Name, t.Source),

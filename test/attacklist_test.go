@@ -555,7 +555,12 @@ var attacks = []attack{
 		},
 	},
 	{number: 90, what: "the history or the guard of a removed item is different for ever",
-		open: "no test yet",
+		tests: []string{
+			"verify.TestEmptiedHistoriesOfRemovedItemsStay",
+			"verify.TestExpiredItemsWithoutVisibleCellsAreKept",
+			"verify/continuous.TestGuardsOfExpiredItemsAreCollectedWhereNothingIsSeen",
+			"transform.TestKeptExpiryOfNothingVisibleIsATombstone",
+		},
 	},
 	{number: 91, what: "class D: an item that is written each second stays among the dead letters",
 		open: "no test yet",

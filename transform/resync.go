@@ -44,6 +44,12 @@ func (p *Program) MayOutlive() []Outlive { return emit.MayOutlive(p.prog) }
 // begins with "on_ttl_expiry: keep" holds for absent items alone, the others for items that exist as well.
 func (p *Program) Outlives(c CellAlone) (why string) { return emit.OutlivesWhy(p.prog, &c) }
 
+// KeepsRow reports whether a row may hold an item that is absent (on_ttl_expiry: keep). The guard is what may remain,
+// whether or not a reader sees a cell.
+func (p *Program) KeepsRow(keys change.Image, row []byte) bool {
+	return emit.KeepsRow(p.prog, keys, row)
+}
+
 // MayWrite reports whether some item may have a cell in a place. False is a proof.
 func (p *Program) MayWrite(row []byte, family, qualifier string) bool {
 	return emit.MayWrite(p.prog, row, family, qualifier)

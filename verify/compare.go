@@ -89,7 +89,7 @@ func (c *comparison) missingRow() {
 		f := c.families[c.group[i].family]
 		switch {
 		case c.expired(f, c.group[i].time):
-		case f.MaxAge > 0 && c.group[i].time == unmapped && !c.options.Now.IsZero():
+		case f.Ages() && c.group[i].time == unmapped && !c.options.Now.IsZero():
 			c.result.Unproven++
 		default:
 			c.result.Cells++
@@ -126,7 +126,7 @@ func (c *comparison) familyIndex(name string) int {
 
 // expired reports whether a cell with this time may have been collected, or will be.
 func (c *comparison) expired(f transform.Family, ms int64) bool {
-	if f.MaxAge <= 0 || ms == unmapped || c.options.Now.IsZero() {
+	if !f.Ages() || ms == unmapped || c.options.Now.IsZero() {
 		return false
 	}
 	return time.UnixMilli(ms).Before(c.options.Now.Add(-f.MaxAge))
@@ -237,7 +237,7 @@ func (c *comparison) compareNewest(f transform.Family, want []cell, have []*bigt
 		if !c.matches(f, want, have[0].Value) {
 			c.report(c.differenceAt(Value, &want[0], have[0].Value))
 		}
-	case f.MaxAge > 0 && !c.options.Now.IsZero():
+	case f.Ages() && !c.options.Now.IsZero():
 		c.result.Unproven++ // its age is that of the item's last change, which the source does not contain
 	default:
 		c.result.Cells++

@@ -178,6 +178,11 @@ func (e *engine) repair(ctx context.Context, repairs []Repair) ([]Repaired, erro
 			return nil, err
 		}
 		one := Repaired{Written: done.Written}
+		for i := range w.Rows {
+			if w.Rows[i].Left {
+				one.Left++
+			}
+		}
 		if done.Skipped > 0 {
 			one.Hot = change.Millis(done.Hot) + 60_000
 		}

@@ -26,6 +26,8 @@ type sighting struct {
 	kinds   []Kind
 	rows    [][]byte // with differences
 	keptTTL int      // cells that are kept if the item is absent
+	kept    int      // rows whose guard remains because the item is absent
+	bare    [][]byte // of them, those in which a reader sees nothing of the item
 	owned   int      // cells that belong to the item and should not be there
 	shared  bool     // a cell that other items may write too has another value
 	future  change.Version
@@ -219,11 +221,32 @@ func (j *judge) lookAt(key string, row *Row, x *settling) error {
 		}
 	}
 	if g.Live > 0 && !wanted {
+		return j.lookAtLeft(key, g, x)
+	}
+	_, err := j.lookAtRest(key, g, x)
+	return err
+}
+
+// lookAtLeft looks at a row that a guard gives to an item which should not be in it. An item that expired may be kept
+// there, whatever a reader sees of it.
+func (j *judge) lookAtLeft(key string, g guarded.Presence, x *settling) error {
+	keeps, err := j.guards.Keeps(item{Table: x.Table, Key: x.Key})
+	if err != nil {
+		return err
+	}
+	if keeps = keeps && x.want.absent; !keeps {
 		if err := j.addGuard(x, Stale, key, g.Live); err != nil {
 			return err
 		}
 	}
-	return j.lookAtRest(key, g, x)
+	visible, err := j.lookAtRest(key, g, x)
+	if keeps {
+		x.seen.kept++
+		if !visible {
+			x.seen.bare = append(x.seen.bare, []byte(key))
+		}
+	}
+	return err
 }
 
 func (j *judge) lookAtGuard(key string, g guarded.Presence, x *settling) error {
@@ -285,8 +308,9 @@ func (j *judge) mayBeShared(x *settling, at int) (bool, error) {
 	return false, nil
 }
 
-// lookAtRest looks for cells of the item that it should not have.
-func (j *judge) lookAtRest(key string, g guarded.Presence, x *settling) error {
+// lookAtRest looks for cells of the item that it should not have. It reports whether a reader sees any, those included
+// that may remain.
+func (j *judge) lookAtRest(key string, g guarded.Presence, x *settling) (visible bool, err error) {
 	for i := range j.cells.List {
 		h := &j.cells.List[i]
 		if h.Explained() || j.cells.Expired(h) {
@@ -294,8 +318,9 @@ func (j *judge) lookAtRest(key string, g guarded.Presence, x *settling) error {
 		}
 		s, err := j.guards.StandingOf(item{Table: x.Table, Key: x.Key}, []byte(key), h)
 		if err != nil {
-			return err
+			return visible, err
 		}
+		visible = visible || s.Code != guarded.CellForeign
 		switch {
 		case s.Code == guarded.CellKeptWhileAbsent && g.Live > 0:
 			x.seen.keptTTL++
@@ -309,10 +334,10 @@ func (j *judge) lookAtRest(key string, g guarded.Presence, x *settling) error {
 			continue
 		}
 		if err := j.listExtra(x, key, h); err != nil {
-			return err
+			return visible, err
 		}
 	}
-	return nil
+	return visible, nil
 }
 
 // verdict decides about an item that was the same before and after its rows were read.
@@ -324,8 +349,8 @@ func (j *judge) verdict(x *settling) Verdict {
 	case x.want.refused != "":
 		v.Status, v.Why = Refused, x.want.refused
 	case s.future > 0:
-	case x.want.absent && s.keptTTL > 0 && s.owned == 0:
-		v.Status, v.Kept, v.Why = Kept, s.keptTTL, "on_ttl_expiry: keep"
+	case x.want.absent && s.kept > 0 && len(s.kinds) == 0:
+		v.Status, v.Kept, v.Bare, v.Why = Kept, s.keptTTL, s.bare, "on_ttl_expiry: keep"
 	case s.keptTTL > 0:
 		v.addKind(ExtraCell) // what TTL leaves may remain only while there is no such item
 	case len(s.kinds) > 0:

@@ -66,7 +66,7 @@ func (r *Resynced) Healed(acceptForeign bool) (bool, string) {
 	case r.Unproven > 0:
 		return false, english.Plural(int(r.Unproven), "item or cell is", "items or cells are") + " unproven"
 	case r.Unowned > 0:
-		return false, english.Plural(int(r.Unowned), "cell does", "cells do") + " not show to which item of the row it belongs"
+		return false, english.Plural(int(r.Unowned), "cell does not show whose it is", "cells do not show whose they are")
 	case r.Refused > 0:
 		return false, "the mapping refuses " + english.Plural(int(r.Refused), "item", "")
 	case r.Letters > 0:
@@ -158,8 +158,12 @@ func (w *resyncing) settle(ctx context.Context, batch []Candidate) error {
 	if err != nil {
 		return err
 	}
-	var busy []Verdict
+	var busy, bare []Verdict
 	for _, v := range verdicts {
+		if len(v.Bare) > 0 {
+			v.Rows = v.Bare
+			bare = append(bare, v)
+		}
 		switch {
 		case v.Status == Different:
 			todo = append(todo, v)
@@ -174,6 +178,9 @@ func (w *resyncing) settle(ctx context.Context, batch []Candidate) error {
 	}
 	w.progress()
 	if err := w.resyncBusy(ctx, busy); err != nil {
+		return err
+	}
+	if err := w.leaveBare(ctx, bare); err != nil {
 		return err
 	}
 	for try := 0; len(todo) > 0 && w.Repair != nil && try < repairTries; try++ {
@@ -247,6 +254,18 @@ func (w *resyncing) resyncBusy(ctx context.Context, busy []Verdict) error {
 		}
 	}
 	return nil
+}
+
+// leaveBare has the guards of expired items collected whose rows show nothing of them.
+func (w *resyncing) leaveBare(ctx context.Context, bare []Verdict) error {
+	if len(bare) == 0 || w.Repair == nil {
+		return nil
+	}
+	done, err := w.askRepair(ctx, bare)
+	for i := range done {
+		w.result.Left += int64(done[i].Left)
+	}
+	return err
 }
 
 // askRepair has items resynced.

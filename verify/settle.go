@@ -61,6 +61,7 @@ type Verdict struct {
 	Kinds  []Kind         // of the differences
 	Rows   [][]byte       // in which they are, for the repair; those of the projection may be among them
 	Kept   int            // with status Kept or EqualByLog: cells that remain without the item
+	Bare   [][]byte       // with status Kept: rows in which a reader sees nothing of it; a resync makes tombstones there
 	Future change.Version // the guard in the future, where there is one: only a write that expects it replaces it
 	Busy   bool           // with status Unproven: the only reason is that the item changed during its settlings
 	Absent bool           // there is no such item

@@ -230,6 +230,61 @@ func TestKeptExpiredItemsStay(t *testing.T) {
 	}
 }
 
+// TestExpiredItemsWithoutVisibleCellsAreKept: their cells have aged away, or were never there. The
+// guard is the fact: they are no difference, and a resync makes a tombstone of it, but not where a
+// reader sees a cell.
+func TestExpiredItemsWithoutVisibleCellsAreKept(t *testing.T) {
+	for name, row := range map[string]string{
+		"a row of its own": `row: "{p}#{s}"
+  cells: [{attr: x, to: "d:x"}, {attr: y, to: "a:y"}]`,
+		"shared, columns of the key": `row: "{p}"
+  cells: [{attr: x, to: "d:{s}/x"}, {attr: y, to: "a:{s}/y"}]`,
+		"shared, wildcard columns": `row: "{p}"
+  cells: [{attrs: [x], to: "d:{s}/{attr}"}, {attrs: [y], to: "a:{s}/{attr}"}]`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newEngine(t, fmt.Sprintf(`
+mapping: 1
+families: {d: {max_versions: 1}, a: {max_age: 1h}}
+rules:
+- name: any
+  match: {pk: "{p}", sk: "{s}"}
+  on_ttl_expiry: keep
+  %s
+`, row))
+			e.outlives = e.program.Outlives
+			e.put("p", "bare", `"z":{"S":"1"}`)
+			e.put("p", "aged", `"y":{"S":"1"}`)
+			e.version += 2 * 3_600_000
+			e.put("p", "young", `"y":{"S":"1"}`)
+			e.put("p", "plain", `"x":{"S":"1"}`)
+			e.put("p", "here", `"z":{"S":"1"}`)
+			for _, sk := range []string{"bare", "aged", "young", "plain"} {
+				e.lose("p", sk, "") // expired
+			}
+			e.version += 120_000
+			for _, v := range e.verdicts(e.full(e.options())) {
+				bare := strings.Contains(v.Key, "bare") || strings.Contains(v.Key, "aged")
+				if v.Status != Kept || bare != (len(v.Bare) == 1) {
+					t.Errorf("%+v", v)
+				}
+			}
+			res := e.resync()
+			if healed, why := res.Healed(false); !healed || res.Different != 0 || res.Kept != 2 || res.Left != 2 {
+				t.Errorf("%s: %+v", why, res)
+			}
+			if again := e.resync(); again.Settled != 2 || again.Left != 0 || again.Kept != 2 {
+				t.Errorf("again: %+v", again)
+			}
+			e.version += 120_000 // the tombstones lie above those so far
+			e.put("p", "bare", `"x":{"S":"back"}`)
+			if c := e.resync(); c.Settled != 2 || c.Equal != 2 {
+				t.Errorf("back: %+v", c)
+			}
+		})
+	}
+}
+
 // TestHistoriesOfRemovedItemsStay: cells of a family that keeps what was removed are neither ghosts nor foreign.
 func TestHistoriesOfRemovedItemsStay(t *testing.T) {
 	e := newEngine(t, `
@@ -253,8 +308,9 @@ rules:
 	}
 }
 
-// TestEmptiedHistoriesOfRemovedItemsStay: the removal ends the column in an empty version and leaves the older ones, of
-// which each has a value. The rule is about the column, so none of them is a difference, also in rows that items share.
+// TestEmptiedHistoriesOfRemovedItemsStay: the removal ends the column in an empty version and
+// leaves the older ones, of which each has a value. The rule is about the column, so none of them
+// is a difference, also in rows that items share.
 func TestEmptiedHistoriesOfRemovedItemsStay(t *testing.T) {
 	for name, c := range map[string]struct{ family, rule string }{
 		"tombstone, a row of its own": {"max_versions: 3", `row: "{p}#{s}"
@@ -331,8 +387,8 @@ func TestFamiliesOutsideOfTheMappingAreNotLookedAt(t *testing.T) {
 	}
 }
 
-// TestColumnOfAnotherRowOfTheItemIsForeign: no change of the item writes it to this row and no resync deletes it, so as
-// a difference of the item it would be repaired for ever.
+// TestColumnOfAnotherRowOfTheItemIsForeign: no change of the item writes it to this row and no
+// resync deletes it, so as a difference of the item it would be repaired for ever.
 func TestColumnOfAnotherRowOfTheItemIsForeign(t *testing.T) {
 	e := newEngine(t, `
 mapping: 1

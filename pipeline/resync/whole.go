@@ -145,7 +145,8 @@ func (w *Whole) resync(ctx context.Context, p *checkpoint.PendingResync) error {
 		return errors.Join(err, found.Close())
 	}
 	w.Logger.Info("the whole table is resynced and equal", zap.String("resync", p.ID),
-		zap.Int64("items", res.Counts.Items), zap.Int64("different", res.Different), zap.Int64("rows_written", res.Written), zap.String("left", w.left(res)))
+		zap.Int64("items", res.Counts.Items), zap.Int64("different", res.Different), zap.Int64("rows_written", res.Written),
+		zap.String("left", w.left(res)))
 	w.status.Store(nil)
 	return found.Remove()
 }
@@ -336,7 +337,8 @@ func (w *Whole) left(res *verify.Resynced) string {
 			rules = append(rules, o.Rule)
 		}
 	}
-	text := "not checked: " + english.Plural(int(res.Unowned), "cell that does not show to which item of its row it belongs",
+	text := "not checked: " + english.Plural(int(res.Unowned),
+		"cell that does not show to which item of its row it belongs",
 		"cells that do not show to which item of their row they belong")
 	if len(rules) > 0 {
 		text += " (" + strings.Join(rules, ", ") + ")"

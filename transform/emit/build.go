@@ -16,8 +16,8 @@ type builder struct {
 	wipe bool           // a removal by `on_remove: row` deletes the row with the cells of other items
 }
 
-// build adds the rows that the item enters, then those that it leaves: a reader may see a moving item in both rows, but
-// never in neither.
+// build adds the rows that the item enters, then those that it leaves: a reader may see a moving
+// item in both rows, but never in neither.
 func (b *builder) build() error {
 	if b.now.rule != nil {
 		b.w.Heals = b.now.rule.Heals
@@ -263,4 +263,28 @@ func (d *deleter) addDelete(del Delete) {
 		}
 	}
 	d.b.m.deletes = append(list, del)
+}
+
+// leaveBare makes tombstones of the guards of the rows that the item enters and that are bare once
+// TTL has deleted it, which is the change that follows.
+func (b *builder) leaveBare(expiry *change.Change) {
+	for i := range b.now.rows {
+		pr := &b.now.rows[i]
+		if !bare(b.cells(pr), int64(expiry.Created)) {
+			continue
+		}
+		at := slices.IndexFunc(b.w.Rows, func(r Row) bool { return string(r.Key) == string(pr.key) && !r.Left })
+		if at >= 0 {
+			b.w.Rows[at].Left = true
+		}
+	}
+	// Rows that are entered come before those that are left.
+	slices.SortStableFunc(b.w.Rows, func(a, c Row) int { return flag(a.Left) - flag(c.Left) })
+}
+
+func flag(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }

@@ -8,16 +8,17 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// Change fills w with what one change does. The error is a *tmpl.Refusal when the mapping does not take the item (the
-// change becomes a dead letter), else the change is malformed. A Write without rows is no error: the mapping drops the
-// item, or its deletion is ignored, or it never had rows.
+// Change fills w with what one change does. The error is a *tmpl.Refusal when the mapping does not
+// take the item (the change becomes a dead letter), else the change is malformed. A Write without
+// rows is no error: the mapping drops the item, or its deletion is ignored, or it never had rows.
 func Change(p *ir.Program, d *change.Decoder, c *change.Change, w *Write) error {
 	return Coalesce(p, d, []*change.Change{c}, w)
 }
 
-// Coalesce fills w with what several changes of one item do, given in version order: the rows of the last image at the
-// last version. Every row that any of the images had is in the Write, so that moves A→B→C leave nothing in A or B.
-// After a *tmpl.Refusal, which is about one of the changes, apply them one by one.
+// Coalesce fills w with what several changes of one item do, given in version order: the rows of
+// the last image at the last version. Every row that any of the images had is in the Write, so that
+// moves A→B→C leave nothing in A or B. After a *tmpl.Refusal, which is about one of the changes,
+// apply them one by one.
 //
 // Rule 5, Rule 6: all rows get one version, that of the last change; the sink compares it in every row.
 func Coalesce(p *ir.Program, d *change.Decoder, cs []*change.Change, w *Write) error {
@@ -26,20 +27,27 @@ func Coalesce(p *ir.Program, d *change.Decoder, cs []*change.Change, w *Write) e
 		return err
 	}
 	m := w.mem
-	w.Version = cs[len(cs)-1].Version
+	newest := cs[len(cs)-1]
+	w.Version = newest.Version
 	cs = withoutKeptExpiries(p, m, keys, cs)
+	x := projector{p: p, m: m, d: d, keys: keys}
 	if len(cs) == 0 {
-		return nil
+		return x.leaveBareRows(w, newest)
 	}
 	last := cs[len(cs)-1]
 	w.Version = last.Version
-	x := projector{p: p, m: m, d: d, keys: keys}
 	now, err := x.projectAll(cs)
 	if err != nil {
 		return err
 	}
 	b := builder{m: m, w: w, now: now, last: last, wipe: true}
-	return b.build()
+	if err := b.build(); err != nil {
+		return err
+	}
+	if last != newest && last.Op != change.Remove {
+		b.leaveBare(newest)
+	}
+	return nil
 }
 
 // begin empties the Write for the next item, and names the item. It returns the item's decoded keys.
@@ -88,8 +96,8 @@ type projector struct {
 	rule *ir.Rule // the item's rule where its key decides it; else nil, and each image has its own
 }
 
-// projectAll projects the images of the changes, those before the last one without values. It returns the projection of
-// the last image, empty when the item is gone.
+// projectAll projects the images of the changes, those before the last one without values. It
+// returns the projection of the last image, empty when the item is gone.
 func (x *projector) projectAll(cs []*change.Change) (now projection, err error) {
 	if x.rule, err = ruleOfKey(x.p, &x.m.eval.Eval, x.keys); err != nil {
 		return now, err
@@ -193,4 +201,27 @@ func (x *projector) keepEarlier(pr projection, err error) error {
 		x.m.earlier = append(x.m.earlier, pr)
 	}
 	return ignoreRefusal(err)
+}
+
+// leaveBareRows fills w with the bare rows of an item that TTL deleted and that the mapping keeps, as its old image
+// shows them. Without one there are none: a later comparison finds them.
+func (x *projector) leaveBareRows(w *Write, c *change.Change) (err error) {
+	if c.Op != change.Remove || c.Old == nil {
+		return nil
+	}
+	if x.rule, err = ruleOfKey(x.p, &x.m.eval.Eval, x.keys); err != nil {
+		return err
+	}
+	if err := x.projectOld(c); err != nil {
+		return err
+	}
+	for _, pr := range x.m.earlier {
+		for i := range pr.rows {
+			row := &pr.rows[i]
+			if bare(x.m.eval.Cells[row.from:row.to], int64(c.Created)) {
+				w.Rows = append(w.Rows, Row{Key: row.key, Class: row.plan.Class, Left: true})
+			}
+		}
+	}
+	return nil
 }

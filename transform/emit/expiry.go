@@ -2,6 +2,7 @@ package emit
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/transform/ir"
@@ -26,8 +27,8 @@ func expiryPolicy(p *ir.Program, x *ir.Eval, keys change.Image, c *change.Change
 	return p.DefaultOnTTL()
 }
 
-// RuleOf returns the name of the rule that takes an item, given its key and its newest image or nil; "" where none does
-// or it cannot be told.
+// RuleOf returns the name of the rule that takes an item, given its key and its newest image or
+// nil; "" where none does or it cannot be told.
 func RuleOf(p *ir.Program, d *change.Decoder, keys, image []byte) string {
 	x := p.NewEval()
 	if !p.KeyDecidesRule {
@@ -61,4 +62,21 @@ func ignoreRefusal(err error) error {
 		return nil
 	}
 	return err
+}
+
+// A bare row is one of an item in which a reader sees no cell of it: it has none there, or all have
+// aged away. Where TTL deletes an item that the mapping keeps (on_ttl_expiry: keep), nothing that a
+// reader sees changes. A bare row holds nothing to keep, so its guard becomes a tombstone: else it
+// would stay for ever, one row for each item that expires.
+
+// bare reports whether a reader sees none of an item's cells in a row at a time.
+func bare(cells []ir.Emitted, now int64) bool {
+	return !slices.ContainsFunc(cells, func(c ir.Emitted) bool {
+		return c.By.Aggregate() || !c.Mapped || !agedAt(c.Family, c.Time, now)
+	})
+}
+
+// agedAt reports whether a cell of a time has aged away at another time.
+func agedAt(f *ir.FamilyRule, at, now int64) bool {
+	return f.Ages() && at+f.MaxAge.Milliseconds() <= now
 }

@@ -24,9 +24,9 @@ func (s *resyncer) addHeldRows() error {
 		if len(from) == 0 || !guarded && s.rowNow(h.Key) == nil || !guarded && s.r.First {
 			continue // nothing shows that the row holds something of the item
 		}
-		if s.rowNow(h.Key) == nil && s.keeps(from) {
-			if h.Live != 0 {
-				s.r.Kept++
+		if s.rowNow(h.Key) == nil && h.Live != 0 && keepAll(from) {
+			if err := s.addKeptRow(h, from); err != nil {
+				return err
 			}
 			continue
 		}
@@ -37,9 +37,20 @@ func (s *resyncer) addHeldRows() error {
 	return nil
 }
 
-// keeps reports whether a row that the item is not in may remain, because an item that expired there is kept.
-func (s *resyncer) keeps(from []*origin) bool {
-	return slices.ContainsFunc(from, func(o *origin) bool { return o.rule.OnTTL == "keep" })
+// addKeptRow leaves a row alone that the item is not in, because an item that expired there is kept. If the item is
+// absent and a reader sees nothing of it in the row, its guard becomes a tombstone.
+func (s *resyncer) addKeptRow(h *HeldRow, from []*origin) error {
+	for _, o := range from {
+		if err := o.columns(); err != nil {
+			return err
+		}
+	}
+	if s.r.Item == nil && s.isBare(h, from) {
+		s.bare = append(s.bare, Row{Key: h.Key, Class: from[0].plan.Class, Left: true})
+		return nil
+	}
+	s.r.Kept++
+	return nil
 }
 
 // rowNow returns the item's row with a key; nil when the item is not in it.
@@ -96,8 +107,8 @@ func newest(cells []HeldCell, at int) bool {
 	return at == 0 || cells[at].Family != cells[at-1].Family || !bytes.Equal(cells[at].Qualifier, cells[at-1].Qualifier)
 }
 
-// addKeyRows adds the rows that need no reading: those of an absent item that its key gives, and the columns that other
-// rules of the item may have written to its rows.
+// addKeyRows adds the rows that need no reading: those of an absent item that its key gives, and
+// the columns that other rules of the item may have written to its rows.
 func (s *resyncer) addKeyRows() error {
 	for i := range s.now.rows {
 		from := givenBy(s.origins, s.now.rows[i].key)
@@ -168,6 +179,7 @@ func (s *resyncer) finish() {
 		}
 		rows = append(rows, row)
 	}
+	rows = append(rows, s.bare...)
 	s.w.Rows = rows
 	s.r.Equal = len(s.r.Held) > 0 && len(rows) == 0
 	slices.Sort(s.r.Unproven)
@@ -189,10 +201,11 @@ func (s *resyncer) finishLeft(row *Row, from []*origin) {
 	row.KeepHistory = slices.Compact(row.KeepHistory)
 }
 
-// takeOutEqual compares a row that the item is in with what the row holds. It reports whether a plain reader sees the
-// item's cells already: then nothing is written. Otherwise it takes out of the row the columns with histories that are
-// as they should be, so that no version is pushed out of them. Families with a max_age are written with the rest, as a
-// change would write them: their cells must have the time of the guard, by which a later resync knows their age.
+// takeOutEqual compares a row that the item is in with what the row holds. It reports whether a
+// plain reader sees the item's cells already: then nothing is written. Otherwise it takes out of
+// the row the columns with histories that are as they should be, so that no version is pushed out
+// of them. Families with a max_age are written with the rest, as a change would write them: their
+// cells must have the time of the guard, by which a later resync knows their age.
 func (s *resyncer) takeOutEqual(row *Row, h *HeldRow, from []*origin) bool {
 	pr := s.rowNow(row.Key)
 	c := newComparison(s, h, s.w.mem.eval.Cells[pr.from:pr.to])
@@ -252,8 +265,9 @@ func (c *comparison) holdsMore(from []*origin) bool {
 	return false
 }
 
-// same reports whether a plain reader sees a cell as it should be. A cell that shares its column with other items, and
-// the elements of a list as versions, were not read: they are written again, which changes nothing in them.
+// same reports whether a plain reader sees a cell as it should be. A cell that shares its column
+// with other items, and the elements of a list as versions, were not read: they are written again,
+// which changes nothing in them.
 func (c *comparison) same(n *ir.Emitted) bool {
 	if n.By.Time.Siblings || n.By.Versions() {
 		return false
@@ -277,11 +291,11 @@ func (c *comparison) same(n *ir.Emitted) bool {
 // before it.
 const agedSlack = 10 * time.Minute
 
-// mayHaveAged reports whether a cell without a time of the mapping may be missing because of its age, which began with
-// the item's last write to the row.
+// mayHaveAged reports whether a cell without a time of the mapping may be missing because of its
+// age, which began with the item's last write to the row.
 func (c *comparison) mayHaveAged(n *ir.Emitted) bool {
 	f := n.Family
-	if f.MaxAge <= 0 || n.Mapped || c.held.Live == 0 || f.Intersection && f.MaxVersions > 0 {
+	if !f.Ages() || n.Mapped || c.held.Live == 0 {
 		return false
 	}
 	ends := int64(c.held.Live) + f.MaxAge.Milliseconds()
@@ -309,4 +323,30 @@ func includes(kind string, have, value []byte) bool {
 	}
 	h, v := int64(binary.BigEndian.Uint64(have)), int64(binary.BigEndian.Uint64(value))
 	return kind == "max" && h >= v || kind == "min" && h <= v
+}
+
+// isBare reports whether a row that was read, and that an absent item is kept in, shows no cell of
+// it. Where columns do not show to which item they belong, any cell may be the item's, so such a
+// row never counts as bare.
+func (s *resyncer) isBare(h *HeldRow, from []*origin) bool {
+	for _, o := range from {
+		if !o.plan.Exclusive && slices.ContainsFunc(o.plan.Emitters, func(e *ir.Emitter) bool {
+			return !e.FromKey && !e.Aggregate() && whyUnowned(e) != "" || e.Time.Siblings || e.Aggregate()
+		}) {
+			return false
+		}
+	}
+	for i := range h.Cells {
+		c := &h.Cells[i]
+		visible := func(o *origin) bool {
+			if e, ok := o.cell(c); ok {
+				return !agedAt(e.Family, c.Time, int64(s.r.Version))
+			}
+			return o.plan.Exclusive
+		}
+		if slices.ContainsFunc(from, visible) {
+			return false
+		}
+	}
+	return true
 }

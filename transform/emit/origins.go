@@ -170,6 +170,31 @@ func reads(from []*origin, now []ir.Emitted, left bool) ([]FamilyRead, error) {
 	return out.merged(), nil
 }
 
+// readsAll returns what must be read of a row to see whether a reader sees a cell of the item there.
+func readsAll(from []*origin) ([]FamilyRead, error) {
+	var out families
+	for _, o := range from {
+		if err := o.columns(); err != nil {
+			return nil, err
+		}
+		if o.plan.Exclusive {
+			for _, e := range o.plan.Emitters {
+				for _, c := range e.Columns() {
+					out.of(c.Family.Name).Ranges = []ColumnRange{{}}
+				}
+			}
+			continue
+		}
+		for i := range o.fixed {
+			out.addColumn(&o.fixed[i])
+		}
+		for i := range o.named.columns {
+			out.addOwned(&o.named.columns[i])
+		}
+	}
+	return out.merged(), nil
+}
+
 // exclusive reports whether the row belongs to one item. All plans that can give a row agree about that.
 func exclusive(from []*origin) bool {
 	return slices.ContainsFunc(from, func(o *origin) bool { return o.plan.Exclusive })

@@ -144,3 +144,13 @@ func mayBeOf(p *ir.Program, r *ir.Rule, pl *ir.Plan, a *Alone) bool {
 	o := &origin{rule: r, plan: pl, x: x}
 	return len(givenBy([]*origin{o}, a.Row)) > 0
 }
+
+// KeepsRow reports whether a row may hold an item that is absent, because the mapping keeps items that TTL deleted
+// (on_ttl_expiry: keep). The guard is what may remain, whether or not a reader sees a cell.
+func KeepsRow(p *ir.Program, keys change.Image, row []byte) bool {
+	return keepAll(givenBy(originsOf(p, keys), row))
+}
+
+func keepAll(from []*origin) bool {
+	return slices.ContainsFunc(from, func(o *origin) bool { return o.rule.OnTTL == "keep" })
+}

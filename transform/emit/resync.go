@@ -9,8 +9,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/ir"
 )
 
-// Resync is one item as it was read from the source table, and what the target's rows hold of it: all that is needed to
-// make the item's rows true again without an old image.
+// Resync is one item as it was read from the source table, and what the target's rows hold of it:
+// all that is needed to make the item's rows true again without an old image.
 type Resync struct {
 	Keys    []byte // the key attributes as typed JSON
 	Item    []byte // the item as typed JSON; nil: the table has no such item
@@ -64,9 +64,10 @@ type HeldCell struct {
 	Time      int64 // ms
 }
 
-// RowsToRead returns the rows that must be read into r.Held before WriteResync: those whose new content depends on what
-// they hold, and those that the item may have left. There are none where the item's key gives the rows, and writing
-// them as a whole makes them true. The error is a *tmpl.Refusal when the mapping does not take the item.
+// RowsToRead returns the rows that must be read into r.Held before WriteResync: those whose new
+// content depends on what they hold, and those that the item may have left. There are none where
+// the item's key gives the rows, and writing them as a whole makes them true. The error is a
+// *tmpl.Refusal when the mapping does not take the item.
 func RowsToRead(p *ir.Program, d *change.Decoder, r *Resync) ([]RowRead, error) {
 	if !p.ReadToResync && len(r.Rows) == 0 && (p.RowsByKey || r.First && r.Item != nil) {
 		return nil, nil
@@ -82,17 +83,17 @@ func RowsToRead(p *ir.Program, d *change.Decoder, r *Resync) ([]RowRead, error) 
 	for i := range s.now.rows {
 		pr := &s.now.rows[i]
 		if from := givenBy(s.origins, pr.key); mustRead(from) {
-			err = errors.Join(err, out.add(pr.key, from, s.w.mem.eval.Cells[pr.from:pr.to], false))
+			err = errors.Join(err, out.add(pr.key, from, s.w.mem.eval.Cells[pr.from:pr.to], false, false))
 		}
 	}
 	for _, o := range s.origins {
 		if row := o.row(); row != nil && s.mayHaveLeft(o, row) {
-			err = errors.Join(err, out.add(row, givenBy(s.origins, row), nil, true))
+			err = errors.Join(err, out.add(row, givenBy(s.origins, row), nil, true, r.Item == nil))
 		}
 	}
 	for _, row := range r.Rows {
 		if from := givenBy(s.origins, row); len(from) > 0 && s.rowNow(row) == nil {
-			err = errors.Join(err, out.add(row, from, nil, true))
+			err = errors.Join(err, out.add(row, from, nil, true, r.Item == nil))
 		}
 	}
 	return out, err
@@ -117,11 +118,14 @@ func (s *resyncer) mayHaveLeft(o *origin, row []byte) bool {
 // rowReads collects the rows to read, each once.
 type rowReads []RowRead
 
-func (rs *rowReads) add(row []byte, from []*origin, now []ir.Emitted, left bool) error {
+func (rs *rowReads) add(row []byte, from []*origin, now []ir.Emitted, left, absent bool) error {
 	if slices.ContainsFunc(*rs, func(r RowRead) bool { return bytes.Equal(r.Key, row) }) {
 		return nil
 	}
 	families, err := reads(from, now, left)
+	if err == nil && left && absent && keepAll(from) {
+		families, err = readsAll(from)
+	}
 	*rs = append(*rs, RowRead{Key: row, Class: from[0].plan.Class, Families: families})
 	return err
 }
@@ -135,6 +139,7 @@ type resyncer struct {
 	keys    change.Image
 	origins []*origin
 	now     projection // empty when the item is absent
+	bare    []Row      // whose guards become tombstones
 }
 
 func newResyncer(p *ir.Program, d *change.Decoder, r *Resync, w *Write) (*resyncer, error) {
@@ -181,12 +186,14 @@ func (s *resyncer) change() *change.Change {
 // those of the item's projection, and those that the item has left: rows in r.Held with a guard of the item, and rows
 // that its key gives. The error is a *tmpl.Refusal when the mapping does not take the item.
 //
-// A row that need not be read is replaced as an Insert would replace it. In a row that was read, the item's columns
-// that it has no longer are deleted, and nothing is written where a plain reader sees the item's cells already: a
-// repeated cell would push a version out of a history, and begin the age of a cell anew. A row is left as a REMOVE
-// leaves it, except that histories end in an empty version only in columns that were read, that nothing is archived,
-// that rows of rules with `on_ttl_expiry: keep` remain, because the table does not tell an expired item from a deleted
-// one, and that `on_remove: row` does not delete the cells of other items.
+// A row that need not be read is replaced as an Insert would replace it. In a row that was read,
+// the item's columns that it has no longer are deleted, and nothing is written where a plain reader
+// sees the item's cells already: a repeated cell would push a version out of a history, and begin
+// the age of a cell anew. A row is left as a REMOVE leaves it, except that histories end in an
+// empty version only in columns that were read, that nothing is archived, that rows of rules with
+// `on_ttl_expiry: keep` remain, because the table does not tell an expired item from a deleted one
+// (but the guard of an absent item becomes a tombstone where a reader sees none of its cells), and
+// that `on_remove: row` does not delete the cells of other items.
 //
 // Aggregates are merged again: max, min and hll do not change when they meet the same value twice.
 func WriteResync(p *ir.Program, d *change.Decoder, r *Resync, w *Write) error {

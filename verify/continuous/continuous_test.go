@@ -1,6 +1,7 @@
 package continuous
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -88,6 +89,55 @@ func TestEveryDifferenceIsFoundInACycleAndCleared(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestGuardsOfExpiredItemsAreCollectedWhereNothingIsSeen: an expired item that the mapping keeps is
+// no difference. Where a reader sees none of its cells, the comparison has its guard collected;
+// else the guard stays.
+func TestGuardsOfExpiredItemsAreCollectedWhereNothingIsSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, `
+mapping: 1
+families: {d: {max_versions: 1}}
+rules:
+- name: any
+  match: {pk: "{p}", sk: "{s}"}
+  row: "{p}"
+  on_ttl_expiry: keep
+  cells: [{attr: x, to: "d:{s}/x"}]
+`)
+		for i := range 30 {
+			w.put(fmt.Sprint("p", i%7), fmt.Sprint(i), `"x":{"S":"1"}`)
+		}
+		w.put("p1", "bare", `"y":{"S":"1"}`)
+		w.put("p1", "seen", `"x":{"S":"1"}`)
+		w.mu.Lock()
+		w.lose("p1", "bare", "")
+		w.lose("p1", "seen", "")
+		w.mu.Unlock()
+		var collected []string
+		o := w.options(50)
+		o.Collect = func(_ context.Context, bare []verify.Verdict) error {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			for i := range bare {
+				collected = append(collected, fmt.Sprintf("%s %s", bare[i].Key, bare[i].Bare))
+				delete(w.rows["p1"], bare[i].Key)
+			}
+			return nil
+		}
+		v := New(o)
+		defer w.runs(v)()
+		w.cycles(v, 2)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if s := v.Status(); s.Different+s.Foreign+s.Unproven+s.Refused != 0 {
+			t.Errorf("%+v", s)
+		}
+		if want := []string{keyOf("p1", "bare") + " [p1]"}; !slices.Equal(collected, want) {
+			t.Errorf("collected %q, want %q", collected, want)
+		}
+	})
 }
 
 func TestCellsOfNobodyAreForeignUntilTheyAreGone(t *testing.T) {

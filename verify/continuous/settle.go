@@ -3,6 +3,7 @@ package continuous
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -63,7 +64,7 @@ func (v *Verifier) settleAll(ctx context.Context) error {
 		}
 		verdicts, err := v.settle.Settle(ctx, batch)
 		if err == nil && v.o.Hold() == "" {
-			err = v.note(verdicts)
+			err = errors.Join(v.note(verdicts), v.collect(ctx, verdicts))
 		} else {
 			v.putBack(batch)
 		}
@@ -138,6 +139,18 @@ func (v *Verifier) note(verdicts []verify.Verdict) error {
 		return nil
 	}
 	return v.o.Changed()
+}
+
+// collect has the guards collected of expired items whose rows show nothing of them.
+func (v *Verifier) collect(ctx context.Context, verdicts []verify.Verdict) error {
+	bare := slices.DeleteFunc(slices.Clone(verdicts), func(x verify.Verdict) bool { return len(x.Bare) == 0 })
+	if len(bare) == 0 || v.o.Collect == nil {
+		return nil
+	}
+	if err := v.o.Collect(ctx, bare); err != nil {
+		return fmt.Errorf("collect guards of expired items: %w", err)
+	}
+	return nil
 }
 
 // noteOne stores a verdict, and reports whether what is known to differ has changed.

@@ -120,8 +120,8 @@ func (r *Cells) column(family int, qualifier []byte) (from, to int) {
 
 // expired reports whether a cell with this time may have been collected, or will be.
 func (r *Cells) expired(family int, ms int64) bool {
-	age := r.families.List[family].MaxAge
-	return age > 0 && ms < int64(r.Now)-age.Milliseconds()
+	f := &r.families.List[family]
+	return f.Ages() && ms < int64(r.Now)-f.MaxAge.Milliseconds()
 }
 
 // Expired reports whether a cell of the row may have been collected, or will be.

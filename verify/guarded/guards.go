@@ -206,6 +206,20 @@ func (g *Guards) outlives(x *Guard, row []byte, h *Held) (string, error) {
 		Emptied: h.emptied, Keys: x.keys}), nil
 }
 
+// Keeps reports whether the guard of an absent item of ours may remain in the row, because the mapping keeps items that
+// TTL deleted. The guard is the fact, not the cells: they may have aged away, or never have been there.
+func (g *Guards) Keeps(of Item) (bool, error) {
+	if of.Table == OtherTable || g.tables[of.Table].Outlives == nil {
+		return false, nil
+	}
+	var d change.Decoder
+	keys, err := d.Image([]byte(of.Key))
+	if err != nil {
+		return false, err
+	}
+	return g.tables[of.Table].Program.KeepsRow(keys, g.row), nil
+}
+
 // mayOutlive returns why a cell may remain whatever its owner is; "" where it may not.
 func (g *Guards) mayOutlive(alone transform.CellAlone) string {
 	for i := range g.tables {

@@ -292,6 +292,19 @@ func TestRowOfOneItem(t *testing.T) {
 	})
 }
 
+// TestCellsThatGoOnlyWhenBothLimitsArePassed: with combine: intersection the newest versions stay
+// whatever their age, so a missing one has not aged away, and one too many does not go by itself.
+func TestCellsThatGoOnlyWhenBothLimitsArePassed(t *testing.T) {
+	newStage(t, strings.Replace(own, "max_versions: 1, max_age: 1h", "max_versions: 2, max_age: 1h, combine: intersection",
+		1)).check(map[string]rowCase{
+		"equal":         {"a:v@old=1; live i@old=S0/a", "a aged=1", "", 1},
+		"missing":       {"live i@old=S0/a", "a aged=1", "missing_cell S0/a", 0},
+		"a cell more":   {"d:x@old=1; a:v@old=1; live i@old=S0/a", "a x=1", "extra_cell S0/a", 1},
+		"an older one":  {"a:v@new=1; a:v@old=0; live i@new=S0/a", "a aged=1", "", 1},
+		"without guard": {"a:v@old=1", "", "foreign a:v", 0},
+	})
+}
+
 // TestRowOfNoItem: what is left in it, and whose it is.
 func TestRowOfNoItem(t *testing.T) {
 	s := newStage(t, own, shared, shared)

@@ -56,6 +56,8 @@ type StoredRow struct {
 	Deleted   change.Version `json:"deleted,omitempty"` // version at which the item was taken out of the row
 	Cells     []StoredCell   `json:"cells"`
 	Others    int            `json:"others"` // cells in the row that are not known to be this item's
+
+	kept bool // the item expired, and the mapping keeps it
 }
 
 // StoredCell is one cell of an item, in Bigtable or missing there.

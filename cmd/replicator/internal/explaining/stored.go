@@ -156,6 +156,12 @@ func (x *stored) compare(row *verify.Row) (*StoredRow, error) {
 	if out.Wanted = w != nil; g.Guarded {
 		out.Guard, out.GuardTime, out.Deleted = g.Live, timeOf(g.Live), g.Dead
 	}
+	if x.absent && g.Live > 0 {
+		var err error
+		if out.kept, err = x.guards.Keeps(x.of); err != nil {
+			return nil, err
+		}
+	}
 	states := make([]string, len(x.cells.List))
 	wants, timed := make([]string, len(x.cells.List)), make([]bool, len(x.cells.List))
 	for i := 0; w != nil && i < len(w.cells); i++ {
@@ -195,6 +201,9 @@ func (x *stored) compare(row *verify.Row) (*StoredRow, error) {
 
 // differs reports whether the row is not as it should be.
 func (r *StoredRow) differs() bool {
+	if r.kept {
+		return false
+	}
 	wrong := func(c StoredCell) bool {
 		return c.State == cellDiffers || c.State == cellMissing || c.State == cellExtra
 	}
