@@ -101,8 +101,9 @@ func (x *exported) read(ctx context.Context, p *part, from string) (*batch, func
 		return nil, nil, err
 	}
 	b := &batch{
-		after: from, version: max(VersionOfExport(x.at), change.LowestRead(x.o.Floor)), requested: x.o.Now(), proof: x.at + answerMargin,
-		at: time.Now(),
+		after: from, version: max(VersionOfExport(x.at), change.LowestRead(x.o.Floor)), requested: x.o.Now(),
+		proof: x.at + answerMargin,
+		at:    time.Now(),
 	}
 	limit := x.limit()
 	for size := 0; size < exportBatch && (limit == 0 || len(b.items) < limit); {

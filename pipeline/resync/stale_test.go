@@ -14,6 +14,7 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/resync/pace"
 	"github.com/tailrace-cdc/replicator/source"
+	"github.com/tailrace-cdc/replicator/transform"
 )
 
 // TestCopyThatMayWriteFewRowsEnds: what is in hand is written before it is too old, or the copy would read the same
@@ -241,6 +242,41 @@ func TestWholeResyncBeginsAboveWhatWasLost(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestNoPageIsReadBeforeTheResyncMayBegin: what it read before would be older than what was lost, and its repairs would
+// have versions that rows hold already.
+func TestNoPageIsReadBeforeTheResyncMayBegin(t *testing.T) {
+	key := change.KeySchema{Partition: change.KeyAttr{Name: "pk", Type: 'S'}}
+	program, problems := transform.Compile(transform.Table{Pipeline: "p", Source: "S", Target: "t", Schema: key,
+		View: "NEW_AND_OLD_IMAGES"})
+	if program == nil {
+		t.Fatal(problems)
+	}
+	scratch := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		x := newTable(t, 8, 20)
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		p := &checkpoint.PendingResync{ID: "r", Asked: now(), Above: change.Version(now() + 30_000), Gaps: []string{"g"}}
+		o := x.options()
+		o.GapsUntil, o.Budget = func() change.Millis { return p.Asked - 1000 }, source.NewBudget(1000)
+		w := &Whole{Options: o, Program: program, Target: "t", Scratch: scratch,
+			Pending: func() *checkpoint.PendingResync { return p }}
+		var once sync.Once
+		first := change.Millis(0) // when a page is read
+		x.fail = func(source.ScanRequest, int) error {
+			once.Do(func() { first = now() })
+			stop()
+			return context.Cause(ctx)
+		}
+		if err := w.run(ctx, p); err == nil {
+			t.Error("it ends without a page")
+		}
+		if begin := w.beginOf(p); first < begin || first > begin+5000 {
+			t.Errorf("the first page is read at %d, %d ms behind the begin", first, first-begin)
+		}
+	})
 }
 
 // TestNoPageIsReadBeforeTheCopyMayBegin: what was written between the reading and the first start of the stream would

@@ -193,6 +193,35 @@ func TestFenceThatIsRaisedAnewIsAnotherOne(t *testing.T) {
 	}
 }
 
+// TestOwnerThatHasNotReadTheFenceIsWaitedFor: the fence is the newest entry of the log, so its owner may not have read
+// it, and may apply one more entry that it has in hand. Only what it appends behind the fence shows that it has.
+func TestOwnerThatHasNotReadTheFenceIsWaitedFor(t *testing.T) {
+	w := newWorld(t)
+	w.write("a", begin+1000)
+	mark := checkpoint.Mark{Seq: w.owner.State().Seq, Hash: w.owner.State().Hash}
+	w.append(&checkpoint.Marks{Sinks: map[string]checkpoint.Mark{checkpoint.SinkBigtable: mark}}, nil)
+	w.fence("f1", false)
+	c := w.cutover
+	c.id = "f1"
+	looks := 0
+	c.logs = func(ctx context.Context) ([]*order.Log, error) {
+		logs, err := w.folded(ctx)
+		if looks++; looks == 1 {
+			if s := logs[0].State; s.Seq != s.Fence.Seq || !s.StandsAtFence() {
+				t.Errorf("entry %d, fence %+v", s.Seq, s.Fence)
+			}
+			w.append(&checkpoint.Beat{Date: begin + 2000}, nil)
+		}
+		return logs, err
+	}
+	if err := c.awaitOwners(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if looks < 2 {
+		t.Errorf("the owner is taken for one that knows of the fence after %d looks", looks)
+	}
+}
+
 // TestItemsAreSettledAgainWhereTTLWasFaster: an item that TTL deletes while both sides are settled seems to differ. All
 // are settled again, and counted anew, but not for ever.
 func TestItemsAreSettledAgainWhereTTLWasFaster(t *testing.T) {

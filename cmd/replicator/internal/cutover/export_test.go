@@ -9,6 +9,9 @@ import (
 // ChangedSince is what decides whether a cutover compares all items.
 var ChangedSince = (*Cutover).changedSince
 
+// Raise fences the tables.
+var Raise = (*Cutover).raise
+
 // UnfenceRow is the last step of an undo.
 var UnfenceRow = unfenceRow
 

@@ -104,10 +104,14 @@ func (w *world) cutover(o cutover.Options) (*certificate.Certificate, string, er
 		o.Tables = []string{"Orders"}
 	}
 	o.Quiet = time.Second
+	hook := o.Say
 	o.Say = func(format string, args ...any) {
 		mu.Lock()
-		defer mu.Unlock()
 		fmt.Fprintf(&said, format+"\n", args...)
+		mu.Unlock()
+		if hook != nil {
+			hook(format, args...)
+		}
 	}
 	var cert *certificate.Certificate
 	var err error

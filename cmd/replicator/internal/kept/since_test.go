@@ -457,6 +457,18 @@ func TestInterruptedComparisonIsResumedWhereItServes(t *testing.T) {
 		}
 		s.must(os.WriteFile(filepath.Join(s.dir, begunFile), begun, 0o600))
 	}
+	for age, want := range map[time.Duration]bool{23 * time.Hour: true, 25 * time.Hour: false} {
+		begun, err := load(filepath.Join(s.dir, begunFile))
+		s.must(err)
+		old := *begun
+		old.Began = s.sides.Now().Time().Add(-age)
+		s.must(old.write(filepath.Join(s.dir, begunFile)))
+		r, resumed := s.record(Options{Strong: true, Along: true}, true)
+		if resumed != want || r.result.Began.Equal(old.Began) != want {
+			t.Errorf("interrupted %s ago: resumed %v, begun at %s", age, resumed, r.result.Began)
+		}
+		s.must(begun.write(filepath.Join(s.dir, begunFile)))
+	}
 	errFull := errors.New("full")
 	_, _, err := Record(t.Context(), s.sides,
 		Options{Dir: s.dir, Pipeline: "shop", Strong: true, DropParts: func() error { return errFull }})
