@@ -95,7 +95,17 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	}
 	g.Go(func() error { return p.beginAdded(ctx, g) })
 	g.Go(func() error { return p.keepHistory(ctx) })
+	g.Go(func() error { return p.endWithoutQueue(ctx) })
 	return g.Wait()
+}
+
+// endWithoutQueue returns a *RefusedError when the connection to NATS is closed for good: no table can go on, and
+// another process begins with a new connection.
+func (p *Pipeline) endWithoutQueue(ctx context.Context) error {
+	if err := p.queue.GivenUp(ctx); err != nil {
+		return &RefusedError{What: err.Error(), Hint: "start the process again: nothing is lost"}
+	}
+	return nil
 }
 
 // keepHistory samples the tables until ctx ends, and reports once a minute how each is.

@@ -36,6 +36,8 @@ var (
 	ErrDenied = conn.ErrDenied
 	// ErrUnreachable means that no server could be connected to.
 	ErrUnreachable = conn.ErrUnreachable
+	// ErrGivenUp means that the connection is closed for good: the process must be started again.
+	ErrGivenUp = conn.ErrGivenUp
 	// ErrLocked means that another process has the store open.
 	ErrLocked = embedded.ErrLocked
 	// ErrNoSpace means that the volume of the embedded store is full, so that not even the store can be opened.

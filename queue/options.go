@@ -32,8 +32,10 @@ type Options struct {
 
 	// URL connects to an external server or cluster. It must run with sync_interval: always, or a power cut
 	// loses entries that were acknowledged.
-	URL         string
-	Creds       string // path of a credentials file
+	URL string
+	// URLNow returns URL as it is now, see conn.Options. Optional.
+	URLNow      func() string
+	Creds       string // path of a credentials file; it is read again before each connection
 	CA          string // path of the certificate authority's certificate, when the system does not trust it
 	Cert, Key   string // paths of a client certificate and its key
 	Replicas    int    // copies of each stream, 1, 3 or 5; 0 = three in a cluster, one on a single server

@@ -17,7 +17,8 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/embedded"
 )
 
-// Queue is a connection to the server that holds the logs, and that server itself when it is embedded.
+// Queue is a connection to the server that holds the logs, and that server itself when it is
+// embedded.
 type Queue struct {
 	opts     Options
 	log      *zap.Logger
@@ -32,10 +33,11 @@ type Queue struct {
 	lastLogged sync.Map      // number logged last, by stream and topic: Log.numberChanged
 }
 
-// Open starts the embedded server (Options.Dir) or connects (Options.URL), and checks that JetStream answers and is
-// healthy. It blocks while an embedded store recovers, or a command has it open, or while a cluster elects its leader.
-// Errors: ErrLocked when another process has the directory open, ErrNoSpace, ErrDenied, ErrUnreachable. Close the Queue
-// after its readers and writers.
+// Open starts the embedded server (Options.Dir) or connects (Options.URL), and checks that
+// JetStream answers and is healthy. It blocks while an embedded store recovers, or a command has it
+// open, or while a cluster elects its leader. Errors: ErrLocked when another process has the
+// directory open, ErrNoSpace, ErrDenied, ErrUnreachable. Close the Queue after its readers and
+// writers.
 func Open(ctx context.Context, o Options, log *zap.Logger, reg prometheus.Registerer) (*Queue, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -72,8 +74,9 @@ func (q *Queue) open(ctx context.Context) (err error) {
 	return q.Health(ctx)
 }
 
-// OpenClient opens the queue for a command: it connects to the daemon that has Options.Dir open, or to Options.URL.
-// When no daemon runs, or waits for the store, it opens the store itself, under the lock, until Close.
+// OpenClient opens the queue for a command: it connects to the daemon that has Options.Dir open, or
+// to Options.URL. When no daemon runs, or waits for the store, it opens the store itself, under the
+// lock, until Close.
 func OpenClient(ctx context.Context, o Options, log *zap.Logger) (*Queue, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -120,6 +123,9 @@ func connectToDaemon(ctx context.Context, o Options, log *zap.Logger) (*Queue, e
 func (q *Queue) connect(ctx context.Context, o conn.Options) (err error) {
 	o.Name, o.AckTimeout, o.Report = "tailrace "+q.opts.Pipeline, q.opts.AckTimeout, q.opts.Report
 	o.Creds, o.CA, o.Cert, o.Key, o.InboxPrefix = q.opts.Creds, q.opts.CA, q.opts.Cert, q.opts.Key, q.opts.InboxPrefix
+	if q.opts.URL != "" {
+		o.URLNow = q.opts.URLNow
+	}
 	if q.conn, err = conn.Dial(ctx, o, q.log); err != nil {
 		return err
 	}
@@ -129,7 +135,8 @@ func (q *Queue) connect(ctx context.Context, o conn.Options) (err error) {
 	return nil
 }
 
-// Close ends the connection and the embedded server. Entries that were acknowledged are on disk either way.
+// Close ends the connection and the embedded server. Entries that were acknowledged are on disk
+// either way.
 func (q *Queue) Close() error {
 	if q.conn != nil {
 		q.conn.Close()
@@ -151,7 +158,12 @@ func (q *Queue) Client() (c embedded.ClientFile, ok bool) {
 	return q.embedded.Client(), true
 }
 
-// Run maintains the embedded store until ctx ends, see embedded.Server. With a server elsewhere there is nothing to do.
+// GivenUp blocks until ctx ends, and returns nil then, or an error with ErrGivenUp once the
+// connection is closed for good.
+func (q *Queue) GivenUp(ctx context.Context) error { return q.conn.GivenUp(ctx) }
+
+// Run maintains the embedded store until ctx ends, see embedded.Server. With a server elsewhere
+// there is nothing to do.
 func (q *Queue) Run(ctx context.Context) error {
 	if q.embedded == nil {
 		<-ctx.Done()
@@ -160,8 +172,8 @@ func (q *Queue) Run(ctx context.Context) error {
 	return q.embedded.Run(ctx)
 }
 
-// Notes returns settings of an external server that this package relies on and no client can query, as sentences for
-// the start-up check.
+// Notes returns settings of an external server that this package relies on and no client can query,
+// as sentences for the start-up check.
 func (q *Queue) Notes() []string {
 	if q.opts.URL == "" {
 		return nil
@@ -170,8 +182,8 @@ func (q *Queue) Notes() []string {
 		"with its default of two minutes a power cut loses acknowledged entries, and a client cannot see the setting"}
 }
 
-// Health asks the server whether it can store. The liveness probe calls it: it is cheap, and the only request that
-// shows a full disk.
+// Health asks the server whether it can store. The liveness probe calls it: it is cheap, and the
+// only request that shows a full disk.
 func (q *Queue) Health(ctx context.Context) error {
 	ctx, cancel := q.conn.WithAckTimeout(ctx)
 	defer cancel()
@@ -184,8 +196,8 @@ func (q *Queue) Health(ctx context.Context) error {
 	return nil
 }
 
-// awaitHealth waits until the server is healthy. It retries transient errors, such as those of a cluster that elects
-// its leader, until ctx ends.
+// awaitHealth waits until the server is healthy. It retries transient errors, such as those of a
+// cluster that elects its leader, until ctx ends.
 func (q *Queue) awaitHealth(ctx context.Context) error {
 	logged := time.Time{}
 	for pause := conn.LeastPause; ; pause = min(2*pause, conn.MostPause) {

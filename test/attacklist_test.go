@@ -509,7 +509,9 @@ var attacks = []attack{
 		},
 	},
 	{number: 81, what: "a wrong password for a quarter of a second closes the connection to NATS for good",
-		open: "no test yet",
+		tests: []string{
+			"queue/conn.TestWrongPasswordIsTriedUntilItIsRight", "queue/conn.TestConnectionThatIsGivenUpIsReported",
+		},
 	},
 	{number: 82, what: "kill -9 while a stream is created or updated keeps the embedded server from starting",
 		open: "no test yet",

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,18 +17,22 @@ import (
 )
 
 const (
-	// MaxPayload is what the embedded server accepts in one message, and the most that package queue ever sends.
+	// MaxPayload is what the embedded server accepts in one message, and the most that package
+	// queue ever sends.
 	MaxPayload = 8 << 20
-	// maxMessage leaves room for subject, headers and what the server adds per message, so that every message fits into
-	// a pull request for pullBytes: a larger one would stop the consumer.
+	// maxMessage leaves room for subject, headers and what the server adds per message, so that
+	// every message fits into a pull request for pullBytes: a larger one would stop the consumer.
 	maxMessage = MaxPayload - 64<<10
 )
 
 // Options say where the server is, and how to authenticate.
 type Options struct {
-	Name        string // of the connection, for the server's operators
-	URL         string
-	Token       string // of an embedded server
+	Name  string // of the connection, for the server's operators
+	URL   string
+	Token string // of an embedded server
+	// URLNow returns URL as it is now, for its user and password, which may be replaced while the
+	// connection lasts. Optional; it is called before each connection.
+	URLNow      func() string
 	Creds       string // path of a credentials file
 	CA          string // path of the certificate authority's certificate, when the system does not trust it
 	Cert, Key   string // paths of a client certificate and its key
@@ -41,20 +46,25 @@ type Options struct {
 	Report func(op string, err error)
 }
 
-// Conn is a connection to a server or cluster. It reconnects by itself for ever. Its methods may be called by several
-// goroutines. The exported fields are for package queue and the packages below it; tests replace them.
+// Conn is a connection to a server or cluster. It reconnects by itself for ever, also after servers
+// have refused its credentials. Its methods may be called by several goroutines. The exported
+// fields are for package queue and the packages below it; tests replace them.
 type Conn struct {
 	NC *nats.Conn
 	JS jetstream.JetStream
-	// CreateConsumer makes the consumers of Consume. Tests replace it to read from a replica that lags.
+	// CreateConsumer makes the consumers of Consume. Tests replace it to read from a replica that
+	// lags.
 	CreateConsumer func(ctx context.Context, stream string, cfg jetstream.ConsumerConfig) (jetstream.Consumer, error)
-	// Connections counts the connections that were made, each before anything is sent on it: the outcome of what was
-	// sent under another number is unknown.
+	// Connections counts the connections that were made, each before anything is sent on it: the
+	// outcome of what was sent under another number is unknown.
 	Connections atomic.Uint64
 	AckTimeout  time.Duration
 
 	opts           Options
 	log            *zap.Logger
+	closed         chan struct{}
+	closing        sync.Once
+	closedBy       error                 // why the connection was given up, once closed is closed
 	reconnectError atomic.Pointer[error] // why the newest try to connect again failed
 	silent         unanswered
 	reported       rate.Sometimes // by report; a subject that permissions forbid is refused every two seconds
@@ -65,7 +75,7 @@ func seldom() rate.Sometimes { return rate.Sometimes{First: 5, Interval: time.Mi
 
 // Dial connects, within ctx. Errors: ErrDenied, ErrUnreachable.
 func Dial(ctx context.Context, o Options, log *zap.Logger) (*Conn, error) {
-	c := &Conn{opts: o, log: log, AckTimeout: o.AckTimeout, reported: seldom()}
+	c := &Conn{opts: o, log: log, AckTimeout: o.AckTimeout, reported: seldom(), closed: make(chan struct{})}
 	if err := c.dial(ctx); err != nil {
 		return nil, err
 	}
@@ -79,19 +89,35 @@ func Dial(ctx context.Context, o Options, log *zap.Logger) (*Conn, error) {
 }
 
 // Close ends the connection.
-func (c *Conn) Close() { c.NC.Close() }
+func (c *Conn) Close() {
+	c.closing.Do(func() {}) // it is not given up
+	c.NC.Close()
+}
 
-// MaxMessage returns the size of the largest message, headers included, that both the server and a Consumer take.
+// GivenUp blocks until ctx ends, and returns nil then, or until the client library has given the
+// connection up: nothing connects again, so the process must be started again.
+func (c *Conn) GivenUp(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-c.closed:
+		return fmt.Errorf("%w: %w", ErrGivenUp, c.closedBy)
+	}
+}
+
+// MaxMessage returns the size of the largest message, headers included, that both the server and a
+// Consumer take.
 func (c *Conn) MaxMessage() int { return int(min(c.NC.MaxPayload(), maxMessage)) }
 
-// WithAckTimeout returns a context for one request, bounded by AckTimeout: a request that was sent on a connection that
-// has just broken is never answered, however late the caller's own deadline is.
+// WithAckTimeout returns a context for one request, bounded by AckTimeout: a request that was sent
+// on a connection that has just broken is never answered, however late the caller's own deadline
+// is.
 func (c *Conn) WithAckTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, c.AckTimeout)
 }
 
-// Report passes the result of a request to Options.Report, and leaves a server that answers none. One that refuses a
-// request has answered it.
+// Report passes the result of a request to Options.Report, and leaves a server that answers none.
+// One that refuses a request has answered it.
 func (c *Conn) Report(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return

@@ -16,14 +16,18 @@ import (
 	"go.uber.org/zap"
 )
 
-// dial connects. Nothing is buffered while the connection is down: a publish that is sent only after a reconnect could
-// find the stream in another state than the one it was made for.
+// dial connects. The library gives a server up that refused the credentials twice, unless it is
+// told not to: the refusal may be a mistake of the server, or the credentials may be replaced (Rule
+// 13). Nothing is buffered while the connection is down: a publish that is sent only after a
+// reconnect could find the stream in another state than the one it was made for.
 func (c *Conn) dial(ctx context.Context) error {
 	d := &dialer{Dialer: net.Dialer{Timeout: 5 * time.Second}, connections: &c.Connections}
 	if deadline, ok := ctx.Deadline(); ok { // nats.Connect takes no context
 		d.Timeout = max(min(time.Until(deadline), d.Timeout), time.Millisecond)
 	}
+	servers, user := c.opts.servers()
 	opts := append(c.opts.natsOptions(),
+		user, nats.IgnoreAuthErrorAbort(), nats.ClosedHandler(c.noteClosed),
 		nats.MaxReconnects(-1), nats.ReconnectBufSize(-1), nats.ReconnectWait(250*time.Millisecond),
 		nats.PingInterval(2*time.Second), nats.MaxPingsOutstanding(2), nats.Timeout(d.Timeout), nats.SetCustomDialer(d),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
@@ -38,7 +42,7 @@ func (c *Conn) dial(ctx context.Context) error {
 	if c.opts.InProcess != nil {
 		opts = append(opts, nats.InProcessServer(inProcess{c.opts.InProcess, &c.Connections}))
 	}
-	nc, err := nats.Connect(c.opts.URL, opts...)
+	nc, err := nats.Connect(servers, opts...)
 	if err != nil {
 		return d.explain(ctx, err)
 	}
@@ -46,7 +50,68 @@ func (c *Conn) dial(ctx context.Context) error {
 	return nil
 }
 
-// report logs an error that concerns no single call, with the subscription whose reader is too slow, if that is it.
+// servers returns the addresses of the servers, and an option that says who we are to each of them.
+// If all addresses carry the same user, it is taken out of them and read again before each
+// connection, so that a password or token that was replaced meanwhile is used.
+func (o Options) servers() (addresses string, user nats.Option) {
+	none := func(*nats.Options) error { return nil }
+	users, bare := map[string]bool{}, []string{}
+	for address := range strings.SplitSeq(o.URL, ",") {
+		u, err := url.Parse(strings.TrimSpace(address))
+		if err != nil || u.User == nil {
+			return o.URL, none
+		}
+		users[u.User.String()] = true
+		u.User = nil
+		bare = append(bare, u.String())
+	}
+	if o.URLNow == nil || len(users) != 1 {
+		return o.URL, none
+	}
+	return strings.Join(bare, ","), func(to *nats.Options) error {
+		to.UserInfo = func() (string, string) {
+			if name, password, ok := o.user(); ok && password != "" {
+				return name, password
+			}
+			return "", ""
+		}
+		to.TokenHandler = func() string {
+			if token, password, ok := o.user(); ok && password == "" {
+				return token
+			}
+			return ""
+		}
+		return nil
+	}
+}
+
+// user returns the user and the password of the first address as it is now. A user without a
+// password is a token.
+func (o Options) user() (name, password string, ok bool) {
+	address, _, _ := strings.Cut(o.URLNow(), ",")
+	u, err := url.Parse(strings.TrimSpace(address))
+	if err != nil || u.User == nil {
+		return "", "", false
+	}
+	password, _ = u.User.Password()
+	return u.User.Username(), password, true
+}
+
+// noteClosed notes that the client library has given the connection up. It does so where the server
+// ends the connection with an error that the library does not know.
+func (c *Conn) noteClosed(nc *nats.Conn) {
+	err := nc.LastError()
+	if err == nil {
+		err = nats.ErrConnectionClosed
+	}
+	c.closing.Do(func() {
+		c.closedBy = err
+		close(c.closed)
+	})
+}
+
+// report logs an error that concerns no single call, with the subscription whose reader is too
+// slow, if that is it.
 func (c *Conn) report(_ *nats.Conn, sub *nats.Subscription, err error) {
 	fields := []zap.Field{zap.Error(err)}
 	if sub != nil {
@@ -77,8 +142,8 @@ func (o Options) natsOptions() []nats.Option {
 	return opts
 }
 
-// inProcess connects to a server in this process and counts the connections, as dialer does: the client library calls
-// it for each reconnect.
+// inProcess connects to a server in this process and counts the connections, as dialer does: the
+// client library calls it for each reconnect.
 type inProcess struct {
 	nats.InProcessConnProvider
 	connections *atomic.Uint64
@@ -93,9 +158,9 @@ func (p inProcess) InProcessConn() (net.Conn, error) {
 	return c, err
 }
 
-// dialer counts the connections, each before anything is sent on it: the client library's own handler for reconnects
-// is called later, from another goroutine. It also records why servers could not be reached, because the library's
-// error says only that none could.
+// dialer counts the connections, each before anything is sent on it: the client library's own
+// handler for reconnects is called later, from another goroutine. It also records why servers could
+// not be reached, because the library's error says only that none could.
 type dialer struct {
 	net.Dialer
 	connections *atomic.Uint64
@@ -119,7 +184,8 @@ func (d *dialer) Dial(network, address string) (net.Conn, error) {
 	return c, err
 }
 
-// explain returns the error of a connection that was not made: ErrDenied or ErrUnreachable, with the causes by address.
+// explain returns the error of a connection that was not made: ErrDenied or ErrUnreachable, with
+// the causes by address.
 func (d *dialer) explain(ctx context.Context, err error) error {
 	if u := (*url.Error)(nil); errors.As(err, &u) {
 		err = u.Err // without the URL, which may hold a password

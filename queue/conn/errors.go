@@ -18,6 +18,8 @@ var (
 	ErrDenied = errors.New("the NATS server refuses these credentials")
 	// ErrUnreachable means that no server could be connected to.
 	ErrUnreachable = errors.New("no server can be reached")
+	// ErrGivenUp means that the client library has given the connection up and does not connect again.
+	ErrGivenUp = errors.New("the connection to NATS was given up")
 	// ErrFull means that nothing was stored because the stream is at its limit.
 	ErrFull = errors.New("log is full")
 	// ErrIdle means that no message came in time.

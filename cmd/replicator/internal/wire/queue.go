@@ -62,12 +62,25 @@ func (c *Clients) commandQueue(ctx context.Context) (*queue.Queue, error) {
 // daemonQueue opens the store, and waits for a command that has it open.
 func (c *Clients) daemonQueue(ctx context.Context) (*queue.Queue, error) {
 	o := QueueOptions(c.cfg)
+	o.URLNow = urlNow(c.cfg)
 	o.Report = c.daemon.services.Reporter(status.NATS)
 	q, err := queue.Open(ctx, o, c.logger(zapcore.WarnLevel).Named("queue"), c.daemon.reg)
 	if err != nil {
 		return nil, exit.Queue(err, c.cfg)
 	}
 	return q, nil
+}
+
+// urlNow returns a function that reads queue.url again: from the configuration, and from the file that
+// it may name. It returns the known one while that is impossible.
+func urlNow(cfg *config.Config) func() string {
+	return func() string {
+		now, _, err := config.Load(cfg.File)
+		if err != nil || now.Queue.URL == "" {
+			return cfg.Queue.URL
+		}
+		return now.Queue.URL
+	}
 }
 
 // RunningQueue waits for a running daemon and returns its logs. Unlike Queue it never opens the embedded store, and
