@@ -20,17 +20,23 @@ func (s *Source) Heartbeats(ctx context.Context, table string) (*heartbeat.Filte
 	if keys.None() {
 		return nil, nil
 	}
+	schema, err := s.schema(ctx, table)
+	if err != nil {
+		return nil, err
+	}
+	return heartbeat.NewFilter(keys, schema.Partition), nil
+}
+
+// schema returns the key of a table. It describes the table if nothing has yet.
+func (s *Source) schema(ctx context.Context, table string) (change.KeySchema, error) {
 	s.mu.Lock()
 	schema, ok := s.schemas[table]
 	s.mu.Unlock()
-	if !ok {
-		info, err := s.Table(ctx, table)
-		if err != nil {
-			return nil, err
-		}
-		schema = info.Schema
+	if ok {
+		return schema, nil
 	}
-	return heartbeat.NewFilter(keys, schema.Partition), nil
+	info, err := s.Table(ctx, table)
+	return info.Schema, err
 }
 
 // UseHeartbeats sets the keys of the heartbeats of a table, before anything of it is read: see Options.Heartbeats.

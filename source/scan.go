@@ -2,6 +2,7 @@ package source
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"time"
 
@@ -29,6 +30,7 @@ type ItemPage struct {
 	Units float64   // read capacity that the page cost
 	Bytes int       // of the reply
 
+	last []byte // the reply's last item, be it a heartbeat
 	body raw.Body
 }
 
@@ -43,11 +45,12 @@ type ScanRequest struct {
 	After          string // ItemPage.After of the page before; "": from the segment's begin
 	Limit          int    // items; 0: as many as fit into 1 MB
 	Eventual       bool   // reads may lag, at half the cost; default strongly consistent
+	Sampled        bool   // items may be missing: the end of the segment is not confirmed
 }
 
 // ScanPage reads one page with one call. It does not retry: the caller has a pace of its own, which must know about
 // every throttled call. A truncated reply is Transient, and so is ErrNoDate, a reply without the service's time: its
-// age is unknown.
+// age is unknown. Where a page ends its segment, a second call confirms that; Units counts both.
 //
 // Source: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_Scan.html
 func (s *Source) ScanPage(ctx context.Context, r ScanRequest) (*ItemPage, error) {
@@ -85,7 +88,7 @@ func (s *Source) Sample(ctx context.Context, table string, n int) iter.Seq2[*Ite
 		for i := range sampleSegments {
 			segments = append(segments, &ScanRequest{
 				Table: table, Segment: i, Total: sampleSegments, Eventual: true,
-				Limit: (n + sampleSegments - 1) / sampleSegments,
+				Limit: (n + sampleSegments - 1) / sampleSegments, Sampled: true,
 			})
 		}
 		for len(segments) > 0 && n > 0 {
@@ -120,8 +123,86 @@ func (s *Source) scanNext(
 	return !page.Done, yield(page, nil)
 }
 
+// falseEnds is how many false ends of a segment in a row are an error.
+const falseEnds = 3
+
 // scanInto reads the page that r asks for into page.
+//
+// Rule 13: a page without a key to go on from ends its segment only if a second call, which begins after its last item,
+// finds nothing more. Else the next page begins there. A false empty page would leave out the rest of the segment.
 func (s *Source) scanInto(ctx context.Context, r ScanRequest, page *ItemPage, opts ...func(*dynamodb.Options)) error {
+	units := 0.0
+	for range falseEnds {
+		if err := s.scanOnce(ctx, r, page, opts...); err != nil {
+			return err
+		}
+		if !page.Done || r.Sampled {
+			page.Units += units
+			return nil
+		}
+		last, err := s.lastKey(ctx, &r, page)
+		if err != nil {
+			page.Free()
+			return err
+		}
+		more, paid, err := s.follows(ctx, r, last)
+		units += paid
+		switch {
+		case err == nil && !more:
+			page.Units += units
+			return nil
+		case last != r.After: // the items are read: the next page asks again, also after an error
+			page.Units, page.After, page.Done = page.Units+units, last, false
+			return nil
+		case err != nil:
+			page.Free()
+			return err
+		}
+		units += page.Units
+		page.Free()
+	}
+	return s.wrap(ctx, "scan table "+r.Table, &raw.MalformedError{Err: errFalseEnd})
+}
+
+var errFalseEnd = errors.New("pages without items and without a key to go on from, and items follow")
+
+// follows reports whether a segment has an item after a key, and what the answer cost. The SDK retries the call: where
+// reads are throttled, a second call at once would hardly ever succeed, and the page would be read again and again.
+func (s *Source) follows(ctx context.Context, r ScanRequest, key string) (more bool, units float64, err error) {
+	page := ItemPage{}
+	defer page.Free()
+	r.After, r.Limit = key, 1
+	if err = s.scanOnce(ctx, r, &page); err != nil {
+		return false, 0, err
+	}
+	return page.last != nil || !page.Done, page.Units, nil
+}
+
+// lastKey returns the key of the last item of a page in typed JSON; without items, where the page begins.
+func (s *Source) lastKey(ctx context.Context, r *ScanRequest, page *ItemPage) (string, error) {
+	if page.last == nil {
+		return r.After, nil
+	}
+	schema, err := s.schema(ctx, r.Table)
+	if err != nil {
+		return "", err
+	}
+	var d change.Decoder
+	image, err := d.PartialImage(page.last, func(name string) bool {
+		return name == schema.Partition.Name || schema.Sort != nil && name == schema.Sort.Name
+	})
+	key := []byte(nil)
+	if err == nil {
+		key, err = schema.Canonical(nil, image)
+	}
+	if err != nil {
+		return "", s.wrap(ctx, "scan table "+r.Table, &raw.MalformedError{Err: err})
+	}
+	return string(key), nil
+}
+
+// scanOnce reads the page that r asks for into page.
+func (s *Source) scanOnce(ctx context.Context, r ScanRequest, page *ItemPage, opts ...func(*dynamodb.Options)) error {
 	op := "scan table " + r.Table
 	in, err := r.input()
 	if err != nil {
@@ -176,7 +257,10 @@ func (p *ItemPage) fill(after string) error {
 	if found.After != "" && found.After == after {
 		return ErrRepeatedCursor
 	}
-	p.Items, p.After, p.Done = found.Items, found.After, found.After == ""
+	p.Items, p.After, p.Done, p.last = found.Items, found.After, found.After == "", nil
 	p.Units, p.Bytes = found.Units, len(p.body.Bytes())
+	if n := len(found.Items); n > 0 {
+		p.last = found.Items[n-1]
+	}
 	return nil
 }

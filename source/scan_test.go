@@ -226,7 +226,7 @@ func TestTellingALargePage(t *testing.T) {
 	w.script = func(wireCall) *wireReply {
 		return &wireReply{body: fmt.Sprintf(`{"Items":[%s],"Count":3000}`, strings.Join(items, " ,\n"))}
 	}
-	page, err := open(t, w).ScanPage(t.Context(), ScanRequest{Table: "Tab"})
+	page, err := open(t, w).ScanPage(t.Context(), ScanRequest{Table: "Tab", Sampled: true})
 	if err != nil {
 		t.Fatal(err)
 	}
