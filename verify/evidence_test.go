@@ -2,8 +2,10 @@ package verify
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tailrace-cdc/replicator/change"
@@ -114,6 +116,32 @@ func TestCellWhoseOwnerComesMeanwhileIsADifference(t *testing.T) {
 	var items []string
 	if left := e.cellsOf(f, &items); len(left) > 0 || !slices.Equal(items, []string{keyOf("p", "b1") + " different"}) {
 		t.Errorf("%q without an owner, items %q", left, items)
+	}
+}
+
+// TestCellWhoseOwnerCannotBeToldIsLookedAtTwice: an item is changed between the reading of the items and the look at
+// their row, which has a cell then that no item has that was read. After one look it would be unproven, and a cutover
+// would be refused.
+func TestCellWhoseOwnerCannotBeToldIsLookedAtTwice(t *testing.T) {
+	e := newEngine(t, strings.Replace(sharedRows, "d:{s}/{attr}", "d:{s}/{attr}/{type}", 1))
+	e.put("p", "a", `"x":{"S":"1"}`)
+	e.foreign("p", "d", "a/ghost/S", "boo")
+	var cells []Open
+	for _, column := range []string{"a/y/S", "a/ghost/S"} {
+		cells = append(cells, Open{Kind: Unowned, Row: []byte("p"), Family: "d", Qualifier: []byte(column)})
+	}
+	s, proofs := e.settler(), 0
+	prove := s.Prove
+	s.Prove = func(ctx context.Context, through change.Millis) error {
+		if proofs++; proofs == 1 {
+			e.put("p", "a", `"x":{"S":"1"},"y":{"S":"2"}`)
+		}
+		return prove(ctx, through)
+	}
+	open, owned, err := s.settleCells(t.Context(), cells)
+	if err != nil || len(open) != 1 || string(open[0].Qualifier) != "a/ghost/S" || open[0].Kind != Unowned ||
+		len(owned) > 0 {
+		t.Errorf("%+v, owned %+v, %v", open, owned, err)
 	}
 }
 
