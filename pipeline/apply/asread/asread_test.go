@@ -1,0 +1,69 @@
+package asread_test
+
+import (
+	"testing"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/pipeline/apply/asread"
+)
+
+// log folds entries of one writer.
+type log struct {
+	*testing.T
+	s *checkpoint.State
+}
+
+func (l *log) append(body any) {
+	l.Helper()
+	if err := l.s.CheckNext(body); err != nil {
+		l.Fatal(err)
+	}
+	e := &checkpoint.Entry{Kind: checkpoint.KindOf(body), Epoch: 1, Prev: l.s.Hash, Body: body}
+	msg, err := checkpoint.Encode(nil, e)
+	if err != nil {
+		l.Fatal(err)
+	}
+	if e, err := l.s.Apply(l.s.Seq+1, msg); err != nil || e == nil {
+		l.Fatalf("%T folds as %v: %v", body, e, err)
+	}
+}
+
+// A burst has run a shard's clock six minutes ahead of the time, then records were lost. The rows hold versions of
+// the burst, and a repair below them would be skipped: so the resync that heals the gap reads only when its repairs
+// are above every version that was given out, in each way that it can be ordered.
+func TestRepairsAreAboveABurstThatEndsInAGap(t *testing.T) {
+	const now, ahead = 1_790_000_000_000, 360_000
+	feed := change.Feed{Stream: "arn", Shard: "a"}
+	gap := &checkpoint.Gap{Feed: feed, From: change.Position{After: "1"}, Since: now - 1000, Until: now, Found: now}
+	order := func(id string, gaps ...string) *checkpoint.Control {
+		return &checkpoint.Control{Resync: &checkpoint.ResyncOrder{ID: id, Gaps: gaps}, At: now}
+	}
+	for name, orders := range map[string][]any{
+		"gaps heal":           {order("r", gap.ID())},
+		"resume, then resync": {&checkpoint.Control{Resume: true, At: now}, order("r")},
+		"ordered again":       {order("r", gap.ID()), order("r2")},
+	} {
+		l := &log{t, checkpoint.NewState()}
+		l.append(&checkpoint.Claim{Owner: "a", Format: checkpoint.Format})
+		l.append(&checkpoint.Start{Stream: "arn", Date: now - 10_000, Shards: []checkpoint.ShardSeen{{ID: "a"}}})
+		l.append(&checkpoint.Marks{Sinks: map[string]checkpoint.Mark{checkpoint.SinkBigtable: {Seq: 1}}})
+		l.append(&checkpoint.Frame{Pages: []checkpoint.PageHead{{Feed: feed, To: change.Position{After: "1"}, Records: 1,
+			Clock: now + ahead, Date: now, Newest: now}}})
+		l.append(gap)
+		for _, body := range orders {
+			l.append(body)
+		}
+		p := l.s.Resync
+		if p == nil || len(p.Gaps) != 1 {
+			t.Fatalf("%s: %+v, gaps %+v", name, p, l.s.Gaps)
+		}
+		begin := asread.BeginOf(p, now)
+		if v := asread.Version(begin, l.s.Floor()); v < now+ahead || v < l.s.TopClock() {
+			t.Errorf("%s: a repair that is read at the begin has version %d, %d ms below the burst", name, v, now+ahead-v)
+		}
+		if v := asread.Version(begin-1000, l.s.Floor()); v >= now+ahead {
+			t.Errorf("%s: it begins later than it must", name)
+		}
+	}
+}
