@@ -201,6 +201,45 @@ rules:
 	}
 }
 
+// TestCellOfNobodyInARowWithAHistoryIsRepaired: the row belongs to the item, so what no entry of
+// the mapping writes is too much in it. The row is read before it is repaired, because a column of
+// it keeps versions.
+func TestCellOfNobodyInARowWithAHistoryIsRepaired(t *testing.T) {
+	for _, at := range []string{"d", "h", "other"} {
+		e := newEngine(t, `
+mapping: 1
+families: {d: {max_versions: 1}, h: {max_versions: 3, removed: keep}, other: {max_versions: 1}}
+rules:
+- name: any
+  match: {pk: "{p}", sk: "{s}"}
+  row: "r#{p}#{s}"
+  segments: escape
+  cells: [{attr: x, to: "d:x"}, {attr: y, to: "h:y"}]
+  index: [{name: by, row: "by#{p}#{s}", cells: [{attr: x, to: "other:x"}]}]
+`)
+		e.outlives = e.program.Outlives
+		e.put("p", "a", `"x":{"S":"1"},"y":{"S":"1"}`)
+		e.put("p", "a", `"x":{"S":"1"},"y":{"S":"2"}`)
+		e.foreign("r#p#a", at, "app", "?")
+		res := e.resync()
+		if healed, why := res.Healed(false); !healed || res.Different != 1 || res.Repaired != 1 || res.Foreign != 0 {
+			t.Errorf("%s: %s: %+v", at, why, res)
+		}
+		versions := 0
+		err := e.bigtable().Lookup(t.Context(), []string{"r#p#a"}, func(r *Row) error {
+			for _, c := range r.Cells {
+				if string(c.Qualifier) == "y" {
+					versions++
+				}
+			}
+			return nil
+		})
+		if err != nil || versions != 2 {
+			t.Errorf("%s: %d versions of the history, %v", at, versions, err)
+		}
+	}
+}
+
 func TestMovedItemLeavesItsOldRow(t *testing.T) {
 	e := newEngine(t, histories[4].mapping)
 	e.put("p", "a", `"text":{"S":"old"},"x":{"S":"1"}`)

@@ -193,6 +193,7 @@ func (x *resyncing) put(ctx context.Context) error {
 	program, client, target := x.o.Table.Program, x.shared.bigtable, x.o.Table.Target
 	r := &transform.Resync{
 		Keys: x.item.Keys, Item: x.item.Item, Version: x.item.Version, First: x.item.First, Rows: x.rows(),
+		Future: x.item.Future,
 	}
 	x.dec.Reset()
 	read, err := program.RowsToRead(x.dec, r)

@@ -45,8 +45,9 @@ func Archive(p *ir.Program, d *change.Decoder, c *change.Change) (*Event, error)
 	return e, nil
 }
 
-// classOf says who deleted the item. A deletion by TTL in one region's replica of a global table arrives in the others
-// without an identity, as a deletion by a user does; what tells them apart is that the item had expired.
+// classOf says who deleted the item. A deletion by TTL in one region's replica of a global table
+// arrives in the others without an identity, as a deletion by a user does; what tells them apart is
+// that the item had expired.
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/time-to-live-ttl-streams.html
 func classOf(c *change.Change, expiry string) Class {
 	if c.TTL {

@@ -1,9 +1,10 @@
 // Package emit evaluates a compiled program: an item becomes rows and cells, a change becomes the Write that the sink
 // applies, an expired item becomes an archival event.
 //
-// The inverse is here too, because it uses the same templates and encodings: Unmap turns a row back into its item (for
-// explain --row; it has no caller yet), and Owned finds the columns of a shared row that belong to an item. Lossless
-// and Resyncable report whether Unmap and Owned are exact for a program.
+// The inverse is here too, because it uses the same templates and encodings: Unmap turns a row back
+// into its item (for explain --row; it has no caller yet), and Owned finds the columns of a shared
+// row that belong to an item. Lossless and Resyncable report whether Unmap and Owned are exact for
+// a program.
 //
 // Files, from the top down:
 //

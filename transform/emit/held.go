@@ -45,6 +45,10 @@ func (s *resyncer) addKeptRow(h *HeldRow, from []*origin) error {
 			return err
 		}
 	}
+	if s.inFuture(h) {
+		s.bare = append(s.bare, Row{Key: h.Key, Class: from[0].plan.Class}) // the guard alone
+		return nil
+	}
 	if s.r.Item == nil && s.isBare(h, from) {
 		s.bare = append(s.bare, Row{Key: h.Key, Class: from[0].plan.Class, Left: true})
 		return nil
@@ -86,12 +90,17 @@ func (s *resyncer) addHeldRow(h *HeldRow, from []*origin) error {
 		earlier = append(earlier, projection{rule: o.rule, rows: []projectedRow{pr}})
 		s.r.Unproven = append(s.r.Unproven, o.unproven()...)
 	}
-	if s.rowNow(h.Key) == nil && h.Live == 0 && cells == 0 && !s.mayHoldMore(h, from) {
+	if s.rowNow(h.Key) == nil && h.Live == 0 && cells == 0 && !s.mayHoldMore(h, from) && !s.inFuture(h) {
 		x.Cells = x.Cells[:mark] // left before
 		return nil
 	}
 	s.w.mem.earlier = append(s.w.mem.earlier, earlier...)
 	return nil
+}
+
+// inFuture reports whether a row has the guard in the future that is to be replaced.
+func (s *resyncer) inFuture(h *HeldRow) bool {
+	return s.r.Future != 0 && (h.Live == s.r.Future || h.Dead == s.r.Future)
 }
 
 // mayHoldMore reports whether a row that the item has left may hold cells of it all the same, which were not read: a
@@ -209,7 +218,7 @@ func (s *resyncer) finishLeft(row *Row, from []*origin) {
 func (s *resyncer) takeOutEqual(row *Row, h *HeldRow, from []*origin) bool {
 	pr := s.rowNow(row.Key)
 	c := newComparison(s, h, s.w.mem.eval.Cells[pr.from:pr.to])
-	equal := h.Live != 0 && h.Live >= h.Dead && !c.holdsMore(from)
+	equal := h.Live != 0 && h.Live >= h.Dead && !s.inFuture(h) && !c.holdsMore(from)
 	same := make([]bool, len(c.now))
 	for i := range c.now {
 		same[i] = c.same(&c.now[i])

@@ -158,8 +158,8 @@ func whyUnnamed(e *ir.Emitter) string {
 	return ""
 }
 
-// whyMixed returns which other emitter of the row may write the same columns, so that Unmap could mistake its cells for
-// those of e; "" when none.
+// whyMixed returns which other emitter of the row may write the same columns, so that Unmap could
+// mistake its cells for those of e; "" when none.
 func whyMixed(pl *ir.Plan, e *ir.Emitter) string {
 	for _, o := range pl.Emitters {
 		if _, _, meet := ir.CommonColumn(e, o); o == e || !meet || o.Otherwise() == nil && e.Avoids(o) ||
@@ -183,8 +183,8 @@ func whyRenamed(e *ir.Emitter) string {
 	return ""
 }
 
-// whyUntyped returns why the values of an emitter do not determine the attribute; "" when they do. missing is why there
-// is no sidecar, "" where there is one.
+// whyUntyped returns why the values of an emitter do not determine the attribute; "" when they do.
+// missing is why there is no sidecar, "" where there is one.
 func whyUntyped(e *ir.Emitter, missing string) string {
 	as := e.Entry.As.S
 	switch s := e.Source.(type) {

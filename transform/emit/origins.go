@@ -10,6 +10,7 @@ import (
 
 // origin is a plan that may give an item a row, as far as the item's key tells.
 type origin struct {
+	p    *ir.Program
 	rule *ir.Rule
 	plan *ir.Plan
 	x    *ir.Eval // has the key in scope, and the captures that come from it
@@ -28,7 +29,7 @@ func originsOf(p *ir.Program, keys change.Image) (all []*origin) {
 		for _, pl := range r.Plans {
 			x := evalOf(p, keys)
 			if mayMatchKey(r.Conditions, keys, x) && mayMatchKey(pl.Conditions, keys, x) {
-				all = append(all, &origin{rule: r, plan: pl, x: x})
+				all = append(all, &origin{p: p, rule: r, plan: pl, x: x})
 			}
 		}
 		if p.KeyDecidesRule {
@@ -115,7 +116,16 @@ func (o *origin) cell(h *HeldCell) (c ir.Emitted, ok bool) {
 			}
 		}
 	}
-	return c, c.By != nil
+	if c.By == nil { // no entry writes it, and the row is the item's all the same: somebody else wrote the cell
+		c.By, c.Family = strayOf(h.Family)
+	}
+	return c, true
+}
+
+// strayOf returns an entry and a family for a cell that no entry of the mapping writes, so that nothing keeps it.
+func strayOf(family string) (*ir.Emitter, *ir.FamilyRule) {
+	f := &ir.FamilyRule{Family: ir.Family{Name: family, MaxVersions: 1}}
+	return &ir.Emitter{Family: f}, f
 }
 
 // stays reports whether a cell remains as it is in a column that the item has no longer.
@@ -149,7 +159,7 @@ func reads(from []*origin, now []ir.Emitted, left bool) ([]FamilyRead, error) {
 			return nil, err
 		}
 		if o.plan.Exclusive {
-			out.addWhole(o.plan, left)
+			out.addWhole(o, left)
 			continue
 		}
 		if !o.plan.ReadToResync {
@@ -213,14 +223,12 @@ func (fs *families) of(name string) *FamilyRead {
 	return &(*fs)[len(*fs)-1]
 }
 
-// addWhole adds the families of a row that belongs to the item. Of a row that the item leaves, only histories count:
-// the rest is wiped.
-func (fs *families) addWhole(pl *ir.Plan, left bool) {
-	for _, e := range pl.Emitters {
-		for _, c := range e.Columns() {
-			if left && slices.Contains(pl.History, c.Family.Name) || !left && pl.ReadToResync {
-				fs.of(c.Family.Name).Ranges = []ColumnRange{{}}
-			}
+// addWhole adds the families of a row that belongs to the item, those included that its plan does not write: somebody
+// else may have written there. Of a row that the item leaves, only histories count: the rest is wiped.
+func (fs *families) addWhole(o *origin, left bool) {
+	for _, f := range o.p.FamilyRules {
+		if left && slices.Contains(o.plan.History, f.Name) || !left && o.plan.ReadToResync {
+			fs.of(f.Name).Ranges = []ColumnRange{{}}
 		}
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// Outlive is something in the target that may remain there although its item is gone, or, with Lacks, that may be gone
-// although its item exists.
+// Outlive is something in the target that may remain there although its item is gone, or, with
+// Lacks, that may be gone although its item exists.
 type Outlive struct {
 	Rule   string
 	Family string // "": all families that the rule writes
@@ -62,9 +62,9 @@ func MayOutlive(p *ir.Program) (all []Outlive) {
 	return slices.CompactFunc(all, func(a, b Outlive) bool { return a == b })
 }
 
-// staysIn returns why cells of an entry in one of its families may remain without the item, "" where they may not. With
-// emptied, only a column whose newest version is empty may, with all its versions: the removal of the item has added
-// that version, and has left the others.
+// staysIn returns why cells of an entry in one of its families may remain without the item, ""
+// where they may not. With emptied, only a column whose newest version is empty may, with all its
+// versions: the removal of the item has added that version, and has left the others.
 func staysIn(r *ir.Rule, e *ir.Emitter, f *ir.FamilyRule) (why string, emptied bool) {
 	switch {
 	case e.Aggregate():
@@ -141,7 +141,7 @@ func mayBeOf(p *ir.Program, r *ir.Rule, pl *ir.Plan, a *Alone) bool {
 	if !mayMatchKey(r.Conditions, a.Keys, x) || !mayMatchKey(pl.Conditions, a.Keys, x) {
 		return false
 	}
-	o := &origin{rule: r, plan: pl, x: x}
+	o := &origin{p: p, rule: r, plan: pl, x: x}
 	return len(givenBy([]*origin{o}, a.Row)) > 0
 }
 

@@ -9,8 +9,9 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// Resyncable reports whether rows of class D (by-diff) can be repaired without an old image, and if not, why: a resync
-// reads the row and deletes the item's columns, so every column must show to which item it belongs.
+// Resyncable reports whether rows of class D (by-diff) can be repaired without an old image, and if
+// not, why: a resync reads the row and deletes the item's columns, so every column must show to
+// which item it belongs.
 func Resyncable(p *ir.Program) (bool, string) {
 	for _, r := range p.Rules {
 		for _, pl := range r.Plans {
@@ -67,8 +68,9 @@ type ownedColumn struct {
 	variable      bool
 }
 
-// OwnedBy returns which columns of a row belong to an item, whatever it holds now or held before. It is exact where the
-// program is Resyncable. Columns of other rows do not count: no change writes them here, and no resync deletes them.
+// OwnedBy returns which columns of a row belong to an item, whatever it holds now or held before.
+// It is exact where the program is Resyncable. Columns of other rows do not count: no change writes
+// them here, and no resync deletes them.
 func OwnedBy(p *ir.Program, keys change.Image, row []byte) (*Owned, error) {
 	out := &Owned{}
 	for _, r := range p.Rules {
@@ -113,11 +115,12 @@ func (o *Owned) addUnsure(e *ir.Emitter) {
 	}
 }
 
-// MayHave reports whether columns of a family that Has denies may belong to the item all the same, because a column of
-// the mapping there does not show to which item it belongs.
+// MayHave reports whether columns of a family that Has denies may belong to the item all the same,
+// because a column of the mapping there does not show to which item it belongs.
 func (o *Owned) MayHave(family string) bool { return slices.Contains(o.unsure, family) }
 
-// mayMatchKey reports whether an item with these keys may meet conditions, and fills the captures that come from keys.
+// mayMatchKey reports whether an item with these keys may meet conditions, and fills the captures
+// that come from keys.
 func mayMatchKey(conditions []ir.Condition, keys change.Image, x *ir.Eval) bool {
 	for i := range conditions {
 		if conditions[i].Key && !conditions[i].Holds(keys, x.Scope.Caps) {

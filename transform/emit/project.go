@@ -46,8 +46,8 @@ func newMemory(p *ir.Program) *memory {
 	return &memory{eval: evaluation{p: p, Eval: *p.NewEval()}}
 }
 
-// The limits of the buffers that a Write keeps between two changes: the memory of every lane must not stay as large as
-// its largest item.
+// The limits of the buffers that a Write keeps between two changes: the memory of every lane must
+// not stay as large as its largest item.
 const (
 	maxRetainedBytes = 1 << 20
 	maxRetainedCells = 8 << 10
@@ -147,8 +147,8 @@ func (x *evaluation) evaluateRule(r *ir.Rule, values bool) (projection, error) {
 	return pr, refuseSameRow(pr.rows)
 }
 
-// evaluateRow evaluates one row of the item in scope. An index row whose key needs an attribute that the item lacks is
-// left out.
+// evaluateRow evaluates one row of the item in scope. An index row whose key needs an attribute
+// that the item lacks is left out.
 func (x *evaluation) evaluateRow(pl *ir.Plan, index bool) error {
 	start := len(x.Buf)
 	var err error
@@ -201,8 +201,8 @@ func (x *evaluation) addPossibleCells(pl *ir.Plan) error {
 	return nil
 }
 
-// ignoreMissing drops the error of an emitter whose column needs an attribute that the item lacks: the emitter then has
-// no cells.
+// ignoreMissing drops the error of an emitter whose column needs an attribute that the item lacks:
+// the emitter then has no cells.
 func ignoreMissing(err error) error {
 	if m := (*tmpl.MissingError)(nil); errors.As(err, &m) {
 		return nil

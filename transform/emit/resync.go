@@ -18,6 +18,10 @@ type Resync struct {
 	First   bool      // a first backfill: a row without a guard of the item holds nothing of the item
 	Rows    [][]byte  // further rows that may hold the item, from a difference or from its dead letters
 	Held    []HeldRow // the rows that RowsToRead asked for, as the target has them
+	// Future is the version of a guard in the future, 0 for none. A row that was read and has it is
+	// written in any case, also where a reader sees the item as it is: the guard is what must be
+	// replaced.
+	Future change.Version
 
 	ResyncFound // filled by WriteResync
 }
@@ -139,7 +143,7 @@ type resyncer struct {
 	keys    change.Image
 	origins []*origin
 	now     projection // empty when the item is absent
-	bare    []Row      // whose guards become tombstones
+	bare    []Row      // of which nothing but the guard is written
 }
 
 func newResyncer(p *ir.Program, d *change.Decoder, r *Resync, w *Write) (*resyncer, error) {

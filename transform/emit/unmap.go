@@ -37,8 +37,9 @@ func Unmap(p *ir.Program, keys change.Image, cells []Cell) (change.Image, error)
 	return u.assemble(p, keys), nil
 }
 
-// ruleByKey returns the rule of an item by its key, and leaves the rule's captures in the scope. It refuses the item at
-// a rule that tests more than the key, because that rule may have written the row.
+// ruleByKey returns the rule of an item by its key, and leaves the rule's captures in the scope. It
+// refuses the item at a rule that tests more than the key, because that rule may have written the
+// row.
 func ruleByKey(p *ir.Program, x *ir.Eval, keys change.Image) (*ir.Rule, error) {
 	x.Scope.Image = keys
 	for _, r := range p.Rules {
@@ -119,8 +120,8 @@ func (u *unmapper) readColumn(e *ir.Emitter, name string, f func(*ir.Emitter, st
 	return nil
 }
 
-// readColumns calls f for every cell of an emitter that has many columns, with the part of the column's name that comes
-// from the variable.
+// readColumns calls f for every cell of an emitter that has many columns, with the part of the
+// column's name that comes from the variable.
 func (u *unmapper) readColumns(e *ir.Emitter, f func(e *ir.Emitter, part string, c *Cell) error) error {
 	h, _ := e.Qualifier.VarPlace()
 	before, after, err := e.Qualifier.TextsAround(h, &u.x.Scope)

@@ -25,9 +25,9 @@ func NewWipes(p *ir.Program) *Wipes {
 	return nil
 }
 
-// Rows calls f with each row that a removal of another item may delete, and that the changed item was in before the
-// change or is in after it. f may get a row twice, and must not keep it after it returns. A change that cannot be read,
-// or that the mapping refuses, has no rows.
+// Rows calls f with each row that a removal of another item may delete, and that the changed item
+// was in before the change or is in after it. f may get a row twice, and must not keep it after it
+// returns. A change that cannot be read, or that the mapping refuses, has no rows.
 func (w *Wipes) Rows(c *change.Change, f func(row []byte)) {
 	w.d.Reset()
 	w.x.Buf = w.x.Buf[:0]

@@ -45,8 +45,8 @@ type Item struct {
 	Sealed   bool   // a key attribute is personal data: the sink must not write the key in clear
 }
 
-// Write is all that one change does, or several coalesced ones: rows entered first, rows left last. A Write is reused:
-// what it holds is valid until the next call that fills it.
+// Write is all that one change does, or several coalesced ones: rows entered first, rows left last.
+// A Write is reused: what it holds is valid until the next call that fills it.
 type Write struct {
 	Item    Item
 	Version change.Version
