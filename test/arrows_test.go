@@ -48,7 +48,9 @@ var arrows = map[string][]string{
 	"failure":    {},
 	"host":       {},
 	"problem":    {"problem"},
-	"test":       {"change", "checkpoint", "pipeline", "protocol", "queue", "sink", "test", "transform"},
+	"test": {
+		"change", "checkpoint", "pipeline", "protocol", "queue", "sink", "source", "test", "transform", "verify",
+	},
 }
 
 // outside says who may talk to the systems outside.
