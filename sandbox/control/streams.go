@@ -151,6 +151,17 @@ func (c *Console) listingCommands() {
 // readingCommands registers the faults of iterators and GetRecords.
 func (c *Console) readingCommands() {
 	x := c.Stream.Faults()
+	add(c, "false_ends", "makes the next n GetRecords, of a shard or of any, end an open shard; n -1 until it is 0",
+		func(_ context.Context, a struct {
+			shardRef
+			N int `json:"n"`
+		}) (any, error) {
+			shard, err := c.optionalShard(a.shardRef)
+			if err == nil {
+				x.FalseEnds(shard, a.N)
+			}
+			return nil, err
+		})
 	add(c, "empty_pages", "makes the next n GetRecords, of a shard or of any, return nothing",
 		func(_ context.Context, a struct {
 			shardRef

@@ -152,6 +152,29 @@ func TestPagesEndAtOneMegabyteOrAThousandRecords(t *testing.T) {
 	}
 }
 
+func TestFalseEndsHideWhatFollows(t *testing.T) {
+	r := newRig(t, 1)
+	r.put("a", 1)
+	at := map[string]any{"ShardId": r.only()}
+	for n, want := range map[int]int{2: 2, -1: 5} {
+		before := r.e.Faults().FalseEnded()
+		r.e.Faults().FalseEnds(r.only(), n)
+		for i := range 5 {
+			p, code := r.records(r.mustIterate(at))
+			if ended := len(p.Records) == 0 && p.NextShardIterator == nil; code != "" || ended != (i < want) {
+				t.Errorf("%d false ends, page %d: %d records, next %v (%s)", n, i, len(p.Records), p.NextShardIterator, code)
+			}
+		}
+		if got := r.e.Faults().FalseEnded() - before; got != want {
+			t.Errorf("%d served, want %d", got, want)
+		}
+		r.e.Faults().Calm()
+		if p, _ := r.records(r.mustIterate(at)); len(p.Records) != 1 {
+			t.Errorf("%d records after calm", len(p.Records))
+		}
+	}
+}
+
 func TestClosedShardEndsWithItsLastRecords(t *testing.T) {
 	r := newRig(t, 1)
 	r.put("a", 1)

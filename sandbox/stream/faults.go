@@ -22,6 +22,8 @@ type Faults struct {
 	listPage    int                             // most shards per DescribeStream page; 0: the service's 100
 	empty       int                             // empty pages still to serve, whatever the shard
 	emptyShard  map[string]int                  // empty pages still to serve, by shard id
+	falseEnds   map[string]int                  // false ends still to serve, by shard id; "": of any; < 0: until calm
+	falseEnded  int                             // that were served
 	slack       time.Duration                   // how far in the past a LATEST iterator starts
 	iteratorTTL time.Duration                   // 0: the service's 15 minutes
 	readers     int                             // most readers of one shard; 0: no limit
@@ -55,7 +57,8 @@ type throttle struct {
 func newFaults(c *clock.Clock) *Faults {
 	return &Faults{
 		clock: c, openUntil: map[string]time.Time{}, dropped: map[string]bool{}, emptyShard: map[string]int{},
-		seen: map[string]map[uint64]time.Time{}, throttles: map[string]*throttle{},
+		falseEnds: map[string]int{},
+		seen:      map[string]map[uint64]time.Time{}, throttles: map[string]*throttle{},
 	}
 }
 
@@ -92,6 +95,31 @@ func (x *Faults) EmptyPages(shard string, n int) {
 			x.emptyShard[shard] = n
 		}
 	})
+}
+
+// FalseEnds makes the next n GetRecords of a shard return neither records nor an iterator, as the last page of a closed
+// shard may, although it goes on. A negative n applies to all until n is 0; an empty shard id applies to any shard.
+func (x *Faults) FalseEnds(shard string, n int) { x.set(func() { x.falseEnds[shard] = n }) }
+
+// FalseEnded returns how many false ends were served.
+func (x *Faults) FalseEnded() int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.falseEnded
+}
+
+// takeFalseEnd reports whether this GetRecords on a shard must return a false end, and counts it.
+func (x *Faults) takeFalseEnd(shard string) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, of := range []string{shard, ""} {
+		if n := x.falseEnds[of]; n != 0 {
+			x.falseEnds[of] = max(n-1, -1)
+			x.falseEnded++
+			return true
+		}
+	}
+	return false
 }
 
 // LateEnd makes a closed shard end with an empty page. Otherwise the page with its last records has no
@@ -143,7 +171,7 @@ func (x *Faults) Calm() {
 		x.hideFor, x.openFor, x.openUntil, x.dropped, x.dropParents = 0, 0, fresh.openUntil, fresh.dropped, false
 		x.listPage, x.empty, x.emptyShard, x.slack, x.iteratorTTL = 0, 0, fresh.emptyShard, 0, 0
 		x.readers, x.seen, x.throttles, x.skew, x.lateEnd, x.times = 0, fresh.seen, fresh.throttles, 0, false, Seconds
-		x.jitter, x.cut = 0, 0
+		x.jitter, x.cut, x.falseEnds = 0, 0, fresh.falseEnds
 	})
 }
 

@@ -83,6 +83,9 @@ func (e *Engine) page(sh *shard, it *iterator, limit int) []byte {
 	if e.faults.takeEmpty(sh.id) {
 		return e.reply(nil, &next)
 	}
+	if e.faults.takeFalseEnd(sh.id) {
+		return e.reply(nil, nil)
+	}
 	spans, n, pos, drained := sh.page(it.pos, limit, maxPageBytes)
 	next.pos = pos
 	e.served.Add(uint64(n))
