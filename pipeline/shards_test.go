@@ -46,10 +46,19 @@ func TestChildrenHiddenAfterTheEndOfTheirParent(t *testing.T) {
 	w.changeItems("Orders", 5, 100)
 	w.streams.Rotate("Orders")
 	w.changeItems("Orders", 6, 100)
-	r.until("the parents are read to their end", func() bool { return r.table("Orders").Shards.Done == 4 })
+	// Rule 13: while a listing shows neither an end nor a child, a page without an iterator ends nothing.
+	r.until("the parents are asked again and again", func() bool {
+		return r.metricWith("tailrace_source_iterators_total", "reason", "denied") >= 12
+	})
+	if done := r.table("Orders").Shards.Done; done != 0 {
+		t.Errorf("%d parents are finished before a listing shows that they have ended", done)
+	}
 	w.clock.Advance(6 * time.Second) // now they show up
 	r.settle()
 	r.equal()
+	if done := r.table("Orders").Shards.Done; done != 4 {
+		t.Errorf("%d parents are finished, want 4", done)
+	}
 }
 
 func TestParentTrimmedBeforeItsChildIsSeen(t *testing.T) {

@@ -19,14 +19,15 @@ import (
 )
 
 var (
-	// ErrTrimmed means that the next record after a position is older than the stream's 24 hours: it is lost.
+	// ErrTrimmed means that the next record after a position is older than the stream's 24 hours:
+	// it is lost.
 	ErrTrimmed = errors.New("records were trimmed before they were read")
 	// ErrShardGone means that the service does not know the shard any more.
 	ErrShardGone = errors.New("the shard is gone")
 	// ErrRepeatedCursor means that a listing returned the cursor of an earlier page.
 	ErrRepeatedCursor = errors.New("listing repeats a cursor")
-	// ErrNoDate means that a reply has no Date header, so that the time of the reading is unknown. It is Transient: the
-	// caller reads again.
+	// ErrNoDate means that a reply has no Date header, so that the time of the reading is unknown.
+	// It is Transient: the caller reads again.
 	ErrNoDate = raw.ErrNoDate
 )
 
@@ -38,7 +39,8 @@ type Error struct {
 	Err   error
 }
 
-// Error returns the service's own code and message, without the SDK's description of the call, which Unwrap returns.
+// Error returns the service's own code and message, without the SDK's description of the call,
+// which Unwrap returns.
 func (e *Error) Error() string {
 	if api := (smithy.APIError)(nil); errors.As(e.Err, &api) && api.ErrorMessage() != "" {
 		return fmt.Sprintf("%s: %s: %s", e.Op, api.ErrorCode(), api.ErrorMessage())
@@ -48,21 +50,34 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// GapError ends a Reader whose position can never be read: a gap. It wraps ErrTrimmed or ErrShardGone.
+// GapError ends a Reader because the service answers that its position cannot be read any more. It
+// wraps ErrTrimmed or ErrShardGone.
 //
-// Rule 8: it is never turned into a silent jump to the trim horizon; the caller records it and decides.
+// Rules 8 and 13: it is never turned into a silent jump to the trim horizon, and one answer proves
+// no loss. The caller has it confirmed, and records a gap or lets the reader read on.
 type GapError struct {
 	Feed     change.Feed
-	Position change.Position // up to which the feed was read
-	From, To change.Millis   // the lost records were created between these; From is 0 when nothing is known
-	Whole    bool            // nothing of the shard can be read, not even from its trim horizon
+	Position change.Position       // up to which the feed was read
+	After    change.SequenceNumber // the last record that was read, also one that was skipped; empty: none
+	From, To change.Millis         // what would be lost was created between these; From is 0 when nothing is known
+	Horizon  Horizon               // for ErrTrimmed: begun after the answer
 	Err      error
 }
 
+// Horizon is what a read from the trim horizon of a shard showed.
+type Horizon struct {
+	First   change.SequenceNumber // of the first record; empty: there was none, or the read failed
+	Created change.Millis         // of that record
+	Nothing bool                  // the service answers that nothing of the shard can be read
+}
+
 func (e *GapError) Error() string {
-	return fmt.Sprintf("read shard %s after %q: records created from %s to %s are lost: %v",
+	return fmt.Sprintf("read shard %s after %q, records created from %s to %s: %v",
 		e.Feed.Shard, e.Position.After, stamp(e.From), stamp(e.To), e.Err)
 }
+
+// Trimmed reports whether the answer was that records are trimmed, not that the shard is gone.
+func (e *GapError) Trimmed() bool { return errors.Is(e.Err, ErrTrimmed) }
 
 func (e *GapError) Unwrap() error { return e.Err }
 
@@ -84,8 +99,9 @@ var deniedCodes = map[string]bool{
 
 var throttles = retry.IsErrorThrottles(retry.DefaultThrottles)
 
-// Classify returns the class of an error that this package or the AWS SDK returned. Trimmed records are Gone, as
-// shards, streams and tables that do not exist any more are; errors.Is with ErrTrimmed distinguishes them.
+// Classify returns the class of an error that this package or the AWS SDK returned. Trimmed records
+// are Gone, as shards, streams and tables that do not exist any more are; errors.Is with ErrTrimmed
+// distinguishes them.
 func Classify(err error) failure.Class {
 	var own *Error
 	switch {
@@ -108,8 +124,9 @@ func Classify(err error) failure.Class {
 	return classifyTransport(err)
 }
 
-// isRetryable reports whether an error declares itself retryable: ours about a malformed reply, and the SDK's about a
-// signature that was refused because our clock is wrong, which the SDK corrects for the next call.
+// isRetryable reports whether an error declares itself retryable: ours about a malformed reply, and
+// the SDK's about a signature that was refused because our clock is wrong, which the SDK corrects
+// for the next call.
 func isRetryable(err error) bool {
 	var v interface{ RetryableError() bool }
 	return errors.As(err, &v) && v.RetryableError()
@@ -159,7 +176,8 @@ func classifyTransport(err error) failure.Class {
 	return failure.Fatal
 }
 
-// isCredentials reports whether the SDK could not find or refresh credentials, for which it has no error type.
+// isCredentials reports whether the SDK could not find or refresh credentials, for which it has no
+// error type.
 func isCredentials(err error) bool {
 	var op *smithy.OperationError
 	if !errors.As(err, &op) {
@@ -208,8 +226,8 @@ func hintOf(class failure.Class, err error) string {
 	return hints[class]
 }
 
-// wrap returns the error of a call as an *Error, with class and hint. op is "verb noun". Once ctx has ended the class
-// is Canceled, whatever err is.
+// wrap returns the error of a call as an *Error, with class and hint. op is "verb noun". Once ctx
+// has ended the class is Canceled, whatever err is.
 func wrap(ctx context.Context, op string, err error) error {
 	if ctx.Err() != nil {
 		return &Error{Op: op, Class: failure.Canceled, Err: context.Cause(ctx)}
@@ -221,7 +239,8 @@ func wrap(ctx context.Context, op string, err error) error {
 	return &Error{Op: op, Class: class, Hint: hintOf(class, err), Err: err}
 }
 
-// classLabel returns the class of an error as the metrics spell it, with "trimmed" apart from "gone".
+// classLabel returns the class of an error as the metrics spell it, with "trimmed" apart from
+// "gone".
 func classLabel(err error) string {
 	if isTrimmed(err) {
 		return "trimmed"
@@ -229,7 +248,8 @@ func classLabel(err error) string {
 	return Classify(err).String()
 }
 
-// isTrimmed reports whether an error, the service's or our own, means that the requested records were trimmed.
+// isTrimmed reports whether an error, the service's or our own, means that the requested records
+// were trimmed.
 func isTrimmed(err error) bool {
 	return errors.Is(err, ErrTrimmed) || isCode(err, "TrimmedDataAccessException")
 }

@@ -21,8 +21,8 @@ const (
 	malformedMax = 10 // malformed replies in a row that end the reader: the page is malformed for good
 )
 
-// handleError decides what follows a failed read. Nil: the shard is read again when it is due. Otherwise it returns the
-// error that ends the reader.
+// handleError decides what follows a failed read. Nil: the shard is read again when it is due.
+// Otherwise it returns the error that ends the reader.
 func (r *Reader) handleError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return wrap(ctx, r.op(), err)
@@ -54,8 +54,9 @@ func (r *Reader) handleError(ctx context.Context, err error) error {
 	return wrap(ctx, r.op(), err)
 }
 
-// newIterator drops the iterator, so that the next read takes one after the last record that was read, or at the
-// reader's start. The next read is due at once, unless several new iterators in a row did not work either.
+// newIterator drops the iterator, so that the next read takes one after the last record that was
+// read, or at the reader's start. The next read is due at once, unless several new iterators in a
+// row did not work either.
 func (r *Reader) newIterator(now time.Time, err error) error {
 	r.iterator = ""
 	if r.iteratorsLost++; r.iteratorsLost > 3 {
@@ -65,8 +66,8 @@ func (r *Reader) newIterator(now time.Time, err error) error {
 	return nil
 }
 
-// retryLater makes the shard due after a backoff, and warns about many failures in a row. After malformedMax malformed
-// replies in a row it returns the error that ends the reader.
+// retryLater makes the shard due after a backoff, and warns about many failures in a row. After
+// malformedMax malformed replies in a row it returns the error that ends the reader.
 func (r *Reader) retryLater(now time.Time, err error) error {
 	r.pace.ReadFailed(now, false)
 	n := r.pace.Fails
@@ -82,29 +83,35 @@ func (r *Reader) retryLater(now time.Time, err error) error {
 	return nil
 }
 
-// gap returns a GapError about what was lost between the reader's position and what can still be read. reason is
-// ErrTrimmed or ErrShardGone, err the error of the service.
+// gap returns what the service's answer says about the records behind the reader's position. reason
+// is ErrTrimmed or ErrShardGone, err the error of the service.
 func (r *Reader) gap(ctx context.Context, reason, err error) error {
+	r.deny(time.Now())
 	g := &GapError{
-		Feed: r.start.Feed, Position: r.pos, From: max(r.progress.readThrough(), r.start.Since, r.emptyUntil),
-		To: r.src.nowOrLocal(), Whole: errors.Is(reason, ErrShardGone), Err: reason,
+		Feed: r.start.Feed, Position: r.pos, After: r.lastRead,
+		From: max(r.progress.readThrough(), r.start.Since, r.emptyUntil), To: r.src.nowOrLocal(), Err: reason,
 	}
 	if errors.Is(reason, ErrTrimmed) {
-		g.Whole = r.probe(ctx, g)
+		if g.Horizon = r.probe(ctx); g.Horizon.Created > 0 {
+			g.To = g.Horizon.Created
+		}
 	}
-	r.src.log.Error("records are lost", zap.String("table", r.start.Table), zap.String("shard", g.Feed.Shard),
+	if r.denials > 1 && r.denials%warnEvery != 0 {
+		return g
+	}
+	r.src.log.Warn("the service denies a shard: looking for confirmation",
+		zap.String("table", r.start.Table), zap.String("shard", g.Feed.Shard),
 		zap.String("after", string(g.Position.After)), zap.Time("from", g.From.Time()),
-		zap.Time("to", g.To.Time()), zap.Bool("whole", g.Whole), zap.Error(err))
+		zap.Time("to", g.To.Time()), zap.Uint16("answers", r.denials), zap.Error(err))
 	return g
 }
 
-// probe reads the first record at the trim horizon, where the loss ends, and stores its creation time in g.To. It
-// reports whether not even that record can be read: on some servers a shard that was trimmed whole stays listed for a
-// day.
-func (r *Reader) probe(ctx context.Context, g *GapError) (whole bool) {
+// probe reads the first record at the trim horizon, where a loss ends. On some servers a shard that
+// was trimmed whole stays listed for a day, and not even that record can be read.
+func (r *Reader) probe(ctx context.Context) (h Horizon) {
 	ctx, cancel := context.WithTimeout(ctx, r.src.opt.CallTimeout)
 	defer cancel()
-	lost := func(err error) bool { return Classify(err) == failure.Gone }
+	lost := func(err error) Horizon { return Horizon{Nothing: Classify(err) == failure.Gone} }
 	it, err := r.src.shardIterator(ctx, &dynamodbstreams.GetShardIteratorInput{
 		StreamArn: &r.start.Feed.Stream, ShardId: &r.start.Feed.Shard, ShardIteratorType: types.ShardIteratorTypeTrimHorizon,
 	})
@@ -119,7 +126,56 @@ func (r *Reader) probe(ctx context.Context, g *GapError) (whole bool) {
 		return lost(err)
 	}
 	if recs, _, err := change.ScanPage(b.Bytes(), nil); err == nil && len(recs) > 0 {
-		g.To = recs[0].Created
+		h.First, h.Created = change.SequenceNumber(string(recs[0].SequenceNumber)), recs[0].Created
 	}
-	return false
+	return h
+}
+
+// deny notes a negative answer about the shard.
+func (r *Reader) deny(now time.Time) {
+	if r.denials == 0 {
+		r.deniedSince = now
+	}
+	r.denied, r.denials = now, min(r.denials+1, 1000)
+}
+
+// Denied returns when the first and the newest of the answers came that deny the shard, with no
+// page in between.
+func (r *Reader) Denied() (since, last time.Time) { return r.deniedSince, r.denied }
+
+// Read returns the time of the last reply that proves how far the shard is read; 0: it was never
+// read.
+func (r *Reader) Read() change.Millis { return max(r.start.Read, r.answered) }
+
+// ReadOn makes a reader that a GapError or a page that is Done has ended read on behind its last
+// page, after a backoff: the end is not confirmed. The caller adds it to a Pool again.
+func (r *Reader) ReadOn() {
+	r.readAgain()
+	r.pace.Fails = r.denials - min(1, r.denials)
+	r.pace.ReadFailed(time.Now(), false)
+}
+
+// ReadAgain is ReadOn without the backoff: a listing has shown the end of the shard, and the next
+// reply shows whether it is reached. EndShown reports true until a page of the shard has an
+// iterator again.
+func (r *Reader) ReadAgain() {
+	r.readAgain()
+	r.endShown = true
+}
+
+func (r *Reader) readAgain() {
+	r.done, r.iterator = false, ""
+	r.src.fuse.add(&r.progress)
+}
+
+// EndShown reports whether the newest reply that ended the reader was asked for after ReadAgain.
+func (r *Reader) EndShown() bool { return r.endShown }
+
+// End returns the page that ends the shard behind the last page that was read: its end is
+// confirmed.
+func (r *Reader) End() *Page {
+	p := &Page{}
+	p.Feed, p.From, p.To, p.ClockFrom, p.Clock = r.start.Feed, r.pos, r.pos, r.clock, r.clock
+	p.Date, p.Done = r.src.nowOrLocal(), true
+	return p
 }

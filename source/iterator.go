@@ -24,7 +24,10 @@ const iteratorAge = 10 * time.Minute
 func (r *Reader) ensureIterator(ctx context.Context) error {
 	switch {
 	case r.iterator == "":
-		if r.iteratorsLost == 0 {
+		switch {
+		case r.denials > 0:
+			r.m.deniedIts.Inc() // nothing confirmed that the shard is gone, or at its end
+		case r.iteratorsLost == 0:
 			r.m.start.Inc()
 		}
 	case time.Since(r.iteratorAt) >= iteratorAge:

@@ -197,6 +197,12 @@ func (s *Source) Children(ctx context.Context, arn, shard string) ([]Shard, erro
 	return nil, nil
 }
 
+// ChildrenNow asks once for the children of a shard.
+func (s *Source) ChildrenNow(ctx context.Context, arn, shard string) ([]Shard, error) {
+	found, _, err := s.children(ctx, arn, shard)
+	return found, err
+}
+
 // children asks once, with the filter CHILD_SHARDS. A server that does not know the filter lists all shards or refuses
 // the call, which is then made without it. The children are selected by their parent in either case.
 func (s *Source) children(ctx context.Context, arn, shard string) (found []Shard, disabled bool, err error) {

@@ -72,7 +72,7 @@ func newMetrics(
 		newest:    gauge("newest_record_timestamp_seconds", "Creation time of the newest record read.", "table"),
 		throttled: counter("throttled_total", "Reads that were throttled.", "table"),
 		iterators: counter("iterators_total",
-			"Shard iterators asked for, by reason: start, age, expired or invalid.", "table", "reason"),
+			"Shard iterators asked for, by reason: start, age, expired, invalid or denied.", "table", "reason"),
 		parked: gauge("parked_readers", "Readers that wait for memory.", "table"),
 		parks: histogram("parked_seconds", "How long readers waited for memory.",
 			prometheus.ExponentialBuckets(0.01, 4, 9), "table"),
@@ -112,13 +112,13 @@ func (m *metrics) callEnded(ctx context.Context, op string, start time.Time, err
 
 // tableMetrics are the series of one table.
 type tableMetrics struct {
-	full, part, empty               prometheus.Counter
-	records, deletedByTTL           prometheus.Counter
-	bytes, skipped                  prometheus.Counter
-	throttled                       prometheus.Counter
-	newest, parked                  prometheus.Gauge
-	parks                           prometheus.Observer
-	start, age, expired, invalidIts prometheus.Counter
+	full, part, empty                          prometheus.Counter
+	records, deletedByTTL                      prometheus.Counter
+	bytes, skipped                             prometheus.Counter
+	throttled                                  prometheus.Counter
+	newest, parked                             prometheus.Gauge
+	parks                                      prometheus.Observer
+	start, age, expired, invalidIts, deniedIts prometheus.Counter
 }
 
 // table returns the series of a table, which its readers share.
@@ -138,6 +138,7 @@ func (m *metrics) table(name string) *tableMetrics {
 		throttled: m.throttled.WithLabelValues(name), newest: m.newest.WithLabelValues(name),
 		parked: m.parked.WithLabelValues(name), parks: m.parks.WithLabelValues(name),
 		start: its("start"), age: its("age"), expired: its("expired"), invalidIts: its("invalid"),
+		deniedIts: its("denied"),
 	}
 	m.tables[name] = t
 	return t

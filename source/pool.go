@@ -11,7 +11,7 @@ import (
 )
 
 // Event is a page of a reader, or the error that ended it: one of Page and Err is set. After an error, and after a page
-// that is Done, the pool has removed and closed the reader.
+// that is Done, the pool has removed and closed the reader; after ReadOn it may be added again.
 type Event struct {
 	Reader *Reader
 	Page   *Page

@@ -138,9 +138,24 @@ func (s *Source) tryOnce(ctx context.Context, in *dynamodbstreams.GetShardIterat
 	return "GetRecords", err
 }
 
-// Exists asks the service whether it still knows a shard that listings do not show. It is the second half of the proof
-// that a parent is gone (Rule 3). A trimmed shard exists as long as the service knows it.
-func (s *Source) Exists(ctx context.Context, feed change.Feed) (bool, error) {
+// Exists asks the service whether it still knows a shard that a listing does not show. It is the second half of the
+// proof that a parent is gone (Rule 3). A trimmed shard exists as long as the service knows it. listed is a shard that
+// the listing shows.
+//
+// Rule 13: one answer that there is no such shard proves nothing. It counts if the service knows the listed shard
+// afterwards, and gives the same answer again.
+func (s *Source) Exists(ctx context.Context, feed change.Feed, listed string) (bool, error) {
+	if known, err := s.knows(ctx, feed); err != nil || known {
+		return known, err
+	}
+	if known, err := s.knows(ctx, change.Feed{Stream: feed.Stream, Shard: listed}); err != nil || !known {
+		return true, err
+	}
+	return s.knows(ctx, feed)
+}
+
+// knows asks once whether the service knows a shard.
+func (s *Source) knows(ctx context.Context, feed change.Feed) (bool, error) {
 	call, cancel := context.WithTimeout(ctx, s.opt.CallTimeout)
 	defer cancel()
 	_, err := s.shardIterator(call, &dynamodbstreams.GetShardIteratorInput{

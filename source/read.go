@@ -153,18 +153,23 @@ func (r *Reader) advance(p *Page, next []byte) error {
 		r.pos, r.skipTo = change.Position{After: last}, 0
 	}
 	r.lastRead, r.clock, r.iteratorsLost = last, clock, 0
-	if r.reserveLate = kind == pace.Empty; r.reserveLate {
+	if r.reserveLate = kind == pace.Empty; r.reserveLate && len(next) > 0 { // else it proves nothing
 		r.emptyUntil = max(r.emptyUntil, p.Date)
 	}
 	p.To, p.Clock = r.pos, clock
 	r.iterator, r.iteratorAt = unescape(next), time.Now()
-	r.done = r.iterator == ""
+	if r.done = r.iterator == ""; r.done {
+		r.deny(r.iteratorAt)
+	} else {
+		r.denials, r.endShown, r.answered = 0, false, p.Date
+	}
 	p.Done = r.done
 	r.count(p, kind)
 	p.countBytes()
 	r.pace.ReadSucceeded(r.iteratorAt, r.src.opt.ReadsPerShard, kind, r.start.Closed, r.src.opt.IdlePoll)
 	// Rule 10: a page whose records were all skipped proves nothing about idleness, because more may follow it.
-	if p.skipped = kind != pace.Empty && !kept && len(p.Heartbeats) == 0 && !r.done; !p.skipped {
+	if p.skipped = kind != pace.Empty && !kept && len(p.Heartbeats) == 0 && !r.done; !p.skipped &&
+		(!r.done || kind != pace.Empty) {
 		r.progress.note(&p.Page)
 	}
 	return nil

@@ -29,14 +29,16 @@ type Start struct {
 	// retention has passed since then, the reader ends with a GapError instead of reading what is left. Zero: read what
 	// is left.
 	Since change.Millis
+	// Read is the time up to which records of the shard were read, as stored; 0: none was.
+	Read change.Millis
 }
 
 // Reader reads one shard in order, page by page. It belongs to one goroutine or to one Pool. Between reads it
 // holds an iterator and a few hundred bytes: no goroutine, no buffer.
 //
 // It repeats throttled calls, time-outs, malformed replies and expired iterators for ever. It ends with io.EOF after
-// the page that is Done, with a *GapError when the position cannot be read any more, and with an *Error when an
-// operator has to act.
+// the page that is Done, with a *GapError when the service answers that the position cannot be read any more, and with
+// an *Error when an operator has to act. Rule 13: the first two rest on one answer, and ReadOn takes them back.
 type Reader struct {
 	src   *Source
 	m     *tableMetrics
@@ -54,6 +56,11 @@ type Reader struct {
 	iterator         string
 	iteratorAt       time.Time
 	iteratorsLost    uint8 // iterators that expired or were refused, in a row
+
+	denials             uint16 // answers in a row that deny the shard, or that anything follows in it
+	deniedSince, denied time.Time
+	endShown            bool          // a listing has shown the end since the first of them
+	answered            change.Millis // Date of the newest page behind which more may follow
 
 	pace        pace.Pace
 	feed        *memory.Feed

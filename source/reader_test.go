@@ -219,7 +219,8 @@ func TestTrimmedIsAGapNotAJump(t *testing.T) {
 		classLabel(err) != "trimmed" {
 		t.Fatal(err)
 	}
-	if gap.Position.After != after(2).After || gap.To != change.Millis(old*1000) || gap.Whole {
+	if gap.Position.After != after(2).After || gap.To != change.Millis(old*1000) ||
+		gap.Horizon.First != change.SequenceNumber(seq(7)) {
 		t.Fatalf("%+v", gap)
 	}
 }
@@ -238,7 +239,7 @@ func TestTrimmedBetweenIteratorAndRead(t *testing.T) {
 	defer r.Close()
 	_, err := r.Next(t.Context())
 	var gap *GapError
-	if !errors.As(err, &gap) || !gap.Whole {
+	if !errors.As(err, &gap) || !gap.Horizon.Nothing {
 		t.Fatalf("%+v", err)
 	}
 }
@@ -259,7 +260,8 @@ func TestShardThatWaitedLongerThanRetention(t *testing.T) {
 			if errors.As(err, &gap) != want {
 				t.Errorf("from %+v, age %v: %v", pos, age, err)
 			}
-			if want && (gap.From != st.Since || gap.Whole || gap.To != change.Millis(createdOf(w.shards[0].records[0])*1000) ||
+			oldest := change.Millis(createdOf(w.shards[0].records[0]) * 1000)
+			if want && (gap.From != st.Since || gap.Horizon.Nothing || gap.To != oldest ||
 				!errors.Is(err, ErrTrimmed)) {
 				t.Errorf("from %+v: %+v", pos, gap)
 			}

@@ -305,9 +305,10 @@ func TestOwnClockIsWrong(t *testing.T) {
 func TestTrimmedShardExistsWhileItIsKnown(t *testing.T) {
 	w := newWorld(t)
 	info := createTable(t, w.testSource, "Things")
-	for shard, want := range map[string]bool{w.Stream.OpenShards("Things")[0]: true,
-		strings.Repeat("shardId-0", 5): false} {
-		if got, err := w.Exists(t.Context(), change.Feed{Stream: info.StreamARN, Shard: shard}); got != want || err != nil {
+	known, unknown := w.Stream.OpenShards("Things")[0], strings.Repeat("shardId-0", 5)
+	for shard, want := range map[string]bool{known: true, unknown: false} {
+		got, err := w.Exists(t.Context(), change.Feed{Stream: info.StreamARN, Shard: shard}, known)
+		if got != want || err != nil {
 			t.Errorf("%s: %v, %v", shard, got, err)
 		}
 	}
@@ -317,9 +318,28 @@ func TestTrimmedShardExistsWhileItIsKnown(t *testing.T) {
 		Code: "TrimmedDataAccessException"}); err != nil {
 		t.Fatal(err)
 	}
-	shard := w.Stream.OpenShards("Things")[0]
-	if got, err := w.Exists(t.Context(), change.Feed{Stream: info.StreamARN, Shard: shard}); !got || err != nil {
-		t.Errorf("trimmed %s: %v, %v", shard, got, err)
+	if got, err := w.Exists(t.Context(), change.Feed{Stream: info.StreamARN, Shard: known}, known); !got || err != nil {
+		t.Errorf("trimmed %s: %v, %v", known, got, err)
+	}
+}
+
+// Rule 13: a service that denies a shard which it lists denies every shard, and a single answer may be of one server.
+func TestShardIsNotGoneByOneAnswer(t *testing.T) {
+	w := newWorld(t)
+	info := createTable(t, w.testSource, "Things")
+	known, unknown := w.Stream.OpenShards("Things")[0], strings.Repeat("shardId-0", 5)
+	for name, c := range map[string]struct {
+		shard string
+		times int
+	}{"one answer": {known, 1}, "all answers": {known, 0}, "all answers, also of a shard that is gone": {unknown, 0}} {
+		if err := w.Faults.Inject(fault.Rule{Effect: fault.Error, Operation: "GetShardIterator", Times: c.times,
+			Code: "ResourceNotFoundException"}); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := w.Exists(t.Context(), change.Feed{Stream: info.StreamARN, Shard: c.shard}, known); !got || err != nil {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+		w.Faults.Calm()
 	}
 }
 

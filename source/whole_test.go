@@ -103,7 +103,7 @@ func TestIteratorWithoutATextIsNoAnswer(t *testing.T) {
 	w := newWire()
 	w.script = func(c wireCall) *wireReply { return &wireReply{body: `{}`} }
 	s := open(t, w)
-	exists, err := s.Exists(t.Context(), change.Feed{Stream: "arn", Shard: "s"})
+	exists, err := s.Exists(t.Context(), change.Feed{Stream: "arn", Shard: "s"}, "t")
 	if exists || Classify(err) != failure.Transient {
 		t.Errorf("%v, %v", exists, err)
 	}

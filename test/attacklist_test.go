@@ -500,7 +500,9 @@ var attacks = []attack{
 		},
 	},
 	{number: 79, what: "one ResourceNotFound ends a living shard",
-		open: "no test yet",
+		tests: []string{
+			"protocol.TestGone", "pipeline.TestOneDenialEndsNoShard", "pipeline.TestGoneShardIsAGapOnceAListingLacksIt",
+		},
 	},
 	{number: 80, what: "one error at the first start decides that AT_TIMESTAMP is unknown",
 		tests: []string{
@@ -605,7 +607,7 @@ var attacks = []attack{
 		tests: []string{"queue/conn.TestServerWithoutAnswersIsLeft", "test.TestReplicasUnderFaults"},
 	},
 	{number: 101, what: "a reply without NextShardIterator ends a living shard",
-		open: "no test yet",
+		tests: []string{"protocol.TestGone", "pipeline.TestOneDenialEndsNoShard"},
 	},
 	{number: 102, what: "an empty object answers a describe call",
 		tests: []string{"source.TestIncompleteReplyIsNoAnswer", "source.TestIteratorWithoutATextIsNoAnswer"},

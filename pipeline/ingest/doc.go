@@ -22,6 +22,7 @@
 //	halts.go        halts that are over
 //	entries.go      requested entries, checked against the state; what changed is published
 //	readers.go      shards are read, pages and gaps passed on
+//	confirm.go      what the service denies about shards is confirmed by listings
 //	reservation.go  versions stay below what is reserved in Bigtable
 //	lister.go       the shard graph, and a new stream after the old one
 //	prove.go        who waits until everything up to a time is applied (protocol.Proof: when it is)

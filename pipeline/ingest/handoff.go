@@ -41,6 +41,8 @@ type request struct {
 type arrival struct {
 	page *source.Page
 	gap  request
+	// childless: the page ends its shard, and no child of it was listed yet.
+	childless bool
 }
 
 // release gives back the memory of a page that will not be stored.
@@ -57,6 +59,7 @@ type shardTask struct {
 	clock      change.Version
 	since      change.Millis // everything before it was read: what is trimmed later is a gap, even from the trim horizon
 	life       change.Life
+	read       change.Millis // everything before it was read of the shard, or of its parents; 0: nothing was
 	closed     bool
 	unreadable bool // the shard may not be read any more
 }
@@ -104,7 +107,8 @@ func (h *handoff) offerShards(s *checkpoint.State, changed []*checkpoint.Shard) 
 	for _, sh := range changed {
 		tasks = append(tasks, shardTask{
 			feed: change.Feed{Stream: sh.Stream, Shard: sh.ID}, position: sh.Pos, clock: sh.Clock,
-			since: s.CompleteUntil(sh), life: s.LifeOf(sh.Stream), closed: sh.Phase.Closed(), unreadable: !s.Readable(sh),
+			since: s.CompleteUntil(sh), life: s.LifeOf(sh.Stream), closed: sh.Phase.Closed(), read: sh.Watermark,
+			unreadable: !s.Readable(sh),
 		})
 	}
 	select { // what the readers have not taken yet goes first

@@ -45,6 +45,7 @@ type streamSummary struct {
 	highestVersion change.Version // ever given to a record
 	readWatermark  change.Millis  // everything before it was read
 	disabled       bool
+	shards         int      // in the state
 	gapped         []string // shards of the stream that are not read because of a gap
 }
 
@@ -67,7 +68,7 @@ func (l *lister) update(s *checkpoint.State) {
 		listed:         max(l.summary.listed, s.Listed),
 		applied:        s.Drained(live.ARN) && s.LowMark() >= s.LastFrame,
 		highestVersion: s.HighestVersion(), readWatermark: s.ReadWatermark(),
-		gapped: s.GappedShards(), awaitsChildren: s.AwaitsChildren(),
+		shards: len(s.Shards), gapped: s.GappedShards(), awaitsChildren: s.AwaitsChildren(),
 	}
 	if len(l.summary.missing) > 0 {
 		signal(l.listNow)
@@ -171,6 +172,14 @@ func (l *lister) listAll(ctx context.Context) error {
 	if err != nil && len(ls.Shards) == 0 {
 		return err
 	}
+	return errors.Join(l.store(ctx, v, ls, shown), err)
+}
+
+// store stores what is new in a listing, whose answer shows something about the stream. v is what was
+// known when the listing began.
+func (l *lister) store(
+	ctx context.Context, v streamSummary, ls source.Listing, shown protocol.StreamAnswer,
+) (err error) {
 	g := graphOf(ls)
 	if g.Disabled && !v.disabled {
 		_, table := l.describeTable(ctx, v.stream)
@@ -190,7 +199,7 @@ func (l *lister) listAll(ctx context.Context) error {
 		l.summary.listed = max(l.summary.listed, ls.Started)
 		l.mu.Unlock()
 	}
-	return err
+	return nil
 }
 
 func graphOf(ls source.Listing) *checkpoint.Graph {
@@ -252,13 +261,22 @@ func ListedShards(shards []source.Shard) (seen []checkpoint.ShardSeen) {
 // findGone returns the missing parents that do not exist any more.
 //
 // Rule 3: a parent that is not listed counts as finished only after a complete listing that began after its child was
-// seen, and when the service itself answers that it does not know the shard.
+// seen, and when the service itself answers that it does not know the shard, twice, and knows a shard that it lists.
 func (l *lister) findGone(ctx context.Context, ls source.Listing, missing []string) (gone []string, err error) {
+	if len(ls.Shards) == 0 {
+		return nil, nil // a stream has shards: what this listing lacks proves nothing
+	}
+	listed := ls.Shards[len(ls.Shards)-1].ID
+	for _, sh := range ls.Shards {
+		if !sh.Closed {
+			listed = sh.ID
+		}
+	}
 	for _, id := range missing {
 		if slices.ContainsFunc(ls.Shards, func(s source.Shard) bool { return s.ID == id }) {
 			continue
 		}
-		exists, err := l.o.Source.Exists(ctx, change.Feed{Stream: ls.Stream, Shard: id})
+		exists, err := l.o.Source.Exists(ctx, change.Feed{Stream: ls.Stream, Shard: id}, listed)
 		if err != nil {
 			return nil, err
 		}

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/source"
 )
 
@@ -29,6 +30,8 @@ func readShards(ctx context.Context, o *Options, h *handoff, l *lister) (err err
 		o: o, handoff: h, lister: l, pool: pool, g: g,
 		added: map[string]bool{}, reservation: newReservation(o, g),
 	}
+	r.confirmer = newConfirmer(o, l)
+	g.Go(func() error { return r.confirmer.run(ctx) })
 	g.Go(func() error { return r.run(ctx, events) })
 	if err := g.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return err
@@ -36,17 +39,20 @@ func readShards(ctx context.Context, o *Options, h *handoff, l *lister) (err err
 	return nil
 }
 
-// readers hands shards to the pool and the pool's pages to the write loop. The goroutine of run owns its fields.
+// readers hands shards to the pool and the pool's pages to the write loop. The goroutine of run
+// owns its fields.
 type readers struct {
 	o       *Options
 	handoff *handoff
 	lister  *lister
 	pool    *source.Pool
 	g       *errgroup.Group
-	// added are the shards that the pool was given in this life. A shard whose reading ended is not added again, although
-	// the state may show it readable until its last page is stored: the next life reads it from what is stored.
+	// added are the shards that the pool was given in this life. A shard whose reading ended is not
+	// added again, although the state may show it readable until its last page is stored: the next
+	// life reads it from what is stored.
 	added       map[string]bool
 	reservation *reservation
+	confirmer   *confirmer
 }
 
 func (r *readers) run(ctx context.Context, events <-chan source.Event) error {
@@ -62,6 +68,10 @@ func (r *readers) run(ctx context.Context, events <-chan source.Event) error {
 				if err := r.send(ctx, a); err != nil {
 					return err
 				}
+			}
+		case v := <-r.confirmer.verdicts:
+			if err := r.settle(ctx, v); err != nil {
+				return err
 			}
 		case ev := <-events:
 			if err := r.receive(ctx, ev); err != nil {
@@ -85,30 +95,63 @@ func (r *readers) addShards(tasks []shardTask) {
 		r.added[shard] = true
 		r.pool.Add(r.o.Source.NewReader(source.Start{
 			Feed: t.feed, Table: r.o.Table.Name, Schema: r.o.Table.Schema, Position: t.position, Clock: t.clock,
-			Closed: t.closed, Since: t.since, Life: t.life,
+			Closed: t.closed, Since: t.since, Read: t.read, Life: t.life,
 		}))
 	}
 }
 
-// receive passes on a page, or the gap that ended the reading of a shard. Pages whose versions run ahead of the
-// reservation wait for it, and so does everything behind them.
+// receive passes on a page. What the service answers about the end of a shard, or about records
+// that are lost, is confirmed before anything is stored of it.
 func (r *readers) receive(ctx context.Context, ev source.Event) error {
-	a := arrival{page: ev.Page}
 	if ev.Err != nil {
 		gap := (*source.GapError)(nil)
 		if !errors.As(ev.Err, &gap) {
 			return r.failed(ctx, ev.Err)
 		}
-		a.gap = request{body: r.describeGap(gap)}
+		r.confirmer.add(doubt{reader: ev.Reader, gap: gap})
+		return nil
 	}
-	if r.reservation.hold(ctx, ev.Reader.Feed().Shard, a) {
+	if !ev.Page.Done {
+		return r.pass(ctx, ev.Reader, arrival{page: ev.Page})
+	}
+	// Rule 13: the records of the last page are data, that none follow is not.
+	if ev.Page.Done = false; len(ev.Page.Records)+len(ev.Page.Heartbeats) == 0 {
+		ev.Page.Release()
+	} else if err := r.pass(ctx, ev.Reader, arrival{page: ev.Page}); err != nil {
+		return err
+	}
+	r.confirmer.add(doubt{reader: ev.Reader})
+	return nil
+}
+
+// settle executes what a negative answer of the service has come to.
+func (r *readers) settle(ctx context.Context, v verdict) error {
+	switch v.fate {
+	case protocol.ReadToEnd:
+		return r.pass(ctx, v.reader, arrival{page: v.reader.End(), childless: v.childless})
+	case protocol.LostRange, protocol.LostShard:
+		return r.pass(ctx, v.reader, arrival{gap: request{body: r.describeGap(&v)}})
+	}
+	if v.fate == protocol.ReadAgain {
+		v.reader.ReadAgain()
+	} else {
+		v.reader.ReadOn()
+	}
+	r.pool.Add(v.reader)
+	return nil
+}
+
+// pass passes on a page, the end of a shard or a gap. Pages whose versions run ahead of the
+// reservation wait for it, and so does everything behind them.
+func (r *readers) pass(ctx context.Context, of *source.Reader, a arrival) error {
+	if r.reservation.hold(ctx, of.Feed().Shard, a) {
 		return nil
 	}
 	return r.send(ctx, a)
 }
 
-// failed ends the life with an error that no retry of the reader fixes, no permission or no table. The table is tried
-// again later.
+// failed ends the life with an error that no retry of the reader fixes, no permission or no table.
+// The table is tried again later.
 func (r *readers) failed(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -116,20 +159,21 @@ func (r *readers) failed(ctx context.Context, err error) error {
 	return err
 }
 
-// send passes a page or a gap to the write loop, and looks for the shard's children after its end.
+// send passes a page or a gap to the write loop, and looks for the children of a shard that has
+// ended without them.
 func (r *readers) send(ctx context.Context, a arrival) error {
 	if a.page == nil {
 		r.sendGap(ctx, a.gap.body.(*checkpoint.Gap))
 		return nil
 	}
-	feed, done := a.page.Feed, a.page.Done
+	feed := a.page.Feed
 	select {
 	case <-ctx.Done():
 		a.release()
 		return nil
 	case r.handoff.arrivals <- a:
 	}
-	if done {
+	if a.childless {
 		r.g.Go(func() error { return r.lister.findChildren(ctx, feed) })
 	}
 	return nil
@@ -138,11 +182,19 @@ func (r *readers) send(ctx context.Context, a arrival) error {
 // describeGap returns the log's entry for lost records.
 //
 // Rule 8: what is lost is reported with its range, and never jumped over.
-func (r *readers) describeGap(e *source.GapError) *checkpoint.Gap {
+func (r *readers) describeGap(v *verdict) *checkpoint.Gap {
+	e, now := v.gap, r.o.now()
+	if e == nil { // the answer was that nothing follows
+		e = &source.GapError{
+			Feed: v.reader.Feed(), Position: v.reader.End().To, From: v.reader.Read(), To: now, Err: source.ErrShardGone,
+		}
+	}
 	r.o.Logger.Error("gap: records were lost before they were read", zap.String("shard", e.Feed.Shard),
-		zap.Int64("from_ms", int64(e.From)), zap.Int64("to_ms", int64(e.To)), zap.Error(e.Err))
+		zap.Int64("from_ms", int64(e.From)), zap.Int64("to_ms", int64(e.To)), zap.Bool("whole", v.fate == protocol.LostShard),
+		zap.Error(e.Err))
 	return &checkpoint.Gap{
-		Feed: e.Feed, From: e.Position, Since: e.From, Until: e.To, Reason: e.Err.Error(), Found: r.o.now(), Ends: e.Whole,
+		Feed: e.Feed, From: e.Position, Since: e.From, Until: e.To, Reason: e.Err.Error(), Found: now,
+		Ends: v.fate == protocol.LostShard,
 	}
 }
 

@@ -1,0 +1,212 @@
+package ingest
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/protocol"
+	"github.com/tailrace-cdc/replicator/source"
+)
+
+// confirmer finds out what becomes of shards about which the service gave a negative answer: that a
+// shard is gone, that its records were trimmed, that none follow. A shard is not read meanwhile,
+// which takes one call or one listing; when that fails the shard is read on.
+//
+// Rule 13: the answer is stored only once a listing that began after it agrees; protocol.Gone
+// decides.
+type confirmer struct {
+	o        *Options
+	lister   *lister
+	verdicts chan verdict
+
+	children map[change.Feed]bool // ended shards that are read again: whether children were listed
+
+	mu     sync.Mutex // covers doubts
+	doubts []doubt
+	added  chan struct{} // capacity 1
+}
+
+// doubt is a shard whose reader has ended by a negative answer.
+type doubt struct {
+	reader *source.Reader
+	gap    *source.GapError // nil: a page without the iterator that follows
+}
+
+// verdict is what the answer has come to.
+type verdict struct {
+	doubt
+	fate      protocol.Fate
+	childless bool // for ReadToEnd: no child was listed
+}
+
+func newConfirmer(o *Options, l *lister) *confirmer {
+	return &confirmer{o: o, lister: l, verdicts: make(chan verdict), added: make(chan struct{}, 1), children: map[change.Feed]bool{}}
+}
+
+// add takes a doubt. It never blocks.
+func (c *confirmer) add(d doubt) {
+	c.mu.Lock()
+	c.doubts = append(c.doubts, d)
+	c.mu.Unlock()
+	signal(c.added)
+}
+
+func (c *confirmer) take() []doubt {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := c.doubts
+	c.doubts = nil
+	return all
+}
+
+// run settles doubts until ctx ends; nil then.
+func (c *confirmer) run(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-c.added:
+		}
+		if err := c.settle(ctx, c.take()); err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
+}
+
+// settle decides about shards, by one listing for all that need it. The children of a shard that
+// ended are asked for first, where that takes fewer calls.
+func (c *confirmer) settle(ctx context.Context, doubts []doubt) error {
+	var open []doubt
+	for _, d := range doubts {
+		if fate := protocol.Gone(c.evidence(d)); fate != protocol.NeedsListing {
+			c.decide(ctx, verdict{doubt: d, fate: fate})
+		} else {
+			open = append(open, d)
+		}
+	}
+	pages := 1 + c.lister.current().shards/100 // calls of a complete listing
+	if len(open) <= pages {
+		ended := open
+		open = nil
+		for _, d := range ended {
+			settled, err := c.askForChildren(ctx, d)
+			if err != nil {
+				return err
+			}
+			if !settled {
+				open = append(open, d)
+			}
+		}
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	return c.list(ctx, open)
+}
+
+// evidence returns what is known about a shard without a listing.
+func (c *confirmer) evidence(d doubt) protocol.Evidence {
+	e := protocol.Evidence{Denial: protocol.NoIterator, Now: c.o.now(), Read: d.reader.Read()}
+	e.Since, e.Answered = d.reader.Denied()
+	e.EndShown = d.reader.EndShown()
+	if d.gap == nil {
+		return e
+	}
+	if e.Denial = protocol.NotFound; d.gap.Trimmed() {
+		e.Denial, e.After, e.Read = protocol.Trimmed, d.gap.After, d.gap.From
+		e.Horizon = protocol.Horizon{First: d.gap.Horizon.First, Nothing: d.gap.Horizon.Nothing}
+	}
+	return e
+}
+
+// decide hands over what becomes of a shard.
+func (c *confirmer) decide(ctx context.Context, v verdict) {
+	feed := v.reader.Feed()
+	switch v.fate {
+	case protocol.NeedsListing:
+		v.fate = protocol.ReadOn // there is none: nothing confirms the answer
+	case protocol.ReadAgain:
+		c.children[feed] = !v.childless
+	case protocol.ReadToEnd:
+		v.childless = !c.children[feed]
+		delete(c.children, feed)
+	}
+	select {
+	case <-ctx.Done():
+	case c.verdicts <- v:
+	}
+}
+
+// askForChildren looks once for the children of a shard in which nothing follows, and reports
+// whether that settles it.
+func (c *confirmer) askForChildren(ctx context.Context, d doubt) (settled bool, err error) {
+	if d.gap != nil {
+		return false, nil
+	}
+	began, feed := time.Now(), d.reader.Feed()
+	children := c.childrenOf(ctx, feed)
+	if len(children) == 0 {
+		return false, nil
+	}
+	err = c.lister.handoff.request(ctx, &checkpoint.Graph{
+		Stream: feed.Stream, Date: c.o.now(), Shards: ListedShards(children),
+	})
+	if err != nil {
+		return false, err
+	}
+	e := c.evidence(d)
+	e.Listing = &protocol.Sighting{Began: began, Ended: true}
+	c.decide(ctx, verdict{doubt: d, fate: protocol.Gone(e)})
+	return true, nil
+}
+
+// childrenOf returns the listed children of a shard; none if the call fails: a complete listing follows, and
+// reports what fails.
+func (c *confirmer) childrenOf(ctx context.Context, feed change.Feed) []source.Shard {
+	children, err := c.o.Source.ChildrenNow(ctx, feed.Stream, feed.Shard)
+	if err != nil {
+		c.o.Logger.Debug("list the children of a shard", zap.String("shard", feed.Shard), zap.Error(err))
+		return nil
+	}
+	return children
+}
+
+// list makes a complete listing, stores what is new in it, and decides about shards by what it
+// shows of them.
+func (c *confirmer) list(ctx context.Context, doubts []doubt) error {
+	began := time.Now()
+	shown, children, sighting := map[string]*source.Shard{}, map[string]bool{}, protocol.Sighting{Began: began}
+	stream, known := doubts[0].reader.Feed().Stream, c.lister.current()
+	ls, answer, err := c.lister.describeStream(ctx, stream)
+	switch {
+	case answer.Shows == protocol.StreamUnknown && len(ls.Shards) == 0:
+		_, table := c.lister.describeTable(ctx, stream)
+		sighting.StreamGone = table.Shows == protocol.StreamTakes || table.Shows == protocol.StreamOff
+		sighting.Complete = table.Shows == protocol.StreamReplaced
+	case err == nil:
+		if err := c.lister.store(ctx, known, ls, answer); err != nil {
+			return err
+		}
+		sighting.Complete = len(ls.Shards) > 0 || ls.Disabled() // a stream that takes writes has a shard
+	default:
+		c.o.Logger.Warn("list shards to confirm what the service answers: it is asked again", zap.Error(err))
+	}
+	for i := range ls.Shards {
+		shown[ls.Shards[i].ID], children[ls.Shards[i].Parent] = &ls.Shards[i], true
+	}
+	for _, d := range doubts {
+		e, seen, id := c.evidence(d), sighting, d.reader.Feed().Shard
+		if sh := shown[id]; sh != nil {
+			seen.Listed, seen.Ended = true, sh.Closed
+		}
+		seen.Ended = seen.Ended || children[id]
+		e.Listing = &seen
+		c.decide(ctx, verdict{doubt: d, fate: protocol.Gone(e), childless: !children[id]})
+	}
+	return nil
+}

@@ -1,0 +1,164 @@
+package protocol
+
+import (
+	"time"
+
+	"github.com/tailrace-cdc/replicator/change"
+)
+
+// Denial is a negative answer of the service to the reader of a shard.
+type Denial uint8
+
+// The negative answers.
+const (
+	NotFound   Denial = iota + 1 // the service does not know the shard
+	Trimmed                      // what follows the position is older than the retention
+	NoIterator                   // a page without the iterator that follows: nothing follows in the shard
+)
+
+// Evidence is what is known about a shard after a negative answer. The times of this process are on
+// its monotonic clock, those in change.Millis on the service's.
+type Evidence struct {
+	Denial Denial
+	// Since and Answered are when the first and the newest negative answer came, without a page of
+	// the shard in between.
+	Since, Answered time.Time
+	Now             change.Millis
+	Read            change.Millis // everything of the shard that was created before was read; 0: it was never read
+	// After is the last record that was read; empty: none was. Horizon is for Trimmed.
+	After   change.SequenceNumber
+	Horizon Horizon
+	Listing *Sighting // nil: none yet
+	// EndShown says, for NoIterator, that a listing showed the end of the shard after an earlier
+	// such answer, and that the newest answer is about a read that began after that listing.
+	EndShown bool
+}
+
+// Horizon is what a read from the shard's trim horizon showed, begun after the answer.
+type Horizon struct {
+	First   change.SequenceNumber // of the first record; empty: there was none, or the read failed
+	Nothing bool                  // the service answers that nothing of the shard can be read
+}
+
+// Sighting is what a listing shows of the shard.
+type Sighting struct {
+	Began    time.Time
+	Complete bool // every page of the listing was read: only then does absence mean anything
+	Listed   bool
+	Ended    bool // the shard has an ending sequence number, or a child of it is listed
+	// StreamGone says that there is no listing: the service does not know the stream, while the
+	// table does not name another one.
+	StreamGone bool
+}
+
+// Fate is what becomes of a shard after a negative answer.
+type Fate uint8
+
+// The fates.
+const (
+	ReadOn       Fate = iota + 1 // from the last position: nothing confirms the answer
+	ReadAgain                    // at once: a listing shows the end, and the next answer whether it is reached
+	NeedsListing                 // only a listing that begins after the answer can decide
+	ReadToEnd                    // nothing of the shard is left to read, and nothing of it is lost
+	LostRange                    // a gap: what is left of the shard is read from its trim horizon once the gap is accepted
+	LostShard                    // a gap that ends the shard
+)
+
+// Persistence is how long the service must go on denying a shard that was read within the
+// retention, or that was never read and is listed, before that may end it. A listing and an
+// iterator may come from servers that do not know a new shard yet; that takes seconds. Such a shard
+// is gone only in services that differ from DynamoDB, so a minute costs nothing there; with six
+// seconds a short outage would be enough, and with ten minutes the shard's children would wait for
+// so long.
+const Persistence = time.Minute
+
+// retention is how long the service keeps a record at least.
+const retention change.Millis = 24 * 3600 * 1000
+
+// Gone decides what becomes of a shard after a negative answer to its reader.
+//
+// Rule 13: one answer ends nothing. A shard is gone only if a complete listing that began after the
+// answer lacks it, or shows its end while its last proven read is older than the retention. Records
+// are trimmed only if the position is older than the retention, or if the oldest record that can be
+// read is behind it. A shard is read to its end only if a listing that began after the answer shows
+// the end, and if a read that began after the listing is answered alike: records may stand between
+// the position and the end. What a listing shows without an end is never ended.
+func Gone(e Evidence) Fate {
+	switch e.Denial {
+	case Trimmed:
+		return trimmed(e)
+	case NoIterator:
+		if e.EndShown {
+			return ReadToEnd
+		}
+		if s := e.seen(); s != nil && s.Ended {
+			return ReadAgain
+		}
+		if e.seen() == nil || !e.Listing.Complete && !e.Listing.StreamGone {
+			return NeedsListing
+		}
+	case NotFound:
+		if e.Read > 0 && !e.old() && !e.persists() {
+			return ReadOn // whatever a listing shows
+		}
+	}
+	return denied(e)
+}
+
+// trimmed decides after an answer that records behind the position are gone.
+func trimmed(e Evidence) Fate {
+	switch {
+	case e.After != "" && e.Horizon.First != "" && e.Horizon.First.Compare(e.After) <= 0:
+		return ReadOn // what was read long ago can still be read
+	case e.After != "" && e.Horizon.First != "":
+		return LostRange
+	case !e.old():
+		return ReadOn
+	case !e.Horizon.Nothing:
+		return LostRange
+	case e.seen() == nil || !e.Listing.Complete:
+		return NeedsListing
+	case e.Listing.Listed && !e.Listing.Ended:
+		return LostRange
+	}
+	return LostShard
+}
+
+// denied decides, by a listing, whether a shard is gone.
+func denied(e Evidence) Fate {
+	s := e.seen()
+	switch {
+	case s == nil || !s.Complete && !s.StreamGone:
+		return NeedsListing
+	case s.StreamGone:
+		return lostIf(e.Read > 0 && e.old() && e.persists())
+	case s.Listed && !s.Ended:
+		return ReadOn
+	case e.Read == 0:
+		return lostIf(!s.Listed || e.persists())
+	case s.Listed:
+		return lostIf(e.old())
+	}
+	return lostIf(e.old() || e.persists())
+}
+
+func lostIf(lost bool) Fate {
+	if lost {
+		return LostShard
+	}
+	return ReadOn
+}
+
+// seen returns the listing if it began after the answer.
+func (e *Evidence) seen() *Sighting {
+	if e.Listing == nil || e.Listing.Began.Before(e.Answered) {
+		return nil
+	}
+	return e.Listing
+}
+
+// persists reports whether the service has denied the shard for long.
+func (e *Evidence) persists() bool { return e.Answered.Sub(e.Since) >= Persistence }
+
+// old reports whether what follows the last proven read may be older than the retention.
+func (e *Evidence) old() bool { return e.Now-e.Read > retention }
