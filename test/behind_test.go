@@ -82,7 +82,7 @@ func TestWriteBehindACertifiedFenceIsToldAndNotDeleted(t *testing.T) {
 		t.Errorf("a refused retire has deleted it: %s", out)
 	}
 	out = w.ok(append(retire, "--drop-changes", "2")...)
-	if !strings.Contains(out, "2 changes in DynamoDB behind the fence") {
+	if !strings.Contains(out, "2 changes in the log since ") {
 		t.Errorf("retire: %s", out)
 	}
 	w.refused(3, "was retired at", "verify")

@@ -34,8 +34,8 @@ moment: the table stays fenced, and the same command goes on. Guards that stayed
 
 The target keeps a note that the table was retired, so that no replicator copies the table over the application's rows.
 Exit 3: the table is still replicated, a replicator carries it, dead letters are left or deletions that are in no
-object of the archive yet, or something was written to DynamoDB behind the fence, which only the log holds; nothing was
-changed then. What is in the archive stays.`,
+object of the archive yet, or the log holds changes that Bigtable never gets: written to DynamoDB behind the fence or,
+without one, not applied yet; nothing was changed then. What is in the archive stays.`,
 		Args: a.Args(cobra.NoArgs),
 		RunE: a.Body(func(ctx context.Context, _ []string) error {
 			if o.Table == "" {
@@ -50,7 +50,7 @@ changed then. What is in the archive stays.`,
 	f.BoolVar(&o.DropLetters, "drop-letters", false,
 		"delete dead letters that were never applied, and deletions that were never archived, too")
 	f.Uint64Var(&o.DropChanges, "drop-changes", 0,
-		"delete so many changes behind the fence, which Bigtable never gets: exactly the number that is there")
+		"delete so many changes that Bigtable never gets, as behind the fence: exactly the number that is there")
 	f.BoolVar(&yes, "yes", false, "do it without asking")
 	cmd.AddCommand(retire)
 	return cmd

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/retiring"
+	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/verify/report"
 )
 
@@ -70,4 +71,37 @@ func (w *world) guardAt(row string, at time.Time) {
 		m.Set("_tr_live", qualifier, cloud.Time(at), guard.Value)
 		return table.Apply(w.t.Context(), row, m)
 	})
+}
+
+// A table that is given up without a cutover: what the log holds and no replicator has applied is lost with it, so the
+// refusal names the number, which must be waived.
+func TestChangesThatWereNeverAppliedAreNotDeletedUnasked(t *testing.T) {
+	w := newWorld(t, 947)
+	w.Configure(orders)
+	w.Config.ShutdownTimeout = config.Duration(time.Second)
+	w.Put("Orders", "p", "1", `"n":{"N":"1"}`)
+	d := w.Run()
+	d.Settle()
+	w.Bigtable.Faults.Outage(0)
+	for _, n := range []string{"2", "3"} {
+		w.Put("Orders", "p", "1", `"n":{"N":"`+n+`"}`)
+	}
+	w.Put("Orders", "p", "2", `"n":{"N":"2"}`)
+	w.Until("they are in the log", func() bool {
+		w.Clock.Advance(100 * time.Millisecond)
+		return d.Table("Orders").Changes == 4
+	})
+	d.Stop() // what is not applied in time stays in the log
+	w.Bigtable.Faults.Recover()
+	w.Configure(other)
+	for _, n := range []uint64{0, 2, 4} {
+		_, err := w.retire(retiring.Options{DropChanges: n})
+		if err == nil || !strings.Contains(err.Error(), "3 changes in the log of Orders since ") {
+			t.Errorf("waiving %d: %v", n, err)
+		}
+	}
+	kept, err := w.retire(retiring.Options{DropChanges: 3})
+	if err != nil || kept.Unapplied == nil || kept.Unapplied.Changes != 3 || len(kept.Unapplied.KeyHashes) != 2 {
+		t.Errorf("%+v, %+v, %v", kept, kept.Unapplied, err)
+	}
 }

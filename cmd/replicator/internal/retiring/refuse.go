@@ -36,7 +36,7 @@ func (r *Retirement) refuse(ctx context.Context) error {
 	if err := r.checkOwner(ctx); err != nil {
 		return err
 	}
-	if err := r.checkBehind(ctx); err != nil {
+	if err := r.checkUnapplied(ctx); err != nil {
 		return err
 	}
 	if n, err := r.unarchived(ctx); err != nil && !r.DropLetters {
@@ -55,10 +55,11 @@ func (r *Retirement) refuse(ctx context.Context) error {
 	return nil
 }
 
-// checkBehind refuses a table whose application has written to DynamoDB behind the fence, unless exactly so many
-// changes are waived: the log is all that holds them, and Bigtable never gets them.
-func (r *Retirement) checkBehind(ctx context.Context) error {
-	if r.queue == nil || r.Kept.Fence == "" {
+// checkUnapplied refuses a table whose log holds changes that Bigtable never gets, unless exactly so many are waived:
+// the log is all that holds them. Of a fenced table these are what the application wrote to DynamoDB behind the fence,
+// of another one what no replicator has applied.
+func (r *Retirement) checkUnapplied(ctx context.Context) error {
+	if r.queue == nil || r.sink == nil {
 		return nil
 	}
 	log, err := r.queue.Log(ctx, r.Table)
@@ -69,41 +70,70 @@ func (r *Retirement) checkBehind(ctx context.Context) error {
 	if err == nil {
 		s, err = log.Fold(ctx)
 	}
+	if err == nil {
+		r.Kept.Unapplied, err = unapplied(ctx, log, s)
+	}
+	if err != nil && r.Kept.Fence == "" {
+		return nil // given up, with a log that cannot be read
+	}
 	if err != nil {
 		return exit.Environment(fmt.Errorf("count changes behind the fence of %s: %w", r.Table, err),
 			"see `replicator check`; to give up a log that cannot be read: `replicator cutover --undo`, take the table out of "+
 				"the configuration, then the same command")
 	}
-	if s.Fence == nil {
-		return nil
+	if u := r.Kept.Unapplied; u == nil && r.DropChanges > 0 {
+		return exit.Environment(fmt.Errorf("the log of %s holds no change that Bigtable lacks, and --drop-changes waives %d",
+			r.Table, r.DropChanges), "nothing was changed; the same command without --drop-changes")
+	} else if u != nil && u.Changes != r.DropChanges {
+		return r.refuseUnapplied(s.Fence != nil)
 	}
-	r.Kept.Behind = nil
-	if n := s.Fence.Behind; n > 0 {
-		r.Kept.Behind = &status.BehindFence{Changes: n, Since: s.Fence.BehindSince.Time().UTC()}
-		r.Kept.Behind.KeyHashes, _ = logged.KeyHashes(ctx, log, s.Fence.Seq, mostHashes) // the number is what counts
-	}
-	if s.Fence.Behind == r.DropChanges {
-		return nil
-	}
-	return r.refuseBehind()
+	return nil
 }
 
-// mostHashes is how many items behind a fence are named: enough to look for their writer.
+// mostHashes is how many items are named: enough to look for their writer.
 const mostHashes = 10
 
-// refuseBehind says that another number of changes is behind the fence than is waived.
-func (r *Retirement) refuseBehind() error {
-	b := r.Kept.Behind
-	if b == nil {
-		return exit.Environment(fmt.Errorf("no change of %s is behind the fence, and --drop-changes waives %d", r.Table,
-			r.DropChanges), "nothing was changed; the same command without --drop-changes")
+// unapplied returns the changes that a log holds and Bigtable never gets; nil for none.
+func unapplied(ctx context.Context, log *queue.Log, s *checkpoint.State) (u *status.BehindFence, err error) {
+	if f := s.Fence; f != nil {
+		if f.Behind == 0 {
+			return nil, nil
+		}
+		u = &status.BehindFence{Changes: f.Behind, Since: f.BehindSince.Time().UTC()}
+		u.KeyHashes, _ = logged.KeyHashes(ctx, log, f.Seq, mostHashes) // the number is what counts
+		return u, nil
 	}
-	n := int(b.Changes)
-	return exit.Environment(fmt.Errorf("%s behind the fence of %s since %s %s never applied to Bigtable (key hashes %s)",
-		english.Plural(n, "change", ""), r.Table, b.Since.Format(time.RFC3339), english.PluralWord(n, "was", "were"),
-		strings.Join(b.KeyHashes, ", ")),
-		fmt.Sprintf("look for the writer, and let the application carry these items over; then waive exactly these changes "+
-			"with --drop-changes %d", n))
+	mark, ok := s.Marks[checkpoint.SinkBigtable]
+	if !ok || mark.Seq >= s.LastFrame {
+		return nil, nil
+	}
+	u = new(status.BehindFence)
+	_, err = logged.Walk{Log: log, After: mark}.Changes(ctx, func(c *logged.Change) error {
+		if u.Changes++; u.Changes == 1 {
+			u.Since = c.Created.Time().UTC()
+		}
+		if h := fmt.Sprintf("%016x", c.KeyHash); len(u.KeyHashes) < mostHashes && !slices.Contains(u.KeyHashes, h) {
+			u.KeyHashes = append(u.KeyHashes, h)
+		}
+		return nil
+	})
+	if u.Changes == 0 {
+		u = nil
+	}
+	return u, err
+}
+
+// refuseUnapplied says that another number of changes is lost with the log than is waived.
+func (r *Retirement) refuseUnapplied(fenced bool) error {
+	u := r.Kept.Unapplied
+	n, where := int(u.Changes), "in the log"
+	hint := "put the table back until `replicator status` says that they are applied"
+	if fenced {
+		where, hint = "behind the fence", "look for the writer, and let the application carry these items over"
+	}
+	return exit.Environment(fmt.Errorf("%s %s of %s since %s %s never applied to Bigtable (key hashes %s)",
+		english.Plural(n, "change", ""), where, r.Table, u.Since.Format(time.RFC3339), english.PluralWord(n, "was", "were"),
+		strings.Join(u.KeyHashes, ", ")), fmt.Sprintf("%s; or waive exactly these changes with --drop-changes %d", hint, n))
 }
 
 // unarchived returns how many events the archive's stream holds that are in no object yet.

@@ -28,7 +28,7 @@ type Options struct {
 	Table       string
 	DropGuards  bool                             // the guards in the target, too
 	DropLetters bool                             // dead letters, too, which nobody can apply any more
-	DropChanges uint64                           // so many changes behind the fence, which Bigtable never gets
+	DropChanges uint64                           // so many changes of the log, which Bigtable never gets
 	Now         func() time.Time                 // the service's clock
 	Say         func(format string, args ...any) // prints a step as it happens
 }
@@ -62,8 +62,8 @@ type Kept struct {
 	Files   []string     `json:"files"`            // folders in scratch
 	Guards  *Guards      `json:"guards,omitempty"` // with Options.DropGuards
 	Letters uint64       `json:"dead_letters"`     // of Streams
-	// Behind is what the application wrote to DynamoDB behind the fence.
-	Behind *status.BehindFence `json:"behind_fence,omitempty"`
+	// Unapplied are changes that Bigtable never gets: behind the fence, or not applied before the table was given up.
+	Unapplied *status.BehindFence `json:"unapplied,omitempty"`
 }
 
 // Nothing reports whether nothing is kept of the table.
@@ -190,7 +190,7 @@ func (r *Retirement) Run(ctx context.Context) error {
 	if err := r.checkOwner(ctx); err != nil { // who began before the row was fenced
 		return err
 	}
-	if err := r.checkBehind(ctx); err != nil { // what was read meanwhile
+	if err := r.checkUnapplied(ctx); err != nil { // what was read meanwhile
 		return err
 	}
 	for _, k := range r.Kept.Streams {

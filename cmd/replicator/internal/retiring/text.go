@@ -23,9 +23,9 @@ func (k *Kept) Print(out io.Writer) {
 		fmt.Fprintf(out, "  %-9s %s, %s, in stream %s\n", s.What, english.Plural(int(s.Messages), "message", ""),
 			humanize.IBytes(s.Bytes), s.Stream)
 	}
-	if b := k.Behind; b != nil {
-		fmt.Fprintf(out, "  changes   %s in DynamoDB behind the fence since %s, which Bigtable never gets\n",
-			english.Plural(int(b.Changes), "change", ""), b.Since.Format(time.RFC3339))
+	if u := k.Unapplied; u != nil {
+		fmt.Fprintf(out, "  changes   %s in the log since %s that Bigtable never gets\n",
+			english.Plural(int(u.Changes), "change", ""), u.Since.Format(time.RFC3339))
 	}
 	for _, dir := range k.Files {
 		fmt.Fprintf(out, "  files     in %s\n", dir)
