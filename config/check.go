@@ -203,7 +203,7 @@ func (r *report) testing(t *Testing) {
 	for key, d := range map[string]Duration{
 		"claim_ttl": t.ClaimTTL, "beat": t.Beat, "listing": t.Listing, "describe": t.Describe, "trim": t.Trim,
 		"mark_interval": t.MarkInterval, "find": t.Find,
-		"retry_halted": t.RetryHalted, "lead": t.Lead,
+		"retry_halted": t.RetryHalted, "lead": t.Lead, "date_trust": t.DateTrust,
 	} {
 		r.positive("testing."+key, d)
 	}

@@ -285,6 +285,9 @@ type Testing struct {
 	MarkInterval Duration `yaml:"mark_interval"`
 	// How long a halted table waits before it is tried again.
 	RetryHalted Duration `yaml:"retry_halted"`
+	// How long Dates of DynamoDB that differ from the expected time must advance with it until they are believed; less
+	// than a millisecond: at once, because the sandbox's clock jumps.
+	DateTrust Duration `yaml:"date_trust"`
 	// How far versions may run ahead of event time before a new reservation must be stored in the state row.
 	Lead Duration `yaml:"lead"`
 }
@@ -324,6 +327,7 @@ func Default() Config {
 			MarkInterval: Duration(time.Second),
 			RetryHalted:  Duration(time.Minute),
 			Lead:         Duration(10 * time.Minute),
+			DateTrust:    Duration(2 * time.Minute),
 		},
 	}
 }

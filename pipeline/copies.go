@@ -212,7 +212,7 @@ func (t *table) resyncOptions(s *checkpoint.State, in *ingest.Ingest, sink resyn
 		},
 		Exporter: t.source, OpenExport: t.openExport, ExportURL: t.Backfill.URL,
 		Cover:  cover(s.Streams[0].ARN, s.Streams[0].At, s.Streams[0].Date),
-		Reader: t.source, Writer: sink, Budget: source.NewBudget(units), Memory: t.copyMemory,
+		Reader: certain{t.source}, Writer: sink, Budget: source.NewBudget(units), Memory: t.copyMemory,
 		Prove: in.Prove, Unproven: in.Unproven, Append: in.Append, Now: t.now, Behind: t.behind, Lead: t.row.Reserved,
 		GapsUntil: func() change.Millis { return change.Millis(t.view.gapsUntil.Load()) },
 		Throttled: func() uint64 { return t.bigtable.Overloads(t.Target) },
@@ -230,4 +230,21 @@ func (t *table) behind() time.Duration {
 		return 0 // not known before every shard was read once; the proof waits for that
 	}
 	return max(0, time.Duration(t.now()-applied)*time.Millisecond)
+}
+
+// certain reads items only while the service's time is certain: their versions come from it.
+type certain struct{ *source.Source }
+
+func (c certain) ScanPage(ctx context.Context, r source.ScanRequest) (*source.ItemPage, error) {
+	if err := c.Certain(); err != nil {
+		return nil, err
+	}
+	return c.Source.ScanPage(ctx, r)
+}
+
+func (c certain) ReadItems(ctx context.Context, table string, keys [][]byte) (*source.ItemBatch, error) {
+	if err := c.Certain(); err != nil {
+		return nil, err
+	}
+	return c.Source.ReadItems(ctx, table, keys)
 }

@@ -245,7 +245,7 @@ func (w *world) openAs(first bool, names ...string) *run {
 	}
 	var err error
 	so := source.Options{Region: "us-east-1", Endpoint: w.http.URL, Tables: len(names),
-		IdlePoll: 50 * time.Millisecond, ReadsPerShard: 100}
+		IdlePoll: 50 * time.Millisecond, ReadsPerShard: 100, DateTrust: -1}
 	if w.sopts != nil {
 		w.sopts(&so)
 	}

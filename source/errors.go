@@ -29,6 +29,9 @@ var (
 	// ErrNoDate means that a reply has no Date header, so that the time of the reading is unknown.
 	// It is Transient: the caller reads again.
 	ErrNoDate = raw.ErrNoDate
+	// ErrDateDropped means that the Date of a reply is far from the service's time, as earlier replies show it. It is
+	// Transient as well.
+	ErrDateDropped = raw.ErrDateDropped
 )
 
 // Error is a call that was refused or failed, with its class and what to do about it.

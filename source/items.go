@@ -48,7 +48,20 @@ func (s *Source) ReadItemsEventually(ctx context.Context, table string, keys [][
 	return s.readItems(ctx, table, keys, false)
 }
 
+// readItems reads the items again where a Date of the replies was dropped.
 func (s *Source) readItems(ctx context.Context, table string, keys [][]byte, strong bool) (*ItemBatch, error) {
+	for n := 1; ; n++ {
+		b, err := s.readItemsOnce(ctx, table, keys, strong)
+		if !errors.Is(err, ErrDateDropped) || n >= s.opt.Attempts {
+			return b, err
+		}
+		if err := failure.Pause(ctx, pace.Backoff(n)); err != nil {
+			return nil, s.wrap(ctx, "read items of "+table, err)
+		}
+	}
+}
+
+func (s *Source) readItemsOnce(ctx context.Context, table string, keys [][]byte, strong bool) (*ItemBatch, error) {
 	op := "read items of " + table
 	b, err := reply.NewBatch(keys)
 	if err != nil {
@@ -113,7 +126,10 @@ func (s *Source) readBatch(
 	if err != nil {
 		return 0, err
 	}
-	requested, answered := s.observeDates(out.ResultMetadata, start)
+	requested, answered, err := s.observeDates(out.ResultMetadata, start)
+	if err != nil {
+		return 0, err
+	}
 	if result.Requested == 0 || requested < result.Requested {
 		result.Requested = requested
 	}

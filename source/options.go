@@ -27,6 +27,10 @@ type Options struct {
 	HTTPClient      HTTPClient    // transport in place of the SDK's own; tests with virtual time need one
 	Attempts        int           // of a call that may be repeated: 10; interactive commands make fewer
 
+	// DateTrust is how long Dates that are far from the expected time must advance with it until they are believed: 2
+	// minutes. Below zero they are believed at once; the sandbox's clock jumps in tests.
+	DateTrust time.Duration
+
 	// Heartbeats are the keys of the heartbeats of each table that has some, by name. Heartbeats are left out of what is
 	// read, and only pages of a stream tell of them.
 	Heartbeats map[string]heartbeat.Keys
@@ -54,6 +58,7 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.MemoryPerFeed, 8<<20)
 	setDefault(&o.Tables, 1)
 	setDefault(&o.Attempts, 10)
+	setDefault(&o.DateTrust, 2*time.Minute)
 	if o.Report == nil {
 		o.Report = func(string, error) {}
 	}

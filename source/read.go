@@ -111,8 +111,12 @@ func (r *Reader) read(ctx context.Context, page *Page) (next []byte, err error) 
 	timing, err := r.src.raw.GetRecords(ctx, r.iterator, &page.body)
 	page.Asked, page.Answered = start, time.Now()
 	if err == nil {
-		page.Date = r.src.now.Observe(timing)
-		err = r.checkRetention()
+		page.Date, err = r.src.observe(timing)
+		// Only the answer of a read that may miss what was trimmed depends on the time: it is asked for again. The Date of
+		// others is the earlier of header and estimate.
+		if err == nil || r.lastRead != "" || r.start.Since == 0 {
+			err = r.checkRetention()
+		}
 	}
 	if err == nil {
 		next, err = page.scan()

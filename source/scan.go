@@ -225,7 +225,11 @@ func (s *Source) scanOnce(ctx context.Context, r ScanRequest, page *ItemPage, op
 		page.Free()
 		return s.wrap(ctx, op, err)
 	}
-	page.Requested, page.Answered = s.observeDates(out.ResultMetadata, page.At)
+	page.Requested, page.Answered, err = s.observeDates(out.ResultMetadata, page.At)
+	if err != nil && page.body.NeedDate {
+		page.Free()
+		return s.wrap(ctx, op, err)
+	}
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -51,6 +52,7 @@ type Source struct {
 	fuse       retentionFuse
 	throttled  pace.Throttles
 	network    raw.NetworkFailure
+	dropped    atomic.Int64 // when a dropped Date was logged last, in milliseconds
 
 	mu       sync.Mutex
 	limiters map[string]*rate.Limiter    // by stream ARN
@@ -69,6 +71,7 @@ func Open(ctx context.Context, o Options, log *zap.Logger, reg prometheus.Regist
 		schemas: map[string]change.KeySchema{}, heartbeats: map[string]heartbeat.Keys{},
 	}
 	maps.Copy(s.heartbeats, o.Heartbeats)
+	s.now.Trust(max(o.DateTrust, 0))
 	cfg, err := s.loadConfig(ctx)
 	if err != nil {
 		return nil, err
@@ -274,16 +277,59 @@ func (s *Source) nowOrLocal() change.Millis {
 // observeCall adjusts the estimate of the service's clock by the reply to a call that the SDK made, see
 // raw.Clock.Observe.
 func (s *Source) observeCall(md middleware.Metadata, start time.Time) change.Millis {
-	return s.now.Observe(raw.TimingOf(md, start))
+	requested, _ := s.observe(raw.TimingOf(md, start))
+	return requested
 }
 
-// observeDates is observeCall, and returns the reply's Date too; both are 0 where the reply has none.
-func (s *Source) observeDates(md middleware.Metadata, start time.Time) (requested, answered change.Millis) {
+// observeDates is observeCall, and returns the reply's Date too; both are 0 where the reply has none. ErrDateDropped
+// means that the Date is not the service's time: what was read with it has no version.
+func (s *Source) observeDates(
+	md middleware.Metadata, start time.Time,
+) (requested, answered change.Millis, err error) {
 	t := raw.TimingOf(md, start)
-	if requested = s.now.Observe(t); requested != 0 {
+	requested, err = s.observe(t)
+	if requested != 0 {
 		answered = change.MillisOf(t.Server)
 	}
-	return requested, answered
+	return requested, answered, err
+}
+
+// droppedEvery is how often dropped Dates are logged at most, in milliseconds: there are many replies a second.
+const droppedEvery = 30_000
+
+// observe passes the timing of a call to the clock, and logs what becomes of a Date that is not as expected.
+func (s *Source) observe(t raw.Timing) (requested change.Millis, err error) {
+	estimate, _ := s.now.Read(t.Replied)
+	requested, judged := s.now.Observe(t)
+	fields := []zap.Field{
+		zap.Time("date", t.Server), zap.Time("estimate", estimate.Time()), zap.Time("wall", t.Replied.Round(0)),
+	}
+	switch judged {
+	case raw.DateApart:
+		s.log.Warn("the service's Date is far from this machine's clock: copies and resyncs wait until it has advanced "+
+			"steadily; set the clock if it is wrong", append(fields, zap.Duration("for", s.opt.DateTrust))...)
+	case raw.DateDropped:
+		if last := s.dropped.Load(); t.Replied.UnixMilli()-last > droppedEvery && s.dropped.CompareAndSwap(
+			last, t.Replied.UnixMilli()) {
+			s.log.Warn("a reply's Date is dropped: it is far from the time that earlier replies show", fields...)
+		}
+		return requested, raw.ErrDateDropped
+	case raw.DateBelieved:
+		s.log.Warn("the service's time has changed, and is steady again: it is believed", fields...)
+	}
+	return requested, nil
+}
+
+// Certain returns an error, of class Transient, while the service's time is uncertain: the first Date was far from this
+// machine's clock, and none has shown yet that Dates advance as time does. Versions of what is read must not come from
+// such a time.
+func (s *Source) Certain() error {
+	if !s.now.Uncertain() {
+		return nil
+	}
+	return &Error{Op: "read the service's time", Class: failure.Transient, Err: errors.New(
+		"the Date of the first reply was more than 30 s from this machine's clock"),
+		Hint: "this goes on when Dates have advanced steadily for " + s.opt.DateTrust.String() + "; set this machine's clock"}
 }
 
 // Retention returns the time until the oldest record that a live reader of the table has not read may be lost: 24 hours

@@ -525,7 +525,11 @@ var attacks = []attack{
 		open: "no test yet",
 	},
 	{number: 85, what: "a Date header is wrong for some seconds during a copy",
-		open: "no test yet",
+		tests: []string{
+			"pipeline.TestDatesAheadWhileATableIsCopied", "pipeline.TestDatesAheadForAWhileChangeNothing",
+			"source/raw.TestWrongDatesAreDropped", "source/raw.TestSteadyDatesAreBelieved",
+			"source/raw.TestSuspendedProcessGoesOn", "source/raw.TestFirstDateFarFromTheWallClockIsUncertain",
+		},
 	},
 	{number: 86, what: "retire and adopt within the reserve of the floor lose the first change of each shard",
 		tests: []string{

@@ -36,7 +36,7 @@ type sides struct {
 func (w *world) openSides() *sides {
 	w.t.Helper()
 	ctx := w.t.Context()
-	from := source.Options{Region: "us-east-1", Endpoint: w.Endpoint()}
+	from := source.Options{Region: "us-east-1", Endpoint: w.Endpoint(), DateTrust: -1}
 	src, err := source.Open(ctx, from, zap.NewNop(), prometheus.NewRegistry())
 	if err != nil {
 		w.t.Fatal(err)

@@ -50,7 +50,7 @@ bigtable: {project: local, instance: local, endpoint: "127.0.0.1:$BIGTABLE"}
 queue: {dir: ./log, max_bytes: 1GiB}
 admin: {listen: "127.0.0.1:$ADMIN"}
 archive: {url: "file://archive", roll: 1s, max_bytes: 64MiB, columns: {user: {type: string}, pages: {type: int64}}}
-testing: {claim_ttl: 3s, listing: 2s}
+testing: {date_trust: 1ns, claim_ttl: 3s, listing: 2s}
 tables:
 - {source: Sessions, target: sessions, on_ttl_expiry: archive}
 EOF

@@ -89,6 +89,7 @@ func newTable(t *testing.T, set func(*table)) *table {
 	}
 	x.source, err = source.Open(ctx, source.Options{
 		Region: sandbox.Region, Endpoint: x.Endpoint(), IdlePoll: x.idlePoll, ReadsPerShard: 100, Tables: 1,
+		DateTrust: -1,
 	}, x.log, reg)
 	must(err)
 	t.Cleanup(x.source.Close)

@@ -74,6 +74,7 @@ func newRig(t *testing.T) *rig {
 	var err error
 	r.src, err = source.Open(t.Context(), source.Options{
 		Region: "us-east-1", Endpoint: r.Endpoint(), IdlePoll: 20 * time.Millisecond, ReadsPerShard: 100,
+		DateTrust: -1,
 	}, zaptest.NewLogger(t), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -43,7 +43,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	var err error
-	o := source.Options{Region: "us-east-1", Endpoint: w.Endpoint(), S3Endpoint: w.S3.URL()}
+	o := source.Options{Region: "us-east-1", Endpoint: w.Endpoint(), S3Endpoint: w.S3.URL(), DateTrust: -1}
 	if w.src, err = source.Open(t.Context(), o, zap.NewNop(), nil); err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@
 //	body.go             the body of a reply, as it came
 //	buffers.go          buffers of bodies
 //	clock.go            the service's clock
+//	dates.go            which Date headers are the service's time
 //	network_failure.go  why a request got no reply
 //	errors.go           malformed replies
 package raw

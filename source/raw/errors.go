@@ -10,6 +10,18 @@ func (noDateError) Error() string { return "the reply has no Date header" }
 // RetryableError lets the SDK try again where the SDK does the retries.
 func (noDateError) RetryableError() bool { return true }
 
+// ErrDateDropped is a reply whose Date is not believed, for a call that needs the service's time.
+var ErrDateDropped error = dateDroppedError{}
+
+type dateDroppedError struct{}
+
+func (dateDroppedError) Error() string {
+	return "the reply's Date is more than 30 s from the time that the replies before it show"
+}
+
+// RetryableError lets the caller read again.
+func (dateDroppedError) RetryableError() bool { return true }
+
 // MalformedError is a reply with status 200 that is not what it should be: cut off, or not from DynamoDB at all.
 type MalformedError struct{ Err error }
 

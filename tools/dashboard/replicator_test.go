@@ -35,7 +35,7 @@ bigtable: {project: local, instance: local, endpoint: "%[2]s"}
 queue: {dir: ./log, max_bytes: 1GiB}
 admin: {listen: "%[3]s"}
 archive: {url: "file://archive", roll: 1s, max_bytes: 64MiB}
-testing: {claim_ttl: 3s, listing: 2s}
+testing: {date_trust: 1ns, claim_ttl: 3s, listing: 2s}
 tables:
 - {source: Sessions, target: sessions, on_ttl_expiry: archive, verify: {read_units: 1000}}
 `

@@ -158,7 +158,7 @@ bigtable: {project: local, instance: local, endpoint: %q}
 queue: {dir: ./log, max_bytes: 4GiB}
 admin: {listen: %q}
 archive: {url: "file://archive", roll: 1s}
-testing: {claim_ttl: 3s, listing: 2s, describe: 5s, retry_halted: 2s}
+testing: {date_trust: 1ns, claim_ttl: 3s, listing: 2s, describe: 5s, retry_halted: 2s}
 tables:
 - {source: %s, target: %s, on_ttl_expiry: archive, backfill: %s}
 `, s.sandbox.Endpoint(), os.Getenv("BIGTABLE_EMULATOR_HOST"), admin, Table, Target, copied)

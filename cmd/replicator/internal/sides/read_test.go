@@ -27,7 +27,9 @@ func TestAskedTimeIsThatOfTheReply(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
 	w := sandbox.NewWorld(t, sandbox.WorldOptions{})
 	w.CreateTable("Orders")
-	src, err := source.Open(t.Context(), source.Options{Region: "us-east-1", Endpoint: w.Endpoint()}, zap.NewNop(),
+	src, err := source.Open(t.Context(), source.Options{
+		Region: "us-east-1", Endpoint: w.Endpoint(), DateTrust: -1,
+	}, zap.NewNop(),
 		prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)

@@ -122,9 +122,13 @@ func sourceOptions(cfg *config.Config) source.Options {
 	for _, t := range cfg.Tables {
 		heartbeats[t.Source] = HeartbeatKeys(t.Heartbeat)
 	}
+	trust := time.Duration(cfg.Testing.DateTrust)
+	if trust < time.Millisecond {
+		trust = -1
+	}
 	return source.Options{
-		Heartbeats: heartbeats,
-		Region:     s.Region, Endpoint: s.Endpoint, StreamsEndpoint: s.StreamsEndpoint, AssumeRole: s.AssumeRole,
+		Heartbeats: heartbeats, DateTrust: trust,
+		Region: s.Region, Endpoint: s.Endpoint, StreamsEndpoint: s.StreamsEndpoint, AssumeRole: s.AssumeRole,
 		IdlePoll: time.Duration(s.IdlePoll), MemoryTotal: Budget(cfg), MemoryPerFeed: int64(cfg.Memory.PerFeed),
 		Tables: min(announced(cfg), len(cfg.Tables)+sharingTables),
 	}

@@ -1,0 +1,64 @@
+package pipeline_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/source"
+)
+
+// changeAll changes every other item of fillOld and removes the rest.
+func (w *world) changeAll(n int) {
+	w.t.Helper()
+	for i := range n {
+		pk, sk := fmt.Sprint("p#", i%7), fmt.Sprint("s", i)
+		if i%2 == 0 {
+			w.put("Orders", pk, sk, `"v":{"N":"1000"}`)
+		} else {
+			w.delete("Orders", pk, sk)
+		}
+	}
+}
+
+// TestDatesAheadWhileATableIsCopied: the Dates of the first replies are 100 s ahead, and then right. Versions from them
+// would be above those of every change of the next 100 s, which Bigtable would then lack for good.
+func TestDatesAheadWhileATableIsCopied(t *testing.T) {
+	long(t, "8 s")
+	w := newWorld(t)
+	w.sopts = func(o *source.Options) { o.DateTrust = 2 * time.Second }
+	w.oldTable(40)
+	w.faults.Skew(100 * time.Second)
+	r := w.start("Orders")
+	r.until("the copy waits, or has written", func() bool {
+		return w.logged.FilterMessageSnippet("copies and resyncs wait").Len() > 0 || len(r.stored("Orders")) > 0
+	})
+	w.faults.Skew(0)
+	w.changeAll(40)
+	r.copied()
+	r.settle()
+	r.equal()
+}
+
+// TestDatesAheadForAWhileChangeNothing: the time is known when Dates are 100 s ahead or behind while a table is copied.
+func TestDatesAheadForAWhileChangeNothing(t *testing.T) {
+	long(t, "8 s")
+	for _, wrong := range []time.Duration{100 * time.Second, -100 * time.Second} {
+		t.Run(wrong.String(), func(t *testing.T) { testDates(t, wrong) })
+	}
+}
+
+func testDates(t *testing.T, wrong time.Duration) {
+	w := newWorld(t)
+	w.sopts = func(o *source.Options) { o.DateTrust = time.Hour }
+	w.createTable("Orders")
+	r := w.start("Orders")
+	w.changeItems("Orders", 1, 40)
+	r.settle()
+	w.faults.Skew(wrong)
+	r.until("a Date is dropped", func() bool { return w.logged.FilterMessageSnippet("Date is dropped").Len() > 0 })
+	w.changeItems("Orders", 2, 40)
+	w.faults.Skew(0)
+	r.settle()
+	r.equal()
+}
