@@ -83,6 +83,38 @@ func TestRequestIsDoneAgainUntilItsOutcomeIsStored(t *testing.T) {
 	}
 }
 
+// TestOutcomeIsFetchedWithoutItsCleanUp: Rule 15. What was done is known although the request cannot be deleted.
+func TestOutcomeIsFetchedWithoutItsCleanUp(t *testing.T) {
+	ctx, l := testContext(t), createLog(t, embeddedQueue(t))
+	s := openRequests(t, l)
+	c := request.Split(request.Resync, "test", itemsOf(1), asked)[0]
+	if err := s.Ask(ctx, c); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Finish(ctx, c, &request.Outcome{Done: asked, Written: 1}); err != nil {
+		t.Fatal(err)
+	}
+	name, err := l.q.conn.JS.StreamNameBySubject(ctx, l.subject.Requests+c.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := l.q.conn.JS.Stream(ctx, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := st.CachedInfo().Config
+	cfg.DenyPurge = true
+	if _, err := l.q.conn.JS.UpdateStream(ctx, cfg); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Withdraw(ctx, c.ID); err == nil {
+		t.Fatal("the request can be deleted: this shows nothing")
+	}
+	if out, err := s.Await(ctx, c.ID); err != nil || out.Written != 1 {
+		t.Errorf("%+v, %v", out, err)
+	}
+}
+
 // A withdrawn request stays away, and one that nobody fetches goes after a day.
 func TestRequestsLeaveNothingBehind(t *testing.T) {
 	ctx, l := testContext(t), createLog(t, embeddedQueue(t))

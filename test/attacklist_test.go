@@ -588,7 +588,7 @@ var attacks = []attack{
 		open: "no test yet",
 	},
 	{number: 95, what: "the clean-up of a request hides its outcome",
-		open: "no test yet",
+		tests: []string{"queue.TestOutcomeIsFetchedWithoutItsCleanUp"},
 	},
 	{number: 96, what: "a hundred tables chosen by a pattern at the first start",
 		open: "the room for found tables does not grow yet",

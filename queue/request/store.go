@@ -173,6 +173,10 @@ func (s *Store) Finish(ctx context.Context, c *Chunk, o *Outcome) error {
 }
 
 // Await waits until a chunk has an outcome, fetches it and deletes the chunk. ErrNotFound when it is not there.
+//
+// Rule 15: the outcome is the answer, and is returned whatever becomes of the deletion. An error of the deletion would
+// make the caller ask again, and find nothing: the server may have deleted the chunk and lost the acknowledgement. A
+// chunk that stays is deleted by the owner after a day.
 func (s *Store) Await(ctx context.Context, id string) (*Outcome, error) {
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		c, _, err := s.get(ctx, id)
@@ -180,7 +184,8 @@ func (s *Store) Await(ctx context.Context, id string) (*Outcome, error) {
 		case err != nil && !conn.Transient(err):
 			return nil, s.wrap("wait for", id, err)
 		case err == nil && c.Outcome != nil:
-			return c.Outcome, s.wrap("fetch", id, s.keyed.Purge(ctx, id))
+			_ = s.keyed.Purge(ctx, id)
+			return c.Outcome, nil
 		}
 		if err := failure.Pause(ctx, pause); err != nil {
 			return nil, s.wrap("wait for", id, err)
