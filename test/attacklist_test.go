@@ -519,7 +519,10 @@ var attacks = []attack{
 		open: "no test yet",
 	},
 	{number: 83, what: "a middlebox answers PUT with 200",
-		open: "no test yet",
+		tests: []string{
+			"sink/archive/bucket.TestNothingIsBelievedOfAMiddlebox", "sink/archive/bucket.TestUploadIsConfirmed",
+			"pipeline/archiving.TestUploadsThatAPageAcceptsAreNotArchived",
+		},
 	},
 	{number: 84, what: "a GC rule changes under a running replicator",
 		open: "no test yet",

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
@@ -107,4 +108,31 @@ func (w *world) movedOnce(s *ledger.State, first, second string, but layout.Hour
 	if twice > 3 || len(got) != len(w.records) {
 		w.t.Errorf("%d events are archived twice; %v", twice, slices.Sorted(maps.Keys(got)))
 	}
+}
+
+// TestEmptyDirectoryIsNotTheArchive: the volume is not mounted at a start, and the directory below shows nothing.
+//
+// Rule 13.
+func TestEmptyDirectoryIsNotTheArchive(t *testing.T) {
+	w := newWorld(t)
+	w.in(t.TempDir() + "/archive")
+	r := w.start()
+	r.store(w.deleted(0, 6))
+	r.closed(0)
+	r.end()
+	dir := w.dir
+	must(t, os.Rename(dir, dir+".away"))
+	w.in(dir) // makes it
+	r = w.start()
+	r.store(w.deleted(1, 6))
+	w.await("the objects are halted", func() bool { return w.halted(SinkObjects) == "archive_missing" })
+	if why := r.Status().ObjectsTrouble; !strings.Contains(why, "mount or restore") {
+		t.Errorf("status says %q", why)
+	}
+	r.end()
+	must(t, errors.Join(os.RemoveAll(dir), os.Rename(dir+".away", dir)))
+	w.in(dir)
+	r = w.start()
+	r.store(w.deleted(1, 6))
+	w.proven(r.closed(1))
 }

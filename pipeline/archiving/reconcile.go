@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
 	"github.com/tailrace-cdc/replicator/sink/archive/layout"
 	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
@@ -16,13 +17,14 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// settlePlace notes where the objects are, and begins another chain of manifests where that is not the place of before.
+// settlePlace notes where the objects are, and begins another chain of manifests where that is not
+// the place of before.
 func (l *life) settlePlace(ctx context.Context) error {
 	b := &ledger.Placed{Place: l.a.o.URL}
 	before := ""
 	l.w.view(func(s *ledger.State) { before = s.Place })
 	if b.Place == "" || b.Place == before {
-		return nil
+		return l.findHead(ctx)
 	}
 	if before != "" {
 		moved, err := l.hasAll(ctx)
@@ -36,15 +38,36 @@ func (l *life) settlePlace(ctx context.Context) error {
 	return l.w.append(ctx, b)
 }
 
-// hasAll reports whether the bucket has what the stream knows last: the archive was copied there, or is the same one
-// under another URL.
+// findHead refuses a bucket that lacks the last manifest of the stream.
+//
+// Rule 13: a bucket that shows nothing, as a directory does whose volume is not mounted, is not
+// taken for one in which nothing was archived.
+func (l *life) findHead(ctx context.Context) error {
+	var head manifest.Head
+	l.w.view(func(s *ledger.State) { head = s.Head })
+	if head.N == 0 {
+		return nil
+	}
+	m, _, err := l.readManifest(ctx, head.N)
+	if err == nil && m == nil {
+		err = inBucket("look for the last manifest", &bucket.Error{
+			Class: failure.Missing, Err: fmt.Errorf("%s is not there", layout.Manifest(l.a.o.Table, head.N)),
+			Hint: "mount or restore what archive.url names; if its objects are gone for good, give archive.url another " +
+				"prefix, where the manifests begin again",
+		})
+	}
+	return err
+}
+
+// hasAll reports whether the bucket has what the stream knows last: the archive was copied there,
+// or is the same one under another URL.
 func (l *life) hasAll(ctx context.Context) (bool, error) {
 	var head manifest.Head
-	var open []string // objects that no manifest names
+	var open []manifest.Object // that no manifest names
 	l.w.view(func(s *ledger.State) {
 		head = s.Head
 		for i := range s.Objects {
-			open = append(open, s.Objects[i].Name)
+			open = append(open, s.Objects[i].Object)
 		}
 	})
 	if head.N > 0 {
@@ -53,28 +76,33 @@ func (l *life) hasAll(ctx context.Context) (bool, error) {
 			return false, err
 		}
 	}
-	for _, name := range open {
-		r, err := l.a.o.Objects.Open(ctx, name)
+	for _, o := range open {
+		r, err := l.a.o.Objects.Open(ctx, o.Name)
 		if errors.Is(err, bucket.ErrNotFound) {
 			return false, nil
 		}
 		if err != nil {
-			return false, inBucket("look for "+name, err)
+			return false, inBucket("look for "+o.Name, err)
 		}
-		_ = r.Close()
+		size := r.Size()
+		if _ = r.Close(); size != o.Bytes {
+			return false, nil
+		}
 	}
 	return true, nil
 }
 
-// adoptHours is how many hours back reconcile looks, at least, for objects that the stream lacks. Records are read
-// again for a day at most, so no event of an older object can come again, unless the stream has it.
+// adoptHours is how many hours back reconcile looks, at least, for objects that the stream lacks.
+// Records are read again for a day at most, so no event of an older object can come again, unless
+// the stream has it.
 const adoptHours = 72
 
-// adoptHealed is the same for what is made of exports: DynamoDB exports windows of the last 35 days.
+// adoptHealed is the same for what is made of exports: DynamoDB exports windows of the last 35
+// days.
 const adoptHealed = 37 * 24
 
-// adoptFrom returns the first hour in which reconcile looks for objects. A stream that was put back by days still has
-// events that have become objects since, in hours that it has not closed.
+// adoptFrom returns the first hour in which reconcile looks for objects. A stream that was put back
+// by days still has events that have become objects since, in hours that it has not closed.
 func (l *life) adoptFrom() layout.Hour {
 	hour := layout.HourOf(l.a.o.Now().Time()) - adoptHours
 	l.w.view(func(s *ledger.State) {
@@ -91,8 +119,9 @@ func (l *life) adoptFrom() layout.Hour {
 	return hour
 }
 
-// reconcile looks for objects and manifests that the stream does not know: it is new, because the log was recovered, or
-// it lost its end. Their events are not archived again, and the chain of manifests goes on behind the last.
+// reconcile looks for objects and manifests that the stream does not know: it is new, because the
+// log was recovered, or it lost its end. Their events are not archived again, and the chain of
+// manifests goes on behind the last.
 func (l *life) reconcile(ctx context.Context) error {
 	since := l.adoptFrom() // before the manifests say that its hour is closed
 	err := l.adoptManifests(ctx, since)
@@ -107,8 +136,8 @@ func inBucket(verb string, err error) error {
 	return &sinkError{sink: SinkObjects, err: fmt.Errorf("%s: %w", verb, err)}
 }
 
-// adoptManifests notes the manifests behind the one that the stream knows as the last, and their objects of the hours
-// from one on.
+// adoptManifests notes the manifests behind the one that the stream knows as the last, and their
+// objects of the hours from one on.
 func (l *life) adoptManifests(ctx context.Context, since layout.Hour) error {
 	var head manifest.Head
 	var began layout.Hour
@@ -145,8 +174,8 @@ func (l *life) adoptManifests(ctx context.Context, since layout.Hour) error {
 	}
 }
 
-// adoptNamed adopts the objects of a manifest that the stream lacks or has an open intent of, if their events may come
-// again.
+// adoptNamed adopts the objects of a manifest that the stream lacks or has an open intent of, if
+// their events may come again.
 func (l *life) adoptNamed(ctx context.Context, m *manifest.Manifest, since layout.Hour) error {
 	known, open := map[string]bool{}, map[string]*ledger.Intent{}
 	l.w.view(func(s *ledger.State) {
@@ -211,7 +240,8 @@ func (l *life) readManifest(ctx context.Context, n uint64) (*manifest.Manifest, 
 	return m, head, nil
 }
 
-// adoptObjects notes the objects of the hours from one on that neither the stream nor a manifest knows.
+// adoptObjects notes the objects of the hours from one on that neither the stream nor a manifest
+// knows.
 func (l *life) adoptObjects(ctx context.Context, since layout.Hour) error {
 	now := layout.HourOf(l.a.o.Now().Time())
 	known, err := l.knownObjects(ctx, since)
@@ -258,8 +288,8 @@ func (l *life) adoptBelow(ctx context.Context, prefix string, oldest layout.Hour
 	return nil
 }
 
-// anyHealed reports whether there is an object of class healed, of an hour or later, that is not known. An error counts
-// as one: the next listing returns it.
+// anyHealed reports whether there is an object of class healed, of an hour or later, that is not
+// known. An error counts as one: the next listing returns it.
 func (l *life) anyHealed(ctx context.Context, oldest layout.Hour, known map[string]bool) bool {
 	for x, err := range l.a.o.Objects.List(ctx, layout.Class(l.a.o.Table, transform.ClassHealed)) {
 		part, ok := layout.ParseObject(x.Name)
@@ -270,7 +300,8 @@ func (l *life) anyHealed(ctx context.Context, oldest layout.Hour, known map[stri
 	return false
 }
 
-// knownObjects returns the names of the objects that the stream has, and those in manifests of hours from since on.
+// knownObjects returns the names of the objects that the stream has, and those in manifests of
+// hours from since on.
 func (l *life) knownObjects(ctx context.Context, since layout.Hour) (map[string]bool, error) {
 	known := map[string]bool{}
 	var head manifest.Head
@@ -341,8 +372,8 @@ func (l *life) giveUp(ctx context.Context, i *ledger.Intent) error {
 	return l.w.append(ctx, done)
 }
 
-// compare returns what is known of the object of an intent that is there: an earlier attempt created it, or another
-// owner. *ConflictError when it is another one.
+// compare returns what is known of the object of an intent that is there: an earlier attempt
+// created it, or another owner. *ConflictError when it is another one.
 func (l *life) compare(ctx context.Context, i *ledger.Intent) (*ledger.Done, error) {
 	r, err := l.a.o.Objects.Open(ctx, i.Name)
 	if err != nil {

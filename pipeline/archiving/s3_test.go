@@ -2,6 +2,7 @@ package archiving
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -14,12 +15,15 @@ import (
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 
 	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
+	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
 )
 
 // front is before a server of S3. It refuses calls while it has a refusal.
 type front struct {
-	server http.Handler
-	refuse atomic.Pointer[refusal]
+	server   http.Handler
+	refuse   atomic.Pointer[refusal]
+	page     atomic.Bool  // a sign-in page answers all calls, with 200
+	accepted atomic.Int64 // uploads that the page answered
 }
 
 // refusal is an answer of S3, to the next calls.
@@ -31,6 +35,15 @@ type refusal struct {
 }
 
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if f.page.Load() {
+		if r.Method == http.MethodPut {
+			f.accepted.Add(1)
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = io.WriteString(w, "<html><body>Sign in</body></html>")
+		return
+	}
 	no := f.refuse.Load()
 	if no == nil || no.method != "" && no.method != r.Method || no.left.Add(-1) < 0 {
 		f.server.ServeHTTP(w, r)
@@ -118,4 +131,31 @@ func TestStoreIsBusy(t *testing.T) {
 	if no.left.Load() > 0 {
 		t.Error("nothing was refused")
 	}
+}
+
+// TestUploadsThatAPageAcceptsAreNotArchived: what stands before the store answers 200 to everything. Objects, and the
+// manifest, are stored once it is gone.
+//
+// Rule 15.
+func TestUploadsThatAPageAcceptsAreNotArchived(t *testing.T) {
+	w := newWorld(t)
+	f := w.useS3(t)
+	w.edit = func(o *Options) { o.Retry = time.Hour }
+	r := w.start()
+	r.store(w.deleted(0, 6))
+	r.closed(0)
+	f.page.Store(true)
+	r.store(w.deleted(1, 6))
+	r.over(1)
+	w.await("uploads are answered", func() bool { return f.accepted.Load() >= 1 && r.Status().ObjectsTrouble != "" })
+	if why := r.Status().ObjectsTrouble; !strings.Contains(why, "a proxy") {
+		t.Errorf("status says %q", why)
+	}
+	s, err := w.state()
+	must(t, err)
+	if len(s.Intents) == 0 || s.Closed > hour0+1 {
+		t.Errorf("counted as archived: %d intents are open, hours before %d are closed", len(s.Intents), s.Closed)
+	}
+	f.page.Store(false)
+	w.proven(w.until("the hour is closed", func(s *ledger.State) bool { return s.Closed > hour0+1 }))
 }

@@ -17,26 +17,29 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
 	"github.com/tailrace-cdc/replicator/sink/archive/layout"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
-// Store keeps rows in a bucket. It is a staterow.Store, with the errors of bigtable.Client and of package bucket.
-// Safe for concurrent use.
+// Store keeps rows in a bucket. It is a staterow.Store, with the errors of bigtable.Client and of
+// package bucket. Safe for concurrent use.
 type Store struct {
 	bucket bucket.Bucket
 	probe  func(context.Context) error
 }
 
-// New returns the rows that a bucket holds. The bucket must create each name only once: see bucket.Probe.
+// New returns the rows that a bucket holds. The bucket must create each name only once: see
+// bucket.Probe.
 func New(b bucket.Bucket) *Store { return NewProbed(b, func(context.Context) error { return nil }) }
 
-// NewProbed is New for a bucket that probe asks, before each write, whether it creates a name only once.
+// NewProbed is New for a bucket that probe asks, before each write, whether it creates a name only
+// once.
 func NewProbed(b bucket.Bucket, probe func(context.Context) error) *Store { return &Store{b, probe} }
 
-// LoadState reads the newest revision of a table's row; bigtable.ErrNoState if there is none. *OtherPipelineError says
-// that another pipeline archives the table below the prefix.
+// LoadState reads the newest revision of a table's row; bigtable.ErrNoState if there is none.
+// *OtherPipelineError says that another pipeline archives the table below the prefix.
 func (s *Store) LoadState(ctx context.Context, pipeline, table string) (*bigtable.State, error) {
 	row, err := s.newest(ctx, table)
 	if err != nil {
@@ -57,7 +60,8 @@ type revision struct {
 	Retired time.Time `json:"retired,omitzero"` // the table's replication ended here: as if there was no row
 }
 
-// OtherPipelineError is the row of another pipeline: two pipelines must not archive one table into one place.
+// OtherPipelineError is the row of another pipeline: two pipelines must not archive one table into
+// one place.
 type OtherPipelineError struct{ Table, Pipeline string }
 
 func (e *OtherPipelineError) Error() string {
@@ -82,9 +86,27 @@ func (s *Store) newest(ctx context.Context, table string) (*revision, error) {
 		}
 	}
 	if last == 0 {
-		return nil, nil
+		return nil, s.confirmNone(ctx, table)
 	}
 	return s.read(ctx, table, last)
+}
+
+// confirmNone returns an error if the first revision of a table's row is there, of which a listing
+// has shown none.
+//
+// Rule 13: that a table has no row, and so begins, is taken from two answers of different kinds.
+func (s *Store) confirmNone(ctx context.Context, table string) error {
+	name := layout.Life(table, 1)
+	r, err := s.bucket.Open(ctx, name)
+	switch {
+	case errors.Is(err, bucket.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	}
+	return errors.Join(&bucket.Error{
+		Op: "list " + layout.Lives(table), Class: failure.Transient, Err: fmt.Errorf("%s is there, but was not listed", name),
+	}, r.Close())
 }
 
 func (s *Store) read(ctx context.Context, table string, n int64) (*revision, error) {
@@ -107,8 +129,8 @@ func (s *Store) read(ctx context.Context, table string, n int64) (*revision, err
 	return row, nil
 }
 
-// CreateState stores the first row, and makes s the loaded state. It succeeds again with the same content, and returns
-// bigtable.ErrStateExists if there is another one.
+// CreateState stores the first row, and makes s the loaded state. It succeeds again with the same
+// content, and returns bigtable.ErrStateExists if there is another one.
 func (s *Store) CreateState(ctx context.Context, row *bigtable.State) error {
 	next := *row
 	next.Format, next.Revision = bigtable.StateFormat, 1
@@ -144,8 +166,9 @@ func (s *Store) CompareAndSet(ctx context.Context, old, next *bigtable.State) er
 	return nil
 }
 
-// RemoveState stores that the replication of the table has ended: from then on there is no row, until a new first one.
-// It returns bigtable.ErrStateChanged if another process has changed the row since it was loaded.
+// RemoveState stores that the replication of the table has ended: from then on there is no row,
+// until a new first one. It returns bigtable.ErrStateChanged if another process has changed the row
+// since it was loaded.
 func (s *Store) RemoveState(ctx context.Context, row *bigtable.State) error {
 	n := *row
 	n.Revision++
@@ -159,8 +182,8 @@ func (s *Store) RemoveState(ctx context.Context, row *bigtable.State) error {
 	return nil
 }
 
-// create creates the object of a revision, and reports whether it holds that content: also after an earlier attempt
-// whose answer was lost.
+// create creates the object of a revision, and reports whether it holds that content: also after an
+// earlier attempt whose answer was lost.
 func (s *Store) create(ctx context.Context, row *revision) (bool, error) {
 	if err := s.probe(ctx); err != nil {
 		return false, err

@@ -3,6 +3,7 @@ package lives
 import (
 	"context"
 	"errors"
+	"iter"
 	"os"
 	"sync"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
 	"github.com/tailrace-cdc/replicator/sink/archive/layout"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
@@ -185,5 +187,38 @@ func TestRowThatIsNotReadIsRefused(t *testing.T) {
 		if err == nil || errors.Is(err, bigtable.ErrNoState) || want != nil && !errors.As(err, &newer) {
 			t.Errorf("%s: %v", text, err)
 		}
+	}
+}
+
+// unlisted is a bucket whose listings show nothing, a number of times.
+type unlisted struct {
+	bucket.Bucket
+	times int
+}
+
+func (u *unlisted) List(ctx context.Context, prefix string) iter.Seq2[bucket.Info, error] {
+	if u.times--; u.times >= 0 {
+		return func(func(bucket.Info, error) bool) {}
+	}
+	return u.Bucket.List(ctx, prefix)
+}
+
+// TestRowThatIsNotListedIsNotNew: an empty listing alone does not begin a table.
+//
+// Rule 13.
+func TestRowThatIsNotListedIsNotNew(t *testing.T) {
+	b := &unlisted{Bucket: open(t)}
+	s := New(b)
+	row := first(t, s)
+	b.times = 2
+	if _, err := s.LoadState(t.Context(), "shop", "Orders"); bucket.Classify(err) != failure.Transient {
+		t.Errorf("load: %v", err)
+	}
+	other := &bigtable.State{Identity: row.Identity, Life: 7}
+	if err := s.CreateState(t.Context(), other); bucket.Classify(err) != failure.Transient {
+		t.Errorf("create: %v", err)
+	}
+	if got, err := s.LoadState(t.Context(), "shop", "Orders"); err != nil || got.Life != row.Life {
+		t.Errorf("afterwards: %+v, %v", got, err)
 	}
 }

@@ -2,6 +2,8 @@ package bucket
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net/url"
 
@@ -17,9 +19,10 @@ import (
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
-// openAzure opens azblob://container/prefix with the credentials of the environment: AZURE_STORAGE_ACCOUNT and
-// AZURE_STORAGE_KEY, a SAS token, a connection string, or the default chain of Azure.
-func openAzure(ctx context.Context, u *url.URL, _ Options) (*cloud, error) {
+// openAzure opens azblob://container/prefix with the credentials of the environment:
+// AZURE_STORAGE_ACCOUNT and AZURE_STORAGE_KEY, a SAS token, a connection string, or the default
+// chain of Azure.
+func openAzure(ctx context.Context, u *url.URL, _ Options) (backend, error) {
 	opener := azureblob.URLOpener{
 		MakeClient: azureblob.NewDefaultClient, ServiceURLOptions: *azureblob.NewDefaultServiceURLOptions(),
 	}
@@ -32,28 +35,78 @@ func openAzure(ctx context.Context, u *url.URL, _ Options) (*cloud, error) {
 	if !b.As(&client) {
 		return nil, refused(failure.Fatal, "", "the Go CDK has another client of Azure than expected")
 	}
-	return &cloud{bucket: b, close: func() error { return nil }, limit: withoutRetries, key: azureKey, send: func(
-		ctx context.Context, key string, body *io.SectionReader, sum []byte,
-	) error {
-		_, err := client.NewBlockBlobClient(key).Upload(ctx, streaming.NopCloser(body), &blockblob.UploadOptions{
-			TransactionalValidation: azblob.TransferValidationTypeMD5(sum),
-			HTTPHeaders:             &azblob.HTTPHeaders{BlobContentMD5: sum, BlobContentType: new(contentType)},
-			AccessConditions: &azblob.AccessConditions{
-				ModifiedAccessConditions: &azblob.ModifiedAccessConditions{IfNoneMatch: new(azcore.ETagAny)},
-			},
-		})
-		return err
-	}}, nil
+	return &inAzure{b, client}, nil
 }
 
-// withoutRetries keeps the client from repeating calls: package bucket does so, for all services alike.
-func withoutRetries(ctx context.Context) context.Context {
-	return policy.WithRetryOptions(ctx, policy.RetryOptions{MaxRetries: -1})
+// inAzure is a container of Azure Blob Storage.
+type inAzure struct {
+	opened *blob.Bucket
+	client *container.Client
 }
 
-func azureKey(o *blob.ListObject) string {
-	if raw := (container.BlobItem{}); o.As(&raw) && raw.Name != nil {
-		return *raw.Name
+func (a *inAzure) put(ctx context.Context, key string, body *io.SectionReader, sum []byte) ([]byte, error) {
+	out, err := a.client.NewBlockBlobClient(key).Upload(once(ctx), streaming.NopCloser(body), &blockblob.UploadOptions{
+		TransactionalValidation: azblob.TransferValidationTypeMD5(sum),
+		HTTPHeaders:             &azblob.HTTPHeaders{BlobContentMD5: sum, BlobContentType: new(contentType)},
+		AccessConditions: &azblob.AccessConditions{
+			ModifiedAccessConditions: &azblob.ModifiedAccessConditions{IfNoneMatch: new(azcore.ETagAny)},
+		},
+	})
+	return out.ContentMD5, err
+}
+
+func (a *inAzure) head(ctx context.Context, key string) (stored, error) {
+	out, err := a.client.NewBlobClient(key).GetProperties(once(ctx), nil)
+	if err != nil {
+		return stored{}, err
 	}
-	return o.Key
+	if out.ETag == nil || *out.ETag == "" || out.ContentLength == nil || out.BlobType == nil {
+		return stored{}, fmt.Errorf("%w: it has no ETag, no length, or no type of a blob", errNotStore)
+	}
+	return stored{size: *out.ContentLength, sum: out.ContentMD5, version: string(*out.ETag)}, nil
+}
+
+func (a *inAzure) list(ctx context.Context, q query) (page, error) {
+	in := &container.ListBlobsFlatOptions{Prefix: &q.prefix, MaxResults: new(int32(q.size))}
+	if q.token != "" {
+		in.Marker = &q.token
+	}
+	out, err := a.client.NewListBlobsFlatPager(in).NextPage(once(ctx))
+	if err != nil {
+		return page{}, err
+	}
+	if out.Segment == nil { // an empty body
+		return page{}, fmt.Errorf("%w: it is no listing of a container", errNotStore)
+	}
+	var p page
+	for _, o := range out.Segment.BlobItems {
+		if o == nil || o.Name == nil || o.Properties == nil || o.Properties.ContentLength == nil {
+			return page{}, fmt.Errorf("%w: it lists a blob without name or size", errNotStore)
+		}
+		p.objects = append(p.objects, Info{Name: *o.Name, Size: *o.Properties.ContentLength})
+	}
+	if out.NextMarker != nil {
+		p.next = *out.NextMarker
+	}
+	return p, nil
+}
+
+func (a *inAzure) read(ctx context.Context, key string, of stored, at, n int64) (io.ReadCloser, error) {
+	out, err := a.client.NewBlobClient(key).DownloadStream(once(ctx), &azblob.DownloadStreamOptions{
+		Range: azblob.HTTPRange{Offset: at, Count: n},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if out.ETag == nil || string(*out.ETag) != of.version || out.Body == nil {
+		return nil, errors.Join(fmt.Errorf("%w: it is of another object", errNotStore), closeBody(out.Body))
+	}
+	return out.Body, nil
+}
+
+func (a *inAzure) close() error { return a.opened.Close() }
+
+// once keeps the client from repeating a call: package bucket does so, for all services alike.
+func once(ctx context.Context) context.Context {
+	return policy.WithRetryOptions(ctx, policy.RetryOptions{MaxRetries: -1})
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
-// startAzure answers a container's requests by a function: there is no server of Azure's protocol to run in a test, so
-// what is tested is what the requests say, and what replies mean.
+// startAzure answers a container's requests by a function: there is no server of Azure's protocol
+// to run in a test, so what is tested is what the requests say, and what replies mean.
 func startAzure(t *testing.T, answer http.HandlerFunc) Bucket {
 	t.Helper()
 	server := httptest.NewServer(answer)
@@ -49,9 +49,11 @@ func TestAzureRequests(t *testing.T) {
 				<Creation-Time>%[1]s</Creation-Time></Properties></Blob></Blobs><NextMarker/></EnumerationResults>`, at)
 		case r.Method == http.MethodPut:
 			body, _ = io.ReadAll(r.Body)
+			w.Header().Set("Content-Md5", r.Header.Get("Content-Md5"))
 			w.WriteHeader(http.StatusCreated)
 		case r.Method == http.MethodHead:
 			w.Header().Set("Content-Length", fmt.Sprint(len(want)))
+			w.Header().Set("X-Ms-Blob-Type", "BlockBlob")
 		default:
 			if x := r.Header.Get("X-Ms-Range"); x != "" {
 				r.Header.Set("Range", x)

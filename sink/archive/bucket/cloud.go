@@ -1,48 +1,83 @@
 package bucket
 
 import (
+	"bytes"
 	"context"
 	"crypto/md5"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
+	"net/http"
 	"net/url"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
-	"gocloud.dev/blob"
-	"gocloud.dev/gcerrors"
-
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
-// cloud is a store in a service. The Go CDK lists and reads; creating is a call of the driver's own client.
+// cloud is a store in a service.
 type cloud struct {
-	bucket *blob.Bucket
+	backend
 	url    string // without its query, as users name the bucket
 	prefix string // of the keys; empty, or with a slash at its end
-	close  func() error
 
-	pageSize int // objects in a page of a listing
+	// pageSize is how many objects a page of a listing has, and pause waits before a call is
+	// repeated. Tests replace them.
+	pageSize int
+	pause    func(ctx context.Context, attempt int) error
+}
 
-	// limit is set where a client retries calls by itself, and returns a context that turns retries off.
-	limit func(context.Context) context.Context
+// backend is the client of a service. Each call is one request, which is not repeated: package
+// bucket does so.
+//
+// Rule 15: each answer is returned only if it has what the service alone can state. What stands
+// between, and answers 200 to everything, states no checksum, no version of an object and no name
+// of the bucket: errNotStore.
+type backend interface {
+	// put puts an object in one request that the service refuses if the key is taken or the MD5 is
+	// another. It returns the MD5 that the service states of what it has stored; nil if it states
+	// none.
+	put(ctx context.Context, key string, body *io.SectionReader, sum []byte) ([]byte, error)
 
-	// send puts an object in one request that the service refuses if the key is taken or the MD5 is another. It does not
-	// retry: the caller does, as after a crash, and gets ErrExists if the first attempt arrived. The CDK
-	// has no such call for S3 and Azure: it uploads in parts, several at once, with retries of each.
-	send func(ctx context.Context, key string, body *io.SectionReader, sum []byte) error
+	// head returns what the service states of an object.
+	head(ctx context.Context, key string) (stored, error)
 
-	// key returns the key of a listed object as the service has it. The CDK unescapes it, as if it had written it.
-	key func(o *blob.ListObject) string
+	// list returns a page of a listing.
+	list(ctx context.Context, q query) (page, error)
+
+	// read returns bytes of an object of which head returned of.
+	read(ctx context.Context, key string, of stored, at, n int64) (io.ReadCloser, error)
+
+	close() error
+}
+
+// stored is what a service states of an object.
+type stored struct {
+	size    int64
+	sum     []byte // its MD5; nil where it is not known
+	version string // another one for each content: an ETag, or a generation
+}
+
+// query asks for a page of the keys that begin with prefix.
+type query struct {
+	prefix string
+	after  string // keys up to this one may be left out
+	token  string // of the page before; "": the first page
+	size   int
+}
+
+// page is a part of a listing. Its names are keys.
+type page struct {
+	objects []Info
+	next    string // "" behind the last page
 }
 
 // openCloud opens the bucket of a URL, whose parameters must be among the known ones.
 func openCloud(
-	ctx context.Context, u *url.URL, o Options, open func(context.Context, *url.URL, Options) (*cloud, error),
+	ctx context.Context, u *url.URL, o Options, open func(context.Context, *url.URL, Options) (backend, error),
 	known ...string,
 ) (*cloud, error) {
 	prefix := strings.Trim(u.Path, "/")
@@ -61,18 +96,17 @@ func openCloud(
 				"the URL has a parameter %s that is unknown or repeated", name)
 		}
 	}
-	c, err := open(ctx, u, o)
+	s, err := open(ctx, u, o)
 	if err != nil {
 		return nil, err
 	}
-	c.url, c.prefix, c.pageSize = u.Scheme+"://"+u.Host, prefix, 1000
-	return c, nil
+	return &cloud{backend: s, url: u.Scheme + "://" + u.Host, prefix: prefix, pageSize: 1000, pause: pause}, nil
 }
 
 const contentType = "application/octet-stream"
 
-// slowest is the throughput in bytes per second below which an upload counts as stuck: a connection that was cut
-// silently would else hold it for a quarter of an hour.
+// slowest is the throughput in bytes per second below which an upload counts as stuck: a connection
+// that was cut silently would else hold it for a quarter of an hour.
 const slowest = 256 << 10
 
 // callLimit is how long a call may take, beside the time for its bytes.
@@ -84,23 +118,47 @@ func (c *cloud) Create(ctx context.Context, name string, f *os.File, size int64)
 
 func (c *cloud) put(ctx context.Context, name string, content *io.SectionReader) error {
 	// The MD5 is what all three services compare before they store an object.
-	sum := md5.New()
-	if _, err := io.Copy(sum, content); err != nil {
+	hash := md5.New()
+	if _, err := io.Copy(hash, content); err != nil {
 		return fmt.Errorf("read what is to be stored: %w", err)
 	}
 	if _, err := content.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
+	sum := hash.Sum(nil)
 	limited, cancel := c.limited(ctx, content.Size())
 	defer cancel()
-	return c.explain(ctx, c.send(limited, c.prefix+name, content, sum.Sum(nil)))
+	have, err := c.backend.put(limited, c.prefix+name, content, sum)
+	if err != nil || bytes.Equal(have, sum) {
+		return c.explain(ctx, err)
+	}
+	return c.confirm(ctx, c.prefix+name, stored{size: content.Size(), sum: sum})
+}
+
+// confirm asks the service for an object whose upload it has answered without a checksum of the
+// content: S3 does so where a key of KMS encrypts it.
+//
+// Rule 15: an object counts as stored only once the service has stated its size and its checksum.
+func (c *cloud) confirm(ctx context.Context, key string, sent stored) error {
+	limited, cancel := c.limited(ctx, 0)
+	defer cancel()
+	have, err := c.head(limited, key)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		return refused(failure.Transient, hintNotStore, "the upload was accepted, but it is not shown that the object is "+
+			"there: %w", err)
+	case have.size != sent.size || !bytes.Equal(have.sum, sent.sum):
+		return refused(failure.Transient, hintNotStore, "the upload was accepted, but the object that is there is not shown "+
+			"to be the one that was sent: it has %d bytes and checksum %x, not %d and %x",
+			have.size, have.sum, sent.size, sent.sum)
+	}
+	return nil
 }
 
 // limited returns the context of a call that transfers size bytes.
 func (c *cloud) limited(ctx context.Context, size int64) (context.Context, context.CancelFunc) {
-	if c.limit != nil {
-		ctx = c.limit(ctx)
-	}
 	return context.WithTimeout(ctx, callLimit+time.Duration(size/slowest)*time.Second)
 }
 
@@ -110,14 +168,15 @@ func (c *cloud) Open(ctx context.Context, name string) (Reader, error) {
 		return nil, wrap(ctx, op, err)
 	}
 	r := &reader{ctx: ctx, cloud: c, name: name}
-	err := retryRead(ctx, func() error {
+	err := c.retryRead(ctx, func() error {
 		limited, cancel := c.limited(ctx, 0)
 		defer cancel()
-		a, err := c.bucket.Attributes(limited, c.prefix+name)
-		if err == nil {
-			r.size = a.Size
+		of, err := c.head(limited, c.prefix+name)
+		r.of = of
+		if err != nil {
+			return c.explainObject(ctx, name, err)
 		}
-		return c.explainObject(ctx, name, err)
+		return nil
 	})
 	if err != nil {
 		return nil, wrap(ctx, op, err)
@@ -125,76 +184,96 @@ func (c *cloud) Open(ctx context.Context, name string) (Reader, error) {
 	return r, nil
 }
 
+// List asks once more for what is behind the last object.
+//
+// Rule 13: that there is nothing, or nothing more, is taken from a second answer, to a request that
+// began after the first one. What lacks objects would be archived twice.
 func (c *cloud) List(ctx context.Context, prefix string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
-		last := ""
-		for page := blob.FirstPageToken; page != nil; {
-			var objects []*blob.ListObject
-			err := retryRead(ctx, func() error {
-				found, next, err := c.page(ctx, prefix, page, c.pageSize)
-				if err == nil {
-					objects, page = found, next
-				}
-				return err
-			})
+		q, last, again := query{prefix: c.prefix + prefix, size: c.pageSize}, "", false
+		for {
+			p, err := c.page(ctx, q)
 			if err != nil {
 				yield(Info{}, wrap(ctx, "list "+prefix, err))
 				return
 			}
-			for _, o := range objects {
-				key := c.key(o)
-				if key <= last {
+			more := false
+			for _, o := range p.objects {
+				if again && o.Name <= q.after {
+					continue
+				}
+				if o.Name <= last {
 					yield(Info{}, wrap(ctx, "list "+prefix, refused(failure.Fatal, "take a bucket whose listings are "+
-						"sorted: not a directory bucket of S3", "%s is listed behind %s", key, last)))
+						"sorted: not a directory bucket of S3", "%s is listed behind %s", o.Name, last)))
 					return
 				}
-				last = key
-				if !yield(Info{Name: strings.TrimPrefix(key, c.prefix), Size: o.Size}, nil) {
+				last, more = o.Name, true
+				if !yield(Info{Name: strings.TrimPrefix(o.Name, c.prefix), Size: o.Size}, nil) {
 					return
 				}
 			}
-			if len(page) == 0 {
+			switch q.token = p.next; {
+			case p.next != "":
+			case again && !more:
 				return
+			default:
+				q.after, again = last, true
 			}
 		}
 	}
 }
 
-// page reads a page of a listing.
-func (c *cloud) page(ctx context.Context, prefix string, page []byte, size int) ([]*blob.ListObject, []byte, error) {
-	limited, cancel := c.limited(ctx, 0)
-	defer cancel()
-	objects, next, err := c.bucket.ListPage(limited, page, size, &blob.ListOptions{Prefix: c.prefix + prefix})
-	return objects, next, c.explain(ctx, err)
+// page reads a page of a listing, by a few requests where they fail.
+func (c *cloud) page(ctx context.Context, q query) (p page, err error) {
+	err = c.retryRead(ctx, func() error {
+		limited, cancel := c.limited(ctx, 0)
+		defer cancel()
+		p, err = c.list(limited, q)
+		return c.explain(ctx, err)
+	})
+	return p, err
 }
 
-func (c *cloud) Close() error { return errors.Join(c.bucket.Close(), c.close()) }
+func (c *cloud) Close() error { return c.close() }
 
 // attempts is how often a call that changes nothing is made.
 const attempts = 3
 
 // retryRead repeats a call that changes nothing while its error is transient, up to attempts times.
-func retryRead(ctx context.Context, call func() error) error {
+func (c *cloud) retryRead(ctx context.Context, call func() error) error {
 	for n := 1; ; n++ {
 		err := call()
 		class := Classify(err)
 		if n == attempts || (class != failure.Transient && class != failure.Throttled) {
 			return err
 		}
-		if paused := failure.Pause(ctx, failure.Backoff(n)); paused != nil {
+		if paused := c.pause(ctx, n); paused != nil {
 			return errors.Join(paused, err)
 		}
 	}
 }
 
-// explainObject is explain for a call that reads an object. Whether the object or the bucket is missing is asked of the
-// bucket: replies to HEAD have no body with a code.
+func pause(ctx context.Context, attempt int) error {
+	return failure.Pause(ctx, failure.Backoff(attempt))
+}
+
+// explainObject is explain for a call that reads an object.
+//
+// Rule 13: an object counts as missing only if a listing that began after the reply lacks it too.
+// The listing also tells whether the bucket is missing: replies to HEAD have no body with a code.
 func (c *cloud) explainObject(ctx context.Context, name string, err error) error {
-	if gcerrors.Code(err) != gcerrors.NotFound || ctx.Err() != nil {
+	answer, answered := replyOf(err)
+	if !answered || answer.status != http.StatusNotFound || ctx.Err() != nil {
 		return c.explain(ctx, err)
 	}
-	if _, _, listed := c.page(ctx, name, blob.FirstPageToken, 1); listed != nil {
-		return listed
+	for o, listed := range c.List(ctx, name) { // the object would be the first
+		if listed != nil {
+			return listed
+		}
+		if o.Name == name {
+			return refused(failure.Transient, "", "the object is listed, but was not found: %w", err)
+		}
+		break
 	}
 	return fmt.Errorf("%w: %w", ErrNotFound, err)
 }
@@ -206,6 +285,8 @@ func (c *cloud) explain(ctx context.Context, err error) error {
 	}
 	answer, answered := replyOf(err)
 	switch {
+	case errors.Is(err, errNotStore):
+		return refused(failure.Transient, hintNotStore, "%w", err)
 	case answered && answer.taken():
 		return fmt.Errorf("%w: %w", ErrExists, err)
 	case answered:

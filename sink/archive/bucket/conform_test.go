@@ -71,7 +71,8 @@ func random(seed uint64, n int) []byte {
 	return b
 }
 
-// conform holds a store to what Bucket promises. open returns buckets of one empty place, as two processes have them.
+// conform holds a store to what Bucket promises. open returns buckets of one empty place, as two
+// processes have them.
 func conform(t *testing.T, open func(t *testing.T) Bucket) {
 	t.Run("a name is created once", func(t *testing.T) { conformOnce(t, open(t)) })
 	t.Run("one of many wins", func(t *testing.T) { conformRace(t, open(t), open(t)) })

@@ -10,8 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
-// checkName refuses names that are not the same path in every store: the Go CDK reads these by another name than the
-// one that they are written by.
+// checkName refuses names that are not the same path in every store: the Go CDK reads these by
+// another name than the one that they are written by.
 func checkName(name string) error {
 	escaped := strings.ContainsAny(name, "\\\"#%?\x7f") || strings.Contains(name, "__0x") ||
 		strings.Contains(name, "../") || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' })

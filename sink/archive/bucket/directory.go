@@ -17,16 +17,17 @@ import (
 	"github.com/tailrace-cdc/replicator/host"
 )
 
-// directory is a store of files. The bucket library's own is not used: it is not exclusive, does not sync, and skips
-// files that it may not read.
+// directory is a store of files. The bucket library's own is not used: it is not exclusive, does
+// not sync, and skips files that it may not read.
 //
-// A name appears by link(2), which fails where the name is taken, and links a file that is complete and synced. rename
-// would replace what has the name.
+// A name appears by link(2), which fails where the name is taken, and links a file that is complete
+// and synced. rename would replace what has the name.
 type directory struct {
 	path string
 	root *os.Root // no name leads out of it
 
-	// fault and sync are replaced by tests. fault is called before each step, and its error is the step's.
+	// fault and sync are replaced by tests. fault is called before each step, and its error is the
+	// step's.
 	fault func(step string) error
 	sync  func(*os.File) error
 }
@@ -83,8 +84,12 @@ const (
 	dirMode  = 0o750
 )
 
-// inPlace refuses to go on when the path is another directory than the one that was opened: then a volume was taken
-// away or put above it. The open one would take objects that nobody finds, or list none.
+// hintReplaced is what to do where the path is another directory than at the start.
+const hintReplaced = "mount it again; or restart the replicator, if the directory was replaced on purpose"
+
+// inPlace refuses to go on when the path is another directory than the one that was opened: then a
+// volume was taken away or put above it. The open one would take objects that nobody finds, or list
+// none.
 func (d *directory) inPlace() error {
 	now, err := os.Stat(d.path)
 	if err != nil {
@@ -95,8 +100,7 @@ func (d *directory) inPlace() error {
 		return err
 	}
 	if !os.SameFile(now, opened) {
-		return refused(failure.Missing, "mount it again; or restart the replicator, if the directory was replaced on purpose",
-			"%s is another directory than at the start", d.path)
+		return refused(failure.Missing, hintReplaced, "%s is another directory than at the start", d.path)
 	}
 	return nil
 }
@@ -112,7 +116,8 @@ func (d *directory) put(ctx context.Context, name string, content *io.SectionRea
 	if err := d.inPlace(); err != nil {
 		return err
 	}
-	// Early, so that a caller who tries again after a lost answer does not write all of it again. link decides.
+	// Early, so that a caller who tries again after a lost answer does not write all of it again.
+	// link decides.
 	if err := d.taken(name); err != nil {
 		return err
 	}
@@ -124,7 +129,29 @@ func (d *directory) put(ctx context.Context, name string, content *io.SectionRea
 	if err == nil {
 		err = d.link(t.name, name)
 	}
+	if err == nil {
+		err = d.shown(name, t.file, content.Size())
+	}
 	return errors.Join(err, t.remove()) // a name that was linked keeps its file
+}
+
+// shown returns nil if the path shows the file that was written, whole.
+//
+// Rule 15: a volume that was taken away, or put above the directory, while the file was written
+// takes no file that readers will find.
+func (d *directory) shown(name string, f *os.File, size int64) error {
+	if err := d.fault("show"); err != nil {
+		return err
+	}
+	written, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	found, err := os.Lstat(filepath.Join(d.path, filepath.FromSlash(name)))
+	if err == nil && (!os.SameFile(written, found) || found.Size() != size) {
+		err = refused(failure.Missing, hintReplaced, "%s shows another file than was written", d.path)
+	}
+	return err
 }
 
 // taken returns ErrExists, once the name is durable, if something has it.
@@ -138,7 +165,8 @@ func (d *directory) taken(name string) error {
 	case !info.Mode().IsRegular():
 		return refused(failure.Rejected, "move it away", "%s is not a regular file", name)
 	}
-	// Another process may have linked it and be about to sync: the caller takes ErrExists for stored.
+	// Another process may have linked it and be about to sync: the caller takes ErrExists for
+	// stored.
 	if err := d.syncAbove(name); err != nil {
 		return err
 	}
@@ -190,8 +218,9 @@ func (d *directory) link(temporary, name string) error {
 	return d.syncAbove(name)
 }
 
-// syncAbove makes the name durable: its directory, and all above it up to the root, for any of them may be new and made
-// by a process that has not synced it. Where nothing is new that costs some 50 µs each.
+// syncAbove makes the name durable: its directory, and all above it up to the root, for any of them
+// may be new and made by a process that has not synced it. Where nothing is new that costs some 50
+// µs each.
 func (d *directory) syncAbove(name string) error {
 	if !host.SyncsDirectories {
 		return nil

@@ -78,8 +78,8 @@ const tries = 300
 
 func body(id string) []byte { return bytes.Repeat([]byte(id+"\n"), 5000) }
 
-// createMany waits until its input ends, so that all processes begin at once, creates the names, and prints which ones
-// it created.
+// createMany waits until its input ends, so that all processes begin at once, creates the names,
+// and prints which ones it created.
 func createMany(dir, id string) error {
 	ctx := context.Background()
 	b, err := Open(ctx, "file://"+dir, Options{})
@@ -121,7 +121,8 @@ func createMany(dir, id string) error {
 	return b.Close()
 }
 
-// TestTwoProcessesCreateOneNameOnce: the bucket library's own directory store let both create it, in 193 of 300 tries.
+// TestTwoProcessesCreateOneNameOnce: the bucket library's own directory store let both create it,
+// in 193 of 300 tries.
 func TestTwoProcessesCreateOneNameOnce(t *testing.T) {
 	dir := t.TempDir()
 	var out [3]bytes.Buffer
@@ -167,7 +168,8 @@ func TestTwoProcessesCreateOneNameOnce(t *testing.T) {
 	}
 }
 
-// TestLeftoversGoOnlyWithTheirProcess: a process that starts must not remove what another one is writing.
+// TestLeftoversGoOnlyWithTheirProcess: a process that starts must not remove what another one is
+// writing.
 func TestLeftoversGoOnlyWithTheirProcess(t *testing.T) {
 	dir := t.TempDir()
 	writing := openDir(t, dir, Options{})
@@ -199,8 +201,8 @@ func TestLeftoversGoOnlyWithTheirProcess(t *testing.T) {
 	}
 }
 
-// TestFileTakenForALeftoverIsNotUsed: another process may lock, and remove, a temporary file between the moment it is
-// made and the moment it is locked.
+// TestFileTakenForALeftoverIsNotUsed: another process may lock, and remove, a temporary file
+// between the moment it is made and the moment it is locked.
 func TestFileTakenForALeftoverIsNotUsed(t *testing.T) {
 	d := openDir(t, t.TempDir(), Options{})
 	other, err := d.newTemporary()
@@ -223,8 +225,8 @@ func TestFileTakenForALeftoverIsNotUsed(t *testing.T) {
 	}
 }
 
-// TestNameIsDurableBeforeCreateReturns: the directory of the name and all above it are synced, also by the one who
-// finds the name taken, for its caller counts the object as stored.
+// TestNameIsDurableBeforeCreateReturns: the directory of the name and all above it are synced, also
+// by the one who finds the name taken, for its caller counts the object as stored.
 func TestNameIsDurableBeforeCreateReturns(t *testing.T) {
 	d := openDir(t, t.TempDir(), Options{})
 	var steps []string
@@ -242,7 +244,7 @@ func TestNameIsDurableBeforeCreateReturns(t *testing.T) {
 	}
 	dir, file := "synced a directory: true", "synced a directory: false"
 	for _, want := range [][]string{
-		{"write", "sync file", file, "link", "sync a/b", dir, "sync a", dir, "sync .", dir},
+		{"write", "sync file", file, "link", "sync a/b", dir, "sync a", dir, "sync .", dir, "show"},
 		{"sync a/b", dir, "sync a", dir, "sync .", dir},
 	} {
 		steps = nil
@@ -255,8 +257,8 @@ func TestNameIsDurableBeforeCreateReturns(t *testing.T) {
 	}
 }
 
-// TestFaultLeavesNoPartOfAnObject: after a fault at each step the name is free or holds the whole object, the error
-// says what an operator can do, and a second call stores the object or finds it.
+// TestFaultLeavesNoPartOfAnObject: after a fault at each step the name is free or holds the whole
+// object, the error says what an operator can do, and a second call stores the object or finds it.
 func TestFaultLeavesNoPartOfAnObject(t *testing.T) {
 	want := random(4, 1<<20+1)
 	for _, step := range []string{"write", "sync file", "link", "sync a/b", "sync ."} {
@@ -293,7 +295,8 @@ func TestFaultLeavesNoPartOfAnObject(t *testing.T) {
 	}
 }
 
-// TestDirectoryThatVanishes: objects must not go to a directory that nobody looks at, nor a listing of it be empty.
+// TestDirectoryThatVanishes: objects must not go to a directory that nobody looks at, nor a listing
+// of it be empty.
 func TestDirectoryThatVanishes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "archive")
 	d := openDir(t, dir, Options{})

@@ -27,8 +27,9 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Classify returns what can be done about an error of this package. A full disk or a bucket that lacks something is
-// Fatal, Denied or Missing: the same call succeeds once an operator has acted, so the caller goes on trying, rarely.
+// Classify returns what can be done about an error of this package. A full disk or a bucket that
+// lacks something is Fatal, Denied or Missing: the same call succeeds once an operator has acted,
+// so the caller goes on trying, rarely.
 func Classify(err error) failure.Class {
 	var own *Error
 	switch {
@@ -58,7 +59,8 @@ func refused(class failure.Class, hint, format string, args ...any) error {
 	return &Error{Class: class, Hint: hint, Err: fmt.Errorf(format, args...)}
 }
 
-// wrap returns an error with what was tried. Once ctx has ended, the class is Canceled, whatever err is.
+// wrap returns an error with what was tried. Once ctx has ended, the class is Canceled, whatever
+// err is.
 func wrap(ctx context.Context, op string, err error) error {
 	var own *Error
 	switch {

@@ -14,13 +14,13 @@ import (
 
 const probeText = "Tailrace wrote this to see that the store refuses a name that is taken. It may be deleted.\n"
 
-// Probe returns nil if the bucket may be written to and refuses a second object of a name. Without that, two processes
-// that take each other for dead could replace each other's objects.
+// Probe returns nil if the bucket may be written to and refuses a second object of a name. Without
+// that, two processes that take each other for dead could replace each other's objects.
 func Probe(ctx context.Context, b Bucket) error {
 	for range 2 {
 		err := CreateText(ctx, b, layout.Probe, probeText)
-		if errors.Is(err, ErrExists) {
-			return nil // also the first time: an earlier start has made it, and the store has just refused it
+		if errors.Is(err, ErrExists) { // also the first time: an earlier start has made it, and the store has just refused it
+			return probed(ctx, b)
 		}
 		if err != nil {
 			return fmt.Errorf("probe the archive: %w", err)
@@ -31,6 +31,23 @@ func Probe(ctx context.Context, b Bucket) error {
 		Hint: "the store ignores conditions of writes (If-None-Match): update it, or take another one; else objects " +
 			"could be replaced",
 	}
+}
+
+// probed returns nil if the object of a probe is there, with its content.
+//
+// Rule 15: a refusal alone is no evidence, for a proxy can refuse as well.
+func probed(ctx context.Context, b Bucket) error {
+	text, err := ReadText(ctx, b, layout.Probe)
+	if err != nil {
+		return fmt.Errorf("probe the archive: %w", err)
+	}
+	if string(text) != probeText {
+		return &Error{
+			Op: "probe the archive", Class: failure.Fatal, Err: fmt.Errorf("%s holds something else", layout.Probe),
+			Hint: "move it out of the archive",
+		}
+	}
+	return nil
 }
 
 // CreateText is Create from memory: an image without a directory for temporary files can do it too.

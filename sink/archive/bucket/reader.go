@@ -10,8 +10,9 @@ import (
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
-// The sizes of requests. A Parquet footer takes one request, for the end of an object is read as a whole; an object of
-// 128 MB that is read in order takes some 70; and a file whose columns are read side by side has a window for each.
+// The sizes of requests. A Parquet footer takes one request, for the end of an object is read as a
+// whole; an object of 128 MB that is read in order takes some 70; and a file whose columns are read
+// side by side has a window for each.
 const (
 	firstWindow   = 256 << 10
 	largestWindow = 2 << 20
@@ -23,7 +24,7 @@ type reader struct {
 	ctx   context.Context // io.ReaderAt has none
 	cloud *cloud
 	name  string
-	size  int64
+	of    stored
 
 	mu      sync.Mutex
 	windows []window // the least recently used first
@@ -37,7 +38,7 @@ type window struct {
 
 func (w window) end() int64 { return w.at + int64(len(w.data)) }
 
-func (r *reader) Size() int64 { return r.size }
+func (r *reader) Size() int64 { return r.of.size }
 
 func (r *reader) Close() error {
 	r.mu.Lock()
@@ -50,7 +51,7 @@ func (r *reader) ReadAt(p []byte, at int64) (int, error) {
 	if at < 0 {
 		return 0, fmt.Errorf("read %s: negative offset", r.name)
 	}
-	wanted := p[:max(0, min(int64(len(p)), r.size-at))]
+	wanted := p[:max(0, min(int64(len(p)), r.of.size-at))]
 	n := 0
 	for n < len(wanted) {
 		m, err := r.read(wanted[n:], at+int64(n))
@@ -81,13 +82,13 @@ func (r *reader) read(p []byte, at int64) (int, error) {
 			width, replaced = min(2*int64(len(w.data)), largestWindow), i
 		}
 	}
-	from := max(0, min(at, r.size-width))
+	from := max(0, min(at, r.of.size-width))
 	for _, w := range r.windows {
 		if from < w.end() && w.end() <= at {
 			from = w.end() // that much is there already
 		}
 	}
-	next := window{from, make([]byte, min(width, r.size-from))}
+	next := window{from, make([]byte, min(width, r.of.size-from))}
 	if err := r.fetch(next.data, from); err != nil {
 		return 0, err
 	}
@@ -103,10 +104,10 @@ func (r *reader) read(p []byte, at int64) (int, error) {
 
 // fetch reads len(p) bytes by one request, or by a few where requests fail.
 func (r *reader) fetch(p []byte, at int64) error {
-	return retryRead(r.ctx, func() error {
+	return r.cloud.retryRead(r.ctx, func() error {
 		ctx, cancel := r.cloud.limited(r.ctx, int64(len(p)))
 		defer cancel()
-		body, err := r.cloud.bucket.NewRangeReader(ctx, r.cloud.prefix+r.name, at, int64(len(p)), nil)
+		body, err := r.cloud.read(ctx, r.cloud.prefix+r.name, r.of, at, int64(len(p)))
 		if err != nil {
 			return r.cloud.explainObject(r.ctx, r.name, err)
 		}

@@ -33,6 +33,8 @@ func replyOf(err error) (r reply, ok bool) {
 		identity *azidentity.AuthenticationFailedError
 	)
 	switch {
+	case err == nil:
+		return reply{}, false
 	case errors.As(err, &identity) || withoutCredentials(err):
 		return reply{}, false // the answer came from another service
 	case errors.As(err, &response):
@@ -53,11 +55,12 @@ func replyOf(err error) (r reply, ok bool) {
 	return reply{}, false
 }
 
-// withoutCredentials reports whether a call to S3 was never sent because nothing could sign it: what refused was the
-// instance's metadata service, or STS. The SDK has no type for that.
+// withoutCredentials reports whether a call to S3 was never sent because nothing could sign it:
+// what refused was the instance's metadata service, or STS. The SDK has no type for that.
 func withoutCredentials(err error) bool { return strings.Contains(err.Error(), "get credentials:") }
 
-// taken reports whether the service has an object of the name. Azure answers 409 where the others answer 412.
+// taken reports whether the service has an object of the name. Azure answers 409 where the others
+// answer 412.
 func (r reply) taken() bool {
 	return r.status == http.StatusPreconditionFailed || r.code == "BlobAlreadyExists"
 }
@@ -92,7 +95,12 @@ var codes = map[string]struct {
 	},
 }
 
+// errNotStore is an answer that lacks what the service states in each of its answers.
+var errNotStore = errors.New("the answer does not come from the object store")
+
 const (
+	hintNotStore = "something between the replicator and the object store answers in its place: a proxy, a login page, " +
+		"or a wrong endpoint"
 	hintRegion     = "the bucket is in another region: add ?region=REGION to the URL"
 	hintFull       = "make room in the object store, or raise the quota"
 	hintConditions = "the store does not know conditions of writes (If-None-Match): update it, or take another one"
@@ -106,6 +114,8 @@ func (r reply) class() (failure.Class, string) {
 		return known.class, known.hint
 	}
 	switch s := r.status; {
+	case s < http.StatusMultipleChoices:
+		return failure.Transient, hintNotStore
 	case s == http.StatusTooManyRequests, s == http.StatusServiceUnavailable:
 		return failure.Throttled, ""
 	case s == http.StatusNotImplemented:

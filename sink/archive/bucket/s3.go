@@ -2,8 +2,11 @@ package bucket
 
 import (
 	"context"
+	"crypto/md5"
 	"encoding/base64"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"net/url"
 	"strings"
@@ -12,49 +15,126 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go/logging"
-	"gocloud.dev/blob"
-	"gocloud.dev/blob/s3blob"
 
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
-// openS3 opens s3://bucket/prefix with the credentials of the AWS default chain, or those of a role that they may take.
-func openS3(ctx context.Context, u *url.URL, o Options) (*cloud, error) {
+// openS3 opens s3://bucket/prefix with the credentials of the AWS default chain, or those of a role
+// that they may take.
+func openS3(ctx context.Context, u *url.URL, o Options) (backend, error) {
 	client, err := newS3(ctx, u.Query(), o)
 	if err != nil {
 		return nil, err
 	}
-	b, err := s3blob.OpenBucket(ctx, client, u.Host, nil)
+	return &inS3{client, u.Host}, nil
+}
+
+// inS3 is a bucket of S3.
+type inS3 struct {
+	client *s3.Client
+	bucket string
+}
+
+// sumKey is the metadata of an object with the MD5 of its content: its ETag is another digest where
+// KMS encrypts it.
+const sumKey = "tailrace-md5"
+
+func (s *inS3) put(ctx context.Context, key string, body *io.SectionReader, sum []byte) ([]byte, error) {
+	out, err := s.client.PutObject(ctx, &s3.PutObjectInput{
+		Bucket: &s.bucket, Key: &key, Body: body, ContentLength: aws.Int64(body.Size()), IfNoneMatch: aws.String("*"),
+		ContentType: aws.String(contentType), ContentMD5: aws.String(base64.StdEncoding.EncodeToString(sum)),
+		Metadata: map[string]string{sumKey: hex.EncodeToString(sum)},
+	})
 	if err != nil {
 		return nil, err
 	}
-	return &cloud{bucket: b, close: func() error { return nil }, key: s3Key, send: func(
-		ctx context.Context, key string, body *io.SectionReader, sum []byte,
-	) error {
-		_, err := client.PutObject(ctx, &s3.PutObjectInput{
-			Bucket: &u.Host, Key: &key, Body: body, ContentLength: aws.Int64(body.Size()), IfNoneMatch: aws.String("*"),
-			ContentType: aws.String(contentType), ContentMD5: aws.String(base64.StdEncoding.EncodeToString(sum)),
-		})
-		return err
-	}}, nil
+	return sumOfTag(out.ETag), nil
 }
 
-func s3Key(o *blob.ListObject) string {
-	if raw := (types.Object{}); o.As(&raw) && raw.Key != nil {
-		return *raw.Key
+// sumOfTag returns the MD5 of which an ETag consists; nil if it is something else.
+func sumOfTag(tag *string) []byte {
+	sum, err := hex.DecodeString(strings.Trim(aws.ToString(tag), `"`))
+	if err != nil || len(sum) != md5.Size {
+		return nil
 	}
-	return o.Key
+	return sum
 }
 
-// newS3 makes a client. An endpoint, in the URL or in AWS_ENDPOINT_URL_S3, is another server than AWS: it gets the
-// bucket's name in the path, because names below its host need not resolve.
+func (s *inS3) head(ctx context.Context, key string) (stored, error) {
+	out, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.bucket, Key: &key})
+	if err != nil {
+		return stored{}, err
+	}
+	if aws.ToString(out.ETag) == "" || out.ContentLength == nil {
+		return stored{}, fmt.Errorf("%w: it has no ETag or no length", errNotStore)
+	}
+	of := stored{size: *out.ContentLength, sum: sumOfTag(out.ETag), version: *out.ETag}
+	if kept, err := hex.DecodeString(out.Metadata[sumKey]); err == nil && len(kept) == md5.Size {
+		of.sum = kept
+	}
+	return of, nil
+}
+
+func (s *inS3) list(ctx context.Context, q query) (page, error) {
+	in := &s3.ListObjectsV2Input{Bucket: &s.bucket, Prefix: &q.prefix, MaxKeys: aws.Int32(int32(q.size))}
+	if q.after != "" {
+		in.StartAfter = &q.after
+	}
+	if q.token != "" {
+		in.ContinuationToken = &q.token
+	}
+	out, err := s.client.ListObjectsV2(ctx, in)
+	if err != nil {
+		return page{}, err
+	}
+	if aws.ToString(out.Name) == "" { // an empty body, and HTML, are read as a listing without objects
+		return page{}, fmt.Errorf("%w: it is no listing of a bucket", errNotStore)
+	}
+	var p page
+	for _, o := range out.Contents {
+		if o.Key == nil || o.Size == nil {
+			return page{}, fmt.Errorf("%w: it lists an object without key or size", errNotStore)
+		}
+		p.objects = append(p.objects, Info{Name: *o.Key, Size: *o.Size})
+	}
+	if p.next = aws.ToString(out.NextContinuationToken); aws.ToBool(out.IsTruncated) != (p.next != "") {
+		return page{}, fmt.Errorf("%w: it does not show whether the listing goes on", errNotStore)
+	}
+	return p, nil
+}
+
+func (s *inS3) read(ctx context.Context, key string, of stored, at, n int64) (io.ReadCloser, error) {
+	out, err := s.client.GetObject(ctx, &s3.GetObjectInput{
+		Bucket: &s.bucket, Key: &key, Range: aws.String(fmt.Sprintf("bytes=%d-%d", at, at+n-1)),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if aws.ToString(out.ETag) != of.version || out.Body == nil {
+		return nil, errors.Join(fmt.Errorf("%w: it is of another object", errNotStore), closeBody(out.Body))
+	}
+	return out.Body, nil
+}
+
+// closeBody closes what there is of a reply.
+func closeBody(body io.ReadCloser) error {
+	if body == nil {
+		return nil
+	}
+	return body.Close()
+}
+
+func (s *inS3) close() error { return nil }
+
+// newS3 makes a client. An endpoint, in the URL or in AWS_ENDPOINT_URL_S3, is another server than
+// AWS: it gets the bucket's name in the path, because names below its host need not resolve.
 func newS3(ctx context.Context, q url.Values, o Options) (*s3.Client, error) {
 	opts := []func(*config.LoadOptions) error{
 		config.WithLogger(logging.Nop{}), config.WithAppID("tailrace"),
-		// The Content-MD5 is checked by every server; checksums in trailers are not known to all of them.
+		// The Content-MD5 is checked by every server; checksums in trailers are not known to all of
+		// them.
 		config.WithRequestChecksumCalculation(aws.RequestChecksumCalculationWhenRequired),
 		config.WithResponseChecksumValidation(aws.ResponseChecksumValidationWhenRequired),
 		// Calls that change nothing are repeated by package bucket, for all services alike.

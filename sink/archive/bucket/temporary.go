@@ -11,9 +11,10 @@ import (
 	"github.com/tailrace-cdc/replicator/host"
 )
 
-// temporaries is the directory of files that are being written. It is in the archive's own directory because link(2)
-// does not cross file systems, and outside of the prefixes of objects because readers of those take every file that
-// they find there. No table is called so: names of tables have no tilde.
+// temporaries is the directory of files that are being written. It is in the archive's own
+// directory because link(2) does not cross file systems, and outside of the prefixes of objects
+// because readers of those take every file that they find there. No table is called so: names of
+// tables have no tilde.
 const temporaries = "_tailrace/tmp~"
 
 // isTemporary reports whether a name lies in the directory of temporary files.
@@ -21,8 +22,8 @@ func isTemporary(name string) bool {
 	return name == temporaries || strings.HasPrefix(name, temporaries+"/")
 }
 
-// temporary is a file that is being written. It is locked while its process lives, which tells it from what
-// a crash left.
+// temporary is a file that is being written. It is locked while its process lives, which tells it
+// from what a crash left.
 type temporary struct {
 	dir  *directory
 	name string

@@ -12,8 +12,9 @@ import (
 // errStop ends a walk when the caller breaks its loop.
 var errStop = errors.New("stop")
 
-// walk calls each for every regular file below dir whose name begins with prefix, rising by the bytes of the names.
-// What vanishes meanwhile is left out: the archive's owner may let objects expire.
+// walk calls each for every regular file below dir whose name begins with prefix, rising by the
+// bytes of the names. What vanishes meanwhile is left out: the archive's owner may let objects
+// expire.
 func (d *directory) walk(ctx context.Context, dir, prefix string, each func(Info) bool) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
