@@ -2,7 +2,6 @@ package emit
 
 import (
 	"fmt"
-	"math/big"
 	"slices"
 
 	"github.com/tailrace-cdc/replicator/change"
@@ -53,8 +52,7 @@ func classOf(c *change.Change, expiry string) Class {
 	if c.TTL {
 		return ClassTTL
 	}
-	at, ok := new(big.Rat).SetString(expiry)
-	if ok && at.Cmp(new(big.Rat).SetInt64(int64(c.Created)/1000)) <= 0 {
+	if change.HadExpired(expiry, c.Created) {
 		return ClassInferred
 	}
 	return ClassUser

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"math/big"
 	"path"
 	"strconv"
 
@@ -147,7 +146,7 @@ func (r *reading) event(l *export.Line, at place) (*transform.Event, error) {
 	case e == nil:
 		r.sum.Skipped++
 		return nil, nil
-	case l.Old != nil && !hadExpired(e.Expiry, deleted):
+	case l.Old != nil && !change.HadExpired(e.Expiry, deleted):
 		r.sum.Alive++
 		return nil, nil
 	}
@@ -166,12 +165,6 @@ func (r *reading) inGap(at change.Millis) bool {
 		}
 	}
 	return false
-}
-
-// hadExpired reports whether a time to live, in seconds, had passed at a time.
-func hadExpired(expiry string, at change.Millis) bool {
-	ttl, ok := new(big.Rat).SetString(expiry)
-	return ok && ttl.Cmp(big.NewRat(int64(at), 1000)) <= 0
 }
 
 // store stores the deletions of a chunk that the archive lacks, in the order of the export's lines.
