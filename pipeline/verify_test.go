@@ -64,6 +64,67 @@ func (r *run) erase(key string) {
 	}
 }
 
+// guardsOf returns how many guards a row of Orders has in _tr_live and in _tr_dead.
+func (r *run) guardsOf(key string) (live, dead int) {
+	r.t.Helper()
+	read := bigtable.GuardedRead{Keys: []string{key}, Dead: true}
+	err := r.sink.GuardedRows(r.t.Context(), target("Orders"), read, func(row *bigtable.GuardedRow) error {
+		live, dead = len(row.Live), len(row.Dead)
+		return nil
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return live, dead
+}
+
+// TestContinuousComparisonCollectsGuardsOfExpiredItems: the mapping keeps items that TTL deleted. Once the cells of one
+// have aged away, its guard holds nothing and becomes a tombstone; one with a cell that stays keeps its guard.
+func TestContinuousComparisonCollectsGuardsOfExpiredItems(t *testing.T) {
+	long(t, "compares a table several times")
+	w := newWorld(t)
+	w.verifies()
+	w.mapping = `
+families: {d: {max_versions: 1}, a: {max_age: 1h}}
+rules:
+- name: any
+  match: {pk: "{p}", sk: "{s}"}
+  row: "{p}#{s}"
+  segments: escape
+  on_ttl_expiry: keep
+  cells: [{attr: v, to: "a:v"}, {attr: w, to: "d:w"}]
+`
+	w.createTable("Orders")
+	w.post("UpdateTimeToLive",
+		`{"TableName":"Orders","TimeToLiveSpecification":{"Enabled":true,"AttributeName":"expires"}}`)
+	r := w.start("Orders")
+	expires := fmt.Sprintf(`,"expires":{"N":"%d"}`, w.clock.Now().Add(20*time.Minute).Unix())
+	w.put("Orders", "p", "aging", `"v":{"N":"1"}`+expires)
+	w.put("Orders", "p", "staying", `"w":{"N":"1"}`+expires)
+	r.settle()
+	w.clock.Advance(30 * time.Minute)
+	w.tables.ExpireNow(w.clock.Now())
+	r.settle()
+	for _, row := range []string{"p#aging", "p#staying"} {
+		if live, dead := r.guardsOf(row); live != 1 || dead != 0 {
+			t.Fatalf("row %s has %d live and %d dead guards after the expiry", row, live, dead)
+		}
+	}
+	w.clock.Advance(2 * time.Hour)
+	r.hastenUntil("the guard of the aged item is collected", func() bool {
+		live, dead := r.guardsOf("p#aging")
+		return live == 0 && dead == 1
+	})
+	before := r.verified().Cycles
+	r.hastenUntil("two more cycles are finished", func() bool { return r.verified().Cycles > before+1 })
+	if live, dead := r.guardsOf("p#staying"); live != 1 || dead != 0 {
+		t.Errorf("the row with a cell has %d live and %d dead guards", live, dead)
+	}
+	if s := r.verified(); s.Different+s.Foreign+s.Unproven+s.Refused != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
 // TestContinuousComparisonFindsWhatWasPlanted within a cycle; the next process knows it at once, and it is cleared when
 // it is repaired. Neither the log nor the status names a key.
 func TestContinuousComparisonFindsWhatWasPlanted(t *testing.T) {

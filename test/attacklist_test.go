@@ -570,6 +570,8 @@ var attacks = []attack{
 			"verify.TestEmptiedHistoriesOfRemovedItemsStay",
 			"verify.TestExpiredItemsWithoutVisibleCellsAreKept",
 			"verify/continuous.TestGuardsOfExpiredItemsAreCollectedWhereNothingIsSeen",
+			"pipeline.TestContinuousComparisonCollectsGuardsOfExpiredItems",
+			"test/plants.TestEveryComparerNamesExactlyWhatWasPlanted",
 			"transform.TestKeptExpiryOfNothingVisibleIsATombstone",
 		},
 	},
