@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"go.uber.org/zap"
@@ -9,6 +10,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/staterow"
+	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/source"
 )
 
@@ -22,8 +24,12 @@ import (
 // life, or one whose start has a lower floor than the row's, is never read on.
 
 // leaveOldLog deletes the log that a recovery leaves, if it is still there, and reports whether it did. stored is what
-// the log holds; nil: it could not be read now.
-func (t *table) leaveOldLog(ctx context.Context, stored *checkpoint.State) (left bool, err error) {
+// the log holds; nil: it could not be read now, because of unread. A log that cannot be opened is set aside.
+func (t *table) leaveOldLog(ctx context.Context, stored *checkpoint.State, unread error) (left bool, err error) {
+	if unopened := (*queue.UnopenedError)(nil); errors.As(unread, &unopened) {
+		t.log.Warn("recover: the old log is set aside", zap.String("stream", unopened.Stream))
+		return true, t.queue.SetAside(unopened)
+	}
 	l, row := t.currentLog(), t.row.Known()
 	if l == nil || !staterow.IsOldLog(row, l.Created(), stored) {
 		return false, nil

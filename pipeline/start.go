@@ -43,7 +43,7 @@ func (t *table) claim(ctx context.Context) (*queue.Writer, error) {
 		return nil, errors.Join(err, loadErr)
 	}
 	if t.row.Recovers() {
-		left, leaveErr := t.leaveOldLog(ctx, folded)
+		left, leaveErr := t.leaveOldLog(ctx, folded, err)
 		if left || leaveErr != nil {
 			err = leaveErr
 		}

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/tailrace-cdc/replicator/queue/deadletter"
 	"github.com/tailrace-cdc/replicator/queue/internal/naming"
@@ -13,11 +14,17 @@ import (
 
 // DeadLetters opens the table's dead letters, and makes their stream the first time.
 func (l *Log) DeadLetters(ctx context.Context) (*deadletter.Store, error) {
+	if err := l.q.checkUnopened(ctx, l.deadLetters().Stream, hintLetters); err != nil {
+		return nil, fmt.Errorf("open stream beside the log of %s: %w", l.table, err)
+	}
 	return deadletter.Open(ctx, l.q.conn, l.deadLetters())
 }
 
 // ExistingDeadLetters is DeadLetters for commands, which write nothing: nil without an error while there is no stream.
 func (l *Log) ExistingDeadLetters(ctx context.Context) (*deadletter.Store, error) {
+	if err := l.q.checkUnopened(ctx, l.deadLetters().Stream, hintLetters); err != nil {
+		return nil, fmt.Errorf("open stream beside the log of %s: %w", l.table, err)
+	}
 	return deadletter.OpenExisting(ctx, l.q.conn, l.deadLetters())
 }
 
@@ -31,11 +38,17 @@ func (l *Log) deadLetters() deadletter.Options {
 
 // Requests opens what commands ask the owner of the log to do with single items, and makes their stream the first time.
 func (l *Log) Requests(ctx context.Context) (*request.Store, error) {
+	if err := l.q.checkUnopened(ctx, l.requests().Stream, hintRequests); err != nil {
+		return nil, fmt.Errorf("open stream beside the log of %s: %w", l.table, err)
+	}
 	return request.Open(ctx, l.q.conn, l.requests())
 }
 
 // ExistingRequests is Requests for the owner: nil without an error while nobody has asked for anything.
 func (l *Log) ExistingRequests(ctx context.Context) (*request.Store, error) {
+	if err := l.q.checkUnopened(ctx, l.requests().Stream, hintRequests); err != nil {
+		return nil, fmt.Errorf("open stream beside the log of %s: %w", l.table, err)
+	}
 	return request.OpenExisting(ctx, l.q.conn, l.requests())
 }
 
@@ -48,11 +61,17 @@ func (l *Log) requests() request.Options {
 
 // Archive opens the table's events that are to be archived, and makes their stream the first time.
 func (l *Log) Archive(ctx context.Context) (*journal.Journal, error) {
+	if err := l.q.checkUnopened(ctx, l.archive().Stream, hintArchive); err != nil {
+		return nil, fmt.Errorf("open stream beside the log of %s: %w", l.table, err)
+	}
 	return journal.Open(ctx, l.q.conn, l.archive())
 }
 
 // ExistingArchive is Archive for commands: nil without an error while there is no stream yet.
 func (l *Log) ExistingArchive(ctx context.Context) (*journal.Journal, error) {
+	if err := l.q.checkUnopened(ctx, l.archive().Stream, hintArchive); err != nil {
+		return nil, fmt.Errorf("open stream beside the log of %s: %w", l.table, err)
+	}
 	return journal.OpenExisting(ctx, l.q.conn, l.archive())
 }
 

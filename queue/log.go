@@ -63,6 +63,9 @@ func (q *Queue) Log(ctx context.Context, table string) (*Log, error) {
 		err = q.conn.ConfirmMissing(ctx, name)
 	}
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		if err := q.checkUnopened(ctx, name, hintRecover); err != nil {
+			return nil, fmt.Errorf("open log of %s: %w", table, err)
+		}
 		return nil, fmt.Errorf("open log of %s: %w", table, ErrNoLog)
 	}
 	if err != nil {
@@ -107,8 +110,17 @@ func (q *Queue) DeleteLog(ctx context.Context, l *Log) error {
 // KeptToken returns the token of an earlier log of the table, whose dead letters or archive are still there; or "".
 func (q *Queue) KeptToken(ctx context.Context, table string) (string, error) {
 	log := naming.Stream(q.opts.Pipeline, table)
-	for _, name := range []string{naming.Letters(log), naming.Archive(log)} {
+	for _, kept := range []struct{ name, hint string }{
+		{naming.Letters(log), hintLetters}, {naming.Archive(log), hintArchive},
+	} {
+		name, hint := kept.name, kept.hint
+		if err := q.checkUnopened(ctx, name, hint); err != nil {
+			return "", fmt.Errorf("look for what is kept of %s: %w", table, err)
+		}
 		st, err := q.conn.JS.Stream(ctx, name)
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			err = q.conn.ConfirmMissing(ctx, name) // Rule 13
+		}
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
 			continue
 		}

@@ -516,7 +516,14 @@ var attacks = []attack{
 		},
 	},
 	{number: 82, what: "kill -9 while a stream is created or updated keeps the embedded server from starting",
-		open: "no test yet",
+		tests: []string{
+			"test.TestKilledWhileStreamsAreMadeAndChanged", "test.TestLogThatCannotBeOpenedHaltsItsTableAlone",
+			"queue/embedded.TestWhatIsLeftOfANewStreamIsSetAside",
+			"queue/embedded.TestChecksumOfAStreamWithMessagesIsWrittenAgain",
+			"queue/embedded.TestUnopenedStreamLeavesTheOthersOpen",
+			"queue/embedded.TestStreamIsOpenedWhenItCanBeReadAgain",
+			"queue/embedded.TestStreamThatWasBeingChangedIsKept",
+		},
 	},
 	{number: 83, what: "a middlebox answers PUT with 200",
 		tests: []string{

@@ -152,7 +152,7 @@ func haltCode(err error) string {
 		stored  *bucket.Error
 	)
 	switch {
-	case errors.As(err, &refused), errors.Is(err, queue.ErrEmptied):
+	case errors.As(err, &refused), errors.Is(err, queue.ErrEmptied), errors.Is(err, queue.ErrUnopened):
 		return "log_refused"
 	case errors.Is(err, queue.ErrDamaged):
 		return "log_damaged"

@@ -95,10 +95,10 @@ func (f *Found) why() string {
 	switch {
 	case f.Row.Recovering:
 		return "a recovery has begun and is not complete"
-	case f.Created.IsZero():
-		return logMissing
 	case f.FoldErr != nil:
 		return "the log cannot be read: " + f.FoldErr.Error()
+	case f.Created.IsZero():
+		return logMissing
 	}
 	if refused := CheckIdentity(f.Row, f.Want); refused != nil {
 		return refused.What

@@ -15,61 +15,71 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// ErrDescription means that the description of a stream is not the one of which its checksum was made. The server would
-// leave the stream out, as if it had never been there.
-var ErrDescription = errors.New("the store is damaged")
+// ErrDescription means that the description of a stream is not the one of which its checksum was made, or is missing.
+// The server leaves such a stream out, as if it had never been there.
+var ErrDescription = errors.New("its description on the disk is damaged")
 
-// finishDescriptions completes what a kill has left of a change of a stream, such as another limit. The server replaces
+// finishDescription completes what a kill has left of a change of a stream, such as another limit. The server replaces
 // the description, meta.inf, and then its checksum, meta.sum, each as a whole; between the two the checksum is that of
-// the old description.
+// the old description, or there is none.
 //
 // The new description is then good, because it was synced under another name before it took the old one's: so its
 // checksum is written as the server would have done. A flipped byte is told from that by the order of the two files: in
-// a complete change the checksum is the newer one. Whatever else does not fit is refused, because a server without the
-// stream would be taken for one whose log is lost.
-func finishDescriptions(dir string) error {
-	folders, err := filepath.Glob(filepath.Join(dir, "jetstream", "*", "streams", "*"))
-	if err != nil {
+// a complete change the checksum is the newer one. Whatever else does not fit is left as it is: a server without the
+// stream must not be taken for one whose log is lost.
+func finishDescription(path string) error {
+	sum, err := missingChecksum(path)
+	if err != nil || sum == nil {
 		return err
 	}
-	for _, path := range folders {
-		if err := finishDescription(path); err != nil {
-			return fmt.Errorf("stream %s: %w", filepath.Base(path), err)
-		}
-	}
-	return nil
+	return replaceFile(filepath.Join(path, server.JetStreamMetaFileSum), sum)
 }
 
-func finishDescription(path string) error {
+// missingChecksum returns the checksum that a kill has kept from being written; nil if description and checksum fit.
+func missingChecksum(path string) ([]byte, error) {
 	meta, sum := filepath.Join(path, server.JetStreamMetaFile), filepath.Join(path, server.JetStreamMetaFileSum)
 	described, err := os.ReadFile(meta)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // the server says so
+		return nil, fmt.Errorf("%w: %s is missing", ErrDescription, meta)
 	}
 	if err != nil {
-		return err
-	}
-	stored, err := os.ReadFile(sum)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
+		return nil, err
 	}
 	want, err := checksum(filepath.Base(path), described)
-	if err != nil || bytes.Equal(stored, want) {
-		return err
-	}
-	killed, err := newer(meta, sum)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	stored, err := os.ReadFile(sum)
+	missing := errors.Is(err, fs.ErrNotExist)
+	switch {
+	case err != nil && !missing:
+		return nil, err
+	case bytes.Equal(stored, want):
+		return nil, nil
+	}
+	killed := missing
+	if !missing {
+		if killed, err = newer(meta, sum); err != nil {
+			return nil, err
+		}
 	}
 	if !killed || !describes(described, filepath.Base(path)) {
-		return fmt.Errorf("%w: its description (%s) does not have its checksum (%s). Put a good copy of the volume back; "+
-			"without one, move the store away: `replicator recover` then begins a new life above all versions, and compares "+
-			"the tables", ErrDescription, meta, filepath.Base(sum))
+		return nil, fmt.Errorf("%w: %s does not have its checksum (%s)", ErrDescription, meta, filepath.Base(sum))
 	}
-	return replaceFile(sum, want)
+	return want, nil
+}
+
+// WhyUnopened returns why the server in this store has not opened a stream; nil if there is no folder of it. Ask for a
+// stream that the server does not know.
+func WhyUnopened(dir, stream string) error {
+	folders, err := streamFolders(dir, stream)
+	if err != nil || len(folders) == 0 {
+		return err
+	}
+	if _, err := missingChecksum(folders[0]); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: the server has left %s out, and its lines in the log say why", ErrDescription, folders[0])
 }
 
 // checksum returns the checksum of a stream's description, as the server makes it.

@@ -8,6 +8,7 @@
 //	maintain.go       what to do about a full volume: the reserve, opening the store again
 //	server.go         start and stop the server, its options and health
 //	leftovers.go      what a kill leaves of streams that were being made or deleted
+//	block.go          whether a block of a stream holds a message
 //	described.go      what a kill leaves of a stream whose limits were being changed
 //	lock.go           the locks that let one process at a time open the store, a waiting daemon before commands
 //	clientfile.go     how other processes reach the server

@@ -6,53 +6,130 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"go.uber.org/zap"
 )
 
-// removeLeftovers removes what is left of streams that were made or deleted when the process was killed. A server that
-// finds such a folder does not become healthy.
+// settleLeftovers prepares the folders of the streams for a start of the server after a kill. The trouble of one stream
+// is logged and leaves the others as they are: the server leaves that stream out, and its table alone halts (see
+// WhyUnopened).
 //
-//   - The server renames the folder of a deleted stream to .NAME before it removes its files.
-//   - It writes the checksum of a new stream's description last. Nobody was told of a stream without one that holds no
-//     message, so nothing is in it.
-func removeLeftovers(dir string) error {
-	folders, err := filepath.Glob(filepath.Join(dir, "jetstream", "*", "streams", "*"))
+//   - The server renames the folder of a deleted stream to .NAME before it removes its files: the rest is removed.
+//   - It writes the checksum of a new stream's description last. Nothing was acknowledged in a stream without one that
+//     holds no message. Its folder is set aside, never deleted, and the stream is made again.
+//   - Between the two files of a changed description the checksum is that of the old one, see finishDescription.
+//
+// It returns the folders that could not be read: they may be whole again when their volume is back.
+func settleLeftovers(dir string, log *zap.Logger) (unread []string, err error) {
+	folders, err := streamFolders(dir, "*")
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range folders {
+		if err := settleFolder(dir, path, log); err != nil {
+			if !errors.Is(err, ErrDescription) {
+				unread = append(unread, path)
+			}
+			log.Error("a stream of the store cannot be opened; only its table halts",
+				zap.String("stream", filepath.Base(path)), zap.Error(err))
+		}
+	}
+	return unread, nil
+}
+
+// readAgain reports whether one of these folders can be read now.
+func readAgain(folders []string) bool {
+	return slices.ContainsFunc(folders, func(path string) bool {
+		_, err := unfinished(path)
+		if err == nil {
+			_, err = missingChecksum(path)
+		}
+		return err == nil
+	})
+}
+
+// streamFolders returns the folders of the streams whose names match a pattern.
+func streamFolders(dir, pattern string) ([]string, error) {
+	return filepath.Glob(filepath.Join(dir, "jetstream", "*", "streams", pattern))
+}
+
+func settleFolder(dir, path string, log *zap.Logger) error {
+	name := filepath.Base(path)
+	if strings.HasPrefix(name, ".") && strings.Trim(name, ".") != "" {
+		if err := os.RemoveAll(path); err != nil {
+			return fmt.Errorf("remove what is left of a deleted stream: %w", err)
+		}
+		return nil
+	}
+	never, err := unfinished(path)
 	if err != nil {
 		return err
 	}
-	for _, path := range folders {
-		name := filepath.Base(path)
-		left := strings.HasPrefix(name, ".") && strings.Trim(name, ".") != ""
-		if !left {
-			if left, err = unfinished(path); err != nil {
-				return err
-			}
+	if never {
+		to, err := setAside(dir, path)
+		if err == nil {
+			log.Warn("a stream that was being made when the process ended holds no message: its folder was set aside",
+				zap.String("stream", name), zap.String("to", to))
 		}
-		if !left {
-			continue
-		}
-		if err := os.RemoveAll(path); err != nil {
-			return fmt.Errorf("remove what is left of a stream: %w", err)
-		}
+		return err
 	}
-	return nil
+	return finishDescription(path)
 }
 
-// unfinished reports whether a stream was never made to the end: it has no checksum and no messages.
+// asideFolder holds, in the store's directory, the folders of streams that were set aside. Nothing reads them.
+const asideFolder = "set-aside"
+
+// SetAside moves the folders of a stream that the server has not opened out of its way, so that the stream can be made
+// again. It deletes nothing, and must not be called for a stream that is open.
+func SetAside(dir, stream string) error {
+	folders, err := streamFolders(dir, stream)
+	for _, path := range folders {
+		_, moveErr := setAside(dir, path)
+		err = errors.Join(err, moveErr)
+	}
+	return err
+}
+
+// setAside moves a folder into asideFolder, and returns its new path.
+func setAside(dir, path string) (string, error) {
+	to := filepath.Join(dir, asideFolder, fmt.Sprintf("%s.%d", filepath.Base(path), time.Now().UnixNano()))
+	if err := os.MkdirAll(filepath.Dir(to), 0o750); err != nil {
+		return "", fmt.Errorf("make folder for what is set aside: %w", err)
+	}
+	if err := os.Rename(path, to); err != nil {
+		return "", fmt.Errorf("set the folder of a stream aside: %w", err)
+	}
+	return to, nil
+}
+
+// unfinished reports whether a stream was never made to the end: description or checksum is missing, and no block holds
+// a message.
 func unfinished(path string) (bool, error) {
-	_, err := os.Stat(filepath.Join(path, server.JetStreamMetaFileSum))
-	if err == nil || !errors.Is(err, fs.ErrNotExist) {
-		return false, err
+	whole := true
+	for _, name := range []string{server.JetStreamMetaFile, server.JetStreamMetaFileSum} {
+		info, err := os.Stat(filepath.Join(path, name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false, err
+		}
+		whole = whole && err == nil && info.Size() > 0
+	}
+	if whole {
+		return false, nil
 	}
 	blocks, err := os.ReadDir(filepath.Join(path, "msgs"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
 	for _, b := range blocks {
-		info, err := b.Info()
-		if err != nil || info.Size() > 0 {
+		if filepath.Ext(b.Name()) != ".blk" {
+			continue
+		}
+		holds, err := holdsMessages(filepath.Join(path, "msgs", b.Name()))
+		if holds || err != nil {
 			return false, err
 		}
 	}

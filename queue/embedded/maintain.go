@@ -3,6 +3,7 @@ package embedded
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"go.uber.org/zap"
@@ -30,6 +31,13 @@ func (e *Server) Check(ctx context.Context) {
 		return
 	}
 	e.disk.metrics.show(d)
+	if readAgain(e.unreadFolders()) {
+		e.log.Warn("a stream that could not be read is readable again: the store is opened again")
+		if err := e.Reopen(ctx); err != nil && ctx.Err() == nil {
+			e.log.Error("store of the queue not opened again, trying again", zap.Error(err))
+		}
+		return
+	}
 	size := reserveSize(d.Volume)
 	if !e.outOfSpace() {
 		if !HasReserve(dir) && d.Available >= 2*uint64(size) {
@@ -56,7 +64,15 @@ func (e *Server) Check(ctx context.Context) {
 // since.
 func (e *Server) outOfSpace() bool {
 	srv := e.server()
-	return srv == nil || conn.IsNoSpace(srv.Healthz(&server.HealthzOptions{}).Error)
+	return srv == nil || slices.ContainsFunc(healthOf(srv).Errors,
+		func(e server.HealthzError) bool { return conn.IsNoSpace(e.Error) })
+}
+
+// unreadFolders returns the folders of streams that could not be read when the store was opened.
+func (e *Server) unreadFolders() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.unread
 }
 
 // Reopen shuts the server down and starts another one on the same store, with the same token, and at the same address

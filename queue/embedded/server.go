@@ -10,7 +10,9 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -46,7 +48,8 @@ type Server struct {
 	mu     sync.Mutex     // covers the fields below: Reopen replaces the server while others use it
 	srv    *server.Server // nil while there is none
 	client ClientFile
-	port   int // of the server that ran before Reopen; 0 = any
+	unread []string // folders of streams that could not be read at the last start
+	port   int      // of the server that ran before Reopen; 0 = any
 }
 
 // Start locks Options.Dir and opens the store in it; if the volume is full it deletes the reserve first. Every write is
@@ -75,7 +78,8 @@ func (e *Server) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(removeLeftovers(e.opts.Dir), finishDescriptions(e.opts.Dir)); err != nil {
+	unread, err := settleLeftovers(e.opts.Dir, e.log)
+	if err != nil {
 		return err
 	}
 	srv, err := server.NewServer(opts)
@@ -97,7 +101,7 @@ func (e *Server) start(ctx context.Context) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.srv, e.client = srv, client
+	e.srv, e.client, e.unread = srv, client, unread
 	if addr, ok := srv.Addr().(*net.TCPAddr); ok {
 		e.port = addr.Port
 	}
@@ -240,7 +244,23 @@ func (e *Server) Health(ctx context.Context) error {
 	if srv == nil {
 		return errClosed
 	}
-	return awaitHealthy(ctx, func() *server.HealthStatus { return srv.Healthz(&server.HealthzOptions{}) })
+	return awaitHealthy(ctx, func() *server.HealthStatus { return healthOf(srv) })
+}
+
+// healthOf asks a server how it is. A stream that it has not opened makes it no less healthy: that halts the stream's
+// table (WhyUnopened), and all others go on.
+func healthOf(srv *server.Server) *server.HealthStatus {
+	h := srv.Healthz(&server.HealthzOptions{Details: true})
+	h.Errors = slices.DeleteFunc(h.Errors, func(e server.HealthzError) bool {
+		return e.Type == server.HealthzErrorStream && strings.Contains(e.Error, "could not be recovered")
+	})
+	switch {
+	case len(h.Errors) > 0:
+		h.Error = h.Errors[0].Error
+	case h.Error == "":
+		h.StatusCode = http.StatusOK
+	}
+	return h
 }
 
 // awaitHealthy returns nil once ask reports a healthy server. "Not ready for connections" is asked again for

@@ -116,6 +116,10 @@ func look(
 	if errors.Is(err, queue.ErrNoLog) {
 		return f, nil
 	}
+	if unopened := (*queue.UnopenedError)(nil); errors.As(err, &unopened) && unopened.Damaged() {
+		f.FoldErr = err // the owner sets it aside
+		return f, nil
+	}
 	if err != nil {
 		return f, exit.Environment(fmt.Errorf("open log of %s: %w", t.Source, err), "see `replicator check`")
 	}

@@ -1,0 +1,99 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/queue/conn"
+	"github.com/tailrace-cdc/replicator/queue/embedded"
+)
+
+// UnopenedError says that the embedded store has a folder of a stream that the server has not opened. The stream is
+// neither there nor gone: nothing may be made in its place before an operator decides.
+type UnopenedError struct {
+	Stream string
+	Why    error
+	hint   string
+}
+
+func (e *UnopenedError) Error() string {
+	return fmt.Sprintf("stream %s is stored and cannot be opened: %v; %s", e.Stream, e.Why, e.hint)
+}
+
+// Unwrap lets errors.Is find the cause.
+func (e *UnopenedError) Unwrap() error { return e.Why }
+
+// Is lets errors.Is(err, ErrUnopened) find it.
+func (e *UnopenedError) Is(target error) bool { return target == ErrUnopened }
+
+// Damaged reports whether the stream's description was read and is damaged. Otherwise it could not be read, and may be
+// whole.
+func (e *UnopenedError) Damaged() bool { return errors.Is(e.Why, embedded.ErrDescription) }
+
+// ErrUnopened is matched by every *UnopenedError.
+var ErrUnopened = errors.New("stored stream cannot be opened")
+
+// The ways out of an UnopenedError.
+const (
+	hintRecover = "put a good copy of the queue's volume back; without one, `replicator recover` sets its folder aside " +
+		"and begins a new life above all versions"
+	hintLetters = "put a good copy of the queue's volume back; without one, move the folder out of the store: the dead " +
+		"letters in it are lost, so `replicator resync` the table then"
+	hintArchive = "put a good copy of the queue's volume back; without one, move the folder out of the store: events in " +
+		"it that were not archived yet are lost"
+	hintRequests = "move its folder out of the store: it holds only requests of commands"
+	hintUnread   = "when the volume can be read again, the store is opened again by itself"
+)
+
+// unopenedAsks is how often a stream with a folder is asked for before it counts as unopened: the server makes the
+// folder of a new stream before it knows the stream.
+const unopenedAsks = 10
+
+// checkUnopened returns an *UnopenedError when the embedded store has a folder of a stream that the server does not
+// know.
+//
+// Rule 13: the server's "not found" is no fact while the stream's folder is there.
+func (q *Queue) checkUnopened(ctx context.Context, stream, hint string) error {
+	if q.opts.Dir == "" {
+		return nil
+	}
+	for range unopenedAsks {
+		why := embedded.WhyUnopened(q.opts.Dir, stream)
+		if why == nil {
+			return nil
+		}
+		_, err := q.conn.JS.Stream(ctx, stream)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, jetstream.ErrStreamNotFound) {
+			return fmt.Errorf("ask about stream %s: %w", stream, err)
+		}
+		if err := failure.Pause(ctx, conn.LeastPause); err != nil {
+			return err
+		}
+	}
+	why := embedded.WhyUnopened(q.opts.Dir, stream)
+	if why == nil {
+		return nil
+	}
+	e := &UnopenedError{Stream: stream, Why: why, hint: hint}
+	if !e.Damaged() {
+		e.hint = hintUnread
+	}
+	return e
+}
+
+// SetAside moves the folder of a table's log, which the embedded server has not opened, out of its way, so that a new
+// life can make another log. Nothing is deleted. It returns the error itself where the folder cannot be read: the log
+// may be whole.
+func (q *Queue) SetAside(unopened *UnopenedError) error {
+	if q.embedded == nil || !unopened.Damaged() {
+		return unopened
+	}
+	return embedded.SetAside(q.opts.Dir, unopened.Stream)
+}
