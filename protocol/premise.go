@@ -1,0 +1,49 @@
+package protocol
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Premise is a setting of an outside system that the replicator relies on, as it was found. A function beside the
+// client that asks makes one for each setting that is not as it must be; one whose setting cannot be read has Unread.
+//
+// Rule 15: premises that another system holds are watched while the daemon runs.
+type Premise struct {
+	Code   string `json:"code"`             // of the setting, one of a fixed set of words: "stream_persist_mode"
+	What   string `json:"what"`             // that has the setting: a stream, a table, a bucket
+	Found  string `json:"found,omitempty"`  // as the outside system spells it
+	Wanted string `json:"wanted,omitempty"` // in the same words
+	Mend   string `json:"mend,omitempty"`   // the command that sets it right
+	Unsafe bool   `json:"unsafe,omitempty"` // what is written under it may be lost or wrong: writing stops
+	Unread string `json:"unread,omitempty"` // why it is not known: the role may not read it
+}
+
+// Text returns the premise as a sentence for people.
+func (p *Premise) Text() string {
+	if p.Unread != "" {
+		return fmt.Sprintf("%s: %s is not known: %s", p.What, p.Code, p.Unread)
+	}
+	text := fmt.Sprintf("%s: %s is %s, and must be %s", p.What, p.Code, p.Found, p.Wanted)
+	if p.Mend != "" {
+		text += ": `" + p.Mend + "`"
+	}
+	return text
+}
+
+// Premises are what was found at one look.
+type Premises []Premise
+
+// Broken returns those that are not as they must be: each makes its table red. What could not be read is none of them.
+func (all Premises) Broken() Premises {
+	return slices.DeleteFunc(slices.Clone(all), func(p Premise) bool { return p.Unread != "" })
+}
+
+// Unsafe returns the first one under which nothing may be written; nil when there is none.
+func (all Premises) Unsafe() *Premise {
+	i := slices.IndexFunc(all, func(p Premise) bool { return p.Unsafe && p.Unread == "" })
+	if i < 0 {
+		return nil
+	}
+	return &all[i]
+}
