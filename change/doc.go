@@ -13,6 +13,7 @@
 //	key.go     canonical keys and their hash
 //	json.go    values in canonical JSON
 //	value.go   images and attribute values
+//	expiry.go  whether an item had expired when it was deleted
 //	number.go  canonical numbers
 //	scan.go    the JSON scanner below all of them
 //	change.go  records, pages, changes, the version clock

@@ -46,6 +46,7 @@
 //	accept.go       an accepted mapping takes the place of the old one, a newer format that of an older
 //	recover.go      a new life of a table whose log is lost
 //	standby.go      waiting for a log that another process owns
+//	premises.go     settings of outside systems that a table relies on
 //	beating.go      beats while something slow runs before the write loop
 //	view.go         what a table's goroutines publish about it
 //	report.go       a line a minute about it in the process's log

@@ -235,6 +235,9 @@ func (t *table) runClaimed(ctx context.Context, w *queue.Writer) error {
 	if err != nil {
 		return err
 	}
+	if err := t.beatWhile(ctx, w, t.checkPremises); err != nil {
+		return err
+	}
 	t.letters = letters
 	t.view.owning.Store(true)
 	defer t.view.owning.Store(false)
@@ -291,6 +294,7 @@ func (t *table) work(soft context.Context, w *queue.Writer, o apply.Options, arc
 		t.repairBeside(reading, g, s.Format, items, requests)
 	}
 	g.Go(func() error { return in.List(reading) })
+	g.Go(func() error { return t.watchPremises(reading) })
 	g.Go(func() error { return t.writeHeartbeats(reading, reads.Heartbeats) })
 	g.Go(func() error { return t.row.Confirm(applying, life, l, info) })
 	g.Go(func() error { return t.letters.Watch(applying, t.o.Periods.Trim) })

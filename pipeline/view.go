@@ -14,6 +14,7 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
@@ -53,6 +54,7 @@ type tableView struct {
 	requests   atomic.Pointer[resync.Requests]          // of the current life, or of the last one
 	verifier   atomic.Pointer[continuous.Runner]        // of the current life, or of the last one; nil without one
 	gapsToHeal atomic.Pointer[openGaps]                 // that are to heal by themselves
+	premises   atomic.Pointer[protocol.Premises]        // what was found at the last look
 	archiveView
 }
 
@@ -156,6 +158,7 @@ func lastGapEnd(s *checkpoint.State) (end change.Millis) {
 // status returns how the table is now, as far as this process knows, with what is noted about it.
 func (v *tableView) status(now time.Time) TableStatus {
 	st := v.seenStatus(now)
+	st.Reasons = append(st.Reasons, premiseReasons(v.premises.Load())...)
 	if note, _ := v.note.Load().(string); note != "" {
 		st.Reasons = append([]string{note}, st.Reasons...)
 	}
@@ -226,4 +229,15 @@ func (v *tableView) standBy(r *rival, now time.Time) TableStatus {
 func (v *tableView) retentionLeft() (time.Duration, bool) {
 	left := v.status(time.Now()).Retention
 	return time.Duration(left * float64(time.Second)), left >= 0
+}
+
+// premiseReasons returns why a table is not ready because of settings that are not as they must be.
+func premiseReasons(found *protocol.Premises) (reasons []string) {
+	if found == nil {
+		return nil
+	}
+	for _, p := range found.Broken() {
+		reasons = append(reasons, p.Text())
+	}
+	return reasons
 }

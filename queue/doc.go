@@ -55,8 +55,8 @@
 //	beatrequest.go  ask the owner for a listing and a beat
 //	beside.go       open the streams that a table has beside its log
 //	premises.go     settings of the table's streams that are not as they must be
-//	unopened.go     streams that the embedded store holds and the server has not opened
 //	log.go          open and create logs, names of streams, questions about a stream
+//	unopened.go     streams that the embedded store holds and the server has not opened
 //	disk.go         free space on the volume of the embedded store
 //	metrics.go      counters and gauges by table
 //	options.go      configuration and its defaults

@@ -8,8 +8,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Each setting that is not as it must be is named with what mends it; those under which an acknowledged entry may be lost
-// stop writing. The streams that this package makes have none.
+// Each setting that is not as it must be is named with what mends it; those under which an
+// acknowledged entry may be lost stop writing. The streams that this package makes have none.
 func TestPremisesOfStreams(t *testing.T) {
 	q := embeddedQueue(t)
 	l := createLog(t, q)
@@ -32,12 +32,14 @@ func TestPremisesOfStreams(t *testing.T) {
 		unsafe bool
 		mend   string
 	}{
-		"stream_storage":      {func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage }, true, "again"},
-		"stream_persist_mode": {func(c *jetstream.StreamConfig) { c.PersistMode = jetstream.AsyncPersistMode }, true, "again"},
-		"stream_mirror":       {func(c *jetstream.StreamConfig) { c.Mirror = &jetstream.StreamSource{} }, true, "again"},
-		"stream_retention":    {func(c *jetstream.StreamConfig) { c.Retention = jetstream.InterestPolicy }, true, "again"},
-		"stream_discard":      {func(c *jetstream.StreamConfig) { c.Discard = jetstream.DiscardOld }, true, "--discard=new"},
-		"stream_max_age":      {func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour }, true, "--max-age=0s"},
+		"stream_storage": {func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage }, true, "again"},
+		"stream_persist_mode": {
+			func(c *jetstream.StreamConfig) { c.PersistMode = jetstream.AsyncPersistMode }, true, "again",
+		},
+		"stream_mirror":    {func(c *jetstream.StreamConfig) { c.Mirror = &jetstream.StreamSource{} }, true, "again"},
+		"stream_retention": {func(c *jetstream.StreamConfig) { c.Retention = jetstream.InterestPolicy }, true, "again"},
+		"stream_discard":   {func(c *jetstream.StreamConfig) { c.Discard = jetstream.DiscardOld }, true, "--discard=new"},
+		"stream_max_age":   {func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour }, true, "--max-age=0s"},
 		"stream_max_msgs_per_subject": {
 			func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 5 }, true, "--max-msgs-per-subject=-1",
 		},
@@ -52,7 +54,8 @@ func TestPremisesOfStreams(t *testing.T) {
 		cfg := good
 		x.spoil(&cfg)
 		found := JudgePremises(&cfg, streamKind{again: "again"})
-		if len(found) != 1 || found[0].Code != code || found[0].Unsafe != x.unsafe || !strings.Contains(found[0].Mend, x.mend) {
+		if len(found) != 1 || found[0].Code != code || found[0].Unsafe != x.unsafe ||
+			!strings.Contains(found[0].Mend, x.mend) {
 			t.Errorf("%s: %+v", code, found)
 		}
 	}
