@@ -597,7 +597,10 @@ var attacks = []attack{
 		tests: []string{"verify.TestCellInTheRowOfARemovedItemIsRepaired"},
 	},
 	{number: 94, what: "a column whose text looks like a message decides what is shown",
-		open: "no test yet",
+		tests: []string{
+			"transform/emit.TestColumnsNamedByAttributesShowNoData",
+			"cmd/replicator/internal/explaining.TestColumnNamesShowNoData",
+		},
 	},
 	{number: 95, what: "the clean-up of a request hides its outcome",
 		tests: []string{"queue.TestOutcomeIsFetchedWithoutItsCleanUp"},

@@ -60,6 +60,7 @@ type (
 	EventClass = emit.Class
 	Wipes      = emit.Wipes
 	Owned      = emit.Owned
+	Entry      = emit.Entry
 	Refusal    = tmpl.Refusal // the mapping does not take an item, and why: the change becomes a dead letter
 )
 

@@ -30,7 +30,8 @@ func (j *judge) list(x *settling, d CellDifference) error {
 		return err
 	}
 	d.Row, d.Qualifier = bytes.Clone(d.Row), bytes.Clone(d.Qualifier)
-	d.Rule, d.Entry = strings.Join(rules, " | "), entry
+	d.Rule = strings.Join(rules, " | ")
+	d.Entry, d.Columns, d.ByAttributes = entry.Text, entry.To, entry.ByAttributes
 	x.seen.cells = append(x.seen.cells, d)
 	return nil
 }

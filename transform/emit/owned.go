@@ -3,6 +3,7 @@ package emit
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/transform/ir"
@@ -170,13 +171,28 @@ func (o *Owned) Has(family string, qualifier []byte) bool { return o.find(family
 // several open.
 func (o *Owned) Rules() []string { return o.rules }
 
-// Entry returns the entry of the mapping that writes a column of the item, in words; "" where that is not known.
-func (o *Owned) Entry(family string, qualifier []byte) string {
+// Entry is the entry of a mapping that writes a column. The zero value is an entry that is not known.
+type Entry struct {
+	Text string // for people, as in "attrs: all → d:{attr}"
+	To   string // the template of the columns, as in "d:{attr}"
+	// ByAttributes is true when names of attributes alone make the column's name, so that it shows no data.
+	ByAttributes bool
+}
+
+// Entry returns the entry of the mapping that writes a column of the item; the zero value where that is not known.
+func (o *Owned) Entry(family string, qualifier []byte) Entry {
 	c := o.find(family, qualifier)
 	if c == nil {
-		return ""
+		return Entry{}
 	}
-	return c.by.Describe() + " → " + c.by.Entry.To.S
+	return entryOf(c.by.Describe(), c.by.Entry.To.S)
+}
+
+// entryOf returns the entry that a description of its source and its target make. The target is a template
+// of the mapping language; one with other variables than {attr}, or with filters, may show data.
+func entryOf(source, to string) Entry {
+	others := strings.ReplaceAll(to, "{attr}", "")
+	return Entry{Text: source + " → " + to, To: to, ByAttributes: !strings.ContainsAny(others, "{}")}
 }
 
 // find returns the item's columns that a column is one of; nil when it is none of them.

@@ -6,21 +6,25 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/transform"
 )
 
 // CellDifference is one cell in which the target differs from an item, or one guard of the item that should not be
 // there. It holds keys and values, so it belongs into files of mode 0600 only, unless the user asks to see data.
 type CellDifference struct {
-	Kind      Kind           `json:"kind"`
-	Row       []byte         `json:"row"`
-	Rule      string         `json:"rule,omitempty"`  // of the mapping, or an index; several are separated by " | "
-	Entry     string         `json:"entry,omitempty"` // of the rule, as in `attrs: all → d:{attr}`
-	Family    string         `json:"family,omitempty"`
-	Qualifier []byte         `json:"qualifier,omitempty"`
-	Time      change.Millis  `json:"ts,omitempty"`    // where the mapping sets the cell's time
-	Want      *Content       `json:"want,omitempty"`  // nil: there should be no such cell
-	Have      *Content       `json:"have,omitempty"`  // nil: there is none
-	Guard     change.Version `json:"guard,omitempty"` // of the item in the row, for Stale and FutureGuard
+	Kind    Kind   `json:"kind"`
+	Row     []byte `json:"row"`
+	Rule    string `json:"rule,omitempty"`    // of the mapping, or an index; several are separated by " | "
+	Entry   string `json:"entry,omitempty"`   // of the rule, for people, as in `attrs: all → d:{attr}`
+	Columns string `json:"columns,omitempty"` // the entry's template of columns, as in `d:{attr}`
+	// ByAttributes is true when names of attributes alone make the column's name, so that it shows no data.
+	ByAttributes bool           `json:"by_attributes,omitempty"`
+	Family       string         `json:"family,omitempty"`
+	Qualifier    []byte         `json:"qualifier,omitempty"`
+	Time         change.Millis  `json:"ts,omitempty"`    // where the mapping sets the cell's time
+	Want         *Content       `json:"want,omitempty"`  // nil: there should be no such cell
+	Have         *Content       `json:"have,omitempty"`  // nil: there is none
+	Guard        change.Version `json:"guard,omitempty"` // of the item in the row, for Stale and FutureGuard
 }
 
 // Content is a value: how long it is, and as much of it as verify.Settler keeps.
@@ -47,18 +51,20 @@ func (w *Wanted) Size() int { return w.n + len(w.Cells) }
 
 // Names returns which rules of the mapping may give the row that was read to the item, and which entry writes a column
 // of it there; "" where that is not known.
-func (g *Guards) Names(of Item, row []byte, family string, qualifier []byte) (rules []string, entry string, err error) {
+func (g *Guards) Names(
+	of Item, row []byte, family string, qualifier []byte,
+) (rules []string, entry transform.Entry, err error) {
 	if of.Table == OtherTable {
-		return nil, "", nil
+		return nil, entry, nil
 	}
 	var d change.Decoder
 	keys, err := d.Image([]byte(of.Key))
 	if err != nil {
-		return nil, "", err
+		return nil, entry, err
 	}
 	owned, err := g.tables[of.Table].Program.Owned(keys, row)
 	if err != nil {
-		return nil, "", err
+		return nil, entry, err
 	}
 	return owned.Rules(), owned.Entry(family, qualifier), nil
 }

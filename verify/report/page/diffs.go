@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -91,10 +92,7 @@ func (o *Options) cellOf(c *verify.CellDifference) cellDiff {
 	case o.ShowData:
 		out.Column = c.Family + ":" + text(c.Qualifier)
 	default:
-		_, out.Column, _ = strings.Cut(c.Entry, " → ")
-		if out.Column == "" {
-			out.Column = c.Family + ":…"
-		}
+		out.Column = cmp.Or(c.Columns, c.Family+":…")
 	}
 	return out
 }

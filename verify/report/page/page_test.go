@@ -38,12 +38,13 @@ func found(t *testing.T, items int, values bool) ([]report.Table, *Collector) {
 		row, other := fmt.Appendf(nil, "secret#hats#%d", i), fmt.Appendf(nil, "by#secret#%d", i)
 		v := verify.Verdict{Key: fmt.Sprintf(`{"pk":{"S":"secret#hats"},"sk":{"N":"%d"}}`, i), Status: verify.Different,
 			Kinds: []verify.Kind{verify.Value, verify.MissingCell, verify.Stale}, Cells: []verify.CellDifference{
-				{Kind: verify.Value, Row: row, Rule: "rule item", Entry: "attrs: all → d:{attr}", Family: "d",
+				{Kind: verify.Value, Row: row, Rule: "rule item", Entry: "attrs: all → d:{attr}", Columns: "d:{attr}", Family: "d",
 					Qualifier: []byte("price"), Have: content("12.50"), Want: content("<script>secret</script>")},
-				{Kind: verify.MissingCell, Row: row, Rule: "rule item", Entry: "attrs: all → d:{attr}", Family: "d",
+				{Kind: verify.MissingCell, Row: row, Rule: "rule item", Entry: "attrs: all → d:{attr}", Columns: "d:{attr}",
+					Family:    "d",
 					Qualifier: []byte("description"), Want: content(strings.Repeat("secret and long ", 20))},
 				{Kind: verify.Stale, Row: other, Rule: "index by_text", Guard: 1_700_000_000_123},
-				{Kind: verify.ExtraCell, Row: other, Rule: "index by_text", Entry: "attr x → d:x", Family: "d",
+				{Kind: verify.ExtraCell, Row: other, Rule: "index by_text", Entry: "attr x → d:x", Columns: "d:x", Family: "d",
 					Qualifier: []byte{0xff, 1}, Have: content("\x00\x01")},
 			}}
 		table.Add(&v)

@@ -1,7 +1,6 @@
 package explaining
 
 import (
-	"strings"
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
@@ -52,24 +51,16 @@ func (n *names) row(key []byte) (name string, whole bool) {
 	return hidden(len(key)), false
 }
 
-// column returns the name of a column. entry is that of the mapping which writes it, as in `attrs: all → d:{attr}`, or
-// "".
-func (n *names) column(row []byte, family string, qualifier []byte, entry string) string {
+// column returns the name of a column. entry is the entry of the mapping that writes it.
+func (n *names) column(row []byte, family string, qualifier []byte, entry transform.Entry) string {
 	text := transform.Readable(qualifier)
-	if n.data || namedByAttributes(entry) {
+	if n.data || entry.ByAttributes {
 		return text
 	}
 	if shown, known := n.columns[columnOf(string(row), family, text)]; known {
 		return shown
 	}
 	return hidden(len(qualifier))
-}
-
-// namedByAttributes reports whether an entry of a mapping names its columns by nothing but names of attributes.
-func namedByAttributes(entry string) bool {
-	_, to, ok := strings.Cut(entry, " → ")
-	to, _, _ = strings.Cut(to, " (")
-	return ok && !strings.Contains(strings.ReplaceAll(to, "{attr}", ""), "{")
 }
 
 // value returns a value with its size, or the size alone.

@@ -162,11 +162,13 @@ func (x *explainedRow) addCells(row *verify.Row) error {
 }
 
 // ownerOf finds the owner of a cell, and the entry of the mapping that writes it.
-func (x *explainedRow) ownerOf(row *verify.Row, h *guarded.Held) (c OwnedCell, entry string, err error) {
+func (x *explainedRow) ownerOf(row *verify.Row, h *guarded.Held) (
+	c OwnedCell, entry transform.Entry, err error,
+) {
 	c = OwnedCell{Owner: ownedByNobody, Item: -1}
 	s, err := x.guards.Standing(row.Key, h)
 	if err != nil {
-		return c, "", err
+		return c, entry, err
 	}
 	switch s.Code {
 	case guarded.CellOwned, guarded.CellKept, guarded.CellKeptWhileAbsent, guarded.CellOfOtherTable:

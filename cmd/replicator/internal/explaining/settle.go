@@ -6,6 +6,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
+	"github.com/tailrace-cdc/replicator/transform"
 	"github.com/tailrace-cdc/replicator/verify"
 )
 
@@ -63,7 +64,8 @@ func settled(v *verify.Verdict) bool {
 
 // describe names a differing cell and says how it differs, with values where there are any.
 func describe(n *names, d *verify.CellDifference) string {
-	column := fmt.Sprintf("cell %s:%s", d.Family, n.column(d.Row, d.Family, d.Qualifier, d.Entry))
+	entry := transform.Entry{Text: d.Entry, To: d.Columns, ByAttributes: d.ByAttributes}
+	column := fmt.Sprintf("cell %s:%s", d.Family, n.column(d.Row, d.Family, d.Qualifier, entry))
 	have, want := n.data && d.Have != nil, n.data && d.Want != nil
 	row, _ := n.row(d.Row)
 	switch d.Kind {

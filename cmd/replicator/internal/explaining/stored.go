@@ -255,7 +255,7 @@ func (x *stored) cell(row []byte, h *guarded.Held) (StoredCell, error) {
 func (x *stored) lacking(row []byte, w *wantedRow, i int, state string) StoredCell {
 	family, qualifier, at := w.cells[i].Place(x.fams)
 	return StoredCell{
-		Family: family, Qualifier: x.names.column(row, family, qualifier, ""), Version: change.Version(at),
+		Family: family, Qualifier: x.names.column(row, family, qualifier, transform.Entry{}), Version: change.Version(at),
 		Time: timeOf(change.Version(at)), State: state, Want: x.names.value(w.values[i]),
 	}
 }

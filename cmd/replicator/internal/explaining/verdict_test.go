@@ -5,13 +5,14 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/transform"
 	"github.com/tailrace-cdc/replicator/verify"
 )
 
 func TestVerdictIsOneSentence(t *testing.T) {
 	price := verify.CellDifference{Kind: verify.Value, Row: []byte("r"), Family: "d", Qualifier: []byte("price"),
-		Entry: "attrs: all → d:{attr}",
-		Have:  &verify.Content{Bytes: 2, Value: []byte("12")}, Want: &verify.Content{Bytes: 2, Value: []byte("13")}}
+		Entry: "attrs: all → d:{attr}", ByAttributes: true,
+		Have: &verify.Content{Bytes: 2, Value: []byte("12")}, Want: &verify.Content{Bytes: 2, Value: []byte("13")}}
 	gone := verify.CellDifference{Kind: verify.Stale, Row: []byte("old")}
 	differs := &verify.Verdict{Status: verify.Different, Cells: []verify.CellDifference{price}}
 	two := &verify.Verdict{Status: verify.Different, Cells: []verify.CellDifference{gone, price}}
@@ -104,14 +105,14 @@ func TestVerdictOfARowIsThatOfItsWorstItem(t *testing.T) {
 // TestColumnNamesShowNoData: a column named by an attribute's name is shown, one that is named by a value is not.
 func TestColumnNamesShowNoData(t *testing.T) {
 	n := &names{}
-	for entry, want := range map[string]string{
-		"attrs: all → d:{attr}":          "q",
-		"attr price → d:fixed":           "q",
-		"attrs: all → d:{status}/{attr}": hidden(1),
-		"":                               hidden(1),
+	for entry, want := range map[transform.Entry]string{
+		{Text: "attrs: all → d:{attr}", ByAttributes: true}: "q",
+		{Text: "attrs: all → d:{attr} ({sk})"}:              hidden(1), // whatever the text looks like
+		{Text: "attrs: all → d:{attr}"}:                     hidden(1),
+		{}:                                                  hidden(1),
 	} {
 		if got := n.column([]byte("r"), "d", []byte("q"), entry); got != want {
-			t.Errorf("%s: %q, want %q", entry, got, want)
+			t.Errorf("%+v: %q, want %q", entry, got, want)
 		}
 	}
 }
