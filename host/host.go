@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 )
@@ -58,4 +59,23 @@ func FilePath(urlPath string) string {
 		urlPath = name
 	}
 	return filepath.Clean(filepath.FromSlash(urlPath))
+}
+
+// Unnamed makes a file without a name in a directory, which it makes if it is missing; in the system's own for "". The
+// file is gone with the process, however that ends.
+func Unnamed(dir, pattern string) (*os.File, error) {
+	if dir != "" {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	f, err := os.CreateTemp(dir, pattern)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
 }

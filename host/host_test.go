@@ -76,3 +76,19 @@ func TestVolumeOfMissingDirectory(t *testing.T) {
 		t.Errorf("%+v for the directory, %+v for one below; %v", there, missing, err)
 	}
 }
+
+// TestUnnamedFileNeedsNoDirectory: a directory for temporary files that is missing is made, and no name stays in it.
+func TestUnnamedFileNeedsNoDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "not", "there")
+	f, err := Unnamed(dir, "x-*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteString("text"); err != nil {
+		t.Error(err)
+	}
+	if names, err := os.ReadDir(dir); err != nil || len(names) > 0 {
+		t.Errorf("%v, %v", names, err)
+	}
+}

@@ -33,6 +33,7 @@ var arrows = map[string][]string{
 	"config": {"transform", "change", "problem", "host"},
 	"pipeline": {
 		"pipeline", "source", "queue", "protocol", "checkpoint", "transform", "sink", "verify", "change", "failure",
+		"host",
 	},
 	"source":     {"source", "change", "failure", "host"},
 	"protocol":   {"checkpoint", "change"},

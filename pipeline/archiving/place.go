@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tailrace-cdc/replicator/host"
 	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
 	"github.com/tailrace-cdc/replicator/sink/archive/object"
 )
@@ -57,13 +58,5 @@ func (p Place) withDefaults() Place {
 
 // temporary returns a file without a name: it is gone with the process, however that ends.
 func (p *Place) temporary() (*os.File, error) {
-	f, err := os.CreateTemp(p.Scratch, "archive-*")
-	if err != nil {
-		return nil, err
-	}
-	if err := os.Remove(f.Name()); err != nil {
-		_ = f.Close()
-		return nil, err
-	}
-	return f, nil
+	return host.Unnamed(p.Scratch, "archive-*")
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/host"
 )
 
 // maxLine is the longest line that is read: two images of 400 KB of the smallest values, ten bytes of JSON for each.
@@ -86,12 +87,8 @@ func (e *Export) checkCount(file File, lines int64) error {
 
 // copyToScratch copies a data file to a file without a name, and compares it with its checksum on the way.
 func (e *Export) copyToScratch(ctx context.Context, file File) (*os.File, error) {
-	spool, err := os.CreateTemp(e.scratch, "tailrace-export-*")
+	spool, err := host.Unnamed(e.scratch, "tailrace-export-*")
 	if err != nil {
-		return nil, noScratch(e.scratch, file.Size, err)
-	}
-	if err := os.Remove(spool.Name()); err != nil { // an open file needs no name, and without one nobody has to clean up
-		_ = spool.Close()
 		return nil, noScratch(e.scratch, file.Size, err)
 	}
 	err = e.fetch(ctx, file, spool)

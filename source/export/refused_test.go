@@ -156,7 +156,15 @@ func TestScratchWithoutRoomSaysSo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.scratch = filepath.Join(t.TempDir(), "none")
+	e.scratch = filepath.Join(t.TempDir(), "none") // it is made
+	if err := e.ReadFile(t.Context(), 0, 0, func(Line) error { return nil }); err != nil {
+		t.Error(err)
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e.scratch = filepath.Join(file, "none") // below a file it cannot be made
 	err = e.ReadFile(t.Context(), 0, 0, func(Line) error { return nil })
 	if source.Classify(err) != failure.Fatal || !strings.Contains(source.Hint(err), "scratch") {
 		t.Error(err)

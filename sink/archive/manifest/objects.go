@@ -7,12 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path"
 	"strconv"
 	"strings"
 	"sync"
 
+	"github.com/tailrace-cdc/replicator/host"
 	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
 	"github.com/tailrace-cdc/replicator/sink/archive/coverage"
 	"github.com/tailrace-cdc/replicator/sink/archive/layout"
@@ -109,14 +109,11 @@ func (v *verifier) hash(r *noted, size int64) (sum string, remove func(), err er
 	h, remove := sha256.New(), func() {}
 	to := io.Writer(h)
 	if v.o.Depth == Full && v.o.Scratch != "" {
-		f, err := os.CreateTemp(v.o.Scratch, "archived-*")
+		f, err := host.Unnamed(v.o.Scratch, "archived-*")
 		if err != nil {
 			return "", remove, fmt.Errorf("make a file in scratch: %w", err)
 		}
 		remove = func() { _ = f.Close() }
-		if err := os.Remove(f.Name()); err != nil { // it lives as long as it is open
-			return "", remove, fmt.Errorf("make a file in scratch: %w", err)
-		}
 		to = io.MultiWriter(h, f)
 		defer func() { r.ReaderAt = f }()
 	}
