@@ -88,11 +88,12 @@ func (t *table) run(ctx context.Context) error {
 		if out.Action == outcome.Drained {
 			return nil
 		}
+		forget := out.Refused || errors.Is(err, queue.ErrUnopened)
 		if out.Refused {
 			t.view.started.Store(true) // the table's state is known: a rollout need not wait for it
 			out = t.row.Judge(out)
 		}
-		if out.Refused || errors.Is(err, queue.ErrUnopened) {
+		if forget {
 			t.row.Forget() // an operator may change the row, by recover
 		}
 		if refused := t.refusals.Add(t.Source, out, err); refused != nil {
