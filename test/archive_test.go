@@ -144,7 +144,7 @@ func TestOnlyTheClassesThatAreAskedForAreArchived(t *testing.T) {
 				w.Put("Orders", "ttl", sk, fmt.Sprintf(`"expires":{"N":"%d"}`, w.Clock.Now().Unix()-1))
 				w.Put("Orders", "user", sk, fmt.Sprintf(`"expires":{"N":"%d"}`, w.Clock.Now().Unix()+36000))
 				w.Delete("Orders", "user", sk)
-				w.Put("Orders", "inferred", sk, `"expires":{"N":"1"}`) // too long ago for the sweeper
+				w.Put("Orders", "inferred", sk, fmt.Sprintf(`"expires":{"N":"%d"}`, w.Clock.Now().Unix()-1)) // no sweep yet
 				w.Delete("Orders", "inferred", sk)
 				w.Put("Orders", "stays", sk, "")
 			}
