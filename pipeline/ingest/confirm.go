@@ -45,7 +45,10 @@ type verdict struct {
 }
 
 func newConfirmer(o *Options, l *lister) *confirmer {
-	return &confirmer{o: o, lister: l, verdicts: make(chan verdict), added: make(chan struct{}, 1), children: map[change.Feed]bool{}}
+	return &confirmer{
+		o: o, lister: l, verdicts: make(chan verdict), added: make(chan struct{}, 1),
+		children: map[change.Feed]bool{},
+	}
 }
 
 // add takes a doubt. It never blocks.
