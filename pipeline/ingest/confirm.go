@@ -97,6 +97,10 @@ func (c *confirmer) settle(ctx context.Context, doubts []doubt) error {
 		ended := open
 		open = nil
 		for _, d := range ended {
+			if d.gap != nil { // its children say nothing
+				open = append(open, d)
+				continue
+			}
 			settled, err := c.askForChildren(ctx, d)
 			if err != nil {
 				return err
@@ -148,9 +152,6 @@ func (c *confirmer) decide(ctx context.Context, v verdict) {
 // askForChildren looks once for the children of a shard in which nothing follows, and reports
 // whether that settles it.
 func (c *confirmer) askForChildren(ctx context.Context, d doubt) (settled bool, err error) {
-	if d.gap != nil {
-		return false, nil
-	}
 	began, feed := time.Now(), d.reader.Feed()
 	children := c.childrenOf(ctx, feed)
 	if len(children) == 0 {
