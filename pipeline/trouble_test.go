@@ -63,7 +63,7 @@ func TestGapFoundWhilePagesWaitForAFullLog(t *testing.T) {
 	w.streams.Sweep()
 	w.faults.Calm()
 	r.until("the readers know that they are late", func() bool {
-		return w.logged.FilterMessage("records are lost").Len() > 0
+		return w.logged.FilterMessage("the service denies a shard: looking for confirmation").Len() > 0
 	})
 	w.front.Faults.Recover()
 	r.until("the gaps are found", func() bool { return r.table("Orders").Gaps == 4 })
