@@ -60,7 +60,8 @@ type healing struct {
 func newReplicas(t *testing.T, seed uint64, n int) *replicas {
 	t.Helper()
 	return newReplicasOf(t, seed, n,
-		"{claim_ttl: 15s, beat: 5s, listing: 2s, describe: 500ms, mark_interval: 100ms, trim: 500ms, retry_halted: 1s}")
+		"{claim_ttl: 15s, beat: 5s, listing: 2s, describe: 500ms, mark_interval: 100ms, trim: 500ms, "+
+			"date_trust: 1ns, retry_halted: 1s}")
 }
 
 // newReplicasOf is newReplicas with other periods of the protocol.
@@ -242,7 +243,7 @@ func TestReplicasUnderFaults(t *testing.T) {
 		return
 	}
 	t.Run("each fault with the periods of production", func(t *testing.T) {
-		r := newReplicasOf(t, 9500, 4, "{retry_halted: 60s}")
+		r := newReplicasOf(t, 9500, 4, "{date_trust: 1ns, retry_halted: 60s}")
 		r.fresh("the start")
 		stop := r.application(1)
 		for i := range r.injuries(r.members[0], 0) {
@@ -252,7 +253,7 @@ func TestReplicasUnderFaults(t *testing.T) {
 	})
 	for i, service := range []string{"Bigtable", "DynamoDB"} {
 		t.Run("no "+service+" for one member", func(t *testing.T) {
-			r := newReplicasOf(t, 9600+uint64(i), 4, "{retry_halted: 60s}")
+			r := newReplicasOf(t, 9600+uint64(i), 4, "{date_trust: 1ns, retry_halted: 60s}")
 			r.fresh("the start")
 			stop := r.application(1)
 			r.suffer(r.sickness(r.busy(), service))
