@@ -47,9 +47,17 @@ func serve(t *testing.T, h Health, reg prometheus.Gatherer) (base string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	serveOn(t, ln, Options{Health: h, Metrics: reg}, defaultLimits)
+	return "http://" + ln.Addr().String()
+}
+
+// serveOn serves until the test ends.
+func serveOn(t *testing.T, ln net.Listener, o Options, l limits) {
+	t.Helper()
+	o.Log = zaptest.NewLogger(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- Serve(ctx, ln, h, reg, zaptest.NewLogger(t)) }()
+	go func() { ended <- serveWithin(ctx, ln, o, l) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -58,7 +66,6 @@ func serve(t *testing.T, h Health, reg prometheus.Gatherer) (base string) {
 		http.DefaultClient.CloseIdleConnections()
 		goleak.VerifyNone(t)
 	})
-	return "http://" + ln.Addr().String()
 }
 
 func get(t *testing.T, url, accept string) (int, string) {
@@ -137,7 +144,8 @@ func TestLostListenerIsAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	ln.Close()
-	if err := Serve(t.Context(), ln, &health{}, prometheus.NewRegistry(), zaptest.NewLogger(t)); err == nil {
+	o := Options{Health: &health{}, Metrics: prometheus.NewRegistry(), Log: zaptest.NewLogger(t)}
+	if err := Serve(t.Context(), ln, o); err == nil {
 		t.Error("a closed listener was served")
 	}
 }

@@ -51,7 +51,8 @@ func TestOpenPageFollowsAndSaysWhenItIsAlone(t *testing.T) {
 	serving, end := context.WithCancel(t.Context())
 	defer end()
 	h, ended := &changing{end: end}, make(chan error, 1)
-	go func() { ended <- Serve(serving, ln, h, prometheus.NewRegistry(), zaptest.NewLogger(t)) }()
+	o := Options{Health: h, Metrics: prometheus.NewRegistry(), Log: zaptest.NewLogger(t)}
+	go func() { ended <- Serve(serving, ln, o) }()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	// The browser's own clock runs ahead while nothing is to be done, and the page is printed when that is over.

@@ -4,8 +4,10 @@
 //
 // Files, from the top down:
 //
-//	serve.go   the server and its paths
-//	pages.go   the status page: HTML for browsers, text for others
-//	feed.go    tells open pages when they have changed
-//	probes.go  probes, and JSON
+//	serve.go        the server and its paths
+//	connections.go  how many connections, and for how long
+//	hosts.go        by which names the server answers
+//	pages.go        the status page: HTML for browsers, text for others
+//	feed.go         tells open pages when they have changed
+//	probes.go       probes, and JSON
 package admin

@@ -37,13 +37,28 @@ type Health interface {
 // shutdownGrace is the time for requests in flight when the server ends.
 const shutdownGrace = 2 * time.Second
 
+// Options say what is served.
+type Options struct {
+	Health  Health
+	Metrics prometheus.Gatherer
+	Hosts   []string // further names by which the server answers
+	Log     *zap.Logger
+}
+
 // Serve serves on ln until ctx ends, then closes it and returns nil. It returns an error if the listener fails before.
-func Serve(ctx context.Context, ln net.Listener, h Health, metrics prometheus.Gatherer, log *zap.Logger) error {
+func Serve(ctx context.Context, ln net.Listener, o Options) error {
+	return serveWithin(ctx, ln, o, defaultLimits)
+}
+
+func serveWithin(ctx context.Context, ln net.Listener, o Options, l limits) error {
 	server := &http.Server{
-		Handler:           Handler(h, metrics),
-		ReadHeaderTimeout: 5 * time.Second,
-		WriteTimeout:      30 * time.Second,
-		ErrorLog:          zap.NewStdLog(log),
+		Handler:           hostsOf(o.Hosts).refuseOthers(Handler(o.Health, o.Metrics)),
+		ReadHeaderTimeout: l.header,
+		ReadTimeout:       l.read,
+		WriteTimeout:      l.write,
+		IdleTimeout:       l.idle,
+		ConnState:         newConnections(l.connections).note,
+		ErrorLog:          zap.NewStdLog(o.Log),
 		BaseContext:       func(net.Listener) context.Context { return ctx }, // ends the feeds of open pages
 	}
 	ended := make(chan error, 1)
@@ -52,7 +67,7 @@ func Serve(ctx context.Context, ln net.Listener, h Health, metrics prometheus.Ga
 		defer cancel()
 		ended <- errors.Join(server.Shutdown(grace), server.Close())
 	})
-	log.Info("admin server listens", zap.Stringer("address", ln.Addr()))
+	o.Log.Info("admin server listens", zap.Stringer("address", ln.Addr()))
 	err := server.Serve(ln)
 	if stop() { // ctx has not ended: the listener failed
 		return fmt.Errorf("serve admin: %w", err)

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"net/url"
 	"regexp"
 	"slices"
@@ -12,6 +13,7 @@ var (
 	pipelineName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,47}$`)
 	dynamoTable  = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,255}$`)
 	bigtableName = regexp.MustCompile(`^[_A-Za-z0-9][-_.A-Za-z0-9]{0,49}$`)
+	hostName     = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_-]+)*\.?$`)
 	natsSubject  = regexp.MustCompile(`^[^\s.*>]+(\.[^\s.*>]+)*$`)
 )
 
@@ -31,7 +33,7 @@ func (r *report) check(c *Config) {
 	}
 	r.queue(&c.Queue)
 	r.memory(&c.Memory)
-	r.listen("admin.listen", c.Admin.Listen)
+	r.admin(&c.Admin)
 	r.tracing(&c.Tracing)
 	r.positive("shutdown_timeout", c.ShutdownTimeout)
 	r.archive(&c.Archive)
@@ -128,6 +130,16 @@ func (r *report) memory(m *Memory) {
 	if m.Total < m.PerFeed && !r.reported("memory.total") {
 		r.fault("bad_value", "memory.total", "several times memory.per_feed",
 			"memory.total %s is less than memory.per_feed %s", m.Total, m.PerFeed)
+	}
+}
+
+// admin checks the address of the admin server, and that its names are names alone.
+func (r *report) admin(a *Admin) {
+	r.listen("admin.listen", a.Listen)
+	for i, name := range a.Hosts {
+		if path := fmt.Sprintf("admin.hosts[%d]", i); !hostName.MatchString(name) && !r.reported(path) {
+			r.fault("bad_value", path, "for example metrics.example.com, without scheme and port", "%q is no host name", name)
+		}
 	}
 }
 

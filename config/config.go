@@ -133,6 +133,10 @@ type Memory struct {
 type Admin struct {
 	// host:port. It has no authentication: keep it on loopback or inside the pod's network. Port 0: any free one.
 	Listen string `yaml:"listen"`
+	// Further names by which requests may reach it, without ports: of a reverse proxy, or NAME.NAMESPACE of a Kubernetes
+	// service. Requests to other names are refused (DNS rebinding). It always answers to addresses, to the machine's host
+	// name, to names without a dot, and to names that end in .localhost, .svc, .local or .internal.
+	Hosts []string `yaml:"hosts"`
 }
 
 // Tracing says where traces of frames go: from the reads of their pages to the calls that made their changes durable.

@@ -66,7 +66,7 @@ queue:    {url: "nats://a:4222, nats://b:4222", creds: nats.creds,
 memory:   {total: 100MiB, per_feed: 9MiB, copy: 50MiB}
 scratch:  runs
 pii_secrets: ["MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="]
-admin:    {listen: 0.0.0.0:9999}
+admin:    {listen: 0.0.0.0:9999, hosts: [metrics.example]}
 tracing:  {endpoint: "http://collector:4318", share: 0.5}
 shutdown_timeout: 26s
 archive:  {url: "file://archive", format: parquet, classes: [user, ttl], roll: 2h,
@@ -97,7 +97,7 @@ testing: {date_trust: 13s, claim_ttl: 3s, find: 6s, beat: 500ms, listing: 1s, de
 		Queue: Queue{"", "nats://a:4222, nats://b:4222", filepath.Join(dir, "nats.creds"),
 			TLS{filepath.Join(dir, "ca.pem"), filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")}, 5, 30 << 30,
 			Duration(2 * time.Hour)},
-		Memory: Memory{100 << 20, 9 << 20, 50 << 20}, Admin: Admin{"0.0.0.0:9999"},
+		Memory: Memory{100 << 20, 9 << 20, 50 << 20}, Admin: Admin{"0.0.0.0:9999", []string{"metrics.example"}},
 		Scratch: filepath.Join(dir, "runs"), PIISecrets: []string{"MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="},
 		ShutdownTimeout: Duration(26 * time.Second), Tracing: Tracing{"http://collector:4318", 0.5},
 		Archive: Archive{"file://" + filepath.Join(dir, "archive"), "", "parquet", []string{"user", "ttl"},

@@ -292,7 +292,10 @@ func (d *daemon) run(ctx context.Context, p growing, drain *protocol.Accept) err
 	g.Go(func() error {
 		defer end() // without the admin server the daemon could not be observed
 		metrics := wire.WithTargets(d.reg, func() []config.Table { return d.now.Load().Tables })
-		return admin.Serve(serving, d.admin, health{p.Pipeline, d.errors}, metrics, d.log.Named("admin"))
+		return admin.Serve(serving, d.admin, admin.Options{
+			Health: health{p.Pipeline, d.errors}, Metrics: metrics,
+			Hosts: d.now.Load().Admin.Hosts, Log: d.log.Named("admin"),
+		})
 	})
 	g.Go(func() error { return d.heap.Run(serving, d.log) })
 	if d.finder != nil {

@@ -20,7 +20,8 @@
 {{- range $i, $_ := .Values.piiSecrets.keys }}{{ $names = append $names (printf "${TAILRACE_PII_%d}" (add1 $i)) }}{{ end }}
 {{- $_ := set $config "pii_secrets" $names }}
 {{- end }}
-{{- $_ := set $config "admin" (dict "listen" (printf ":%d" (int .Values.metrics.port))) }}
+{{- $hosts := concat (list (printf "%s.%s" (include "tailrace.fullname" .) .Release.Namespace)) (default list ($config.admin).hosts) }}
+{{- $_ := set $config "admin" (dict "listen" (printf ":%d" (int .Values.metrics.port)) "hosts" $hosts) }}
 {{- toYaml $config }}
 {{- end }}
 
