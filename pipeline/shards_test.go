@@ -40,8 +40,8 @@ func TestSplitWhileLagging(t *testing.T) {
 func TestChildrenHiddenAfterTheEndOfTheirParent(t *testing.T) {
 	w := newWorld(t)
 	w.createTable("Orders")
-	w.streams.Faults().HideChildren(5 * time.Second)
-	w.streams.Faults().OpenParents(5 * time.Second)
+	w.streams.Faults().HideChildren(10 * time.Minute)
+	w.streams.Faults().OpenParents(10 * time.Minute)
 	r := w.start("Orders")
 	w.changeItems("Orders", 5, 100)
 	w.streams.Rotate("Orders")
@@ -53,7 +53,7 @@ func TestChildrenHiddenAfterTheEndOfTheirParent(t *testing.T) {
 	if done := r.table("Orders").Shards.Done; done != 0 {
 		t.Errorf("%d parents are finished before a listing shows that they have ended", done)
 	}
-	w.clock.Advance(6 * time.Second) // now they show up
+	w.clock.Advance(11 * time.Minute) // now they show up
 	r.settle()
 	r.equal()
 	if done := r.table("Orders").Shards.Done; done != 4 {

@@ -91,6 +91,18 @@ func draw(rnd *rand.Rand, table int, removed string) (rules []*Rule) {
 	return rules
 }
 
+// Mapping draws the mapping of one table that compiles, with the rules that it was made of.
+func Mapping(seed uint64) (text string, rules []*Rule) {
+	rnd := rand.New(rand.NewPCG(seed, 31))
+	for {
+		removed := []string{"delete", "keep", "empty"}[rnd.IntN(3)]
+		rules = draw(rnd, 0, removed)
+		if texts, programs := compile(rules, 1, removed); programs != nil {
+			return texts[0], rules
+		}
+	}
+}
+
 // compile compiles the mappings of all tables; nil where the compiler takes them not.
 func compile(rules []*Rule, tables int, removed string) (texts []string, programs []*transform.Program) {
 	var all []transform.Table
