@@ -161,6 +161,35 @@ func TestExistingExportIsCopied(t *testing.T) {
 	}
 }
 
+// TestExportBesideAStreamThatWasJustEnabled: an export of the moment of the first start is older than the stream may be
+// joined to. The copy asks for it when it is not, and the first start needs no operator.
+func TestExportBesideAStreamThatWasJustEnabled(t *testing.T) {
+	long(t, "3 s")
+	w := newWorld(t)
+	w.exportable(60)
+	w.finishExports()
+	w.post("UpdateTable", `{"TableName":"Orders","StreamSpecification":{"StreamEnabled":false}}`)
+	w.post("UpdateTable", `{"TableName":"Orders","StreamSpecification":{"StreamEnabled":true,`+
+		`"StreamViewType":"NEW_AND_OLD_IMAGES"}}`)
+	w.changeItems("Orders", 93, 20)
+	w.backfill = pipeline.Backfill{From: "export", Bucket: "backups"}
+	r := w.start("Orders")
+	r.until("the table is copied", func() bool {
+		w.clock.Advance(100 * time.Millisecond)
+		st := r.table("Orders")
+		if st.Copy != nil && st.Copy.Paused != "" {
+			t.Fatal(st.Copy.Sentence())
+		}
+		return st.State == "running" && st.Copy == nil
+	})
+	w.changeItems("Orders", 94, 20)
+	r.settle()
+	r.equal()
+	if n := strings.Count(w.ask("ListExports", `{}`), `"ExportArn"`); n != 1 {
+		t.Errorf("%d exports were made", n)
+	}
+}
+
 // TestExportIsAskedForOnce, whoever goes on with the copy.
 func TestExportIsAskedForOnce(t *testing.T) {
 	long(t, "10 s")

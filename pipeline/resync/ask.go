@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/source"
@@ -27,13 +28,17 @@ type Exporter interface {
 // ask opens the export that exists, or has the table exported and waits for that, and stores in the log what is copied
 // then. A failure is tried again: the stream does not need the copy.
 func (c *Copier) ask(ctx context.Context) (*checkpoint.CopyState, error) {
-	unreadable := 0
+	paid := 0
 	for n := 1; ; n++ {
 		e, err := c.awaitExport(ctx)
 		if err == nil {
-			if why := CheckExport(e.Time, c.o.Cover, c.o.GapsUntil(), c.o.Now()); why != "" {
+			why := c.refuses(e.Time)
+			if why != "" && c.o.ExportURL != "" {
 				return nil, c.pause(why + newerExport)
 			}
+			err = ofNoUse(why)
+		}
+		if err == nil {
 			body := CopyOf(c.copy.Copy, e)
 			if err := c.o.Append(ctx, body); err != nil {
 				return nil, fmt.Errorf("store what the export holds: %w", err)
@@ -43,7 +48,8 @@ func (c *Copier) ask(ctx context.Context) (*checkpoint.CopyState, error) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		if errors.Is(err, errNotMade) || source.Classify(err) == failure.Rejected { // the same request would not help
+		if errors.Is(err, errNotMade) || errors.Is(err, errUseless) || source.Classify(err) == failure.Rejected {
+			// The same request would not help.
 			c.asked++
 		}
 		c.setWaits("") // or that an export is being made would hide the error
@@ -53,9 +59,9 @@ func (c *Copier) ask(ctx context.Context) (*checkpoint.CopyState, error) {
 		if pause > lastRetry/2 {
 			pause = c.o.Periods.Report
 		}
-		if errors.Is(err, errUnreadable) { // which was paid for
-			pause = max(pause, c.o.Periods.Report<<min(unreadable, 9))
-			unreadable++
+		if errors.Is(err, errUseless) { // which was paid for
+			pause = max(pause, c.o.Periods.Report<<min(paid, 9))
+			paid++
 		}
 		if err := failure.Pause(ctx, pause); err != nil {
 			return nil, err
@@ -65,7 +71,7 @@ func (c *Copier) ask(ctx context.Context) (*checkpoint.CopyState, error) {
 
 // awaitExport opens the export that exists, or asks for one and waits until it is complete. The same request returns
 // the same export for eight hours, so a restart asks for no second one, and for an export that is of no use another
-// request follows.
+// request follows: one that is altered, or that shows too early a moment.
 func (c *Copier) awaitExport(ctx context.Context) (*export.Export, error) {
 	t := &c.o.Table
 	switch {
@@ -73,6 +79,9 @@ func (c *Copier) awaitExport(ctx context.Context) (*export.Export, error) {
 		return c.o.OpenExport(ctx, c.o.ExportURL)
 	case t.Bucket == "":
 		return nil, errNoExport
+	}
+	if err := c.awaitEarliest(ctx); err != nil {
+		return nil, err
 	}
 	arn, err := c.o.Exporter.StartExport(ctx, source.ExportRequest{
 		TableARN: t.ARN, Bucket: t.Bucket, Prefix: t.Prefix, ClientToken: exportToken(t, c.copy.ID, c.asked),
@@ -85,15 +94,20 @@ func (c *Copier) awaitExport(ctx context.Context) (*export.Export, error) {
 		switch {
 		case err != nil:
 			return nil, err
-		case st.Status == source.ExportCompleted:
+		case st.Failure() != nil:
+			return nil, fmt.Errorf("%w: %w", errNotMade, st.Failure())
+		case !st.Time.IsZero():
+			if err := ofNoUse(c.refuses(change.MillisOf(st.Time))); err != nil { // to wait for its end would be in vain
+				return nil, err
+			}
+		}
+		if st.Status == source.ExportCompleted {
 			c.setWaits("")
 			e, err := c.o.OpenExport(ctx, st.URL)
 			if source.Classify(err) == failure.Rejected {
-				err = fmt.Errorf("%w: %w", errUnreadable, err)
+				err = fmt.Errorf("%w: %w", errUseless, err)
 			}
 			return e, err
-		case st.Failure() != nil:
-			return nil, fmt.Errorf("%w: %w", errNotMade, st.Failure())
 		}
 		if since := st.Started; !since.IsZero() {
 			began = since
@@ -105,11 +119,43 @@ func (c *Copier) awaitExport(ctx context.Context) (*export.Export, error) {
 	}
 }
 
+// awaitEarliest waits for the first moment that an export may show beside the stream and behind its gaps. An export
+// that is asked for without a time shows the moment of the request: that of a request made as soon as the stream was
+// enabled would be too early, and is paid for.
+func (c *Copier) awaitEarliest(ctx context.Context) error {
+	for {
+		earliest := earliestExport(max(c.o.Cover, c.o.GapsUntil()+1)) + dateStep
+		left := time.Duration(earliest-c.o.Now()) * time.Millisecond
+		if left <= 0 {
+			return nil
+		}
+		c.setWaits("the table is exported as of " + earliest.Time().UTC().Format(time.RFC3339) +
+			": what an earlier export lacks could be missing in the stream")
+		if err := failure.Pause(ctx, min(left, time.Second)); err != nil {
+			return err
+		}
+	}
+}
+
+// refuses returns why an export of a moment cannot be copied now; empty when it can.
+func (c *Copier) refuses(at change.Millis) string {
+	return CheckExport(at, c.o.Cover, c.o.GapsUntil(), c.o.Now())
+}
+
+// ofNoUse returns why an export that the copy asked for cannot be copied, as an error; nil for an empty reason. Another
+// one, asked for later, can.
+func ofNoUse(why string) error {
+	if why == "" {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", errUseless, why)
+}
+
 var (
 	errNoExport = errors.New(
 		"the table was started with a copy of an export, and backfill names neither url nor bucket")
-	errNotMade    = errors.New("DynamoDB has not made the export")
-	errUnreadable = errors.New("the export is complete, but of no use")
+	errNotMade = errors.New("DynamoDB has not made the export")
+	errUseless = errors.New("the export that was asked for is of no use")
 )
 
 // exportToken names the export of one life of a table that is asked for after so many others. It depends on where the

@@ -3,12 +3,15 @@ package resync
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/source/export"
 )
@@ -53,4 +56,73 @@ func TestUselessExportsAreNotAskedForWithoutBound(t *testing.T) {
 			}
 		}
 	})
+}
+
+// prompt makes exports at once, each of the moment of its request. It knows a token for eight hours.
+type prompt struct {
+	o    *Options
+	made map[string]time.Time
+}
+
+func (p *prompt) StartExport(_ context.Context, r source.ExportRequest) (string, error) {
+	if _, ok := p.made[r.ClientToken]; !ok {
+		p.made[r.ClientToken] = p.o.Now().Time()
+	}
+	return r.ClientToken, nil
+}
+
+func (p *prompt) ExportStatus(_ context.Context, arn string) (source.ExportStatus, error) {
+	return source.ExportStatus{Status: source.ExportCompleted, Time: p.made[arn], URL: "s3://backups/" + arn}, nil
+}
+
+func (p *prompt) open(_ context.Context, url string) (*export.Export, error) {
+	at := p.made[strings.TrimPrefix(url, "s3://backups/")]
+	return &export.Export{URL: url, Kind: export.Full, Time: change.MillisOf(at), Files: make([]export.File, 2)}, nil
+}
+
+// TestOwnExportIsOfAMomentThatTheStreamJoins: an export that is asked for as soon as the stream was enabled, or a gap
+// was found, shows too early a moment. The copy waits before it asks; and one that was asked for too early, by another
+// version or before the gap, is replaced by the next. No operator has to do anything.
+func TestOwnExportIsOfAMomentThatTheStreamJoins(t *testing.T) {
+	for what, c := range map[string]struct {
+		young, gap bool
+		early      bool // an export exists already, of a moment that is too early
+		made       int
+	}{
+		"stream of two seconds": {young: true, made: 1},
+		"gap of two seconds":    {gap: true, made: 1},
+		"export of before":      {young: true, early: true, made: 2},
+		"export before the gap": {gap: true, early: true, made: 2},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := newTable(t, 0, 0).options()
+				p := &prompt{o: &o, made: map[string]time.Time{}}
+				o.Exporter, o.OpenExport, o.Table.Bucket, o.Cover = p, p.open, "backups", 1
+				enabled := o.Now() - 2000
+				if c.young {
+					o.Cover = enabled - apply.ResyncMargin + 5000
+				}
+				gap := change.Millis(0)
+				if o.GapsUntil = func() change.Millis { return gap }; c.gap {
+					gap = enabled
+				}
+				if c.early {
+					p.made[exportToken(&o.Table, "backfill-1", 0)] = o.Now().Time()
+				}
+				state := &checkpoint.CopyState{Copy: checkpoint.Copy{ID: "backfill-1", From: checkpoint.FromExport}}
+				got, err := New(o, state).ask(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(p.made) != c.made {
+					t.Errorf("%d exports, want %d", len(p.made), c.made)
+				}
+				at := change.Millis(got.Version) + apply.ResyncMargin
+				if why := CheckExport(at, o.Cover, gap, o.Now()); why != "" {
+					t.Error(why)
+				}
+			})
+		})
+	}
 }
