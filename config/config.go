@@ -192,7 +192,7 @@ type Table struct {
 	// Found says that a selection has chosen the table.
 	Found bool `yaml:"-"`
 	// Gone is why the table's selection does not choose it any more, whose log there is; empty: it does.
-	Gone string `yaml:"-"`
+	Gone Gone `yaml:"-"`
 }
 
 // Verify says how much of the table's read capacity the continuous comparison may take.

@@ -17,12 +17,25 @@ const tableWord = "{table}"
 // dynamoPattern is the form of a pattern of DynamoDB names.
 var dynamoPattern = regexp.MustCompile(`^[A-Za-z0-9_.*?-]{1,255}$`)
 
-// Why a table whose log the pipeline has is not chosen by its selection any more.
+// Gone is why a table whose log the pipeline has is not chosen by its selection any more; empty: it is.
+type Gone string
+
+// The reasons.
 const (
-	GoneVanished = "vanished: DynamoDB has no table of this name"
-	GoneTags     = "no longer chosen: its tags match no selection; it is replicated until except names it"
-	GoneOthers   = "chosen by other selections now than when it began: it is replicated as it was until the next start"
+	GoneVanished Gone = "vanished"
+	GoneTags     Gone = "tags"   // other tags
+	GoneOthers   Gone = "others" // other selections choose it
 )
+
+// text is what people read.
+func (g Gone) text() string {
+	return map[Gone]string{
+		GoneVanished: "vanished: DynamoDB has no table of this name",
+		GoneTags:     "no longer chosen: its tags match no selection; it is replicated until except names it",
+		GoneOthers: "chosen by other selections now than when it began: it is replicated as it was until the next start; " +
+			"give it an entry of its own, or narrow the selections",
+	}[g]
+}
 
 // Listed is a table that a listing of DynamoDB shows, or a log of the pipeline.
 type Listed struct {
@@ -164,7 +177,7 @@ func (c *Config) choose(l *Listed) (*Table, *problem.Problem) {
 			chosen = append(chosen, s)
 		}
 	}
-	gone := ""
+	gone := Gone("")
 	if l.Missing {
 		gone = GoneVanished
 	} else if len(chosen) == 0 && l.Tags != nil {
@@ -192,15 +205,12 @@ func (c *Config) choose(l *Listed) (*Table, *problem.Problem) {
 	return &t, nil
 }
 
-// GoneReason is why a table is not ready whose selection does not choose it any more; empty: it does.
+// GoneReason is why a table is not ready whose selection does not choose it any more, in words; empty: it does.
 func (t *Table) GoneReason() string {
-	switch t.Gone {
-	case "":
-		return ""
-	case GoneOthers:
-		return t.Gone + "; give it an entry of its own, or narrow the selections"
+	if t.Gone == GoneVanished || t.Gone == GoneTags {
+		return t.Gone.text() + "; its state is kept until `replicator table retire --table " + t.Source + "`"
 	}
-	return t.Gone + "; its state is kept until `replicator table retire --table " + t.Source + "`"
+	return t.Gone.text()
 }
 
 // explicit reports whether a table has an entry of its own.

@@ -61,7 +61,7 @@ func expand(t *testing.T, listed []Listed, entries ...string) (tables []string, 
 	for _, x := range all.Tables {
 		text := x.Path + " " + x.Source + ">" + x.Target
 		if x.Gone != "" {
-			text += " " + x.Gone
+			text += " " + string(x.Gone)
 		}
 		tables = append(tables, text)
 	}
@@ -144,7 +144,7 @@ func TestSelectionsChooseTables(t *testing.T) {
 			[]string{`{source: "o*", tag: {a: "1"}, target: "{table}"}`},
 			[]Listed{{Name: "o1", Logged: true, Missing: true}, {Name: "o2", Logged: true, Tags: map[string]string{}},
 				{Name: "o3", Logged: true}, {Name: "o4", Tags: map[string]string{}}, {Name: "p1", Logged: true}},
-			[]string{"tables[0] o1>o1 " + GoneVanished, "tables[0] o2>o2 " + GoneTags, "tables[0] o3>o3"}, nil,
+			[]string{"tables[0] o1>o1 " + string(GoneVanished), "tables[0] o2>o2 " + string(GoneTags), "tables[0] o3>o3"}, nil,
 		},
 		"a new table does not take the target of one that is replicated": {
 			[]string{`{source: "*-eu", except: ["x-*"], target: "x-{table}"}`, `{source: "x-*", target: "{table}"}`},
@@ -158,7 +158,7 @@ func TestSelectionsChooseTables(t *testing.T) {
 			[]string{`{tag: {a: "1"}, target: "a-{table}"}`, `{tag: {b: "1"}, target: "b-{table}"}`},
 			[]Listed{{Name: "unknown", Logged: true}, {Name: "vanished", Logged: true, Missing: true},
 				{Name: "went", Logged: true, Missing: true, By: "tables[1]"}, tagged("untagged")},
-			[]string{"tables[1] went>b-went " + GoneVanished},
+			[]string{"tables[1] went>b-went " + string(GoneVanished)},
 			[]string{"tables[1]: table unknown is chosen by tables[0] and by tables[1]",
 				"tables[1]: table vanished is chosen by tables[0] and by tables[1]"},
 		},
@@ -166,8 +166,8 @@ func TestSelectionsChooseTables(t *testing.T) {
 			[]string{`{tag: {a: "1"}, target: "a-{table}"}`, `{tag: {b: "1"}, target: "b-{table}"}`},
 			[]Listed{by("tables[1]", tagged("both", "a", "1", "b", "1")), by("tables[1]", tagged("moved", "a", "1")),
 				by("tables[1]", tagged("none")), by("tables[1]", tagged("same", "b", "1"))},
-			[]string{"tables[1] both>b-both " + GoneOthers, "tables[1] moved>b-moved " + GoneOthers,
-				"tables[1] none>b-none " + GoneTags, "tables[1] same>b-same"}, nil,
+			[]string{"tables[1] both>b-both " + string(GoneOthers), "tables[1] moved>b-moved " + string(GoneOthers),
+				"tables[1] none>b-none " + string(GoneTags), "tables[1] same>b-same"}, nil,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

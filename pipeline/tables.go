@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 )
@@ -91,15 +92,18 @@ func (p *Pipeline) Remove(ctx context.Context, source string) {
 
 // Note sets what is to be said of sources from outside: each is a reason why its table, or one that cannot be
 // replicated at all, is not ready.
-func (p *Pipeline) Note(notes map[string]string) {
+func (p *Pipeline) Note(notes map[string]status.Reason) {
 	notes = maps.Clone(notes)
 	for _, t := range p.all() {
-		t.view.note.Store(notes[t.Source])
+		t.view.note.Store(nil)
+		if note, ok := notes[t.Source]; ok {
+			t.view.note.Store(&note)
+		}
 		delete(notes, t.Source)
 	}
 	others := []string{}
 	for source, note := range notes {
-		others = append(others, source+": "+note)
+		others = append(others, source+": "+note.Text)
 	}
 	slices.Sort(others)
 	p.others.Store(others)

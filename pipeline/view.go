@@ -38,7 +38,7 @@ type tableView struct {
 	detail   status.Watched
 	halted   atomic.Pointer[checkpoint.Halt]
 	haltedAt atomic.Int64                    // change.Millis of the first halt for the same reason without work since
-	note     atomic.Value                    // string: see Pipeline.Note
+	note     atomic.Pointer[status.Reason]   // see Pipeline.Note
 	seen     atomic.Pointer[status.Observed] // what the owner saw last; nil before the first claim, and beside a rival
 	stored   atomic.Pointer[status.Observed] // what the log held before the last try to claim it; nil without a log
 	rival    atomic.Pointer[rival]           // who else owns the log, while this process waits for it
@@ -158,9 +158,9 @@ func lastGapEnd(s *checkpoint.State) (end change.Millis) {
 // status returns how the table is now, as far as this process knows, with what is noted about it.
 func (v *tableView) status(now time.Time) TableStatus {
 	st := v.seenStatus(now)
-	st.Reasons = append(st.Reasons, premiseReasons(v.premises.Load())...)
-	if note, _ := v.note.Load().(string); note != "" {
-		st.Reasons = append([]string{note}, st.Reasons...)
+	st.Add(premiseReasons(v.premises.Load())...)
+	if note := v.note.Load(); note != nil {
+		st.Put(*note)
 	}
 	return st
 }
@@ -203,9 +203,10 @@ func (v *tableView) seenStatus(now time.Time) TableStatus {
 	st := status.Unseen(v.Source, v.Target, unseen).With(known).At(v.now().Time(), now)
 	if halt == nil {
 		st.SourceLag, st.AppliedLag = now.Sub(unseen).Seconds(), now.Sub(unseen).Seconds()
-		st.Reasons = []string{"not started yet; nothing is known of it for " + status.Ago(now.Sub(unseen))}
+		st.Explain(status.Reason{Code: status.WhyNotStarted,
+			Text: "not started yet; nothing is known of it for " + status.Ago(now.Sub(unseen))})
 	} else {
-		st.Reasons = []string{"halted: " + halt.Reason}
+		st.Explain(status.HaltedBy(halt.Reason))
 	}
 	return st
 }
@@ -218,9 +219,8 @@ func (v *tableView) standBy(r *rival, now time.Time) TableStatus {
 		Proof: status.Assumed, Owner: r.owner, Epoch: r.epoch, Queue: status.Queue{HoursLeft: -1},
 	}
 	if still := now.Sub(r.moved); still > 3*v.o.Periods.ClaimTTL {
-		st.Reasons = []string{
-			fmt.Sprintf("standing by, but the owner %s has shown no sign of life for %s", r.owner, status.Ago(still)),
-		}
+		st.Explain(status.Reason{Code: status.WhyNoOwner, Text: fmt.Sprintf(
+			"standing by, but the owner %s has shown no sign of life for %s", r.owner, status.Ago(still))})
 	}
 	return st
 }
@@ -232,12 +232,12 @@ func (v *tableView) retentionLeft() (time.Duration, bool) {
 }
 
 // premiseReasons returns why a table is not ready because of settings that are not as they must be.
-func premiseReasons(found *protocol.Premises) (reasons []string) {
+func premiseReasons(found *protocol.Premises) (reasons []status.Reason) {
 	if found == nil {
 		return nil
 	}
 	for _, p := range found.Broken() {
-		reasons = append(reasons, p.Text())
+		reasons = append(reasons, status.Reason{Code: status.WhyPremise, Text: p.Text()})
 	}
 	return reasons
 }

@@ -60,6 +60,13 @@ const (
 	CodeParked    = "parked" // Bigtable neither took nor refused a row for an hour
 	CodeDirty     = "dirty"  // an earlier change of the item is a dead letter
 	CodeMalformed = "malformed"
+	CodeRefused   = "log_refused" // the table's stored state is that of something else
+)
+
+// Codes of halts that follow from the class of an error.
+var (
+	CodeMissing    = failure.Missing.String()          // Bigtable lacks a table or family
+	CodeSourceGone = "source_" + failure.Gone.String() // DynamoDB does not have the table
 )
 
 // HaltError stops a table or a sink until an operator acts or the cause goes away.
@@ -153,7 +160,7 @@ func haltCode(err error) string {
 	)
 	switch {
 	case errors.As(err, &refused), errors.Is(err, queue.ErrEmptied), errors.Is(err, queue.ErrUnopened):
-		return "log_refused"
+		return CodeRefused
 	case errors.Is(err, queue.ErrDamaged):
 		return "log_damaged"
 	case errors.As(err, &corrupt):
@@ -164,6 +171,8 @@ func haltCode(err error) string {
 		return "source_" + src.Class.String()
 	case errors.As(err, &stored):
 		return "archive_" + stored.Class.String()
+	case bigtable.Classify(err) == failure.Missing:
+		return CodeMissing
 	}
 	return "error"
 }

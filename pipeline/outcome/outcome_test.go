@@ -68,7 +68,7 @@ func TestOutcomeOfEveryKindOfError(t *testing.T) {
 		{"bigtable busy", ofBigtable(codes.ResourceExhausted), halt, halt, Retry, end, "error", CodeAway},
 		{"call canceled", context.Canceled, halt, halt, Retry, end, "error", CodeAway},
 		{"bigtable denied", ofBigtable(codes.PermissionDenied), halt, halt, halt, end, "error", "denied"},
-		{"table missing", ofBigtable(codes.NotFound), halt, halt, halt, end, "error", "missing"},
+		{"table missing", ofBigtable(codes.NotFound), halt, halt, halt, end, "missing", "missing"},
 		{"bigtable fatal", ofBigtable(codes.FailedPrecondition), halt, halt, halt, end, "error", "fatal"},
 
 		{"archive full", &jetstream.APIError{Code: 503, ErrorCode: 10077}, Again, end, halt, end, "", "fatal"},

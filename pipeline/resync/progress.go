@@ -88,12 +88,15 @@ func (p *Progress) estimate(ended, parts int) {
 }
 
 // Sentence returns the progress in words: 41 % · 12.3 M of about 30 M items · 5,100/s · about 58 min left.
-func (p *Progress) Sentence() string {
+func (p *Progress) Sentence() string { return strconv.Itoa(int(p.Percent)) + " % · " + p.Details() }
+
+// Details returns the same without the share.
+func (p *Progress) Details() string {
 	items := short(p.Items) + " items"
 	if p.EstimatedItems > p.Items {
 		items = short(p.Items) + " of about " + short(p.EstimatedItems) + " items"
 	}
-	parts := []string{strconv.Itoa(int(p.Percent)) + " %", items}
+	parts := []string{items}
 	switch {
 	case p.Paused != "":
 		return strings.Join(append(parts, "paused: "+p.Paused), " · ")

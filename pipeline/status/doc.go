@@ -12,6 +12,7 @@
 //	gone.go      what is said of tables that no selection chooses, of those of other replicas, and when all is well
 //	fence.go     the fence of a cutover, and what was written behind it
 //	losses.go    halts, gaps and resyncs in a status, in words
+//	reason.go    why a table is not ready: codes, and texts for people
 //	table.go     the status as JSON
 //	report.go    what the line a minute says about a table
 //	services.go  which services fail, and since when

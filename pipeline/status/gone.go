@@ -4,28 +4,16 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 )
-
-// The first words of config.GoneVanished and config.GoneTags, in reasons.
-const (
-	vanishedWord = "vanished: "
-	tagsWord     = "no longer chosen: "
-)
-
-// codeGone is the code of a table that is halted because DynamoDB does not have it.
-const codeGone = "source_gone"
-
-// codeRefused is the code of a table whose stored state is that of something else.
-const codeRefused = "log_refused"
 
 // vanished reports whether the table is gone from DynamoDB: that it has no owner is no other trouble.
-func (t *Table) vanished() bool {
-	return slices.ContainsFunc(t.Reasons, func(r string) bool { return strings.HasPrefix(r, vanishedWord) })
-}
+func (t *Table) vanished() bool { return t.Has(WhyVanished) }
 
 // judgeUnread says what may be missing of a table that vanished while no process read its stream.
 func judgeUnread(_ *Outlook, t *Table) *finding {
-	if !t.vanished() || t.Ended || t.Code != codeGone || t.State != "halted" {
+	if !t.vanished() || t.Ended || t.Code != outcome.CodeSourceGone || t.State != "halted" {
 		return nil
 	}
 	return &finding{StateGone, t.Source + " has vanished, and the last changes in its stream were perhaps not read: a " +
@@ -38,19 +26,16 @@ func retireCommand(t *Table) string { return "`replicator table retire --table "
 // judgeGone says how to end what is kept of a table that no selection chooses any more.
 func judgeGone(_ *Outlook, t *Table) *finding {
 	retire := retireCommand(t)
-	for _, r := range t.Reasons {
-		cause, _, _ := strings.Cut(r, "; its state is kept") // Next says it
-		switch {
-		case strings.HasPrefix(r, vanishedWord):
-			next := retire
-			if !t.Ended { // what is left in its stream is still read
-				next = "wait until `replicator status` shows it halted: its stream is read to its end then; then " + retire
-			}
-			return &finding{StateGone, t.Source + " has " + cause, next, nil}
-		case strings.HasPrefix(r, tagsWord):
-			return &finding{StateGone, t.Source + " is " + cause,
-				"give it its tags back; or write it under `except`, restart, and then " + retire, nil}
+	switch {
+	case t.vanished():
+		next := retire
+		if !t.Ended { // what is left in its stream is still read
+			next = "wait until `replicator status` shows it halted: its stream is read to its end then; then " + retire
 		}
+		return &finding{StateGone, t.Source + " has vanished: DynamoDB has no table of this name", next, nil}
+	case t.Has(WhyUntagged):
+		return &finding{StateGone, t.Source + " is no longer chosen: its tags match no selection; it is replicated until " +
+			"except names it", "give it its tags back; or write it under `except`, restart, and then " + retire, nil}
 	}
 	return nil
 }

@@ -83,30 +83,34 @@ func worstHalt(halts map[string]*checkpoint.Halt) *checkpoint.Halt {
 }
 
 // haltReasons returns what is halted, sink by sink.
-func (st *Table) haltReasons() (why []string) {
+func (st *Table) haltReasons() (why []Reason) {
 	for _, sink := range slices.Sorted(maps.Keys(st.Halts)) {
 		if sink == outcome.Pipeline {
-			why = append(why, "halted: "+st.Halts[sink])
+			why = append(why, HaltedBy(st.Halts[sink]))
 		} else {
-			why = append(why, "sink "+sink+" is halted: "+st.Halts[sink])
+			why = append(why, Reason{WhyHalted, "sink " + sink + " is halted: " + st.Halts[sink]})
 		}
 	}
 	return why
 }
 
+// HaltedBy returns the reason of a table whose pipeline is halted.
+func HaltedBy(why string) Reason { return Reason{WhyHalted, "halted: " + why} }
+
 // gapReasons returns what was lost. An accepted gap still counts: reading went on after it, but the sinks differ from
 // the source until the gap is waived.
-func (st *Table) gapReasons() (why []string) {
+func (st *Table) gapReasons() (why []Reason) {
 	if st.Gaps > 0 {
-		why = append(why, plural(st.Gaps, "gap")+": records were lost before they were read; nothing is read after "+
-			oneOf(st.Gaps, "it", "them")+" until `gaps heal` or `resume`")
+		why = append(why, Reason{WhyGap, plural(st.Gaps, "gap") + ": records were lost before they were read; nothing is " +
+			"read after " + oneOf(st.Gaps, "it", "them") + " until `gaps heal` or `resume`"})
 	}
 	if st.CopyCanceled {
-		why = append(why, checkpoint.ReasonCopyCanceled+", or `replicator resync` compares the table; see `gaps list`")
+		why = append(why, Reason{WhyCopyCanceled,
+			checkpoint.ReasonCopyCanceled + ", or `replicator resync` compares the table; see `gaps list`"})
 	}
 	if st.DiffersSince != nil && (!st.CopyCanceled || st.Differing != 1) {
-		why = append(why, "differs since "+st.DiffersSince.Format(time.RFC3339)+": what changed in "+
-			plural(st.Differing, "gap")+" is missing, and what was deleted there is still in the target; see `gaps list`")
+		why = append(why, Reason{WhyDiffers, "differs since " + st.DiffersSince.Format(time.RFC3339) + ": what changed in " +
+			plural(st.Differing, "gap") + " is missing, and what was deleted there is still in the target; see `gaps list`"})
 	}
 	return why
 }
@@ -123,12 +127,13 @@ func endedOpen(s *checkpoint.State) (n int) {
 }
 
 // unreadReasons returns that open shards are not read.
-func (st *Table) unreadReasons() []string {
+func (st *Table) unreadReasons() []Reason {
 	n := st.Shards.Unread
 	if n == 0 {
 		return nil
 	}
-	return []string{plural(n, "shard") + oneOf(n, " is", " are") + " not read, although a listing shows no end"}
+	return []Reason{{WhyOpenUnread, plural(n, "shard") + oneOf(n, " is", " are") +
+		" not read, although a listing shows no end"}}
 }
 
 // oneOf returns one for the number 1, and many for any other.

@@ -43,14 +43,14 @@ func Of(x Seen) Table {
 }
 
 // Late reports whether the table is not ready because it is behind; it may be ready all the same if it is seen to move.
-func (st Table) Late() bool { return st.unread+st.unapplied != "" }
+func (st Table) Late() bool { return st.reason(WhyLateRead, WhyLateApplied) != nil }
 
 // Moved removes the reasons why the table is late that two looks at its log refute: it is catching up.
 func (st *Table) Moved(before, after *checkpoint.State) {
 	read, applied := after.ReadWatermark() > before.ReadWatermark(), after.LowMark() > before.LowMark()
-	st.Reasons = slices.DeleteFunc(st.Reasons, func(r string) bool {
-		return read && r == st.unread || applied && r == st.unapplied
-	})
+	st.Explain(slices.DeleteFunc(slices.Clone(st.Why), func(r Reason) bool {
+		return read && r.Code == WhyLateRead || applied && r.Code == WhyLateApplied
+	})...)
 }
 
 // Observed is what was seen at one look at a table. Ages are computed from it whenever a status is asked for, so that
@@ -270,7 +270,7 @@ func (o *Observed) At(service, now time.Time) Table {
 	if works && !o.own && !o.carried && (o.released || silent > 3*o.ttl) {
 		st.State = "waiting"
 	}
-	st.Reasons = o.reasons(&st, silent, now)
+	st.Explain(o.reasons(&st, silent, now)...)
 	return st
 }
 
@@ -336,52 +336,47 @@ const lowRetention = apply.ParkBelow
 // reasons returns why a table is not ready.
 //
 // Rule 10: ready means progress or idleness of every live shard now, and nothing open; never "the process is up".
-func (o *Observed) reasons(st *Table, silent time.Duration, now time.Time) (why []string) {
-	add := func(cond bool, what string, args ...any) {
+func (o *Observed) reasons(st *Table, silent time.Duration, now time.Time) (why []Reason) {
+	add := func(cond bool, code ReasonCode, what string, args ...any) {
 		if cond {
-			why = append(why, fmt.Sprintf(what, args...))
+			why = append(why, Reason{code, fmt.Sprintf(what, args...)})
 		}
 	}
 	switch {
 	case o.carried, o.retried && silent <= o.retry+3*o.ttl: // the halt is reason enough
 	case o.released && !o.own:
-		add(true, "no owner: no replicator carries the table")
+		add(true, WhyNoOwner, "no owner: no replicator carries the table")
 	case silent > 3*o.ttl && o.tooFullForBeats:
-		add(!o.own, "no sign of life of the owner for %s: the log is too full for beats", Ago(silent))
+		add(!o.own, WhyNoOwner, "no sign of life of the owner for %s: the log is too full for beats", Ago(silent))
 	case silent > 3*o.ttl && o.own:
-		add(true, "nothing could be stored in the log for %s", Ago(silent))
+		add(true, WhyNotStored, "nothing could be stored in the log for %s", Ago(silent))
 	case silent > 3*o.ttl:
-		add(true, "no sign of life of the owner for %s", Ago(silent))
+		add(true, WhyNoOwner, "no sign of life of the owner for %s", Ago(silent))
 	}
-	add(!o.reading, "not started: no listing of the stream is in the log")
-	add(o.disabled, "the stream is disabled: what is written now is in no stream")
+	add(!o.reading, WhyNotStarted, "not started: no listing of the stream is in the log")
+	add(o.disabled, WhyStreamOff, "the stream is disabled: what is written now is in no stream")
 	why = append(why, st.unreadReasons()...)
-	add(st.BehindFence != nil, "%s", st.behindReason())
-	add(o.paused, "paused")
-	add(o.pauseReason != "", "reading pauses: %s", o.pauseReason)
+	add(st.BehindFence != nil, WhyBehindFence, "%s", st.behindReason())
+	add(o.paused, WhyPaused, "paused")
+	add(o.pauseReason != "", WhyReadingPauses, "reading pauses: %s", o.pauseReason)
 	why = append(why, st.haltReasons()...)
 	left := time.Duration(st.Retention * float64(time.Second))
-	add(left >= 0 && left < lowRetention, "unread changes are lost in %s", left.Round(time.Minute))
+	add(left >= 0 && left < lowRetention, WhyLowRetention, "unread changes are lost in %s", left.Round(time.Minute))
 	why = append(why, st.gapReasons()...)
 	if o.resync != nil {
-		add(true, "%s", st.resyncReason(o.resync, now))
+		add(true, WhyResyncing, "%s", st.resyncReason(o.resync, now))
 	}
 	if st.Copy != nil {
-		add(true, "copying: %s", st.Copy.Sentence())
+		add(true, WhyCopying, "copying: %s", st.Copy.Sentence())
 	}
-	add(o.copyIsDue && st.Copy == nil, "the copy of the table has not begun yet")
-	add(st.DeadLetters > 0, "%s", plural(st.DeadLetters, "dead letter"))
-	add(o.reading && st.AppliedThrough == nil, "not every shard has been read and applied yet")
+	add(o.copyIsDue && st.Copy == nil, WhyCopyDue, "the copy of the table has not begun yet")
+	add(st.DeadLetters > 0, WhyLetters, "%s", plural(st.DeadLetters, "dead letter"))
+	add(o.reading && st.AppliedThrough == nil, WhyNotAllRead, "not every shard has been read and applied yet")
 	limit := o.late.Seconds()
-	if o.read > 0 && st.SourceLag > limit && now.Sub(o.readMoved) > o.late {
-		st.unread = "nothing shows that what was written in the last " + lagWord(st.SourceLag) + " has been read"
-		add(true, "%s", st.unread)
-	}
-	if o.waiting > 0 && st.AppliedLag > limit && now.Sub(o.appliedMoved) > o.late {
-		st.unapplied = fmt.Sprintf("%s of the log wait for sink %s, the oldest for %s",
-			Entries(o.waiting), o.slowest, lagWord(st.AppliedLag))
-		add(true, "%s", st.unapplied)
-	}
+	add(o.read > 0 && st.SourceLag > limit && now.Sub(o.readMoved) > o.late, WhyLateRead,
+		"nothing shows that what was written in the last %s has been read", lagWord(st.SourceLag))
+	add(o.waiting > 0 && st.AppliedLag > limit && now.Sub(o.appliedMoved) > o.late, WhyLateApplied,
+		"%s of the log wait for sink %s, the oldest for %s", Entries(o.waiting), o.slowest, lagWord(st.AppliedLag))
 	return why
 }
 

@@ -68,7 +68,8 @@ type Table struct {
 
 	Halt    string   `json:"halt,omitempty"` // of the pipeline itself, or the oldest
 	Code    string   `json:"halt_code,omitempty"`
-	Reasons []string `json:"reasons,omitempty"` // why it is not ready
+	Reasons []string `json:"reasons,omitempty"` // why it is not ready: the texts of Why
+	Why     []Reason `json:"why,omitempty"`
 
 	Copy *resync.Progress `json:"copy,omitempty"` // of the items that are older than the stream, while it is not complete
 
@@ -88,8 +89,6 @@ type Table struct {
 	BehindFence *BehindFence `json:"behind_fence,omitempty"`
 
 	Halts map[string]string `json:"halts"` // reasons by sink; "pipeline" is the pipeline itself
-
-	unread, unapplied string // the reasons that Moved may refute
 }
 
 // StandBy is the state of a table whose log another process owns, as long as that one shows life.

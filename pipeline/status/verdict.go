@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 )
 
 // Verdict is the answer to "is all well, and if not, what is it?": one sentence, the same on the status page, in its
@@ -63,6 +65,9 @@ type Service struct {
 	Throttled bool      `json:"throttled,omitempty"` // it answers, and asks for fewer calls
 }
 
+// away returns the state of a verdict about the service.
+func (s *Service) away() string { return s.Name + " " + StateAway }
+
 // finding is what a rule found about a table or a service.
 type finding struct {
 	state, cause, next string
@@ -100,7 +105,7 @@ func Judge(o Outlook) Verdict {
 
 // verdict returns the verdict for a finding about a table; "": about none.
 func (f *finding) verdict(o *Outlook, table string) Verdict {
-	if strings.HasSuffix(f.state, StateAway) {
+	if slices.ContainsFunc(o.Failing, func(s Service) bool { return f.state == s.away() }) {
 		table = "" // every table needs the service
 	}
 	return Verdict{
@@ -144,14 +149,14 @@ func judgeFull(o *Outlook, t *Table) *finding {
 }
 
 func judgeHalt(_ *Outlook, t *Table) *finding {
-	if len(t.Halts) == 0 && t.State != "halted" || t.vanished() && t.Code == codeGone {
+	if len(t.Halts) == 0 && t.State != "halted" || t.vanished() && t.Code == outcome.CodeSourceGone {
 		return nil
 	}
 	next := "mend the cause, then `replicator resume --table " + t.Source + "`"
 	switch {
-	case strings.Contains(t.Halt, "`replicator schema --apply`"):
+	case t.Code == outcome.CodeMissing:
 		next = "`replicator schema --apply`; the table goes on by itself within a minute"
-	case t.Code == codeRefused: // no try passes what is stored
+	case t.Code == outcome.CodeRefused: // no try passes what is stored
 		next = "as the cause says; `replicator check` tells whether anything is left to do"
 	}
 	return &finding{StateHalted, t.Source + " is halted: " + t.Halt, next, t.Since}
@@ -182,7 +187,7 @@ func judgeServices(o *Outlook, _ *Table) *finding {
 		Bigtable: "the log keeps what is read until it is back, and nothing is lost",
 		DynamoDB: "nothing new is read, and DynamoDB keeps changes for 24 hours",
 	}[worst.Name]
-	return &finding{worst.Name + " " + StateAway, worst.Name + " does not answer or refuses every call (" + worst.Error +
+	return &finding{worst.away(), worst.Name + " does not answer or refuses every call (" + worst.Error +
 		"): " + cause, "`replicator check` tests the connection and the permissions", &worst.Since}
 }
 
@@ -198,11 +203,8 @@ func judgeOwner(_ *Outlook, t *Table) *finding {
 	if t.vanished() {
 		return nil
 	}
-	for _, r := range t.Reasons {
-		if strings.Contains(r, "no owner") || strings.Contains(r, "sign of life of the owner") ||
-			strings.HasPrefix(r, "standing by, but") {
-			return &finding{StateNoOwner, t.Source + ": " + r, "is a `replicator run` running? `replicator status`", nil}
-		}
+	if r := t.reason(WhyNoOwner); r != nil {
+		return &finding{StateNoOwner, t.Source + ": " + r.Text, "is a `replicator run` running? `replicator status`", nil}
 	}
 	return nil
 }
@@ -211,11 +213,8 @@ func judgeStart(_ *Outlook, t *Table) *finding {
 	if t.vanished() {
 		return nil
 	}
-	for _, r := range t.Reasons {
-		if strings.HasPrefix(r, "not started") || strings.HasPrefix(r, "not every shard has been read") ||
-			strings.HasPrefix(r, "no log yet") {
-			return &finding{StateStarting, t.Source + ": " + r, "wait; `replicator check` if it lasts for minutes", nil}
-		}
+	if r := t.reason(WhyNotStarted, WhyNotAllRead, WhyNoLog); r != nil {
+		return &finding{StateStarting, t.Source + ": " + r.Text, "wait; `replicator check` if it lasts for minutes", nil}
 	}
 	return nil
 }
@@ -261,9 +260,9 @@ func judgeLetters(_ *Outlook, t *Table) *finding {
 }
 
 func judgeLate(_ *Outlook, t *Table) *finding {
-	for _, late := range []string{t.unapplied, t.unread} {
-		if late != "" && slices.Contains(t.Reasons, late) { // it may have been seen to move
-			return &finding{StateLate, t.Source + ": " + late,
+	for _, code := range []ReasonCode{WhyLateApplied, WhyLateRead} {
+		if r := t.reason(code); r != nil {
+			return &finding{StateLate, t.Source + ": " + r.Text,
 				"`replicator status --watch`; `replicator check` tests what it depends on", nil}
 		}
 	}
@@ -287,10 +286,10 @@ func judgeCopy(_ *Outlook, t *Table) *finding {
 }
 
 func judgeRest(_ *Outlook, t *Table) *finding {
-	if len(t.Reasons) == 0 {
+	if len(t.Why) == 0 {
 		return nil
 	}
-	return &finding{StateNotReady, t.Source + ": " + t.Reasons[0], "`replicator status`", nil}
+	return &finding{StateNotReady, t.Source + ": " + t.Why[0].Text, "`replicator status`", nil}
 }
 
 // hours returns a time left in words.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
 )
 
@@ -22,6 +21,7 @@ func TestVerdictSaysStateCauseSinceWhenAndNextStep(t *testing.T) {
 		change(&st)
 		return []Table{{Source: "Users", State: "running", Retention: 86_000}, st}
 	}
+	why := func(st *Table, code ReasonCode, text string) { st.Explain(Reason{code, text}) }
 	as := func(state string) func(*Table) { return func(st *Table) { st.State, st.Since = state, &began } }
 	for name, c := range map[string]struct {
 		o    Outlook
@@ -31,7 +31,7 @@ func TestVerdictSaysStateCauseSinceWhenAndNextStep(t *testing.T) {
 			"Healthy" + since + "2 tables are replicated, 99 % of the changes within 1.3 s, nothing waits. " +
 				"Next: nothing to do."},
 		"Bigtable away": {Outlook{
-			Tables: table(func(st *Table) { st.Reasons = []string{"late"} }), Reasons: 2,
+			Tables: table(func(st *Table) { why(st, WhyLateRead, "late") }), Reasons: 2,
 			Failing: []Service{{Name: Bigtable, Since: began, Error: "code = Unavailable"}},
 		}, "Bigtable away" + since + "Bigtable does not answer or refuses every call (code = Unavailable): the log keeps " +
 			"what is read until it is back, and nothing is lost; and 1 further reason. " +
@@ -49,7 +49,8 @@ func TestVerdictSaysStateCauseSinceWhenAndNextStep(t *testing.T) {
 			"readers of the stream: DynamoDB allows two per shard; `replicator status --watch`."},
 		"halted": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
 			as("halted")(st)
-			st.Halt, st.Halts, st.Reasons = "no permission", map[string]string{"bigtable": "no permission"}, []string{"x"}
+			st.Halt, st.Halts = "no permission", map[string]string{"bigtable": "no permission"}
+			why(st, WhyHalted, "x")
 		})}, "Halted" + since + "Orders is halted: no permission. " +
 			"Next: mend the cause, then `replicator resume --table Orders`."},
 		"gap": {Outlook{Reasons: 3, Tables: table(func(st *Table) {
@@ -59,13 +60,15 @@ func TestVerdictSaysStateCauseSinceWhenAndNextStep(t *testing.T) {
 			"2 further reasons. Next: `replicator gaps list --table Orders`, then `replicator gaps heal --table Orders`."},
 		"written behind a fence": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
 			st.Fence, st.State = &Fence{ID: "f1", Since: began.Add(-time.Hour)}, WrittenBehindFence
-			st.BehindFence, st.Reasons = &BehindFence{Changes: 2, Since: began}, []string{"x"}
+			st.BehindFence = &BehindFence{Changes: 2, Since: began}
+			why(st, WhyBehindFence, "x")
 		})}, "Written behind the fence" + since + "2 changes of Orders were made in DynamoDB behind the fence of cutover " +
 			"f1, and Bigtable does not get them. Next: stop the writers; `replicator cutover --undo` lets Bigtable have them, " +
 			"then cut over again."},
 		"written behind a certified fence": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
 			st.Fence, st.State = &Fence{ID: "f1", Certified: &now}, WrittenBehindFence
-			st.BehindFence, st.Reasons = &BehindFence{Changes: 1, Since: began}, []string{"x"}
+			st.BehindFence = &BehindFence{Changes: 1, Since: began}
+			why(st, WhyBehindFence, "x")
 		})}, "Written behind the fence" + since + "1 change of Orders was made in DynamoDB behind the fence of cutover f1, " +
 			"and Bigtable does not get it. Next: let the writers write to Bigtable, and carry these items over by the " +
 			"application (`replicator status --table Orders` names their hashes)."},
@@ -75,27 +78,28 @@ func TestVerdictSaysStateCauseSinceWhenAndNextStep(t *testing.T) {
 			"Bigtable. Next: once it does, `replicator table retire --table Orders`; to go back before, `replicator " +
 			"cutover --undo`."},
 		"full log": {Outlook{
-			Tables:  table(func(st *Table) { st.PauseReason, st.Reasons = "83 % of its limit in use", []string{"x"} }),
+			Tables:  table(func(st *Table) { st.PauseReason = "83 % of its limit in use"; why(st, WhyReadingPauses, "x") }),
 			Reasons: 1, Failing: []Service{{Name: Bigtable, Since: began}},
 		}, "Log full" + since + "reading of Orders pauses: 83 % of its limit in use, because Bigtable is away; unread " +
 			"changes are lost in 23 h 53 m. Next: bring Bigtable back (`replicator check`), or " +
 			"raise `queue.max_bytes` and restart."},
 		"copying": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
 			as("copying")(st)
-			st.Copy, st.Reasons = &resync.Progress{Percent: 41, Items: 10, Rate: 5, ETA: -1}, []string{"x"}
+			st.Copy = &resync.Progress{Percent: 41, Items: 10, Rate: 5, ETA: -1}
+			why(st, WhyCopying, "x")
 		})}, "Copying" + since + "older items of Orders are copied beside the stream: 41 % · 10 items · 5/s. " +
 			"Next: wait; `replicator copy pause --table Orders` holds it."},
 		"dead letters": {
-			Outlook{Reasons: 1, Tables: table(func(st *Table) { st.DeadLetters, st.Reasons = 3, []string{"x"} })},
+			Outlook{Reasons: 1, Tables: table(func(st *Table) { st.DeadLetters = 3; why(st, WhyLetters, "x") })},
 			"Dead letters" + since + "3 changes of Orders were refused for good and wait as dead letters; the rest goes on. " +
 				"Next: `replicator dlq list --table Orders`.",
 		},
 		"one dead letter": {
-			Outlook{Reasons: 1, Tables: table(func(st *Table) { st.DeadLetters, st.Reasons = 1, []string{"x"} })},
+			Outlook{Reasons: 1, Tables: table(func(st *Table) { st.DeadLetters = 1; why(st, WhyLetters, "x") })},
 			"Dead letters" + since + "1 change of Orders was refused for good and waits as a dead letter; the rest goes on. " +
 				"Next: `replicator dlq list --table Orders`.",
 		},
-		"paused": {Outlook{Reasons: 1, Tables: table(func(st *Table) { st.State, st.Reasons = "paused", []string{"x"} })},
+		"paused": {Outlook{Reasons: 1, Tables: table(func(st *Table) { st.State = "paused"; why(st, WhyPaused, "x") })},
 			"Paused" + since + "Orders is paused by an operator; DynamoDB keeps changes for 24 hours. " +
 				"Next: `replicator resume --table Orders`."},
 		"halted because of what is stored": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
@@ -105,20 +109,19 @@ func TestVerdictSaysStateCauseSinceWhenAndNextStep(t *testing.T) {
 			"`replicator check` tells whether anything is left to do."},
 		"halted without a target": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
 			as("halted")(st)
-			st.Halt = "table not found; `replicator schema --apply` makes it"
+			st.Halt, st.Code = "table not found; `replicator schema --apply` makes it", "missing"
 		})}, "Halted" + since + "Orders is halted: table not found; `replicator schema --apply` makes it. " +
 			"Next: `replicator schema --apply`; the table goes on by itself within a minute."},
 		"vanished": {Outlook{Reasons: 2, Tables: table(func(st *Table) {
 			as("halted")(st)
 			st.Halt, st.Code, st.Ended = "describe table: not found", "source_gone", true
-			st.Reasons = []string{config.GoneVanished + "; its state is kept until `x`", "halted: describe table: not found",
-				"no owner: no replicator carries the table"}
+			st.Explain(Reason{WhyVanished, "gone"}, Reason{WhyHalted, "not found"}, Reason{WhyNoOwner, "no owner"})
 		})}, "Not chosen" + since + "Orders has vanished: DynamoDB has no table of this name; and 1 further reason. " +
 			"Next: `replicator table retire --table Orders`."},
 		"vanished, and perhaps not read to its end": {Outlook{Reasons: 2, Tables: table(func(st *Table) {
 			as("halted")(st)
 			st.Halt, st.Code = "describe table: not found", "source_gone"
-			st.Reasons = []string{config.GoneVanished + "; its state is kept until `x`", "halted: describe table: not found"}
+			st.Explain(Reason{WhyVanished, "gone"}, Reason{WhyHalted, "not found"})
 		})}, "Not chosen" + since + "Orders has vanished, and the last changes in its stream were perhaps not read: a " +
 			"process that starts after the deletion does not know the stream's table; and 1 further reason. " +
 			"Next: what Bigtable has is the table as of `applied_through` in `replicator status --json`; when that is noted, " +
@@ -126,20 +129,20 @@ func TestVerdictSaysStateCauseSinceWhenAndNextStep(t *testing.T) {
 		"vanished, and halted before its end": {Outlook{Reasons: 2, Tables: table(func(st *Table) {
 			as("halted")(st)
 			st.Halt, st.Code = "no permission", "target_denied"
-			st.Reasons = []string{config.GoneVanished + "; its state is kept until `x`", "halted: no permission"}
+			st.Explain(Reason{WhyVanished, "gone"}, Reason{WhyHalted, "no permission"})
 		})}, "Halted" + since + "Orders is halted: no permission; and 1 further reason. " +
 			"Next: mend the cause, then `replicator resume --table Orders`."},
 		"vanished, and still read": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
-			st.Reasons = []string{config.GoneVanished + "; its state is kept until `x`"}
+			why(st, WhyVanished, "gone")
 		})}, "Not chosen" + since + "Orders has vanished: DynamoDB has no table of this name. Next: wait until " +
 			"`replicator status` shows it halted: its stream is read to its end then; then " +
 			"`replicator table retire --table Orders`."},
 		"without its tags": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
-			st.Reasons = []string{config.GoneTags + "; its state is kept until `x`"}
-		})}, "Not chosen" + since + "Orders is " + config.GoneTags + ". Next: give it its tags back; or write it under " +
-			"`except`, restart, and then `replicator table retire --table Orders`."},
+			why(st, WhyUntagged, "other tags")
+		})}, "Not chosen" + since + "Orders is no longer chosen: its tags match no selection; it is replicated until " +
+			"except names it. Next: give it its tags back; or write it under `except`, restart, and then `replicator table retire --table Orders`."},
 		"a reason of its own": {
-			Outlook{Reasons: 1, Tables: table(func(st *Table) { st.Reasons = []string{"the stream is disabled"} })},
+			Outlook{Reasons: 1, Tables: table(func(st *Table) { why(st, WhyStreamOff, "the stream is disabled") })},
 			"Not ready" + since + "Orders: the stream is disabled. Next: `replicator status`.",
 		},
 		"a reason of no table": {Outlook{

@@ -12,8 +12,10 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/source"
 )
@@ -25,7 +27,7 @@ type Daemon interface {
 	// Remove drains a table and forgets it; what is stored of it stays.
 	Remove(ctx context.Context, source string)
 	// Note sets what is to be said of sources: see pipeline.Note.
-	Note(notes map[string]string)
+	Note(notes map[string]status.Reason)
 	// ReadToEnd reports whether everything of a table's stream is applied that there will ever be.
 	ReadToEnd(source string) bool
 }
@@ -43,11 +45,11 @@ type Finder struct {
 	queue  *queue.Queue
 	log    *zap.Logger
 
-	known  *config.Config    // with the tables that were found last
-	told   map[string]string // notes by source, as they were logged
-	ended  map[string]bool   // vanished tables that were drained
-	failed int               // listings in a row
-	err    error             // of the last one
+	known  *config.Config           // with the tables that were found last
+	told   map[string]status.Reason // notes by source, as they were logged
+	ended  map[string]bool          // vanished tables that were drained
+	failed int                      // listings in a row
+	err    error                    // of the last one
 
 	mu    sync.Mutex // covers first
 	first change.Millis
@@ -56,7 +58,7 @@ type Finder struct {
 // New returns a finder for a configuration with selections.
 func New(cfg *config.Config, src *source.Source, q *queue.Queue, log *zap.Logger) *Finder {
 	return &Finder{
-		cfg: cfg, known: cfg, lister: newLister(src), within: firstTimeout, queue: q, log: log, told: map[string]string{},
+		cfg: cfg, known: cfg, lister: newLister(src), within: firstTimeout, queue: q, log: log, told: map[string]status.Reason{},
 		ended: map[string]bool{},
 	}
 }
@@ -181,23 +183,24 @@ func (f *Finder) add(ctx context.Context, d Daemon, cfg *config.Config, t config
 
 // tell notes what must be said, and logs what is new of it.
 func (f *Finder) tell(d Daemon) {
-	notes := map[string]string{}
-	for _, t := range f.known.Tables {
-		if reason := t.GoneReason(); reason != "" {
-			notes[t.Source] = reason
+	notes := map[string]status.Reason{}
+	for i := range f.known.Tables {
+		if reason, ok := wire.GoneReason(&f.known.Tables[i]); ok {
+			notes[f.known.Tables[i].Source] = reason
 		}
 	}
 	for _, u := range f.known.Unfit {
-		notes[u.Source] = u.Why
+		notes[u.Source] = status.Reason{Code: status.WhyNotReplicable, Text: u.Why}
 	}
 	if f.failed >= patience {
-		notes["tables"] = "DynamoDB cannot be listed, so that new tables are not found: " + f.err.Error()
+		notes["tables"] = status.Reason{Code: status.WhyNote,
+			Text: "DynamoDB cannot be listed, so that new tables are not found: " + f.err.Error()}
 	} else if len(f.known.Tables) == 0 {
-		notes["tables"] = "no selection chooses a table yet"
+		notes["tables"] = status.Reason{Code: status.WhyNote, Text: "no selection chooses a table yet"}
 	}
 	for _, key := range slices.Sorted(maps.Keys(notes)) {
 		if f.told[key] != notes[key] {
-			f.log.Warn("about the tables of selections", zap.String("table", key), zap.String("reason", notes[key]))
+			f.log.Warn("about the tables of selections", zap.String("table", key), zap.String("reason", notes[key].Text))
 		}
 	}
 	f.told = notes

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/source"
 )
@@ -21,16 +22,16 @@ import (
 // daemon notes what a finder asks of it.
 type daemon struct {
 	added chan string
-	notes chan map[string]string
+	notes chan map[string]status.Reason
 }
 
 func (d daemon) Add(_ context.Context, _ *config.Config, t config.Table) error {
 	d.added <- t.Source
 	return nil
 }
-func (daemon) Remove(context.Context, string) {}
-func (daemon) ReadToEnd(string) bool          { return false }
-func (d daemon) Note(notes map[string]string) { d.notes <- notes }
+func (daemon) Remove(context.Context, string)        {}
+func (daemon) ReadToEnd(string) bool                 { return false }
+func (d daemon) Note(notes map[string]status.Reason) { d.notes <- notes }
 
 // TestTablesWithManyTagsAreFoundWithoutAPause: their tags cannot be asked for before the daemon begins, five a second.
 // The daemon begins without them, says that and not that a service fails, and does not wait for the next search.
@@ -71,9 +72,9 @@ func TestTablesWithManyTagsAreFoundWithoutAPause(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	d, ended := daemon{make(chan string, 10), make(chan map[string]string, 10)}, make(chan error, 1)
+	d, ended := daemon{make(chan string, 10), make(chan map[string]status.Reason, 10)}, make(chan error, 1)
 	go func() { ended <- f.Run(ctx, d) }()
-	if n := (<-d.notes)["tables"]; !strings.Contains(n, "tried again at once") || strings.Contains(n, "deadline") {
+	if n := (<-d.notes)["tables"].Text; !strings.Contains(n, "tried again at once") || strings.Contains(n, "deadline") {
 		t.Errorf("it says: %s", n)
 	}
 	for range 10 {
@@ -83,7 +84,7 @@ func TestTablesWithManyTagsAreFoundWithoutAPause(t *testing.T) {
 			t.Fatal("the tables are not found until the next search")
 		}
 	}
-	if n := (<-d.notes)["tables"]; n != "" {
+	if n := (<-d.notes)["tables"].Text; n != "" {
 		t.Errorf("it still says: %s", n)
 	}
 	stop()

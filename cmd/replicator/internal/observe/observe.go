@@ -50,8 +50,8 @@ func (o *Observer) look(ctx context.Context, q *queue.Queue) (pipeline.Status, [
 		if err != nil {
 			return pipeline.Status{}, nil, err
 		}
-		if reason := t.GoneReason(); reason != "" && !slices.Contains(status.Reasons, reason) {
-			status.Reasons = slices.Insert(status.Reasons, 0, reason)
+		if reason, ok := wire.GoneReason(&t); ok && !status.Has(reason.Code) {
+			status.Put(reason)
 		}
 		statuses, all = append(statuses, status), append(all, log)
 	}
@@ -105,7 +105,7 @@ func (o *Observer) table(ctx context.Context, q *queue.Queue, t config.Table) (p
 		return *running, TableLog{State: x.State}, nil
 	case errors.Is(err, queue.ErrNoLog):
 		st := status.Of(x)
-		st.Reasons = []string{noLog(&t)}
+		st.Explain(status.Reason{Code: status.WhyNoLog, Text: noLog(&t)})
 		return st, TableLog{State: x.State}, nil
 	case err != nil:
 		err = fmt.Errorf("open log of %s: %w", t.Source, err)
@@ -116,7 +116,7 @@ func (o *Observer) table(ctx context.Context, q *queue.Queue, t config.Table) (p
 		x.State = checkpoint.NewState()
 		st := status.Of(x)
 		st.State, st.Halt, st.Code = "halted", damage.Error(), "log_damaged"
-		st.Reasons = []string{"halted: " + st.Halt}
+		st.Explain(status.HaltedBy(st.Halt))
 		return st, TableLog{State: x.State}, nil
 	}
 	if err != nil {
@@ -128,7 +128,7 @@ func (o *Observer) table(ctx context.Context, q *queue.Queue, t config.Table) (p
 	}
 	if running != nil && running.State == "halted" && st.Halt == "" {
 		st.State, st.Halt, st.Code = running.State, running.Halt, running.Code
-		st.Reasons = append([]string{"halted: " + running.Halt}, st.Reasons...)
+		st.Put(status.HaltedBy(running.Halt))
 	}
 	return st, TableLog{Log: log, State: x.State, Letters: x.Letters}, nil
 }

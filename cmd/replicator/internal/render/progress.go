@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,8 +20,7 @@ func Steps(s pipeline.Status, table string) (steps []bars.Step) {
 			continue
 		}
 		if c := t.Copy; c != nil {
-			_, text, _ := strings.Cut(c.Sentence(), " · ")
-			steps = append(steps, bars.Step{Name: "copying " + t.Source, Percent: c.Percent, Text: text})
+			steps = append(steps, bars.Step{Name: "copying " + t.Source, Percent: c.Percent, Text: c.Details()})
 		}
 		if t.ResyncSince != nil {
 			steps = append(steps, resyncStep(t))
@@ -86,14 +86,27 @@ func Waiting(out io.Writer, status *pipeline.Status, table, admin string, now ti
 		Lines(out, steps, now)
 		return
 	}
-	said := false
-	for _, reason := range status.Reasons {
-		if table == "" || strings.HasPrefix(reason, table+": ") {
-			say(reason)
-			said = true
-		}
+	reasons := reasonsOf(status, table)
+	for _, reason := range reasons {
+		say(reason)
 	}
-	if !said {
+	if len(reasons) == 0 {
 		say("until each shard was read, and what it brought was applied")
 	}
+}
+
+// reasonsOf returns why a table is not ready, or with an empty name why the pipeline is not.
+func reasonsOf(status *pipeline.Status, table string) (reasons []string) {
+	if table == "" {
+		return status.Reasons
+	}
+	reasons = slices.Clone(status.Failing)
+	for i := range status.Tables {
+		for _, reason := range status.Tables[i].Reasons {
+			if status.Tables[i].Source == table {
+				reasons = append(reasons, table+": "+reason)
+			}
+		}
+	}
+	return reasons
 }

@@ -53,7 +53,11 @@ func TestProgressOfEachTable(t *testing.T) {
 // TestWaitingSaysWhatFor: a command that waits is not silent, whatever it waits for.
 func TestWaitingSaysWhatFor(t *testing.T) {
 	at := time.Date(2026, 11, 22, 14, 3, 21, 0, time.Local)
-	halted := &pipeline.Status{Reasons: []string{"Orders: paused", "Carts: halted: no such table"}}
+	halted := pipeline.Summarize("shop", []pipeline.TableStatus{
+		{Source: "Orders", Reasons: []string{"paused"}}, {Source: "Carts", Reasons: []string{"halted: no such table"}},
+		{Source: "Users"}, {Source: "B1", Reasons: []string{"late"}}, {Source: "B2", Reasons: []string{"late"}},
+		{Source: "B3", Reasons: []string{"late"}}, // a line for all three
+	})
 	healing := &pipeline.Status{Tables: []pipeline.TableStatus{{Source: "Carts", State: "healing", ResyncSince: &at,
 		Resync: &resync.WholeStatus{Doing: "waiting", Why: "begins in 1m46s"}}}}
 	for want, show := range map[string]struct {
@@ -62,10 +66,12 @@ func TestWaitingSaysWhatFor(t *testing.T) {
 	}{
 		"14:03:21 waits: no replicator answers at here:1 (admin.listen); " +
 			"`replicator status` shows whether one runs elsewhere\n": {nil, ""},
-		"14:03:21 waits: Orders: paused\n14:03:21 waits: Carts: halted: no such table\n": {halted, ""},
-		"14:03:21 waits: Carts: halted: no such table\n":                                 {halted, "Carts"},
-		"14:03:21 waits: until each shard was read, and what it brought was applied\n":   {halted, "Users"},
-		"14:03:21 healing Carts: 0 % · waiting · begins in 1m46s\n":                      {healing, ""},
+		"14:03:21 waits: Orders: paused\n14:03:21 waits: Carts: halted: no such table\n" +
+			"14:03:21 waits: 3 tables (B1, B2, B3): late\n": {&halted, ""},
+		"14:03:21 waits: Carts: halted: no such table\n":                               {&halted, "Carts"},
+		"14:03:21 waits: B2: late\n":                                                   {&halted, "B2"},
+		"14:03:21 waits: until each shard was read, and what it brought was applied\n": {&halted, "Users"},
+		"14:03:21 healing Carts: 0 % · waiting · begins in 1m46s\n":                    {healing, ""},
 	} {
 		var out bytes.Buffer
 		if Waiting(&out, show.status, show.table, "here:1", at); out.String() != want {

@@ -151,3 +151,12 @@ func bigtableOptions(cfg *config.Config) (bigtable.Options, error) {
 func LateAfter(cfg *config.Config) time.Duration {
 	return status.DefaultLate + 2*time.Duration(cfg.Source.IdlePoll)
 }
+
+// GoneReason returns why a table is not ready whose selection does not choose it any more; false: it does.
+func GoneReason(t *config.Table) (r status.Reason, gone bool) {
+	r.Code, gone = map[config.Gone]status.ReasonCode{
+		config.GoneVanished: status.WhyVanished, config.GoneTags: status.WhyUntagged, config.GoneOthers: status.WhyChosenElse,
+	}[t.Gone]
+	r.Text = t.GoneReason()
+	return r, gone
+}
