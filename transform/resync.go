@@ -32,17 +32,25 @@ func (p *Program) Resync(d *change.Decoder, r *Resync, w *Write) error {
 
 // Cells that may remain in the target without an item.
 type (
-	Outlive   = emit.Outlive
-	CellAlone = emit.Alone
+	Outlive       = emit.Outlive
+	CellAlone     = emit.Alone
+	Remaining     = emit.Remaining
+	RemainingCode = emit.RemainingCode
+)
+
+// Whether a cell may remain without an item.
+const (
+	RemainsNot         = emit.RemainsNot
+	RemainsWhileAbsent = emit.RemainsWhileAbsent // while there is no such item
+	Remains            = emit.Remains            // whether or not there is one
 )
 
 // MayOutlive lists what may remain in the target without its item; empty when nothing may. Outlives asks the same about
 // one cell.
 func (p *Program) MayOutlive() []Outlive { return emit.MayOutlive(p.prog) }
 
-// Outlives returns why a cell may remain in the target although its item is absent; "" when it may not. A reason that
-// begins with "on_ttl_expiry: keep" holds for absent items alone, the others for items that exist as well.
-func (p *Program) Outlives(c CellAlone) (why string) { return emit.OutlivesWhy(p.prog, &c) }
+// Outlives returns whether a cell may remain in the target although its item is absent, and why.
+func (p *Program) Outlives(c CellAlone) Remaining { return emit.Outlives(p.prog, &c) }
 
 // KeepsRow reports whether a row may hold an item that is absent (on_ttl_expiry: keep). The guard is what may remain,
 // whether or not a reader sees a cell.

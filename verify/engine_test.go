@@ -34,7 +34,7 @@ type engine struct {
 	reads    map[string]int
 	repaired []Repair // that were asked for
 	progress []Resynced
-	outlives func(transform.CellAlone) string
+	outlives func(transform.CellAlone) transform.Remaining
 
 	filled [][]*source.ItemPage // by part, where pages are made in advance
 

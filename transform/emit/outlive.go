@@ -26,9 +26,26 @@ type Alone struct {
 	Keys      change.Image // of the item that its row's guard names; nil: not known
 }
 
+// Remaining is whether a cell may remain in the target although its item is absent. Its zero value is
+// that it may not.
+type Remaining struct {
+	Code RemainingCode
+	Why  string // for people, in the words of the mapping
+}
+
+// RemainingCode says for which items a cell may remain.
+type RemainingCode int
+
+// The codes.
+const (
+	RemainsNot         RemainingCode = iota
+	RemainsWhileAbsent               // only while there is no such item
+	Remains                          // whether or not there is one: histories, archives, aggregates
+)
+
 // The reasons why a cell may remain without its item. Those for families are followed by the family's own word.
 const (
-	whyKeep      = "on_ttl_expiry: keep" // holds only for items that are absent
+	whyKeep      = "on_ttl_expiry: keep"
 	whyArchive   = "on_ttl_expiry: archive:"
 	whyRemoved   = "removed: "
 	whyTombstone = "on_remove: tombstone"
@@ -37,7 +54,7 @@ const (
 )
 
 // MayOutlive lists what may remain in the target without its item. It is the one predicate for everything that must
-// tell such cells from cells that were lost track of: OutlivesWhy asks it about one cell.
+// tell such cells from cells that were lost track of: Outlives asks it about one cell.
 func MayOutlive(p *ir.Program) (all []Outlive) {
 	for _, r := range p.Rules {
 		for _, pl := range r.Plans {
@@ -81,32 +98,32 @@ func staysIn(r *ir.Rule, e *ir.Emitter, f *ir.FamilyRule) (why string, emptied b
 	return "", false
 }
 
-// OutlivesWhy returns why a cell may remain in the target although its item is absent; "" when it may not.
-func OutlivesWhy(p *ir.Program, a *Alone) (why string) {
-	for _, r := range p.Rules {
-		for i, pl := range r.Plans {
-			if !mayBeOf(p, r, pl, a) {
+// Outlives returns whether a cell may remain in the target although its item is absent, and why.
+func Outlives(p *ir.Program, a *Alone) (r Remaining) {
+	for _, rule := range p.Rules {
+		for i, pl := range rule.Plans {
+			if !mayBeOf(p, rule, pl, a) {
 				continue
 			}
-			if f := r.ArchiveFamily; f != nil && i == 0 && f.Name == a.Family {
-				return whyArchive + f.Name
+			if f := rule.ArchiveFamily; f != nil && i == 0 && f.Name == a.Family {
+				return Remaining{Remains, whyArchive + f.Name}
 			}
 			for _, e := range pl.Emitters {
 				for _, c := range e.Columns() {
 					if c.Family.Name != a.Family || !e.MayWrite(c.Family, string(a.Qualifier)) {
 						continue
 					}
-					if w, emptied := staysIn(r, e, c.Family); w != "" && (!emptied || a.Emptied) {
-						return w
+					if w, emptied := staysIn(rule, e, c.Family); w != "" && (!emptied || a.Emptied) {
+						return Remaining{Remains, w}
 					}
-					if r.OnTTL == "keep" {
-						why = whyKeep
+					if rule.OnTTL == "keep" {
+						r = Remaining{RemainsWhileAbsent, whyKeep}
 					}
 				}
 			}
 		}
 	}
-	return why
+	return r
 }
 
 // MayWrite reports whether some item may have a cell in a place. False is a proof.

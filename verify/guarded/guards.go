@@ -196,11 +196,11 @@ func (g *Guards) decodeKeys(x *Guard) (err error) {
 	return err
 }
 
-// outlives returns why a cell may remain without the item of the guard that owns it; "" where it may not. An emptied
+// outlives returns whether a cell may remain without the item of the guard that owns it, and why. An emptied
 // history may remain as a whole: the answer is about the column, not about the cell's own value.
-func (g *Guards) outlives(x *Guard, row []byte, h *Held) (string, error) {
+func (g *Guards) outlives(x *Guard, row []byte, h *Held) (transform.Remaining, error) {
 	if err := g.decodeKeys(x); err != nil {
-		return "", err
+		return transform.Remaining{}, err
 	}
 	return g.tables[x.Item.Table].outlives(transform.CellAlone{Row: row, Family: h.Family, Qualifier: h.Qualifier,
 		Emptied: h.emptied, Keys: x.keys}), nil
@@ -223,16 +223,16 @@ func (g *Guards) Keeps(of Item) (bool, error) {
 // mayOutlive returns why a cell may remain whatever its owner is; "" where it may not.
 func (g *Guards) mayOutlive(alone transform.CellAlone) string {
 	for i := range g.tables {
-		if why := g.tables[i].outlives(alone); why != "" && !KeptByTTL(why) {
-			return why
+		if r := g.tables[i].outlives(alone); r.Code == transform.Remains {
+			return r.Why
 		}
 	}
 	return ""
 }
 
-func (t *Table) outlives(a transform.CellAlone) string {
+func (t *Table) outlives(a transform.CellAlone) transform.Remaining {
 	if t.Outlives == nil {
-		return ""
+		return transform.Remaining{}
 	}
 	return t.Outlives(a)
 }

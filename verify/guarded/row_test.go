@@ -309,24 +309,25 @@ func TestCellsThatGoOnlyWhenBothLimitsArePassed(t *testing.T) {
 func TestRowOfNoItem(t *testing.T) {
 	s := newStage(t, own, shared, shared)
 	s.tables[2].Parts = 0 // not compared
-	s.tables[0].Outlives = func(c transform.CellAlone) string {
-		why := map[string]string{"history": "a history", "ttl": "on_ttl_expiry: keep"}[string(c.Qualifier)]
+	s.tables[0].Outlives = func(c transform.CellAlone) transform.Remaining {
+		r := map[string]transform.Remaining{"history": {Code: transform.Remains, Why: "a history"},
+			"ttl": {Code: transform.RemainsWhileAbsent, Why: "reworded"}}[string(c.Qualifier)]
 		if string(c.Row) != "p" || c.Family != "d" || c.Emptied != (string(c.Qualifier) == "hollow") {
 			t.Errorf("asked about %+v", c)
 		}
 		if c.Keys != nil && c.Keys.Get("sk").S != "a" {
 			t.Errorf("asked about %+v", c.Keys)
 		}
-		return why
+		return r
 	}
-	s.tables[1].Outlives = func(c transform.CellAlone) string {
+	s.tables[1].Outlives = func(c transform.CellAlone) transform.Remaining {
 		if c.Emptied {
-			return "an empty one"
+			return transform.Remaining{Code: transform.Remains, Why: "an empty one"}
 		}
 		if string(c.Qualifier) == "keyless" && c.Keys == nil || string(c.Qualifier) == "a/keyed" && c.Keys != nil {
-			return "a copy"
+			return transform.Remaining{Code: transform.Remains, Why: "a copy"}
 		}
-		return ""
+		return transform.Remaining{}
 	}
 	s.key = "p"
 	s.check(map[string]rowCase{

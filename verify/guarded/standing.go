@@ -42,8 +42,8 @@ const (
 type Evidence struct {
 	Guard    *Guard
 	Owns     Ownership
-	Compared bool   // the items of the guard's table are compared
-	Outlives string // with OwnedYes: why the cell may remain without its item; "" where it may not
+	Compared bool                // the items of the guard's table are compared
+	Outlives transform.Remaining // with OwnedYes: whether the cell may remain without its item
 }
 
 // Judge decides what a cell is by the evidence of all guards of its row. mayOutlive is why the cell may remain whatever
@@ -82,10 +82,10 @@ func (e *Evidence) standing() Standing {
 		return Standing{Code: CellMaybe, Owner: e.Guard}
 	case !e.Compared:
 		return Standing{Code: CellOfOtherTable, Owner: e.Guard}
-	case KeptByTTL(e.Outlives):
-		return Standing{Code: CellKeptWhileAbsent, Owner: e.Guard, Why: e.Outlives}
-	case e.Outlives != "":
-		return Standing{Code: CellKept, Owner: e.Guard, Why: e.Outlives}
+	case e.Outlives.Code == transform.RemainsWhileAbsent:
+		return Standing{Code: CellKeptWhileAbsent, Owner: e.Guard, Why: e.Outlives.Why}
+	case e.Outlives.Code == transform.Remains:
+		return Standing{Code: CellKept, Owner: e.Guard, Why: e.Outlives.Why}
 	}
 	return Standing{Code: CellOwned, Owner: e.Guard}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tailrace-cdc/replicator/sink/bigtable/guard"
+	"github.com/tailrace-cdc/replicator/transform"
 )
 
 // evidenceByStrength is one piece of evidence of each kind, the weakest first, with what the cell is by it.
@@ -20,9 +21,15 @@ var evidenceByStrength = []struct {
 	{Evidence{Guard: &Guard{}, Owns: OwnedMaybe, Compared: true}, CellMaybe},
 	{Evidence{Guard: &Guard{unknown: true}}, CellSealed},
 	{Evidence{Guard: &Guard{}, Owns: OwnedYes}, CellOfOtherTable},
-	{Evidence{Guard: &Guard{}, Owns: OwnedYes, Compared: true, Outlives: "removed: keep"}, CellKept},
-	{Evidence{Guard: &Guard{}, Owns: OwnedYes, Compared: true, Outlives: "on_ttl_expiry: keep"}, CellKeptWhileAbsent},
+	{Evidence{Guard: &Guard{}, Owns: OwnedYes, Compared: true, Outlives: remains(transform.Remains)}, CellKept},
+	{Evidence{Guard: &Guard{}, Owns: OwnedYes, Compared: true, Outlives: remains(transform.RemainsWhileAbsent)},
+		CellKeptWhileAbsent},
 	{Evidence{Guard: &Guard{}, Owns: OwnedYes, Compared: true}, CellOwned},
+}
+
+// remains is a reason with a text that is another one's: the code decides.
+func remains(code transform.RemainingCode) transform.Remaining {
+	return transform.Remaining{Code: code, Why: "on_ttl_expiry: keep"}
 }
 
 // TestStrongestEvidenceDecidesInAnyOrder: guards stand in the order of hashes, so every set of evidence, in every

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
@@ -25,7 +24,7 @@ type Table struct {
 	Page func(ctx context.Context, part int, after string) (*source.ItemPage, error)
 
 	// Outlives is Program.Outlives; nil: no cell may remain without its item.
-	Outlives func(transform.CellAlone) (why string)
+	Outlives func(transform.CellAlone) transform.Remaining
 
 	Items, Bytes int64 // how many there are about, for the estimate of room on disk
 }
@@ -39,10 +38,6 @@ func PartsOf(tables []Table) string {
 	}
 	return name
 }
-
-// KeptByTTL reports whether the reason of Table.Outlives holds only for items that are absent. The other reasons
-// (histories, archives, aggregates) hold for items that exist as well.
-func KeptByTTL(why string) bool { return strings.HasPrefix(why, "on_ttl_expiry: keep") }
 
 // Row is a row of the target with its guards, as (*bigtable.Client).GuardedRows reads it.
 type Row struct {
