@@ -130,7 +130,7 @@ func (s *State) applyCopyMarks(b *CopyMarks) {
 	}
 }
 
-// ReasonCopyCanceled is the reason of the gap that a cancelled copy leaves.
+// ReasonCopyCanceled is the reason of the gap that a cancelled copy leaves. It never changes, as ReasonBeforeStart.
 const ReasonCopyCanceled = "copy cancelled: items that were not copied are missing until they change"
 
 // controlCopy executes what an operator wants of a copy: pause, resume or cancel. An order that comes late, when its

@@ -11,7 +11,8 @@ import (
 )
 
 // ReasonBeforeStart is the reason of a gap whose records were trimmed before the pipeline ever started. The pipeline
-// does not promise these records, so the gap makes no sink differ.
+// does not promise these records, so the gap makes no sink differ. Logs hold it as it stands here, so it is a code: it
+// never changes.
 const ReasonBeforeStart = "nothing was left of the shard when the pipeline started"
 
 // Waiver records that an operator accepts that a sink differs from the source because of a gap.

@@ -136,7 +136,8 @@ func (r *cellSettling) look(row *Row) error {
 			r.owned[of] = Candidate{Table: of.Table, Key: of.Key, Rows: [][]byte{bytes.Clone(row.Key)},
 				Kinds: []Kind{ExtraCell}}
 		case guarded.CellMaybe:
-			o.Kind, o.Rule = Unowned, strings.Join(r.judge.guards.RulesOf(h.Cell), " | ")
+			o.Kind = Unowned
+			o.Rule, o.Rules = r.judge.guards.RulesOf(h.Cell)
 		case guarded.CellSealed:
 			o.Kind = Sealed
 		case guarded.CellForeign, guarded.CellOfOtherPipeline:

@@ -57,6 +57,7 @@ type Owned struct {
 	columns []ownedColumn
 	unsure  []string // families with columns that do not show to which item they belong
 	rules   []string
+	names   []string // of the rules
 }
 
 // ownedColumn is a column of the item, or all columns that a template gives for it.
@@ -85,7 +86,7 @@ func OwnedBy(p *ir.Program, keys change.Image, row []byte) (*Owned, error) {
 			if !mayGive(pl, x, row) {
 				continue
 			}
-			out.rules = append(out.rules, pl.Name)
+			out.rules, out.names = append(out.rules, pl.Name), append(out.names, pl.Rule.Name)
 			for _, e := range pl.Emitters {
 				if whyUnowned(e) != "" {
 					out.addUnsure(e)
@@ -170,6 +171,9 @@ func (o *Owned) Has(family string, qualifier []byte) bool { return o.find(family
 // Rules returns the rules and indexes that may give the row to the item, as RowReport names them. Its key may leave
 // several open.
 func (o *Owned) Rules() []string { return o.rules }
+
+// RuleNames returns the rules of the same, as their mapping names them.
+func (o *Owned) RuleNames() []string { return o.names }
 
 // Entry is the entry of a mapping that writes a column. The zero value is an entry that is not known.
 type Entry struct {

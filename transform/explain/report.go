@@ -11,7 +11,9 @@ import (
 
 // RowReport says what a rule or index writes and how its rows are replaced.
 type RowReport struct {
-	Name      string   `json:"name"`
+	Name      string   `json:"name"` // for people
+	Rule      string   `json:"rule"` // as the mapping names it
+	Index     bool     `json:"index,omitempty"`
 	Line      int      `json:"line,omitempty"`
 	Match     string   `json:"match"`
 	Row       string   `json:"row"`
@@ -32,12 +34,12 @@ type RowReport struct {
 func Report(p *ir.Program) (out []RowReport) {
 	for at, r := range p.Rules {
 		if r.Drop {
-			out = append(out, RowReport{Name: "rule " + r.Name, Line: r.Src.At.Line, Match: matchText(r),
+			out = append(out, RowReport{Name: "rule " + r.Name, Rule: r.Name, Line: r.Src.At.Line, Match: matchText(r),
 				Why: "dropped on purpose", WhyNot: emit.WhyLost(p, at)})
 		}
 		for i, pl := range r.Plans {
-			x := RowReport{Name: pl.Name, Line: pl.Src.Line, Match: matchText(r), Row: pl.Row.Source, Class: pl.Class.String(),
-				Why:      pl.Why,
+			x := RowReport{Name: pl.Name, Rule: r.Name, Index: i > 0, Line: pl.Src.Line, Match: matchText(r),
+				Row: pl.Row.Source, Class: pl.Class.String(), Why: pl.Why,
 				NeedsOld: r.NeedOld || !p.KeyDecidesRule, Heals: r.Heals, OnTTL: r.OnTTL, OnRemove: r.OnRemove,
 				Histories: pl.History}
 			if x.WhyNot = "an index row: items are turned back from their main row"; i == 0 {

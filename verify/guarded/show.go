@@ -3,6 +3,7 @@ package guarded
 import (
 	"bytes"
 	"slices"
+	"strings"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
@@ -69,14 +70,17 @@ func (g *Guards) Names(
 	return owned.Rules(), owned.Entry(family, qualifier), nil
 }
 
-// RulesOf returns the rules that may have written a cell of the row that was read whose owner cannot be told.
-func (g *Guards) RulesOf(cell *bigtable.Cell) (rules []string) {
+// RulesOf returns the rules that may have written a cell of the row that was read whose owner cannot be told: in a text
+// for people, with their indexes, and as the mapping names them.
+func (g *Guards) RulesOf(cell *bigtable.Cell) (text string, rules []string) {
+	var plans []string
 	for i := range g.List {
 		x := &g.List[i]
 		if owned, err := g.Owns(x, cell); err == nil && owned == OwnedMaybe && x.owned != nil {
-			rules = append(rules, x.owned.Rules()...)
+			plans, rules = append(plans, x.owned.Rules()...), append(rules, x.owned.RuleNames()...)
 		}
 	}
+	slices.Sort(plans)
 	slices.Sort(rules)
-	return slices.Compact(rules)
+	return strings.Join(slices.Compact(plans), " | "), slices.Compact(rules)
 }

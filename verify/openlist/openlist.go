@@ -26,7 +26,8 @@ type Open struct {
 	Row       []byte        `json:"row,omitempty"`
 	Family    string        `json:"family,omitempty"`
 	Qualifier []byte        `json:"qualifier,omitempty"`
-	Rule      string        `json:"rule,omitempty"`     // of an unowned cell: those that may have written it
+	Rule      string        `json:"rule,omitempty"`     // of an unowned cell: what may have written it, for people
+	Rules     []string      `json:"rules,omitempty"`    // the rules of that, as their mapping names them
 	Pipeline  string        `json:"pipeline,omitempty"` // another one, to which the row belongs
 	Until     change.Millis `json:"until,omitempty"`    // of a hot item: when to try again
 }

@@ -268,11 +268,8 @@ func (t *Table) name(problems []problem.Problem) {
 		return
 	}
 	for i := range problems {
-		p := &problems[i]
-		p.Table = t.Source
-		if !strings.Contains(p.What, t.Source) {
-			p.What = t.Source + ": " + p.What
-		}
+		problems[i].Table = t.Source
+		problems[i].What = t.Source + ": " + problems[i].What
 	}
 }
 

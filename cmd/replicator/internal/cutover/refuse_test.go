@@ -24,13 +24,13 @@ import (
 
 // columnOf is a cell whose owner cannot be told, which some rules may have written.
 func columnOf(rules, column string) *verify.Open {
-	return &verify.Open{Kind: verify.Unowned, Rule: rules, Family: "d", Qualifier: []byte(column)}
+	return &verify.Open{Kind: verify.Unowned, Rules: strings.Fields(rules), Family: "d", Qualifier: []byte(column)}
 }
 
 // TestNothingUnequalIsCertified: only what was accepted by its name does not forbid the certificate, and is in it.
 func TestNothingUnequalIsCertified(t *testing.T) {
 	foreign, sealed := &verify.Open{Kind: verify.Foreign}, &verify.Open{Kind: verify.Sealed}
-	column := columnOf("a | b", "x")
+	column := columnOf("a b", "x")
 	both := []string{"columns:a/d:x", "columns:b/d:x"}
 	for _, c := range []struct {
 		name    string
@@ -52,7 +52,7 @@ func TestNothingUnequalIsCertified(t *testing.T) {
 		{name: "accepted foreign", cell: foreign, options: Options{AcceptForeign: true}, waived: []string{"foreign"}},
 		{name: "sealed", cell: sealed, options: Options{AcceptForeign: true, Accept: both}, refused: "is unproven"},
 		{name: "sealed in a column that is accepted", options: Options{Accept: both}, refused: "is unproven",
-			cell: &verify.Open{Kind: verify.Sealed, Rule: "a", Family: "d", Qualifier: []byte("x")}},
+			cell: &verify.Open{Kind: verify.Sealed, Rules: []string{"a"}, Family: "d", Qualifier: []byte("x")}},
 		{name: "column", cell: column, options: Options{AcceptForeign: true}, refused: "1 item or cell is unproven"},
 		{name: "column of one of two rules", cell: column, options: Options{Accept: both[:1]}, refused: "is unproven"},
 		{name: "another column", cell: columnOf("a", "y"), options: Options{Accept: both}, refused: "is unproven"},

@@ -56,7 +56,7 @@ func TestEachThingThatIsNotEqualForbidsTheCertificate(t *testing.T) {
 	accept := func(names ...string) Options { return Options{Accept: names} }
 	item := func(s verify.Status) *verify.Verdict { return &verify.Verdict{Status: s} }
 	cell := func(kind verify.Kind, rule, qualifier string) *verify.Open {
-		return &verify.Open{Kind: kind, Rule: rule, Family: "d", Qualifier: []byte(qualifier)}
+		return &verify.Open{Kind: kind, Rule: "for people", Rules: strings.Fields(rule), Family: "d", Qualifier: []byte(qualifier)}
 	}
 	waived := func(name string) []certificate.Waiver { return []certificate.Waiver{{Name: name, Count: 1}} }
 	unproven, foreign := certificate.Verify{Unproven: 1}, certificate.Verify{Foreign: 1}
@@ -94,8 +94,8 @@ func TestEachThingThatIsNotEqualForbidsTheCertificate(t *testing.T) {
 		"unowned, without a rule": {o: accept("columns:/d:x"), reason: "unproven", cell: cell(verify.Unowned, "", "x"),
 			want: unproven},
 		"unowned, one of two rules accepted": {o: accept(column), reason: "unproven",
-			cell: cell(verify.Unowned, "q | r", "x"), want: unproven},
-		"unowned, both rules accepted": {o: accept(column, "columns:q/d:x"), cell: cell(verify.Unowned, "q | r", "x"),
+			cell: cell(verify.Unowned, "q r", "x"), want: unproven},
+		"unowned, both rules accepted": {o: accept(column, "columns:q/d:x"), cell: cell(verify.Unowned, "q r", "x"),
 			waivers: append(waived("columns:q/d:x"), waived(column)...), want: unproven},
 	} {
 		x := newCutover(t, c.o, plain)

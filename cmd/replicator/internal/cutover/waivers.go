@@ -19,7 +19,7 @@ func (c *Cutover) unknownWaivers() (reasons []string) {
 	for _, t := range c.sides.Tables {
 		for _, r := range t.Program.Report() {
 			for _, f := range t.Program.Families() {
-				places[ruleOf(r.Name)+"/"+f.Name] = true
+				places[r.Rule+"/"+f.Name] = true
 			}
 		}
 	}
@@ -37,27 +37,17 @@ func (c *Cutover) unknownWaivers() (reasons []string) {
 // accepts returns the waivers that cover a cell whose owner cannot be told; none where it is not covered. Every rule
 // that may have written the cell must be accepted.
 func (c *Cutover) accepts(o *verify.Open) (names []string) {
-	if o.Kind != verify.Unowned || o.Rule == "" {
+	if o.Kind != verify.Unowned {
 		return nil
 	}
-	for _, plan := range strings.Split(o.Rule, " | ") {
-		name := fmt.Sprintf("%s%s/%s:%s", waivesColumn, ruleOf(plan), o.Family, o.Qualifier)
+	for _, rule := range o.Rules {
+		name := fmt.Sprintf("%s%s/%s:%s", waivesColumn, rule, o.Family, o.Qualifier)
 		if !slices.Contains(c.Accept, name) {
 			return nil
 		}
-		if !slices.Contains(names, name) { // a rule, and an index of it
-			names = append(names, name)
-		}
+		names = append(names, name)
 	}
 	return names
-}
-
-// ruleOf returns the name that a rule has in the mapping: in reports it is "rule NAME" or "index INDEX of rule NAME".
-func ruleOf(plan string) string {
-	if _, rule, ok := strings.Cut(plan, " of rule "); ok && strings.HasPrefix(plan, "index ") {
-		return rule
-	}
-	return strings.TrimPrefix(plan, "rule ")
 }
 
 // ages returns the source tables whose mappings let cells age away; the certificate needs --accept-aged for them,

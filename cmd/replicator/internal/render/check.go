@@ -13,7 +13,7 @@ func WayBack(r *transform.RowReport) string {
 	switch {
 	case r.Lossless:
 		return "its rows can be turned back into their items"
-	case strings.HasPrefix(r.Name, "index "):
+	case r.Index:
 		return ""
 	}
 	return "its rows cannot be turned back into their items: " + r.WhyNot

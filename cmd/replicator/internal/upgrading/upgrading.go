@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
@@ -78,7 +79,7 @@ was changed then. --force raises the format although a replicator could not read
 func FlagError(app *cli.App) func(*cobra.Command, error) error {
 	return func(cmd *cobra.Command, err error) error {
 		app.Path = cmd.CommandPath()
-		if strings.HasPrefix(err.Error(), "unknown flag: --upgrade") {
+		if unknown := (*pflag.NotExistError)(nil); errors.As(err, &unknown) && unknown.GetSpecifiedName() == "upgrade" {
 			return exit.Usage("`replicator upgrade --finalize`, once no older replicator is needed",
 				"--upgrade is gone: logs go on in their format until they are raised")
 		}
