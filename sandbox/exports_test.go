@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -238,6 +239,71 @@ func TestIncrementalExportHasNetChanges(t *testing.T) {
 		if body, _ := r.object("backups", *e.ExportManifest); !strings.Contains(string(body), want) {
 			t.Errorf("summary %s lacks %s", body, want)
 		}
+	}
+}
+
+// TestFilteredExportHasWhatItsExpressionsTake: an incremental one decides by the newest image, of a deleted item by the
+// old one. The description shows the filter; the manifest says nothing.
+func TestFilteredExportHasWhatItsExpressionsTake(t *testing.T) {
+	r := newExportRig(t, sandbox.Options{})
+	r.do("exports", `{"takes":"5m"}`)
+	for pk, n := range map[string]int{"a": 1, "b": 2, "c": 3, "gone": 3, "sunk": 3} {
+		r.must(r.put("Orders", pk, n))
+	}
+	r.c.Advance(time.Minute)
+	from := r.c.Now()
+	r.must(r.put("Orders", "c", 4))
+	r.must(r.put("Orders", "sunk", 1))
+	r.must(r.DynamoDB.Delete("Orders", []byte(`{"pk":{"S":"gone"}}`)))
+	r.c.Advance(20 * time.Minute)
+	number := map[string]types.AttributeValue{":n": &types.AttributeValueMemberN{Value: "2"}}
+	at := fmt.Sprintf(`{"Metadata":{"WriteTimestampMicros":{"N":"%d"}},"Keys":`, from.UnixMicro())
+	for _, c := range []struct {
+		of          types.FilterSpecification
+		incremental bool
+		want        []string
+	}{
+		{types.FilterSpecification{FilterExpression: aws.String("n >= :n"), ExpressionAttributeValues: number}, false,
+			[]string{`{"Item":` + item("b", 2) + `}`, `{"Item":` + item("c", 4) + `}`}},
+		{types.FilterSpecification{ProjectionExpression: aws.String("pk")}, false,
+			[]string{`{"Item":{"pk":{"S":"a"}}}`, `{"Item":{"pk":{"S":"b"}}}`, `{"Item":{"pk":{"S":"c"}}}`,
+				`{"Item":{"pk":{"S":"sunk"}}}`}},
+		{types.FilterSpecification{KeyConditionExpression: aws.String("#k = :k"),
+			ExpressionAttributeNames:  map[string]string{"#k": "pk"},
+			ExpressionAttributeValues: map[string]types.AttributeValue{":k": &types.AttributeValueMemberS{Value: "a"}}}, false,
+			[]string{`{"Item":` + item("a", 1) + `}`}},
+		{types.FilterSpecification{FilterExpression: aws.String("n >= :n"), ExpressionAttributeValues: number}, true,
+			[]string{at + `{"pk":{"S":"c"}},"OldImage":` + item("c", 3) + `,"NewImage":` + item("c", 4) + `}`,
+				at + `{"pk":{"S":"gone"}},"OldImage":` + item("gone", 3) + `}`}},
+	} {
+		in := r.request()
+		if in.FilterSpecification = &c.of; c.incremental {
+			in.ExportType = types.ExportTypeIncrementalExport
+			in.IncrementalExportSpecification = &types.IncrementalExportSpecification{ExportFromTime: &from}
+		}
+		out, err := r.db.ExportTableToPointInTime(t.Context(), in)
+		r.must(err)
+		r.must(r.put("Orders", "noise", 0)) // a request that may use the buffers of the first
+		r.must(r.DynamoDB.Delete("Orders", []byte(`{"pk":{"S":"noise"}}`)))
+		r.c.Advance(5 * time.Minute)
+		e := r.finished(out.ExportDescription)
+		if diff := cmp.Diff(c.want, r.lines(e)); diff != "" {
+			t.Errorf("%+v (-want +got):\n%s", c.of, diff)
+		}
+		if f := e.FilterSpecification; f == nil || aws.ToString(f.FilterExpression) != aws.ToString(c.of.FilterExpression) ||
+			!maps.Equal(f.ExpressionAttributeNames, c.of.ExpressionAttributeNames) ||
+			len(f.ExpressionAttributeValues) != len(c.of.ExpressionAttributeValues) {
+			t.Errorf("described %+v, want %+v", f, c.of)
+		}
+		if body, _ := r.object("backups", *e.ExportManifest); strings.Contains(string(body), "xpression") {
+			t.Errorf("the manifest tells: %s", body)
+		}
+	}
+	in := r.request()
+	in.FilterSpecification = &types.FilterSpecification{FilterExpression: aws.String("n >")}
+	if _, err := r.db.ExportTableToPointInTime(t.Context(), in); err == nil ||
+		!strings.Contains(err.Error(), "Invalid FilterExpression") {
+		t.Errorf("broken expression: %v", err)
 	}
 }
 

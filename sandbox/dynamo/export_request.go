@@ -27,6 +27,10 @@ func readExport(r *wire.Node) (*export.Export, *wire.Error) {
 	if tableOf(e.TableARN) == e.TableARN {
 		return nil, wire.Invalid("Invalid TableArn: " + e.TableARN)
 	}
+	var bad *wire.Error
+	if e.Filter, bad = export.ReadFilter(r.Get("FilterSpecification")); bad != nil {
+		return nil, bad
+	}
 	e.Time = timeOf(r.Get("ExportTime"))
 	spec := r.Get("IncrementalExportSpecification")
 	switch {
@@ -144,6 +148,9 @@ func describe(e *export.Export) []byte {
 		at("ExportToTime", e.To)
 		text("ExportViewType", e.View)
 		b = append(b, '}')
+	}
+	if e.Filter != nil {
+		b = append(wire.AppendField(b, "FilterSpecification"), e.Filter.Spec...)
 	}
 	return append(b, '}', '}')
 }

@@ -85,9 +85,9 @@ func (s *Server) begin(e *exportJob, t *table.Table) *wire.Error {
 		parts = int64(t.Def.Partitions())
 	}
 	if e.Incremental {
-		e.lines = export.Incremental(&t.Schema, t.Changes(e.From, e.To), e.View == "NEW_AND_OLD_IMAGES", parts)
+		e.lines = export.Incremental(&t.Schema, t.Changes(e.From, e.To), e.Filter, e.View == "NEW_AND_OLD_IMAGES", parts)
 	} else {
-		e.lines = export.Full(t.AsOf(e.Time), parts)
+		e.lines = export.Full(t.AsOf(e.Time), e.Filter, parts)
 	}
 	e.due = now.Add(s.exports.takes)
 	if b := s.o.Buckets; b != nil && b.Exists(e.Bucket) {
@@ -112,8 +112,8 @@ func (x *exports) repeated(e *export.Export) *exportJob {
 func (e *exportJob) sameRequest(r *export.Export) bool {
 	same := func(asked, got time.Time) bool { return asked.IsZero() || asked.Equal(got) }
 	return tableOf(r.TableARN) == e.Table && r.Bucket == e.Bucket && r.Prefix == e.Prefix && r.Format == e.Format &&
-		r.Incremental == e.Incremental && r.View == e.View && same(r.Time, e.Time) && same(r.From, e.From) &&
-		same(r.To, e.To)
+		r.Incremental == e.Incremental && r.View == e.View && r.Filter.Same(e.Filter) &&
+		same(r.Time, e.Time) && same(r.From, e.From) && same(r.To, e.To)
 }
 
 // FinishExports writes the exports that are due, and returns when it has. One call at a time does anything useful.

@@ -37,6 +37,7 @@ type Export struct {
 	Incremental               bool
 	From, To                  time.Time // of an incremental export: from inclusive, to exclusive
 	View                      string    // of an incremental export: NEW_IMAGE or NEW_AND_OLD_IMAGES
+	Filter                    *Filter   `json:",omitempty"` // nil: the export is whole
 
 	Status                      string // IN_PROGRESS, COMPLETED or FAILED
 	FailureCode, FailureMessage string

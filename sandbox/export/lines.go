@@ -9,8 +9,9 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/table"
 )
 
-// Full returns the lines of a full export: the items of a table, in so many parts of its key space.
-func Full(items *table.Items, parts int64) []iter.Seq[Line] {
+// Full returns the lines of a full export: the items of a table that the filter takes, in so many parts of its key
+// space.
+func Full(items *table.Items, f *Filter, parts int64) []iter.Seq[Line] {
 	var files []iter.Seq[Line]
 	for i := range parts {
 		first, end := table.Segment(i, parts)
@@ -19,6 +20,10 @@ func Full(items *table.Items, parts int64) []iter.Seq[Line] {
 			items.Ascend(first, func(r *table.Record) bool {
 				if end != "" && r.Key >= end {
 					return false
+				}
+				r, taken := f.record(r)
+				if !taken {
+					return true
 				}
 				json = append(append(append(json[:0], `{"Item":`...), r.JSON...), '}')
 				return yield(Line{json, r.Size})
@@ -30,8 +35,10 @@ func Full(items *table.Items, parts int64) []iter.Seq[Line] {
 
 // Incremental returns the lines of an incremental export: each item that the changes concern, with its last change, in
 // so many parts of the key space. old adds the item as it was before the first change. An item that neither was there
-// before nor is afterwards has no line.
-func Incremental(schema *table.Schema, changes []table.Change, old bool, parts int64) []iter.Seq[Line] {
+// before nor is afterwards has no line, nor has one that the filter does not take.
+func Incremental(
+	schema *table.Schema, changes []table.Change, f *Filter, old bool, parts int64,
+) []iter.Seq[Line] {
 	net := map[table.Key]table.Change{}
 	for _, c := range changes {
 		if before, ok := net[c.Key]; ok {
@@ -50,7 +57,8 @@ func Incremental(schema *table.Schema, changes []table.Change, old bool, parts i
 				if c.Old == nil && c.New == nil {
 					continue
 				}
-				if !yield(lineOf(schema, c, old)) {
+				shown, taken := f.change(c)
+				if taken && !yield(lineOf(schema, &c, &shown, old)) {
 					return
 				}
 			}
@@ -59,8 +67,8 @@ func Incremental(schema *table.Schema, changes []table.Change, old bool, parts i
 	return files
 }
 
-// lineOf returns the line of an item with its net change.
-func lineOf(schema *table.Schema, c table.Change, old bool) Line {
+// lineOf returns the line of an item with its net change c, of which the images are those of shown.
+func lineOf(schema *table.Schema, c, shown *table.Change, old bool) Line {
 	rec := c.New
 	if rec == nil {
 		rec = c.Old
@@ -69,13 +77,13 @@ func lineOf(schema *table.Schema, c table.Change, old bool) Line {
 	l.JSON = strconv.AppendInt(l.JSON, c.At.UnixMicro(), 10)
 	l.JSON = append(l.JSON, `"}},"Keys":`...)
 	l.JSON = schema.KeyMap(rec.Item()).AppendJSON(l.JSON)
-	if old && c.Old != nil {
-		l.JSON = append(append(l.JSON, `,"OldImage":`...), c.Old.JSON...)
-		l.Size += c.Old.Size
+	if old && shown.Old != nil {
+		l.JSON = append(append(l.JSON, `,"OldImage":`...), shown.Old.JSON...)
+		l.Size += shown.Old.Size
 	}
-	if c.New != nil {
-		l.JSON = append(append(l.JSON, `,"NewImage":`...), c.New.JSON...)
-		l.Size += c.New.Size
+	if shown.New != nil {
+		l.JSON = append(append(l.JSON, `,"NewImage":`...), shown.New.JSON...)
+		l.Size += shown.New.Size
 	}
 	l.JSON = append(l.JSON, '}')
 	return l

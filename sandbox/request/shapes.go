@@ -202,7 +202,9 @@ var (
 		text("S3SseKmsKeyId", length(1, 2048)), text("ExportFormat", enum("DYNAMODB_JSON", "ION")),
 		text("ExportType", enum("FULL_EXPORT", "INCREMENTAL_EXPORT")),
 		structure("IncrementalExportSpecification", "IncrementalExportSpecification",
-			text("ExportViewType", enum("NEW_IMAGE", "NEW_AND_OLD_IMAGES"))))
+			text("ExportViewType", enum("NEW_IMAGE", "NEW_AND_OLD_IMAGES"))),
+		structure("FilterSpecification", "FilterSpecification", text("KeyConditionExpression"),
+			text("FilterExpression"), text("ProjectionExpression"), valuesParam, names))
 	DescribeExport = requestOf(text("ExportArn", notNull, length(37, 1024)))
 	ListExports    = requestOf(text("TableArn", length(1, 1024)), integer("MaxResults", atLeast(1), atMost(25)),
 		text("NextToken"))
