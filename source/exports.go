@@ -3,6 +3,8 @@ package source
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -21,7 +23,8 @@ type PointInTime struct {
 
 // PointInTime returns the range of time that a table can be exported from.
 //
-// Source: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DescribeContinuousBackups.html
+// Source:
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DescribeContinuousBackups.html
 func (s *Source) PointInTime(ctx context.Context, table string) (PointInTime, error) {
 	call, cancel := context.WithTimeout(ctx, s.callDeadline())
 	defer cancel()
@@ -46,18 +49,19 @@ type ExportRequest struct {
 	Bucket, Prefix string
 	Time           time.Time // of the state that is exported; zero: now. Not for an incremental export
 
-	// From and To make the export incremental: the items changed from From on and before To, with new and old images.
-	// Zero: a full export.
+	// From and To make the export incremental: the items changed from From on and before To, with
+	// new and old images. Zero: a full export.
 	From, To time.Time
 
-	// ClientToken makes the request repeatable: the same token returns the export that the first request started, for
-	// eight hours.
+	// ClientToken makes the request repeatable: the same token returns the export that the first
+	// request started, for eight hours.
 	ClientToken string
 }
 
 // StartExport starts an export and returns its ARN. Its progress is asked for with ExportStatus.
 //
-// Source: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ExportTableToPointInTime.html
+// Source:
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ExportTableToPointInTime.html
 func (s *Source) StartExport(ctx context.Context, r ExportRequest) (arn string, err error) {
 	in := &dynamodb.ExportTableToPointInTimeInput{
 		TableArn: &r.TableARN, S3Bucket: &r.Bucket, ExportFormat: types.ExportFormatDynamodbJson,
@@ -115,6 +119,10 @@ type ExportStatus struct {
 	Started, Ended              time.Time
 	Items, Bytes                int64 // 0 before it is completed; Bytes are those that AWS charges for
 	FailureCode, FailureMessage string
+
+	// Filters are the members of its FilterSpecification, sorted: the export lacks items, or
+	// attributes of them. Nil: it is whole.
+	Filters []string
 }
 
 // ExportStatus describes an export.
@@ -147,10 +155,68 @@ func exportStatus(d *types.ExportDescription) ExportStatus {
 	if i := d.IncrementalExportSpecification; i != nil {
 		e.From, e.To = aws.ToTime(i.ExportFromTime), aws.ToTime(i.ExportToTime)
 	}
+	e.Filters = filtersOf(d.FilterSpecification)
 	if manifest := aws.ToString(d.ExportManifest); manifest != "" && d.ExportStatus == types.ExportStatusCompleted {
 		e.URL = "s3://" + aws.ToString(d.S3Bucket) + "/" + manifest
 	}
 	return e
+}
+
+// filtersOf returns the names of a filter's members, without what they say: values of items may be
+// in it.
+func filtersOf(f *types.FilterSpecification) (names []string) {
+	if f == nil {
+		return nil
+	}
+	for name, text := range map[string]*string{
+		"FilterExpression": f.FilterExpression, "KeyConditionExpression": f.KeyConditionExpression,
+		"ProjectionExpression": f.ProjectionExpression,
+	} {
+		if text != nil {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		names = []string{"FilterSpecification"}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// AskExport describes an export, or returns why DynamoDB cannot be asked about it: it was made in
+// another account or region, or more than 90 days ago, or these credentials may not. Errors are
+// worth another try.
+//
+// Rule 13: one denial does not decide that it cannot be asked. An export that is not found must be
+// missing in a listing that began after it, and the second answer counts.
+func (s *Source) AskExport(ctx context.Context, arn, tableARN string) (st ExportStatus, unknown, err error) {
+	st, err = s.ExportStatus(ctx, arn)
+	if err == nil || worthRetrying(err) {
+		return st, nil, err
+	}
+	if Classify(err) == failure.Gone {
+		all, listing := s.ListExports(ctx, tableARN)
+		switch {
+		case worthRetrying(listing):
+			return ExportStatus{}, nil, listing
+		case slices.ContainsFunc(all, func(e ExportStatus) bool { return e.ARN == arn }):
+			return ExportStatus{}, nil, &Error{Op: "describe export " + arn, Class: failure.Transient,
+				Err: fmt.Errorf("it is listed, and not found: %w", err)}
+		}
+	}
+	if st, err = s.ExportStatus(ctx, arn); err == nil || worthRetrying(err) {
+		return st, nil, err
+	}
+	return ExportStatus{}, err, nil
+}
+
+// worthRetrying reports whether an error says nothing about what was asked.
+func worthRetrying(err error) bool {
+	switch Classify(err) {
+	case failure.Transient, failure.Throttled, failure.Canceled:
+		return true
+	}
+	return false
 }
 
 // ListExports lists the exports of a table in the last 90 days, with ARN, Status and Type of each.
@@ -191,12 +257,13 @@ func (s *Source) listExportsPage(
 	return out, err
 }
 
-// withoutExport says how a table is copied without an export. The first start stores how it is, so the file alone
-// changes nothing later.
+// withoutExport says how a table is copied without an export. The first start stores how it is, so
+// the file alone changes nothing later.
 const withoutExport = "or copy by a scan: write backfill: scan before the first start; " +
 	"later `replicator copy cancel`, then `replicator resync`"
 
-// exportErrors are the codes that calls about exports are refused with, as class and as what an operator can do.
+// exportErrors are the codes that calls about exports are refused with, as class and as what an
+// operator can do.
 var exportErrors = map[string]struct {
 	class failure.Class
 	hint  string

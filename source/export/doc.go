@@ -12,6 +12,7 @@
 // Files, from the top down:
 //
 //	export.go    open an export and check that it is complete and of the wanted table
+//	whole.go     whether it is filtered, as DynamoDB describes it
 //	locate.go    find the export below a URL
 //	read.go      the lines of one data file
 //	line.go      one line

@@ -43,6 +43,9 @@ type Export struct {
 	Bytes    int64         // of the table, as AWS charges for them
 	Files    []File
 
+	Wholeness Wholeness // Whole or Unconfirmed: one that is Filtered is not opened
+	Unasked   string    // why DynamoDB could not be asked, of one that is Unconfirmed
+
 	heartbeats *heartbeat.Filter // of the table; their lines are left out
 	store      store
 	scratch    string
@@ -58,10 +61,10 @@ type File struct {
 	ETag  string
 }
 
-// Open reads the manifests of an export and checks that the export is of the wanted table, in DynamoDB JSON, and that
-// all its files are there. url is file:///folder, a path, or s3://bucket/prefix, where ?region=R names the bucket's
-// region if that is another one than the table's. It may name the folder with the manifests, one of the manifests, or a
-// folder above with exactly one export.
+// Open reads the manifests of an export and checks that the export is of the wanted table, in DynamoDB JSON, that it is
+// not filtered, and that all its files are there. url is file:///folder, a path, or s3://bucket/prefix, where ?region=R
+// names the bucket's region if that is another one than the table's. It may name the folder with the manifests, one of
+// the manifests, or a folder above with exactly one export.
 func Open(ctx context.Context, url string, want Want) (*Export, error) {
 	fail := func(err error) error { return wrap(ctx, "open export "+url, err) }
 	store, at, err := openStore(ctx, url, want.Source)
@@ -78,6 +81,9 @@ func Open(ctx context.Context, url string, want Want) (*Export, error) {
 	}
 	e, err := s.export(want)
 	if err != nil {
+		return nil, fail(err)
+	}
+	if err := e.askWhether(ctx, want.Source, s.filters); err != nil {
 		return nil, fail(err)
 	}
 	e.URL, e.store, e.scratch, e.silence = store.url(root), store, want.Scratch, time.Minute

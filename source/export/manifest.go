@@ -12,7 +12,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/tailrace-cdc/replicator/failure"
@@ -24,8 +26,8 @@ const (
 	maxManifest = 256 << 20 // bytes: a line of 200 for each of a million files
 )
 
-// checksumSuffixes replace .json in the name of a manifest's checksum file. The service writes the first; its guide
-// names the second.
+// checksumSuffixes replace .json in the name of a manifest's checksum file. The service writes the
+// first; its guide names the second.
 var checksumSuffixes = []string{".md5", ".checksum"}
 
 // summary is manifest-summary.json.
@@ -35,6 +37,8 @@ type summary struct {
 	ManifestFilesS3Key                                 string
 	BilledSizeBytes, ItemCount                         int64
 	OutputFormat, OutputView, ExportType, ExportStatus string
+
+	filters []string // names of members that tell of a filter
 }
 
 // kind returns the export's type; the first version of the manifest knew only full exports.
@@ -60,7 +64,67 @@ func parseSummary(text []byte) (*summary, error) {
 	if m.TableArn == "" || m.ManifestFilesS3Key == "" || m.ItemCount < 0 {
 		return nil, errors.New("tableArn or manifestFilesS3Key is missing, or itemCount is negative")
 	}
-	return &m, nil
+	var err error
+	m.filters, err = filtersOf(text)
+	return &m, err
+}
+
+// filterWords are in the names under which a summary might tell of a filter. No document names one:
+// FilterSpecification is the member of DescribeExport, and the others are members of it.
+var filterWords = []string{"filter", "projectionexpression", "keycondition"}
+
+// filtersOf returns the members of a summary that tell of a filter, at any depth, sorted.
+func filtersOf(summary []byte) (names []string, err error) {
+	dec := json.NewDecoder(bytes.NewReader(summary))
+	dec.UseNumber()
+	var top any
+	if err := dec.Decode(&top); err != nil {
+		return nil, errors.New("not JSON")
+	}
+	found := map[string]bool{}
+	findFilters(top, found)
+	return slices.Sorted(maps.Keys(found)), nil
+}
+
+// findFilters notes the names of members that tell of a filter and are not empty.
+func findFilters(value any, found map[string]bool) {
+	switch v := value.(type) {
+	case map[string]any:
+		for name, member := range v {
+			about := slices.ContainsFunc(filterWords, func(w string) bool { return strings.Contains(strings.ToLower(name), w) })
+			if about && !isNothing(member) {
+				found[name] = true
+			} else {
+				findFilters(member, found)
+			}
+		}
+	case []any:
+		for _, member := range v {
+			findFilters(member, found)
+		}
+	}
+}
+
+// isNothing reports whether a member holds nothing.
+func isNothing(member any) bool {
+	switch v := member.(type) {
+	case nil:
+		return true
+	case bool:
+		return !v
+	case string:
+		return v == ""
+	case []any:
+		return len(v) == 0
+	case map[string]any:
+		for _, inner := range v {
+			if !isNothing(inner) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
 }
 
 func readFiles(ctx context.Context, s store, root string) ([]File, error) {

@@ -39,6 +39,8 @@ func TestForeignOrUnfinishedExportsAreRefused(t *testing.T) {
 		"new images only": {func(f *fixture) {
 			f.incremental().summary["outputView"] = "NEW_IMAGE"
 		}, failure.Rejected, "NEW_IMAGE"},
+		"filtered": {set("filterSpecification", map[string]any{"projectionExpression": "pk"}), failure.Rejected,
+			"filterSpecification"},
 		"unknown type":      {set("exportType", "HALF_EXPORT"), failure.Rejected, "HALF_EXPORT"},
 		"no time":           {set("exportTime", ""), failure.Fatal, "exportTime"},
 		"count":             {set("itemCount", 4), failure.Fatal, "4 items"},

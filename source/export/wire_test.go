@@ -1,12 +1,15 @@
 package export_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -205,6 +208,126 @@ func TestIncrementalExportOnTheWire(t *testing.T) {
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
+	}
+}
+
+// filtered asks for an export with a filter and returns its URL and its ARN.
+func (w *world) filtered(spec, more string) (url, arn string) {
+	w.t.Helper()
+	reply := w.Call("ExportTableToPointInTime", fmt.Sprintf(
+		`{"TableArn":%q,"S3Bucket":"backups","S3Prefix":"daily"%s,"FilterSpecification":%s}`, w.info.ARN, more, spec))
+	var out struct{ ExportDescription struct{ ExportArn string } }
+	if err := json.Unmarshal(reply, &out); err != nil {
+		w.t.Fatal(err)
+	}
+	arn = out.ExportDescription.ExportArn
+	w.Watch.Until(w.t, "the export has ended", func() bool {
+		st, err := w.src.ExportStatus(w.t.Context(), arn)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		url = st.URL
+		w.clock.Advance(time.Second)
+		return st.Status != source.ExportInProgress
+	})
+	return url, arn
+}
+
+// TestFilteredExportsAreNotOpened: full or incremental, from the bucket or from a folder with its copy, whichever
+// expression filters it.
+func TestFilteredExportsAreNotOpened(t *testing.T) {
+	w := newWorld(t)
+	w.recovery()
+	from := w.clock.Now()
+	w.Put("Orders", "a", "x", `"n":{"N":"1"}`)
+	w.Put("Orders", "b", "x", `"n":{"N":"2"}`)
+	w.clock.Advance(20 * time.Minute)
+	window := fmt.Sprintf(`,"ExportType":"INCREMENTAL_EXPORT","IncrementalExportSpecification":{"ExportFromTime":%d}`,
+		from.Unix()+1)
+	for name, spec := range map[string]string{
+		"FilterExpression":       `{"FilterExpression":"n = :n","ExpressionAttributeValues":{":n":{"N":"1"}}}`,
+		"ProjectionExpression":   `{"ProjectionExpression":"pk, sk"}`,
+		"KeyConditionExpression": `{"KeyConditionExpression":"pk = :k","ExpressionAttributeValues":{":k":{"S":"a"}}}`,
+	} {
+		for _, more := range []string{"", window} {
+			url, _ := w.filtered(spec, more)
+			folder := w.Buckets.Dir("backups") + "/" + strings.TrimPrefix(url, "s3://backups/")
+			for _, at := range []string{url, folder} {
+				e, err := export.Open(t.Context(), at, export.Want{Source: w.src, TableID: w.info.ID})
+				if e != nil || source.Classify(err) != failure.Rejected || !strings.Contains(err.Error(), name) ||
+					!strings.Contains(source.Hint(err), "without FilterSpecification") {
+					t.Errorf("%s of %s: %+v, %v: %s", at, spec, e, err, source.Hint(err))
+				}
+				if strings.Contains(fmt.Sprint(err), ":n") || strings.Contains(fmt.Sprint(err), "pk =") {
+					t.Errorf("the reason shows the expression: %v", err)
+				}
+			}
+		}
+	}
+}
+
+// TestExportThatCannotBeAskedAbout: one denial decides nothing; two make the export unconfirmed. One that is listed is
+// found sooner or later, and a throttled call says nothing.
+func TestExportThatCannotBeAskedAbout(t *testing.T) {
+	w := newWorld(t)
+	w.recovery()
+	w.Put("Orders", "a", "x", "")
+	w.clock.Advance(10 * time.Minute)
+	url := w.export(source.ExportRequest{}).URL
+	const notFound = `{"__type":"com.amazonaws.dynamodb.v20120810#ExportNotFoundException","message":"no"}`
+	// Beside a virtual clock the SDK takes a denial for a signature with a wrong time, and tries once more.
+	const denied = `{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"no"}`
+	var mu sync.Mutex
+	replies, unlisted := []string(nil), false
+	w.DynamoDB.Use(func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			defer mu.Unlock()
+			reply := ""
+			switch target := r.Header.Get("X-Amz-Target"); {
+			case strings.HasSuffix(target, ".ListExports") && unlisted:
+				rw.Header().Set("Content-Type", "application/x-amz-json-1.0")
+				_, _ = rw.Write([]byte(`{"ExportSummaries":[]}`))
+				return
+			case strings.HasSuffix(target, ".DescribeExport") && len(replies) > 0:
+				reply, replies = replies[0], replies[1:]
+			}
+			if reply == "" {
+				next.ServeHTTP(rw, r)
+				return
+			}
+			rw.Header().Set("Content-Type", "application/x-amz-json-1.0")
+			rw.WriteHeader(http.StatusBadRequest)
+			_, _ = rw.Write([]byte(reply))
+		})
+	})
+	for name, c := range map[string]struct {
+		replies  []string
+		unlisted bool
+		want     export.Wholeness
+		class    failure.Class
+	}{
+		"asked":                        {nil, false, export.Whole, failure.None},
+		"denied once":                  {[]string{denied, denied}, false, export.Whole, failure.None},
+		"denied twice":                 {[]string{denied, denied, denied, denied}, false, export.Unconfirmed, failure.None},
+		"not found, and listed":        {[]string{notFound}, false, "", failure.Transient},
+		"not found once, not listed":   {[]string{notFound}, true, export.Whole, failure.None},
+		"not found, and not listed":    {[]string{notFound, notFound}, true, export.Unconfirmed, failure.None},
+		"not found, and denied behind": {[]string{notFound, denied, denied}, true, export.Unconfirmed, failure.None},
+	} {
+		mu.Lock()
+		replies, unlisted = c.replies, c.unlisted
+		mu.Unlock()
+		e, err := export.Open(t.Context(), url, export.Want{Source: w.src, TableID: w.info.ID})
+		if c.class != failure.None {
+			if source.Classify(err) != c.class {
+				t.Errorf("%s: %+v, %v", name, e, err)
+			}
+			continue
+		}
+		if err != nil || e.Wholeness != c.want || (e.Unasked == "") != (c.want == export.Whole) {
+			t.Errorf("%s: %+v, %v", name, e, err)
+		}
 	}
 }
 
