@@ -29,7 +29,7 @@ PACKAGES   ?= ./test ./pipeline ./queue ./...
 export GORACE ?= atexit_sleep_ms=0
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo demo-ttl test short check fmt vet cross lint vuln race bench sim mutants explore soak chaos fuzz acceptance chart alerts dashboards man schema tools release release-files clean
+.PHONY: help build demo demo-ttl test short check fmt vet cross lint vuln race bench sim mutants explore answers soak chaos fuzz acceptance chart alerts dashboards man schema tools release release-files clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -92,6 +92,10 @@ mutants: ## take each defence of the protocol away: the simulation must find it 
 
 explore: ## all histories of a small world with one fault or two preemptions
 	$(GO) test $(TEST_BUILD) -timeout 1h -count=1 -run TestAllHistories -v ./test/sim -args -sim.all
+
+answers: ## each wrong answer of each server, at each call; prints what a user saw. ONLY=GetRecords; UPDATE=1 records the calls
+	$(if $(UPDATE),$(GO) test $(TEST_BUILD) -count=1 -run TestEachCallHasARow ./test -args -answers.update)
+	$(GO) test $(TEST_BUILD) -timeout 2h -count=1 -parallel 6 -v -run TestEachCallGetsEachWrongAnswer ./test -args -answers.all -answers.only='$(ONLY)'
 
 soak: ## 100,000 planted differences in random mappings: every comparer must name each, and be equal after its repair
 	$(GO) test $(TEST_BUILD) -timeout 2h -count=1 -v -run 'TestEveryComparer|TestPlantsOnAServer' ./test/plants -args -plants.worlds=2500

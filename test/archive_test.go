@@ -29,8 +29,13 @@ type archived struct {
 // readArchive reads the archive. It checks that each object is what its end says, and that no event is there twice.
 func (w *world) readArchive() archived {
 	w.t.Helper()
+	return w.readArchiveOf(filepath.Join(w.dir, "archive"))
+}
+
+// readArchiveOf is readArchive of another directory.
+func (w *world) readArchiveOf(dir string) archived {
+	w.t.Helper()
 	all := archived{events: map[string]*transform.Event{}, days: map[string]int{}}
-	dir := filepath.Join(w.dir, "archive")
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return all
 	}

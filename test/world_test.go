@@ -41,8 +41,9 @@ type world struct {
 	shutdown time.Duration
 	testing  string
 	tables   []string
-	shared   bool   // rows of Orders hold several items
-	binary   string // of the replicator that is run; empty: the one under test
+	shared   bool     // rows of Orders hold several items
+	binary   string   // of the replicator that is run; empty: the one under test
+	more     []string // variables of the environment of each process
 }
 
 // shareRows gives Orders a mapping by which several items share a row and name their columns (by-diff).
@@ -194,7 +195,8 @@ func (w *world) program() string {
 // env returns the environment of a process under test. The race detector's runtime would let each process sleep for a
 // second before it exits.
 func (w *world) env() []string {
-	return append(os.Environ(), "AWS_EC2_METADATA_DISABLED=true", "GORACE=exitcode=66 atexit_sleep_ms=0", "HOME="+w.dir)
+	return append(append(os.Environ(), "AWS_EC2_METADATA_DISABLED=true", "GORACE=exitcode=66 atexit_sleep_ms=0",
+		"HOME="+w.dir), w.more...)
 }
 
 // raceFree fails the test when the output of a process reports a data race.
