@@ -72,11 +72,11 @@ func (s *State) mergeShards(arn string, seen []ShardSeen, date change.Millis, po
 			s.addShard(sh)
 		}
 		if sh.AbsentSince = 0; x.Closed {
-			sh.close()
+			s.showEnd(sh)
 		}
 		// A listing may show a parent open while its child is there: the parent is closed.
 		if p := s.Shards[x.Parent]; p != nil && (!p.Phase.Closed() || p.Unended) {
-			p.close()
+			s.showEnd(p)
 			s.reindexShard(p)
 		}
 	}

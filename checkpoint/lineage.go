@@ -68,7 +68,36 @@ func (s *State) reopen(sh *Shard, began change.Millis) {
 	if s.Format < 5 || began < sh.FinishedAt+childListingDelay {
 		return
 	}
-	sh.Phase, sh.FinishedAt, sh.Unended, sh.SeenOpen = PhaseOpen, 0, false, false
+	s.readOn(sh, PhaseOpen)
+}
+
+// showEnd notes that a listing shows the end of a shard, or a child of it. If a gap ended the shard before that, it
+// took writes behind the gap: none of its children is known yet, so what is left of it is read before them.
+//
+// Rules 8 and 13: what such a gap leaves out would be lost in silence. If the shard is really gone, its reader finds
+// that out, and the gap that follows reaches to the end.
+func (s *State) showEnd(sh *Shard) {
+	switch {
+	case !sh.Unended || s.Format < 5 || !s.endedByGap(sh):
+	case sh.Phase == PhaseFinished:
+		s.readOn(sh, PhaseClosed)
+	case sh.Phase == PhaseEarly:
+		s.readOn(sh, PhaseWaitingClosed)
+	}
+	sh.close()
+}
+
+// endedByGap reports whether a gap has ended a shard.
+func (s *State) endedByGap(sh *Shard) bool {
+	return slices.ContainsFunc(s.Gaps, func(g Gap) bool {
+		return g.Ends && g.Feed.Shard == sh.ID && g.Feed.Stream == sh.Stream
+	})
+}
+
+// readOn makes a finished shard one that is read behind its last position.
+func (s *State) readOn(sh *Shard, as Phase) {
+	sh.Phase, sh.FinishedAt, sh.Unended, sh.SeenOpen = as, 0, false, false
+	s.index.finished = slices.DeleteFunc(s.index.finished, func(other *Shard) bool { return other == sh })
 }
 
 // UnreadOpenShards returns the shards of the live stream that are not read although the newest listing shows them

@@ -55,8 +55,9 @@ func TestShardThatAGapEndedIsReadOnWhereAListingShowsIt(t *testing.T) {
 	}
 }
 
-// What shows that the shard has ended, or that it is gone, takes the doubt away.
-func TestShardThatAGapEndedStaysEndedWhereAListingShowsItsEnd(t *testing.T) {
+// What shows that the shard is gone takes the doubt away. What shows that it has ended says that the gap was wrong, or
+// that the shard took writes behind the gap: what is left of it is read, before its children.
+func TestShardThatAGapEndedIsReadToTheEndThatAListingShows(t *testing.T) {
 	for name, shards := range map[string][]ShardSeen{
 		"its end": append(ended("a"), seen("b")...), "a child": seen("a", "b", "c<a"), "nothing of it": seen("b"),
 	} {
@@ -67,12 +68,23 @@ func TestShardThatAGapEndedStaysEndedWhereAListingShowsItsEnd(t *testing.T) {
 			wantUnread(t, w.s, "a")
 			w.must(t, &Graph{Stream: "arn", Date: w.s.Date + 1000, Complete: true, Shards: shards})
 			wantUnread(t, w.s)
+			sh := w.s.Shards["a"]
 			if name == "nothing of it" {
+				if sh.Phase != PhaseFinished {
+					t.Errorf("read on: %s", phases(w.s))
+				}
 				return
 			}
+			if sh.Phase != PhaseClosed || w.s.ReadWatermark() > sh.Watermark {
+				t.Fatalf("read through %d: %s", w.s.ReadWatermark(), phases(w.s))
+			}
+			if c := w.s.Shards["c"]; c != nil && w.s.Readable(c) {
+				t.Errorf("a child is read before it: %s", phases(w.s))
+			}
+			w.must(t, lostWhole(w.s, "a"))
 			w.must(t, &Graph{Stream: "arn", Date: w.s.Date + 2*childListingDelay, Complete: true, Shards: seen("a", "b")})
-			if wantUnread(t, w.s); w.s.Shards["a"].Phase != PhaseFinished {
-				t.Errorf("an old listing opened it again: %s", phases(w.s))
+			if wantUnread(t, w.s); sh.Phase != PhaseFinished || w.s.OpenGaps() != 2 {
+				t.Errorf("%d gaps, and an old listing opened it again: %s", w.s.OpenGaps(), phases(w.s))
 			}
 		})
 	}
