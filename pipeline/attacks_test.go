@@ -51,7 +51,7 @@ func TestMovedItemsAreRepairedByTheirKeys(t *testing.T) {
 		move(2)
 		w.delete("Orders", "p", "5")
 	})
-	w.front.Faults.RefuseRow([]byte("p#3#0"), codes.InvalidArgument, 1)
+	w.front.Faults.RefuseRow([]byte("p#3#0"), codes.InvalidArgument, 2)
 	w.put("Orders", "p", "0", `"v":{"N":"3"}`)
 	r.hastenUntil("a move is a letter", func() bool { return r.table("Orders").DeadLetters == 1 })
 	r.settle()

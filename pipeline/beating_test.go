@@ -120,7 +120,7 @@ func TestWalkOverLettersHoldsNoBeat(t *testing.T) {
 	g.release()
 	r.settle()
 
-	w.front.Faults.RefuseRow([]byte("bad"), codes.InvalidArgument, 1)
+	w.front.Faults.RefuseRow([]byte("bad"), codes.InvalidArgument, 2)
 	w.put("Orders", "bad", "x", `"v":{"N":"1"}`)
 	r.until("it is a letter", func() bool { return r.table("Orders").DeadLetters == 1 })
 	g.hold()

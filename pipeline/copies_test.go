@@ -247,7 +247,7 @@ func TestItemsThatACopyCannotWriteAreLetters(t *testing.T) {
 	w.createTable("Orders")
 	w.put("Orders", "bad", "s", `"v":{"N":"1"}`)
 	w.fillOld(200)
-	w.front.Faults.RefuseRow([]byte("bad"), codes.InvalidArgument, 1)
+	w.front.Faults.RefuseRow([]byte("bad"), codes.InvalidArgument, 2)
 	r := w.start("Orders")
 	r.copied()
 	r.hastenUntil("the letter is counted", func() bool { return r.table("Orders").DeadLetters == 1 })

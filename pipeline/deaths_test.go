@@ -154,7 +154,7 @@ func TestOwnerDiesAtEachStepOfARequest(t *testing.T) {
 	w.streams.Sweep() // the stream does not have them
 	r := w.start("Orders")
 	for _, d := range deaths {
-		faults.RefuseRow([]byte(d.pk), codes.InvalidArgument, 1)
+		faults.RefuseRow([]byte(d.pk), codes.InvalidArgument, 2)
 		w.put("Orders", d.pk, "letter", `"v":{"N":"1"}`)
 	}
 	r.until("each has a letter", func() bool { return r.table("Orders").DeadLetters == len(deaths) })

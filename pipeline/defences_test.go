@@ -58,7 +58,7 @@ func TestChangeBehindADeadLetterWaitsForAResync(t *testing.T) {
 	r := w.start("Orders")
 	r.settle()
 	before := r.stored("Orders")
-	w.front.Faults.RefuseRow([]byte("p"), codes.InvalidArgument, 1)
+	w.front.Faults.RefuseRow([]byte("p"), codes.InvalidArgument, 2)
 	w.put("Orders", "p", "s", `"a":{"N":"1"}`)
 	r.until("the removal of b is a dead letter", func() bool { return r.table("Orders").DeadLetters == 1 })
 	w.put("Orders", "p", "s", `"a":{"N":"2"}`)
@@ -92,7 +92,7 @@ func TestChangesBeforeADeadLetterAreNotBehindIt(t *testing.T) {
 	w.put("Orders", "p", "s", `"a":{"N":"1"},"b":{"N":"1"}`)
 	w.put("Orders", "p", "s", `"a":{"N":"1"}`)
 	r.until("they are applied", func() bool { return len(r.stored("Orders")["p"]) == len(r.projected("Orders")["p"]) })
-	w.front.Faults.RefuseRow([]byte("p"), codes.InvalidArgument, 1)
+	w.front.Faults.RefuseRow([]byte("p"), codes.InvalidArgument, 2)
 	w.put("Orders", "p", "s", `"a":{"N":"2"}`)
 	r.until("the last one is a letter", func() bool { return r.table("Orders").DeadLetters == 1 })
 	_ = r.stop() // it cannot drain

@@ -102,7 +102,7 @@ func (w *world) differencesAreExplained(d *daemon, item1, item2 string) {
 		"foreign: no item of the row can own it", "1 cell is foreign")
 	w.refused(1, "no such row", "explain", "--row", "nowhere")
 
-	w.Bigtable.Faults.RefuseRow([]byte("p"), codes.InvalidArgument, 1)
+	w.Bigtable.Faults.RefuseRow([]byte("p"), codes.InvalidArgument, 2)
 	w.Put("Orders", "p", "2", `"a":{"S":"refused"},"text":{"S":"secret"}`)
 	d.until("it is a letter", func() bool { return d.table("Orders").DeadLetters == 1 })
 	d.settle("Orders")

@@ -98,7 +98,7 @@ func (w *world) twoDeadLetters() *daemon {
 	w.Put("Orders", "p", "s", `"a":{"N":"1"},"b":{"N":"1"}`)
 	d := w.run()
 	d.settle("Orders")
-	w.Bigtable.Faults.RefuseRow([]byte("p"), codes.InvalidArgument, 1)
+	w.Bigtable.Faults.RefuseRow([]byte("p"), codes.InvalidArgument, 2)
 	w.Put("Orders", "p", "s", `"a":{"N":"1"}`)
 	d.until("the first is a letter", func() bool { return d.table("Orders").DeadLetters == 1 })
 	w.Put("Orders", "p", "s", `"a":{"N":"2"}`)
@@ -142,7 +142,7 @@ func TestRetryStopsAnItemAtItsFirstRefusal(t *testing.T) {
 	d := w.twoDeadLetters()
 	w.Put("Orders", "other", "s", `"a":{"N":"1"}`)
 	d.settle("Orders")
-	w.Bigtable.Faults.RefuseRow([]byte("p"), codes.InvalidArgument, 1)
+	w.Bigtable.Faults.RefuseRow([]byte("p"), codes.InvalidArgument, 2)
 	r := w.command("dlq", "retry", "--all", "--json")
 	if r.code != 4 || !strings.Contains(r.out, `"applied":0`) || !strings.Contains(r.out, `"refused":1`) ||
 		!strings.Contains(r.out, `"left":1`) {

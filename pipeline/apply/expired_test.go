@@ -24,7 +24,7 @@ func TestResyncKeepsTheLastCopyOfAnExpiredItem(t *testing.T) {
 	l := x.begin()
 	l.Put("Orders", "p", "a", `"v":{"S":"last"},"ttl":{"N":"1790000000"}`)
 	l.settle()
-	x.Bigtable.Faults.RefuseRow([]byte("p#a"), codes.InvalidArgument, 2) // the change, and its first retry
+	x.Bigtable.Faults.RefuseRow([]byte("p#a"), codes.InvalidArgument, 4) // the change and its first retry, each twice
 	l.expire()
 	l.settle()
 	if n := len(l.storedLetters()); n != 1 {

@@ -432,13 +432,32 @@ func TestWriteThatTheServiceWouldRefuseIsRefusedBeforeAnythingIsSent(t *testing.
 	}
 }
 
-func TestRefusedByTheServiceIsNotSentAgain(t *testing.T) {
+func TestRefusedByTheServiceIsAskedOnceMore(t *testing.T) {
 	c, f := rig(t)
 	f.fates(func(int) fate { return reject })
 	err := c.Apply(t.Context(), target, own("hats", 1, "x", "1"))
 	var rejected *RejectedError
-	if !errors.As(err, &rejected) || rejected.Code != CodeService || f.count() != 1 {
+	if !errors.As(err, &rejected) || rejected.Code != CodeService || f.count() != 2 {
 		t.Errorf("apply: %v after %d calls", err, f.count())
+	}
+}
+
+// TestOneRefusalIsNotBelieved: the service takes the write when it is asked again, at once or after an outage.
+func TestOneRefusalIsNotBelieved(t *testing.T) {
+	for name, fates := range map[string][]fate{
+		"taken": {reject, pass}, "away, then taken": {reject, refuse, pass}, "away before": {refuse, reject, pass},
+		"lost": {reject, lose, pass},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, f := rig(t)
+			f.fates(func(n int) fate { return fates[min(n, len(fates)-1)] })
+			if err := c.Apply(t.Context(), target, own("hats", 1, "x", "1")); err != nil || f.count() != len(fates) {
+				t.Errorf("apply: %v after %d calls", err, f.count())
+			}
+			if got := plain(t, c); len(got) != 1 {
+				t.Errorf("the rows hold %v", got)
+			}
+		})
 	}
 }
 

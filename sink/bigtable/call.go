@@ -22,14 +22,34 @@ const (
 	maxVagueTries = 12
 	// warnEvery is the time between two log lines about a table: an outage makes all lanes fail at once.
 	warnEvery = 10 * time.Second
+	// confirmAfter is the time between a refusal and the second question. If it is ten times
+	// shorter, one moment of trouble may answer both; if it is ten times longer, a lane makes at
+	// most one dead letter in two seconds.
+	confirmAfter = 200 * time.Millisecond
 )
 
-// deliver sends a call until it is answered or refused, or ctx ends. version is 0 for calls that do not pass the
-// tombstone gate.
+// deliver sends a call until it is answered or refused for good, or ctx ends. version is 0 for calls
+// that do not pass the tombstone gate.
+//
+// Rule 13: a refusal by the service counts only if the call is refused once more when it is sent
+// again. What was refused once and then taken is no dead letter.
+func (t *table) deliver(ctx context.Context, r *request, version change.Version) error {
+	err := t.answer(ctx, r, version)
+	if !refusedByService(err) {
+		return err
+	}
+	if failure.Pause(ctx, confirmAfter) != nil {
+		return interrupted(ctx, err)
+	}
+	t.metrics.retries.Inc()
+	return t.answer(ctx, r, version)
+}
+
+// answer sends a call until it is answered or refused, or ctx ends.
 //
 // Google's client library never repeats conditional mutations. Ours may be repeated when the outcome is unknown,
 // because an attempt finds the version that an earlier one has written.
-func (t *table) deliver(ctx context.Context, r *request, version change.Version) error {
+func (t *table) answer(ctx context.Context, r *request, version change.Version) error {
 	err := t.send(ctx, r, version)
 	if err == nil || Classify(err) != failure.Transient {
 		return err

@@ -84,6 +84,12 @@ func classOf(code codes.Code) failure.Class {
 	}
 }
 
+// refusedByService reports whether an error is the service's refusal of a write, and not that of this package.
+func refusedByService(err error) bool {
+	var own *RejectedError
+	return Classify(err) == failure.Rejected && !errors.As(err, &own)
+}
+
 // isVague reports whether a code does not show why the call failed. Such a call is repeated, but not for ever, because
 // a server that always returns these codes is broken.
 func isVague(code codes.Code) bool { return code == codes.Internal || code == codes.Unknown }

@@ -30,7 +30,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "CheckAndMutateRow calls by how they ended; skipped: the row held the version or a later one."},
 			[]string{"target", "outcome"}),
 		retries: f.NewCounterVec(prometheus.CounterOpts{Name: "tailrace_bigtable_retries_total",
-			Help: "Calls sent again after a transient failure."}, target),
+			Help: "Calls sent again after a transient failure, or once after a refusal."}, target),
 		rejected: f.NewCounterVec(prometheus.CounterOpts{Name: "tailrace_bigtable_rejected_total",
 			Help: "Changes that will never be taken, by code."}, []string{"target", "code"}),
 		seconds: f.NewHistogramVec(prometheus.HistogramOpts{Name: "tailrace_bigtable_call_seconds",
