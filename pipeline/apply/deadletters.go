@@ -57,12 +57,14 @@ type letterRef struct {
 	version change.Version
 	// dirty is set while the rows of the item do not hold what the change would have made of them. A letter of a copy
 	// does not make its item dirty: the item's next change replaces what the copy did not write.
-	dirty bool
+	dirty  bool
+	copied bool // it is a copy's
 }
 
 func refOf(l *deadletter.Letter) letterRef {
 	return letterRef{
 		id: l.ID, sink: l.Sink, version: l.Version, dirty: l.Sink == SinkBigtable && l.Copy == "" && l.Resynced == 0,
+		copied: l.Copy != "",
 	}
 }
 

@@ -283,7 +283,8 @@ func (x *resyncing) fresh() error {
 	return nil
 }
 
-// refuse notes that the item is not taken. In a copy it becomes a dead letter.
+// refuse notes that the item is not taken. In a copy it becomes a dead letter, unless the item has one already: that
+// stands for the copy's as well, because its retry reads the item and writes its rows.
 //
 // Rule 8: what a copy cannot write is kept with its reason.
 func (x *resyncing) refuse(ctx context.Context, why *outcome.Outcome) error {
@@ -293,6 +294,10 @@ func (x *resyncing) refuse(ctx context.Context, why *outcome.Outcome) error {
 		return nil
 	}
 	if err := x.readKey(); err != nil {
+	if x.isLettered() {
+		x.out.Lettered = true
+		return nil
+	}
 		return err
 	}
 	item := deadletter.CopyItem{Copy: x.item.Copy, Keys: x.item.Keys, Canonical: x.key, Version: x.item.Version}

@@ -137,6 +137,9 @@ func (w *worker) storeDeadLetters(ctx context.Context, jobs []*job, why outcome.
 		if err := w.letters.store(ctx, SinkBigtable, &j.c, j.entry.At.Seq, why); err != nil {
 			return err
 		}
+		if err := w.dropOfCopies(ctx, &j.c); err != nil {
+			return err
+		}
 	}
 	return nil
 }
