@@ -38,10 +38,11 @@ type DeadLetters struct {
 	mu     sync.Mutex
 	items  map[uint64]*letteredItem // by key hash
 	tooOld map[string]bool          // dead letters refused for their age since the last applied change
-	count  int                      // dead letters in the store
-	put    int                      // dead letters put by this life
-	inPut  int                      // dead letters that are being put
-	listed bool                     // items and tooOld are those of count dead letters
+	breaks breaker
+	count  int  // dead letters in the store
+	put    int  // dead letters put by this life
+	inPut  int  // dead letters that are being put
+	listed bool // items and tooOld are those of count dead letters
 }
 
 // letteredItem are the dead letters of an item; of several, if they share a key hash.
@@ -184,6 +185,7 @@ func (l *DeadLetters) of(hash uint64, everySink bool) (refs []letterRef) {
 func (l *DeadLetters) noteApplied() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.breaks.took()
 	if len(l.tooOld) > 0 {
 		clear(l.tooOld)
 		l.o.Stats.lastApplied.Store(int64(l.shared.now()))
@@ -203,14 +205,18 @@ func (l *DeadLetters) store(ctx context.Context, sink string, c *change.Change, 
 		l.tooOld[letter.ID] = true
 		halt = halt || len(l.tooOld) > tooOldLimit
 	}
+	breaks := sink == SinkBigtable && !l.holds(c.KeyHash, letter.ID) && l.breaks.refused(why.Code)
 	l.mu.Unlock()
 	defer func() {
 		l.mu.Lock()
 		l.inPut--
 		l.mu.Unlock()
 	}()
-	if halt {
+	switch {
+	case halt:
 		return &outcome.HaltError{Code: why.Code, Entry: seq, Reason: why.Reason, Held: true}
+	case breaks:
+		return l.breaks.halt(seq, why)
 	}
 	letter.Behind = sink == SinkBigtable && l.isDirty(c.KeyHash, c.Version)
 	if err := l.stored.Put(ctx, letter); errors.Is(err, deadletter.ErrDropped) {
@@ -267,10 +273,10 @@ func (l *DeadLetters) noteStored(letter *deadletter.Letter, keys, image []byte) 
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.put++
-	x := l.items[letter.KeyHash]
-	if x != nil && slices.ContainsFunc(x.letters, func(r letterRef) bool { return r.id == letter.ID }) {
+	if l.holds(letter.KeyHash, letter.ID) {
 		return true // stored again by a replay
 	}
+	x := l.items[letter.KeyHash]
 	addLetter(l.items, letter.KeyHash, refOf(letter))
 	l.count++
 	l.o.Stats.refused.WithLabelValues(letter.Sink, letter.Code, rule).Inc()

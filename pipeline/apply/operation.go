@@ -232,6 +232,7 @@ func (x *resyncing) put(ctx context.Context) error {
 		return &outcome.SinkError{Err: err}
 	}
 	x.quarantine.applied.Add(1)
+	x.worker.letters.noteTaken()
 	x.out.Written, x.out.Skipped = x.out.Written+done.Written, done.Skipped
 	if done.Skipped > 0 {
 		x.heat(max(done.Hot, x.item.Version+1))
@@ -293,11 +294,11 @@ func (x *resyncing) refuse(ctx context.Context, why *outcome.Outcome) error {
 	if x.item.Copy == "" {
 		return nil
 	}
-	if err := x.readKey(); err != nil {
 	if x.isLettered() {
 		x.out.Lettered = true
 		return nil
 	}
+	if err := x.readKey(); err != nil {
 		return err
 	}
 	item := deadletter.CopyItem{Copy: x.item.Copy, Keys: x.item.Keys, Canonical: x.key, Version: x.item.Version}

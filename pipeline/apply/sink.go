@@ -43,6 +43,7 @@ type Sink struct {
 // own halts. The state is the log's when the life began.
 func New(shared *Shared, o Options, letters *DeadLetters, s *checkpoint.State) []*Sink {
 	o.lives, o.epoch = s.Lives(), s.Epoch
+	letters.continueHalted(s)
 	var all []*Sink
 	if o.Table.Target != "" {
 		lanes := func() target { return newLanes(shared, &o, letters) }

@@ -61,6 +61,8 @@ const (
 	CodeDirty     = "dirty"  // an earlier change of the item is a dead letter
 	CodeMalformed = "malformed"
 	CodeRefused   = "log_refused" // the table's stored state is that of something else
+	// CodeRefusedAll is the code of a halt, and never that of a letter: Bigtable refuses every change.
+	CodeRefusedAll = "refused_all"
 )
 
 // Codes of halts that follow from the class of an error.
