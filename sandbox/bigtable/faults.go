@@ -56,6 +56,8 @@ type Faults struct {
 	rows     []*rowRefusal
 	profiles map[string]bool // app profiles that take no CheckAndMutateRow
 	cluster  string          // of the app profiles that are not in profiles
+	settings *rowRefusal     // of calls that ask for settings; nil: none
+	shown    *shownRule      // of a family, in place of its own
 	inOrder  bool
 }
 
@@ -66,9 +68,16 @@ type rowRefusal struct {
 	left   int // refusals still to come; < 0: any number
 }
 
+// shownRule is a rule that descriptions of tables show in place of a family's own.
+type shownRule struct {
+	family string
+	rule   *btapb.GcRule
+	left   int // descriptions still to come
+}
+
 func newFaults(f *Front) *Faults {
 	return &Faults{front: f, code: codes.Unavailable, lateBy: 100 * time.Millisecond, release: make(chan struct{}),
-		profiles: map[string]bool{}}
+		profiles: map[string]bool{}, shown: &shownRule{}}
 }
 
 // set changes faults under the lock.
@@ -105,7 +114,8 @@ func (x *Faults) LateWaiting() int {
 	return x.waiting
 }
 
-// Next injects a fault into the next n writing calls, ahead of any odds. Further calls of Next append to the list.
+// Next injects a fault into the next n writing calls, ahead of any odds. Further calls of Next
+// append to the list.
 func (x *Faults) Next(kind Kind, n int) {
 	x.set(func() {
 		for range n {
@@ -137,11 +147,53 @@ func (x *Faults) RefuseRow(prefix []byte, code codes.Code, n int) {
 	x.set(func() { x.rows = append(x.rows, &rowRefusal{prefix: bytes.Clone(prefix), code: code, left: n}) })
 }
 
+// RefuseSettings refuses the next n calls that ask for a table's families and rules or for an app
+// profile; n < 0 is until Calm, n = 0 ends it.
+func (x *Faults) RefuseSettings(code codes.Code, n int) {
+	x.set(func() { x.settings = &rowRefusal{code: code, left: n} })
+}
+
+// ShowRule makes the next n descriptions of tables that have a family show another rule of it.
+func (x *Faults) ShowRule(family string, rule *btapb.GcRule, n int) {
+	x.set(func() { x.shown = &shownRule{family: family, rule: rule, left: n} })
+}
+
+// ShownLeft returns how many descriptions are still to show the rule of ShowRule.
+func (x *Faults) ShownLeft() int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.shown.left
+}
+
+// misreport changes a description as ShowRule says.
+func (x *Faults) misreport(t *btapb.Table) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	s := x.shown
+	if cf := t.ColumnFamilies[s.family]; cf != nil && s.left > 0 {
+		s.left--
+		cf.GcRule = s.rule
+	}
+}
+
+// refuseSetting returns the error of a call that RefuseSettings refuses.
+func (x *Faults) refuseSetting() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	r := x.settings
+	if r == nil || r.left == 0 {
+		return nil
+	}
+	r.left--
+	return status.Error(r.code, "sandbox: setting refused")
+}
+
 // MultiCluster makes an app profile one with multi-cluster routing: it takes no
 // CheckAndMutateRow and no ReadModifyWriteRow.
 func (x *Faults) MultiCluster(profile string) { x.set(func() { x.profiles[profile] = true }) }
 
-// FailOver makes the app profiles name another cluster, which has the same rows here. At first it is "sandbox".
+// FailOver makes the app profiles name another cluster, which has the same rows here. At first it
+// is "sandbox".
 func (x *Faults) FailOver(cluster string) { x.set(func() { x.cluster = cluster }) }
 
 func (x *Faults) clusterID() string {
@@ -160,11 +212,13 @@ func (x *Faults) Calm() {
 	x.set(func() {
 		x.odds, x.code, x.lateBy, x.held, x.next = Odds{}, codes.Unavailable, 100*time.Millisecond, false, nil
 		x.down, x.latency, x.jitter, x.rows, x.profiles, x.inOrder = false, 0, 0, nil, map[string]bool{}, false
+		x.settings, x.shown = nil, &shownRule{}
 	})
 }
 
-// admit is called first for every call. It returns UNAVAILABLE during an outage, and otherwise waits for the injected
-// latency; if the caller gives up meanwhile, it returns the error of the caller's context.
+// admit is called first for every call. It returns UNAVAILABLE during an outage, and otherwise
+// waits for the injected latency; if the caller gives up meanwhile, it returns the error of the
+// caller's context.
 func (x *Faults) admit(ctx context.Context) error {
 	x.mu.Lock()
 	down := x.down && (x.downTill.IsZero() || time.Now().Before(x.downTill))
@@ -224,7 +278,8 @@ func (x *Faults) refuseRow(key []byte) error {
 	return nil
 }
 
-// checkProfile returns the error of a single-row transaction on an app profile that does not allow it.
+// checkProfile returns the error of a single-row transaction on an app profile that does not allow
+// it.
 func (x *Faults) checkProfile(name string) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -235,7 +290,8 @@ func (x *Faults) checkProfile(name string) error {
 	return nil
 }
 
-// describeProfile returns the app profile of a name, in accordance with checkProfile. Every name has one.
+// describeProfile returns the app profile of a name, in accordance with checkProfile. Every name
+// has one.
 func (x *Faults) describeProfile(name string) *btapb.AppProfile {
 	_, id, _ := strings.Cut(name, "/appProfiles/")
 	out := &btapb.AppProfile{Name: name}
@@ -253,7 +309,8 @@ func (x *Faults) describeProfile(name string) *btapb.AppProfile {
 	return out
 }
 
-// applyLate applies a write when late writes are due. The write is dropped if the front closes first.
+// applyLate applies a write when late writes are due. The write is dropped if the front closes
+// first.
 func (x *Faults) applyLate(write func(ctx context.Context)) {
 	x.mu.Lock()
 	wait, held, release := x.lateBy, x.held, x.release

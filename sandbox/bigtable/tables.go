@@ -23,8 +23,8 @@ var (
 	tableName  = regexp.MustCompile(`^[_a-zA-Z0-9][-_.a-zA-Z0-9]{0,49}$`)
 )
 
-// table holds the front's own data about a table. Writes hold mu shared. Reads and schema changes hold it exclusively,
-// because the emulator's reads race with its writes.
+// table holds the front's own data about a table. Writes hold mu shared. Reads and schema changes
+// hold it exclusively, because the emulator's reads race with its writes.
 type table struct {
 	mu       sync.RWMutex
 	families map[string]*btapb.Type   // family → type of its cells
@@ -45,17 +45,25 @@ func (f *Front) tableOf(name string) (*table, error) {
 
 // schema answers the admin calls on tables and families. Other calls go to the emulator unchanged.
 func (f *Front) schema(ctx context.Context, req any, h grpc.UnaryHandler) (any, error) {
+	switch r := req.(type) { // what changes nothing
+	case *btapb.GetTableRequest:
+		if err := f.Faults.refuseSetting(); err != nil {
+			return nil, err
+		}
+		res, err := h(ctx, req)
+		return f.withRules(res), err
+	case *btapb.GetAppProfileRequest:
+		if err := f.Faults.refuseSetting(); err != nil {
+			return nil, err
+		}
+		return f.Faults.describeProfile(r.Name), nil
+	}
 	f.writes.Add(1)
 	switch r := req.(type) {
 	case *btapb.CreateTableRequest:
 		return f.createTable(ctx, r, h)
 	case *btapb.ModifyColumnFamiliesRequest:
 		return f.modifyFamilies(ctx, r, h)
-	case *btapb.GetTableRequest:
-		res, err := h(ctx, req)
-		return f.withRules(res), err
-	case *btapb.GetAppProfileRequest:
-		return f.Faults.describeProfile(r.Name), nil
 	case *btapb.DeleteTableRequest:
 		res, err := h(ctx, req)
 		if err == nil {
@@ -75,7 +83,8 @@ func (f *Front) schema(ctx context.Context, req any, h grpc.UnaryHandler) (any, 
 	return h(ctx, req)
 }
 
-// createTable checks the table and its families, and creates it in the emulator without their rules.
+// createTable checks the table and its families, and creates it in the emulator without their
+// rules.
 func (f *Front) createTable(ctx context.Context, r *btapb.CreateTableRequest, h grpc.UnaryHandler) (any, error) {
 	if !tableName.MatchString(r.TableId) {
 		return nil, invalidArgument("Invalid id for collection tables: %q", r.TableId)
@@ -138,7 +147,9 @@ func (f *Front) withRules(res any) any {
 	}
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return t.show(from)
+	out := t.show(from)
+	f.Faults.misreport(out)
+	return out
 }
 
 // modifyFamilies applies all modifications or none.

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -88,6 +89,18 @@ func (c *Console) bigtableRowCommands() {
 	}) {
 		x.MultiCluster(a.Profile)
 	})
+	add(c, "bigtable_refuse_settings", "refuses calls that ask for families, GC rules and app profiles, n times or until calm",
+		func(_ context.Context, a struct {
+			Code  string `json:"code"`
+			Times int    `json:"times"`
+		}) (any, error) {
+			code, err := codeOf(a.Code, codes.PermissionDenied)
+			if err != nil {
+				return nil, err
+			}
+			x.RefuseSettings(code, cmp.Or(a.Times, -1))
+			return nil, nil
+		})
 	do(c, "bigtable_in_order", "applies the entries of bulk calls in order, which the service does not promise",
 		func(a onOff) { x.InOrder(a.on()) })
 	add(c, "bigtable_collect", "collects garbage by the tables' rules and the sandbox's clock",

@@ -13,8 +13,9 @@ import (
 	"github.com/johannesboyne/gofakes3"
 )
 
-// Server serves a store over the S3 protocol: listings, objects and ranges of them, uploads in one piece or in parts.
-// Buckets are addressed by path; signatures are not checked.
+// Server serves a store over the S3 protocol: listings, objects and ranges of them, uploads in one
+// piece or in parts. Rules of a bucket's lifecycle can be put and read, and delete nothing. Buckets
+// are addressed by path; signatures are not checked.
 type Server struct {
 	listener net.Listener
 	http     *http.Server
@@ -23,14 +24,16 @@ type Server struct {
 	done     chan error
 }
 
-// Serve listens on an address and serves a store. When the port is taken, errors.Is(err, syscall.EADDRINUSE) holds.
+// Serve listens on an address and serves a store. When the port is taken, errors.Is(err,
+// syscall.EADDRINUSE) holds.
 func Serve(addr string, store *Store) (*Server, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("listen for s3: %w", err)
 	}
 	fake := gofakes3.New(backend{store}, gofakes3.WithTimeSkewLimit(0), gofakes3.WithLogger(gofakes3.DiscardLog()))
-	s := &Server{listener: l, done: make(chan error, 1), base: exportTags(fake.Server())}
+	base := &lifecycles{store: store, next: exportTags(fake.Server()), all: map[string][]byte{}}
+	s := &Server{listener: l, done: make(chan error, 1), base: base}
 	s.Use(nil)
 	s.http = &http.Server{Handler: s, ReadHeaderTimeout: time.Minute}
 	go func() { s.done <- s.http.Serve(l) }()
@@ -40,7 +43,8 @@ func Serve(addr string, store *Store) (*Server, error) {
 // URL returns the server's URL.
 func (s *Server) URL() string { return "http://" + s.listener.Addr().String() }
 
-// Use puts a middleware, as a fault, in place of the one before; nil: none. It may be called while requests are served.
+// Use puts a middleware, as a fault, in place of the one before; nil: none. It may be called while
+// requests are served.
 func (s *Server) Use(mw func(http.Handler) http.Handler) {
 	next := s.base
 	if mw != nil {
@@ -63,7 +67,8 @@ func (s *Server) Close() error {
 	return err
 }
 
-// exportTags gives the data files of exports the ETag that ETag returns; the library knows only plain MD5s.
+// exportTags gives the data files of exports the ETag that ETag returns; the library knows only
+// plain MD5s.
 func exportTags(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, key, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")

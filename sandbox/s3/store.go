@@ -1,7 +1,8 @@
-// Package s3 is the sandbox's S3: buckets that are subfolders of one folder, where exports of tables are written, and a
-// server of the S3 protocol over that folder. What is put through either is seen through the other.
+// Package s3 is the sandbox's S3: buckets that are subfolders of one folder, where exports of
+// tables are written, and a server of the S3 protocol over that folder. What is put through either
+// is seen through the other.
 //
-// store.go has the folder, backend.go and server.go the protocol.
+// store.go has the folder, backend.go, server.go and lifecycle.go the protocol.
 package s3
 
 import (
@@ -18,8 +19,8 @@ import (
 	"time"
 )
 
-// Store keeps the objects of all buckets as files: FOLDER/BUCKET/KEY. It is safe for concurrent use. Files may be
-// changed or removed behind its back, as tests of damaged exports do.
+// Store keeps the objects of all buckets as files: FOLDER/BUCKET/KEY. It is safe for concurrent
+// use. Files may be changed or removed behind its back, as tests of damaged exports do.
 type Store struct {
 	dir string
 
@@ -158,9 +159,9 @@ func (s *Store) md5(o object) ([]byte, error) {
 	return known.md5[:], nil
 }
 
-// ETag returns the ETag of an object with this MD5. The service stores the data files of exports as multipart uploads
-// of one part, whose ETag is not the MD5 of the body but the MD5 of the parts' MD5s and their number.
-// Source: https://docs.aws.amazon.com/AmazonS3/latest/API/API_Object.html
+// ETag returns the ETag of an object with this MD5. The service stores the data files of exports as
+// multipart uploads of one part, whose ETag is not the MD5 of the body but the MD5 of the parts'
+// MD5s and their number. Source: https://docs.aws.amazon.com/AmazonS3/latest/API/API_Object.html
 func ETag(key string, bodyMD5 []byte) string {
 	if !strings.Contains(key, "AWSDynamoDB/") || !strings.Contains(key, "/data/") {
 		return hex.EncodeToString(bodyMD5)
