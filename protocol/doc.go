@@ -6,6 +6,16 @@
 // time, an answer of an outside system or the state of another log. Its result is a value with a code. Callers make
 // texts for people from the code, and never branch on a text.
 //
-// Premise is the value for a setting that an outside system holds: queue judges the streams, and each other client can
-// judge what it relies on in the same shape.
+// Premise is the value for a setting that an outside system holds. What it is of streams, queue judges: it has the
+// client's types.
+//
+// Files, from the top down:
+//
+//	goal.go       is everything that was written applied, and what stands in the way
+//	proof.go      is everything up to a time applied
+//	gone.go       is a shard gone
+//	streamend.go  has a stream ended
+//	families.go   tables, families and app profile of Bigtable
+//	lifecycle.go  rules of the archive's bucket that delete objects
+//	premise.go    a setting that is not as it must be
 package protocol

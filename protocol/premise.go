@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// Premise is a setting of an outside system that the replicator relies on, as it was found. A function beside the
-// client that asks makes one for each setting that is not as it must be; one whose setting cannot be read has Unread.
+// Premise is a setting of an outside system that the replicator relies on, as it was found. A
+// function beside the client that asks makes one for each setting that is not as it must be; one
+// whose setting cannot be read has Unread.
 //
 // Rule 15: premises that another system holds are watched while the daemon runs.
 type Premise struct {
@@ -15,7 +16,9 @@ type Premise struct {
 	Found  string `json:"found,omitempty"`  // as the outside system spells it
 	Wanted string `json:"wanted,omitempty"` // in the same words
 	Mend   string `json:"mend,omitempty"`   // the command that sets it right
+	Cost   string `json:"cost,omitempty"`   // what happens while it is not as it must be
 	Unsafe bool   `json:"unsafe,omitempty"` // what is written under it may be lost or wrong: writing stops
+	Notice bool   `json:"notice,omitempty"` // it may be so, and is worth a line: nothing is broken
 	Unread string `json:"unread,omitempty"` // why it is not known: the role may not read it
 }
 
@@ -24,9 +27,21 @@ func (p *Premise) Text() string {
 	if p.Unread != "" {
 		return fmt.Sprintf("%s: %s is not known: %s", p.What, p.Code, p.Unread)
 	}
-	text := fmt.Sprintf("%s: %s is %s, and must be %s", p.What, p.Code, p.Found, p.Wanted)
+	text := p.State()
 	if p.Mend != "" {
 		text += ": `" + p.Mend + "`"
+	}
+	return text
+}
+
+// State returns the premise as a sentence without what mends it.
+func (p *Premise) State() string {
+	text := fmt.Sprintf("%s: %s is %s, and must be %s", p.What, p.Code, p.Found, p.Wanted)
+	if p.Notice {
+		text = fmt.Sprintf("%s: %s is %s, as it may be", p.What, p.Code, p.Found)
+	}
+	if p.Cost != "" {
+		text += " (" + p.Cost + ")"
 	}
 	return text
 }
@@ -34,9 +49,10 @@ func (p *Premise) Text() string {
 // Premises are what was found at one look.
 type Premises []Premise
 
-// Broken returns those that are not as they must be: each makes its table red. What could not be read is none of them.
+// Broken returns those that are not as they must be: each makes its table red. What could not be
+// read is none of them, nor what is only worth a line.
 func (all Premises) Broken() Premises {
-	return slices.DeleteFunc(slices.Clone(all), func(p Premise) bool { return p.Unread != "" })
+	return slices.DeleteFunc(slices.Clone(all), func(p Premise) bool { return p.Unread != "" || p.Notice })
 }
 
 // Unsafe returns the first one under which nothing may be written; nil when there is none.

@@ -95,7 +95,7 @@ func (l *life) hasAll(ctx context.Context) (bool, error) {
 // adoptHours is how many hours back reconcile looks, at least, for objects that the stream lacks.
 // Records are read again for a day at most, so no event of an older object can come again, unless
 // the stream has it.
-const adoptHours = 72
+const adoptHours = layout.AdoptHours
 
 // adoptHealed is the same for what is made of exports: DynamoDB exports windows of the last 35
 // days.

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"cloud.google.com/go/bigtable"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
@@ -50,6 +51,12 @@ func Open(ctx context.Context, o Options, log *zap.Logger, reg prometheus.Regist
 	}
 	return &Client{opt: o, log: log, conn: conn, metrics: newMetrics(reg), newBackOff: newBackOff}, nil
 }
+
+// Tombstones returns how long tombstones are kept.
+func (c *Client) Tombstones() time.Duration { return c.opt.Tombstones }
+
+// Instance returns the id of the instance.
+func (c *Client) Instance() string { return c.opt.Instance }
 
 // Close closes the connections. Calls in flight fail with an unknown outcome.
 func (c *Client) Close() error {

@@ -44,7 +44,7 @@ func (c *Client) Profile(ctx context.Context) (Profile, error) {
 		return Profile{}, ErrNoProfiles
 	}
 	if err != nil {
-		return Profile{}, fmt.Errorf("read app profile %s: %w", p.Name, orInterrupted(ctx, err))
+		return Profile{Name: p.Name}, fmt.Errorf("read app profile %s: %w", p.Name, orInterrupted(ctx, err))
 	}
 	if single, ok := found.RoutingPolicy.(*btapb.AppProfile_SingleClusterRouting_); ok {
 		p.SingleCluster = true

@@ -49,10 +49,16 @@ func TestSchemaDifferencesAreNamedAndFixed(t *testing.T) {
 		t.Fatal(err)
 	}
 	expected := []tableschema.Difference{
-		{Table: "orders", Have: "missing", Want: "table"},
-		{Table: target, Family: "_tr_dead", Have: "maxage=7d", Want: "maxage=8d"},
-		{Table: target, Family: "d", Have: "maxversions=1", Want: "maxversions=2"},
-		{Table: target, Family: "new", Have: "missing", Want: "maxversions=1"},
+		{Kind: tableschema.NoTable, Table: "orders", Have: "missing", Want: "table"},
+		{
+			Kind: tableschema.WrongRule, Table: target, Family: "_tr_dead", Have: "maxage=7d", Want: "maxage=8d",
+			Keeps: 7 * 24 * time.Hour, Needs: 8 * 24 * time.Hour,
+		},
+		{
+			Kind: tableschema.WrongRule, Table: target, Family: "d", Have: "maxversions=1", Want: "maxversions=2",
+			Keeps: tableschema.Forever, Needs: tableschema.Forever,
+		},
+		{Kind: tableschema.NoFamily, Table: target, Family: "new", Have: "missing", Want: "maxversions=1"},
 	}
 	if diff := cmp.Diff(expected, found, cmpopts.IgnoreUnexported(tableschema.Difference{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -86,8 +92,10 @@ func TestTypeOfAFamilyIsComparedAndNeverChanged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	expected := []tableschema.Difference{{Table: target, Family: "d", Have: "plain cells", Want: "intmin"},
-		{Table: target, Family: "top", Have: "intmax", Want: "inthll"}}
+	expected := []tableschema.Difference{
+		{Kind: tableschema.WrongType, Table: target, Family: "d", Have: "plain cells", Want: "intmin"},
+		{Kind: tableschema.WrongType, Table: target, Family: "top", Have: "intmax", Want: "inthll"},
+	}
 	if diff := cmp.Diff(expected, found, cmpopts.IgnoreUnexported(tableschema.Difference{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -51,6 +51,10 @@ type backend interface {
 	// read returns bytes of an object of which head returned of.
 	read(ctx context.Context, key string, of stored, at, n int64) (io.ReadCloser, error)
 
+	// lifecycle returns the rules that delete objects; ErrNoLifecycle where the service has no such
+	// call.
+	lifecycle(ctx context.Context) ([]expiry, error)
+
 	close() error
 }
 

@@ -9,6 +9,7 @@
 //
 //	probe.go      does the store refuse a name that is taken
 //	bucket.go     the interface, and what a URL opens
+//	lifecycle.go  rules of the bucket's lifecycle that delete objects of the archive
 //	directory.go  the store in a directory
 //	walk.go       its listing
 //	temporary.go  its temporary files, and what a crash left of them

@@ -69,6 +69,9 @@ func TestNothingIsBelievedOfAMiddlebox(t *testing.T) {
 					break
 				}
 				refusedBy(t, answer+", list", listed)
+				if _, err := Lifecycle(t.Context(), b); !errors.Is(err, ErrNoLifecycle) { // Azure's, which is not asked
+					refusedBy(t, answer+", lifecycle", err)
+				}
 			}
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"cloud.google.com/go/storage"
 	"google.golang.org/api/iterator"
@@ -126,6 +127,35 @@ func (g *inGCS) read(ctx context.Context, key string, of stored, at, n int64) (i
 		return nil, errors.Join(fmt.Errorf("%w: it is of another object", errNotStore), r.Close())
 	}
 	return r, nil
+}
+
+// lifecycle leaves out rules that match no object of an archive: those for versions that were
+// replaced, and those for objects with a time of their own.
+func (g *inGCS) lifecycle(ctx context.Context) (all []expiry, err error) {
+	a, err := g.bucket.Attrs(ctx)
+	if err != nil {
+		return nil, ofJSON(err)
+	}
+	if a.Name == "" {
+		return nil, fmt.Errorf("%w: it describes no bucket", errNotStore)
+	}
+	for i, r := range a.Lifecycle.Rules {
+		c := &r.Condition
+		if r.Action.Type != storage.DeleteAction || c.Liveness == storage.Archived || c.NumNewerVersions > 0 ||
+			c.DaysSinceNoncurrentTime > 0 || !c.NoncurrentTimeBefore.IsZero() ||
+			c.DaysSinceCustomTime > 0 || !c.CustomTimeBefore.IsZero() {
+			continue
+		}
+		e := expiry{
+			id: "number " + strconv.Itoa(i+1), prefixes: c.MatchesPrefix, suffixes: c.MatchesSuffix,
+			after: time.Duration(c.AgeInDays) * day,
+		}
+		if len(e.prefixes) == 0 {
+			e.prefixes = []string{""}
+		}
+		all = append(all, e)
+	}
+	return all, nil
 }
 
 func (g *inGCS) close() error { return g.client.Close() }

@@ -1,6 +1,7 @@
 package bucket
 
 import (
+	"cmp"
 	"context"
 	"crypto/md5"
 	"encoding/base64"
@@ -10,12 +11,15 @@ import (
 	"io"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/logging"
 
 	"github.com/tailrace-cdc/replicator/failure"
@@ -124,6 +128,42 @@ func closeBody(body io.ReadCloser) error {
 		return nil
 	}
 	return body.Close()
+}
+
+// lifecycle leaves out rules for objects with tags: those of an archive have none.
+func (s *inS3) lifecycle(ctx context.Context) (all []expiry, err error) {
+	out, err := s.client.GetBucketLifecycleConfiguration(ctx,
+		&s3.GetBucketLifecycleConfigurationInput{Bucket: &s.bucket})
+	var api smithy.APIError
+	switch {
+	case errors.As(err, &api) && api.ErrorCode() == "NoSuchLifecycleConfiguration":
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case len(out.Rules) == 0: // as an empty body, and HTML, are read; the service refuses to store no rules
+		return nil, fmt.Errorf("%w: it has no rule of a lifecycle", errNotStore)
+	}
+	for i := range out.Rules {
+		r := &out.Rules[i]
+		if e := r.Expiration; r.Status != types.ExpirationStatusEnabled || e == nil || e.Days == nil && e.Date == nil {
+			continue
+		}
+		prefix, tagged := aws.ToString(r.Prefix), false //nolint:staticcheck // rules of before 2016 have their prefix there
+		if f := r.Filter; f != nil {
+			prefix, tagged = cmp.Or(aws.ToString(f.Prefix), prefix), f.Tag != nil
+			if f.And != nil {
+				prefix, tagged = aws.ToString(f.And.Prefix), tagged || len(f.And.Tags) > 0
+			}
+		}
+		if tagged {
+			continue
+		}
+		all = append(all, expiry{
+			id: aws.ToString(r.ID), prefixes: []string{prefix},
+			after: time.Duration(aws.ToInt32(r.Expiration.Days)) * day,
+		})
+	}
+	return all, nil
 }
 
 func (s *inS3) close() error { return nil }

@@ -22,6 +22,9 @@ type Hour int64
 // HourOf returns the hour of a time.
 func HourOf(t time.Time) Hour { return Hour(t.Unix() / 3600) }
 
+// AdoptHours is how many hours back a start looks, at least, for objects that were created and not noted.
+const AdoptHours = 72
+
 // Time returns when the hour begins.
 func (h Hour) Time() time.Time { return time.Unix(int64(h)*3600, 0).UTC() }
 
@@ -115,10 +118,10 @@ func ParseObject(name string) (Part, bool) {
 }
 
 // Manifests returns the prefix of a table's manifests.
-func Manifests(table string) string { return own + written(table) + "/manifest-" }
+func Manifests(table string) string { return Own + written(table) + "/manifest-" }
 
-// own is the prefix of what is not an object.
-const own = "_tailrace/"
+// Own is the prefix of what is not an object.
+const Own = "_tailrace/"
 
 // Manifest returns the name of manifest n.
 func Manifest(table string, n uint64) string { return fmt.Sprintf("%s%012d.json", Manifests(table), n) }
@@ -130,7 +133,7 @@ func ParseManifest(table, name string) (uint64, bool) {
 }
 
 // Lives returns the prefix of the identities of a table without a target.
-func Lives(table string) string { return own + written(table) + "/life-" }
+func Lives(table string) string { return Own + written(table) + "/life-" }
 
 // Life returns the name of revision n of the identity of a table without a target.
 func Life(table string, n int64) string { return fmt.Sprintf("%s%012d.json", Lives(table), n) }
@@ -142,4 +145,4 @@ func ParseLife(table, name string) (int64, bool) {
 }
 
 // Probe is the name of the object that shows that a name can be created only once. No table has a tilde in its name.
-const Probe = own + "probe~"
+const Probe = Own + "probe~"

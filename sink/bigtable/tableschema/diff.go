@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"cloud.google.com/go/bigtable"
 	"google.golang.org/grpc/codes"
@@ -16,14 +17,32 @@ import (
 
 // Difference is a table, family, rule or type that is missing or not as wanted.
 type Difference struct {
+	Kind   Kind   `json:"code"`
 	Table  string `json:"table"`
 	Family string `json:"family,omitempty"` // empty: the whole table is missing
 	Have   string `json:"have"`             // GC rule, aggregate type, or "missing"
 	Want   string `json:"want"`
 
+	// Keeps is how long the newest cell of a column stays at least under the rule that was found,
+	// Needs the same under the wanted one; Forever for both if no rule collects it. They are 0 for
+	// other kinds than WrongRule.
+	Keeps time.Duration `json:"-"`
+	Needs time.Duration `json:"-"`
+
 	fix  func(ctx context.Context, admin *bigtable.AdminClient) error
 	text []string
 }
+
+// Kind says what differs.
+type Kind string
+
+// The kinds of a Difference.
+const (
+	NoTable   Kind = "table_missing"
+	NoFamily  Kind = "family_missing"
+	WrongType Kind = "family_type"
+	WrongRule Kind = "gc_rule"
+)
 
 // CBT returns the commands that remove the difference.
 func (d Difference) CBT() []string { return d.text }
@@ -64,14 +83,16 @@ func diffTable(ctx context.Context, admin *bigtable.AdminClient, t Table) ([]Dif
 		case kind != typeOf(f):
 			out = append(out, wrongType(t.Name, kind, f))
 		case rule != ruleOf(f):
-			out = append(out, wrongRule(t.Name, rule, f))
+			d := wrongRule(t.Name, rule, f)
+			d.Keeps, d.Needs = keeps(found.FullGCPolicy), keeps(policyOf(f))
+			out = append(out, d)
 		}
 	}
 	return out, nil
 }
 
 func missingTable(t Table) Difference {
-	return Difference{Table: t.Name, Have: missing, Want: "table", text: []string{t.CBT()},
+	return Difference{Kind: NoTable, Table: t.Name, Have: missing, Want: "table", text: []string{t.CBT()},
 		fix: func(ctx context.Context, admin *bigtable.AdminClient) error {
 			return admin.CreateTableFromConf(ctx, tableConf(t))
 		}}
@@ -94,35 +115,40 @@ func missingFamily(table string, f transform.Family) Difference {
 		create += ":" + kind
 	}
 	commands := []string{create, setRule(table, f)}
-	return Difference{Table: table, Family: f.Name, Have: missing, Want: ruleOf(f), text: commands,
+	return Difference{Kind: NoFamily, Table: table, Family: f.Name, Have: missing, Want: ruleOf(f), text: commands,
 		fix: func(ctx context.Context, admin *bigtable.AdminClient) error {
 			return admin.CreateColumnFamilyWithConfig(ctx, table, f.Name, familyConfig(f))
 		}}
 }
 
-// wrongType returns the difference of a family with another type, which cannot be fixed: Bigtable never changes the
-// type of a family.
-// Source: https://cloud.google.com/bigtable/docs/managing-tables#modify-column-families
+// wrongType returns the difference of a family with another type, which cannot be fixed: Bigtable
+// never changes the type of a family. Source:
+// https://cloud.google.com/bigtable/docs/managing-tables#modify-column-families
 func wrongType(table, have string, f transform.Family) Difference {
 	name := func(kind string) string { return cmp.Or(kind, "plain cells") }
 	way := "a family cannot change its type: give it another name in the mapping, or recreate the table"
 	commands := []string{"# " + way}
-	return Difference{Table: table, Family: f.Name, Have: name(have), Want: name(typeOf(f)), text: commands,
-		fix: func(context.Context, *bigtable.AdminClient) error { return errors.New(way) }}
+	return Difference{
+		Kind: WrongType, Table: table, Family: f.Name, Have: name(have), Want: name(typeOf(f)), text: commands,
+		fix: func(context.Context, *bigtable.AdminClient) error { return errors.New(way) },
+	}
 }
 
 func wrongRule(table, have string, f transform.Family) Difference {
-	return Difference{Table: table, Family: f.Name, Have: have, Want: ruleOf(f), text: []string{setRule(table, f)},
+	return Difference{
+		Kind: WrongRule, Table: table, Family: f.Name, Have: have, Want: ruleOf(f), text: []string{setRule(table, f)},
 		fix: func(ctx context.Context, admin *bigtable.AdminClient) error {
 			return admin.SetGCPolicy(ctx, table, f.Name, policyOf(f))
-		}}
+		},
+	}
 }
 
 func setRule(table string, f transform.Family) string {
 	return "cbt setgcpolicy " + table + " " + f.Name + " '" + ruleOf(f) + "'"
 }
 
-// Fix removes differences. It may be repeated and run by several processes at once. It never drops a table or family.
+// Fix removes differences. It may be repeated and run by several processes at once. It never drops
+// a table or family.
 func Fix(ctx context.Context, admin *bigtable.AdminClient, found []Difference) error {
 	for _, d := range found {
 		if err := d.fix(ctx, admin); err != nil && status.Code(err) != codes.AlreadyExists {

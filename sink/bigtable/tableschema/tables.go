@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,29 +15,32 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// StateTable has one row for each pipeline and source table, with the state that must survive the loss of a log, and
-// one row for each target table, with the pipeline that writes to it.
+// StateTable has one row for each pipeline and source table, with the state that must survive the
+// loss of a log, and one row for each target table, with the pipeline that writes to it.
 const StateTable = "tailrace_state"
 
 // StateFamily is the one family of StateTable.
 const StateFamily = "s"
 
-// Table is a table as the pipeline needs it. It may have further families, which this package ignores.
+// Table is a table as the pipeline needs it. It may have further families, which this package
+// ignores.
 type Table struct {
 	Name     string
 	Families []transform.Family
 	Splits   [][]byte // row keys at which a new table is divided; an existing table keeps its tablets
 }
 
-// Tables adds what the sink needs to the tables of the mappings, which have data families only: _tr_live and _tr_dead
-// in each table, and the state table. Tables with one name are merged. Tables and their families are sorted by name.
+// Tables adds what the sink needs to the tables of the mappings, which have data families only:
+// _tr_live and _tr_dead in each table, and the state table. Tables with one name are merged. Tables
+// and their families are sorted by name.
 func Tables(data []Table, tombstones time.Duration) []Table {
 	out := []Table{{Name: StateTable, Families: []transform.Family{{Name: StateFamily, MaxVersions: 1}}}}
 	for _, d := range data {
 		i := slices.IndexFunc(out, func(t Table) bool { return t.Name == d.Name })
 		if i < 0 {
 			i = len(out)
-			// _tr_live has no maximum age: a live item must keep its guard, however long it does not change.
+			// _tr_live has no maximum age: a live item must keep its guard, however long it does
+			// not change.
 			out = append(out, Table{Name: d.Name, Families: []transform.Family{
 				{Name: transform.LiveFamily, MaxVersions: 1}, {Name: transform.DeadFamily, MaxAge: tombstones}}})
 		}
@@ -73,8 +77,8 @@ func (t Table) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// CBT returns the command that creates the table. A comment in it has the number of split keys that a command line
-// cannot contain.
+// CBT returns the command that creates the table. A comment in it has the number of split keys that
+// a command line cannot contain.
 func (t Table) CBT() string {
 	var families, splits []string
 	for _, f := range t.Families {
@@ -161,7 +165,42 @@ func policyOf(f transform.Family) bigtable.GCPolicy {
 	return bigtable.UnionPolicy(bounds...)
 }
 
-// gcText returns a rule in a canonical form, because services and emulators return rules in their own order and words.
+// Forever is how long a cell stays that no rule collects.
+const Forever = time.Duration(math.MaxInt64)
+
+// keeps returns how long the newest cell of a column stays at least under a rule. A limit of
+// versions never collects the newest one. A union collects a cell as soon as one of its rules does,
+// an intersection not before all of them do. An intersection of nothing collects nothing.
+func keeps(p bigtable.GCPolicy) time.Duration {
+	switch p := p.(type) {
+	case bigtable.MaxVersionsGCPolicy:
+		if p > 0 {
+			return Forever
+		}
+		return 0
+	case bigtable.MaxAgeGCPolicy:
+		return time.Duration(p)
+	case bigtable.UnionGCPolicy:
+		least := Forever
+		for _, c := range p.Children {
+			least = min(least, keeps(c))
+		}
+		return least
+	case bigtable.IntersectionGCPolicy:
+		if len(p.Children) == 0 {
+			return Forever
+		}
+		most := time.Duration(0)
+		for _, c := range p.Children {
+			most = max(most, keeps(c))
+		}
+		return most
+	}
+	return Forever
+}
+
+// gcText returns a rule in a canonical form, because services and emulators return rules in their
+// own order and words.
 func gcText(p bigtable.GCPolicy) string {
 	join := func(children []bigtable.GCPolicy, with string) string {
 		var parts []string
