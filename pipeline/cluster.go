@@ -16,24 +16,24 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
-// clusterLook is the time between two looks at the cluster that the app profile routes the writes to.
+// clusterLook is the time between two looks at the cluster that the app profile routes the writes
+// to.
 const clusterLook = time.Minute
 
-// followCluster notes the cluster that takes the writes in the table's row. Replication between clusters lags: after a
-// fail-over the other cluster may lack the last changes and their guards, although the log says that they are applied.
-// So the whole table is resynced before the row names the new cluster. It returns when ctx ends, and where the cluster
-// cannot be known: with an emulator, or routing to several clusters.
+// followCluster notes the cluster that takes the writes in the table's row. Replication between
+// clusters lags: after a fail-over the other cluster may lack the last changes and their guards,
+// although the log says that they are applied. So the whole table is resynced before the row names
+// the new cluster. It returns when ctx ends, and at a server that has no clusters.
+//
+// Rule 13: that the profile may not be read, or routes to several clusters, can change.
 func (t *table) followCluster(ctx context.Context, o resync.Options) error {
 	ended := t.row.Await(ctx) != nil
 	for ; !ended; ended = failure.Pause(ctx, clusterLook) != nil {
 		p, err := t.bigtable.Profile(ctx)
 		switch {
-		case errors.Is(err, bigtable.ErrNoProfiles) || err == nil && p.Cluster == "":
+		case errors.Is(err, bigtable.ErrNoProfiles):
 			return nil
-		case bigtable.Classify(err) == failure.Denied:
-			t.log.Info("a change of Bigtable's cluster will not be noticed: bigtable.appProfiles.get is not permitted")
-			return nil
-		case err == nil:
+		case err == nil && p.Cluster != "":
 			err = t.noteCluster(ctx, p.Cluster, o)
 			if err != nil && ctx.Err() == nil {
 				return err
@@ -56,9 +56,9 @@ const (
 // clusterOrder begins the ids of the resyncs that a change to a cluster orders.
 func clusterOrder(cluster string) string { return status.ClusterPrefix + cluster + "-" }
 
-// nextClusterStep decides by the cluster that takes the writes, the one that the row names ("" for none yet), and the
-// resyncs of the table: the one that is pending and the last complete one, or nil. A resync of which it is not known
-// that it began after the change does not count.
+// nextClusterStep decides by the cluster that takes the writes, the one that the row names ("" for
+// none yet), and the resyncs of the table: the one that is pending and the last complete one, or
+// nil. A resync of which it is not known that it began after the change does not count.
 func nextClusterStep(now, row string, pending *checkpoint.PendingResync, last *checkpoint.Healed) clusterStep {
 	switch order := clusterOrder(now); {
 	case pending != nil && strings.HasPrefix(pending.ID, order):
@@ -73,8 +73,8 @@ func nextClusterStep(now, row string, pending *checkpoint.PendingResync, last *c
 	return clusterToOrder
 }
 
-// noteCluster makes the table agree with the cluster that takes the writes. It blocks while a resync is needed for
-// that.
+// noteCluster makes the table agree with the cluster that takes the writes. It blocks while a
+// resync is needed for that.
 func (t *table) noteCluster(ctx context.Context, cluster string, o resync.Options) error {
 	for {
 		switch nextClusterStep(cluster, t.row.Cluster(), t.view.resync.Load(), t.view.lastResync.Load()) {

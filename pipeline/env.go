@@ -10,6 +10,7 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/families"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/pipeline/rollout"
+	"github.com/tailrace-cdc/replicator/pipeline/settings"
 	"github.com/tailrace-cdc/replicator/pipeline/share"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
@@ -24,6 +25,7 @@ type env struct {
 	queue    *queue.Queue
 	bigtable *bigtable.Client
 	families *families.Targets
+	settings *settings.Watch
 	format   *rollout.Format // of the pipeline
 	// copyMemory bounds the pages of copies, all tables together.
 	copyMemory *resync.Memory

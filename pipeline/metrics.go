@@ -65,6 +65,7 @@ func (c collector) collectTable(ch chan<- prometheus.Metric, t *table, now time.
 		return
 	}
 	send(gauges.Halted, one(st.State == "halted"))
+	send(gauges.Premises, float64(len(t.view.broken())))
 	sendKnown := func(d *prometheus.Desc, v float64) {
 		if v >= 0 { // status says -1 for unknown; a metric leaves out what is not known
 			send(d, v)

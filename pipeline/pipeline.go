@@ -18,6 +18,7 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/pipeline/rollout"
+	"github.com/tailrace-cdc/replicator/pipeline/settings"
 	"github.com/tailrace-cdc/replicator/pipeline/share"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -33,6 +34,7 @@ type Pipeline struct {
 	bigtable   *bigtable.Client
 	shared     *apply.Shared
 	families   *families.Targets
+	settings   *settings.Watch
 	format     *rollout.Format
 	refusals   *outcome.Refusals
 	copyMemory *resync.Memory
@@ -62,6 +64,7 @@ func New(o Options, src *source.Source, q *queue.Queue, sink *bigtable.Client,
 		o: o.withDefaults(), queue: q, source: src, bigtable: sink, log: log, added: make(chan Table),
 		families: families.New(sink), refusals: outcome.NewRefusals(),
 	}
+	p.settings = settings.New(p.settingsOptions())
 	p.format = rollout.New(p.formatOptions())
 	p.turns = make(chan struct{}, handedOverAtOnce)
 	p.sharer = p.newSharer()

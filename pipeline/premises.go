@@ -2,15 +2,19 @@ package pipeline
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
+	"github.com/tailrace-cdc/replicator/pipeline/settings"
+	"github.com/tailrace-cdc/replicator/protocol"
 )
 
-// codePremise is the halt of a table while a setting of an outside system makes it unsafe to write.
+// codePremise is the halt of a table or a sink while a setting of an outside system makes it unsafe
+// to write.
 const codePremise = "premise"
 
 // checkPremises asks once for the settings that the table relies on, publishes what is wrong, and
@@ -30,6 +34,66 @@ func (t *table) checkPremises(ctx context.Context) error {
 		return &outcome.HaltError{Code: codePremise, Reason: p.Text()}
 	}
 	return nil
+}
+
+// settingsOptions say which settings the tables of the process rely on.
+func (p *Pipeline) settingsOptions() settings.Options {
+	o := settings.Options{Bigtable: p.bigtable, Logger: p.log}
+	if a := p.o.Archive; a != nil {
+		o.Objects, o.URL = a.Objects, a.URL
+	}
+	return o
+}
+
+// watchSettings looks at what Bigtable and the archive's bucket hold, again and again until ctx
+// ends. While a setting makes writes to Bigtable unsafe, the sink is halted and the stream is read
+// on: what is read waits in the log.
+//
+// Rule 13: it takes two looks that agree to shut the gate.
+func (t *table) watchSettings(ctx context.Context) error {
+	defer t.gate.Looked()
+	what := settings.Table{Source: t.Source, Target: t.Target, Families: t.row.Program.Families()}
+	archive := settings.Table{Archived: t.Archive.On || t.Target == ""}
+	for every := min(premisesEvery, t.o.Periods.Retry); ; {
+		since := time.Now().Add(-every / 2)
+		found, shut, answered := t.unsafeSetting(ctx, what, since)
+		switch {
+		case !answered:
+			t.gate.Looked()
+		case shut == nil:
+			t.gate.Set(nil)
+		default:
+			t.gate.Set(&outcome.HaltError{Code: codePremise, Reason: shut.Text()})
+		}
+		kept, _ := t.settings.Look(ctx, archive, since)
+		found = append(slices.Clip(found), kept...)
+		t.view.settings.Store(&found)
+		if failure.Pause(ctx, every) != nil {
+			return nil
+		}
+	}
+}
+
+// unsafeSetting looks at settings, and once more where one makes writes unsafe. answered is false
+// where the service did not answer the last look.
+func (t *table) unsafeSetting(
+	ctx context.Context, what settings.Table, since time.Time,
+) (found protocol.Premises, shut *protocol.Premise, answered bool) {
+	found, answered = t.settings.Look(ctx, what, since)
+	if answered && found.Unsafe() != nil {
+		found, answered = t.settings.Look(ctx, what, time.Now())
+	}
+	return found, found.Unsafe(), answered
+}
+
+// writable returns a function that returns an error while nothing may be written to Bigtable.
+func (t *table) writable(ctx context.Context, owned func() error) func() error {
+	return func() error {
+		if err := t.gate.Enter(ctx); err != nil {
+			return err
+		}
+		return owned()
+	}
 }
 
 // watchPremises asks again and again until ctx ends.

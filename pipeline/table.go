@@ -18,6 +18,7 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/latency"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
+	"github.com/tailrace-cdc/replicator/pipeline/settings"
 	"github.com/tailrace-cdc/replicator/pipeline/staterow"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/source"
@@ -33,6 +34,7 @@ type table struct {
 	copied   *resync.Stats
 	row      *staterow.Row
 	view     *tableView // what other goroutines may ask
+	gate     settings.Gate
 
 	info     source.TableInfo                        // as described when the current life began
 	stream   atomic.Pointer[queue.Log]               // the log, once it is open
@@ -260,7 +262,8 @@ func (t *table) work(soft context.Context, w *queue.Writer, o apply.Options, arc
 	g, ctx := errgroup.WithContext(hard)
 	applying, stopApplying := context.WithCancel(ctx)
 	defer stopApplying()
-	o.Append, o.Owned = in.Append, owned(applying, w)
+	o.Append, o.Owned, o.Gate = in.Append, owned(applying, w), &t.gate
+	t.gate.Begin()
 	sinks := apply.New(t.shared, o, t.letters, w.State())
 	defer t.view.showSink(sinks[0])()
 	defer context.AfterFunc(soft, func() {
@@ -285,7 +288,7 @@ func (t *table) work(soft context.Context, w *queue.Writer, o apply.Options, arc
 	g.Go(func() error { return t.row.Upgrade(reading, t.format.AwaitNewest) })
 	requests := &resync.Requests{
 		Options: items, Log: l, Program: t.row.Program, Client: t.bigtable, Target: t.Target,
-		Foreign: t.foreign(items, o.Owned).Delete, Heal: t.newHealer(arch, w.State().Format, in).Heal,
+		Foreign: t.foreign(items, t.writable(applying, o.Owned)).Delete, Heal: t.newHealer(arch, w.State().Format, in).Heal,
 	}
 	t.view.requests.Store(requests)
 	g.Go(func() error { return in.Read(reading) })
@@ -296,6 +299,7 @@ func (t *table) work(soft context.Context, w *queue.Writer, o apply.Options, arc
 	}
 	g.Go(func() error { return in.List(reading) })
 	g.Go(func() error { return t.watchPremises(reading) })
+	g.Go(func() error { return t.watchSettings(reading) })
 	g.Go(func() error { return t.writeHeartbeats(reading, reads.Heartbeats) })
 	g.Go(func() error { return t.row.Confirm(applying, life, l, info) })
 	g.Go(func() error { return t.letters.Watch(applying, t.o.Periods.Trim) })

@@ -54,7 +54,8 @@ type tableView struct {
 	requests   atomic.Pointer[resync.Requests]          // of the current life, or of the last one
 	verifier   atomic.Pointer[continuous.Runner]        // of the current life, or of the last one; nil without one
 	gapsToHeal atomic.Pointer[openGaps]                 // that are to heal by themselves
-	premises   atomic.Pointer[protocol.Premises]        // what was found at the last look
+	premises   atomic.Pointer[protocol.Premises]        // of the queue's streams, at the last look
+	settings   atomic.Pointer[protocol.Premises]        // of Bigtable and the archive's bucket, at the last look
 	archiveView
 }
 
@@ -158,7 +159,7 @@ func lastGapEnd(s *checkpoint.State) (end change.Millis) {
 // status returns how the table is now, as far as this process knows, with what is noted about it.
 func (v *tableView) status(now time.Time) TableStatus {
 	st := v.seenStatus(now)
-	st.Add(premiseReasons(v.premises.Load())...)
+	st.Add(premiseReasons(v.broken())...)
 	if note := v.note.Load(); note != nil {
 		st.Put(*note)
 	}
@@ -231,13 +232,20 @@ func (v *tableView) retentionLeft() (time.Duration, bool) {
 	return time.Duration(left * float64(time.Second)), left >= 0
 }
 
-// premiseReasons returns why a table is not ready because of settings that are not as they must be.
-func premiseReasons(found *protocol.Premises) (reasons []status.Reason) {
-	if found == nil {
-		return nil
+// broken returns the settings that are not as they must be.
+func (v *tableView) broken() (all protocol.Premises) {
+	for _, found := range []*protocol.Premises{v.premises.Load(), v.settings.Load()} {
+		if found != nil {
+			all = append(all, found.Broken()...)
+		}
 	}
-	for _, p := range found.Broken() {
-		reasons = append(reasons, status.Reason{Code: status.WhyPremise, Text: p.Text()})
+	return all
+}
+
+// premiseReasons returns why a table is not ready because of settings that are not as they must be.
+func premiseReasons(broken protocol.Premises) (reasons []status.Reason) {
+	for i := range broken {
+		reasons = append(reasons, status.Reason{Code: status.WhyPremise, Text: broken[i].Text()})
 	}
 	return reasons
 }

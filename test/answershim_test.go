@@ -222,7 +222,7 @@ func s3Call(r *http.Request) string {
 	q := r.URL.Query()
 	bucket, key, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	name := r.Method
-	for _, sub := range []string{"uploads", "uploadId", "partNumber", "list-type", "tagging", "versioning"} {
+	for _, sub := range []string{"uploads", "uploadId", "partNumber", "list-type", "tagging", "versioning", "lifecycle"} {
 		if q.Has(sub) {
 			name += " " + sub
 		}

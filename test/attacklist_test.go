@@ -532,7 +532,11 @@ var attacks = []attack{
 		},
 	},
 	{number: 84, what: "a GC rule changes under a running replicator",
-		open: "no test yet",
+		tests: []string{
+			"pipeline.TestRuleThatCollectsGuardsStopsWriting", "pipeline.TestWrongRuleIsShownAtTheStart",
+			"pipeline.TestRuleOfDataMakesTheTableRed", "pipeline.TestOneLookStopsNothing",
+			"pipeline.TestSettingsThatMayNotBeReadAreNamedOnce", "protocol.TestRulesThatCollectTooEarly",
+		},
 	},
 	{number: 85, what: "a Date header is wrong for some seconds during a copy",
 		tests: []string{

@@ -115,7 +115,9 @@ func (l *lanes) submitResync(ctx context.Context, o *operation) error {
 	return nil
 }
 
-// run waits until the row in Bigtable agrees with the log, then works until ctx ends.
+// run waits until the row in Bigtable agrees with the log, then works until ctx ends or a setting makes writes unsafe.
+//
+// Rule 15: under such a setting nothing is written: a guard that Bigtable collects too early refuses nothing.
 func (l *lanes) run(ctx context.Context) error {
 	defer close(l.ended)
 	select {
@@ -123,9 +125,16 @@ func (l *lanes) run(ctx context.Context) error {
 		return nil
 	case <-l.o.Agreed:
 	}
+	if err := l.o.Gate.Enter(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
 	workers, leave := l.shared.workers.join()
 	defer leave()
 	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return l.o.Gate.Shut(ctx) })
 	g.Go(func() error { return l.dispatch(ctx, g, workers) })
 	g.Go(func() error { return l.quarantine.watch(ctx) })
 	err := g.Wait()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/pipeline/apply/memory"
+	"github.com/tailrace-cdc/replicator/pipeline/settings"
 	"github.com/tailrace-cdc/replicator/pipeline/tracing"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/archive"
@@ -38,6 +39,8 @@ type Options struct {
 	// Owned is asked before every attempt to write to Bigtable. It blocks until no other process can own the log, and
 	// returns an error when the sinks end. nil: it is not asked.
 	Owned func() error
+	// Gate holds back the sink of Bigtable while a setting makes writes unsafe; nil: nothing does.
+	Gate *settings.Gate
 	// Archive is where deletions go; nil: the table has none.
 	Archive Archive
 	// Append stores a halt or a gap in the log. It blocks until the entry is durable.

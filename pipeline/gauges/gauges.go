@@ -14,7 +14,9 @@ var (
 		"1 while the table progresses or is idle, and nothing is open; also where another process carries it.")
 	Owner = tableGauge("table_owner",
 		"1 while this process owns the table's log and can show it, or has halted the table and tries again.")
-	Halted    = tableGauge("table_halted", "1 while the table is halted.")
+	Halted   = tableGauge("table_halted", "1 while the table is halted.")
+	Premises = tableGauge("settings_wrong",
+		"Settings of outside systems (GC rules, app profile, streams, lifecycle) that are not as the table relies on them.")
 	SourceLag = tableGauge("source_lag_seconds",
 		"Age of the newest moment up to which every shard is read into the log; before there is one, since the start.")
 	AppliedLag = tableGauge("applied_lag_seconds",
@@ -71,7 +73,7 @@ var (
 // All returns the gauges.
 func All() []*prometheus.Desc {
 	return []*prometheus.Desc{
-		Ready, Owner, Halted, SourceLag, AppliedLag, Retention, Proof, View, Waiting,
+		Ready, Owner, Halted, Premises, SourceLag, AppliedLag, Retention, Proof, View, Waiting,
 		PendingChanges,
 		Letters, Gaps, Differing, Behind, Copying, CopyStill, Pending, Recovering,
 		VerifyDifferent, VerifyForeign, VerifyUnproven, VerifyCycles, VerifyShare, VerifyUnchecked,
