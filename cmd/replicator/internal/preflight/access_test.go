@@ -103,7 +103,7 @@ func TestPoliciesAreThoseOfTheDocs(t *testing.T) {
 			t.Errorf("%s, archived only in S3: %+v", name, p)
 		}
 		cfg.Archive.URL = "gs://BUCKET/PREFIX"
-		if p = policies(&cfg, nil); len(p.Google) != 2 {
+		if p = policies(&cfg, nil); len(p.Google) != 3 {
 			t.Errorf("%s, archived only in GCS: %+v", name, p.Google)
 		}
 		hasPolicies(t, name+", archived only in GCS", string(page), p)

@@ -10,6 +10,9 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/pipeline/settings"
+	"github.com/tailrace-cdc/replicator/problem"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
 )
 
@@ -35,9 +38,34 @@ func (c *check) archive(ctx context.Context) {
 		return
 	}
 	c.bucket = true
+	rules, err := bucket.Lifecycle(ctx, b)
+	c.add(lifecycleProblems(c.cfg.Archive.URL, rules, err)...)
 }
 
-// keepArchive returns what an archive in S3 takes: list the bucket, get and create objects. None is deleted.
+// lifecycleProblems judges the lifecycle of the archive's bucket, or the error of reading it, as run does.
+func lifecycleProblems(url string, rules []bucket.Expiry, err error) (problems []problem.Problem) {
+	found, err := settings.Lifecycle(url, rules, err)
+	if err != nil {
+		found = protocol.Premises{{Unread: err.Error()}}
+	}
+	for i := range found {
+		switch p := &found[i]; {
+		case p.Unread != "":
+			problems = append(problems, warnf("lifecycle_unknown", "archive.url",
+				"look at the rules yourself: none may delete what is below _tailrace/ of the archive",
+				"the lifecycle of the archive's bucket cannot be read: %s", p.Unread))
+		case p.Notice:
+			problems = append(problems, warnf("lifecycle", "archive.url", "is this how long archived items are to be kept?",
+				"%s", p.State()))
+		default:
+			problems = append(problems, errorf("lifecycle", "archive.url", p.Mend, "%s", p.State()))
+		}
+	}
+	return problems
+}
+
+// keepArchive returns what an archive in S3 takes: list the bucket and look at its lifecycle, get and create objects.
+// None is deleted.
 func keepArchive(partition string, a *config.Archive) []Statement {
 	place, ok := strings.CutPrefix(a.URL, "s3://")
 	if !ok {
@@ -47,6 +75,7 @@ func keepArchive(partition string, a *config.Archive) []Statement {
 	name, prefix, _ := strings.Cut(place, "/")
 	both := readExport(partition, name, prefix)
 	both[0].Action = []string{"s3:GetObject", "s3:PutObject"}
+	both[1].Action = []string{"s3:ListBucket", "s3:GetLifecycleConfiguration"}
 	return both
 }
 
@@ -56,9 +85,15 @@ func storeBindings(a *config.Archive) (all []Bindings) {
 	if err != nil || u.Scheme != "gs" {
 		return nil
 	}
-	for _, role := range []string{"roles/storage.objectCreator", "roles/storage.objectViewer"} {
+	for _, role := range []string{
+		"roles/storage.objectCreator", "roles/storage.objectViewer", "roles/storage.legacyBucketReader",
+	} {
+		use := "the archive"
+		if role == "roles/storage.legacyBucketReader" {
+			use = "looking at the lifecycle of its bucket"
+		}
 		all = append(all, Bindings{
-			For: "the archive", Role: role,
+			For: use, Role: role,
 			Command: "gcloud storage buckets add-iam-policy-binding gs://" + u.Host + " --member=MEMBER --role=" + role,
 		})
 	}

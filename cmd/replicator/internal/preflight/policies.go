@@ -182,7 +182,7 @@ func bindings(b *config.Bigtable) []Bindings {
 	}
 	return []Bindings{
 		bind("run and all commands", "roles/bigtable.user"),
-		bind("check, schema --diff", "roles/bigtable.viewer"),
+		bind("check, schema --diff; run, to watch GC rules and app profile", "roles/bigtable.viewer"),
 		bind("schema --apply", "roles/bigtable.admin"),
 	}
 }

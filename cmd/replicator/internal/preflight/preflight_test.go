@@ -12,7 +12,9 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/problem"
+	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/transform"
@@ -28,14 +30,14 @@ func TestAppProfileThatWouldRefuseEveryWriteIsFound(t *testing.T) {
 		want    string // severity and the beginning of the words; empty: no finding
 	}{
 		{"as it should be", bigtable.Profile{Name: "p", SingleCluster: true, Transactional: true}, nil, ""},
-		{"several clusters", bigtable.Profile{Name: "p"}, nil, "error: app profile p routes to several clusters"},
+		{"several clusters", bigtable.Profile{Name: "p"}, nil, "error: app profile p: profile_routing is several clusters"},
 		{"no transactions", bigtable.Profile{Name: "p", SingleCluster: true}, nil,
-			"error: app profile p does not allow single-row transactions"},
+			"error: app profile p: profile_transactions is off"},
 		{"emulator", bigtable.Profile{}, bigtable.ErrNoProfiles, ""},
 		{"may not look", bigtable.Profile{}, status.Error(codes.PermissionDenied, "no"),
 			"warning: the app profile cannot be read"},
-		{"not there", bigtable.Profile{}, status.Error(codes.NotFound, "no"),
-			"error: the instance has no such app profile"},
+		{"not there", bigtable.Profile{Name: "p"}, status.Error(codes.NotFound, "no"),
+			"error: app profile p: profile is missing"},
 		{"server away", bigtable.Profile{}, status.Error(codes.Unavailable, "no"), ""},
 	} {
 		got := ""
@@ -44,6 +46,17 @@ func TestAppProfileThatWouldRefuseEveryWriteIsFound(t *testing.T) {
 		}
 		if !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// TestLifecycleThatCannotBeReadIsNamed: what may not be read, or is not told, is one warning.
+func TestLifecycleThatCannotBeReadIsNamed(t *testing.T) {
+	for _, err := range []error{bucket.ErrNoLifecycle, &bucket.Error{Class: failure.Denied, Err: errors.New("no")},
+		&bucket.Error{Class: failure.Transient, Err: errors.New("away")}} {
+		got := lifecycleProblems("s3://b/p", nil, err)
+		if len(got) != 1 || got[0].Severity != problem.SeverityWarning || got[0].Code != "lifecycle_unknown" {
+			t.Errorf("%v: %+v", err, got)
 		}
 	}
 }

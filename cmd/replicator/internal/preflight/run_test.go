@@ -2,6 +2,7 @@ package preflight
 
 import (
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,6 +13,7 @@ import (
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+	"google.golang.org/grpc/codes"
 
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/problem"
@@ -97,6 +99,13 @@ func TestRunFindsWhatTheServersLack(t *testing.T) {
 			[]string{"table!"}, []string{"schema!"}},
 		"Bigtable away": {func(_ *testing.T, s *stage) { s.cfg.Bigtable.Endpoint = "127.0.0.1:1" },
 			[]string{"bigtable!"}, []string{"schema!"}},
+		"families and profile may not be read": {func(_ *testing.T, s *stage) {
+			s.Bigtable.Faults.RefuseSettings(codes.PermissionDenied, -1)
+		}, []string{"profile_unknown", "schema_unknown"}, []string{"schema!"}},
+		"the archive's manifests expire": {func(t *testing.T, s *stage) { s.expire(t, "<Prefix>a/</Prefix>") },
+			[]string{"lifecycle!"}, nil},
+		"archived items expire": {func(t *testing.T, s *stage) { s.expire(t, "<Prefix>a/tr_table=</Prefix>") },
+			[]string{"lifecycle"}, nil},
 		"the archive's directory is a file": {func(t *testing.T, s *stage) {
 			file := filepath.Join(t.TempDir(), "file")
 			if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -143,6 +152,29 @@ func TestRunFindsWhatTheServersLack(t *testing.T) {
 				t.Errorf("%v, want %v\n%+v", got, want, r)
 			}
 		})
+	}
+}
+
+// expire gives the archive a bucket whose objects of a prefix are deleted after a month.
+func (s *stage) expire(t *testing.T, filter string) {
+	t.Helper()
+	if err := s.Buckets.Create("kept"); err != nil {
+		t.Fatal(err)
+	}
+	s.cfg.Archive.URL = "s3://kept/a?endpoint=" + s.S3.URL()
+	rules := "<LifecycleConfiguration><Rule><ID>old</ID><Filter>" + filter +
+		"</Filter><Status>Enabled</Status><Expiration><Days>30</Days></Expiration></Rule></LifecycleConfiguration>"
+	url := s.S3.URL() + "/kept?lifecycle"
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, url, strings.NewReader(rules))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil || res.StatusCode != http.StatusOK {
+		t.Fatal(res, err)
+	}
+	if err := res.Body.Close(); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -215,7 +247,8 @@ var testedBy = map[string]string{
 	"heartbeat": "TestCopiesThatCannotBeRead",
 	"items":     "TestCopiesThatCannotBeRead", "no_recovery": "TestCopiesThatCannotBeRead",
 
-	"scan":   "TestRunFindsWhatTheServersLack",
+	"lifecycle": "TestRunFindsWhatTheServersLack", "lifecycle_unknown": "TestLifecycleThatCannotBeReadIsNamed",
+	"scan": "TestRunFindsWhatTheServersLack", "schema_unknown": "TestRunFindsWhatTheServersLack",
 	"sample": "TestRunFindsWhatTheServersLack", "schema": "TestRunFindsWhatTheServersLack",
 	"storage": "TestServersAndAccountAreJudged", "stored_state": "TestCheckRefusesWhatRunRefuses",
 	"stream": "TestRunFindsWhatTheServersLack", "table": "TestRunFindsWhatTheServersLack",

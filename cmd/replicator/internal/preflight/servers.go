@@ -15,6 +15,7 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/pipeline/settings"
 	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/embedded"
@@ -163,6 +164,11 @@ func (c *check) bigtable(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, wire.AskTimeout)
 	defer cancel()
 	differences, err := sink.Diff(ctx, c.catalog.BigtableTables())
+	if bigtable.Classify(err) == failure.Denied {
+		c.add(warnf("schema_unknown", "bigtable", "grant bigtable.tables.get (roles/bigtable.viewer)",
+			"the tables and their GC rules cannot be read, here or while it runs: %v", err))
+		return
+	}
 	if err != nil {
 		c.failed("bigtable", "bigtable", exit.Bigtable(err))
 		return
@@ -202,33 +208,20 @@ func CheckTarget(ctx context.Context, sink *bigtable.Client, tables *catalog.Cat
 		strings.Join(lacks, "; ")), "`replicator schema --apply`, then the same command again")
 }
 
-// profileProblems checks an app profile, or the error of reading it: conditional writes need single-cluster routing and
-// single-row transactions.
-func profileProblems(p bigtable.Profile, err error, instance string) []problem.Problem {
+// profileProblems judges an app profile, or the error of reading it, as run does.
+func profileProblems(p bigtable.Profile, err error, instance string) (problems []problem.Problem) {
 	const path = "bigtable.app_profile"
-	update := fmt.Sprintf("gcloud bigtable app-profiles update %s --instance=%s --route-to=CLUSTER --transactional-writes",
-		p.Name, instance)
-	switch {
-	case errors.Is(err, bigtable.ErrNoProfiles):
-		return nil
-	case err != nil && bigtable.Classify(err) == failure.Denied:
-		return []problem.Problem{warnf("profile_unknown", path,
-			"grant bigtable.appProfiles.get (roles/bigtable.viewer) to verify its routing",
-			"the app profile cannot be read: %v", err)}
-	case err != nil && bigtable.Classify(err) == failure.Missing:
-		return []problem.Problem{errorf("profile", path,
-			"gcloud bigtable app-profiles create NAME --instance="+instance+" --route-to=CLUSTER --transactional-writes",
-			"the instance has no such app profile: %v", err)}
-	case err != nil: // the comparison of the schema reports what is wrong with the server
-		return nil
-	case !p.SingleCluster:
-		return []problem.Problem{errorf("profile", path, update,
-			"app profile %s routes to several clusters: conditional writes need one", p.Name)}
-	case !p.Transactional:
-		return []problem.Problem{errorf("profile", path, update,
-			"app profile %s does not allow single-row transactions: every write would be refused", p.Name)}
+	found, _ := settings.Profile(p, instance, err) // the comparison of the schema reports what is wrong with the server
+	for i := range found {
+		if found[i].Unread != "" {
+			problems = append(problems, warnf("profile_unknown", path,
+				"grant bigtable.appProfiles.get (roles/bigtable.viewer) to verify its routing",
+				"the app profile cannot be read: %v", err))
+			continue
+		}
+		problems = append(problems, errorf("profile", path, found[i].Mend, "%s", found[i].State()))
 	}
-	return nil
+	return problems
 }
 
 // logs checks the queue: its directory and volume, or its servers, and the room that the logs need there.

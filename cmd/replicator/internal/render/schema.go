@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/tailrace-cdc/replicator/pipeline/settings"
 	"github.com/tailrace-cdc/replicator/sink/bigtable/tableschema"
 )
 
@@ -20,7 +21,7 @@ func Made(d tableschema.Difference) string {
 }
 
 // Difference formats a table or family that the Bigtable instance lacks, or has with other settings than the mapping
-// needs.
+// needs, and says what a wrong rule does.
 func Difference(d tableschema.Difference) string {
 	name := d.Table
 	if d.Family != "" {
@@ -29,5 +30,12 @@ func Difference(d tableschema.Difference) string {
 	if d.Have == "missing" {
 		return strings.TrimSuffix(fmt.Sprintf("%s is missing (%s)", name, d.Want), " (table)")
 	}
-	return fmt.Sprintf("%s: has %s, needs %s", name, d.Have, d.Want)
+	text := fmt.Sprintf("%s: has %s, needs %s", name, d.Have, d.Want)
+	switch p := settings.Family(d); {
+	case p.Unsafe:
+		text += ": " + p.Cost + "; `run` writes nothing to Bigtable"
+	case p.Cost != "":
+		text += ": " + p.Cost
+	}
+	return text
 }
