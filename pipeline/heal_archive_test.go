@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -66,10 +67,42 @@ func TestArchiveOfAGapIsHealedFromExports(t *testing.T) {
 	end := w.clock.Now()
 	w.clock.Advance(20 * time.Minute)
 	middle := begin.Add(4 * time.Hour)
+	filter := ""
 	window := func(from, to time.Time) string {
 		return "s3://backups/" + w.export("Orders", 2, fmt.Sprintf(`,"ExportType":"INCREMENTAL_EXPORT",`+
 			`"IncrementalExportSpecification":{"ExportFromTime":%d,"ExportToTime":%d,"ExportViewType":"NEW_AND_OLD_IMAGES"}`,
-			from.Unix(), to.Unix()))
+			from.Unix(), to.Unix())+filter)
+	}
+	filter = `,"FilterSpecification":{"FilterExpression":"sk < :half","ExpressionAttributeValues":{":half":{"S":"6"}}}`
+	half := &request.HealOrder{Gaps: r.gapsOfTable(), Exports: []string{
+		window(begin.Add(30*time.Second), middle), window(middle, end.Add(5*time.Minute)),
+	}}
+	filter = ""
+	bad := &request.Chunk{ID: request.NewID() + "-0", What: request.Heal, By: "test", Asked: w.clock.Now(), Heal: half}
+	if err := r.requests("Orders").Ask(t.Context(), bad); err != nil {
+		t.Fatal(err)
+	}
+	answers := make(chan *request.Outcome, 1)
+	go func() {
+		out, err := r.requests("Orders").Await(t.Context(), bad.ID)
+		if err != nil {
+			out = &request.Outcome{Failed: err.Error()}
+		}
+		answers <- out
+	}()
+	refused := (*request.Outcome)(nil)
+	r.hastenUntil("filtered windows are refused", func() bool {
+		select {
+		case refused = <-answers:
+		default:
+		}
+		return refused != nil
+	})
+	if !strings.Contains(refused.Failed, "not whole: it was made with FilterExpression") || refused.Hint == "" {
+		t.Fatalf("filtered windows: %+v", refused)
+	}
+	if s := r.fold("Orders"); s.DiffersSince() == 0 {
+		t.Fatalf("filtered windows healed the gaps: %+v", s.Gaps)
 	}
 	// The first begins behind the puts.
 	order := &request.HealOrder{Gaps: r.gapsOfTable(), Exports: []string{

@@ -65,17 +65,33 @@ func (a *app) healArchive(ctx context.Context, h *healing, ids []string) error {
 	case a.JSON && out == nil:
 		return a.PrintJSON(map[string]any{"schema": schema, "table": l.Table, "healing": gaps, "request": id})
 	case a.JSON:
-		return a.PrintJSON(map[string]any{"schema": schema, "table": l.Table, "gaps": gaps, "healed": out.Healed})
+		err := a.PrintJSON(map[string]any{"schema": schema, "table": l.Table, "gaps": gaps, "healed": out.Healed})
+		if err == nil && len(out.Healed.Unconfirmed) > 0 {
+			err = exit.Silent(exit.CodeDifferences)
+		}
+		return err
 	case out == nil:
 		a.Print("The archive of %s is being healed for %s: `replicator gaps list` shows when that is done.", l.Table,
 			render.Count(len(gaps), "gap"))
 		return nil
 	}
-	a.Print("%s: the archive is healed for %s.", l.Table, render.Count(len(gaps), "gap"))
 	n := out.Healed
+	if len(n.Unconfirmed) == 0 {
+		a.Print("%s: the archive is healed for %s.", l.Table, render.Count(len(gaps), "gap"))
+	} else {
+		a.Print("%s: the archive stays incomplete for %s.", l.Table, render.Count(len(gaps), "gap"))
+	}
 	a.Print("  %s archived as class healed, %d known from the stream.", render.Count(int(n.Events), "event"), n.Known)
 	a.Print("  Not archived: %d without an image, %d deleted before their time, %d that the mapping does not archive.",
 		n.NoImage, n.Alive, n.Skipped)
+	for _, u := range n.Unconfirmed {
+		a.Print("  DynamoDB cannot be asked whether export %s is whole: %s", u.Export, u.Reason)
+	}
+	if len(n.Unconfirmed) > 0 {
+		a.Print("Next: exports of the last 90 days that these credentials may describe (dynamodb:DescribeExport), or " +
+			"`replicator gaps clear`.")
+		return exit.Silent(exit.CodeDifferences)
+	}
 	return nil
 }
 

@@ -62,6 +62,15 @@ type Healed struct {
 	Alive   int64    `json:"deleted"` // their time to live had not passed: somebody deleted them
 	Skipped int64    `json:"skipped"` // the mapping does not archive them
 	Exports []string `json:"exports"` // ids
+	// Unconfirmed are those among Exports that DynamoDB could not be asked about. With one of them the gaps stay
+	// incomplete.
+	Unconfirmed []Unconfirmed `json:"unconfirmed,omitempty"`
+}
+
+// Unconfirmed is an export of which it is not known whether it was made with a filter.
+type Unconfirmed struct {
+	Export string `json:"export"` // id
+	Reason string `json:"reason"` // why DynamoDB could not be asked, for people
 }
 
 // Item is one item of a chunk.

@@ -114,6 +114,35 @@ func TestOverlappingWindowsGiveADeletionOnce(t *testing.T) {
 	}
 }
 
+// TestWindowsThatCannotBeAskedAboutLeaveTheGap: what they show is archived, once; whether they show everything is not
+// known, so the gap stays, with the exports that are in doubt. The same windows end it once DynamoDB answers.
+func TestWindowsThatCannotBeAskedAboutLeaveTheGap(t *testing.T) {
+	w := newWorld(t)
+	w.unasked = true
+	l := w.start()
+	url := w.export("01-e", begin, begin+5*hour, nil, []string{line("lost", at(100, 0), at(90, 0), true, false)})
+	want := map[string]int{"healed " + keyOf("lost"): 1}
+	for range 2 {
+		out, err := l.heal([]string{"a"}, url)
+		if err != nil || out.Failed != "" || out.Healed.Events != 1 || len(out.Healed.Unconfirmed) != 1 {
+			t.Fatalf("%+v, %v", out, err)
+		}
+		if u := out.Healed.Unconfirmed[0]; u.Export != "01-e" || u.Reason == "" {
+			t.Errorf("%+v", u)
+		}
+		if len(w.closed) > 0 {
+			t.Fatalf("the gap was closed by %+v", w.closed)
+		}
+	}
+	w.unasked = false
+	if out, err := l.heal([]string{"a"}, url); err != nil || len(out.Healed.Unconfirmed) > 0 || len(w.closed) != 1 {
+		t.Fatalf("%+v, %v, closed %+v", out, err, w.closed)
+	}
+	if diff := cmp.Diff(want, w.archived()); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
 // TestOrdersThatCannotHealAreRefused, with what to do.
 func TestOrdersThatCannotHealAreRefused(t *testing.T) {
 	w := newWorld(t)
