@@ -57,6 +57,7 @@ func (a *app) resyncItems(ctx context.Context, o *ask.Resync) error {
 	}
 	clients := a.Clients(cfg)
 	defer clients.Close()
+	o.Warn = a.Errs
 	done, err := o.Run(ctx, a.Asker(cfg, clients, o.Table), cfg)
 	if err != nil {
 		return err

@@ -21,6 +21,7 @@ type Resync struct {
 	Keys   string // file, - for stdin
 	Export string // URL of an incremental export
 	Wait   bool
+	Warn   io.Writer // receives what users must know beside the result; may be nil
 }
 
 // Run asks for the items, and waits for them with Wait.
@@ -64,6 +65,10 @@ func (r *Resync) items(
 	e, err := OpenChanged(ctx, r.Export, export.Want{TableID: info.ID, Source: src, Scratch: cfg.Scratch})
 	if err != nil {
 		return nil, err
+	}
+	if e.Wholeness != export.Whole && r.Warn != nil {
+		fmt.Fprintf(r.Warn, "DynamoDB cannot be asked whether the export is whole (%s): if it was made with a filter, "+
+			"items that changed are not resynced.\n", e.Unasked)
 	}
 	return Changed(ctx, e), nil
 }

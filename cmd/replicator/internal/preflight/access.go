@@ -99,6 +99,10 @@ func (c *check) existingExport(ctx context.Context, t *catalog.Table) {
 		c.add(errorf(codeExport, path, "take a new export, or write backfill: scan",
 			"the export shows %s as of %s: what changed since is not all in the stream any more, which goes back 24 hours",
 			t.Source, e.Time.Time().UTC().Format(time.RFC3339)))
+	case e.Wholeness != export.Whole:
+		c.add(warnf("export_unconfirmed", path, "allow dynamodb:DescribeExport on the table's exports, or take one of the "+
+			"last 90 days; else the table is not ready before `replicator verify` finds everything equal",
+			"DynamoDB cannot be asked whether %s was made with a filter: %s", t.Backfill.URL, e.Unasked))
 	}
 }
 

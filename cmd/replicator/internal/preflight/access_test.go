@@ -54,6 +54,14 @@ func TestCopiesThatCannotBeRead(t *testing.T) {
 		"no such export": {func(t *testing.T, s *stage) {
 			s.cfg.Tables[0].Backfill = config.Backfill{From: "export", URL: "file://" + t.TempDir()}
 		}, []string{"export!"}, "export"},
+		"a filtered export": {func(t *testing.T, s *stage) {
+			s.exported(t, `,"FilterSpecification":{"ProjectionExpression":"pk"}`)
+		}, []string{"export!"}, "not whole: it was made with ProjectionExpression"},
+		"a whole export": {func(t *testing.T, s *stage) { s.exported(t, "") }, nil, ""},
+		"an export that may not be asked about": {func(t *testing.T, s *stage) {
+			s.exported(t, "")
+			s.inject(t, fault.Rule{Effect: fault.Error, Operation: "DescribeExport", Code: "AccessDeniedException"})
+		}, []string{"export_unconfirmed"}, "allow dynamodb:DescribeExport"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
@@ -76,6 +84,20 @@ func TestCopiesThatCannotBeRead(t *testing.T) {
 			}
 		})
 	}
+}
+
+// exported makes the first start copy an export, whose request has more.
+func (s *stage) exported(t *testing.T, more string) {
+	t.Helper()
+	s.Call("UpdateContinuousBackups",
+		`{"TableName":"Orders","PointInTimeRecoverySpecification":{"PointInTimeRecoveryEnabled":true}}`)
+	if err := s.Buckets.Create("exports"); err != nil {
+		t.Fatal(err)
+	}
+	s.Call("ExportTableToPointInTime",
+		`{"TableArn":"arn:aws:dynamodb:us-east-1:000000000000:table/Orders","S3Bucket":"exports"`+more+`}`)
+	s.DynamoDB.FinishExports()
+	s.cfg.Tables[0].Backfill = config.Backfill{From: "export", URL: "file://" + s.Buckets.Dir("exports")}
 }
 
 // TestPoliciesAreThoseOfTheDocs: what check prints and what the page says must not drift apart.

@@ -70,8 +70,9 @@ func policies(cfg *config.Config, arns map[string]string) *Policies {
 			exported, exports = append(exported, arn), append(exports, arn+"/export/*")
 			places = append(places, writeExport(partition, b.Bucket, b.Prefix))
 			places = append(places, readExport(partition, b.Bucket, b.Prefix)...)
-		case strings.HasPrefix(b.URL, "s3://"):
-			if u, err := url.Parse(b.URL); err == nil {
+		case b.URL != "":
+			exports = append(exports, arn+"/export/*") // whether it is whole
+			if u, err := url.Parse(b.URL); err == nil && u.Scheme == "s3" {
 				places = append(places, readExport(partition, u.Host, u.Path)...)
 			}
 		}

@@ -244,8 +244,9 @@ var testedBy = map[string]string{
 	"mapping_changed": "TestCheckRefusesWhatRunRefuses",
 
 	"cluster_changed": "TestClusterChangeIsFound", "export": "TestCopiesThatCannotBeRead",
-	"heartbeat": "TestCopiesThatCannotBeRead",
-	"items":     "TestCopiesThatCannotBeRead", "no_recovery": "TestCopiesThatCannotBeRead",
+	"export_unconfirmed": "TestCopiesThatCannotBeRead",
+	"heartbeat":          "TestCopiesThatCannotBeRead",
+	"items":              "TestCopiesThatCannotBeRead", "no_recovery": "TestCopiesThatCannotBeRead",
 
 	"lifecycle": "TestRunFindsWhatTheServersLack", "lifecycle_unknown": "TestLifecycleThatCannotBeReadIsNamed",
 	"scan": "TestRunFindsWhatTheServersLack", "schema_unknown": "TestRunFindsWhatTheServersLack",
