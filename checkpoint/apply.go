@@ -169,6 +169,9 @@ func (s *State) applyControl(seq uint64, c *Control) {
 	if c.Certify != nil {
 		s.applyCertify(c)
 	}
+	if c.Verified != nil {
+		s.applyVerified(c)
+	}
 	if s.Fence == nil {
 		s.applyOrders(seq, c)
 	}

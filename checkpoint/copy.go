@@ -33,6 +33,8 @@ type Copy struct {
 	Version change.Version `json:"version,omitempty"`
 	Items   int64          `json:"items,omitempty"` // as the service estimates, 0 unknown
 	Bytes   int64          `json:"bytes,omitempty"`
+	// Unconfirmed: DynamoDB could not be asked whether the export is whole. The copy leaves a doubt behind. Format 5.
+	Unconfirmed bool `json:"unconfirmed,omitempty"`
 }
 
 // CopyMarks say how far a copy has come. Everything before a mark is durable in Bigtable, or a dead letter (Rule 1).
@@ -127,7 +129,22 @@ func (s *State) applyCopyMarks(b *CopyMarks) {
 	}
 	if c.allDone() {
 		c.Ended, c.Paused, c.PausedWhy = max(s.Date, 1), false, ""
+		s.doubtCopy(c)
 	}
+}
+
+// doubtCopy leaves a gap behind a copy of an export that is unconfirmed, once the copy is complete.
+//
+// Rule 8: that nothing is missing is not known.
+// Rule 13: no answer about a filter is not the answer that there was none.
+func (s *State) doubtCopy(c *CopyState) {
+	if !c.Unconfirmed {
+		return
+	}
+	s.Gaps = append(s.Gaps, Gap{
+		Feed: change.Feed{Stream: "copy/" + c.ID}, Since: 1, Until: c.Began, Found: c.Ended, Ends: true, Accepted: true,
+		Doubt: DoubtUnconfirmed, Reason: ReasonUnconfirmed, Sinks: []string{SinkBigtable}, Above: s.TopClock(),
+	})
 }
 
 // ReasonCopyCanceled is the reason of the gap that a cancelled copy leaves. It never changes, as ReasonBeforeStart.

@@ -77,6 +77,7 @@ func (p *process) copy() {
 func (p *process) exported(c *CopyState) {
 	whole := c.Copy
 	whole.Parts, whole.Version = 1+p.w.IntN(3), version(p.wr.s, p.w.now)
+	whole.Unconfirmed = p.wr.s.Format >= 5 && p.w.IntN(3) == 0
 	whole.Export = strconv.FormatInt(int64(p.w.now), 10) // the time that it shows
 	p.append(&whole, nil)
 }
@@ -96,7 +97,7 @@ func (p *process) readPage(c *CopyState) {
 		at, _ := strconv.ParseInt(c.Export, 10, 64)
 		pg.at = change.Millis(at)
 		for i := range p.wr.s.Gaps {
-			if g := &p.wr.s.Gaps[i]; g.Reason != ReasonCopyCanceled && g.Until > pg.at-copyMargin {
+			if g := &p.wr.s.Gaps[i]; g.Reason != ReasonCopyCanceled && g.Doubt == "" && g.Until > pg.at-copyMargin {
 				p.append(&CopyMarks{ID: c.ID, Paused: "the export is older than a gap", Date: p.w.now}, nil)
 				return
 			}
@@ -306,6 +307,8 @@ func (p *process) order() {
 			}
 		}
 		wr.must(p, &Control{Resync: order, At: p.w.now})
+	case x == 12 && s.Format >= 5 && p.w.IntN(2) == 0: // a comparison found everything equal: nothing was left out
+		wr.must(p, &Control{Verified: &Verified{Gaps: append(s.Doubts(), "unknown")}, At: p.w.now})
 	case x == 12:
 		wr.must(p, &Control{Resync: &ResyncOrder{ID: "unknown", Gaps: []string{"unknown"}}})
 	case s.Identity != nil:

@@ -11,6 +11,7 @@
 //	snapshot.go   snapshots: the state written in parts, and restored
 //	stored.go     the JSON of a snapshot
 //	graph.go      listings applied to the shards
+//	doubt.go      copies of exports that DynamoDB could not be asked about, and what ends that
 //	gaps.go       lost ranges of the source, accepted and waived
 //	lineage.go    when a shard may be read, and when it is finished
 //	fence.go      the fence of a cutover

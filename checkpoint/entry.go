@@ -184,6 +184,8 @@ type Gap struct {
 	// In the state only, format 3: the highest version when the gap was accepted, and the sinks for which it was healed.
 	Above  change.Version     `json:"above,omitempty"`
 	Healed map[string]Healing `json:"healed,omitempty"`
+	// In the state only, format 5: nothing is known to be lost.
+	Doubt Doubt `json:"doubt,omitempty"`
 }
 
 // Control changes what the owner does with the table. Anyone may append one. It makes the owner's next append fail, so
@@ -191,15 +193,16 @@ type Gap struct {
 type Control struct {
 	Pause     *bool         `json:"pause,omitempty"`
 	Halt      *Halt         `json:"halt,omitempty"`
-	Clear     bool          `json:"clear,omitempty"`   // the halt is over: the sink went on without an operator
-	ClearSink string        `json:"of,omitempty"`      // format 2: the sink whose halt Clear ends; empty = all
-	Resume    bool          `json:"resume,omitempty"`  // clears all halts, and reads on behind the gaps
-	Waive     *Waive        `json:"waive,omitempty"`   // format 2
-	Copy      *CopyOrder    `json:"copy,omitempty"`    // format 3
-	Resync    *ResyncOrder  `json:"resync,omitempty"`  // format 3
-	Accept    *Accept       `json:"accept,omitempty"`  // format 3
-	Fence     *FenceOrder   `json:"fence,omitempty"`   // format 3
-	Certify   *Certify      `json:"certify,omitempty"` // format 5
+	Clear     bool          `json:"clear,omitempty"`    // the halt is over: the sink went on without an operator
+	ClearSink string        `json:"of,omitempty"`       // format 2: the sink whose halt Clear ends; empty = all
+	Resume    bool          `json:"resume,omitempty"`   // clears all halts, and reads on behind the gaps
+	Waive     *Waive        `json:"waive,omitempty"`    // format 2
+	Copy      *CopyOrder    `json:"copy,omitempty"`     // format 3
+	Resync    *ResyncOrder  `json:"resync,omitempty"`   // format 3
+	Accept    *Accept       `json:"accept,omitempty"`   // format 3
+	Fence     *FenceOrder   `json:"fence,omitempty"`    // format 3
+	Certify   *Certify      `json:"certify,omitempty"`  // format 5
+	Verified  *Verified     `json:"verified,omitempty"` // format 5
 	By        string        `json:"by,omitempty"`
 	At        change.Millis `json:"at,omitempty"`
 }

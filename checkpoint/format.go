@@ -33,7 +33,12 @@ func FormatOf(body any) int {
 		return max(1, b.Format)
 	case *Healed:
 		return 3 + min(1, len(b.Exports))
-	case *Copy, *CopyMarks:
+	case *Copy:
+		if b.Unconfirmed {
+			return 5
+		}
+		return 3
+	case *CopyMarks:
 		return 3
 	case *Frame:
 		if slices.ContainsFunc(b.Pages, func(p PageHead) bool { return len(p.Expired) > 0 }) {
@@ -58,6 +63,9 @@ func FormatOf(body any) int {
 			return 2
 		}
 	case *Gap:
+		if b.Doubt != "" {
+			return 5
+		}
 		if b.Above != 0 || b.Healed != nil {
 			return 3
 		}
@@ -69,7 +77,7 @@ func FormatOf(body any) int {
 			return 3
 		}
 	case *Control:
-		if b.Certify != nil || b.Halt != nil && b.Halt.Held {
+		if b.Certify != nil || b.Verified != nil || b.Halt != nil && b.Halt.Held {
 			return 5
 		}
 		if b.Copy != nil || b.Resync != nil || b.Accept != nil || b.Fence != nil {

@@ -78,6 +78,12 @@ func (n needs) keptBy(t *testing.T, s *State, e *Entry) {
 	healed, _ := body.(*Healed)
 	n.resyncKeptBy(t, s, healed)
 	waived := control != nil && control.Waive != nil
+	if control != nil && control.Verified != nil {
+		waived = waived || !slices.ContainsFunc(n.open, func(id string) bool { // it ends doubts, and nothing else
+			g := s.GapByID(id)
+			return g != nil && g.Doubt == "" && !s.BigtableDiffers(g)
+		})
+	}
 	for _, id := range n.open {
 		ends := healed != nil && slices.Contains(healed.Gaps, id) && n.resync != nil && n.resync.ID == healed.ID
 		if g := s.GapByID(id); g == nil || !s.BigtableDiffers(g) && !ends && !waived {

@@ -83,6 +83,7 @@ func (c *Control) changesRows() RowsReason {
 		Accept    *Accept       // RowsByMapping
 		Fence     *FenceOrder   // RowsByApplication for an undo
 		Certify   *Certify      // none: a certificate issued again says that it assumes that only the replicator wrote
+		Verified  *Verified     // none: it says what a comparison found
 		By        string        // none
 		At        change.Millis // none
 	}(*c)

@@ -23,7 +23,7 @@ func TestEveryEntrySaysWhetherItChangesRows(t *testing.T) {
 		"Pause": RowsByChanges, "Halt": RowsByChanges, "Clear": RowsByChanges, "ClearSink": RowsByChanges,
 		"Resume": RowsByChanges, "Waive": RowsByChanges, "By": RowsByChanges, "At": RowsByChanges,
 		"Copy": RowsByCopyOrder, "Resync": RowsByResync, "Accept": RowsByMapping, "Fence": RowsByChanges,
-		"Certify": RowsByChanges,
+		"Certify": RowsByChanges, "Verified": RowsByChanges,
 	}
 	typ := reflect.TypeFor[Control]()
 	for i := range typ.NumField() {

@@ -154,6 +154,10 @@ func (t *table) checkBackfill(ctx context.Context, w *queue.Writer, start *check
 		t.log.Error("the export cannot be opened: the stream is read, the copy waits", zap.Error(err))
 		return nil
 	}
+	if e.Wholeness != export.Whole {
+		t.log.Warn("DynamoDB cannot be asked whether the export was made with a filter: the table will not be ready before "+
+			"`replicator verify` finds everything equal", zap.String("export", e.URL), zap.String("reason", e.Unasked))
+	}
 	if why := resync.CheckExport(e.Time, cover(start.Stream, start.At, start.Date), 0, start.Date); why != "" {
 		return &RefusedError{
 			What: why,
@@ -216,7 +220,7 @@ func (t *table) resyncOptions(s *checkpoint.State, in *ingest.Ingest, sink resyn
 		Prove: in.Prove, Unproven: in.Unproven, Append: in.Append, Now: t.now, Behind: t.behind, Lead: t.row.Reserved,
 		GapsUntil: func() change.Millis { return change.Millis(t.view.gapsUntil.Load()) },
 		Throttled: func() uint64 { return t.bigtable.Overloads(t.Target) },
-		Floor:     s.Floor(), WriteRows: t.Backfill.WriteRows, Stats: t.copied, Logger: t.log,
+		Floor:     s.Floor(), Format: s.Format, WriteRows: t.Backfill.WriteRows, Stats: t.copied, Logger: t.log,
 		Periods: resync.Periods{
 			Report: t.o.Periods.Report, Recheck: t.o.Periods.Recheck, Settle: t.o.Periods.Settle, Retry: t.o.Periods.Retry,
 		},

@@ -190,6 +190,42 @@ func TestExportBesideAStreamThatWasJustEnabled(t *testing.T) {
 	}
 }
 
+// TestFilteredExportIsNotCopied: the first start is refused before anything is stored, whichever expression filters it;
+// with a whole export of the same moment it goes on.
+func TestFilteredExportIsNotCopied(t *testing.T) {
+	long(t, "5 s")
+	w := newWorld(t)
+	w.exportable(60)
+	half := w.export("Orders", 2, `,"FilterSpecification":{"FilterExpression":"v < :half",`+
+		`"ExpressionAttributeValues":{":half":{"N":"30"}}}`)
+	keys := w.export("Orders", 2, `,"FilterSpecification":{"ProjectionExpression":"pk, sk"}`)
+	whole := w.export("Orders", 2, "")
+	for url, member := range map[string]string{
+		"s3://backups/" + half: "FilterExpression", "file://" + w.buckets.Dir("backups") + "/" + keys: "ProjectionExpression",
+	} {
+		w.backfill = pipeline.Backfill{From: "export", URL: url}
+		r := w.start("Orders")
+		r.until("the start is refused", func() bool {
+			return strings.Contains(strings.Join(r.table("Orders").Reasons, " "), "not whole: it was made with "+member)
+		})
+		if rows := r.stored("Orders"); len(rows) > 0 {
+			t.Fatalf("%d rows of a filtered export are in the target", len(rows))
+		}
+		_ = r.stop()
+	}
+	w.backfill = pipeline.Backfill{From: "export", URL: "s3://backups/" + whole}
+	r := w.start("Orders")
+	r.copied()
+	r.settle()
+	r.equal()
+	if n := len(r.stored("Orders")); n != 60 {
+		t.Errorf("%d rows", n)
+	}
+	if ok, why := r.p.Ready(); !ok {
+		t.Errorf("not ready: %v", why)
+	}
+}
+
 // TestExportIsAskedForOnce, whoever goes on with the copy.
 func TestExportIsAskedForOnce(t *testing.T) {
 	long(t, "10 s")

@@ -232,6 +232,7 @@ var attacks = []attack{
 			"test.TestHealedGapStaysNamedForItsArchive",
 			"pipeline/archiving/healing.TestEachDeletionOfAGapIsArchivedOnce",
 			"pipeline.TestArchiveOfAGapIsHealedFromExports",
+			"pipeline/archiving/healing.TestWindowsThatCannotBeAskedAboutLeaveTheGap",
 		},
 	},
 	{number: 42, what: "a ghost of a removed item that no live guard names",
@@ -331,6 +332,9 @@ var attacks = []attack{
 		tests: []string{
 			"pipeline/resync.TestExportThatTheStreamDoesNotJoinIsRefused",
 			"source/export.TestForeignOrUnfinishedExportsAreRefused",
+			"source/export.TestFilteredExportsAreNotOpened",
+			"pipeline.TestFilteredExportIsNotCopied",
+			"cmd/replicator/internal/verifying.TestFilteredCopyThatCouldNotBeAskedAboutIsFound",
 			"checkpoint.TestHistories",
 		},
 	},

@@ -14,8 +14,8 @@ import (
 //	3  copies of the table and resyncs of it, starts with a backfill or after a lost log, accepted mappings, fences,
 //	   proofs
 //	4  counts of expired items, the end of the archive's manifests, and gaps healed from exports
-//	5  releases that name the next owner, claims that say which formats their build reads, changes behind a fence, and
-//	   that a cutover was certified
+//	5  releases that name the next owner, claims that say which formats their build reads, changes behind a fence, that
+//	   a cutover was certified, copies of exports that are unconfirmed, and the comparisons that end that doubt
 const Format = 5
 
 // highest lowers Format in a build for tests that stands for an older one:

@@ -183,5 +183,6 @@ func (x *exported) close() {
 // CopyOf returns the entry that begins a copy of an export, or completes one that was asked for.
 func CopyOf(c checkpoint.Copy, e *export.Export) *checkpoint.Copy {
 	c.Export, c.Parts, c.Version, c.Items = e.URL, len(e.Files), VersionOfExport(e.Time), e.Items
+	c.Unconfirmed = e.Wholeness != export.Whole
 	return &c
 }

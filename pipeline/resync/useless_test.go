@@ -77,7 +77,8 @@ func (p *prompt) ExportStatus(_ context.Context, arn string) (source.ExportStatu
 
 func (p *prompt) open(_ context.Context, url string) (*export.Export, error) {
 	at := p.made[strings.TrimPrefix(url, "s3://backups/")]
-	return &export.Export{URL: url, Kind: export.Full, Time: change.MillisOf(at), Files: make([]export.File, 2)}, nil
+	return &export.Export{URL: url, Kind: export.Full, Time: change.MillisOf(at), Files: make([]export.File, 2),
+		Wholeness: export.Whole}, nil
 }
 
 // TestOwnExportIsOfAMomentThatTheStreamJoins: an export that is asked for as soon as the stream was enabled, or a gap

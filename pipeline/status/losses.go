@@ -20,7 +20,11 @@ func (st *Table) addTroubles(s *checkpoint.State) {
 	for i := range s.Gaps {
 		if len(s.DifferingSinks(&s.Gaps[i])) > 0 {
 			st.Differing++
-			st.CopyCanceled = st.CopyCanceled || s.Gaps[i].Reason == checkpoint.ReasonCopyCanceled
+			canceled, doubt := s.Gaps[i].Reason == checkpoint.ReasonCopyCanceled, s.Gaps[i].Doubt != ""
+			st.CopyCanceled, st.CopyUnconfirmed = st.CopyCanceled || canceled, st.CopyUnconfirmed || doubt
+			if !canceled && !doubt {
+				st.lost++
+			}
 		}
 	}
 	if since := s.DiffersSince(); since > 0 {
@@ -108,9 +112,13 @@ func (st *Table) gapReasons() (why []Reason) {
 		why = append(why, Reason{WhyCopyCanceled,
 			checkpoint.ReasonCopyCanceled + ", or `replicator resync` compares the table; see `gaps list`"})
 	}
-	if st.DiffersSince != nil && (!st.CopyCanceled || st.Differing != 1) {
+	if st.CopyUnconfirmed {
+		why = append(why, Reason{WhyUnconfirmed,
+			checkpoint.ReasonUnconfirmed + "; `replicator verify` ends this when it finds everything equal"})
+	}
+	if st.DiffersSince != nil && st.lost > 0 {
 		why = append(why, Reason{WhyDiffers, "differs since " + st.DiffersSince.Format(time.RFC3339) + ": what changed in " +
-			plural(st.Differing, "gap") + " is missing, and what was deleted there is still in the target; see `gaps list`"})
+			plural(st.lost, "gap") + " is missing, and what was deleted there is still in the target; see `gaps list`"})
 	}
 	return why
 }

@@ -29,6 +29,7 @@ const (
 	WhyLowRetention  ReasonCode = "retention_low"    //
 	WhyGap           ReasonCode = "gap"              //
 	WhyCopyCanceled  ReasonCode = "copy_canceled"    //
+	WhyUnconfirmed   ReasonCode = "copy_unconfirmed" // of an export that DynamoDB could not be asked about
 	WhyDiffers       ReasonCode = "differs"          // because of gaps
 	WhyResyncing     ReasonCode = "resync"           //
 	WhyCopying       ReasonCode = "copying"          //

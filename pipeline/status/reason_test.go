@@ -21,7 +21,8 @@ var temptingTexts = []string{
 
 var allCodes = []ReasonCode{
 	WhyNoOwner, WhyNotStored, WhyNoLog, WhyNotStarted, WhyNotAllRead, WhyStreamOff, WhyOpenUnread, WhyBehindFence,
-	WhyPaused, WhyReadingPauses, WhyHalted, WhyLowRetention, WhyGap, WhyCopyCanceled, WhyDiffers, WhyResyncing, WhyCopying,
+	WhyPaused, WhyReadingPauses, WhyHalted, WhyLowRetention, WhyGap, WhyCopyCanceled, WhyUnconfirmed, WhyDiffers,
+	WhyResyncing, WhyCopying,
 	WhyCopyDue, WhyLetters, WhyLateRead, WhyLateApplied, WhyPremise, WhyVanished, WhyUntagged, WhyChosenElse,
 	WhyNotReplicable, WhyNote,
 }

@@ -48,12 +48,15 @@ type Table struct {
 	Differing     int        `json:"gaps_differing"`          // gaps that are neither healed nor waived for every sink
 	DiffersSince  *time.Time `json:"differs_since"`           // from when on changes are missing because of them
 	CopyCanceled  bool       `json:"copy_canceled,omitempty"` // and nothing has healed that yet
-	Owner         string     `json:"owner"`
-	Epoch         uint64     `json:"epoch"`
-	LogFormat     int        `json:"log_format"`
-	Changes       uint64     `json:"changes"`
-	Foreign       uint64     `json:"foreign_messages"`
-	ClockAhead    float64    `json:"clock_ahead_s"`
+	// CopyUnconfirmed: DynamoDB could not be asked whether the copied export was whole, and no comparison has shown it.
+	CopyUnconfirmed bool `json:"copy_unconfirmed,omitempty"`
+
+	Owner      string  `json:"owner"`
+	Epoch      uint64  `json:"epoch"`
+	LogFormat  int     `json:"log_format"`
+	Changes    uint64  `json:"changes"`
+	Foreign    uint64  `json:"foreign_messages"`
+	ClockAhead float64 `json:"clock_ahead_s"`
 
 	// Since is when State began, where the log tells it. PauseReason says why reading pauses, if it does, and
 	// ThrottledSince since when DynamoDB throttles it, as the process knows that reads.
@@ -89,6 +92,8 @@ type Table struct {
 	BehindFence *BehindFence `json:"behind_fence,omitempty"`
 
 	Halts map[string]string `json:"halts"` // reasons by sink; "pipeline" is the pipeline itself
+
+	lost int // gaps among Differing that lost changes of the stream: a copy leaves gaps too
 }
 
 // StandBy is the state of a table whose log another process owns, as long as that one shows life.

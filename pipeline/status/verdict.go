@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 )
 
@@ -39,6 +40,7 @@ const (
 	StateHealing   = "healing"
 	StateBehind    = "written behind the fence"
 	StateDiffers   = "differs"
+	StateDoubt     = "unconfirmed" // whether the copied export was whole
 	StateLetters   = "dead letters"
 	StateLate      = "late"
 	StateCopying   = "copying"
@@ -238,6 +240,9 @@ func judgeHealing(_ *Outlook, t *Table) *finding {
 
 func judgeDifferences(_ *Outlook, t *Table) *finding {
 	switch {
+	case t.Has(WhyUnconfirmed) && !t.Has(WhyDiffers) && !t.Has(WhyCopyCanceled):
+		return &finding{StateDoubt, t.Source + " was " + checkpoint.ReasonUnconfirmed,
+			"`replicator verify --table " + t.Source + "` ends this when it finds everything equal", t.Since}
 	case t.Differing > 0:
 		return &finding{StateDiffers, t.Source + " lacks what " + plural(t.Differing, "gap") + " lost",
 			"`replicator gaps heal --table " + t.Source + "`", t.Since}

@@ -39,7 +39,7 @@ func verifyCommand(a *cli.App) *cobra.Command {
 		Short: "Compare tables with Bigtable while they are written to",
 		Long: `verify reads every item and every row once, and looks again at whatever may differ: it reads the item strongly,
 waits until Bigtable has every change up to that reading, and reads the rows. So a change on its way is no difference.
-It changes nothing, and needs the daemon to run.
+It changes no data, and needs the daemon to run.
 
 An item is equal as of a moment of its own after the begin. Without --strong, tables are read with eventual consistency,
 which costs half and may lag; what may differ is always read strongly.

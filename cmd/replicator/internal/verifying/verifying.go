@@ -56,6 +56,9 @@ func Full(ctx context.Context, cfg *config.Config, s *sides.Sides, o Options) (a
 		return nil, err
 	}
 	defer lock.Close() // which unlocks it
+	if err := r.doubt(ctx); err != nil {
+		return nil, err
+	}
 	if err := r.record(ctx, cfg, dir); err != nil {
 		return nil, err
 	}
@@ -69,7 +72,10 @@ func Full(ctx context.Context, cfg *config.Config, s *sides.Sides, o Options) (a
 	if err := r.prove(ctx); err != nil {
 		return nil, err
 	}
-	return r.result, r.keep()
+	if err := r.keep(); err != nil {
+		return r.result, err
+	}
+	return r.result, r.confirm(ctx)
 }
 
 // compare compares all of both sides, and settles what may differ.
@@ -102,7 +108,8 @@ type run struct {
 	wanted []string
 	tables []verify.Table
 
-	recorder *kept.Recorder // nil: only some tables of the target are compared
+	doubts   map[string][]string // ids of gaps, by table
+	recorder *kept.Recorder      // nil: only some tables of the target are compared
 
 	result  []report.Table
 	index   []int // of a table of the sides in result; -1: not compared
