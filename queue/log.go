@@ -13,6 +13,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
 
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue/conn"
 	"github.com/tailrace-cdc/replicator/queue/internal/naming"
 	"github.com/tailrace-cdc/replicator/queue/presence"
@@ -258,6 +260,23 @@ func (l *Log) Info(ctx context.Context) (Info, error) {
 // message returns the message at a sequence, as the leader has it.
 func (l *Log) message(ctx context.Context, seq uint64) (*jetstream.RawStreamMsg, error) {
 	return l.q.conn.GetMessage(ctx, l.name, conn.MessageRequest{Seq: seq})
+}
+
+// SeenAt returns what the leader has at a sequence, for protocol.JudgeLog.
+func (l *Log) SeenAt(ctx context.Context, seq uint64) (seen protocol.LogSeen, err error) {
+	m, err := l.message(ctx, seq)
+	switch {
+	case err == nil:
+		seen.There, seen.Hash = true, checkpoint.HashOf(m.Data)
+	case !errors.Is(err, jetstream.ErrMsgNotFound):
+		return seen, fmt.Errorf("read entry %d of the log of %s: %w", seq, l.table, err)
+	}
+	info, err := l.Info(ctx)
+	if err != nil {
+		return seen, err
+	}
+	seen.Created, seen.First, seen.Last = info.Created, info.First, info.Last
+	return seen, nil
 }
 
 // newest returns the newest message on a subject, as the leader has it.

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue/claiming"
 	"github.com/tailrace-cdc/replicator/queue/conn"
 	"github.com/tailrace-cdc/replicator/queue/frame"
@@ -39,6 +40,7 @@ type Writer struct {
 
 	lastSent atomic.Pointer[time.Time] // when the last acknowledged append was sent; never nil
 	lastSeq  atomic.Uint64             // its sequence, or that of the log's end at the claim
+	acked    atomic.Pointer[protocol.LogNote]
 }
 
 // State returns the state as of the last acknowledged append or Recover. The next append changes it, and Recover
@@ -190,6 +192,7 @@ func (w *Writer) applyAcknowledged(seq uint64, msg []byte, id string, sent time.
 	w.lastAcked = seq
 	w.lastSent.Store(&sent)
 	w.lastSeq.Store(seq)
+	w.acked.Store(&protocol.LogNote{Created: w.l.created, Seq: seq, Hash: w.folded.state.Hash})
 	switch e.Kind {
 	case checkpoint.KindFrame, checkpoint.KindBeat:
 		w.lastReport = sent
@@ -297,11 +300,16 @@ func (w *Writer) Recover(ctx context.Context) error {
 	}
 	// The log may have gone back, so that earlier acknowledgements prove nothing: Trim waits for the next append.
 	w.folded, w.unknown, w.lastAcked = f, nil, 0
+	w.acked.Store(nil)
 	return nil
 }
 
 // Head returns the sequence of the last entry that the writer knows, and when it was sent. Any goroutine may call it.
 func (w *Writer) Head() (seq uint64, sent time.Time) { return w.lastSeq.Load(), *w.lastSent.Load() }
+
+// Acked returns the last entry that the server has acknowledged to this writer; nil before the first one, and after
+// Recover before the next one. Any goroutine may call it.
+func (w *Writer) Acked() *protocol.LogNote { return w.acked.Load() }
 
 // Release gives up the log, so that the next owner need not wait for TTL. When enough was appended since the last
 // snapshot it appends another one first, so that the next owner starts fast. Nothing can be appended afterwards, even

@@ -25,6 +25,7 @@
 //	foreign.go    deletes cells that belong to no item
 //	apply.go      writes one item: its rows, in a safe order
 //	mappings.go   the stored mappings of a table, by hash
+//	lognote.go    which entry of a table's log was acknowledged
 //	position.go   how far the continuous comparison of a table is
 //	target.go     which pipeline owns a target table
 //	format.go     the row that names the format of a pipeline's logs

@@ -77,6 +77,11 @@ type State struct {
 	stored []byte // the cell as loaded, with which CompareAndSet compares
 }
 
+// Same reports whether two loaded or stored states are the same revision with the same content.
+func (s *State) Same(o *State) bool {
+	return s.Revision == o.Revision && bytes.Equal(s.stored, o.stored)
+}
+
 // Fenced says that a cutover has fenced the table: its rows may belong to the application, whatever the log holds, and
 // also when there is no log any more. It is stored before the fence in the log, and removed after it.
 type Fenced struct {
