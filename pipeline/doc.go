@@ -47,6 +47,7 @@
 //	recover.go      a new life of a table whose log is lost
 //	standby.go      waiting for a log that another process owns
 //	premises.go     settings of outside systems that a table relies on
+//	rowwatch.go     the pipeline's row of the table, and what it notes of the log
 //	beating.go      beats while something slow runs before the write loop
 //	view.go         what a table's goroutines publish about it
 //	report.go       a line a minute about it in the process's log

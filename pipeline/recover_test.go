@@ -35,6 +35,22 @@ func (r *run) planRecovery(table string) (*staterow.Recovery, error) {
 	}
 	if f.Row != nil {
 		f.Want = f.Row.Identity
+	} else {
+		prog, err := r.compile(table)(info)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		f.Want = bigtable.Identity{
+			Pipeline: "shop", Table: table, TableID: info.ID, StreamARN: info.StreamARN,
+			MappingHash: staterow.MappingID(prog), Target: r.sink.TargetName(target(table)),
+		}
+	}
+	if note, err := r.sink.LoadLogNote(ctx, "shop", table); err != nil {
+		r.t.Fatal(err)
+	} else if f.Noted = staterow.NoteOf(note); f.Noted != nil && l != nil {
+		if f.Seen, err = l.SeenAt(ctx, f.Noted.Seq); err != nil {
+			r.t.Fatal(err)
+		}
 	}
 	f.Want.LogCreated = f.Created.UTC()
 	return staterow.PlanRecovery(f)

@@ -69,6 +69,9 @@ func (t *table) claim(ctx context.Context) (*queue.Writer, error) {
 	if refused := t.checkClaimed(w.State()); refused != nil {
 		return nil, errors.Join(refused, w.Release(ctx))
 	}
+	if err := t.checkCopy(ctx, w); err != nil {
+		return nil, errors.Join(err, w.Release(ctx))
+	}
 	return w, nil
 }
 

@@ -185,6 +185,7 @@ func (t *table) life(ctx context.Context) error {
 		t.releaseHalted(w, out)
 	case ctx.Err() != nil:
 		t.release(ctx, w)
+		t.noteEnd(w)
 		if _, ok := successor(ctx); ok {
 			return errHandedOver
 		}
@@ -210,7 +211,7 @@ func (t *table) runClaimed(ctx context.Context, w *queue.Writer) error {
 	}
 	s := w.State()
 	if s.Paused {
-		return t.paused(ctx, w)
+		return t.whileWatched(ctx, w, t.paused)
 	}
 	if s.LiveStream() == nil {
 		if err := t.start(ctx, w); err != nil {
@@ -300,6 +301,7 @@ func (t *table) work(soft context.Context, w *queue.Writer, o apply.Options, arc
 	g.Go(func() error { return in.List(reading) })
 	g.Go(func() error { return t.watchPremises(reading) })
 	g.Go(func() error { return t.watchSettings(reading) })
+	g.Go(func() error { return t.watchRow(reading, w) })
 	g.Go(func() error { return t.writeHeartbeats(reading, reads.Heartbeats) })
 	g.Go(func() error { return t.row.Confirm(applying, life, l, info) })
 	g.Go(func() error { return t.letters.Watch(applying, t.o.Periods.Trim) })

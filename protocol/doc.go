@@ -15,6 +15,7 @@
 //	proof.go      is everything up to a time applied
 //	gone.go       is a shard gone
 //	streamend.go  has a stream ended
+//	logcopy.go    is a log an older copy of itself
 //	families.go   tables, families and app profile of Bigtable
 //	lifecycle.go  rules of the archive's bucket that delete objects
 //	premise.go    a setting that is not as it must be

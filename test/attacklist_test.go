@@ -617,7 +617,12 @@ var attacks = []attack{
 		open: "the room for found tables does not grow yet",
 	},
 	{number: 97, what: "an older copy of the log is put back",
-		open: "no test yet",
+		tests: []string{
+			"test.TestOlderCopyOfTheDirectoryIsSaid",
+			"pipeline.TestOlderCopyOfTheLogIsRefused",
+			"pipeline.TestOlderCopyThatHasGrownIsRefused",
+			"protocol.TestJudgeLog",
+		},
 	},
 	{number: 98, what: "a column without an inverse keeps a heal from ending, or a sealed cell passes",
 		tests: []string{

@@ -24,7 +24,8 @@ func (a *app) recoverCommand() *cobra.Command {
 it changes one row, the table's in tailrace_state: a new life begins, whose versions are above everything that was ever
 written. The replicator does the rest at its next try: it leaves the old log, makes a new one, reads the stream on, and
 compares the whole table with Bigtable, so that what the lost log held is written again. A table whose log can go on,
-or that is already recovering, is left as it is.
+or that is already recovering, is left as it is. Where only the row is gone, and the log is whole, the row is stored
+again from the log, and nothing else happens.
 
 Of a table without a target the row is in the archive's bucket, and nothing is compared: the stream is read again from
 its oldest record, and the archive drops what it has.`,
@@ -86,7 +87,10 @@ func (a *app) recover(ctx context.Context, table string, yes bool) error {
 			}
 			return exit.Row(err)
 		}
-		if !a.JSON && !p.Begun {
+		if !a.JSON && p.Restores {
+			a.Print("%s has its row again. It goes on at the next try of `replicator run`; `replicator resume` tries at once.",
+				p.Table)
+		} else if !a.JSON && !p.Begun {
 			a.Print("%s begins life %d. Once `replicator run` runs, `replicator status` shows how far it is.", p.Table, p.Life)
 		}
 	}

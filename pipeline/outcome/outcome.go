@@ -71,6 +71,12 @@ var (
 	CodeSourceGone = "source_" + failure.Gone.String() // DynamoDB does not have the table
 )
 
+// Codes of refusals that have one of their own.
+const (
+	CodeLogOlder   = "log_older"   // the log is an older copy of the one that was read into
+	CodeRowMissing = "row_missing" // the log holds changes, and the pipeline's row of the table is gone
+)
+
 // HaltError stops a table or a sink until an operator acts or the cause goes away.
 type HaltError struct {
 	Code   string
@@ -85,6 +91,7 @@ func (e *HaltError) Error() string { return "halt (" + e.Code + "): " + e.Reason
 type RefusedError struct {
 	What string
 	Hint string
+	Code string // of the halt; "": log_refused
 }
 
 func (e *RefusedError) Error() string { return e.What }
@@ -161,6 +168,8 @@ func haltCode(err error) string {
 		stored  *bucket.Error
 	)
 	switch {
+	case errors.As(err, &refused) && refused.Code != "":
+		return refused.Code
 	case errors.As(err, &refused), errors.Is(err, queue.ErrEmptied), errors.Is(err, queue.ErrUnopened):
 		return CodeRefused
 	case errors.Is(err, queue.ErrDamaged):

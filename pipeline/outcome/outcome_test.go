@@ -61,7 +61,10 @@ func TestOutcomeOfEveryKindOfError(t *testing.T) {
 		{"entry too large", queue.ErrTooLarge, halt, halt, halt, end, "error", "fatal"},
 		{"entry corrupt", &checkpoint.CorruptError{}, halt, halt, halt, end, "log_corrupt", "fatal"},
 		{"format too new", &checkpoint.FormatError{Need: 2, Have: 1}, halt, halt, halt, end, "log_format", "fatal"},
-		{"state refused", &RefusedError{"another log", "bring it back"}, halt, halt, halt, end, "log_refused", "fatal"},
+		{"state refused", &RefusedError{What: "another log", Hint: "bring it back"}, halt, halt, halt, end, "log_refused",
+			"fatal"},
+		{"log is older", &RefusedError{What: "an older copy", Code: CodeLogOlder}, halt, halt, halt, end, CodeLogOlder,
+			"fatal"},
 		{"row changed", &StaleError{bigtable.ErrStateChanged}, Again, end, halt, end, "", "fatal"},
 
 		{"bigtable away", ofBigtable(codes.Unavailable), halt, halt, Retry, end, "error", CodeAway},

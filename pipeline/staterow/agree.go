@@ -25,6 +25,7 @@ func (r *Row) BeginLife() { r.read = false }
 func (r *Row) LoadForClaim(ctx context.Context, s *checkpoint.State, logErr error) error {
 	r.replaced = replacedBy(s, r.MappingID())
 	r.agreed = make(chan struct{})
+	r.whole.Store(false)
 	refused := (*outcome.RefusedError)(nil)
 	if !ProvesItself(s) && !errors.As(logErr, &refused) {
 		return r.load(ctx)
@@ -110,14 +111,17 @@ func (r *Row) Confirm(ctx context.Context, life uint64, l *queue.Log, info sourc
 func (r *Row) agreeLater(ctx context.Context, life uint64, l *queue.Log, info source.TableInfo) error {
 	switch {
 	case r.stored == nil:
-		return noRow(r.o.Target)
+		return noRow(r.o.Source, r.o.Target)
 	case r.stored.Life > life:
 		return refusedLog(fmt.Sprintf("the log is of life %d, the pipeline is in life %d", life, r.stored.Life))
 	}
 	if err := r.checkFence(ctx); err != nil {
 		return err
 	}
-	return r.agree(ctx, l, info)
+	if err := r.agree(ctx, l, info); err != nil {
+		return err
+	}
+	return r.CheckCopy(ctx, l)
 }
 
 // AwaitSwitch says whether a mapping is to be switched once the row is known: then Confirm ends the life.

@@ -7,6 +7,7 @@
 //
 //	recovery.go  what a recovery changes in the row
 //	agree.go     the row and the log agree, or the log is refused
+//	logcopy.go   a log that is an older copy, and a row that is gone
 //	createlog.go the log of a first start
 //	row.go       the row: read, changed, and how far versions may run ahead
 //	store.go     where the row is kept

@@ -58,7 +58,10 @@ func TestNewLifeBeginsAboveEveryVersion(t *testing.T) {
 func TestRecoveryIsRefusedWhereItWouldNotHelp(t *testing.T) {
 	id := bigtable.Identity{Pipeline: "p", Table: "T", TableID: "1", MappingHash: "m", Target: "t"}
 	for says, edit := range map[string]func(*Found){
-		"has no row for T":       func(f *Found) { f.Row = nil },
+		"has no row for T in tailrace_state, nor a log": func(f *Found) { f.Row = nil },
+		"cannot be read: torn": func(f *Found) {
+			f.Row, f.Created, f.FoldErr = nil, time.Unix(9, 0), errors.New("torn")
+		},
 		"holds nothing of T":     func(f *Found) { f.Row, f.Want.Target = nil, "" },
 		"cutover f1":             func(f *Found) { f.Row.Fenced = &bigtable.Fenced{ID: "f1"} },
 		"was deleted and create": func(f *Found) { f.Want.TableID = "2" },

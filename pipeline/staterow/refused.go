@@ -48,16 +48,21 @@ func missingRow(s *checkpoint.State, want bigtable.Identity) *outcome.RefusedErr
 			Hint: "take the target away again; or begin under another pipeline name, which copies the table",
 		}
 	}
-	return noRow(want.Target)
+	return noRow(want.Table, want.Target)
 }
 
 // noRow is the refusal of a log that holds changes, where the row of its table is missing.
-func noRow(target string) *outcome.RefusedError {
+func noRow(table, target string) *outcome.RefusedError {
 	if target == "" {
-		return &outcome.RefusedError{What: lifeMissing, Hint: lifeHint}
+		return &outcome.RefusedError{What: lifeMissing, Hint: lifeHint, Code: outcome.CodeRowMissing}
 	}
-	return refusedLog(rowMissing)
+	return &outcome.RefusedError{
+		What: rowMissing, Code: outcome.CodeRowMissing,
+		Hint: "nothing is applied without it; " + recoverCommand(table) + " stores it again, from the log",
+	}
 }
+
+func recoverCommand(table string) string { return "`replicator recover --table " + table + "`" }
 
 // lifeHint is what to do about an archive that is not where it was.
 const lifeHint = "mount it, or put the URL back; to move an archive, first copy all of it, _tailrace/ too; where it " +

@@ -16,6 +16,7 @@ import (
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/pipeline/staterow/lives"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/transform"
 )
@@ -68,6 +69,9 @@ type Row struct {
 	awaitsSwitch  bool              // a mapping is to be switched once the row is known
 	read          bool              // Bigtable has answered in this life
 	fence         *checkpoint.Fence // that the log has
+
+	noted atomic.Pointer[protocol.LogNote] // the newest note that was read or stored; nil: none
+	whole atomic.Bool                      // the log of the current claim is no older copy
 
 	mu       sync.Mutex      // covers stored and stale
 	stored   *bigtable.State // as it was last read or written; nil: not known, or there is none

@@ -22,7 +22,7 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
-// Life is the new life of a table that a recovery begins.
+// Life is the new life of a table that a recovery begins, or the row of a table that it stores again.
 type Life struct {
 	Table string  `json:"table"`
 	Why   string  `json:"why"` // the old log cannot go on
@@ -30,6 +30,8 @@ type Life struct {
 	Lead  float64 `json:"lead_s"` // how far versions are ahead of the clock at first
 	Hours float64 `json:"red_hours"`
 	Begun bool    `json:"begun"` // by an earlier recover: nothing is changed
+	// Restores says that no new life begins: the row of the table is gone, and is stored again from the log.
+	Restores bool `json:"restores_row,omitempty"`
 
 	plan  *staterow.Recovery
 	reads string // what the resync reads
@@ -65,9 +67,12 @@ func Plan(
 			continue
 		}
 		reads, hours := preflight.ResyncCost(&t.Info, t.Backfill)
+		if plan.Restores {
+			reads, hours = "", 0
+		}
 		lives = append(lives, &Life{
 			Table: t.Source, Why: plan.Why, Life: plan.Life, Lead: plan.Lead.Seconds(), Hours: hours, Begun: plan.Begun,
-			plan: plan, reads: reads, archivedOnly: t.ArchivedOnly(),
+			Restores: plan.Restores, plan: plan, reads: reads, archivedOnly: t.ArchivedOnly(),
 		})
 	}
 	return lives, nil
@@ -106,7 +111,7 @@ func look(
 		Want: t.Identity(cfg.Pipeline, sink), Start: wire.Start(cfg), Date: change.MillisOf(clients.Now()),
 		Lead: time.Duration(cfg.Testing.Lead),
 	}
-	if f.Row, err = rows.LoadState(ctx, cfg.Pipeline, t.Source); err != nil && !errors.Is(err, bigtable.ErrNoState) {
+	if f.Row, err = loadRow(ctx, rows, cfg.Pipeline, t.Source); err != nil {
 		return f, exit.Row(fmt.Errorf("load state of %s: %w", t.Source, err))
 	}
 	if q == nil {
@@ -126,7 +131,31 @@ func look(
 	f.Created = log.Created()
 	f.Want.LogCreated = f.Created.UTC()
 	f.Log, f.FoldErr = log.Fold(ctx)
+	if sink == nil {
+		return f, nil
+	}
+	note, err := sink.LoadLogNote(ctx, cfg.Pipeline, t.Source)
+	if err != nil {
+		return f, exit.Row(err)
+	}
+	if f.Noted = staterow.NoteOf(note); f.Noted != nil {
+		if f.Seen, err = log.SeenAt(ctx, f.Noted.Seq); err != nil && f.FoldErr == nil {
+			return f, exit.Environment(fmt.Errorf("look at the log of %s: %w", t.Source, err), "see `replicator check`")
+		}
+	}
 	return f, nil
+}
+
+// loadRow returns the row of a table; nil if there is none.
+//
+// Rule 13: what `recover` makes of a row that is not there is stored, so it is looked for twice.
+func loadRow(ctx context.Context, rows staterow.Store, pipeline, table string) (row *bigtable.State, err error) {
+	for range 2 {
+		if row, err = rows.LoadState(ctx, pipeline, table); !errors.Is(err, bigtable.ErrNoState) {
+			return row, err
+		}
+	}
+	return nil, nil
 }
 
 // Text says what the recovery does, and for how long the table is not ready.
@@ -134,6 +163,11 @@ func (l *Life) Text() string {
 	if l.Begun {
 		return fmt.Sprintf("%s is already recovering: life %d begins at the next try of a replicator, nothing was changed.",
 			l.Table, l.Life)
+	}
+	if l.Restores {
+		return fmt.Sprintf(`%s: %s.
+  recover stores it again, from the log, which holds all that it held. The log goes on: nothing is copied or compared.`,
+			l.Table, l.Why)
 	}
 	if l.archivedOnly {
 		return fmt.Sprintf(`%s: %s.

@@ -1,0 +1,150 @@
+package pipeline_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/pipeline/outcome"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
+)
+
+// putBack stops r, which ran since old was copied, and puts that copy back.
+func (r *run) putBack(old string) {
+	r.t.Helper()
+	if err := r.stop(); err != nil {
+		r.t.Fatal(err)
+	}
+	r.dir = old
+}
+
+// refusedAsOlder waits until the run has ended because the log is an older copy.
+func (r *run) refusedAsOlder() {
+	r.t.Helper()
+	refused := (*pipeline.RefusedError)(nil)
+	if err := r.end(); !errors.As(err, &refused) || refused.Code != outcome.CodeLogOlder ||
+		!strings.Contains(refused.Hint, "`replicator recover --table Orders`") {
+		r.t.Fatalf("ended with %v, want a log that is an older copy", err)
+	}
+}
+
+// Attack 97: an older copy of the log's volume is put back. With it a pause would be over that was asked for since. It
+// is refused, and what the refusal names makes all well.
+func TestOlderCopyOfTheLogIsRefused(t *testing.T) {
+	long(t, "starts a pipeline five times")
+	w := newWorld(t)
+	w.patient()
+	w.createTable("Orders")
+	r := w.start("Orders")
+	w.put("Orders", "a", "1", `"v":{"N":"1"}`)
+	r.settle()
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	old := w.copyVolume()
+	r = w.restart("Orders")
+	r.settle()
+	w.put("Orders", "b", "1", `"v":{"N":"1"}`)
+	r.settle()
+	r.control("Orders", &checkpoint.Control{Pause: new(true), By: "test"})
+	r.until("it is paused", func() bool { return r.table("Orders").State == "paused" })
+	r.putBack(old)
+	w.put("Orders", "c", "1", `"v":{"N":"1"}`)
+	for range 2 { // a refused copy grows by claims, and stays refused
+		r = w.restart("Orders")
+		r.refusedAsOlder()
+		r.close()
+	}
+	w.recover("Orders")
+	r = w.restart("Orders")
+	r.recovered()
+	r.kill()
+	r = w.restart("Orders")
+	w.put("Orders", "d", "1", `"v":{"N":"1"}`)
+	r.settle()
+	r.equal()
+}
+
+// A pipeline reads on without its row. An older copy of the log grows beyond what the row notes then; nothing of it is
+// applied, and once Bigtable answers the table halts.
+func TestOlderCopyThatHasGrownIsRefused(t *testing.T) {
+	long(t, "starts a pipeline three times")
+	w := newWorld(t)
+	w.createTable("Orders")
+	r := w.start("Orders")
+	w.put("Orders", "a", "1", `"v":{"N":"1"}`)
+	r.settle()
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	old := w.copyVolume()
+	r = w.restart("Orders")
+	w.put("Orders", "b", "1", `"v":{"N":"1"}`)
+	r.settle()
+	noted, rows := r.folded("Orders").Seq, len(r.stored("Orders"))
+	r.putBack(old)
+	w.front.Faults.Outage(0)
+	r = w.restart("Orders")
+	for i := 0; r.folded("Orders").Seq <= noted+20; i++ {
+		w.put("Orders", "c", "1", `"v":{"N":"1"}`)
+		seq := r.folded("Orders").Seq
+		r.until("the copy grows", func() bool { return r.folded("Orders").Seq > seq })
+	}
+	w.front.Faults.Recover()
+	r.until("the table is halted", func() bool { return r.table("Orders").Code == outcome.CodeLogOlder })
+	if n := len(r.stored("Orders")); n != rows {
+		t.Errorf("%d rows, want the %d from before", n, rows)
+	}
+}
+
+// removeRow deletes the pipeline's row of a table, with all its columns.
+func (r *run) removeRow() *bigtable.State {
+	r.t.Helper()
+	row := r.row("Orders")
+	if err := r.sink.RemoveState(r.t.Context(), row); err != nil {
+		r.t.Fatal(err)
+	}
+	return row
+}
+
+// The row of a table is deleted while a replica runs: the table halts at the next look at it. The recovery that the
+// halt names stores the row again, from the log, and the table goes on in its life.
+func TestDeletedRowHaltsAndIsStoredAgain(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Orders")
+	r := w.start("Orders")
+	w.put("Orders", "a", "1", `"v":{"N":"1"}`)
+	r.settle()
+	was := r.removeRow()
+	r.until("the table is halted", func() bool { return r.table("Orders").Code == outcome.CodeRowMissing })
+	if ready, _ := r.p.Ready(); ready || !strings.Contains(r.table("Orders").Halt, "`replicator recover --table Orders`") {
+		t.Errorf("ready %t, halted: %s", ready, r.table("Orders").Halt)
+	}
+	w.put("Orders", "b", "1", `"v":{"N":"1"}`)
+	rec, err := r.planRecovery("Orders")
+	if err != nil || rec == nil || !rec.Restores {
+		t.Fatalf("%+v, %v", rec, err)
+	}
+	if err := rec.Begin(t.Context(), r.sink); err != nil {
+		t.Fatal(err)
+	}
+	w.put("Orders", "a", "1", `"v":{"N":"2"}`)
+	r.until("the table runs", func() bool { return r.table("Orders").State == "running" })
+	r.settle()
+	r.equal()
+	r.ready()
+	row := r.row("Orders")
+	if row.Life != was.Life || row.Floor != was.Floor || row.Identity.Target != was.Identity.Target || !row.Issued ||
+		!row.Identity.LogCreated.Equal(was.Identity.LogCreated) || row.Identity.MappingHash != was.Identity.MappingHash ||
+		row.Identity.TableID != was.Identity.TableID || row.Identity.StreamARN != was.Identity.StreamARN {
+		t.Errorf("the row is %+v, and was %+v", row, was)
+	}
+	if _, err := r.sink.LoadMapping(t.Context(), "shop", "Orders", row.Identity.MappingHash); err != nil {
+		t.Errorf("the mapping beside the row: %v", err)
+	}
+	if top := r.fold("Orders").HighestVersion(); int64(top) > w.clock.Now().Add(row.Lead).UnixMilli() {
+		t.Errorf("version %d is beyond what is reserved, %s", top, row.Lead)
+	}
+}
