@@ -41,7 +41,7 @@ type DeadLetters struct {
 	breaks breaker
 	count  int  // dead letters in the store
 	put    int  // dead letters put by this life
-	inPut  int  // dead letters that are being put
+	inPut  int  // dead letters that are being put or deleted
 	listed bool // items and tooOld are those of count dead letters
 }
 
@@ -283,17 +283,12 @@ func (l *DeadLetters) noteStored(letter *deadletter.Letter, keys, image []byte) 
 	return x != nil
 }
 
-// ruleOf returns the rule of the mapping that takes an item; "" where none does or it cannot be told.
-func (l *DeadLetters) ruleOf(keys, image []byte) string {
-	if l.o.Table.Program == nil {
-		return ""
-	}
-	return l.o.Table.Program.RuleOf(new(change.Decoder), keys, image)
-}
-
 // drop deletes dead letters of an item whose changes were applied, or that was made true since, in the order given. It
 // returns how many it deleted before an error.
 func (l *DeadLetters) drop(ctx context.Context, hash uint64, ids []string) (n int, err error) {
+	l.mu.Lock()
+	l.inPut++ // a walk that ends meanwhile does not count some of them, which are subtracted below
+	l.mu.Unlock()
 	for n < len(ids) && err == nil {
 		if err = l.stored.Forget(ctx, ids[n]); errors.Is(err, deadletter.ErrNotFound) {
 			err = nil
@@ -304,6 +299,7 @@ func (l *DeadLetters) drop(ctx context.Context, hash uint64, ids []string) (n in
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.inPut--
 	l.put++ // a walk under way may have seen them
 	l.count -= n
 	for _, id := range ids[:n] {

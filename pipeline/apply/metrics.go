@@ -65,3 +65,11 @@ func (s *Stats) noteDurable(jobs []*job, now change.Millis) {
 		s.Latency.Observe(time.Duration(now-j.c.Created) * time.Millisecond)
 	}
 }
+
+// ruleOf returns the rule of the mapping that takes an item; "" where none does or it cannot be told.
+func (l *DeadLetters) ruleOf(keys, image []byte) string {
+	if l.o.Table.Program == nil {
+		return ""
+	}
+	return l.o.Table.Program.RuleOf(new(change.Decoder), keys, image)
+}
