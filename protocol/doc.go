@@ -16,6 +16,7 @@
 //	gone.go       is a shard gone
 //	streamend.go  has a stream ended
 //	logcopy.go    is a log an older copy of itself
+//	letters.go    do the dead letters of an item follow a reading of it
 //	families.go   tables, families and app profile of Bigtable
 //	lifecycle.go  rules of the archive's bucket that delete objects
 //	premise.go    a setting that is not as it must be

@@ -591,7 +591,12 @@ var attacks = []attack{
 		},
 	},
 	{number: 91, what: "class D: an item that is written each second stays among the dead letters",
-		open: "no test yet",
+		tests: []string{
+			"test.TestItemThatIsWrittenEachSecondIsRetriedOnce",
+			"pipeline/apply.TestBusyItemLeavesTheDeadLettersInOneRetry",
+			"pipeline/apply.TestLettersBehindADroppedOneAreNotApplied",
+			"protocol.TestLettersFollowAReading",
+		},
 	},
 	{number: 92, what: "a write behind a certified fence is deleted by table retire",
 		tests: []string{

@@ -22,8 +22,10 @@
 //	archiver.go     the target archive: events of TTL deletes, in batches
 //	worker.go       the batch of a lane: changes of one item coalesced into one write
 //	operation.go    a resync, in its lane
+//	catchup.go      letters that are newer than what was put
 //	copied.go       items that a copy could not write: one letter each
 //	letters.go      the dead letters of the item that is resynced
+//	fresh.go        whether what was read may still be written
 //	published.go    events that the archive's subject refused
 //	turns.go        the order of changes in tables that remove whole rows
 //	quarantine.go   a row that Bigtable neither takes nor refuses

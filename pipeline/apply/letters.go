@@ -3,15 +3,14 @@ package apply
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue/deadletter"
 	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
 	"github.com/tailrace-cdc/replicator/transform"
@@ -181,21 +180,11 @@ func (x *resyncing) checkWrite(l *heldLetter, before *change.Change) error {
 	switch {
 	case l.Version <= x.item.Version, x.write.Heals,
 		before == nil && !behind,
-		before != nil && sameImage(before.New, l.change.Old):
+		before != nil && protocol.SameImage(before.New, l.change.Old):
 		return nil
 	}
 	return &transform.Refusal{Code: outcome.CodeDirty,
 		What: "the change before it was never applied, so what the item has in Bigtable is not known; it is resynced later"}
-}
-
-// sameImage reports whether two images of an item are equal or both absent. Equal sets with another order compare as
-// different; then the letter stays.
-func sameImage(a, b []byte) bool {
-	if a == nil || b == nil || bytes.Equal(a, b) {
-		return (a == nil) == (b == nil)
-	}
-	var x, y any
-	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
 // blockedBy returns why the item must not be put: a removal by TTL is refused again, and what it would archive is the
@@ -268,11 +257,33 @@ func (x *resyncing) keep(ctx context.Context, l *heldLetter, put bool) error {
 	} else if put {
 		x.heat(l.Version)
 	}
+	left := LetterLeft{ID: l.ID, Code: r.Code, Reason: r.Reason}
+	if put && r.Resynced == 0 {
+		left.Until = x.neededUntil(l)
+	}
+	if left.Until > 0 {
+		x.out.LettersLater++
+		x.out.LettersUntil = max(x.out.LettersUntil, left.Until)
+	}
 	if l.refused == nil && r.Resynced == 0 {
 		return nil // it was not tried
 	}
-	x.out.LettersLeft = append(x.out.LettersLeft, LetterLeft{ID: l.ID, Code: r.Code, Reason: r.Reason})
+	x.out.LettersLeft = append(x.out.LettersLeft, left)
 	return x.worker.letters.recordRetry(ctx, x.item.Hash, l.ID, r)
+}
+
+// neededUntil returns from when on a reading of the item makes a letter above the version of the put needless: its
+// version is above the letter then, or above the rows that hold something else now. It is 0 for a letter of what
+// outlives its item, and of an archive.
+func (x *resyncing) neededUntil(l *heldLetter) change.Millis {
+	if l.outlives || l.change == nil || l.Sink != SinkBigtable {
+		return 0
+	}
+	until := change.Millis(l.Version) + ResyncMargin
+	if x.caughtUp > 0 {
+		until = min(until, x.caughtUp)
+	}
+	return until
 }
 
 // retriedAt returns the time to record, in the precision that is stored.

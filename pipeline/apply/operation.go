@@ -145,11 +145,14 @@ type resyncing struct {
 	key     []byte // canonical; read where the item has letters or becomes one
 	letters []*heldLetter
 	out     ResyncOutcome
+	// skipped is from when on a reading is above the rows that the put skipped, and caughtUp is that
+	// time if the letters above the put can be applied then; 0: not.
+	skipped, caughtUp change.Millis
 }
 
 // resync makes the rows of an item true. The dead letters of the item come first, then the item is put at its version,
-// then the letters that this made needless are deleted. What is repeated after a crash between any two of these steps
-// changes nothing.
+// then what came after its reading, then the letters that this made needless are deleted. What is repeated after a
+// crash between any two of these steps changes nothing.
 func (w *worker) resync(ctx context.Context, item *ResyncItem, refs []letterRef) (ResyncOutcome, error) {
 	x := &resyncing{worker: w, item: item}
 	if len(refs) > 0 {
@@ -171,10 +174,12 @@ func (w *worker) resync(ctx context.Context, item *ResyncItem, refs []letterRef)
 			}
 		}
 	}
+	next := x.catchUp
 	if why != nil {
-		if err := x.refuse(ctx, why); err != nil {
-			return x.out, err
-		}
+		next = func(ctx context.Context) error { return x.refuse(ctx, why) }
+	}
+	if err := next(ctx); err != nil {
+		return x.out, err
 	}
 	return x.out, x.settleLetters(ctx)
 }
@@ -236,6 +241,7 @@ func (x *resyncing) put(ctx context.Context) error {
 	x.out.Written, x.out.Skipped = x.out.Written+done.Written, done.Skipped
 	if done.Skipped > 0 {
 		x.heat(max(done.Hot, x.item.Version+1))
+		x.skipped = x.out.Hot
 	}
 	return nil
 }
@@ -261,26 +267,6 @@ func (x *resyncing) replaceGuards(ctx context.Context, client *bigtable.Client, 
 		}
 	}
 	x.write.Rows = rest
-	return nil
-}
-
-// ageOf returns how long ago an item was read: the larger of what the wall clock and the monotonic clock say. The
-// monotonic clock stands still while the machine is suspended, and the wall clock may be set.
-func ageOf(item *ResyncItem, now time.Time) time.Duration {
-	return max(now.Sub(item.ReadAt), now.Round(0).Sub(item.ReadAt.Round(0)))
-}
-
-// fresh returns ErrStale once the item was read too long ago, or a gap was found that ends after the reading: the
-// resync that heals it may have passed the rows already. The sink asks before every attempt.
-func (x *resyncing) fresh() error {
-	if x.o.Owned != nil {
-		if err := x.o.Owned(); err != nil { // it may take a while, so it comes first
-			return err
-		}
-	}
-	if x.item.beforeGap() || ageOf(x.item, x.shared.clock()) >= PageAge {
-		return ErrStale
-	}
 	return nil
 }
 

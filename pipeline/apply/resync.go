@@ -60,11 +60,19 @@ type ResyncOutcome struct {
 	// tried because an earlier one was refused.
 	LettersLeft    []LetterLeft
 	LettersWaiting int
-	Found          transform.ResyncFound // about the rows that were read
+	// LettersLater counts those of both that another reading makes needless, from LettersUntil on: the rows are true, but
+	// the version of this reading is not above the letters.
+	LettersLater int
+	LettersUntil change.Millis
+	Found        transform.ResyncFound // about the rows that were read
 }
 
-// LetterLeft is a dead letter that a resync could not apply.
-type LetterLeft struct{ ID, Code, Reason string }
+// LetterLeft is a dead letter that a resync could not apply. Until is the service's time from which on another reading
+// of the item makes it needless, because its rows are true already; 0: the letter stays until its change is taken.
+type LetterLeft struct {
+	ID, Code, Reason string
+	Until            change.Millis
+}
 
 // ErrStale means that the item was read too long ago to be written: the caller reads it again.
 var ErrStale = errors.New("the item was read too long ago")

@@ -1,0 +1,98 @@
+package protocol
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"slices"
+
+	"github.com/tailrace-cdc/replicator/change"
+)
+
+// Follow says how the changes of an item's dead letters follow a reading of the item.
+type Follow uint8
+
+// The answers.
+const (
+	// FollowNot: a change between the reading and the newest letter is not among the letters, so a
+	// difference from what was read cannot be made.
+	FollowNot Follow = iota
+	// FollowReading: one of the letters changed what was read, and each later one changed what the
+	// one before it made.
+	FollowReading
+	// FollowMet: what was read is what the newest letter made.
+	FollowMet
+)
+
+// FollowOf judges the letters of one item, in version order, against a reading of it (Rule 14).
+// read is the item as typed JSON, nil where the table does not hold it. The caller has put what was
+// read into the rows of the item, below the versions of the letters, and no change of the item is
+// unknown: what is in the log up to now is applied, or among the letters.
+//
+// Versions do not tell which letters the reading shows: they come from creation times, which are
+// cut to seconds, so a change made after the reading may have a version up to that of the reading.
+// The images do. Two states of an item may be equal; the last one counts. If it was an earlier one
+// that was read, the letters in between are skipped, and lead back to the same state.
+//
+// Unless the answer is FollowNot, writing the newest letter's image over what was read, at that
+// letter's version, makes the rows true as of that letter, and the next change of the item, which
+// is a difference from that image, can be applied.
+func FollowOf(read []byte, letters []*change.Change) Follow {
+	if slices.ContainsFunc(letters, lacksImages) || len(letters) == 0 {
+		return FollowNot
+	}
+	if SameImage(letters[len(letters)-1].New, read) {
+		return FollowMet
+	}
+	for i, c := range slices.Backward(letters) {
+		if SameImage(c.Old, read) {
+			return FollowReading
+		}
+		if i > 0 && !SameImage(letters[i-1].New, c.Old) {
+			break
+		}
+	}
+	return FollowNot
+}
+
+// lacksImages reports whether a change lacks an image that its operation has: the stream may have
+// another view type than new and old images.
+func lacksImages(c *change.Change) bool {
+	return (c.Old == nil) != (c.Op == change.Insert) || (c.New == nil) != (c.Op == change.Remove)
+}
+
+// SameImage reports whether two images of an item, as typed JSON, are equal or both absent. The
+// order of attributes and that of the elements of sets do not matter.
+func SameImage(a, b []byte) bool {
+	if a == nil || b == nil || bytes.Equal(a, b) {
+		return (a == nil) == (b == nil)
+	}
+	var x, y any
+	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(sorted(x), sorted(y))
+}
+
+// sorted sorts the elements of all sets in typed JSON.
+func sorted(v any) any {
+	m, ok := v.(map[string]any)
+	if list, is := v.([]any); is {
+		for _, e := range list {
+			sorted(e)
+		}
+	}
+	if !ok {
+		return v
+	}
+	for name, e := range m {
+		set, is := e.([]any)
+		if is && len(m) == 1 && (name == "SS" || name == "NS" || name == "BS") {
+			slices.SortFunc(set, func(a, b any) int {
+				s, _ := a.(string)
+				t, _ := b.(string)
+				return bytes.Compare([]byte(s), []byte(t))
+			})
+			continue
+		}
+		sorted(e)
+	}
+	return v
+}
