@@ -39,6 +39,30 @@ func (w *world) refusedOnce() *daemon {
 	return d
 }
 
+// TestRetryOfAMendedItemTellsWhenToTryAgain, and waits for it when it is asked to.
+func TestRetryOfAMendedItemTellsWhenToTryAgain(t *testing.T) {
+	w := newWorld(t, 811)
+	d := w.refusedOnce()
+	r := w.command("dlq", "retry", "--all")
+	if r.code != 4 || !strings.Contains(r.out, "its item is mended: try again at ") ||
+		!strings.Contains(r.out, "next: try again at ") || strings.Contains(r.out, "mend the mapping") {
+		t.Errorf("exit %d: %s%s", r.code, r.out, r.err)
+	}
+	r = w.command("dlq", "retry", "--all", "--json")
+	if r.code != 4 || !strings.Contains(r.out, `"later":2`) || !strings.Contains(r.out, `"retry_at":"`) {
+		t.Errorf("exit %d: %s%s", r.code, r.out, r.err)
+	}
+	r = d.hastened("dlq", "retry", w.listLetters()[0].ID, "--wait")
+	if r.code != 0 || !strings.Contains(r.err, "waiting until ") || !strings.Contains(r.out, "2 applied, 0 refused") {
+		t.Errorf("exit %d: %s%s", r.code, r.out, r.err)
+	}
+	d.until("the letters are gone", func() bool { return d.table("Orders").DeadLetters == 0 })
+	w.Put("Orders", "p", "s", `"c":{"N":"3"}`)
+	d.settle("Orders")
+	d.checkClean()
+	w.Equal("Orders")
+}
+
 // TestItemThatIsWrittenEachSecondIsRetriedOnce: each of its changes is a dead letter behind the refused one, and while
 // the retry runs there are new ones.
 func TestItemThatIsWrittenEachSecondIsRetriedOnce(t *testing.T) {

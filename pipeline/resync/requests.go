@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/resync/pace"
@@ -231,9 +232,24 @@ func refusal(err error) *request.Outcome {
 func countLetters(out *request.Outcome, i int, o *apply.ResyncOutcome) {
 	out.Refused += int64(len(o.LettersLeft))
 	out.Waiting += int64(o.LettersWaiting)
-	for _, l := range o.LettersLeft {
-		out.Notes = append(out.Notes, request.Note{Item: i, Letter: l.ID, Code: l.Code, Reason: l.Reason})
+	out.Later += int64(o.LettersLater)
+	if until := wholeSecond(o.LettersUntil); until.After(out.Until) {
+		out.Until = until
 	}
+	for _, l := range o.LettersLeft {
+		out.Notes = append(out.Notes, request.Note{
+			Item: i, Letter: l.ID, Code: l.Code, Reason: l.Reason, Until: wholeSecond(l.Until),
+		})
+	}
+}
+
+// wholeSecond returns the second that begins at a time or next after it, because the service's clock shows whole
+// seconds: a reading in it is above what the time stands for. It is zero for 0.
+func wholeSecond(t change.Millis) time.Time {
+	if t == 0 {
+		return time.Time{}
+	}
+	return ((t + 999) / 1000 * 1000).Time().UTC()
 }
 
 // countOutcome adds what became of one item.

@@ -347,3 +347,24 @@ func TestRequestsAreLookedForFromTheBeginning(t *testing.T) {
 		}
 	})
 }
+
+// TestOutcomeTellsWhenLettersCanBeRetried: the latest of all items counts, in whole seconds as the
+// service's clock shows them; a letter that stays for another reason has no time.
+func TestOutcomeTellsWhenLettersCanBeRetried(t *testing.T) {
+	out := &request.Outcome{}
+	countLetters(out, 0, &apply.ResyncOutcome{
+		LettersLeft: []apply.LetterLeft{{ID: "a", Until: 61_001}}, LettersWaiting: 1, LettersLater: 2, LettersUntil: 62_000,
+	})
+	countLetters(out, 1, &apply.ResyncOutcome{LettersLeft: []apply.LetterLeft{{ID: "b"}}})
+	countLetters(out, 2, &apply.ResyncOutcome{
+		LettersLeft: []apply.LetterLeft{{ID: "c", Until: 30_500}}, LettersLater: 1, LettersUntil: 30_500,
+	})
+	if out.Refused != 3 || out.Waiting != 1 || out.Later != 3 || out.Until.UnixMilli() != 62_000 {
+		t.Errorf("%+v", out)
+	}
+	for i, want := range []int64{62_000, time.Time{}.UnixMilli(), 31_000} {
+		if got := out.Notes[i].Until.UnixMilli(); got != want {
+			t.Errorf("letter %s: %d, want %d", out.Notes[i].Letter, got, want)
+		}
+	}
+}

@@ -97,9 +97,13 @@ type Outcome struct {
 	Equal   int64     `json:"equal"`
 	Left    int64     `json:"left"`
 	Hot     int64     `json:"hot"`
-	Applied int64     `json:"applied"`           // dead letters
-	Refused int64     `json:"refused"`           // items, or letters that are refused again
-	Waiting int64     `json:"waiting"`           // letters not tried, because an earlier one of their item was refused
+	Applied int64     `json:"applied"` // dead letters
+	Refused int64     `json:"refused"` // items, or letters that are refused again
+	Waiting int64     `json:"waiting"` // letters not tried, because an earlier one of their item was refused
+	// Later counts those of the refused and the waiting letters that a retry from Until on makes needless: their items
+	// are true, and only the version of the reading was not above the letters.
+	Later   int64     `json:"later,omitempty"`
+	Until   time.Time `json:"until,omitzero"`
 	Deleted int64     `json:"deleted,omitempty"` // columns
 	Healed  *Healed   `json:"healed,omitempty"`
 	// Failed says why the owner refuses the whole chunk; empty when it did it.
@@ -115,7 +119,7 @@ type Note struct {
 	Letter string    `json:"letter,omitempty"` // id
 	Code   string    `json:"code"`             // hot, or why it was refused
 	Reason string    `json:"reason,omitempty"`
-	Until  time.Time `json:"until,omitzero"` // hot: when it may be tried again
+	Until  time.Time `json:"until,omitzero"` // when it may be tried again: a hot item, or a letter that is too new
 }
 
 // NewID returns a new prefix for the ids of a command's chunks.

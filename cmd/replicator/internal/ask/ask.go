@@ -154,7 +154,10 @@ const maxNotes = 1000
 func (t *Total) add(o *request.Outcome) {
 	t.Written, t.Equal, t.Left, t.Hot = t.Written+o.Written, t.Equal+o.Equal, t.Left+o.Left, t.Hot+o.Hot
 	t.Applied, t.Refused, t.Waiting = t.Applied+o.Applied, t.Refused+o.Refused, t.Waiting+o.Waiting
-	t.Deleted += o.Deleted
+	t.Deleted, t.Later = t.Deleted+o.Deleted, t.Later+o.Later
+	if o.Until.After(t.Until) {
+		t.Until = o.Until
+	}
 	if room := maxNotes - len(t.Notes); room > 0 {
 		t.Notes = append(t.Notes, o.Notes[:min(room, len(o.Notes))]...)
 	}

@@ -20,6 +20,18 @@ type Retried struct {
 // Empty reports whether no letter was tried.
 func (r *Retried) Empty() bool { return r.Applied+r.Refused+r.Waiting == 0 }
 
+// Then returns the result of this retry and a later one of the same letters: what was applied adds
+// up, and what stays is what the later one left. It may be nil.
+func (r *Retried) Then(later *Retried) *Retried {
+	if later == nil {
+		return r
+	}
+	sum := *later
+	sum.Applied += r.Applied
+	sum.Written, sum.Left = sum.Written+r.Written, sum.Left+r.Left
+	return &sum
+}
+
 // Retry asks the owners to try the dead letters of the tables again: those of the items that have a letter which only
 // chooses, or with nil all. An error of one table does not stop the others. That a letter is refused again is a result
 // and not an error.

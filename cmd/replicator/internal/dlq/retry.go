@@ -3,6 +3,8 @@ package dlq
 import (
 	"context"
 	"errors"
+	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -11,12 +13,14 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/letters"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue/deadletter"
 )
 
 // retryCommand returns the command `replicator dlq retry`.
 func (a *commands) retryCommand() *cobra.Command {
-	var all bool
+	var all, wait bool
 	var some letters.Filter
 	cmd := &cobra.Command{
 		Use:   "retry (ID | --all | --table NAME | --code CODE | --sink SINK)",
@@ -29,7 +33,9 @@ at their own versions, in order, up to the first that is refused. Letters of the
 and those of archive.subject are published as they are.
 
 A letter that was applied or is needless is deleted; one that is refused again stays, with one more attempt, and the
-exit code is 4. Without a running owner nothing is tried: only the owner writes rows.`,
+exit code is 4. Of a letter that is only too new, because the item is mended and the letter is less than a minute
+older than the reading, retry says when to try again; with --wait it waits for that, and tries again itself.
+Without a running owner nothing is tried: only the owner writes rows.`,
 		Args: a.Args(cobra.MaximumNArgs(1)),
 		RunE: a.Body(func(ctx context.Context, args []string) error {
 			if err := chosenOnce("retry", args, all, some); err != nil {
@@ -39,39 +45,35 @@ exit code is 4. Without a running owner nothing is tried: only the owner writes 
 			if len(args) == 1 {
 				id = args[0]
 			}
-			return a.retry(ctx, id, some)
+			return a.retry(ctx, id, some, wait)
 		}),
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "all dead letters, oldest first")
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait for letters that are too new, and try them again")
 	chooseLetters(cmd, &some)
 	return cmd
 }
 
-// retry has the letters of one letter's item tried again, or those that a filter chooses when id is empty.
-func (a *commands) retry(ctx context.Context, id string, some letters.Filter) error {
+// retry has the letters of one letter's item tried again, or those that a filter chooses when id is
+// empty. With wait it tries those a second time that are only too new for the first one.
+func (a *commands) retry(ctx context.Context, id string, some letters.Filter, wait bool) error {
 	cfg, err := a.Config(ctx)
 	if err != nil {
 		return err
 	}
-	clients, all, err := a.OpenLetters(ctx, cfg, some.Table)
-	if err != nil {
+	r := &retrying{commands: a, cfg: cfg, id: id, table: some.Table, only: some.Match}
+	retried, err := r.once(ctx)
+	if err != nil && retried == nil {
 		return err
 	}
-	defer clients.Close()
-	only := some.Match
-	if id != "" {
-		t, letter, err := letters.Find(ctx, all, id)
-		if err != nil {
-			return err
+	if err == nil && wait && retried.Later > 0 {
+		if err = r.await(ctx, retried); err == nil {
+			var again *ask.Retried
+			again, err = r.once(ctx)
+			retried = retried.Then(again)
 		}
-		all = []letters.Table{t}
-		only = func(l *deadletter.Letter) bool { return l.ID == letter.ID || l.KeyHash == letter.KeyHash }
 	}
-	retried, err := ask.Retry(ctx, all, only, func(table string) *ask.Asker { return a.Asker(cfg, clients, table) })
-	if err != nil && retried.Empty() {
-		return err
-	}
-	line := render.Retried{Schema: cli.Schema, Applied: retried.Applied, Refused: retried.Refused, Left: retried.Waiting}
+	line := render.RetriedOf(cli.Schema, &retried.Outcome)
 	if a.JSON {
 		err = errors.Join(err, a.PrintJSON(line))
 	} else {
@@ -82,4 +84,64 @@ func (a *commands) retry(ctx context.Context, id string, some letters.Filter) er
 		return exit.Silent(exit.CodeDifferences)
 	}
 	return err
+}
+
+// retrying is a retry of the letters that the command chooses. Each try opens the letters anew: the
+// daemon, whose server has them, may start again while the command waits.
+type retrying struct {
+	*commands
+	cfg   *config.Config
+	id    string // of the letter whose item is meant; "" once table and only say which, or if none is
+	table string
+	only  func(*deadletter.Letter) bool
+	asked string // a table with letters, from which DynamoDB's time is learned
+}
+
+// once tries the letters. The result is nil if an error came before the first try.
+func (r *retrying) once(ctx context.Context) (*ask.Retried, error) {
+	clients, all, err := r.OpenLetters(ctx, r.cfg, r.table)
+	if err != nil {
+		return nil, err
+	}
+	defer clients.Close()
+	if r.id != "" {
+		t, letter, err := letters.Find(ctx, all, r.id)
+		if err != nil {
+			return nil, err
+		}
+		all = []letters.Table{t}
+		r.id, r.table = "", t.Source
+		r.only = func(l *deadletter.Letter) bool { return l.ID == letter.ID || l.KeyHash == letter.KeyHash }
+	}
+	if len(all) > 0 {
+		r.asked = all[0].Source
+	}
+	retried, err := ask.Retry(ctx, all, r.only, func(table string) *ask.Asker { return r.Asker(r.cfg, clients, table) })
+	if err != nil && retried.Empty() {
+		return nil, err
+	}
+	return retried, err
+}
+
+// clockPeriod is the time between two looks at DynamoDB's clock while the command waits for it.
+const clockPeriod = 2 * time.Second
+
+// await waits until the letters that are too new can be tried again, by DynamoDB's clock.
+func (r *retrying) await(ctx context.Context, retried *ask.Retried) error {
+	fmt.Fprintf(r.Errs, "waiting until %s to try %s again\n", render.ClockTime(retried.Until),
+		render.Count(int(retried.Later), "letter"))
+	clients := r.Clients(r.cfg)
+	defer clients.Close()
+	for {
+		if err := clients.ReadClock(ctx, r.asked); err != nil {
+			return exit.Source(err)
+		}
+		left := retried.Until.Sub(clients.Now())
+		if left <= 0 {
+			return nil
+		}
+		if err := failure.Pause(ctx, min(left, clockPeriod)); err != nil {
+			return err
+		}
+	}
 }

@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/queue/request"
@@ -14,6 +15,25 @@ type Retried struct {
 	Applied int64 `json:"applied"` // and deleted, or deleted because their item is true without them
 	Refused int64 `json:"refused"` // once more; they stay
 	Left    int64 `json:"left"`    // not tried, because an earlier letter of their item was refused
+	// Later counts those of the refused and the left ones that a retry from RetryAt on deletes: their
+	// items are true, and they are only too new.
+	Later   int64     `json:"later"`
+	RetryAt time.Time `json:"retry_at,omitzero"`
+}
+
+// RetriedOf returns what the owners of the tables did.
+func RetriedOf(schema int, o *request.Outcome) Retried {
+	return Retried{
+		Schema: schema, Applied: o.Applied, Refused: o.Refused, Left: o.Waiting, Later: o.Later, RetryAt: o.Until,
+	}
+}
+
+// ClockTime returns a time of the day for people, with the date if that is another day.
+func ClockTime(t time.Time) string {
+	if t = t.Local(); t.Format(time.DateOnly) != time.Now().Format(time.DateOnly) {
+		return t.Format("2006-01-02 15:04:05 MST")
+	}
+	return t.Format("15:04:05 MST")
 }
 
 // Print prints what became of dead letters, and why letters were refused, a line each.
@@ -24,14 +44,23 @@ func (r Retried) Print(w io.Writer, notes []request.Note, unreadable []string) {
 	}
 	fmt.Fprintln(w, ".")
 	for _, n := range notes {
-		if n.Letter != "" {
+		switch {
+		case n.Letter == "":
+		case n.Until.IsZero():
 			fmt.Fprintf(w, "  %s: %s (%s)\n", n.Letter, n.Reason, n.Code)
+		default:
+			fmt.Fprintf(w, "  %s: %s (%s); its item is mended: try again at %s\n", n.Letter, n.Reason, n.Code,
+				ClockTime(n.Until))
 		}
 	}
 	for _, line := range unreadable {
 		fmt.Fprintf(w, "  %s\n", line)
 	}
-	if r.Refused > 0 {
+	if r.Later > 0 {
+		fmt.Fprintf(w, "next: try again at %s, or add --wait: the items of %s are mended, and the letters are too new to be "+
+			"deleted yet\n", ClockTime(r.RetryAt), Count(int(r.Later), "letter"))
+	}
+	if r.Refused+r.Left > r.Later {
 		fmt.Fprintln(w, "next: `replicator dlq show ID` says what was refused; mend the mapping, the family or the item, "+
 			"and try again; or `replicator dlq drop ID`")
 	}
