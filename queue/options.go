@@ -7,6 +7,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/queue/conn"
 	"github.com/tailrace-cdc/replicator/queue/embedded"
+	"github.com/tailrace-cdc/replicator/queue/request"
 )
 
 // MaxPayload is what the embedded server accepts in one message, and the most that this package ever sends.
@@ -108,10 +109,15 @@ func (o Options) check() error {
 	return nil
 }
 
+// besideMaxBytes returns what the streams beside a log may take: dead letters, requests, events for the archive.
+func (o Options) besideMaxBytes() int64 {
+	return o.LettersMaxBytes + request.MaxBytes + o.ArchiveMaxBytes
+}
+
 // embedded returns the options of the server in this process.
 func (o Options) embedded() embedded.Options {
 	return embedded.Options{
-		Dir: o.Dir, Listen: o.Listen, MaxBytes: o.MaxBytes, LettersMaxBytes: o.LettersMaxBytes + o.ArchiveMaxBytes,
+		Dir: o.Dir, Listen: o.Listen, MaxBytes: o.MaxBytes, LettersMaxBytes: o.besideMaxBytes(),
 		Logs: o.Logs, CheckEvery: o.DiskCheck, Volume: o.Volume, Command: o.command,
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tailrace-cdc/replicator/queue/internal/naming"
 	"github.com/tailrace-cdc/replicator/queue/kept"
+	"github.com/tailrace-cdc/replicator/queue/request"
 )
 
 // ServerInfo describes an external server and the account that this client uses, as far as clients can query them.
@@ -57,25 +58,49 @@ func (q *Queue) defaultReplicas() int {
 // Replicas returns the number of copies of a new log.
 func (q *Queue) Replicas() int { return q.opts.Replicas }
 
-// UnreservedBytes returns the bytes of one copy that must still be reserved for what these tables keep.
-func (q *Queue) UnreservedBytes(ctx context.Context, tables []string) (bytes int64, err error) {
+// Needs are the bytes of one copy that the streams of some tables still need.
+type Needs struct {
+	Reserve int64 // that a server must still reserve: the limits of streams, less what existing ones have reserved
+	Grow    int64 // that the streams may still take on disk until each has reached its limit
+}
+
+// Needs adds up what the streams of these tables still need: log, dead letters, requests, and events for the archive.
+func (q *Queue) Needs(ctx context.Context, tables []string) (n Needs, err error) {
 	for _, table := range tables {
-		name := naming.Stream(q.opts.Pipeline, table)
-		for stream, limit := range map[string]int64{
-			name: q.opts.MaxBytes, naming.Letters(name): q.opts.LettersMaxBytes, naming.Archive(name): q.opts.ArchiveMaxBytes,
-		} {
+		for stream, limit := range q.opts.limits(table) {
 			st, err := q.conn.JS.Stream(ctx, stream)
 			switch {
 			case errors.Is(err, jetstream.ErrStreamNotFound):
-				bytes += limit
+				n.Reserve, n.Grow = n.Reserve+limit, n.Grow+limit
 			case err != nil:
-				return 0, fmt.Errorf("ask about stream %s: %w", stream, err)
+				return Needs{}, fmt.Errorf("ask about stream %s: %w", stream, err)
 			default:
-				bytes += max(0, limit-st.CachedInfo().Config.MaxBytes)
+				info := st.CachedInfo()
+				n.Reserve += max(0, limit-info.Config.MaxBytes)
+				n.Grow += max(0, limit-int64(info.State.Bytes))
 			}
 		}
 	}
-	return bytes, nil
+	return n, nil
+}
+
+// NeedsOf is Needs for a store that does not exist yet.
+func NeedsOf(o Options, tables []string) (n Needs) {
+	for _, table := range tables {
+		for _, limit := range o.withDefaults().limits(table) {
+			n.Reserve, n.Grow = n.Reserve+limit, n.Grow+limit
+		}
+	}
+	return n
+}
+
+// limits returns how many bytes each stream of a table may hold, by the stream's name.
+func (o Options) limits(table string) map[string]int64 {
+	name := naming.Stream(o.Pipeline, table)
+	return map[string]int64{
+		name: o.MaxBytes, naming.Letters(name): o.LettersMaxBytes, naming.Requests(name): request.MaxBytes,
+		naming.Archive(name): o.ArchiveMaxBytes, // 0: there is none
+	}
 }
 
 // Conn returns the queue's own connection, for publishing beside the logs: archival events go to the same servers. The

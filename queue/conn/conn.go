@@ -73,11 +73,16 @@ type Conn struct {
 // seldom is the rate of log lines about errors that concern no call.
 func seldom() rate.Sometimes { return rate.Sometimes{First: 5, Interval: time.Minute} }
 
-// Dial connects, within ctx. Errors: ErrDenied, ErrUnreachable.
+// Dial connects, within ctx. Errors: ErrDenied, ErrUnreachable, ErrOldServer.
 func Dial(ctx context.Context, o Options, log *zap.Logger) (*Conn, error) {
 	c := &Conn{opts: o, log: log, AckTimeout: o.AckTimeout, reported: seldom(), closed: make(chan struct{})}
 	if err := c.dial(ctx); err != nil {
 		return nil, err
+	}
+	if version := c.NC.ConnectedServerVersion(); !newEnough(version) {
+		c.NC.Close()
+		return nil, fmt.Errorf("connect to the queue: %w: it is %s, and %d.%d or newer is needed", ErrOldServer, version,
+			minMajor, minMinor)
 	}
 	js, err := jetstream.New(c.NC)
 	if err != nil {

@@ -50,6 +50,20 @@ func (c *Conn) dial(ctx context.Context) error {
 	return nil
 }
 
+// The oldest server that keeps all settings of our streams: older ones drop the metadata in silence,
+// by which a stream is known as a pipeline's.
+const minMajor, minMinor = 2, 10
+
+// newEnough reports whether a server's version is the oldest that will do, or newer. A version that
+// cannot be read is one of a build of the server's developers.
+func newEnough(version string) bool {
+	var major, minor int
+	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil {
+		return true
+	}
+	return major > minMajor || major == minMajor && minor >= minMinor
+}
+
 // servers returns the addresses of the servers, and an option that says who we are to each of them.
 // If all addresses carry the same user, it is taken out of them and read again before each
 // connection, so that a password or token that was replaced meanwhile is used.

@@ -16,6 +16,8 @@ import (
 var (
 	// ErrDenied means that the server refuses this client: wrong user, password, token or certificate.
 	ErrDenied = errors.New("the NATS server refuses these credentials")
+	// ErrOldServer means that the server is older than what the logs need.
+	ErrOldServer = errors.New("the NATS server is too old")
 	// ErrUnreachable means that no server could be connected to.
 	ErrUnreachable = errors.New("no server can be reached")
 	// ErrGivenUp means that the client library has given the connection up and does not connect again.

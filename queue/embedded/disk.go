@@ -30,9 +30,6 @@ type Disk struct {
 	Low        bool   // reading pauses
 }
 
-// Short reports whether the volume fills up before the logs have reached their limits.
-func (d Disk) Short() bool { return d.Left < d.Untaken }
-
 // PauseReason says why reading pauses, for operators.
 func (d Disk) PauseReason(dir string) string {
 	left, pause, resume := d.Left, d.PauseBelow, uint64(resumeFactor*float64(d.PauseBelow))

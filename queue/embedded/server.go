@@ -29,7 +29,7 @@ type Options struct {
 	Listen string // host:port for the commands and the nats tool; "" = a random loopback port
 
 	MaxBytes        int64 // of each log
-	LettersMaxBytes int64 // of the dead letters of each log
+	LettersMaxBytes int64 // of all streams beside each log: dead letters, requests, events for the archive
 	Logs            int   // how many logs are expected
 
 	Command bool // not a daemon: it leaves the store to a daemon that waits for it

@@ -16,6 +16,9 @@ import (
 // MaxWaiting is how many bytes of chunks may wait for a table. Whoever asks for more waits.
 const MaxWaiting = 16 << 20
 
+// MaxBytes is the hard limit of the stream: what waits, and what was done and is not deleted yet.
+const MaxBytes = 2 * MaxWaiting
+
 // keepOutcome is how long an outcome is kept that nobody fetched.
 const keepOutcome = 24 * time.Hour
 
@@ -43,7 +46,7 @@ type Store struct {
 func Open(ctx context.Context, c *conn.Conn, o Options) (*Store, error) {
 	cfg := conn.KeyedConfig(o.Stream, o.Subject, o.Pipeline)
 	cfg.Description, cfg.Replicas = "Tailrace: requests for "+o.Table, o.Replicas
-	cfg.MaxBytes, cfg.MaxMsgSize = 2*MaxWaiting, int32(c.MaxMessage())
+	cfg.MaxBytes, cfg.MaxMsgSize = MaxBytes, int32(c.MaxMessage())
 	k, err := c.MakeKeyed(ctx, cfg, o.Subject)
 	return newStore(c, o, k, err)
 }

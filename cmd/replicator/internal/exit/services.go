@@ -63,6 +63,8 @@ func Queue(err error, cfg *config.Config) error {
 			", or enlarge it; then start again: see TailraceDiskLow in docs/operations.md")
 	case errors.Is(err, fs.ErrPermission):
 		return Environment(err, "run it as the user that owns "+dir)
+	case errors.Is(err, queue.ErrOldServer):
+		return Environment(err, "update the NATS servers, one after the other")
 	case errors.Is(err, queue.ErrDenied):
 		return Environment(err,
 			"compare the user, password or token in queue.url, or the file of queue.creds, with the server's")

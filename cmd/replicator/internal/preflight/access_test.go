@@ -70,7 +70,7 @@ func TestCopiesThatCannotBeRead(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.arrange(t, s)
-			want := append([]string{"queue_unverified", "schema!"}, c.want...)
+			want := append([]string{"queue_unverified", "schema!", "storage_unverified"}, c.want...)
 			slices.Sort(want)
 			got, r := s.run(t, Options{})
 			if !slices.Equal(got, want) {

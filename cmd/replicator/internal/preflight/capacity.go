@@ -55,7 +55,12 @@ func (c *check) room(ctx context.Context) {
 		c.add(limitProblems(t.Source, size, int64(c.cfg.Queue.MaxBytes))...)
 	}
 	if d, ok := c.queue.Disk(); ok {
-		c.add(diskProblems(d, c.cfg.Queue.Dir)...)
+		need, err := c.queue.Needs(ctx, c.sources())
+		if err != nil {
+			c.failed("queue", "queue", exit.Queue(err, c.cfg))
+			return
+		}
+		c.add(diskProblems(d, need, c.cfg.Queue.Dir)...)
 	}
 }
 
@@ -89,18 +94,27 @@ func limitProblems(table string, snapshot int, limit int64) []problem.Problem {
 		table, humanize.IBytes(uint64(snapshot)), humanize.IBytes(uint64(limit)))}
 }
 
-// diskProblems compares the volume of the embedded queue with the bytes that the logs may take.
-func diskProblems(d embedded.Disk, dir string) []problem.Problem {
+// sources returns the source tables.
+func (c *check) sources() (names []string) {
+	for _, t := range c.cfg.Tables {
+		names = append(names, t.Source)
+	}
+	return names
+}
+
+// diskProblems compares the volume of the embedded queue with the bytes that the logs, and the streams beside them, may
+// take.
+func diskProblems(d embedded.Disk, need queue.Needs, dir string) []problem.Problem {
 	switch {
 	case d.Low:
 		return []problem.Problem{errorf("disk_low", "queue.dir", "make room there, enlarge the volume, or choose another one",
 			"the volume of %s has %s left for the logs; reading pauses below %s",
 			dir, humanize.IBytes(d.Left), humanize.IBytes(d.PauseBelow))}
-	case d.Short():
+	case d.Left < uint64(need.Grow):
 		return []problem.Problem{warnf("disk_short", "queue.max_bytes",
-			"a larger volume, or a smaller queue.max_bytes: reading pauses at whichever is reached first",
-			"the logs may still take %s, the volume of %s has %s left for them",
-			humanize.IBytes(d.Untaken), dir, humanize.IBytes(d.Left))}
+			"a larger volume, or a smaller queue.max_bytes or archive.max_bytes: reading pauses at whichever is reached first",
+			"logs, dead letters, requests and events for the archive may still take %s, the volume of %s has %s left for them",
+			humanize.IBytes(uint64(need.Grow)), dir, humanize.IBytes(d.Left))}
 	}
 	return nil
 }
@@ -116,19 +130,12 @@ func (c *check) natsServer(ctx context.Context) {
 		return
 	}
 	c.add(serverProblems(s, c.queue.Replicas())...)
-	if s.Store < 0 {
-		return
-	}
-	var sources []string
-	for _, t := range c.cfg.Tables {
-		sources = append(sources, t.Source)
-	}
-	need, err := c.queue.UnreservedBytes(ctx, sources)
+	need, err := c.queue.Needs(ctx, c.sources())
 	if err != nil {
 		c.failed("queue", "queue", exit.Queue(err, c.cfg))
 		return
 	}
-	c.add(storageProblems(s, need)...)
+	c.add(storageProblems(s, need.Reserve, c.queue.Replicas())...)
 }
 
 // serverProblems checks the number of servers and the maximum size of messages.
@@ -151,10 +158,19 @@ func serverProblems(s queue.ServerInfo, copies int) (problems []problem.Problem)
 	return problems
 }
 
-// storageProblems checks that an account with a limit has room for the bytes that the logs still have to reserve.
-func storageProblems(s queue.ServerInfo, need int64) []problem.Problem {
+// storageProblems checks that an account with a limit has room for the bytes that the logs still have to reserve. The
+// limit of the servers is not visible to clients, so where there is no other the user has to compare.
+func storageProblems(s queue.ServerInfo, need int64, copies int) []problem.Problem {
 	left := s.Store - s.Reserved
-	if need*s.Copies <= left {
+	switch {
+	case s.Store < 0 && need > 0:
+		return []problem.Problem{warnf("storage_unverified", "queue.max_bytes",
+			"compare it with `jetstream { max_file_store }` of the servers, less what other streams have reserved; "+
+				"a table whose streams do not fit is halted",
+			"the streams of all tables need to reserve %s more in each of %d copies (queue.max_bytes, archive.max_bytes, "+
+				"and 1 GiB for dead letters, for each table), and a client cannot see how much the servers have",
+			humanize.IBytes(uint64(need)), copies)}
+	case s.Store < 0, need*s.Copies <= left:
 		return nil
 	}
 	return []problem.Problem{errorf("storage", "queue.max_bytes",

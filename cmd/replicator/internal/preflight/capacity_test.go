@@ -15,14 +15,15 @@ func TestVolumeTooSmallForTheLogsIsFound(t *testing.T) {
 		disk embedded.Disk
 		want string
 	}{
-		"room for all": {embedded.Disk{Left: 50 * gib, Untaken: 40 * gib, PauseBelow: 8 * gib}, ""},
-		"less than the logs": {embedded.Disk{Left: 30 * gib, Untaken: 40 * gib, PauseBelow: 8 * gib},
-			"warning disk_short: the logs may still take 40 GiB, the volume of ./log has 30 GiB"},
-		"reading would pause": {embedded.Disk{Left: 7 * gib, Untaken: 40 * gib, PauseBelow: 8 * gib, Low: true},
+		"room for all": {embedded.Disk{Left: 50 * gib, Untaken: 20 * gib, PauseBelow: 8 * gib}, ""},
+		"room for the logs alone": {embedded.Disk{Left: 30 * gib, Untaken: 20 * gib, PauseBelow: 8 * gib},
+			"warning disk_short: logs, dead letters, requests and events for the archive may still take 40 GiB, " +
+				"the volume of ./log has 30 GiB"},
+		"reading would pause": {embedded.Disk{Left: 7 * gib, Untaken: 20 * gib, PauseBelow: 8 * gib, Low: true},
 			"error disk_low: the volume of ./log has 7.0 GiB left for the logs; reading pauses below 8.0 GiB"},
 	} {
 		got := ""
-		for _, p := range diskProblems(c.disk, "./log") {
+		for _, p := range diskProblems(c.disk, queue.Needs{Grow: 40 * gib}, "./log") {
 			got += p.Severity + " " + p.Code + ": " + p.What
 		}
 		if !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
@@ -69,11 +70,13 @@ func TestServersAndAccountAreJudged(t *testing.T) {
 		"small messages":  {func(s *queue.ServerInfo) { s.MaxPayload = mib }, 0, "error max_payload"},
 		"a full account":  {func(s *queue.ServerInfo) { s.Reserved = 90 * mib }, 4 * mib, "error storage"},
 		"a tier":          {func(s *queue.ServerInfo) { s.Copies = 1 }, 100 * mib, ""},
+		"no limit":        {func(s *queue.ServerInfo) { s.Store = -1 }, 4 * mib, "warning storage_unverified"},
+		"all is reserved": {func(s *queue.ServerInfo) { s.Store = -1 }, 0, ""},
 	} {
 		s := good
 		c.change(&s)
 		got := ""
-		for _, p := range append(serverProblems(s, 3), storageProblems(s, c.need)...) {
+		for _, p := range append(serverProblems(s, 3), storageProblems(s, c.need, 3)...) {
 			got += p.Severity + " " + p.Code
 			if p.Hint == "" || p.Path == "" {
 				t.Errorf("%s: %+v", name, p)

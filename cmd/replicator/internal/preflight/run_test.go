@@ -71,7 +71,7 @@ func (s *stage) run(t *testing.T, o Options) (codes []string, r *Report) {
 // TestRunFindsWhatTheServersLack: one cause at a time, and what follows from it. Without the Bigtable tables,
 // "schema!" is always found; an external queue always has a setting that a client cannot see.
 func TestRunFindsWhatTheServersLack(t *testing.T) {
-	always := []string{"queue_unverified", "schema!"}
+	always := []string{"queue_unverified", "schema!", "storage_unverified"}
 	for name, c := range map[string]struct {
 		arrange func(t *testing.T, s *stage)
 		more    []string // found besides
@@ -117,7 +117,9 @@ func TestRunFindsWhatTheServersLack(t *testing.T) {
 			s.cfg.Archive.URL = "file://" + filepath.Join(t.TempDir(), "nothing")
 		}, nil, nil},
 		"NATS away": {func(_ *testing.T, s *stage) { s.cfg.Queue.URL = "nats://127.0.0.1:1" },
-			[]string{"queue!"}, []string{"queue_unverified"}},
+			[]string{"queue!"}, []string{"queue_unverified", "storage_unverified"}},
+		"NATS too old": {func(t *testing.T, s *stage) { s.cfg.Queue.URL = oldNATS(t) },
+			[]string{"queue!"}, []string{"queue_unverified", "storage_unverified"}},
 		"copies without a cluster": {func(_ *testing.T, s *stage) { s.cfg.Queue.Replicas = 3 },
 			[]string{"replicas!"}, nil},
 		"no profile of AWS": {func(t *testing.T, _ *stage) { t.Setenv("AWS_PROFILE", "nowhere") },
@@ -135,7 +137,7 @@ func TestRunFindsWhatTheServersLack(t *testing.T) {
 			if err := os.WriteFile(s.cfg.Queue.Dir, nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
-		}, []string{"queue_dir!"}, []string{"queue_unverified"}},
+		}, []string{"queue_dir!"}, []string{"queue_unverified", "storage_unverified"}},
 		"too little memory": {func(t *testing.T, _ *stage) {
 			limit := debug.SetMemoryLimit(64 << 20)
 			t.Cleanup(func() { debug.SetMemoryLimit(limit) })
@@ -251,8 +253,9 @@ var testedBy = map[string]string{
 	"lifecycle": "TestRunFindsWhatTheServersLack", "lifecycle_unknown": "TestLifecycleThatCannotBeReadIsNamed",
 	"scan": "TestRunFindsWhatTheServersLack", "schema_unknown": "TestRunFindsWhatTheServersLack",
 	"sample": "TestRunFindsWhatTheServersLack", "schema": "TestRunFindsWhatTheServersLack",
-	"storage": "TestServersAndAccountAreJudged", "stored_state": "TestCheckRefusesWhatRunRefuses",
-	"stream": "TestRunFindsWhatTheServersLack", "table": "TestRunFindsWhatTheServersLack",
+	"storage": "TestServersAndAccountAreJudged", "storage_unverified": "TestServersAndAccountAreJudged",
+	"stored_state": "TestCheckRefusesWhatRunRefuses",
+	"stream":       "TestRunFindsWhatTheServersLack", "table": "TestRunFindsWhatTheServersLack",
 	"ttl_unknown": "TestWhatDynamoDBSaysOfATableIsJudged", "view_type": "TestWhatDynamoDBSaysOfATableIsJudged",
 }
 

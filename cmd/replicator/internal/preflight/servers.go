@@ -235,7 +235,7 @@ func (c *check) logs(ctx context.Context) {
 		}
 		if _, err := os.Stat(dir); err != nil { // the first run makes it; check does not
 			if d, err := queue.DiskOf(wire.QueueOptions(c.cfg)); err == nil {
-				c.add(diskProblems(d, dir)...)
+				c.add(diskProblems(d, queue.NeedsOf(wire.QueueOptions(c.cfg), c.sources()), dir)...)
 			}
 			return
 		}
