@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tailrace-cdc/replicator/host"
 	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/problem/yamlfile"
 )
@@ -81,8 +82,9 @@ func (r *report) listen(path, value string) {
 		return
 	}
 	_, port, err := net.SplitHostPort(value)
-	if n, convErr := strconv.Atoi(port); err != nil || convErr != nil || n < 0 || n > 65535 {
-		r.fault("bad_value", path, "host:port, for example 127.0.0.1:9464", "%q is not an address", value)
+	n, convErr := strconv.Atoi(port)
+	if err != nil || convErr != nil || n < 0 || n > 65535 || strings.Contains(value, "@") {
+		r.fault("bad_value", path, "host:port, for example 127.0.0.1:9464", "%q is not an address", host.WithoutUser(value))
 	}
 }
 
@@ -93,6 +95,7 @@ func (r *report) endpoint(path, value string) {
 	}
 	u, err := url.Parse(value)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		r.fault("bad_value", path, "for example http://127.0.0.1:8000", "%q is not an http or https URL", value)
+		r.fault("bad_value", path, "for example http://127.0.0.1:8000", "%q is not an http or https URL",
+			host.WithoutUser(value))
 	}
 }

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/host"
 	"github.com/tailrace-cdc/replicator/source/heartbeat"
 	"github.com/tailrace-cdc/replicator/source/memory"
 	"github.com/tailrace-cdc/replicator/source/pace"
@@ -84,7 +86,7 @@ func Open(ctx context.Context, o Options, log *zap.Logger, reg prometheus.Regist
 		c.BaseEndpoint = endpoint(o.StreamsEndpoint, c.BaseEndpoint)
 		c.APIOptions = append(c.APIOptions, raw.OnlyWhole)
 	})
-	s.identities = sts.NewFromConfig(cfg)
+	s.identities = sts.NewFromConfig(cfg, func(c *sts.Options) { c.BaseEndpoint = endpoint("", c.BaseEndpoint) })
 	s.buckets = s.bucketClient(cfg)
 	s.raw = s.rawClient()
 	if s.metrics, err = newMetrics(reg, s.budget, o.MemoryTotal, s.report); err != nil {
@@ -94,11 +96,14 @@ func Open(ctx context.Context, o Options, log *zap.Logger, reg prometheus.Regist
 }
 
 // endpoint returns the configured endpoint, or that of the environment.
+//
+// Requests are signed, so a user in it is never sent; it would only stand in errors.
 func endpoint(configured string, environment *string) *string {
-	if configured != "" {
-		return &configured
+	if configured == "" && environment == nil {
+		return nil
 	}
-	return environment
+	shown := host.WithoutUser(cmp.Or(configured, aws.ToString(environment)))
+	return &shown
 }
 
 // loadConfig runs the AWS default chain, with our transport, retries and role.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"github.com/tailrace-cdc/replicator/host"
 )
 
 // Options of a Client. Zero values of the lower half mean the defaults.
@@ -74,9 +76,9 @@ func (o Options) check() error {
 // emulator returns the address of an emulator to use instead of the service, or "".
 func (o Options) emulator() string {
 	if o.Endpoint != "" {
-		return o.Endpoint
+		return host.WithoutUser(o.Endpoint) // it would only stand in errors
 	}
-	return os.Getenv("BIGTABLE_EMULATOR_HOST")
+	return host.WithoutUser(os.Getenv("BIGTABLE_EMULATOR_HOST"))
 }
 
 // gateMargin is the time between the oldest change that is taken and the first tombstone that may be collected.

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/host"
 )
 
 // Bucket holds objects by name. Names are paths with slashes, relative to the URL: no empty parts, no "." or "..".
@@ -100,7 +101,7 @@ func Place(rawURL string) string {
 	q := url.Values{}
 	for _, name := range []string{"endpoint", "storage_account", "domain"} {
 		if v := u.Query().Get(name); v != "" {
-			q.Set(name, strings.TrimSuffix(v, "/"))
+			q.Set(name, host.WithoutUser(strings.TrimSuffix(v, "/")))
 		}
 	}
 	place := u.Scheme + "://" + u.Host + path.Clean("/"+u.Path)

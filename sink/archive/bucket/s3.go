@@ -23,6 +23,7 @@ import (
 	"github.com/aws/smithy-go/logging"
 
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/host"
 )
 
 // openS3 opens s3://bucket/prefix with the credentials of the AWS default chain, or those of a role
@@ -190,7 +191,7 @@ func newS3(ctx context.Context, q url.Values, o Options) (*s3.Client, error) {
 		return nil, refused(failure.Denied, "check AWS_PROFILE and the files in ~/.aws",
 			"load AWS configuration: %w", err)
 	}
-	endpoint := strings.TrimSuffix(q.Get("endpoint"), "/")
+	endpoint := host.WithoutUser(strings.TrimSuffix(q.Get("endpoint"), "/"))
 	if e, err := url.Parse(endpoint); endpoint != "" && (err != nil || e.Host == "") {
 		return nil, refused(failure.Rejected, "write endpoint=https://host:port", "endpoint %q is no URL", endpoint)
 	}
@@ -209,6 +210,9 @@ func newS3(ctx context.Context, q url.Values, o Options) (*s3.Client, error) {
 	return s3.NewFromConfig(cfg, func(c *s3.Options) {
 		if endpoint != "" {
 			c.BaseEndpoint = &endpoint
+		} else if c.BaseEndpoint != nil { // of the environment
+			shown := host.WithoutUser(*c.BaseEndpoint)
+			c.BaseEndpoint = &shown
 		}
 		c.UsePathStyle = c.BaseEndpoint != nil
 	}), nil

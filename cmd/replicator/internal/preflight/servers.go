@@ -15,6 +15,7 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/host"
 	"github.com/tailrace-cdc/replicator/pipeline/settings"
 	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -32,6 +33,9 @@ func (c *check) endpoints() {
 	c.Endpoints["dynamodb_streams"] = cmp.Or(s.StreamsEndpoint, os.Getenv("AWS_ENDPOINT_URL_DYNAMODB_STREAMS"), aws)
 	c.Endpoints["bigtable"] = cmp.Or(c.cfg.Bigtable.Endpoint, "Google Cloud")
 	c.Endpoints["queue"] = cmp.Or(c.cfg.Queue.Dir, "NATS cluster")
+	for server, endpoint := range c.Endpoints {
+		c.Endpoints[server] = host.WithoutUser(endpoint)
+	}
 }
 
 // adminPort checks that the admin server's port is free, or taken by the daemon of this configuration.
