@@ -28,7 +28,8 @@ const clusterLook = time.Minute
 // Rule 13: that the profile may not be read, or routes to several clusters, can change.
 func (t *table) followCluster(ctx context.Context, o resync.Options) error {
 	ended := t.row.Await(ctx) != nil
-	for ; !ended; ended = failure.Pause(ctx, clusterLook) != nil {
+	every := min(clusterLook, t.o.Periods.Retry)
+	for ; !ended; ended = failure.Pause(ctx, every) != nil {
 		p, err := t.bigtable.Profile(ctx)
 		switch {
 		case errors.Is(err, bigtable.ErrNoProfiles):

@@ -2,17 +2,20 @@ package pipeline_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
 	cloud "cloud.google.com/go/bigtable"
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// TestFailOverToAnotherClusterResyncsTheTable: replication between clusters lags, so the other cluster may lack the
-// last changes and their guards.
+// TestFailOverToAnotherClusterResyncsTheTable: replication between clusters lags, so the other
+// cluster may lack the last changes and their guards.
 func TestFailOverToAnotherClusterResyncsTheTable(t *testing.T) {
 	long(t, "starts a pipeline twice")
 	w := newWorld(t)
@@ -50,6 +53,34 @@ func TestFailOverToAnotherClusterResyncsTheTable(t *testing.T) {
 	if n := r.fold("Orders").LastResync.Result.Written; n != 1 {
 		t.Errorf("%d items were written, want the one that was lost", n)
 	}
+}
+
+// TestFailOverIsNoticedAfterARefusal, Rule 13: that the app profile may not be read, or routes to
+// several clusters, ends no watch: the fail-over that follows is noticed.
+func TestFailOverIsNoticedAfterARefusal(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Orders")
+	r := w.start("Orders")
+	w.changeItems("Orders", 1, 20)
+	r.settle()
+	w.front.Faults.RefuseSettings(codes.PermissionDenied, -1)
+	r.until("the profile may not be read", func() bool { return w.saidOf("bigtable.appProfiles.get") > 0 })
+	w.front.Faults.RefuseSettings(codes.PermissionDenied, 0)
+	w.front.Faults.MultiCluster("default")
+	r.until("it routes to several clusters", func() bool { return r.table("Orders").Code == "premise" })
+	w.front.Faults.Calm()
+	r.until("the table goes on with nothing to write", func() bool { return r.table("Orders").State == "running" })
+	r.until("the cluster is noted", func() bool {
+		row, err := r.sink.LoadState(t.Context(), "shop", "Orders")
+		return err == nil && row.Cluster == "sandbox"
+	})
+	r.loseRow("Orders", slices.Sorted(maps.Keys(r.stored("Orders")))[0]) // what the other cluster lacks
+	w.front.Faults.FailOver("second")
+	r.hastenUntil("the table is resynced", func() bool {
+		last := r.fold("Orders").LastResync
+		return last != nil && strings.Contains(last.ID, "second")
+	})
+	r.equal()
 }
 
 // loseRow deletes a row of a target with its guards, behind the pipeline's back.

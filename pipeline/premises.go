@@ -13,10 +13,6 @@ import (
 	"github.com/tailrace-cdc/replicator/protocol"
 )
 
-// codePremise is the halt of a table or a sink while a setting of an outside system makes it unsafe
-// to write.
-const codePremise = "premise"
-
 // checkPremises asks once for the settings that the table relies on, publishes what is wrong, and
 // returns a halt where nothing may be written. An outside system that does not answer leaves the
 // last answer as it is.
@@ -31,7 +27,7 @@ func (t *table) checkPremises(ctx context.Context) error {
 	}
 	t.view.premises.Store(&found)
 	if p := found.Unsafe(); p != nil {
-		return &outcome.HaltError{Code: codePremise, Reason: p.Text()}
+		return &outcome.HaltError{Code: outcome.CodePremise, Reason: p.Text()}
 	}
 	return nil
 }
@@ -63,7 +59,7 @@ func (t *table) watchSettings(ctx context.Context) error {
 		case shut == nil:
 			t.gate.Set(nil)
 		default:
-			t.gate.Set(&outcome.HaltError{Code: codePremise, Reason: shut.Text()})
+			t.gate.Set(&outcome.HaltError{Code: outcome.CodePremise, Reason: shut.Text()})
 		}
 		kept, _ := t.settings.Look(ctx, archive, since)
 		found = append(slices.Clip(found), kept...)

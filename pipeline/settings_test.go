@@ -132,6 +132,49 @@ func TestWrongRuleIsShownAtTheStart(t *testing.T) {
 	r.equal()
 }
 
+// TestHaltOfASettingEndsWithoutChanges: a table that has nothing to apply goes on, too, and so does
+// one whose next owner finds the setting right and the halt of the last one in the log.
+func TestHaltOfASettingEndsWithoutChanges(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Orders")
+	r := w.start("Orders")
+	w.changeItems("Orders", 1, 20)
+	r.settle()
+	for _, restart := range []bool{false, true} {
+		r.rule(target("Orders"), transform.LiveFamily, bigtable.MaxAgePolicy(time.Hour))
+		r.haltedBy("cbt setgcpolicy")
+		if restart {
+			if err := r.stop(); err != nil {
+				t.Fatal(err)
+			}
+			r = w.openAs(false, "Orders")
+		}
+		r.rule(target("Orders"), transform.LiveFamily, bigtable.MaxVersionsPolicy(1))
+		if restart {
+			r.begin()
+		}
+		r.until("the table goes on", func() bool { return r.table("Orders").State == "running" })
+		r.ready()
+	}
+	r.equal()
+}
+
+// TestCopyWaitsUntilGuardsAreSafe: a copy of older items does not write either, and is complete
+// once the rule is right.
+func TestCopyWaitsUntilGuardsAreSafe(t *testing.T) {
+	w := newWorld(t)
+	w.oldTable(200)
+	r := w.open("Orders")
+	r.rule(target("Orders"), transform.DeadFamily, bigtable.MaxAgePolicy(time.Hour))
+	r.begin()
+	r.haltedBy("cbt setgcpolicy " + target("Orders") + " " + transform.DeadFamily)
+	r.readsOnly(func() { w.changeItems("Orders", 1, 40) })
+	r.rule(target("Orders"), transform.DeadFamily, bigtable.MaxAgePolicy(7*24*time.Hour))
+	r.copied()
+	r.settle()
+	r.equal()
+}
+
 // TestRuleOfDataMakesTheTableRed: a rule that deletes cells of the mapping, or keeps more of them,
 // stops nothing. It is named with the command that sets it right.
 func TestRuleOfDataMakesTheTableRed(t *testing.T) {

@@ -539,6 +539,7 @@ var attacks = []attack{
 		tests: []string{
 			"pipeline.TestRuleThatCollectsGuardsStopsWriting", "pipeline.TestWrongRuleIsShownAtTheStart",
 			"pipeline.TestRuleOfDataMakesTheTableRed", "pipeline.TestOneLookStopsNothing",
+			"pipeline.TestHaltOfASettingEndsWithoutChanges", "pipeline.TestCopyWaitsUntilGuardsAreSafe",
 			"pipeline.TestSettingsThatMayNotBeReadAreNamedOnce", "protocol.TestRulesThatCollectTooEarly",
 		},
 	},

@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"sync"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/apply/tracker"
 )
 
@@ -125,7 +127,7 @@ func (l *lanes) run(ctx context.Context) error {
 		return nil
 	case <-l.o.Agreed:
 	}
-	if err := l.o.Gate.Enter(ctx); err != nil {
+	if err := l.enter(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -142,6 +144,23 @@ func (l *lanes) run(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// enter waits for the gate, and ends the halt that it has made: where nothing waits to be applied, no mark that moves
+// would end it.
+func (l *lanes) enter(ctx context.Context) error {
+	if err := l.o.Gate.Enter(ctx); err != nil {
+		return err
+	}
+	if !l.o.held {
+		return nil
+	}
+	over := &checkpoint.Control{Clear: true, ClearSink: l.o.clearSink, By: "owner", At: l.shared.now()}
+	if err := l.o.Append(ctx, over); err != nil {
+		return fmt.Errorf("append end of halt: %w", err)
+	}
+	l.o.held = false
+	return nil
 }
 
 // assigned is a lane that a worker is to take, and what to call afterwards.

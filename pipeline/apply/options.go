@@ -36,11 +36,13 @@ type Options struct {
 	Retention func() (time.Duration, bool)
 	epoch     uint64                 // of the claim under which the sinks apply the log
 	lives     map[string]change.Life // of streams with records that are older than the life
-	// Owned is asked before every attempt to write to Bigtable. It blocks until no other process can own the log, and
-	// returns an error when the sinks end. nil: it is not asked.
+	// Owned is asked before every attempt to write to Bigtable. It blocks until no other process
+	// can own the log, and returns an error when the sinks end. nil: it is not asked.
 	Owned func() error
 	// Gate holds back the sink of Bigtable while a setting makes writes unsafe; nil: nothing does.
-	Gate *settings.Gate
+	Gate      *settings.Gate
+	held      bool   // the gate has made the halt of Bigtable that is in the log
+	clearSink string // what a Control names that ends this halt
 	// Archive is where deletions go; nil: the table has none.
 	Archive Archive
 	// Append stores a halt or a gap in the log. It blocks until the entry is durable.
@@ -72,7 +74,8 @@ func (t *Table) canonical(dec *change.Decoder, keys []byte) ([]byte, error) {
 
 // Archive keeps deletions until they are archived.
 type Archive interface {
-	// Store makes records durable in their order, and drops those that are there already: see archiving.Archiver.
+	// Store makes records durable in their order, and drops those that are there already: see
+	// archiving.Archiver.
 	Store(ctx context.Context, records []ledger.Record) (stored int, err error)
 	// Publish publishes an event again: see archiving.Archiver.
 	Publish(ctx context.Context, m archive.Message) error
@@ -88,7 +91,8 @@ type Shared struct {
 
 	clock func() time.Time // of this machine; tests move it
 
-	// BeforeWalk, when set, is called before every walk over the dead letters of a table. Tests make it slow.
+	// BeforeWalk, when set, is called before every walk over the dead letters of a table. Tests
+	// make it slow.
 	BeforeWalk func(context.Context)
 }
 

@@ -43,12 +43,17 @@ type Sink struct {
 // own halts. The state is the log's when the life began.
 func New(shared *Shared, o Options, letters *DeadLetters, s *checkpoint.State) []*Sink {
 	o.lives, o.epoch = s.Lives(), s.Epoch
+	if s.Format >= 2 { // a log of format 1 has one halt at a time
+		o.clearSink = SinkBigtable
+	}
 	letters.continueHalted(s)
 	var all []*Sink
 	if o.Table.Target != "" {
 		lanes := func() target { return newLanes(shared, &o, letters) }
 		all = append(all, newSink(SinkBigtable, shared, &o, s, lanes))
 		all[0].fence = s.Fence // the archive goes on
+		h := s.AllHalts()[SinkBigtable]
+		o.held = h != nil && h.Code == outcome.CodePremise
 	}
 	if o.Archive != nil {
 		archive := func() target { return newArchiver(&o, letters) }
@@ -142,6 +147,9 @@ func (s *Sink) halt(ctx context.Context, out outcome.Outcome) error {
 	}
 	if h.Seq == 0 {
 		h.Seq = s.acks.Load().Mark().Seq + 1
+	}
+	if s.name == SinkBigtable {
+		s.o.held = h.Code == outcome.CodePremise
 	}
 	s.o.Logger.Error("halt the sink: will be tried again", zap.String("sink", s.name), zap.String("code", h.Code),
 		zap.String("reason", h.Reason), zap.Duration("retry_in", s.o.Retry))

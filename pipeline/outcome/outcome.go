@@ -55,10 +55,11 @@ const Pipeline = "pipeline"
 
 // Codes that this package gives to halts and dead letters.
 const (
-	CodeAway      = "away"   // the sink did not answer for Periods.Retry
-	CodeUnknown   = "doubt"  // the outcome of writes to the log stayed unknown
-	CodeParked    = "parked" // Bigtable neither took nor refused a row for an hour
-	CodeDirty     = "dirty"  // an earlier change of the item is a dead letter
+	CodeAway      = "away"    // the sink did not answer for Periods.Retry
+	CodePremise   = "premise" // a setting of an outside system makes it unsafe to write
+	CodeUnknown   = "doubt"   // the outcome of writes to the log stayed unknown
+	CodeParked    = "parked"  // Bigtable neither took nor refused a row for an hour
+	CodeDirty     = "dirty"   // an earlier change of the item is a dead letter
 	CodeMalformed = "malformed"
 	CodeRefused   = "log_refused" // the table's stored state is that of something else
 	// CodeRefusedAll is the code of a halt, and never that of a letter: Bigtable refuses every change.
