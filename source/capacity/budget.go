@@ -134,7 +134,7 @@ func (b *Budget) Settle(estimate, consumed float64) {
 	b.used += consumed
 	overdrawn := b.balance < 0
 	b.balance = min(b.balance+estimate-consumed, burst*b.rate)
-	if overdrawn && b.balance >= 0 {
+	if overdrawn && estimate > consumed { // the reader whose turn it is waits for the estimate to be paid off
 		b.wake()
 	}
 }

@@ -178,3 +178,27 @@ func TestPagesOfASmallBudget(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestTooHighAnEstimateHoldsNobodyUp: the next call waits for what the one before it did consume, also where that
+// leaves the budget overdrawn. Else a table with a small budget is read a page for each estimate of a full page.
+func TestTooHighAnEstimateHoldsNobodyUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := New(1)
+		began := time.Now()
+		var calls sync.WaitGroup
+		for range 10 {
+			if err := b.Take(t.Context(), 64); err != nil {
+				t.Fatal(err)
+			}
+			calls.Go(func() {
+				time.Sleep(10 * time.Millisecond) // the call, in virtual time
+				b.Settle(64, 2)
+			})
+		}
+		// Ten calls of two units each, at one a second.
+		if took := time.Since(began); took > 20*time.Second {
+			t.Errorf("ten calls took %s", took)
+		}
+		calls.Wait()
+	})
+}
