@@ -347,8 +347,10 @@ func (a *answerTable) add(c cell, x *answering, took time.Duration, err error) {
 	if err != nil {
 		saw = "FAILED"
 	}
-	a.lines = append(a.lines, fmt.Sprintf("%s\t%s\t%s\t%s\t%s", c.call, c.phase, c.answerText(), cmp.Or(saw, "nothing"),
-		took.Round(100*time.Millisecond)))
+	line := fmt.Sprintf("%s\t%s\t%s\t%s\t%s", c.call, c.phase, c.answerText(), cmp.Or(saw, "nothing"),
+		took.Round(100*time.Millisecond))
+	a.lines = append(a.lines, line)
+	x.t.Log("cell: ", line) // a run that is ended early leaves what it saw
 }
 
 func (c cell) answerText() string {
