@@ -32,6 +32,7 @@
 //	items.go      items by their keys
 //	heartbeats.go items that prove how far shards are read
 //	exports.go    exports of a table to S3
+//	bulk.go       loads from S3 into tables
 //	table.go      description of a table
 //	principal.go  who the caller is
 //	source.go     clients, the deadline and the report of a call

@@ -24,6 +24,7 @@ func init() {
 		"ExportTableToPointInTime":  {request.ExportTable, (*Server).exportTable},
 		"DescribeExport":            {request.DescribeExport, (*Server).describeExport},
 		"ListExports":               {request.ListExports, (*Server).listExports},
+		"ListBulkOperations":        {request.Anything, (*Server).listBulkOperations},
 		"TagResource":               {request.TagResource, (*Server).tagResource},
 		"UntagResource":             {request.UntagResource, (*Server).untagResource},
 		"ListTagsOfResource":        {request.ListTagsOfResource, (*Server).listTags},
@@ -47,6 +48,7 @@ var unsupported = map[string]bool{
 	"ExecuteStatement": true, "BatchExecuteStatement": true, "ExecuteTransaction": true,
 	"CreateBackup": true, "DeleteBackup": true, "DescribeBackup": true, "ListBackups": true,
 	"RestoreTableFromBackup": true, "RestoreTableToPointInTime": true,
+	"StartBulkPutItems": true, "DescribeBulkOperation": true, "CancelBulkOperation": true,
 	"ImportTable": true, "DescribeImport": true, "ListImports": true,
 	"CreateGlobalTable": true, "DescribeGlobalTable": true, "ListGlobalTables": true, "UpdateGlobalTable": true,
 	"DescribeGlobalTableSettings": true, "UpdateGlobalTableSettings": true,
@@ -69,6 +71,11 @@ func (s *Server) describeEndpoints(r *call) ([]byte, *wire.Error) {
 func (s *Server) describeLimits(*call) ([]byte, *wire.Error) {
 	return []byte(`{"AccountMaxReadCapacityUnits":80000,"AccountMaxWriteCapacityUnits":80000,` +
 		`"TableMaxReadCapacityUnits":40000,"TableMaxWriteCapacityUnits":40000}`), nil
+}
+
+// listBulkOperations returns that none were started.
+func (s *Server) listBulkOperations(*call) ([]byte, *wire.Error) {
+	return []byte(`{"BulkOperationsSummaryList":[]}`), nil
 }
 
 func (s *Server) query(r *call) ([]byte, *wire.Error) { return listing.Query(r.Node, s.host()) }

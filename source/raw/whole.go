@@ -67,6 +67,8 @@ func missing(reply any) string {
 		return first(member{"TableNames", out.TableNames != nil})
 	case *dynamodb.ListExportsOutput:
 		return inExports(out.ExportSummaries)
+	case *dynamodb.ListBulkOperationsOutput:
+		return first(member{"BulkOperationsSummaryList", out.BulkOperationsSummaryList != nil})
 	case *dynamodb.DescribeExportOutput:
 		return inExport(out.ExportDescription)
 	case *dynamodb.ExportTableToPointInTimeOutput:

@@ -1,6 +1,9 @@
 package preflight
 
 import (
+	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -98,6 +101,61 @@ func (s *stage) exported(t *testing.T, more string) {
 		`{"TableArn":"arn:aws:dynamodb:us-east-1:000000000000:table/Orders","S3Bucket":"exports"`+more+`}`)
 	s.DynamoDB.FinishExports()
 	s.cfg.Tables[0].Backfill = config.Backfill{From: "export", URL: "file://" + s.Buckets.Dir("exports")}
+}
+
+// TestBulkLoadsAreNamed: of the tables that are replicated, those that a load writes to now; where nobody may ask, one
+// line.
+func TestBulkLoadsAreNamed(t *testing.T) {
+	s := newStage(t)
+	statuses := []string{"IN_PROGRESS", "COMPLETED", "CANCELLING", "FAILED"}
+	tables := map[string]string{"IN_PROGRESS": "Orders", "COMPLETED": "Orders", "FAILED": "Orders",
+		"CANCELLING": "arn:aws:dynamodb:us-east-1:000000000000:table/Others"}
+	s.DynamoDB.Use(func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			target := r.Header.Get("X-Amz-Target")
+			if !strings.Contains(target, "BulkOperation") {
+				next.ServeHTTP(rw, r)
+				return
+			}
+			body, _ := io.ReadAll(r.Body)
+			rw.Header().Set("Content-Type", "application/x-amz-json-1.0")
+			for i, status := range statuses {
+				more := fmt.Sprintf(`,"NextToken":"%d"`, i+1)
+				if i == len(statuses)-1 {
+					more = ""
+				}
+				switch {
+				case strings.HasSuffix(target, ".DescribeBulkOperation") && strings.Contains(string(body), status):
+					_, _ = fmt.Fprintf(rw, `{"BulkOperationDescription":{"TableDetails":[{"TableName":%q}]}}`, tables[status])
+				case strings.HasSuffix(target, ".ListBulkOperations") &&
+					strings.Contains(string(body), fmt.Sprintf(`"NextToken":"%d"`, i)) == (i > 0) && (i > 0 || string(body) == "{}"):
+					_, _ = fmt.Fprintf(rw, `{"BulkOperationsSummaryList":[{"BulkOperationArn":"arn:load/%[1]s",`+
+						`"BulkOperationStatus":"%[1]s","StartTime":1795263000}]%[2]s}`, status, more)
+				default:
+					continue
+				}
+				return
+			}
+		})
+	})
+	codes, r := s.run(t, Options{})
+	found := 0
+	for _, p := range r.Environment {
+		if p.Code == "bulk_load" {
+			found++
+			if !strings.Contains(p.What, "arn:load/IN_PROGRESS loads items into Orders since 2026-11-21T12:10:00Z") {
+				t.Error(p.What)
+			}
+		}
+	}
+	if found != 1 || slices.Contains(codes, "bulk_unknown") {
+		t.Errorf("%d loads are named: %v", found, codes)
+	}
+	s = newStage(t)
+	s.inject(t, fault.Rule{Effect: fault.Error, Operation: "ListBulkOperations", Code: "AccessDeniedException"})
+	if codes, _ = s.run(t, Options{}); !slices.Contains(codes, "bulk_unknown") || slices.Contains(codes, "bulk_load") {
+		t.Errorf("denied: %v", codes)
+	}
 }
 
 // TestPoliciesAreThoseOfTheDocs: what check prints and what the page says must not drift apart.

@@ -116,6 +116,7 @@ func (c *check) online(ctx context.Context, o Options) {
 		}
 		c.heartbeats(ctx, t)
 	}
+	c.bulkLoads(ctx)
 	c.policies()
 	c.principal(ctx, "dynamodb", c.src.Principal)
 	c.compile()

@@ -246,6 +246,7 @@ var testedBy = map[string]string{
 	"mapping_changed": "TestCheckRefusesWhatRunRefuses",
 
 	"cluster_changed": "TestClusterChangeIsFound", "export": "TestCopiesThatCannotBeRead",
+	"bulk_load": "TestBulkLoadsAreNamed", "bulk_unknown": "TestBulkLoadsAreNamed",
 	"export_unconfirmed": "TestCopiesThatCannotBeRead",
 	"heartbeat":          "TestCopiesThatCannotBeRead",
 	"items":              "TestCopiesThatCannotBeRead", "no_recovery": "TestCopiesThatCannotBeRead",

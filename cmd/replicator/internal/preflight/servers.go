@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
@@ -25,7 +26,8 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// endpoints reports the address of each server: from the configuration, from the environment, or the cloud service.
+// endpoints reports the address of each server: from the configuration, from the environment, or
+// the cloud service.
 func (c *check) endpoints() {
 	s := &c.cfg.Source
 	aws := cmp.Or(os.Getenv("AWS_ENDPOINT_URL"), "AWS "+s.Region)
@@ -38,7 +40,8 @@ func (c *check) endpoints() {
 	}
 }
 
-// adminPort checks that the admin server's port is free, or taken by the daemon of this configuration.
+// adminPort checks that the admin server's port is free, or taken by the daemon of this
+// configuration.
 func (c *check) adminPort(ctx context.Context) {
 	ln, err := wire.ListenAdmin(ctx, c.cfg)
 	switch {
@@ -58,6 +61,29 @@ func (c *check) describe(ctx context.Context, t *catalog.Table) {
 		return
 	}
 	c.add(tableProblems(t)...)
+}
+
+// bulkLoads names the tables that items are loaded into from S3 now. Whether such loads write
+// records into the stream is in no document that was found.
+func (c *check) bulkLoads(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, wire.AskTimeout)
+	defer cancel()
+	loads, err := c.src.BulkLoads(ctx)
+	if err != nil {
+		c.add(warnf("bulk_unknown", "source", "allow dynamodb:ListBulkOperations and dynamodb:DescribeBulkOperation",
+			"whether bulk loads (StartBulkPutItems) write to the tables now is not known: %s", err.Error()))
+		return
+	}
+	for _, t := range c.catalog.Tables {
+		for i := range loads {
+			if t.Described && loads[i].Loads(&t.Info) {
+				c.add(warnf("bulk_load", t.Path+".source", "once it has ended: `replicator verify --table "+t.Source+
+					"`, and `replicator resync` if that finds differences",
+					"%s loads items into %s since %s, and it is not known whether its writes are in the stream", loads[i].ARN,
+					t.Source, loads[i].Since.UTC().Format(time.RFC3339)))
+			}
+		}
+	}
 }
 
 // StreamProblems returns what is wrong with the stream of a table, at a path of the configuration.
@@ -87,7 +113,8 @@ func tableProblems(t *catalog.Table) (problems []problem.Problem) {
 		add(warnf("ttl_unknown", path, "grant dynamodb:DescribeTimeToLive",
 			"time to live of %s cannot be read: %v", t.Source, info.TTLError))
 	}
-	// Source: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/globaltables-CoreConcepts.html
+	// Source:
+	// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/globaltables-CoreConcepts.html
 	if len(info.Replicas) > 0 {
 		add(warnf("global_table", path,
 			"run one pipeline, in the region where the application writes and TTL is on; nothing else may write this target",
@@ -103,7 +130,8 @@ func tableProblems(t *catalog.Table) (problems []problem.Problem) {
 	return problems
 }
 
-// readable tries each call that reading a stream needs: describing a table may be allowed where reading is not.
+// readable tries each call that reading a stream needs: describing a table may be allowed where
+// reading is not.
 func (c *check) readable(ctx context.Context, t *catalog.Table) {
 	if !t.Described || t.Info.StreamARN == "" {
 		return
@@ -115,8 +143,8 @@ func (c *check) readable(ctx context.Context, t *catalog.Table) {
 	}
 }
 
-// recovery asks whether a table that is to be copied has point-in-time recovery, which an export needs. It stays
-// unknown where that may not be asked.
+// recovery asks whether a table that is to be copied has point-in-time recovery, which an export
+// needs. It stays unknown where that may not be asked.
 func (c *check) recovery(ctx context.Context, r *TableReport) {
 	if r.Copy == nil {
 		return
@@ -149,7 +177,8 @@ func (c *check) principal(ctx context.Context, server string, ask func(context.C
 	}
 }
 
-// bigtable reports the identity of the calls to Bigtable, and compares app profile and schema with what the sink needs.
+// bigtable reports the identity of the calls to Bigtable, and compares app profile and schema with
+// what the sink needs.
 func (c *check) bigtable(ctx context.Context) {
 	if len(c.cfg.Replicated().Tables) == 0 {
 		return
@@ -191,8 +220,8 @@ func (c *check) profile(ctx context.Context) {
 	c.add(profileProblems(p, err, c.cfg.Bigtable.Instance)...)
 }
 
-// CheckTarget returns an error of the environment, with what to do, if a target lacks something that the mappings of
-// its tables need.
+// CheckTarget returns an error of the environment, with what to do, if a target lacks something
+// that the mappings of its tables need.
 func CheckTarget(ctx context.Context, sink *bigtable.Client, tables *catalog.Catalog, target string) error {
 	ctx, cancel := context.WithTimeout(ctx, wire.AskTimeout)
 	defer cancel()
@@ -228,7 +257,8 @@ func profileProblems(p bigtable.Profile, err error, instance string) (problems [
 	return problems
 }
 
-// logs checks the queue: its directory and volume, or its servers, and the room that the logs need there.
+// logs checks the queue: its directory and volume, or its servers, and the room that the logs need
+// there.
 func (c *check) logs(ctx context.Context) {
 	if dir := c.cfg.Queue.Dir; dir != "" {
 		if err := embedded.Writable(dir); err != nil {
