@@ -65,7 +65,9 @@ func (l *lister) list(ctx context.Context, cfg *config.Config, logged []string) 
 	return all, nil
 }
 
-// tags returns the tags of a table.
+// tags returns the tags of a table. Where there are none it asks a second time.
+//
+// Rule 13: which selection chooses a table decides its target and mapping for good.
 func (l *lister) tags(ctx context.Context, name string) (map[string]string, error) {
 	if l.place == "" {
 		info, err := l.src.Table(ctx, name)
@@ -74,10 +76,14 @@ func (l *lister) tags(ctx context.Context, name string) (map[string]string, erro
 		}
 		l.place = strings.TrimSuffix(info.ARN, name)
 	}
-	if err := l.pace.Wait(ctx); err != nil { // also before ctx ends, when it would end in the wait
-		return nil, fmt.Errorf("%w: %w", errPaced, err)
+	for again := false; ; again = true {
+		if err := l.pace.Wait(ctx); err != nil { // also before ctx ends, when it would end in the wait
+			return nil, fmt.Errorf("%w: %w", errPaced, err)
+		}
+		if tags, err := l.src.Tags(ctx, l.place+name); err != nil || len(tags) > 0 || again {
+			return tags, err
+		}
 	}
-	return l.src.Tags(ctx, l.place+name)
 }
 
 // unlisted returns the tables of the logs, of which nothing else is known.

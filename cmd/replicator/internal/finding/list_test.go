@@ -51,3 +51,41 @@ func TestTableThatIsDeletedDuringTheListingHasVanished(t *testing.T) {
 		t.Errorf("%v %s", err, d)
 	}
 }
+
+// TestOneListWithoutTagsIsNotBelieved: it would choose another target for the table, for good. Two are.
+func TestOneListWithoutTagsIsNotBelieved(t *testing.T) {
+	asked := 0
+	dynamo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		switch op := r.Header.Get("X-Amz-Target"); {
+		case strings.HasSuffix(op, ".ListTables"):
+			fmt.Fprint(w, `{"TableNames":["a"]}`)
+		default:
+			if asked++; asked == 2 {
+				fmt.Fprint(w, `{"Tags":[{"Key":"a","Value":"1"}]}`)
+				return
+			}
+			fmt.Fprint(w, `{"Tags":[]}`)
+		}
+	}))
+	defer dynamo.Close()
+	t.Setenv("AWS_ACCESS_KEY_ID", "a")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "b")
+	src, err := source.Open(t.Context(), source.Options{Region: "eu-west-1", Endpoint: dynamo.URL}, zap.NewNop(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	l := newLister(src)
+	l.place = "arn:aws:dynamodb:eu-west-1:000000000000:table/"
+	cfg := &config.Config{Selections: []config.Table{{Tag: map[string]string{"a": "1"}}}}
+	for _, want := range []map[string]string{{"a": "1"}, {}} { // asked twice, and twice in vain
+		got, err := l.list(t.Context(), cfg, nil)
+		if err != nil || len(got) != 1 || !cmp.Equal(got[0].Tags, want) {
+			t.Errorf("%+v, %v, want tags %v", got, err, want)
+		}
+	}
+	if asked != 4 {
+		t.Errorf("asked %d times", asked)
+	}
+}
