@@ -179,6 +179,7 @@ func (s *Source) bucketClient(cfg aws.Config) *s3.Client {
 	return s3.NewFromConfig(cfg, func(c *s3.Options) {
 		c.BaseEndpoint = endpoint(s.opt.S3Endpoint, c.BaseEndpoint)
 		c.UsePathStyle = c.BaseEndpoint != nil
+		c.APIOptions = append(c.APIOptions, raw.OnlyWhole)
 		if s.http != nil {
 			c.HTTPClient = &http.Client{Transport: s.http.Transport}
 		}

@@ -56,6 +56,8 @@ func TestIncompleteReplyIsNoAnswer(t *testing.T) {
 			`{"StreamDescription":null}`, `{"StreamDescription":{}}`, `{"StreamDescription":{"StreamStatus":"ENABLED"}}`,
 			strings.Replace(shardReply, `"ShardId":"s"`, "", 1),
 		}, func(t *testing.T, s *Source) error { _, err := s.List(t.Context(), "arn"); return err }},
+		"bulk loads": {"ListBulkOperations", `{"BulkOperationsSummaryList":[]}`, nil,
+			func(t *testing.T, s *Source) error { _, err := s.BulkLoads(t.Context()); return err }},
 		"may read": {"DescribeStream", shardReply, []string{`{"StreamDescription":{}}`},
 			func(t *testing.T, s *Source) error { return s.MayRead(t.Context(), "arn") }},
 	} {

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -327,6 +329,72 @@ func TestExportThatCannotBeAskedAbout(t *testing.T) {
 		}
 		if err != nil || e.Wholeness != c.want || (e.Unasked == "") != (c.want == export.Whole) {
 			t.Errorf("%s: %+v, %v", name, e, err)
+		}
+	}
+}
+
+// TestDamagedListingIsNoListing: an object without a time, a listing that is cut off, and a page of a proxy are asked
+// for again, and are Transient if they stay so; none of them means that there is no export, or ends the process.
+func TestDamagedListingIsNoListing(t *testing.T) {
+	w := newWorld(t)
+	w.recovery()
+	w.Put("Orders", "a", "x", "")
+	w.clock.Advance(10 * time.Minute)
+	url := w.export(source.ExportRequest{}).URL
+	const head = `<?xml version="1.0" encoding="UTF-8"?><ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">`
+	body, left := "", 0
+	var mu sync.Mutex
+	proxy := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		damaged := r.URL.Query().Has("list-type") && left != 0
+		if damaged {
+			left--
+		}
+		mu.Unlock()
+		if damaged {
+			rw.Header().Set("Content-Type", "application/xml")
+			_, _ = rw.Write([]byte(body))
+			return
+		}
+		target, err := http.NewRequestWithContext(r.Context(), r.Method, w.S3.URL()+r.URL.RequestURI(), nil)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		reply, err := http.DefaultClient.Do(target)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer reply.Body.Close()
+		for name := range reply.Header {
+			rw.Header().Set(name, reply.Header.Get(name))
+		}
+		rw.WriteHeader(reply.StatusCode)
+		_, _ = io.Copy(rw, reply.Body)
+	}))
+	defer proxy.Close()
+	o := source.Options{Region: "us-east-1", Endpoint: w.Endpoint(), S3Endpoint: proxy.URL, DateTrust: -1, Attempts: 2}
+	src, err := source.Open(t.Context(), o, zap.NewNop(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	for what, damaged := range map[string]string{
+		"no time": head + `<Name>backups</Name><IsTruncated>false</IsTruncated><Contents><Key>daily/x</Key><Size>1</Size>` +
+			`</Contents></ListBucketResult>`,
+		"cut off": head + `<Name>backups</Name><IsTruncated>true</IsTruncated></ListBucketResult>`,
+		"empty":   head + `</ListBucketResult>`,
+		"page":    `<html><body>Please log in</body></html>`,
+	} {
+		for _, times := range []int{1, -1} {
+			mu.Lock()
+			body, left = damaged, times
+			mu.Unlock()
+			e, err := export.Open(t.Context(), url, export.Want{Source: src, TableID: w.info.ID})
+			if times > 0 && (err != nil || e.Items != 1) || times < 0 && source.Classify(err) != failure.Transient {
+				t.Errorf("%s, %d times: %+v, %v", what, times, e, err)
+			}
 		}
 	}
 }

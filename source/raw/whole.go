@@ -9,6 +9,7 @@ import (
 	tabletypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	streamtypes "github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/smithy-go/middleware"
 )
 
@@ -74,6 +75,8 @@ func missing(reply any) string {
 	case *dynamodb.ExportTableToPointInTimeOutput:
 		d := out.ExportDescription
 		return first(member{"ExportArn", d != nil && !empty(d.ExportArn)})
+	case *s3.ListObjectsV2Output:
+		return inObjects(out)
 	case *dynamodbstreams.DescribeStreamOutput:
 		return inStream(out.StreamDescription)
 	case *dynamodbstreams.GetShardIteratorOutput:
@@ -106,6 +109,24 @@ func inExport(d *tabletypes.ExportDescription) string {
 	}
 	return first(member{"ExportArn", !empty(d.ExportArn)}, member{"ExportStatus", d.ExportStatus != ""},
 		member{"TableArn", !empty(d.TableArn)})
+}
+
+// inObjects looks into a listing of a bucket. A listing that is cut off and names no continuation would count as
+// complete, and the library that reads listings needs the times of all objects.
+func inObjects(out *s3.ListObjectsV2Output) string {
+	members := []member{
+		{"Name", !empty(out.Name)},
+		{"NextContinuationToken", !aws.ToBool(out.IsTruncated) || !empty(out.NextContinuationToken)},
+	}
+	for i := range out.Contents {
+		o := &out.Contents[i]
+		members = append(members, member{"Key", !empty(o.Key)}, member{"LastModified", o.LastModified != nil},
+			member{"Size", o.Size != nil})
+	}
+	for i := range out.CommonPrefixes {
+		members = append(members, member{"Prefix", !empty(out.CommonPrefixes[i].Prefix)})
+	}
+	return first(members...)
 }
 
 func inStream(d *streamtypes.StreamDescription) string {
