@@ -20,19 +20,18 @@ import (
 // item wait in the lane.
 func (x *resyncing) catchUp(ctx context.Context) error {
 	open, changes := x.above()
-	if len(open) == 0 || x.turns != nil || !x.o.Table.Program.CanCoalesce() || x.out.Replaced {
+	if len(open) == 0 || x.out.Replaced {
 		return nil
 	}
-	for _, l := range open {
-		if l.outlives {
-			return nil
-		}
+	follows := protocol.FollowOf(x.item.Item, changes) != protocol.FollowNot
+	if follows && x.out.Skipped > 0 {
+		x.caughtUp = x.skipped
 	}
 	switch {
-	case protocol.FollowOf(x.item.Item, changes) == protocol.FollowNot:
-		return nil
-	case x.out.Skipped > 0: // the rows hold something else
-		x.caughtUp = x.skipped
+	case x.out.Skipped > 0 && x.out.Written == 0 && x.out.Equal == 0:
+		// No put has been in the rows since their last change: they hold what the first letter changed.
+		return x.applyLetters(ctx, true)
+	case x.out.Skipped > 0, !follows: // some rows hold something else than what was read
 		return nil
 	}
 	err := x.applyTogether(ctx, changes)
@@ -49,11 +48,10 @@ func (x *resyncing) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// above returns the letters above the version of the put that are not applied, in version order,
-// with their changes.
+// above returns the late letters in version order, with their changes.
 func (x *resyncing) above() (open []*heldLetter, changes []*change.Change) {
 	for _, l := range x.letters {
-		if l.change != nil && l.Sink == SinkBigtable && l.Version > x.item.Version && !l.applied {
+		if x.isLate(l) {
 			open, changes = append(open, l), append(changes, l.change)
 		}
 	}

@@ -117,17 +117,24 @@ func (x *resyncing) mayOutlive(c *change.Change) bool {
 	return len(x.o.Table.Program.MayOutlive()) > 0 || x.turns != nil && c.Op == change.Remove
 }
 
-// applyLetters tries the letters of Bigtable that the put does not make needless, in version order: those that may
-// write what outlives the item, and those above the version of the put. They come before the put, because a removal by
-// TTL archives what the put would delete.
+// isLate reports whether a letter is applied after the put, if at all. Before it, the rows may hold
+// what an earlier retry has put, and the letter would bring older content back.
+func (x *resyncing) isLate(l *heldLetter) bool {
+	return l.change != nil && l.Sink == SinkBigtable && l.Version > x.item.Version && !l.outlives && x.turns == nil &&
+		x.o.Table.Program.CanCoalesce()
+}
+
+// applyLetters tries the letters of Bigtable that the put does not make needless, in version order. Before the put that
+// is those that may write what outlives the item: a removal by TTL archives what the put would delete. Late ones are
+// above the put and come after it, if that has left the rows as they were.
 //
 // Rule 5: once a letter above the version of the put is refused, no later one is applied.
-func (x *resyncing) applyLetters(ctx context.Context) error {
+func (x *resyncing) applyLetters(ctx context.Context, late bool) error {
 	var before *change.Change // the change of the letter before, if that was applied
 	stopped := false
 	for _, l := range x.letters {
 		below := l.Version <= x.item.Version
-		if l.change == nil || l.Sink != SinkBigtable || below && !l.outlives {
+		if l.change == nil || l.Sink != SinkBigtable || below && !l.outlives || x.isLate(l) != late {
 			before = nil
 			continue
 		}
@@ -199,8 +206,8 @@ func (x *resyncing) blockedBy() *outcome.Outcome {
 	return nil
 }
 
-// refuseLetter stores why the item was refused in the first of its letters that the put would have made needless. It
-// does nothing if a letter was refused in this try: the reason of that one says more.
+// refuseLetter stores why the item was refused in the first of its letters that the put, or the write after it, would
+// have made needless. It does nothing if a letter was refused in this try: the reason of that one says more.
 func (x *resyncing) refuseLetter(why *outcome.Outcome) {
 	for _, l := range x.letters {
 		if l.refused != nil {
@@ -208,7 +215,7 @@ func (x *resyncing) refuseLetter(why *outcome.Outcome) {
 		}
 	}
 	for _, l := range x.letters {
-		if l.Sink == SinkBigtable && !l.applied && l.Version <= x.item.Version {
+		if l.Sink == SinkBigtable && !l.applied && (l.Version <= x.item.Version || x.isLate(l)) {
 			l.refused = why
 			return
 		}
@@ -265,10 +272,14 @@ func (x *resyncing) keep(ctx context.Context, l *heldLetter, put bool) error {
 		x.out.LettersLater++
 		x.out.LettersUntil = max(x.out.LettersUntil, left.Until)
 	}
-	if l.refused == nil && r.Resynced == 0 {
+	if put && x.isLate(l) && x.out.Written+x.out.Equal > 0 {
+		r.Behind = true // some of the rows hold what was read by now
+	}
+	if l.refused != nil || r.Resynced > 0 {
+		x.out.LettersLeft = append(x.out.LettersLeft, left)
+	} else if r.Behind == l.Behind {
 		return nil // it was not tried
 	}
-	x.out.LettersLeft = append(x.out.LettersLeft, left)
 	return x.worker.letters.recordRetry(ctx, x.item.Hash, l.ID, r)
 }
 

@@ -163,7 +163,7 @@ func (w *worker) resync(ctx context.Context, item *ResyncItem, refs []letterRef)
 	if err := x.loadLetters(ctx, refs); err != nil {
 		return x.out, err
 	}
-	if err := x.applyLetters(ctx); err != nil {
+	if err := x.applyLetters(ctx, false); err != nil {
 		return x.out, err
 	}
 	why := x.blockedBy()
