@@ -1,10 +1,6 @@
 package sim
 
-import (
-	"errors"
-
-	"github.com/tailrace-cdc/replicator/checkpoint"
-)
+import "github.com/tailrace-cdc/replicator/checkpoint"
 
 // owns reports whether the process believes that the log is its own.
 func (p *process) owns() bool { return p.s != nil }
@@ -25,16 +21,13 @@ func (p *process) append(body any, data []byte) bool {
 		return false
 	}
 	if err := p.s.CheckNext(body); err != nil {
-		if errors.As(err, new(*checkpoint.FenceError)) {
-			return false
-		}
 		p.fail("memory is what is stored", "%s: %s of %s: %v", p.name, checkpoint.KindOf(body), p.s.Owner, err)
 	}
 	msg := p.encode(p.s, p.epoch, p.nonce, body, data)
 	sent := p.now
 	if err := p.publish(p, p.s.Seq, msg); err != nil {
 		p.logf("%s: append %s at %d: %v", p.name, checkpoint.KindOf(body), p.s.Seq+1, err)
-		p.doubt = true
+		p.doubt, p.unanswered = true, checkpoint.HashOf(msg)
 		return false
 	}
 	seq := p.s.Seq + 1
@@ -51,7 +44,7 @@ func (p *process) append(body any, data []byte) bool {
 		p.doubt = true
 		return false
 	}
-	p.sent, p.sure = sent, seq
+	p.sent, p.sure, p.claimed = sent, seq, e.Kind == checkpoint.KindClaim
 	if e.Kind == checkpoint.KindFrame || e.Kind == checkpoint.KindBeat {
 		p.wrote = p.now
 	}

@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -36,7 +37,8 @@ type reading struct {
 	ops       []*operation
 	open      int // operations that are in the lanes
 	begun     bool
-	stale     bool // one of them was too old
+	stale     bool   // one of them was too old
+	entry     uint64 // for the mutant that looks once: the newest one when everything was read
 }
 
 // readItems reads items strongly.
@@ -51,6 +53,7 @@ func (p *process) readItems(all []*item, first, withRows bool) *reading {
 		v = max(v, p.s.Floor()+2)
 	}
 	p.issue(v)
+	p.reachedIf(v > asread.Version(date, 0), floorRaised)
 	for _, x := range all {
 		op := &operation{
 			item: x, commit: len(x.commits) - 1, image: x.newest().image, version: v, read: r, first: first,
@@ -91,9 +94,38 @@ func (p *process) proved(r *reading) bool {
 	if p.mutant == NoWait {
 		return true
 	}
-	m := p.sink.acks.Mark()
-	met := r.wait.Look(p.s, m.Seq) == protocol.MissingNothing
-	return met
+	m, read := p.sink.acks.Mark(), r.wait.Read()
+	missing := p.missing(r, m.Seq)
+	p.reachedIf(read && !r.wait.Read(), becameUnread)
+	p.reachedIf(missing == protocol.MissingListing, waitsListing)
+	p.reachedIf(missing == protocol.MissingApplied, waitsApplied)
+	if missing == protocol.MissingNothing {
+		p.provedFor(r, m.Seq)
+		return true
+	}
+	return false
+}
+
+// missing returns what the proof of a reading lacks, a mark being what Bigtable has.
+func (p *process) missing(r *reading, mark uint64) protocol.Missing {
+	s := *p.s
+	switch p.mutant {
+	case NoListing:
+		s.Listed = max(s.Listed, r.wait.Through)
+	case NoMark:
+		mark = math.MaxUint64
+	}
+	missing := r.wait.Look(&s, mark)
+	p.reachedIf(missing == protocol.MissingReader, readerMissing)
+	if p.mutant == NeverUnread {
+		if r.wait.Read() && r.entry == 0 {
+			r.entry = max(s.LastFrame, 1)
+		}
+		if r.entry > 0 && mark >= r.entry {
+			return protocol.MissingNothing
+		}
+	}
+	return missing
 }
 
 // submit puts the items of a reading into their lanes.
@@ -169,12 +201,15 @@ func (p *process) copyStep() func() {
 	case x.r == nil:
 		return p.readCopyPage
 	case !x.r.begun && p.old(x.r):
-		return func() { x.r = nil }
+		return func() {
+			p.reached(partRewound)
+			x.r = nil
+		}
 	case !x.r.begun && p.proved(x.r):
 		return func() { p.submit(x.r) }
 	case x.r.begun && x.r.open == 0:
 		return func() {
-			if !x.r.stale {
+			if !p.reachedIf(x.r.stale, partRewound) {
 				x.mark, x.moved = x.next, true
 			}
 			x.r = nil
@@ -241,11 +276,15 @@ func (p *process) wholeStep() func() {
 	case len(x.open) == 0:
 		return p.healed
 	case x.r == nil && p.now < asread.BeginOf(order, p.gapsUntil())+1000:
+		p.reached(beginWaited)
 		return nil
 	case x.r == nil:
 		return p.readWhole
 	case p.old(x.r) && (!x.r.begun || x.r.open == 0):
-		return func() { x.r, x.put = nil, false }
+		return func() {
+			p.reached(resyncRewound)
+			x.r, x.put = nil, false
+		}
 	case !x.r.begun && p.proved(x.r):
 		return p.writeOrCompare
 	case x.r.begun && x.r.open == 0:

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/tailrace-cdc/replicator/change"
@@ -68,6 +69,7 @@ func (w *World) arrive(i int) {
 	x := w.late[i]
 	w.late = append(w.late[:i:i], w.late[i+1:]...)
 	matched := w.apply(x.request)
+	w.reachedIf(matched, lateSkipped)
 	w.logf("a late request arrives for %q at %d, skipped: %v", x.request.Row, x.request.Version, matched)
 }
 
@@ -83,6 +85,9 @@ func (w *World) loseTail(n int) {
 	) // the row in the target says that versions were given out: else it is a lost log
 	if n = min(n, len(l.msgs)-started-1); n <= 0 {
 		return
+	}
+	if o := w.owner(); o != nil && w.choose(2) == 1 { // it hangs meanwhile, and has read what is lost
+		o.frozen = 40 + 20*w.choose(3)
 	}
 	l.msgs, l.lostTail = l.msgs[:len(l.msgs)-n], true
 	l.conn++
@@ -200,7 +205,11 @@ func (w *World) command(c *checkpoint.Control) {
 	}
 	s := w.fold(0)
 	c.By, c.At = "operator", w.now
-	if s.LiveStream() == nil || s.CheckNext(c) != nil {
+	if s.LiveStream() == nil {
+		return
+	}
+	if err := s.CheckNext(c); err != nil {
+		w.reachedIf(errors.As(err, new(*checkpoint.FenceError)), fenceRefuses)
 		return
 	}
 	w.logf("operator: %+v", *c)

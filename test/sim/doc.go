@@ -14,16 +14,21 @@
 //	process.go     one process: claim, recover
 //	claims.go      when a process that waits may claim the log
 //	ingest.go      its readers and its write loop
+//	denials.go     what becomes of shards that the service denies
+//	pages.go       pages and gaps in hand, on their way into the log
 //	sink.go        its pass over the log, its lanes
 //	copying.go     its copy of the table, its resync of the whole table
 //	append.go      its appends
 //	storing.go     what the log's server stores, and what a fold reads
 //	invariants.go  what must hold
+//	readers.go     what plain readers of the target see
+//	lies.go        what the service answers, true or not
 //	table.go       the source table
 //	shards.go      its streams
 //	mapping.go     the mappings, and what a reader sees of an item (cells: the target)
 //	log.go         the log's server
 //	world.go       everything that a history happens in
+//	branches.go    which seldom branches are counted
 //	report.go      what was found
 //	mutants.go     the defences that can be taken away
 //	tape.go        choices

@@ -22,6 +22,9 @@ func TestAllHistoriesOfASmallWorld(t *testing.T) {
 			if v, script := x.all(None, small); v != nil {
 				t.Fatalf("%v: %v", script, v)
 			}
+			if x.ends == 0 {
+				t.Errorf("no history of %d ends within %d entries", x.runs, x.limit)
+			}
 			t.Logf("faults <= %d, preemptions <= %d: %d states, %d histories, %d of them to their end; complete: true",
 				x.faults, x.preemptions, len(x.seen), x.runs, x.ends)
 		})

@@ -211,6 +211,9 @@ func (w *World) digest() uint64 {
 	for _, s := range w.shards {
 		fmt.Fprintln(h, s.id, s.closed, s.ended, len(s.records))
 	}
+	for _, s := range w.shards {
+		fmt.Fprintln(h, w.lies[s.id])
+	}
 	for k, v := range w.readers { // one item, few rows: the order does not matter in a sum
 		fmt.Fprintln(h, len(w.readers), k.row == "", v.commit)
 	}
@@ -252,6 +255,9 @@ func (p *process) digest(h io.Writer) {
 	}
 	for _, id := range slices.Sorted(maps.Keys(p.through)) {
 		fmt.Fprintln(h, id, p.through[id])
+	}
+	for _, id := range slices.Sorted(maps.Keys(p.doubts)) {
+		fmt.Fprintln(h, id, *p.doubts[id])
 	}
 	fmt.Fprintln(h, p.sink.seq, p.sink.entry, p.sink.acks.Mark(), p.sink.highest.Seq)
 	for i := range p.sink.lanes {

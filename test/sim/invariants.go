@@ -1,10 +1,12 @@
 package sim
 
 import (
+	"math"
 	"slices"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -20,14 +22,30 @@ func (w *World) storedEntry(seq uint64, m *message) {
 	switch b := m.entry.Body.(type) {
 	case *checkpoint.Frame:
 		w.storedFrame(seq, m.records)
+		for i := range b.Pages {
+			if b.Pages[i].Done {
+				w.notEnded(b.Pages[i].Feed.Shard, false)
+			}
+		}
 	case *checkpoint.Marks:
 		w.moved(b.Sinks[checkpoint.SinkBigtable].Seq)
 		w.complete()
-	case *checkpoint.Beat, *checkpoint.Graph:
+	case *checkpoint.Beat:
+		w.complete()
+	case *checkpoint.Graph:
+		if b.Disabled && b.Stream == w.live().arn && !w.live().disabled && !w.falseEnd {
+			w.fail("a living stream is not ended", "one answer that %s has ended is stored", b.Stream)
+		}
 		w.complete()
 	case *checkpoint.Gap:
+		w.reached(gapStored)
+		w.justified(b)
+		if b.Ends {
+			w.notEnded(b.Feed.Shard, true)
+		}
 		w.lost(b)
 	case *checkpoint.Control:
+		w.reachedIf(b.Fence != nil && b.Fence.Undo, fenceUndone)
 		w.grown()
 	case *checkpoint.Healed:
 		w.madeTrue()
@@ -37,8 +55,9 @@ func (w *World) storedEntry(seq uint64, m *message) {
 	}
 }
 
-// storedFrame checks Rules 3 and 5: no change is in the log twice, and those of an item are in the order in which they
-// happened, with versions that grow. Those of a child shard come after those of its parent.
+// storedFrame checks Rules 3 and 5: no change is in the log twice, and those of an item are in the
+// order in which they happened, with versions that grow. Those of a child shard come after those of
+// its parent.
 func (w *World) storedFrame(seq uint64, all []stored) {
 	for _, s := range all {
 		r := s.record
@@ -56,8 +75,8 @@ func (w *World) storedFrame(seq uint64, all []stored) {
 	}
 }
 
-// aboveReads checks Rule 5 across copies and changes: a change has a higher version than every read of the item that
-// lacks it, however that read came to its version. Else the row skips the change.
+// aboveReads checks Rule 5 across copies and changes: a change has a higher version than every read
+// of the item that lacks it, however that read came to its version. Else the row skips the change.
 func (w *World) aboveReads(r *record) {
 	if !w.log.truth.LifeOf(r.shard.stream).Applies(r.version) {
 		return
@@ -103,8 +122,8 @@ func (w *World) durable(r *record) {
 	}
 }
 
-// visible checks Rule 5: a reader sees a change that is applied, or a later one. (Where a gap lost changes of an item,
-// a difference to its old image is not enough.)
+// visible checks Rule 5: a reader sees a change that is applied, or a later one. (Where a gap lost
+// changes of an item, a difference to its old image is not enough.)
 func (w *World) visible(r *record, row *transform.Row) {
 	key := string(row.Key)
 	if w.tainted[r.item] && row.Class == transform.ClassD {
@@ -116,8 +135,8 @@ func (w *World) visible(r *record, row *transform.Row) {
 	}
 }
 
-// skew is how much the clocks of the source's hosts differ: a child's first record may seem older than its parent's
-// last.
+// skew is how much the clocks of the source's hosts differ: a child's first record may seem older
+// than its parent's last.
 const skew change.Millis = 1000
 
 // complete checks Rules 8 and 10: what the log says is read and applied is there, or in a gap.
@@ -150,8 +169,53 @@ func (w *World) complete() {
 	}
 }
 
-// excused reports whether a record need not be in the log: it is in a gap, older than the start, or older than what the
-// start of its stream promises and trimmed by now.
+// notEnded checks Rule 13: no shard that takes records is finished. Two answers that agree and are
+// both not true are given about new shards only: then a gap says what is missing until a listing
+// shows the shard again.
+func (w *World) notEnded(id string, byGap bool) {
+	if sh := w.shard(id); sh != nil && !sh.closed && (!byGap || w.now-sh.born >= listLate) {
+		w.fail("an open shard is read", "%s takes records and is finished, by a gap: %v", id, byGap)
+	}
+}
+
+// justified checks Rule 13: where a gap is, something may have been lost.
+func (w *World) justified(g *checkpoint.Gap) {
+	sh := w.shard(g.Feed.Shard)
+	if sh == nil || w.now-g.Since > retention || g.Ends && (w.gone(sh) || w.now-sh.born < listLate) {
+		return
+	}
+	for _, r := range sh.records {
+		// With a position that is older than the retention, the first record behind it looks like
+		// the end of a loss.
+		if w.now-r.created > retention && (r.seq == 0 || r.position() == g.From.After) {
+			return
+		}
+	}
+	w.fail("a gap has lost something", "nothing of %s is lost behind %+v since %d", sh.id, g.From, g.Since)
+}
+
+// provedFor checks Rule 10 where a process acts on its proof: everything that a reading may show is
+// in the log, up to the mark, or in a gap; and what the log says now proves it, whatever it said
+// before.
+func (p *process) provedFor(r *reading, mark uint64) {
+	now := protocol.Proof{Through: r.wait.Through}
+	if missing := now.Look(p.s, math.MaxUint64); missing != protocol.MissingNothing {
+		p.fail("proved is applied", "%s takes everything through %d for read, and the log lacks: %s",
+			p.name, r.wait.Through, missing)
+	}
+	for _, rec := range p.records {
+		if rec.created > r.requested-skew || rec.shard.stream != p.World.log.truth.LiveStream().ARN {
+			continue
+		}
+		if (rec.seq == 0 || rec.seq > mark) && !p.excused(rec) {
+			p.fail("proved is applied", "%s takes everything through %d for applied, up to %d; write %d, of %d, is in entry %d",
+				p.name, r.wait.Through, mark, rec.n, rec.created, rec.seq)
+		}
+	}
+}
+
+// excused reports whether a record need not be in the log: it is in a gap, older than the start, or
+// older than what the start of its stream promises and trimmed by now.
 func (w *World) excused(r *record) bool {
 	s := w.log.truth
 	if len(s.Streams) == 0 {
@@ -174,7 +238,8 @@ func (w *World) excused(r *record) bool {
 	})
 }
 
-// lostBefore reports whether a later stream had lost something when it was started: the gap before it must say so.
+// lostBefore reports whether a later stream had lost something when it was started: the gap before
+// it must say so.
 func (w *World) lostBefore(st *checkpoint.Stream) bool {
 	s := w.log.truth
 	if st == s.Streams[0] {
@@ -189,16 +254,16 @@ func (w *World) lostBefore(st *checkpoint.Stream) bool {
 	return st.Date-until >= retention
 }
 
-// acknowledged checks Rule 2: what the server acknowledged is part of the log. A store that went back to an older copy
-// may have broken its promises.
+// acknowledged checks Rule 2: what the server acknowledged is part of the log. A store that went
+// back to an older copy may have broken its promises.
 func (w *World) acknowledged(p *process, seq uint64) {
 	if !w.log.lostTail && !w.log.at(seq).counts {
 		w.fail("acknowledged counts", "entry %d of %s was acknowledged and is not part of the log", seq, p.name)
 	}
 }
 
-// claims checks that a log which was not released is claimed only after its owner could have appended for TTL, or
-// after it was gone for longer than it is silent when idle.
+// claims checks that a log which was not released is claimed only after its owner could have
+// appended for TTL, or after it was gone for longer than it is silent when idle.
 func (w *World) claims(p *process) {
 	t, least := w.log.truth, change.Millis(claimTTL)
 	if w.owner() == nil {
@@ -222,7 +287,8 @@ func (w *World) sending(p *process, unit []*job) {
 	}
 }
 
-// behindFence checks that what is written behind a fence is told: the log counts it, so status and commands do.
+// behindFence checks that what is written behind a fence is told: the log counts it, so status and
+// commands do.
 func (w *World) behindFence() {
 	f, l := w.log.truth.Fence, w.log
 	if f == nil {
@@ -239,61 +305,8 @@ func (w *World) behindFence() {
 	}
 }
 
-// viewKey is what a plain reader looks at: an item in a row.
-type viewKey struct {
-	item *item
-	row  string
-}
-
-// view is what it saw last.
-type view struct {
-	seen   string
-	commit int // the earliest commit that shows it
-}
-
-// look lets a plain reader look at a row: it sees each item as it was after some commit, and never an earlier one than
-// before.
-func (w *World) look(key string) {
-	for _, x := range w.items {
-		seen := w.seen(x, key)
-		k := viewKey{x, key}
-		last := w.readers[k]
-		if seen == last.seen {
-			continue
-		}
-		if w.tainted[x] {
-			w.readers[k] = view{seen, last.commit}
-			continue
-		}
-		if n := x.shows(key, seen, last.commit); n >= 0 {
-			w.readers[k] = view{seen, n}
-			continue
-		}
-		w.misread(x, key, seen, last)
-	}
-}
-
-// shows returns the first commit from one on that a row shows; -1 for none.
-func (x *item) shows(key, seen string, from int) int {
-	for n := from; n < len(x.commits); n++ {
-		if x.commits[n].rows[key] == seen {
-			return n
-		}
-	}
-	return -1
-}
-
-func (w *World) misread(x *item, key, seen string, last view) {
-	what := "never a mix"
-	if n := x.shows(key, seen, 0); n >= 0 {
-		if what = "never a step back"; last.seen == "" {
-			what = "never a resurrection"
-		}
-	}
-	w.fail(what, "item %d in row %q: %q after %q (commit %d)", x.n, key, seen, last.seen, last.commit)
-}
-
-// taint notes that changes of an item are lost: what a reader sees of it is right only once it is resynced.
+// taint notes that changes of an item are lost: what a reader sees of it is right only once it is
+// resynced.
 func (w *World) taint(x *item) { w.tainted[x] = true }
 
 // lost taints the items whose changes a gap may have lost.
@@ -310,11 +323,12 @@ func (w *World) lost(g *checkpoint.Gap) {
 	}
 }
 
-// grown taints the items whose changes were lost while a gap waited to be accepted: its shard is not read meanwhile,
-// and the gap ends where it is accepted.
+// grown taints the items whose changes were lost while a gap waited to be accepted: its shard is
+// not read meanwhile, and the gap ends where it is accepted.
 func (w *World) grown() {
 	for i := range w.log.truth.Gaps {
 		if g := &w.log.truth.Gaps[i]; g.Accepted && g.Until == w.log.truth.Date && g.Found < g.Until {
+			w.reached(gapGrew)
 			w.lost(g)
 		}
 	}

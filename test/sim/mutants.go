@@ -24,6 +24,14 @@ const (
 	OneGapBetween
 	ForgetParents
 	NoRoom
+	NoListing
+	NoMark
+	NeverUnread
+	OneDenial
+	EndAtOnce
+	NeverReopen
+	OneEnd
+	EndForGood
 	mutants
 )
 
@@ -36,6 +44,10 @@ var names = [mutants]string{
 	WideExcuse: "which losses excuse themselves", NoFence: "fence", NoObservedSilence: "observed silence",
 	OldSnapshots: "a snapshot follows its log", OneGapBetween: "gap until the next stream",
 	ForgetParents: "parents in a gone stream", NoRoom: "room between a copy and the first change",
+	NoListing: "proof: a listing begun since", NoMark: "proof: the mark", NeverUnread: "proof: read becomes unread",
+	OneDenial: "a denial is confirmed", EndAtOnce: "an end is read again",
+	NeverReopen: "a shard that lives is read on", OneEnd: "a stream's end is confirmed",
+	EndForGood: "a stream's end is withdrawn",
 }
 
 func (m Mutant) String() string { return names[m] }

@@ -26,6 +26,9 @@ type process struct {
 	log   int               // which of the logs that were made it claimed
 	conn  uint64            // the connection of its last fold
 	sure  uint64            // its newest acknowledged entry since the last fold
+
+	unanswered checkpoint.Hash // of the append whose outcome is unknown
+	claimed    bool            // its newest acknowledged entry is its claim
 	*life
 
 	lookedAt change.Millis
@@ -39,6 +42,7 @@ type life struct {
 	listed    change.Millis            // when its newest complete listing began
 	looked    change.Millis            // when it listed last, complete or not
 	described change.Millis            // when it last asked for the table's stream
+	doubts    map[string]*doubt        // shards that the service denied, with no page since
 	ended     bool                     // a shard ended: its children are to be listed
 	sink      *sink
 	copy      *copying
@@ -49,7 +53,9 @@ type life struct {
 func (p *process) begin(s *checkpoint.State) {
 	p.s, p.doubt, p.conn, p.sure = s, false, p.World.log.conn, 0
 	old := p.life
-	p.life = &life{through: map[string]change.Millis{}, listed: s.Listed, described: p.now, ended: true}
+	p.life = &life{
+		through: map[string]change.Millis{}, doubts: map[string]*doubt{}, listed: s.Listed, described: p.now, ended: true,
+	}
 	if p.mutant == RememberPages && old != nil {
 		p.pages = old.pages
 	}
@@ -97,9 +103,24 @@ func (p *process) recover() {
 	}
 	s := p.fold(p.laggard())
 	if s.Epoch != p.epoch || s.Nonce != p.nonce || s.Released {
+		p.reachedIf(!p.reachedIf(p.claimed, claimLost), ownerReplaced)
 		p.end("the log has another owner")
 		return
 	}
+	p.noteOutcome()
 	p.logf("%s goes on from entry %d", p.name, s.Seq)
 	p.begin(s)
+}
+
+// noteOutcome counts what has become of the append that was not answered.
+func (p *process) noteOutcome() {
+	if p.unanswered == (checkpoint.Hash{}) {
+		return
+	}
+	l, stored := p.World.log, false
+	for seq := p.s.Seq + 1; seq <= l.last(); seq++ {
+		stored = stored || checkpoint.HashOf(l.at(seq).data) == p.unanswered
+	}
+	p.reachedIf(!p.reachedIf(stored, outcomeStored), outcomeLost)
+	p.unanswered = checkpoint.Hash{}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/test/sim/cells"
 )
@@ -11,7 +12,8 @@ import (
 // usual are the options of a random history.
 var usual = Options{items: 4, shards: 2, processes: 3, steps: 300, backfill: true, rest: 8000}
 
-// Run runs the history of a tape, and returns the invariant that it breaks; nil when it breaks none.
+// Run runs the history of a tape, and returns the invariant that it breaks; nil when it breaks
+// none.
 func run(t *tape, o Options, m Mutant, verbose bool) (w *World, found *Violation) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -38,6 +40,7 @@ func run(t *tape, o Options, m Mutant, verbose bool) (w *World, found *Violation
 func (w *World) setUp() {
 	o := w.o
 	w.now, w.log, w.target = begin, newServer(), cells.New()
+	w.lies = map[string]lie{}
 	w.readers, w.tainted = map[viewKey]view{}, map[*item]bool{}
 	i := o.mapping - 1
 	if i < 0 {
@@ -55,14 +58,30 @@ func (w *World) setUp() {
 		}
 	}
 	w.enable()
+	w.age()
 	for n := range o.processes {
 		w.processes = append(w.processes, &process{World: w, name: string(rune('A' + n)), watch: w.newWatch()})
 	}
 }
 
+// age lets the first shards of the stream be split, written to and nearly forgotten, in some
+// histories, before the first process starts.
+func (w *World) age() {
+	if w.small != nil || w.choose(6) < 5 {
+		return
+	}
+	for range 1 + w.choose(4) {
+		w.write(w.items[w.choose(len(w.items))], w.now, 0)
+		w.now += 700
+	}
+	w.split()
+	w.now += retention - change.Millis(w.choose(30))*500
+}
+
 // drain lets everything come to rest: no faults, one process, an operator who heals what was lost.
 func (w *World) drain() {
 	w.calm = true
+	clear(w.lies)
 	w.logf("from here on nothing goes wrong")
 	for len(w.log.late) > 0 && !w.log.away {
 		w.deliver(0)
@@ -128,8 +147,8 @@ func (w *World) unrest(p *process) string {
 		return fmt.Sprintf("copy %+v", s.Copy)
 	case s.Resync != nil || w.differs():
 		return fmt.Sprintf("resync %+v, gaps %+v", s.Resync, s.Gaps)
-	case !p.stillLive():
-		return "the stream " + s.LiveStream().ARN
+	case !p.stillLive() || s.LiveStream().Disabled:
+		return fmt.Sprintf("the stream %+v", s.LiveStream())
 	case s.Marks[checkpoint.SinkBigtable].Seq < s.LastFrame:
 		return fmt.Sprintf("mark %d", s.Marks[checkpoint.SinkBigtable].Seq)
 	}

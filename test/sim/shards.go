@@ -79,13 +79,13 @@ func (w *World) split() {
 	}
 	sh := open[w.choose(len(open))]
 	w.end(sh)
-	late := []change.Millis{0, 1500, listLate}[w.weighted(3, 1, 1)]
+	late := func() change.Millis { return [...]change.Millis{0, 1500, listLate}[w.weighted(3, 1, 1)] }
 	if n := len(sh.items); n > 1 && w.choose(2) == 1 {
 		cut := 1 + w.choose(n-1)
-		w.addShard(sh.id, sh.stream, sh.items[:cut], late)
-		w.addShard(sh.id, sh.stream, sh.items[cut:], late)
+		w.addShard(sh.id, sh.stream, sh.items[:cut], late())
+		w.addShard(sh.id, sh.stream, sh.items[cut:], late())
 	} else {
-		w.addShard(sh.id, sh.stream, sh.items, late)
+		w.addShard(sh.id, sh.stream, sh.items, late())
 	}
 	w.logf("split %s", sh.id)
 }
@@ -131,31 +131,4 @@ func (w *World) list(arn string, complete bool) *checkpoint.Graph {
 		g.Disabled = g.Disabled || st.arn == arn && st.disabled
 	}
 	return g
-}
-
-// reply is what GetRecords answers.
-type reply struct {
-	records []*record
-	trimmed bool // records behind the position are lost
-	done    bool // the shard has ended
-}
-
-// read answers GetRecords. What was trimmed at the trim horizon is not reported, as the service does not.
-func (w *World) read(sh *shard, pos change.Position, limit int) (r reply) {
-	for _, rec := range sh.records {
-		switch {
-		case pos.After != "" && rec.position() <= pos.After, pos.After == "" && rec.created < pos.At-pos.At%1000:
-			continue
-		case w.now-rec.created > retention:
-			if pos.After != "" {
-				return reply{trimmed: true}
-			}
-			continue
-		case len(r.records) == limit:
-			return r
-		}
-		r.records = append(r.records, rec)
-	}
-	r.done = sh.closed && (len(r.records) > 0 || w.choose(3) < 2)
-	return r
 }

@@ -8,9 +8,12 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/tailrace-cdc/replicator/test/sometimes"
 )
 
 var (
@@ -34,15 +37,23 @@ func TestHistories(t *testing.T) {
 	if testing.Short() {
 		n = min(n, 20)
 	}
-	if s, v := search(n, None); v != nil {
+	o := usual
+	o.counted = sometimes.New(branches...)
+	if s, v := search(n, o, None); v != nil {
 		report(t, s, v)
 		return
 	}
-	t.Logf("%d histories", n)
+	t.Logf("%d histories, which took these branches so often:\n%s", n, o.counted.Table())
+	if never := o.counted.Never(); n >= usualSeeds && len(never) > 0 {
+		t.Errorf("no history took these branches, so what defends them is not tested:\n%s", strings.Join(never, "\n"))
+	}
 }
 
+// usualSeeds is how many histories take every branch.
+const usualSeeds = 3000
+
 // search runs the histories of the seeds up to n, and returns the lowest that breaks an invariant.
-func search(n uint64, m Mutant) (found uint64, broken *Violation) {
+func search(n uint64, o Options, m Mutant) (found uint64, broken *Violation) {
 	var next, failed atomic.Uint64
 	failed.Store(n + 1)
 	var mu sync.Mutex
@@ -50,7 +61,7 @@ func search(n uint64, m Mutant) (found uint64, broken *Violation) {
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
 			for s := next.Add(1); s < failed.Load(); s = next.Add(1) {
-				if _, v := run(newTape(s), usual, m, false); v != nil {
+				if _, v := run(newTape(s), o, m, false); v != nil {
 					mu.Lock()
 					if s < failed.Load() {
 						failed.Store(s)
@@ -130,7 +141,7 @@ func TestMutants(t *testing.T) {
 	}
 	t.Logf("%-32s seeds  invariant", "without")
 	for m := None + 1; m < mutants; m++ {
-		s, v := search(*mutantSeeds, m)
+		s, v := search(*mutantSeeds, usual, m)
 		if v == nil {
 			t.Errorf("%-32s nothing breaks in %d histories", m, *mutantSeeds)
 			continue
@@ -140,7 +151,7 @@ func TestMutants(t *testing.T) {
 			keep(t, m, s, v)
 		}
 	}
-	if s, v := search(*mutantSeeds, None); v != nil {
+	if s, v := search(*mutantSeeds, usual, None); v != nil {
 		t.Errorf("seed %d breaks with all defences: %v", s, v)
 	}
 }

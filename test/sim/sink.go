@@ -82,6 +82,7 @@ func (p *process) readEntry() {
 	l, s := p.World.log, p.sink
 	if p.log != l.created || s.seq+1 < l.first {
 		p.doubt = true // what comes next was deleted
+		p.reached(trimmedUnder)
 		p.logf("%s finds entry %d deleted", p.name, s.seq+1)
 		return
 	}
@@ -91,6 +92,7 @@ func (p *process) readEntry() {
 	}
 	if m.entry != nil && !s.chain.Continues(m.entry) && !p.stillHolds(s.entry, s.chain.Hash) {
 		p.doubt = true // the log went back
+		p.reached(wentBack)
 		p.logf("%s reads entry %d, and %d is not what it was: %x", p.name, s.seq+1, s.entry, s.chain.Hash)
 		return
 	}
@@ -104,6 +106,7 @@ func (p *process) readEntry() {
 	}
 	s.entry = s.seq
 	if m.entry.Epoch > p.epoch {
+		p.reachedIf(p.claimed, claimLost)
 		p.end("the log has a later owner")
 		return
 	}
@@ -111,6 +114,7 @@ func (p *process) readEntry() {
 	open := s.acks.Add(at, len(m.records), nil)
 	for _, r := range m.records {
 		if !p.s.LifeOf(r.record.shard.stream).Applies(r.version) {
+			p.reached(beforeLife)
 			p.ack(open)
 			continue
 		}
@@ -260,6 +264,7 @@ func (w *World) send(p *process, c *rowwrite.Conditional, unit []*job) bool {
 		return false
 	}
 	matched := w.apply(&again)
+	w.reachedIf(matched, writeSkipped)
 	w.logf("%s writes %q at %d, skipped: %v", p.name, c.Row, c.Version, matched)
 	return true
 }

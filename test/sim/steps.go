@@ -77,6 +77,7 @@ func (p *process) due() (acts []func()) {
 		add(p.silent(), p.claim)
 		return acts
 	case p.doubt || p.conn != p.World.log.conn:
+		add(!p.World.log.away && !p.doubt && p.hasEntry(), p.readEntry) // the pass over the log may be faster
 		add(!p.World.log.away, p.recover)
 		return acts
 	case p.s.LiveStream() == nil:
@@ -91,6 +92,9 @@ func (p *process) due() (acts []func()) {
 		!p.stillLive() && p.now-p.described > 60_000 && s.Drained(s.LiveStream().ARN) && s.LowMark() >= s.LastFrame,
 		p.start,
 	)
+	for _, sh := range p.doubted() {
+		add(true, func() { p.settle(sh) })
+	}
 	add(p.listingDue(), func() { p.refresh(true) })
 	add(len(p.pages) > 0, p.frame)
 	for _, sh := range p.readable() {
@@ -99,7 +103,7 @@ func (p *process) due() (acts []func()) {
 	add(p.hasEntry(), p.readEntry)
 	for i := range p.sink.lanes {
 		ln := &p.sink.lanes[i]
-		add(ln.busy() && p.mayWrite(), func() { p.work(ln) })
+		add(ln.busy() && !p.reachedIf(!p.mayWrite(), silentOwner), func() { p.work(ln) })
 	}
 	do := p.copyStep()
 	add(do != nil, do)
@@ -168,10 +172,7 @@ func (p *process) readDue(sh *checkpoint.Shard) bool {
 	if at == nil || at.closed {
 		return true
 	}
-	pos := sh.Pos
-	if pg := p.inHand(sh.ID); pg != nil {
-		pos = pg.head.To
-	}
+	pos, _ := p.position(sh)
 	n := len(at.records)
 	return n > 0 && at.records[n-1].position() > pos.After &&
 		(pos.After != "" || at.records[n-1].created >= pos.At-pos.At%1000 && p.now-at.records[n-1].created <= retention)

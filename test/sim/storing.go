@@ -20,9 +20,14 @@ func (w *World) store(expected uint64, data []byte) error {
 	m := message{data: data}
 	m.entry, _ = checkpoint.Decode(data)
 	seq := l.last() + 1
+	open := seenOpen(l.truth)
 	e, err := l.truth.Apply(seq, data)
 	if err != nil {
 		w.fail("log adds up", "entry %d: %v", seq, err)
+	}
+	w.reachedIf(e == nil, notInChain)
+	for _, sh := range open {
+		w.reachedIf(sh.Phase.Reading(), shardReopened)
 	}
 	m.counts = e != nil
 	if e != nil && e.Kind == checkpoint.KindFrame {
@@ -31,6 +36,16 @@ func (w *World) store(expected uint64, data []byte) error {
 	l.msgs = append(l.msgs, m)
 	w.storedEntry(seq, &l.msgs[seq-1])
 	return nil
+}
+
+// seenOpen returns the finished shards that a listing has shown without an end.
+func seenOpen(s *checkpoint.State) (all []*checkpoint.Shard) {
+	for _, sh := range s.Shards {
+		if sh.SeenOpen {
+			all = append(all, sh)
+		}
+	}
+	return all
 }
 
 // rechain makes a message name the newest entry as its predecessor: as if entries named none.
@@ -51,7 +66,7 @@ func (w *World) deliver(i int) {
 	w.log.late = slices.Delete(w.log.late, i, i+1)
 	if x.created == w.log.created {
 		w.logf("a late append arrives, expecting %d", x.expected)
-		_ = w.store(x.expected, x.data)
+		w.reachedIf(w.store(x.expected, x.data) != nil, lateRefused)
 	}
 }
 
@@ -66,6 +81,7 @@ func (w *World) fold(lag uint64) *checkpoint.State {
 		return checkpoint.NewState()
 	}
 	end := l.last()
+	w.reachedIf(lag > 0 && end > l.first, leaderAsked)
 	if w.mutant == NoLeaderCheck {
 		end -= min(lag, end-l.first)
 	}
@@ -106,6 +122,7 @@ func (w *World) follows(seq uint64, want checkpoint.Hash) bool {
 			return true
 		}
 		if m.entry != nil && m.entry.Prev == want && w.mutant != OldSnapshots {
+			w.reached(oldSnapshot)
 			return false
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/queue/claiming"
 	"github.com/tailrace-cdc/replicator/test/sim/cells"
+	"github.com/tailrace-cdc/replicator/test/sometimes"
 )
 
 // World is everything that one history happens in: the table with its stream, the log, the target, the processes, and
@@ -38,21 +39,24 @@ type World struct {
 	small    *smallWorld // in an enumerated history
 	deleting bool        // the next write deletes its item
 
-	profile int // how rough the history is
-	stored  change.Millis
-	upSince change.Millis // since when the log can be reached
-	readers map[viewKey]view
-	tainted map[*item]bool // a gap lost changes of them, and no resync has healed it yet
-	verbose bool
-	trace   []string
+	profile  int // how rough the history is
+	stored   change.Millis
+	upSince  change.Millis  // since when the log can be reached
+	lies     map[string]lie // about shards
+	falseEnd bool           // two answers agreed that a stream has ended that takes records
+	readers  map[viewKey]view
+	tainted  map[*item]bool // a gap lost changes of them, and no resync has healed it yet
+	verbose  bool
+	trace    []string
 }
 
 // Options say how large a history is.
 type Options struct {
 	items, shards, processes, steps int
 	backfill                        bool
-	mapping                         int // 1 + index; 0: the history chooses
-	rest                            int // steps after which a history must have come to rest
+	mapping                         int               // 1 + index; 0: the history chooses
+	rest                            int               // steps after which a history must have come to rest
+	counted                         *sometimes.Counts // of the branches that the history takes; nil: they are not counted
 }
 
 // begin is when histories begin, in ms.
@@ -63,11 +67,13 @@ const (
 	faultAppend = iota
 	faultWrite
 	faultLag
+	faultDenial
+	faultListing
 )
 
 // fault returns 0 when nothing goes wrong, or which of n-1 things does.
 func (w *World) fault(kind, n int) int {
-	rate := [...]int{16, 10, 6}[kind]
+	rate := [...]int{16, 10, 6, 30, 12}[kind]
 	if w.small != nil {
 		return w.exploredFault(n)
 	}
