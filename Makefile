@@ -101,7 +101,7 @@ soak: ## 100,000 planted differences in random mappings: every comparer must nam
 	$(GO) test $(TEST_BUILD) -timeout 2h -count=1 -v -run 'TestEveryComparer|TestPlantsOnAServer' ./test/plants -args -plants.worlds=2500
 
 chaos: ## the whole program under kill -9 at SEEDS=500 moments; every cell is compared
-	$(GO) test $(RACE) -timeout 8h -parallel 4 -run TestKilledAtAnyMomentLosesNothing ./test -args -chaos.seeds=$(SEEDS)
+	$(GO) test $(RACE) -timeout 8h -parallel 4 -v -run TestKilledAtAnyMomentLosesNothing ./test -args -chaos.seeds=$(SEEDS)
 	$(GO) test $(RACE) -timeout 8h -parallel 2 -run TestOldTableIsCopied ./pipeline -args -copy.items=50000
 	$(GO) test $(RACE) -timeout 8h -parallel 2 -run TestOldTablesAreCopiedUnderKills ./test -args -old.items=50000
 	$(GO) test $(RACE) -timeout 8h -parallel 2 -run TestArchiveIsExactUnderKills ./test -args -archive.seeds=50

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -57,6 +58,13 @@ func anyShot(rnd *rand.Rand) shot {
 	return s
 }
 
+// The branches of a kill.
+const (
+	heldAtKill    = "a call is held while the daemon dies"
+	heldWhileRead = "a held call waits while the daemon reads on"
+	firstStep     = "a daemon is killed in its first steps"
+)
+
 // runUntilKilled starts a daemon and kills it at a shot.
 func (w *world) runUntilKilled(s shot) {
 	w.t.Helper()
@@ -68,15 +76,21 @@ func (w *world) runUntilKilled(s shot) {
 	}
 	d.kill()
 	p.open()
+	w.traps.chances.reachedIf(s.hold, heldAtKill)
+	w.traps.chances.reachedIf(s.late, heldWhileRead)
+	w.traps.chances.reachedIf(slices.Contains(firstSteps, s), firstStep)
 }
 
 // TestKilledAtAnyMomentLosesNothing kills the daemon with SIGKILL two to four times, each time after observed progress,
 // while an application writes and shards split and rotate. At the end every cell must be equal to the source, the log
 // must hold each change once, and every cell must have the timestamp that a run without kills gives it.
 func TestKilledAtAnyMomentLosesNothing(t *testing.T) {
-	for _, seed := range seeds() {
+	all := seeds()
+	c := newChances(t, len(all), 20, []string{heldAtKill, heldWhileRead, firstStep}, "log claimed")
+	for _, seed := range all {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			w := newWorld(t, seed)
+			w.traps.chances = c
 			if seed%4 == 1 {
 				w.shareRows()
 			}

@@ -226,9 +226,15 @@ func (r *replicas) start(server int) {
 // after it was gone, and at the end every cell is equal to the source.
 func TestReplicasUnderFaults(t *testing.T) {
 	long(t, "90 s")
+	c := newChances(t, int(*replicasSeeds), 20, nil,
+		"log claimed", "handed the log over", "take a log over from another replica", "stand by: another owner holds the log",
+		"outcome unknown: go on from the stored state", "another entry came first: go on behind it",
+		"begin again from the stored state", "cannot read shard, trying again", "queue connection is back",
+		"the NATS server answers no requests")
 	for seed := range *replicasSeeds {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			r := newReplicas(t, 9000+seed, 4)
+			r.traps.chances = c
 			rnd := rand.New(rand.NewPCG(seed, 14))
 			r.fresh("the start")
 			stop := r.application(rnd.Uint64())

@@ -79,6 +79,8 @@ type traps struct {
 	hook func(point) // called at every point; nil: none
 	shim *shim       // which gives wrong answers; nil: none
 
+	chances *chances // that are counted; nil: none
+
 	progress atomic.Uint64 // calls so far that were not empty polls; renews the deadlines of waits
 }
 
@@ -289,6 +291,7 @@ func (g *grpcTap) handle(_ any, in grpc.ServerStream) error {
 			continue
 		}
 		if first {
+			g.noteGuard(at, reply)
 			if err := g.traps.pass(in.Context(), at); err != nil {
 				return err
 			}
@@ -296,6 +299,14 @@ func (g *grpcTap) handle(_ any, in grpc.ServerStream) error {
 		if err := in.SendMsg(&reply); err != nil {
 			return err
 		}
+	}
+}
+
+// noteGuard counts a write that its guard refuses.
+func (g *grpcTap) noteGuard(at point, reply raw) {
+	var r btpb.CheckAndMutateRowResponse
+	if g.traps.chances != nil && at.op == "CheckAndMutateRow" && proto.Unmarshal(reply, &r) == nil {
+		g.traps.chances.reachedIf(r.PredicateMatched, guardRefuses)
 	}
 }
 
