@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/sandbox/fault"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
@@ -53,16 +55,25 @@ func TestLogThatTheRowDoesNotNameIsReadAndNotApplied(t *testing.T) {
 	r := w.start("Orders")
 	w.put("Orders", "a", "x", `"v":{"N":"1"}`)
 	r.settle()
-	row, err := r.sink.LoadState(t.Context(), "shop", "Orders")
+	if err := r.stop(); err != nil { // an owner that works finds the other row within a look
+		t.Fatal(err)
+	}
+	rival, err := bigtable.Open(t.Context(), bigtable.Options{Pipeline: "shop", Project: "local",
+		Instance: "local", Endpoint: w.front.Addr(), Now: w.clock.Now}, w.log, prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rival.Close()
+	row, err := rival.LoadState(t.Context(), "shop", "Orders")
 	if err != nil {
 		t.Fatal(err)
 	}
 	next := *row
 	next.Life++
-	if err := r.sink.CompareAndSet(t.Context(), row, &next); err != nil {
+	if err := rival.CompareAndSet(t.Context(), row, &next); err != nil {
 		t.Fatal(err)
 	}
-	r.outage()
+	w.front.Faults.Outage(0)
 	w.put("Orders", "b", "x", `"v":{"N":"1"}`)
 	r = w.restart("Orders")
 	r.until("what was written is in the log", func() bool { return r.table("Orders").Changes == 2 })

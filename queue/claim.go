@@ -26,7 +26,8 @@ type ClaimOptions struct {
 	// Alone says that no other process can own the log, because this one holds the lock of the store: whoever owned it
 	// is dead, and the claim does not wait for TTL.
 	Alone bool
-	// Life and Identity are stored in the claim. The log's own life is kept when it is higher.
+	// Life and Identity are stored in the claim. Life is that of a new log: one that was claimed before keeps its own, so
+	// that a claim which only notes a refusal never lifts an old log into a later life.
 	Life     uint64
 	Identity *checkpoint.Identity
 	Format   int // of a log that was never claimed; 0 = the newest
@@ -194,7 +195,10 @@ func (c *claimer) appendClaim(ctx context.Context, f *folded) (*Writer, error) {
 	w := c.newWriter(f)
 	w.epoch++
 	c.claimSent, c.claimAfter = cmp.Or(c.claimSent, time.Now()), f.state.Seq
-	body := &checkpoint.Claim{Owner: c.o.Owner, Life: max(c.o.Life, f.state.Life), Identity: c.o.Identity}
+	body := &checkpoint.Claim{Owner: c.o.Owner, Life: f.state.Life, Identity: c.o.Identity}
+	if f.state.Epoch == 0 {
+		body.Life = max(c.o.Life, f.state.Life)
+	}
 	if f.state.Epoch == 0 {
 		body.Format = cmp.Or(c.o.Format, checkpoint.Format)
 	}
