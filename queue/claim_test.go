@@ -25,6 +25,22 @@ func TestClaimWhoseAcknowledgementWasLostCounts(t *testing.T) {
 	mustAppend(t, w, &checkpoint.Beat{Date: second}, nil)
 }
 
+// Rule 5: a claim that only notes a refusal knows the life of the pipeline's row, and leaves that of the log.
+func TestLaterClaimKeepsTheLifeOfTheLog(t *testing.T) {
+	ctx := testContext(t)
+	l := createLog(t, embeddedQueue(t))
+	for i, life := range []uint64{1, 2} {
+		o := ClaimOptions{Owner: "a", TTL: time.Hour, Alone: true, Life: life}
+		w, err := newClaimer(l, o, checkpoint.Nonce{byte(i)}).try(ctx, nil)
+		if w == nil || err != nil {
+			t.Fatalf("claim %d: %v", i, err)
+		}
+		if got := w.State().Life; got != 1 {
+			t.Errorf("claim %d: the log is of life %d, want 1", i, got)
+		}
+	}
+}
+
 // Rule 12: a claim whose acknowledgement was lost is as old as it was sent, not as the fold that shows it: another
 // process may claim the log TTL after that, also while this one cannot reach the server.
 func TestClaimThatIsFoundLateIsNotValid(t *testing.T) {
