@@ -31,7 +31,7 @@ func serveLimited(t *testing.T, l limits) (dial func() net.Conn) {
 	}
 }
 
-// ask sends a request for a path and returns its reply, whose body the test need not read.
+// ask sends a request for a path and returns its reply. A test may leave the body unread.
 func ask(t *testing.T, conn net.Conn, path string) *http.Response {
 	t.Helper()
 	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path)

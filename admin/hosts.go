@@ -27,7 +27,7 @@ func hostsOf(configured []string) (own hosts) {
 	return own
 }
 
-// refuseOthers answers requests whose Host header has a name that is not the server's. A browser that
+// refuseOthers answers requests with a Host header that is not a name of the server. A browser that
 // is on a page of a name that an attacker makes resolve to this address (DNS rebinding) may read the
 // replies, and sends that name. So a name is accepted only if no attacker can own it.
 func (own hosts) refuseOthers(h http.Handler) http.Handler {

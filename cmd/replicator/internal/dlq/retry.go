@@ -86,12 +86,12 @@ func (a *commands) retry(ctx context.Context, id string, some letters.Filter, wa
 	return err
 }
 
-// retrying is a retry of the letters that the command chooses. Each try opens the letters anew: the
-// daemon, whose server has them, may start again while the command waits.
+// retrying is a retry of the letters that the command chooses. Each try opens the letters again,
+// because the daemon with their server may start again while the command waits.
 type retrying struct {
 	*commands
 	cfg   *config.Config
-	id    string // of the letter whose item is meant; "" once table and only say which, or if none is
+	id    string // of a letter of the item; "" once table and only say which, or if none is
 	table string
 	only  func(*deadletter.Letter) bool
 	asked string // a table with letters, from which DynamoDB's time is learned

@@ -89,7 +89,7 @@ func TestCopiesThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// exported makes the first start copy an export, whose request has more.
+// exported makes the first start copy an export. A request for it has more members.
 func (s *stage) exported(t *testing.T, more string) {
 	t.Helper()
 	s.Call("UpdateContinuousBackups",
