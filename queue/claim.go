@@ -26,7 +26,7 @@ type ClaimOptions struct {
 	// Alone says that no other process can own the log, because this one holds the lock of the store: whoever owned it
 	// is dead, and the claim does not wait for TTL.
 	Alone bool
-	// Life and Identity are stored in the claim. Life is that of a new log: one that was claimed before keeps its own, so
+	// Life and Identity are stored in the claim. Life is that of a log without one: a later claim keeps the log's own, so
 	// that a claim which only notes a refusal never lifts an old log into a later life.
 	Life     uint64
 	Identity *checkpoint.Identity
@@ -195,10 +195,7 @@ func (c *claimer) appendClaim(ctx context.Context, f *folded) (*Writer, error) {
 	w := c.newWriter(f)
 	w.epoch++
 	c.claimSent, c.claimAfter = cmp.Or(c.claimSent, time.Now()), f.state.Seq
-	body := &checkpoint.Claim{Owner: c.o.Owner, Life: f.state.Life, Identity: c.o.Identity}
-	if f.state.Epoch == 0 {
-		body.Life = max(c.o.Life, f.state.Life)
-	}
+	body := &checkpoint.Claim{Owner: c.o.Owner, Life: cmp.Or(f.state.Life, c.o.Life), Identity: c.o.Identity}
 	if f.state.Epoch == 0 {
 		body.Format = cmp.Or(c.o.Format, checkpoint.Format)
 	}
