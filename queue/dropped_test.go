@@ -171,3 +171,51 @@ func TestLettersOfAnEarlierBuildAreDropped(t *testing.T) {
 		t.Errorf("a replay: %v", err)
 	}
 }
+
+// TestLettersAreListedWithoutTheirCleanUp: Rule 15. What was dropped, and lists that have served their time, are deleted
+// by the way; what is listed does not depend on it.
+func TestLettersAreListedWithoutTheirCleanUp(t *testing.T) {
+	ctx := testContext(t)
+	log, owner, letters := lettersOf(t, 2)
+	for _, l := range letters {
+		if err := owner.Put(ctx, l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ids := idsIn(t, owner)
+	if err := command(t, log).Drop(ctx, ids[0]); err != nil {
+		t.Fatal(err)
+	}
+	back := slices.IndexFunc(letters, func(l *deadletter.Letter) bool { return l.ID == ids[0] })
+	if err := owner.Put(ctx, letters[back]); err != nil {
+		t.Fatal(err)
+	}
+	o := log.deadLetters()
+	st, err := log.q.conn.JS.Stream(ctx, o.Stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := st.CachedInfo().Config
+	cfg.DenyPurge = true
+	if _, err := log.q.conn.JS.UpdateStream(ctx, cfg); err != nil {
+		t.Fatal(err)
+	}
+	var listed []string
+	for l, err := range owner.All(ctx) {
+		if err != nil {
+			t.Fatalf("a dropped letter that cannot be deleted hides the others: %v", err)
+		}
+		listed = append(listed, l.ID)
+	}
+	if d := cmp.Diff([]string{ids[1]}, listed); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	o.KeepDropped = time.Nanosecond
+	late, err := deadletter.OpenExisting(ctx, log.q.conn, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := late.Count(ctx); err != nil {
+		t.Errorf("of a command: %v", err)
+	}
+}

@@ -213,8 +213,8 @@ func (s *Store) walk(ctx context.Context, yield func(*Letter) bool) error {
 	}
 	seen := make(map[string]bool)
 	visit := func(m conn.Message) (bool, error) {
-		if swept, err := s.sweep(ctx, s.keyed.ID(m.Subject)); swept || err != nil {
-			return true, err
+		if s.sweep(ctx, s.keyed.ID(m.Subject)) {
+			return true, nil
 		}
 		letter, err := s.decodeOrPlaceholder(s.keyed.ID(m.Subject), m.Data)
 		if err != nil {

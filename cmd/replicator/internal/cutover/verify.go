@@ -51,7 +51,10 @@ func (c *Cutover) verifyAll(ctx context.Context) (*verified, error) {
 	if reasons := c.unequal(v, t); len(reasons) > 0 {
 		return nil, errors.Join(&Refused{Reasons: reasons}, found.Close())
 	}
-	return v, found.Remove()
+	// Rule 15: the comparison is the outcome, and stands whatever becomes of its files. What stays is of these fences,
+	// behind which no item changes; a comparison behind others drops it.
+	_ = found.Remove()
+	return v, nil
 }
 
 // verifyExpired compares the items that TTL has deleted behind the fence as they were: where Bigtable lacks one that

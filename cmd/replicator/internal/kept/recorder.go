@@ -106,6 +106,9 @@ func (r *Recorder) resume(s *sides.Sides, o Options, tables []Table) bool {
 	if s.Now().Time().Sub(begun.Began) > verify.MaxPartAge {
 		return false
 	}
+	if last, err := load(filepath.Join(o.Dir, resultFile)); err == nil && last.Folder == begun.Folder {
+		return false // it has ended
+	}
 	if _, err := os.Stat(filepath.Join(o.Dir, begun.Folder, keysFolder)); err != nil {
 		return false // a later comparison has removed it
 	}
@@ -206,7 +209,10 @@ func (r *Recorder) Keep(tables []report.Table) (broken string, err error) {
 	if err := r.result.save(r.dir); err != nil {
 		return "", err
 	}
-	return r.keys.Broken, os.Remove(filepath.Join(r.dir, begunFile))
+	// Rule 15: the result is stored, and stands whatever becomes of the note that it was begun: resume knows that it has
+	// ended.
+	_ = os.Remove(filepath.Join(r.dir, begunFile))
+	return r.keys.Broken, nil
 }
 
 // Close closes the files. What is not kept by then is used by the next comparison, or removed by it.

@@ -584,3 +584,22 @@ func (l lookup) Lookup(_ context.Context, keys []string, f func(*verify.Row) err
 	}
 	return nil
 }
+
+// TestResultIsKeptWithoutItsCleanUp: Rule 15. It is stored, whatever becomes of what is left of its beginning; and what
+// stays of that is not gone on with.
+func TestResultIsKeptWithoutItsCleanUp(t *testing.T) {
+	s := newStage(t)
+	r, _ := s.record(Options{Strong: true}, true)
+	begun, err := os.ReadFile(filepath.Join(s.dir, begunFile))
+	s.must(err)
+	s.must(os.Remove(filepath.Join(s.dir, begunFile)))
+	_, err = r.Keep([]report.Table{{Source: "Orders", Verdict: report.Equal}})
+	s.must(err)
+	if kept, err := load(filepath.Join(s.dir, resultFile)); err != nil || kept.Verdict != report.Equal {
+		t.Errorf("%+v, %v", kept, err)
+	}
+	s.must(os.WriteFile(filepath.Join(s.dir, begunFile), begun, 0o600))
+	if _, resumed := s.record(Options{Strong: true}, true); resumed {
+		t.Error("a comparison that has ended is resumed")
+	}
+}
