@@ -248,3 +248,26 @@ func TestStreamThatAnotherProcessMakesIsWaitedFor(t *testing.T) {
 		t.Fatalf("%d refusals were not waited for: %v", cluster.missing, err)
 	}
 }
+
+// Rule 13: one "stream not found" of a server that loads its streams is no fact.
+func TestOneNotFoundIsNoMissingStream(t *testing.T) {
+	q := connectTo(t, startExternal(t).addr(), nil)
+	l := createLog(t, q)
+	ctx := testContext(t)
+	openRequests(t, l)
+	if _, err := l.DeadLetters(ctx); err != nil {
+		t.Fatal(err)
+	}
+	loading := &promised{JetStream: q.conn.JS}
+	q.conn.JS = loading
+	for name, ask := range map[string]func() error{
+		"requests": func() error { _, err := l.ExistingRequests(ctx); return err },
+		"letters":  func() error { _, err := l.ExistingDeadLetters(ctx); return err },
+		"room":     func() error { _, err := q.Needs(ctx, []string{l.Table()}); return err },
+	} {
+		loading.missing = 1
+		if err := ask(); !conn.Transient(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

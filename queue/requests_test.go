@@ -1,17 +1,20 @@
 package queue
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/queue/conn"
 	"github.com/tailrace-cdc/replicator/queue/request"
@@ -366,5 +369,72 @@ func TestLeaderChangesUnderRequests(t *testing.T) {
 		if out, err := s.Await(ctx, chunk.ID); err != nil || out.Written != int64(i) {
 			t.Fatalf("outcome of chunk %d: %+v, %v", i, out, err)
 		}
+	}
+}
+
+// editing starts a relay to a server that may change what the client sends, without its length.
+func editing(t *testing.T, to string, edit func([]byte)) (addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("tcp", to)
+			if err != nil {
+				_ = client.Close()
+				return
+			}
+			go func() {
+				_, _ = io.Copy(client, server)
+				_ = client.Close()
+			}()
+			go func() {
+				for b := make([]byte, 1<<16); ; {
+					n, err := client.Read(b)
+					edit(b[:n])
+					if _, writeErr := server.Write(b[:n]); err != nil || writeErr != nil {
+						_ = server.Close()
+						return
+					}
+				}
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// TestRequestIsNotGoneByOneAnswer: Rule 13. A request that is not found once is there, with its outcome.
+func TestRequestIsNotGoneByOneAnswer(t *testing.T) {
+	ctx := testContext(t)
+	c := request.Split(request.Resync, "test", itemsOf(1), asked)[0]
+	var denied atomic.Int64 // how often the request is still to be asked for under another id
+	wrong := c.ID[:len(c.ID)-1] + "~"
+	addr := editing(t, startExternal(t).addr(), func(sent []byte) {
+		if i := bytes.Index(sent, []byte("."+c.ID+`"}`)); i >= 0 && bytes.Contains(sent, []byte("last_by_subj")) &&
+			denied.Add(-1) >= 0 {
+			copy(sent[i+1:], wrong)
+		}
+	})
+	l := createLog(t, connectTo(t, addr, nil))
+	s := openRequests(t, l)
+	if err := s.Ask(ctx, c); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Finish(ctx, c, &request.Outcome{Done: asked, Written: 1}); err != nil {
+		t.Fatal(err)
+	}
+	denied.Store(1)
+	if out, err := s.Await(ctx, c.ID); err != nil || out.Written != 1 || denied.Load() > 0 {
+		t.Errorf("%+v, %v; %d denials are left", out, err, denied.Load())
+	}
+	if _, err := s.Await(ctx, c.ID); !errors.Is(err, request.ErrNotFound) {
+		t.Errorf("a request that was fetched: %v", err)
 	}
 }

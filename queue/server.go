@@ -69,6 +69,9 @@ func (q *Queue) Needs(ctx context.Context, tables []string) (n Needs, err error)
 	for _, table := range tables {
 		for stream, limit := range q.opts.limits(table) {
 			st, err := q.conn.JS.Stream(ctx, stream)
+			if errors.Is(err, jetstream.ErrStreamNotFound) {
+				err = q.conn.ConfirmMissing(ctx, stream) // Rule 13
+			}
 			switch {
 			case errors.Is(err, jetstream.ErrStreamNotFound):
 				n.Reserve, n.Grow = n.Reserve+limit, n.Grow+limit

@@ -374,3 +374,32 @@ func TestTimeToLiveDenied(t *testing.T) {
 		t.Fatalf("%v, %v", err, info.TTLError)
 	}
 }
+
+// Rule 13: one answer that a table does not exist is none; a table that is deleted is gone.
+func TestOneNotFoundIsNoDeletedTable(t *testing.T) {
+	w := newWorld(t)
+	info := createTable(t, w.testSource, "Things")
+	if err := w.Faults.Inject(fault.Rule{Effect: fault.Error, Operation: "DescribeTable", Times: 1,
+		Code: "ResourceNotFoundException"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Table(t.Context(), "Things"); Classify(err) != failure.Transient {
+		t.Errorf("after one answer: %v", err)
+	}
+	if again, err := w.Table(t.Context(), "Things"); err != nil || again.ID != info.ID {
+		t.Errorf("%+v, %v", again, err)
+	}
+	for op, code := range map[string]string{
+		"DescribeTable": "ResourceNotFoundException", "DescribeTimeToLive": "AccessDeniedException",
+	} {
+		if err := w.Faults.Inject(fault.Rule{Effect: fault.Error, Operation: op, Times: 1, Code: code}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := w.Table(t.Context(), "Things"); Classify(err) != failure.Transient {
+		t.Errorf("without the permission to confirm it otherwise: %v", err)
+	}
+	if _, err := w.Table(t.Context(), "Nothings"); Classify(err) != failure.Gone {
+		t.Errorf("a table that does not exist: %v", err)
+	}
+}

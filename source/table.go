@@ -2,6 +2,7 @@ package source
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -34,6 +35,35 @@ func NewBudget(units float64) *Budget { return capacity.New(units) }
 
 // Table describes a table: its identity, stream and key. An error with class Gone means that it does not exist.
 func (s *Source) Table(ctx context.Context, name string) (TableInfo, error) {
+	info, err := s.describeTable(ctx, name)
+	if Classify(err) == failure.Gone {
+		err = s.confirmGone(ctx, name, err)
+	}
+	return info, err
+}
+
+// confirmGone returns gone, the answer that a table does not exist, if a second one says the same; else a transient
+// error.
+//
+// Rule 13: the second answer is of another kind, DescribeTimeToLive. Where that is denied the table is described again.
+func (s *Source) confirmGone(ctx context.Context, name string, gone error) error {
+	_, err := s.ttl(ctx, name)
+	if Classify(err) == failure.Denied {
+		_, err = s.describeTable(ctx, name)
+	}
+	switch Classify(err) {
+	case failure.Gone:
+		return gone
+	case failure.None:
+		err = errors.New("it was not found, and is there")
+	case failure.Canceled:
+		return err
+	}
+	return &Error{Op: "describe table " + name, Class: failure.Transient, Err: err}
+}
+
+// describeTable is Table, whose answers are not confirmed.
+func (s *Source) describeTable(ctx context.Context, name string) (TableInfo, error) {
 	call, cancel := context.WithTimeout(ctx, s.callDeadline())
 	defer cancel()
 	start := time.Now()

@@ -35,6 +35,9 @@ func KeyedConfig(name, prefix, pipeline string) jetstream.StreamConfig {
 func (c *Conn) OpenKeyed(ctx context.Context, name, prefix string) (*Keyed, error) {
 	st, err := c.JS.Stream(ctx, name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		err = c.ConfirmMissing(ctx, name) // Rule 13
+	}
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return nil, nil
 	}
 	return c.keyed(st, prefix, err)

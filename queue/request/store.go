@@ -183,6 +183,9 @@ func (s *Store) Finish(ctx context.Context, c *Chunk, o *Outcome) error {
 func (s *Store) Await(ctx context.Context, id string) (*Outcome, error) {
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		c, _, err := s.get(ctx, id)
+		if errors.Is(err, ErrNotFound) {
+			err = s.confirmGone(ctx, id)
+		}
 		switch {
 		case err != nil && !conn.Transient(err):
 			return nil, s.wrap("wait for", id, err)
@@ -194,6 +197,22 @@ func (s *Store) Await(ctx context.Context, id string) (*Outcome, error) {
 			return nil, s.wrap("wait for", id, err)
 		}
 	}
+}
+
+// confirmGone returns ErrNotFound for a chunk that was not found and that the stream does not list either; else a
+// transient error.
+//
+// Rule 13: a command must not say of one answer that a request is gone, whose outcome is there.
+func (s *Store) confirmGone(ctx context.Context, id string) error {
+	subject := s.opts.Subject + id
+	info, err := s.conn.StreamInfo(ctx, s.keyed.Stream, jetstream.WithSubjectFilter(subject))
+	switch {
+	case err != nil:
+		return err
+	case info.State.Subjects[subject] > 0:
+		return fmt.Errorf("%w: it was not found, and is listed", conn.ErrAttemptPending)
+	}
+	return ErrNotFound
 }
 
 // Withdraw deletes a chunk. The owner may have begun to work on it.

@@ -557,3 +557,19 @@ func TestMissingTableMakesNoDeadLetter(t *testing.T) {
 		}
 	})
 }
+
+// Rule 13: one answer that a table is not there is asked for again.
+func TestOneNotFoundIsNoMissingTable(t *testing.T) {
+	c, f := rig(t)
+	f.fates(func(n int) fate { return []fate{lack, pass}[min(n, 1)] })
+	s := firstState()
+	if err := c.CreateState(t.Context(), s); err != nil {
+		t.Errorf("after one answer: %v", err)
+	}
+	f.fates(func(int) fate { return lack })
+	next := *s
+	next.Issued = true
+	if err := c.CompareAndSet(t.Context(), s, &next); Classify(err) != failure.Missing || f.count() != 2 {
+		t.Errorf("after %d answers: %v", f.count(), err)
+	}
+}

@@ -20,6 +20,8 @@ import (
 const (
 	// maxVagueTries is how often a call is sent that fails each time with a vague code.
 	maxVagueTries = 12
+	// missingPause is the time before a table, family or instance that is not found is asked for again.
+	missingPause = 250 * time.Millisecond
 	// warnEvery is the time between two log lines about a table: an outage makes all lanes fail at once.
 	warnEvery = 10 * time.Second
 	// confirmAfter is the time between a refusal and the second question. If it is ten times
@@ -51,6 +53,9 @@ func (t *table) deliver(ctx context.Context, r *request, version change.Version)
 // because an attempt finds the version that an earlier one has written.
 func (t *table) answer(ctx context.Context, r *request, version change.Version) error {
 	err := t.send(ctx, r, version)
+	if Classify(err) == failure.Missing && failure.Pause(ctx, missingPause) == nil {
+		err = t.send(ctx, r, version) // Rule 13
+	}
 	if err == nil || Classify(err) != failure.Transient {
 		return err
 	}

@@ -45,6 +45,7 @@ const (
 	park        // UNAVAILABLE now; applied when deliver is called: the call that outlives its client
 	reject      // INVALID_ARGUMENT
 	unsay       // UNKNOWN, as a broken server would
+	lack        // NOT_FOUND, as if the table was not there
 )
 
 // front stands before the emulator and makes conditional writes fail as they do on bad days.
@@ -112,6 +113,8 @@ func (f *front) intercept(ctx context.Context, req any, _ *grpc.UnaryServerInfo,
 		return nil, status.Error(codes.InvalidArgument, "injected")
 	case unsay:
 		return nil, status.Error(codes.Unknown, "injected")
+	case lack:
+		return nil, status.Error(codes.NotFound, "injected")
 	case lose:
 		if _, err := handle(ctx, req); err != nil {
 			return nil, err

@@ -48,6 +48,7 @@ type Finder struct {
 	known  *config.Config           // with the tables that were found last
 	told   map[string]status.Reason // notes by source, as they were logged
 	ended  map[string]bool          // vanished tables that were drained
+	missed map[string]bool          // known tables that the last look lacked
 	failed int                      // listings in a row
 	err    error                    // of the last one
 
@@ -146,6 +147,7 @@ func (f *Finder) look(ctx context.Context) (*config.Config, error) {
 // than one selection chooses them now. A vanished table whose stream is read to its end begins anew, and waits without
 // the log: so that it can be retired.
 func (f *Finder) follow(ctx context.Context, d Daemon, found *config.Config) {
+	f.keepMissed(found)
 	before, now := bySource(f.known), bySource(found)
 	for source := range before {
 		t, still := now[source]
@@ -169,6 +171,20 @@ func (f *Finder) follow(ctx context.Context, d Daemon, found *config.Config) {
 		}
 	}
 	f.known = found
+}
+
+// keepMissed adds to what was found the known tables that it lacks for the first time.
+//
+// Rule 13: the replication of a table does not end because one look at the logs and the tables lacks it.
+func (f *Finder) keepMissed(found *config.Config) {
+	now, missed := bySource(found), map[string]bool{}
+	for _, t := range f.known.Tables {
+		if _, still := now[t.Source]; t.Found && !still && !f.missed[t.Source] {
+			missed[t.Source] = true
+			found.Tables = append(found.Tables, t)
+		}
+	}
+	f.missed = missed
 }
 
 func (f *Finder) logFound(t *config.Table) {

@@ -92,3 +92,31 @@ func TestTablesWithManyTagsAreFoundWithoutAPause(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// removing notes which tables are removed.
+type removing struct {
+	daemon
+	removed []string
+}
+
+func (d *removing) Remove(_ context.Context, source string) { d.removed = append(d.removed, source) }
+
+// TestTableIsRemovedByTwoLooks: Rule 13. One look that lacks a table which is replicated ends nothing.
+func TestTableIsRemovedByTwoLooks(t *testing.T) {
+	known := &config.Config{Tables: []config.Table{{Source: "a", Found: true}, {Source: "b", Found: true}}}
+	f, d := &Finder{known: known, ended: map[string]bool{}, log: zap.NewNop()}, &removing{}
+	look := func(tables ...config.Table) {
+		f.follow(t.Context(), d, &config.Config{Tables: tables})
+	}
+	a, b := known.Tables[0], known.Tables[1]
+	look(a)
+	look(a, b)
+	look(a)
+	if len(d.removed) > 0 || len(f.known.Tables) != 2 {
+		t.Fatalf("removed %v after one look, known are %v", d.removed, f.known.Tables)
+	}
+	look(a)
+	if len(d.removed) != 1 || d.removed[0] != "b" || len(f.known.Tables) != 1 {
+		t.Errorf("removed %v after two looks, known are %v", d.removed, f.known.Tables)
+	}
+}

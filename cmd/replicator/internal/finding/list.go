@@ -48,8 +48,14 @@ func (l *lister) list(ctx context.Context, cfg *config.Config, logged []string) 
 		if cfg.SelectsTags(name) {
 			t.Tags, err = l.tags(ctx, name)
 			if source.Classify(err) == failure.Gone { // deleted meanwhile, or not made yet
-				t.Missing, t.Tags = true, nil
-			} else if err != nil {
+				_, err = l.src.Table(ctx, name) // Rule 13
+				if t.Missing = source.Classify(err) == failure.Gone; !t.Missing {
+					err = errors.Join(err, fmt.Errorf("table %s is there, and its tags are not found", name))
+				} else {
+					err = nil
+				}
+			}
+			if err != nil {
 				return nil, err
 			}
 		}
@@ -58,11 +64,31 @@ func (l *lister) list(ctx context.Context, cfg *config.Config, logged []string) 
 		}
 	}
 	for _, name := range logged {
-		if !slices.Contains(names, name) {
-			all = append(all, config.Listed{Name: name, Logged: true, Missing: true})
+		if slices.Contains(names, name) {
+			continue
 		}
+		t, err := l.unlistedTable(ctx, cfg, name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, t)
 	}
 	return all, nil
+}
+
+// unlistedTable returns a table that has a log, and that the listing does not show.
+//
+// Rule 13: it has vanished if its description says so, too.
+func (l *lister) unlistedTable(ctx context.Context, cfg *config.Config, name string) (config.Listed, error) {
+	t := config.Listed{Name: name, Logged: true}
+	_, err := l.src.Table(ctx, name)
+	if err == nil && cfg.SelectsTags(name) {
+		t.Tags, err = l.tags(ctx, name)
+	}
+	if source.Classify(err) == failure.Gone {
+		t.Missing, err = true, nil
+	}
+	return t, err
 }
 
 // tags returns the tags of a table. Where there are none it asks a second time.

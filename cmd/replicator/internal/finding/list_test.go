@@ -89,3 +89,49 @@ func TestOneListWithoutTagsIsNotBelieved(t *testing.T) {
 		t.Errorf("asked %d times", asked)
 	}
 }
+
+// TestTableThatOneListingLacksHasNotVanished: Rule 13. Its log is there, and DynamoDB describes it.
+func TestTableThatOneListingLacksHasNotVanished(t *testing.T) {
+	dynamo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		known := strings.Contains(string(body), "staying") || strings.Contains(string(body), "untagged")
+		switch op := r.Header.Get("X-Amz-Target"); {
+		case strings.HasSuffix(op, ".ListTables"):
+			fmt.Fprint(w, `{"TableNames":["untagged"]}`)
+		case strings.HasSuffix(op, ".DescribeTable") && known:
+			fmt.Fprint(w, `{"Table":{"TableName":"staying","TableStatus":"ACTIVE","TableId":"1",
+				"TableArn":"arn:aws:dynamodb:eu-west-1:000000000000:table/staying",
+				"KeySchema":[{"AttributeName":"pk","KeyType":"HASH"}],
+				"AttributeDefinitions":[{"AttributeName":"pk","AttributeType":"S"}]}}`)
+		case strings.HasSuffix(op, ".DescribeTimeToLive") && known:
+			fmt.Fprint(w, `{"TimeToLiveDescription":{"TimeToLiveStatus":"DISABLED"}}`)
+		case strings.HasSuffix(op, ".ListTagsOfResource") && strings.Contains(string(body), "staying"):
+			fmt.Fprint(w, `{"Tags":[{"Key":"a","Value":"1"}]}`)
+		default:
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprint(w, `{"__type":"com.amazonaws.dynamodb.v20120810#ResourceNotFoundException","message":"not found"}`)
+		}
+	}))
+	defer dynamo.Close()
+	t.Setenv("AWS_ACCESS_KEY_ID", "a")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "b")
+	src, err := source.Open(t.Context(), source.Options{Region: "eu-west-1", Endpoint: dynamo.URL}, zap.NewNop(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	l := newLister(src)
+	l.place = "arn:aws:dynamodb:eu-west-1:000000000000:table/"
+	cfg := &config.Config{Selections: []config.Table{{Tag: map[string]string{"a": "1"}}}}
+	if got, err := l.list(t.Context(), cfg, []string{"untagged"}); err == nil {
+		t.Errorf("a table whose tags are not found, and that is there: %+v", got)
+	}
+	cfg.Selections = []config.Table{{Source: "*"}}
+	got, err := l.list(t.Context(), cfg, []string{"gone", "staying"})
+	want := []config.Listed{
+		{Name: "untagged"}, {Name: "gone", Logged: true, Missing: true}, {Name: "staying", Logged: true},
+	}
+	if d := cmp.Diff(want, got); err != nil || d != "" {
+		t.Errorf("%v %s", err, d)
+	}
+}
