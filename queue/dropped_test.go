@@ -172,8 +172,8 @@ func TestLettersOfAnEarlierBuildAreDropped(t *testing.T) {
 	}
 }
 
-// TestLettersAreListedWithoutTheirCleanUp: Rule 15. What was dropped, and lists that have served their time, are deleted
-// by the way; what is listed does not depend on it.
+// TestLettersAreListedWithoutTheirCleanUp: Rule 15. What was dropped, and lists that have served
+// their time, are deleted by the way; what is listed does not depend on it.
 func TestLettersAreListedWithoutTheirCleanUp(t *testing.T) {
 	ctx := testContext(t)
 	log, owner, letters := lettersOf(t, 2)
