@@ -7,8 +7,8 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// forgetAfter is how long a finished shard stays in the state after listings stopped showing it. An inconsistent
-// listing may show it again, and it must not be read twice.
+// forgetAfter is how long a finished shard stays in the state after listings stopped showing it. An
+// inconsistent listing may show it again, and it must not be read twice.
 const forgetAfter = 48 * 3600 * 1000
 
 // startStream adds a stream with the shards of its first listing. It becomes the live one.
@@ -42,13 +42,15 @@ func (s *State) applyGraph(b *Graph) {
 	if b.Complete {
 		s.noteListing(b.Date)
 	}
-	// Rule 13: what was stored of a stream's end is taken back by an answer that shows records being taken.
+	// Rule 13: what was stored of a stream's end is taken back by an answer that shows records
+	// being taken.
 	if b.Disabled && !st.Disabled || b.Enabled && st.Disabled {
 		st.Disabled = b.Disabled
 		s.Reindex()
 	}
-	// Rule 3: a shard that appears after the start is a child, or a root that was created later. Either way all
-	// of it was written since: it starts at its trim horizon, never at the start position of the pipeline.
+	// Rule 3: a shard that appears after the start is a child, or a root that was created later.
+	// Either way all of it was written since: it starts at its trim horizon, never at the start
+	// position of the pipeline.
 	s.mergeShards(b.Stream, b.Shards, b.Date, change.Position{})
 	for _, id := range b.Gone {
 		s.finishGone(b, id)
@@ -61,8 +63,8 @@ func (s *State) applyGraph(b *Graph) {
 	s.lowerWatermarks()
 }
 
-// mergeShards adds the shards of a listing at a start position, and updates those that are known. A listing may show
-// children before their parents.
+// mergeShards adds the shards of a listing at a start position, and updates those that are known. A
+// listing may show children before their parents.
 func (s *State) mergeShards(arn string, seen []ShardSeen, date change.Millis, pos change.Position) {
 	clock := s.clockAtStart(s.Stream(arn))
 	for _, x := range seen {
@@ -96,11 +98,13 @@ func (s *State) mergeShards(arn string, seen []ShardSeen, date change.Millis, po
 // retention is how long the service keeps a record.
 const retention = 24 * 3600 * 1000
 
-// finishGone finishes a shard that the service does not know any more, with a gap if some of its records may be lost. A
-// parent that was trimmed before the stream was started is finished without one.
+// finishGone finishes a shard that the service does not know any more, with a gap if some of its
+// records may be lost. A parent that was trimmed before the stream was started is finished without
+// one.
 //
-// Rule 8: a shard that appeared and was trimmed while no process read is a gap too, although no listing in the log
-// shows it. Its lineage may hold more such shards, so the gap spans the whole time since the start.
+// Rule 8: a shard that appeared and was trimmed while no process read is a gap too, although no
+// listing in the log shows it. Its lineage may hold more such shards, so the gap spans the whole
+// time since the start.
 func (s *State) finishGone(b *Graph, id string) {
 	sh, st := s.Shards[id], s.Stream(b.Stream)
 	gap := Gap{
@@ -120,11 +124,13 @@ func (s *State) finishGone(b *Graph, id string) {
 	s.finishShard(sh)
 }
 
-// clockOfLost returns the clock of a shard that no listing showed. Its children's versions must be above all that its
-// ancestors gave out (Rule 5); before format 3 the state knew only those of forgotten shards.
+// clockOfLost returns the clock of a shard that no listing showed. Its children's versions must be
+// above all that its ancestors gave out (Rule 5); before format 3 the state knew only those of
+// forgotten shards.
 //
-// A shard that was trimmed before a stream was started gave out nothing in this life. Where records older than the life
-// are read, its children's clocks begin where those of all shards did, or all of their old records would be applied.
+// A shard that was trimmed before a stream was started gave out nothing in this life. Where records
+// older than the life are read, its children's clocks begin where those of all shards did, or all
+// of their old records would be applied.
 func (s *State) clockOfLost(id string, st *Stream) change.Version {
 	switch {
 	case s.Format < 3:
@@ -149,13 +155,26 @@ func (s *State) forgetUnlisted(b *Graph) {
 	for id, sh := range s.Shards {
 		switch {
 		case listed[id] || sh.Phase != PhaseFinished:
-		case sh.AbsentSince == 0:
+		case s.MarksAbsent(sh, b.Date):
 			sh.AbsentSince, sh.SeenOpen = b.Date, false
 			s.reindexShard(sh)
-		case sh.Forgettable(b.Date):
+		case sh.AbsentSince != 0 && sh.Forgettable(b.Date):
 			s.dropShard(sh)
 		}
 	}
+}
+
+// MarksAbsent reports whether a complete listing that lacks a shard is the first one to say so of a
+// finished shard.
+//
+// Rule 13: it says nothing of one that another listing has shown without an end since the shard was
+// finished, until listings no longer leave out what is new: hosts of the service may differ for so
+// long.
+func (s *State) MarksAbsent(sh *Shard, began change.Millis) bool {
+	if sh.SeenOpen && began < sh.FinishedAt+childListingDelay && s.Format >= 5 {
+		return false
+	}
+	return sh.AbsentSince == 0 && sh.Phase == PhaseFinished
 }
 
 // dropShard removes a shard from the state and keeps its highest version (Rule 5).
@@ -164,12 +183,12 @@ func (s *State) dropShard(sh *Shard) {
 	s.removeShard(sh)
 }
 
-// Forgettable reports whether listings have not shown a shard for forgetAfter. If it is finished, all its children were
-// released long ago.
+// Forgettable reports whether listings have not shown a shard for forgetAfter. If it is finished,
+// all its children were released long ago.
 func (sh *Shard) Forgettable(date change.Millis) bool { return date-sh.AbsentSince >= forgetAfter }
 
-// checkParts checks that the parts of a start come in order. The first part may come at any time, because it restarts
-// an interrupted start.
+// checkParts checks that the parts of a start come in order. The first part may come at any time,
+// because it restarts an interrupted start.
 func (s *State) checkParts(b *Start) string {
 	switch last := s.Starting; {
 	case b.Parts < 0 || b.Part < 0 || b.Part > 0 && b.Part >= b.Parts:
@@ -207,11 +226,12 @@ func (s *State) applyStart(seq uint64, b *Start) {
 	s.startStream(seq, b)
 }
 
-// applyAbsent is forgetUnlisted for an entry that holds only differences: it marks the shards that the entry names, and
-// drops those that have been absent for long. The writer compared the listing with the state.
+// applyAbsent is forgetUnlisted for an entry that holds only differences: it marks the shards that
+// the entry names, and drops those that have been absent for long. The writer compared the listing
+// with the state.
 func (s *State) applyAbsent(b *Graph) {
 	for _, id := range b.Absent {
-		if sh := s.Shards[id]; sh != nil && sh.AbsentSince == 0 && sh.Phase == PhaseFinished {
+		if sh := s.Shards[id]; sh != nil && s.MarksAbsent(sh, b.Date) {
 			sh.AbsentSince, sh.SeenOpen = b.Date, false
 			s.reindexShard(sh)
 		}

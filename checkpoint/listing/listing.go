@@ -135,7 +135,7 @@ func newlyAbsent(s *checkpoint.State, b *checkpoint.Graph) (ids []string) {
 		listed[b.Shards[i].ID] = true
 	}
 	for id, sh := range s.Shards {
-		if !listed[id] && sh.AbsentSince == 0 && sh.Phase == checkpoint.PhaseFinished {
+		if !listed[id] && s.MarksAbsent(sh, b.Date) {
 			ids = append(ids, id)
 		}
 	}
@@ -164,7 +164,8 @@ func differs(s *checkpoint.State, b *checkpoint.Graph) bool {
 		return false
 	}
 	for id, sh := range s.Shards {
-		if !listed[id] && sh.Phase == checkpoint.PhaseFinished && (sh.AbsentSince == 0 || sh.Forgettable(b.Date)) {
+		forgets := sh.AbsentSince != 0 && sh.Phase == checkpoint.PhaseFinished && sh.Forgettable(b.Date)
+		if !listed[id] && (s.MarksAbsent(sh, b.Date) || forgets) {
 			return true
 		}
 	}
