@@ -210,24 +210,6 @@ func (r *report) heartbeat(path string, h *Heartbeat) {
 	}
 }
 
-// testing checks the periods of the protocol, and warns that they are changed.
-func (r *report) testing(t *Testing) {
-	for key, d := range map[string]Duration{
-		"claim_ttl": t.ClaimTTL, "beat": t.Beat, "listing": t.Listing, "describe": t.Describe, "trim": t.Trim,
-		"mark_interval": t.MarkInterval, "find": t.Find,
-		"retry_halted": t.RetryHalted, "lead": t.Lead, "date_trust": t.DateTrust,
-	} {
-		r.positive("testing."+key, d)
-	}
-	if t.Beat > t.ClaimTTL/3 && t.ClaimTTL > 0 {
-		r.fault("bad_value", "testing.beat", "a third of claim_ttl or less",
-			"an owner that is silent for %s loses a log that may be claimed after %s", t.Beat, t.ClaimTTL)
-	}
-	if r.Written("testing") {
-		r.warn("testing", "testing", "remove the block in production", "the periods of the protocol were changed for testing")
-	}
-}
-
 // tracing checks where traces go, and how many.
 func (r *report) tracing(t *Tracing) {
 	r.endpoint("tracing.endpoint", t.Endpoint)

@@ -271,31 +271,6 @@ func (c *Config) ArchiveOf(t *Table) TableArchive {
 	return own
 }
 
-// Testing holds the periods of the protocol; the defaults are the values for production.
-type Testing struct {
-	// How long a log must be silent before another owner may claim it.
-	ClaimTTL Duration `yaml:"claim_ttl"`
-	// Period of listing the tables of DynamoDB for selections.
-	Find Duration `yaml:"find"`
-	// Longest time without an entry from the owner. Default: a third of claim_ttl.
-	Beat Duration `yaml:"beat"`
-	// Period of the complete shard listing.
-	Listing Duration `yaml:"listing"`
-	// Period of asking whether the table has a new stream.
-	Describe Duration `yaml:"describe"`
-	// Period of trimming the log.
-	Trim Duration `yaml:"trim"`
-	// Shortest time between two marks of a sink.
-	MarkInterval Duration `yaml:"mark_interval"`
-	// How long a halted table waits before it is tried again.
-	RetryHalted Duration `yaml:"retry_halted"`
-	// How long Dates of DynamoDB that differ from the expected time must advance with it until they are believed; less
-	// than a millisecond: at once, because the sandbox's clock jumps.
-	DateTrust Duration `yaml:"date_trust"`
-	// How far versions may run ahead of event time before a new reservation must be stored in the state row.
-	Lead Duration `yaml:"lead"`
-}
-
 // Default returns the values of the keys that the file leaves out, except for those of tables.
 func Default() Config {
 	return Config{
@@ -322,17 +297,7 @@ func Default() Config {
 			OnStall:  "hold",
 			MaxBytes: 20 << 30,
 		},
-		Testing: Testing{
-			ClaimTTL:     Duration(15 * time.Second),
-			Listing:      Duration(5 * time.Minute),
-			Describe:     Duration(30 * time.Second),
-			Find:         Duration(time.Minute),
-			Trim:         Duration(10 * time.Second),
-			MarkInterval: Duration(time.Second),
-			RetryHalted:  Duration(time.Minute),
-			Lead:         Duration(10 * time.Minute),
-			DateTrust:    Duration(2 * time.Minute),
-		},
+		Testing: defaultTesting(),
 	}
 }
 

@@ -79,7 +79,7 @@ tables:
 - {source: Old, target: old, backfill: {from: export, bucket: acme-exports, prefix: old, read_units: 2000}}
 - {source: New, target: new, backfill: none, heartbeat: {prefix: _tr, every: 5s}}
 - {source: "orders-*", tag: {replicate: bigtable, team: 1}, target: "shop-{table}"}
-testing: {date_trust: 13s, claim_ttl: 3s, find: 6s, beat: 500ms, listing: 1s, describe: 12s, trim: 2s,
+testing: {date_trust: 13s, patience: 14s, claim_ttl: 3s, find: 6s, beat: 500ms, listing: 1s, describe: 12s, trim: 2s,
   mark_interval: 4ms, retry_halted: 5s, lead: 11s}
 `
 	write(t, filepath.Join(dir, "t.yaml"), text)
@@ -121,6 +121,7 @@ testing: {date_trust: 13s, claim_ttl: 3s, find: 6s, beat: 500ms, listing: 1s, de
 		Testing: Testing{Duration(3 * time.Second), Duration(6 * time.Second), Duration(500 * time.Millisecond),
 			Duration(time.Second), Duration(12 * time.Second),
 			Duration(2 * time.Second), Duration(4 * time.Millisecond), Duration(5 * time.Second), Duration(13 * time.Second),
+			Duration(14 * time.Second),
 			Duration(11 * time.Second)},
 	}
 	if d := cmp.Diff(want, got); d != "" {

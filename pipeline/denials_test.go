@@ -65,9 +65,7 @@ func TestOneDenialEndsNoShard(t *testing.T) {
 				}
 				w.changeItems("Orders", 2, 60)
 				r.until("the answer was given", func() bool { return given() >= want })
-				if name != "no iterator" { // a shard whose end is listed ends by two such answers
-					w.streams.Rotate("Orders") // while every call denies
-				}
+				w.streams.Rotate("Orders") // while every call denies
 				w.changeItems("Orders", 3, 60)
 				r.until("it was given again", func() bool { return times == 1 || given() >= 2*want })
 				w.faults.Calm()
@@ -84,6 +82,30 @@ func TestOneDenialEndsNoShard(t *testing.T) {
 				r.readsAll()
 			})
 		}
+	}
+}
+
+// TestFalseEndsOfEndedShardsLoseNothing, Rule 13: the end of a shard is listed, and what is left of
+// it is hidden by answers that nothing follows, as often as they come.
+func TestFalseEndsOfEndedShardsLoseNothing(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Orders")
+	r := w.start("Orders")
+	w.changeItems("Orders", 1, 60)
+	r.settle()
+	for round := uint64(2); round < 4; round++ {
+		before := w.streams.Faults().FalseEnded()
+		w.streams.Faults().FalseEnds("", -1)
+		w.changeItems("Orders", round, 60)
+		w.streams.Rotate("Orders")
+		r.until("each shard that has ended was asked three times", func() bool {
+			return w.streams.Faults().FalseEnded()-before >= 12
+		})
+		w.streams.Faults().Calm()
+		w.changeItems("Orders", 10+round, 60) // where nothing was read, an answer that lasts is believed
+		r.settle()
+		r.equal()
+		r.readsAll()
 	}
 }
 

@@ -271,7 +271,7 @@ func (w *world) openAs(first bool, names ...string) *run {
 		Describe: 100 * time.Millisecond, Proof: 200 * time.Millisecond,
 		Mark: 50 * time.Millisecond, Trim: 200 * time.Millisecond, Retry: 300 * time.Millisecond,
 		Recheck: 200 * time.Millisecond, Settle: 20 * time.Millisecond, Report: time.Second,
-		Shutdown: 20 * time.Second, Lead: w.lead,
+		Shutdown: 20 * time.Second, Lead: w.lead, Patience: 300 * time.Millisecond,
 	}, Scratch: w.t.TempDir()}
 	for _, name := range names {
 		o.Tables = append(o.Tables, pipeline.Table{

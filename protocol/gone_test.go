@@ -13,10 +13,13 @@ func TestGone(t *testing.T) {
 	first := time.Unix(1_700_000_000, 0)
 	seq := func(s string) change.SequenceNumber { return change.SequenceNumber("10000000000000000000" + s) }
 	ev := func(a Denial, read change.Millis, lasts time.Duration) Evidence {
-		return Evidence{Denial: a, Since: first, Answered: first.Add(lasts), Now: now, Read: read, After: seq("5")}
+		return Evidence{
+			Denial: a, Since: first, Alike: first, Answered: first.Add(lasts), Now: now, Read: read, After: seq("5"),
+		}
 	}
 	open := &Sighting{Complete: true, Listed: true}
-	closed := &Sighting{Complete: true, Listed: true, Ended: true}
+	closed := &Sighting{Complete: true, Listed: true, Ended: true, Ending: seq("9")}
+	reached := &Sighting{Complete: true, Listed: true, Ended: true, Ending: seq("5")}
 	absent := &Sighting{Complete: true}
 	part := &Sighting{}
 	children := &Sighting{Ended: true}
@@ -24,7 +27,9 @@ func TestGone(t *testing.T) {
 	const never, recent, old = change.Millis(0), now - hour, now - 25*hour
 	horizon := func(e Evidence, h Horizon) Evidence { e.Horizon = h; return e }
 	shown := func(e Evidence) Evidence { e.EndShown = true; return e }
-	unread := func(e Evidence) Evidence { e.After = ""; return e }
+	unread := func(e Evidence) Evidence { e.After, e.Last = "", LastNone; return e }
+	last := func(l LastRecord, e Evidence) Evidence { e.Last = l; return e }
+	changed := func(e Evidence) Evidence { e.Alike = e.Answered; return e }
 	nothing, behind, before := Horizon{Nothing: true}, Horizon{First: seq("7")}, Horizon{First: seq("5")}
 	for _, c := range []struct {
 		name    string
@@ -56,7 +61,17 @@ func TestGone(t *testing.T) {
 		{"no iterator, part of a listing", ev(NoIterator, recent, 0), part, NeedsListing},
 		{"no iterator, children", ev(NoIterator, recent, 0), children, ReadAgain},
 		{"no iterator, listed with an end", ev(NoIterator, recent, 0), closed, ReadAgain},
-		{"no iterator again, behind a listing with an end", shown(ev(NoIterator, recent, 0)), nil, ReadToEnd},
+		{"at the end that is listed", ev(NoIterator, recent, 0), reached, ReadToEnd},
+		{"nothing was read", unread(ev(NoIterator, recent, time.Hour)), closed, ReadAgain},
+		{"the end is listed, an empty page", shown(ev(NoIterator, recent, 0)), nil, ReadOn},
+		{"the end is listed, empty pages for an hour", shown(ev(NoIterator, recent, time.Hour)), closed, ReadOn},
+		{"the end is listed, the last record alone", last(LastHeld, shown(ev(NoIterator, recent, 0))), nil, ReadToEnd},
+		{"the last record alone, no end is listed", last(LastHeld, ev(NoIterator, recent, 0)), open, ReadOn},
+		{"the end is listed, no record", shown(unread(ev(NoIterator, recent, 8*time.Second))), nil, ReadOn},
+		{"the end is listed, no record for long", shown(unread(ev(NoIterator, recent, Patience))), nil, ReadToEnd},
+		{"no record, other answers before", changed(shown(unread(ev(NoIterator, recent, time.Hour)))), nil, ReadOn},
+		{"the last record is gone", last(LastNone, shown(ev(NoIterator, recent, 0))), nil, ReadOn},
+		{"the last record is gone, for long", last(LastNone, shown(ev(NoIterator, recent, Patience))), nil, ReadToEnd},
 		{"no iterator, listed open", ev(NoIterator, old, time.Hour), open, ReadOn},
 		{"no iterator, not listed", ev(NoIterator, recent, 8*time.Second), absent, ReadOn},
 		{"no iterator, not listed for a minute", ev(NoIterator, recent, time.Minute), absent, LostShard},
@@ -64,14 +79,19 @@ func TestGone(t *testing.T) {
 		{"trimmed, read an hour ago", ev(Trimmed, recent, time.Hour), nil, ReadOn},
 		{"the horizon is trimmed too", horizon(ev(Trimmed, recent, time.Hour), nothing), absent, ReadOn},
 		{"the horizon is at the position", horizon(ev(Trimmed, old, time.Hour), before), nil, ReadOn},
-		{"the horizon is behind the position", horizon(ev(Trimmed, recent, 0), behind), nil, LostRange},
-		{"trimmed, read yesterday", ev(Trimmed, old, 0), nil, LostRange},
-		{"nothing is left, no listing", horizon(ev(Trimmed, old, 0), nothing), nil, NeedsListing},
-		{"nothing is left, listed open", horizon(ev(Trimmed, old, 0), nothing), open, LostRange},
-		{"nothing is left, listed with an end", horizon(ev(Trimmed, old, 0), nothing), closed, LostShard},
-		{"nothing is left, not listed", horizon(ev(Trimmed, old, 0), nothing), absent, LostShard},
-		{"no position, read an hour ago", horizon(unread(ev(Trimmed, recent, 0)), behind), nil, ReadOn},
-		{"no position, read yesterday", horizon(unread(ev(Trimmed, old, 0)), behind), nil, LostRange},
+		{"the horizon is behind the position", horizon(ev(Trimmed, recent, 8*time.Second), behind), nil, ReadOn},
+		{"the horizon is behind it for long", horizon(ev(Trimmed, recent, Patience), behind), nil, LostRange},
+		{"for long, and other answers before", changed(horizon(ev(Trimmed, recent, time.Hour), behind)), nil, ReadOn},
+		{"trimmed, read yesterday", ev(Trimmed, old, 8*time.Second), nil, ReadOn},
+		{"trimmed for long, read yesterday", ev(Trimmed, old, Patience), nil, LostRange},
+		{"nothing is left", horizon(ev(Trimmed, old, 8*time.Second), nothing), absent, ReadOn},
+		{"nothing is left, no listing", horizon(ev(Trimmed, old, Patience), nothing), nil, NeedsListing},
+		{"nothing is left, listed open", horizon(ev(Trimmed, old, Patience), nothing), open, LostRange},
+		{"nothing is left, listed with an end", horizon(ev(Trimmed, old, Patience), nothing), closed, LostShard},
+		{"nothing is left, not listed", horizon(ev(Trimmed, old, Patience), nothing), absent, LostShard},
+		{"no position, read an hour ago", horizon(unread(ev(Trimmed, recent, time.Hour)), behind), nil, ReadOn},
+		{"no position, read yesterday", horizon(unread(ev(Trimmed, old, 8*time.Second)), behind), nil, ReadOn},
+		{"no position, for long", horizon(unread(ev(Trimmed, old, Patience)), behind), nil, LostRange},
 	} {
 		if c.listing != nil {
 			at := *c.listing

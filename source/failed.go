@@ -36,6 +36,9 @@ func (r *Reader) handleError(ctx context.Context, err error) error {
 	case isExpired(err):
 		r.m.expired.Inc()
 		return r.newIterator(now, err)
+	case r.atLast && (isTrimmed(err) || isValidation(err)):
+		r.lastGone = true // that says nothing about what is behind the last record
+		return r.newIterator(now, err)
 	case isTrimmed(err):
 		return r.gap(ctx, ErrTrimmed, err)
 	case class == failure.Gone:
@@ -86,7 +89,11 @@ func (r *Reader) retryLater(now time.Time, err error) error {
 // gap returns what the service's answer says about the records behind the reader's position. reason
 // is ErrTrimmed or ErrShardGone, err the error of the service.
 func (r *Reader) gap(ctx context.Context, reason, err error) error {
-	r.deny(time.Now())
+	what := shardUnknown
+	if errors.Is(reason, ErrTrimmed) {
+		what = recordsTrimmed
+	}
+	r.deny(time.Now(), what)
 	g := &GapError{
 		Feed: r.start.Feed, Position: r.pos, After: r.lastRead,
 		From: max(r.progress.readThrough(), r.start.Since, r.emptyUntil), To: r.src.nowOrLocal(), Err: reason,
@@ -132,16 +139,36 @@ func (r *Reader) probe(ctx context.Context) (h Horizon) {
 }
 
 // deny notes a negative answer about the shard.
-func (r *Reader) deny(now time.Time) {
+func (r *Reader) deny(now time.Time, what denial) {
 	if r.denials == 0 {
 		r.deniedSince = now
+	}
+	if r.denials == 0 || r.denial != what {
+		r.denial, r.alikeSince = what, now
 	}
 	r.denied, r.denials = now, min(r.denials+1, 1000)
 }
 
-// Denied returns when the first and the newest of the answers came that deny the shard, with no
-// page in between.
-func (r *Reader) Denied() (since, last time.Time) { return r.deniedSince, r.denied }
+// Denied is what a reader knows after an answer that has ended it.
+type Denied struct {
+	// Since and Answered are when the first and the newest of the answers came that deny the shard,
+	// with no page in between; Alike is when the first came of those that deny the same as the
+	// newest.
+	Since, Alike, Answered time.Time
+
+	After    change.SequenceNumber // the last record that was read, also one that was skipped; empty: none
+	EndShown bool                  // the newest answer was asked for after ReadAgain
+	LastHeld bool                  // the newest iterator began at that record, which was shown, and that none follows
+	LastNone bool                  // there is none, no iterator can begin at it, or the page was cut behind it
+}
+
+// Denied returns what the reader knows after an answer that has ended it.
+func (r *Reader) Denied() Denied {
+	return Denied{
+		Since: r.deniedSince, Alike: r.alikeSince, Answered: r.denied, After: r.lastRead,
+		EndShown: r.endShown, LastHeld: r.lastHeld, LastNone: r.lastRead == "" || r.lastGone || r.lastCut,
+	}
+}
 
 // Read returns the time of the last reply that proves how far the shard is read; 0: it was never
 // read.
@@ -151,13 +178,17 @@ func (r *Reader) Read() change.Millis { return max(r.start.Read, r.answered) }
 // page, after a backoff: the end is not confirmed. The caller adds it to a Pool again.
 func (r *Reader) ReadOn() {
 	r.readAgain()
+	if r.endShown && (r.denials == warnAfter || r.denials%warnEvery == 0) {
+		r.src.log.Warn("a shard has ended, and the service does not show that its last record is the last: reading it again",
+			zap.String("table", r.start.Table), zap.String("shard", r.start.Feed.Shard), zap.String("after", string(r.lastRead)),
+			zap.Uint16("answers", r.denials))
+	}
 	r.pace.Fails = r.denials - min(1, r.denials)
 	r.pace.ReadFailed(time.Now(), false)
 }
 
 // ReadAgain is ReadOn without the backoff: a listing has shown the end of the shard, and the next
-// reply shows whether it is reached. EndShown reports true until a page of the shard has an
-// iterator again.
+// reply shows whether it is reached. From here on iterators begin at the last record that was read.
 func (r *Reader) ReadAgain() {
 	r.readAgain()
 	r.endShown = true
@@ -167,9 +198,6 @@ func (r *Reader) readAgain() {
 	r.done, r.iterator = false, ""
 	r.src.fuse.add(&r.progress)
 }
-
-// EndShown reports whether the newest reply that ended the reader was asked for after ReadAgain.
-func (r *Reader) EndShown() bool { return r.endShown }
 
 // End returns the page that ends the shard behind the last page that was read: its end is
 // confirmed.

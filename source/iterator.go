@@ -35,6 +35,7 @@ func (r *Reader) ensureIterator(ctx context.Context) error {
 	default:
 		return nil
 	}
+	r.atLast, r.lastHeld, r.lastCut = r.endShown && !r.lastGone && r.lastRead != "", false, false
 	in := r.iteratorInput()
 	it, err := r.src.shardIterator(ctx, in)
 	if err != nil && in.ShardIteratorType == types.ShardIteratorTypeAtTimestamp && refusesTimes(err) {
@@ -72,6 +73,8 @@ func (r *Reader) iteratorInput() *dynamodbstreams.GetShardIteratorInput {
 		StreamArn: &r.start.Feed.Stream, ShardId: &r.start.Feed.Shard, ShardIteratorType: types.ShardIteratorTypeTrimHorizon,
 	}
 	switch {
+	case r.atLast:
+		in.ShardIteratorType, in.SequenceNumber = types.ShardIteratorTypeAtSequenceNumber, aws.String(string(r.lastRead))
 	case r.lastRead != "":
 		in.ShardIteratorType, in.SequenceNumber = types.ShardIteratorTypeAfterSequenceNumber, aws.String(string(r.lastRead))
 	case r.pos.At > 0 && !r.noTimestampStart:

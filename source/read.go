@@ -12,8 +12,9 @@ import (
 	"github.com/tailrace-cdc/replicator/source/raw"
 )
 
-// Next waits until the shard may be read again and memory is free, and returns the next page. An empty page means that
-// the shard has been read up to the page's Date. The caller must release every page.
+// Next waits until the shard may be read again and memory is free, and returns the next page. An
+// empty page means that the shard has been read up to the page's Date. The caller must release
+// every page.
 func (r *Reader) Next(ctx context.Context) (*Page, error) {
 	for {
 		if r.done {
@@ -30,7 +31,8 @@ func (r *Reader) Next(ctx context.Context) (*Page, error) {
 	}
 }
 
-// await returns once the shard is due, memory is reserved and a slot is taken, or with the context's cause.
+// await returns once the shard is due, memory is reserved and a slot is taken, or with the
+// context's cause.
 func (r *Reader) await(ctx context.Context) error {
 	if wait := time.Until(r.pace.Due); wait > 0 {
 		if err := failure.Pause(ctx, wait); err != nil {
@@ -55,13 +57,14 @@ func (r *Reader) await(ctx context.Context) error {
 	}
 }
 
-// reserve takes the memory of one page and returns true, or parks the reader and returns false; granted is called once
-// the memory is reserved.
+// reserve takes the memory of one page and returns true, or parks the reader and returns false;
+// granted is called once the memory is reserved.
 //
-// Rule 9: memory is taken before the read. A shard whose last page was empty takes none, because ten thousand idle
-// shards with a page for each read would wait for each other. When its reply turns out to have records, the memory is
-// taken then, if it is free at once. If not, the reply is dropped, and the same records are read again after the reader
-// has waited for memory. Keeping the reply until then would occupy a connection that other tables need.
+// Rule 9: memory is taken before the read. A shard whose last page was empty takes none, because
+// ten thousand idle shards with a page for each read would wait for each other. When its reply
+// turns out to have records, the memory is taken then, if it is free at once. If not, the reply is
+// dropped, and the same records are read again after the reader has waited for memory. Keeping the
+// reply until then would occupy a connection that other tables need.
 func (r *Reader) reserve(granted func()) bool {
 	if r.lease == nil {
 		r.lease = r.feed.Lease()
@@ -74,8 +77,9 @@ func (r *Reader) reserve(granted func()) bool {
 	return false
 }
 
-// readOnce makes one GetRecords call, after taking a new iterator where it needs one. It returns a page, or the error
-// that ends the reader, or neither: then the reader has to be read again when it is due.
+// readOnce makes one GetRecords call, after taking a new iterator where it needs one. It returns a
+// page, or the error that ends the reader, or neither: then the reader has to be read again when it
+// is due.
 func (r *Reader) readOnce(ctx context.Context) (*Page, error) {
 	r.endPark()
 	r.pace.ReadStarted(time.Now())
@@ -100,7 +104,8 @@ func (r *Reader) readOnce(ctx context.Context) (*Page, error) {
 	return page, nil
 }
 
-// read makes the calls of one read and finds the records of the reply. next is the iterator that follows, as raw JSON.
+// read makes the calls of one read and finds the records of the reply. next is the iterator that
+// follows, as raw JSON.
 func (r *Reader) read(ctx context.Context, page *Page) (next []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.src.opt.CallTimeout)
 	defer cancel()
@@ -112,8 +117,8 @@ func (r *Reader) read(ctx context.Context, page *Page) (next []byte, err error) 
 	page.Asked, page.Answered = start, time.Now()
 	if err == nil {
 		page.Date, err = r.src.observe(timing)
-		// Only the answer of a read that may miss what was trimmed depends on the time: it is asked for again. The Date of
-		// others is the earlier of header and estimate.
+		// Only the answer of a read that may miss what was trimmed depends on the time: it is asked
+		// for again. The Date of others is the earlier of header and estimate.
 		if err == nil || r.lastRead != "" || r.start.Since == 0 {
 			err = r.checkRetention()
 		}
@@ -134,27 +139,32 @@ func (r *Reader) read(ctx context.Context, page *Page) (next []byte, err error) 
 	return next, nil
 }
 
-// advance stamps the page's records with their versions and moves the reader's position, clock and iterator past the
-// page. The last page of a shard may have records too, so they are processed before the missing iterator ends the
-// reader.
+// advance stamps the page's records with their versions and moves the reader's position, clock and
+// iterator past the page. The last page of a shard may have records too, so they are processed
+// before the missing iterator ends the reader.
 func (r *Reader) advance(p *Page, next []byte) error {
 	kind := pageKindOf(p)
 	last := r.lastRead
 	if n := len(p.Records); n > 0 {
 		last = change.SequenceNumber(p.Records[n-1].SequenceNumber)
 	}
+	r.skipLast(p, len(next) > 0)
 	r.skip(p)
 	clock, err := p.stampRecords(&r.start, r.clock, r.lastRead)
 	if err != nil {
 		return &Error{Op: r.op(), Class: failure.Fatal, Err: err,
 			Hint: "the record is malformed or belongs to another table: check whether the table was re-created with another key"}
 	}
-	// Until a record is left the position stays: a restart skips older ones again, and reads heartbeats again, since
-	// pages without records are in no log.
+	// Until a record is left the position stays: a restart skips older ones again, and reads
+	// heartbeats again, since pages without records are in no log.
 	kept := len(p.Records) > 0
 	p.Feed, p.From, p.ClockFrom = r.start.Feed, r.pos, r.clock
 	if kept {
 		r.pos, r.skipTo = change.Position{After: last}, 0
+	}
+	more := last != r.lastRead
+	if more {
+		r.denials, r.lastGone, r.lastHeld, r.lastCut = 0, false, false, false // whatever was answered before
 	}
 	r.lastRead, r.clock, r.iteratorsLost = last, clock, 0
 	if r.reserveLate = kind == pace.Empty; r.reserveLate && len(next) > 0 { // else it proves nothing
@@ -163,17 +173,18 @@ func (r *Reader) advance(p *Page, next []byte) error {
 	p.To, p.Clock = r.pos, clock
 	r.iterator, r.iteratorAt = unescape(next), time.Now()
 	if r.done = r.iterator == ""; r.done {
-		r.deny(r.iteratorAt)
-	} else {
+		r.deny(r.iteratorAt, nothingFollows)
+	} else if more || !r.endShown { // behind the end of a shard an iterator is no news
 		r.denials, r.endShown, r.answered = 0, false, p.Date
 	}
 	p.Done = r.done
 	r.count(p, kind)
 	p.countBytes()
 	r.pace.ReadSucceeded(r.iteratorAt, r.src.opt.ReadsPerShard, kind, r.start.Closed, r.src.opt.IdlePoll)
-	// Rule 10: a page whose records were all skipped proves nothing about idleness, because more may follow it.
+	// Rule 10: a page whose records were all skipped proves nothing about idleness, because more
+	// may follow it.
 	if p.skipped = kind != pace.Empty && !kept && len(p.Heartbeats) == 0 && !r.done; !p.skipped &&
-		(!r.done || kind != pace.Empty) {
+		(!r.done || kept || len(p.Heartbeats) > 0) {
 		r.progress.note(&p.Page)
 	}
 	return nil
@@ -192,7 +203,27 @@ func (r *Reader) skip(p *Page) {
 	}
 }
 
-// fullBytes is the size of a page, close to the service's 1 MB, from which more records are expected at once.
+// A page that holds a record this small, and no other, shows that none follows: the service puts 1
+// MB into a page, and a record, with both images of an item, has 800 KB at most.
+const smallRecord = 100 << 10
+
+// skipLast drops the last record that was read, where the iterator began at it, and notes whether
+// the page holds it alone. That shows that none follows it, unless the page was cut behind it.
+func (r *Reader) skipLast(p *Page, iterator bool) {
+	if !r.atLast {
+		return
+	}
+	r.atLast = false // the next iterator goes on behind it
+	if len(p.Records) == 0 || string(p.Records[0].SequenceNumber) != string(r.lastRead) {
+		return
+	}
+	p.Records = p.Records[:copy(p.Records, p.Records[1:])]
+	r.lastCut = len(p.Records) == 0 && iterator && len(p.body.Bytes()) > smallRecord
+	r.lastHeld = len(p.Records) == 0 && !r.lastCut
+}
+
+// fullBytes is the size of a page, close to the service's 1 MB, from which more records are
+// expected at once.
 const fullBytes = 900 << 10
 
 // pageKindOf returns whether the page is empty, full, or in between.

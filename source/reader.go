@@ -33,6 +33,15 @@ type Start struct {
 	Read change.Millis
 }
 
+// denial is what the service denies about a shard.
+type denial uint8
+
+const (
+	nothingFollows denial = iota
+	recordsTrimmed
+	shardUnknown
+)
+
 // Reader reads one shard in order, page by page. It belongs to one goroutine or to one Pool. Between reads it
 // holds an iterator and a few hundred bytes: no goroutine, no buffer.
 //
@@ -59,7 +68,13 @@ type Reader struct {
 
 	denials             uint16 // answers in a row that deny the shard, or that anything follows in it
 	deniedSince, denied time.Time
+	denial              denial // the newest of them, and since when all were such
+	alikeSince          time.Time
 	endShown            bool          // a listing has shown the end since the first of them
+	atLast              bool          // the iterator begins at the last record that was read
+	lastGone            bool          // no iterator can begin there any more
+	lastHeld            bool          // the first page of the iterator held that record alone, and none came since
+	lastCut             bool          // so it did, and may have been cut behind it
 	answered            change.Millis // Date of the newest page behind which more may follow
 
 	pace        pace.Pace

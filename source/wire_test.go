@@ -193,6 +193,10 @@ func (w *wire) iterator(c wireCall) *wireReply {
 		for at < len(sh.records) && sequenceOf(sh.records[at]) <= after {
 			at++
 		}
+	case "AT_SEQUENCE_NUMBER":
+		for at < len(sh.records) && sequenceOf(sh.records[at]) < c.in["SequenceNumber"].(string) {
+			at++
+		}
 	case "AT_TIMESTAMP":
 		from := c.in["Timestamp"].(float64)
 		for at < len(sh.records) && float64(createdOf(sh.records[at])) < from {

@@ -505,7 +505,8 @@ var attacks = []attack{
 	},
 	{number: 79, what: "one ResourceNotFound ends a living shard",
 		tests: []string{
-			"protocol.TestGone", "pipeline.TestOneDenialEndsNoShard", "pipeline.TestGoneShardIsAGapOnceAListingLacksIt",
+			"protocol.TestGone", "pipeline.TestOneDenialEndsNoShard",
+			"pipeline.TestFalseEndsOfEndedShardsLoseNothing", "pipeline.TestGoneShardIsAGapOnceAListingLacksIt",
 		},
 	},
 	{number: 80, what: "one error at the first start decides that AT_TIMESTAMP is unknown",

@@ -285,7 +285,7 @@ func TestIdleTableWritesBeatsOnly(t *testing.T) {
 	long(t, "5 s")
 	w := newWorld(t, 437)
 	w.testing = "{claim_ttl: 300ms, beat: 20ms, listing: 100ms, describe: 100ms, mark_interval: 20ms, trim: 100ms, " +
-		"date_trust: 1ns}"
+		"date_trust: 1ns, patience: 300ms}"
 	w.prepare("Orders")
 	w.writer("Orders", 437).write(60)
 	d := w.run()

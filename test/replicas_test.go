@@ -61,7 +61,7 @@ func newReplicas(t *testing.T, seed uint64, n int) *replicas {
 	t.Helper()
 	return newReplicasOf(t, seed, n,
 		"{claim_ttl: 15s, beat: 5s, listing: 2s, describe: 500ms, mark_interval: 100ms, trim: 500ms, "+
-			"date_trust: 1ns, retry_halted: 1s}")
+			"date_trust: 1ns, patience: 300ms, retry_halted: 1s}")
 }
 
 // newReplicasOf is newReplicas with other periods of the protocol.

@@ -131,7 +131,8 @@ func TestRollingUpgradeAndTheWayBack(t *testing.T) {
 	from := *upgradeFrom
 	t.Run("beside the last commit of the older format", func(t *testing.T) {
 		w := newWorld(t, 77)
-		w.testing = strings.Replace(w.testing, "date_trust: 1ns, ", "", 1) // the older build does not have the key
+		// The older build does not have these keys.
+		w.testing = strings.Replace(w.testing, "date_trust: 1ns, patience: 300ms, ", "", 1)
 		older, ok := released(t, from)
 		if !ok {
 			t.Skip("the checkout has no history")

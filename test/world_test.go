@@ -92,7 +92,7 @@ func newWorldOf(t *testing.T, o sandbox.Options) *world {
 // tried again.
 func periods(retryHalted string) string {
 	return "{claim_ttl: 2s, beat: 100ms, listing: 500ms, describe: 200ms, mark_interval: 50ms, trim: 500ms, " +
-		"date_trust: 1ns, retry_halted: " + retryHalted + "}"
+		"date_trust: 1ns, patience: 300ms, retry_halted: " + retryHalted + "}"
 }
 
 // configure writes the configuration. Running daemons keep the one that they have read.

@@ -17,8 +17,8 @@ import (
 // shard is gone, that its records were trimmed, that none follow. A shard is not read meanwhile,
 // which takes one call or one listing; when that fails the shard is read on.
 //
-// Rule 13: the answer is stored only once a listing that began after it agrees; protocol.Gone
-// decides.
+// Rule 13: the answer is stored only once another one confirms it that was asked for later, of
+// another kind where there is one; protocol.Gone decides.
 type confirmer struct {
 	o        *Options
 	lister   *lister
@@ -118,14 +118,22 @@ func (c *confirmer) settle(ctx context.Context, doubts []doubt) error {
 
 // evidence returns what is known about a shard without a listing.
 func (c *confirmer) evidence(d doubt) protocol.Evidence {
-	e := protocol.Evidence{Denial: protocol.NoIterator, Now: c.o.now(), Read: d.reader.Read()}
-	e.Since, e.Answered = d.reader.Denied()
-	e.EndShown = d.reader.EndShown()
+	by := d.reader.Denied()
+	e := protocol.Evidence{
+		Denial: protocol.NoIterator, Now: c.o.now(), Read: d.reader.Read(), After: by.After,
+		Since: by.Since, Alike: by.Alike, Answered: by.Answered, EndShown: by.EndShown, Patience: c.o.Periods.Patience,
+	}
+	switch {
+	case by.LastNone:
+		e.Last = protocol.LastNone
+	case by.LastHeld:
+		e.Last = protocol.LastHeld
+	}
 	if d.gap == nil {
 		return e
 	}
 	if e.Denial = protocol.NotFound; d.gap.Trimmed() {
-		e.Denial, e.After, e.Read = protocol.Trimmed, d.gap.After, d.gap.From
+		e.Denial, e.Read = protocol.Trimmed, d.gap.From
 		e.Horizon = protocol.Horizon{First: d.gap.Horizon.First, Nothing: d.gap.Horizon.Nothing}
 	}
 	return e
@@ -140,8 +148,10 @@ func (c *confirmer) decide(ctx context.Context, v verdict) {
 	case protocol.ReadAgain:
 		c.children[feed] = !v.childless
 	case protocol.ReadToEnd:
-		v.childless = !c.children[feed]
-		delete(c.children, feed)
+		if had, again := c.children[feed]; again {
+			v.childless = !had
+			delete(c.children, feed)
+		}
 	}
 	select {
 	case <-ctx.Done():
@@ -169,8 +179,8 @@ func (c *confirmer) askForChildren(ctx context.Context, d doubt) (settled bool, 
 	return true, nil
 }
 
-// childrenOf returns the listed children of a shard; none if the call fails: a complete listing follows, and
-// reports what fails.
+// childrenOf returns the listed children of a shard; none if the call fails: a complete listing
+// follows, and reports what fails.
 func (c *confirmer) childrenOf(ctx context.Context, feed change.Feed) []source.Shard {
 	children, err := c.o.Source.ChildrenNow(ctx, feed.Stream, feed.Shard)
 	if err != nil {
@@ -206,7 +216,7 @@ func (c *confirmer) list(ctx context.Context, doubts []doubt) error {
 	for _, d := range doubts {
 		e, seen, id := c.evidence(d), sighting, d.reader.Feed().Shard
 		if sh := shown[id]; sh != nil {
-			seen.Listed, seen.Ended = true, sh.Closed
+			seen.Listed, seen.Ended, seen.Ending = true, sh.Closed, change.SequenceNumber(sh.Ending)
 		}
 		seen.Ended = seen.Ended || children[id]
 		e.Listing = &seen

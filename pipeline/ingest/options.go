@@ -45,6 +45,7 @@ type Periods struct {
 	Proof             time.Duration // between two listings for proofs
 	Shutdown          time.Duration // to drain
 	Lead              time.Duration // versions that are reserved beyond what is needed
+	Patience          time.Duration // with answers that only the same answer confirms; 0: protocol.Patience
 }
 
 // Row is the pipeline's row of the table in Bigtable, as far as reading depends on it. Its methods may be called by any

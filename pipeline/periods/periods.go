@@ -6,6 +6,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/pipeline/ingest"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
+	"github.com/tailrace-cdc/replicator/protocol"
 )
 
 // Periods are the times of the protocol. Tests shorten them.
@@ -28,6 +29,8 @@ type Periods struct {
 	// Lead is how far versions may run ahead of creation times before Bigtable must be asked for more. Only a burst of
 	// more than a thousand changes a second in one shard gets there.
 	Lead time.Duration
+	// Patience is how long the service must go on with an answer about a shard that only the same answer confirms.
+	Patience time.Duration
 }
 
 // WithDefaults returns the periods with defaults in place of zeros.
@@ -49,6 +52,7 @@ func (p Periods) WithDefaults() Periods {
 	def(&p.Shutdown, 25*time.Second)
 	def(&p.Late, status.DefaultLate)
 	def(&p.Lead, 10*time.Minute)
+	def(&p.Patience, protocol.Patience)
 	return p
 }
 
@@ -56,6 +60,6 @@ func (p Periods) WithDefaults() Periods {
 func (p Periods) Ingest() ingest.Periods {
 	return ingest.Periods{
 		Beat: p.Beat, Mark: p.Mark, Trim: p.Trim, Listing: p.Listing, Describe: p.Describe, Proof: p.Proof,
-		Shutdown: p.Shutdown, Lead: p.Lead,
+		Shutdown: p.Shutdown, Lead: p.Lead, Patience: p.Patience,
 	}
 }

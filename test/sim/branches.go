@@ -35,9 +35,13 @@ const (
 	lied             = "an answer about a shard is not true"
 	readOn           = "a denied shard is read on"
 	readAgain        = "a shard with an end is read again before it counts as read"
+	lastRecordHeld   = "a shard is read to its end, since a page shows its last record alone"
+	lastRecordGone   = "the last record of a shard that has ended cannot be read again"
+	endIsPosition    = "a shard is read to its end, since its position is the end that is listed"
 	readToEnd        = "a shard is read to its end"
 	listingFails     = "a listing that should confirm a denial fails, or shows nothing"
 	shardReopened    = "a shard that a gap has ended lives, and is read on"
+	waitRefused      = "nothing that was written before is asked for while a listed shard is not read"
 	readerMissing    = "a wait lacks a reader of a shard that takes records"
 	endRefuted       = "a stream that answers that it is off is not taken for ended"
 	endWithdrawn     = "a listing withdraws a stream's end"
@@ -49,7 +53,8 @@ var branches = []string{
 	ownerReplaced, silentOwner, lateSkipped, writeSkipped, partRewound, resyncRewound, becameUnread, waitsListing,
 	waitsApplied, beginWaited, floorRaised, firstAboveFloor, beforeLife, gapStored, gapExcused, gapGrew, gapBetween,
 	parentsForgotten, fenceRefuses, fenceUndone,
-	lied, readOn, readAgain, readToEnd, listingFails, shardReopened, readerMissing, endRefuted, endWithdrawn,
+	lied, readOn, readAgain, lastRecordHeld, lastRecordGone, endIsPosition, readToEnd, listingFails, shardReopened,
+	waitRefused, readerMissing, endRefuted, endWithdrawn,
 }
 
 // reached notes that a history takes a branch.

@@ -115,7 +115,7 @@ func (p *process) missing(r *reading, mark uint64) protocol.Missing {
 	case NoMark:
 		mark = math.MaxUint64
 	}
-	missing := r.wait.Look(&s, mark)
+	missing := p.ask(&r.wait, &s, mark)
 	p.reachedIf(missing == protocol.MissingReader, readerMissing)
 	if p.mutant == NeverUnread {
 		if r.wait.Read() && r.entry == 0 {

@@ -11,14 +11,16 @@ import (
 	"github.com/tailrace-cdc/replicator/protocol"
 )
 
-// doubt is a shard about which the service gave a negative answer, with no page in between. It is not read while the
-// newest answer is not settled.
+// doubt is a shard about which the service gave a negative answer, with no page in between. It is
+// not read while the newest answer is not settled.
 type doubt struct {
-	denial          protocol.Denial
-	since, answered change.Millis
-	endShown        bool
-	settled         bool
-	due             change.Millis // when it is read again once it is settled
+	denial                 protocol.Denial
+	since, alike, answered change.Millis
+	endShown               bool
+	held, lastGone         bool // of the last record that was read
+	follows                bool // an iterator is in hand behind that record
+	settled                bool
+	due                    change.Millis // when it is read again once it is settled
 }
 
 // deny notes a negative answer about a shard.
@@ -28,10 +30,10 @@ func (p *process) deny(sh *checkpoint.Shard, denial protocol.Denial) {
 		d = &doubt{since: p.now}
 		p.doubts[sh.ID] = d
 	}
-	d.denial, d.answered, d.settled = denial, p.now, false
-	if denial != protocol.NoIterator {
-		d.endShown = false
+	if d.denial != denial {
+		d.alike = p.now
 	}
+	d.denial, d.answered, d.settled, d.follows = denial, p.now, false, false
 	p.logf("%s is denied %s: %d", p.name, sh.ID, denial)
 }
 
@@ -52,12 +54,20 @@ func (p *process) doubted() (all []*checkpoint.Shard) {
 func (p *process) evidence(sh *checkpoint.Shard, d *doubt) protocol.Evidence {
 	pos, _ := p.position(sh)
 	e := protocol.Evidence{
-		Denial: d.denial, Since: d.since.Time(), Answered: d.answered.Time(), Now: p.now, EndShown: d.endShown,
-		Read: max(sh.Watermark, p.through[sh.ID]),
+		Denial: d.denial, Since: d.since.Time(), Alike: d.alike.Time(), Answered: d.answered.Time(), Now: p.now,
+		Read: max(sh.Watermark, p.through[sh.ID]), After: pos.After, EndShown: d.endShown,
+	}
+	switch {
+	case pos.After == "" || d.lastGone:
+		e.Last = protocol.LastNone
+	case d.held || p.mutant == EmptyEnd:
+		e.Last = protocol.LastHeld
+	}
+	if p.mutant == NoPatience {
+		e.Alike = time.Time{}
 	}
 	if d.denial == protocol.Trimmed {
 		e.Read = max(e.Read, p.s.CompleteUntil(sh))
-		e.After = pos.After
 		e.Horizon = p.horizon(sh)
 	}
 	return e
@@ -92,6 +102,8 @@ func (p *process) execute(sh *checkpoint.Shard, d *doubt, fate protocol.Fate) {
 	switch fate {
 	case protocol.ReadToEnd:
 		p.reached(readToEnd)
+		p.reachedIf(d.held, lastRecordHeld)
+		p.reachedIf(!d.endShown, endIsPosition)
 		p.finish(sh)
 	case protocol.LostRange, protocol.LostShard:
 		p.storeGap(p.gapOf(sh, fate))
@@ -103,7 +115,6 @@ func (p *process) execute(sh *checkpoint.Shard, d *doubt, fate protocol.Fate) {
 		}
 	default:
 		p.reached(readOn)
-		d.endShown = false
 	}
 	d.settled, d.due = true, p.now
 	if fate != protocol.ReadAgain {
@@ -142,8 +153,8 @@ func (p *process) gapOf(sh *checkpoint.Shard, fate protocol.Fate) *checkpoint.Ga
 	return gap
 }
 
-// sight lists the shards, stores what is new, and returns what that shows of one. The children of a shard in which
-// nothing follows are looked for first.
+// sight lists the shards, stores what is new, and returns what that shows of one. The children of a
+// shard in which nothing follows are looked for first.
 func (p *process) sight(sh *checkpoint.Shard, d *doubt) *protocol.Sighting {
 	began := p.now.Time()
 	if d.denial == protocol.NoIterator {
@@ -170,6 +181,9 @@ func (p *process) sight(sh *checkpoint.Shard, d *doubt) *protocol.Sighting {
 	for _, x := range g.Shards {
 		if x.ID == sh.ID {
 			seen.Listed, seen.Ended = true, seen.Ended || x.Closed
+			if x.Closed {
+				seen.Ending = p.shard(x.ID).ending
+			}
 		}
 		seen.Ended = seen.Ended || x.Parent == sh.ID
 	}
@@ -197,7 +211,8 @@ func (p *process) storeListing(g *checkpoint.Graph) bool {
 	return true
 }
 
-// judgeEnd notes in a listing what two answers prove of the stream's end, and reports whether it shows anything.
+// judgeEnd notes in a listing what two answers prove of the stream's end, and reports whether it
+// shows anything.
 func (p *process) judgeEnd(g *checkpoint.Graph, shows protocol.StreamShown) bool {
 	live := p.s.LiveStream()
 	off := shows == protocol.StreamOff || shows == protocol.StreamUnknown

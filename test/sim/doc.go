@@ -21,6 +21,7 @@
 //	append.go      its appends
 //	storing.go     what the log's server stores, and what a fold reads
 //	invariants.go  what must hold
+//	waits.go       what is asked about everything that was written before
 //	readers.go     what plain readers of the target see
 //	lies.go        what the service answers, true or not
 //	table.go       the source table

@@ -15,7 +15,8 @@ const (
 	firstPage   = 2000          // how long after the first listing the copy reads its first page
 )
 
-// start stores where the shards of a stream start: the first one of a log, or a new one after the old one has ended.
+// start stores where the shards of a stream start: the first one of a log, or a new one after the
+// old one has ended.
 func (p *process) start() {
 	live := p.s.LiveStream()
 	g := p.list(p.live().arn, true)
@@ -112,10 +113,14 @@ func (p *process) readShard(sh *checkpoint.Shard, limit int) {
 		p.deny(sh, protocol.Trimmed)
 		return
 	}
-	if d := p.doubts[sh.ID]; d != nil && d.endShown {
-		p.lies[sh.ID] = lie{until: p.now + 1} // a shard with an end is denied falsely once
+	d := p.doubts[sh.ID]
+	at := d != nil && d.endShown && !d.lastGone && pos.After != "" && !d.follows
+	r := p.read(p.find(sh.ID), pos, limit, at)
+	if at && r.denial == protocol.Trimmed { // that says nothing about what is behind the last record
+		p.reached(lastRecordGone)
+		d.lastGone = true
+		return
 	}
-	r := p.read(p.find(sh.ID), pos, limit)
 	p.logf("%s reads %s: %d records, denied: %d", p.name, sh.ID, len(r.records), r.denial)
 	p.receive(sh, r, checkpoint.PageHead{
 		Feed: change.Feed{Stream: sh.Stream, Shard: sh.ID}, From: pos, To: pos, ClockFrom: clock, Clock: clock, Date: p.now,
@@ -123,10 +128,11 @@ func (p *process) readShard(sh *checkpoint.Shard, limit int) {
 	})
 }
 
-// receive gives the records of a page their versions, and keeps the page; an empty one only says how far was read.
+// receive gives the records of a page their versions, and keeps the page; an empty one only says
+// how far was read.
 //
-// Rule 5: versions are assigned once, by the clock of the shard. Rule 13: the records of the last page are data, that
-// none follow is not.
+// Rule 5: versions are assigned once, by the clock of the shard. Rule 13: the records of the last
+// page are data, that none follow is not.
 func (p *process) receive(sh *checkpoint.Shard, r reply, head checkpoint.PageHead) {
 	clock, pg, of := change.Clock(head.ClockFrom), page{}, p.s.LifeOf(sh.Stream)
 	for i, rec := range r.records {
@@ -145,8 +151,19 @@ func (p *process) receive(sh *checkpoint.Shard, r reply, head checkpoint.PageHea
 		pg.head = head
 		p.pages = append(p.pages, pg)
 	}
-	if r.denial != 0 {
+	d := p.doubts[sh.ID]
+	if d != nil && head.Records > 0 { // whatever was denied before
+		d.since, d.denial, d.lastGone, d.held, d.follows = p.now, 0, false, false, false
+	}
+	if d != nil && d.endShown && head.Records == 0 {
+		d.held = r.held || d.held && d.follows
+	}
+	switch {
+	case r.denial != 0:
 		p.deny(sh, r.denial)
+		return
+	case d != nil && d.endShown && head.Records == 0: // behind the end of a shard an iterator is no news
+		d.follows = true
 		return
 	}
 	delete(p.doubts, sh.ID)
@@ -197,7 +214,8 @@ func (p *process) snapshot() {
 	}
 }
 
-// trim deletes the entries below the marks and the last snapshot, behind an acknowledged append of this fold.
+// trim deletes the entries below the marks and the last snapshot, behind an acknowledged append of
+// this fold.
 func (p *process) trim() {
 	floor := min(p.s.LowMark()+1, p.s.SnapshotFirst)
 	if l := p.World.log; floor > l.first && floor < p.sure && p.s.Seq == l.last() {

@@ -19,6 +19,7 @@ func (w *World) storedEntry(seq uint64, m *message) {
 		return
 	}
 	w.behindFence()
+	w.refused(m)
 	switch b := m.entry.Body.(type) {
 	case *checkpoint.Frame:
 		w.storedFrame(seq, m.records)
@@ -173,7 +174,7 @@ func (w *World) complete() {
 // both not true are given about new shards only: then a gap says what is missing until a listing
 // shows the shard again.
 func (w *World) notEnded(id string, byGap bool) {
-	if sh := w.shard(id); sh != nil && !sh.closed && (!byGap || w.now-sh.born >= listLate) {
+	if sh := w.shard(id); sh != nil && !sh.closed && (!byGap || !w.isNew(sh)) {
 		w.fail("an open shard is read", "%s takes records and is finished, by a gap: %v", id, byGap)
 	}
 }
@@ -181,13 +182,16 @@ func (w *World) notEnded(id string, byGap bool) {
 // justified checks Rule 13: where a gap is, something may have been lost.
 func (w *World) justified(g *checkpoint.Gap) {
 	sh := w.shard(g.Feed.Shard)
-	if sh == nil || w.now-g.Since > retention || g.Ends && (w.gone(sh) || w.now-sh.born < listLate) {
+	switch {
+	case sh == nil, g.Ends && (w.gone(sh) || w.isNew(sh)):
 		return
+	case (g.Ends || g.From.After == "") && w.now-g.Since > retention:
+		return
+	case w.lies[sh.id].denial == protocol.Trimmed && w.lies[sh.id].lasts():
+		return // with a position that is older than the retention, nothing refutes it
 	}
 	for _, r := range sh.records {
-		// With a position that is older than the retention, the first record behind it looks like
-		// the end of a loss.
-		if w.now-r.created > retention && (r.seq == 0 || r.position() == g.From.After) {
+		if w.now-r.created > retention && r.position() > g.From.After {
 			return
 		}
 	}

@@ -1,32 +1,47 @@
 package sim
 
 import (
+	"slices"
+	"time"
+
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/protocol"
 )
 
-// lie is a negative answer about a shard that is not true, and until when the service gives it.
+// lie is a negative answer about a shard that is not true, and when the service gives it.
 type lie struct {
-	denial protocol.Denial
-	until  change.Millis
+	denial      protocol.Denial
+	from, until change.Millis
+	empty       bool // for NoIterator: the page has no record either
 }
 
-// lieAbout returns the negative answer that is given about a shard although it is not true; 0 for none. A shard that is
-// new is denied more often, for the service's hosts hear of it one after the other.
+// patience is protocol.Patience in the time of histories.
+const patience = change.Millis(protocol.Patience / time.Millisecond)
+
+// lasts reports whether the answer is given for so long that it may be believed.
+func (l lie) lasts() bool { return l.until-l.from >= patience }
+
+// lieAbout returns the negative answer that is given about a shard although it is not true; 0 for
+// none. A shard that is new is denied more often, for the service's hosts hear of it one after the
+// other.
 func (w *World) lieAbout(sh *shard) protocol.Denial {
 	if l := w.lies[sh.id]; l.until > w.now {
 		return l.denial
 	}
-	if w.now-sh.born < listLate && w.small == nil && w.one(4) {
-		w.lies[sh.id] = lie{protocol.NotFound, sh.born + listLate}
+	if w.isNew(sh) && w.small == nil && w.one(4) {
+		until := max(sh.born+listLate, min(w.now+3000, sh.born+streamLate))
+		w.lies[sh.id] = lie{denial: protocol.NotFound, from: w.now, until: until}
 		return protocol.NotFound
 	}
 	denial := protocol.Denial(w.fault(faultDenial, 4))
-	if denial != 0 {
-		w.lies[sh.id] = lie{denial, w.now + [...]change.Millis{0, 8000, 90_000}[w.weighted(4, 2, 1)]}
-		w.reached(lied)
+	if denial == 0 || denial != protocol.NotFound && w.now-w.lies[sh.id].until < patience {
+		return 0 // two in a row would be one that lasts
 	}
+	l := lie{denial: denial, from: w.now, until: w.now + [...]change.Millis{0, 8000, 90_000}[w.weighted(4, 2, 1)]}
+	l.empty = denial == protocol.NoIterator && w.choose(2) == 1
+	w.lies[sh.id] = l
+	w.reached(lied)
 	return denial
 }
 
@@ -34,16 +49,42 @@ func (w *World) lieAbout(sh *shard) protocol.Denial {
 type reply struct {
 	records []*record
 	denial  protocol.Denial // 0: more may follow
+	held    bool            // the read began at the last record, and the page holds it alone
 }
 
-// read answers GetRecords. What was trimmed at the trim horizon is not reported, as the service does not.
-func (w *World) read(sh *shard, pos change.Position, limit int) (r reply) {
+// read answers GetRecords, of an iterator behind a position, or at it. What was trimmed at the trim
+// horizon is not reported, as the service does not.
+func (w *World) read(sh *shard, pos change.Position, limit int, at bool) (r reply) {
 	if sh == nil {
 		return reply{denial: protocol.NotFound}
 	}
-	if r.denial = w.lieAbout(sh); r.denial == protocol.NotFound || r.denial == protocol.Trimmed {
-		return r
+	r.denial = w.lieAbout(sh)
+	if r.denial == protocol.NoIterator && pos.After == "" && w.lies[sh.id].lasts() {
+		r.denial = 0 // that nothing follows where nothing was read is true if it lasts
 	}
+	switch {
+	case r.denial == protocol.NotFound, r.denial == protocol.Trimmed, r.denial != 0 && w.lies[sh.id].empty:
+		return r
+	case at:
+		return w.readAt(sh, pos, limit, r)
+	}
+	return w.readBehind(sh, pos, limit, r)
+}
+
+// readAt reads from the record at a position, which the page leaves out. A page holds more than one
+// record, if there are more.
+func (w *World) readAt(sh *shard, pos change.Position, limit int, r reply) reply {
+	i := slices.IndexFunc(sh.records, func(rec *record) bool { return rec.position() == pos.After })
+	if i < 0 || w.now-sh.records[i].created > retention {
+		return reply{denial: protocol.Trimmed}
+	}
+	r = w.readBehind(sh, pos, limit, r)
+	r.held = len(r.records) == 0
+	return r
+}
+
+// readBehind reads what follows a position.
+func (w *World) readBehind(sh *shard, pos change.Position, limit int, r reply) reply {
 	for _, rec := range sh.records {
 		switch {
 		case pos.After != "" && rec.position() <= pos.After, pos.After == "" && rec.created < pos.At-pos.At%1000:
@@ -78,8 +119,9 @@ func (p *process) horizon(sh *checkpoint.Shard) (h protocol.Horizon) {
 	return h
 }
 
-// describe answers DescribeStream: a listing, and what it shows of the stream; nil if it fails. It may show a stream
-// that is off or unknown while it takes records, and may lack shards that are new.
+// describe answers DescribeStream: a listing, and what it shows of the stream; nil if it fails. It
+// may show a stream that is off or unknown while it takes records, and may lack shards that are
+// new.
 func (w *World) describe(arn string) (*checkpoint.Graph, protocol.StreamShown) {
 	g, shows := w.list(arn, true), protocol.StreamTakes
 	switch {
@@ -102,7 +144,7 @@ func (w *World) describe(arn string) (*checkpoint.Graph, protocol.StreamShown) {
 	case 4:
 		var older []checkpoint.ShardSeen
 		for _, x := range g.Shards {
-			if w.now-w.shard(x.ID).born >= listLate {
+			if !w.isNew(w.shard(x.ID)) {
 				older = append(older, x)
 			}
 		}
@@ -113,18 +155,25 @@ func (w *World) describe(arn string) (*checkpoint.Graph, protocol.StreamShown) {
 	return g, shows
 }
 
+// isNew reports whether hosts of the service may not know a shard yet, even where others have
+// listed it. Those of a new stream take longer.
+func (w *World) isNew(sh *shard) bool {
+	_, known := w.log.truth.Shards[sh.id]
+	return w.now-sh.born < listLate || w.now-sh.born < streamLate && sh.parent == "" && known
+}
+
 // deniesNew reports whether the service denies a shard that is new.
 func (w *World) deniesNew() bool {
 	for _, sh := range w.shards {
-		if w.now-sh.born < listLate && w.lies[sh.id].until > w.now {
+		if w.isNew(sh) && w.lies[sh.id].until > w.now {
 			return true
 		}
 	}
 	return false
 }
 
-// table answers DescribeTable, about a stream of which the stream itself showed something. When that was not true, the
-// same may be answered again.
+// table answers DescribeTable, about a stream of which the stream itself showed something. When
+// that was not true, the same may be answered again.
 func (w *World) table(arn string, shown protocol.StreamShown) protocol.StreamShown {
 	switch live := w.live(); {
 	case live.arn != arn:

@@ -32,6 +32,9 @@ const (
 	NeverReopen
 	OneEnd
 	EndForGood
+	EmptyEnd
+	NoPatience
+	NoReader
 	mutants
 )
 
@@ -47,7 +50,8 @@ var names = [mutants]string{
 	NoListing: "proof: a listing begun since", NoMark: "proof: the mark", NeverUnread: "proof: read becomes unread",
 	OneDenial: "a denial is confirmed", EndAtOnce: "an end is read again",
 	NeverReopen: "a shard that lives is read on", OneEnd: "a stream's end is confirmed",
-	EndForGood: "a stream's end is withdrawn",
+	EndForGood: "a stream's end is withdrawn", EmptyEnd: "the last record shows the end",
+	NoPatience: "only an answer that lasts", NoReader: "proof: what is listed is read",
 }
 
 func (m Mutant) String() string { return names[m] }

@@ -40,7 +40,7 @@ func run(t *tape, o Options, m Mutant, verbose bool) (w *World, found *Violation
 func (w *World) setUp() {
 	o := w.o
 	w.now, w.log, w.target = begin, newServer(), cells.New()
-	w.lies = map[string]lie{}
+	w.lies, w.unread = map[string]lie{}, map[string]bool{}
 	w.readers, w.tainted = map[viewKey]view{}, map[*item]bool{}
 	i := o.mapping - 1
 	if i < 0 {

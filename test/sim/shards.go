@@ -11,6 +11,8 @@ import (
 const (
 	retention = 24 * 3600 * 1000 // of a record, in ms
 	listLate  = 5000             // how long listings may leave out a new shard
+	// streamLate is how long some hosts may not know the shards of a new stream that others have listed.
+	streamLate = 30_000
 )
 
 // stream is one stream of the table: disabling and enabling makes another.
@@ -25,6 +27,7 @@ type shard struct {
 	items              []*item
 	records            []*record
 	closed             bool
+	ending             change.SequenceNumber // of a closed one, as listings show it
 	born, ended        change.Millis
 	visible            change.Millis // when listings begin to show it
 }
@@ -56,6 +59,7 @@ func (w *World) disable() {
 func (w *World) end(sh *shard) {
 	if !sh.closed {
 		sh.closed, sh.ended = true, w.now
+		sh.ending = (&record{n: len(w.records)}).position() // its last record's, or a higher one
 	}
 }
 

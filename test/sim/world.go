@@ -41,9 +41,10 @@ type World struct {
 
 	profile  int // how rough the history is
 	stored   change.Millis
-	upSince  change.Millis  // since when the log can be reached
-	lies     map[string]lie // about shards
-	falseEnd bool           // two answers agreed that a stream has ended that takes records
+	upSince  change.Millis   // since when the log can be reached
+	lies     map[string]lie  // about shards
+	unread   map[string]bool // shards that are finished, and that a listing has shown without an end since
+	falseEnd bool            // two answers agreed that a stream has ended that takes records
 	readers  map[viewKey]view
 	tainted  map[*item]bool // a gap lost changes of them, and no resync has healed it yet
 	verbose  bool

@@ -73,7 +73,7 @@ source: {region: us-east-1, endpoint: %q, idle_poll: 50ms, start: trim_horizon}
 bigtable: {project: local, instance: local, endpoint: %q}
 queue: {url: %q, replicas: 1, max_bytes: 64MiB, replay_window: %s}
 scratch: %q
-testing: {date_trust: 1ns, claim_ttl: 2s, beat: 100ms, listing: 500ms, describe: 200ms, `+
+testing: {date_trust: 1ns, patience: 300ms, claim_ttl: 2s, beat: 100ms, listing: 500ms, describe: 200ms, `+
 		`mark_interval: 50ms, trim: 100ms, `+
 		`retry_halted: 300ms}
 tables:

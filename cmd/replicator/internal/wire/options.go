@@ -30,7 +30,7 @@ func PipelineOptions(cfg *config.Config) pipeline.Options {
 			ClaimTTL: time.Duration(t.ClaimTTL), Beat: time.Duration(t.Beat), Listing: time.Duration(t.Listing),
 			Describe: time.Duration(t.Describe), Mark: time.Duration(t.MarkInterval), Trim: time.Duration(t.Trim),
 			Retry: time.Duration(t.RetryHalted), Shutdown: time.Duration(cfg.ShutdownTimeout), Lead: time.Duration(t.Lead),
-			Late: LateAfter(cfg),
+			Late: LateAfter(cfg), Patience: time.Duration(t.Patience),
 		},
 	}
 	o.Grows = cfg.Selecting()
