@@ -64,6 +64,46 @@ func TestLogThatLostItsStartIsNotStartedAgain(t *testing.T) {
 	}
 }
 
+// The volume of the log gives input/output errors. The table halts without a way out that gives something up,
+// another table goes on, and the table goes on by itself when the volume is back.
+func TestTableGoesOnWhenItsVolumeIsBack(t *testing.T) {
+	w := newWorld(t)
+	w.patient()
+	for _, name := range []string{"Orders", "Others"} {
+		w.createTable(name)
+	}
+	r := w.start("Orders", "Others")
+	w.put("Orders", "a", "1", `"v":{"N":"1"}`)
+	r.settle()
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	blocks, err := filepath.Glob(filepath.Join(w.dir, "jetstream", "*", "streams", "TAILRACE_shop_Orders*", "msgs", "*.blk"))
+	if err != nil || len(blocks) == 0 {
+		t.Fatal(blocks, err)
+	}
+	for _, path := range blocks { // an open that fails, of a file that is there
+		if err := errors.Join(os.Rename(path, path+".away"), os.Symlink(path, path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r = w.restart("Orders", "Others")
+	r.until("the table halts", func() bool { return r.table("Orders").Code == "log_unread" })
+	if why := r.table("Orders").Halt; !strings.Contains(why, "input/output error") || strings.Contains(why, "`replicator") {
+		t.Errorf("halted: %s", why)
+	}
+	w.put("Others", "b", "1", `"v":{"N":"1"}`)
+	r.until("the other table goes on", func() bool { return len(r.stored("Others")) == 1 })
+	w.put("Orders", "c", "1", `"v":{"N":"1"}`)
+	for _, path := range blocks {
+		if err := errors.Join(os.Remove(path), os.Rename(path+".away", path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.settle()
+	r.equal()
+}
+
 // A byte of a frame that Bigtable has not applied yet flips, after a snapshot. The state is whole; the halt of the sink
 // names what is lost, and the sink goes on after it once the gap is accepted.
 func TestSinkGoesOnBehindADamagedFrameOnceThatIsAccepted(t *testing.T) {

@@ -118,6 +118,9 @@ func (c *claimer) try(ctx context.Context, sight *presence.Sight) (*Writer, erro
 			return nil, nil // no need for an expensive fold
 		}
 	}
+	if err := c.l.q.checkWritable(c.l.name); err != nil {
+		return nil, err
+	}
 	f, err := c.l.fold(ctx)
 	if err != nil {
 		return nil, err

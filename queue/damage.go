@@ -27,7 +27,8 @@ type DamageError struct {
 	Until    time.Time // when the newest message was stored
 	Hint     string    // what an operator can do
 
-	copies int // replicas of the log
+	copies    int  // replicas of the log
+	elsewhere bool // the files are those of an external server
 }
 
 func (e *DamageError) Error() string {
@@ -38,6 +39,9 @@ func (e *DamageError) Error() string {
 	if !e.Since.IsZero() {
 		what += fmt.Sprintf("; they were stored between %s and %s",
 			e.Since.UTC().Format(time.RFC3339), e.Until.UTC().Format(time.RFC3339))
+	}
+	if e.elsewhere {
+		what += "; or its volume gives input/output errors, which are no damage: the log of the NATS server says so"
 	}
 	return what + "; " + e.Hint
 }
@@ -122,6 +126,12 @@ func (l *Log) explainMissing(ctx context.Context, from, to uint64) error {
 	return &DamageError{
 		From: from, To: to - 1, Last: info.Last, Since: info.Oldest, Until: info.Now, Hint: hintSink, copies: info.copies,
 	}
+}
+
+// isEntry reports whether a message is an entry of some log.
+func isEntry(msg []byte) bool {
+	_, err := checkpoint.Decode(msg)
+	return err == nil
 }
 
 // continues reports whether a message holds an entry that names the newest one of a chain as its predecessor.

@@ -57,6 +57,7 @@
 //	premises.go     settings of the table's streams that are not as they must be
 //	log.go          open and create logs, names of streams, questions about a stream
 //	unopened.go     streams that the embedded store holds and the server has not opened
+//	volume.go       input/output errors of the embedded store's volume
 //	disk.go         free space on the volume of the embedded store
 //	metrics.go      counters and gauges by table
 //	options.go      configuration and its defaults

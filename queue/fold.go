@@ -43,8 +43,8 @@ func (f *folded) noteMessage(m conn.Message, e *checkpoint.Entry) {
 }
 
 // Fold computes the state from the last complete snapshot and the entries after it, up to the newest one that the
-// stream's leader holds. Errors: ErrEmptied, *DamageError, *checkpoint.CorruptError, *checkpoint.NewerFormatError;
-// others are transient.
+// stream's leader holds. Errors: ErrEmptied, *DamageError, *VolumeError, *checkpoint.CorruptError,
+// *checkpoint.NewerFormatError; others are transient.
 func (l *Log) Fold(ctx context.Context) (*checkpoint.State, error) {
 	f, err := l.fold(ctx)
 	if err != nil {
@@ -64,6 +64,9 @@ func (l *Log) fold(ctx context.Context) (*folded, error) {
 		f, err := l.foldOnce(ctx)
 		if err == nil {
 			return f, nil
+		}
+		if errors.Is(err, ErrDamaged) {
+			err = l.q.confirmUnreadable(l.name, err)
 		}
 		if !errors.Is(err, errLogChanged) {
 			return f, fmt.Errorf("fold log of %s: %w", l.table, err)
@@ -265,12 +268,6 @@ func (l *Log) explainNewestGone(ctx context.Context, f *folded) error {
 		return fmt.Errorf("%w: entry %d is not there any more", errLogChanged, f.newest)
 	}
 	return &DamageError{From: f.newest, To: f.newest, Last: now.Last, Since: f.storedAt, Until: now.Now, Hint: hintResume}
-}
-
-// isEntry reports whether a message is an entry of some log.
-func isEntry(msg []byte) bool {
-	_, err := checkpoint.Decode(msg)
-	return err == nil
 }
 
 // loadBase sets the state to fold on: that of the last complete snapshot, or the empty one in a log that was never

@@ -276,7 +276,10 @@ func (l *Log) SeenAt(ctx context.Context, seq uint64) (seen protocol.LogSeen, er
 		return seen, err
 	}
 	seen.Created, seen.First, seen.Last = info.Created, info.First, info.Last
-	return seen, nil
+	if !seen.There && seq >= info.First && seq <= info.Last {
+		err = l.q.confirmUnreadable(l.name, nil)
+	}
+	return seen, err
 }
 
 // newest returns the newest message on a subject, as the leader has it.

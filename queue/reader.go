@@ -76,9 +76,19 @@ func (r *Reader) EndAt(seq uint64) { r.endAt = seq }
 //	ErrGap, ErrChain                what was read before is not in the log any more: fold again, start from the mark
 //	ErrEmptied                      the stream is gone, or another one
 //	*DamageError                    entries cannot be read: SkipDamage
+//	*VolumeError                    they cannot be read now
 //	*checkpoint.NewerFormatError    a newer build wrote the entry
 //	io.EOF                          after EndAt
 func (r *Reader) Next(ctx context.Context) (uint64, *checkpoint.Entry, error) {
+	seq, e, err := r.next(ctx)
+	if errors.Is(err, ErrDamaged) {
+		err = r.l.q.confirmUnreadable(r.l.name, err)
+	}
+	return seq, e, err
+}
+
+// next is Next, which confirms damage.
+func (r *Reader) next(ctx context.Context) (uint64, *checkpoint.Entry, error) {
 	for {
 		if r.endAt > 0 && r.seq >= r.endAt {
 			return 0, nil, io.EOF

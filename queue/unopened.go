@@ -30,10 +30,6 @@ func (e *UnopenedError) Unwrap() error { return e.Why }
 // Is lets errors.Is(err, ErrUnopened) find it.
 func (e *UnopenedError) Is(target error) bool { return target == ErrUnopened }
 
-// Damaged reports whether the stream's description was read and is damaged. Otherwise it could not be read, and may be
-// whole.
-func (e *UnopenedError) Damaged() bool { return errors.Is(e.Why, embedded.ErrDescription) }
-
 // ErrUnopened is matched by every *UnopenedError.
 var ErrUnopened = errors.New("stored stream cannot be opened")
 
@@ -46,7 +42,6 @@ const (
 	hintArchive = "put a good copy of the queue's volume back; without one, move the folder out of the store: events in " +
 		"it that were not archived yet are lost"
 	hintRequests = "move its folder out of the store: it holds only requests of commands"
-	hintUnread   = "when the volume can be read again, the store is opened again by itself"
 )
 
 // unopenedAsks is how often a stream with a folder is asked for before it counts as unopened: the server makes the
@@ -54,7 +49,7 @@ const (
 const unopenedAsks = 10
 
 // checkUnopened returns an *UnopenedError when the embedded store has a folder of a stream that the server does not
-// know.
+// know, and a *VolumeError when that folder cannot be read.
 //
 // Rule 13: the server's "not found" is no fact while the stream's folder is there.
 func (q *Queue) checkUnopened(ctx context.Context, stream, hint string) error {
@@ -81,18 +76,16 @@ func (q *Queue) checkUnopened(ctx context.Context, stream, hint string) error {
 	if why == nil {
 		return nil
 	}
-	e := &UnopenedError{Stream: stream, Why: why, hint: hint}
-	if !e.Damaged() {
-		e.hint = hintUnread
+	if !errors.Is(why, embedded.ErrDescription) {
+		return &VolumeError{Stream: stream, Why: why}
 	}
-	return e
+	return &UnopenedError{Stream: stream, Why: why, hint: hint}
 }
 
 // SetAside moves the folder of a table's log, which the embedded server has not opened, out of its way, so that a new
-// life can make another log. Nothing is deleted. It returns the error itself where the folder cannot be read: the log
-// may be whole.
+// life can make another log. Nothing is deleted.
 func (q *Queue) SetAside(unopened *UnopenedError) error {
-	if q.embedded == nil || !unopened.Damaged() {
+	if q.embedded == nil {
 		return unopened
 	}
 	return embedded.SetAside(q.opts.Dir, unopened.Stream)

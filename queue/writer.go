@@ -279,6 +279,9 @@ func (w *Writer) Recover(ctx context.Context) error {
 	}
 	var f *folded
 	err := conn.Retry(ctx, func() (err error) {
+		if err := w.l.q.checkWritable(w.l.name); err != nil {
+			return err
+		}
 		f, err = w.l.fold(ctx)
 		return err
 	})

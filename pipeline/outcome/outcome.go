@@ -75,6 +75,7 @@ var (
 // Codes of refusals that have one of their own.
 const (
 	CodeLogOlder   = "log_older"   // the log is an older copy of the one that was read into
+	CodeLogUnread  = "log_unread"  // the volume of the log gives input/output errors
 	CodeRowMissing = "row_missing" // the log holds changes, and the pipeline's row of the table is gone
 )
 
@@ -173,6 +174,8 @@ func haltCode(err error) string {
 		return refused.Code
 	case errors.As(err, &refused), errors.Is(err, queue.ErrEmptied), errors.Is(err, queue.ErrUnopened):
 		return CodeRefused
+	case errors.Is(err, queue.ErrVolume):
+		return CodeLogUnread
 	case errors.Is(err, queue.ErrDamaged):
 		return "log_damaged"
 	case errors.As(err, &corrupt):
@@ -205,7 +208,7 @@ func OfSink(ctx context.Context, err error) Outcome {
 		return Outcome{Action: Halt, Code: halt.Code, Reason: halt.Reason, Entry: halt.Entry, Held: halt.Held}
 	case errors.As(err, &own):
 		return ofSinkError(own.Err, err.Error())
-	case outdated(err), errors.Is(err, queue.ErrEmptied), errors.Is(err, queue.ErrLost):
+	case outdated(err), errors.Is(err, queue.ErrEmptied), errors.Is(err, queue.ErrLost), errors.Is(err, queue.ErrVolume):
 		return Outcome{Action: Escalate}
 	}
 	// An entry that cannot be unpacked, or a dead letter that cannot be stored.

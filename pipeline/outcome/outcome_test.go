@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -57,6 +58,7 @@ func TestOutcomeOfEveryKindOfError(t *testing.T) {
 		{"acknowledgement late", nats.ErrTimeout, Again, end, Retry, end, "", CodeAway},
 		{"log emptied", queue.ErrEmptied, halt, end, halt, end, "log_refused", "fatal"},
 		{"log damaged", queue.ErrDamaged, halt, halt, halt, end, "log_damaged", "fatal"},
+		{"log unread", &queue.VolumeError{Why: os.ErrInvalid}, halt, end, halt, end, CodeLogUnread, "fatal"},
 		{"log full", queue.ErrFull, halt, halt, halt, end, "error", "fatal"},
 		{"entry too large", queue.ErrTooLarge, halt, halt, halt, end, "error", "fatal"},
 		{"entry corrupt", &checkpoint.CorruptError{}, halt, halt, halt, end, "log_corrupt", "fatal"},

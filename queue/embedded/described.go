@@ -15,18 +15,19 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// ErrDescription means that the description of a stream is not the one of which its checksum was made, or is missing.
-// The server leaves such a stream out, as if it had never been there.
+// ErrDescription means that the description of a stream is not the one of which its checksum was
+// made, or is missing. The server leaves such a stream out, as if it had never been there.
 var ErrDescription = errors.New("its description on the disk is damaged")
 
-// finishDescription completes what a kill has left of a change of a stream, such as another limit. The server replaces
-// the description, meta.inf, and then its checksum, meta.sum, each as a whole; between the two the checksum is that of
-// the old description, or there is none.
+// finishDescription completes what a kill has left of a change of a stream, such as another limit.
+// The server replaces the description, meta.inf, and then its checksum, meta.sum, each as a whole;
+// between the two the checksum is that of the old description, or there is none.
 //
-// The new description is then good, because it was synced under another name before it took the old one's: so its
-// checksum is written as the server would have done. A flipped byte is told from that by the order of the two files: in
-// a complete change the checksum is the newer one. Whatever else does not fit is left as it is: a server without the
-// stream must not be taken for one whose log is lost.
+// The new description is then good, because it was synced under another name before it took the old
+// one's: so its checksum is written as the server would have done. A flipped byte is told from that
+// by the order of the two files: in a complete change the checksum is the newer one. Whatever else
+// does not fit is left as it is: a server without the stream must not be taken for one whose log is
+// lost.
 func finishDescription(path string) error {
 	sum, err := missingChecksum(path)
 	if err != nil || sum == nil {
@@ -35,7 +36,8 @@ func finishDescription(path string) error {
 	return replaceFile(filepath.Join(path, server.JetStreamMetaFileSum), sum)
 }
 
-// missingChecksum returns the checksum that a kill has kept from being written; nil if description and checksum fit.
+// missingChecksum returns the checksum that a kill has kept from being written; nil if description
+// and checksum fit.
 func missingChecksum(path string) ([]byte, error) {
 	meta, sum := filepath.Join(path, server.JetStreamMetaFile), filepath.Join(path, server.JetStreamMetaFileSum)
 	described, err := os.ReadFile(meta)
@@ -69,17 +71,26 @@ func missingChecksum(path string) ([]byte, error) {
 	return want, nil
 }
 
-// WhyUnopened returns why the server in this store has not opened a stream; nil if there is no folder of it. Ask for a
-// stream that the server does not know.
+// WhyUnopened returns why the server in this store has not opened a stream; nil if there is no
+// folder of it. Ask for a stream that the server does not know. An error other than ErrDescription
+// is one of the volume: it says nothing about the stream.
 func WhyUnopened(dir, stream string) error {
 	folders, err := streamFolders(dir, stream)
 	if err != nil || len(folders) == 0 {
 		return err
 	}
-	if _, err := missingChecksum(folders[0]); err != nil {
+	return whyUnopened(folders[0])
+}
+
+// whyUnopened is WhyUnopened, of a folder.
+func whyUnopened(folder string) error {
+	if _, err := missingChecksum(folder); err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: the server has left %s out, and its lines in the log say why", ErrDescription, folders[0])
+	if err := readAll(folder); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: the server has left %s out, and its lines in the log say why", ErrDescription, folder)
 }
 
 // checksum returns the checksum of a stream's description, as the server makes it.

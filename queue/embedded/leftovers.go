@@ -23,38 +23,55 @@ import (
 //     holds no message. Its folder is set aside, never deleted, and the stream is made again.
 //   - Between the two files of a changed description the checksum is that of the old one, see finishDescription.
 //
-// It returns the folders that could not be read: they may be whole again when their volume is back.
-func settleLeftovers(dir string, log *zap.Logger) (unread []string, err error) {
-	folders, err := streamFolders(dir, "*")
+// An error means that the folders cannot be listed: the server would start without the streams, as
+// if they had never been.
+func settleLeftovers(dir string, log *zap.Logger) error {
+	folders, err := streamFolders(dir, "")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, path := range folders {
 		if err := settleFolder(dir, path, log); err != nil {
-			if !errors.Is(err, ErrDescription) {
-				unread = append(unread, path)
-			}
 			log.Error("a stream of the store cannot be opened; only its table halts",
 				zap.String("stream", filepath.Base(path)), zap.Error(err))
 		}
 	}
-	return unread, nil
+	return nil
+}
+
+// unread is the folder of a stream that is not open and could not be read. It may be whole again
+// when the volume is back.
+type unread struct {
+	folder string
+	file   string // the one that could not be read; "" unknown
+}
+
+// unreadFolders returns the folders that are not open and cannot be read now.
+func unreadFolders(dir string, opened func(stream string) bool) (all []unread, err error) {
+	folders, err := streamFolders(dir, "")
+	for _, path := range folders {
+		if opened(filepath.Base(path)) {
+			continue
+		}
+		if why := whyUnopened(path); !errors.Is(why, ErrDescription) {
+			u, of := unread{folder: path}, (*fs.PathError)(nil)
+			if errors.As(why, &of) {
+				u.file = of.Path
+			}
+			all = append(all, u)
+		}
+	}
+	return all, err
 }
 
 // readAgain reports whether one of these folders can be read now.
-func readAgain(folders []string) bool {
-	return slices.ContainsFunc(folders, func(path string) bool {
-		_, err := unfinished(path)
-		if err == nil {
-			_, err = missingChecksum(path)
+func readAgain(all []unread) bool {
+	return slices.ContainsFunc(all, func(u unread) bool {
+		if info, err := os.Stat(u.file); u.file != "" && (err != nil || !info.IsDir() && readFile(u.file) != nil) {
+			return false // without reading all of a large log
 		}
-		return err == nil
+		return errors.Is(whyUnopened(u.folder), ErrDescription)
 	})
-}
-
-// streamFolders returns the folders of the streams whose names match a pattern.
-func streamFolders(dir, pattern string) ([]string, error) {
-	return filepath.Glob(filepath.Join(dir, "jetstream", "*", "streams", pattern))
 }
 
 func settleFolder(dir, path string, log *zap.Logger) error {
@@ -80,11 +97,12 @@ func settleFolder(dir, path string, log *zap.Logger) error {
 	return finishDescription(path)
 }
 
-// asideFolder holds, in the store's directory, the folders of streams that were set aside. Nothing reads them.
+// asideFolder holds, in the store's directory, the folders of streams that were set aside. Nothing
+// reads them.
 const asideFolder = "set-aside"
 
-// SetAside moves the folders of a stream that the server has not opened out of its way, so that the stream can be made
-// again. It deletes nothing, and must not be called for a stream that is open.
+// SetAside moves the folders of a stream that the server has not opened out of its way, so that the
+// stream can be made again. It deletes nothing, and must not be called for a stream that is open.
 func SetAside(dir, stream string) error {
 	folders, err := streamFolders(dir, stream)
 	for _, path := range folders {
@@ -106,8 +124,8 @@ func setAside(dir, path string) (string, error) {
 	return to, nil
 }
 
-// unfinished reports whether a stream was never made to the end: description or checksum is missing, and no block holds
-// a message.
+// unfinished reports whether a stream was never made to the end: description or checksum is
+// missing, and no block holds a message.
 func unfinished(path string) (bool, error) {
 	whole := true
 	for _, name := range []string{server.JetStreamMetaFile, server.JetStreamMetaFileSum} {

@@ -48,14 +48,20 @@ type Server struct {
 	mu     sync.Mutex     // covers the fields below: Reopen replaces the server while others use it
 	srv    *server.Server // nil while there is none
 	client ClientFile
-	unread []string // folders of streams that could not be read at the last start
+	unread []unread // folders of streams that could not be read at the last start
 	port   int      // of the server that ran before Reopen; 0 = any
+	failed error    // why the store could not be opened again; nil while it is open
+
+	// Run alone uses these.
+	reopenPause time.Duration // before the store is opened again after another error than a full volume
+	reopenAfter time.Time
 }
 
-// Start locks Options.Dir and opens the store in it; if the volume is full it deletes the reserve first. Every write is
-// fsynced before it is acknowledged: with JetStream's default, an fsync every two minutes, a power cut can lose even
-// the definition of a stream. disk is the watch of the store's volume. A daemon waits for a command that has the store
-// open. Errors: ErrLocked, ErrNoSpace.
+// Start locks Options.Dir and opens the store in it; if the volume is full it deletes the reserve
+// first. Every write is fsynced before it is acknowledged: with JetStream's default, an fsync every
+// two minutes, a power cut can lose even the definition of a stream. disk is the watch of the
+// store's volume. A daemon waits for a command that has the store open. Errors: ErrLocked,
+// ErrNoSpace.
 func Start(ctx context.Context, o Options, disk *DiskWatch, log *zap.Logger) (*Server, error) {
 	locked, err := lockStore(ctx, o, log)
 	if err != nil {
@@ -74,11 +80,16 @@ func Start(ctx context.Context, o Options, disk *DiskWatch, log *zap.Logger) (*S
 
 // start starts a server on the locked store and writes the client file.
 func (e *Server) start(ctx context.Context) error {
-	opts, err := serverOptions(e.opts, e.client.Token, e.port)
-	if err != nil {
+	if err := restoreNames(e.opts.Dir, noneOpened, e.log); err != nil { // after a kill
 		return err
 	}
-	unread, err := settleLeftovers(e.opts.Dir, e.log)
+	if err := settleLeftovers(e.opts.Dir, e.log); err != nil {
+		return err
+	}
+	if err := keepNames(e.opts.Dir, e.log); err != nil {
+		return err
+	}
+	opts, err := serverOptions(e.opts, e.client.Token, e.port)
 	if err != nil {
 		return err
 	}
@@ -90,14 +101,18 @@ func (e *Server) start(ctx context.Context) error {
 	srv.SetLoggerV2(serverLog{e.log.WithOptions(zap.AddCallerSkip(1)).Named("nats").Sugar(), fatal}, false, false, false)
 	srv.Start()
 	client := ClientFile{Token: e.client.Token, PID: os.Getpid(), Started: time.Now().UTC(), Command: e.opts.Command}
+	var unread []unread
 	if err = awaitReady(ctx, srv, fatal); err == nil {
+		unread, err = e.settleOpened(srv)
+	}
+	if err == nil {
 		client.URL = srv.ClientURL() // the port is known only now
 		err = writeClientFile(e.opts.Dir, client)
 	}
 	if err != nil {
 		srv.Shutdown()
 		srv.WaitForShutdown()
-		return err
+		return errors.Join(err, restoreNames(e.opts.Dir, noneOpened, e.log))
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -108,8 +123,21 @@ func (e *Server) start(ctx context.Context) error {
 	return nil
 }
 
-// startWithReserve opens the store. If that fails because the volume is full, it deletes the reserve and tries again.
-// It deletes no other file: only the operator can decide about those.
+// settleOpened restores what the server has removed of streams that it has not opened. It returns
+// the folders that cannot be read now.
+func (e *Server) settleOpened(srv *server.Server) ([]unread, error) {
+	opened, err := openedBy(srv)
+	if err != nil {
+		return nil, err
+	}
+	if err := restoreNames(e.opts.Dir, opened, e.log); err != nil {
+		return nil, err
+	}
+	return unreadFolders(e.opts.Dir, opened)
+}
+
+// startWithReserve opens the store. If that fails because the volume is full, it deletes the
+// reserve and tries again. It deletes no other file: only the operator can decide about those.
 func (e *Server) startWithReserve(ctx context.Context) error {
 	err := e.start(ctx)
 	if err == nil {
@@ -129,7 +157,8 @@ func (e *Server) startWithReserve(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", ErrNoSpace, err)
 }
 
-// ErrNoSpace means that the volume of the embedded store is full, so that not even the store can be opened.
+// ErrNoSpace means that the volume of the embedded store is full, so that not even the store can be
+// opened.
 var ErrNoSpace = errors.New("no room on the volume of the queue: " +
 	"free some, or enlarge it; never delete files of the queue")
 
@@ -170,7 +199,8 @@ func (e *Server) InProcessConn() (net.Conn, error) {
 
 var errClosed = errors.New("the store of the queue is closed: it is being opened again")
 
-// serverOptions returns the NATS server's options. It listens on port if Options.Listen names none; 0 = any.
+// serverOptions returns the NATS server's options. It listens on port if Options.Listen names none;
+// 0 = any.
 func serverOptions(o Options, token string, port int) (*server.Options, error) {
 	host := "127.0.0.1"
 	if port == 0 {
@@ -199,16 +229,17 @@ func serverOptions(o Options, token string, port int) (*server.Options, error) {
 // minLogs is how many logs the store has room for at least.
 const minLogs = 16
 
-// maxStore returns the server's limit of all streams together. It counts every log with one and a half times its limit,
-// because that may be raised so that marks fit: a table must be stopped by its own limit only. The server's default
-// would be three quarters of the free space at the start, which shrinks as the disk fills.
+// maxStore returns the server's limit of all streams together. It counts every log with one and a
+// half times its limit, because that may be raised so that marks fit: a table must be stopped by
+// its own limit only. The server's default would be three quarters of the free space at the start,
+// which shrinks as the disk fills.
 func maxStore(o Options) int64 {
 	dirs, _ := filepath.Glob(filepath.Join(o.Dir, "jetstream", "*", "streams", conn.StreamPrefix+"*"))
 	return int64(max(o.Logs, len(dirs), minLogs)+1) * (o.MaxBytes + o.MaxBytes/2 + o.LettersMaxBytes)
 }
 
-// awaitReady waits until the store is recovered and clients may connect. After a kill the server reads every block
-// again, about a second per GiB, so there is no time limit but that of ctx.
+// awaitReady waits until the store is recovered and clients may connect. After a kill the server
+// reads every block again, about a second per GiB, so there is no time limit but that of ctx.
 func awaitReady(ctx context.Context, srv *server.Server, fatal <-chan string) error {
 	for !srv.ReadyForConnections(50 * time.Millisecond) {
 		select {
@@ -237,8 +268,8 @@ func (e *Server) Close() error {
 	return e.locks.release()
 }
 
-// Health returns an error when the store reports one. A full disk shows only here: information about streams is still
-// answered without an error.
+// Health returns an error when the store reports one. A full disk shows only here: information
+// about streams is still answered without an error.
 func (e *Server) Health(ctx context.Context) error {
 	srv := e.server()
 	if srv == nil {
@@ -247,8 +278,8 @@ func (e *Server) Health(ctx context.Context) error {
 	return awaitHealthy(ctx, func() *server.HealthStatus { return healthOf(srv) })
 }
 
-// healthOf asks a server how it is. A stream that it has not opened makes it no less healthy: that halts the stream's
-// table (WhyUnopened), and all others go on.
+// healthOf asks a server how it is. A stream that it has not opened makes it no less healthy: that
+// halts the stream's table (WhyUnopened), and all others go on.
 func healthOf(srv *server.Server) *server.HealthStatus {
 	h := srv.Healthz(&server.HealthzOptions{Details: true})
 	h.Errors = slices.DeleteFunc(h.Errors, func(e server.HealthzError) bool {
@@ -263,8 +294,9 @@ func healthOf(srv *server.Server) *server.HealthStatus {
 	return h
 }
 
-// awaitHealthy returns nil once ask reports a healthy server. "Not ready for connections" is asked again for
-// healthTimeout, because the server waits only a millisecond for its own listener, too short on a busy machine.
+// awaitHealthy returns nil once ask reports a healthy server. "Not ready for connections" is asked
+// again for healthTimeout, because the server waits only a millisecond for its own listener, too
+// short on a busy machine.
 func awaitHealthy(ctx context.Context, ask func() *server.HealthStatus) error {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
@@ -290,8 +322,8 @@ func randomToken() (string, error) {
 	return hex.EncodeToString(b[:]), nil
 }
 
-// serverLog writes the server's lines into the program's log. The server expects Fatalf to end the process; here it
-// passes the reason to awaitReady instead.
+// serverLog writes the server's lines into the program's log. The server expects Fatalf to end the
+// process; here it passes the reason to awaitReady instead.
 type serverLog struct {
 	log   *zap.SugaredLogger
 	fatal chan<- string

@@ -107,15 +107,20 @@ func (o *Observer) table(ctx context.Context, q *queue.Queue, t config.Table) (p
 		st := status.Of(x)
 		st.Explain(status.Reason{Code: status.WhyNoLog, Text: noLog(&t)})
 		return st, TableLog{State: x.State}, nil
+	case errors.Is(err, queue.ErrVolume) && running != nil:
+		return *running, TableLog{State: x.State}, nil
 	case err != nil:
 		err = fmt.Errorf("open log of %s: %w", t.Source, err)
 		return pipeline.TableStatus{}, TableLog{}, exit.Environment(err, "see `replicator check`")
 	}
 	err = measure(ctx, log, &x)
-	if damage := (*queue.DamageError)(nil); errors.As(err, &damage) {
+	if damage := (*queue.DamageError)(nil); errors.As(err, &damage) || errors.Is(err, queue.ErrVolume) {
 		x.State = checkpoint.NewState()
 		st := status.Of(x)
-		st.State, st.Halt, st.Code = "halted", damage.Error(), "log_damaged"
+		st.State, st.Halt, st.Code = "halted", err.Error(), "log_unread"
+		if damage != nil {
+			st.Halt, st.Code = damage.Error(), "log_damaged"
+		}
 		st.Explain(status.HaltedBy(st.Halt))
 		return st, TableLog{State: x.State}, nil
 	}

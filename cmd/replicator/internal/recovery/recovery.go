@@ -121,16 +121,21 @@ func look(
 	if errors.Is(err, queue.ErrNoLog) {
 		return f, nil
 	}
-	if unopened := (*queue.UnopenedError)(nil); errors.As(err, &unopened) && unopened.Damaged() {
+	if errors.Is(err, queue.ErrUnopened) {
 		f.FoldErr = err // the owner sets it aside
 		return f, nil
+	}
+	if errors.Is(err, queue.ErrVolume) {
+		return f, exit.Environment(fmt.Errorf("open log of %s: %w", t.Source, err), "nothing was changed")
 	}
 	if err != nil {
 		return f, exit.Environment(fmt.Errorf("open log of %s: %w", t.Source, err), "see `replicator check`")
 	}
 	f.Created = log.Created()
 	f.Want.LogCreated = f.Created.UTC()
-	f.Log, f.FoldErr = log.Fold(ctx)
+	if f.Log, f.FoldErr = log.Fold(ctx); errors.Is(f.FoldErr, queue.ErrVolume) { // Rule 13: the log may be whole
+		return f, exit.Environment(f.FoldErr, "nothing was changed")
+	}
 	if sink == nil {
 		return f, nil
 	}
