@@ -13,6 +13,7 @@
 //
 //	run.go        tables, side by side, until the context ends
 //	table.go      one table: its shards, and the workers that take its pages
+//	confirm.go    whether a shard is at its end, or gone
 //	graph.go      which shard may be read now
 //	report.go     the counts as a report
 //	estimate.go   nodes of Bigtable and dollars of a month

@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -205,6 +207,44 @@ func TestDryRunFromNowSkipsThePast(t *testing.T) {
 	x := r.untilRead(8).Tables[0]
 	if x.Records != 8 || x.TTL != 8 || x.TTLRate <= 0 || x.Rows != 8 {
 		t.Errorf("%+v", x)
+	}
+}
+
+// Rule 13: one answer that a shard is gone, that nothing follows in it, or that it may not be read ends nothing.
+func TestDryRunIsNotEndedByOneAnswer(t *testing.T) {
+	for name, answer := range map[string]string{
+		"gone":    `{"__type":"com.amazonaws.dynamodb.v20120810#ResourceNotFoundException","message":"not found"}`,
+		"trimmed": `{"__type":"com.amazonaws.dynamodb.v20120810#TrimmedDataAccessException","message":"trimmed"}`,
+		"denied":  `{"__type":"com.amazonaws.dynamodb.v20120810#AccessDeniedException","message":"denied"}`,
+		"end":     `{"Records":[]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.Put("Orders", "first", "a", `"n":{"N":"1"}`)
+			var wrong atomic.Int64 // answers still to be given
+			r.DynamoDB.Use(func(next http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+					if !strings.HasSuffix(req.Header.Get("X-Amz-Target"), ".GetRecords") || wrong.Add(-1) < 0 {
+						next.ServeHTTP(w, req)
+						return
+					}
+					if name != "end" {
+						w.WriteHeader(http.StatusBadRequest)
+					}
+					_, _ = io.WriteString(w, answer)
+				})
+			})
+			r.run(true)
+			r.Until("it reads", func() bool { return r.table().Records == 1 })
+			wrong.Store(1)
+			r.Until("the answer was given", func() bool { return wrong.Load() <= 0 })
+			for i := range 20 {
+				r.Put("Orders", fmt.Sprint("later", i), "a", `"n":{"N":"1"}`)
+			}
+			if x := r.untilRead(21).Tables[0]; x.Records != 21 || x.Shards.Gaps != 0 || x.Shards.Reading != 2 {
+				t.Errorf("%d records, shards %+v", x.Records, x.Shards)
+			}
+		})
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/source"
 )
 
@@ -22,22 +23,25 @@ type table struct {
 	counts *counts
 	found  chan []source.Shard // listed beside the reading
 
+	confirmed chan doubt      // what became of shards about which the service gave a negative answer
+	failed    map[string]bool // shards whose last read failed for good; of follow
+
 	mu     sync.Mutex // covers shards
 	shards Shards
 }
 
 func newTable(o *Options, t Table, began time.Time) *table {
-	return &table{Table: &t, o: o, counts: newCounts(&t, began), found: make(chan []source.Shard)}
+	return &table{
+		Table: &t, o: o, counts: newCounts(&t, began), found: make(chan []source.Shard), confirmed: make(chan doubt),
+		failed: map[string]bool{},
+	}
 }
 
 // run reads the table until ctx ends (nil) or something cannot be repeated.
 func (t *table) run(ctx context.Context) error {
 	at := change.Millis(0) // the trim horizon
 	if !t.o.Horizon {
-		at = change.MillisOf(time.Now())
-		if now, ok := t.o.Source.Now(); ok {
-			at = now
-		}
+		at = t.now()
 	}
 	listing, err := t.o.Source.List(ctx, t.Info.StreamARN)
 	if err != nil {
@@ -91,24 +95,68 @@ func (t *table) follow(
 		case found := <-t.found:
 			read(shards.add(found), 0)
 		case ev := <-events:
-			shard := ev.Reader.Feed().Shard
-			switch gap := (*source.GapError)(nil); {
-			case errors.As(ev.Err, &gap):
-				t.o.Logger.Warn("records of a shard were lost before they were read", zap.String("shard", shard), zap.Error(gap))
-				t.noteGap()
-			case ev.Err != nil:
-				return ev.Err
-			default:
-				done := ev.Page.Done
-				pages <- ev.Page
-				if !done {
-					continue
-				}
+			d, err := t.take(pool, ev, pages)
+			if err != nil {
+				return err
 			}
-			read(shards.end(shard), 0)
-			g.Go(func() error { return t.findChildren(ctx, shard) })
+			if d != nil {
+				g.Go(func() error { t.confirm(ctx, *d); return nil })
+			}
+		case d := <-t.confirmed:
+			if shard := d.reader.Feed().Shard; t.settle(pool, shards, d) {
+				read(shards.end(shard), 0)
+				g.Go(func() error { return t.findChildren(ctx, shard) })
+			}
 		}
 	}
+}
+
+// take hands a page to the workers. It returns the doubt about a shard of which the service says that nothing follows,
+// or that it is gone.
+//
+// Rule 13: an error that no retry mends ends the dry run when it comes a second time.
+func (t *table) take(pool *source.Pool, ev source.Event, pages chan<- *source.Page) (*doubt, error) {
+	shard := ev.Reader.Feed().Shard
+	if gap := (*source.GapError)(nil); errors.As(ev.Err, &gap) {
+		return &doubt{reader: ev.Reader, gap: gap}, nil
+	}
+	if ev.Err != nil && t.failed[shard] {
+		return nil, ev.Err
+	}
+	if t.failed[shard] = ev.Err != nil; t.failed[shard] {
+		ev.Reader.ReadOn()
+		pool.Add(ev.Reader)
+		return nil, nil
+	}
+	done := ev.Page.Done
+	pages <- ev.Page
+	if done {
+		return &doubt{reader: ev.Reader}, nil
+	}
+	return nil, nil
+}
+
+// settle executes what a negative answer has come to, and reports whether the shard has ended.
+func (t *table) settle(pool *source.Pool, shards *graph, d doubt) (ended bool) {
+	switch shard := d.reader.Feed().Shard; d.fate {
+	case protocol.ReadToEnd:
+		return true
+	case protocol.LostShard:
+		t.o.Logger.Warn("a shard is gone before it was read", zap.String("shard", shard))
+		t.noteGap()
+		return true
+	case protocol.LostRange:
+		t.o.Logger.Warn("records of a shard were lost before they were read", zap.String("shard", shard), zap.Error(d.gap))
+		t.noteGap()
+		pool.Add(t.o.Source.NewReader(startOf(t.Table, shards.shards[shard].Shard, 0)))
+		return false
+	case protocol.ReadAgain:
+		d.reader.ReadAgain()
+	default:
+		d.reader.ReadOn()
+	}
+	pool.Add(d.reader)
+	return false
 }
 
 // list lists the stream again and again: the children of a shard may be listed late.
@@ -137,14 +185,6 @@ func (t *table) findChildren(ctx context.Context, shard string) error {
 	}
 	t.hand(ctx, children)
 	return nil
-}
-
-// hand passes shards to follow.
-func (t *table) hand(ctx context.Context, shards []source.Shard) {
-	select {
-	case <-ctx.Done():
-	case t.found <- shards:
-	}
 }
 
 func (t *table) noteShards(g *graph) {

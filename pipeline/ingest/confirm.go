@@ -118,10 +118,18 @@ func (c *confirmer) settle(ctx context.Context, doubts []doubt) error {
 
 // evidence returns what is known about a shard without a listing.
 func (c *confirmer) evidence(d doubt) protocol.Evidence {
-	by := d.reader.Denied()
+	e := EvidenceOf(d.reader, d.gap)
+	e.Now, e.Patience = c.o.now(), c.o.Periods.Patience
+	return e
+}
+
+// EvidenceOf returns what a reader knows that a negative answer has ended, for protocol.Gone; gap
+// is nil after a page without the iterator that follows.
+func EvidenceOf(reader *source.Reader, gap *source.GapError) protocol.Evidence {
+	by := reader.Denied()
 	e := protocol.Evidence{
-		Denial: protocol.NoIterator, Now: c.o.now(), Read: d.reader.Read(), After: by.After,
-		Since: by.Since, Alike: by.Alike, Answered: by.Answered, EndShown: by.EndShown, Patience: c.o.Periods.Patience,
+		Denial: protocol.NoIterator, Read: reader.Read(), After: by.After,
+		Since: by.Since, Alike: by.Alike, Answered: by.Answered, EndShown: by.EndShown,
 	}
 	switch {
 	case by.LastNone:
@@ -129,12 +137,12 @@ func (c *confirmer) evidence(d doubt) protocol.Evidence {
 	case by.LastHeld:
 		e.Last = protocol.LastHeld
 	}
-	if d.gap == nil {
+	if gap == nil {
 		return e
 	}
-	if e.Denial = protocol.NotFound; d.gap.Trimmed() {
-		e.Denial, e.Read = protocol.Trimmed, d.gap.From
-		e.Horizon = protocol.Horizon{First: d.gap.Horizon.First, Nothing: d.gap.Horizon.Nothing}
+	if e.Denial = protocol.NotFound; gap.Trimmed() {
+		e.Denial, e.Read = protocol.Trimmed, gap.From
+		e.Horizon = protocol.Horizon{First: gap.Horizon.First, Nothing: gap.Horizon.Nothing}
 	}
 	return e
 }
