@@ -66,7 +66,7 @@ func (r *Resynced) Healed(acceptForeign bool) (bool, string) {
 	case r.Unproven > 0:
 		return false, english.Plural(int(r.Unproven), "item or cell is", "items or cells are") + " unproven"
 	case r.Unowned > 0:
-		return false, english.Plural(int(r.Unowned), "cell does not show whose it is", "cells do not show whose they are")
+		return false, english.Plural(int(r.Unowned), "cell does not show its owner", "cells do not show their owner")
 	case r.Refused > 0:
 		return false, "the mapping refuses " + english.Plural(int(r.Refused), "item", "")
 	case r.Letters > 0:

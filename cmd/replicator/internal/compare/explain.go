@@ -38,8 +38,8 @@ true: equal, so many changes behind, different, refused by the mapping, or unpro
 in {"pk":"hats","n":12}, or in DynamoDB's typed notation. The rows are those that the item's key, its present
 attributes, its changes in the log and its dead letters name.
 
-explain --row shows whose the cells of a row in Bigtable are, and which items they turn back into. --row-base64 takes
-keys that are no text, as in a file of differences.
+explain --row shows which item owns each cell of a row in Bigtable, and which items the row turns back into.
+--row-base64 takes keys that are no text, as in a file of differences.
 
 Both read, and write nothing. What differs may be on its way: then explain waits until Bigtable is proven to have every
 change, which takes some seconds and needs the daemon. Without it, explain shows what it can and says what it cannot.
