@@ -14,9 +14,12 @@ import (
 // explains fails unless a command ends with a code and prints all texts.
 func (w *world) explains(r result, code int, texts ...string) {
 	w.t.Helper()
+	if r.code != code {
+		w.t.Errorf("exit %d, want %d:\n%s%s", r.code, code, r.out, r.err)
+	}
 	for _, want := range texts {
-		if r.code != code || !strings.Contains(r.out, want) {
-			w.t.Errorf("exit %d, want %d and %q:\n%s%s", r.code, code, want, r.out, r.err)
+		if !strings.Contains(r.out, want) {
+			w.t.Errorf("want %q:\n%s%s", want, r.out, r.err)
 		}
 	}
 }
