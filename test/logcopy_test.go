@@ -42,14 +42,27 @@ func TestOlderCopyOfTheDirectoryIsSaid(t *testing.T) {
 	w.prepare("Orders")
 	w.Put("Orders", "hats", "fedora", `"n":{"N":"1"}`)
 	data := filepath.Join(w.dir, "data")
+	sink := w.openSides().sink
+	noted := func() uint64 { // the entry up to which the log is noted
+		note, err := sink.LoadLogNote(t.Context(), "shop", "Orders")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if note == nil {
+			return 0
+		}
+		return note.Seq
+	}
 	d := w.run()
 	d.settle("Orders")
 	d.stop()
+	first := noted()
 	if err := os.CopyFS(data+".old", os.DirFS(data)); err != nil {
 		t.Fatal(err)
 	}
 	d = w.run()
 	d.settle("Orders")
+	d.until("the log is noted in Bigtable", func() bool { return noted() > first })
 	w.ok("resync", "--table", "Orders")
 	w.ok("pause", "--table", "Orders")
 	d.stop()
