@@ -34,6 +34,7 @@ type world struct {
 
 	// The configuration beside the endpoints, each a value in YAML on one line.
 	start    string
+	idlePoll string
 	queue    string
 	admin    string
 	archive  string
@@ -72,7 +73,7 @@ func newWorldOf(t *testing.T, o sandbox.Options) *world {
 	t.Parallel()
 	w := &world{
 		t: t, dir: t.TempDir(), traps: &traps{},
-		start: "trim_horizon", admin: "127.0.0.1:0", queue: "{dir: ./data, max_bytes: 64MiB}",
+		start: "trim_horizon", idlePoll: "100ms", admin: "127.0.0.1:0", queue: "{dir: ./data, max_bytes: 64MiB}",
 		shutdown: 20 * time.Second, testing: periods("300ms"),
 		tables: []string{"{source: Orders, target: orders}"},
 	}
@@ -98,10 +99,10 @@ func periods(retryHalted string) string {
 // configure writes the configuration. Running daemons keep the one that they have read.
 func (w *world) configure() {
 	w.t.Helper()
-	text := fmt.Sprintf("pipeline: shop\nsource: {region: us-east-1, endpoint: %q, idle_poll: 100ms, start: %q}\n"+
+	text := fmt.Sprintf("pipeline: shop\nsource: {region: us-east-1, endpoint: %q, idle_poll: %s, start: %q}\n"+
 		"bigtable: {project: local, instance: local, endpoint: %q}\n"+
 		"queue: %s\nadmin: {listen: %q}\nshutdown_timeout: %s\ntesting: %s\n",
-		w.dynamo.url, w.start, w.bigtable.addr, w.queue, w.admin, w.shutdown, w.testing)
+		w.dynamo.url, w.idlePoll, w.start, w.bigtable.addr, w.queue, w.admin, w.shutdown, w.testing)
 	if w.archive != "" {
 		text += "archive: " + w.archive + "\n"
 	}
