@@ -598,6 +598,8 @@ var attacks = []attack{
 			"pipeline/apply.TestBusyItemLeavesTheDeadLettersInOneRetry",
 			"pipeline/apply.TestLettersBehindADroppedOneAreNotApplied",
 			"protocol.TestLettersFollowAReading",
+			"test/sim.TestHistoriesWithDeadLetters",
+			"test/sim.TestEachDefenceOfLettersIsNeeded",
 		},
 	},
 	{number: 92, what: "a write behind a certified fence is deleted by table retire",

@@ -45,9 +45,18 @@ const (
 	readerMissing    = "a wait lacks a reader of a shard that takes records"
 	endRefuted       = "a stream that answers that it is off is not taken for ended"
 	endWithdrawn     = "a listing withdraws a stream's end"
+
+	letterBehind    = "a change is stored behind a dead letter of its item"
+	letterHealed    = "a change behind a dead letter is written, since it makes its rows true"
+	lettersTogether = "the dead letters above a put are applied as one write"
+	lettersApart    = "dead letters are applied one by one over a put that was skipped"
+	lettersUnlike   = "dead letters stay, since the reading is none of the states that they change"
+	lettersMixed    = "dead letters stay, since the put was skipped in some of the rows"
+	letterAgain     = "a dead letter is refused again"
+	letterKept      = "a dead letter that was applied is not dropped, and is tried again"
 )
 
-// branches are the names of them all.
+// branches are the names of those that usual histories take.
 var branches = []string{
 	outcomeStored, outcomeLost, lateRefused, notInChain, leaderAsked, oldSnapshot, wentBack, trimmedUnder, claimLost,
 	ownerReplaced, silentOwner, lateSkipped, writeSkipped, partRewound, resyncRewound, becameUnread, waitsListing,
@@ -55,6 +64,11 @@ var branches = []string{
 	parentsForgotten, fenceRefuses, fenceUndone,
 	lied, readOn, readAgain, lastRecordHeld, lastRecordGone, endIsPosition, readToEnd, listingFails, shardReopened,
 	waitRefused, readerMissing, endRefuted, endWithdrawn,
+}
+
+// letterBranches are the names of those that only histories with dead letters take.
+var letterBranches = []string{
+	letterBehind, letterHealed, lettersTogether, lettersApart, lettersUnlike, lettersMixed, letterAgain, letterKept,
 }
 
 // reached notes that a history takes a branch.

@@ -28,6 +28,7 @@ type operation struct {
 	first   bool
 	rows    [][]byte // further ones that may hold the item
 	done    func(error)
+	retried retried // dead letters of the item
 }
 
 // reading is one read of several items, until they are written.
@@ -164,6 +165,7 @@ func (p *process) prepareResync(op *operation) ([]rowwrite.Conditional, error) {
 	if err := program.Resync(&p.dec, r, write); err != nil {
 		return nil, err
 	}
+	op.retried.equal = len(read) > len(write.Rows)
 	p.logf("%s resyncs item %d, commit %d, at %d", p.name, op.item.n, op.commit, op.version)
 	return bigtable.Requests(write, families)
 }

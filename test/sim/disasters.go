@@ -194,6 +194,9 @@ func (w *World) unsynced() bool {
 
 // fence raises the fence of a cutover, or takes it away.
 func (w *World) fence() {
+	if w.retrying() {
+		return // a cutover is refused while a request is open
+	}
 	undo := w.log.truth.Fence != nil
 	w.command(&checkpoint.Control{Fence: &checkpoint.FenceOrder{ID: "cutover", Undo: undo}})
 }

@@ -17,6 +17,7 @@
 //	denials.go     what becomes of shards that the service denies
 //	pages.go       pages and gaps in hand, on their way into the log
 //	sink.go        its pass over the log, its lanes
+//	letters.go     its dead letters, and their retries
 //	copying.go     its copy of the table, its resync of the whole table
 //	append.go      its appends
 //	storing.go     what the log's server stores, and what a fold reads

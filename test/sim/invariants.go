@@ -105,6 +105,9 @@ func (w *World) moved(mark uint64) {
 
 // durable checks that each row of a change holds it, or a later one of the item.
 func (w *World) durable(r *record) {
+	if r.lettered {
+		return // its dead letter stands for it until a retry, and nothing is left of any at rest
+	}
 	var write transform.Write
 	c := r.change(r.version)
 	w.dec.Reset()

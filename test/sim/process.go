@@ -47,6 +47,8 @@ type life struct {
 	sink      *sink
 	copy      *copying
 	whole     *whole
+	retry     *reading
+	known     letters // dead letters, as they were when it began, and as it has changed them since
 }
 
 // begin starts a life from a fold.
@@ -59,7 +61,7 @@ func (p *process) begin(s *checkpoint.State) {
 	if p.mutant == RememberPages && old != nil {
 		p.pages = old.pages
 	}
-	p.sink = p.newSink()
+	p.sink, p.known = p.newSink(), p.letters.clone()
 }
 
 // claim appends a claim if the log may be claimed.

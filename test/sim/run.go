@@ -40,12 +40,15 @@ func run(t *tape, o Options, m Mutant, verbose bool) (w *World, found *Violation
 func (w *World) setUp() {
 	o := w.o
 	w.now, w.log, w.target = begin, newServer(), cells.New()
-	w.lies, w.unread = map[string]lie{}, map[string]bool{}
+	w.lies, w.unread, w.letters = map[string]lie{}, map[string]bool{}, letters{}
 	w.readers, w.tainted = map[viewKey]view{}, map[*item]bool{}
 	i := o.mapping - 1
 	if i < 0 {
 		i = w.choose(len(mappings))
 		w.profile = w.choose(3)
+	}
+	if o.letters {
+		w.profile = 0
 	}
 	w.mapping = mappings[i]
 	w.logf("mapping %s", w.mapping.name)
@@ -151,6 +154,9 @@ func (w *World) unrest(p *process) string {
 		return fmt.Sprintf("the stream %+v", s.LiveStream())
 	case s.Marks[checkpoint.SinkBigtable].Seq < s.LastFrame:
 		return fmt.Sprintf("mark %d", s.Marks[checkpoint.SinkBigtable].Seq)
+	}
+	if len(w.letters) > 0 {
+		return fmt.Sprintf("dead letters of %d items", len(w.letters))
 	}
 	for _, r := range w.records {
 		if r.seq == 0 && r.shard.stream == s.LiveStream().ARN && !w.excused(r) && w.find(r.shard.id) != nil {

@@ -164,6 +164,11 @@ func (p *process) work(ln *lane) {
 	}
 	unit := ln.units[0]
 	if len(ln.requests) == 0 {
+		unit = p.beforeLetters(ln)
+		if p.refuses(unit) {
+			p.finishUnit(ln, nil)
+			return
+		}
 		reqs, err := p.prepare(unit)
 		if errors.Is(err, errStale) {
 			p.finishUnit(ln, err)
@@ -181,6 +186,11 @@ func (p *process) work(ln *lane) {
 			return // it is sent again
 		}
 		ln.requests = ln.requests[1:]
+	}
+	if len(ln.requests) == 0 && unit[0].op != nil {
+		reqs, err := p.proceed(unit[0].op)
+		p.must(err)
+		ln.requests = reqs
 	}
 	if len(ln.requests) == 0 {
 		p.finishUnit(ln, nil)
@@ -212,7 +222,10 @@ func (p *process) take(ln *lane) {
 // prepare returns the requests of a write.
 func (p *process) prepare(unit []*job) ([]rowwrite.Conditional, error) {
 	p.dec.Reset()
-	if op := unit[0].op; op != nil {
+	if op := unit[0].op; op != nil && p.o.letters {
+		p.beginRetry(op)
+		return p.proceed(op)
+	} else if op != nil {
 		return p.prepareResync(op)
 	}
 	var write transform.Write
@@ -265,6 +278,10 @@ func (w *World) send(p *process, c *rowwrite.Conditional, unit []*job) bool {
 	}
 	matched := w.apply(&again)
 	w.reachedIf(matched, writeSkipped)
+	if op := unit[0].op; op != nil && op.retried.phase == behindPut {
+		op.retried.skipped = op.retried.skipped || matched
+		op.retried.written = op.retried.written || !matched
+	}
 	w.logf("%s writes %q at %d, skipped: %v", p.name, c.Row, c.Version, matched)
 	return true
 }

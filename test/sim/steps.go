@@ -109,6 +109,8 @@ func (p *process) due() (acts []func()) {
 	add(do != nil, do)
 	do = p.wholeStep()
 	add(do != nil, do)
+	do = p.retryStep()
+	add(do != nil, do)
 	_, changes := p.ackedMark()
 	add(changes > s.Marks[checkpoint.SinkBigtable].Seq, p.mark)
 	add(p.beatDue(), p.beat)
@@ -148,6 +150,9 @@ func (p *process) needed() (through change.Millis) {
 	}
 	if p.whole != nil && p.whole.r != nil && !p.whole.r.begun {
 		through = max(through, p.whole.r.wait.Through)
+	}
+	if p.retry != nil && !p.retry.begun {
+		through = max(through, p.retry.wait.Through)
 	}
 	return through
 }

@@ -39,9 +39,10 @@ type record struct {
 	ahead    change.Version // so many records of items that nobody looks at came before it in its second
 	old, new []byte
 
-	version change.Version // that it was given in the log; 0: none yet
-	seq     uint64         // of the entry that holds it; 0: none
-	checked uint64         // the entry with which it was found durable
+	version  change.Version // that it was given in the log; 0: none yet
+	seq      uint64         // of the entry that holds it; 0: none
+	checked  uint64         // the entry with which it was found durable
+	lettered bool           // it is a dead letter, or was one
 }
 
 func (r *record) position() change.SequenceNumber {

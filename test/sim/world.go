@@ -39,23 +39,26 @@ type World struct {
 	small    *smallWorld // in an enumerated history
 	deleting bool        // the next write deletes its item
 
-	profile  int // how rough the history is
-	stored   change.Millis
-	upSince  change.Millis   // since when the log can be reached
-	lies     map[string]lie  // about shards
-	unread   map[string]bool // shards that are finished, and that a listing has shown without an end since
-	falseEnd bool            // two answers agreed that a stream has ended that takes records
-	readers  map[viewKey]view
-	tainted  map[*item]bool // a gap lost changes of them, and no resync has healed it yet
-	verbose  bool
-	trace    []string
+	profile   int // how rough the history is
+	stored    change.Millis
+	upSince   change.Millis   // since when the log can be reached
+	lies      map[string]lie  // about shards
+	unread    map[string]bool // shards that are finished, and that a listing has shown without an end since
+	falseEnd  bool            // two answers agreed that a stream has ended that takes records
+	letters   letters         // as their stream holds them
+	retriedAt change.Millis
+	readers   map[viewKey]view
+	tainted   map[*item]bool // a gap lost changes of them, and no resync has healed it yet
+	verbose   bool
+	trace     []string
 }
 
 // Options say how large a history is.
 type Options struct {
 	items, shards, processes, steps int
-	backfill                        bool
-	mapping                         int               // 1 + index; 0: the history chooses
+	backfill, letters               bool
+	mapping                         int // 1 + index; 0: the history chooses
+	lettersWithout                  lettersMutant
 	rest                            int               // steps after which a history must have come to rest
 	counted                         *sometimes.Counts // of the branches that the history takes; nil: they are not counted
 }
