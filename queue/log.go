@@ -103,6 +103,9 @@ func (q *Queue) DeleteLog(ctx context.Context, l *Log) error {
 		return err
 	}
 	err := q.conn.JS.DeleteStream(ctx, l.name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		err = q.conn.ConfirmMissing(ctx, l.name) // Rule 13
+	}
 	if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
 		return fmt.Errorf("delete log of %s: %w", l.table, err)
 	}

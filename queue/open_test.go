@@ -230,6 +230,13 @@ func (p *promised) Stream(ctx context.Context, name string) (jetstream.Stream, e
 	return p.JetStream.Stream(ctx, name)
 }
 
+func (p *promised) DeleteStream(ctx context.Context, name string) error {
+	if p.missing--; p.missing >= 0 {
+		return jetstream.ErrStreamNotFound
+	}
+	return p.JetStream.DeleteStream(ctx, name)
+}
+
 // Processes that start together on a new cluster make the same streams: the slower ones wait for them.
 func TestStreamThatAnotherProcessMakesIsWaitedFor(t *testing.T) {
 	q := embeddedQueue(t)
@@ -264,6 +271,8 @@ func TestOneNotFoundIsNoMissingStream(t *testing.T) {
 		"requests": func() error { _, err := l.ExistingRequests(ctx); return err },
 		"letters":  func() error { _, err := l.ExistingDeadLetters(ctx); return err },
 		"room":     func() error { _, err := q.Needs(ctx, []string{l.Table()}); return err },
+		"deleting": func() error { return q.Delete(ctx, Kept{What: "log", Stream: l.name}) },
+		"log":      func() error { return q.DeleteLog(ctx, l) },
 	} {
 		loading.missing = 1
 		if err := ask(); !conn.Transient(err) {

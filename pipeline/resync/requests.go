@@ -126,9 +126,17 @@ func (r *Requests) begin(ctx context.Context, store chunks, c *request.Chunk) {
 	})
 }
 
+// refusedAgain is the time between a refusal and the second question.
+const refusedAgain = 200 * time.Millisecond
+
 // finish does a chunk and stores its outcome.
+//
+// Rule 13: a refusal is stored only if the same is refused once more.
 func (r *Requests) finish(ctx context.Context, store chunks, w *chunkWork) error {
 	out, err := r.do(ctx, w)
+	if refusal(err) != nil && failure.Pause(ctx, refusedAgain) == nil {
+		out, err = r.do(ctx, w)
+	}
 	if failed := refusal(err); failed != nil {
 		out, err = failed, nil
 	}

@@ -331,6 +331,37 @@ func TestRequestThatCannotBeReadHoldsNoRoom(t *testing.T) {
 	})
 }
 
+// once is a table that refuses its first read.
+type once struct {
+	absent
+	asked *atomic.Int64
+	class failure.Class
+}
+
+func (x once) ReadItems(ctx context.Context, table string, keys [][]byte) (*source.ItemBatch, error) {
+	if x.asked.Add(1) == 1 {
+		return nil, &source.Error{Op: "read", Class: x.class, Err: errors.New("not now")}
+	}
+	return x.absent.ReadItems(ctx, table, keys)
+}
+
+// Rule 13: one refusal of DynamoDB is no outcome of a request.
+func TestRequestIsNotRefusedByOneAnswer(t *testing.T) {
+	for _, class := range []failure.Class{failure.Denied, failure.Gone, failure.Missing, failure.Rejected} {
+		synctest.Test(t, func(t *testing.T) {
+			x := newTable(t, 0, 0)
+			o := x.options()
+			o.Reader, o.Writer = once{absent{x}, &atomic.Int64{}, class}, writable{table: x}
+			r, m := &Requests{Options: o, hand: pace.NewHand()}, ask(1, 3)
+			serveUntil(t, r, m)
+			r.work.all.Wait()
+			if out := m.chunks[0].Outcome; out.Failed != "" {
+				t.Errorf("%v: %+v", class, out)
+			}
+		})
+	}
+}
+
 // TestRequestsAreLookedForFromTheBeginning: only a look at all of them finds the outcomes that nobody has fetched for a
 // day, and deletes them.
 func TestRequestsAreLookedForFromTheBeginning(t *testing.T) {

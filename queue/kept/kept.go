@@ -50,6 +50,9 @@ func Of(ctx context.Context, c *conn.Conn, pipeline, table string) (all []Stream
 // Delete deletes a stream of a table. It succeeds if the stream is gone.
 func Delete(ctx context.Context, c *conn.Conn, k Stream) error {
 	err := c.JS.DeleteStream(ctx, k.Stream)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		err = c.ConfirmMissing(ctx, k.Stream) // Rule 13
+	}
 	if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
 		return fmt.Errorf("delete stream %s: %w", k.Stream, err)
 	}

@@ -1,9 +1,12 @@
 package archive
 
 import (
+	"bytes"
 	"crypto/rand"
 	"fmt"
+	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -124,6 +127,49 @@ func TestUnavailableStreamIsAnErrorAndNotASilentLoss(t *testing.T) {
 	}
 	if Classify(err) != failure.Transient || !strings.Contains(err.Error(), "archive.expired") {
 		t.Errorf("the stream may come back, and its subject is not named: %v", err)
+	}
+}
+
+// loading is a connection to a server that answers one question for names as if it had no streams.
+type loading struct {
+	net.Conn
+	asked atomic.Bool
+}
+
+func (l *loading) Dial(network, address string) (_ net.Conn, err error) {
+	l.Conn, err = net.Dial(network, address)
+	return l, err
+}
+
+func (l *loading) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte("$JS.API.STREAM.NAMES")) && l.asked.CompareAndSwap(false, true) {
+		return l.Conn.Write(bytes.Replace(b, []byte(`"archive.expired"`), []byte(`"archivX.expired"`), 1))
+	}
+	return l.Conn.Write(b)
+}
+
+// Rule 13: one answer that no stream listens on the subject would make all events of the process
+// unstored ones.
+func TestOneNotFoundDoesNotMakeEventsUnstored(t *testing.T) {
+	conn := connect(t)
+	js, _ := jetstream.New(conn)
+	stream, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "A", Subjects: []string{"archive.>"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &loading{}
+	late, err := nats.Connect(conn.ConnectedUrl(), nats.SetCustomDialer(l))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(late.Close)
+	a := openConn(t, late)
+	if !l.asked.Load() || a.stream == nil {
+		t.Fatal("no stream was found")
+	}
+	write(t, a, expired(1))
+	if info, err := stream.Info(t.Context()); err != nil || info.State.Msgs != 1 {
+		t.Errorf("%+v, %v", info, err)
 	}
 }
 

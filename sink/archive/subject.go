@@ -11,6 +11,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/failure"
 )
 
 // Options of a Subject.
@@ -52,10 +54,13 @@ func OpenSubject(ctx context.Context, o Options, log *zap.Logger) (*Subject, err
 	}
 	s := &Subject{name: o.Subject, conn: o.Conn, stream: js, timeout: o.Timeout, zstd: z}
 	_, err = js.StreamNameBySubject(ctx, o.Subject)
+	if noStream(err) {
+		err = confirmNoStream(ctx, js, o.Subject)
+	}
 	switch {
 	case err == nil:
 		return s, nil
-	case errors.Is(err, jetstream.ErrStreamNotFound), errors.Is(err, jetstream.ErrJetStreamNotEnabled):
+	case noStream(err):
 		// Decided and logged once, at the start. Falling back later, while a stream is unavailable, would lose events
 		// without a message.
 		log.Warn("no stream listens on the archive subject: events are not stored, and are lost without a subscriber",
@@ -64,6 +69,36 @@ func OpenSubject(ctx context.Context, o Options, log *zap.Logger) (*Subject, err
 		return s, nil
 	}
 	return nil, fmt.Errorf("look for a stream on %s: %w", o.Subject, err)
+}
+
+// noStream reports whether the answer is that no stream listens on a subject.
+func noStream(err error) bool {
+	return errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrJetStreamNotEnabled)
+}
+
+// confirmPause is the time before a stream that was not found is looked for again.
+const confirmPause = time.Second
+
+// confirmNoStream lists the streams that listen on a subject. It returns nil if there is one.
+//
+// Rule 13: a server that loads its streams answers that there is none. That is believed for the
+// life of the process, and events would be lost without a message.
+func confirmNoStream(ctx context.Context, js jetstream.JetStream, subject string) error {
+	if err := failure.Pause(ctx, confirmPause); err != nil {
+		return err
+	}
+	found := false
+	all := js.ListStreams(ctx, jetstream.WithStreamListSubject(subject))
+	for range all.Info() {
+		found = true
+	}
+	switch {
+	case all.Err() != nil:
+		return all.Err()
+	case !found:
+		return jetstream.ErrStreamNotFound
+	}
+	return nil
 }
 
 // Write makes the messages durable in the stream, or sends them to the current subscribers. One that is too large for a

@@ -573,3 +573,45 @@ func TestOneNotFoundIsNoMissingTable(t *testing.T) {
 		t.Errorf("after %d answers: %v", f.count(), err)
 	}
 }
+
+// Rule 13: so is one such answer to a read, of rows as of the pipeline's own.
+func TestOneNotFoundOfAReadIsNoMissingTable(t *testing.T) {
+	c, f := rig(t)
+	if err := c.CreateState(t.Context(), firstState()); err != nil {
+		t.Fatal(err)
+	}
+	mustApply(t, c, own("row", 1, "x", "1"))
+	want := firstState()
+	var rows int
+	for name, read := range map[string]func() error{
+		"state": func() error {
+			_, err := c.LoadState(t.Context(), want.Identity.Pipeline, want.Identity.Table)
+			return err
+		},
+		"held": func() error {
+			held, err := c.HeldRows(t.Context(), target, item("row"), []transform.RowRead{
+				{Key: []byte("row"), Class: transform.ClassR},
+			})
+			rows = len(held)
+			return err
+		},
+		"rows": func() error {
+			rows = 0
+			return c.Rows(t.Context(), target, "", "", []View{{"d", 0}}, func(*Row) error { rows++; return nil })
+		},
+	} {
+		rows = 1
+		f.mu.Lock()
+		f.lacks = 1
+		f.mu.Unlock()
+		if err := read(); err != nil || rows != 1 {
+			t.Errorf("%s after one answer: %v, %d rows", name, err, rows)
+		}
+		f.mu.Lock()
+		f.lacks = 2
+		f.mu.Unlock()
+		if err := read(); Classify(err) != failure.Missing {
+			t.Errorf("%s after two answers: %v", name, err)
+		}
+	}
+}

@@ -52,10 +52,7 @@ func (t *table) deliver(ctx context.Context, r *request, version change.Version)
 // Google's client library never repeats conditional mutations. Ours may be repeated when the outcome is unknown,
 // because an attempt finds the version that an earlier one has written.
 func (t *table) answer(ctx context.Context, r *request, version change.Version) error {
-	err := t.send(ctx, r, version)
-	if Classify(err) == failure.Missing && failure.Pause(ctx, missingPause) == nil {
-		err = t.send(ctx, r, version) // Rule 13
-	}
+	err := askTwice(ctx, func() error { return t.send(ctx, r, version) })
 	if err == nil || Classify(err) != failure.Transient {
 		return err
 	}
@@ -83,6 +80,22 @@ func (t *table) answer(ctx context.Context, r *request, version change.Version) 
 		return interrupted(ctx, reason)
 	}
 	return ended
+}
+
+// askTwice asks again where the answer is that a table, family or instance is not there.
+//
+// Rule 13: one such answer is no fact, of a write or of a read.
+func askTwice(ctx context.Context, ask func() error) error {
+	return readTwice(ctx, func() (bool, error) { return false, ask() })
+}
+
+// readTwice is askTwice, of a read that reports whether it has taken a row.
+func readTwice(ctx context.Context, read func() (some bool, err error)) error {
+	some, err := read()
+	if !some && Classify(err) == failure.Missing && failure.Pause(ctx, missingPause) == nil {
+		_, err = read()
+	}
+	return err
 }
 
 // send makes one attempt within the concurrency limit, and records it in limit and metrics.

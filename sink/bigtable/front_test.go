@@ -55,13 +55,14 @@ type front struct {
 	mu     sync.Mutex
 	choose func(n int) fate // n counts from 0
 	calls  int
+	lacks  int // how many reads are still answered with NOT_FOUND
 	parked []func()
 }
 
 func newFront(t testing.TB) *front {
 	t.Helper()
 	f := &front{}
-	srv, err := bttest.NewServer("127.0.0.1:0", grpc.UnaryInterceptor(f.intercept),
+	srv, err := bttest.NewServer("127.0.0.1:0", grpc.UnaryInterceptor(f.intercept), grpc.StreamInterceptor(f.lack),
 		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage))
 	if err != nil {
 		t.Fatal(err)
@@ -92,6 +93,18 @@ func (f *front) deliver() {
 	for _, apply := range late {
 		apply()
 	}
+}
+
+// lack answers reads as if there was no table.
+func (f *front) lack(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+	f.mu.Lock()
+	lacks := f.lacks > 0
+	f.lacks = max(0, f.lacks-1)
+	f.mu.Unlock()
+	if lacks {
+		return status.Error(codes.NotFound, "injected")
+	}
+	return handle(srv, ss)
 }
 
 func (f *front) intercept(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any,

@@ -74,12 +74,16 @@ func (h *holding) read(ctx context.Context) error {
 		places[list[i]] = append(places[list[i]], i)
 	}
 	for _, filter := range h.filters() {
-		err := h.table.ReadRows(ctx, list, func(row bigtable.Row) bool {
-			for _, i := range places[row.Key()] {
-				h.take(&h.held[i], row)
-			}
-			return true
-		}, bigtable.RowFilter(filter))
+		err := readTwice(ctx, func() (some bool, err error) {
+			err = h.table.ReadRows(ctx, list, func(row bigtable.Row) bool {
+				some = true
+				for _, i := range places[row.Key()] {
+					h.take(&h.held[i], row)
+				}
+				return true
+			}, bigtable.RowFilter(filter))
+			return some, err
+		})
 		if err != nil {
 			return err
 		}

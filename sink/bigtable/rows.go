@@ -79,11 +79,14 @@ type reading struct {
 // batch reads the first rowsPerRead of the rows, and returns their number and the last key.
 func (r *reading) batch(ctx context.Context, rows bigtable.RowSet) (n int, last string, err error) {
 	var failed error
-	err = r.table.ReadRows(ctx, rows, func(row bigtable.Row) bool {
-		n, last = n+1, row.Key()
-		failed = r.f(r.convert(row))
-		return failed == nil
-	}, r.filter, bigtable.LimitRows(int64(rowsPerRead)))
+	err = readTwice(ctx, func() (bool, error) {
+		err := r.table.ReadRows(ctx, rows, func(row bigtable.Row) bool {
+			n, last = n+1, row.Key()
+			failed = r.f(r.convert(row))
+			return failed == nil
+		}, r.filter, bigtable.LimitRows(int64(rowsPerRead)))
+		return n > 0, err
+	})
 	if failed != nil {
 		err = failed
 	}

@@ -279,9 +279,18 @@ func (c *Client) setIf(
 	return r.matched, err
 }
 
-// readCell reads the newest cell of a column of the state table; nil if there is none. It makes one attempt, over the
-// connection of the writes: Google's client would repeat a refused connection without a message until ctx ends.
-func (c *Client) readCell(ctx context.Context, key []byte, qualifier string) ([]byte, error) {
+// readCell reads the newest cell of a column of the state table; nil if there is none. It makes one
+// attempt, over the connection of the writes, two where the table is not there: Google's client
+// would repeat a refused connection without a message until ctx ends.
+func (c *Client) readCell(ctx context.Context, key []byte, qualifier string) (value []byte, err error) {
+	err = askTwice(ctx, func() error {
+		value, err = c.readCellOnce(ctx, key, qualifier)
+		return err
+	})
+	return value, err
+}
+
+func (c *Client) readCellOnce(ctx context.Context, key []byte, qualifier string) ([]byte, error) {
 	t := c.table(tableschema.StateTable)
 	call, cancel := context.WithTimeout(metadata.NewOutgoingContext(ctx, t.headers), c.opt.Timeout)
 	defer cancel()
