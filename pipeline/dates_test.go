@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,9 +34,16 @@ func TestDatesAheadWhileATableIsCopied(t *testing.T) {
 	r.until("the copy waits, or has written", func() bool {
 		return w.logged.FilterMessageSnippet("copies and resyncs wait").Len() > 0 || len(r.stored("Orders")) > 0
 	})
+	if ready, why := r.p.Ready(); ready || !strings.Contains(strings.Join(why, "\n"), "the time is uncertain") {
+		t.Errorf("ready: %v, %q", ready, why)
+	}
+	if apart := r.metric("tailrace_source_time_apart_seconds"); apart < 90 { // the sandbox's clock is ahead besides
+		t.Errorf("the metric says that the time is %v s apart", apart)
+	}
 	w.faults.Skew(0)
 	w.changeAll(40)
 	r.copied()
+	r.until("ready", func() bool { ready, _ := r.p.Ready(); return ready })
 	r.settle()
 	r.equal()
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// Live returns why the process should be restarted, for a liveness probe: a loop stands still, or the embedded queue
-// cannot store. Outside servers are not asked: no restart brings them back.
+// Live returns why the process should be restarted, for a liveness probe: a loop stands still, or
+// the embedded queue cannot store. Outside servers are not asked: no restart brings them back.
 func (p *Pipeline) Live() error {
 	if p.queue.Embedded() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -31,7 +31,8 @@ func (p *Pipeline) Live() error {
 	return nil
 }
 
-// Started returns which tables have not loaded their state yet, owning or standing by: what a rollout waits for.
+// Started returns which tables have not loaded their state yet, owning or standing by: what a
+// rollout waits for.
 func (p *Pipeline) Started() error {
 	var errs []error
 	for _, t := range p.all() {
@@ -42,7 +43,8 @@ func (p *Pipeline) Started() error {
 	return errors.Join(errs...)
 }
 
-// Status returns how the tables are now, by what their loops saw last and how old that is, and which services fail.
+// Status returns how the tables are now, by what their loops saw last and how old that is, and
+// which services fail.
 func (p *Pipeline) Status() Status {
 	now := time.Now()
 	var tables []TableStatus
@@ -53,7 +55,8 @@ func (p *Pipeline) Status() Status {
 	if others, ok := p.others.Load().([]string); ok {
 		s.Explain(others)
 	}
-	// Rule 10: a table without proof of progress now is not ready. The services to blame stand first.
+	// Rule 10: a table without proof of progress now is not ready. The services to blame stand
+	// first.
 	sentences, services := p.failures(now)
 	s.Fail(sentences, services)
 	p.tracker.Note(&s.Verdict, now)
@@ -61,6 +64,7 @@ func (p *Pipeline) Status() Status {
 }
 
 // failures returns which services fail for longer than a retry takes, and how much waits for them.
+// A sentence about the time stands behind those of services.
 func (p *Pipeline) failures(now time.Time) (failing []string, services []status.Service) {
 	for _, f := range p.o.Services.Failures(now) {
 		if now.Sub(f.Since) >= status.FailureGrace {
@@ -70,6 +74,14 @@ func (p *Pipeline) failures(now time.Time) (failing []string, services []status.
 				Throttled: source.Classify(f.Err) == failure.Throttled,
 			})
 		}
+	}
+	if p.source == nil {
+		return failing, services
+	}
+	if apart, uncertain := p.source.Apart(); uncertain {
+		failing = append(failing, fmt.Sprintf("the time is uncertain: the first Date of DynamoDB was more than 30 s from "+
+			"this machine's clock, the newest one is %s from it; copies and resyncs wait until Dates have advanced "+
+			"steadily: set the clock if it is wrong", apart.Round(time.Second)))
 	}
 	return failing, services
 }
@@ -88,8 +100,8 @@ func (p *Pipeline) backlog(service string) string {
 	return fmt.Sprintf("; %s of the logs wait to be applied", status.Entries(n))
 }
 
-// Unsaved returns, after Run, the tables whose newest marks are not in their logs: the changes behind the stored marks
-// are applied again by the next owner, as the same cells.
+// Unsaved returns, after Run, the tables whose newest marks are not in their logs: the changes
+// behind the stored marks are applied again by the next owner, as the same cells.
 func (p *Pipeline) Unsaved() (tables []string) {
 	for _, t := range p.all() {
 		if t.view.unsaved.Load() {
@@ -105,7 +117,8 @@ func (p *Pipeline) Ready() (bool, []string) {
 	return s.Ready, s.Reasons
 }
 
-// AppliedThrough returns the time up to which every table is applied; false while it is unknown for one of them.
+// AppliedThrough returns the time up to which every table is applied; false while it is unknown for
+// one of them.
 func (p *Pipeline) AppliedThrough() (time.Time, bool) {
 	var low time.Time
 	for _, s := range p.Status().Tables {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/source/memory"
 )
 
@@ -57,7 +58,8 @@ func histogram(name, help string, buckets []float64, label string) *prometheus.H
 
 // newMetrics makes the metrics and registers them, unless reg is nil. total is the limit of budget.
 func newMetrics(
-	reg prometheus.Registerer, budget *memory.Budget, total int64, report func(op string, err error),
+	reg prometheus.Registerer, budget *memory.Budget, total int64, apart func() change.Millis,
+	report func(op string, err error),
 ) (*metrics, error) {
 	m := &metrics{
 		tables:  map[string]*tableMetrics{},
@@ -91,6 +93,10 @@ func newMetrics(
 		gaugeFunc("memory_bytes", "Bytes of pages read and not yet released.", budget.InUse),
 		gaugeFunc("memory_limit_bytes", limitHelp, func() int64 { return total }),
 		parkCollector{budget},
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts(opts("time_apart_seconds",
+			"How far the Date of the newest reply is from this machine's clock.")), func() float64 {
+			return float64(apart()) / 1000
+		}),
 	} {
 		if err := reg.Register(c); err != nil {
 			return nil, err

@@ -89,7 +89,7 @@ func Open(ctx context.Context, o Options, log *zap.Logger, reg prometheus.Regist
 	s.identities = sts.NewFromConfig(cfg, func(c *sts.Options) { c.BaseEndpoint = endpoint("", c.BaseEndpoint) })
 	s.buckets = s.bucketClient(cfg)
 	s.raw = s.rawClient()
-	if s.metrics, err = newMetrics(reg, s.budget, o.MemoryTotal, s.report); err != nil {
+	if s.metrics, err = newMetrics(reg, s.budget, o.MemoryTotal, s.now.Apart, s.report); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
 	return s, nil
@@ -326,11 +326,17 @@ func (s *Source) observe(t raw.Timing) (requested change.Millis, err error) {
 	return requested, nil
 }
 
+// Apart returns how far the Date of the service's newest reply is from this machine's clock, and whether the service's
+// time is uncertain for that.
+func (s *Source) Apart() (apart time.Duration, uncertain bool) {
+	return time.Duration(s.now.Apart()) * time.Millisecond, s.now.Uncertain()
+}
+
 // Certain returns an error, of class Transient, while the service's time is uncertain: the first Date was far from this
 // machine's clock, and none has shown yet that Dates advance as time does. Versions of what is read must not come from
 // such a time.
 func (s *Source) Certain() error {
-	if !s.now.Uncertain() {
+	if _, uncertain := s.Apart(); !uncertain {
 		return nil
 	}
 	return &Error{Op: "read the service's time", Class: failure.Transient, Err: errors.New(

@@ -82,7 +82,7 @@ func (s *Whole) Explain(reasons []string) {
 	s.Judge()
 }
 
-// Fail adds failing services, as sentences and as values: then nothing is ready.
+// Fail adds failing services, as sentences and as values: then nothing is ready. Sentences behind those are about none.
 func (s *Whole) Fail(failing []string, services []Service) {
 	if len(failing) == 0 {
 		return // the lists stay empty: in JSON [], not null
@@ -91,5 +91,6 @@ func (s *Whole) Fail(failing []string, services []Service) {
 	s.Reasons = append(slices.Clone(failing), s.Reasons...)
 	s.Ready = false
 	s.Services = append(s.Services, services...)
+	s.notes = append(s.notes, failing[min(len(services), len(failing)):]...)
 	s.Judge()
 }

@@ -6,6 +6,25 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// TestSentenceWithoutAServiceIsTheVerdict: what is about the time, not about a service, leaves nothing ready.
+func TestSentenceWithoutAServiceIsTheVerdict(t *testing.T) {
+	away := Service{Name: Bigtable, Error: "away"}
+	for _, services := range [][]Service{nil, {away}} {
+		s := Summarize("shop", []Table{{Source: "a", State: "running", Retention: -1}})
+		var failing []string
+		for range services {
+			failing = append(failing, "Bigtable fails")
+		}
+		s.Fail(append(failing, "the time is uncertain"), services)
+		if s.Ready || s.Verdict.Ready || s.Verdict.State == StateHealthy || len(s.Reasons) != 1+len(services) {
+			t.Errorf("%+v", s)
+		}
+		if len(services) == 0 && s.Verdict.Cause != "the time is uncertain" {
+			t.Errorf("%+v", s.Verdict)
+		}
+	}
+}
+
 // TestReasonOfManyTablesIsOneLine: a missing state table halts all tables alike.
 func TestReasonOfManyTablesIsOneLine(t *testing.T) {
 	tables := []Table{

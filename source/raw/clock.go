@@ -27,6 +27,13 @@ func (c *Clock) Uncertain() bool {
 	return c.dates.Uncertain()
 }
 
+// Apart returns Dates.Apart.
+func (c *Clock) Apart() change.Millis {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.dates.Apart()
+}
+
 // Observe processes the timing of a call with its Date header, and returns the service's time at the call's start,
 // never a later one: the header less the time from our start until the reply. Without a header it changes nothing and
 // returns 0. A Date that is dropped changes nothing either: then the earlier of header and estimate is returned.

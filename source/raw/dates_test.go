@@ -114,6 +114,9 @@ func TestFirstDateFarFromTheWallClockIsUncertain(t *testing.T) {
 		if got := m.reply(); got != DateApart || !m.dates.Uncertain() {
 			t.Errorf("the first one: %v, uncertain %v", got, m.dates.Uncertain())
 		}
+		if apart := m.dates.Apart(); apart < 99_000 || apart > 100_000 {
+			t.Errorf("the first one is %d ms apart", apart)
+		}
 		if !stays {
 			m.replies(7)
 			m.wrong = 0
@@ -125,13 +128,13 @@ func TestFirstDateFarFromTheWallClockIsUncertain(t *testing.T) {
 		if seconds < 119 || seconds > 122 {
 			t.Errorf("the Date stays %v: certain after %d s", stays, seconds)
 		}
-		if got := m.reply(); got != DateGood {
-			t.Errorf("then %v", got)
+		if got := m.reply(); got != DateGood || (m.dates.Apart() > 30_000) != stays {
+			t.Errorf("then %v, %d ms apart", got, m.dates.Apart())
 		}
 	}
 	m := newMachine(0)
 	m.wrong = 100_000
-	if got := m.reply(); got != DateFirst || m.dates.Uncertain() {
+	if got := m.reply(); got != DateFirst || m.dates.Uncertain() || m.dates.Apart() != 0 {
 		t.Errorf("without trust: %v", got)
 	}
 	m.wrong = -100_000
