@@ -4,11 +4,15 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
+
+	bt "cloud.google.com/go/bigtable"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/sink/bigtable/tableschema"
 )
 
 // putBack stops r, which ran since old was copied, and puts that copy back.
@@ -147,4 +151,67 @@ func TestDeletedRowHaltsAndIsStoredAgain(t *testing.T) {
 	if top := r.fold("Orders").HighestVersion(); int64(top) > w.clock.Now().Add(row.Lead).UnixMilli() {
 		t.Errorf("version %d is beyond what is reserved, %s", top, row.Lead)
 	}
+}
+
+// The whole table of rows is deleted while a replica runs: its tables halt at the next look, and
+// say what makes it again. Then the recovery that they name stores each row again.
+func TestDeletedStateTableHaltsAndIsMadeAgain(t *testing.T) {
+	w := newWorld(t)
+	names := []string{"Orders", "Others"}
+	for _, name := range names {
+		w.createTable(name)
+	}
+	r := w.start(names...)
+	for _, name := range names {
+		w.put(name, "a", "1", `"v":{"N":"1"}`)
+	}
+	r.settle()
+	r.administer(func(admin *bt.AdminClient) error {
+		return admin.DeleteTable(t.Context(), tableschema.StateTable)
+	})
+	halted := func(says string) {
+		t.Helper()
+		for _, name := range names {
+			r.until(name+" is halted", func() bool {
+				st := r.table(name)
+				return st.State == "halted" && strings.Contains(st.Halt, says) && (st.Code == outcome.CodeRowMissing ||
+					st.Code == outcome.CodeMissing)
+			})
+		}
+		if ready, _ := r.p.Ready(); ready {
+			t.Error("ready without its rows")
+		}
+	}
+	halted("`replicator schema --apply`")
+	w.put("Orders", "b", "1", `"v":{"N":"1"}`)
+	if _, err := r.sink.Ensure(t.Context(), tableschema.Tables(nil, 7*24*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	halted("`replicator recover --table")
+	for _, name := range names {
+		rec, err := r.planRecovery(name)
+		if err != nil || rec == nil || !rec.Restores {
+			t.Fatalf("%s: %+v, %v", name, rec, err)
+		}
+		if err := rec.Begin(t.Context(), r.sink); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.put("Others", "a", "1", `"v":{"N":"2"}`)
+	r.settle()
+	r.equal()
+	r.ready()
+	for _, name := range names {
+		target := strings.ToLower(name)
+		if owner, err := r.sink.TargetOwner(t.Context(), target); err != nil || owner != "shop" {
+			t.Errorf("target %s belongs to %q, %v", target, owner, err)
+		}
+	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	r = w.restart(names...)
+	w.put("Others", "c", "1", `"v":{"N":"2"}`)
+	r.settle()
+	r.equal()
 }

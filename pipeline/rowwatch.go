@@ -11,6 +11,7 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
 // checkCopy refuses a claimed log that is an older copy. Where that is not known in a moment, the
@@ -54,7 +55,7 @@ func (t *table) watchRow(ctx context.Context, w *queue.Writer) error {
 // lookAtRow looks once. What may pass by itself is logged.
 func (t *table) lookAtRow(ctx context.Context, n *protocol.LogNote) error {
 	err := t.row.CheckCopy(ctx, t.currentLog())
-	if err == nil {
+	if err == nil || bigtable.Classify(err) == failure.Missing {
 		err = t.row.Look(ctx, n)
 	}
 	switch outcome.OfRow(ctx, err).Action {

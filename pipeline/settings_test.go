@@ -27,6 +27,14 @@ import (
 // rule sets the garbage collection of a family, as an administrator does.
 func (r *run) rule(table, family string, policy bigtable.GCPolicy) {
 	r.t.Helper()
+	r.administer(func(admin *bigtable.AdminClient) error {
+		return admin.SetGCPolicy(r.t.Context(), table, family, policy)
+	})
+}
+
+// administer does what an administrator does.
+func (r *run) administer(do func(*bigtable.AdminClient) error) {
+	r.t.Helper()
 	conn, err := grpc.NewClient(r.front.Addr(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		r.t.Fatal(err)
@@ -34,7 +42,7 @@ func (r *run) rule(table, family string, policy bigtable.GCPolicy) {
 	defer func() { _ = conn.Close() }()
 	admin, err := bigtable.NewAdminClient(r.t.Context(), "local", "local", option.WithGRPCConn(conn))
 	if err == nil {
-		err = admin.SetGCPolicy(r.t.Context(), table, family, policy)
+		err = do(admin)
 	}
 	if err != nil {
 		r.t.Fatal(err)

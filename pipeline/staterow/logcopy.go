@@ -8,10 +8,12 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/sink/bigtable/tableschema"
 )
 
 // Beside the row stands a note of an entry that was acknowledged, which the owner renews each
@@ -110,7 +112,8 @@ func (r *Row) Note(ctx context.Context, n *protocol.LogNote) (there bool, err er
 // process knows. It stores the note of the log with it. A *outcome.RefusedError says that the row
 // is gone, *outcome.StaleError that it must be read again; other errors, that it is not known.
 //
-// Rule 13: a row that is not found is looked for once more, in Bigtable by a conditional write.
+// Rule 13: a row that is not found is looked for once more, in Bigtable by a conditional write; a
+// table that is not found, by its description.
 func (r *Row) Look(ctx context.Context, n *protocol.LogNote) error {
 	if !r.Agrees() {
 		return nil // Confirm reads it
@@ -120,6 +123,9 @@ func (r *Row) Look(ctx context.Context, n *protocol.LogNote) error {
 		return nil // it is to be read again: another process has changed it
 	}
 	found, err := r.loadOnce(ctx)
+	if bigtable.Classify(err) == failure.Missing {
+		return r.lookForTable(ctx, err)
+	}
 	none := errors.Is(err, bigtable.ErrNoState)
 	if err != nil && !none {
 		return err
@@ -144,6 +150,33 @@ func (r *Row) Look(ctx context.Context, n *protocol.LogNote) error {
 	return nil // one look says so, the other does not: the next one decides
 }
 
+// lookForTable returns the refusal of a table whose row is gone with the whole table that held it,
+// if a second look says so too. missing is the answer to the first.
+func (r *Row) lookForTable(ctx context.Context, missing error) error {
+	if r.o.Target == "" {
+		return missing
+	}
+	there, err := r.o.Client.HasTable(ctx, tableschema.StateTable)
+	switch class := bigtable.Classify(err); {
+	case err == nil && there:
+		return fmt.Errorf("the table is described, and not found: %w", missing)
+	case class == failure.Denied: // the role may not read descriptions
+		if _, err := r.loadOnce(ctx); bigtable.Classify(err) != failure.Missing {
+			return fmt.Errorf("the table is found again: %w", missing)
+		}
+	case err != nil:
+		return err
+	}
+	gone := r.noteGone()
+	refused := (*outcome.RefusedError)(nil)
+	if errors.As(gone, &refused) {
+		refused.What = tableMissing
+		refused.Hint = "nothing is applied without it. `replicator schema --apply`, with the --config of `run`, makes the " +
+			"table; then " + recoverCommand(r.o.Source) + " stores the row again, from the log"
+	}
+	return gone
+}
+
 // loadOnce loads the row with one attempt.
 func (r *Row) loadOnce(ctx context.Context) (*bigtable.State, error) {
 	ctx, cancel := context.WithTimeout(ctx, notePatience)
@@ -165,7 +198,8 @@ func (r *Row) current() *bigtable.State {
 func (r *Row) noteGone() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.stale, r.mappingStored = true, false // the mapping's text stood beside it
+	// With the table that held it, the mapping's text and the row of the target are gone as well.
+	r.stale, r.mappingStored, r.targetClaimed = true, false, false
 	r.log.Error("the pipeline's row of the table is gone")
 	return noRow(r.o.Source, r.o.Target)
 }

@@ -12,7 +12,9 @@ import (
 
 // What a RefusedError says about a missing part of the stored state.
 const (
-	logMissing  = "the log is empty or not there, although changes were read into it before"
+	logMissing   = "the log is empty or not there, although changes were read into it before"
+	tableMissing = "the log holds changes, but Bigtable has no table " + tableschema.StateTable +
+		", which held the pipeline's rows"
 	rowMissing  = "the log holds changes, but the pipeline's row in " + tableschema.StateTable + " is missing"
 	lifeMissing = "the log holds changes, but archive.url holds nothing of the table: is it the place that it was?"
 )

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/sink/bigtable/tableschema"
 )
 
@@ -15,6 +16,21 @@ func (c *Client) Diff(ctx context.Context, want []tableschema.Table) ([]tablesch
 	}
 	found, err := tableschema.Diff(ctx, admin, want)
 	return found, orInterrupted(ctx, err)
+}
+
+// HasTable reports whether the instance has a table, as the service describes it.
+func (c *Client) HasTable(ctx context.Context, table string) (bool, error) {
+	admin, err := c.adminClient(ctx)
+	if err == nil {
+		_, err = admin.TableInfo(ctx, table)
+	}
+	switch {
+	case err == nil:
+		return true, nil
+	case Classify(err) == failure.Missing:
+		return false, nil
+	}
+	return false, fmt.Errorf("look for table %s: %w", table, orInterrupted(ctx, err))
 }
 
 // Ensure removes the differences that Diff finds, and returns them. It may be repeated and run by several processes at
