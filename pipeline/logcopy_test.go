@@ -2,6 +2,10 @@ package pipeline_test
 
 import (
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +15,7 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
+	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/sink/bigtable/tableschema"
 )
@@ -214,4 +219,73 @@ func TestDeletedStateTableHaltsAndIsMadeAgain(t *testing.T) {
 	w.put("Others", "c", "1", `"v":{"N":"2"}`)
 	r.settle()
 	r.equal()
+}
+
+// Replicas whose logs are on an external server: a deleted row, and an older copy of that server's
+// store, halt them as they halt a single one.
+func TestReplicasOfAnExternalServerRefuseStoredState(t *testing.T) {
+	long(t, "two replicas, and a server that is started four times")
+	w := newWorld(t)
+	w.createTable("Orders")
+	server := startNATS(t)
+	w.qopts = func(o *queue.Options) { o.Dir, o.URL = "", server.url }
+	n := 0
+	w.opts = func(o *pipeline.Options) { n++; o.Owner = fmt.Sprint("replica-", n) }
+	r := w.start("Orders")
+	w.put("Orders", "a", "1", `"v":{"N":"1"}`)
+	r.settle()
+	replicas := []*run{r, w.restart("Orders")}
+	halted := func(code string) {
+		t.Helper()
+		r.until("a replica is halted", func() bool {
+			return slices.ContainsFunc(replicas, func(r *run) bool { return r.table("Orders").Code == code })
+		})
+	}
+
+	r.removeRow()
+	halted(outcome.CodeRowMissing)
+	rec, err := r.planRecovery("Orders")
+	if err != nil || rec == nil || !rec.Restores {
+		t.Fatalf("%+v, %v", rec, err)
+	}
+	if err := rec.Begin(t.Context(), r.sink); err != nil {
+		t.Fatal(err)
+	}
+	applied := func(key string) {
+		t.Helper()
+		w.put("Orders", key, "1", `"v":{"N":"1"}`)
+		r.untilEqual("Orders")
+	}
+	applied("b")
+
+	with := func(dir string) {
+		t.Helper()
+		if err := server.srv.Close(); err != nil {
+			t.Fatal(err)
+		}
+		server.o.Dir = dir
+		server.open()
+	}
+	newest, old := server.o.Dir, filepath.Join(t.TempDir(), "old")
+	if err := server.srv.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(old, os.DirFS(newest)); err != nil {
+		t.Fatal(err)
+	}
+	server.open()
+	applied("c")
+	grown := r.folded("Orders").Seq
+	r.until("the end of the log is noted", func() bool {
+		note, err := r.sink.LoadLogNote(t.Context(), "shop", "Orders")
+		return err == nil && note != nil && note.Seq >= grown
+	})
+	with(old)
+	w.put("Orders", "d", "1", `"v":{"N":"1"}`)
+	halted(outcome.CodeLogOlder)
+	if len(r.stored("Orders")["d#1"]) > 0 {
+		t.Error("something was applied from the older copy")
+	}
+	with(newest)
+	r.untilEqual("Orders")
 }
