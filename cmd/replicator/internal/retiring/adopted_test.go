@@ -9,8 +9,10 @@ import (
 	cloud "cloud.google.com/go/bigtable"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/retiring"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/verify/report"
 )
 
@@ -102,6 +104,49 @@ func TestChangesThatWereNeverAppliedAreNotDeletedUnasked(t *testing.T) {
 	}
 	kept, err := w.retire(retiring.Options{DropChanges: 3})
 	if err != nil || kept.Unapplied == nil || kept.Unapplied.Changes != 3 || len(kept.Unapplied.KeyHashes) != 2 {
+		t.Errorf("%+v, %+v, %v", kept, kept.Unapplied, err)
+	}
+}
+
+// A cutover that was interrupted leaves its fence: what it drains was read before the fence and is not
+// applied yet. The fence is no reason to delete it unasked, and what the application wrote behind the
+// fence counts beside it.
+func TestChangesThatAnInterruptedCutoverHasNotDrainedAreNotDeletedUnasked(t *testing.T) {
+	w := newWorld(t, 948)
+	w.Configure(orders)
+	w.Config.ShutdownTimeout = config.Duration(time.Second)
+	w.Put("Orders", "p", "1", `"n":{"N":"1"}`)
+	d := w.Run()
+	d.Settle()
+	w.Bigtable.Faults.Outage(0)
+	for i := range 3 {
+		w.Put("Orders", "p", fmt.Sprint(2+i), `"n":{"N":"2"}`)
+	}
+	inLog := func(changes uint64) func() bool {
+		return func() bool {
+			w.Clock.Advance(100 * time.Millisecond)
+			return d.Table("Orders").Changes == changes
+		}
+	}
+	w.Until("they are in the log", inLog(4))
+	_, err := w.Log("Orders").Append(t.Context(), "fence",
+		checkpoint.Control{Fence: &checkpoint.FenceOrder{ID: "cut"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Put("Orders", "p", "stray", `"n":{"N":"3"}`)
+	w.Until("the write behind the fence is in the log", inLog(5))
+	d.Stop()
+	w.Bigtable.Faults.Recover()
+	w.EditRow("Orders", func(s *bigtable.State) { s.Fenced = &bigtable.Fenced{ID: "cut", Time: w.Clock.Now()} })
+	for _, n := range []uint64{0, 1, 3, 5} {
+		_, err := w.retire(retiring.Options{DropChanges: n})
+		if err == nil || !strings.Contains(err.Error(), "4 changes in the log of Orders since ") {
+			t.Errorf("waiving %d: %v", n, err)
+		}
+	}
+	kept, err := w.retire(retiring.Options{DropChanges: 4})
+	if err != nil || kept.Unapplied == nil || kept.Unapplied.Changes != 4 || len(kept.Unapplied.KeyHashes) != 4 {
 		t.Errorf("%+v, %+v, %v", kept, kept.Unapplied, err)
 	}
 }

@@ -56,8 +56,8 @@ func (r *Retirement) refuse(ctx context.Context) error {
 }
 
 // checkUnapplied refuses a table whose log holds changes that Bigtable never gets, unless exactly so many are waived:
-// the log is all that holds them. Of a fenced table these are what the application wrote to DynamoDB behind the fence,
-// of another one what no replicator has applied.
+// the log is all that holds them. These are what no replicator has applied, and of a fenced table also what the
+// application wrote to DynamoDB behind the fence.
 func (r *Retirement) checkUnapplied(ctx context.Context) error {
 	if r.queue == nil || r.sink == nil {
 		return nil
@@ -67,11 +67,12 @@ func (r *Retirement) checkUnapplied(ctx context.Context) error {
 		return nil
 	}
 	var s *checkpoint.State
+	var before uint64
 	if err == nil {
 		s, err = log.Fold(ctx)
 	}
 	if err == nil {
-		r.Kept.Unapplied, err = unapplied(ctx, log, s)
+		r.Kept.Unapplied, before, err = unapplied(ctx, log, s)
 	}
 	if err != nil && r.Kept.Fence == "" {
 		return nil // given up, with a log that cannot be read
@@ -85,7 +86,7 @@ func (r *Retirement) checkUnapplied(ctx context.Context) error {
 		return exit.Environment(fmt.Errorf("the log of %s holds no change that Bigtable lacks, and --drop-changes waives %d",
 			r.Table, r.DropChanges), "nothing was changed; the same command without --drop-changes")
 	} else if u != nil && u.Changes != r.DropChanges {
-		return r.refuseUnapplied(s.Fence != nil)
+		return r.refuseUnapplied(s.Fence != nil, before)
 	}
 	return nil
 }
@@ -93,43 +94,57 @@ func (r *Retirement) checkUnapplied(ctx context.Context) error {
 // mostHashes is how many items are named: enough to look for their writer.
 const mostHashes = 10
 
-// unapplied returns the changes that a log holds and Bigtable never gets; nil for none.
-func unapplied(ctx context.Context, log *queue.Log, s *checkpoint.State) (u *status.BehindFence, err error) {
-	if f := s.Fence; f != nil {
-		if f.Behind == 0 {
-			return nil, nil
-		}
-		u = &status.BehindFence{Changes: f.Behind, Since: f.BehindSince.Time().UTC()}
-		u.KeyHashes, _ = logged.KeyHashes(ctx, log, f.Seq, mostHashes) // the number is what counts
-		return u, nil
+// unapplied returns the changes that a log holds and Bigtable never gets; nil for none. Those behind a
+// fence are counted by the log, others up to the fence or to the end are looked for behind the sink's
+// mark: a fence whose cutover was interrupted may stand before they are applied. before is how many
+// these are.
+func unapplied(
+	ctx context.Context, log *queue.Log, s *checkpoint.State,
+) (u *status.BehindFence, before uint64, err error) {
+	u, f, end := new(status.BehindFence), s.Fence, s.LastFrame
+	if f != nil {
+		end = f.Last
 	}
-	mark, ok := s.Marks[checkpoint.SinkBigtable]
-	if !ok || mark.Seq >= s.LastFrame {
-		return nil, nil
+	if mark, ok := s.Marks[checkpoint.SinkBigtable]; ok && mark.Seq < end {
+		_, err = logged.Walk{Log: log, After: mark}.Changes(ctx, func(c *logged.Change) error {
+			if c.Entry.Seq > end {
+				return nil
+			}
+			if u.Changes++; u.Changes == 1 {
+				u.Since = c.Created.Time().UTC()
+			}
+			if h := fmt.Sprintf("%016x", c.KeyHash); len(u.KeyHashes) < mostHashes && !slices.Contains(u.KeyHashes, h) {
+				u.KeyHashes = append(u.KeyHashes, h)
+			}
+			return nil
+		})
+		before = u.Changes
 	}
-	u = new(status.BehindFence)
-	_, err = logged.Walk{Log: log, After: mark}.Changes(ctx, func(c *logged.Change) error {
-		if u.Changes++; u.Changes == 1 {
-			u.Since = c.Created.Time().UTC()
+	if f != nil && f.Behind > 0 && err == nil {
+		if u.Changes += f.Behind; before == 0 {
+			u.Since = f.BehindSince.Time().UTC()
 		}
-		if h := fmt.Sprintf("%016x", c.KeyHash); len(u.KeyHashes) < mostHashes && !slices.Contains(u.KeyHashes, h) {
-			u.KeyHashes = append(u.KeyHashes, h)
-		}
-		return nil
-	})
+		hashes, _ := logged.KeyHashes(ctx, log, f.Seq, mostHashes) // the number is what counts
+		u.KeyHashes = append(u.KeyHashes, hashes[:min(len(hashes), mostHashes-len(u.KeyHashes))]...)
+	}
 	if u.Changes == 0 {
 		u = nil
 	}
-	return u, err
+	return u, before, err
 }
 
-// refuseUnapplied says that another number of changes is lost with the log than is waived.
-func (r *Retirement) refuseUnapplied(fenced bool) error {
+// refuseUnapplied says that another number of changes is lost with the log than is waived. before is
+// how many of them are not behind a fence.
+func (r *Retirement) refuseUnapplied(fenced bool, before uint64) error {
 	u := r.Kept.Unapplied
 	n, where := int(u.Changes), "in the log"
 	hint := "put the table back until `replicator status` says that they are applied"
-	if fenced {
+	switch {
+	case fenced && before == 0:
 		where, hint = "behind the fence", "look for the writer, and let the application carry these items over"
+	case fenced:
+		hint = fmt.Sprintf("%d of them from before the fence: start the replicator with the table, which applies them, "+
+			"and let `replicator cutover` go on to the certificate", before)
 	}
 	return exit.Environment(fmt.Errorf("%s %s of %s since %s %s never applied to Bigtable (key hashes %s)",
 		english.Plural(n, "change", ""), where, r.Table, u.Since.Format(time.RFC3339), english.PluralWord(n, "was", "were"),
