@@ -86,6 +86,7 @@ func TestGone(t *testing.T) {
 		{"trimmed for long, read yesterday", ev(Trimmed, old, Patience), nil, LostRange},
 		{"nothing is left", horizon(ev(Trimmed, old, 8*time.Second), nothing), absent, ReadOn},
 		{"nothing is left, no listing", horizon(ev(Trimmed, old, Patience), nothing), nil, NeedsListing},
+		{"nothing is left, part of a listing", horizon(ev(Trimmed, old, Patience), nothing), part, NeedsListing},
 		{"nothing is left, listed open", horizon(ev(Trimmed, old, Patience), nothing), open, LostRange},
 		{"nothing is left, listed with an end", horizon(ev(Trimmed, old, Patience), nothing), closed, LostShard},
 		{"nothing is left, not listed", horizon(ev(Trimmed, old, Patience), nothing), absent, LostShard},

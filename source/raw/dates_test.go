@@ -88,6 +88,17 @@ func TestSteadyDatesAreBelieved(t *testing.T) {
 			t.Fatalf("reply %d: %v", i, got)
 		}
 	}
+	m = newMachine(2 * time.Minute)
+	m.replies(5)
+	m.wrong = 3_600_000
+	m.reply()
+	for range 130 { // others come between, so that one is not steady
+		m.wrong += 60_000
+		m.reply()
+	}
+	if m.wrong = 3_600_000; m.reply() != DateDropped {
+		t.Error("a Date is believed that came once two minutes ago")
+	}
 }
 
 // TestSuspendedProcessGoesOn: its monotonic clock stood still for an hour, its wall clock did not. And a wall clock
