@@ -65,9 +65,11 @@ func TestOldTableIsCopiedBesideItsStream(t *testing.T) {
 	if *copyItems > leastItems {
 		mappings, kills = classes, 5
 	}
+	c := newChances(t, len(mappings), len(classes), []string{goesOn}, "log claimed")
 	for name, mapping := range mappings {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
+			c.watch(w)
 			w.mapping = mapping
 			w.opts = func(o *pipeline.Options) { o.Periods.Shutdown = time.Millisecond } // a kill: nothing is drained
 			w.oldTable(*copyItems)
@@ -100,6 +102,9 @@ func TestOldTableIsCopiedBesideItsStream(t *testing.T) {
 						}
 					}
 				}
+				running := r.fold("Orders").CopyRunning()
+				c.ReachedIf(running != nil && running.Total().Items > 0, goesOn)
+				c.end(r)
 				_ = r.stop()
 			}
 			w.opts = nil
@@ -110,6 +115,7 @@ func TestOldTableIsCopiedBesideItsStream(t *testing.T) {
 			r.settle()
 			r.equal()
 			r.ready()
+			c.end(r)
 		})
 	}
 }

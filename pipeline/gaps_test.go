@@ -145,6 +145,15 @@ var allGaps = flag.Bool("gaps.all", false, "heal each kind of gap for mappings o
 // TestGapOfEachKindIsHealedForEachClass: while an application writes, and under a reader that polls all the time.
 func TestGapOfEachKindIsHealedForEachClass(t *testing.T) {
 	kinds := slices.Sorted(maps.Keys(losses))
+	histories := len(classes)
+	if *allGaps {
+		histories *= len(kinds)
+	}
+	c := newChances(t, histories, len(classes)*len(kinds), nil,
+		"the service denies a shard: looking for confirmation", "gap: records were lost before they were read",
+		"the table's stream was disabled and enabled again: changes in between are lost",
+		"gaps are accepted, and the whole table is resynced because of them", "the whole table is resynced and equal",
+		"begin again from the stored state")
 	for i, class := range slices.Sorted(maps.Keys(classes)) {
 		for k, loss := range kinds {
 			if !*allGaps && k != i%len(kinds) {
@@ -152,14 +161,16 @@ func TestGapOfEachKindIsHealedForEachClass(t *testing.T) {
 			}
 			t.Run(class+", "+loss, func(t *testing.T) {
 				long(t, "5 s")
-				newWorld(t).healGap(class, loss)
+				w := newWorld(t)
+				c.watch(w)
+				c.end(w.healGap(class, loss))
 			})
 		}
 	}
 }
 
-// healGap loses changes of a table, and has the gap healed.
-func (w *world) healGap(class, loss string) {
+// healGap loses changes of a table, and has the gap healed. It returns what healed it.
+func (w *world) healGap(class, loss string) *run {
 	w.mapping, w.onGap = classes[class], "heal"
 	w.createTable("Orders")
 	r, p := w.start("Orders"), &pairs{w: w}
@@ -205,6 +216,7 @@ func (w *world) healGap(class, loss string) {
 	r.equal()
 	r.ready()
 	r.checkHealed(class)
+	return r
 }
 
 // TestGapOverColumnsWithoutAnInverseIsHealedButForThem: in a gap an attribute changes its type, which is in the name of

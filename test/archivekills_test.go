@@ -22,9 +22,12 @@ var archiveSeeds = flag.Uint64("archive.seeds", 1, "histories of an archive with
 // and the archive exactly what the sandbox's sweeps have deleted.
 func TestArchiveIsExactUnderKillsAndAFreeze(t *testing.T) {
 	long(t, "10 s")
+	c := newChances(t, int(*archiveSeeds), 20, []string{heldAtKill, heldWhileRead}, "log claimed",
+		"stand by: another owner holds the log", "hours of the archive are closed")
 	for seed := range *archiveSeeds {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			w := newWorldOf(t, sandbox.Options{Seed: 1700 + seed, Sweep: 200 * time.Millisecond})
+			w.traps.chances = c
 			w.archive = `{url: "file://archive", roll: 1s, max_bytes: 64MiB, columns: {v: {type: int64}}}`
 			w.tables = []string{"{source: Orders, target: orders, on_ttl_expiry: archive}"}
 			w.queue = fmt.Sprintf("{url: %q, max_bytes: 64MiB}", w.NATS.URL())

@@ -60,7 +60,7 @@ func (w *world) run(args ...string) *daemon {
 		_ = d.cmd.Process.Kill()
 		<-d.ended
 		w.raceFree(d.output.String())
-		w.traps.chances.read(d.output.String())
+		countLogged(w.traps.chances, d.output.String())
 		if w.t.Failed() {
 			w.t.Logf("output of replicator %d:\n%s", d.cmd.Process.Pid, tail(d.output.String(), 60))
 		}

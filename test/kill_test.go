@@ -76,9 +76,9 @@ func (w *world) runUntilKilled(s shot) {
 	}
 	d.kill()
 	p.open()
-	w.traps.chances.reachedIf(s.hold, heldAtKill)
-	w.traps.chances.reachedIf(s.late, heldWhileRead)
-	w.traps.chances.reachedIf(slices.Contains(firstSteps, s), firstStep)
+	w.traps.chances.ReachedIf(s.hold, heldAtKill)
+	w.traps.chances.ReachedIf(s.late, heldWhileRead)
+	w.traps.chances.ReachedIf(slices.Contains(firstSteps, s), firstStep)
 }
 
 // TestKilledAtAnyMomentLosesNothing kills the daemon with SIGKILL two to four times, each time after observed progress,

@@ -24,20 +24,32 @@ func TestOldTablesAreCopiedUnderKills(t *testing.T) {
 	} else if *oldItems > fewItems {
 		seed = uint64(time.Now().UnixNano()) % 1e6
 	}
+	histories := 1
+	if *oldItems > fewItems {
+		histories = len(examples)
+	}
+	c := newChances(t, histories, len(examples), []string{goesOn}, "log claimed")
 	if *oldItems <= fewItems {
 		list := []*example{}
 		for _, table := range []string{"Orders", "Videos", "Portal", "Devices", "Users"} {
 			list = append(list, exampleOf(table))
 		}
-		newWorld(t, seed).copyUnderKills(fewItems, seed, 2, list)
+		w := newWorld(t, seed)
+		w.traps.chances = c
+		w.copyUnderKills(fewItems, seed, 2, list)
 		return
 	}
 	for i := range examples {
 		t.Run(examples[i].table, func(t *testing.T) {
-			newWorld(t, seed).copyUnderKills(*oldItems, seed, 5, []*example{&examples[i]})
+			w := newWorld(t, seed)
+			w.traps.chances = c
+			w.copyUnderKills(*oldItems, seed, 5, []*example{&examples[i]})
 		})
 	}
 }
+
+// goesOn is the branch in which an owner finds marks of a copy.
+const goesOn = "a copy goes on from what is marked as copied"
 
 // copyUnderKills copies tables of n items each with so many kills of the daemon, and compares every cell.
 func (w *world) copyUnderKills(n int, seed uint64, kills int, list []*example) {
@@ -78,6 +90,7 @@ func (w *world) copyUnderKills(n int, seed uint64, kills int, list []*example) {
 	for _, e := range list {
 		if c := w.readLog(e.table).state.CopyRunning(); c != nil {
 			running, copied = running+1, copied+c.Total().Items
+			w.traps.chances.ReachedIf(c.Total().Items > 0, goesOn)
 		}
 	}
 	if running == 0 || n > fewItems && copied == 0 {

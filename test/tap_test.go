@@ -306,7 +306,7 @@ func (g *grpcTap) handle(_ any, in grpc.ServerStream) error {
 func (g *grpcTap) noteGuard(at point, reply raw) {
 	var r btpb.CheckAndMutateRowResponse
 	if g.traps.chances != nil && at.op == "CheckAndMutateRow" && proto.Unmarshal(reply, &r) == nil {
-		g.traps.chances.reachedIf(r.PredicateMatched, guardRefuses)
+		g.traps.chances.ReachedIf(r.PredicateMatched, guardRefuses)
 	}
 }
 

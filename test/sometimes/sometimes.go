@@ -2,7 +2,10 @@
 // where no test ever needs it, so a test that draws what happens at random fails when one of its branches was not
 // reached.
 //
-// One file: sometimes.go.
+// Files, from the top down:
+//
+//	logged.go     branches that programs log
+//	sometimes.go  the counts
 package sometimes
 
 import (
