@@ -308,5 +308,5 @@ func (p *process) readLettered() {
 
 // retrying reports whether a process works on a retry.
 func (w *World) retrying() bool {
-	return slices.ContainsFunc(w.processes, func(p *process) bool { return p.owns() && p.retry != nil })
+	return slices.ContainsFunc(w.processes, func(p *process) bool { return p.owns() && p.life != nil && p.retry != nil })
 }
