@@ -95,7 +95,7 @@ explore: ## all histories of a small world with one fault or two preemptions
 
 answers: ## each wrong answer of each server, at each call; prints what a user saw. ONLY=GetRecords; UPDATE=1 records the calls
 	$(if $(UPDATE),$(GO) test $(TEST_BUILD) -count=1 -run TestEachCallHasARow ./test -args -answers.update)
-	$(GO) test $(TEST_BUILD) -timeout 2h -count=1 -parallel 6 -v -run TestEachCallGetsEachWrongAnswer ./test -args -answers.all -answers.only='$(ONLY)'
+	$(GO) test $(TEST_BUILD) -timeout 2h -count=1 -parallel 8 -v -run TestEachCallGetsEachWrongAnswer ./test -args -answers.all -answers.only='$(ONLY)'
 
 soak: ## 100,000 planted differences in random mappings: every comparer must name each, and be equal after its repair
 	$(GO) test $(TEST_BUILD) -timeout 2h -count=1 -v -run 'TestEveryComparer|TestPlantsOnAServer' ./test/plants -args -plants.worlds=2500

@@ -66,7 +66,7 @@ func answersOf(c asked) []wrong {
 			all = append(all, sayEmpty) // to a write it is the right answer
 		}
 		return all
-	case "s3":
+	case "s3", "gcs", "azure":
 		return []wrong{sayUnknown, sayDenied, sayBusy, sayFault, sayHTML, sayEmpty, sayCut, sayNothing, sayLate}
 	}
 	if strings.HasPrefix(c.name, "CONSUMER.MSG.NEXT") {
