@@ -158,8 +158,12 @@ func judgeHalt(_ *Outlook, t *Table) *finding {
 	switch {
 	case t.Code == outcome.CodeMissing:
 		next = "`replicator schema --apply`; the table goes on by itself within a minute"
-	case t.Code == outcome.CodeRefused: // no try passes what is stored
-		next = "as the cause says; `replicator check` tells whether anything is left to do"
+	case t.Code == outcome.CodePremise:
+		next = "the command that the cause names; writing goes on by itself within two minutes"
+	case t.Code == outcome.CodeLogUnread:
+		next = "bring the volume of the queue back; the table goes on by itself within a minute"
+	case t.Code == outcome.CodeRefused, t.Code == outcome.CodeRowMissing: // no try passes what is stored
+		next = "as the cause says; `replicator check` shows whether anything is left to do"
 	}
 	return &finding{StateHalted, t.Source + " is halted: " + t.Halt, next, t.Since}
 }

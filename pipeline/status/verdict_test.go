@@ -53,6 +53,24 @@ func TestVerdictSaysStateCauseSinceWhenAndNextStep(t *testing.T) {
 			why(st, WhyHalted, "x")
 		})}, "Halted" + since + "Orders is halted: no permission. " +
 			"Next: mend the cause, then `replicator resume --table Orders`."},
+		"halted by a setting": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
+			as("halted")(st)
+			st.Halt, st.Code = "gc_rule is maxage=7d: `cbt …`", "premise"
+			why(st, WhyHalted, "x")
+		})}, "Halted" + since + "Orders is halted: gc_rule is maxage=7d: `cbt …`. " +
+			"Next: the command that the cause names; writing goes on by itself within two minutes."},
+		"halted by the volume": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
+			as("halted")(st)
+			st.Halt, st.Code = "input/output error", "log_unread"
+			why(st, WhyHalted, "x")
+		})}, "Halted" + since + "Orders is halted: input/output error. " +
+			"Next: bring the volume of the queue back; the table goes on by itself within a minute."},
+		"halted without its row": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
+			as("halted")(st)
+			st.Halt, st.Code = "the row is missing", "row_missing"
+			why(st, WhyHalted, "x")
+		})}, "Halted" + since + "Orders is halted: the row is missing. " +
+			"Next: as the cause says; `replicator check` shows whether anything is left to do."},
 		"gap": {Outlook{Reasons: 3, Tables: table(func(st *Table) {
 			as("gap")(st)
 			st.Gaps, st.Differing, st.DeadLetters = 2, 2, 1
@@ -106,7 +124,7 @@ func TestVerdictSaysStateCauseSinceWhenAndNextStep(t *testing.T) {
 			as("halted")(st)
 			st.Halt, st.Code = "table Orders was created again; end it", "log_refused"
 		})}, "Halted" + since + "Orders is halted: table Orders was created again; end it. Next: as the cause says; " +
-			"`replicator check` tells whether anything is left to do."},
+			"`replicator check` shows whether anything is left to do."},
 		"halted without a target": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
 			as("halted")(st)
 			st.Halt, st.Code = "table not found; `replicator schema --apply` makes it", "missing"

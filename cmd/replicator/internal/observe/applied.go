@@ -47,7 +47,11 @@ func (r Reached) Err() error {
 	var parts, hints []string
 	for _, x := range r.Reasons {
 		d := describe[x.Code]
-		parts = append(parts, fmt.Sprintf("%s: %d %s", x.Table, x.Count, d.what))
+		what := d.one
+		if x.Count > 1 {
+			what = d.several
+		}
+		parts = append(parts, fmt.Sprintf("%s: %d %s", x.Table, x.Count, what))
 		if !slices.Contains(hints, d.hint) {
 			hints = append(hints, d.hint)
 		}
@@ -59,12 +63,12 @@ func (r Reached) Err() error {
 }
 
 // describe has the text and the remedy of each obstacle.
-var describe = map[protocol.Obstacle]struct{ what, hint string }{
-	protocol.ObstacleGaps: {"gap(s), what changed there was lost before it was read",
+var describe = map[protocol.Obstacle]struct{ one, several, hint string }{
+	protocol.ObstacleGaps: {"gap lost changes before they were read", "gaps lost changes before they were read",
 		"`replicator gaps list` shows the gaps, `replicator gaps heal` brings the rows back"},
-	protocol.ObstacleLetters: {"dead letter(s)",
+	protocol.ObstacleLetters: {"dead letter", "dead letters",
 		"`replicator dlq list` shows why they were refused, `replicator dlq retry` tries them again"},
-	protocol.ObstacleHeld: {"sink(s) halted before a refused change",
+	protocol.ObstacleHeld: {"sink is halted before a refused change", "sinks are halted before a refused change",
 		"`replicator status` shows the change that is refused"},
 }
 
