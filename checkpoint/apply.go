@@ -116,13 +116,16 @@ func (s *State) applyFrame(seq uint64, f *Frame) {
 	}
 }
 
-// applyBeat moves the watermark of all open shards to that of the beat.
+// applyBeat moves the watermark of the open shards to that of the beat. It is not about shards that stand before a gap,
+// which would hold back all others.
 func (s *State) applyBeat(b *Beat) {
 	s.Date = max(s.Date, b.Date)
 	s.noteListing(b.Listed)
 	var parents []*Shard
 	s.index.updateOpen(func(sh *Shard) {
-		sh.Watermark = max(sh.Watermark, b.Watermark)
+		if !sh.Loss.Pending {
+			sh.Watermark = max(sh.Watermark, b.Watermark)
+		}
 		// The listing still showed the shard open.
 		if alive := b.Listed - visibilityDelay; !sh.Phase.Closed() && sh.LastAlive < alive {
 			if sh.LastAlive = alive; sh.inIndex.parent {

@@ -274,7 +274,7 @@ func (p *process) frame() {
 func (p *process) beat() {
 	low, any := change.Millis(0), false
 	for _, sh := range p.wr.s.Shards {
-		if sh.Phase.Reading() {
+		if sh.Phase.Reading() && !sh.Loss.Pending {
 			if t := max(p.through[sh.ID], sh.Watermark); !any || t < low {
 				low, any = t, true
 			}

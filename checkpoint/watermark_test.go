@@ -275,3 +275,25 @@ func TestPartsOfDifferentSnapshotsAreNotRestored(t *testing.T) {
 		t.Error("forged snapshot is restored")
 	}
 }
+
+// TestShardBeforeAGapHoldsBackNoOther: what beats show of the other shards must reach the log while a gap is open, or a
+// wait for everything beside the gap would never end. The shard itself is not read, so no beat raises it.
+func TestShardBeforeAGapHoldsBackNoOther(t *testing.T) {
+	w := owned(t, seen("a", "b", "c", "d")...)
+	w.must(t, &Beat{Date: w.s.Date + 1000, Listed: w.s.Date, Watermark: w.s.Date})
+	before, low := w.s.ReadWatermark(), w.s.Date
+	w.must(t, &Gap{Feed: change.Feed{Stream: "arn", Shard: "c"}, From: w.s.Shards["c"].Pos, Since: before, Until: w.s.Date,
+		Found: w.s.Date, Reason: "trimmed"})
+	for i := range change.Millis(3) {
+		low = w.s.Date + 10_000
+		w.must(t, &Beat{Date: low + 1000, Listed: low, Watermark: low})
+		if all, beside := w.s.ReadWatermark(), w.s.ReadWatermarkBesideGaps(); all != before || beside != low {
+			t.Fatalf("beat %d: read through %d, beside the gap through %d; want %d and %d", i, all, beside, before, low)
+		}
+	}
+	w.must(t, &Control{Resume: true})
+	w.must(t, &Beat{Date: low + 2000, Listed: low, Watermark: low + 500})
+	if all := w.s.ReadWatermark(); all != low+500 {
+		t.Errorf("accepted: read through %d, want %d", all, low+500)
+	}
+}

@@ -119,11 +119,11 @@ func (v *prover) nextListing(
 }
 
 // wantsBeat reports whether a beat would show that everything is read up to the time of a waiting call. listed and read
-// are what the beat would say.
+// are what the beat would show; it shows nothing of shards that stand before a gap.
 func (v *prover) wantsBeat(s *checkpoint.State, listed, read change.Millis) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return slices.ContainsFunc(v.waiting, func(p *proof) bool {
+	return len(s.GappedShards()) == 0 && slices.ContainsFunc(v.waiting, func(p *proof) bool {
 		return !p.Read() && min(listed, read) >= p.Through && min(s.Listed, s.ReadWatermark()) < p.Through
 	})
 }

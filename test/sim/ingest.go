@@ -177,11 +177,11 @@ func (p *process) beat() {
 	p.append(&checkpoint.Beat{Date: p.now, Listed: p.listed, Watermark: p.lowest()}, nil)
 }
 
-// lowest returns the time up to which every open shard was read.
+// lowest returns the time up to which every open shard was read that does not stand before a gap.
 func (p *process) lowest() (low change.Millis) {
 	first := true
 	for _, id := range slices.Sorted(maps.Keys(p.s.Shards)) {
-		if sh := p.s.Shards[id]; sh.Phase.Reading() {
+		if sh := p.s.Shards[id]; sh.Phase.Reading() && !sh.Loss.Pending {
 			if t := max(p.through[id], sh.Watermark); first || t < low {
 				low, first = t, false
 			}
