@@ -6,8 +6,8 @@
 // time, an answer of an outside system or the state of another log. Its result is a value with a code. Callers make
 // texts for people from the code, and never branch on a text.
 //
-// Premise is the value for a setting that an outside system holds. What it is of streams, queue judges: it has the
-// client's types.
+// Premise is the value for a setting that an outside system holds. The settings of JetStream streams are judged in
+// package queue, because that judge needs the types of the NATS client; it returns a Premise, too.
 //
 // Files, from the top down:
 //

@@ -5,8 +5,7 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
-// Obstacle is why something that was written is not in Bigtable although nothing is in the way any
-// more: waiting does not bring it there.
+// Obstacle is why something that was written is not in Bigtable and will not get there by waiting.
 type Obstacle string
 
 // The obstacles.

@@ -7,7 +7,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// TestGone, Rule 13: what one answer says, and what confirms it.
+// TestGone, Rule 13: what one answer proves alone, and what confirms it.
 func TestGone(t *testing.T) {
 	const now, hour = change.Millis(1_700_000_000_000), change.Millis(3600_000)
 	first := time.Unix(1_700_000_000, 0)

@@ -5,21 +5,21 @@ import (
 	"slices"
 )
 
-// Premise is a setting of an outside system that the replicator relies on, as it was found. A
-// function beside the client that asks makes one for each setting that is not as it must be; one
-// whose setting cannot be read has Unread.
+// Premise is a setting of an outside system that the replicator relies on, as it was found. There
+// is one for each setting that is not as it must be. If the setting cannot be read, Unread has the
+// reason.
 //
 // Rule 15: premises that another system holds are watched while the daemon runs.
 type Premise struct {
 	Code   string `json:"code"`             // of the setting, one of a fixed set of words: "stream_persist_mode"
-	What   string `json:"what"`             // that has the setting: a stream, a table, a bucket
+	What   string `json:"what"`             // the thing with the setting: a stream, a table, a bucket
 	Found  string `json:"found,omitempty"`  // as the outside system spells it
 	Wanted string `json:"wanted,omitempty"` // in the same words
 	Mend   string `json:"mend,omitempty"`   // the command that sets it right
 	Cost   string `json:"cost,omitempty"`   // what happens while it is not as it must be
 	Unsafe bool   `json:"unsafe,omitempty"` // what is written under it may be lost or wrong: writing stops
-	Notice bool   `json:"notice,omitempty"` // it may be so, and is worth a line: nothing is broken
-	Unread string `json:"unread,omitempty"` // why it is not known: the role may not read it
+	Notice bool   `json:"notice,omitempty"` // allowed, and worth a line of the log
+	Unread string `json:"unread,omitempty"` // why it could not be read, such as a missing permission
 }
 
 // Text returns the premise as a sentence for people.
@@ -46,11 +46,11 @@ func (p *Premise) State() string {
 	return text
 }
 
-// Premises are what was found at one look.
+// Premises are the findings of one reading of the settings.
 type Premises []Premise
 
-// Broken returns those that are not as they must be: each makes its table red. What could not be
-// read is none of them, nor what is only worth a line.
+// Broken returns the settings that are wrong: each makes its table red. It leaves out settings that
+// could not be read, and notices.
 func (all Premises) Broken() Premises {
 	return slices.DeleteFunc(slices.Clone(all), func(p Premise) bool { return p.Unread != "" || p.Notice })
 }

@@ -278,7 +278,7 @@ func (x *answering) until(what string, is func() bool) error {
 	return fmt.Errorf("not within %s: %s; status: %s\n%s", healingTime, what, status, tail(x.d.output.String(), 8))
 }
 
-// look notes what the replicator says of itself.
+// look notes which states the replicator reports.
 func (x *answering) look() {
 	s, _ := x.d.status()
 	for _, t := range s.Tables {
@@ -367,7 +367,7 @@ func (x *answering) judge() error {
 	}
 }
 
-// judgeByCommands checks that the commands say so, too.
+// judgeByCommands checks that the commands report the same.
 func (x *answering) judgeByCommands() error {
 	if err := x.run0("status", "--wait", "applied=now"); err != nil {
 		return err

@@ -3,7 +3,7 @@
 //
 // Files, from the top down:
 //
-//	watch.go   looks at them, each once for all tables of a process
-//	judged.go  from what the clients answer to what is judged; check and run share it
-//	gate.go    what holds back the writes to Bigtable while a setting makes them unsafe
+//	watch.go   reads the settings, each once for all tables of a process
+//	judged.go  turns the answers of the clients into the input of the judges; check and run share it
+//	gate.go    holds back the writes to Bigtable while a setting makes them unsafe
 package settings

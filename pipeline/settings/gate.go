@@ -14,7 +14,7 @@ type Gate struct {
 	changed chan struct{} // closed at a change; nil while nothing waits
 }
 
-// Begin closes the gate until the next look, with which a life begins.
+// Begin closes the gate until the settings are read: a life begins so.
 func (g *Gate) Begin() {
 	_, _, halt := g.now()
 	g.set(false, halt)
@@ -23,7 +23,8 @@ func (g *Gate) Begin() {
 // Set opens the gate, or shuts it with the reason.
 func (g *Gate) Set(halt error) { g.set(true, halt) }
 
-// Looked says that the settings were looked at and not told: a gate that is shut stays shut.
+// Looked notes that a reading of the settings got no answer: a gate that was never set opens, and a
+// gate that is shut stays shut.
 func (g *Gate) Looked() {
 	_, _, halt := g.now()
 	g.set(true, halt)

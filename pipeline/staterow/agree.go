@@ -57,7 +57,7 @@ func (r *Row) Reread(ctx context.Context, l *queue.Log, info source.TableInfo) e
 	return r.agree(ctx, l, info)
 }
 
-// Forget drops what is known about the row: Confirm reads it anew.
+// Forget drops what is known about the row: Confirm reads it again.
 func (r *Row) Forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,7 +130,7 @@ func (r *Row) AwaitSwitch(awaits bool) { r.awaitsSwitch = awaits }
 // errSwitch ends the work of a life that went on without the row, once the row is known.
 var errSwitch = errors.New("a mapping was accepted, and is switched now")
 
-// Agree makes the row and the log agree on whose they are, or refuses. It creates the row at the first start.
+// Agree makes the row and the log agree on their pipeline and table, or refuses. It creates the row at the first start.
 func (r *Row) Agree(ctx context.Context, l *queue.Log, info source.TableInfo) error {
 	if err := r.agree(ctx, l, info); err != nil {
 		return err

@@ -160,8 +160,8 @@ func (f *Found) goesOn() bool {
 }
 
 // Begin stores the new life in the pipeline's row, or the row. Nothing else is changed: all later
-// steps are those of the owner, at its next try. bigtable.ErrStateChanged means that somebody else
-// changed the row meanwhile.
+// steps are those of the owner, at its next try. bigtable.ErrStateChanged means that another
+// process changed the row meanwhile.
 func (r *Recovery) Begin(ctx context.Context, store Store) error {
 	if r.Begun {
 		return nil
