@@ -103,7 +103,7 @@ soak: ## 100,000 planted differences in random mappings: every comparer must nam
 chaos: ## the whole program under kill -9 at SEEDS=500 moments; every cell is compared
 	$(GO) test $(RACE) -timeout 8h -parallel 4 -v -run TestKilledAtAnyMomentLosesNothing ./test -args -chaos.seeds=$(SEEDS)
 	$(GO) test $(RACE) -timeout 8h -parallel 2 -run TestOldTableIsCopied ./pipeline -args -copy.items=50000
-	$(GO) test $(RACE) -timeout 8h -parallel 2 -run TestOldTablesAreCopiedUnderKills ./test -args -old.items=50000
+	$(GO) test $(RACE) -timeout 8h -parallel 2 -v -run TestOldTablesAreCopiedUnderKills ./test -args -old.items=50000
 	$(GO) test $(RACE) -timeout 8h -parallel 2 -run TestArchiveIsExactUnderKills ./test -args -archive.seeds=50
 	$(GO) test $(RACE) -timeout 8h -parallel 1 -v -run 'TestReplicasUnderFaults|TestFaultOfNATSChangesNoOwner' ./test -args -replicas.seeds=$(SEEDS)
 	$(GO) test $(RACE) -timeout 8h -parallel 2 -run TestGapOfEachKind ./pipeline -args -gaps.all

@@ -63,7 +63,7 @@ func (s *sides) compile(table string) *transform.Program {
 	}
 	t := transform.Table{
 		Pipeline: "shop", Source: table, Target: target(table),
-		Schema: info.Schema, View: info.View, TTLAttr: info.TTLAttr, StripGlobal: true,
+		Schema: info.Schema, View: info.View, TTLAttr: info.TTLAttr, StripGlobal: true, Getenv: os.Getenv,
 	}
 	file := filepath.Join(s.w.dir, target(table)+".yaml")
 	if text, err := os.ReadFile(file); err == nil {
@@ -89,7 +89,7 @@ func (s *sides) compareWith(ctx context.Context, table, target string) error {
 	rows := func(ctx context.Context, f func(*bigtable.Row) error) error {
 		return s.sink.Rows(ctx, target, "", "", verify.Views(program), f)
 	}
-	result, err := verify.Compare(ctx, verify.Options{Dir: s.w.dir, ShowValues: true},
+	result, err := verify.Compare(ctx, verify.Options{Dir: s.w.dir, ShowValues: true, Now: s.w.Clock.Now()},
 		[]verify.Source{{Program: program, Schema: program.Table().Schema, Items: items}}, rows)
 	if err != nil {
 		return err
