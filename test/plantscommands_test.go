@@ -131,13 +131,27 @@ func (p *planted) plant(s *sides, kind int) {
 		for _, key := range slices.Sorted(maps.Keys(p.gone)) {
 			if r := p.gone[key]; r.Own && !r.Keep {
 				pk, sk, _ := strings.Cut(key, " ")
-				p.row = fmt.Sprintf("t0r%d#%s#%s", slices.Index(p.rules, r), pk, strings.TrimPrefix(sk, r.Prefix))
+				p.row = p.rowOf(s, pk, sk)
 				p.want = p.name + " " + key
 				break
 			}
 		}
 	}
 	p.w.plant(p.name, p.row, setCell("x", "planted"))
+}
+
+// rowOf returns the row of its own that an item has by its key.
+func (p *planted) rowOf(s *sides, pk, sk string) string {
+	p.w.t.Helper()
+	img, err := new(change.Decoder).Image(fmt.Appendf(nil, `{"pk":{"S":%q},"sk":{"S":%q}}`, pk, sk))
+	if err != nil {
+		p.w.t.Fatal(err)
+	}
+	rows, err := s.compile(p.name).Project(img)
+	if err != nil || len(rows) == 0 {
+		p.w.t.Fatal("no row: ", err)
+	}
+	return string(rows[0].Key)
 }
 
 // each runs a command for each table, all at once, and expects the same exit code of all.
@@ -170,7 +184,7 @@ func TestPlantsThroughTheCommands(t *testing.T) {
 	long(t, "40 s")
 	const seed = 2900
 	w := newWorld(t, seed)
-	w.tables, w.idlePoll = nil, "250ms" // of 80 shards
+	w.tables, w.secret, w.idlePoll = nil, plants.Secret, "250ms" // of 80 shards
 	w.testing = strings.NewReplacer("beat: 100ms", "beat: 500ms", "listing: 500ms", "listing: 1s").Replace(periods("300ms"))
 	var all []*planted
 	var names []string

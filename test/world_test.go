@@ -41,6 +41,7 @@ type world struct {
 	tracing  string
 	shutdown time.Duration
 	testing  string
+	secret   string // that seals keys; empty: none
 	tables   []string
 	shared   bool     // rows of Orders hold several items
 	binary   string   // of the replicator that is run; empty: the one under test
@@ -105,6 +106,9 @@ func (w *world) configure() {
 		w.dynamo.url, w.idlePoll, w.start, w.bigtable.addr, w.queue, w.admin, w.shutdown, w.testing)
 	if w.archive != "" {
 		text += "archive: " + w.archive + "\n"
+	}
+	if w.secret != "" {
+		text += fmt.Sprintf("pii_secrets: [%q]\n", w.secret)
 	}
 	if w.tracing != "" {
 		text += "tracing: " + w.tracing + "\n"

@@ -208,13 +208,18 @@ func (r *request) encodeReplacement(w *transform.Write, row *transform.Row, fami
 	return err
 }
 
-// Requests returns what Apply sends for a write, in its order, as data. The error is a *RejectedError. Keys that would
-// have to be sealed are not supported.
+// Requests returns what Apply sends for a write, in its order, as data. The error is a *RejectedError. Keys that have to
+// be sealed are not supported: see SealedRequests.
 func Requests(w *transform.Write, families []string) (all []rowwrite.Conditional, err error) {
+	return SealedRequests(nil, w, families)
+}
+
+// SealedRequests is Requests for items whose keys may have to be sealed.
+func SealedRequests(seal *Sealer, w *transform.Write, families []string) (all []rowwrite.Conditional, err error) {
 	if r := checkWrite(w); r != nil {
 		return nil, fmt.Errorf("check write: %w", r)
 	}
-	r := new(request)
+	r := &request{seal: seal}
 	for row := range rowwrite.InOrder(w.Rows) {
 		r.encode(w, row, families)
 		all = append(all, rowwrite.Conditional{

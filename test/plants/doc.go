@@ -8,5 +8,6 @@
 //
 //	world.go    a world, its history, and its target
 //	oracle.go   which plants there are, and what they must show
+//	sealing.go  guards, and the secrets that seal keys
 //	mapping.go  random mappings
 package plants

@@ -22,6 +22,7 @@ type Rule struct {
 	History bool   // attribute h in a family that keeps versions
 	Removed string // of that family
 	Aging   bool   // attribute a in a family whose cells age
+	Hides   string // the attributes under pii: some of p, s and z
 }
 
 // families are those of every mapping. removed is the policy of the family of histories.
@@ -66,15 +67,41 @@ func (r *Rule) text(number int) string {
 	if r.Indexed {
 		fmt.Fprintf(&b, "  index: [{name: by, row: \"%s-by#{site}#{p}#{s}\", cells: [{attr: x, to: \"d:x\"}]}]\n", name)
 	}
-	return b.String()
+	return r.hide(b.String())
+}
+
+// hide hashes the parts of keys that the table lists under pii, wherever rows and columns name them.
+func (r *Rule) hide(text string) string {
+	head, rest, _ := strings.Cut(text, "  row:")
+	for _, part := range []string{"p", "s"} {
+		if strings.Contains(r.Hides, part) {
+			rest = strings.ReplaceAll(rest, "{"+part+"}", "{"+part+"|hmac(k,16)}")
+		}
+	}
+	return head + "  row:" + rest
+}
+
+// personal declares the attributes that a table lists under pii.
+func personal(hides string) string {
+	var names []string
+	for i, part := range []string{"p", "s", "z"} {
+		if strings.Contains(hides, part) {
+			names = append(names, []string{"pk", "sk", "z"}[i])
+		}
+	}
+	if names == nil {
+		return ""
+	}
+	return fmt.Sprintf("secrets: {k: for tests alone}\npii: [%s]\n", strings.Join(names, ", "))
 }
 
 func chance(r *rand.Rand, of int) bool { return r.IntN(of) == 0 }
 
 // draw draws the rules of a table.
 func draw(rnd *rand.Rand, table int, removed string) (rules []*Rule) {
+	hides := []string{"", "", "", "p", "s", "ps", "z", "pz"}[rnd.IntN(8)]
 	for i := range 1 + rnd.IntN(3) {
-		r := &Rule{Table: table, Prefix: fmt.Sprintf("k%d-", i), Own: chance(rnd, 2), Keep: chance(rnd, 3), Removed: removed,
+		r := &Rule{Table: table, Hides: hides, Prefix: fmt.Sprintf("k%d-", i), Own: chance(rnd, 2), Keep: chance(rnd, 3), Removed: removed,
 			History: chance(rnd, 2), Aging: chance(rnd, 3), Tomb: chance(rnd, 4)}
 		switch rnd.IntN(3) {
 		case 0:
@@ -107,13 +134,15 @@ func Mapping(seed uint64) (text string, rules []*Rule) {
 func compile(rules []*Rule, tables int, removed string) (texts []string, programs []*transform.Program) {
 	var all []transform.Table
 	for t := range tables {
-		text, n := "mapping: 1\n"+families(removed)+"rules:\n", 0
+		hides, text, n := "", "", 0
 		for _, r := range rules {
 			if r.Table == t {
+				hides = r.Hides
 				text += r.text(n)
 				n++
 			}
 		}
+		text = "mapping: 1\n" + personal(hides) + families(removed) + "rules:\n" + text
 		m, _ := transform.ParseMapping("random.yaml", []byte(text))
 		if m == nil {
 			return nil, nil

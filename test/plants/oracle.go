@@ -51,7 +51,7 @@ func CellName(row, family, qualifier string) string { return row + " " + family 
 // Plant plants one difference; nil where the kind that it draws has no place.
 func (w *World) Plant() *Plant {
 	kinds := []func() *Plant{w.lose, w.lose, w.alter, w.alter, w.haunt, w.haunt, w.haunt, w.foreign, w.foreign, w.unguard,
-		w.future, w.stale}
+		w.future, w.stale, w.unsecret}
 	return kinds[w.rnd.IntN(len(kinds))]()
 }
 
@@ -189,8 +189,8 @@ func (w *World) guards(row string) (all []presence) {
 		if c.Family != transform.LiveFamily && c.Family != transform.DeadFamily {
 			continue
 		}
-		g, err := guard.Reader{Pipeline: "p"}.Read([]byte(c.Value), []byte(row), []byte(c.Qualifier))
-		if err != nil || int(g.Table[0]-'S') >= len(w.Tables) {
+		g, err := w.GuardOf([]byte(c.Value), []byte(row), []byte(c.Qualifier))
+		if err != nil || g.Unknown || int(g.Table[0]-'S') >= len(w.Tables) {
 			continue
 		}
 		all = append(all, presence{cell: c, of: guarded.Item{Table: int(g.Table[0] - 'S'), Key: string(g.Key)},
@@ -311,6 +311,38 @@ func (w *World) unguard() *Plant {
 	return nil
 }
 
+// unsecret seals the guard of an item with a secret that is lost. It may be the guard of the item, so
+// nothing differs where the item has all that the row holds.
+func (w *World) unsecret() *Plant {
+	all, owner := w.wanted()
+	if len(all) == 0 {
+		return nil
+	}
+	at := all[w.rnd.IntN(len(all))]
+	of, row := owner[at], w.Bigtable.Rows[at.row]
+	if !w.program(of).SealsKeys() || w.agesIn(at.row, of) || slices.ContainsFunc(row.Cells, func(c cells.Cell) bool {
+		_, has := owner[column{at.row, c.Family, c.Qualifier}]
+		return !has && (c.Family == "d" || c.Family == "a") // what is kept there is unproven beside such a guard
+	}) {
+		return nil
+	}
+	for _, g := range w.guards(at.row) {
+		if g.of != of || !g.live {
+			continue
+		}
+		named := guard.Guard{Pipeline: "p", Table: sourceOf(of.Table), Key: []byte(of.Key)}
+		lost := g.cell
+		lost.Value = string(lostSealer().Append(nil, named, []byte(at.row), []byte(lost.Qualifier)))
+		w.remove(at.row, func(c *cells.Cell) bool { return *c == g.cell })
+		w.set(at.row, lost)
+		return &Plant{What: "a guard of a lost secret: " + at.String(), Row: at.row, undo: func() {
+			w.remove(at.row, func(c *cells.Cell) bool { return *c == lost })
+			w.set(at.row, g.cell)
+		}}
+	}
+	return nil
+}
+
 // agesIn reports whether an item has a cell in a row that may have aged away.
 func (w *World) agesIn(row string, of guarded.Item) bool {
 	all, owner := w.wanted()
@@ -354,27 +386,15 @@ func (w *World) stale() *Plant {
 		return nil
 	}
 	row, q := string(rows[0].Key), guard.Qualifier("p", sourceOf(of.Table), []byte(of.Key))
-	g := cells.Cell{Family: transform.LiveFamily, Qualifier: string(q[:]), At: w.now - 120_000,
-		Value: string(guard.Append(nil, "p", sourceOf(of.Table), []byte(of.Key)))}
+	g := cells.Cell{Family: transform.LiveFamily, Qualifier: string(q[:]), At: w.now - 120_000}
 	if rows[0].Class == transform.ClassR {
 		g.Qualifier = guard.Exclusive
 	}
+	g.Value = w.guardValue(of, row, g.Qualifier)
 	w.set(row, g)
 	if w.ruleOf(of).Keep {
 		return &Plant{What: "a kept guard: " + row, Row: row,
 			undo: func() { w.remove(row, func(c *cells.Cell) bool { return *c == g }) }}
 	}
 	return &Plant{What: "a guard too many: " + row, Row: row, Item: &of}
-}
-
-// retire adds a guard of a table that is not compared to some of the rows that items share.
-func (w *World) retire() {
-	for i, row := range []string{"sh#p0", "sh#p1"} {
-		key := []byte(`{"pk":{"S":"z` + string(rune('0'+w.rnd.IntN(8))) + `"}}`)
-		q := guard.Qualifier("p", "Z", key)
-		if chance(w.rnd, 3) && w.Bigtable.Rows[row] != nil {
-			w.set(row, cells.Cell{Family: []string{transform.LiveFamily, transform.DeadFamily}[i], Qualifier: string(q[:]),
-				At: int64(change.Millis(w.now - 1)), Value: string(guard.Append(nil, "p", "Z", key))})
-		}
-	}
 }

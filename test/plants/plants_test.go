@@ -55,7 +55,7 @@ func TestEveryComparerNamesExactlyWhatWasPlanted(t *testing.T) {
 		}
 	}
 	t.Logf("%d worlds from seed %d: %v", n, *from, kinds)
-	if n >= 20 && len(kinds) < 12 {
+	if n >= 20 && (len(kinds) < 12 || kinds["a guard of a lost secret → "] == 0) {
 		t.Errorf("only some kinds were planted: %v", kinds)
 	}
 }

@@ -122,6 +122,23 @@ func (w *World) live() error {
 	return nil
 }
 
+// retire adds a guard of a table that is not compared to some of the rows that items share.
+func (w *World) retire() {
+	i := 0
+	for _, row := range slices.Sorted(maps.Keys(w.Bigtable.Rows)) {
+		if !strings.HasPrefix(row, "sh#") {
+			continue
+		}
+		key := []byte(`{"pk":{"S":"z` + string(rune('0'+w.rnd.IntN(8))) + `"}}`)
+		q := guard.Qualifier("p", "Z", key)
+		if chance(w.rnd, 3) {
+			w.set(row, cells.Cell{Family: []string{transform.LiveFamily, transform.DeadFamily}[i%2], Qualifier: string(q[:]),
+				At: int64(change.Millis(w.now - 1)), Value: string(guard.Append(nil, "p", "Z", key))})
+		}
+		i++
+	}
+}
+
 func (w *World) keyOf(r *Rule) guarded.Item {
 	key := fmt.Sprintf(`{"pk":{"S":"p%d"},"sk":{"S":"%s%d"}}`, w.rnd.IntN(2), r.Prefix, w.rnd.IntN(3))
 	return guarded.Item{Table: r.Table, Key: key}
@@ -237,7 +254,7 @@ func (w *World) apply(write *transform.Write) error {
 			return err
 		}
 	}
-	all, err := bigtable.Requests(write, w.families)
+	all, err := bigtable.SealedRequests(Sealer(), write, w.families)
 	if err != nil {
 		return err
 	}
@@ -295,8 +312,9 @@ func (w *World) Repair(of guarded.Item, rows [][]byte, future change.Version) er
 		return err
 	}
 	for i := range write.Rows {
-		w.remove(string(write.Rows[i].Key), func(c *cells.Cell) bool {
-			return c.At == int64(future) && strings.HasSuffix(c.Value, "\x00"+of.Key)
+		row := string(write.Rows[i].Key)
+		w.remove(row, func(c *cells.Cell) bool {
+			return c.At == int64(future) && c.Value == w.guardValue(of, row, c.Qualifier)
 		})
 	}
 	return w.apply(write)
@@ -317,11 +335,6 @@ func (w *World) Lookup(_ context.Context, keys []string, f func(*verify.Row) err
 		}
 	}
 	return nil
-}
-
-// GuardOf implements verify.Target.
-func (w *World) GuardOf(value, row, qualifier []byte) (bigtable.Guard, error) {
-	return guard.Reader{Pipeline: "p"}.Read(value, row, qualifier)
 }
 
 // row returns a row as a reader sees it: of each column the versions that its family keeps.
