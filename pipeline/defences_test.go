@@ -133,19 +133,16 @@ func TestLogOfAnotherLifeIsRefused(t *testing.T) {
 	r := w.start("Orders")
 	// Where Bigtable is slow to answer, the log is read on until the row is known: then the table halts.
 	why := ""
-	for began := time.Now(); why == ""; {
-		select {
-		case err := <-r.ended:
-			r.ended <- err
-			why = fmt.Sprint("ended: ", err)
-		case <-time.After(10 * time.Millisecond):
-			if st := r.table("Orders"); st.Code == "log_refused" {
-				why = st.Halt
-			} else if time.Since(began) > longest {
-				t.Fatalf("the log of another life was accepted: %+v", st)
-			}
+	r.wait("the log of another life is refused", func() bool {
+		if st := r.table("Orders"); st.Code == "log_refused" {
+			why = st.Halt
 		}
-	}
+		var err error
+		if r.hasEnded(&err) {
+			why = fmt.Sprint("ended: ", err)
+		}
+		return why != ""
+	})
 	if !strings.Contains(why, "another one") {
 		t.Fatalf("started on a log that belongs to another Bigtable: %s", why)
 	}

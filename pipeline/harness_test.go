@@ -342,8 +342,7 @@ func (r *run) begin() {
 func (r *run) stop() error {
 	r.t.Helper()
 	r.cancel()
-	err := <-r.ended
-	r.ended <- err
+	err := r.end()
 	r.close()
 	return err
 }
@@ -374,18 +373,48 @@ func (r *run) settledAt(at time.Time) {
 	})
 }
 
-// until waits for an observed fact.
+// until waits for an observed fact of a pipeline that goes on.
 func (r *run) until(what string, fact func() bool) {
 	r.t.Helper()
-	began := time.Now()
-	last, looked, moved := began, began, r.moved()
-	for now := began; !fact(); {
+	r.wait(what, func() bool {
+		if fact() {
+			return true
+		}
 		select {
 		case err := <-r.ended:
 			r.ended <- err
 			r.t.Fatalf("waiting until %s: the pipeline ended: %v", what, err)
-		case <-time.After(min(max(10*time.Millisecond, 3*time.Since(now)), 250*time.Millisecond)): // looks cost time, too
+		default:
 		}
+		return false
+	})
+}
+
+// end waits until Run ends, and returns what it returned.
+func (r *run) end() (err error) {
+	r.t.Helper()
+	r.wait("the pipeline ends", func() bool { return r.hasEnded(&err) })
+	return err
+}
+
+// hasEnded reports whether Run has ended, and sets what it returned.
+func (r *run) hasEnded(err *error) bool {
+	select {
+	case *err = <-r.ended:
+		r.ended <- *err
+		return true
+	default:
+		return false
+	}
+}
+
+// wait waits for a fact, while the pipeline moves. When it fails it names the fact, and what the pipeline last said.
+func (r *run) wait(what string, fact func() bool) {
+	r.t.Helper()
+	began := time.Now()
+	last, looked, moved := began, began, r.moved()
+	for now := began; !fact(); {
+		<-time.After(min(max(10*time.Millisecond, 3*time.Since(now)), 250*time.Millisecond)) // looks cost time, too
 		now = time.Now()
 		if now.Sub(looked) < time.Second { // gathering all metrics at each poll would take more than the pipeline
 			continue
@@ -394,8 +423,9 @@ func (r *run) until(what string, fact func() bool) {
 		if m := r.moved(); m != moved {
 			last, moved = now, m
 		}
-		if now.Sub(last) > patience || now.Sub(began) > longest {
-			r.t.Fatalf("waited in vain until %s; status: %+v", what, r.p.Status())
+		if idle, all := now.Sub(last), now.Sub(began); idle > patience || all > longest {
+			r.t.Fatalf("waited %v until %s, the last %v without progress; status: %+v",
+				all.Round(time.Second), what, idle.Round(time.Second), r.p.Status())
 		}
 	}
 }

@@ -46,7 +46,7 @@ func TestReplicaThatSleptThroughARecoveryStandsByAgain(t *testing.T) {
 	slept.until("it stands by", func() bool { return slept.table("Orders").State == "standby" })
 	asleep.Store(true)
 	deleteLogs(t, url)
-	<-held
+	slept.until("it asks DynamoDB in its sleep", func() bool { return len(held) > 0 })
 	owner.kill()
 	w.recover("Orders")
 	next := w.restart("Orders")

@@ -28,19 +28,6 @@ func (w *world) another(name string) {
 	w.qopts = func(o *queue.Options) { o.Pipeline, o.Dir = name, dir }
 }
 
-// end waits until Run ends by itself.
-func (r *run) end() error {
-	r.t.Helper()
-	select {
-	case err := <-r.ended:
-		r.ended <- err
-		return err
-	case <-time.After(longest):
-		r.t.Fatalf("the pipeline goes on: %+v", r.p.Status())
-		return nil
-	}
-}
-
 // taken fails unless Run ended because the target belongs to another pipeline.
 func (r *run) taken(owner string) {
 	r.t.Helper()
@@ -82,15 +69,14 @@ func TestOfPipelinesThatBeginAtOnceOneHasTheTarget(t *testing.T) {
 	one.begin()
 	two.begin()
 	first, second, owner := one, two, "one"
-	select {
-	case err := <-one.ended:
-		one.ended <- err
-		first, second, owner = two, one, "two"
-	case err := <-two.ended:
-		two.ended <- err
-	case <-time.After(longest):
-		t.Fatal("both go on")
-	}
+	one.wait("one of the pipelines ends", func() bool {
+		var err error
+		if one.hasEnded(&err) {
+			first, second, owner = two, one, "two"
+			return true
+		}
+		return two.hasEnded(&err)
+	})
 	second.taken(owner)
 	w.changeItems("Orders", 92, 50)
 	first.settle()

@@ -142,7 +142,16 @@ func TestRetiredTableLeavesNothingButTheApplicationsRows(t *testing.T) {
 	// Killed when one guard is gone: the log is deleted, and the fenced row keeps everybody from writing.
 	held := w.traps.set(afterWrite, 1, true)
 	c = w.begin(d, append(retire, "--yes")...)
-	<-held.hit
+	w.Until("table retire has deleted a guard", func() bool {
+		select {
+		case <-held.hit:
+			return true
+		case <-c.ended:
+			t.Fatalf("it ended before: %s", c.out)
+		default:
+		}
+		return false
+	})
 	c.kill()
 	held.open()
 	untouched("killed in the middle")

@@ -33,7 +33,7 @@ func (w *world) frozen(r *run, records []ledger.Record) (wake func()) {
 	wake = sync.OnceFunc(func() { close(released) })
 	w.t.Cleanup(wake)
 	r.store(records)
-	<-reached
+	w.await("it is about to create an object", isOver(reached))
 	return wake
 }
 

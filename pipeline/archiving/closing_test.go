@@ -126,7 +126,7 @@ func TestManifestOfAFrozenOwnerIsAdopted(t *testing.T) {
 	}, nil)
 	old.store(w.deleted(0, 6))
 	old.over(0)
-	<-reached
+	w.await("it is about to create the manifest", isOver(reached))
 	r := w.start()
 	w.until("another owner has claimed", func(s *ledger.State) bool { return s.Claim.Epoch == 2 })
 	r.store(w.deleted(1, 6))

@@ -357,6 +357,18 @@ func (w *world) await(what string, ok func() bool) {
 	}
 }
 
+// isOver returns whether a channel is closed, as await asks.
+func isOver(c <-chan struct{}) func() bool {
+	return func() bool {
+		select {
+		case <-c:
+			return true
+		default:
+			return false
+		}
+	}
+}
+
 // patient is how long nothing may change while something is waited for.
 const patient = 2 * time.Minute
 

@@ -176,7 +176,7 @@ func TestAcknowledgementOfAnAppendIsLost(t *testing.T) {
 	if !owner.mute.Swap(false) {
 		t.Error("its acknowledgement was not lost")
 	}
-	<-stored
+	w.await("the events are stored", isOver(stored))
 	w.proven(r.closed(1))
 }
 
@@ -197,6 +197,6 @@ func TestServerOfTheStreamRestarts(t *testing.T) {
 	must(t, s.Close())
 	s = startNATS(t, dir, p)
 	t.Cleanup(func() { _ = s.Close() })
-	<-stored
+	w.await("the events are stored", isOver(stored))
 	w.proven(r.closed(1))
 }

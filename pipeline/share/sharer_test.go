@@ -149,7 +149,7 @@ func (p *process) hears(t *testing.T, of *process, fact func(*presence.Message) 
 			}
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%s never heard it of %s", p.name, of.name)
+			t.Fatalf("%s never heard it of %s; last heard: %+v", p.name, of.name, members)
 		}
 	}
 }

@@ -204,9 +204,14 @@ func keyOf(key string) string { return fmt.Sprintf(`{"pk":{"S":"%s"}}`, key) }
 // until waits for something.
 func (w *world) until(what string, ok func() bool) {
 	w.t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); !ok(); {
+	last, deadline := uint64(0), time.Now().Add(2*time.Minute)
+	for !ok() {
+		s, err := w.state()
+		if err == nil && s.Seq != last {
+			last, deadline = s.Seq, time.Now().Add(2*time.Minute)
+		}
 		if time.Now().After(deadline) {
-			w.t.Fatalf("not seen: %s", what)
+			w.t.Fatalf("not seen: %s; the ledger: %+v, %v", what, s, err)
 		}
 		_ = failure.Pause(w.t.Context(), 5*time.Millisecond)
 	}
