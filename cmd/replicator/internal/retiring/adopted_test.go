@@ -12,6 +12,7 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/retiring"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/verify/report"
 )
@@ -148,5 +149,46 @@ func TestChangesThatAnInterruptedCutoverHasNotDrainedAreNotDeletedUnasked(t *tes
 	kept, err := w.retire(retiring.Options{DropChanges: 4})
 	if err != nil || kept.Unapplied == nil || kept.Unapplied.Changes != 4 || len(kept.Unapplied.KeyHashes) != 4 {
 		t.Errorf("%+v, %+v, %v", kept, kept.Unapplied, err)
+	}
+}
+
+// The log holds what expired until the archive's stream has it: while that stream cannot be opened it is
+// the last copy, also of what expired behind a fence.
+func TestDeletionsThatTheArchiveLacksAreNotDeletedUnasked(t *testing.T) {
+	w := newWorld(t, 949)
+	w.Window = "1h" // no mark of an archive keeps the log from being trimmed
+	w.Configure(orders)
+	w.Call("UpdateTimeToLive",
+		`{"TableName":"Orders","TimeToLiveSpecification":{"AttributeName":"expires","Enabled":true}}`)
+	d := w.Run()
+	for i := range 3 {
+		w.Put("Orders", "p", fmt.Sprint(i), fmt.Sprintf(`"n":{"N":"1"},"expires":{"N":"%d"}`, w.Clock.Now().Unix()-1))
+	}
+	d.Settle()
+	d.Stop()
+	before := w.Log("Orders").State.Marks[checkpoint.SinkBigtable]
+	if n := w.DynamoDB.ExpireNow(w.Clock.Now()); n != 3 {
+		t.Fatalf("%d items expired", n)
+	}
+	d = w.Run()
+	d.Settle()
+	d.Stop()
+	owner, err := w.Log("Orders").Log.Claim(t.Context(), queue.ClaimOptions{Owner: "archive", TTL: time.Second})
+	if err == nil {
+		_, err = owner.Append(t.Context(), &checkpoint.Marks{Sinks: map[string]checkpoint.Mark{"archive": before}}, nil)
+	}
+	if err == nil {
+		err = owner.Release(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Configure(other)
+	_, err = w.retire(retiring.Options{})
+	if err == nil || !strings.Contains(err.Error(), "3 deletions of Orders are not in an object of the archive yet") {
+		t.Errorf("not waived: %v", err)
+	}
+	if _, err := w.retire(retiring.Options{DropLetters: true}); err != nil {
+		t.Errorf("waived: %v", err)
 	}
 }

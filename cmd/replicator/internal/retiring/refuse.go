@@ -151,14 +151,33 @@ func (r *Retirement) refuseUnapplied(fenced bool, before uint64) error {
 		strings.Join(u.KeyHashes, ", ")), fmt.Sprintf("%s; or waive exactly these changes with --drop-changes %d", hint, n))
 }
 
-// unarchived returns how many events the archive's stream holds that are in no object yet.
+// sinkArchive is the sink that copies deletions from the log into the archive's stream.
+const sinkArchive = "archive"
+
+// unarchived returns how many events are in no object of the archive yet: those that the archive's
+// stream holds, and those of the log that were not copied there, because the stream was full or could
+// not be opened.
 func (r *Retirement) unarchived(ctx context.Context) (int, error) {
-	if !slices.ContainsFunc(r.Kept.Streams, func(k queue.Kept) bool { return k.What == "archive" }) {
+	if r.queue == nil {
 		return 0, nil
 	}
 	log, err := r.queue.Log(ctx, r.Table)
 	if errors.Is(err, queue.ErrNoLog) { // an earlier retire has taken it away, and said this
 		return 0, nil
+	}
+	var state *checkpoint.State
+	if err == nil {
+		state, err = log.Fold(ctx)
+	}
+	n := 0
+	if err == nil {
+		if n, err = r.notCopied(ctx, log, state); err != nil {
+			return 0, exit.Environment(fmt.Errorf("count deletions of %s that the archive lacks: %w", r.Table, err),
+				"see `replicator check`; they are waived with --drop-letters")
+		}
+	}
+	if !slices.ContainsFunc(r.Kept.Streams, func(k queue.Kept) bool { return k.What == "archive" }) {
+		return n, nil // a log that cannot be read is checkUnapplied's
 	}
 	var j *journal.Journal
 	if err == nil {
@@ -173,10 +192,27 @@ func (r *Retirement) unarchived(ctx context.Context) (int, error) {
 			"see `replicator check`; what the stream holds is waived with --drop-letters")
 	}
 	if s == nil {
-		return 0, nil
+		return n, nil
 	}
 	events, _ := s.Waiting()
-	return int(events), nil
+	return n + int(events), nil
+}
+
+// notCopied counts the deletions of a log behind the mark of the archive. After a process was killed
+// some of them may be in the archive's stream: they count twice until it has run again.
+func (r *Retirement) notCopied(ctx context.Context, log *queue.Log, s *checkpoint.State) (n int, err error) {
+	mark, ok := s.Marks[sinkArchive]
+	if !ok || mark.Seq >= s.LastFrame {
+		return 0, nil
+	}
+	others := slices.ContainsFunc(r.cfg.Archive.Classes, func(class string) bool { return class != "ttl" })
+	_, err = logged.Walk{Log: log, After: mark}.Changes(ctx, func(c *logged.Change) error {
+		if c.TTL || others && c.Op == change.Remove {
+			n++
+		}
+		return nil
+	})
+	return n, err
 }
 
 // checkOwner refuses a table whose log has an owner that lives. It would not write to Bigtable, because the row is
