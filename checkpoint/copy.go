@@ -147,7 +147,8 @@ func (s *State) doubtCopy(c *CopyState) {
 	})
 }
 
-// ReasonCopyCanceled is the reason of the gap that a cancelled copy leaves. It never changes, as ReasonBeforeStart.
+// ReasonCopyCanceled is the reason of the gap that a cancelled copy leaves, for people: Gap.Canceled
+// is its code.
 const ReasonCopyCanceled = "copy cancelled: items that were not copied are missing until they change"
 
 // controlCopy executes what an operator wants of a copy: pause, resume or cancel. An order that comes late, when its
@@ -168,7 +169,7 @@ func (s *State) controlCopy(b *CopyOrder, at change.Millis) {
 		c.Canceled = true
 		s.Gaps = append(s.Gaps, Gap{
 			Feed: change.Feed{Stream: "copy/" + c.ID}, Since: 1, Until: c.Began, Found: max(at, s.Date), Ends: true,
-			Accepted: true, Reason: ReasonCopyCanceled, Sinks: []string{SinkBigtable}, Above: s.TopClock(),
+			Accepted: true, Canceled: true, Reason: ReasonCopyCanceled, Sinks: []string{SinkBigtable}, Above: s.TopClock(),
 		})
 	}
 }

@@ -97,7 +97,7 @@ func (p *process) readPage(c *CopyState) {
 		at, _ := strconv.ParseInt(c.Export, 10, 64)
 		pg.at = change.Millis(at)
 		for i := range p.wr.s.Gaps {
-			if g := &p.wr.s.Gaps[i]; g.Reason != ReasonCopyCanceled && g.Doubt == "" && g.Until > pg.at-copyMargin {
+			if g := &p.wr.s.Gaps[i]; !g.Canceled && g.Doubt == "" && g.Until > pg.at-copyMargin {
 				p.append(&CopyMarks{ID: c.ID, Paused: "the export is older than a gap", Date: p.w.now}, nil)
 				return
 			}

@@ -186,6 +186,8 @@ type Gap struct {
 	Healed map[string]Healing `json:"healed,omitempty"`
 	// In the state only, format 5: nothing is known to be lost.
 	Doubt Doubt `json:"doubt,omitempty"`
+	// In the state only: a copy was cancelled, and what it had not copied is missing.
+	Canceled bool `json:"canceled,omitempty"`
 }
 
 // Control changes what the owner does with the table. Anyone may append one. It makes the owner's next append fail, so

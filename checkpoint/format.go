@@ -63,7 +63,7 @@ func FormatOf(body any) int {
 			return 2
 		}
 	case *Gap:
-		if b.Doubt != "" {
+		if b.Doubt != "" || b.Canceled {
 			return 5
 		}
 		if b.Above != 0 || b.Healed != nil {

@@ -20,7 +20,7 @@ func (st *Table) addTroubles(s *checkpoint.State) {
 	for i := range s.Gaps {
 		if len(s.DifferingSinks(&s.Gaps[i])) > 0 {
 			st.Differing++
-			canceled, doubt := s.Gaps[i].Reason == checkpoint.ReasonCopyCanceled, s.Gaps[i].Doubt != ""
+			canceled, doubt := s.Gaps[i].Canceled, s.Gaps[i].Doubt != ""
 			st.CopyCanceled, st.CopyUnconfirmed = st.CopyCanceled || canceled, st.CopyUnconfirmed || doubt
 			if !canceled && !doubt {
 				st.lost++
