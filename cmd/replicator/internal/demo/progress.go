@@ -8,6 +8,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline"
 )
 
@@ -25,6 +26,7 @@ type Progress struct {
 	Copied  int64   `json:"copied"`  // items that are older than the stream
 	ToCopy  int64   `json:"to_copy"` // of so many
 	State   string  `json:"state"`
+	Pauses  string  `json:"reading_pauses,omitempty"` // why nothing is read now: the disk has little room
 }
 
 // String returns the progress as a line for people, without the time.
@@ -49,6 +51,9 @@ func (s *Stage) report(ctx context.Context) error {
 		}
 		before := s.last.Copied
 		p := s.progress(status)
+		if status != nil {
+			s.notePause(p.Pauses)
+		}
 		if err := s.o.Progress(p); err != nil {
 			return err
 		}
@@ -87,7 +92,10 @@ func (p *Progress) sum(status *pipeline.Status) {
 			running++
 		}
 	}
+	p.Pauses = pauseOf(status)
 	switch {
+	case p.Pauses != "":
+		p.State = "reading pauses"
 	case status.Ready:
 		p.State = "ready"
 	case p.Copied < p.ToCopy:
@@ -96,6 +104,36 @@ func (p *Progress) sum(status *pipeline.Status) {
 		p.State = fmt.Sprintf("%d of %d tables running", running, len(status.Tables))
 	default:
 		p.State = "running"
+	}
+}
+
+// pauseOf returns why the reading of a table pauses; "" if none does.
+func pauseOf(status *pipeline.Status) string {
+	for _, t := range status.Tables {
+		if t.PauseReason != "" {
+			return t.PauseReason
+		}
+	}
+	return ""
+}
+
+// notePause says that reading pauses, or goes on: a demo that waits for room looks as if it hung.
+func (s *Stage) notePause(why string) {
+	switch {
+	case why != "" && s.pause == "":
+		s.o.Say("reading pauses: " + why)
+	case why == "" && s.pause != "":
+		s.o.Say("reading goes on")
+	}
+	s.pause = why
+}
+
+// sayPauses notes every second whether reading pauses, until ctx ends.
+func (s *Stage) sayPauses(ctx context.Context) {
+	for failure.Pause(ctx, time.Second) == nil {
+		if status := s.status(ctx); status != nil {
+			s.notePause(pauseOf(status))
+		}
 	}
 }
 

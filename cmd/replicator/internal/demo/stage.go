@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -68,6 +69,7 @@ type Stage struct {
 	lags    lags
 	copied  copied
 	last    Progress // the last one for which the replicator answered
+	pause   string   // why reading pauses, as it was said last
 }
 
 // New makes the directory and starts the sandbox.
@@ -312,10 +314,18 @@ func (s *Stage) Drain(ctx context.Context) error {
 	if err := clients.ReadClock(ctx, Table); err != nil {
 		return err
 	}
+	watching, stop := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() { s.sayPauses(watching) })
 	accept := protocol.Accept{Gaps: true, Letters: true} // the summary counts them
 	_, reached, err := observe.New(s.cfg, s.cfg.Tables, clients).Await(ctx, time.Time{}, accept)
+	stop()
+	watch.Wait()
 	if err == nil && !reached.Met {
 		err = fmt.Errorf("not everything was applied within %s", drainTimeout)
+	}
+	if err != nil && s.pause != "" {
+		err = exit.Environment(fmt.Errorf("%w: reading pauses", err), s.pause)
 	}
 	return err
 }
