@@ -198,11 +198,15 @@ func (q *Queue) Health(ctx context.Context) error {
 
 // awaitHealth waits until the server is healthy. It retries transient errors, such as those of a
 // cluster that elects its leader, until ctx ends.
+//
+// Rule 13: of a server elsewhere also what no rule explains is asked for again, such as an internal
+// error or the page of a proxy. It would end the process at its start.
 func (q *Queue) awaitHealth(ctx context.Context) error {
 	logged := time.Time{}
 	for pause := conn.LeastPause; ; pause = min(2*pause, conn.MostPause) {
 		err := q.Health(ctx)
-		if err == nil || !conn.Transient(err) {
+		class := conn.Classify(err)
+		if err == nil || class != failure.Transient && (q.embedded != nil || class == failure.Denied || class == failure.Canceled) {
 			return err
 		}
 		q.conn.Report(ctx, err) // of several servers another one may answer

@@ -599,6 +599,13 @@ func allAnswers(rows [][]cell) map[string][]cell {
 			}
 		}
 		for j, c := range row[1:] {
+			if c.phase == "start" && c.call.name == "INFO" { // before anything that tries again
+				for _, answer := range answers {
+					c.answer = answer
+					add("INFO at the start", c)
+				}
+				continue
+			}
 			c.answer = answers[(i+j)%len(answers)]
 			add(fmt.Sprintf("%s, side %s, part %d", c.phase, storeSide(c.call.side), i%6), c)
 		}
