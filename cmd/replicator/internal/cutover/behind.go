@@ -77,7 +77,7 @@ func (c *Cutover) lookBehindOf(ctx context.Context, i int, l *order.Log) error {
 	b.mark = mark
 	if others > 0 {
 		return refuse("%s was written to behind the fence: Bigtable lacks %s that neither TTL nor a heartbeat made (key "+
-			"hashes %s); %s", l.Table, english.Plural(others, "change", ""), strings.Join(hashes, ", "), stopWriters)
+			"hashes %s); %s", l.Table, english.Plural(others, "change", ""), strings.Join(hashes, ", "), wayOut(l.State))
 	}
 	return nil
 }
@@ -85,8 +85,20 @@ func (c *Cutover) lookBehindOf(ctx context.Context, i int, l *order.Log) error {
 // mostHashes is how many items behind a fence are named: enough to look for their writer.
 const mostHashes = 10
 
-// stopWriters says what to do about what was written behind a fence.
-const stopWriters = "stop the writers, `replicator cutover --undo`, and begin again"
+// What to do about changes behind a fence: before the certificate, and behind it.
+const (
+	stopWriters = "stop the writers, `replicator cutover --undo`, and begin again"
+	carryOver   = "the certificate was issued, so the application may have written the same rows: point the writers at " +
+		"Bigtable, and carry these changes over by the application; only where it has written nothing yet, " + stopWriters
+)
+
+// wayOut returns what to do about changes behind the fence of a log.
+func wayOut(s *checkpoint.State) string {
+	if s.Fence != nil && s.Fence.Certified > 0 {
+		return carryOver
+	}
+	return stopWriters
+}
 
 // stands refuses a log whose fence is not the one that was seen first: behind it rows may have been written.
 func (b *behind) stands(id string, l *order.Log) error {

@@ -52,12 +52,15 @@ func (c *Cutover) check(ctx context.Context) error {
 		return err
 	}
 	reasons := st.Reasons
-	if slices.ContainsFunc(st.Tables, func(t status.Table) bool { return t.BehindFence != nil }) {
-		reasons = append(reasons, stopWriters)
-	}
 	logs, err := c.unowned(ctx)
 	if err != nil {
 		return err
+	}
+	for _, l := range logs {
+		behind := func(t status.Table) bool { return t.Source == l.Table && t.BehindFence != nil }
+		if way := wayOut(l.State); slices.ContainsFunc(st.Tables, behind) && !slices.Contains(reasons, way) {
+			reasons = append(reasons, way)
+		}
 	}
 	for _, l := range logs {
 		open, err := openRequest(ctx, l)

@@ -288,3 +288,22 @@ func TestRowThatSaysSomethingElseForbidsTheCertificate(t *testing.T) {
 	w.refused(c.checkRow(row("f2", "m"), "m"), "the fence of Orders was taken away meanwhile")
 	w.refused(c.checkRow(row("f1", "other"), "m"), "the mapping of Orders was changed meanwhile")
 }
+
+// TestWayOutBehindTheFence: behind a certificate the undo may write over what the application has written.
+func TestWayOutBehindTheFence(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		fence *checkpoint.Fence
+		want  string
+	}{
+		{"before the certificate", &checkpoint.Fence{ID: "a"}, stopWriters},
+		{"behind the certificate", &checkpoint.Fence{ID: "a", Certified: 1}, carryOver},
+	} {
+		if got := wayOut(&checkpoint.State{Fence: c.fence}); got != c.want {
+			t.Errorf("%s: %s", c.name, got)
+		}
+	}
+	if before, then := strings.Index(carryOver, "carry these changes over"), strings.Index(carryOver, "--undo"); before < 0 || then < before {
+		t.Errorf("the undo is not the last resort: %s", carryOver)
+	}
+}
