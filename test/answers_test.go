@@ -110,6 +110,7 @@ var phases = []phase{
 	{"resync", func(x *answering) error { return x.run0("resync", "--table", "Orders", "--wait") }},
 	{"keys", func(x *answering) error {
 		x.world.write("keys.jsonl", `{"pk":"p","sk":"1"}`+"\n"+`{"pk":"p","sk":"2"}`+"\n")
+		x.Clock.Advance(2 * time.Minute) // items that were written less than a minute ago are hot
 		return x.run0("resync", "--table", "Orders", "--keys", "keys.jsonl", "--wait")
 	}},
 	// Before what trims the stream: a new life would wait for a day until it believes that a shard
@@ -507,8 +508,11 @@ func (x *answering) enter(c cell) error {
 	return nil
 }
 
-// give goes through cells in one world, until one fails.
-func (x *answering) give(cells []cell, table *answerTable, commands bool) {
+// give goes through cells in one world, until one fails. In the whole matrix, commands judge after
+// each cell, and a table may halt only where that is documented. In the short form a halt that ends
+// by itself is in the table of cells: on a busy machine more calls are late than the one that got
+// the answer.
+func (x *answering) give(cells []cell, table *answerTable, whole bool) {
 	x.t.Helper()
 	for i, c := range cells {
 		if err := x.enter(c); err != nil {
@@ -516,11 +520,15 @@ func (x *answering) give(cells []cell, table *answerTable, commands bool) {
 		}
 		began := time.Now()
 		err := x.try(c)
-		if err == nil && (commands || i == len(cells)-1) {
+		if err == nil && (whole || i == len(cells)-1) {
 			err = x.judgeByCommands()
 		}
 		if err == nil {
-			if also := errors.Join(x.red.allows(c, x.saw), x.eachHasARow()); also != nil {
+			saw := maps.Clone(x.saw)
+			if !whole {
+				delete(saw, "halted")
+			}
+			if also := errors.Join(x.red.allows(c, saw), x.eachHasARow()); also != nil {
 				x.t.Errorf("%s: %v", c, also) // the world is well
 			}
 		}
