@@ -156,6 +156,7 @@ func (x *stored) compare(row *verify.Row) (*StoredRow, error) {
 	if out.Wanted = w != nil; g.Guarded {
 		out.Guard, out.GuardTime, out.Deleted = g.Live, timeOf(g.Live), g.Dead
 	}
+	out.Sealed = g.Live == 0 && x.guards.Guards(x.of)
 	if x.absent && g.Live > 0 {
 		var err error
 		if out.kept, err = x.guards.Keeps(x.of); err != nil {
@@ -207,7 +208,8 @@ func (r *StoredRow) differs() bool {
 	wrong := func(c StoredCell) bool {
 		return c.State == cellDiffers || c.State == cellMissing || c.State == cellExtra
 	}
-	return r.Wanted != (r.Guard > 0) || slices.ContainsFunc(r.Cells, wrong)
+	guards := r.Guard > 0 || r.Wanted && r.Sealed // as verify judges it
+	return r.Wanted != guards || slices.ContainsFunc(r.Cells, wrong)
 }
 
 // inColumn reports whether a cell of the row is in the column of a wanted one.

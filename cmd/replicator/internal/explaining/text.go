@@ -70,6 +70,8 @@ func (r *StoredRow) about() string {
 		return "there is no such row"
 	case r.Guard > 0:
 		parts = append(parts, "it holds the item at version "+versionText(r.Guard))
+	case r.Sealed:
+		parts = append(parts, "it has a guard, perhaps the item's, that is sealed with a secret which is not configured")
 	case r.Deleted == 0:
 		parts = append(parts, "it does not hold the item")
 	}
