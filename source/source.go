@@ -307,8 +307,9 @@ const droppedEvery = 30_000
 func (s *Source) observe(t raw.Timing) (requested change.Millis, err error) {
 	estimate, _ := s.now.Read(t.Replied)
 	requested, judged := s.now.Observe(t)
-	fields := []zap.Field{
-		zap.Time("date", t.Server), zap.Time("estimate", estimate.Time()), zap.Time("wall", t.Replied.Round(0)),
+	fields := []zap.Field{zap.Time("date", t.Server), zap.Time("wall", t.Replied.Round(0))}
+	if estimate > 0 {
+		fields = append(fields, zap.Time("estimate", estimate.Time()))
 	}
 	switch judged {
 	case raw.DateApart:
