@@ -102,7 +102,11 @@ func TestLastRecordWithAnIteratorProvesNothing(t *testing.T) {
 		done(t, r, 0, 1)
 		sh.closed = false
 		r.ReadAgain()
-		time.AfterFunc(150*time.Millisecond, func() { sh.add(seq(2)) })
+		time.AfterFunc(150*time.Millisecond, func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			sh.add(seq(2))
+		})
 		p := next(t, r)
 		defer p.Release()
 		if d := cmp.Diff([]string{seq(2)}, sequences(p)); d != "" || p.Done || r.Denied().EndShown {
