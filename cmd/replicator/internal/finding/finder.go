@@ -45,12 +45,13 @@ type Finder struct {
 	queue  *queue.Queue
 	log    *zap.Logger
 
-	known  *config.Config           // with the tables that were found last
-	told   map[string]status.Reason // notes by source, as they were logged
-	ended  map[string]bool          // vanished tables that were drained
-	missed map[string]bool          // known tables that the last look lacked
-	failed int                      // listings in a row
-	err    error                    // of the last one
+	known   *config.Config           // with the tables that were found last
+	told    map[string]status.Reason // notes by source, as they were logged
+	ended   map[string]bool          // vanished tables that were drained
+	missed  map[string]bool          // known tables that the last look lacked
+	refused map[string]error         // tables that the daemon could not add
+	failed  int                      // listings in a row
+	err     error                    // of the last one
 
 	mu    sync.Mutex // covers first
 	first change.Millis
@@ -145,9 +146,11 @@ func (f *Finder) look(ctx context.Context) (*config.Config, error) {
 
 // follow begins the tables that are new, and ends those that nothing is known of any more: they were retired, or more
 // than one selection chooses them now. A vanished table whose stream is read to its end begins anew, and waits without
-// the log: so that it can be retired.
+// the log: so that it can be retired. A table that the daemon cannot add is new again at the next look: its target may
+// still be the one of a table that is missed for the first time.
 func (f *Finder) follow(ctx context.Context, d Daemon, found *config.Config) {
 	f.keepMissed(found)
+	f.refused = map[string]error{}
 	before, now := bySource(f.known), bySource(found)
 	for source := range before {
 		t, still := now[source]
@@ -170,7 +173,11 @@ func (f *Finder) follow(ctx context.Context, d Daemon, found *config.Config) {
 			f.add(ctx, d, found, t)
 		}
 	}
-	f.known = found
+	added := *found // a copy, because the daemon reads found
+	added.Tables = slices.DeleteFunc(slices.Clone(found.Tables), func(t config.Table) bool {
+		return f.refused[t.Source] != nil
+	})
+	f.known = &added
 }
 
 // keepMissed adds to what was found the known tables that it lacks for the first time.
@@ -193,7 +200,7 @@ func (f *Finder) logFound(t *config.Table) {
 
 func (f *Finder) add(ctx context.Context, d Daemon, cfg *config.Config, t config.Table) {
 	if err := d.Add(ctx, cfg, t); err != nil && ctx.Err() == nil {
-		f.log.Error("table cannot be added", zap.String("table", t.Source), zap.Error(err))
+		f.refused[t.Source] = err
 	}
 }
 
@@ -207,6 +214,9 @@ func (f *Finder) tell(d Daemon) {
 	}
 	for _, u := range f.known.Unfit {
 		notes[u.Source] = status.Reason{Code: status.WhyNotReplicable, Text: u.Why}
+	}
+	for source, err := range f.refused {
+		notes[source] = status.Reason{Code: status.WhyNotReplicable, Text: "it is tried again: " + err.Error()}
 	}
 	if f.failed >= patience {
 		notes["tables"] = status.Reason{Code: status.WhyNote,

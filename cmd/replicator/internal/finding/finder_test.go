@@ -2,6 +2,7 @@ package finding
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -118,5 +119,36 @@ func TestTableIsRemovedByTwoLooks(t *testing.T) {
 	look(a)
 	if len(d.removed) != 1 || d.removed[0] != "b" || len(f.known.Tables) != 1 {
 		t.Errorf("removed %v after two looks, known are %v", d.removed, f.known.Tables)
+	}
+}
+
+// refusing cannot add tables a number of times.
+type refusing struct {
+	removing
+	times int
+	added []string
+}
+
+func (d *refusing) Add(_ context.Context, _ *config.Config, t config.Table) error {
+	if d.times--; d.times >= 0 {
+		return errors.New("the target is taken")
+	}
+	d.added = append(d.added, t.Source)
+	return nil
+}
+
+// TestTableThatCannotBeAddedIsTriedAgain: one failure would leave it to other replicas for good, and unnamed.
+func TestTableThatCannotBeAddedIsTriedAgain(t *testing.T) {
+	f, d := &Finder{known: &config.Config{}, ended: map[string]bool{}, log: zap.NewNop()}, &refusing{times: 2}
+	d.notes = make(chan map[string]status.Reason, 1)
+	for look := range 4 {
+		f.follow(t.Context(), d, &config.Config{Tables: []config.Table{{Source: "a", Found: true}}})
+		f.tell(d)
+		if note := (<-d.notes)["a"].Text; strings.Contains(note, "the target is taken") != (look < 2) {
+			t.Errorf("look %d: the note is %q", look, note)
+		}
+	}
+	if len(d.added) != 1 {
+		t.Errorf("added %v", d.added)
 	}
 }
