@@ -38,6 +38,7 @@ type call struct {
 	mu     sync.Mutex    // covers what follows
 	since  change.Millis // 0 while nothing is in flight
 	before uint64        // writes of all lanes when it began
+	stuck  bool          // it was stuck at the last look
 	cut    context.CancelCauseFunc
 }
 
@@ -57,7 +58,7 @@ func (c *call) begin(ctx context.Context) context.Context {
 	inner, cut := context.WithCancelCause(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.since, c.before, c.cut = c.q.now(), c.q.applied.Load(), cut
+	c.since, c.before, c.stuck, c.cut = c.q.now(), c.q.applied.Load(), false, cut
 	return inner
 }
 
@@ -79,12 +80,19 @@ func (c *call) end(ctx, inner context.Context, err error) error {
 
 // cutIfStuck cuts the call off if it alone holds the rest back. While nothing is applied at all, Bigtable is away, and
 // this row is not to blame.
+//
+// Rule 13: it takes two looks that agree. The process may have been suspended for that hour: then every call that was
+// in flight looks as old, and ends at once.
 func (c *call) cutIfStuck(now change.Millis, applied uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.since > 0 && time.Duration(now-c.since)*time.Millisecond > parkAfter && applied > c.before {
+	if c.since == 0 || time.Duration(now-c.since)*time.Millisecond <= parkAfter || applied <= c.before {
+		return
+	}
+	if c.stuck {
 		c.cut(errParked)
 	}
+	c.stuck = true
 }
 
 // watch cuts off calls that take too long, while little retention is left.

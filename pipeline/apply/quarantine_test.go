@@ -29,6 +29,10 @@ func TestOnlyACallThatOthersPassedIsCutOff(t *testing.T) {
 			c := q.newCall()
 			inner := c.begin(t.Context())
 			c.cutIfStuck(tt.now, 7+tt.applied)
+			if errors.Is(context.Cause(inner), errParked) {
+				t.Error("cut off by one look")
+			}
+			c.cutIfStuck(tt.now, 7+tt.applied)
 			if got := errors.Is(context.Cause(inner), errParked); got != tt.want {
 				t.Errorf("cut off: %t, want %t", got, tt.want)
 			}
@@ -37,5 +41,22 @@ func TestOnlyACallThatOthersPassedIsCutOff(t *testing.T) {
 			}
 			c.cutIfStuck(began+9*hour, 99) // nothing is in flight any more
 		})
+	}
+}
+
+// Rule 13: a process that was suspended finds every call that was in flight as old as one that is stuck. The next call
+// of the lane has its own two looks.
+func TestCallThatEndsAfterASuspensionIsNotParked(t *testing.T) {
+	now := change.Millis(1_000_000)
+	q := newQuarantine(func() change.Millis { return now }, nil)
+	c := q.newCall()
+	for range 3 {
+		inner := c.begin(t.Context())
+		now += change.Millis(19 * time.Hour / time.Millisecond)
+		q.applied.Add(1)
+		c.cutIfStuck(now, q.applied.Load())
+		if err := c.end(t.Context(), inner, context.Cause(inner)); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
