@@ -54,7 +54,7 @@ type StoredRow struct {
 	Guard     change.Version `json:"guard,omitempty"`      // version of the item in the row; 0: the row does not hold it
 	GuardTime *time.Time     `json:"guard_time,omitempty"`
 	Deleted   change.Version `json:"deleted,omitempty"` // version at which the item was taken out of the row
-	Sealed    bool           `json:"sealed,omitempty"`  // the item's guard may be one that is sealed with an unknown secret
+	Sealed    bool           `json:"sealed,omitempty"`  // its guard may be one that is sealed with an unknown secret
 	Cells     []StoredCell   `json:"cells"`
 	Others    int            `json:"others"` // cells in the row that are not known to be this item's
 

@@ -60,8 +60,8 @@ type Finder struct {
 // New returns a finder for a configuration with selections.
 func New(cfg *config.Config, src *source.Source, q *queue.Queue, log *zap.Logger) *Finder {
 	return &Finder{
-		cfg: cfg, known: cfg, lister: newLister(src), within: firstTimeout, queue: q, log: log, told: map[string]status.Reason{},
-		ended: map[string]bool{},
+		cfg: cfg, known: cfg, lister: newLister(src), within: firstTimeout, queue: q, log: log,
+		told: map[string]status.Reason{}, ended: map[string]bool{},
 	}
 }
 
