@@ -206,7 +206,8 @@ func (q *Queue) awaitHealth(ctx context.Context) error {
 	for pause := conn.LeastPause; ; pause = min(2*pause, conn.MostPause) {
 		err := q.Health(ctx)
 		class := conn.Classify(err)
-		if err == nil || class != failure.Transient && (q.embedded != nil || class == failure.Denied || class == failure.Canceled) {
+		final := q.embedded != nil || class == failure.Denied || class == failure.Canceled
+		if err == nil || class != failure.Transient && final {
 			return err
 		}
 		q.conn.Report(ctx, err) // of several servers another one may answer

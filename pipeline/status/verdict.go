@@ -155,14 +155,14 @@ func judgeHalt(_ *Outlook, t *Table) *finding {
 		return nil
 	}
 	next := "mend the cause, then `replicator resume --table " + t.Source + "`"
-	switch {
-	case t.Code == outcome.CodeMissing:
+	switch t.Code {
+	case outcome.CodeMissing:
 		next = "`replicator schema --apply`; the table goes on by itself within a minute"
-	case t.Code == outcome.CodePremise:
+	case outcome.CodePremise:
 		next = "the command that the cause names; writing goes on by itself within two minutes"
-	case t.Code == outcome.CodeLogUnread:
+	case outcome.CodeLogUnread:
 		next = "bring the volume of the queue back; the table goes on by itself within a minute"
-	case t.Code == outcome.CodeRefused, t.Code == outcome.CodeRowMissing: // no try passes what is stored
+	case outcome.CodeRefused, outcome.CodeRowMissing: // no try passes what is stored
 		next = "as the cause says; `replicator check` shows whether anything is left to do"
 	}
 	return &finding{StateHalted, t.Source + " is halted: " + t.Halt, next, t.Since}

@@ -47,7 +47,8 @@ func (c *Client) Profile(ctx context.Context) (Profile, error) {
 		return Profile{Name: p.Name}, fmt.Errorf("read app profile %s: %w", p.Name, orInterrupted(ctx, err))
 	}
 	if found.GetName() == "" || found.GetRoutingPolicy() == nil { // Rule 15: the service states both of each profile
-		return Profile{Name: p.Name}, status.Errorf(codes.Unavailable, "read app profile %s: the answer describes none", p.Name)
+		return Profile{Name: p.Name}, status.Errorf(codes.Unavailable,
+			"read app profile %s: the answer describes none", p.Name)
 	}
 	if single, ok := found.RoutingPolicy.(*btapb.AppProfile_SingleClusterRouting_); ok {
 		p.SingleCluster = true

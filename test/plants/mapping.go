@@ -101,7 +101,8 @@ func chance(r *rand.Rand, of int) bool { return r.IntN(of) == 0 }
 func draw(rnd *rand.Rand, table int, removed string) (rules []*Rule) {
 	hides := []string{"", "", "", "p", "s", "ps", "z", "pz"}[rnd.IntN(8)]
 	for i := range 1 + rnd.IntN(3) {
-		r := &Rule{Table: table, Hides: hides, Prefix: fmt.Sprintf("k%d-", i), Own: chance(rnd, 2), Keep: chance(rnd, 3), Removed: removed,
+		r := &Rule{Table: table, Hides: hides, Prefix: fmt.Sprintf("k%d-", i), Own: chance(rnd, 2), Keep: chance(rnd, 3),
+			Removed: removed,
 			History: chance(rnd, 2), Aging: chance(rnd, 3), Tomb: chance(rnd, 4)}
 		switch rnd.IntN(3) {
 		case 0:

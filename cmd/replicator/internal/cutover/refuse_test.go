@@ -303,7 +303,8 @@ func TestWayOutBehindTheFence(t *testing.T) {
 			t.Errorf("%s: %s", c.name, got)
 		}
 	}
-	if before, then := strings.Index(carryOver, "carry these changes over"), strings.Index(carryOver, "--undo"); before < 0 || then < before {
+	before, then := strings.Index(carryOver, "carry these changes over"), strings.Index(carryOver, "--undo")
+	if before < 0 || then < before {
 		t.Errorf("the undo is not the last resort: %s", carryOver)
 	}
 }
