@@ -74,12 +74,15 @@ func (r *Retirement) checkUnapplied(ctx context.Context) error {
 	if err == nil {
 		r.Kept.Unapplied, before, err = unapplied(ctx, log, s)
 	}
-	if err != nil && r.Kept.Fence == "" {
-		return nil // given up, with a log that cannot be read
-	}
-	if err != nil {
+	switch {
+	case err != nil && !damaged(err):
+		return exit.Environment(fmt.Errorf("count changes of %s that Bigtable lacks: %w", r.Table, err),
+			"nothing was changed; see `replicator check`, then the same command")
+	case err != nil && r.Kept.Fence == "":
+		return nil // given up, with a log that is damaged
+	case err != nil:
 		return exit.Environment(fmt.Errorf("count changes behind the fence of %s: %w", r.Table, err),
-			"see `replicator check`; to give up a log that cannot be read: `replicator cutover --undo`, take the table out of "+
+			"see `replicator check`; to give up a damaged log: `replicator cutover --undo`, take the table out of "+
 				"the configuration, then the same command")
 	}
 	if u := r.Kept.Unapplied; u == nil && r.DropChanges > 0 {
@@ -89,6 +92,16 @@ func (r *Retirement) checkUnapplied(ctx context.Context) error {
 		return r.refuseUnapplied(s.Fence != nil, before)
 	}
 	return nil
+}
+
+// damaged reports whether a log will not be whole again by itself.
+//
+// Rule 13: that it could not be read now gives up no change in it. Its server may be slow, its volume
+// away, or a newer version may have written it.
+func damaged(err error) bool {
+	damage := (*queue.DamageError)(nil)
+	return errors.As(err, &damage) || errors.Is(err, queue.ErrUnopened) ||
+		errors.Is(err, queue.ErrEmptied)
 }
 
 // mostHashes is how many items are named: enough to look for their writer.

@@ -1,9 +1,19 @@
 package retiring
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
@@ -78,6 +88,80 @@ func TestNothingIsKept(t *testing.T) {
 	} {
 		if k.Nothing() {
 			t.Errorf("%s: nothing is kept", name)
+		}
+	}
+}
+
+// TestOnlyADamagedLogIsGivenUp, Rule 13: whatever else keeps a log from being read may be over soon.
+func TestOnlyADamagedLogIsGivenUp(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{&queue.DamageError{From: 1, To: 2, Last: 2}, true},
+		{fmt.Errorf("open log: %w", queue.ErrUnopened), true},
+		{queue.ErrEmptied, true},
+		{&queue.VolumeError{Stream: "s", Why: syscall.EIO}, false},
+		{&checkpoint.NewerFormatError{}, false},
+		{nats.ErrTimeout, false},
+		{context.DeadlineExceeded, false},
+	} {
+		if got := damaged(fmt.Errorf("fold log: %w", c.err)); got != c.want {
+			t.Errorf("%v: %t, want %t", c.err, got, c.want)
+		}
+	}
+}
+
+// Rule 13: a table is given up with a log that is damaged, and not with one whose volume gives errors for a while.
+func TestLogOfAVolumeThatIsAwayIsNotGivenUp(t *testing.T) {
+	dir := t.TempDir()
+	open := func() *queue.Queue {
+		t.Helper()
+		q, err := queue.Open(t.Context(), queue.Options{Pipeline: "shop", Dir: dir}, zap.NewNop(),
+			prometheus.NewRegistry())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return q
+	}
+	q := open()
+	l, err := q.CreateLog(t.Context(), "Orders", "t0ken")
+	var w *queue.Writer
+	if err == nil {
+		w, err = l.Claim(t.Context(), queue.ClaimOptions{Owner: "a", TTL: time.Second, Alone: true})
+	}
+	if err == nil {
+		_, err = w.Append(t.Context(), &checkpoint.Beat{Date: 1}, nil)
+	}
+	if err = errors.Join(err, q.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, away := range []bool{true, false} {
+		blocks, err := filepath.Glob(filepath.Join(dir, "jetstream", "*", "streams", "*", "msgs", "*.blk"))
+		if err != nil || len(blocks) == 0 {
+			t.Fatal(blocks, err)
+		}
+		kept := filepath.Join(t.TempDir(), "kept")
+		if away {
+			err = errors.Join(os.Rename(blocks[0], kept), os.Symlink(blocks[0], blocks[0])) // nobody can open it
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := open()
+		r := &Retirement{Options: Options{Table: "Orders"}, queue: q, sink: &bigtable.Client{}}
+		if err := r.checkUnapplied(t.Context()); (err != nil) != away {
+			t.Errorf("away %t: %v", away, err)
+		} else if away && !strings.Contains(err.Error(), "input/output error") {
+			t.Errorf("the refusal is %v", err)
+		}
+		if err := q.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if away {
+			if err := errors.Join(os.Remove(blocks[0]), os.Rename(kept, blocks[0])); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 }
