@@ -116,8 +116,8 @@ func (s *State) applyFrame(seq uint64, f *Frame) {
 	}
 }
 
-// applyBeat moves the watermark of the open shards to that of the beat. It is not about shards that stand before a gap,
-// which would hold back all others.
+// applyBeat moves the watermark of the open shards to that of the beat. It leaves out shards that
+// stand before a gap: they would hold back all others.
 func (s *State) applyBeat(b *Beat) {
 	s.Date = max(s.Date, b.Date)
 	s.noteListing(b.Listed)

@@ -124,13 +124,13 @@ func (s *State) finishGone(b *Graph, id string) {
 	s.finishShard(sh)
 }
 
-// clockOfLost returns the clock of a shard that no listing showed. Its children's versions must be
-// above all that its ancestors gave out (Rule 5); before format 3 the state knew only those of
+// clockOfLost returns the clock of a shard that no listing showed. The versions of its children must
+// be above every version of its ancestors (Rule 5). Before format 3 the state has only the clocks of
 // forgotten shards.
 //
-// A shard that was trimmed before a stream was started gave out nothing in this life. Where records
-// older than the life are read, its children's clocks begin where those of all shards did, or all
-// of their old records would be applied.
+// A shard that was trimmed before the stream was started has no version in this life. If records
+// older than the life are read, the clocks of its children begin where the clocks of all shards
+// began, because else all of their old records would be applied.
 func (s *State) clockOfLost(id string, st *Stream) change.Version {
 	switch {
 	case s.Format < 3:
@@ -167,9 +167,8 @@ func (s *State) forgetUnlisted(b *Graph) {
 // MarksAbsent reports whether a complete listing that lacks a shard is the first one to say so of a
 // finished shard.
 //
-// Rule 13: it says nothing of one that another listing has shown without an end since the shard was
-// finished, until listings no longer leave out what is new: hosts of the service may differ for so
-// long.
+// Rule 13: it is no evidence for a shard that another listing has shown without an end since the
+// shard was finished. Hosts of the service may differ until every listing shows new shards.
 func (s *State) MarksAbsent(sh *Shard, began change.Millis) bool {
 	if sh.SeenOpen && began < sh.FinishedAt+childListingDelay && s.Format >= 5 {
 		return false

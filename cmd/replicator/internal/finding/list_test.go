@@ -124,7 +124,7 @@ func TestTableThatOneListingLacksHasNotVanished(t *testing.T) {
 	l.place = "arn:aws:dynamodb:eu-west-1:000000000000:table/"
 	cfg := &config.Config{Selections: []config.Table{{Tag: map[string]string{"a": "1"}}}}
 	if got, err := l.list(t.Context(), cfg, []string{"untagged"}); err == nil {
-		t.Errorf("a table whose tags are not found, and that is there: %+v", got)
+		t.Errorf("a table that exists and has no tags: %+v", got)
 	}
 	cfg.Selections = []config.Table{{Source: "*"}}
 	got, err := l.list(t.Context(), cfg, []string{"gone", "staying"})

@@ -107,10 +107,10 @@ func damaged(err error) bool {
 // mostHashes is how many items are named: enough to look for their writer.
 const mostHashes = 10
 
-// unapplied returns the changes that a log holds and Bigtable never gets; nil for none. Those behind a
-// fence are counted by the log, others up to the fence or to the end are looked for behind the sink's
-// mark: a fence whose cutover was interrupted may stand before they are applied. before is how many
-// these are.
+// unapplied returns the changes that a log holds and Bigtable never gets; nil for none. The log counts
+// the changes behind a fence. The others, up to the fence or to the end, are the changes behind the
+// sink's mark: if a cutover is interrupted, its fence may stand before they are applied. before is the
+// number of these others.
 func unapplied(
 	ctx context.Context, log *queue.Log, s *checkpoint.State,
 ) (u *status.BehindFence, before uint64, err error) {
