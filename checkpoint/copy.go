@@ -147,8 +147,8 @@ func (s *State) doubtCopy(c *CopyState) {
 	})
 }
 
-// ReasonCopyCanceled is the reason of the gap that a cancelled copy leaves, for people: Gap.Canceled
-// is its code.
+// ReasonCopyCanceled is the reason of the gap that a cancelled copy leaves, for people:
+// Gap.Canceled is its code.
 const ReasonCopyCanceled = "copy cancelled: items that were not copied are missing until they change"
 
 // controlCopy executes what an operator wants of a copy: pause, resume or cancel. An order that comes late, when its

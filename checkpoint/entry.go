@@ -143,8 +143,9 @@ const visibilityDelay = 2000
 type Beat struct {
 	Date   change.Millis `json:"date"`             // service clock advanced by the owner's monotonic clock
 	Listed change.Millis `json:"listed,omitempty"` // when the newest complete listing began
-	// Watermark is the time up to which every open shard has been read that does not stand before a gap. One number serves
-	// all of them, so a beat of ten thousand shards is as small as a beat of one.
+	// Watermark is the time up to which every open shard has been read that does not stand before a
+	// gap. One number serves all of them, so a beat of ten thousand shards is as small as a beat of
+	// one.
 	Watermark change.Millis `json:"through,omitempty"`
 	// Format 3: up to when heartbeats prove that of every open shard, and in how many there is none.
 	Proven  change.Millis `json:"proven,omitempty"`

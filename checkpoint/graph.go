@@ -124,9 +124,9 @@ func (s *State) finishGone(b *Graph, id string) {
 	s.finishShard(sh)
 }
 
-// clockOfLost returns the clock of a shard that no listing showed. The versions of its children must
-// be above every version of its ancestors (Rule 5). Before format 3 the state has only the clocks of
-// forgotten shards.
+// clockOfLost returns the clock of a shard that no listing showed. The versions of its children
+// must be above every version of its ancestors (Rule 5). Before format 3 the state has only the
+// clocks of forgotten shards.
 //
 // A shard that was trimmed before the stream was started has no version in this life. If records
 // older than the life are read, the clocks of its children begin where the clocks of all shards

@@ -321,8 +321,9 @@ func (x *index) moveInHeap(sh *Shard, to *shardHeap, key change.Millis) {
 	}
 }
 
-// updateOpen calls f with every open shard. The order of the heap is restored afterwards only where shards stand before
-// a gap. So of the others f may only raise all watermarks below some limit to that limit, which keeps the order.
+// updateOpen calls f with every open shard. The order of the heap is restored afterwards only where
+// shards stand before a gap. So of the others f may only raise all watermarks below some limit to
+// that limit, which keeps the order.
 func (x *index) updateOpen(f func(*Shard)) {
 	for i := range x.open.all {
 		b := &x.open.all[i]

@@ -276,8 +276,9 @@ func TestPartsOfDifferentSnapshotsAreNotRestored(t *testing.T) {
 	}
 }
 
-// TestShardBeforeAGapHoldsBackNoOther: what beats show of the other shards must reach the log while a gap is open, or a
-// wait for everything beside the gap would never end. The shard itself is not read, so no beat raises it.
+// TestShardBeforeAGapHoldsBackNoOther: what beats show of the other shards must reach the log while
+// a gap is open, or a wait for everything beside the gap would never end. The shard itself is not
+// read, so no beat raises it.
 func TestShardBeforeAGapHoldsBackNoOther(t *testing.T) {
 	w := owned(t, seen("a", "b", "c", "d")...)
 	w.must(t, &Beat{Date: w.s.Date + 1000, Listed: w.s.Date, Watermark: w.s.Date})

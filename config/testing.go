@@ -20,12 +20,13 @@ type Testing struct {
 	MarkInterval Duration `yaml:"mark_interval"`
 	// How long a halted table waits before it is tried again.
 	RetryHalted Duration `yaml:"retry_halted"`
-	// How long Dates of DynamoDB that differ from the expected time must advance with it until they are believed; less
-	// than a millisecond: at once, because the sandbox's clock jumps.
+	// How long Dates of DynamoDB that differ from the expected time must advance with it until they
+	// are believed; less than a millisecond: at once, because the sandbox's clock jumps.
 	DateTrust Duration `yaml:"date_trust"`
 	// How long DynamoDB must go on with an answer about a shard that only the same answer confirms.
 	Patience Duration `yaml:"patience"`
-	// How far versions may run ahead of event time before a new reservation must be stored in the state row.
+	// How far versions may run ahead of event time before a new reservation must be stored in the
+	// state row.
 	Lead Duration `yaml:"lead"`
 }
 

@@ -408,7 +408,8 @@ func (r *run) hasEnded(err *error) bool {
 	}
 }
 
-// wait waits for a fact, while the pipeline moves. When it fails it names the fact, and what the pipeline last said.
+// wait waits for a fact, while the pipeline moves. When it fails it names the fact, and what the
+// pipeline last said.
 func (r *run) wait(what string, fact func() bool) {
 	r.t.Helper()
 	began := time.Now()

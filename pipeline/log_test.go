@@ -64,8 +64,8 @@ func TestLogThatLostItsStartIsNotStartedAgain(t *testing.T) {
 	}
 }
 
-// The volume of the log gives input/output errors. The table halts without a way out that gives something up,
-// another table goes on, and the table goes on by itself when the volume is back.
+// The volume of the log gives input/output errors. The table halts without a way out that gives
+// something up, another table goes on, and the table goes on by itself when the volume is back.
 func TestTableGoesOnWhenItsVolumeIsBack(t *testing.T) {
 	w := newWorld(t)
 	w.patient()

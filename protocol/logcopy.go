@@ -36,8 +36,9 @@ const (
 // Older reports whether the log is an older copy.
 func (c LogCopy) Older() bool { return c == LogBehind || c == LogForked }
 
-// JudgeLog compares a log with what is noted about it; n may be nil. A message that is missing within the log proves
-// nothing: the fold finds it, and either refuses the log or goes back with it and reads the source again from there.
+// JudgeLog compares a log with what is noted about it; n may be nil. A message that is missing
+// within the log proves nothing: the fold finds it, and either refuses the log or goes back with it
+// and reads the source again from there.
 //
 // Rule 13: that a log lacks what was acknowledged is not believed of one answer. The note is the server's own earlier
 // acknowledgement, and a later one, that of the claim, stands before the look at the log.

@@ -26,8 +26,9 @@ type ClaimOptions struct {
 	// Alone says that no other process can own the log, because this one holds the lock of the store: whoever owned it
 	// is dead, and the claim does not wait for TTL.
 	Alone bool
-	// Life and Identity are stored in the claim. Life is that of a log without one: a later claim keeps the log's own, so
-	// that a claim which only notes a refusal never lifts an old log into a later life.
+	// Life and Identity are stored in the claim. Life is that of a log without one: a later claim
+	// keeps the log's own, so that a claim which only notes a refusal never lifts an old log into a
+	// later life.
 	Life     uint64
 	Identity *checkpoint.Identity
 	Format   int // of a log that was never claimed; 0 = the newest

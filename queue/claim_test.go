@@ -25,7 +25,8 @@ func TestClaimWhoseAcknowledgementWasLostCounts(t *testing.T) {
 	mustAppend(t, w, &checkpoint.Beat{Date: second}, nil)
 }
 
-// Rule 5: a claim that only notes a refusal knows the life of the pipeline's row, and leaves that of the log.
+// Rule 5: a claim that only notes a refusal knows the life of the pipeline's row, and leaves that
+// of the log.
 func TestLaterClaimKeepsTheLifeOfTheLog(t *testing.T) {
 	ctx := testContext(t)
 	l := createLog(t, embeddedQueue(t))

@@ -411,7 +411,8 @@ func editing(t *testing.T, to string, edit func([]byte)) (addr string) {
 	return l.Addr().String()
 }
 
-// TestRequestIsNotGoneByOneAnswer: Rule 13. A request that is not found once is there, with its outcome.
+// TestRequestIsNotGoneByOneAnswer: Rule 13. A request that is not found once is there, with its
+// outcome.
 func TestRequestIsNotGoneByOneAnswer(t *testing.T) {
 	ctx := testContext(t)
 	c := request.Split(request.Resync, "test", itemsOf(1), asked)[0]

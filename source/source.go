@@ -327,8 +327,8 @@ func (s *Source) observe(t raw.Timing) (requested change.Millis, err error) {
 	return requested, nil
 }
 
-// Apart returns how far the Date of the service's newest reply is from this machine's clock, and whether the service's
-// time is uncertain for that.
+// Apart returns how far the Date of the service's newest reply is from this machine's clock, and
+// whether the service's time is uncertain for that.
 func (s *Source) Apart() (apart time.Duration, uncertain bool) {
 	return time.Duration(s.now.Apart()) * time.Millisecond, s.now.Uncertain()
 }

@@ -42,10 +42,11 @@ func (s *Source) Table(ctx context.Context, name string) (TableInfo, error) {
 	return info, err
 }
 
-// confirmGone returns gone, the answer that a table does not exist, if a second one says the same; else a transient
-// error.
+// confirmGone returns gone, the answer that a table does not exist, if a second one says the same;
+// else a transient error.
 //
-// Rule 13: the second answer is of another kind, DescribeTimeToLive. Where that is denied the table is described again.
+// Rule 13: the second answer is of another kind, DescribeTimeToLive. Where that is denied the table
+// is described again.
 func (s *Source) confirmGone(ctx context.Context, name string, gone error) error {
 	_, err := s.ttl(ctx, name)
 	if Classify(err) == failure.Denied {

@@ -81,8 +81,8 @@ func (c *call) end(ctx, inner context.Context, err error) error {
 // cutIfStuck cuts the call off if it alone holds the rest back. While nothing is applied at all, Bigtable is away, and
 // this row is not to blame.
 //
-// Rule 13: it takes two looks that agree. The process may have been suspended for that hour: then every call that was
-// in flight looks as old, and ends at once.
+// Rule 13: it takes two looks that agree. The process may have been suspended for that hour: then
+// every call that was in flight looks as old, and ends at once.
 func (c *call) cutIfStuck(now change.Millis, applied uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -44,8 +44,8 @@ func TestOnlyACallThatOthersPassedIsCutOff(t *testing.T) {
 	}
 }
 
-// Rule 13: a process that was suspended finds every call that was in flight as old as one that is stuck. The next call
-// of the lane has its own two looks.
+// Rule 13: a process that was suspended finds every call that was in flight as old as one that is
+// stuck. The next call of the lane has its own two looks.
 func TestCallThatEndsAfterASuspensionIsNotParked(t *testing.T) {
 	now := change.Millis(1_000_000)
 	q := newQuarantine(func() change.Millis { return now }, nil)

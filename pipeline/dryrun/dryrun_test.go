@@ -210,7 +210,8 @@ func TestDryRunFromNowSkipsThePast(t *testing.T) {
 	}
 }
 
-// Rule 13: one answer that a shard is gone, that nothing follows in it, or that it may not be read ends nothing.
+// Rule 13: one answer that a shard is gone, that nothing follows in it, or that it may not be read
+// ends nothing.
 func TestDryRunIsNotEndedByOneAnswer(t *testing.T) {
 	for name, answer := range map[string]string{
 		"gone":    `{"__type":"com.amazonaws.dynamodb.v20120810#ResourceNotFoundException","message":"not found"}`,

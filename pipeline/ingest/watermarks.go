@@ -70,9 +70,9 @@ func (w *watermarks) proof(recent change.Millis) (proven change.Millis, open []s
 	return proven, open, assumed
 }
 
-// lowest returns the time up to which every open shard has been read, 0 while one has not been read at all. It leaves
-// out the shards that stand before a gap: they are not read, and how far the others are must still reach the log. It
-// drops the shards that are read to their end.
+// lowest returns the time up to which every open shard has been read, 0 while one has not been read
+// at all. It leaves out the shards that stand before a gap: they are not read, and how far the
+// others are must still reach the log. It drops the shards that are read to their end.
 func (w *watermarks) lowest() change.Millis {
 	var low change.Millis
 	first, open := true, w.all[:0]

@@ -7,7 +7,8 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
-// TestLowestLeavesOutShardsBeforeAGap: one that is not read would keep from the log how far the others are.
+// TestLowestLeavesOutShardsBeforeAGap: one that is not read would keep from the log how far the
+// others are.
 func TestLowestLeavesOutShardsBeforeAGap(t *testing.T) {
 	w, shards := newWatermarks(), map[string]*checkpoint.Shard{}
 	for id, at := range map[string]change.Millis{"gapped": 1000, "idle": 70_000, "busy": 90_000} {

@@ -130,7 +130,8 @@ func (r *Row) AwaitSwitch(awaits bool) { r.awaitsSwitch = awaits }
 // errSwitch ends the work of a life that went on without the row, once the row is known.
 var errSwitch = errors.New("a mapping was accepted, and is switched now")
 
-// Agree makes the row and the log agree on their pipeline and table, or refuses. It creates the row at the first start.
+// Agree makes the row and the log agree on their pipeline and table, or refuses. It creates the row
+// at the first start.
 func (r *Row) Agree(ctx context.Context, l *queue.Log, info source.TableInfo) error {
 	if err := r.agree(ctx, l, info); err != nil {
 		return err

@@ -82,7 +82,8 @@ func (s *Whole) Explain(reasons []string) {
 	s.Judge()
 }
 
-// Fail adds failing services, as sentences and as values: then nothing is ready. Sentences behind those are about none.
+// Fail adds failing services, as sentences and as values: then nothing is ready. Sentences behind
+// those are about none.
 func (s *Whole) Fail(failing []string, services []Service) {
 	if len(failing) == 0 {
 		return // the lists stay empty: in JSON [], not null

@@ -6,7 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestSentenceWithoutAServiceIsTheVerdict: what is about the time, not about a service, leaves nothing ready.
+// TestSentenceWithoutAServiceIsTheVerdict: what is about the time, not about a service, leaves
+// nothing ready.
 func TestSentenceWithoutAServiceIsTheVerdict(t *testing.T) {
 	away := Service{Name: Bigtable, Error: "away"}
 	for _, services := range [][]Service{nil, {away}} {

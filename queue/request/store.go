@@ -199,8 +199,8 @@ func (s *Store) Await(ctx context.Context, id string) (*Outcome, error) {
 	}
 }
 
-// confirmGone returns ErrNotFound for a chunk that was not found and that the stream does not list either; else a
-// transient error.
+// confirmGone returns ErrNotFound for a chunk that was not found and that the stream does not list
+// either; else a transient error.
 //
 // Rule 13: a command must not say of one answer that a request is gone, whose outcome is there.
 func (s *Store) confirmGone(ctx context.Context, id string) error {

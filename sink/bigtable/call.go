@@ -20,7 +20,8 @@ import (
 const (
 	// maxVagueTries is how often a call is sent that fails each time with a vague code.
 	maxVagueTries = 12
-	// missingPause is the time before a table, family or instance that is not found is asked for again.
+	// missingPause is the time before a table, family or instance that is not found is asked for
+	// again.
 	missingPause = 250 * time.Millisecond
 	// warnEvery is the time between two log lines about a table: an outage makes all lanes fail at once.
 	warnEvery = 10 * time.Second

@@ -208,8 +208,8 @@ func (r *request) encodeReplacement(w *transform.Write, row *transform.Row, fami
 	return err
 }
 
-// Requests returns what Apply sends for a write, in its order, as data. The error is a *RejectedError. Keys that have to
-// be sealed are not supported: see SealedRequests.
+// Requests returns what Apply sends for a write, in its order, as data. The error is a
+// *RejectedError. Keys that have to be sealed are not supported: see SealedRequests.
 func Requests(w *transform.Write, families []string) (all []rowwrite.Conditional, err error) {
 	return SealedRequests(nil, w, families)
 }

@@ -70,7 +70,8 @@ func (r *Rule) text(number int) string {
 	return r.hide(b.String())
 }
 
-// hide hashes the parts of keys that the table lists under pii, wherever rows and columns name them.
+// hide hashes the parts of keys that the table lists under pii, wherever rows and columns name
+// them.
 func (r *Rule) hide(text string) string {
 	head, rest, _ := strings.Cut(text, "  row:")
 	for _, part := range []string{"p", "s"} {

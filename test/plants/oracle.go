@@ -311,8 +311,8 @@ func (w *World) unguard() *Plant {
 	return nil
 }
 
-// unsecret seals the guard of an item with a secret that is lost. It may be the guard of the item, so
-// nothing differs where the item has all that the row holds.
+// unsecret seals the guard of an item with a secret that is lost. It may be the guard of the item,
+// so nothing differs where the item has all that the row holds.
 func (w *World) unsecret() *Plant {
 	all, owner := w.wanted()
 	if len(all) == 0 {

@@ -77,8 +77,8 @@ func (p *process) dirtyFrom(x *item) (change.Version, bool) {
 	return list[0].c.Version, true
 }
 
-// beforeLetters splits the first write of a lane where a dead letter of its item begins, and returns
-// what comes before: that is applied.
+// beforeLetters splits the first write of a lane where a dead letter of its item begins, and
+// returns what comes before: that is applied.
 func (p *process) beforeLetters(ln *lane) []*job {
 	unit := ln.units[0]
 	if !p.o.letters || unit[0].op != nil {
@@ -183,8 +183,8 @@ func (p *process) beginRetry(op *operation) {
 	}
 }
 
-// rowsOfLetters returns the rows that the images of an item's letters have: what the target holds of
-// the item may be there.
+// rowsOfLetters returns the rows that the images of an item's letters have: what the target holds
+// of the item may be there.
 func (p *process) rowsOfLetters(x *item) (rows [][]byte) {
 	if p.o.lettersWithout == lettersElsewhere {
 		return nil

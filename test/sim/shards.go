@@ -11,7 +11,8 @@ import (
 const (
 	retention = 24 * 3600 * 1000 // of a record, in ms
 	listLate  = 5000             // how long listings may leave out a new shard
-	// streamLate is how long some hosts may not know the shards of a new stream that others have listed.
+	// streamLate is how long some hosts may not know the shards of a new stream that others have
+	// listed.
 	streamLate = 30_000
 )
 

@@ -6,14 +6,15 @@ import (
 	"testing"
 )
 
-// Logged counts the branches that a test sees, and those that programs log where they take them. Nil counts nothing.
+// Logged counts the branches that a test sees, and those that programs log where they take them.
+// Nil counts nothing.
 type Logged struct {
 	*Counts
 	texts []string // the names of the latter are what is logged
 }
 
-// NewLogged prints how often branches were reached once the histories of the test have ended. With enough histories the
-// test fails where one never was: then what defends it was not tested.
+// NewLogged prints how often branches were reached once the histories of the test have ended. With
+// enough histories the test fails where one never was: then what defends it was not tested.
 func NewLogged(t testing.TB, histories, enough int, seen []string, texts ...string) *Logged {
 	l := &Logged{Counts: New(slices.Concat(seen, texts)...), texts: texts}
 	t.Cleanup(func() {

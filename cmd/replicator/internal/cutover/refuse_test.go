@@ -289,7 +289,8 @@ func TestRowThatSaysSomethingElseForbidsTheCertificate(t *testing.T) {
 	w.refused(c.checkRow(row("f1", "other"), "m"), "the mapping of Orders was changed meanwhile")
 }
 
-// TestWayOutBehindTheFence: behind a certificate the undo may write over what the application has written.
+// TestWayOutBehindTheFence: behind a certificate the undo may write over what the application has
+// written.
 func TestWayOutBehindTheFence(t *testing.T) {
 	for _, c := range []struct {
 		name  string

@@ -51,8 +51,8 @@ func (c *Cutover) verifyAll(ctx context.Context) (*verified, error) {
 	if reasons := c.unequal(v, t); len(reasons) > 0 {
 		return nil, errors.Join(&Refused{Reasons: reasons}, found.Close())
 	}
-	// Rule 15: the comparison is the outcome, and stands whatever becomes of its files. What stays is of these fences,
-	// behind which no item changes; a comparison behind others drops it.
+	// Rule 15: the comparison is the outcome, and stands whatever becomes of its files. What stays
+	// is of these fences, behind which no item changes; a comparison behind others drops it.
 	_ = found.Remove()
 	return v, nil
 }

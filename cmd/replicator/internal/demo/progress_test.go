@@ -7,7 +7,8 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline"
 )
 
-// A demo on a full disk waits for room. It prints one line when the wait begins and one when it ends.
+// A demo on a full disk waits for room. It prints one line when the wait begins and one when it
+// ends.
 func TestPauseOfTheReadingIsSaid(t *testing.T) {
 	const why = "the volume of ./log has 1 MiB left for the logs"
 	var said []string

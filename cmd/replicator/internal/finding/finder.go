@@ -144,10 +144,11 @@ func (f *Finder) look(ctx context.Context) (*config.Config, error) {
 	return found, nil
 }
 
-// follow begins the tables that are new, and ends those that nothing is known of any more: they were retired, or more
-// than one selection chooses them now. A vanished table whose stream is read to its end begins anew, and waits without
-// the log: so that it can be retired. A table that the daemon cannot add is new again at the next look: its target may
-// still be the one of a table that is missed for the first time.
+// follow begins the tables that are new, and ends those that nothing is known of any more: they
+// were retired, or more than one selection chooses them now. A vanished table whose stream is read
+// to its end begins anew, and waits without the log: so that it can be retired. A table that the
+// daemon cannot add is new again at the next look: its target may still be the one of a table that
+// is missed for the first time.
 func (f *Finder) follow(ctx context.Context, d Daemon, found *config.Config) {
 	f.keepMissed(found)
 	f.refused = map[string]error{}
@@ -182,7 +183,8 @@ func (f *Finder) follow(ctx context.Context, d Daemon, found *config.Config) {
 
 // keepMissed adds to what was found the known tables that it lacks for the first time.
 //
-// Rule 13: the replication of a table does not end because one look at the logs and the tables lacks it.
+// Rule 13: the replication of a table does not end because one look at the logs and the tables
+// lacks it.
 func (f *Finder) keepMissed(found *config.Config) {
 	now, missed := bySource(found), map[string]bool{}
 	for _, t := range f.known.Tables {

@@ -102,7 +102,8 @@ type removing struct {
 
 func (d *removing) Remove(_ context.Context, source string) { d.removed = append(d.removed, source) }
 
-// TestTableIsRemovedByTwoLooks: Rule 13. One look that lacks a table which is replicated ends nothing.
+// TestTableIsRemovedByTwoLooks: Rule 13. One look that lacks a table which is replicated ends
+// nothing.
 func TestTableIsRemovedByTwoLooks(t *testing.T) {
 	known := &config.Config{Tables: []config.Table{{Source: "a", Found: true}, {Source: "b", Found: true}}}
 	f, d := &Finder{known: known, ended: map[string]bool{}, log: zap.NewNop()}, &removing{}
@@ -137,7 +138,8 @@ func (d *refusing) Add(_ context.Context, _ *config.Config, t config.Table) erro
 	return nil
 }
 
-// TestTableThatCannotBeAddedIsTriedAgain: one failure would leave it to other replicas for good, and unnamed.
+// TestTableThatCannotBeAddedIsTriedAgain: one failure would leave it to other replicas for good,
+// and unnamed.
 func TestTableThatCannotBeAddedIsTriedAgain(t *testing.T) {
 	f, d := &Finder{known: &config.Config{}, ended: map[string]bool{}, log: zap.NewNop()}, &refusing{times: 2}
 	d.notes = make(chan map[string]status.Reason, 1)

@@ -209,8 +209,8 @@ func (r *Recorder) Keep(tables []report.Table) (broken string, err error) {
 	if err := r.result.save(r.dir); err != nil {
 		return "", err
 	}
-	// Rule 15: the result is stored, and stands whatever becomes of the note that it was begun: resume knows that it has
-	// ended.
+	// Rule 15: the result is stored, and stands whatever becomes of the note that it was begun:
+	// resume knows that it has ended.
 	_ = os.Remove(filepath.Join(r.dir, begunFile))
 	return r.keys.Broken, nil
 }

@@ -110,7 +110,8 @@ func load(path string) (*Result, error) {
 
 // save replaces the kept result of a directory, and removes the folders of earlier ones.
 //
-// Rule 15: the result is stored then, whatever becomes of what is left of earlier ones. The next save removes it.
+// Rule 15: the result is stored then, whatever becomes of what is left of earlier ones. The next
+// save removes it.
 func (r *Result) save(dir string) error {
 	if err := r.write(filepath.Join(dir, resultFile)); err != nil {
 		return err

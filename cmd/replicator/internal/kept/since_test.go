@@ -585,8 +585,8 @@ func (l lookup) Lookup(_ context.Context, keys []string, f func(*verify.Row) err
 	return nil
 }
 
-// TestResultIsKeptWithoutItsCleanUp: Rule 15. It is stored, whatever becomes of what is left of its beginning; and what
-// stays of that is not gone on with.
+// TestResultIsKeptWithoutItsCleanUp: Rule 15. It is stored, whatever becomes of what is left of its
+// beginning; and what stays of that is not gone on with.
 func TestResultIsKeptWithoutItsCleanUp(t *testing.T) {
 	s := newStage(t)
 	r, _ := s.record(Options{Strong: true}, true)

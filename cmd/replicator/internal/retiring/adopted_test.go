@@ -109,9 +109,9 @@ func TestChangesThatWereNeverAppliedAreNotDeletedUnasked(t *testing.T) {
 	}
 }
 
-// A cutover that was interrupted leaves its fence: what it drains was read before the fence and is not
-// applied yet. The fence is no reason to delete it unasked, and what the application wrote behind the
-// fence counts beside it.
+// A cutover that was interrupted leaves its fence: what it drains was read before the fence and is
+// not applied yet. The fence is no reason to delete it unasked, and what the application wrote
+// behind the fence counts beside it.
 func TestChangesThatAnInterruptedCutoverHasNotDrainedAreNotDeletedUnasked(t *testing.T) {
 	w := newWorld(t, 948)
 	w.Configure(orders)
@@ -152,8 +152,8 @@ func TestChangesThatAnInterruptedCutoverHasNotDrainedAreNotDeletedUnasked(t *tes
 	}
 }
 
-// The log holds what expired until the archive's stream has it: while that stream cannot be opened it is
-// the last copy, also of what expired behind a fence.
+// The log holds what expired until the archive's stream has it: while that stream cannot be opened
+// it is the last copy, also of what expired behind a fence.
 func TestDeletionsThatTheArchiveLacksAreNotDeletedUnasked(t *testing.T) {
 	w := newWorld(t, 949)
 	w.Window = "1h" // no mark of an archive keeps the log from being trimmed

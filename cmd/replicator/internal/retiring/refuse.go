@@ -55,9 +55,9 @@ func (r *Retirement) refuse(ctx context.Context) error {
 	return nil
 }
 
-// checkUnapplied refuses a table whose log holds changes that Bigtable never gets, unless exactly so many are waived:
-// the log is all that holds them. These are what no replicator has applied, and of a fenced table also what the
-// application wrote to DynamoDB behind the fence.
+// checkUnapplied refuses a table whose log holds changes that Bigtable never gets, unless exactly
+// so many are waived: the log is all that holds them. These are what no replicator has applied, and
+// of a fenced table also what the application wrote to DynamoDB behind the fence.
 func (r *Retirement) checkUnapplied(ctx context.Context) error {
 	if r.queue == nil || r.sink == nil {
 		return nil
@@ -96,8 +96,8 @@ func (r *Retirement) checkUnapplied(ctx context.Context) error {
 
 // damaged reports whether a log will not be whole again by itself.
 //
-// Rule 13: that it could not be read now gives up no change in it. Its server may be slow, its volume
-// away, or a newer version may have written it.
+// Rule 13: that it could not be read now gives up no change in it. Its server may be slow, its
+// volume away, or a newer version may have written it.
 func damaged(err error) bool {
 	damage := (*queue.DamageError)(nil)
 	return errors.As(err, &damage) || errors.Is(err, queue.ErrUnopened) ||
@@ -107,10 +107,10 @@ func damaged(err error) bool {
 // mostHashes is how many items are named: enough to look for their writer.
 const mostHashes = 10
 
-// unapplied returns the changes that a log holds and Bigtable never gets; nil for none. The log counts
-// the changes behind a fence. The others, up to the fence or to the end, are the changes behind the
-// sink's mark: if a cutover is interrupted, its fence may stand before they are applied. before is the
-// number of these others.
+// unapplied returns the changes that a log holds and Bigtable never gets; nil for none. The log
+// counts the changes behind a fence. The others, up to the fence or to the end, are the changes
+// behind the sink's mark: if a cutover is interrupted, its fence may stand before they are applied.
+// before is the number of these others.
 func unapplied(
 	ctx context.Context, log *queue.Log, s *checkpoint.State,
 ) (u *status.BehindFence, before uint64, err error) {
@@ -146,8 +146,8 @@ func unapplied(
 	return u, before, err
 }
 
-// refuseUnapplied says that another number of changes is lost with the log than is waived. before is
-// how many of them are not behind a fence.
+// refuseUnapplied says that another number of changes is lost with the log than is waived. before
+// is how many of them are not behind a fence.
 func (r *Retirement) refuseUnapplied(fenced bool, before uint64) error {
 	u := r.Kept.Unapplied
 	n, where := int(u.Changes), "in the log"
@@ -168,8 +168,8 @@ func (r *Retirement) refuseUnapplied(fenced bool, before uint64) error {
 const sinkArchive = "archive"
 
 // unarchived returns how many events are in no object of the archive yet: those that the archive's
-// stream holds, and those of the log that were not copied there, because the stream was full or could
-// not be opened.
+// stream holds, and those of the log that were not copied there, because the stream was full or
+// could not be opened.
 func (r *Retirement) unarchived(ctx context.Context) (int, error) {
 	if r.queue == nil {
 		return 0, nil
@@ -211,8 +211,8 @@ func (r *Retirement) unarchived(ctx context.Context) (int, error) {
 	return n + int(events), nil
 }
 
-// notCopied counts the deletions of a log behind the mark of the archive. After a process was killed
-// some of them may be in the archive's stream: they count twice until it has run again.
+// notCopied counts the deletions of a log behind the mark of the archive. After a process was
+// killed some of them may be in the archive's stream: they count twice until it has run again.
 func (r *Retirement) notCopied(ctx context.Context, log *queue.Log, s *checkpoint.State) (n int, err error) {
 	mark, ok := s.Marks[sinkArchive]
 	if !ok || mark.Seq >= s.LastFrame {

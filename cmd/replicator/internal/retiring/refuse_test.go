@@ -92,7 +92,8 @@ func TestNothingIsKept(t *testing.T) {
 	}
 }
 
-// TestOnlyADamagedLogIsGivenUp, Rule 13: whatever else keeps a log from being read may be over soon.
+// TestOnlyADamagedLogIsGivenUp, Rule 13: whatever else keeps a log from being read may be over
+// soon.
 func TestOnlyADamagedLogIsGivenUp(t *testing.T) {
 	for _, c := range []struct {
 		err  error
@@ -112,7 +113,8 @@ func TestOnlyADamagedLogIsGivenUp(t *testing.T) {
 	}
 }
 
-// Rule 13: a table is given up with a log that is damaged, and not with one whose volume gives errors for a while.
+// Rule 13: a table is given up with a log that is damaged, and not with one whose volume gives
+// errors for a while.
 func TestLogOfAVolumeThatIsAwayIsNotGivenUp(t *testing.T) {
 	dir := t.TempDir()
 	open := func() *queue.Queue {
