@@ -80,7 +80,8 @@ func (g *Goal) Look(s *checkpoint.State, letters int) Answer {
 		a.Missing = all
 	}
 	if a.Missing == MissingApplied && held > 0 {
-		a.Missing = MissingNothing // until an operator acts
+		// A held sink applies nothing until an operator acts. The others go on.
+		a.Missing = g.besideGaps.Look(s, markBesideHeld(s))
 	}
 	if a.Missing == MissingNothing {
 		a.Missing = unfinished(s)
@@ -117,6 +118,17 @@ func heldSinks(s *checkpoint.State) (n int) {
 		}
 	}
 	return n
+}
+
+// markBesideHeld returns the lowest mark of the sinks that do not stand before a refused change.
+func markBesideHeld(s *checkpoint.State) uint64 {
+	halts, low := s.AllHalts(), s.LastFrame
+	for sink, m := range s.Marks {
+		if h := halts[sink]; h == nil || !h.Held {
+			low = min(low, m.Seq)
+		}
+	}
+	return low
 }
 
 // unfinished returns which work is not complete that brings items to Bigtable from before any goal.

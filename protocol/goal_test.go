@@ -24,6 +24,10 @@ func TestGoalIsMetOnlyWithEverythingInBigtable(t *testing.T) {
 	waived, healed := map[string]checkpoint.Waiver{}, map[string]checkpoint.Healing{}
 	waived[checkpoint.SinkBigtable] = checkpoint.Waiver{By: "me"}
 	healed[checkpoint.SinkBigtable] = checkpoint.Healing{At: 1}
+	heldArchive := func(s *checkpoint.State) {
+		s.Marks["archive"] = checkpoint.Mark{Seq: 6}
+		s.Halts = map[string]*checkpoint.Halt{"archive": {Sink: "archive", Held: true}}
+	}
 	both := Accept{Gaps: true, Letters: true}
 	for _, c := range []struct {
 		name    string
@@ -65,6 +69,14 @@ func TestGoalIsMetOnlyWithEverythingInBigtable(t *testing.T) {
 		{"a sink before a refused change", with(logOf(10_000, 10_000, 7, 6), func(s *checkpoint.State) {
 			s.Halts = map[string]*checkpoint.Halt{checkpoint.SinkBigtable: {Sink: checkpoint.SinkBigtable, Held: true}}
 		}), 0, both, false, Answer{Losses: []Loss{held}}},
+		{"the archive held, while Bigtable goes on", with(logOf(10_000, 10_000, 7, 5), heldArchive), 0, both, false,
+			Answer{Missing: MissingApplied, Losses: []Loss{held}}},
+		{"the archive held, behind Bigtable", with(logOf(10_000, 10_000, 7, 7), heldArchive), 0, both, false,
+			Answer{Losses: []Loss{held}}},
+		{"the archive held, and a copy", with(logOf(10_000, 10_000, 7, 7), func(s *checkpoint.State) {
+			heldArchive(s)
+			s.Backfill = "scan"
+		}), 0, both, false, Answer{Missing: MissingCopy, Losses: []Loss{held}}},
 		{"a sink that is halted for another reason", with(logOf(10_000, 10_000, 7, 6), func(s *checkpoint.State) {
 			s.Halts = map[string]*checkpoint.Halt{checkpoint.SinkBigtable: {Sink: checkpoint.SinkBigtable}}
 		}), 0, both, false, Answer{Missing: MissingApplied}},
