@@ -146,13 +146,42 @@ func TestUploadIsConfirmed(t *testing.T) {
 		h.Del("X-Amz-Meta-Tailrace-Md5")
 	}))
 	refusedBy(t, "without metadata", createBytes(t, b, "b", []byte("x")))
-	s.between(answers(func(h http.Header) {
-		if h.Del("Etag"); h.Get("Content-Length") != "" {
-			h.Set("Etag", `"1"`)
+	seven := func(h http.Header) { h.Set("Content-Length", "7") }
+	s.between(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodHead {
+			return answers(seven)(w, r)
 		}
-		h.Set("Content-Length", "7")
-	}))
+		return answers(func(h http.Header) { h.Set("Etag", `"1"`) })(w, r)
+	})
 	refusedBy(t, "of another size", createBytes(t, b, "c", []byte("x")))
+}
+
+// TestContentOfAnotherObjectIsNotRead: a middlebox may answer with what it has kept of an earlier request.
+//
+// Rule 15.
+func TestContentOfAnotherObjectIsNotRead(t *testing.T) {
+	s := startS3(t)
+	b := s.open(t, "")
+	if err := createBytes(t, b, "a", []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	r, err := b.Open(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Close() }()
+	s.between(func(w http.ResponseWriter, r *http.Request) bool {
+		e := &edited{ResponseWriter: w, edit: func(h http.Header) { h.Set("Etag", `"0123456789abcdef0123456789abcdef"`) }}
+		s.next.ServeHTTP(e, r)
+		return true
+	})
+	if _, err := r.ReadAt(make([]byte, 1), 0); Classify(err) != failure.Transient {
+		t.Errorf("read with %v", err)
+	}
+	s.between(nil)
+	if _, err := r.ReadAt(make([]byte, 1), 0); err != nil {
+		t.Errorf("read again with %v", err)
+	}
 }
 
 // edited is a reply whose headers are edited before they are sent.
