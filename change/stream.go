@@ -32,3 +32,7 @@ func StreamCompleteUntil(arn string, from, date Millis) Millis {
 // CreatedEarly is by how much the creation time of a change may lie before a time after which it was made: it is cut to
 // seconds, and the clocks of the service's hosts differ.
 const CreatedEarly Millis = 5_000
+
+// CreatedLate is by how much the creation time of a change may lie behind a time before which it was made: the clocks
+// of the service's hosts differ.
+const CreatedLate Millis = 5_000

@@ -132,12 +132,18 @@ func (l *TableLog) lettersBefore(ctx context.Context, at change.Millis) (n int, 
 		if err != nil {
 			return 0, err
 		}
-		if letter.Created < at {
+		if mayBeBefore(letter.Created, at) {
 			n++
 		}
 	}
 	return n, nil
 }
+
+// mayBeBefore reports whether a change may have been made before a time of the service.
+//
+// Rule 10: the creation time of a change is that of one host, and the time that of another. A change that counts
+// although it was made within five seconds behind the time asks for nothing but a look at its letter.
+func mayBeBefore(created, at change.Millis) bool { return created < at+change.CreatedLate }
 
 // RequestProgress asks the owners of the logs for a listing and a beat, at every fourth call.
 func (w *Wait) RequestProgress(all []TableLog) {

@@ -67,3 +67,15 @@ func TestEachObstacleIsDescribed(t *testing.T) {
 		}
 	}
 }
+
+// Rule 10: a host of DynamoDB whose clock is ahead dates a change behind the goal that was made before it.
+func TestLetterOfAHostThatIsAheadCounts(t *testing.T) {
+	const goal = change.Millis(1_700_000_000_000)
+	for created, want := range map[change.Millis]bool{
+		0: true, goal - 1: true, goal: true, goal + change.CreatedLate - 1: true, goal + change.CreatedLate: false,
+	} {
+		if got := mayBeBefore(created, goal); got != want {
+			t.Errorf("created %d ms behind the goal: %t, want %t", created-goal, got, want)
+		}
+	}
+}
