@@ -324,3 +324,22 @@ func TestTablesSurviveARestart(t *testing.T) {
 	}
 	r.front.Faults.Calm()
 }
+
+// TestDescriptionBesideASchemaChange: the emulator reads its families without its lock, so the race
+// detector finds a description that does not wait for the front's.
+func TestDescriptionBesideASchemaChange(t *testing.T) {
+	r := newRig(t)
+	var g errgroup.Group
+	for days := range 20 {
+		g.Go(func() error {
+			return r.admin.SetGCPolicy(t.Context(), "orders", "d", bigtable.MaxAgePolicy(time.Duration(days+1)*24*time.Hour))
+		})
+		g.Go(func() error {
+			_, err := r.admin.TableInfo(t.Context(), "orders")
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		t.Error(err)
+	}
+}

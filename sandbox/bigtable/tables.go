@@ -50,8 +50,7 @@ func (f *Front) schema(ctx context.Context, req any, h grpc.UnaryHandler) (any, 
 		if err := f.Faults.refuseSetting(); err != nil {
 			return nil, err
 		}
-		res, err := h(ctx, req)
-		return f.withRules(res), err
+		return f.describeTable(ctx, r, h)
 	case *btapb.GetAppProfileRequest:
 		if err := f.Faults.refuseSetting(); err != nil {
 			return nil, err
@@ -135,21 +134,22 @@ func (t *table) show(from *btapb.Table) *btapb.Table {
 	return out
 }
 
-// withRules adds the rules to a reply that describes a table.
-func (f *Front) withRules(res any) any {
-	from, ok := res.(*btapb.Table)
-	if !ok || from == nil {
-		return res
-	}
-	t, err := f.tableOf(from.Name)
+// describeTable returns the emulator's description of a table, with the rules. No schema change runs
+// meanwhile: the emulator reads its families without its lock.
+func (f *Front) describeTable(ctx context.Context, r *btapb.GetTableRequest, h grpc.UnaryHandler) (any, error) {
+	t, err := f.tableOf(r.Name)
 	if err != nil {
-		return res
+		return h(ctx, r)
 	}
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	out := t.show(from)
+	res, err := h(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	out := t.show(res.(*btapb.Table))
 	f.Faults.misreport(out)
-	return out
+	return out, nil
 }
 
 // modifyFamilies applies all modifications or none.
