@@ -138,19 +138,30 @@ func (q *Queue) KeptToken(ctx context.Context, table string) (string, error) {
 	return "", nil
 }
 
-// Tables lists the tables of this pipeline that have a log, in order.
+// listWithin is how long a listing of the logs is asked for again: a cluster elects another leader
+// of a stream within ten seconds.
+const listWithin = 15 * time.Second
+
+// Tables lists the tables of this pipeline that have a log, in order. A transient error means that
+// the listing stayed incomplete.
 func (q *Queue) Tables(ctx context.Context) ([]string, error) {
+	asking, cancel := context.WithTimeout(ctx, listWithin)
+	defer cancel()
+	var all []*jetstream.StreamInfo
+	err := conn.Retry(asking, func() (err error) {
+		all, err = q.conn.ListStreams(asking, naming.StreamsOf(q.opts.Pipeline))
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list logs: %w", err)
+	}
 	var tables []string
-	all := q.conn.JS.ListStreams(ctx)
-	for info := range all.Info() {
+	for _, info := range all {
 		m := info.Config.Metadata
 		if m[conn.MetaPipeline] == q.opts.Pipeline &&
 			info.Config.Name == naming.Stream(q.opts.Pipeline, m[conn.MetaTable]) {
 			tables = append(tables, m[conn.MetaTable])
 		}
-	}
-	if err := all.Err(); err != nil {
-		return nil, fmt.Errorf("list logs: %w", err)
 	}
 	slices.Sort(tables)
 	return tables, nil

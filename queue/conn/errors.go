@@ -31,6 +31,8 @@ var (
 	ErrDropped = errors.New("messages were dropped before they were read")
 	// ErrNoLeader means that a replica answered because the stream has no leader: its answer may be old.
 	ErrNoLeader = errors.New("stream has no leader now")
+	// ErrListing means that a listing of streams lacks one, or is no listing.
+	ErrListing = errors.New("not all streams were listed")
 	// ErrAttemptPending means that the cluster has neither stored nor abandoned an earlier attempt to store the same.
 	ErrAttemptPending = errors.New("an earlier attempt is under way")
 )
@@ -127,7 +129,7 @@ func Transient(err error) bool { return Classify(err) == failure.Transient }
 
 // temporaryErrors are the errors of the client library, and of this package, after which a request is sent again.
 var temporaryErrors = []error{
-	ErrIdle, ErrDropped, ErrNoLeader, ErrAttemptPending,
+	ErrIdle, ErrDropped, ErrNoLeader, ErrListing, ErrAttemptPending,
 	nats.ErrNoResponders, nats.ErrTimeout, nats.ErrDisconnected, nats.ErrConnectionReconnecting,
 	nats.ErrReconnectBufExceeded,
 	jetstream.ErrNoStreamResponse, jetstream.ErrNoHeartbeat, jetstream.ErrConsumerDeleted, jetstream.ErrConsumerNotFound,

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -105,4 +107,71 @@ func (c *Conn) ConfirmMissing(ctx context.Context, stream string) error {
 		return ErrNoLeader // the stream exists after all: ask again
 	}
 	return err
+}
+
+// ListStreams returns the streams whose names begin with a prefix.
+//
+// Rule 13: a cluster's listing leaves out each stream whose leader does not answer the server that
+// lists, and names it apart. A stream that is named and not described is there, so such a listing
+// is none. The client library's ListStreams passes the names over, and may return other streams
+// twice.
+func (c *Conn) ListStreams(ctx context.Context, prefix string) (all []*jetstream.StreamInfo, err error) {
+	for offset := 0; ; {
+		page, err := c.listPage(ctx, offset)
+		if err != nil {
+			return nil, fmt.Errorf("list streams: %w", err)
+		}
+		described := map[string]bool{}
+		for _, info := range page.Streams {
+			described[info.Config.Name] = true
+			if strings.HasPrefix(info.Config.Name, prefix) {
+				all = append(all, info)
+			}
+		}
+		silent := slices.DeleteFunc(page.Missing, func(name string) bool { return described[name] })
+		for _, name := range silent {
+			if strings.HasPrefix(name, prefix) {
+				return nil, fmt.Errorf("list streams: %w: the leader of %s did not answer", ErrListing, name)
+			}
+		}
+		offset += len(page.Streams) + len(silent)
+		if offset >= page.Total {
+			return all, nil
+		}
+		if len(page.Streams)+len(silent) == 0 {
+			return nil, fmt.Errorf("list streams: %w: %d of %d", ErrListing, offset, page.Total)
+		}
+	}
+}
+
+// listPage is a page of a listing.
+type listPage struct {
+	Type    string                  `json:"type"`
+	Error   *jetstream.APIError     `json:"error"`
+	Total   int                     `json:"total"`
+	Streams []*jetstream.StreamInfo `json:"streams"`
+	Missing []string                `json:"missing"`
+}
+
+// listingType is the type that each listing says it has.
+const listingType = "io.nats.jetstream.api.v1.stream_list_response"
+
+// listPage asks for the streams behind the first ones, in the order of their names.
+func (c *Conn) listPage(ctx context.Context, offset int) (page listPage, err error) {
+	ctx, cancel := c.WithAckTimeout(ctx)
+	defer cancel()
+	answer, err := c.NC.RequestWithContext(ctx, "$JS.API.STREAM.LIST", fmt.Appendf(nil, `{"offset":%d}`, offset))
+	if err != nil {
+		return page, err
+	}
+	if err := json.Unmarshal(answer.Data, &page); err != nil {
+		return page, fmt.Errorf("%w: %w", ErrListing, err)
+	}
+	switch {
+	case page.Error != nil:
+		return page, page.Error
+	case page.Type != listingType, slices.Contains(page.Streams, nil):
+		return page, fmt.Errorf("%w: %w", ErrListing, jetstream.ErrInvalidJetStreamResponse)
+	}
+	return page, nil
 }

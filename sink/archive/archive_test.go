@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/klauspost/compress/zstd"
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
@@ -170,6 +171,44 @@ func TestOneNotFoundDoesNotMakeEventsUnstored(t *testing.T) {
 	write(t, a, expired(1))
 	if info, err := stream.Info(t.Context()); err != nil || info.State.Msgs != 1 {
 		t.Errorf("%+v, %v", info, err)
+	}
+}
+
+// TestSilentStreamIsFoundByItsName, Rule 13: after a first answer that there is no stream, the listing of a cluster
+// leaves the stream out, because its leader does not answer. Another client answers in place of the cluster.
+func TestSilentStreamIsFoundByItsName(t *testing.T) {
+	srv, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.Start()
+	t.Cleanup(srv.Shutdown)
+	var conns [2]*nats.Conn
+	for i := range conns {
+		if conns[i], err = nats.Connect(srv.ClientURL()); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(conns[i].Close)
+	}
+	var asked atomic.Int32
+	for subject, answer := range map[string]func() string{
+		"$JS.API.STREAM.LIST": func() string { return `{"total":0,"streams":[],"missing":["A"]}` },
+		"$JS.API.STREAM.NAMES": func() string {
+			if asked.Add(1) == 1 {
+				return `{"total":0,"streams":[]}`
+			}
+			return `{"total":1,"streams":["A"]}`
+		},
+	} {
+		if _, err := conns[0].Subscribe(subject, func(m *nats.Msg) { _ = m.Respond([]byte(answer())) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := conns[0].Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if a := openConn(t, conns[1]); a.stream == nil || asked.Load() != 2 {
+		t.Error("the stream was not found: events would be lost")
 	}
 }
 

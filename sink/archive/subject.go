@@ -79,12 +79,17 @@ func noStream(err error) bool {
 // confirmPause is the time before a stream that was not found is looked for again.
 const confirmPause = time.Second
 
-// confirmNoStream lists the streams that listen on a subject. It returns nil if there is one.
+// confirmNoStream asks again for the streams that listen on a subject: for their names, and for a
+// listing. It returns nil if there is one.
 //
-// Rule 13: a server that loads its streams answers that there is none. That is believed for the
-// life of the process, and events would be lost without a message.
+// Rule 13: a server that loads its streams answers that there is none, and the listing of a cluster
+// leaves out a stream whose leader does not answer. That there is none is believed for the life of
+// the process, and events would be lost without a message.
 func confirmNoStream(ctx context.Context, js jetstream.JetStream, subject string) error {
 	if err := failure.Pause(ctx, confirmPause); err != nil {
+		return err
+	}
+	if _, err := js.StreamNameBySubject(ctx, subject); !noStream(err) {
 		return err
 	}
 	found := false

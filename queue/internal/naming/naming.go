@@ -20,8 +20,12 @@ type Subjects struct{ Entry, Snapshot, Claim, Letters, Requests, Archive string 
 // Stream returns the name of a table's stream. The names of pipeline and table in it are shortened and stripped of
 // characters that stream names do not allow; the hash keeps it unique.
 func Stream(pipeline, table string) string {
-	return conn.StreamPrefix + sanitize(pipeline) + "_" + sanitize(table) + "_" + Hash(pipeline+"\x00"+table)
+	return StreamsOf(pipeline) + sanitize(table) + "_" + Hash(pipeline+"\x00"+table)
 }
+
+// StreamsOf returns what the names of a pipeline's streams begin with. Those of another pipeline may
+// begin so, too.
+func StreamsOf(pipeline string) string { return conn.StreamPrefix + sanitize(pipeline) + "_" }
 
 // Presence returns the subject below which the processes of a pipeline hear of each other. It is outside of all
 // streams, so that nothing is stored.

@@ -1,0 +1,122 @@
+package queue
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/queue/conn"
+	"github.com/tailrace-cdc/replicator/queue/internal/naming"
+)
+
+// TestListingThatLacksALogIsNone, Rule 13: a cluster's listing leaves out the logs whose leader does not answer, and
+// names them. It would make the format of the pipeline, its first start and the tables that are carried look like those
+// of fewer logs. A NATS server without JetStream stands for the cluster, and another client answers in its place.
+func TestListingThatLacksALogIsNone(t *testing.T) {
+	stream := func(table string) string {
+		return fmt.Sprintf(`{"config":{"name":%q,"metadata":{%q:"shop",%q:%q}}}`, naming.Stream("shop", table),
+			conn.MetaPipeline, conn.MetaTable, table)
+	}
+	listing := func(total int, streams, missing string) string {
+		return fmt.Sprintf(`{"type":"io.nats.jetstream.api.v1.stream_list_response","total":%d,"offset":0,"limit":256,`+
+			`"streams":[%s],"missing":[%s]}`, total, streams, missing)
+	}
+	a, b, c := stream("A"), stream("B"), stream("C")
+	silent := fmt.Sprintf("%q", naming.Stream("shop", "B"))
+	for name, test := range map[string]struct {
+		pages map[int]string // by offset
+		want  []string       // nil: an error after which the listing is asked for again
+	}{
+		"all":                 {map[int]string{0: listing(3, a+","+b+","+c, "")}, []string{"A", "B", "C"}},
+		"none":                {map[int]string{0: listing(0, "", "")}, []string{}},
+		"one is silent":       {map[int]string{0: listing(3, a+","+c, silent), 2: listing(3, c, "")}, nil},
+		"the last is silent":  {map[int]string{0: listing(2, a, silent), 1: listing(2, "", silent)}, nil},
+		"all are silent":      {map[int]string{0: listing(1, "", silent)}, nil},
+		"its server is away":  {map[int]string{0: listing(2, a+","+b, silent)}, []string{"A", "B"}},
+		"another's is silent": {map[int]string{0: listing(3, a+","+b, `"ORDERS"`)}, []string{"A", "B"}},
+		"two pages":           {map[int]string{0: listing(3, a+","+b, ""), 2: listing(3, c, "")}, []string{"A", "B", "C"}},
+		"a page is empty":     {map[int]string{0: listing(3, a+","+b, ""), 2: listing(3, "", "")}, nil},
+		"nothing in it":       {map[int]string{0: "{}"}, nil},
+		"a page of a proxy":   {map[int]string{0: "<html><body>Bad Gateway</body></html>"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := answering(t, func(offset int) string { return test.pages[offset] })
+			all, err := q.conn.ListStreams(t.Context(), naming.StreamsOf("shop"))
+			var tables []string
+			for _, info := range all {
+				tables = append(tables, info.Config.Metadata[conn.MetaTable])
+			}
+			if (err == nil) != (test.want != nil) || !slices.Equal(tables, test.want) {
+				t.Errorf("streams of %q, %v", tables, err)
+			}
+			if err != nil && !conn.Transient(err) {
+				t.Errorf("it would not be asked for again: %v", err)
+			}
+		})
+	}
+}
+
+// answering opens a queue on a server that answers listings with pages by their offset.
+func answering(t *testing.T, page func(offset int) string) *Queue {
+	t.Helper()
+	srv, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.Start()
+	t.Cleanup(srv.Shutdown)
+	other, err := nats.Connect(srv.ClientURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(other.Close)
+	_, err = other.Subscribe("$JS.API.*", func(m *nats.Msg) {
+		_ = m.Respond([]byte(`{"type":"io.nats.jetstream.api.v1.account_info_response","limits":{"max_streams":-1}}`))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = other.Subscribe("$JS.API.STREAM.LIST", func(m *nats.Msg) {
+		var asked struct{ Offset int }
+		if err := json.Unmarshal(m.Data, &asked); err != nil {
+			t.Error(err)
+		}
+		_ = m.Respond([]byte(page(asked.Offset)))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	q, err := Open(t.Context(), Options{Pipeline: "shop", URL: srv.ClientURL()}, zap.NewNop(), prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = q.Close() })
+	return q
+}
+
+// TestListingIsAskedForAgain until it has all logs.
+func TestListingIsAskedForAgain(t *testing.T) {
+	stream := fmt.Sprintf(`{"config":{"name":%q,"metadata":{%q:"shop",%q:"A"}}}`, naming.Stream("shop", "A"),
+		conn.MetaPipeline, conn.MetaTable)
+	const answer = `{"type":"io.nats.jetstream.api.v1.stream_list_response","total":1,"streams":[%s],"missing":[%s]}`
+	var asked atomic.Int32
+	q := answering(t, func(int) string {
+		if asked.Add(1) == 1 {
+			return fmt.Sprintf(answer, "", fmt.Sprintf("%q", naming.Stream("shop", "A")))
+		}
+		return fmt.Sprintf(answer, stream, "")
+	})
+	if tables, err := q.Tables(t.Context()); err != nil || !slices.Equal(tables, []string{"A"}) || asked.Load() != 2 {
+		t.Errorf("tables %q, %v, after %d listings", tables, err, asked.Load())
+	}
+}
