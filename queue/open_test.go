@@ -273,6 +273,7 @@ func TestOneNotFoundIsNoMissingStream(t *testing.T) {
 		"room":     func() error { _, err := q.Needs(ctx, []string{l.Table()}); return err },
 		"deleting": func() error { return q.Delete(ctx, Kept{What: "log", Stream: l.name}) },
 		"log":      func() error { return q.DeleteLog(ctx, l) },
+		"token":    func() error { _, err := q.KeptToken(ctx, l.Table()); return err },
 	} {
 		loading.missing = 1
 		if err := ask(); !conn.Transient(err) {

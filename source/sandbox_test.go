@@ -402,4 +402,11 @@ func TestOneNotFoundIsNoDeletedTable(t *testing.T) {
 	if _, err := w.Table(t.Context(), "Nothings"); Classify(err) != failure.Gone {
 		t.Errorf("a table that does not exist: %v", err)
 	}
+	if err := w.Faults.Inject(fault.Rule{Effect: fault.Error, Operation: "DescribeTimeToLive",
+		Code: "AccessDeniedException"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Table(t.Context(), "Nothings"); Classify(err) != failure.Gone {
+		t.Errorf("a table that does not exist, without that permission: %v", err)
+	}
 }

@@ -615,3 +615,17 @@ func TestOneNotFoundOfAReadIsNoMissingTable(t *testing.T) {
 		}
 	}
 }
+
+// TestReadThatBreaksOffGivesNoRowTwice: what was taken of a read is not read again within the same call.
+func TestReadThatBreaksOffGivesNoRowTwice(t *testing.T) {
+	c, f := rig(t)
+	mustApply(t, c, own("row", 1, "x", "1"))
+	f.mu.Lock()
+	f.breaks = 1
+	f.mu.Unlock()
+	rows := 0
+	err := c.Rows(t.Context(), target, "", "", []View{{"d", 0}}, func(*Row) error { rows++; return nil })
+	if Classify(err) != failure.Missing || rows != 1 {
+		t.Errorf("%v, %d rows", err, rows)
+	}
+}

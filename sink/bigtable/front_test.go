@@ -56,6 +56,7 @@ type front struct {
 	choose func(n int) fate // n counts from 0
 	calls  int
 	lacks  int // how many reads are still answered with NOT_FOUND
+	breaks int // how many reads still end with NOT_FOUND, behind their rows
 	parked []func()
 }
 
@@ -100,11 +101,19 @@ func (f *front) lack(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, ha
 	f.mu.Lock()
 	lacks := f.lacks > 0
 	f.lacks = max(0, f.lacks-1)
+	breaks := !lacks && f.breaks > 0
+	if breaks {
+		f.breaks--
+	}
 	f.mu.Unlock()
 	if lacks {
 		return status.Error(codes.NotFound, "injected")
 	}
-	return handle(srv, ss)
+	err := handle(srv, ss)
+	if breaks && err == nil {
+		return status.Error(codes.NotFound, "injected behind the rows")
+	}
+	return err
 }
 
 func (f *front) intercept(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any,

@@ -1,13 +1,19 @@
 package bigtable
 
 import (
+	"context"
 	"errors"
+	"net"
 	"strings"
 	"testing"
 	"time"
 
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/sink/bigtable/tableschema"
@@ -122,6 +128,46 @@ func TestNewTableIsDividedAtItsSplitKeys(t *testing.T) {
 		}
 	}
 	everyServer(t, test)
+}
+
+// emptyProfiles answers every question for an app profile with the same one.
+type emptyProfiles struct {
+	btapb.UnimplementedBigtableInstanceAdminServer
+	answer *btapb.AppProfile
+}
+
+func (p *emptyProfiles) GetAppProfile(context.Context, *btapb.GetAppProfileRequest) (*btapb.AppProfile, error) {
+	return p.answer, nil
+}
+
+// TestAnswerWithoutAProfileIsNone, Rule 15: the service states the name and the routing of each profile. An answer that
+// lacks one is none: a profile without routing would look like one that routes to several clusters, which stops writing.
+func TestAnswerWithoutAProfileIsNone(t *testing.T) {
+	routing := &btapb.AppProfile_SingleClusterRouting_{SingleClusterRouting: &btapb.AppProfile_SingleClusterRouting{
+		ClusterId: "c", AllowTransactionalWrites: true}}
+	for what, c := range map[string]struct {
+		answer *btapb.AppProfile
+		code   codes.Code
+	}{
+		"nothing":    {&btapb.AppProfile{}, codes.Unavailable},
+		"no name":    {&btapb.AppProfile{RoutingPolicy: routing}, codes.Unavailable},
+		"no routing": {&btapb.AppProfile{Name: "projects/p/instances/i/appProfiles/default"}, codes.Unavailable},
+		"a profile": {&btapb.AppProfile{Name: "projects/p/instances/i/appProfiles/default", RoutingPolicy: routing},
+			codes.OK},
+	} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv := grpc.NewServer()
+		btapb.RegisterBigtableInstanceAdminServer(srv, &emptyProfiles{answer: c.answer})
+		go func() { _ = srv.Serve(l) }()
+		t.Cleanup(srv.Stop)
+		p, err := open(t, l.Addr().String()).Profile(t.Context())
+		if status.Code(err) != c.code || p.SingleCluster != (c.code == codes.OK) {
+			t.Errorf("%s: %+v, %v", what, p, err)
+		}
+	}
 }
 
 func TestProfileShowsWhetherConditionalWritesWork(t *testing.T) {
