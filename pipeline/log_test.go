@@ -78,7 +78,8 @@ func TestTableGoesOnWhenItsVolumeIsBack(t *testing.T) {
 	if err := r.stop(); err != nil {
 		t.Fatal(err)
 	}
-	blocks, err := filepath.Glob(filepath.Join(w.dir, "jetstream", "*", "streams", "TAILRACE_shop_Orders*", "msgs", "*.blk"))
+	log := filepath.Join(w.dir, "jetstream", "*", "streams", "TAILRACE_shop_Orders*")
+	blocks, err := filepath.Glob(filepath.Join(log, "msgs", "*.blk"))
 	if err != nil || len(blocks) == 0 {
 		t.Fatal(blocks, err)
 	}
@@ -89,7 +90,8 @@ func TestTableGoesOnWhenItsVolumeIsBack(t *testing.T) {
 	}
 	r = w.restart("Orders", "Others")
 	r.until("the table halts", func() bool { return r.table("Orders").Code == "log_unread" })
-	if why := r.table("Orders").Halt; !strings.Contains(why, "input/output error") || strings.Contains(why, "`replicator") {
+	why := r.table("Orders").Halt
+	if !strings.Contains(why, "input/output error") || strings.Contains(why, "`replicator") {
 		t.Errorf("halted: %s", why)
 	}
 	w.put("Others", "b", "1", `"v":{"N":"1"}`)

@@ -89,7 +89,8 @@ func (c *Console) bigtableRowCommands() {
 	}) {
 		x.MultiCluster(a.Profile)
 	})
-	add(c, "bigtable_refuse_settings", "refuses calls that ask for families, GC rules and app profiles, n times or until calm",
+	add(c, "bigtable_refuse_settings",
+		"refuses calls that ask for families, GC rules and app profiles, n times or until calm",
 		func(_ context.Context, a struct {
 			Code  string `json:"code"`
 			Times int    `json:"times"`

@@ -56,7 +56,9 @@ func TestEachThingThatIsNotEqualForbidsTheCertificate(t *testing.T) {
 	accept := func(names ...string) Options { return Options{Accept: names} }
 	item := func(s verify.Status) *verify.Verdict { return &verify.Verdict{Status: s} }
 	cell := func(kind verify.Kind, rule, qualifier string) *verify.Open {
-		return &verify.Open{Kind: kind, Rule: "for people", Rules: strings.Fields(rule), Family: "d", Qualifier: []byte(qualifier)}
+		return &verify.Open{
+			Kind: kind, Rule: "for people", Rules: strings.Fields(rule), Family: "d", Qualifier: []byte(qualifier),
+		}
 	}
 	waived := func(name string) []certificate.Waiver { return []certificate.Waiver{{Name: name, Count: 1}} }
 	unproven, foreign := certificate.Verify{Unproven: 1}, certificate.Verify{Foreign: 1}

@@ -171,7 +171,8 @@ func (l *Life) Text() string {
 	}
 	if l.Restores {
 		return fmt.Sprintf(`%s: %s.
-  recover stores it again, from the log, which has everything that the row had. The log goes on: nothing is copied or compared.`,
+  recover stores it again, from the log, which has everything that the row had. The log goes on: nothing is copied or
+  compared.`,
 			l.Table, l.Why)
 	}
 	if l.archivedOnly {
