@@ -107,6 +107,18 @@ func TestShardThatEndedAsListedStaysFinished(t *testing.T) {
 	}
 }
 
+// A shard that has a child has ended, also where the listing that showed the child left the shard out and no listing
+// has shown both.
+func TestShardWithAChildIsNotReadOn(t *testing.T) {
+	w := owned(t, seen("b", "c<a")...)
+	w.must(t, &Graph{Stream: "arn", Date: w.s.Date, Complete: true, Delta: true, Shards: seen("a")})
+	w.must(t, lostWhole(w.s, "a"))
+	w.must(t, &Graph{Stream: "arn", Date: w.s.Date + 2*childListingDelay, Complete: true, Delta: true, Shards: seen("a")})
+	if wantUnread(t, w.s); w.s.Shards["a"].Phase != PhaseFinished {
+		t.Fatal(phases(w.s))
+	}
+}
+
 // Rule 10: a shard that stands before a gap is not read, and it lives.
 func TestOpenShardBeforeAGapIsNotRead(t *testing.T) {
 	w := owned(t, append(seen("a"), ended("b")...)...)
