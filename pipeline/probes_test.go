@@ -1,6 +1,7 @@
 package pipeline_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,7 +35,8 @@ func TestProbesFollowTheTablesAndTheQueue(t *testing.T) {
 	}
 }
 
-// TestTableThatCannotDrainInTimeIsUnsaved: the marks in the log do not cover what was applied last.
+// TestTableThatCannotDrainInTimeIsUnsaved: the marks in the log do not cover what was applied last. A
+// process that was held up may still store them, when both of its time-outs are over; then nothing is unsaved.
 func TestTableThatCannotDrainInTimeIsUnsaved(t *testing.T) {
 	w := newWorld(t)
 	w.opts = func(o *pipeline.Options) { o.Periods.Shutdown = time.Millisecond }
@@ -44,8 +46,12 @@ func TestTableThatCannotDrainInTimeIsUnsaved(t *testing.T) {
 	w.put("Orders", "stuck", "s", `"a":{"N":"1"}`)
 	r.until("the change is in the log", func() bool { return r.table("Orders").Changes == 1 })
 	_ = r.stop()
-	if unsaved := r.p.Unsaved(); len(unsaved) != 1 || unsaved[0] != "Orders" {
-		t.Errorf("unsaved: %v, want Orders", unsaved)
+	want := []string{"Orders"}
+	if w.logged.FilterMessage("released the log").FilterFieldKey("drained").Len() > 0 {
+		want = nil
+	}
+	if unsaved := r.p.Unsaved(); !slices.Equal(unsaved, want) {
+		t.Errorf("unsaved: %v, want %v", unsaved, want)
 	}
 	w.front.Faults.Calm()
 }
