@@ -54,7 +54,13 @@ func (t *table) releaseHalted(w *queue.Writer, out outcome.Outcome) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	h := t.haltOf(out)
-	_, err := w.Append(ctx, &checkpoint.Control{Halt: h, By: "owner", At: h.At}, nil)
+	c := &checkpoint.Control{Halt: h, By: "owner", At: h.At}
+	_, err := w.Append(ctx, c, nil)
+	if errors.Is(err, queue.ErrOutcomeUnknown) { // the end of the life cut an append off
+		if err = w.Recover(ctx); err == nil {
+			_, err = w.Append(ctx, c, nil)
+		}
+	}
 	if err = errors.Join(err, w.HandOver(ctx, t.sharer.Failed(t.Source))); err != nil {
 		t.log.Warn("the reason of the halt is not in the log", zap.Error(err))
 	}

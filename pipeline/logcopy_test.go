@@ -118,6 +118,45 @@ func (r *run) removeRow() *bigtable.State {
 	return row
 }
 
+// TestDeletedRowIsSaidWhileBigtableIsAway, Rule 13: without an answer about the row the table is read
+// on, and the halt for the missing row is not over.
+func TestDeletedRowIsSaidWhileBigtableIsAway(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Orders")
+	r := w.start("Orders")
+	w.put("Orders", "a", "1", `"v":{"N":"1"}`)
+	r.settle()
+	r.removeRow()
+	missing := func() bool { return r.table("Orders").Code == outcome.CodeRowMissing }
+	r.until("the table is halted", missing)
+	w.front.Faults.Outage(0)
+	w.put("Orders", "b", "1", `"v":{"N":"1"}`)
+	r.until("the table is read on", func() bool { return r.folded("Orders").Changes == 2 })
+	for range 2 {
+		at := r.folded("Orders").Date
+		r.until("a beat is stored", func() bool { return r.folded("Orders").Date > at })
+	}
+	if h := r.folded("Orders").AllHalts()[outcome.Pipeline]; h == nil || h.Code != outcome.CodeRowMissing || !missing() {
+		t.Errorf("the halt is over, and nothing shows that the row is there: %+v, %+v", h, r.table("Orders"))
+	}
+	w.front.Faults.Recover()
+	r.until("the row is read, and the life ends", func() bool { return r.folded("Orders").Released })
+	if !missing() {
+		t.Errorf("the halt is over: %+v", r.table("Orders"))
+	}
+	rec, err := r.planRecovery("Orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := rec.Begin(t.Context(), r.sink); err != nil {
+		t.Fatal(err)
+	}
+	r.until("the table runs", func() bool { return r.table("Orders").State == "running" })
+	r.settle()
+	r.equal()
+	r.ready()
+}
+
 // The row of a table is deleted while a replica runs: the table halts at the next look at it. The recovery that the
 // halt names stores the row again, from the log, and the table goes on in its life.
 func TestDeletedRowHaltsAndIsStoredAgain(t *testing.T) {

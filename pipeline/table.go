@@ -375,7 +375,7 @@ func (t *table) ingestOptions(life context.Context) ingest.Options {
 			t.pressure = p
 			t.observe(s)
 		},
-		Beating: func() { t.view.halted.Store(nil) }, Successor: func() (string, bool) { return successor(life) },
+		Beating: t.view.beating, Successor: func() (string, bool) { return successor(life) },
 		ArchiveHead: t.view.archiveHead(), Tracer: t.o.Tracer,
 	}
 }

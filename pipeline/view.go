@@ -90,6 +90,14 @@ func (v *tableView) halt(h *checkpoint.Halt) {
 	}
 }
 
+// beating notes that the table works: what halted it is over, unless that followed from the row and
+// the row is not known.
+func (v *tableView) beating(rowKnown bool) {
+	if h := v.halted.Load(); h != nil && (rowKnown || !outcome.ByRow(h.Code)) {
+		v.halted.Store(nil)
+	}
+}
+
 // observeStored publishes what the log holds of a table that cannot begin.
 func (v *tableView) observeStored(s *checkpoint.State) {
 	v.stored.Store(status.Observe(status.Seen{

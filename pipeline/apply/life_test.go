@@ -157,6 +157,7 @@ type life struct {
 // row is a row in Bigtable whose reservation is never exhausted.
 type row struct{}
 
+func (row) Agrees() bool                                 { return true }
 func (row) Reserved() time.Duration                      { return time.Hour }
 func (row) Reserve(context.Context, time.Duration) error { return nil }
 func (row) Adopt(context.Context, string) error          { return nil }
@@ -197,7 +198,7 @@ func (x *table) begin() *life {
 	info.Name = "Orders"
 	l.in = ingest.New(ingest.Options{
 		Table: info, Source: x.source, MaxPayload: x.queue.MaxPayload(), Periods: x.periods, Row: row{}, Logger: x.log,
-		Observe: func(*checkpoint.State, queue.Pressure) {}, Beating: func() {},
+		Observe: func(*checkpoint.State, queue.Pressure) {}, Beating: func(bool) {},
 	}, w, queue.Pressure{})
 	o.Append = l.in.Append
 	l.sinks = New(l.shared, o, l.letters, w.State())

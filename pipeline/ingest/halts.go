@@ -12,8 +12,15 @@ import (
 )
 
 // clearOwnHalt ends a halt of the pipeline itself, because a beat of its work was stored.
+//
+// Rule 13: a halt for what the row in Bigtable held is not over while Bigtable does not answer. The
+// table is read on without the row, and only the row can show that the cause is gone.
 func (w *writer) clearOwnHalt(ctx context.Context) error {
-	w.o.Beating()
+	known := w.o.Row.Agrees()
+	w.o.Beating(known)
+	if h := w.log.State().AllHalts()[outcome.Pipeline]; h != nil && outcome.ByRow(h.Code) && !known {
+		return nil
+	}
 	if err := w.clearHalt(ctx, outcome.Pipeline); err != nil {
 		return err
 	}

@@ -33,8 +33,9 @@ type Options struct {
 	// Successor returns the process that gets the log when this life ends; false where the life just ends. It is called
 	// when a drain begins.
 	Successor func() (to string, ok bool)
-	// Beating is called when the life has stored a beat: whatever halted the table before is over.
-	Beating func()
+	// Beating is called when the life has stored a beat. What halted the table before is over, unless it followed from
+	// the row in Bigtable and rowKnown is false.
+	Beating func(rowKnown bool)
 	Tracer  *tracing.Tracer // of frames; nil: they are not traced
 }
 
@@ -55,6 +56,8 @@ type Row interface {
 	Reserved() time.Duration
 	// Reserve raises that to cover need with room to spare. It blocks while Bigtable does not answer.
 	Reserve(ctx context.Context, need time.Duration) error
+	// Agrees reports whether the row was read in this life, and agrees with the log. It never blocks.
+	Agrees() bool
 	// Adopt names the table's new stream in the row. It blocks while Bigtable does not answer.
 	Adopt(ctx context.Context, arn string) error
 }

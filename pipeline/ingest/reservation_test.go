@@ -16,6 +16,7 @@ import (
 // exactRow reserves no more than what is asked for, so that the next need exceeds the reservation again.
 type exactRow struct{ reserved atomic.Int64 }
 
+func (r *exactRow) Agrees() bool            { return true }
 func (r *exactRow) Reserved() time.Duration { return time.Duration(r.reserved.Load()) }
 
 func (r *exactRow) Reserve(_ context.Context, need time.Duration) error {

@@ -79,6 +79,11 @@ const (
 	CodeRowMissing = "row_missing" // the log holds changes, and the pipeline's row of the table is gone
 )
 
+// ByRow reports whether the code of a halt follows from what the pipeline's row of the table holds.
+func ByRow(code string) bool {
+	return code == CodeRowMissing || code == CodeLogOlder || code == CodeRefused
+}
+
 // HaltError stops a table or a sink until an operator acts or the cause goes away.
 type HaltError struct {
 	Code   string
