@@ -59,8 +59,12 @@ func TestTableHaltsWhenBigtableRefusesEveryChange(t *testing.T) {
 	if n := r.countLetters(); n != refusals {
 		t.Errorf("%d dead letters after the refusals, want %d", n, refusals)
 	}
-	if out := r.answered(r.ask(request.Letters, items...)); out.Applied != refusals {
+	out := r.answered(r.ask(request.Letters, items...))
+	if out.Written != changes+100 || out.Refused+out.Waiting+out.Hot+out.Left > 0 || out.Applied > refusals {
 		t.Errorf("the retry: %+v", out)
+	}
+	if n := r.countLetters(); n > 0 {
+		t.Errorf("%d dead letters are left", n)
 	}
 	r.settle()
 	r.equal()

@@ -35,6 +35,11 @@ type Items struct {
 	o    *Options
 	hand *pace.Hand
 
+	// Of a call of Resync that failed; the next call for the same items goes on with those that are open.
+	list []Wanted
+	out  []apply.ResyncOutcome
+	open []int // indices in list
+
 	mu    sync.Mutex // covers what follows, which is about one call of Resync
 	doing string
 	left  int // items that are not written yet
@@ -94,15 +99,17 @@ func (x *Items) waitsFor() string {
 
 // Resync reads the items strongly, waits until the stream has been applied past the readings, and writes each in its
 // lane. It returns what became of each, in their order. Items whose reading became too old are read again, and so are
-// those with a guard in the future: once to replace it, and once more after that.
+// those with a guard in the future: once to replace it, and once more after that. After an error it can be called
+// again with the same items: it goes on with those that are left.
 func (x *Items) Resync(ctx context.Context, list []Wanted) ([]apply.ResyncOutcome, error) {
-	out, list := make([]apply.ResyncOutcome, len(list)), slices.Clone(list)
-	open := make([]int, len(list))
-	for i := range open {
-		open[i] = i
+	if x.list == nil {
+		x.out, x.list, x.open = make([]apply.ResyncOutcome, len(list)), slices.Clone(list), make([]int, len(list))
+		for i := range x.open {
+			x.open[i] = i
+		}
 	}
-	for len(open) > 0 {
-		group, rest, proof, err := x.readGroup(ctx, list, open)
+	for len(x.open) > 0 {
+		group, rest, proof, err := x.readGroup(ctx, x.list, x.open)
 		if err != nil {
 			return nil, err
 		}
@@ -112,12 +119,14 @@ func (x *Items) Resync(ctx context.Context, list []Wanted) ([]apply.ResyncOutcom
 			return nil, err
 		}
 		x.note(doingWrite, len(group))
-		again, err := x.write(ctx, list, group, out)
+		again, err := x.write(ctx, x.list, group, x.out)
+		x.open = append(again, rest...)
 		if err != nil {
 			return nil, err
 		}
-		open = append(again, rest...)
 	}
+	out := x.out
+	x.list, x.out = nil, nil
 	return out, nil
 }
 
@@ -201,7 +210,7 @@ func (x *Items) readKeys(ctx context.Context, keys [][]byte) (*source.ItemBatch,
 
 // write writes items in their lanes, many at once. It returns those that must be read again: their reading was too old,
 // they have a guard in the future, or a change of theirs that came since may have lost to one, which is gone now, or a
-// newer reading of theirs was written before.
+// newer reading of theirs was written before. With an error it returns those that were not written, too.
 func (x *Items) write(
 	ctx context.Context, list []Wanted, group []read, out []apply.ResyncOutcome,
 ) (again []int, err error) {
@@ -220,18 +229,17 @@ func (x *Items) write(
 				addOutcome(&out[group[k].at], done)
 				return nil
 			}
+			open[k] = true
 			return err
 		})
 	}
-	if err := g.Wait(); err != nil {
-		return nil, err
-	}
+	err = g.Wait()
 	for k := range group {
 		if open[k] {
 			again = append(again, group[k].at)
 		}
 	}
-	return again, nil
+	return again, err
 }
 
 // passed reports whether an item was skipped for what is old enough by now that another reading is above it: another

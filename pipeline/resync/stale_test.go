@@ -3,6 +3,7 @@ package resync
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -359,6 +360,60 @@ func TestItemWhoseGuardWasReplacedIsReadAgain(t *testing.T) {
 			t.Errorf("read and written %d times, not twice: %v", writes, err)
 		}
 	})
+}
+
+// TestResyncGoesOnWithWhatIsLeft: after an error only the items that were not written are read and
+// written again, and the outcomes of the others are kept.
+func TestResyncGoesOnWithWhatIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newTable(t, 1, 1)
+		o, writes, failing := x.options(), map[string]int{}, errors.New("no leader")
+		o.Reader = itemsOf{x}
+		x.answer = func(r *apply.ResyncItem) (apply.ResyncOutcome, error) {
+			key := string(r.Keys)
+			if writes[key]++; key == keyOf("b") && writes[key] == 1 {
+				return apply.ResyncOutcome{}, failing
+			}
+			return apply.ResyncOutcome{Written: 1}, nil
+		}
+		items, list := NewItems(o), []Wanted{{Key: []byte(keyOf("a"))}, {Key: []byte(keyOf("b"))}, {Key: []byte(keyOf("c"))}}
+		if _, err := items.Resync(t.Context(), list); !errors.Is(err, failing) {
+			t.Fatal(err)
+		}
+		before := maps.Clone(writes)
+		out, err := items.Resync(t.Context(), list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, o := range out {
+			if o.Written != 1 {
+				t.Errorf("item %d: %+v", i, o)
+			}
+		}
+		for _, id := range []string{"a", "b", "c"} {
+			want := before[keyOf(id)]
+			if id == "b" || want == 0 {
+				want++
+			}
+			if got := writes[keyOf(id)]; got != want {
+				t.Errorf("%s is written %d times, want %d", id, got, want)
+			}
+		}
+		if writes[keyOf("a")] != 1 {
+			t.Errorf("%v: want a written once", writes)
+		}
+	})
+}
+
+// itemsOf is a table that has every item that is asked for.
+type itemsOf struct{ *table }
+
+func (itemsOf) ReadItems(_ context.Context, _ string, keys [][]byte) (*source.ItemBatch, error) {
+	b := &source.ItemBatch{Requested: now(), Answered: now(), At: time.Now()}
+	for range keys {
+		b.Items = append(b.Items, []byte(`{"pk":{"S":"a"}}`))
+	}
+	return b, nil
 }
 
 // oneItem is a table with one item.
