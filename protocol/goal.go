@@ -18,9 +18,12 @@ const (
 	// ObstacleHeld: a sink stands before a change that is refused, because the table halts at
 	// refusals.
 	ObstacleHeld Obstacle = "held"
+	// ObstacleFence: changes were written behind the fence of a cutover, so Bigtable does not get
+	// them while the fence stands.
+	ObstacleFence Obstacle = "behind_fence"
 )
 
-// Loss is an obstacle, and how many gaps, letters or sinks it concerns.
+// Loss is an obstacle, and how many gaps, letters, sinks or changes it concerns.
 type Loss struct {
 	Code  Obstacle `json:"code"`
 	Count int      `json:"count"`
@@ -69,8 +72,10 @@ func (g *Goal) Look(s *checkpoint.State, letters int) Answer {
 	a.add(ObstacleGaps, gaps, g.Accept.Gaps || g.Heals)
 	a.add(ObstacleLetters, letters, g.Accept.Letters)
 	a.add(ObstacleHeld, held, false)
+	a.add(ObstacleFence, g.behindFence(s), false)
 	g.all.Through, g.besideGaps.Through, g.besideGaps.BesideGaps = g.Through, g.Through, true
-	all, beside := g.all.Look(s, s.LowMark()), g.besideGaps.Look(s, s.LowMark())
+	low := lowMark(s, nil)
+	all, beside := g.all.Look(s, low), g.besideGaps.Look(s, low)
 	switch {
 	case !g.Heals:
 		a.Missing = beside // the gaps are among the obstacles, or accepted
@@ -81,7 +86,7 @@ func (g *Goal) Look(s *checkpoint.State, letters int) Answer {
 	}
 	if a.Missing == MissingApplied && held > 0 {
 		// A held sink applies nothing until an operator acts. The others go on.
-		a.Missing = g.besideGaps.Look(s, markBesideHeld(s))
+		a.Missing = g.besideGaps.Look(s, lowMark(s, s.AllHalts()))
 	}
 	if a.Missing == MissingNothing {
 		a.Missing = unfinished(s)
@@ -120,12 +125,35 @@ func heldSinks(s *checkpoint.State) (n int) {
 	return n
 }
 
-// markBesideHeld returns the lowest mark of the sinks that do not stand before a refused change.
-func markBesideHeld(s *checkpoint.State) uint64 {
-	halts, low := s.AllHalts(), s.LastFrame
+// behindFence counts the changes from before the goal that were read behind a fence. All that were
+// read behind it count, because only the first one's time is stored.
+func (g *Goal) behindFence(s *checkpoint.State) int {
+	if s.Fence == nil || s.Fence.Behind == 0 || s.Fence.BehindSince >= g.Through {
+		return 0
+	}
+	return int(s.Fence.Behind)
+}
+
+// countsBehind is the first format of a log in which changes behind a fence are counted.
+const countsBehind = 5
+
+// lowMark returns the lowest mark of the sinks that do not stand before a refused change, given the
+// halts of the sinks.
+//
+// Rule 12: what is behind a fence is not applied, so a sink that stands at the fence lacks nothing
+// but the changes that are counted behind it.
+func lowMark(s *checkpoint.State, halts map[string]*checkpoint.Halt) uint64 {
+	if len(s.Marks) == 0 {
+		return 0
+	}
+	low := s.LastFrame
 	for sink, m := range s.Marks {
+		seq := m.Seq
+		if sink == checkpoint.SinkBigtable && s.Format >= countsBehind {
+			seq = s.AppliedMark()
+		}
 		if h := halts[sink]; h == nil || !h.Held {
-			low = min(low, m.Seq)
+			low = min(low, seq)
 		}
 	}
 	return low

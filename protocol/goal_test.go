@@ -29,6 +29,9 @@ func TestGoalIsMetOnlyWithEverythingInBigtable(t *testing.T) {
 		s.Halts = map[string]*checkpoint.Halt{"archive": {Sink: "archive", Held: true}}
 	}
 	both := Accept{Gaps: true, Letters: true}
+	fenced := func(f checkpoint.Fence) *checkpoint.State {
+		return with(logOf(10_000, 10_000, 9, 6), func(s *checkpoint.State) { s.Format, s.Fence = 5, &f })
+	}
 	for _, c := range []struct {
 		name    string
 		state   *checkpoint.State
@@ -80,6 +83,18 @@ func TestGoalIsMetOnlyWithEverythingInBigtable(t *testing.T) {
 		{"a sink that is halted for another reason", with(logOf(10_000, 10_000, 7, 6), func(s *checkpoint.State) {
 			s.Halts = map[string]*checkpoint.Halt{checkpoint.SinkBigtable: {Sink: checkpoint.SinkBigtable}}
 		}), 0, both, false, Answer{Missing: MissingApplied}},
+		{"heartbeats and deletions by TTL behind a fence", fenced(checkpoint.Fence{Seq: 7, Last: 6}), 0, both, false, Answer{}},
+		{"changes behind a fence", fenced(checkpoint.Fence{Seq: 7, Last: 6, Behind: 2, BehindSince: 9999}), 0, both, false,
+			Answer{Losses: []Loss{{ObstacleFence, 2}}}},
+		{"changes behind a fence and behind the goal",
+			fenced(checkpoint.Fence{Seq: 7, Last: 6, Behind: 2, BehindSince: 10_000}), 0, Accept{}, false, Answer{}},
+		{"a fence that is not reached", fenced(checkpoint.Fence{Seq: 8, Last: 7}), 0, Accept{}, false,
+			Answer{Missing: MissingApplied}},
+		{"a fence of a format that does not count", with(fenced(checkpoint.Fence{Seq: 7, Last: 6}),
+			func(s *checkpoint.State) { s.Format = 4 }), 0, Accept{}, false, Answer{Missing: MissingApplied}},
+		{"an archive behind a fence", with(fenced(checkpoint.Fence{Seq: 7, Last: 6}), func(s *checkpoint.State) {
+			s.Marks["archive"] = checkpoint.Mark{Seq: 8}
+		}), 0, Accept{}, false, Answer{Missing: MissingApplied}},
 		{"a copy that has not begun", with(done(), func(s *checkpoint.State) { s.Backfill = "scan" }), 0, Accept{}, false,
 			Answer{Missing: MissingCopy}},
 		{"a copy that is not complete", with(done(), func(s *checkpoint.State) {

@@ -40,6 +40,9 @@ func TestWriteBehindACertifiedFenceIsToldAndNotDeleted(t *testing.T) {
 	if st := d.table("Orders"); !d.ready() || st.State != "fenced" || st.BehindFence != nil {
 		t.Errorf("a deletion by TTL behind the fence: %+v, %+v", st, st.BehindFence)
 	}
+	if r := d.hastened("status", "--wait", "applied=now"); r.code != 0 {
+		t.Errorf("wait behind a deletion by TTL: exit %d\n%s%s", r.code, r.out, r.err)
+	}
 	before := w.Clock.Now().Add(-time.Second)
 	w.Put("Orders", "hats", "straggler", `"n":{"N":"2"}`)
 	w.Put("Orders", "hats", "cap", `"n":{"N":"2"}`)
@@ -51,6 +54,10 @@ func TestWriteBehindACertifiedFenceIsToldAndNotDeleted(t *testing.T) {
 	if d.ready() || st.State != status.WrittenBehindFence || st.BehindFence == nil || st.BehindFence.Changes != 2 ||
 		st.BehindFence.Since.Before(before.Truncate(time.Second)) {
 		t.Errorf("two writes behind the fence: ready %v, %+v, %+v", d.ready(), st, st.BehindFence)
+	}
+	if r := d.hastened("status", "--wait", "applied=now", "--json"); r.code != 4 ||
+		!strings.Contains(r.out, `{"code":"behind_fence","count":2,"table":"Orders"}`) {
+		t.Errorf("wait behind two writes: exit %d\n%s%s", r.code, r.out, r.err)
 	}
 	if n := d.scrape()["tailrace_changes_behind_fence"]; len(n) != 1 || slices.Max(slices.Collect(maps.Values(n))) != 2 {
 		t.Errorf("the metric says %v", n)

@@ -45,9 +45,9 @@ admin.listen, it adds what only the daemon knows: which services fail, and why a
 --wait applied=now returns when everything that was written before the call is in Bigtable: the shards were listed
 after the call, each of them then returned an empty page or a record newer than the call, and every sink has applied
 what came before that; and every copy of older items is complete. With a time (RFC 3339) it waits for what was written
-before that time. What was lost in a gap or is a dead letter is not in Bigtable: when nothing else stands before the
-goal, it ends with exit code 4 and names them; --accept gaps,letters leaves them out. Exit code 1: --timeout came
-first.`,
+before that time. What was lost in a gap, is a dead letter or was written behind the fence of a cutover is not in
+Bigtable: when nothing else stands before the goal, it ends with exit code 4 and names it; --accept gaps,letters
+leaves out the first two. Exit code 1: --timeout came first.`,
 		Example: `  replicator status --wait applied=now --timeout 5m
   replicator status --json --wait applied=now --accept letters`,
 		Args: a.Args(cobra.NoArgs),
@@ -252,12 +252,6 @@ func (a *app) waitFailed(ctx context.Context, cfg *config.Config, last pipeline.
 func hintLate(s pipeline.Status) string {
 	if len(s.Reasons) > 0 {
 		return "the reasons are in the status above; docs/operations.md says what to do about each"
-	}
-	for _, t := range s.Tables {
-		if t.Fence != nil {
-			return "table " + t.Source + " is fenced for cutover " + t.Fence.ID + ": what is written or expires behind the " +
-				"fence is not applied, however long you wait; `replicator cutover --undo` takes the fence away"
-		}
 	}
 	return "the tables go on by themselves; wait longer, or look at source_lag_s and applied_lag_s"
 }

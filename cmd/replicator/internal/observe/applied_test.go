@@ -61,7 +61,9 @@ func TestWaitIsBlockedOnlyWhenNoTableMoves(t *testing.T) {
 
 // TestEachObstacleIsDescribed: an obstacle without a text would be an error without a remedy.
 func TestEachObstacleIsDescribed(t *testing.T) {
-	for _, code := range []protocol.Obstacle{protocol.ObstacleGaps, protocol.ObstacleLetters, protocol.ObstacleHeld} {
+	for _, code := range []protocol.Obstacle{
+		protocol.ObstacleGaps, protocol.ObstacleLetters, protocol.ObstacleHeld, protocol.ObstacleFence,
+	} {
 		if d := describe[code]; d.one == "" || d.several == "" || d.hint == "" {
 			t.Errorf("%s: %+v", code, d)
 		}
