@@ -92,9 +92,13 @@ func (p *Progress) Sentence() string { return strconv.Itoa(int(p.Percent)) + " %
 
 // Details returns the same without the share.
 func (p *Progress) Details() string {
-	items := short(p.Items) + " items"
-	if p.EstimatedItems > p.Items {
-		items = short(p.Items) + " of about " + short(p.EstimatedItems) + " items"
+	all := max(p.Items, p.EstimatedItems)
+	items := short(all) + " items"
+	if all == 1 {
+		items = "1 item"
+	}
+	if all > p.Items {
+		items = short(p.Items) + " of about " + items
 	}
 	parts := []string{items}
 	switch {

@@ -60,6 +60,18 @@ func TestProposalWarnsOfWhatHurts(t *testing.T) {
 	}
 }
 
+// TestCountsAgreeWithTheirNouns: of one item, row or cell as of several.
+func TestCountsAgreeWithTheirNouns(t *testing.T) {
+	s := New(orders)
+	s.Add(item(t, `{"pk":{"S":"a"},"sk":{"S":"b"},"v":{"N":"1"}}`))
+	if p := s.Proposal(); !strings.Contains(p.Mapping, "from a sample of 1 item. Edit") {
+		t.Errorf("the mapping says otherwise:\n%s", p.Mapping)
+	}
+	if one, two := have(1, "row"), have(2, "row"); one != "1 row has" || two != "2 rows have" {
+		t.Errorf("%q, %q", one, two)
+	}
+}
+
 func TestProposedMappingCompilesAndTakesTheSample(t *testing.T) {
 	for _, schema := range []change.KeySchema{orders.Schema, {Partition: change.KeyAttr{Name: "1 odd:name", Type: 'N'}},
 		{Partition: change.KeyAttr{Name: "pk", Type: 'B'}, Sort: &change.KeyAttr{Name: "n", Type: 'N'}}} {

@@ -201,7 +201,7 @@ func (s *Sampler) findings(prefixed bool) []problem.Problem {
 	}
 	if s.wide > 0 {
 		warn("", "many_cells", "write the large map as one cell, or the item as a document",
-			"%d items have more than 500 cells", s.wide)
+			"%s more than 500 cells", have(s.wide, "item"))
 	}
 	return ps.List
 }

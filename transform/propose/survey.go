@@ -121,16 +121,32 @@ func (s *Survey) Findings() []problem.Problem {
 	}
 	if wide > 0 {
 		ps.Warnf(problem.Text{Path: "sample"}, "many_cells", "every cell has an overhead: write large items as documents",
-			"%d rows have more than %d cells", wide, manyCells)
+			"%s more than %d cells", have(wide, "row"), manyCells)
 	}
 	if large > 0 {
 		ps.Warnf(problem.Text{Path: "sample"}, "large_row", "split it: row: \"{pk}#{bucket}\"",
-			"%d rows have more than 100 MB; at 256 MB a row cannot be read", large)
+			"%s more than 100 MB; at 256 MB a row cannot be read", have(large, "row"))
 	}
 	for _, row := range slices.Sorted(maps.Keys(s.heads)) {
 		s.heads[row].findings(ps)
 	}
 	return ps.List
+}
+
+// count returns "1 item" or "2 items".
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// have returns "1 item has" or "2 items have".
+func have(n int, noun string) string {
+	if n == 1 {
+		return count(n, noun) + " has"
+	}
+	return count(n, noun) + " have"
 }
 
 // share returns n of all as a percentage, or "all".

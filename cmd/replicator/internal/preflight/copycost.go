@@ -117,8 +117,8 @@ func CopySentence(info *source.TableInfo) string {
 // ResyncCost says what reading a whole table once for a resync takes, and how many hours that is.
 func ResyncCost(info *source.TableInfo, b config.Backfill) (what string, hours float64) {
 	e := estimateCopy(info, b)
-	what = fmt.Sprintf("that reads about %s items (%s, %s read units) %s",
-		humanize.Comma(e.Items), humanize.IBytes(uint64(e.Bytes)), humanize.Comma(e.Scan.ReadUnits), e.Scan.Note)
+	what = fmt.Sprintf("that reads about %s (%s, %s read units) %s",
+		itemCount(e.Items), humanize.IBytes(uint64(e.Bytes)), humanize.Comma(e.Scan.ReadUnits), e.Scan.Note)
 	return what, e.Scan.Hours
 }
 
@@ -149,8 +149,8 @@ func (e *CopyEstimate) Write(out io.Writer) error {
 	if e.Recovery != "unknown" {
 		recovery = ", point-in-time recovery " + e.Recovery
 	}
-	fmt.Fprintf(out, "  about %s items, %s, %s%s; backfill: %s\n",
-		humanize.Comma(e.Items), humanize.IBytes(uint64(e.Bytes)), e.Billing, recovery, e.From)
+	fmt.Fprintf(out, "  about %s, %s, %s%s; backfill: %s\n",
+		itemCount(e.Items), humanize.IBytes(uint64(e.Bytes)), e.Billing, recovery, e.From)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "    COPY BY\tREAD UNITS\tDOLLARS\tHOURS\tREMARKS")
 	for _, way := range e.ways() {
@@ -169,8 +169,16 @@ func (e *CopyEstimate) Sentence() string {
 	case "export":
 		way = e.Export
 	}
-	return fmt.Sprintf("copies about %s items (%s) by %s: about %s dollars and %s hours",
-		humanize.Comma(e.Items), humanize.IBytes(uint64(e.Bytes)), e.From, dollars(way.Dollars), hours(way.Hours))
+	return fmt.Sprintf("copies about %s (%s) by %s: about %s dollars and %s hours",
+		itemCount(e.Items), humanize.IBytes(uint64(e.Bytes)), e.From, dollars(way.Dollars), hours(way.Hours))
+}
+
+// itemCount returns "1 item" or "12,345 items".
+func itemCount(n int64) string {
+	if n == 1 {
+		return "1 item"
+	}
+	return humanize.Comma(n) + " items"
 }
 
 // dollars returns an amount with cents.

@@ -111,6 +111,9 @@ func TestCopyThatBeginsIsSaidInOneSentence(t *testing.T) {
 			t.Errorf("%q: %q, want %q", from, got, want)
 		}
 	}
+	if got := CopySentence(&source.TableInfo{Items: 1}); !strings.HasPrefix(got, "copies about 1 item (") {
+		t.Error(got)
+	}
 	slow := config.Backfill{WriteRows: 1000}
 	if e := estimateCopy(&info, slow); e.Scan.Hours < 8 || e.Export.Hours < 8 {
 		t.Errorf("at 1,000 rows a second: %v and %v hours", e.Scan.Hours, e.Export.Hours)
