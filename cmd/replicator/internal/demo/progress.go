@@ -73,6 +73,7 @@ func (s *Stage) progress(status *pipeline.Status) *Progress {
 	if status != nil {
 		p.Copied = s.copied.look(status, s.old)
 		p.sum(status)
+		p.Changes = max(p.Changes, s.last.Changes) // a replicator that starts does not know all logs yet
 	} else { // repeat the last answer
 		p.Changes, p.Shards, p.Queue, p.Copied = s.last.Changes, s.last.Shards, s.last.Queue, s.last.Copied
 	}

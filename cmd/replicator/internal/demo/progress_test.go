@@ -3,9 +3,22 @@ package demo
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/tailrace-cdc/replicator/pipeline"
 )
+
+// A replicator that starts shows no changes of logs that it has not read yet: the sum must not fall, or the next
+// one would look like a burst.
+func TestChangesOfADemoNeverFall(t *testing.T) {
+	s := &Stage{old: &Old{}, writer: &Writer{}, gallery: &Gallery{}, began: time.Now()}
+	for _, c := range []struct{ seen, want uint64 }{{500, 500}, {0, 500}, {700, 700}} {
+		tables := []pipeline.TableStatus{{State: "running", Changes: c.seen}}
+		if p := s.progress(&pipeline.Status{Tables: tables}); p.Changes != c.want {
+			t.Errorf("%d changes of a status with %d, want %d", p.Changes, c.seen, c.want)
+		}
+	}
+}
 
 // A demo on a full disk waits for room. It prints one line when the wait begins and one when it
 // ends.
