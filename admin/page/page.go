@@ -3,7 +3,6 @@ package page
 import (
 	"cmp"
 	"embed"
-	"fmt"
 	"html/template"
 	"io"
 	"net/http"
@@ -66,7 +65,10 @@ func newHead(s *pipeline.Status, version, path string, now time.Time) head {
 		Version: version, Pipeline: s.Pipeline, Now: clock(now),
 	}
 	if v.Since != nil {
-		h.Since = fmt.Sprintf("since %s (%s)", clock(*v.Since), status.Ago(max(0, now.Sub(*v.Since))))
+		h.Since = "since " + clock(*v.Since)
+		if !now.Before(*v.Since) { // the clock may have been set back since
+			h.Since += " (" + status.Ago(now.Sub(*v.Since)) + ")"
+		}
 	}
 	return h
 }

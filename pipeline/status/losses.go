@@ -161,7 +161,9 @@ func (st *Table) resyncReason(p *checkpoint.PendingResync, now time.Time) string
 	if strings.HasPrefix(p.ID, ClusterPrefix) {
 		what = "the writes go to another cluster of Bigtable, which may lack the last changes: " + what
 	}
-	what += ", for " + Ago(max(0, now.Sub(p.Asked.Time())))
+	if d := now.Sub(p.Asked.Time()); d >= time.Second { // the clock may have been set back since
+		what += ", for " + Ago(d)
+	}
 	r := st.Resync
 	if r == nil {
 		return what

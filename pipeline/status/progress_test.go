@@ -70,6 +70,15 @@ func TestStatusTakesProgressFromTheOwner(t *testing.T) {
 	if reasons := strings.Join(st.Reasons, "; "); !strings.Contains(reasons, want) {
 		t.Errorf("%q, want %s", reasons, want)
 	}
+	for asked, want := range map[time.Time]string{
+		time.Now().Add(-time.Hour): "differences are repaired, for 1h0m", // Of takes the wall clock's time
+		time.Now().Add(time.Hour):  "differences are repaired (",
+	} {
+		s.Resync = &checkpoint.PendingResync{ID: "r", Asked: change.MillisOf(asked)}
+		if reasons := strings.Join(Of(seen).Reasons, "; "); !strings.Contains(reasons, want) {
+			t.Errorf("asked %s: %q, want %s", asked, reasons, want)
+		}
+	}
 }
 
 // TestTableIsNotReadyBeforeItsCopyBegins: between the acceptance of a mapping and the first entry of the copy that it

@@ -319,7 +319,10 @@ func (v *Verdict) Line(now time.Time) string {
 		if now.Sub(*v.Since) > 24*time.Hour {
 			layout = time.DateOnly + " " + layout
 		}
-		fmt.Fprintf(b, " since %s (%s)", v.Since.UTC().Format(layout), Ago(max(0, now.Sub(*v.Since))))
+		b.WriteString(" since " + v.Since.UTC().Format(layout))
+		if !now.Before(*v.Since) { // the clock may have been set back since
+			b.WriteString(" (" + Ago(now.Sub(*v.Since)) + ")")
+		}
 	}
 	b.WriteString(": " + strings.TrimSuffix(v.Cause, "."))
 	if v.Others > 0 {

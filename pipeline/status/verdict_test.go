@@ -244,4 +244,7 @@ func TestTrackerKeepsTheBeginOfAState(t *testing.T) {
 	if line := old.Line(at.Add(49 * time.Hour)); !strings.Contains(line, "since 2026-11-25 14:00:00Z (49h0m0s)") {
 		t.Error(line)
 	}
+	if line := old.Line(at.Add(-time.Second)); !strings.HasPrefix(line, "Healthy since 14:00:00Z: ") {
+		t.Errorf("a clock that was set back: %s", line)
+	}
 }
