@@ -39,6 +39,9 @@ func TestSettingThatMayLoseEntriesStopsWriting(t *testing.T) {
 		st := r.table("Orders")
 		return st.State == "halted" && st.Code == "premise" && strings.Contains(st.Halt, "--discard=new")
 	})
+	if _, reasons := r.p.Ready(); strings.Count(strings.Join(reasons, "\n"), "--discard=new") != 1 {
+		t.Errorf("the setting is not named once: %q", reasons)
+	}
 	w.changeItems("Orders", 2, 20)
 	r.editLog(func(c *jetstream.StreamConfig) { c.Discard = jetstream.DiscardNew })
 	r.until("the table goes on", func() bool { return r.table("Orders").State == "running" })

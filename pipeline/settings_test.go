@@ -56,8 +56,12 @@ func (r *run) haltedBy(says string) {
 		st := r.table("Orders")
 		return st.State == "halted" && st.Code == "premise" && strings.Contains(st.Halts["bigtable"], says)
 	})
-	if ready, _ := r.p.Ready(); ready {
+	ready, reasons := r.p.Ready()
+	if ready {
 		r.t.Error("ready while nothing may be written")
+	}
+	if all := strings.Join(reasons, "\n"); strings.Count(all, says) != 1 {
+		r.t.Errorf("the setting is not named once:\n%s", all)
 	}
 	if r.metric("tailrace_settings_wrong") == 0 {
 		r.t.Error("the metric shows no wrong setting")

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -167,7 +168,7 @@ func lastGapEnd(s *checkpoint.State) (end change.Millis) {
 // status returns how the table is now, as far as this process knows, with what is noted about it.
 func (v *tableView) status(now time.Time) TableStatus {
 	st := v.seenStatus(now)
-	st.Add(premiseReasons(v.broken())...)
+	st.Add(premiseReasons(v.unnamed(&st))...)
 	if note := v.note.Load(); note != nil {
 		st.Put(*note)
 	}
@@ -248,6 +249,28 @@ func (v *tableView) broken() (all protocol.Premises) {
 		}
 	}
 	return all
+}
+
+// unnamed returns the settings that are not as they must be, without the one that the table's halt
+// names already.
+func (v *tableView) unnamed(st *TableStatus) protocol.Premises {
+	halt := v.halted.Load()
+	ofQueue := halt != nil && halt.Code == outcome.CodePremise
+	ofSink := !ofQueue && st.Code == outcome.CodePremise
+	return slices.Concat(besideHalt(v.premises.Load(), ofQueue), besideHalt(v.settings.Load(), ofSink))
+}
+
+// besideHalt returns the settings that are not as they must be; if they halted the table, without
+// the unsafe one that did.
+func besideHalt(found *protocol.Premises, halted bool) protocol.Premises {
+	if found == nil {
+		return nil
+	}
+	broken := found.Broken()
+	if i := slices.IndexFunc(broken, func(p protocol.Premise) bool { return p.Unsafe }); halted && i >= 0 {
+		broken = slices.Delete(broken, i, i+1) // a copy: Broken clones
+	}
+	return broken
 }
 
 // premiseReasons returns why a table is not ready because of settings that are not as they must be.
