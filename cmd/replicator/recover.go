@@ -83,7 +83,7 @@ func (a *app) recover(ctx context.Context, table string, yes bool) error {
 		}
 		if err := p.Begin(ctx, rows); err != nil {
 			if errors.Is(err, bigtable.ErrStateChanged) {
-				return &exit.Error{Code: exit.CodeRuntime, Err: err, Hint: "somebody else changed the row: look again with recover"}
+				return &exit.Error{Code: exit.CodeRuntime, Err: err, Hint: "the row was changed meanwhile: look again with `replicator recover`"}
 			}
 			return exit.Row(err)
 		}

@@ -171,7 +171,7 @@ func (v *verifier) unnamed(ctx context.Context, r *Report) error {
 		switch {
 		case !ok:
 			r.add(Finding{Kind: ObjectAdded, Grade: Different, Object: info.Name,
-				Text: info.Name + " is no object of an archive: somebody else put it there; " +
+				Text: info.Name + " is no object of an archive: another program put it there; " +
 					"remove it, readers of partitions may find it"})
 		case !v.wants(part.Hour):
 		case part.Hour >= v.began && !v.hours.closed(part.Hour):

@@ -200,7 +200,7 @@ func (a *Asker) await(ctx context.Context, id string) (out *request.Outcome, err
 	})
 	if errors.Is(err, request.ErrNotFound) {
 		return nil, &exit.Error{Code: exit.CodeRuntime,
-			Err:  fmt.Errorf("request %s of %s is gone: nobody knows whether it was done", id, a.Table),
+			Err:  fmt.Errorf("request %s of %s is gone: it is not known whether it was done", id, a.Table),
 			Hint: "repeat the command; what is done twice changes nothing"}
 	}
 	return out, err
@@ -231,7 +231,7 @@ func (a *Asker) repeat(ctx context.Context, call func(context.Context, *request.
 		if err := a.look(ctx, store); err == nil {
 			seen = time.Now()
 		} else if silent := time.Since(seen); silent > 3*a.ClaimTTL+takeover && ctx.Err() == nil {
-			return exit.Environment(fmt.Errorf("nobody has owned table %s for %s: %w", a.Table, silent.Round(time.Second), err),
+			return exit.Environment(fmt.Errorf("no replicator has owned table %s for %s: %w", a.Table, silent.Round(time.Second), err),
 				"start `replicator run`: it does what was asked for so far, whether or not a command waits for it")
 		}
 		if err := failure.Pause(ctx, retryPause); err != nil {

@@ -204,7 +204,7 @@ func checkCertificate(a *cli.App, path, keyFile string) error {
 	case x.SignedBy != "":
 		a.Print("It is signed with %s; whose key that is only --key can tell.", x.SignedBy)
 	default:
-		a.Print("It is not signed: its hash shows damage, but who alters it can write another hash.")
+		a.Print("It is not signed: its hash shows damage, but an attacker can write another hash.")
 	}
 	return nil
 }
@@ -235,7 +235,7 @@ func undo(ctx context.Context, a *cli.App, o *cutoverFlags) error {
 	if len(names) == 0 {
 		return exit.Usage("name source tables of the configuration", "no table is called %s", strings.Join(o.Tables, ", "))
 	}
-	fmt.Fprintf(a.Errs, "The fences of %s are taken away, and the replicator goes on from there. What the application "+
+	fmt.Fprintf(a.Errs, "This takes away the fences of %s, and the replicator goes on from there. What the application "+
 		"has written\nto Bigtable since may be overwritten by what was written to DynamoDB; nothing carries it back.\n",
 		strings.Join(names, ", "))
 	if !o.yes && !a.Confirmed() {

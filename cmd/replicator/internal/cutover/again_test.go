@@ -35,7 +35,7 @@ func TestSecondCutoverDoesNotRestOnAComparisonFromBeforeTheFirst(t *testing.T) {
 
 	_, said, err := w.cutover(cutover.Options{})
 	if err == nil || !strings.Contains(err.Error(), "2 items differ") ||
-		!strings.Contains(said, "it began before the undo of a fence") {
+		!strings.Contains(said, "the last full one began before the undo of a fence") {
 		t.Errorf("second cutover: %v\n%s", err, said)
 	}
 	_, s := w.Sides("Orders")

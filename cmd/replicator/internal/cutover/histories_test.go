@@ -206,7 +206,7 @@ func TestWhatComesBetweenTheComparisonAndTheFence(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if why := w.whyAll(); !strings.Contains(why, "it began before a resync of Orders (entry ") {
+	if why := w.whyAll(); !strings.Contains(why, "the last full one began before a resync of Orders (entry ") {
 		t.Errorf("a resync is ordered: %q", why)
 	}
 	clients := w.Clients()

@@ -54,7 +54,7 @@ func (x *Item) printStored(w io.Writer) {
 		}
 		_ = t.Flush()
 		if r.Others > 0 {
-			fmt.Fprintf(w, "  and %s of other items, or of nobody: see explain --row\n", render.Count(r.Others, "cell"))
+			fmt.Fprintf(w, "  and %s of other items, or of no item: see explain --row\n", render.Count(r.Others, "cell"))
 		}
 	}
 	if len(x.Stored) == 0 && x.Log != nil {
@@ -94,7 +94,7 @@ func (c *StoredCell) content() string {
 		text = "= " + c.Value
 	}
 	if c.Outside {
-		text += "  somebody else wrote it, after the replicator"
+		text += "  another writer wrote it, after the replicator"
 	}
 	if c.Want != "" {
 		text += "  the item says " + c.Want

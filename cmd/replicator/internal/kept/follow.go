@@ -75,7 +75,7 @@ func (f *follower) first(table int) uint64 {
 func (f *follower) entry(table int, e *logged.Entry) error {
 	done := f.result == nil || e.Seq <= f.result.Tables[table].Begun || f.keys.Broken != ""
 	if why := checkpoint.ChangesRows(e.Body); why != checkpoint.RowsByChanges && !done {
-		f.keys.Broken = fmt.Sprintf("it began before %s of %s (entry %d of its log)", began[why],
+		f.keys.Broken = fmt.Sprintf("the last full one began before %s of %s (entry %d of its log)", began[why],
 			f.sides.Tables[table].Source, e.Seq)
 	}
 	return e.Changes(func(c *logged.Change) error { return f.change(table, c) })

@@ -343,7 +343,7 @@ func TestComparisonThatTheLogsContradictIsUseless(t *testing.T) {
 	}
 	resync("after")
 	for range 2 { // and it stays so
-		if _, _, why := s.since(); !strings.Contains(why, "it began before a resync of Orders (entry") {
+		if _, _, why := s.since(); !strings.Contains(why, "the last full one began before a resync of Orders (entry") {
 			t.Errorf("a resync: %q", why)
 		}
 	}
