@@ -160,7 +160,7 @@ func TestCutoverIsTakenOverBetweenItsSteps(t *testing.T) {
 	d.settle("Orders")
 	w.write("keys.jsonl", `{"pk":"hats","sk":"late"}`)
 	_ = d.hastened("resync", "--table", "Orders", "--keys", "keys.jsonl", "--wait") // whatever it did
-	w.cutover(d, 0, "because it began before the undo of a fence")
+	w.cutover(d, 0, "because the last full one began before the undo of a fence")
 	if x := w.certified("cert.json"); x.Format != 1 || x.Verify.How != "full" || x.Verify.Equal != 3 {
 		t.Errorf("certificate: %+v", x)
 	}
