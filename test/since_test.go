@@ -93,7 +93,7 @@ rules:
 			t.Fatalf("%v: exit %d, %s%s", args, r.code, r.out, r.err)
 		}
 	}
-	if code, x := d.since("last"); code != 4 || !strings.Contains(x.Why, "the last full one began before a resync of Orders") {
+	if code, x := d.since("last"); code != 4 || !strings.Contains(x.Why, "full one began before a resync of Orders") {
 		t.Errorf("after a resync of the whole table: exit %d, %+v", code, x)
 	}
 	d.stop()
