@@ -275,7 +275,9 @@ func TestOneNotFoundIsNoMissingStream(t *testing.T) {
 		"log":      func() error { return q.DeleteLog(ctx, l) },
 		"token":    func() error { _, err := q.KeptToken(ctx, l.Table()); return err },
 	} {
-		loading.missing = 1
+		if loading.missing = 1; name == "room" {
+			loading.missing = len(q.opts.limits("")) // they are asked for in any order, and one does not exist
+		}
 		if err := ask(); !conn.Transient(err) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -89,7 +89,7 @@ func Dial(ctx context.Context, o Options, log *zap.Logger) (*Conn, error) {
 		c.NC.Close()
 		return nil, fmt.Errorf("make JetStream context: %w", err)
 	}
-	c.JS, c.CreateConsumer = js, js.CreateConsumer
+	c.JS, c.CreateConsumer = bounded{js, c}, js.CreateConsumer
 	return c, nil
 }
 

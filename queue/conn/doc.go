@@ -10,6 +10,7 @@
 //	leader.go    questions that only a stream's leader answers
 //	conn.go      the connection: dial, close, bound and report requests
 //	dial.go      options of the client library, the dialer
+//	bounded.go   bounds of the client library's own requests
 //	leave.go     leaving a server that answers no requests
 //	explain.go   which setting a refusal of JetStream is about
 //	retry.go     asking again
