@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-
-	"github.com/tailrace-cdc/replicator/checkpoint/proof"
 )
 
 // CorruptError means that entries of one chain contradict each other, because of a bug or because the store was edited.
@@ -86,7 +84,7 @@ func (s *State) applyClaim(epoch uint64, c *Claim) {
 		s.raiseFormat(FormatOf(c))
 	}
 	s.Starting = nil // the owner before did not finish it
-	s.Owner, s.Reads, s.ReleasedTo, s.Proof = c.Owner, c.Reads, "", proof.Proof{}
+	s.Owner, s.Reads, s.ReleasedTo, s.Proof = c.Owner, c.Reads, "", Proof{}
 	// Only the first claim of a life sets the log's identity.
 	if c.Identity != nil && (s.Identity == nil || c.Life > s.Life) {
 		s.Identity = c.Identity

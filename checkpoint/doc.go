@@ -10,6 +10,8 @@
 //	check.go      State.CheckNext: which entries contradict the log
 //	snapshot.go   snapshots: the state written in parts, and restored
 //	stored.go     the JSON of a snapshot
+//	packed.go     the compression of the states in snapshots
+//	listing.go    listings split into parts, or reduced to what is new
 //	graph.go      listings applied to the shards
 //	doubt.go      copies of exports that DynamoDB could not be asked about, and what ends that
 //	gaps.go       lost ranges of the source, accepted and waived
@@ -21,10 +23,15 @@
 //	state.go      the state
 //	index.go      an index for questions about all shards
 //	stream.go     the streams of a table
-//	shard.go      a shard: its phase and its loss
+//	shard.go      a shard and its loss
+//	phase.go      how far the reading of a shard has come
+//	expired.go    deletions by TTL counted by hour, and the end of the archive's manifests
+//	proof.go      what heartbeats prove
 //	rows.go       what entries do to rows beside the changes in the log
 //	chain.go      Rule 2: which message is the next entry
 //	entry.go      the entries and their stored form
+//	digest.go     the hash of an entry, and the nonce of a claim
 //	kind.go       kinds of entries
 //	format.go     which entry needs which format
+//	formats.go    the formats, and what refuses an entry or a log
 package checkpoint

@@ -8,20 +8,12 @@ import (
 	"fmt"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/checkpoint/digest"
-	"github.com/tailrace-cdc/replicator/checkpoint/expired"
 )
 
 var magic = []byte("TRLG")
 
-// Hash identifies an entry by its bytes, and Nonce a claim of the log: see package digest.
-type (
-	Hash  = digest.Hash
-	Nonce = digest.Nonce
-)
-
 // HashOf returns the hash of a message as it is stored.
-func HashOf(msg []byte) Hash { return digest.Of(msg) }
+func HashOf(msg []byte) Hash { return Of(msg) }
 
 // Entry is one message of the log.
 type Entry struct {
@@ -124,7 +116,7 @@ type PageHead struct {
 	Records   int             `json:"records"`
 	Offset    int             `json:"offset"` // of the records in the unpacked Data
 	Length    int             `json:"length"`
-	Expired   expired.Counts  `json:"expired,omitempty"` // records that are deletions by TTL; format 4
+	Expired   CountsByHour    `json:"expired,omitempty"` // records that are deletions by TTL; format 4
 }
 
 // Watermark returns the time up to which the page proves that everything was read: the creation of its newest
@@ -158,7 +150,7 @@ type Marks struct {
 	// Retired are sinks that are no longer configured: their marks are dropped, and hold back no trimming.
 	Retired []string `json:"retired,omitempty"`
 	// Archive is the end of the archive's manifests and of its stream, where they have moved. Format 4.
-	Archive *expired.Head `json:"archive,omitempty"`
+	Archive *ArchiveHead `json:"archive,omitempty"`
 }
 
 // Mark is how far a sink has applied the log.

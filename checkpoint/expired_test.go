@@ -7,13 +7,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/checkpoint/expired"
 )
 
 const anHour = change.Millis(3_600_000)
 
 // expiring returns a frame of records that TTL deleted.
-func expiring(from, to change.SequenceNumber, date change.Millis, c expired.Counts) *Frame {
+func expiring(from, to change.SequenceNumber, date change.Millis, c CountsByHour) *Frame {
 	return &Frame{Pages: []PageHead{{
 		Feed: change.Feed{Stream: "arn", Shard: "a"}, From: change.Position{After: from}, To: change.Position{After: to},
 		Clock: change.Version(date), Date: date, Records: 1, Expired: c,
@@ -24,20 +23,20 @@ func TestDeletionsByTTLAreCountedForAWeek(t *testing.T) {
 	w := owned(t, ShardSeen{ID: "a"})
 	now := 500_000 * anHour
 	for _, f := range []*Frame{
-		expiring("", "1", now, expired.Counts{500_000: 2}),
-		expiring("1", "2", now, expired.Counts{500_000: 3, 499_999: 1}),
+		expiring("", "1", now, CountsByHour{500_000: 2}),
+		expiring("1", "2", now, CountsByHour{500_000: 3, 499_999: 1}),
 	} {
 		f.Pages[0].ClockFrom = w.s.Shards["a"].Clock
 		f.Pages[0].Clock = max(f.Pages[0].Clock, f.Pages[0].ClockFrom+1)
 		w.must(t, f)
 	}
-	head := &expired.Head{N: 7, Hash: "abc"}
+	head := &ArchiveHead{N: 7, Hash: "abc"}
 	w.must(t, &Marks{Sinks: map[string]Mark{"archive": {Seq: w.s.Seq, Hash: w.s.Hash}}, Archive: head})
 	if err := w.snapshot(t, 1<<20); err != nil {
 		t.Fatal(err)
 	}
 	for what, s := range map[string]*State{"folded": w.l.fold(t), "restored": w.l.restored(t)} {
-		if d := cmp.Diff(&expired.State{Hours: expired.Counts{500_000: 5, 499_999: 1}, Head: head}, s.Expired); d != "" {
+		if d := cmp.Diff(&ExpiredCounts{Hours: CountsByHour{500_000: 5, 499_999: 1}, Head: head}, s.Expired); d != "" {
 			t.Errorf("%s: %s", what, d)
 		}
 		n, known := s.Expired.Of(500_000, now)
@@ -45,7 +44,7 @@ func TestDeletionsByTTLAreCountedForAWeek(t *testing.T) {
 			t.Errorf("%s: %d, %v; eight days ago: %v", what, n, known, of)
 		}
 	}
-	late := expiring("2", "3", now+8*24*anHour, expired.Counts{500_000 + 8*24: 1})
+	late := expiring("2", "3", now+8*24*anHour, CountsByHour{500_000 + 8*24: 1})
 	late.Pages[0].ClockFrom = w.s.Shards["a"].Clock
 	if w.must(t, late); len(w.s.Expired.Hours) != 1 {
 		t.Errorf("after eight days: %v", w.s.Expired.Hours)
@@ -59,14 +58,14 @@ func TestCountsBeginWithTheUpgrade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.append(t, &Marks{Archive: &expired.Head{N: 1}}, nil); !errors.As(err, new(*FormatError)) {
+	if err := w.append(t, &Marks{Archive: &ArchiveHead{N: 1}}, nil); !errors.As(err, new(*FormatError)) {
 		t.Errorf("a member of format 4 in a log of format 1: %v", err)
 	}
 	if err := w.upgrade(t, 700); err != nil {
 		t.Fatal(err)
 	}
 	for what, s := range map[string]*State{"folded": l.fold(t), "restored": l.restored(t)} {
-		hour := expired.HourOf(s.Date)
+		hour := HourOf(s.Date)
 		if _, known := s.Expired.Of(hour, s.Date); known || s.Expired.Since != hour+1 {
 			t.Errorf("%s: the hour of the upgrade counts as known: %+v", what, s.Expired)
 		}

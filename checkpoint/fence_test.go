@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/checkpoint/expired"
 )
 
 // fenced is a log with a frame, a fence of id "f" behind it, and a mark of the sink at the start of the log.
@@ -102,14 +101,14 @@ func TestChangesBehindAFenceAreCounted(t *testing.T) {
 	}
 	w.must(t, &Beat{}, frame(page(w.s, "a", 0, false)))
 	ttl := page(w.s, "a", 2, false)
-	ttl.Oldest, ttl.Expired = 2_500_000, expired.Counts{1: 1, 2: 1}
+	ttl.Oldest, ttl.Expired = 2_500_000, CountsByHour{1: 1, 2: 1}
 	w.must(t, frame(ttl), certify, certify)
 	if f := w.s.Fence; f.Behind != 0 || f.BehindSince != 0 || f.Certified != 3_000_000 {
 		t.Errorf("beats and deletions by TTL, then a certificate: %+v", f)
 	}
 	before, held := *w.s.Fence, w.s.Fence
 	mixed := page(w.s, "a", 4, false)
-	mixed.Oldest, mixed.Expired = 3_500_000, expired.Counts{1: 1}
+	mixed.Oldest, mixed.Expired = 3_500_000, CountsByHour{1: 1}
 	w.must(t, frame(mixed))
 	later := page(w.s, "a", 2, false)
 	later.Oldest = 4_500_000

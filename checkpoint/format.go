@@ -1,12 +1,8 @@
 package checkpoint
 
-import (
-	"slices"
+import "slices"
 
-	"github.com/tailrace-cdc/replicator/checkpoint/formats"
-)
-
-// Format is the highest entry format that this build reads and writes, see package formats (Rule 11). It never changes.
+// Format is the highest entry format that this build reads and writes, see formats.go (Rule 11). It never changes.
 //
 // The format of a log is decided by its first claim, and raised by a snapshot that carries the new number. Nothing of a
 // newer format is stored before that, so a build that reads only older ones refuses the log instead of misreading it.
@@ -14,7 +10,7 @@ import (
 // To add a member to an entry: give it `omitempty`, and let FormatOf ask for its format when it is set. To add one
 // to the state: let only such entries set it, or convert it in raiseFormat; then no snapshot of an older format has it.
 // TestLaterMembersAskForTheirFormat and TestLogOfFormat1StaysReadableWithoutUpgrade hold both to it.
-var Format = formats.Highest()
+var Format = highestFormat(cappedFormat)
 
 // FormatOf returns the lowest format that holds an entry with this body. The entry carries it, so that a log stays
 // readable for an older build as long as it can be.
@@ -89,10 +85,3 @@ func FormatOf(body any) int {
 	}
 	return 1
 }
-
-// NewerFormatError means that a newer build wrote the entry. FormatError means that an entry needs a newer format than
-// its log has.
-type (
-	NewerFormatError = formats.NewerError
-	FormatError      = formats.OlderError
-)

@@ -226,7 +226,7 @@ func TestNewStreamStartsAboveAllVersions(t *testing.T) {
 		t.Fatal("a stream started twice")
 	}
 	late := &Graph{Stream: "arn", Date: w.s.Date, Complete: true, Shards: seen("a", "z<a")}
-	if len(DiffListing(w.s, late, listingPartBytes)) > 0 {
+	if len(DiffListing(w.s, late, ListingPartBytes)) > 0 {
 		t.Fatal("a late listing of the old stream is worth an entry")
 	}
 	if w.must(t, late); w.s.Shards["z"] != nil || w.s.Shards["x"].AbsentSince != 0 {
@@ -252,7 +252,7 @@ func TestEndOfAStreamIsTakenBack(t *testing.T) {
 		t.Fatal("children are awaited in a stream that is disabled")
 	}
 	enabled := &Graph{Stream: "arn", Date: w.s.Date + 1, Complete: true, Enabled: true, Shards: seen("a", "b")}
-	parts := DiffListing(w.s, enabled, listingPartBytes)
+	parts := DiffListing(w.s, enabled, ListingPartBytes)
 	if len(parts) == 0 {
 		t.Fatal("an answer that takes the end back is worth no entry")
 	}
@@ -264,7 +264,7 @@ func TestEndOfAStreamIsTakenBack(t *testing.T) {
 		t.Errorf("disabled %v, drained %v, children awaited %v", w.s.LiveStream().Disabled, w.s.Drained("arn"),
 			w.s.AwaitsChildren())
 	}
-	if len(DiffListing(w.s, enabled, listingPartBytes)) > 0 {
+	if len(DiffListing(w.s, enabled, ListingPartBytes)) > 0 {
 		t.Error("it is taken back twice")
 	}
 	if w.s.CheckNext(&Start{Stream: "new", Date: w.s.Date, Shards: seen("x")}) == nil {
@@ -290,7 +290,7 @@ func TestListingThatTellsNothingNewIsNoEntry(t *testing.T) {
 		"gone":             {with(func(g *Graph) { g.Gone = []string{"a"} }), true},
 		"finished, absent": {with(func(g *Graph) { g.Shards = seen("b<a") }), true},
 	} {
-		if got := len(DiffListing(w.s, c.g, listingPartBytes)) > 0; got != c.want {
+		if got := len(DiffListing(w.s, c.g, ListingPartBytes)) > 0; got != c.want {
 			t.Errorf("%s: changed is %t", name, got)
 		}
 	}

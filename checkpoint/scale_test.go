@@ -35,13 +35,13 @@ func TestStartOfManyShardsComesInParts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		parts := SplitStart(start, listingPartBytes)
+		parts := SplitStart(start, ListingPartBytes)
 		for i, part := range parts {
 			if w.s.LiveStream() != nil {
 				t.Fatalf("part %d of %d: started", i, len(parts))
 			}
 			w.must(t, part)
-			if n := len(w.l.msgs[len(w.l.msgs)-1]); n > listingPartBytes {
+			if n := len(w.l.msgs[len(w.l.msgs)-1]); n > ListingPartBytes {
 				t.Errorf("part %d takes %d bytes", i, n)
 			}
 		}
@@ -114,12 +114,12 @@ func TestListingHoldsOnlyWhatIsNew(t *testing.T) {
 	w := owned(t, generations(4, 100)...)
 	all := generations(4, 100)
 	full := &Graph{Stream: "arn", Date: w.s.Date + 1000, Complete: true, Shards: all}
-	if parts := DiffListing(w.s, full, listingPartBytes); len(parts) != 0 {
+	if parts := DiffListing(w.s, full, ListingPartBytes); len(parts) != 0 {
 		t.Fatalf("a listing that says nothing new is worth %d entries", len(parts))
 	}
 	child := ShardSeen{ID: "child", Parent: all[399].ID}
 	full.Shards = append(slices.Clone(all), child)
-	parts := DiffListing(w.s, full, listingPartBytes)
+	parts := DiffListing(w.s, full, ListingPartBytes)
 	if len(parts) != 1 || !parts[0].Complete || len(parts[0].Shards) != 1 || parts[0].Shards[0] != child {
 		t.Fatalf("%d entries: %+v", len(parts), parts)
 	}
@@ -127,7 +127,7 @@ func TestListingHoldsOnlyWhatIsNew(t *testing.T) {
 	if p := w.s.Shards[child.Parent]; !p.Phase.Closed() || w.s.Listed != full.Date {
 		t.Errorf("parent %+v", p)
 	}
-	if parts := DiffListing(w.s, full, listingPartBytes); len(parts) != 0 {
+	if parts := DiffListing(w.s, full, ListingPartBytes); len(parts) != 0 {
 		t.Errorf("the same listing again is worth %d entries", len(parts))
 	}
 }
@@ -138,7 +138,7 @@ func TestPartialListingTellsNothingOfTheOthers(t *testing.T) {
 	w := owned(t, seen("a", "b<a", "c")...)
 	w.end(t, "a")
 	part := &Graph{Stream: "arn", Date: w.s.Date + 1000, Shards: []ShardSeen{{ID: "b", Parent: "a", Closed: true}}}
-	entries := DiffListing(w.s, part, listingPartBytes)
+	entries := DiffListing(w.s, part, ListingPartBytes)
 	for _, e := range entries {
 		w.must(t, e)
 	}
@@ -146,7 +146,7 @@ func TestPartialListingTellsNothingOfTheOthers(t *testing.T) {
 		a.AbsentSince != 0 {
 		t.Errorf("%d entries, a %+v, b %+v", len(entries), a, b)
 	}
-	if again := DiffListing(w.s, part, listingPartBytes); len(again) != 0 {
+	if again := DiffListing(w.s, part, ListingPartBytes); len(again) != 0 {
 		t.Errorf("the same again is worth %d entries", len(again))
 	}
 }
@@ -176,7 +176,7 @@ func TestListingIsCompleteWithItsLastEntry(t *testing.T) {
 func TestParentThatIsListedAfterItsChildIsClosed(t *testing.T) {
 	w := owned(t, seen("b<a")...)
 	for _, part := range DiffListing(w.s, &Graph{Stream: "arn", Date: w.s.Date + 1000, Shards: seen("b<a", "a")},
-		listingPartBytes) {
+		ListingPartBytes) {
 		w.must(t, part)
 	}
 	if a := w.s.Shards["a"]; !a.Phase.Closed() || !w.s.Readable(a) || w.s.Shards["b"].Phase != PhaseWaiting {
@@ -246,7 +246,7 @@ func rotated(b *testing.B) (w *writer, open []ShardSeen) {
 		b.Fatal(err)
 	}
 	all := generations(gens, width)
-	for _, part := range SplitStart(&Start{Stream: "arn", Date: 1_790_000_000_000, Shards: all}, listingPartBytes) {
+	for _, part := range SplitStart(&Start{Stream: "arn", Date: 1_790_000_000_000, Shards: all}, ListingPartBytes) {
 		w.must(b, part)
 	}
 	for _, x := range all[:(gens-1)*width] {
@@ -280,7 +280,7 @@ func BenchmarkShardEnd(b *testing.B) {
 		}
 		s.applyEntry(s.Seq, &Entry{Body: f})
 		ask()
-		for _, g := range DiffListing(s, &Graph{Stream: "arn", Date: s.Date, Shards: []ShardSeen{child}}, listingPartBytes) {
+		for _, g := range DiffListing(s, &Graph{Stream: "arn", Date: s.Date, Shards: []ShardSeen{child}}, ListingPartBytes) {
 			if err := s.CheckNext(g); err != nil {
 				b.Fatal(err)
 			}

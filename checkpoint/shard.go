@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/checkpoint/phase"
 )
 
 // Shard is the state of one shard, as the log records it.
@@ -31,19 +30,6 @@ type Shard struct {
 
 	inIndex indexState
 }
-
-// Phase is how far the reading of a shard has come, see package phase.
-type Phase = phase.Phase
-
-// The phases of a shard, in their order.
-const (
-	PhaseWaiting       = phase.Waiting
-	PhaseWaitingClosed = phase.WaitingClosed
-	PhaseOpen          = phase.Open
-	PhaseClosed        = phase.Closed
-	PhaseEarly         = phase.Early
-	PhaseFinished      = phase.Finished
-)
 
 // Loss describes changes of a shard that were lost before they were read.
 type Loss struct {

@@ -3,9 +3,6 @@ package checkpoint
 import (
 	"errors"
 	"fmt"
-
-	"github.com/tailrace-cdc/replicator/checkpoint/expired"
-	"github.com/tailrace-cdc/replicator/checkpoint/packed"
 )
 
 // minSnapshotVolume is the least volume of log between two snapshots, in bytes.
@@ -42,7 +39,7 @@ func (s *State) encodeParts(format, maxPart int) ([]SnapshotPart, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode snapshot: %w", err)
 	}
-	b = append([]byte{byte(format)}, packed.Encode(b)...)
+	b = append([]byte{byte(format)}, compress(b)...)
 	var parts []SnapshotPart
 	for len(b) > 0 || len(parts) == 0 {
 		n := min(len(b), maxPart)
@@ -117,7 +114,7 @@ func decodeSnapshot(data []byte) (*State, error) {
 	if data[0] == 0 {
 		return nil, errors.New("0 is not a format")
 	}
-	b, err := packed.Decode(data[1:])
+	b, err := decompress(data[1:])
 	if err != nil {
 		return nil, err
 	}
@@ -150,9 +147,9 @@ func (s *State) raiseFormat(format int) {
 		s.addHalt(h)
 	}
 	if s.Format >= 4 && s.Expired == nil {
-		s.Expired = &expired.State{}
+		s.Expired = &ExpiredCounts{}
 		if s.LastFrame > 0 { // the log has counted nothing so far
-			s.Expired.Since = expired.HourOf(s.Date) + 1
+			s.Expired.Since = HourOf(s.Date) + 1
 		}
 	}
 }

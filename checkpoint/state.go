@@ -5,8 +5,6 @@ import (
 	"slices"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/checkpoint/expired"
-	"github.com/tailrace-cdc/replicator/checkpoint/proof"
 )
 
 // State is what the entries of a log add up to. Only Apply changes it (Rule 2).
@@ -39,13 +37,13 @@ type State struct {
 	Copy       *CopyState     // the newest copy
 	Resync     *PendingResync // of the whole table; nil when none is pending
 	LastResync *Healed
-	Accepting  *Accept     // a mapping that is to be switched
-	Accepted   *Accept     // the newest that was
-	Switched   *Switch     // one that was, until its copy begins
-	Fence      *Fence      // of a cutover
-	Proof      proof.Proof // as the owner's beats say
+	Accepting  *Accept // a mapping that is to be switched
+	Accepted   *Accept // the newest that was
+	Switched   *Switch // one that was, until its copy begins
+	Fence      *Fence  // of a cutover
+	Proof      Proof   // as the owner's beats say
 
-	Expired *expired.State // deletions by TTL; format 4
+	Expired *ExpiredCounts // deletions by TTL; format 4
 
 	// Format 5.
 	Reads      int    // the highest format that the owner's build reads; 0: its claim does not say

@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/checkpoint/expired"
 )
 
 // storedState is a State as snapshots hold it, in JSON. Builds of all formats read it, so its members keep their names
@@ -48,7 +47,7 @@ type storedState struct {
 	Accepted   *Accept        `json:"accepted,omitempty"`
 	Switched   *Switch        `json:"switched,omitempty"`
 	Fence      *Fence         `json:"fence,omitempty"`
-	Expired    *expired.State `json:"expired,omitempty"`     // format 4
+	Expired    *ExpiredCounts `json:"expired,omitempty"`     // format 4
 	Reads      int            `json:"reads,omitempty"`       // format 5
 	ReleasedTo string         `json:"released_to,omitempty"` // format 5
 }

@@ -178,7 +178,7 @@ func TestListingIsStoredWhereItShowsAnEndedShard(t *testing.T) {
 		{at + childListingDelay + 1000, seen("a", "b"), 0},
 	} {
 		g := &Graph{Stream: "arn", Date: step.date, Complete: true, Shards: step.shards}
-		parts := DiffListing(w.s, g, listingPartBytes)
+		parts := DiffListing(w.s, g, ListingPartBytes)
 		if len(parts) != step.stored {
 			t.Errorf("%d ms after the gap: %d entries, want %d", step.date-at, len(parts), step.stored)
 		}

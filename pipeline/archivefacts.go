@@ -7,7 +7,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/checkpoint/expired"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/sink/archive/layout"
@@ -16,7 +15,7 @@ import (
 // archiveFacts is what the table's log says about the archive, as the write loop saw it last.
 type archiveFacts struct {
 	gaps    []archiveGap
-	expired expired.State
+	expired checkpoint.ExpiredCounts
 	now     change.Millis
 }
 
@@ -51,7 +50,7 @@ func (v *tableView) observeArchive(s *checkpoint.State) {
 		f.gaps = append(f.gaps, gap)
 	}
 	if s.Expired != nil {
-		f.expired, f.now = expired.State{Since: s.Expired.Since, Hours: maps.Clone(s.Expired.Hours)}, s.Date
+		f.expired, f.now = checkpoint.ExpiredCounts{Since: s.Expired.Since, Hours: maps.Clone(s.Expired.Hours)}, s.Date
 	}
 	v.facts.Store(f)
 	a.Passed(s.AppliedBy(apply.SinkArchive))
@@ -68,7 +67,7 @@ func (v *tableView) archiveFacts(hour layout.Hour) (out archiving.Facts) {
 			out.Incomplete = append(out.Incomplete, g.ID)
 		}
 	}
-	if n, known := f.expired.Of(expired.Hour(hour), f.now); known && f.now > 0 {
+	if n, known := f.expired.Of(checkpoint.Hour(hour), f.now); known && f.now > 0 {
 		out.Counted = &n
 	}
 	return out
@@ -83,7 +82,7 @@ func (v *tableView) archiveGaps() []archiving.Gap {
 }
 
 // archiveHead returns a function that returns what the log is to know of the archive; nil where the table has none.
-func (v *tableView) archiveHead() func() expired.Head {
+func (v *tableView) archiveHead() func() checkpoint.ArchiveHead {
 	a := v.archiver.Load()
 	if a == nil {
 		return nil

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/checkpoint/listing"
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/source"
@@ -197,7 +196,7 @@ func TestFirstListingInParts(t *testing.T) {
 	w := newWorld(t)
 	w.createTable("Orders")
 	shards := len(w.streams.OpenShards("Orders"))
-	for shards*80 < listing.PartBytes {
+	for shards*80 < checkpoint.ListingPartBytes {
 		shards += w.streams.Rotate("Orders")
 	}
 	r := w.start("Orders")

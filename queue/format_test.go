@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/checkpoint/listing"
 )
 
 // logOfFormat1 makes a log as a build of format 1 leaves it: claimed, started and released.
@@ -158,7 +157,7 @@ func TestManyShardsStartOnAServerWithItsDefaultPayload(t *testing.T) {
 		if _, err := w.Append(testContext(t), start, nil); !errors.Is(err, ErrTooLarge) {
 			t.Errorf("%d shards in one entry: %v", len(start.Shards), err)
 		}
-		for _, part := range listing.Split(start, listing.PartBytes) {
+		for _, part := range checkpoint.SplitStart(start, checkpoint.ListingPartBytes) {
 			mustAppend(t, w, part, nil)
 		}
 		if err := w.Release(testContext(t)); err != nil {

@@ -56,7 +56,7 @@ func TestEachOlderFormatHasItsLastCommit(t *testing.T) {
 func capped(t *testing.T, format int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), fmt.Sprint("replicator-capped-at-", format))
-	flags := fmt.Sprintf("-w -X github.com/tailrace-cdc/replicator/checkpoint/formats.highest=%d", format)
+	flags := fmt.Sprintf("-w -X github.com/tailrace-cdc/replicator/checkpoint.cappedFormat=%d", format)
 	if err := build("..", path, flags); err != nil {
 		t.Fatal(err)
 	}

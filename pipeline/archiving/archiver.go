@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/checkpoint/expired"
+	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue/journal"
 	"github.com/tailrace-cdc/replicator/sink/archive/layout"
@@ -44,7 +44,7 @@ type Options struct {
 	// Resumed says that the log holds records and no mark of the archive: the table had none, for a time or ever.
 	Resumed bool
 	// Known is what the table's log knows of the archive's stream.
-	Known expired.Head
+	Known checkpoint.ArchiveHead
 	// Facts returns what the table's log says about an hour. It is called often.
 	Facts func(layout.Hour) Facts
 	// Halted are the sinks of the archive that the log has as halted. Halt stores that one is, and Clear that it is not
@@ -73,7 +73,7 @@ type Archiver struct {
 	healing atomic.Bool // events of gaps are being stored: their hours are over, and are not cut at each of them
 
 	mu     sync.Mutex // covers what follows
-	known  expired.Head
+	known  checkpoint.ArchiveHead
 	status Status
 	halted map[string]bool
 	worked map[string]int // how often a sink has worked

@@ -21,7 +21,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/checkpoint/expired"
+	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/journal"
@@ -77,8 +77,8 @@ type world struct {
 	files *flaky
 	epoch uint64
 	now   atomic.Int64
-	known expired.Head   // what the table's log has of the archive's stream
-	edit  func(*Options) // of each Archiver from now on; may be nil
+	known checkpoint.ArchiveHead // what the table's log has of the archive's stream
+	edit  func(*Options)         // of each Archiver from now on; may be nil
 
 	mu      sync.Mutex // covers what follows
 	records []ledger.Record

@@ -3,14 +3,14 @@ package archiving
 import (
 	"go.uber.org/zap"
 
-	"github.com/tailrace-cdc/replicator/checkpoint/expired"
+	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/sink/archive/layout"
 	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
 )
 
 // Head returns what the table's log stores of the archive: the end of its manifests, and an entry of its stream behind
 // everything that Store has returned for. End is 0 before the stream is folded.
-func (a *Archiver) Head() expired.Head {
+func (a *Archiver) Head() checkpoint.ArchiveHead {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.known
@@ -18,7 +18,7 @@ func (a *Archiver) Head() expired.Head {
 
 // noteHead keeps the ends of the stream and of its manifests for Head.
 func (a *Archiver) noteHead(s *ledger.State) {
-	head := expired.Head{N: s.Head.N, Hash: s.Head.Hash, End: s.Seq, Open: expired.Hour(openHour(s))}
+	head := checkpoint.ArchiveHead{N: s.Head.N, Hash: s.Head.Hash, End: s.Seq, Open: checkpoint.Hour(openHour(s))}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.known = head

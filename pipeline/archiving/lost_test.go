@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
-	"github.com/tailrace-cdc/replicator/checkpoint/expired"
+	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/archive/layout"
 	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
@@ -320,14 +320,14 @@ func TestLogIsLostAlone(t *testing.T) {
 	r.store(w.deleted(0, 6))
 	r.closed(0)
 	r.end()
-	w.known = expired.Head{}
+	w.known = checkpoint.ArchiveHead{}
 	w.edit = func(o *Options) { o.FromStart, o.Recovered, o.Life = false, true, 2 }
 	w.deleted(2, 0)
 	for range 2 { // an owner that comes before the first record
 		r = w.start()
 		w.claimed()
 		r.end()
-		w.known = expired.Head{}
+		w.known = checkpoint.ArchiveHead{}
 	}
 	r = w.start()
 	r.store(w.deleted(3, 6))

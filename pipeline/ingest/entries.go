@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/checkpoint/listing"
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
@@ -23,7 +22,7 @@ func (w *writer) storeEntry(ctx context.Context, body any) error {
 	bodies := []any{body}
 	switch b := body.(type) {
 	case *checkpoint.Graph:
-		if bodies = toAny(listing.Diff(s, b, listingPart(w.o.MaxPayload))); len(bodies) == 0 {
+		if bodies = toAny(checkpoint.DiffListing(s, b, listingPart(w.o.MaxPayload))); len(bodies) == 0 {
 			return nil
 		}
 	case *checkpoint.Start:
@@ -92,11 +91,11 @@ func splitStart(s *checkpoint.State, start *checkpoint.Start, maxPayload int) []
 	if s.Format < 2 {
 		return []*checkpoint.Start{start}
 	}
-	return listing.Split(start, listingPart(maxPayload))
+	return checkpoint.SplitStart(start, listingPart(maxPayload))
 }
 
 // listingPart returns how many bytes of shards go into one entry.
-func listingPart(maxPayload int) int { return min(listing.PartBytes, maxPayload/2) }
+func listingPart(maxPayload int) int { return min(checkpoint.ListingPartBytes, maxPayload/2) }
 
 // hintUpgrade adds to the error of an entry that is too large what would let it be stored in parts.
 func hintUpgrade(s *checkpoint.State, err error) error {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/checkpoint/expired"
 	"github.com/tailrace-cdc/replicator/pipeline/heartbeat"
 	"github.com/tailrace-cdc/replicator/pipeline/tracing"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -29,7 +28,7 @@ type Options struct {
 	// Observe is called with what the log holds and how full it is, whenever one of them has changed.
 	Observe func(*checkpoint.State, queue.Pressure)
 	// ArchiveHead returns what the log is to know of the archive, with End 0 nothing; nil: the table has no archive.
-	ArchiveHead func() expired.Head
+	ArchiveHead func() checkpoint.ArchiveHead
 	// Successor returns the process that gets the log when this life ends; false where the life just ends. It is called
 	// when a drain begins.
 	Successor func() (to string, ok bool)

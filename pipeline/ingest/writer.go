@@ -12,7 +12,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/checkpoint/expired"
 	"github.com/tailrace-cdc/replicator/pipeline/tracing"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/frame"
@@ -188,7 +187,7 @@ const heartbeatWay = 5 * time.Second
 
 // archiveHead returns what the log is to know of the archive, beside marks that are stored anyway or by itself. It is
 // called when the marks were taken, so that the log knows the entries of the archive's stream that let them move.
-func (w *writer) archiveHead(beside bool) *expired.Head {
+func (w *writer) archiveHead(beside bool) *checkpoint.ArchiveHead {
 	s := w.log.State()
 	if w.o.ArchiveHead == nil || s.Format < 4 {
 		return nil

@@ -9,7 +9,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/checkpoint/expired"
 )
 
 const (
@@ -228,13 +227,13 @@ func WithoutCounts(frames []Packed) {
 }
 
 // countExpired counts the deletions by TTL; nil when there are none.
-func countExpired(recs []change.Record) (counts expired.Counts) {
+func countExpired(recs []change.Record) (counts checkpoint.CountsByHour) {
 	for i := range recs {
 		if recs[i].TTL {
 			if counts == nil {
-				counts = expired.Counts{}
+				counts = checkpoint.CountsByHour{}
 			}
-			counts[expired.HourOf(recs[i].Created)]++
+			counts[checkpoint.HourOf(recs[i].Created)]++
 		}
 	}
 	return counts

@@ -7,7 +7,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/checkpoint/listing"
 	"github.com/tailrace-cdc/replicator/protocol"
 )
 
@@ -200,7 +199,7 @@ func (p *process) childrenOf(sh *checkpoint.Shard) *checkpoint.Graph {
 
 // storeListing stores what is new in a listing, and reports whether that worked.
 func (p *process) storeListing(g *checkpoint.Graph) bool {
-	for _, part := range listing.Diff(p.s, g, listing.PartBytes) {
+	for _, part := range checkpoint.DiffListing(p.s, g, checkpoint.ListingPartBytes) {
 		if !p.append(part, nil) {
 			return false
 		}

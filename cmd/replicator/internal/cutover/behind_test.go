@@ -13,7 +13,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/checkpoint/proof"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
@@ -154,7 +153,7 @@ func TestLateRecordForbidsTheCertificate(t *testing.T) {
 		if looks++; looks == 2 { // this look hears of the heartbeat that is waited for
 			w.write("late", begin+1000)
 		}
-		logs[0].State.Proof = proof.Proof{Read: begin + change.Millis(looks)*1000}
+		logs[0].State.Proof = checkpoint.Proof{Read: begin + change.Millis(looks)*1000}
 		return logs, err
 	}
 	_, err := c.issue(t.Context(), begin, &verified{}, begin+2000)

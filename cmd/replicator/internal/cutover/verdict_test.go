@@ -10,7 +10,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/checkpoint/proof"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/certificate"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/kept"
@@ -202,8 +201,8 @@ func TestFullComparisonThatIsNotOneForACutoverIsNotUsed(t *testing.T) {
 // TestIdlenessIsProvenByHeartbeatsOfEveryShard: and of every table, up to the end of the comparison.
 func TestIdlenessIsProvenByHeartbeatsOfEveryShard(t *testing.T) {
 	const through = change.Millis(100)
-	log := func(p proof.Proof) *order.Log { return &order.Log{State: &checkpoint.State{Proof: p}} }
-	proven, short := log(proof.Proof{Read: through}), log(proof.Proof{Read: through - 1})
+	log := func(p checkpoint.Proof) *order.Log { return &order.Log{State: &checkpoint.State{Proof: p}} }
+	proven, short := log(checkpoint.Proof{Read: through}), log(checkpoint.Proof{Read: through - 1})
 	for name, c := range map[string]struct {
 		logs []*order.Log
 		want string
@@ -211,8 +210,8 @@ func TestIdlenessIsProvenByHeartbeatsOfEveryShard(t *testing.T) {
 		"proven":                 {[]*order.Log{proven, proven}, "is proven"},
 		"not far enough":         {[]*order.Log{proven, short}, "is assumed"},
 		"not far enough, first":  {[]*order.Log{short, proven}, "is assumed"},
-		"a shard without":        {[]*order.Log{log(proof.Proof{Assumed: 1, Read: through + 9})}, "is assumed"},
-		"without any heartbeats": {[]*order.Log{log(proof.Proof{})}, "is assumed"},
+		"a shard without":        {[]*order.Log{log(checkpoint.Proof{Assumed: 1, Read: through + 9})}, "is assumed"},
+		"without any heartbeats": {[]*order.Log{log(checkpoint.Proof{})}, "is assumed"},
 	} {
 		if got := idleSentence(c.logs, through); !strings.Contains(got, c.want) {
 			t.Errorf("%s: %s", name, got)
@@ -227,16 +226,16 @@ func TestIdlenessIsProvenByHeartbeatsOfEveryShard(t *testing.T) {
 // after the fence, which ends a life of it.
 func TestCertificateWaitsForHeartbeats(t *testing.T) {
 	const through = change.Millis(100)
-	log := func(p proof.Proof) *order.Log { return &order.Log{State: &checkpoint.State{Proof: p}} }
+	log := func(p checkpoint.Proof) *order.Log { return &order.Log{State: &checkpoint.State{Proof: p}} }
 	with := &catalog.Table{Table: config.Table{Heartbeat: config.Heartbeat{Write: true}}}
 	for name, c := range map[string]struct {
-		first, second proof.Proof // the second table gets no heartbeats
+		first, second checkpoint.Proof // the second table gets no heartbeats
 		want          bool
 	}{
-		"proven":          {proof.Proof{Read: through}, proof.Proof{}, true},
-		"not far enough":  {proof.Proof{Read: through - 1}, proof.Proof{Read: through}, false},
-		"no shard so far": {proof.Proof{Assumed: 4}, proof.Proof{Read: through}, false},
-		"one without":     {proof.Proof{Assumed: 1, Read: through}, proof.Proof{Read: through}, false},
+		"proven":          {checkpoint.Proof{Read: through}, checkpoint.Proof{}, true},
+		"not far enough":  {checkpoint.Proof{Read: through - 1}, checkpoint.Proof{Read: through}, false},
+		"no shard so far": {checkpoint.Proof{Assumed: 4}, checkpoint.Proof{Read: through}, false},
+		"one without":     {checkpoint.Proof{Assumed: 1, Read: through}, checkpoint.Proof{Read: through}, false},
 	} {
 		x := &Cutover{sides: &sides.Sides{Tables: []*catalog.Table{with, {}}}}
 		if got := x.heardOf([]*order.Log{log(c.first), log(c.second)}, through); got != c.want {

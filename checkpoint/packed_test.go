@@ -1,4 +1,4 @@
-package packed
+package checkpoint
 
 import (
 	"bytes"
@@ -9,11 +9,11 @@ import (
 
 func TestClaimedSizeIsNotTrusted(t *testing.T) {
 	state := bytes.Repeat([]byte(`{"id":"shardId-00000001790000000000-0000abcd","phase":"open"},`), 1000)
-	if got, err := Decode(Encode(state)); err != nil || !bytes.Equal(got, state) {
+	if got, err := decompress(compress(state)); err != nil || !bytes.Equal(got, state) {
 		t.Errorf("%d of %d bytes, %v", len(got), len(state), err)
 	}
 	bomb := binary.AppendUvarint(nil, 1<<32-1)
-	if _, err := Decode(append(bomb, "xxxx"...)); err == nil || !strings.Contains(err.Error(), "claim to hold") {
+	if _, err := decompress(append(bomb, "xxxx"...)); err == nil || !strings.Contains(err.Error(), "claim to hold") {
 		t.Errorf("9 bytes that claim to hold 4 GiB: %v", err)
 	}
 }
@@ -22,7 +22,7 @@ func TestClaimedSizeIsNotTrusted(t *testing.T) {
 func TestStateOfOneCharacterIsReadAgain(t *testing.T) {
 	for _, n := range []int{400 << 10, 7 << 20} {
 		state := []byte(`{"reason":"` + strings.Repeat("x", n) + `"}`)
-		if got, err := Decode(Encode(state)); err != nil || !bytes.Equal(got, state) {
+		if got, err := decompress(compress(state)); err != nil || !bytes.Equal(got, state) {
 			t.Errorf("%d of %d bytes, %v", len(got), len(state), err)
 		}
 	}

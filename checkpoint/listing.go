@@ -1,31 +1,27 @@
-// Package listing writes listings of a stream's shards as entries of its log: split into parts that fit into messages,
-// or reduced to what the state does not hold yet.
-package listing
+package checkpoint
 
 import (
 	"slices"
-
-	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
-// PartBytes bounds the shards in one entry, roughly, in bytes. A listing of many thousand shards is larger than
+// ListingPartBytes bounds the shards in one entry, roughly, in bytes. A listing of many thousand shards is larger than
 // a NATS server's message: in format 2 it is stored in parts.
-const PartBytes = 256 << 10
+const ListingPartBytes = 256 << 10
 
 // storedSize estimates the bytes of a shard in an entry.
-func storedSize(x *checkpoint.ShardSeen) int { return len(x.ID) + len(x.Parent) + 48 }
+func storedSize(x *ShardSeen) int { return len(x.ID) + len(x.Parent) + 48 }
 
-// Split returns a start in parts of about limit bytes of shards. The stream starts with the last part; when one is
+// SplitStart returns a start in parts of about limit bytes of shards. The stream starts with the last part; when one is
 // lost, the writer begins again with the first.
-func Split(b *checkpoint.Start, limit int) []*checkpoint.Start {
-	var parts []*checkpoint.Start
+func SplitStart(b *Start, limit int) []*Start {
+	var parts []*Start
 	for shards := range splitBySize(b.Shards, limit, storedSize) {
 		part := *b
 		part.Shards, part.Part = shards, len(parts)
 		parts = append(parts, &part)
 	}
 	if len(parts) < 2 {
-		return []*checkpoint.Start{b}
+		return []*Start{b}
 	}
 	for _, p := range parts {
 		p.Parts = len(parts)
@@ -53,11 +49,11 @@ func splitBySize[T any](all []T, limit int, size func(*T) int) func(yield func([
 	}
 }
 
-// Diff returns the entries that store what is new in a listing, none when nothing is. In format 2 they hold only
+// DiffListing returns the entries that store what is new in a listing, none when nothing is. In format 2 they hold only
 // what is new, in entries of at most limit bytes of shards, and the last one says that the listing was complete; in
 // format 1 the one entry is the listing itself.
-func Diff(s *checkpoint.State, b *checkpoint.Graph, limit int) []*checkpoint.Graph {
-	if b.Enabled && s.Format < checkpoint.FormatOf(b) {
+func DiffListing(s *State, b *Graph, limit int) []*Graph {
+	if b.Enabled && s.Format < FormatOf(b) {
 		old := *b
 		old.Enabled, b = false, &old
 	}
@@ -65,11 +61,11 @@ func Diff(s *checkpoint.State, b *checkpoint.Graph, limit int) []*checkpoint.Gra
 		return nil
 	}
 	if s.Format < 2 || s.Stream(b.Stream) == nil {
-		return []*checkpoint.Graph{b}
+		return []*Graph{b}
 	}
-	var parts []*checkpoint.Graph
-	part := func() *checkpoint.Graph {
-		parts = append(parts, &checkpoint.Graph{Stream: b.Stream, Date: b.Date, Delta: true})
+	var parts []*Graph
+	part := func() *Graph {
+		parts = append(parts, &Graph{Stream: b.Stream, Date: b.Date, Delta: true})
 		return parts[len(parts)-1]
 	}
 	id := func(id *string) int { return len(*id) + 3 }
@@ -91,15 +87,15 @@ func Diff(s *checkpoint.State, b *checkpoint.Graph, limit int) []*checkpoint.Gra
 }
 
 // changedShards returns the shards of a listing that differ from the state, parents first.
-func changedShards(s *checkpoint.State, b *checkpoint.Graph) []checkpoint.ShardSeen {
-	listed := make(map[string]*checkpoint.ShardSeen, len(b.Shards))
+func changedShards(s *State, b *Graph) []ShardSeen {
+	listed := make(map[string]*ShardSeen, len(b.Shards))
 	for i := range b.Shards {
 		listed[b.Shards[i].ID] = &b.Shards[i]
 	}
-	var changed []checkpoint.ShardSeen
+	var changed []ShardSeen
 	added := map[string]bool{}
-	var add func(x *checkpoint.ShardSeen)
-	add = func(x *checkpoint.ShardSeen) {
+	var add func(x *ShardSeen)
+	add = func(x *ShardSeen) {
 		if added[x.ID] || !shardDiffers(s, b, x, listed) {
 			return
 		}
@@ -117,7 +113,7 @@ func changedShards(s *checkpoint.State, b *checkpoint.Graph) []checkpoint.ShardS
 
 // shardDiffers reports whether a listed shard differs from the state.
 func shardDiffers(
-	s *checkpoint.State, b *checkpoint.Graph, x *checkpoint.ShardSeen, listed map[string]*checkpoint.ShardSeen,
+	s *State, b *Graph, x *ShardSeen, listed map[string]*ShardSeen,
 ) bool {
 	sh := s.Shards[x.ID]
 	// A child that was seen before its parent closes it, whatever the listing says of the parent.
@@ -126,7 +122,7 @@ func shardDiffers(
 }
 
 // newlyAbsent returns the finished shards that this complete listing is the first not to show, sorted.
-func newlyAbsent(s *checkpoint.State, b *checkpoint.Graph) (ids []string) {
+func newlyAbsent(s *State, b *Graph) (ids []string) {
 	if !b.Complete {
 		return nil
 	}
@@ -144,7 +140,7 @@ func newlyAbsent(s *checkpoint.State, b *checkpoint.Graph) (ids []string) {
 }
 
 // differs reports whether a listing holds anything that the log does not: only then it is stored.
-func differs(s *checkpoint.State, b *checkpoint.Graph) bool {
+func differs(s *State, b *Graph) bool {
 	st := s.Stream(b.Stream)
 	if st != nil && st != s.LiveStream() {
 		return false
@@ -164,7 +160,7 @@ func differs(s *checkpoint.State, b *checkpoint.Graph) bool {
 		return false
 	}
 	for id, sh := range s.Shards {
-		forgets := sh.AbsentSince != 0 && sh.Phase == checkpoint.PhaseFinished && sh.Forgettable(b.Date)
+		forgets := sh.AbsentSince != 0 && sh.Phase == PhaseFinished && sh.Forgettable(b.Date)
 		if !listed[id] && (s.MarksAbsent(sh, b.Date) || forgets) {
 			return true
 		}

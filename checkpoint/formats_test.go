@@ -1,12 +1,12 @@
-package formats
+package checkpoint
 
 import "testing"
 
 func TestCappedBuildReadsUpToItsCap(t *testing.T) {
 	for to, want := range map[string]int{
-		"": Format, "4": 4, "1": 1, "0": Format, "-1": Format, "99": Format, "x": Format,
+		"": newestFormat, "4": 4, "1": 1, "0": newestFormat, "-1": newestFormat, "99": newestFormat, "x": newestFormat,
 	} {
-		if got := capped(to); got != want {
+		if got := highestFormat(to); got != want {
 			t.Errorf("capped to %q: %d, want %d", to, got, want)
 		}
 	}

@@ -1,5 +1,4 @@
-// Package digest identifies entries of a log by the hash of their bytes, and claims of it by random numbers.
-package digest
+package checkpoint
 
 import (
 	"crypto/sha256"

@@ -1,5 +1,4 @@
-// Package packed compresses the states that snapshots hold, and reads them without trust in the size that they claim.
-package packed
+package checkpoint
 
 import (
 	"fmt"
@@ -15,11 +14,11 @@ const (
 	maxFree  = 8 << 20
 )
 
-// Encode compresses a state.
-func Encode(state []byte) []byte { return s2.EncodeBetter(nil, state) }
+// compress compresses a state.
+func compress(state []byte) []byte { return s2.EncodeBetter(nil, state) }
 
-// Decode returns what Encode compressed. Data that claims to hold more than any state compresses to is an error.
-func Decode(data []byte) ([]byte, error) {
+// decompress returns what Encode compressed. Data that claims to hold more than any state compresses to is an error.
+func decompress(data []byte) ([]byte, error) {
 	n, err := s2.DecodedLen(data)
 	if err != nil {
 		return nil, fmt.Errorf("decompress state: %w", err)

@@ -1,6 +1,4 @@
-// Package proof keeps how far heartbeats prove that a log has everything, as the beats of its owner say. It is in no
-// snapshot: a new owner proves it anew.
-package proof
+package checkpoint
 
 import "github.com/tailrace-cdc/replicator/change"
 

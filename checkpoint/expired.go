@@ -1,7 +1,4 @@
-// Package expired counts the deletions by DynamoDB's TTL that a log holds, by hour, as they are read: an archive is
-// compared with these counts, which nothing of the archive has touched. It keeps the end of the archive's manifests,
-// too, so that a chain whose end was cut off is found.
-package expired
+package checkpoint
 
 import (
 	"maps"
@@ -16,11 +13,11 @@ type Hour int64
 // HourOf returns the hour of a time.
 func HourOf(t change.Millis) Hour { return Hour(int64(t) / time.Hour.Milliseconds()) }
 
-// Counts are deletions by the hour in which they were made.
-type Counts map[Hour]int64
+// CountsByHour are deletions by the hour in which they were made.
+type CountsByHour map[Hour]int64
 
-// Head is the end of the chain of manifests of the table's archive, and how far its stream goes.
-type Head struct {
+// ArchiveHead is the end of the chain of manifests of the table's archive, and how far its stream goes.
+type ArchiveHead struct {
 	N    uint64 `json:"n"`
 	Hash string `json:"hash"`
 	// End is an entry that the archive's stream has: where it ends before, it was lost, or its end. Open is the first hour
@@ -31,45 +28,45 @@ type Head struct {
 
 // Moved reports whether the head is worth an entry of its own, where the log has another one. That the archive's
 // stream has more entries is not: it is stored with the next marks.
-func (h Head) Moved(from *Head) bool {
+func (h ArchiveHead) Moved(from *ArchiveHead) bool {
 	return from == nil || h.N != from.N || h.Hash != from.Hash || h.Open != from.Open || h.End < from.End
 }
 
-// State is what a log knows. The nil State knows nothing.
-type State struct {
+// ExpiredCounts is what a log knows. The nil State knows nothing.
+type ExpiredCounts struct {
 	// Since is the first hour that is counted completely.
-	Since Hour   `json:"since,omitempty"`
-	Hours Counts `json:"hours,omitempty"`
-	Head  *Head  `json:"head,omitempty"`
+	Since Hour         `json:"since,omitempty"`
+	Hours CountsByHour `json:"hours,omitempty"`
+	Head  *ArchiveHead `json:"head,omitempty"`
 }
 
 // Begin notes the start of a stream. What a recovery reads again may have been trimmed in part.
-func (s *State) Begin(recovered bool, at change.Millis) {
+func (s *ExpiredCounts) Begin(recovered bool, at change.Millis) {
 	if s != nil && recovered {
 		s.Since = HourOf(at) + 1
 	}
 }
 
-// keep is for how many hours before the newest one deletions are counted.
-const keep = 7 * 24
+// hoursCounted is for how many hours before the newest one deletions are counted.
+const hoursCounted = 7 * 24
 
 // Add counts the deletions of a page that was asked for at a time.
-func (s *State) Add(c Counts, at change.Millis) {
+func (s *ExpiredCounts) Add(c CountsByHour, at change.Millis) {
 	if s == nil || len(c) == 0 {
 		return
 	}
 	if s.Hours == nil {
-		s.Hours = Counts{}
+		s.Hours = CountsByHour{}
 	}
 	for hour, n := range c {
 		s.Hours[hour] += n
 	}
-	maps.DeleteFunc(s.Hours, func(h Hour, _ int64) bool { return h < HourOf(at)-keep })
+	maps.DeleteFunc(s.Hours, func(h Hour, _ int64) bool { return h < HourOf(at)-hoursCounted })
 }
 
 // Of returns how many items TTL deleted in an hour; false where that is not known. now is the service's clock.
-func (s *State) Of(hour Hour, now change.Millis) (int64, bool) {
-	if s == nil || hour < s.Since || hour < HourOf(now)-keep {
+func (s *ExpiredCounts) Of(hour Hour, now change.Millis) (int64, bool) {
+	if s == nil || hour < s.Since || hour < HourOf(now)-hoursCounted {
 		return 0, false
 	}
 	return s.Hours[hour], true
