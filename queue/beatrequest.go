@@ -3,14 +3,12 @@ package queue
 import (
 	"context"
 	"fmt"
-
-	"github.com/tailrace-cdc/replicator/queue/internal/naming"
 )
 
 // RequestBeat asks the owner of the log, if there is one, for a complete listing and a beat now. The request is not
 // stored and may be lost: without it the owner lists and beats when its own timers are due.
 func (l *Log) RequestBeat() error {
-	if err := l.q.conn.Signal(naming.Nudge(l.token, l.table)); err != nil {
+	if err := l.q.conn.Signal(nudgeSubject(l.token, l.table)); err != nil {
 		return fmt.Errorf("request a beat in log of %s: %w", l.table, err)
 	}
 	return nil
@@ -18,7 +16,7 @@ func (l *Log) RequestBeat() error {
 
 // BeatRequests delivers a value for calls of RequestBeat, until ctx ends.
 func (l *Log) BeatRequests(ctx context.Context) (<-chan struct{}, error) {
-	requests, err := l.q.conn.Signals(ctx, naming.Nudge(l.token, l.table))
+	requests, err := l.q.conn.Signals(ctx, nudgeSubject(l.token, l.table))
 	if err != nil {
 		return nil, fmt.Errorf("listen for beat requests in log of %s: %w", l.table, err)
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/tailrace-cdc/replicator/queue/deadletter"
-	"github.com/tailrace-cdc/replicator/queue/internal/naming"
 	"github.com/tailrace-cdc/replicator/queue/journal"
 	"github.com/tailrace-cdc/replicator/queue/request"
 )
@@ -31,7 +30,7 @@ func (l *Log) ExistingDeadLetters(ctx context.Context) (*deadletter.Store, error
 func (l *Log) deadLetters() deadletter.Options {
 	o := l.q.opts
 	return deadletter.Options{
-		Pipeline: o.Pipeline, Table: l.table, Stream: naming.Letters(l.name), Subject: l.subject.Letters,
+		Pipeline: o.Pipeline, Table: l.table, Stream: lettersStream(l.name), Subject: l.subject.Letters,
 		Replicas: o.Replicas, MaxBytes: o.LettersMaxBytes, IdleCheck: o.IdleCheck, BytesRead: l.metrics.read,
 	}
 }
@@ -54,7 +53,7 @@ func (l *Log) ExistingRequests(ctx context.Context) (*request.Store, error) {
 
 func (l *Log) requests() request.Options {
 	return request.Options{
-		Pipeline: l.q.opts.Pipeline, Table: l.table, Stream: naming.Requests(l.name), Subject: l.subject.Requests,
+		Pipeline: l.q.opts.Pipeline, Table: l.table, Stream: requestsStream(l.name), Subject: l.subject.Requests,
 		Replicas: l.q.opts.Replicas,
 	}
 }
@@ -78,7 +77,7 @@ func (l *Log) ExistingArchive(ctx context.Context) (*journal.Journal, error) {
 func (l *Log) archive() journal.Options {
 	o := l.q.opts
 	return journal.Options{
-		Pipeline: o.Pipeline, Table: l.table, What: "archive", Stream: naming.Archive(l.name), Subject: l.subject.Archive,
+		Pipeline: o.Pipeline, Table: l.table, What: "archive", Stream: archiveStream(l.name), Subject: l.subject.Archive,
 		Replicas: o.Replicas, MaxBytes: o.ArchiveMaxBytes, IdleCheck: o.IdleCheck, BytesRead: l.metrics.read,
 	}
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/conn"
 	"github.com/tailrace-cdc/replicator/queue/deadletter"
 	"github.com/tailrace-cdc/replicator/queue/frame"
-	"github.com/tailrace-cdc/replicator/queue/internal/naming"
 	"github.com/tailrace-cdc/replicator/queue/internal/testpage"
 )
 
@@ -137,7 +136,7 @@ func TestLetterWithoutAQuorumIsNotStored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	st, err := q.conn.JS.Stream(ctx, naming.Stream(q.opts.Pipeline, "Orders")+"_letters")
+	st, err := q.conn.JS.Stream(ctx, streamName(q.opts.Pipeline, "Orders")+"_letters")
 	if err != nil {
 		t.Fatal(err)
 	}

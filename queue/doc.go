@@ -51,11 +51,13 @@
 //	reader.go       read entries in order, from a mark
 //	fold.go         compute the state from the last snapshot and what follows it
 //	damage.go       entries that cannot be read
-//	server.go       questions about the server for start-up checks; what is kept of a table
+//	server.go       questions about the server for start-up checks
+//	kept.go         what is kept of a table, for its end
 //	beatrequest.go  ask the owner for a listing and a beat
 //	beside.go       open the streams that a table has beside its log
 //	premises.go     settings of the table's streams that are not as they must be
-//	log.go          open and create logs, names of streams, questions about a stream
+//	log.go          open and create logs, questions about a stream
+//	naming.go       names of streams and subjects
 //	unopened.go     streams that the embedded store holds and the server has not opened
 //	volume.go       input/output errors of the embedded store's volume
 //	disk.go         free space on the volume of the embedded store

@@ -16,7 +16,6 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/queue/conn"
 	"github.com/tailrace-cdc/replicator/queue/deadletter"
-	"github.com/tailrace-cdc/replicator/queue/internal/naming"
 )
 
 // lagging makes a copy of a stream as it is now, which stands for a replica that lags behind its leader.
@@ -281,7 +280,7 @@ func TestLettersOnALaggingReplicaAreAllListed(t *testing.T) {
 		}
 		want = append(want, letter.ID)
 		if i == 2 {
-			serveFrom(q, lagging(t, q, naming.Stream(q.opts.Pipeline, "Orders")+"_letters"), 2)
+			serveFrom(q, lagging(t, q, streamName(q.opts.Pipeline, "Orders")+"_letters"), 2)
 		}
 	}
 	moved := false

@@ -13,7 +13,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/queue/conn"
-	"github.com/tailrace-cdc/replicator/queue/internal/naming"
 )
 
 // TestListingThatLacksALogIsNone, Rule 13: a cluster's listing leaves out the logs whose leader does not answer, and
@@ -21,7 +20,7 @@ import (
 // of fewer logs. A NATS server without JetStream stands for the cluster, and another client answers in its place.
 func TestListingThatLacksALogIsNone(t *testing.T) {
 	stream := func(table string) string {
-		return fmt.Sprintf(`{"config":{"name":%q,"metadata":{%q:"shop",%q:%q}}}`, naming.Stream("shop", table),
+		return fmt.Sprintf(`{"config":{"name":%q,"metadata":{%q:"shop",%q:%q}}}`, streamName("shop", table),
 			conn.MetaPipeline, conn.MetaTable, table)
 	}
 	listing := func(total int, streams, missing string) string {
@@ -29,7 +28,7 @@ func TestListingThatLacksALogIsNone(t *testing.T) {
 			`"streams":[%s],"missing":[%s]}`, total, streams, missing)
 	}
 	a, b, c := stream("A"), stream("B"), stream("C")
-	silent := fmt.Sprintf("%q", naming.Stream("shop", "B"))
+	silent := fmt.Sprintf("%q", streamName("shop", "B"))
 	for name, test := range map[string]struct {
 		pages map[int]string // by offset
 		want  []string       // nil: an error after which the listing is asked for again
@@ -48,7 +47,7 @@ func TestListingThatLacksALogIsNone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := answering(t, func(offset int) string { return test.pages[offset] })
-			all, err := q.conn.ListStreams(t.Context(), naming.StreamsOf("shop"))
+			all, err := q.conn.ListStreams(t.Context(), streamsOf("shop"))
 			var tables []string
 			for _, info := range all {
 				tables = append(tables, info.Config.Metadata[conn.MetaTable])
@@ -106,13 +105,13 @@ func answering(t *testing.T, page func(offset int) string) *Queue {
 
 // TestListingIsAskedForAgain until it has all logs.
 func TestListingIsAskedForAgain(t *testing.T) {
-	stream := fmt.Sprintf(`{"config":{"name":%q,"metadata":{%q:"shop",%q:"A"}}}`, naming.Stream("shop", "A"),
+	stream := fmt.Sprintf(`{"config":{"name":%q,"metadata":{%q:"shop",%q:"A"}}}`, streamName("shop", "A"),
 		conn.MetaPipeline, conn.MetaTable)
 	const answer = `{"type":"io.nats.jetstream.api.v1.stream_list_response","total":1,"streams":[%s],"missing":[%s]}`
 	var asked atomic.Int32
 	q := answering(t, func(int) string {
 		if asked.Add(1) == 1 {
-			return fmt.Sprintf(answer, "", fmt.Sprintf("%q", naming.Stream("shop", "A")))
+			return fmt.Sprintf(answer, "", fmt.Sprintf("%q", streamName("shop", "A")))
 		}
 		return fmt.Sprintf(answer, stream, "")
 	})

@@ -16,7 +16,6 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue/conn"
-	"github.com/tailrace-cdc/replicator/queue/internal/naming"
 	"github.com/tailrace-cdc/replicator/queue/presence"
 )
 
@@ -26,7 +25,7 @@ type Log struct {
 	table        string
 	name         string // of the stream
 	token        string
-	subject      naming.Subjects
+	subject      subjects
 	created      time.Time
 	stream       jetstream.Stream
 	metrics      *tableMetrics
@@ -58,7 +57,7 @@ func (i Info) empty() bool { return i.First > i.Last }
 
 // Log opens the log of a table; ErrNoLog when there is none, *conn.FormatError when a newer build made it.
 func (q *Queue) Log(ctx context.Context, table string) (*Log, error) {
-	name := naming.Stream(q.opts.Pipeline, table)
+	name := streamName(q.opts.Pipeline, table)
 	st, err := q.conn.JS.Stream(ctx, name)
 	q.conn.Report(ctx, err)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -114,9 +113,9 @@ func (q *Queue) DeleteLog(ctx context.Context, l *Log) error {
 
 // KeptToken returns the token of an earlier log of the table, whose dead letters or archive are still there; or "".
 func (q *Queue) KeptToken(ctx context.Context, table string) (string, error) {
-	log := naming.Stream(q.opts.Pipeline, table)
+	log := streamName(q.opts.Pipeline, table)
 	for _, kept := range []struct{ name, hint string }{
-		{naming.Letters(log), hintLetters}, {naming.Archive(log), hintArchive},
+		{lettersStream(log), hintLetters}, {archiveStream(log), hintArchive},
 	} {
 		name, hint := kept.name, kept.hint
 		if err := q.checkUnopened(ctx, name, hint); err != nil {
@@ -132,7 +131,7 @@ func (q *Queue) KeptToken(ctx context.Context, table string) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("look for what is kept of %s: %w", table, err)
 		}
-		token, _, _ := strings.Cut(strings.TrimPrefix(st.CachedInfo().Config.Subjects[0], naming.Prefix), ".")
+		token, _, _ := strings.Cut(strings.TrimPrefix(st.CachedInfo().Config.Subjects[0], subjectPrefix), ".")
 		return token, nil
 	}
 	return "", nil
@@ -149,7 +148,7 @@ func (q *Queue) Tables(ctx context.Context) ([]string, error) {
 	defer cancel()
 	var all []*jetstream.StreamInfo
 	err := conn.Retry(asking, func() (err error) {
-		all, err = q.conn.ListStreams(asking, naming.StreamsOf(q.opts.Pipeline))
+		all, err = q.conn.ListStreams(asking, streamsOf(q.opts.Pipeline))
 		return err
 	})
 	if err != nil {
@@ -159,7 +158,7 @@ func (q *Queue) Tables(ctx context.Context) ([]string, error) {
 	for _, info := range all {
 		m := info.Config.Metadata
 		if m[conn.MetaPipeline] == q.opts.Pipeline &&
-			info.Config.Name == naming.Stream(q.opts.Pipeline, m[conn.MetaTable]) {
+			info.Config.Name == streamName(q.opts.Pipeline, m[conn.MetaTable]) {
 			tables = append(tables, m[conn.MetaTable])
 		}
 	}
@@ -169,9 +168,9 @@ func (q *Queue) Tables(ctx context.Context) ([]string, error) {
 
 // streamConfig returns the configuration of a new log whose sequences start at first.
 func (q *Queue) streamConfig(table, token string, first uint64) jetstream.StreamConfig {
-	s := naming.SubjectsOf(token, table)
+	s := subjectsOf(token, table)
 	return jetstream.StreamConfig{
-		Name: naming.Stream(q.opts.Pipeline, table), Subjects: []string{s.Entry, s.Snapshot, s.Claim},
+		Name: streamName(q.opts.Pipeline, table), Subjects: []string{s.Entry, s.Snapshot, s.Claim},
 		Description: "Tailrace: changes of " + table,
 		Retention:   jetstream.LimitsPolicy, Storage: jetstream.FileStorage, Replicas: q.opts.Replicas,
 		Discard: jetstream.DiscardNew, MaxBytes: q.opts.MaxBytes, MaxMsgSize: int32(q.conn.MaxMessage()),
@@ -201,7 +200,7 @@ func (q *Queue) newLog(table string, st jetstream.Stream) (*Log, error) {
 	}
 	return &Log{
 		q: q, table: table, name: info.Config.Name, token: m[conn.MetaToken],
-		subject: naming.SubjectsOf(m[conn.MetaToken], table),
+		subject: subjectsOf(m[conn.MetaToken], table),
 		created: info.Created, stream: st, metrics: q.metrics.forTable(table), log: q.log.With(zap.String("table", table)),
 	}, nil
 }
@@ -212,7 +211,7 @@ func (q *Queue) Group(o presence.Options) *presence.Group {
 	if q == nil || q.Embedded() {
 		return nil
 	}
-	o.Subject, o.Logger = naming.Presence(q.opts.Pipeline), q.log
+	o.Subject, o.Logger = presenceSubject(q.opts.Pipeline), q.log
 	return presence.New(o, q.conn)
 }
 

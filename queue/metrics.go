@@ -3,7 +3,7 @@ package queue
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/tailrace-cdc/replicator/queue/internal/metric"
+	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
 // metrics are the collectors of the queue, by table.
@@ -19,16 +19,16 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	table := []string{"table"}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		opts := prometheus.CounterOpts{Namespace: "tailrace", Subsystem: "queue", Name: name, Help: help}
-		return metric.Register(reg, prometheus.NewCounterVec(opts, append(table, labels...)))
+		return conn.Register(reg, prometheus.NewCounterVec(opts, append(table, labels...)))
 	}
 	gauge := func(name, help string) *prometheus.GaugeVec {
 		opts := prometheus.GaugeOpts{Namespace: "tailrace", Subsystem: "queue", Name: name, Help: help}
-		return metric.Register(reg, prometheus.NewGaugeVec(opts, table))
+		return conn.Register(reg, prometheus.NewGaugeVec(opts, table))
 	}
 	return &metrics{
 		appends: counter("appends_total", "Entries acknowledged by the log.", "kind"),
 		bytes:   counter("append_bytes_total", "Bytes of entries acknowledged by the log."),
-		latency: metric.Register(reg, prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		latency: conn.Register(reg, prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: "tailrace", Subsystem: "queue", Name: "append_seconds",
 			Help:    "Time from sending an entry to its acknowledgement on disk.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14),

@@ -10,7 +10,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue/conn"
-	"github.com/tailrace-cdc/replicator/queue/internal/naming"
 )
 
 // streamKind is what one of a table's streams must be beyond what all of them must be.
@@ -66,9 +65,9 @@ func (l *Log) Premises(ctx context.Context) (found protocol.Premises, err error)
 		kind streamKind
 	}{
 		{l.name, streamKind{again: "nats stream rm " + l.name + " && replicator recover --table " + l.table}},
-		{naming.Letters(l.name), streamKind{keyed: true}},
-		{naming.Requests(l.name), streamKind{keyed: true, again: "nats stream rm " + naming.Requests(l.name)}},
-		{naming.Archive(l.name), streamKind{}},
+		{lettersStream(l.name), streamKind{keyed: true}},
+		{requestsStream(l.name), streamKind{keyed: true, again: "nats stream rm " + requestsStream(l.name)}},
+		{archiveStream(l.name), streamKind{}},
 	} {
 		if s.kind.again == "" {
 			s.kind.again = "nats stream backup " + s.name + " DIR; nats stream rm " + s.name

@@ -7,8 +7,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/tailrace-cdc/replicator/queue/internal/naming"
-	"github.com/tailrace-cdc/replicator/queue/kept"
 	"github.com/tailrace-cdc/replicator/queue/request"
 )
 
@@ -99,24 +97,13 @@ func NeedsOf(o Options, tables []string) (n Needs) {
 
 // limits returns how many bytes each stream of a table may hold, by the stream's name.
 func (o Options) limits(table string) map[string]int64 {
-	name := naming.Stream(o.Pipeline, table)
+	name := streamName(o.Pipeline, table)
 	return map[string]int64{
-		name: o.MaxBytes, naming.Letters(name): o.LettersMaxBytes, naming.Requests(name): request.MaxBytes,
-		naming.Archive(name): o.ArchiveMaxBytes, // 0: there is none
+		name: o.MaxBytes, lettersStream(name): o.LettersMaxBytes, requestsStream(name): request.MaxBytes,
+		archiveStream(name): o.ArchiveMaxBytes, // 0: there is none
 	}
 }
 
 // Conn returns the queue's own connection, for publishing beside the logs: archival events go to the same servers. The
 // caller must not close it.
 func (q *Queue) Conn() *nats.Conn { return q.conn.NC }
-
-// Kept is a stream that is kept of a table.
-type Kept = kept.Stream
-
-// Kept returns the streams that are kept of a table: its log first.
-func (q *Queue) Kept(ctx context.Context, table string) ([]Kept, error) {
-	return kept.Of(ctx, q.conn, q.opts.Pipeline, table)
-}
-
-// Delete deletes a stream of a table that will never be replicated again. It succeeds if the stream is gone.
-func (q *Queue) Delete(ctx context.Context, k Kept) error { return kept.Delete(ctx, q.conn, k) }

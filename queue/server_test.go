@@ -25,7 +25,6 @@ import (
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue/conn"
 	"github.com/tailrace-cdc/replicator/queue/embedded"
-	"github.com/tailrace-cdc/replicator/queue/internal/naming"
 )
 
 // The test binary is also the child process that tests kill: with this variable it opens the queue in that directory,
@@ -425,7 +424,7 @@ func TestTablesWithSimilarNamesHaveSeparateLogs(t *testing.T) {
 	q := embeddedQueue(t)
 	names := map[string]string{}
 	for _, table := range []string{"a.b", "a-b", "a_b", "a b", strings.Repeat("x", 60), strings.Repeat("x", 61)} {
-		name := naming.Stream(q.opts.Pipeline, table)
+		name := streamName(q.opts.Pipeline, table)
 		if other, ok := names[name]; ok {
 			t.Fatalf("%q and %q are both %s", table, other, name)
 		}

@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/tailrace-cdc/replicator/queue/internal/naming"
 )
 
 // TestDamagedFolderBesideTheLogIsNotReplaced: dead letters, requests or events whose folder the server cannot open are
@@ -24,19 +22,19 @@ func TestDamagedFolderBesideTheLogIsNotReplaced(t *testing.T) {
 		hint     string
 	}{
 		"letters": {
-			naming.Letters,
+			lettersStream,
 			func(ctx context.Context, l *Log) error { _, err := l.DeadLetters(ctx); return err },
 			func(ctx context.Context, l *Log) error { _, err := l.ExistingDeadLetters(ctx); return err },
 			hintLetters,
 		},
 		"requests": {
-			naming.Requests,
+			requestsStream,
 			func(ctx context.Context, l *Log) error { _, err := l.Requests(ctx); return err },
 			func(ctx context.Context, l *Log) error { _, err := l.ExistingRequests(ctx); return err },
 			hintRequests,
 		},
 		"archive": {
-			naming.Archive,
+			archiveStream,
 			func(ctx context.Context, l *Log) error { _, err := l.Archive(ctx); return err },
 			func(ctx context.Context, l *Log) error { _, err := l.ExistingArchive(ctx); return err },
 			hintArchive,

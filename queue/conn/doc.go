@@ -14,5 +14,6 @@
 //	leave.go     leaving a server that answers no requests
 //	explain.go   which setting a refusal of JetStream is about
 //	retry.go     asking again
+//	metric.go    collectors that several connections share
 //	errors.go    sentinels, outcomes of a publish, classes
 package conn

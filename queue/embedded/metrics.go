@@ -3,7 +3,7 @@ package embedded
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/tailrace-cdc/replicator/queue/internal/metric"
+	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
 // metrics compare the volume of an embedded store with what the logs may take.
@@ -12,7 +12,7 @@ type metrics struct{ available, untaken, low prometheus.Gauge }
 func newMetrics(reg prometheus.Registerer) *metrics {
 	gauge := func(name, help string) prometheus.Gauge {
 		opts := prometheus.GaugeOpts{Namespace: "tailrace", Subsystem: "queue", Name: name, Help: help}
-		return metric.Register(reg, prometheus.NewGauge(opts))
+		return conn.Register(reg, prometheus.NewGauge(opts))
 	}
 	return &metrics{
 		available: gauge("disk_available_bytes", "Bytes left for the logs on the volume of the embedded queue."),

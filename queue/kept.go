@@ -1,5 +1,4 @@
-// Package kept finds what a pipeline keeps of a table, for its end.
-package kept
+package queue
 
 import (
 	"context"
@@ -9,23 +8,23 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/tailrace-cdc/replicator/queue/conn"
-	"github.com/tailrace-cdc/replicator/queue/internal/naming"
 )
 
-// Stream is a stream that is kept of a table.
-type Stream struct {
+// Kept is a stream that is kept of a table.
+type Kept struct {
 	What     string `json:"what"` // log, requests, letters or archive
 	Stream   string `json:"stream"`
 	Messages uint64 `json:"messages"`
 	Bytes    uint64 `json:"bytes"`
 }
 
-// Of returns the streams that are kept of a table: its log first.
-func Of(ctx context.Context, c *conn.Conn, pipeline, table string) (all []Stream, err error) {
-	log := naming.Stream(pipeline, table)
-	for _, k := range []Stream{
-		{What: "log", Stream: log}, {What: "requests", Stream: naming.Requests(log)},
-		{What: "letters", Stream: naming.Letters(log)}, {What: "archive", Stream: naming.Archive(log)},
+// Kept returns the streams that are kept of a table: its log first.
+func (q *Queue) Kept(ctx context.Context, table string) (all []Kept, err error) {
+	c, pipeline := q.conn, q.opts.Pipeline
+	log := streamName(pipeline, table)
+	for _, k := range []Kept{
+		{What: "log", Stream: log}, {What: "requests", Stream: requestsStream(log)},
+		{What: "letters", Stream: lettersStream(log)}, {What: "archive", Stream: archiveStream(log)},
 	} {
 		st, err := c.JS.Stream(ctx, k.Stream)
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -47,11 +46,11 @@ func Of(ctx context.Context, c *conn.Conn, pipeline, table string) (all []Stream
 	return all, nil
 }
 
-// Delete deletes a stream of a table. It succeeds if the stream is gone.
-func Delete(ctx context.Context, c *conn.Conn, k Stream) error {
-	err := c.JS.DeleteStream(ctx, k.Stream)
+// Delete deletes a stream of a table that will never be replicated again. It succeeds if the stream is gone.
+func (q *Queue) Delete(ctx context.Context, k Kept) error {
+	err := q.conn.JS.DeleteStream(ctx, k.Stream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		err = c.ConfirmMissing(ctx, k.Stream) // Rule 13
+		err = q.conn.ConfirmMissing(ctx, k.Stream) // Rule 13
 	}
 	if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
 		return fmt.Errorf("delete stream %s: %w", k.Stream, err)

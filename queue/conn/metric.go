@@ -1,5 +1,4 @@
-// Package metric registers collectors that several instances on one registry share.
-package metric
+package conn
 
 import (
 	"errors"
