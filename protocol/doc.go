@@ -15,6 +15,10 @@
 //	proof.go      is everything up to a time applied
 //	gone.go       is a shard gone
 //	streamend.go  has a stream ended
+//	claim.go      may a log be claimed from another process
+//	reading.go    which version an item has that was read from the table, and for how long it may be written
+//	tracker.go    Rule 1: up to where everything is acknowledged
+//	batch.go      which changes that wait become one write
 //	logcopy.go    is a log an older copy of itself
 //	letters.go    do the dead letters of an item follow a reading of it
 //	families.go   tables, families and app profile of Bigtable

@@ -12,7 +12,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/failure"
-	"github.com/tailrace-cdc/replicator/queue/claiming"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue/conn"
 	"github.com/tailrace-cdc/replicator/queue/presence"
 )
@@ -41,7 +41,7 @@ type ClaimOptions struct {
 }
 
 // Claim makes the caller the owner of the log. It waits until the log was never owned, its owner released it, or its
-// owner counts as gone (package claiming). When two processes claim at once, the server refuses the second. When ctx
+// owner counts as gone (protocol.ClaimWatch). When two processes claim at once, the server refuses the second. When ctx
 // ends first the error is ErrHeld and names the owner.
 func (l *Log) Claim(ctx context.Context, o ClaimOptions) (*Writer, error) {
 	nonce, err := newNonce()
@@ -70,7 +70,7 @@ type claimer struct {
 	l          *Log
 	o          ClaimOptions
 	nonce      checkpoint.Nonce
-	watch      claiming.Watch
+	watch      protocol.ClaimWatch
 	holder     string              // owner of the log, at the last fold or as it was heard; "": none yet
 	released   *checkpoint.Release // the log's newest claim or release is this one; nil: it is a claim
 	halted     bool                // its owner released it because the table cannot run
@@ -88,7 +88,7 @@ func newClaimer(l *Log, o ClaimOptions, nonce checkpoint.Nonce) *claimer {
 	if o.Grown == nil {
 		o.Grown = func(string, uint64) {}
 	}
-	return &claimer{l: l, o: o, nonce: nonce, watch: claiming.Watch{TTL: o.TTL, Random: rand.N[time.Duration]}}
+	return &claimer{l: l, o: o, nonce: nonce, watch: protocol.ClaimWatch{TTL: o.TTL, Random: rand.N[time.Duration]}}
 }
 
 // try claims the log if that is allowed now. It returns nil, nil while the log may not be claimed yet. sight is what
@@ -114,7 +114,7 @@ func (c *claimer) try(ctx context.Context, sight *presence.Sight) (*Writer, erro
 	}
 	silent := c.watch.Silent(time.Now()) // a fold may take long, and is no look
 	if c.holder != "" && !c.o.Alone && c.claimSent.IsZero() {
-		owned := claiming.Log{Seq: info.Last, Owned: c.released == nil, Connection: c.l.q.conn.Connections.Load()}
+		owned := protocol.WatchedLog{Seq: info.Last, Owned: c.released == nil, Connection: c.l.q.conn.Connections.Load()}
 		if !c.may(owned, c.released, silent) {
 			return nil, nil // no need for an expensive fold
 		}
@@ -132,7 +132,7 @@ func (c *claimer) try(ctx context.Context, sight *presence.Sight) (*Writer, erro
 		c.released = &checkpoint.Release{To: s.ReleasedTo}
 	}
 	c.halted = s.Released && s.AllHalts()["pipeline"] != nil
-	owned := claiming.Log{Seq: s.Seq, Owned: s.Epoch > 0 && !s.Released, Connection: c.l.q.conn.Connections.Load()}
+	owned := protocol.WatchedLog{Seq: s.Seq, Owned: s.Epoch > 0 && !s.Released, Connection: c.l.q.conn.Connections.Load()}
 	switch {
 	case !c.claimSent.IsZero() && s.Nonce == c.nonce:
 		return c.newWriter(f), nil // an earlier claim of this claimer was stored, only its acknowledgement was lost
@@ -157,7 +157,7 @@ func (c *claimer) pause() time.Duration {
 const haltedStays = 2 * time.Minute
 
 // may asks the watch whether a log may be claimed.
-func (c *claimer) may(l claiming.Log, released *checkpoint.Release, silent bool) bool {
+func (c *claimer) may(l protocol.WatchedLog, released *checkpoint.Release, silent bool) bool {
 	if released != nil {
 		l.HandedTo = released.To
 	}

@@ -1,8 +1,7 @@
 // Package queue keeps the durable log of each table: one JetStream stream, one writer at a time, entries in one
 // order. It claims a log, appends to it, folds it into a state, reads it, trims it, and reports where it is damaged.
 // The packages below it are independent of logs: conn (JetStream), embedded (a server in this process), deadletter,
-// request, journal, frame; and presence, what the processes of a pipeline say of themselves. claiming decides when a
-// log may be claimed.
+// request, journal, frame; and presence, the messages with which the processes of a pipeline announce themselves.
 //
 // # The log
 //

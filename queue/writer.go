@@ -12,7 +12,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/protocol"
-	"github.com/tailrace-cdc/replicator/queue/claiming"
 	"github.com/tailrace-cdc/replicator/queue/conn"
 	"github.com/tailrace-cdc/replicator/queue/frame"
 )
@@ -355,7 +354,9 @@ func (w *Writer) BeatDueIn() time.Duration {
 // until an append succeeds. No other process can claim a log of the embedded server.
 //
 // It never waits, also not for an append: every write to Bigtable asks it.
-func (w *Writer) ClaimValid() bool { return w.l.q.embedded != nil || claiming.Valid(w.ttl, w.silent()) }
+func (w *Writer) ClaimValid() bool {
+	return w.l.q.embedded != nil || protocol.ClaimValid(w.ttl, w.silent())
+}
 
 // silent returns how long ago the last acknowledged append was sent: the larger of what the wall clock and the
 // monotonic clock say. The monotonic clock stands still while the machine is suspended, and the wall clock may be set.

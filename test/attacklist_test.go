@@ -493,7 +493,7 @@ var attacks = []attack{
 	},
 	{number: 77, what: "an outage of NATS takes logs from living owners",
 		tests: []string{
-			"queue/claiming.TestSilenceCountsOnlyWhileItIsObserved", "test.TestFaultOfNATSChangesNoOwner",
+			"protocol.TestSilenceCountsOnlyWhileItIsObserved", "test.TestFaultOfNATSChangesNoOwner",
 		},
 	},
 	{number: 78, what: "a retried removal of a whole row wipes what was written after it",

@@ -6,9 +6,9 @@ import (
 	"fmt"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/pipeline/apply/tracker"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
 	"github.com/tailrace-cdc/replicator/transform"
 )
@@ -31,7 +31,7 @@ func (a *archiver) wants(c *change.Change) bool {
 	return c.TTL || c.Op == change.Remove && a.o.Table.Classes.others()
 }
 
-func (a *archiver) submit(ctx context.Context, c *change.Change, e *tracker.Entry) error {
+func (a *archiver) submit(ctx context.Context, c *change.Change, e *protocol.TrackedEntry) error {
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)

@@ -1,7 +1,7 @@
 // Package apply brings the changes in a table's log to the table's sinks, and moves their marks.
 //
 // Each sink makes its own pass over the log: a goroutine reads entries and hands their changes to a target, which makes
-// them durable and acks them; package tracker turns acks in any order into the mark. When a pass fails, package outcome
+// them durable and acks them; a protocol.MarkTracker turns acks in any order into the mark. When a pass fails, package outcome
 // decides whether the sink tries again or halts, or whether the table's life ends.
 //
 // Goroutines of a pass: one reads the log (pass) and alone adds entries to the ack tracker; the target runs one

@@ -12,7 +12,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/pipeline/apply/tracker"
+	"github.com/tailrace-cdc/replicator/protocol"
 )
 
 // lanes is the target Bigtable. All changes of an item go through the same lane; a lane has one worker at a time, and a
@@ -69,7 +69,7 @@ func newLanes(shared *Shared, o *Options, letters *DeadLetters) *lanes {
 func (l *lanes) wants(c *change.Change) bool { return l.o.lives[c.Feed.Stream].Applies(c.Version) }
 
 // submit puts a change into the lane of its item, and blocks while that is full.
-func (l *lanes) submit(ctx context.Context, c *change.Change, e *tracker.Entry) error {
+func (l *lanes) submit(ctx context.Context, c *change.Change, e *protocol.TrackedEntry) error {
 	turn, hash := l.turns.prepare(c.KeyHash, nil, c)
 	ln := l.all[hash%uint64(len(l.all))]
 	for !l.put(ln, job{c: *c, entry: e, turn: turn}, laneRoom) {

@@ -11,7 +11,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/apply/memory"
-	"github.com/tailrace-cdc/replicator/pipeline/apply/tracker"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/frame"
 )
@@ -21,7 +21,7 @@ type pass struct {
 	sink   string
 	o      *Options
 	target target
-	acks   *tracker.Tracker
+	acks   *protocol.MarkTracker
 	memory *memory.Share
 	damage *damagedRanges
 	now    func() change.Millis
@@ -36,7 +36,7 @@ type target interface {
 	wants(c *change.Change) bool
 	// submit takes a change whose slices stay valid, and calls e.Ack(1) once it is durable. It blocks while the target
 	// is busy.
-	submit(ctx context.Context, c *change.Change, e *tracker.Entry) error
+	submit(ctx context.Context, c *change.Change, e *protocol.TrackedEntry) error
 }
 
 // run applies the log until something fails, ctx ends, or awaitDrain returns: then everything is applied.

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/pipeline/apply/asread"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -81,9 +81,9 @@ var ErrStale = errors.New("the item was read too long ago")
 var ErrFenced = errors.New("the table is fenced")
 
 const (
-	// ResyncMargin and PageAge are those of package asread.
-	ResyncMargin = asread.Margin
-	PageAge      = asread.Age
+	// ResyncMargin and PageAge are those of package protocol.
+	ResyncMargin = protocol.ReadingMargin
+	PageAge      = protocol.ReadingAge
 
 	// laneTime is how long a resync may hold its lane while Bigtable does not answer. Then it goes to the end of the lane,
 	// so that the changes of the stream come first. One that must look at dead letters may take longer.
@@ -93,7 +93,7 @@ const (
 
 // ResyncVersion returns the version of an item that was requested at a time, in a life with a floor.
 func ResyncVersion(requested change.Millis, floor change.Version) change.Version {
-	return asread.Version(requested, floor)
+	return protocol.VersionOfReading(requested, floor)
 }
 
 var (

@@ -11,8 +11,8 @@ import (
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/apply/memory"
-	"github.com/tailrace-cdc/replicator/pipeline/apply/tracker"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
+	"github.com/tailrace-cdc/replicator/protocol"
 )
 
 // Sink applies a table's log to one service, from the sink's mark on. Its public methods may be called by any
@@ -27,10 +27,10 @@ type Sink struct {
 	damage    *damagedRanges
 	fence     *checkpoint.Fence // behind which nothing is applied; nil: there is none, or it does not concern the sink
 
-	acks    atomic.Pointer[tracker.Tracker] // of the running pass; a retry begins a new one at its mark
-	lastSeq atomic.Uint64                   // the drain ends here: the last entry with changes; 0 while nothing is drained
-	gaveUp  atomic.Bool                     // the drain found the sink halted
-	wakeUp  chan struct{}                   // capacity 1: the drain has begun
+	acks    atomic.Pointer[protocol.MarkTracker] // of the running pass; a retry begins a new one at its mark
+	lastSeq atomic.Uint64                        // the drain ends here: the last entry with changes; 0 while nothing is drained
+	gaveUp  atomic.Bool                          // the drain found the sink halted
+	wakeUp  chan struct{}                        // capacity 1: the drain has begun
 
 	ended chan struct{} // closed when Run has returned
 	mu    sync.Mutex    // covers what follows
@@ -68,7 +68,7 @@ func newSink(name string, shared *Shared, o *Options, s *checkpoint.State, newTa
 		damage: newDamagedRanges(s), wakeUp: make(chan struct{}, 1),
 		ended: make(chan struct{}), began: make(chan struct{}),
 	}
-	sink.acks.Store(tracker.New(firstMark(s, name)).CountFrom(s))
+	sink.acks.Store(protocol.NewMarkTracker(firstMark(s, name)).CountFrom(s))
 	return sink
 }
 
@@ -211,7 +211,7 @@ func (s *Sink) Backlog() (changes int, oldest time.Duration) {
 func (s *Sink) Pending(changes uint64) (n uint64, ok bool) { return s.acks.Load().Behind(changes) }
 
 // awaitDrain returns nil once the sink is drained, or ctx ends.
-func (s *Sink) awaitDrain(ctx context.Context, acks *tracker.Tracker) error {
+func (s *Sink) awaitDrain(ctx context.Context, acks *protocol.MarkTracker) error {
 	for {
 		select {
 		case <-ctx.Done():

@@ -6,10 +6,9 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/pipeline/apply/batch"
-	"github.com/tailrace-cdc/replicator/pipeline/apply/tracker"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/pipeline/tracing"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -31,7 +30,7 @@ type worker struct {
 	write transform.Write
 	batch []job
 
-	items batch.Grouper[*job]
+	items protocol.Grouper[*job]
 	alone [1]*job // a change that is not coalesced
 	group []*change.Change
 }
@@ -40,11 +39,11 @@ type worker struct {
 type job struct {
 	c     change.Change
 	op    *operation // the resync; nil for a change
-	entry *tracker.Entry
+	entry *protocol.TrackedEntry
 	turn  *turn
 }
 
-// Hash and Key name the item for package batch.
+// Hash and Key name the item for protocol.EachGroup.
 func (j *job) Hash() uint64 { return j.c.KeyHash }
 func (j *job) Key() []byte  { return j.c.Keys }
 
@@ -73,7 +72,7 @@ func (w *worker) apply(ctx context.Context) error {
 // applyChanges applies changes item by item, in the order of the log. The changes of an item are coalesced into its
 // last version.
 func (w *worker) applyChanges(ctx context.Context, jobs []job) error {
-	return batch.Each(&w.items, jobs, func(same []*job) error { return w.applyItem(ctx, same) })
+	return protocol.EachGroup(&w.items, jobs, func(same []*job) error { return w.applyItem(ctx, same) })
 }
 
 // applyInTurn applies each change of the batch alone, once the earlier changes of its item and its rows are applied:

@@ -9,7 +9,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
-	"github.com/tailrace-cdc/replicator/pipeline/apply/asread"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/source/export"
 )
@@ -107,7 +107,7 @@ func (p Periods) withDefaults() Periods {
 
 // Margins between clocks.
 const (
-	answerMargin = asread.AnswerMargin
+	answerMargin = protocol.AnswerMargin
 	// dateStep is the precision of the service's Date with some reserve: a Date may be earlier than the reading by that.
 	dateStep change.Millis = 1_500
 	// maxBehind is how far Bigtable may be behind while the table is read. Pages read later would only wait longer.
@@ -123,7 +123,7 @@ func (o *Options) lead() time.Duration {
 
 // versionOf returns the version of the write of an item that was read at a time.
 func (o *Options) versionOf(requested change.Millis) change.Version {
-	return asread.Version(requested, o.Floor)
+	return protocol.VersionOfReading(requested, o.Floor)
 }
 
 // write writes an item that was read, unless that was before the end of a gap: it may hold what was deleted there, and

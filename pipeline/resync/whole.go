@@ -17,7 +17,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/failure"
-	"github.com/tailrace-cdc/replicator/pipeline/apply/asread"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/transform"
@@ -156,7 +156,7 @@ func (w *Whole) resync(ctx context.Context, p *checkpoint.PendingResync) error {
 
 // beginOf returns the time of the service after which the table may be read.
 func (w *Whole) beginOf(p *checkpoint.PendingResync) change.Millis {
-	return asread.BeginOf(p, w.GapsUntil())
+	return protocol.ReadingBegin(p, w.GapsUntil())
 }
 
 // awaitBegin waits until a reading is newer than everything that was lost, and the versions of repairs are, too.

@@ -13,7 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/failure"
-	"github.com/tailrace-cdc/replicator/queue/claiming"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
@@ -25,7 +25,7 @@ type Options struct {
 	Say func() Message
 	// Asked decides about a request of another member to hand a log over to it; empty: it is handed over, else why not.
 	Asked func(Request) (refused string)
-	// Every is the time between two messages; 0: claiming.Every. Tests shorten it.
+	// Every is the time between two messages; 0: protocol.PresencePeriod. Tests shorten it.
 	Every  time.Duration
 	Logger *zap.Logger
 }
@@ -73,7 +73,7 @@ func (s *Sight) Ago() time.Duration {
 // New returns a group that hears nothing until Run.
 func New(o Options, c *conn.Conn) *Group {
 	if o.Every == 0 {
-		o.Every = claiming.Every
+		o.Every = protocol.PresencePeriod
 	}
 	return &Group{
 		o: o, conn: c, announce: make(chan struct{}, 1),

@@ -2,7 +2,7 @@ package sim
 
 import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/queue/claiming"
+	"github.com/tailrace-cdc/replicator/protocol"
 )
 
 // observe lets each process that waits for the log look at it.
@@ -40,7 +40,7 @@ func (p *process) mayClaim(s *checkpoint.State) bool {
 	if p.mutant == NoObservedSilence {
 		conn = 0
 	}
-	l := claiming.Log{Seq: s.Seq, Owned: s.Epoch > 0 && !s.Released, Connection: conn}
+	l := protocol.WatchedLog{Seq: s.Seq, Owned: s.Epoch > 0 && !s.Released, Connection: conn}
 	return p.watch.May(p.name, l, p.watch.Silent(p.now.Time()), 0, p.now.Time())
 }
 

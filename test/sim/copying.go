@@ -9,7 +9,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/pipeline/apply/asread"
 	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/sink/bigtable/rowwrite"
@@ -45,8 +44,8 @@ type reading struct {
 // readItems reads items strongly.
 func (p *process) readItems(all []*item, first, withRows bool) *reading {
 	date := p.now - p.now%1000
-	r := &reading{requested: date, wait: protocol.Proof{Through: date + asread.AnswerMargin}}
-	v := asread.Version(date, p.s.Floor())
+	r := &reading{requested: date, wait: protocol.Proof{Through: date + protocol.AnswerMargin}}
+	v := protocol.VersionOfReading(date, p.s.Floor())
 	switch p.mutant {
 	case NoMargin:
 		v = max(change.Version(p.now), p.s.Floor()+1)
@@ -54,7 +53,7 @@ func (p *process) readItems(all []*item, first, withRows bool) *reading {
 		v = max(v, p.s.Floor()+2)
 	}
 	p.issue(v)
-	p.reachedIf(v > asread.Version(date, 0), floorRaised)
+	p.reachedIf(v > protocol.VersionOfReading(date, 0), floorRaised)
 	for _, x := range all {
 		op := &operation{
 			item: x, commit: len(x.commits) - 1, image: x.newest().image, version: v, read: r, first: first,
@@ -74,7 +73,7 @@ func (p *process) readItems(all []*item, first, withRows bool) *reading {
 
 // old reports whether what was read is too old to be written.
 func (p *process) old(r *reading) bool {
-	return time.Duration(p.now-r.requested)*time.Millisecond >= asread.Age || r.requested <= p.gapsUntil()
+	return time.Duration(p.now-r.requested)*time.Millisecond >= protocol.ReadingAge || r.requested <= p.gapsUntil()
 }
 
 // fresh reports whether an operation may still be sent.
@@ -277,7 +276,7 @@ func (p *process) wholeStep() func() {
 	switch x := p.whole; {
 	case len(x.open) == 0:
 		return p.healed
-	case x.r == nil && p.now < asread.BeginOf(order, p.gapsUntil())+1000:
+	case x.r == nil && p.now < protocol.ReadingBegin(order, p.gapsUntil())+1000:
 		p.reached(beginWaited)
 		return nil
 	case x.r == nil:

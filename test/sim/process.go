@@ -5,7 +5,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/queue/claiming"
+	"github.com/tailrace-cdc/replicator/protocol"
 )
 
 // claimTTL is how long a log must be silent before another process claims it, in ms.
@@ -16,7 +16,7 @@ const claimTTL = 15_000
 type process struct {
 	*World
 	name  string
-	watch claiming.Watch
+	watch protocol.ClaimWatch
 	epoch uint64
 	nonce checkpoint.Nonce
 	s     *checkpoint.State // as of its last acknowledged append or fold; nil: it owns no log, as far as it knows

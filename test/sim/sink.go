@@ -5,8 +5,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/pipeline/apply/batch"
-	"github.com/tailrace-cdc/replicator/pipeline/apply/tracker"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/sink/bigtable/rowwrite"
 	"github.com/tailrace-cdc/replicator/transform"
@@ -18,7 +17,7 @@ type sink struct {
 	seq     uint64 // of the last message read
 	entry   uint64 // of the last entry read
 	chain   checkpoint.Chain
-	acks    *tracker.Tracker
+	acks    *protocol.MarkTracker
 	fence   *checkpoint.Fence
 	lanes   [2]lane
 	highest checkpoint.Mark // the newest entry that is durable, whatever is before it
@@ -29,7 +28,7 @@ type lane struct {
 	waiting  []job
 	units    [][]*job // of the batch that was taken: one write each
 	requests []rowwrite.Conditional
-	grouper  batch.Grouper[*job]
+	grouper  protocol.Grouper[*job]
 }
 
 // job is a change on its way into the target, or an item that was read from the table.
@@ -37,7 +36,7 @@ type job struct {
 	stored
 	c     change.Change
 	seq   uint64 // of the entry
-	entry *tracker.Entry
+	entry *protocol.TrackedEntry
 	op    *operation
 }
 
@@ -51,7 +50,7 @@ func (p *process) newSink() *sink {
 	if !ok {
 		m = checkpoint.Mark{Seq: p.s.Seq, Hash: p.s.Hash}
 	}
-	s := &sink{seq: m.Seq, entry: m.Seq, acks: tracker.New(m), fence: p.s.Fence, highest: m}
+	s := &sink{seq: m.Seq, entry: m.Seq, acks: protocol.NewMarkTracker(m), fence: p.s.Fence, highest: m}
 	s.chain = checkpoint.ChainAfter(m.Hash)
 	if m.Seq == 0 {
 		s.chain = checkpoint.ChainFromStart()
@@ -141,7 +140,7 @@ func (p *process) stillHolds(seq uint64, want checkpoint.Hash) bool {
 }
 
 // ack notes that one change of an entry is durable.
-func (p *process) ack(e *tracker.Entry) {
+func (p *process) ack(e *protocol.TrackedEntry) {
 	e.Ack(1)
 	if e.At.Seq > p.sink.highest.Seq {
 		p.sink.highest = e.At
@@ -211,7 +210,7 @@ func (p *process) take(ln *lane) {
 		for n < len(all) && all[n].op == nil {
 			n++
 		}
-		p.must(batch.Each(&ln.grouper, all[:n], func(same []*job) error {
+		p.must(protocol.EachGroup(&ln.grouper, all[:n], func(same []*job) error {
 			ln.units = append(ln.units, append([]*job(nil), same...))
 			return nil
 		}))

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/queue/claiming"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/test/sim/cells"
 	"github.com/tailrace-cdc/replicator/test/sometimes"
 )
@@ -93,8 +93,8 @@ var ones = [...]int{1, 1, 1, 1, 1, 1}
 func (w *World) issue(v change.Version) { w.lead = max(w.lead, v-change.Version(w.now)) }
 
 // newWatch returns what a process that owns no log observes it with.
-func (w *World) newWatch() claiming.Watch {
-	return claiming.Watch{
+func (w *World) newWatch() protocol.ClaimWatch {
+	return protocol.ClaimWatch{
 		TTL: claimTTL * time.Millisecond, Random: func(d time.Duration) time.Duration {
 			return d * time.Duration(w.choose(3)) / 3
 		},

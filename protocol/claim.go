@@ -1,31 +1,29 @@
-// Package claiming decides when a log that another process may own can be claimed. It is pure: what was observed, and
-// when, are arguments. The daemon and the simulation of the protocol run the same code.
-//
-// A claim is never wrong in the sense of losing data: the server refuses the former owner's next append. A claim from
-// an owner that lives costs a pause, so a Watch waits until the owner's silence has been observed.
-package claiming
+package protocol
 
-import (
-	"time"
-)
+import "time"
 
-// Every is how often each process says that it is there, see package presence.
-const Every = 2 * time.Second
+// PresencePeriod is how often each process says that it is there, see package presence.
+const PresencePeriod = 2 * time.Second
 
 const (
 	// heardLately is how old the last message of the owner's process may be for its words about the log to replace a look
-	// at the log. The next message is due after Every; a look must follow before the silence counts as a break.
-	heardLately = Every + 300*time.Millisecond
+	// at the log. The next message is due after PresencePeriod; a look must follow before the silence counts as a break.
+	heardLately = PresencePeriod + 300*time.Millisecond
 	// missing is after how long without a message the owner's process counts as gone: four messages are missing.
-	missing = 4 * Every
+	missing = 4 * PresencePeriod
 	// settled is how long a connection must have lasted before a missing message on it means anything.
 	settled = 10 * time.Second
 	// handedOver is for how long only the process may claim a log to which its owner has handed it over.
 	handedOver = 2 * time.Second
 )
 
-// Watch observes one log and says when it may be claimed. The zero value is not ready: set TTL and Random.
-type Watch struct {
+// ClaimWatch decides when a log that another process may own can be claimed. The zero value is not
+// ready: set TTL and Random.
+//
+// A claim is never wrong in the sense of losing data: the server refuses the former owner's next
+// append. A claim from an owner that lives costs a pause, so a ClaimWatch waits until the owner's
+// silence has been observed.
+type ClaimWatch struct {
 	// TTL is how long nothing must have been appended before another process may claim a log that was not released.
 	// Owners append at least every TTL/3.
 	TTL time.Duration
@@ -46,7 +44,7 @@ type Watch struct {
 
 // Saw notes the log's newest sequence, as its leader gave it. It reports whether the log has grown since the last look;
 // false at the first one.
-func (w *Watch) Saw(now time.Time, seq, connection uint64) (grown bool) {
+func (w *ClaimWatch) Saw(now time.Time, seq, connection uint64) (grown bool) {
 	return w.note(now, seq, connection)
 }
 
@@ -56,12 +54,12 @@ func (w *Watch) Saw(now time.Time, seq, connection uint64) (grown bool) {
 //
 // What an owner says counts as a look at the log only while it appends as often as an idle one does. Else the log may
 // be away for all, and nobody could see that it is silent.
-func (w *Watch) Heard(at time.Time, seq uint64, ago time.Duration, connection uint64) (grown bool) {
+func (w *ClaimWatch) Heard(at time.Time, seq uint64, ago time.Duration, connection uint64) (grown bool) {
 	switch {
 	case !at.After(w.heard) || at.Before(w.looked) && connection != w.connection:
 		return false
 	case at.Before(w.looked):
-	case seq > w.seq || ago >= 0 && ago <= w.TTL/3+Every:
+	case seq > w.seq || ago >= 0 && ago <= w.TTL/3+PresencePeriod:
 		grown = w.note(at, max(seq, w.seq), connection)
 	}
 	w.heard = at
@@ -73,7 +71,7 @@ func (w *Watch) Heard(at time.Time, seq uint64, ago time.Duration, connection ui
 // Silence counts only while it is observed: after a break, because the server or this process was away, the owner may
 // not have come back yet to append a beat. So the wait begins anew, and with a random part, as all members that wait
 // for the log see the same break.
-func (w *Watch) note(now time.Time, seq, connection uint64) (grown bool) {
+func (w *ClaimWatch) note(now time.Time, seq, connection uint64) (grown bool) {
 	first := w.since.IsZero()
 	broken := !first && (connection != w.connection || now.Sub(w.looked) > max(w.TTL/5, time.Second))
 	if connection != w.connection || first {
@@ -92,20 +90,20 @@ func (w *Watch) note(now time.Time, seq, connection uint64) (grown bool) {
 
 // Look reports whether the leader must be asked for the log's newest sequence now. While the owner's process is heard,
 // and says that the log grows, nothing needs to be asked.
-func (w *Watch) Look(now time.Time) bool {
-	return w.heard.IsZero() || now.Sub(w.heard) > heardLately || now.Sub(w.since) > w.TTL/3+Every
+func (w *ClaimWatch) Look(now time.Time) bool {
+	return w.heard.IsZero() || now.Sub(w.heard) > heardLately || now.Sub(w.since) > w.TTL/3+PresencePeriod
 }
 
 // Pause is how long to wait before Look is asked again.
-func (w *Watch) Pause() time.Duration { return min(w.TTL/10, 500*time.Millisecond) }
+func (w *ClaimWatch) Pause() time.Duration { return min(w.TTL/10, 500*time.Millisecond) }
 
-// Valid reports whether no other process can have claimed a log yet whose owner sent its last acknowledged append a
+// ClaimValid reports whether no other process can have claimed a log yet whose owner sent its last acknowledged append a
 // while ago: less than any Watch waits, by a second or a quarter.
-func Valid(ttl, ago time.Duration) bool { return ago < min(ttl/4*3, ttl/3+2*time.Second) }
+func ClaimValid(ttl, ago time.Duration) bool { return ago < min(ttl/4*3, ttl/3+2*time.Second) }
 
 // Silent reports whether the log's owner counts as gone: nothing was appended for TTL; or for as long as a healthy idle
 // owner is silent and three seconds more, while four messages of its process are missing on a connection that holds.
-func (w *Watch) Silent(now time.Time) bool {
+func (w *ClaimWatch) Silent(now time.Time) bool {
 	if w.since.IsZero() {
 		return false
 	}
@@ -114,8 +112,8 @@ func (w *Watch) Silent(now time.Time) bool {
 	return silent >= w.TTL || gone && silent >= w.TTL/3+3*time.Second
 }
 
-// Log is what a fold of the log shows of its owner.
-type Log struct {
+// WatchedLog is what a fold of the log shows of its owner.
+type WatchedLog struct {
 	Seq        uint64 // the newest sequence
 	Owned      bool   // it was claimed and not released
 	HandedTo   string // the process that the release names; "": none
@@ -124,7 +122,7 @@ type Log struct {
 
 // May reports whether the process called me may claim the log, after a fold that began when silent was Silent. A fold
 // may take long, and is no look. turn is how long the process leaves a log that is free to those with less load.
-func (w *Watch) May(me string, l Log, silent bool, turn time.Duration, now time.Time) bool {
+func (w *ClaimWatch) May(me string, l WatchedLog, silent bool, turn time.Duration, now time.Time) bool {
 	switch {
 	case l.Owned && (!silent || l.Seq != w.seq || l.Connection != w.connection):
 		w.free = time.Time{}
@@ -142,7 +140,7 @@ func (w *Watch) May(me string, l Log, silent bool, turn time.Duration, now time.
 }
 
 // Seq returns the log's newest sequence at the last observation.
-func (w *Watch) Seq() uint64 { return w.seq }
+func (w *ClaimWatch) Seq() uint64 { return w.seq }
 
 // Unseen reports whether nothing was observed yet.
-func (w *Watch) Unseen() bool { return w.since.IsZero() }
+func (w *ClaimWatch) Unseen() bool { return w.since.IsZero() }

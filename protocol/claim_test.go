@@ -1,4 +1,4 @@
-package claiming
+package protocol
 
 import (
 	"testing"
@@ -10,7 +10,7 @@ const ttl = 15 * time.Second
 // history drives a watch along a virtual clock.
 type history struct {
 	*testing.T
-	w          Watch
+	w          ClaimWatch
 	now        time.Time
 	connection uint64
 	seq        uint64
@@ -22,7 +22,7 @@ type history struct {
 
 func newHistory(t *testing.T) *history {
 	h := &history{T: t, now: time.Unix(1e9, 0), appended: time.Unix(1e9, 0), seq: 7, connection: 1}
-	h.w = Watch{TTL: ttl, Random: func(d time.Duration) time.Duration { return d - 1 }} // the longest waits
+	h.w = ClaimWatch{TTL: ttl, Random: func(d time.Duration) time.Duration { return d - 1 }} // the longest waits
 	return h
 }
 
@@ -40,7 +40,7 @@ func (h *history) look(d time.Duration) {
 // hear lets time pass in which the owner is heard every two seconds, and appends when grows.
 func (h *history) hear(d time.Duration, grows bool) {
 	for end := h.now.Add(d); h.now.Before(end); {
-		h.now = h.now.Add(Every)
+		h.now = h.now.Add(PresencePeriod)
 		if grows {
 			h.seq, h.appended = h.seq+1, h.now
 		}
@@ -51,7 +51,7 @@ func (h *history) hear(d time.Duration, grows bool) {
 
 func (h *history) may() bool {
 	silent := h.w.Silent(h.now)
-	return h.w.May("b", Log{Seq: h.seq, Owned: true, Connection: h.connection}, silent, 0, h.now)
+	return h.w.May("b", WatchedLog{Seq: h.seq, Owned: true, Connection: h.connection}, silent, 0, h.now)
 }
 
 func (h *history) want(what string, may bool) {
@@ -118,7 +118,7 @@ func TestOwnerThatIsGoneIsReplacedSooner(t *testing.T) {
 		{"the connection is young", func(h *history) {
 			h.hear(time.Minute, true)
 			h.connection++
-			h.hear(Every, true)
+			h.hear(PresencePeriod, true)
 		}, 13 * time.Second},
 		{"heard on the former connection only", func(h *history) {
 			h.hear(time.Minute, true)
@@ -179,7 +179,7 @@ func TestLogIsLookedAtWhenItsOwnerIsNotHeard(t *testing.T) {
 func TestHandedOverLogIsLeftToItsAddressee(t *testing.T) {
 	h := newHistory(t)
 	h.look(time.Second)
-	l := Log{Seq: h.seq, HandedTo: "c"}
+	l := WatchedLog{Seq: h.seq, HandedTo: "c"}
 	if !h.w.May("c", l, false, time.Hour, h.now) {
 		t.Error("the addressee must wait")
 	}
@@ -199,10 +199,10 @@ func TestFoldThatTookLongProvesNothing(t *testing.T) {
 	h := newHistory(t)
 	h.look(17 * time.Second)
 	h.want("as it was looked at", true)
-	if h.w.May("b", Log{Seq: h.seq + 1, Owned: true, Connection: h.connection}, true, 0, h.now) {
+	if h.w.May("b", WatchedLog{Seq: h.seq + 1, Owned: true, Connection: h.connection}, true, 0, h.now) {
 		t.Error("claimed although the log has grown")
 	}
-	if h.w.May("b", Log{Seq: h.seq, Owned: true, Connection: h.connection + 1}, true, 0, h.now) {
+	if h.w.May("b", WatchedLog{Seq: h.seq, Owned: true, Connection: h.connection + 1}, true, 0, h.now) {
 		t.Error("claimed after another connection")
 	}
 }
@@ -244,10 +244,10 @@ func TestClaimIsNotValidOnceAnotherMayClaim(t *testing.T) {
 	for !h.may() {
 		h.look(time.Second)
 	}
-	if ago := h.now.Sub(died) - time.Second; Valid(ttl, ago) {
+	if ago := h.now.Sub(died) - time.Second; ClaimValid(ttl, ago) {
 		t.Errorf("another process may claim the log %s after the last append, and its owner still writes to Bigtable", ago)
 	}
-	if !Valid(ttl, ttl/3+time.Second) {
+	if !ClaimValid(ttl, ttl/3+time.Second) {
 		t.Error("an idle owner's claim is not valid")
 	}
 }

@@ -1,4 +1,4 @@
-package tracker
+package protocol
 
 import (
 	"math/rand/v2"
@@ -13,14 +13,14 @@ func at(seq uint64) checkpoint.Mark {
 }
 
 // handedOut adds an entry all of whose changes are with the sink.
-func handedOut(p *Tracker, seq uint64, changes int) *Entry {
+func handedOut(p *MarkTracker, seq uint64, changes int) *TrackedEntry {
 	e := p.Add(at(seq), changes, nil)
 	e.Ack(1)
 	return e
 }
 
 func TestMarkStopsBeforeTheFirstOpenEntry(t *testing.T) {
-	p := New(at(10))
+	p := NewMarkTracker(at(10))
 	first, second, third := handedOut(p, 11, 2), handedOut(p, 12, 1), handedOut(p, 14, 1)
 	third.Ack(1)
 	second.Ack(1)
@@ -38,7 +38,7 @@ func TestMarkStopsBeforeTheFirstOpenEntry(t *testing.T) {
 }
 
 func TestMarkWaitsForAnEntryThatIsBeingHandedOut(t *testing.T) {
-	p := New(at(1))
+	p := NewMarkTracker(at(1))
 	e := p.Add(at(2), 2, nil)
 	e.Ack(1)
 	e.Ack(1) // both changes are durable, but the entry may hold more that is not unpacked yet
@@ -52,7 +52,7 @@ func TestMarkWaitsForAnEntryThatIsBeingHandedOut(t *testing.T) {
 }
 
 func TestMarksDoNotFeedThemselves(t *testing.T) {
-	p := New(at(1))
+	p := NewMarkTracker(at(1))
 	handedOut(p, 2, 1).Ack(1)
 	if m, changed := p.Acked(); m != at(2) || changed != 2 {
 		t.Fatalf("passed %d, changes up to %d; want 2 and 2", m.Seq, changed)
@@ -65,7 +65,7 @@ func TestMarksDoNotFeedThemselves(t *testing.T) {
 }
 
 func TestAnotherPassStartsAtTheMarkAndNotBehindIt(t *testing.T) {
-	p := New(at(1))
+	p := NewMarkTracker(at(1))
 	released := 0
 	handedOut(p, 2, 1).Ack(1)
 	p.Add(at(3), 1, func() { released++ })
@@ -85,9 +85,9 @@ func TestMarkIsTheContiguousPrefixWhateverTheOrder(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 1))
-	p := New(at(0))
+	p := NewMarkTracker(at(0))
 	open := map[uint64]int{}
-	var entries []*Entry
+	var entries []*TrackedEntry
 	var last uint64
 	for step := range 2000 {
 		if rnd.IntN(3) == 0 && step < 1500 {
@@ -117,11 +117,11 @@ func TestMarkIsTheContiguousPrefixWhateverTheOrder(t *testing.T) {
 
 // TestBacklogCountsChangesThatAreNotDurable: a copy slows down by it.
 func TestBacklogCountsChangesThatAreNotDurable(t *testing.T) {
-	acks := New(checkpoint.Mark{})
+	acks := NewMarkTracker(checkpoint.Mark{})
 	first := acks.Add(checkpoint.Mark{Seq: 1}, 2, nil)
 	first.since = time.Now().Add(-time.Minute)
 	second := acks.Add(checkpoint.Mark{Seq: 2}, 3, nil)
-	for _, e := range []*Entry{first, second} {
+	for _, e := range []*TrackedEntry{first, second} {
 		e.Ack(1) // handed out
 	}
 	if n, _ := acks.Backlog(time.Now()); n != 5 {
@@ -144,14 +144,14 @@ func TestBacklogCountsChangesThatAreNotDurable(t *testing.T) {
 // TestPendingIsKnownBehindTheEndOfTheFold: the fold with which a life begins counts the changes of the log as a whole,
 // and not those before its mark.
 func TestPendingIsKnownBehindTheEndOfTheFold(t *testing.T) {
-	want := func(p *Tracker, changes, n uint64, known bool) {
+	want := func(p *MarkTracker, changes, n uint64, known bool) {
 		t.Helper()
 		if got, ok := p.Behind(changes); ok != known || known && got != n {
 			t.Errorf("%d of %d changes are behind mark %d, known %v; want %d, %v", got, changes, p.Mark().Seq, ok, n, known)
 		}
 	}
 	state := &checkpoint.State{Seq: 20, LastFrame: 18, Changes: 100}
-	p := New(at(18)).CountFrom(state) // everything was applied before
+	p := NewMarkTracker(at(18)).CountFrom(state) // everything was applied before
 	want(p, 100, 0, true)
 	e := handedOut(p, 21, 7)
 	want(p, 107, 7, true)
@@ -159,7 +159,7 @@ func TestPendingIsKnownBehindTheEndOfTheFold(t *testing.T) {
 	want(p, 107, 0, true)
 	want(p, 110, 3, true) // entries that the sink has not read yet
 
-	p = New(at(10)).CountFrom(state)
+	p = NewMarkTracker(at(10)).CountFrom(state)
 	want(p, 100, 0, false)
 	first, last, later := handedOut(p, 11, 4), handedOut(p, 18, 2), handedOut(p, 21, 5)
 	first.Ack(4)

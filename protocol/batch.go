@@ -1,5 +1,4 @@
-// Package batch decides which changes that wait in a lane become one write.
-package batch
+package protocol
 
 import "bytes"
 
@@ -16,9 +15,9 @@ type Grouper[J Job] struct {
 	same   []J
 }
 
-// Each calls write for each item of a batch with the changes that one write may unite: the items in the order of their
+// EachGroup calls write for each item of a batch with the changes that one write may unite: the items in the order of their
 // first change, the changes of an item in the order of the log. It ends with the first error.
-func Each[T any, J interface {
+func EachGroup[T any, J interface {
 	*T
 	Job
 }](g *Grouper[J], batch []T, write func([]J) error) error {

@@ -1,5 +1,4 @@
-// Package tracker turns acknowledgements that come in any order into the mark of a sink (Rule 1).
-package tracker
+package protocol
 
 import (
 	"sync"
@@ -11,13 +10,13 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
-// Tracker turns entries that finish in any order into a mark: the last entry of the contiguous run of entries all of
+// MarkTracker turns entries that finish in any order into a mark: the last entry of the contiguous run of entries all of
 // whose changes are durable.
 //
 // Rule 1: the mark never passes an entry with a change that is not durable.
-type Tracker struct {
-	mu          sync.Mutex // covers the fields up to the next blank line
-	open        []*Entry   // in the order of the log
+type MarkTracker struct {
+	mu          sync.Mutex      // covers the fields up to the next blank line
+	open        []*TrackedEntry // in the order of the log
 	marked      checkpoint.Mark
 	lastChanges uint64 // the newest entry with changes that the mark has passed
 	base        known  // of the log at the entry to which the state of the life was folded
@@ -29,12 +28,12 @@ type Tracker struct {
 	progress chan struct{} // capacity 1: the mark moved
 }
 
-// Entry is an entry with changes that are not durable yet.
-type Entry struct {
+// TrackedEntry is an entry with changes that are not durable yet.
+type TrackedEntry struct {
 	At   checkpoint.Mark
 	Span trace.Span // until all changes are durable; nil: the entry is not traced
 
-	tracker    *Tracker
+	tracker    *MarkTracker
 	since      time.Time
 	hasChanges bool
 	through    known        // changes of the log up to this entry
@@ -64,13 +63,13 @@ func (k known) and(seq, changes uint64, base known) known {
 	return k
 }
 
-// New returns the tracker of a pass that begins at a mark.
-func New(at checkpoint.Mark) *Tracker {
-	return &Tracker{marked: at, progress: make(chan struct{}, 1)}
+// NewMarkTracker returns the tracker of a pass that begins at a mark.
+func NewMarkTracker(at checkpoint.Mark) *MarkTracker {
+	return &MarkTracker{marked: at, progress: make(chan struct{}, 1)}
 }
 
 // CountFrom lets the tracker count changes from what the log held when the life began.
-func (t *Tracker) CountFrom(s *checkpoint.State) *Tracker {
+func (t *MarkTracker) CountFrom(s *checkpoint.State) *MarkTracker {
 	t.base = known{seq: s.Seq, changes: s.Changes, ok: true}
 	if t.marked.Seq >= s.LastFrame {
 		t.applied = t.base
@@ -81,8 +80,8 @@ func (t *Tracker) CountFrom(s *checkpoint.State) *Tracker {
 
 // Add begins to track an entry; entries are added in the order of the log. An entry stays open until ack has counted
 // each of its changes, and the entry itself once all of them are handed out.
-func (t *Tracker) Add(at checkpoint.Mark, changes int, release func()) *Entry {
-	e := &Entry{tracker: t, At: at, since: time.Now(), hasChanges: changes > 0, release: release}
+func (t *MarkTracker) Add(at checkpoint.Mark, changes int, release func()) *TrackedEntry {
+	e := &TrackedEntry{tracker: t, At: at, since: time.Now(), hasChanges: changes > 0, release: release}
 	t.pending.Add(int64(changes) + 1)
 	e.pending.Store(int64(changes) + 1)
 	t.mu.Lock()
@@ -94,7 +93,7 @@ func (t *Tracker) Add(at checkpoint.Mark, changes int, release func()) *Entry {
 }
 
 // Ack notes that n changes of the entry are durable.
-func (e *Entry) Ack(n int) {
+func (e *TrackedEntry) Ack(n int) {
 	e.tracker.pending.Add(-int64(n))
 	if e.pending.Add(-int64(n)) > 0 {
 		return
@@ -109,7 +108,7 @@ func (e *Entry) Ack(n int) {
 }
 
 // advance moves the mark past the entries at the front that are completely durable.
-func (t *Tracker) advance() {
+func (t *MarkTracker) advance() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := 0
@@ -129,23 +128,23 @@ func (t *Tracker) advance() {
 }
 
 // Progress receives when the mark has moved.
-func (t *Tracker) Progress() <-chan struct{} { return t.progress }
+func (t *MarkTracker) Progress() <-chan struct{} { return t.progress }
 
 // Acked returns the mark, and the newest entry with changes that it has passed; 0 while it has passed none.
-func (t *Tracker) Acked() (m checkpoint.Mark, lastChanges uint64) {
+func (t *MarkTracker) Acked() (m checkpoint.Mark, lastChanges uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.marked, t.lastChanges
 }
 
 // Mark returns the mark.
-func (t *Tracker) Mark() checkpoint.Mark {
+func (t *MarkTracker) Mark() checkpoint.Mark {
 	m, _ := t.Acked()
 	return m
 }
 
 // Backlog returns how many changes are not durable, about, and since when the oldest of them is there.
-func (t *Tracker) Backlog(now time.Time) (changes int, oldest time.Duration) {
+func (t *MarkTracker) Backlog(now time.Time) (changes int, oldest time.Duration) {
 	if changes = int(t.pending.Load()); changes == 0 {
 		return 0, 0
 	}
@@ -158,16 +157,16 @@ func (t *Tracker) Backlog(now time.Time) (changes int, oldest time.Duration) {
 }
 
 // Behind returns how many of the changes that the log holds lie behind the mark; false while that is unknown.
-func (t *Tracker) Behind(changes uint64) (n uint64, ok bool) {
+func (t *MarkTracker) Behind(changes uint64) (n uint64, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return changes - min(changes, t.applied.changes), t.applied.ok
 }
 
 // Next returns the tracker of the following pass: it begins at this one's mark.
-func (t *Tracker) Next() *Tracker {
+func (t *MarkTracker) Next() *MarkTracker {
 	m, lastChanges := t.Acked()
-	next := New(m)
+	next := NewMarkTracker(m)
 	next.lastChanges = lastChanges
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -177,7 +176,7 @@ func (t *Tracker) Next() *Tracker {
 
 // Abandon gives back the memory of the entries that are still open after a pass has ended: the next pass reads them
 // again.
-func (t *Tracker) Abandon() {
+func (t *MarkTracker) Abandon() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, e := range t.open {

@@ -1,11 +1,11 @@
-package asread_test
+package protocol_test
 
 import (
 	"testing"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/pipeline/apply/asread"
+	"github.com/tailrace-cdc/replicator/protocol"
 )
 
 // log folds entries of one writer.
@@ -58,11 +58,11 @@ func TestRepairsAreAboveABurstThatEndsInAGap(t *testing.T) {
 		if p == nil || len(p.Gaps) != 1 {
 			t.Fatalf("%s: %+v, gaps %+v", name, p, l.s.Gaps)
 		}
-		begin := asread.BeginOf(p, now)
-		if v := asread.Version(begin, l.s.Floor()); v < now+ahead || v < l.s.TopClock() {
+		begin := protocol.ReadingBegin(p, now)
+		if v := protocol.VersionOfReading(begin, l.s.Floor()); v < now+ahead || v < l.s.TopClock() {
 			t.Errorf("%s: a repair that is read at the begin has version %d, %d ms below the burst", name, v, now+ahead-v)
 		}
-		if v := asread.Version(begin-1000, l.s.Floor()); v >= now+ahead {
+		if v := protocol.VersionOfReading(begin-1000, l.s.Floor()); v >= now+ahead {
 			t.Errorf("%s: it begins later than it must", name)
 		}
 	}

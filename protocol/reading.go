@@ -1,6 +1,4 @@
-// Package asread has the times that keep an item which was read from the table itself, by a copy or a resync, from
-// standing in the way of the stream's changes.
-package asread
+package protocol
 
 import (
 	"time"
@@ -9,15 +7,19 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
+// These times keep an item that was read from the table itself, by a copy or a resync, from standing
+// in the way of the stream's changes.
 const (
-	// Margin is how far below the time of its read an item's version is, in ms. A change that the read has not seen has a
-	// higher version, because the clocks of the service's hosts differ by less.
-	Margin = 60_000
+	// ReadingMargin is how far below the time of its read an item's version is, in ms. A change that
+	// the read has not seen has a higher version, because the clocks of the service's hosts differ
+	// by less.
+	ReadingMargin = 60_000
 
-	// Age is how old a read may be when its item is written. The version of an old read would still beat a change that
-	// was lost in a gap, so that an owner that was frozen for a day would bring back what was deleted since. A resync that
-	// heals a gap begins when everything read before its order is as old.
-	Age = 2 * time.Minute
+	// ReadingAge is how old a read may be when its item is written. The version of an old read would
+	// still beat a change that was lost in a gap, so that an owner that was frozen for a day would
+	// bring back what was deleted since. A resync that heals a gap begins when everything read before
+	// its order is as old.
+	ReadingAge = 2 * time.Minute
 
 	// AnswerMargin is added to the Date of a reply, in ms: Date is cut to seconds, and the clocks of the service's hosts
 	// differ. Everything up to then must be applied before the items of the reply are written.
@@ -27,29 +29,29 @@ const (
 	// froze in the middle of a copy, and was replaced, may bring back an item that was deleted since, for as long as its
 	// read is young enough; only a row that is looked at later is sure to be seen. In a new life it also covers records
 	// created before its begin, which are not applied: some hosts of the service cut their times to whole minutes.
-	lateWrites = change.Millis(Age/time.Millisecond) + AnswerMargin
+	lateWrites = change.Millis(ReadingAge/time.Millisecond) + AnswerMargin
 )
 
-// Version returns the version of an item that was requested at a time, in a life with a floor.
+// VersionOfReading returns the version of an item that was requested at a time, in a life with a floor.
 //
 // A change that the read lacks was made after the request, so its version is higher. A change that the read includes
 // may have a higher version, too: then the write is skipped and the stream's row stays.
-func Version(requested change.Millis, floor change.Version) change.Version {
-	return max(change.Version(requested)-Margin, change.LowestRead(floor))
+func VersionOfReading(requested change.Millis, floor change.Version) change.Version {
+	return max(change.Version(requested)-ReadingMargin, change.LowestRead(floor))
 }
 
-// BeginOf returns the time of the service after which a resync of the whole table may read it, so that every repair
+// ReadingBegin returns the time of the service after which a resync of the whole table may read it, so that every repair
 // gets a version above all versions that were lost: after the latest gap and the order, each repair's version being
 // Margin below its read. What heals a gap or begins a life also outwaits the writes of earlier owners. A recovery need
 // not wait until the clock passes p.Above, the highest version given out, because the floor of the new life is above
 // that already. It must where it heals gaps as well: those may lie in the new life.
-func BeginOf(p *checkpoint.PendingResync, gapsUntil change.Millis) change.Millis {
-	begin := max(gapsUntil+Margin, p.Asked)
+func ReadingBegin(p *checkpoint.PendingResync, gapsUntil change.Millis) change.Millis {
+	begin := max(gapsUntil+ReadingMargin, p.Asked)
 	if p.Recover || len(p.Gaps) > 0 {
 		begin = max(gapsUntil, p.Asked) + lateWrites
 	}
 	if !p.Recover || len(p.Gaps) > 0 {
-		begin = max(begin, change.Millis(p.Above)+Margin)
+		begin = max(begin, change.Millis(p.Above)+ReadingMargin)
 	}
 	return begin
 }
