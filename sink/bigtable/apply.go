@@ -9,7 +9,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tailrace-cdc/replicator/failure"
-	"github.com/tailrace-cdc/replicator/sink/bigtable/rowwrite"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -82,7 +81,7 @@ func (d *delivery) rows(ctx context.Context) error {
 	r := requests.Get().(*request)
 	defer r.free()
 	r.seal, r.fresh = t.client.opt.Seal, d.fresh
-	for row := range rowwrite.InOrder(w.Rows) {
+	for row := range inRowOrder(w.Rows) {
 		r.encode(w, row, families)
 		if err := t.deliver(ctx, r, w.Version); err != nil {
 			return fmt.Errorf("write row: %w", asRejected(err))

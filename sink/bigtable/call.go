@@ -13,8 +13,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
-	"github.com/tailrace-cdc/replicator/sink/bigtable/limit"
-	"github.com/tailrace-cdc/replicator/sink/bigtable/span"
 )
 
 const (
@@ -106,7 +104,7 @@ func (t *table) send(ctx context.Context, r *request, version change.Version) er
 	}
 	t.metrics.inFlight.Inc()
 	start := time.Now()
-	ctx, ended := span.Begin(ctx, t.short)
+	ctx, ended := beginSpan(ctx, t.short)
 	err := t.attempt(ctx, r, version)
 	took := time.Since(start)
 	class := Classify(err)
@@ -143,14 +141,14 @@ func (t *table) attempt(ctx context.Context, r *request, version change.Version)
 }
 
 // loadSignalOf returns what the outcome of a call shows about the service's load.
-func loadSignalOf(err error, class failure.Class) limit.Signal {
+func loadSignalOf(err error, class failure.Class) loadSignal {
 	switch {
 	case class == failure.None:
-		return limit.Quick
+		return loadQuick
 	case class == failure.Transient && !isVague(status.Code(err)) && status.Code(err) != codes.Aborted:
-		return limit.Overload
+		return loadOverload
 	}
-	return limit.Neutral
+	return loadNeutral
 }
 
 // warn logs that a call is repeated, at most once in warnEvery for a table. It logs only the error's code, because the

@@ -20,7 +20,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tailrace-cdc/replicator/failure"
-	"github.com/tailrace-cdc/replicator/sink/bigtable/limit"
 )
 
 // Client writes to the tables of one Bigtable instance. Safe for concurrent use.
@@ -92,7 +91,7 @@ type table struct {
 	name     string // full resource name
 	short    string // table id
 	headers  metadata.MD
-	limit    *limit.Limit
+	limit    *callLimit
 	metrics  tableMetrics
 	families atomic.Pointer[[]string] // as declared
 	warned   atomic.Int64             // when the last warning was logged, Unix ns
@@ -110,7 +109,7 @@ func (c *Client) table(name string) *table {
 		name:    full,
 		short:   name,
 		headers: headers(full, c.opt.AppProfile),
-		limit:   limit.New(low, start, c.opt.Concurrency),
+		limit:   newCallLimit(low, start, c.opt.Concurrency),
 		metrics: c.metrics.table(name),
 	})
 	return t.(*table)

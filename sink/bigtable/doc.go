@@ -28,6 +28,7 @@
 //	lognote.go    which entry of a table's log was acknowledged
 //	position.go   how far the continuous comparison of a table is
 //	target.go     which pipeline owns a target table
+//	targetrow.go  the row that says so, and its changes
 //	format.go     the row that names the format of a pipeline's logs
 //	fenced.go     the state rows of all tables, and fenced ones
 //	tables.go     compares and creates the tables
@@ -39,10 +40,13 @@
 //	principal.go  the identity of the caller
 //	guards.go     what a guard's value tells
 //	call.go       one call, repeated until it is answered
+//	span.go       the span of a call, where its write is traced
 //	client.go     clients and tables
+//	limit.go      the bound of the calls in flight
 //	conn.go       connections
 //	wire.go       a request as bytes
 //	encode.go     a row of a write as a request
+//	rowwrite.go   the same as data, for the simulation
 //	check.go      the limits of the service
 //	filters.go    parts of filters
 //	metrics.go    metrics

@@ -10,7 +10,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/sink/bigtable/guard"
-	"github.com/tailrace-cdc/replicator/sink/bigtable/rowwrite"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -210,19 +209,19 @@ func (r *request) encodeReplacement(w *transform.Write, row *transform.Row, fami
 
 // Requests returns what Apply sends for a write, in its order, as data. The error is a
 // *RejectedError. Keys that have to be sealed are not supported: see SealedRequests.
-func Requests(w *transform.Write, families []string) (all []rowwrite.Conditional, err error) {
+func Requests(w *transform.Write, families []string) (all []RowWrite, err error) {
 	return SealedRequests(nil, w, families)
 }
 
 // SealedRequests is Requests for items whose keys may have to be sealed.
-func SealedRequests(seal *Sealer, w *transform.Write, families []string) (all []rowwrite.Conditional, err error) {
+func SealedRequests(seal *Sealer, w *transform.Write, families []string) (all []RowWrite, err error) {
 	if r := checkWrite(w); r != nil {
 		return nil, fmt.Errorf("check write: %w", r)
 	}
 	r := &request{seal: seal}
-	for row := range rowwrite.InOrder(w.Rows) {
+	for row := range inRowOrder(w.Rows) {
 		r.encode(w, row, families)
-		all = append(all, rowwrite.Conditional{
+		all = append(all, RowWrite{
 			Row: bytes.Clone(r.key), Qualifier: bytes.Clone(r.guard.qualifier), Version: r.guard.version,
 			Body: mutations(r.body), Skip: mutations(r.skip),
 		})
@@ -231,9 +230,9 @@ func SealedRequests(seal *Sealer, w *transform.Write, families []string) (all []
 }
 
 // mutations copies the mutations of a request, which is used again.
-func mutations(ops []op) (all []rowwrite.Mutation) {
+func mutations(ops []op) (all []RowMutation) {
 	for _, o := range ops {
-		all = append(all, rowwrite.Mutation{Kind: rowwrite.Kind(o.kind), Family: o.family,
+		all = append(all, RowMutation{Kind: MutationKind(o.kind), Family: o.family,
 			Qualifier: bytes.Clone(o.qualifier), Value: bytes.Clone(o.value), From: o.from, To: o.to})
 	}
 	return all

@@ -2,15 +2,14 @@ package bigtable
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-
-	"google.golang.org/api/option"
-	"google.golang.org/api/transport"
+	"strings"
 
 	"cloud.google.com/go/bigtable"
-
-	"github.com/tailrace-cdc/replicator/sink/bigtable/principal"
+	"google.golang.org/api/option"
+	"google.golang.org/api/transport"
 )
 
 // ErrNoIdentities means that the server is an emulator, which does not identify its callers.
@@ -26,5 +25,31 @@ func (c *Client) Principal(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("find credentials: %w", err)
 	}
-	return principal.Of(found.JSON), nil
+	return principalOf(found.JSON), nil
+}
+
+// principalOf names the identity in a credentials file. Without one the credentials are those of the machine.
+func principalOf(file []byte) string {
+	var f struct {
+		Type          string `json:"type"`
+		Email         string `json:"client_email"`
+		Impersonation string `json:"service_account_impersonation_url"`
+		Audience      string `json:"audience"`
+	}
+	if len(file) == 0 || json.Unmarshal(file, &f) != nil {
+		return "the service account of this machine or pod (metadata server)"
+	}
+	_, account, impersonates := strings.Cut(f.Impersonation, "/serviceAccounts/")
+	switch {
+	case f.Email != "":
+		return f.Email
+	case impersonates:
+		return strings.TrimSuffix(account, ":generateAccessToken")
+	case f.Audience != "":
+		return "federated identity of " + strings.TrimPrefix(f.Audience, "//iam.googleapis.com/")
+	case f.Type == "authorized_user":
+		return "a user's own login (gcloud auth application-default login)"
+	default:
+		return "credentials of type " + f.Type
+	}
 }

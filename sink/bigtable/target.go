@@ -11,7 +11,6 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/sink/bigtable/targetrow"
 )
 
 const targetQualifier = "target"
@@ -21,12 +20,9 @@ var ErrTargetChanged = errors.New("the target belongs to another pipeline meanwh
 
 // storedTarget is a target's row, and the cell that holds it; nil: there is none.
 type storedTarget struct {
-	targetrow.Row
+	targetRow
 	stored []byte
 }
-
-// Retired is a source table whose replication into a target has ended: the rows may belong to the application.
-type Retired = targetrow.Retired
 
 // TargetName returns the full name of a target table: projects/P/instances/I/tables/T.
 func (c *Client) TargetName(table string) string { return c.table(table).name }
@@ -42,7 +38,7 @@ func (c *Client) TargetKey(table string) string { return string(targetKey(c.Targ
 // one pipeline may share a target. It blocks while the service is unavailable.
 func (c *Client) ClaimTarget(ctx context.Context, pipeline, table string) (owner string, err error) {
 	name := c.TargetName(table)
-	row := targetrow.Row{Target: name, Pipeline: pipeline, Since: time.Now().UTC()}
+	row := targetRow{Target: name, Pipeline: pipeline, Since: time.Now().UTC()}
 	if err := c.setTarget(ctx, row, columnFilter(targetQualifier), false); err != nil {
 		return "", fmt.Errorf("claim target %s: %w", table, err)
 	}
@@ -69,7 +65,7 @@ func (c *Client) AdoptTarget(ctx context.Context, pipeline, table, from string, 
 	if have.Pipeline != from && have.Pipeline != pipeline {
 		return fmt.Errorf("adopt target %s: %w: it belongs to pipeline %q", table, ErrTargetChanged, have.Pipeline)
 	}
-	row := targetrow.Row{Format: 2, Target: c.TargetName(table), Pipeline: pipeline, Since: time.Now().UTC(),
+	row := targetRow{Format: 2, Target: c.TargetName(table), Pipeline: pipeline, Since: time.Now().UTC(),
 		From: from, Floor: max(floor, have.Floor), Retired: have.Retired}
 	predicate, want := columnFilter(targetQualifier), false
 	if have.stored != nil {
@@ -88,27 +84,27 @@ func (c *Client) AdoptTarget(ctx context.Context, pipeline, table, from string, 
 // Retire notes that the replication of a source table into a target has ended. It may be repeated. A target that
 // belongs to another pipeline is left alone. It blocks while the service is unavailable.
 func (c *Client) Retire(ctx context.Context, pipeline, target, table string, as Retired) error {
-	_, err := c.editTarget(ctx, pipeline, target, func(r *targetrow.Row) bool { return r.Retire(table, as) })
+	_, err := c.editTarget(ctx, pipeline, target, func(r *targetRow) bool { return r.Retire(table, as) })
 	return err
 }
 
 // Unretire takes the note of Retire away: the replication of the table begins again.
 func (c *Client) Unretire(ctx context.Context, pipeline, target, table string) error {
-	_, err := c.editTarget(ctx, pipeline, target, func(r *targetrow.Row) bool { return r.Unretire(table) })
+	_, err := c.editTarget(ctx, pipeline, target, func(r *targetRow) bool { return r.Unretire(table) })
 	return err
 }
 
 // ClaimSole stores that a target of the pipeline is for one source table alone, unless it is for another one whose
 // replication has not ended, and returns the table that it is for then. It blocks while the service is unavailable.
 func (c *Client) ClaimSole(ctx context.Context, pipeline, target, table string) (holder string, err error) {
-	row, err := c.editTarget(ctx, pipeline, target, func(r *targetrow.Row) bool { return r.ClaimSole(table) })
+	row, err := c.editTarget(ctx, pipeline, target, func(r *targetRow) bool { return r.ClaimSole(table) })
 	return row.Sole, err
 }
 
 // editTarget changes the row of a target of the pipeline, until edit has nothing to change, and returns it.
 func (c *Client) editTarget(
-	ctx context.Context, pipeline, target string, edit func(*targetrow.Row) (changes bool),
-) (targetrow.Row, error) {
+	ctx context.Context, pipeline, target string, edit func(*targetRow) (changes bool),
+) (targetRow, error) {
 	for {
 		have, err := c.targetRepeatedly(ctx, target)
 		next := have.Clone()
@@ -129,7 +125,7 @@ func (c *Client) Retired(ctx context.Context, target string) (map[string]Retired
 }
 
 // setTarget stores a target's row if the predicate's result is want.
-func (c *Client) setTarget(ctx context.Context, row targetrow.Row, predicate *btpb.RowFilter, want bool) error {
+func (c *Client) setTarget(ctx context.Context, row targetRow, predicate *btpb.RowFilter, want bool) error {
 	value, err := row.Encode()
 	if err != nil {
 		return err
@@ -164,10 +160,10 @@ func (c *Client) TargetOwner(ctx context.Context, table string) (pipeline string
 func (c *Client) loadTarget(ctx context.Context, table string) (row storedTarget, err error) {
 	row.stored, err = c.readCell(ctx, targetKey(c.TargetName(table)), targetQualifier)
 	if err == nil && row.stored != nil {
-		err = json.Unmarshal(row.stored, &row.Row)
+		err = json.Unmarshal(row.stored, &row.targetRow)
 	}
-	if err == nil && row.Format > targetrow.Format { // Rule 11
-		err = &NewerFormatError{Have: row.Format, Know: targetrow.Format}
+	if err == nil && row.Format > targetFormat { // Rule 11
+		err = &NewerFormatError{Have: row.Format, Know: targetFormat}
 	}
 	return row, wrap("read owner of target "+table, err)
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
-	"github.com/tailrace-cdc/replicator/sink/bigtable/rowwrite"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -140,7 +139,7 @@ func (p *process) submit(r *reading) {
 // prepareResync returns the requests that make the rows of an item true.
 //
 // Rule 6: at the version of the read, never at that of a guard.
-func (p *process) prepareResync(op *operation) ([]rowwrite.Conditional, error) {
+func (p *process) prepareResync(op *operation) ([]bigtable.RowWrite, error) {
 	if !p.fresh(op) {
 		return nil, errStale
 	}

@@ -6,7 +6,6 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
-	"github.com/tailrace-cdc/replicator/sink/bigtable/rowwrite"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -147,7 +146,7 @@ const (
 )
 
 // proceed returns the next requests of an operation; none at its end.
-func (p *process) proceed(op *operation) (reqs []rowwrite.Conditional, err error) {
+func (p *process) proceed(op *operation) (reqs []bigtable.RowWrite, err error) {
 	if !p.o.letters {
 		return nil, nil
 	}
@@ -204,7 +203,7 @@ func (p *process) rowsOfLetters(x *item) (rows [][]byte) {
 
 // nextLetter returns the requests of the next letter above the put, at its own version; none behind
 // one that is refused again.
-func (p *process) nextLetter(op *operation) (reqs []rowwrite.Conditional) {
+func (p *process) nextLetter(op *operation) (reqs []bigtable.RowWrite) {
 	x := &op.retried
 	apart := !x.skipped || x.written || x.equal
 	if len(x.open) == 0 || apart && p.o.lettersWithout != lettersOverAnything {
@@ -230,7 +229,7 @@ func (p *process) nextLetter(op *operation) (reqs []rowwrite.Conditional) {
 }
 
 // catchUp returns the requests that write the letters above the put at once.
-func (p *process) catchUp(op *operation) []rowwrite.Conditional {
+func (p *process) catchUp(op *operation) []bigtable.RowWrite {
 	x := &op.retried
 	var open []*letter
 	var changes []*change.Change

@@ -7,7 +7,6 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
-	"github.com/tailrace-cdc/replicator/sink/bigtable/rowwrite"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -27,7 +26,7 @@ type sink struct {
 type lane struct {
 	waiting  []job
 	units    [][]*job // of the batch that was taken: one write each
-	requests []rowwrite.Conditional
+	requests []bigtable.RowWrite
 	grouper  protocol.Grouper[*job]
 }
 
@@ -219,7 +218,7 @@ func (p *process) take(ln *lane) {
 }
 
 // prepare returns the requests of a write.
-func (p *process) prepare(unit []*job) ([]rowwrite.Conditional, error) {
+func (p *process) prepare(unit []*job) ([]bigtable.RowWrite, error) {
 	p.dec.Reset()
 	if op := unit[0].op; op != nil && p.o.letters {
 		p.beginRetry(op)
@@ -258,11 +257,11 @@ func (p *process) finishUnit(ln *lane, err error) {
 }
 
 // lateWrite is a request that is still under way although its sender has given it up.
-type lateWrite struct{ request *rowwrite.Conditional }
+type lateWrite struct{ request *bigtable.RowWrite }
 
 // send sends a request, and reports whether it was answered. It may be lost on its way, or its answer, or it may arrive
 // late.
-func (w *World) send(p *process, c *rowwrite.Conditional, unit []*job) bool {
+func (w *World) send(p *process, c *bigtable.RowWrite, unit []*job) bool {
 	w.sending(p, unit)
 	again := *c
 	switch w.fault(faultWrite, 4) {
@@ -286,7 +285,7 @@ func (w *World) send(p *process, c *rowwrite.Conditional, unit []*job) bool {
 }
 
 // apply executes a conditional write, and reports whether its predicate matched.
-func (w *World) apply(c *rowwrite.Conditional) (matched bool) {
+func (w *World) apply(c *bigtable.RowWrite) (matched bool) {
 	r := w.target.Row(string(c.Row))
 	matched = r.Holds(string(c.Qualifier), c.Version)
 	ops := c.Body
@@ -294,7 +293,7 @@ func (w *World) apply(c *rowwrite.Conditional) (matched bool) {
 		ops = c.Skip
 	}
 	for i := range ops {
-		if m := &ops[i]; w.mutant != NoTombstone || m.Kind != rowwrite.SetCell || m.Family != transform.DeadFamily {
+		if m := &ops[i]; w.mutant != NoTombstone || m.Kind != bigtable.SetCell || m.Family != transform.DeadFamily {
 			r.Execute(m)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/sink/bigtable/rowwrite"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -46,18 +46,18 @@ func (r *Row) Holds(qualifier string, v change.Version) bool {
 }
 
 // Execute executes one mutation.
-func (r *Row) Execute(m *rowwrite.Mutation) {
+func (r *Row) Execute(m *bigtable.RowMutation) {
 	switch m.Kind {
-	case rowwrite.DeleteRow:
+	case bigtable.DeleteRow:
 		r.Cells = nil
-	case rowwrite.DeleteFamily:
+	case bigtable.DeleteFamily:
 		r.Cells = slices.DeleteFunc(r.Cells, func(c Cell) bool { return c.Family == m.Family })
-	case rowwrite.DeleteColumn:
+	case bigtable.DeleteColumn:
 		q := string(m.Qualifier)
 		r.Cells = slices.DeleteFunc(r.Cells, func(c Cell) bool {
 			return c.Family == m.Family && c.Qualifier == q && (m.From == 0 && m.To == 0 || c.At >= m.From && c.At < m.To)
 		})
-	case rowwrite.SetCell:
+	case bigtable.SetCell:
 		n := Cell{m.Family, string(m.Qualifier), m.From, string(m.Value)}
 		for i, c := range r.Cells {
 			if c.Family == n.Family && c.Qualifier == n.Qualifier && c.At == n.At {

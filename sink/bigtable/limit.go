@@ -1,5 +1,4 @@
-// Package limit bounds the calls in flight to a service, by what their outcomes show of its load.
-package limit
+package bigtable
 
 import (
 	"context"
@@ -7,11 +6,11 @@ import (
 	"time"
 )
 
-// Limit bounds the calls in flight to one table, as TCP's congestion control does (AIMD). The bound grows by addition
+// callLimit bounds the calls in flight to one table, as TCP's congestion control does (AIMD). The bound grows by addition
 // while calls are quick and use half of it or more, and shrinks by multiplication when the service is unavailable,
 // overloaded or slow. Calls wait in the order in which they came, so that no lane starves. Each table has its own
 // limit, so a slow table does not affect others.
-type Limit struct {
+type callLimit struct {
 	low, high float64
 
 	mu       sync.Mutex
@@ -31,13 +30,13 @@ type waiter struct {
 	ready chan struct{} // closed under mu when a slot is handed over
 }
 
-// Signal is what a call that has ended shows about the service's load.
-type Signal uint8
+// loadSignal is what a call that has ended shows about the service's load.
+type loadSignal uint8
 
 const (
-	Quick    Signal = iota // answered; its latency counts
-	Overload               // unavailable, timed out or throttled
-	Neutral                // rejected or canceled: shows nothing
+	loadQuick    loadSignal = iota // answered; its latency counts
+	loadOverload                   // unavailable, timed out or throttled
+	loadNeutral                    // rejected or canceled: shows nothing
 )
 
 const (
@@ -46,13 +45,13 @@ const (
 	floorDrift = 1.001                 // the floor grows with each call, so that a lasting change becomes normal
 )
 
-// New makes a Limit with a bound between low and high, which is start at first.
-func New(low, start, high int) *Limit {
-	return &Limit{low: float64(low), bound: float64(start), high: float64(high)}
+// newCallLimit makes a Limit with a bound between low and high, which is start at first.
+func newCallLimit(low, start, high int) *callLimit {
+	return &callLimit{low: float64(low), bound: float64(start), high: float64(high)}
 }
 
 // Acquire waits for a slot, first come first served. It returns the context's cause when ctx ends before.
-func (l *Limit) Acquire(ctx context.Context) error {
+func (l *callLimit) Acquire(ctx context.Context) error {
 	l.mu.Lock()
 	if len(l.waiting) == 0 && float64(l.inFlight) < l.bound {
 		l.inFlight++
@@ -71,7 +70,7 @@ func (l *Limit) Acquire(ctx context.Context) error {
 }
 
 // abandon removes a waiter from the queue. A slot that was handed to it meanwhile goes to the next waiter.
-func (l *Limit) abandon(ctx context.Context, w *waiter) error {
+func (l *callLimit) abandon(ctx context.Context, w *waiter) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := range l.waiting {
@@ -86,7 +85,7 @@ func (l *Limit) abandon(ctx context.Context, w *waiter) error {
 }
 
 // Release gives a slot back, adapts the bound to the call's latency and signal, and returns the bound.
-func (l *Limit) Release(took time.Duration, signal Signal) float64 {
+func (l *callLimit) Release(took time.Duration, signal loadSignal) float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.adapt(took, signal)
@@ -96,20 +95,20 @@ func (l *Limit) Release(took time.Duration, signal Signal) float64 {
 }
 
 // Overloads returns how many calls have shown an overload so far.
-func (l *Limit) Overloads() uint64 {
+func (l *callLimit) Overloads() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.overloads
 }
 
 // adapt changes floor and bound by the outcome of one call. The mutex is held.
-func (l *Limit) adapt(took time.Duration, signal Signal) {
+func (l *callLimit) adapt(took time.Duration, signal loadSignal) {
 	l.seen++
 	switch signal {
-	case Overload:
+	case loadOverload:
 		l.failed++
 		l.overloads++
-	case Quick:
+	case loadQuick:
 		if l.floor == 0 || took < l.floor {
 			l.floor = took
 		}
@@ -133,7 +132,7 @@ func (l *Limit) adapt(took time.Duration, signal Signal) {
 }
 
 // serve hands free slots to the first waiters. The mutex is held.
-func (l *Limit) serve() {
+func (l *callLimit) serve() {
 	n := 0
 	for n < len(l.waiting) && float64(l.inFlight) < l.bound {
 		close(l.waiting[n].ready)

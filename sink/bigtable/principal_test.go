@@ -1,4 +1,4 @@
-package principal
+package bigtable
 
 import "testing"
 
@@ -25,7 +25,7 @@ func TestPrincipalIsReadFromEveryKindOfCredentials(t *testing.T) {
 			"t@acme.iam.gserviceaccount.com",
 		},
 	} {
-		if got := Of([]byte(c.file)); got != c.want {
+		if got := principalOf([]byte(c.file)); got != c.want {
 			t.Errorf("%s: %q, want %q", c.file, got, c.want)
 		}
 	}

@@ -1,4 +1,4 @@
-package limit
+package bigtable
 
 import (
 	"context"
@@ -8,22 +8,22 @@ import (
 )
 
 func TestOverloadLowersTheBoundOncePerRound(t *testing.T) {
-	l := New(4, 64, 256)
+	l := newCallLimit(4, 64, 256)
 	for range 64 {
 		_ = l.Acquire(t.Context())
 	}
 	for range 40 {
-		l.Release(time.Second, Overload)
+		l.Release(time.Second, loadOverload)
 	}
 	for range 24 {
-		l.Release(time.Second, Neutral)
+		l.Release(time.Second, loadNeutral)
 	}
 	if l.bound < 40 || l.bound > 45 {
 		t.Errorf("bound %.1f after one round of failures, want 0.7 of 64", l.bound)
 	}
 	for range 10_000 {
 		_ = l.Acquire(t.Context())
-		l.Release(time.Second, Overload)
+		l.Release(time.Second, loadOverload)
 	}
 	if l.bound != 4 {
 		t.Errorf("bound %.1f after a long outage, want the lowest", l.bound)
@@ -31,13 +31,13 @@ func TestOverloadLowersTheBoundOncePerRound(t *testing.T) {
 }
 
 func TestSingleFailuresDoNotChangeTheBound(t *testing.T) {
-	l := New(4, 64, 64)
+	l := newCallLimit(4, 64, 64)
 	for i := range 10_000 {
 		_ = l.Acquire(t.Context())
 		if i%20 == 0 {
-			l.Release(time.Second, Overload)
+			l.Release(time.Second, loadOverload)
 		} else {
-			l.Release(time.Millisecond, Quick)
+			l.Release(time.Millisecond, loadQuick)
 		}
 	}
 	if l.bound != 64 {
@@ -46,10 +46,10 @@ func TestSingleFailuresDoNotChangeTheBound(t *testing.T) {
 }
 
 func TestQuickCallsRaiseTheBoundOnlyWhereItIsReached(t *testing.T) {
-	l := New(4, 64, 128)
+	l := newCallLimit(4, 64, 128)
 	for range 10_000 {
 		_ = l.Acquire(t.Context())
-		l.Release(time.Millisecond, Quick)
+		l.Release(time.Millisecond, loadQuick)
 	}
 	if l.bound != 64 {
 		t.Errorf("bound %.1f although one call at a time was made", l.bound)
@@ -59,7 +59,7 @@ func TestQuickCallsRaiseTheBoundOnlyWhereItIsReached(t *testing.T) {
 			_ = l.Acquire(t.Context())
 		}
 		for range 64 {
-			l.Release(time.Millisecond, Quick)
+			l.Release(time.Millisecond, loadQuick)
 		}
 	}
 	if l.bound != 128 {
@@ -68,11 +68,11 @@ func TestQuickCallsRaiseTheBoundOnlyWhereItIsReached(t *testing.T) {
 }
 
 func TestQueueingAtTheServiceLowersTheBound(t *testing.T) {
-	l := New(4, 64, 128)
-	l.Release(5*time.Millisecond, Quick)
+	l := newCallLimit(4, 64, 128)
+	l.Release(5*time.Millisecond, loadQuick)
 	l.inFlight = 64
 	for range 64 {
-		l.Release(300*time.Millisecond, Quick)
+		l.Release(300*time.Millisecond, loadQuick)
 	}
 	if l.bound >= 64 {
 		t.Errorf("bound %.1f, want it lower", l.bound)
@@ -81,7 +81,7 @@ func TestQueueingAtTheServiceLowersTheBound(t *testing.T) {
 
 func TestWaitersAreServedInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := New(1, 1, 1)
+		l := newCallLimit(1, 1, 1)
 		_ = l.Acquire(t.Context())
 		var order []int
 		abandoned, cancel := context.WithCancel(t.Context())
@@ -93,14 +93,14 @@ func TestWaitersAreServedInOrder(t *testing.T) {
 			go func() {
 				if l.Acquire(ctx) == nil {
 					order = append(order, i)
-					l.Release(0, Neutral)
+					l.Release(0, loadNeutral)
 				}
 			}()
 			synctest.Wait()
 		}
 		cancel()
 		synctest.Wait()
-		l.Release(0, Neutral)
+		l.Release(0, loadNeutral)
 		synctest.Wait()
 		want := []int{0, 1, 3, 4, 5}
 		for i := range want {

@@ -1,6 +1,4 @@
-// Package targetrow is the row of the state table that says whose a target table is, and the changes of it. Reading and
-// storing it is package bigtable's.
-package targetrow
+package bigtable
 
 import (
 	"encoding/json"
@@ -11,15 +9,15 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// Format is the highest format that this build knows.
-const Format = 4
+// targetFormat is the highest format that this build knows.
+const targetFormat = 4
 
-// Row names the pipeline that writes to a target table. It is written once, and again when another pipeline
+// targetRow names the pipeline that writes to a target table. It is written once, and again when another pipeline
 // adopts the target. Two pipelines must not write to one table, because their rows would be mixed without an error.
 //
 // An adopted target has format 2: an older build would begin the adopting pipeline without the floor. One with retired
 // tables has format 3, and one that is for a single table has format 4.
-type Row struct {
+type targetRow struct {
 	Format   int       `json:"format"` // Rule 11: Everything stored carries a format number. Encode raises it as needed
 	Target   string    `json:"target"`
 	Pipeline string    `json:"pipeline"`
@@ -44,13 +42,13 @@ type Retired struct {
 }
 
 // Encode returns the row as it is stored, with the lowest format whose builds know all of it.
-func (r Row) Encode() ([]byte, error) {
+func (r targetRow) Encode() ([]byte, error) {
 	r.Format = max(r.Format, 1)
 	if len(r.Retired) > 0 {
 		r.Format = max(r.Format, 3)
 	}
 	if r.Sole != "" {
-		r.Format = Format
+		r.Format = targetFormat
 	}
 	b, err := json.Marshal(r)
 	if err != nil {
@@ -60,7 +58,7 @@ func (r Row) Encode() ([]byte, error) {
 }
 
 // Clone returns a row whose changes leave this one as it is.
-func (r Row) Clone() Row {
+func (r targetRow) Clone() targetRow {
 	retired := map[string]Retired{}
 	maps.Copy(retired, r.Retired)
 	r.Retired = retired
@@ -68,21 +66,21 @@ func (r Row) Clone() Row {
 }
 
 // Retire notes that the replication of a source table has ended; false if that is noted already.
-func (r *Row) Retire(table string, as Retired) (changes bool) {
+func (r *targetRow) Retire(table string, as Retired) (changes bool) {
 	_, done := r.Retired[table]
 	r.Retired[table] = as
 	return !done
 }
 
 // Unretire takes the note of Retire away; false if there is none.
-func (r *Row) Unretire(table string) (changes bool) {
+func (r *targetRow) Unretire(table string) (changes bool) {
 	_, there := r.Retired[table]
 	delete(r.Retired, table)
 	return there
 }
 
 // ClaimSole gives the target to one source table, unless it has one whose replication has not ended.
-func (r *Row) ClaimSole(table string) (changes bool) {
+func (r *targetRow) ClaimSole(table string) (changes bool) {
 	_, ended := r.Retired[r.Sole]
 	if r.Sole == table || r.Sole != "" && !ended {
 		return false

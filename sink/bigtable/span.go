@@ -1,5 +1,4 @@
-// Package span makes the spans of calls to Bigtable, where the write that they belong to is traced.
-package span
+package bigtable
 
 import (
 	"context"
@@ -10,12 +9,12 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Begin begins the span of an attempt of CheckAndMutateRow on a table, if ctx has a span that is recorded, and returns
+// beginSpan begins the span of an attempt of CheckAndMutateRow on a table, if ctx has a span that is recorded, and returns
 // the function that ends it. A span has the names of OpenTelemetry's conventions for database clients, and the code of
 // an error alone: its text may quote keys.
 //
 // Source: https://opentelemetry.io/docs/specs/semconv/database/database-spans/
-func Begin(ctx context.Context, table string) (context.Context, func(error)) {
+func beginSpan(ctx context.Context, table string) (context.Context, func(error)) {
 	parent := trace.SpanFromContext(ctx)
 	if !parent.IsRecording() {
 		return ctx, func(error) {}
