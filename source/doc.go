@@ -1,9 +1,7 @@
 // Package source reads DynamoDB: it lists the shards of a stream, reads their records as raw pages, and reads items for
 // copies and comparison. It and the packages below it are the only ones that know the AWS SDK: source/raw makes the
-// calls whose replies stay raw, source/reply takes items out of raw replies, source/export out of files in S3.
-// source/memory bounds the bytes of pages that have been read and not yet released, source/capacity the read capacity
-// of scans; source/pace says when a shard is read again. source/heartbeat tells the items that the replicator writes
-// itself from all others, source/describe reads descriptions of tables, and source/restore writes archived items back.
+// calls whose replies stay raw, source/export takes items out of files in S3. source/heartbeat tells the items that the
+// replicator writes itself from all others, and source/restore writes archived items back.
 //
 //	Table ─► List / Children ─► Reader (one shard) ─► Page{raw records, versions, positions}
 //	                              │ lease of memory, pace                       │
@@ -30,15 +28,25 @@
 //	listing.go    shards of a stream
 //	scan.go       items of a table, page by page
 //	items.go      items by their keys
+//	scanreply.go  the items of a raw reply to Scan
+//	batchreply.go the items of a raw reply to BatchGetItem
+//	replykey.go   the position from which a scan goes on
 //	heartbeats.go items that prove how far shards are read
 //	exports.go    exports of a table to S3
 //	bulk.go       loads from S3 into tables
-//	table.go      description of a table
+//	table.go      asks for the description of a table
+//	describe.go   what a description holds
+//	capacity.go   the read capacity that the readers of a table share
 //	principal.go  who the caller is
 //	source.go     clients, the deadline and the report of a call
 //	options.go    options and their defaults
 //	metrics.go    metrics
 //	page.go       a page, versions and key hashes
 //	retention.go  how far shards are read: the retention fuse
+//	pace.go       when a shard is read again
+//	throttle.go   since when reads of a table are throttled
+//	memory.go     the memory that pages may take
+//	lease.go      the memory of one page
+//	waiters.go    who waits for memory, in order
 //	errors.go     errors, their classes and hints
 package source

@@ -10,9 +10,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
-	"github.com/tailrace-cdc/replicator/source/pace"
 	"github.com/tailrace-cdc/replicator/source/raw"
-	"github.com/tailrace-cdc/replicator/source/reply"
 )
 
 // ItemBatch is the answer to ReadItems.
@@ -55,7 +53,7 @@ func (s *Source) readItems(ctx context.Context, table string, keys [][]byte, str
 		if !errors.Is(err, ErrDateDropped) || n >= s.opt.Attempts {
 			return b, err
 		}
-		if err := failure.Pause(ctx, pace.Backoff(n)); err != nil {
+		if err := failure.Pause(ctx, retryBackoff(n)); err != nil {
 			return nil, s.wrap(ctx, "read items of "+table, err)
 		}
 	}
@@ -63,7 +61,7 @@ func (s *Source) readItems(ctx context.Context, table string, keys [][]byte, str
 
 func (s *Source) readItemsOnce(ctx context.Context, table string, keys [][]byte, strong bool) (*ItemBatch, error) {
 	op := "read items of " + table
-	b, err := reply.NewBatch(keys)
+	b, err := newBatch(keys)
 	if err != nil {
 		return nil, &Error{Op: op, Class: failure.Fatal, Err: err}
 	}
@@ -89,7 +87,7 @@ func (s *Source) readItemsOnce(ctx context.Context, table string, keys [][]byte,
 			hint := "the table is throttled: raise its read capacity, or read with a smaller budget"
 			return nil, &Error{Op: op, Class: failure.Throttled, Hint: hint, Err: ErrUnprocessed}
 		}
-		if err := failure.Pause(ctx, pace.Backoff(stalled)); err != nil {
+		if err := failure.Pause(ctx, retryBackoff(stalled)); err != nil {
 			return nil, s.wrap(ctx, op, err)
 		}
 	}
@@ -100,7 +98,7 @@ func (s *Source) readItemsOnce(ctx context.Context, table string, keys [][]byte,
 
 // readBatch makes one call for the next open keys, and returns how many of them the service left unprocessed.
 func (s *Source) readBatch(
-	ctx context.Context, table string, b *reply.Batch, result *ItemBatch, strong bool,
+	ctx context.Context, table string, b *itemBatchReply, result *ItemBatch, strong bool,
 ) (left int, err error) {
 	asked := b.Next()
 	in := &dynamodb.BatchGetItemInput{
@@ -110,7 +108,7 @@ func (s *Source) readBatch(
 		ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
 	}
 	for i, key := range asked {
-		if in.RequestItems[table].Keys[i], err = reply.Key([]byte(key)); err != nil {
+		if in.RequestItems[table].Keys[i], err = itemKey([]byte(key)); err != nil {
 			return 0, err
 		}
 	}

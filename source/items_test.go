@@ -20,7 +20,6 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/dynamo"
 	"github.com/tailrace-cdc/replicator/sandbox/fault"
 	"github.com/tailrace-cdc/replicator/source/raw"
-	"github.com/tailrace-cdc/replicator/source/reply"
 )
 
 // batchServer answers BatchGetItem from its items, badly: it may leave keys unprocessed, change the order and the
@@ -270,7 +269,7 @@ func TestFaultsOfABatchGiveTheSameItems(t *testing.T) {
 // Item reads one item with GetItem, which nothing but tests does: what ReadItems returns is compared with it. It
 // returns nil when there is no such item. key is its primary key in DynamoDB's typed JSON.
 func (s *Source) Item(ctx context.Context, table string, key []byte) ([]byte, error) {
-	k, err := reply.Key(key)
+	k, err := itemKey(key)
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
-	"github.com/tailrace-cdc/replicator/source/pace"
 )
 
 // DynamoDB takes ten DescribeStream calls a second for a stream, over all pages and callers. We make fewer.
@@ -190,7 +189,7 @@ func (s *Source) Children(ctx context.Context, arn, shard string) ([]Shard, erro
 		}
 		wait := min(50*time.Millisecond<<try, time.Second)
 		// The jitter only adds to wait: children that become visible five seconds late are not rare.
-		if err := failure.Pause(ctx, pace.Jitter(wait+wait/10, 0.1)); err != nil {
+		if err := failure.Pause(ctx, jitter(wait+wait/10, 0.1)); err != nil {
 			return nil, s.wrap(ctx, "list children of "+shard, err)
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/source/memory"
 )
 
 // metrics are labelled by table, never by shard, because shards are replaced every four hours.
@@ -58,7 +57,7 @@ func histogram(name, help string, buckets []float64, label string) *prometheus.H
 
 // newMetrics makes the metrics and registers them, unless reg is nil. total is the limit of budget.
 func newMetrics(
-	reg prometheus.Registerer, budget *memory.Budget, total int64, apart func() change.Millis,
+	reg prometheus.Registerer, budget *PageMemory, total int64, apart func() change.Millis,
 	report func(op string, err error),
 ) (*metrics, error) {
 	m := &metrics{
@@ -151,7 +150,7 @@ func (m *metrics) table(name string) *tableMetrics {
 }
 
 // parkCollector measures at scrape time how long readers have waited for memory.
-type parkCollector struct{ budget *memory.Budget }
+type parkCollector struct{ budget *PageMemory }
 
 var oldestParkDesc = prometheus.NewDesc("tailrace_source_parked_oldest_seconds",
 	"How long the reader that waits longest for memory has waited.", nil, nil)

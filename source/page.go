@@ -11,7 +11,6 @@ import (
 	"unsafe"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/source/memory"
 	"github.com/tailrace-cdc/replicator/source/raw"
 )
 
@@ -21,7 +20,7 @@ type Page struct {
 	change.Page
 
 	body    raw.Body
-	lease   *memory.Lease
+	lease   *PageLease
 	skipped bool // all its records are older than the start time
 
 	Asked, Answered time.Time // when the call was made, and had its reply

@@ -12,7 +12,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
-	"github.com/tailrace-cdc/replicator/source/pace"
 	"github.com/tailrace-cdc/replicator/source/raw"
 )
 
@@ -116,7 +115,7 @@ func (s *Source) tryRead(ctx context.Context, arn string, in *dynamodbstreams.Ge
 			}
 			return err
 		}
-		if err := failure.Pause(ctx, pace.Backoff(n)); err != nil {
+		if err := failure.Pause(ctx, retryBackoff(n)); err != nil {
 			return s.wrap(ctx, op+" of "+arn, err)
 		}
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
-	"github.com/tailrace-cdc/replicator/source/pace"
 	"github.com/tailrace-cdc/replicator/source/raw"
 )
 
@@ -167,7 +166,7 @@ func (r *Reader) advance(p *Page, next []byte) error {
 		r.denials, r.lastGone, r.lastHeld, r.lastCut = 0, false, false, false // whatever was answered before
 	}
 	r.lastRead, r.clock, r.iteratorsLost = last, clock, 0
-	if r.reserveLate = kind == pace.Empty; r.reserveLate && len(next) > 0 { // else it proves nothing
+	if r.reserveLate = kind == pageEmpty; r.reserveLate && len(next) > 0 { // else it proves nothing
 		r.emptyUntil = max(r.emptyUntil, p.Date)
 	}
 	p.To, p.Clock = r.pos, clock
@@ -183,7 +182,7 @@ func (r *Reader) advance(p *Page, next []byte) error {
 	r.pace.ReadSucceeded(r.iteratorAt, r.src.opt.ReadsPerShard, kind, r.start.Closed, r.src.opt.IdlePoll)
 	// Rule 10: a page whose records were all skipped proves nothing about idleness, because more
 	// may follow it.
-	if p.skipped = kind != pace.Empty && !kept && len(p.Heartbeats) == 0 && !r.done; !p.skipped &&
+	if p.skipped = kind != pageEmpty && !kept && len(p.Heartbeats) == 0 && !r.done; !p.skipped &&
 		(!r.done || kept || len(p.Heartbeats) > 0) {
 		r.progress.note(&p.Page)
 	}
@@ -227,18 +226,18 @@ func (r *Reader) skipLast(p *Page, iterator bool) {
 const fullBytes = 900 << 10
 
 // pageKindOf returns whether the page is empty, full, or in between.
-func pageKindOf(p *Page) pace.PageKind {
+func pageKindOf(p *Page) pageKind {
 	switch {
 	case len(p.Records) == 0:
-		return pace.Empty
+		return pageEmpty
 	case len(p.Records) >= raw.RecordsLimit, len(p.body.Bytes()) >= fullBytes:
-		return pace.Full
+		return pageFull
 	}
-	return pace.Part
+	return pagePart
 }
 
 // count adds the page to the table's metrics.
-func (r *Reader) count(p *Page, kind pace.PageKind) {
+func (r *Reader) count(p *Page, kind pageKind) {
 	r.m.bytes.Add(float64(len(p.body.Bytes())))
 	r.m.records.Add(float64(len(p.Records)))
 	for i := range p.Records {
@@ -247,11 +246,11 @@ func (r *Reader) count(p *Page, kind pace.PageKind) {
 		}
 	}
 	switch kind {
-	case pace.Full:
+	case pageFull:
 		r.m.full.Inc()
-	case pace.Part:
+	case pagePart:
 		r.m.part.Inc()
-	case pace.Empty:
+	case pageEmpty:
 		r.m.empty.Inc()
 	}
 	if n := len(p.Records); n > 0 {

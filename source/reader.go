@@ -7,8 +7,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/source/heartbeat"
-	"github.com/tailrace-cdc/replicator/source/memory"
-	"github.com/tailrace-cdc/replicator/source/pace"
 )
 
 // Start says what a Reader reads, and from where.
@@ -77,10 +75,10 @@ type Reader struct {
 	lastCut             bool          // so it did, and may have been cut behind it
 	answered            change.Millis // Date of the newest page behind which more may follow
 
-	pace        pace.Pace
-	feed        *memory.Feed
-	lease       *memory.Lease // of the next read, which passes it on to its page
-	reserveLate bool          // the last page was empty: the next read takes memory only if the reply has records
+	pace        Pace
+	feed        *FeedMemory
+	lease       *PageLease // of the next read, which passes it on to its page
+	reserveLate bool       // the last page was empty: the next read takes memory only if the reply has records
 	parkedAt    time.Time
 
 	progress progress

@@ -13,7 +13,6 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/source/raw"
-	"github.com/tailrace-cdc/replicator/source/reply"
 )
 
 // ItemPage is one page of a scan, without the heartbeats in it.
@@ -247,14 +246,14 @@ func (r *ScanRequest) input() (*dynamodb.ScanInput, error) {
 	}
 	var err error
 	if r.After != "" {
-		in.ExclusiveStartKey, err = reply.Key([]byte(r.After))
+		in.ExclusiveStartKey, err = itemKey([]byte(r.After))
 	}
 	return in, err
 }
 
 // fill takes the items and the other members out of the reply. after is the key that the page begins after.
 func (p *ItemPage) fill(after string) error {
-	found, err := reply.Scan(p.body.Bytes())
+	found, err := scanReply(p.body.Bytes())
 	if err != nil {
 		return err
 	}

@@ -31,8 +31,6 @@ import (
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/host"
 	"github.com/tailrace-cdc/replicator/source/heartbeat"
-	"github.com/tailrace-cdc/replicator/source/memory"
-	"github.com/tailrace-cdc/replicator/source/pace"
 	"github.com/tailrace-cdc/replicator/source/raw"
 )
 
@@ -48,11 +46,11 @@ type Source struct {
 	raw        *raw.Client
 	http       *http.Client
 	slots      chan struct{} // a token for each GetRecords call of a reader in flight
-	budget     *memory.Budget
+	budget     *PageMemory
 	metrics    *metrics
 	now        raw.Clock
 	fuse       retentionFuse
-	throttled  pace.Throttles
+	throttled  Throttles
 	network    raw.NetworkFailure
 	dropped    atomic.Int64 // when a dropped Date was logged last, in milliseconds
 
@@ -69,7 +67,7 @@ func Open(ctx context.Context, o Options, log *zap.Logger, reg prometheus.Regist
 	o = o.withDefaults()
 	s := &Source{
 		opt: o, log: log, noRetry: noRetryer(), slots: make(chan struct{}, o.Connections),
-		budget: memory.New(o.MemoryTotal, o.MemoryPerFeed, reservation, o.Tables), limiters: map[string]*rate.Limiter{},
+		budget: NewPageMemory(o.MemoryTotal, o.MemoryPerFeed, reservation, o.Tables), limiters: map[string]*rate.Limiter{},
 		schemas: map[string]change.KeySchema{}, heartbeats: map[string]heartbeat.Keys{},
 	}
 	maps.Copy(s.heartbeats, o.Heartbeats)
@@ -209,7 +207,7 @@ func standardRetryer(attempts int) aws.Retryer {
 		o.MaxAttempts = attempts
 		o.RateLimiter = ratelimit.None
 		o.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) {
-			return pace.Backoff(attempt), nil
+			return retryBackoff(attempt), nil
 		})
 	})
 }

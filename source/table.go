@@ -10,28 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/tailrace-cdc/replicator/failure"
-	"github.com/tailrace-cdc/replicator/source/capacity"
-	"github.com/tailrace-cdc/replicator/source/describe"
 )
-
-const (
-	// DefaultReadUnits is the read budget of an on-demand table, in capacity units a second.
-	DefaultReadUnits = describe.DefaultReadUnits
-	// DefaultReadPercent is the read budget of a provisioned table, in percent of its provisioned capacity.
-	DefaultReadPercent = describe.DefaultReadPercent
-)
-
-// TableInfo is DynamoDB's description of a table.
-type TableInfo = describe.Table
-
-// Budget limits the read capacity that all readers of one table consume together.
-type Budget = capacity.Budget
-
-// BudgetUsage is how much of a Budget was used.
-type BudgetUsage = capacity.Usage
-
-// NewBudget makes a budget of so many read capacity units a second. 0 stops all readers until SetRate.
-func NewBudget(units float64) *Budget { return capacity.New(units) }
 
 // Table describes a table: its identity, stream and key. An error with class Gone means that it does not exist.
 func (s *Source) Table(ctx context.Context, name string) (TableInfo, error) {
@@ -73,7 +52,7 @@ func (s *Source) describeTable(ctx context.Context, name string) (TableInfo, err
 	if err != nil {
 		return TableInfo{}, s.wrap(ctx, "describe table "+name, err)
 	}
-	info, err := describe.Of(out.Table)
+	info, err := tableInfoOf(out.Table)
 	info.Date = s.observeCall(out.ResultMetadata, start)
 	if err != nil {
 		return TableInfo{}, &Error{Op: "describe table " + name, Class: failure.Fatal, Err: err}

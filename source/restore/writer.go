@@ -19,7 +19,6 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/source"
-	"github.com/tailrace-cdc/replicator/source/capacity"
 )
 
 // Concurrency is how many writes should be in flight: BatchWriteItem has no conditions, so each item is a call.
@@ -34,7 +33,7 @@ type Writer struct {
 	table   string
 	pk      string
 	timeout time.Duration
-	budget  *capacity.Budget
+	budget  *source.Budget
 
 	pause func(context.Context, time.Duration) error // failure.Pause; tests replace it
 }
@@ -43,7 +42,7 @@ type Writer struct {
 func New(src *source.Source, table *source.TableInfo, units float64) *Writer {
 	return &Writer{
 		client: src.Tables(), table: table.Name, pk: table.Schema.Partition.Name, timeout: src.CallTimeout(),
-		budget: capacity.New(units), pause: failure.Pause,
+		budget: source.NewBudget(units), pause: failure.Pause,
 	}
 }
 

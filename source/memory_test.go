@@ -1,4 +1,4 @@
-package memory
+package source
 
 import (
 	"slices"
@@ -9,8 +9,8 @@ import (
 
 // feed is a feed of the model: what it should hold.
 type feed struct {
-	*Feed
-	next           *Lease // of the read to come
+	*FeedMemory
+	next           *PageLease // of the read to come
 	waiting, holds bool
 	pages          []page
 }
@@ -18,12 +18,11 @@ type feed struct {
 // page is a page that a feed has read.
 type page struct {
 	bytes int64
-	lease *Lease
+	lease *PageLease
 }
 
 const modelPage = 10
 
-const reservation = 3 << 19 // as package source has it
 
 func (f *feed) has() int64 {
 	sum := int64(0)
@@ -39,7 +38,7 @@ func (f *feed) has() int64 {
 // model is what the budget promises, by counting anew after each step.
 type model struct {
 	*rapid.T
-	b         *Budget
+	b         *PageMemory
 	announced int
 	tables    [][]*feed
 	waiting   [][]*feed // by table, in the order in which they came
@@ -49,10 +48,10 @@ func newModel(t *rapid.T) *model {
 	m := &model{T: t, tables: make([][]*feed, 3), waiting: make([][]*feed, 3)}
 	m.announced = rapid.IntRange(1, len(m.tables)).Draw(t, "announced")
 	total, perFeed := rapid.Int64Range(5, 150).Draw(t, "total"), rapid.Int64Range(5, 50).Draw(t, "per feed")
-	m.b = New(total, perFeed, modelPage, m.announced)
+	m.b = NewPageMemory(total, perFeed, modelPage, m.announced)
 	for i := range m.tables {
 		for range 4 {
-			m.tables[i] = append(m.tables[i], &feed{Feed: m.b.Feed(string(rune('a' + i)))})
+			m.tables[i] = append(m.tables[i], &feed{FeedMemory: m.b.Feed(string(rune('a' + i)))})
 		}
 	}
 	return m
@@ -248,7 +247,7 @@ func TestBudgetIsBoundedAndNoTableStarves(t *testing.T) {
 
 // One table alone has the whole total, and never more.
 func TestOnlyTableHasTheWholeBudget(t *testing.T) {
-	b := New(100, 1000, modelPage, 1)
+	b := NewPageMemory(100, 1000, modelPage, 1)
 	for i := range 11 {
 		if got, want := b.Feed("a").Lease().Reserve(func() {}), i < 10; got != want {
 			t.Fatalf("page %d of 10: served %v", i+1, got)
@@ -258,7 +257,7 @@ func TestOnlyTableHasTheWholeBudget(t *testing.T) {
 
 // Who is busy alone has what the others need not be kept, half of the total at least.
 func TestBusyTableAmongIdleOnesHasMoreThanHalf(t *testing.T) {
-	b := New(100*modelPage, 1e6, modelPage, 10)
+	b := NewPageMemory(100*modelPage, 1e6, modelPage, 10)
 	n := 0
 	for b.Feed("a").Lease().Reserve(func() {}) {
 		n++
@@ -272,9 +271,9 @@ func TestBusyTableAmongIdleOnesHasMoreThanHalf(t *testing.T) {
 }
 
 // crowd are ten thousand feeds of some tables, of which all but a few wait.
-func crowd(tables int) (leases []*Lease, turn *[]*Lease) {
-	b := New(16*reservation, 8<<20, reservation, tables)
-	leases, turn = make([]*Lease, 10_000), new([]*Lease)
+func crowd(tables int) (leases []*PageLease, turn *[]*PageLease) {
+	b := NewPageMemory(16*reservation, 8<<20, reservation, tables)
+	leases, turn = make([]*PageLease, 10_000), new([]*PageLease)
 	for i := range leases {
 		leases[i] = b.Feed(string(rune('a' + i%tables))).Lease()
 		await(leases[i], turn)
@@ -283,7 +282,7 @@ func crowd(tables int) (leases []*Lease, turn *[]*Lease) {
 }
 
 // await queues the lease behind those in turn once it holds a page.
-func await(l *Lease, turn *[]*Lease) {
+func await(l *PageLease, turn *[]*PageLease) {
 	if l.Reserve(func() { *turn = append(*turn, l) }) {
 		*turn = append(*turn, l)
 	}
@@ -319,7 +318,7 @@ func BenchmarkBudgetEnd(b *testing.B) {
 
 // BenchmarkBudgetFree reserves and releases a page while no other feed waits.
 func BenchmarkBudgetFree(b *testing.B) {
-	f := New(16*reservation, 8<<20, reservation, 1).Feed("a")
+	f := NewPageMemory(16*reservation, 8<<20, reservation, 1).Feed("a")
 	b.ReportAllocs()
 	for b.Loop() {
 		l := f.Lease()

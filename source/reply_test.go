@@ -1,4 +1,4 @@
-package reply
+package source
 
 import (
 	"errors"
@@ -22,7 +22,7 @@ func TestRepeatedItemIsTakenOnce(t *testing.T) {
 	for second, ok := range map[string]bool{
 		`{"id":{"N":"1"},"v":{"N":"1"}}`: true, `{"id":{"N":"1"},"v":{"N":"2"}}`: false,
 	} {
-		b, err := NewBatch(keys(`{"id":{"N":"1.0"}}`))
+		b, err := newBatch(keys(`{"id":{"N":"1.0"}}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,7 +41,7 @@ func TestCallsHaveAtMostHundredKeys(t *testing.T) {
 	for i := range 150 {
 		all = append(all, fmt.Appendf(nil, `{"id":{"N":"%d"}}`, i))
 	}
-	b, err := NewBatch(all)
+	b, err := newBatch(all)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestKeysHaveOneOrTwoScalars(t *testing.T) {
 		`{"a":{"S":"x"},"b":{"B":"AQ=="}}`: true, `{}`: false, `{"a":{"BOOL":true}}`: false, `{"a":{"B":"?"}}`: false,
 		`{"a":{"SS":["x"]}}`: false, `null`: false, `{"a":{"N":"1"}`: false,
 	} {
-		if _, err := Key([]byte(text)); (err == nil) != ok {
+		if _, err := itemKey([]byte(text)); (err == nil) != ok {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -75,12 +75,12 @@ func FuzzReplies(f *testing.F) {
 	f.Add([]byte(`{"Responses":{"T":[{"id":{"N":"1"}}]},"UnprocessedKeys":{"T":{"Keys":[{"id":{"N":"2"}}]}}}`))
 	f.Add([]byte(`{"Responses":{},"UnprocessedKeys":{},"ConsumedCapacity":[{"CapacityUnits":0.5}]}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if page, err := Scan(body); err == nil && page.After != "" {
-			if _, err := Key([]byte(page.After)); err != nil {
+		if page, err := scanReply(body); err == nil && page.After != "" {
+			if _, err := itemKey([]byte(page.After)); err != nil {
 				t.Errorf("%q continues at %q: %v", body, page.After, err)
 			}
 		}
-		b, err := NewBatch(keys(`{"id":{"N":"1"}}`, `{"id":{"N":"2.0"}}`, `{"id":{"N":"2"}}`))
+		b, err := newBatch(keys(`{"id":{"N":"1"}}`, `{"id":{"N":"2.0"}}`, `{"id":{"N":"2"}}`))
 		if err != nil {
 			t.Fatal(err)
 		}

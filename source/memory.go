@@ -1,9 +1,4 @@
-// Package memory divides the bytes that pages may take among the feeds of several tables. Each page has a Lease.
-//
-// Rule 9: back-pressure is bounded in bytes, per feed and in total, and no table takes another's part. A lease reserves
-// what a read may bring before the read or, where the feed's last page was empty, before the first record is kept. The
-// page carries the lease, and the consumer of the page releases it.
-package memory
+package source
 
 import (
 	"container/heap"
@@ -12,8 +7,15 @@ import (
 	"time"
 )
 
-// Budget shares bytes among the feeds of several tables. Memory that a page holds cannot be revoked, and a table whose
-// log is full may release none for hours. So half of the total is divided among the tables, as parts that no other
+// PageMemory shares the bytes that pages may take among the feeds of several tables. Each page has a
+// PageLease.
+//
+// Rule 9: back-pressure is bounded in bytes, per feed and in total, and no table takes another's part.
+// A lease reserves what a read may bring before the read or, where the feed's last page was empty,
+// before the first record is kept. The page carries the lease, and its consumer releases it.
+//
+// Memory that a page holds cannot be revoked, and a table whose log is full may release none for
+// hours. So half of the total is divided among the tables, as parts that no other
 // table can take. The other half is common: a table that holds more than its part borrows from it, so that one busy
 // table among idle ones has more than half. A single table has the whole total. (Dividing the whole total into parts
 // would be simpler, but leaves a busy table among twenty a tenth of the throughput: BenchmarkBusyAmongTwenty.)
@@ -31,7 +33,7 @@ import (
 // Feeds of a table are served in the order of their requests, but a feed at its own limit does not delay the others.
 // The common half goes to the feed that has waited longest. The cost of an operation grows with the number of tables,
 // and hardly with the number of feeds.
-type Budget struct {
+type PageMemory struct {
 	total, perFeed int64
 	page           int64 // what every reservation takes
 	part           int64 // of each table that was announced
@@ -41,12 +43,12 @@ type Budget struct {
 	mu       sync.Mutex
 	used     int64
 	borrowed int64 // what the tables hold beyond their parts, in total
-	tables   []*table
+	tables   []*tableMemory
 	tickets  uint64 // number of the newest waiter
 }
 
-// table is what the feeds of one table hold together. The budget's mutex covers it.
-type table struct {
+// tableMemory is what the feeds of one table hold together. The budget's mutex covers it.
+type tableMemory struct {
 	name    string
 	part    int64
 	used    int64 // reserved included
@@ -54,51 +56,52 @@ type table struct {
 }
 
 // excess returns what the table would hold beyond its part if it held n bytes more.
-func (t *table) excess(n int64) int64 { return max(0, t.used+n-t.part) }
+func (t *tableMemory) excess(n int64) int64 { return max(0, t.used+n-t.part) }
 
-// Feed is what one feed holds of the budget. At most one of its leases waits at any time.
-type Feed struct {
-	budget *Budget
-	table  *table
+// FeedMemory is what one feed holds of the budget. At most one of its leases waits at any time.
+type FeedMemory struct {
+	budget *PageMemory
+	table  *tableMemory
 	used   int64   // reserved included; the budget's mutex covers it and waiter
 	waiter *waiter // nil: no lease waits
 }
 
-// New makes a Budget of total bytes for the given number of tables, where every reservation takes page bytes and a
-// feed holds perFeed bytes at most, or one page. Any further table has no part, only the first page.
-func New(total, perFeed, page int64, tables int) *Budget {
+// NewPageMemory makes a PageMemory of total bytes for the given number of tables, where every
+// reservation takes page bytes and a feed holds perFeed bytes at most, or one page. Any further
+// table has no part, only the first page.
+func NewPageMemory(total, perFeed, page int64, tables int) *PageMemory {
 	tables = max(tables, 1)
 	part := total / 2 / int64(tables)
-	return &Budget{
+	return &PageMemory{
 		total: total, perFeed: perFeed, page: page, part: part, common: total - part*int64(tables), announced: tables,
 	}
 }
 
 // Feed makes a feed of the table.
-func (b *Budget) Feed(tableName string) *Feed {
+func (b *PageMemory) Feed(tableName string) *FeedMemory {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	i := slices.IndexFunc(b.tables, func(t *table) bool { return t.name == tableName })
+	i := slices.IndexFunc(b.tables, func(t *tableMemory) bool { return t.name == tableName })
 	if i < 0 {
 		i = len(b.tables)
-		t := &table{name: tableName}
+		t := &tableMemory{name: tableName}
 		if i < b.announced {
 			t.part = b.part
 		}
 		b.tables = append(b.tables, t)
 	}
-	return &Feed{budget: b, table: b.tables[i]}
+	return &FeedMemory{budget: b, table: b.tables[i]}
 }
 
 // InUse returns the bytes that all leases hold.
-func (b *Budget) InUse() int64 {
+func (b *PageMemory) InUse() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.used
 }
 
 // Parked returns how many feeds wait, and since when the first one does.
-func (b *Budget) Parked() (n int, since time.Time) {
+func (b *PageMemory) Parked() (n int, since time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, t := range b.tables {
@@ -114,7 +117,7 @@ func (b *Budget) Parked() (n int, since time.Time) {
 
 // grantNow grants a page to the lease unless it must wait. It overtakes no waiter: an earlier one of the table belongs
 // to a feed at its own limit, or else the table gets no page. The mutex is held.
-func (b *Budget) grantNow(l *Lease) bool {
+func (b *PageMemory) grantNow(l *PageLease) bool {
 	if l.bytes > 0 {
 		return true
 	}
@@ -126,7 +129,7 @@ func (b *Budget) grantNow(l *Lease) bool {
 }
 
 // enqueue makes the lease wait for a page. The mutex is held.
-func (b *Budget) enqueue(l *Lease, granted func()) {
+func (b *PageMemory) enqueue(l *PageLease, granted func()) {
 	b.tickets++
 	w := &waiter{lease: l, ticket: b.tickets, since: time.Now(), atLimit: b.atLimit(l.feed), granted: granted}
 	l.feed.waiter = w
@@ -135,7 +138,7 @@ func (b *Budget) enqueue(l *Lease, granted func()) {
 
 // resizeAndServe changes the lease to n bytes, and grants pages to waiting leases if memory became free. It returns
 // their waiters, whose granted the caller calls without the mutex. The mutex is held.
-func (b *Budget) resizeAndServe(l *Lease, n int64) (granted []*waiter) {
+func (b *PageMemory) resizeAndServe(l *PageLease, n int64) (granted []*waiter) {
 	if n == l.bytes {
 		return nil
 	}
@@ -148,7 +151,7 @@ func (b *Budget) resizeAndServe(l *Lease, n int64) (granted []*waiter) {
 }
 
 // serve grants pages to waiting leases, the longest-waiting first, until none of them fits. The mutex is held.
-func (b *Budget) serve() (granted []*waiter) {
+func (b *PageMemory) serve() (granted []*waiter) {
 	for {
 		var first *waiter
 		for _, t := range b.tables {
@@ -166,7 +169,7 @@ func (b *Budget) serve() (granted []*waiter) {
 }
 
 // withdraw removes the lease from the waiting ones, if it waits. The mutex is held.
-func (b *Budget) withdraw(l *Lease) {
+func (b *PageMemory) withdraw(l *PageLease) {
 	if w := l.feed.waiter; w != nil && w.lease == l {
 		heap.Remove(&l.feed.table.waiting, w.index)
 		l.feed.waiter = nil
@@ -174,7 +177,7 @@ func (b *Budget) withdraw(l *Lease) {
 }
 
 // resize counts n bytes for the lease instead of what it held. The mutex is held.
-func (b *Budget) resize(l *Lease, n int64) {
+func (b *PageMemory) resize(l *PageLease, n int64) {
 	more := n - l.bytes
 	t := l.feed.table
 	b.borrowed += t.excess(more) - t.excess(0)
@@ -185,10 +188,10 @@ func (b *Budget) resize(l *Lease, n int64) {
 }
 
 // fits reports whether the table may have one more page, by the three rules of Budget.
-func (b *Budget) fits(t *table) bool {
+func (b *PageMemory) fits(t *tableMemory) bool {
 	more := t.excess(b.page) - t.excess(0)
 	return t.used == 0 || more == 0 || b.borrowed+more <= b.common
 }
 
 // atLimit reports whether the feed itself holds so much that it gets no more. It may always have one page.
-func (b *Budget) atLimit(f *Feed) bool { return f.used > 0 && f.used+b.page > b.perFeed }
+func (b *PageMemory) atLimit(f *FeedMemory) bool { return f.used > 0 && f.used+b.page > b.perFeed }

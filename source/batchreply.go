@@ -1,4 +1,4 @@
-package reply
+package source
 
 import (
 	"bytes"
@@ -12,8 +12,9 @@ import (
 // maxBatch is how many keys one BatchGetItem may have.
 const maxBatch = 100
 
-// Batch keeps account of items that are read by their keys with several calls of BatchGetItem.
-type Batch struct {
+// itemBatchReply keeps account of items that are read by their keys with several calls of
+// BatchGetItem.
+type itemBatchReply struct {
 	Items [][]byte // for each key its item in typed JSON; nil: there is no such item, or it is still open
 	Units float64  // read capacity of all replies
 
@@ -23,10 +24,10 @@ type Batch struct {
 	dec    change.Decoder
 }
 
-// NewBatch returns a batch of keys in typed JSON. A key that occurs twice, be it in another notation, is asked for
-// once.
-func NewBatch(keys [][]byte) (*Batch, error) {
-	b := &Batch{places: make(map[string][]int, len(keys)), Items: make([][]byte, len(keys))}
+// newBatch returns a batch of keys in typed JSON. A key that occurs twice, be it in another
+// notation, is asked for once.
+func newBatch(keys [][]byte) (*itemBatchReply, error) {
+	b := &itemBatchReply{places: make(map[string][]int, len(keys)), Items: make([][]byte, len(keys))}
 	for i, key := range keys {
 		if i == 0 {
 			var err error
@@ -69,7 +70,7 @@ func schemaOf(key []byte) (k change.KeySchema, err error) {
 }
 
 // canonical returns the canonical key of a key or of an item, so that 1.0 and 1 are the same.
-func (b *Batch) canonical(item []byte) (string, error) {
+func (b *itemBatchReply) canonical(item []byte) (string, error) {
 	b.dec.Reset()
 	img, err := b.dec.PartialImage(item, func(name string) bool {
 		return name == b.schema.Partition.Name || b.schema.Sort != nil && name == b.schema.Sort.Name
@@ -82,10 +83,10 @@ func (b *Batch) canonical(item []byte) (string, error) {
 }
 
 // Open returns how many keys are not answered yet.
-func (b *Batch) Open() int { return len(b.open) }
+func (b *itemBatchReply) Open() int { return len(b.open) }
 
 // Next takes the keys of the next call from the open ones.
-func (b *Batch) Next() (asked []string) {
+func (b *itemBatchReply) Next() (asked []string) {
 	n := min(len(b.open), maxBatch)
 	asked, b.open = b.open[:n:n], b.open[n:]
 	return asked
@@ -93,7 +94,7 @@ func (b *Batch) Next() (asked []string) {
 
 // Take stores the items of a reply, in whatever order they come, and puts the unprocessed keys back. A key is absent
 // only if the reply names it neither as an item nor as unprocessed, so a reply without either list is malformed.
-func (b *Batch) Take(asked []string, body []byte) (left int, err error) {
+func (b *itemBatchReply) Take(asked []string, body []byte) (left int, err error) {
 	var responses, unprocessed []byte
 	err = change.Members(body, func(name, value []byte) (err error) {
 		switch string(name) {
@@ -125,7 +126,7 @@ func (b *Batch) Take(asked []string, body []byte) (left int, err error) {
 }
 
 // takeItems stores the items of Responses: {"Orders":[item, …]}.
-func (b *Batch) takeItems(responses []byte, unanswered map[string]bool) error {
+func (b *itemBatchReply) takeItems(responses []byte, unanswered map[string]bool) error {
 	answered := map[string][]byte{}
 	return onlyTable("Responses", responses, func(list []byte) error {
 		items, err := objects(list)
@@ -148,7 +149,7 @@ func (b *Batch) takeItems(responses []byte, unanswered map[string]bool) error {
 }
 
 // putBack puts the keys of UnprocessedKeys back among the open ones: {"Orders":{"Keys":[key, …]}}.
-func (b *Batch) putBack(unprocessed []byte, unanswered map[string]bool) (left int, err error) {
+func (b *itemBatchReply) putBack(unprocessed []byte, unanswered map[string]bool) (left int, err error) {
 	err = onlyTable("UnprocessedKeys", unprocessed, func(request []byte) error {
 		return change.Members(request, func(name, list []byte) error {
 			if string(name) != "Keys" {

@@ -1,4 +1,4 @@
-package pace
+package source
 
 import (
 	"math/rand/v2"
@@ -10,19 +10,21 @@ import (
 func TestPaceOfAShard(t *testing.T) {
 	now := time.Unix(0, 0)
 	p := Pace{Rate: 5, Due: now}
-	read := func(kind PageKind) time.Duration {
+	read := func(kind pageKind) time.Duration {
 		now = p.Due
 		p.ReadStarted(now)
 		p.ReadSucceeded(now, 5, kind, false, time.Second)
 		return p.Due.Sub(now)
 	}
 	for i, step := range []struct {
-		kind PageKind
+		kind pageKind
 		want time.Duration
 	}{
-		{Full, 200}, {Full, 200}, {Part, 200}, {Empty, 200}, {Empty, 200}, {Empty, 200}, {Empty, 200}, {Empty, 200},
-		{Empty, 400},
-		{Empty, 800}, {Empty, 1000}, {Empty, 1000}, {Part, 200}, {Empty, 200}, {Full, 200}, {Empty, 200}, {Empty, 200},
+		{pageFull, 200}, {pageFull, 200}, {pagePart, 200},
+		{pageEmpty, 200}, {pageEmpty, 200}, {pageEmpty, 200}, {pageEmpty, 200}, {pageEmpty, 200},
+		{pageEmpty, 400},
+		{pageEmpty, 800}, {pageEmpty, 1000}, {pageEmpty, 1000}, {pagePart, 200}, {pageEmpty, 200},
+		{pageFull, 200}, {pageEmpty, 200}, {pageEmpty, 200},
 	} {
 		want := step.want * time.Millisecond
 		if got := read(step.kind); got > want || got < want*89/100 {
@@ -40,10 +42,10 @@ func TestBusyShardIsReadAsSoonWhateverTheIdlePoll(t *testing.T) {
 		p := Pace{Rate: 5, Due: now}
 		var all []time.Duration
 		for batch := now; len(all) < 20_000; {
-			kind := Empty
+			kind := pageEmpty
 			now = p.Due
 			p.ReadStarted(now)
-			for ; !batch.After(now); kind = Part {
+			for ; !batch.After(now); kind = pagePart {
 				all = append(all, now.Sub(batch))
 				batch = batch.Add(time.Duration(random.ExpFloat64() * float64(time.Second) / 8))
 			}
@@ -73,7 +75,7 @@ func TestThrottledShardSlowsDownAndComesBack(t *testing.T) {
 	for range 60 {
 		now = p.Due
 		p.ReadStarted(now)
-		p.ReadSucceeded(now, 5, Full, false, time.Second)
+		p.ReadSucceeded(now, 5, pageFull, false, time.Second)
 	}
 	if d := p.Due.Sub(now); d.Round(time.Millisecond) != 200*time.Millisecond {
 		t.Fatalf("due in %v after sixty reads", d)
@@ -87,7 +89,7 @@ func TestClosedShardIsReadWithoutPauses(t *testing.T) {
 	for range 10 {
 		now = p.Due
 		p.ReadStarted(now)
-		p.ReadSucceeded(now, 5, Empty, true, time.Second)
+		p.ReadSucceeded(now, 5, pageEmpty, true, time.Second)
 	}
 	if d := p.Due.Sub(now); d != 200*time.Millisecond {
 		t.Fatal(d)
@@ -101,7 +103,7 @@ func TestIdleShardsAreDueTogether(t *testing.T) {
 	for range 1000 {
 		now := time.Unix(0, random.Int64N(int64(time.Second)))
 		p := Pace{Rate: 5, Due: now, idle: time.Second, quiet: quietPages}
-		p.ReadSucceeded(now, 5, Empty, false, time.Second)
+		p.ReadSucceeded(now, 5, pageEmpty, false, time.Second)
 		if wait := p.Due.Sub(now); wait > time.Second {
 			t.Fatalf("due in %v", wait)
 		}

@@ -1,4 +1,4 @@
-package reply
+package source
 
 import (
 	"encoding/json"
@@ -9,19 +9,19 @@ import (
 	"github.com/tailrace-cdc/replicator/source/raw"
 )
 
-// Page is what a reply to Scan holds. It aliases the reply.
-type Page struct {
+// replyPage is what a reply to Scan holds. It aliases the reply.
+type replyPage struct {
 	Items [][]byte // in typed JSON
 	After string   // key that the next page begins after, in typed JSON; "": there is none
 	Units float64  // read capacity that the page cost
 }
 
-// Scan finds the items and the other members of a reply to Scan.
+// scanReply finds the items and the other members of a reply to Scan.
 //
 // A reply that lacks its list of items, or has another number of items than it says, must not count as the end of the
 // table: it may come from a proxy.
-func Scan(body []byte) (*Page, error) {
-	p := &Page{}
+func scanReply(body []byte) (*replyPage, error) {
+	p := &replyPage{}
 	seen, count := false, -1
 	err := change.Members(body, func(name, value []byte) (err error) {
 		switch string(name) {
@@ -46,7 +46,7 @@ func Scan(body []byte) (*Page, error) {
 	case count >= 0 && count != len(p.Items):
 		err = fmt.Errorf("%d items, not the %d that the reply counts", len(p.Items), count)
 	case p.After != "":
-		_, err = Key([]byte(p.After))
+		_, err = itemKey([]byte(p.After))
 	}
 	if err != nil {
 		return nil, &raw.MalformedError{Err: fmt.Errorf("scan reply of %d bytes: %w", len(body), err)}

@@ -1,4 +1,4 @@
-package describe
+package source
 
 import (
 	"strings"
@@ -22,16 +22,16 @@ func TestTableThatWasNeverOnDemandIsProvisioned(t *testing.T) {
 		if d.BillingModeSummary != nil {
 			want = 0
 		}
-		if info, _ := Of(d); info.ReadUnits != want {
+		if info, _ := tableInfoOf(d); info.ReadUnits != want {
 			t.Errorf("%+v: %v units", d, info.ReadUnits)
 		}
 	}
 }
 
 func TestBudgetOfATable(t *testing.T) {
-	provisioned, onDemand := Table{Name: "P", ReadUnits: 4000}, Table{Name: "D"}
+	provisioned, onDemand := TableInfo{Name: "P", ReadUnits: 4000}, TableInfo{Name: "D"}
 	for _, c := range []struct {
-		info              Table
+		info              TableInfo
 		absolute, percent float64
 		want              float64
 	}{
@@ -69,7 +69,7 @@ func TestNewTableIsWholeInItsStream(t *testing.T) {
 		"no stream":                {"", began, time.Minute, false},
 		"a stream of another form": {"arn:aws:dynamodb:eu-west-1:1:table/T/stream/x", began, time.Minute, false},
 	} {
-		info := Table{Created: created, StreamARN: c.arn}
+		info := TableInfo{Created: created, StreamARN: c.arn}
 		if got := info.NewSince(c.after, change.MillisOf(created.Add(c.age))); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}

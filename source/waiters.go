@@ -1,10 +1,10 @@
-package memory
+package source
 
 import "time"
 
 // waiter is a lease that waits for a page.
 type waiter struct {
-	lease   *Lease
+	lease   *PageLease
 	ticket  uint64 // in the order of the requests
 	since   time.Time
 	atLimit bool // the feed is at its own limit

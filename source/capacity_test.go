@@ -1,4 +1,4 @@
-package capacity
+package source
 
 import (
 	"context"
@@ -50,7 +50,7 @@ func TestMinuteOfConsumptionMeetsTheBudget(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var mu sync.Mutex
 				rnd := rand.New(rand.NewPCG(seed, 3))
-				b := New(c.rate)
+				b := NewBudget(c.rate)
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan struct{})
 				go func() {
@@ -83,7 +83,7 @@ func TestMinuteOfConsumptionMeetsTheBudget(t *testing.T) {
 // in the first second.
 func TestIdleBudgetDoesNotBurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := New(1000)
+		b := NewBudget(1000)
 		time.Sleep(time.Hour)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -98,7 +98,7 @@ func TestIdleBudgetDoesNotBurst(t *testing.T) {
 // it go on.
 func TestSlowedBudgetHoldsWaitingReaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := New(100)
+		b := NewBudget(100)
 		start := time.Now()
 		if err := b.Take(t.Context(), 1000); err != nil {
 			t.Fatal(err)
@@ -130,7 +130,7 @@ func TestSlowedBudgetHoldsWaitingReaders(t *testing.T) {
 // lets the next one go.
 func TestReadersTakeTheirTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := New(100)
+		b := NewBudget(100)
 		pages := map[float64]int{}
 		var mu sync.Mutex
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -167,14 +167,14 @@ func TestReadersTakeTheirTurn(t *testing.T) {
 
 func TestPagesOfASmallBudget(t *testing.T) {
 	for rate, want := range map[float64]int{25: 50, 0.1: 1, 256: 0, 5000: 0} {
-		if got := New(rate).PageLimit(0.5); got != want {
+		if got := NewBudget(rate).PageLimit(0.5); got != want {
 			t.Errorf("%v RCU/s: pages of %d items, want %d", rate, got, want)
 		}
 	}
 	var none *Budget
 	none.SetRate(1)
 	none.Settle(1, 2)
-	if err := none.Take(t.Context(), 1e9); err != nil || none.PageLimit(1) != 0 || none.Usage() != (Usage{}) {
+	if err := none.Take(t.Context(), 1e9); err != nil || none.PageLimit(1) != 0 || none.Usage() != (BudgetUsage{}) {
 		t.Error(err)
 	}
 }
@@ -183,7 +183,7 @@ func TestPagesOfASmallBudget(t *testing.T) {
 // leaves the budget overdrawn. Else a table with a small budget is read a page for each estimate of a full page.
 func TestTooHighAnEstimateHoldsNobodyUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := New(1)
+		b := NewBudget(1)
 		began := time.Now()
 		var calls sync.WaitGroup
 		for range 10 {

@@ -1,5 +1,4 @@
-// Package capacity shares the read capacity of a table among its readers.
-package capacity
+package source
 
 import (
 	"context"
@@ -30,8 +29,9 @@ type Budget struct {
 	changed chan struct{} // closed when the wait of the reader whose turn it is may have become shorter
 }
 
-// New makes a budget of so many read capacity units a second. 0 stops all readers until SetRate.
-func New(units float64) *Budget {
+// NewBudget makes a budget of so many read capacity units a second. 0 stops all readers until
+// SetRate.
+func NewBudget(units float64) *Budget {
 	b := &Budget{turn: make(chan struct{}, 1), at: time.Now(), changed: make(chan struct{})}
 	b.rate = cleanRate(units)
 	return b
@@ -148,22 +148,22 @@ func (b *Budget) advance() {
 	b.balance = min(b.balance+earned, burst*b.rate)
 }
 
-// Usage is how much of a budget was used. Two of them show the use in between.
-type Usage struct {
+// BudgetUsage is how much of a budget was used. Two of them show the use in between.
+type BudgetUsage struct {
 	Rate    float64 // units a second, now
 	Used    float64 // units that the calls so far consumed
 	Allowed float64 // units that the budget has allowed since it was made
 }
 
 // Usage returns the counters.
-func (b *Budget) Usage() Usage {
+func (b *Budget) Usage() BudgetUsage {
 	if b == nil {
-		return Usage{}
+		return BudgetUsage{}
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.advance()
-	return Usage{Rate: b.rate, Used: b.used, Allowed: b.allowed}
+	return BudgetUsage{Rate: b.rate, Used: b.used, Allowed: b.allowed}
 }
 
 // pageUnits is what a full page of 1 MB costs when it is read with strong consistency: a unit for 4 KB.

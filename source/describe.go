@@ -1,5 +1,4 @@
-// Package describe reads DynamoDB's description of a table: identity, stream, key, size and capacity.
-package describe
+package source
 
 import (
 	"fmt"
@@ -18,8 +17,8 @@ const (
 	DefaultReadPercent = 25
 )
 
-// Table is DynamoDB's description of a table.
-type Table struct {
+// TableInfo is DynamoDB's description of a table.
+type TableInfo struct {
 	Name, ARN   string
 	ID          string // a re-created table has another ID
 	Status      string // ACTIVE, CREATING, …
@@ -39,9 +38,10 @@ type Table struct {
 	Replicas    []string // regions of a global table; none for an ordinary one
 }
 
-// Of copies a description. An error means that the key cannot be read. TTLAttr and Date are not part of a description.
-func Of(t *types.TableDescription) (Table, error) {
-	info := Table{
+// tableInfoOf copies a description. An error means that the key cannot be read. TTLAttr and Date
+// are not part of a description.
+func tableInfoOf(t *types.TableDescription) (TableInfo, error) {
+	info := TableInfo{
 		Name: aws.ToString(t.TableName), ARN: aws.ToString(t.TableArn), ID: aws.ToString(t.TableId),
 		Status:    string(t.TableStatus),
 		StreamARN: aws.ToString(t.LatestStreamArn), Created: aws.ToTime(t.CreationDateTime),
@@ -85,7 +85,7 @@ const inStream = 23 * time.Hour
 // since: it was enabled with the table, not later, and the table is younger than records live. after 0 is no such time.
 // A replica of a global table is never new: DynamoDB makes it with its stream and fills it with the items of the other
 // regions, and promises no records of these.
-func (t *Table) NewSince(after, now change.Millis) bool {
+func (t *TableInfo) NewSince(after, now change.Millis) bool {
 	enabled, known := change.StreamEnabled(t.StreamARN)
 	created := change.MillisOf(t.Created)
 	return len(t.Replicas) == 0 && known && after > 0 && created >= after &&
@@ -95,7 +95,7 @@ func (t *Table) NewSince(after, now change.Millis) bool {
 // ReadUnitsFor returns the rate of a Budget for the table: absolute units a second where that is given, else percent of
 // the provisioned capacity, else the default. Percent of an on-demand table is an error, because there is no number
 // that it could be a part of.
-func (t *Table) ReadUnitsFor(absolute, percent float64) (float64, error) {
+func (t *TableInfo) ReadUnitsFor(absolute, percent float64) (float64, error) {
 	switch {
 	case absolute > 0:
 		return absolute, nil

@@ -1,5 +1,4 @@
-// Package pace decides when a shard is read again. It is pure: it takes times and returns a due time.
-package pace
+package source
 
 import (
 	"math/rand/v2"
@@ -38,16 +37,16 @@ func (p *Pace) ReadStarted(now time.Time) {
 }
 
 // ReadSucceeded notes how much a read returned. A closed shard gets no new records, so it is read on without delay.
-func (p *Pace) ReadSucceeded(now time.Time, limit float64, kind PageKind, closed bool, idlePoll time.Duration) {
+func (p *Pace) ReadSucceeded(now time.Time, limit float64, kind pageKind, closed bool, idlePoll time.Duration) {
 	p.Fails = 0
 	p.Rate = min(p.Rate+0.1, float32(limit))
-	if kind != Empty {
+	if kind != pageEmpty {
 		p.quiet = 0
 	}
 	switch {
-	case kind == Full || closed:
+	case kind == pageFull || closed:
 		p.idle = 0
-	case kind == Part || p.idle == 0:
+	case kind == pagePart || p.idle == 0:
 		p.idle = min(activePoll, idlePoll)
 	case p.quiet < quietPages:
 		p.quiet++
@@ -56,10 +55,10 @@ func (p *Pace) ReadSucceeded(now time.Time, limit float64, kind PageKind, closed
 	}
 	switch {
 	case p.idle > activePoll:
-		p.notBefore(now, Jitter(p.idle*39/40, 0.025))
+		p.notBefore(now, jitter(p.idle*39/40, 0.025))
 		p.align(p.idle / 20)
 	case p.idle > 0:
-		p.notBefore(now, Jitter(p.idle*19/20, 0.05))
+		p.notBefore(now, jitter(p.idle*19/20, 0.05))
 	}
 }
 
@@ -76,7 +75,7 @@ func (p *Pace) ReadFailed(now time.Time, throttled bool) {
 		p.Rate = max(p.Rate/2, slowest)
 		p.notBefore(now, time.Duration(float64(time.Second)/float64(p.Rate)))
 	}
-	p.notBefore(now, Backoff(int(p.Fails)))
+	p.notBefore(now, retryBackoff(int(p.Fails)))
 }
 
 // notBefore delays the due time to d from now, unless it is later already.
@@ -86,21 +85,22 @@ func (p *Pace) notBefore(now time.Time, d time.Duration) {
 	}
 }
 
-// Backoff returns the delay after the n-th failure in a row: 100 ms, doubling up to 10 s, ± 20 %.
-func Backoff(n int) time.Duration {
-	return Jitter(min(firstRetry<<min(max(n-1, 0), 10), lastRetry), 0.2)
+// retryBackoff returns the delay after the n-th failure in a row: 100 ms, doubling up to 10 s, ± 20
+// %.
+func retryBackoff(n int) time.Duration {
+	return jitter(min(firstRetry<<min(max(n-1, 0), 10), lastRetry), 0.2)
 }
 
-// Jitter spreads d by ± share of it.
-func Jitter(d time.Duration, share float64) time.Duration {
+// jitter spreads d by ± share of it.
+func jitter(d time.Duration, share float64) time.Duration {
 	return time.Duration(float64(d) * (1 + share*(2*rand.Float64()-1)))
 }
 
-// PageKind is how much a read returned.
-type PageKind uint8
+// pageKind is how much a read returned.
+type pageKind uint8
 
 const (
-	Empty PageKind = iota
-	Part
-	Full // there is more at once
+	pageEmpty pageKind = iota
+	pagePart
+	pageFull // there is more at once
 )

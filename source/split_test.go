@@ -1,4 +1,4 @@
-package memory
+package source
 
 import (
 	"container/heap"
@@ -19,8 +19,8 @@ var splits = []split{
 	{"a page each", func(total, tables int64) int64 { return min(reservation, total/tables) }},
 }
 
-func (s split) budget(total int64, tables int) *Budget {
-	b := New(total, 8<<20, reservation, tables)
+func (s split) budget(total int64, tables int) *PageMemory {
+	b := NewPageMemory(total, 8<<20, reservation, tables)
 	b.part = s.part(total, int64(tables))
 	b.common = total - b.part*int64(tables)
 	return b
@@ -62,7 +62,7 @@ func (c *clock) run(until time.Duration) {
 
 // reader reads one feed for ever: it waits for memory, for a call of read, and until the page has been appended.
 type reader struct {
-	feed         *Feed
+	feed         *FeedMemory
 	bytes        int64         // of each page
 	read, append time.Duration // append < 0: the log is full, pages are never released
 	pause        time.Duration // between two reads

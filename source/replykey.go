@@ -1,4 +1,4 @@
-package reply
+package source
 
 import (
 	"encoding/base64"
@@ -9,8 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Key decodes a primary key, which has only strings, numbers and binaries.
-func Key(raw []byte) (map[string]types.AttributeValue, error) {
+// itemKey decodes a primary key, which has only strings, numbers and binaries.
+func itemKey(raw []byte) (map[string]types.AttributeValue, error) {
 	var attrs map[string]map[string]string
 	if err := json.Unmarshal(raw, &attrs); err != nil {
 		return nil, fmt.Errorf("read key: %w", err)
