@@ -28,8 +28,8 @@
 //	listing.go    shards of a stream
 //	scan.go       items of a table, page by page
 //	items.go      items by their keys
-//	scanreply.go  the items of a raw reply to Scan
 //	batchreply.go the items of a raw reply to BatchGetItem
+//	scanreply.go  the items of a raw reply to Scan
 //	replykey.go   the position from which a scan goes on
 //	heartbeats.go items that prove how far shards are read
 //	exports.go    exports of a table to S3
@@ -45,8 +45,8 @@
 //	retention.go  how far shards are read: the retention fuse
 //	pace.go       when a shard is read again
 //	throttle.go   since when reads of a table are throttled
-//	memory.go     the memory that pages may take
 //	lease.go      the memory of one page
+//	memory.go     the memory that pages may take
 //	waiters.go    who waits for memory, in order
 //	errors.go     errors, their classes and hints
 package source
