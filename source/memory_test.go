@@ -23,7 +23,6 @@ type page struct {
 
 const modelPage = 10
 
-
 func (f *feed) has() int64 {
 	sum := int64(0)
 	if f.holds {
