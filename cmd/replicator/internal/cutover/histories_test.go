@@ -235,7 +235,7 @@ func (w *world) retryLetters() {
 	var done *ask.Retried
 	w.While("the letters are retried", func() {
 		done, err = ask.Retry(ctx, all, nil, func(table string) *ask.Asker {
-			return &ask.Asker{Table: table, Clients: c, ClaimTTL: 2 * time.Second, By: "test"}
+			return &ask.Asker{Table: table, Clients: c, ClaimTTL: 10 * time.Second, By: "test"}
 		})
 	})
 	if err != nil || done.Applied == 0 {
