@@ -66,11 +66,13 @@ func (a *Asker) first(ctx context.Context) error {
 	if err := a.Clients.ReadClock(ctx, a.Table); err != nil {
 		return exit.Source(err)
 	}
-	return a.open(ctx, a.Clients.Queue)
+	return a.open(ctx, a.Clients.Queue, a.ClaimTTL)
 }
 
-// open opens the requests in a queue if an owner lives.
-func (a *Asker) open(ctx context.Context, open func(context.Context) (*queue.Queue, error)) error {
+// open opens the requests in a queue if an owner lives. Silence of the owner must last for patience.
+func (a *Asker) open(
+	ctx context.Context, open func(context.Context) (*queue.Queue, error), patience time.Duration,
+) error {
 	q, err := open(ctx)
 	if err != nil {
 		return err
@@ -79,7 +81,7 @@ func (a *Asker) open(ctx context.Context, open func(context.Context) (*queue.Que
 	if err != nil {
 		return err
 	}
-	if err := CheckOwner(a.Table, l.State, a.Clients.Now(), a.ClaimTTL); err != nil {
+	if err := awaitOwner(ctx, l, a.Clients.Now, a.ClaimTTL, patience); err != nil {
 		return err
 	}
 	if err := l.State.Fenced("a repair or a retry"); err != nil {
@@ -260,7 +262,7 @@ func (a *Asker) look(ctx context.Context, failed *request.Store) error {
 		ctx, cancel := context.WithTimeout(ctx, lookPeriod) // the rest is for reading the log
 		defer cancel()
 		return a.Clients.RunningQueue(ctx)
-	})
+	}, 0)
 	if err != nil {
 		_ = a.Clients.CloseQueue() // the daemon went away: the next look waits for it
 		a.store = nil

@@ -1,0 +1,59 @@
+package ask
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
+	"github.com/tailrace-cdc/replicator/queue"
+)
+
+// TestSilenceOfAnOwnerIsObserved, Rule 13: an old beat alone is no silence. The log is looked at again,
+// and only an owner that stores nothing meanwhile has given no sign of life.
+func TestSilenceOfAnOwnerIsObserved(t *testing.T) {
+	ctx := t.Context()
+	q, err := queue.Open(ctx, queue.Options{Pipeline: "shop", Dir: t.TempDir(), MaxBytes: 64 << 20}, zap.NewNop(),
+		prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = q.Close() })
+	log, err := q.CreateLog(ctx, "Orders", "t0ken")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := log.Claim(ctx, queue.ClaimOptions{Owner: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const began = change.Millis(1_790_000_000_000)
+	start := &checkpoint.Start{
+		Stream: "arn:aws:dynamodb:eu-west-1:1:table/Orders/stream/2026-01-01T00:00:00.000", Date: began,
+		Shards: []checkpoint.ShardSeen{{ID: "shard-1"}},
+	}
+	if _, err := w.Append(ctx, start, nil); err != nil {
+		t.Fatal(err)
+	}
+	l, err := order.Open(ctx, q, "Orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	later := began + 2*60_000 // the clock was set
+	now := func() time.Time { return later.Time() }
+	if err := awaitOwner(ctx, l, now, time.Second, 3*betweenLooks); err == nil ||
+		!strings.Contains(err.Error(), "no sign of life") {
+		t.Errorf("an owner that stores nothing: %v", err)
+	}
+	if _, err := w.Append(ctx, &checkpoint.Beat{Date: later}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := awaitOwner(ctx, l, now, time.Second, time.Hour); err != nil { // l has not read the beat
+		t.Errorf("an owner that lives: %v", err)
+	}
+}
