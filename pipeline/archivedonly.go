@@ -9,7 +9,6 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/pipeline/staterow"
-	"github.com/tailrace-cdc/replicator/pipeline/staterow/lives"
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
@@ -19,7 +18,7 @@ func (t *Table) archivedOnly() bool { return t.Target == "" }
 // rows returns where the table's row is kept.
 func (e *env) rows() staterow.Store {
 	if e.archivedOnly() {
-		return lives.NewProbed(e.o.Archive.Objects, e.o.Archive.Probe)
+		return staterow.NewProbedBucketStore(e.o.Archive.Objects, e.o.Archive.Probe)
 	}
 	return e.bigtable
 }

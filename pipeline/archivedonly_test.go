@@ -10,7 +10,6 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/pipeline/staterow"
-	"github.com/tailrace-cdc/replicator/pipeline/staterow/lives"
 	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
 	"github.com/tailrace-cdc/replicator/sink/archive/object"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
@@ -128,7 +127,7 @@ func TestRecoveryOfATableWithoutTarget(t *testing.T) {
 	r = w.restart("Orders")
 	r.refused("the log is empty or not there")
 	r.close()
-	rows := lives.New(b)
+	rows := staterow.NewBucketStore(b)
 	row, err := rows.LoadState(t.Context(), "shop", "Orders")
 	if err != nil {
 		t.Fatal(err)

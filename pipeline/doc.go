@@ -13,7 +13,7 @@
 //	readers, lister the pool of shards and the shard graph (ingest.Read, ingest.List)
 //	sinks           a pass over the log, its lanes and workers each (apply.Sink.Run)
 //	copy            reads the table itself while a copy is not complete (resync.Copier.Run)
-//	heartbeats      writes heartbeats into the source table, where it has some (heartbeat.Planner.Run)
+//	heartbeats      writes heartbeats into the source table, where it has some (ingest.HeartbeatPlanner.Run)
 //	confirm         reads the pipeline's row in Bigtable beside the work of a life
 //	dead letters    walks over the stored dead letters from time to time
 //
@@ -33,6 +33,7 @@
 //	sharing.go      what the other processes of the pipeline hear of the tables, and get of them
 //	health.go       liveness, readiness and the status of the pipeline
 //	metrics.go      gauges, computed when they are scraped
+//	gauges.go       their names
 //	table.go        one table: one life after the other
 //	leaving.go      giving a log up: to another process, halted, or while paused
 //	start.go        from the table's name to a claimed and started log
@@ -53,6 +54,8 @@
 //	report.go       a line a minute about it in the process's log
 //	detail.go       what it publishes while somebody looks at the page of the table
 //	archivefacts.go what the log says to the archive of the table
+//	families.go     which column families the mappings write, as far as they are compiled
 //	env.go          what all parts of a table use and none changes; the tables now
 //	options.go      the configuration of a pipeline
+//	periods.go      the times of the protocol, and their defaults
 package pipeline

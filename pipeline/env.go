@@ -7,7 +7,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
-	"github.com/tailrace-cdc/replicator/pipeline/families"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/pipeline/rollout"
 	"github.com/tailrace-cdc/replicator/pipeline/settings"
@@ -24,7 +23,7 @@ type env struct {
 	source   *source.Source
 	queue    *queue.Queue
 	bigtable *bigtable.Client
-	families *families.Targets
+	families *targetFamilies
 	settings *settings.Watch
 	format   *rollout.Format // of the pipeline
 	// copyMemory bounds the pages of copies, all tables together.

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/pipeline/foreign"
+	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/queue/request"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/sink/bigtable/guard"
@@ -71,11 +71,11 @@ rules:
 	codes := map[string]int{}
 	for _, n := range out.Notes {
 		codes[n.Code]++
-		if n.Code == foreign.CodeYoung && (n.Item != 1 || !n.Until.After(now)) {
+		if n.Code == resync.CodeYoung && (n.Item != 1 || !n.Until.After(now)) {
 			t.Errorf("%+v", n)
 		}
 	}
-	want := map[string]int{foreign.CodeOwned: 1, foreign.CodeOther: 1, foreign.CodeYoung: 1, foreign.CodeOutside: 1}
+	want := map[string]int{resync.CodeOwned: 1, resync.CodeOther: 1, resync.CodeYoung: 1, resync.CodeOutside: 1}
 	if diff := cmp.Diff(want, codes); diff != "" || out.Deleted != 2 || out.Refused != 4 {
 		t.Errorf("%+v (-want +got):\n%s", out, diff)
 	}
@@ -108,7 +108,7 @@ func TestForeignCellsAreDeletedByTheOwnerAlone(t *testing.T) {
 	for _, c := range []struct{ proof, owned, want error }{
 		{errUnproven, nil, errUnproven}, {nil, errLost, errLost}, {nil, nil, nil},
 	} {
-		x := foreign.Deleter{
+		x := resync.ForeignDeleter{
 			Target: target("Orders"), Client: r.sink, Now: func() change.Millis { return now },
 			Programs: func() ([]*transform.Program, error) { return []*transform.Program{program}, nil },
 			Prove: func(_ context.Context, through change.Millis) error {

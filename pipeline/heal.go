@@ -13,7 +13,6 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/failure"
-	"github.com/tailrace-cdc/replicator/pipeline/foreign"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/transform"
@@ -31,12 +30,12 @@ func (t *table) sharing() ([]*transform.Program, error) {
 }
 
 // foreign returns what deletes cells of the target that belong to no item.
-func (t *table) foreign(o resync.Options, owned func() error) *foreign.Deleter {
+func (t *table) foreign(o resync.Options, owned func() error) *resync.ForeignDeleter {
 	programs := func() ([]*transform.Program, error) {
 		sharing, err := t.sharing()
 		return append([]*transform.Program{t.row.Program}, sharing...), err
 	}
-	return &foreign.Deleter{
+	return &resync.ForeignDeleter{
 		Target: t.Target, Client: t.bigtable, Programs: programs, Prove: o.Prove, Now: o.Now, Owned: owned,
 	}
 }

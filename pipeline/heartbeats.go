@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/tailrace-cdc/replicator/pipeline/heartbeat"
+	"github.com/tailrace-cdc/replicator/pipeline/ingest"
 	sourceheartbeat "github.com/tailrace-cdc/replicator/source/heartbeat"
 )
 
@@ -15,16 +15,16 @@ type Heartbeat struct {
 }
 
 // newHeartbeats returns what knows in this life which heartbeats to write; nil for a table without.
-func (t *table) newHeartbeats() *heartbeat.Planner {
+func (t *table) newHeartbeats() *ingest.HeartbeatPlanner {
 	keys, err := t.Heartbeat.Keys.Fit(t.info.Schema.Partition)
 	if t.Heartbeat.Keys.None() || t.Heartbeat.Every == 0 || err != nil { // the mapping does not compile then
 		return nil
 	}
-	return heartbeat.NewPlanner(keys)
+	return ingest.NewHeartbeatPlanner(keys)
 }
 
 // writeHeartbeats writes heartbeats until ctx ends; nil then. Only the owner of the log writes some.
-func (t *table) writeHeartbeats(ctx context.Context, p *heartbeat.Planner) error {
+func (t *table) writeHeartbeats(ctx context.Context, p *ingest.HeartbeatPlanner) error {
 	if p == nil {
 		return nil
 	}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/failure"
-	"github.com/tailrace-cdc/replicator/pipeline/periods"
 )
 
 // TestLogsAreHandedOverEightAtATime: the other tables of a process that ends work on until it is their turn, or half of
@@ -18,7 +17,7 @@ import (
 func TestLogsAreHandedOverEightAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 20
-		p := &Pipeline{o: Options{Periods: periods.Periods{Shutdown: 20 * time.Second}}, successors: map[string]string{}}
+		p := &Pipeline{o: Options{Periods: Periods{Shutdown: 20 * time.Second}}, successors: map[string]string{}}
 		p.turns = make(chan struct{}, handedOverAtOnce)
 		p.leaving.Do(func() {}) // the successors are decided
 		var mu sync.Mutex       // covers left and alone

@@ -5,7 +5,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/tailrace-cdc/replicator/pipeline/gauges"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/verify/continuous"
@@ -24,7 +23,7 @@ func registerMetrics(reg prometheus.Registerer, p *Pipeline) {
 type collector struct{ p *Pipeline }
 
 func (c collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range gauges.All() {
+	for _, d := range allGauges() {
 		ch <- d
 	}
 }
@@ -32,7 +31,7 @@ func (c collector) Describe(ch chan<- *prometheus.Desc) {
 func (c collector) Collect(ch chan<- prometheus.Metric) {
 	now := time.Now()
 	for _, service := range []string{status.DynamoDB, status.Bigtable, status.NATS} {
-		ch <- prometheus.MustNewConstMetric(gauges.Failing, prometheus.GaugeValue, c.failing(service, now).Seconds(), service)
+		ch <- prometheus.MustNewConstMetric(failing, prometheus.GaugeValue, c.failing(service, now).Seconds(), service)
 	}
 	failing, _ := c.p.failures(now)
 	for _, t := range c.p.all() {
@@ -56,56 +55,56 @@ func (c collector) collectTable(ch chan<- prometheus.Metric, t *table, now time.
 	send := func(d *prometheus.Desc, v float64) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, t.Source)
 	}
-	send(gauges.Ready, one(served && len(st.Reasons) == 0))
+	send(ready, one(served && len(st.Reasons) == 0))
 	// An owner that cannot reach the log for longer than a claim lives may have lost it. A process that has halted the
 	// table releases the log until the next try, and carries the table all the same.
 	owner := t.view.claimed.Load() || t.view.halted.Load() != nil
-	send(gauges.Owner, one(owner && c.failing(status.NATS, now) < 3*c.p.o.Periods.ClaimTTL))
+	send(Owner, one(owner && c.failing(status.NATS, now) < 3*c.p.o.Periods.ClaimTTL))
 	if st.State == status.StandBy {
 		return
 	}
-	send(gauges.Halted, one(st.State == "halted"))
-	send(gauges.Premises, float64(len(t.view.broken())))
+	send(halted, one(st.State == "halted"))
+	send(premises, float64(len(t.view.broken())))
 	sendKnown := func(d *prometheus.Desc, v float64) {
 		if v >= 0 { // status says -1 for unknown; a metric leaves out what is not known
 			send(d, v)
 		}
 	}
-	sendKnown(gauges.SourceLag, st.SourceLag)
-	sendKnown(gauges.AppliedLag, st.AppliedLag)
-	send(gauges.Retention, c.retention(&st, now.Sub(*t.view.unseen.Load())))
-	send(gauges.Hottest, t.stats.Rows.Hottest(now))
-	send(gauges.Largest, float64(t.stats.Rows.LargestGrowth()))
+	sendKnown(sourceLag, st.SourceLag)
+	sendKnown(appliedLag, st.AppliedLag)
+	send(retention, c.retention(&st, now.Sub(*t.view.unseen.Load())))
+	send(hottest, t.stats.Rows.Hottest(now))
+	send(largest, float64(t.stats.Rows.LargestGrowth()))
 	v := t.view.seen.Load()
 	if v == nil {
-		send(gauges.Proof, now.Sub(*t.view.unseen.Load()).Seconds())
-		send(gauges.View, now.Sub(*t.view.unseen.Load()).Seconds())
+		send(proof, now.Sub(*t.view.unseen.Load()).Seconds())
+		send(view, now.Sub(*t.view.unseen.Load()).Seconds())
 		return
 	}
-	send(gauges.Proof, now.Sub(v.ReadMoved()).Seconds())
-	send(gauges.View, now.Sub(v.LookedAt()).Seconds())
-	send(gauges.Waiting, float64(v.Waiting()))
+	send(proof, now.Sub(v.ReadMoved()).Seconds())
+	send(view, now.Sub(v.LookedAt()).Seconds())
+	send(waiting, float64(v.Waiting()))
 	if st.Pending != nil {
-		send(gauges.PendingChanges, float64(*st.Pending))
+		send(pendingChanges, float64(*st.Pending))
 	}
-	send(gauges.Letters, float64(st.DeadLetters))
-	send(gauges.Gaps, float64(st.Gaps))
-	send(gauges.Differing, float64(st.Differing))
+	send(letters, float64(st.DeadLetters))
+	send(gaps, float64(st.Gaps))
+	send(differing, float64(st.Differing))
 	if b := st.BehindFence; b != nil {
-		send(gauges.Behind, float64(b.Changes))
+		send(behind, float64(b.Changes))
 	} else {
-		send(gauges.Behind, 0)
+		send(behind, 0)
 	}
-	send(gauges.Copying, one(st.Copy != nil))
+	send(copying, one(st.Copy != nil))
 	if st.Copy != nil && st.Copy.Paused == "" {
-		send(gauges.CopyStill, now.Sub(v.CopyMoved()).Seconds())
+		send(copyStill, now.Sub(v.CopyMoved()).Seconds())
 	} else {
-		send(gauges.CopyStill, 0)
+		send(copyStill, 0)
 	}
-	send(gauges.Pending, one(v.Resync() != nil))
-	send(gauges.Recovering, one(v.Resync() != nil && v.Resync().Recover))
-	send(gauges.Ahead, st.ClockAhead)
-	send(gauges.Foreign, float64(st.Foreign))
+	send(pending, one(v.Resync() != nil))
+	send(recovering, one(v.Resync() != nil && v.Resync().Recover))
+	send(ahead, st.ClockAhead)
+	send(foreign, float64(st.Foreign))
 	c.collectVerify(send, t, st.Verify)
 }
 
@@ -114,13 +113,13 @@ func (collector) collectVerify(send func(*prometheus.Desc, float64), t *table, s
 	if s == nil {
 		return
 	}
-	send(gauges.VerifyDifferent, float64(s.Different))
-	send(gauges.VerifyForeign, float64(s.Foreign))
-	send(gauges.VerifyUnproven, float64(s.Unproven+s.Refused))
-	send(gauges.VerifyCycles, float64(s.Cycles))
-	send(gauges.VerifyShare, min(s.Items.Share, s.Rows.Share))
+	send(verifyDifferent, float64(s.Different))
+	send(verifyForeign, float64(s.Foreign))
+	send(verifyUnproven, float64(s.Unproven+s.Refused))
+	send(verifyCycles, float64(s.Cycles))
+	send(verifyShare, min(s.Items.Share, s.Rows.Share))
 	if s.CheckedSince != nil {
-		send(gauges.VerifyUnchecked, max(0, t.now().Time().Sub(*s.CheckedSince).Seconds()))
+		send(verifyUnchecked, max(0, t.now().Time().Sub(*s.CheckedSince).Seconds()))
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
-	"github.com/tailrace-cdc/replicator/pipeline/periods"
 	"github.com/tailrace-cdc/replicator/pipeline/staterow"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/pipeline/tracing"
@@ -93,9 +92,6 @@ type Verify struct{ ReadUnits, Percent float64 }
 
 // Start is where the first life of a table begins to read.
 type Start = staterow.Start
-
-// Periods are the times of the protocol. Tests shorten them.
-type Periods = periods.Periods
 
 func (o Options) withDefaults() Options {
 	o.Periods = o.Periods.WithDefaults()

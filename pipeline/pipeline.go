@@ -13,7 +13,6 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
-	"github.com/tailrace-cdc/replicator/pipeline/families"
 	"github.com/tailrace-cdc/replicator/pipeline/latency"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
@@ -33,7 +32,7 @@ type Pipeline struct {
 	source     *source.Source
 	bigtable   *bigtable.Client
 	shared     *apply.Shared
-	families   *families.Targets
+	families   *targetFamilies
 	settings   *settings.Watch
 	format     *rollout.Format
 	refusals   *outcome.Refusals
@@ -62,7 +61,7 @@ func New(o Options, src *source.Source, q *queue.Queue, sink *bigtable.Client,
 	log *zap.Logger, reg prometheus.Registerer) *Pipeline {
 	p := &Pipeline{
 		o: o.withDefaults(), queue: q, source: src, bigtable: sink, log: log, added: make(chan Table),
-		families: families.New(sink), refusals: outcome.NewRefusals(),
+		families: newTargetFamilies(sink), refusals: outcome.NewRefusals(),
 	}
 	p.settings = settings.New(p.settingsOptions())
 	p.format = rollout.New(p.formatOptions())

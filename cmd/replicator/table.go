@@ -11,7 +11,7 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/retiring"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
-	"github.com/tailrace-cdc/replicator/pipeline/staterow/lives"
+	"github.com/tailrace-cdc/replicator/pipeline/staterow"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
@@ -113,7 +113,7 @@ func rowsOf(
 		if err != nil {
 			return nil, nil, err
 		}
-		archived := lives.New(b)
+		archived := staterow.NewBucketStore(b)
 		_, err = archived.LoadState(ctx, cfg.Pipeline, table)
 		if err == nil || cfg.Bigtable.Project == "" {
 			return nil, archived, nil

@@ -8,7 +8,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/pipeline/apply/memory"
 	"github.com/tailrace-cdc/replicator/pipeline/settings"
 	"github.com/tailrace-cdc/replicator/pipeline/tracing"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -85,7 +84,7 @@ type Archive interface {
 type Shared struct {
 	bigtable *bigtable.Client
 	now      func() change.Millis
-	memory   *memory.Budget
+	memory   *ChangeMemory
 	lanes    int // per table
 	workers  workers
 
@@ -105,7 +104,7 @@ type Limits struct {
 // NewShared returns what the sinks of several tables share. now is the source's clock.
 func NewShared(l Limits, client *bigtable.Client, now func() change.Millis) *Shared {
 	return &Shared{
-		bigtable: client, now: now, clock: time.Now, memory: memory.NewBudget(l.Memory), lanes: l.Lanes,
+		bigtable: client, now: now, clock: time.Now, memory: NewChangeMemory(l.Memory), lanes: l.Lanes,
 		workers: workers{half: max(l.Lanes/2, 1)},
 	}
 }

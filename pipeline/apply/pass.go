@@ -10,7 +10,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/pipeline/apply/memory"
 	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/frame"
@@ -22,7 +21,7 @@ type pass struct {
 	o      *Options
 	target target
 	acks   *protocol.MarkTracker
-	memory *memory.Share
+	memory *memoryShare
 	damage *damagedRanges
 	now    func() change.Millis
 	fence  *checkpoint.Fence // nil: there is none
@@ -120,15 +119,15 @@ func (p *pass) submitEntry(ctx context.Context, at checkpoint.Mark, e *checkpoin
 		records += f.Pages[i].Records
 	}
 	// Rule 9: memory is taken before the entry is unpacked.
-	class := memory.Class(size)
+	class := bufferClass(size)
 	release, err := p.memory.Acquire(ctx, 1<<class)
 	if err != nil {
 		return err
 	}
-	buf := memory.Get(class)
+	buf := getBuffer(class)
 	open := p.acks.Add(at, records, func() {
 		release()
-		memory.Put(buf)
+		putBuffer(buf)
 	})
 	open.Span = p.o.Tracer.Apply(p.o.Table.Source, p.sink, at, records)
 	*buf, err = frame.Unpack(e, *buf, func(_ *checkpoint.PageHead, c *change.Change) error {

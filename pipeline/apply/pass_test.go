@@ -6,21 +6,20 @@ import (
 	"testing"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/pipeline/apply/memory"
 	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
 // Rule 9: an entry has its memory before it is unpacked, and gives it back once, also when it cannot be unpacked.
 func TestEntryTakesMemoryBeforeItIsUnpacked(t *testing.T) {
-	b := memory.NewBudget(1 << 30)
+	b := NewChangeMemory(1 << 30)
 	acks := protocol.NewMarkTracker(checkpoint.Mark{Seq: 1})
 	p := &pass{sink: SinkBigtable, o: &Options{}, acks: acks, memory: b.NewShare()}
 	frame := &checkpoint.Entry{Body: &checkpoint.Frame{Pages: []checkpoint.PageHead{{Length: 100_000, Records: 3}}}}
 	if err := p.submitEntry(t.Context(), checkpoint.Mark{Seq: 2}, frame); err == nil {
 		t.Fatal("an entry without its data was unpacked")
 	}
-	if want := int64(1 << memory.Class(100_000)); b.InUse() != want {
+	if want := int64(1 << bufferClass(100_000)); b.InUse() != want {
 		t.Errorf("%d bytes in use, want %d", b.InUse(), want)
 	}
 	if mark := acks.Mark().Seq; mark != 1 {

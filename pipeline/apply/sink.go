@@ -10,7 +10,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/pipeline/apply/memory"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/protocol"
 )
@@ -23,7 +22,7 @@ type Sink struct {
 	shared *Shared
 
 	newTarget func() target
-	memory    *memory.Share
+	memory    *memoryShare
 	damage    *damagedRanges
 	fence     *checkpoint.Fence // behind which nothing is applied; nil: there is none, or it does not concern the sink
 

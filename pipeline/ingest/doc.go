@@ -26,6 +26,8 @@
 //	reservation.go  versions stay below what is reserved in Bigtable
 //	lister.go       the shard graph, and a new stream after the old one
 //	prove.go        who waits until everything up to a time is applied (protocol.Proof: when it is)
+//	heartbeats.go   writes heartbeats for one life of a table
+//	planner.go      which heartbeats to write
 //	watermarks.go   how far empty reads show that open shards are read
 //	handoff.go      what passes between these goroutines
 //	options.go      what ingest needs to know about its table

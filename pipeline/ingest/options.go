@@ -8,7 +8,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/pipeline/heartbeat"
 	"github.com/tailrace-cdc/replicator/pipeline/tracing"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/source"
@@ -23,7 +22,7 @@ type Options struct {
 	Row        Row
 	Logger     *zap.Logger
 	// Heartbeats learns where heartbeats come out; nil for a table without. Each open shard gets one every HeartbeatEvery.
-	Heartbeats     *heartbeat.Planner
+	Heartbeats     *HeartbeatPlanner
 	HeartbeatEvery time.Duration
 	// Observe is called with what the log holds and how full it is, whenever one of them has changed.
 	Observe func(*checkpoint.State, queue.Pressure)

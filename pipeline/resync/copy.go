@@ -14,7 +14,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/failure"
-	"github.com/tailrace-cdc/replicator/pipeline/resync/pace"
 	"github.com/tailrace-cdc/replicator/source"
 )
 
@@ -24,7 +23,7 @@ type Copier struct {
 	copy    checkpoint.CopyState // as the life found it
 	origin  origin
 	parts   *parts
-	pace    *pace.Pace
+	pace    *writePace
 	pages   *semaphore.Weighted // unpacked ones
 	stats   *Stats
 	began   time.Time
@@ -57,7 +56,7 @@ func New(o Options, c *checkpoint.CopyState) *Copier {
 	o.Periods = o.Periods.withDefaults()
 	return &Copier{
 		o: &o, copy: *c, parts: newParts(c), pages: semaphore.NewWeighted(unpackedPages),
-		pace:  pace.New(o.WriteRows, unpackedPages),
+		pace:  newWritePace(o.WriteRows, unpackedPages),
 		stats: o.Stats, began: time.Now(), first: c.Total().Items, refused: map[string]int64{},
 	}
 }

@@ -14,6 +14,7 @@
 //
 //	whole.go     compares the whole table and repairs it
 //	requests.go  serves the requests of commands for single items
+//	foreign.go   deletes cells that belong to no item, at a request
 //	inwork.go    requests that are being done, side by side
 //	naming.go    finds the rows of items whose keys do not determine their rows
 //	copy.go      one copy: reading, waiting
@@ -26,6 +27,8 @@
 //	parts.go     which segment or file is read next, and their marks
 //	pages.go     pages in memory, compressed
 //	items.go     single items: read, waited for, written
+//	hand.go      how many single items are read and not written yet
+//	pace.go      how many items a copy writes at once, and how many rows a second
 //	options.go   what copies and resyncs need from their table and the process
 //	metrics.go   Prometheus metrics of copies
 package resync

@@ -14,7 +14,6 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
-	"github.com/tailrace-cdc/replicator/pipeline/resync/pace"
 	"github.com/tailrace-cdc/replicator/source"
 )
 
@@ -33,7 +32,7 @@ type Wanted struct {
 // Items resyncs single items: for requests, and for the differences of a whole table.
 type Items struct {
 	o    *Options
-	hand *pace.Hand
+	hand *itemHand
 
 	// Of a call of Resync that failed; the next call for the same items goes on with those that are open.
 	list []Wanted
@@ -46,7 +45,7 @@ type Items struct {
 }
 
 // NewItems returns the Items of a table for one life.
-func NewItems(o Options) *Items { return &Items{o: &o, hand: pace.NewHand()} }
+func NewItems(o Options) *Items { return &Items{o: &o, hand: newItemHand()} }
 
 const (
 	itemsPerRead = 100 // keys of one BatchGetItem

@@ -10,7 +10,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
-	"github.com/tailrace-cdc/replicator/pipeline/resync/pace"
 )
 
 // TestCopyYieldsToAnOverloadedBigtable: while Bigtable answers that it is overloaded, a tenth of the items is written
@@ -33,7 +32,7 @@ func TestCopyYieldsToAnOverloadedBigtable(t *testing.T) {
 			t.Fatal(err)
 		}
 		x.complete()
-		if w.before < pace.MaxWrites/2 || w.during > pace.MinWrites+1 || w.during == 0 || w.after < pace.MaxWrites/2 {
+		if w.before < maxWrites/2 || w.during > minWrites+1 || w.during == 0 || w.after < maxWrites/2 {
 			t.Errorf("written at once: %d before, %d while overloaded, %d after", w.before, w.during, w.after)
 		}
 	})

@@ -12,7 +12,6 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
-	"github.com/tailrace-cdc/replicator/pipeline/resync/pace"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/request"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
@@ -38,7 +37,7 @@ type Requests struct {
 	Heal func(ctx context.Context, order *request.HealOrder) (*request.Outcome, error)
 
 	named named
-	hand  *pace.Hand
+	hand  *itemHand
 	work  inWork
 	after uint64 // the newest chunk that was begun, by its place in the store; 0: look at all
 }
@@ -55,7 +54,7 @@ func (r *Requests) Run(ctx context.Context) error {
 	if r.Poll == 0 {
 		r.Poll = time.Second
 	}
-	r.hand = pace.NewHand()
+	r.hand = newItemHand()
 	r.loop(ctx, nil)
 	return nil
 }

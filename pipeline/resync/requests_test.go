@@ -16,7 +16,6 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
-	"github.com/tailrace-cdc/replicator/pipeline/resync/pace"
 	"github.com/tailrace-cdc/replicator/queue/request"
 	"github.com/tailrace-cdc/replicator/source"
 )
@@ -117,7 +116,7 @@ func ask(chunks, items int) *memory {
 // large reads items of 100 KB, one batch at a time.
 type large struct {
 	absent
-	hand     *pace.Hand
+	hand     *itemHand
 	reads    atomic.Int32
 	most     atomic.Int64
 	together atomic.Bool
@@ -183,7 +182,7 @@ func TestWaitingRequestsShareTheirProof(t *testing.T) {
 			x := newTable(t, 0, 0)
 			o := x.options()
 			o.Reader, o.Writer = absent{x}, writable{table: x}
-			r := &Requests{Options: o, hand: pace.NewHand()}
+			r := &Requests{Options: o, hand: newItemHand()}
 			return serveUntil(t, r, ask(chunks, 150))
 		}
 		if one, ten := took(1), took(10); ten > one*3/2 {
@@ -197,11 +196,11 @@ func TestRequestsSideBySideStayWithinTheMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newTable(t, 0, 0)
 		o := x.options()
-		r := &Requests{Options: o, hand: pace.NewHand()}
+		r := &Requests{Options: o, hand: newItemHand()}
 		l := &large{absent: absent{x}, hand: r.hand}
 		r.Reader, r.Writer = l, writable{table: x}
 		serveUntil(t, r, ask(20, 250))
-		if l.most.Load() >= pace.BytesInHand || l.together.Load() {
+		if l.most.Load() >= bytesInHand || l.together.Load() {
 			t.Errorf("a read began with %d bytes in hand; together with another: %v", l.most.Load(), l.together.Load())
 		}
 		if items, bytes := r.hand.InHand(); items != 0 || bytes != 0 {
@@ -217,7 +216,7 @@ func TestStuckRowHoldsNoOtherRequest(t *testing.T) {
 		o := x.options()
 		w := writable{table: x, stuck: make(chan struct{})}
 		o.Reader, o.Writer = absent{x}, w
-		r, m := &Requests{Options: o, hand: pace.NewHand()}, ask(40, 3)
+		r, m := &Requests{Options: o, hand: newItemHand()}, ask(40, 3)
 		serveUntil(t, r, m, "c-00")
 		if err := failure.Pause(t.Context(), slowRequest); err != nil {
 			t.Fatal(err)
@@ -242,7 +241,7 @@ func TestStatusSaysThatAllRequestsAreStuck(t *testing.T) {
 		o := x.options()
 		w := writable{table: x, stuck: make(chan struct{}), of: maxInWork}
 		o.Reader, o.Writer = absent{x}, w
-		r, m := &Requests{Options: o, hand: pace.NewHand()}, ask(maxInWork+4, 3)
+		r, m := &Requests{Options: o, hand: newItemHand()}, ask(maxInWork+4, 3)
 		for store := chunks(m); ; {
 			busy, err := r.serve(t.Context(), &store)
 			if err != nil {
@@ -289,7 +288,7 @@ func TestRequestsEndWithTheirLife(t *testing.T) {
 		o := x.options()
 		var begun, ended atomic.Int32
 		o.Reader, o.Writer = absent{x}, obstinate{x, &begun, &ended}
-		r := &Requests{Options: o, Poll: time.Second, hand: pace.NewHand()}
+		r := &Requests{Options: o, Poll: time.Second, hand: newItemHand()}
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
 		r.loop(ctx, ask(1, 1))
@@ -317,7 +316,7 @@ func TestRequestThatCannotBeReadHoldsNoRoom(t *testing.T) {
 		x := newTable(t, 0, 0)
 		o := x.options()
 		o.Reader, o.Writer = refusing{absent{x}}, writable{table: x}
-		r, m := &Requests{Options: o, hand: pace.NewHand()}, ask(20, 150)
+		r, m := &Requests{Options: o, hand: newItemHand()}, ask(20, 150)
 		serveUntil(t, r, m)
 		r.work.all.Wait()
 		for _, c := range m.chunks {
@@ -352,7 +351,7 @@ func TestRequestIsNotRefusedByOneAnswer(t *testing.T) {
 			x := newTable(t, 0, 0)
 			o := x.options()
 			o.Reader, o.Writer = once{absent{x}, &atomic.Int64{}, class}, writable{table: x}
-			r, m := &Requests{Options: o, hand: pace.NewHand()}, ask(1, 3)
+			r, m := &Requests{Options: o, hand: newItemHand()}, ask(1, 3)
 			serveUntil(t, r, m)
 			r.work.all.Wait()
 			if out := m.chunks[0].Outcome; out.Failed != "" {
@@ -369,7 +368,7 @@ func TestRequestsAreLookedForFromTheBeginning(t *testing.T) {
 		x := newTable(t, 0, 0)
 		o := x.options()
 		o.Reader, o.Writer = absent{x}, writable{table: x}
-		r, m := &Requests{Options: o, hand: pace.NewHand()}, ask(3, 3)
+		r, m := &Requests{Options: o, hand: newItemHand()}, ask(3, 3)
 		serveUntil(t, r, m)
 		r.work.all.Wait()
 		store := chunks(m)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
-	"github.com/tailrace-cdc/replicator/pipeline/resync/pace"
 	"github.com/tailrace-cdc/replicator/source"
 )
 
@@ -53,7 +52,7 @@ func readsOf(t *testing.T, chunks, items int, units float64, write time.Duration
 		if units > 0 {
 			o.Budget = source.NewBudget(units)
 		}
-		r := &Requests{Options: o, hand: pace.NewHand()}
+		r := &Requests{Options: o, hand: newItemHand()}
 		took := serveUntil(t, r, ask(chunks, items))
 		reads = float64(s.read.Load()) / float64(chunks*items)
 		t.Logf("%d requests for %d items each, %g units/s, a row in %s: %s, %.1f reads of an item",

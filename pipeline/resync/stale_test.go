@@ -13,7 +13,6 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
-	"github.com/tailrace-cdc/replicator/pipeline/resync/pace"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/transform"
 )
@@ -335,7 +334,7 @@ func TestOnlyABackfillIntoANewTargetTakesRowsForEmpty(t *testing.T) {
 // TestItemThatWouldBeWrittenTooLateIsReadAgain: the limiter says so before the time is over, with an error of its own.
 func TestItemThatWouldBeWrittenTooLateIsReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := pace.New(0.001, unpackedPages)
+		p := newWritePace(0.001, unpackedPages)
 		if err := p.Begin(t.Context()); err != nil { // takes what there is
 			t.Fatal(err)
 		}

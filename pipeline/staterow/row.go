@@ -15,7 +15,6 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
-	"github.com/tailrace-cdc/replicator/pipeline/staterow/lives"
 	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/transform"
@@ -163,7 +162,7 @@ func (r *Row) loadRetrying(ctx context.Context) (*bigtable.State, error) {
 	)
 	for {
 		row, err := r.o.Store.LoadState(ctx, r.o.Pipeline, r.o.Source)
-		var foreign *lives.OtherPipelineError
+		var foreign *OtherPipelineError
 		switch {
 		case errors.As(err, &foreign):
 			return nil, &outcome.RefusedError{What: foreign.Error(), Hint: foreign.Hint()}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
-	"github.com/tailrace-cdc/replicator/pipeline/staterow/lives"
+	"github.com/tailrace-cdc/replicator/pipeline/staterow"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
@@ -41,7 +41,7 @@ func Bigtable(err error) error {
 
 // Row adds exit code and hint to an error of the row of a table, which is in Bigtable or in the archive's bucket.
 func Row(err error) error {
-	var foreign *lives.OtherPipelineError
+	var foreign *staterow.OtherPipelineError
 	var stored *bucket.Error
 	switch {
 	case errors.As(err, &foreign):

@@ -17,7 +17,7 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/retiring"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/trial"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/verifying"
-	"github.com/tailrace-cdc/replicator/pipeline/foreign"
+	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/queue/request"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/transform"
@@ -269,7 +269,7 @@ func (w *world) explain(row string) string {
 func (w *world) deleteForeign(rows ...string) string {
 	w.t.Helper()
 	_, s := w.Sides("Other")
-	x := &foreign.Deleter{Target: "shared", Client: s.Sink(), Owned: func() error { return nil },
+	x := &resync.ForeignDeleter{Target: "shared", Client: s.Sink(), Owned: func() error { return nil },
 		Prove:    func(context.Context, change.Millis) error { return nil },
 		Programs: func() ([]*transform.Program, error) { return s.Programs(), nil },
 		Now:      func() change.Millis { return change.MillisOf(w.Clock.Now()) },

@@ -17,7 +17,6 @@ import (
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/pipeline/staterow"
-	"github.com/tailrace-cdc/replicator/pipeline/staterow/lives"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
@@ -129,7 +128,7 @@ func (c *Clients) Rows(ctx context.Context, t *config.Table) (staterow.Store, er
 	if err != nil {
 		return nil, err
 	}
-	return lives.New(b), nil
+	return staterow.NewBucketStore(b), nil
 }
 
 // reach reads one row and returns the error of a server that cannot be reached. It ignores other errors: the caller's

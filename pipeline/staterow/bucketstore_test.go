@@ -1,4 +1,4 @@
-package lives
+package staterow
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
-func open(t *testing.T) bucket.Bucket {
+func openBucket(t *testing.T) bucket.Bucket {
 	t.Helper()
 	b, err := bucket.Open(t.Context(), "file://"+t.TempDir(), bucket.Options{})
 	if err != nil {
@@ -28,7 +28,7 @@ func open(t *testing.T) bucket.Bucket {
 	return b
 }
 
-func first(t *testing.T, s *Store) *bigtable.State {
+func firstLife(t *testing.T, s *BucketStore) *bigtable.State {
 	t.Helper()
 	row := &bigtable.State{Identity: bigtable.Identity{Pipeline: "shop", Table: "Orders", TableID: "id"}, Life: 1}
 	if err := s.CreateState(t.Context(), row); err != nil {
@@ -39,12 +39,12 @@ func first(t *testing.T, s *Store) *bigtable.State {
 
 // TestRowIsReadBack: what was stored last, by whichever process.
 func TestRowIsReadBack(t *testing.T) {
-	b := open(t)
-	s := New(b)
+	b := openBucket(t)
+	s := NewBucketStore(b)
 	if _, err := s.LoadState(t.Context(), "shop", "Orders"); !errors.Is(err, bigtable.ErrNoState) {
 		t.Errorf("before the first row: %v", err)
 	}
-	row := first(t, s)
+	row := firstLife(t, s)
 	other := &bigtable.State{Identity: row.Identity, Life: 7}
 	if err := s.CreateState(t.Context(), other); !errors.Is(err, bigtable.ErrStateExists) {
 		t.Errorf("another first row: %v", err)
@@ -61,7 +61,7 @@ func TestRowIsReadBack(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got, err := New(b).LoadState(t.Context(), "shop", "Orders")
+	got, err := NewBucketStore(b).LoadState(t.Context(), "shop", "Orders")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,8 +79,8 @@ func TestRowIsReadBack(t *testing.T) {
 
 // TestOfTwoChangesOneSucceeds: the other process hears that it was overtaken, whenever it was frozen.
 func TestOfTwoChangesOneSucceeds(t *testing.T) {
-	s := New(open(t))
-	row := first(t, s)
+	s := NewBucketStore(openBucket(t))
+	row := firstLife(t, s)
 	var wg sync.WaitGroup
 	errs := make([]error, 8)
 	for i := range errs {
@@ -105,10 +105,10 @@ func TestOfTwoChangesOneSucceeds(t *testing.T) {
 	}
 }
 
-// lost is a bucket whose answers to the creation of objects are lost.
-type lost struct{ bucket.Bucket }
+// lostBucket is a bucket whose answers to the creation of objects are lost.
+type lostBucket struct{ bucket.Bucket }
 
-func (l lost) Create(ctx context.Context, name string, f *os.File, size int64) error {
+func (l lostBucket) Create(ctx context.Context, name string, f *os.File, size int64) error {
 	if err := l.Bucket.Create(ctx, name, f, size); err != nil {
 		return err
 	}
@@ -117,22 +117,22 @@ func (l lost) Create(ctx context.Context, name string, f *os.File, size int64) e
 
 // TestChangeWhoseAnswerWasLostSucceedsAgain: it finds its own object.
 func TestChangeWhoseAnswerWasLostSucceedsAgain(t *testing.T) {
-	b := open(t)
-	row := first(t, New(b))
+	b := openBucket(t)
+	row := firstLife(t, NewBucketStore(b))
 	next := *row
 	next.Issued = true
-	if err := New(lost{b}).CompareAndSet(t.Context(), row, &next); err == nil {
+	if err := NewBucketStore(lostBucket{b}).CompareAndSet(t.Context(), row, &next); err == nil {
 		t.Fatal("the answer was not lost")
 	}
-	if err := New(lost{b}).CompareAndSet(t.Context(), row, &next); err != nil {
+	if err := NewBucketStore(lostBucket{b}).CompareAndSet(t.Context(), row, &next); err != nil {
 		t.Error(err)
 	}
 }
 
 // TestReservationOvertakenIsRaisedAgain: by another owner of the same life; in another life it is refused.
 func TestReservationOvertakenIsRaisedAgain(t *testing.T) {
-	s := New(open(t))
-	old := first(t, s)
+	s := NewBucketStore(openBucket(t))
+	old := firstLife(t, s)
 	other := *old
 	other.Lead = time.Minute
 	if err := s.CompareAndSet(t.Context(), old, &other); err != nil {
@@ -154,8 +154,8 @@ func TestReservationOvertakenIsRaisedAgain(t *testing.T) {
 
 // TestTableThatWasRetiredHasNoRow: and begins anew behind the old revisions.
 func TestTableThatWasRetiredHasNoRow(t *testing.T) {
-	s := New(open(t))
-	row := first(t, s)
+	s := NewBucketStore(openBucket(t))
+	row := firstLife(t, s)
 	if err := s.RemoveState(t.Context(), row); err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func TestTableThatWasRetiredHasNoRow(t *testing.T) {
 	if _, err := s.LoadState(t.Context(), "shop", "Orders"); !errors.Is(err, bigtable.ErrNoState) {
 		t.Errorf("retired: %v", err)
 	}
-	if row = first(t, s); row.Revision != 3 {
+	if row = firstLife(t, s); row.Revision != 3 {
 		t.Errorf("revision %d", row.Revision)
 	}
 }
@@ -178,11 +178,11 @@ func TestRowThatIsNotReadIsRefused(t *testing.T) {
 		`{"format":3,"revision":1,"identity":{"table":"Carts","pipeline":"shop"}}`:   nil,
 		`{"format":3,`: nil, ``: nil,
 	} {
-		b := open(t)
+		b := openBucket(t)
 		if err := bucket.CreateText(t.Context(), b, layout.Life("Orders", 1), text); err != nil {
 			t.Fatal(err)
 		}
-		_, err := New(b).LoadState(t.Context(), "shop", "Orders")
+		_, err := NewBucketStore(b).LoadState(t.Context(), "shop", "Orders")
 		var newer *bigtable.NewerFormatError
 		if err == nil || errors.Is(err, bigtable.ErrNoState) || want != nil && !errors.As(err, &newer) {
 			t.Errorf("%s: %v", text, err)
@@ -207,9 +207,9 @@ func (u *unlisted) List(ctx context.Context, prefix string) iter.Seq2[bucket.Inf
 //
 // Rule 13.
 func TestRowThatIsNotListedIsNotNew(t *testing.T) {
-	b := &unlisted{Bucket: open(t)}
-	s := New(b)
-	row := first(t, s)
+	b := &unlisted{Bucket: openBucket(t)}
+	s := NewBucketStore(b)
+	row := firstLife(t, s)
 	b.times = 2
 	if _, err := s.LoadState(t.Context(), "shop", "Orders"); bucket.Classify(err) != failure.Transient {
 		t.Errorf("load: %v", err)

@@ -1,4 +1,4 @@
-package heartbeat
+package ingest
 
 import (
 	"context"
@@ -11,15 +11,15 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// Code names the warning in logs and in docs/operations.md.
-const Code = "heartbeat"
+// HeartbeatCode names the warning in logs and in docs/operations.md.
+const HeartbeatCode = "heartbeat"
 
-// parallel bounds the writes under way.
-const parallel = 4
+// heartbeatWriters bounds the writes under way.
+const heartbeatWriters = 4
 
 // Run writes heartbeats with put, every so often and whenever other shards are open, until ctx ends; nil then. Writes
 // that fail are tried again with the next ones: without heartbeats the shards are read all the same.
-func (p *Planner) Run(
+func (p *HeartbeatPlanner) Run(
 	ctx context.Context, every time.Duration, log *zap.Logger, put func(ctx context.Context, key string) error,
 ) error {
 	tick := time.NewTicker(every)
@@ -37,7 +37,7 @@ func (p *Planner) Run(
 		case ctx.Err() != nil:
 			return nil
 		case err != nil && !fails:
-			log.Warn("heartbeats cannot be written: that idle shards are idle is assumed", zap.String("code", Code),
+			log.Warn("heartbeats cannot be written: that idle shards are idle is assumed", zap.String("code", HeartbeatCode),
 				zap.Error(err), zap.String("hint", source.Hint(err)))
 		case err == nil && fails:
 			log.Info("heartbeats are written again")
@@ -47,9 +47,9 @@ func (p *Planner) Run(
 }
 
 // write writes what is due, and returns the first error.
-func (p *Planner) write(ctx context.Context, put func(ctx context.Context, key string) error) error {
+func (p *HeartbeatPlanner) write(ctx context.Context, put func(ctx context.Context, key string) error) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(parallel)
+	g.SetLimit(heartbeatWriters)
 	for _, key := range p.due() {
 		g.Go(func() error {
 			err := put(ctx, key)

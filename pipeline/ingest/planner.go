@@ -1,4 +1,4 @@
-package heartbeat
+package ingest
 
 import (
 	"slices"
@@ -8,8 +8,10 @@ import (
 	"github.com/tailrace-cdc/replicator/source/heartbeat"
 )
 
-// Planner knows which keys have come out of which shard. Any goroutine may use it.
-type Planner struct {
+// HeartbeatPlanner decides which heartbeats a table needs now. Which shard a partition key falls into is
+// in no reply of the service: it shows only when the key's record comes out of a shard. So keys are
+// tried until each open shard has one, and again after shards have split. Any goroutine may use it.
+type HeartbeatPlanner struct {
 	keys heartbeat.Keys
 
 	mu      sync.Mutex // covers what follows
@@ -20,13 +22,13 @@ type Planner struct {
 	changed chan struct{}     // capacity 1: other shards are open
 }
 
-// NewPlanner returns a Planner that has seen nothing.
-func NewPlanner(keys heartbeat.Keys) *Planner {
-	return &Planner{keys: keys, place: map[string]string{}, taken: map[string]bool{}, changed: make(chan struct{}, 1)}
+// NewHeartbeatPlanner returns a planner without any record.
+func NewHeartbeatPlanner(keys heartbeat.Keys) *HeartbeatPlanner {
+	return &HeartbeatPlanner{keys: keys, place: map[string]string{}, taken: map[string]bool{}, changed: make(chan struct{}, 1)}
 }
 
 // Open takes the shards that take writes now.
-func (p *Planner) Open(shards []string) {
+func (p *HeartbeatPlanner) Open(shards []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	same := len(shards) == len(p.open)
@@ -44,7 +46,7 @@ func (p *Planner) Open(shards []string) {
 }
 
 // Seen notes heartbeats that came out of a shard.
-func (p *Planner) Seen(shard string, beats []change.Heartbeat) {
+func (p *HeartbeatPlanner) Seen(shard string, beats []change.Heartbeat) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, b := range beats {
@@ -53,7 +55,7 @@ func (p *Planner) Seen(shard string, beats []change.Heartbeat) {
 }
 
 // skip notes that a key is not to be written: the user has an item there.
-func (p *Planner) skip(key string) {
+func (p *HeartbeatPlanner) skip(key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.taken[key] = true
@@ -67,7 +69,7 @@ const (
 
 // due returns the keys to write now: one for each open shard, and while a shard has none those of which it is not known
 // where they fall, or new ones.
-func (p *Planner) due() []string {
+func (p *HeartbeatPlanner) due() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var write, unknown []string
@@ -95,7 +97,7 @@ func (p *Planner) due() []string {
 }
 
 // next returns candidates that were never tried, about n.
-func (p *Planner) next(n int) (keys []string) {
+func (p *HeartbeatPlanner) next(n int) (keys []string) {
 	most := triesAtLeast + triesPerShard*len(p.open)
 	for len(keys) < min(n, triesAtOnce) && p.tried < most {
 		key, ok := p.keys.Nth(p.tried)

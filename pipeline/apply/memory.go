@@ -1,6 +1,4 @@
-// Package memory bounds the memory of changes between the log and the sinks, and keeps the buffers that they are
-// unpacked into.
-package memory
+package apply
 
 import (
 	"context"
@@ -8,35 +6,35 @@ import (
 	"sync"
 )
 
-// Budget bounds the bytes of changes that are between the log and the sinks, over all tables.
+// ChangeMemory bounds the bytes of changes that are between the log and the sinks, over all tables.
 //
 // Rule 9: back-pressure is bounded in bytes: by the limit, plus one entry for each sink of each table. A sink that
 // holds no entry gets its first one at once, so that a stalled sink that holds the whole budget stops no other sink,
 // and an entry larger than the whole budget goes through alone.
-type Budget struct {
+type ChangeMemory struct {
 	limit int64
 
 	mu      sync.Mutex // covers what follows, and all shares
 	used    int64
-	waiting []*Share // first come, first served
+	waiting []*memoryShare // first come, first served
 }
 
-// NewBudget returns a budget of so many bytes.
-func NewBudget(limit int64) *Budget { return &Budget{limit: limit} }
+// NewChangeMemory returns a budget of so many bytes.
+func NewChangeMemory(limit int64) *ChangeMemory { return &ChangeMemory{limit: limit} }
 
-// Share is the part of a budget that one sink of one table holds.
-type Share struct {
-	budget  *Budget
+// memoryShare is the part of a budget that one sink of one table holds.
+type memoryShare struct {
+	budget  *ChangeMemory
 	entries int           // that the sink holds
 	want    int64         // bytes that Acquire waits for
 	granted chan struct{} // closed when want was given; nil while nothing waits
 }
 
 // NewShare returns the share of one more sink.
-func (b *Budget) NewShare() *Share { return &Share{budget: b} }
+func (b *ChangeMemory) NewShare() *memoryShare { return &memoryShare{budget: b} }
 
 // InUse returns how many bytes the sinks hold.
-func (b *Budget) InUse() int64 {
+func (b *ChangeMemory) InUse() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.used
@@ -44,7 +42,7 @@ func (b *Budget) InUse() int64 {
 
 // Acquire blocks until n bytes are free or the sink holds no entry, and returns the function that gives the bytes back.
 // One goroutine calls Acquire; any goroutine calls the returned function, once.
-func (s *Share) Acquire(ctx context.Context, n int) (release func(), err error) {
+func (s *memoryShare) Acquire(ctx context.Context, n int) (release func(), err error) {
 	b := s.budget
 	b.mu.Lock()
 	s.want, s.granted = int64(n), make(chan struct{})
@@ -56,7 +54,7 @@ func (s *Share) Acquire(ctx context.Context, n int) (release func(), err error) 
 	case <-granted:
 	case <-ctx.Done():
 		b.mu.Lock()
-		b.waiting = slices.DeleteFunc(b.waiting, func(x *Share) bool { return x == s })
+		b.waiting = slices.DeleteFunc(b.waiting, func(x *memoryShare) bool { return x == s })
 		b.mu.Unlock()
 		select {
 		case <-granted:
@@ -68,7 +66,7 @@ func (s *Share) Acquire(ctx context.Context, n int) (release func(), err error) 
 	return func() { s.release(int64(n)) }, nil
 }
 
-func (s *Share) release(n int64) {
+func (s *memoryShare) release(n int64) {
 	s.budget.mu.Lock()
 	defer s.budget.mu.Unlock()
 	s.entries--
@@ -77,9 +75,9 @@ func (s *Share) release(n int64) {
 }
 
 // grant gives the waiting shares what is free. The mutex is held.
-func (b *Budget) grant() {
+func (b *ChangeMemory) grant() {
 	full := false
-	b.waiting = slices.DeleteFunc(b.waiting, func(s *Share) bool {
+	b.waiting = slices.DeleteFunc(b.waiting, func(s *memoryShare) bool {
 		fits := !full && b.used+s.want <= b.limit
 		if !fits && s.entries > 0 {
 			full = true // whoever came later waits too, or a large entry would wait for ever

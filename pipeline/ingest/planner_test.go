@@ -1,4 +1,4 @@
-package heartbeat
+package ingest
 
 import (
 	"context"
@@ -19,21 +19,21 @@ import (
 	"github.com/tailrace-cdc/replicator/source/heartbeat"
 )
 
-// space is a key space that is divided into shards: begins[i] is where shard i begins.
-type space struct {
+// keySpace is a key space that is divided into shards: begins[i] is where shard i begins.
+type keySpace struct {
 	begins []uint32
 	shards []string
 }
 
-func equalSpace(n int) *space {
-	s := &space{}
+func equalKeySpace(n int) *keySpace {
+	s := &keySpace{}
 	for i := range n {
 		s.begins, s.shards = append(s.begins, uint32(i*(1<<32/n))), append(s.shards, fmt.Sprint("s", i))
 	}
 	return s
 }
 
-func (s *space) shard(key string) string {
+func (s *keySpace) shard(key string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(key + "salt"))
 	x := h.Sum32() * 2654435761
@@ -45,7 +45,7 @@ func (s *space) shard(key string) string {
 }
 
 // split replaces shard i by two children.
-func (s *space) split(i int) {
+func (s *keySpace) split(i int) {
 	end := uint64(1 << 32)
 	if i+1 < len(s.begins) {
 		end = uint64(s.begins[i+1])
@@ -57,7 +57,7 @@ func (s *space) split(i int) {
 }
 
 // round writes what is due; every record comes out. It returns how many were written, and the shards without any.
-func (s *space) round(p *Planner) (written int, without []string) {
+func (s *keySpace) round(p *HeartbeatPlanner) (written int, without []string) {
 	p.Open(s.shards)
 	got := map[string]bool{}
 	for _, key := range p.due() {
@@ -76,7 +76,7 @@ func (s *space) round(p *Planner) (written int, without []string) {
 // TestEachOpenShardGetsAHeartbeat: of many and few shards, again after splits, and then no more keys than shards.
 func TestEachOpenShardGetsAHeartbeat(t *testing.T) {
 	for _, n := range []int{1, 4, 30, 300} {
-		s, p := equalSpace(n), NewPlanner(heartbeat.Keys{Prefix: "_tr#"})
+		s, p := equalKeySpace(n), NewHeartbeatPlanner(heartbeat.Keys{Prefix: "_tr#"})
 		settle := func(when string) {
 			t.Helper()
 			for range 40 {
@@ -101,7 +101,7 @@ func TestEachOpenShardGetsAHeartbeat(t *testing.T) {
 
 // TestUnseenKeysAreWrittenAgainBeforeNewOnes: while nothing is read, the number of keys does not grow.
 func TestUnseenKeysAreWrittenAgainBeforeNewOnes(t *testing.T) {
-	p := NewPlanner(heartbeat.Keys{Prefix: "_"})
+	p := NewHeartbeatPlanner(heartbeat.Keys{Prefix: "_"})
 	p.Open([]string{"a", "b"})
 	first := p.due()
 	for range 10 {
@@ -116,7 +116,7 @@ func TestUnseenKeysAreWrittenAgainBeforeNewOnes(t *testing.T) {
 
 // TestListOfKeysMayBeTooShort: then shards stay without, and no key that is taken is written.
 func TestListOfKeysMayBeTooShort(t *testing.T) {
-	p := NewPlanner(heartbeat.Keys{List: []string{"1", "2"}})
+	p := NewHeartbeatPlanner(heartbeat.Keys{List: []string{"1", "2"}})
 	p.Open([]string{"a", "b", "c"})
 	if due := p.due(); !slices.Equal(due, []string{"1", "2"}) {
 		t.Fatal(due)
@@ -135,7 +135,7 @@ func TestListOfKeysMayBeTooShort(t *testing.T) {
 func TestFailedWritesAreOneWarning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logged := observer.New(zap.InfoLevel)
-		p := NewPlanner(heartbeat.Keys{Prefix: "_"})
+		p := NewHeartbeatPlanner(heartbeat.Keys{Prefix: "_"})
 		ctx, cancel := context.WithCancel(t.Context())
 		var mu sync.Mutex
 		denied, writes := true, map[string]int{}
@@ -172,7 +172,7 @@ func TestFailedWritesAreOneWarning(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
-		if logged.FilterField(zap.String("code", Code)).Len() != 1 || logged.Len() != 2 {
+		if logged.FilterField(zap.String("code", HeartbeatCode)).Len() != 1 || logged.Len() != 2 {
 			t.Errorf("logged %v", logged.All())
 		}
 		if writes["_0"] > 6 || writes["_1"] < 10 {
@@ -183,7 +183,7 @@ func TestFailedWritesAreOneWarning(t *testing.T) {
 
 // TestOnlyOtherShardsAreNews: heartbeats are written at once when shards open, and not each time they are listed.
 func TestOnlyOtherShardsAreNews(t *testing.T) {
-	p := NewPlanner(heartbeat.Keys{Prefix: "_"})
+	p := NewHeartbeatPlanner(heartbeat.Keys{Prefix: "_"})
 	for i, c := range []struct {
 		shards []string
 		news   bool

@@ -1,6 +1,4 @@
-// Package foreign deletes cells of a target that belong to no item, at the request of a command. Only the owner of a
-// table writes rows, so the command cannot do it.
-package foreign
+package resync
 
 import (
 	"context"
@@ -18,8 +16,9 @@ import (
 	"github.com/tailrace-cdc/replicator/verify/guarded"
 )
 
-// Deleter deletes foreign cells of a target.
-type Deleter struct {
+// ForeignDeleter deletes cells of a target that belong to no item, at the request of a command. Only
+// the owner of a table writes rows, so the command cannot do it.
+type ForeignDeleter struct {
 	Target   string
 	Client   *bigtable.Client
 	Programs func() ([]*transform.Program, error) // of all tables of the target
@@ -28,9 +27,6 @@ type Deleter struct {
 	Now   func() change.Millis // the service's clock
 	Owned func() error         // as apply.Options.Owned
 }
-
-// answerMargin is how much later than it shows the service's clock may be: replies cut their Date to seconds.
-const answerMargin change.Millis = 5_000
 
 // Codes of notes about columns that were not deleted.
 const (
@@ -44,7 +40,7 @@ const (
 // reads the rows with their guards: a column is deleted only where no guard of its row can own it, and where all its
 // cells are older than a resync of an item may be. Only the cells that were read are deleted, so that what an item
 // writes into the column meanwhile stays. What is gone already is fine.
-func (x *Deleter) Delete(ctx context.Context, asked []request.Item) (*request.Outcome, error) {
+func (x *ForeignDeleter) Delete(ctx context.Context, asked []request.Item) (*request.Outcome, error) {
 	programs, err := x.Programs()
 	if err != nil {
 		return nil, fmt.Errorf("compile the tables of the target: %w", err)
@@ -53,11 +49,11 @@ func (x *Deleter) Delete(ctx context.Context, asked []request.Item) (*request.Ou
 	if err := x.Prove(ctx, began+answerMargin); err != nil {
 		return nil, err
 	}
-	d := &deleting{Deleter: x, out: &request.Outcome{}, before: began - change.Millis(apply.ResyncMargin),
-		columns: map[string][]place{}}
+	d := &foreignDeleting{ForeignDeleter: x, out: &request.Outcome{}, before: began - change.Millis(apply.ResyncMargin),
+		columns: map[string][]foreignPlace{}}
 	for i := range asked {
 		for _, c := range asked[i].Columns {
-			d.columns[string(c.Row)] = append(d.columns[string(c.Row)], place{i, c})
+			d.columns[string(c.Row)] = append(d.columns[string(c.Row)], foreignPlace{i, c})
 		}
 	}
 	var tables []verify.Table
@@ -74,24 +70,24 @@ func (x *Deleter) Delete(ctx context.Context, asked []request.Item) (*request.Ou
 	return d.out, err
 }
 
-// place is a column, and the item of the request that names it.
-type place struct {
+// foreignPlace is a column, and the item of the request that names it.
+type foreignPlace struct {
 	item int
 	request.Column
 }
 
-// deleting is one call of Delete.
-type deleting struct {
-	*Deleter
+// foreignDeleting is one call of Delete.
+type foreignDeleting struct {
+	*ForeignDeleter
 	out      *request.Outcome
 	before   change.Millis
-	columns  map[string][]place // by row
+	columns  map[string][]foreignPlace // by row
 	guards   *guarded.Guards
 	families *guarded.Families
 }
 
 // row deletes what was asked for in one row.
-func (d *deleting) row(ctx context.Context, row *verify.Row) error {
+func (d *foreignDeleting) row(ctx context.Context, row *verify.Row) error {
 	now := d.Now()
 	look := &foreignCells{}
 	// No item is compared, so each cell that a guard may own is reported as something else than foreign.
@@ -122,7 +118,7 @@ func (d *deleting) row(ctx context.Context, row *verify.Row) error {
 }
 
 // judge returns the cells of a column to delete, or why it is not deleted.
-func (d *deleting) judge(row *verify.Row, p place, look *foreignCells) (*request.Note, []bigtable.Cell) {
+func (d *foreignDeleting) judge(row *verify.Row, p foreignPlace, look *foreignCells) (*request.Note, []bigtable.Cell) {
 	if d.families.Index(p.Family) < 0 {
 		return &request.Note{Code: CodeOutside, Reason: "no mapping has family " + p.Family}, nil
 	}

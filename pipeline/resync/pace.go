@@ -1,8 +1,4 @@
-// Package pace limits how many items a copy writes at once, and how many rows per second. A copy yields to the stream:
-// how many of its items are written at once shrinks while changes of the stream wait in the lanes or Bigtable is
-// overloaded, and grows again when they do not; it never falls below a tenth, so that a copy ends even beside a stream
-// that always has something to write. Hand limits how many single items are in hand.
-package pace
+package resync
 
 import (
 	"context"
@@ -15,8 +11,8 @@ import (
 
 // How many items are written at once at most, and at least.
 const (
-	MaxWrites = 128
-	MinWrites = MaxWrites / 10
+	maxWrites = 128
+	minWrites = maxWrites / 10
 )
 
 const (
@@ -25,8 +21,11 @@ const (
 	waitedFrom  = 300 * time.Millisecond
 )
 
-// Pace is the pace of one copy. It may be used by several goroutines.
-type Pace struct {
+// writePace limits how many items one copy writes at once, and how many rows a second. A copy yields to
+// the stream: how many of its items are written at once shrinks while changes of the stream wait in the
+// lanes or Bigtable is overloaded, and grows again when they do not. It never falls below a tenth, so
+// that a copy ends even beside a stream that always has something to write. Several goroutines may use it.
+type writePace struct {
 	pages  int           // that are written at once at most
 	tokens chan struct{} // holds one token for each item being written, and the withheld ones
 	rows   *rate.Limiter // nil: no limit
@@ -55,7 +54,7 @@ const (
 )
 
 // perSecond returns how many items can be written in a second; 0: not known yet. The caller holds mu.
-func (p *Pace) perSecond() float64 {
+func (p *writePace) perSecond() float64 {
 	if p.rows != nil {
 		return float64(p.rows.Limit()) / max(1, p.written/max(p.items, 1))
 	}
@@ -68,7 +67,7 @@ func (p *Pace) perSecond() float64 {
 
 // measure counts the time in which items are being written. Waiting for the stream or for pages does not count, so a
 // copy that reads little because it writes slowly does not take that for its rate. The caller holds mu.
-func (p *Pace) measure() {
+func (p *writePace) measure() {
 	now := time.Now()
 	if p.writing > 0 {
 		p.busy += now.Sub(p.counted).Seconds()
@@ -80,37 +79,37 @@ func (p *Pace) measure() {
 
 // PageLimit returns how many items one page may hold; 0: any number. At a measured rate the pages being written have
 // an item for each write that is allowed at once, or fewer writes would make the rate smaller still.
-func (p *Pace) PageLimit() int {
+func (p *writePace) PageLimit() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := int(math.Ceil(p.perSecond() * secondsOfPage))
 	if n == 0 || p.rows != nil {
 		return n
 	}
-	return max(n, (MaxWrites-p.want)/p.pages, 1)
+	return max(n, (maxWrites-p.want)/p.pages, 1)
 }
 
 // Full reports whether so many items are in hand that further ones would wait for too long.
-func (p *Pace) Full() bool {
+func (p *writePace) Full() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := p.perSecond()
 	if p.rows != nil {
 		return float64(p.inHand) > n*secondsInHand
 	}
-	return n > 0 && float64(p.inHand) > max(n*secondsInHandAtMost, 2*float64(MaxWrites-p.want))
+	return n > 0 && float64(p.inHand) > max(n*secondsInHandAtMost, 2*float64(maxWrites-p.want))
 }
 
 // Hold notes that items were read, or, with a negative number, that they are not in hand any more.
-func (p *Pace) Hold(items int) {
+func (p *writePace) Hold(items int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.inHand += items
 }
 
-// New returns a pace of at most rows per second, 0 for no limit, for a copy that writes so many pages at once.
-func New(rows float64, pages int) *Pace {
-	p := &Pace{pages: pages, tokens: make(chan struct{}, MaxWrites)}
+// newWritePace returns a pace of at most rows per second, 0 for no limit, for a copy that writes so many pages at once.
+func newWritePace(rows float64, pages int) *writePace {
+	p := &writePace{pages: pages, tokens: make(chan struct{}, maxWrites)}
 	if rows > 0 {
 		p.rows = rate.NewLimiter(rate.Limit(rows), int(math.Ceil(max(rows/10, 1))))
 	}
@@ -118,7 +117,7 @@ func New(rows float64, pages int) *Pace {
 }
 
 // Begin waits until one more item may be written.
-func (p *Pace) Begin(ctx context.Context) error {
+func (p *writePace) Begin(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -138,7 +137,7 @@ func (p *Pace) Begin(ctx context.Context) error {
 
 // giveBack returns an item's token, or withholds it while too few are withheld. It must do so here: a returned token
 // goes to a waiting item at once.
-func (p *Pace) giveBack() {
+func (p *writePace) giveBack() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.withheld < p.want {
@@ -150,7 +149,7 @@ func (p *Pace) giveBack() {
 
 // End notes that an item was written, and to how many rows, or, if not ok, that it was not. An item of several rows
 // keeps its token until the limit of rows per second allows them.
-func (p *Pace) End(ctx context.Context, rows int, ok bool) {
+func (p *writePace) End(ctx context.Context, rows int, ok bool) {
 	defer p.giveBack()
 	p.mu.Lock()
 	p.measure()
@@ -166,13 +165,13 @@ func (p *Pace) End(ctx context.Context, rows int, ok bool) {
 }
 
 // Run adjusts the number of items that are written at once until ctx ends.
-func (p *Pace) Run(ctx context.Context, backlog func() (int, time.Duration), throttled func() uint64) {
+func (p *writePace) Run(ctx context.Context, backlog func() (int, time.Duration), throttled func() uint64) {
 	if throttled == nil {
 		throttled = func() uint64 { return 0 }
 	}
 	tick := time.NewTicker(paceEvery)
 	defer tick.Stop()
-	allowed, before := MaxWrites, throttled()
+	allowed, before := maxWrites, throttled()
 	for {
 		select {
 		case <-ctx.Done():
@@ -183,7 +182,7 @@ func (p *Pace) Run(ctx context.Context, backlog func() (int, time.Duration), thr
 		changes, oldest := backlog()
 		allowed = nextAllowed(allowed, changes > crowdedFrom || oldest > waitedFrom || now > before)
 		before = now
-		p.withhold(MaxWrites - allowed)
+		p.withhold(maxWrites - allowed)
 	}
 }
 
@@ -191,13 +190,13 @@ func (p *Pace) Run(ctx context.Context, backlog func() (int, time.Duration), thr
 // Bigtable is overloaded, else some more.
 func nextAllowed(allowed int, yield bool) int {
 	if yield {
-		return max(allowed/2, MinWrites)
+		return max(allowed/2, minWrites)
 	}
-	return min(allowed+MaxWrites/16, MaxWrites)
+	return min(allowed+maxWrites/16, maxWrites)
 }
 
 // withhold takes that many tokens out of use. Tokens that items hold are withheld when they are given back.
-func (p *Pace) withhold(want int) {
+func (p *writePace) withhold(want int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for p.want = want; p.withheld > want; p.withheld-- {

@@ -1,5 +1,4 @@
-// Package periods has the times of the protocol of a table, and their defaults.
-package periods
+package pipeline
 
 import (
 	"time"

@@ -1,6 +1,4 @@
-// Package gauges names the gauges of a table, which the pipeline computes when they are scraped. Labels are the table's
-// source name, or the service, and nothing that grows.
-package gauges
+package pipeline
 
 import "github.com/prometheus/client_golang/prometheus"
 
@@ -10,74 +8,74 @@ func tableGauge(name, help string) *prometheus.Desc {
 
 // The gauges.
 var (
-	Ready = tableGauge("table_ready",
+	ready = tableGauge("table_ready",
 		"1 while the table progresses or is idle, and nothing is open; also where another process carries it.")
 	Owner = tableGauge("table_owner",
 		"1 while this process owns the table's log and can show it, or has halted the table and tries again.")
-	Halted   = tableGauge("table_halted", "1 while the table is halted.")
-	Premises = tableGauge("settings_wrong",
+	halted   = tableGauge("table_halted", "1 while the table is halted.")
+	premises = tableGauge("settings_wrong",
 		"Settings of outside systems (GC rules, app profile, streams, lifecycle) that are not as the table relies on them.")
-	SourceLag = tableGauge("source_lag_seconds",
+	sourceLag = tableGauge("source_lag_seconds",
 		"Age of the newest moment up to which every shard is read into the log; before there is one, since the start.")
-	AppliedLag = tableGauge("applied_lag_seconds",
+	appliedLag = tableGauge("applied_lag_seconds",
 		"Age of the newest moment up to which every change is applied by every sink; before there is one, since "+
 			"the start.")
-	Retention = tableGauge("source_retention_seconds",
+	retention = tableGauge("source_retention_seconds",
 		"Time until the oldest unread record of the table may be lost: 24 h less its age.")
-	Proof = tableGauge("proof_age_seconds",
+	proof = tableGauge("proof_age_seconds",
 		"Time since a read of the slowest shard last brought something newer or showed that it is idle: it stays "+
 			"small while reading catches up.")
-	View = tableGauge("table_view_age_seconds",
+	view = tableGauge("table_view_age_seconds",
 		"Age of the look at the log from which the table's gauges are computed.")
-	Waiting        = tableGauge("unapplied_entries", "Entries of the log that the slowest sink has not applied.")
-	PendingChanges = tableGauge("pending_changes",
+	waiting        = tableGauge("unapplied_entries", "Entries of the log that the slowest sink has not applied.")
+	pendingChanges = tableGauge("pending_changes",
 		"Changes that the log holds and Bigtable has not got yet; not there while it is unknown, after a start "+
 			"into a backlog.")
-	Letters   = tableGauge("dead_letters", "Changes that a sink refused for good and that are not handled yet.")
-	Gaps      = tableGauge("gaps", "Ranges of the source that were lost and are not accepted yet.")
-	Differing = tableGauge("gaps_differing",
+	letters   = tableGauge("dead_letters", "Changes that a sink refused for good and that are not handled yet.")
+	gaps      = tableGauge("gaps", "Ranges of the source that were lost and are not accepted yet.")
+	differing = tableGauge("gaps_differing",
 		"Lost ranges of the source, accepted or not, that are neither healed nor waived for every sink.")
-	Behind = tableGauge("changes_behind_fence",
+	behind = tableGauge("changes_behind_fence",
 		"Changes that the application made in DynamoDB behind the fence of a cutover: Bigtable does not get them. Deletions "+
 			"by TTL do not count.")
-	Copying   = tableGauge("copying", "1 while the copy of the table's older items is not complete.")
-	CopyStill = tableGauge("copy_still_seconds",
+	copying   = tableGauge("copying", "1 while the copy of the table's older items is not complete.")
+	copyStill = tableGauge("copy_still_seconds",
 		"Time since the copy of the table's older items last made progress; 0 without a copy, and while it is paused.")
-	Pending = tableGauge("resync_pending",
+	pending = tableGauge("resync_pending",
 		"1 while the whole table is to be compared and repaired: after gaps heal, resync or recover.")
-	Recovering      = tableGauge("recovering", "1 while the pending resync is that of a new life after a lost log.")
-	VerifyDifferent = tableGauge("verify_different",
+	recovering      = tableGauge("recovering", "1 while the pending resync is that of a new life after a lost log.")
+	verifyDifferent = tableGauge("verify_different",
 		"Items that the continuous comparison knows to differ; cleared when they are equal again.")
-	VerifyForeign = tableGauge("verify_foreign_cells",
+	verifyForeign = tableGauge("verify_foreign_cells",
 		"Cells of the target, as the continuous comparison knows, that belong to no item.")
-	VerifyUnproven = tableGauge("verify_unproven",
+	verifyUnproven = tableGauge("verify_unproven",
 		"Items and cells of which the continuous comparison cannot tell whether they are equal, and items that the mapping "+
 			"refuses.")
-	VerifyCycles = tableGauge("verify_cycles", "Cycles of the continuous comparison that are finished.")
-	VerifyShare  = tableGauge("verify_share",
+	verifyCycles = tableGauge("verify_cycles", "Cycles of the continuous comparison that are finished.")
+	verifyShare  = tableGauge("verify_share",
 		"Share of this pass of the continuous comparison, of the direction that has seen less of it, from 0 to 1.")
-	VerifyUnchecked = tableGauge("verify_unchecked_seconds",
+	verifyUnchecked = tableGauge("verify_unchecked_seconds",
 		"Time since which every item and row was compared at least once; not there before the first cycle is finished.")
-	Ahead   = tableGauge("clock_ahead_seconds", "How far versions run ahead of event time.")
-	Foreign = tableGauge("log_foreign_messages", "Messages in the log that folded as nothing.")
-	Hottest = tableGauge("hottest_row_writes_per_second",
+	ahead   = tableGauge("clock_ahead_seconds", "How far versions run ahead of event time.")
+	foreign = tableGauge("log_foreign_messages", "Messages in the log that folded as nothing.")
+	hottest = tableGauge("hottest_row_writes_per_second",
 		"Writes of the target row that was written most, over the last full ten seconds.")
-	Largest = tableGauge("largest_row_growth_bytes",
+	largest = tableGauge("largest_row_growth_bytes",
 		"Growth of the shared target row that has grown most since this process owns the table; a lower estimate.")
 
-	Failing = prometheus.NewDesc("tailrace_service_failing_seconds",
+	failing = prometheus.NewDesc("tailrace_service_failing_seconds",
 		"Time since an operation of the service first failed that has not succeeded since; 0 while none fails.",
 		[]string{"service"}, nil)
 )
 
-// All returns the gauges.
-func All() []*prometheus.Desc {
+// allGauges returns the gauges.
+func allGauges() []*prometheus.Desc {
 	return []*prometheus.Desc{
-		Ready, Owner, Halted, Premises, SourceLag, AppliedLag, Retention, Proof, View, Waiting,
-		PendingChanges,
-		Letters, Gaps, Differing, Behind, Copying, CopyStill, Pending, Recovering,
-		VerifyDifferent, VerifyForeign, VerifyUnproven, VerifyCycles, VerifyShare, VerifyUnchecked,
-		Ahead, Foreign,
-		Hottest, Largest, Failing,
+		ready, Owner, halted, premises, sourceLag, appliedLag, retention, proof, view, waiting,
+		pendingChanges,
+		letters, gaps, differing, behind, copying, copyStill, pending, recovering,
+		verifyDifferent, verifyForeign, verifyUnproven, verifyCycles, verifyShare, verifyUnchecked,
+		ahead, foreign,
+		hottest, largest, failing,
 	}
 }

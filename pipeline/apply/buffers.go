@@ -1,4 +1,4 @@
-package memory
+package apply
 
 import (
 	"math/bits"
@@ -15,11 +15,11 @@ const largestClass = 26
 
 const smallestBuffer = 1 << 16
 
-// Class returns the power of two whose buffer holds size bytes.
-func Class(size int) int { return min(bits.Len(uint(max(size, smallestBuffer)-1)), largestClass) }
+// bufferClass returns the power of two whose buffer holds size bytes.
+func bufferClass(size int) int { return min(bits.Len(uint(max(size, smallestBuffer)-1)), largestClass) }
 
-// Get returns a used buffer of the class, or a new one.
-func Get(class int) *[]byte {
+// getBuffer returns a used buffer of the class, or a new one.
+func getBuffer(class int) *[]byte {
 	if buf, ok := buffers[class].Get().(*[]byte); ok {
 		return buf
 	}
@@ -27,5 +27,5 @@ func Get(class int) *[]byte {
 	return &buf
 }
 
-// Put keeps a buffer for the next Get of its class.
-func Put(buf *[]byte) { buffers[Class(cap(*buf))].Put(buf) }
+// putBuffer keeps a buffer for the next Get of its class.
+func putBuffer(buf *[]byte) { buffers[bufferClass(cap(*buf))].Put(buf) }

@@ -1,4 +1,4 @@
-package memory
+package apply
 
 import (
 	"context"
@@ -8,10 +8,10 @@ import (
 )
 
 func TestSinkThatStandsStillTakesNobodysTurn(t *testing.T) {
-	b := NewBudget(100)
+	b := NewChangeMemory(100)
 	stalled, other := b.NewShare(), b.NewShare()
 	ctx := t.Context()
-	take := func(s *Share, n int) func() {
+	take := func(s *memoryShare, n int) func() {
 		t.Helper()
 		release, err := s.Acquire(ctx, n)
 		if err != nil {
@@ -56,7 +56,7 @@ func TestSinkThatStandsStillTakesNobodysTurn(t *testing.T) {
 	}
 }
 
-func waitingOf(b *Budget) []*Share {
+func waitingOf(b *ChangeMemory) []*memoryShare {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.waiting

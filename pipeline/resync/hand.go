@@ -1,4 +1,4 @@
-package pace
+package resync
 
 import (
 	"context"
@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// BytesInHand bounds the items that were read and wait for the proof, or to be written. One read may exceed it.
-	BytesInHand = 8 << 20
+	// bytesInHand bounds the items that were read and wait for the proof, or to be written. One read may exceed it.
+	bytesInHand = 8 << 20
 	// So many items may be in hand: as many as can be written before they are too old, or they would be read again and
 	// again. Nobody knows how many these are, so the bound grows by each item that is written, and shrinks by twice that
 	// for each that was too old.
@@ -19,8 +19,8 @@ const (
 	readTime = 20 * time.Second
 )
 
-// Hand counts the items in hand, over all resyncs that share it.
-type Hand struct {
+// itemHand counts the items in hand, over all resyncs that share it.
+type itemHand struct {
 	turn chan struct{} // capacity 1: one reads at a time
 
 	mu           sync.Mutex // covers what follows
@@ -29,15 +29,15 @@ type Hand struct {
 	freed        chan struct{} // closed and replaced when items are given back
 }
 
-// NewHand returns a Hand with nothing in it.
-func NewHand() *Hand {
-	return &Hand{turn: make(chan struct{}, 1), freed: make(chan struct{}), most: firstItems}
+// newItemHand returns a Hand with nothing in it.
+func newItemHand() *itemHand {
+	return &itemHand{turn: make(chan struct{}, 1), freed: make(chan struct{}), most: firstItems}
 }
 
 // Enter waits for its turn to read. since is when the caller began to read what it has in hand; zero: it has nothing in
 // hand, and Enter also waits until there is room. It returns false when there is no room, or when since was too long
 // ago. Whoever has items in hand must not wait for room, because it would be others' room.
-func (h *Hand) Enter(ctx context.Context, since time.Time) (bool, error) {
+func (h *itemHand) Enter(ctx context.Context, since time.Time) (bool, error) {
 	var late <-chan time.Time
 	if !since.IsZero() {
 		late = time.After(time.Until(since.Add(readTime)))
@@ -51,7 +51,7 @@ func (h *Hand) Enter(ctx context.Context, since time.Time) (bool, error) {
 			return false, context.Cause(ctx)
 		}
 		h.mu.Lock()
-		room, freed := h.bytes < BytesInHand && h.items < h.most, h.freed
+		room, freed := h.bytes < bytesInHand && h.items < h.most, h.freed
 		h.mu.Unlock()
 		if room && (since.IsZero() || time.Since(since) < readTime) {
 			return true, nil
@@ -69,7 +69,7 @@ func (h *Hand) Enter(ctx context.Context, since time.Time) (bool, error) {
 }
 
 // Leave ends a turn in which so many items were read.
-func (h *Hand) Leave(items, bytes int) {
+func (h *itemHand) Leave(items, bytes int) {
 	h.mu.Lock()
 	h.items, h.bytes = h.items+items, h.bytes+bytes
 	h.mu.Unlock()
@@ -77,7 +77,7 @@ func (h *Hand) Leave(items, bytes int) {
 }
 
 // Written gives back the room of an item that was written, or was too old for that.
-func (h *Hand) Written(bytes int, stale bool) {
+func (h *itemHand) Written(bytes int, stale bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if stale {
@@ -89,21 +89,21 @@ func (h *Hand) Written(bytes int, stale bool) {
 }
 
 // Drop gives back the room of an item that nobody tried to write.
-func (h *Hand) Drop(bytes int) {
+func (h *itemHand) Drop(bytes int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.drop(bytes)
 }
 
 // drop gives back the room of an item. The caller holds mu.
-func (h *Hand) drop(bytes int) {
+func (h *itemHand) drop(bytes int) {
 	h.items, h.bytes = h.items-1, h.bytes-bytes
 	close(h.freed)
 	h.freed = make(chan struct{})
 }
 
 // InHand returns what is in hand.
-func (h *Hand) InHand() (items, bytes int) {
+func (h *itemHand) InHand() (items, bytes int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.items, h.bytes

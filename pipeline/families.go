@@ -1,5 +1,4 @@
-// Package families declares to the sink which column families the mappings write, as far as they are compiled.
-package families
+package pipeline
 
 import (
 	"slices"
@@ -9,8 +8,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// Targets collects the column families of the targets. It is safe for concurrent use.
-type Targets struct {
+// targetFamilies collects the column families of the targets. It is safe for concurrent use.
+type targetFamilies struct {
 	sink *bigtable.Client
 
 	mu       sync.Mutex                     // covers the rest
@@ -18,13 +17,13 @@ type Targets struct {
 	compiled map[string]map[string][]string // target → source → its families
 }
 
-// New returns a collection without tables.
-func New(sink *bigtable.Client) *Targets {
-	return &Targets{sink: sink, sources: map[string][]string{}, compiled: map[string]map[string][]string{}}
+// newTargetFamilies returns a collection without tables.
+func newTargetFamilies(sink *bigtable.Client) *targetFamilies {
+	return &targetFamilies{sink: sink, sources: map[string][]string{}, compiled: map[string]map[string][]string{}}
 }
 
 // Expect announces that a source writes to a target.
-func (f *Targets) Expect(target, source string) {
+func (f *targetFamilies) Expect(target, source string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !slices.Contains(f.sources[target], source) {
@@ -34,7 +33,7 @@ func (f *Targets) Expect(target, source string) {
 
 // Add notes the families of one mapping, and declares the families of a target to the sink once the mappings of all
 // tables that write to it are compiled: with fewer, the sink would take those of the others for foreign ones.
-func (f *Targets) Add(target, source string, all []transform.Family) {
+func (f *targetFamilies) Add(target, source string, all []transform.Family) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.compiled[target] == nil {

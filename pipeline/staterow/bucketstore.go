@@ -1,13 +1,4 @@
-// Package lives keeps the rows of tables that have no target, and so no row in Bigtable, in the archive's bucket.
-//
-// Each revision of a row is an object of its own, created if absent, and the newest one counts:
-//
-//	<prefix>/_tailrace/Sessions/life-000000000003.json
-//
-// So a change is what it is in Bigtable, a comparison and a write in one: whoever knows revision 3 tries to create
-// revision 4, and of two one succeeds. A process that was frozen before it wrote finds the name taken. There are a few
-// revisions in each life of a log: nothing below the prefix is ever replaced or deleted.
-package lives
+package staterow
 
 import (
 	"bytes"
@@ -23,24 +14,38 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
-// Store keeps rows in a bucket. It is a staterow.Store, with the errors of bigtable.Client and of
-// package bucket. Safe for concurrent use.
-type Store struct {
+// BucketStore keeps the rows of tables that have no target, and so no row in Bigtable, in the archive's
+// bucket. It is a Store, with the errors of bigtable.Client and of package bucket. Safe for concurrent
+// use.
+//
+// Each revision of a row is an object of its own, created if absent, and the newest one counts:
+//
+//	<prefix>/_tailrace/Sessions/life-000000000003.json
+//
+// So a change is what it is in Bigtable, a comparison and a write in one: a process that has read
+// revision 3 tries to create revision 4, and of two one succeeds. A process that was frozen before it
+// wrote finds the name taken. There are a few revisions in each life of a log: nothing below the prefix
+// is ever replaced or deleted.
+type BucketStore struct {
 	bucket bucket.Bucket
 	probe  func(context.Context) error
 }
 
-// New returns the rows that a bucket holds. The bucket must create each name only once: see
+// NewBucketStore returns the rows that a bucket holds. The bucket must create each name only once: see
 // bucket.Probe.
-func New(b bucket.Bucket) *Store { return NewProbed(b, func(context.Context) error { return nil }) }
+func NewBucketStore(b bucket.Bucket) *BucketStore {
+	return NewProbedBucketStore(b, func(context.Context) error { return nil })
+}
 
-// NewProbed is New for a bucket that probe asks, before each write, whether it creates a name only
-// once.
-func NewProbed(b bucket.Bucket, probe func(context.Context) error) *Store { return &Store{b, probe} }
+// NewProbedBucketStore is NewBucketStore for a bucket of which probe finds out, before each write, whether it
+// creates a name only once.
+func NewProbedBucketStore(b bucket.Bucket, probe func(context.Context) error) *BucketStore {
+	return &BucketStore{b, probe}
+}
 
 // LoadState reads the newest revision of a table's row; bigtable.ErrNoState if there is none.
 // *OtherPipelineError says that another pipeline archives the table below the prefix.
-func (s *Store) LoadState(ctx context.Context, pipeline, table string) (*bigtable.State, error) {
+func (s *BucketStore) LoadState(ctx context.Context, pipeline, table string) (*bigtable.State, error) {
 	row, err := s.newest(ctx, table)
 	if err != nil {
 		return nil, fmt.Errorf("load state: %w", err)
@@ -75,7 +80,7 @@ func (e *OtherPipelineError) Hint() string {
 }
 
 // newest reads the newest revision of a table's row, of whichever pipeline; nil if there is none.
-func (s *Store) newest(ctx context.Context, table string) (*revision, error) {
+func (s *BucketStore) newest(ctx context.Context, table string) (*revision, error) {
 	var last int64
 	for info, err := range s.bucket.List(ctx, layout.Lives(table)) {
 		if err != nil {
@@ -95,7 +100,7 @@ func (s *Store) newest(ctx context.Context, table string) (*revision, error) {
 // has shown none.
 //
 // Rule 13: that a table has no row, and so begins, is taken from two answers of different kinds.
-func (s *Store) confirmNone(ctx context.Context, table string) error {
+func (s *BucketStore) confirmNone(ctx context.Context, table string) error {
 	name := layout.Life(table, 1)
 	r, err := s.bucket.Open(ctx, name)
 	switch {
@@ -109,7 +114,7 @@ func (s *Store) confirmNone(ctx context.Context, table string) error {
 	}, r.Close())
 }
 
-func (s *Store) read(ctx context.Context, table string, n int64) (*revision, error) {
+func (s *BucketStore) read(ctx context.Context, table string, n int64) (*revision, error) {
 	name := layout.Life(table, n)
 	text, err := bucket.ReadText(ctx, s.bucket, name)
 	if err != nil {
@@ -131,7 +136,7 @@ func (s *Store) read(ctx context.Context, table string, n int64) (*revision, err
 
 // CreateState stores the first row, and makes s the loaded state. It succeeds again with the same
 // content, and returns bigtable.ErrStateExists if there is another one.
-func (s *Store) CreateState(ctx context.Context, row *bigtable.State) error {
+func (s *BucketStore) CreateState(ctx context.Context, row *bigtable.State) error {
 	next := *row
 	next.Format, next.Revision = bigtable.StateFormat, 1
 	if old, err := s.newest(ctx, row.Identity.Table); err != nil {
@@ -152,7 +157,7 @@ func (s *Store) CreateState(ctx context.Context, row *bigtable.State) error {
 
 // CompareAndSet stores next as the revision after old, and makes it the loaded state. It returns
 // bigtable.ErrStateChanged if another process has stored that revision.
-func (s *Store) CompareAndSet(ctx context.Context, old, next *bigtable.State) error {
+func (s *BucketStore) CompareAndSet(ctx context.Context, old, next *bigtable.State) error {
 	n := *next
 	n.Format, n.Revision = bigtable.StateFormat, old.Revision+1
 	won, err := s.create(ctx, &revision{State: n})
@@ -169,7 +174,7 @@ func (s *Store) CompareAndSet(ctx context.Context, old, next *bigtable.State) er
 // RemoveState stores that the replication of the table has ended: from then on there is no row,
 // until a new first one. It returns bigtable.ErrStateChanged if another process has changed the row
 // since it was loaded.
-func (s *Store) RemoveState(ctx context.Context, row *bigtable.State) error {
+func (s *BucketStore) RemoveState(ctx context.Context, row *bigtable.State) error {
 	n := *row
 	n.Revision++
 	won, err := s.create(ctx, &revision{State: n, Retired: time.Now().UTC()})
@@ -184,7 +189,7 @@ func (s *Store) RemoveState(ctx context.Context, row *bigtable.State) error {
 
 // create creates the object of a revision, and reports whether it holds that content: also after an
 // earlier attempt whose answer was lost.
-func (s *Store) create(ctx context.Context, row *revision) (bool, error) {
+func (s *BucketStore) create(ctx context.Context, row *revision) (bool, error) {
 	if err := s.probe(ctx); err != nil {
 		return false, err
 	}
@@ -204,7 +209,7 @@ func (s *Store) create(ctx context.Context, row *revision) (bool, error) {
 // Reserve raises the version reservation to at least lead, and returns the state with it.
 //
 // Rule 5: versions are assigned once and grow across lives.
-func (s *Store) Reserve(ctx context.Context, row *bigtable.State, lead time.Duration) (*bigtable.State, error) {
+func (s *BucketStore) Reserve(ctx context.Context, row *bigtable.State, lead time.Duration) (*bigtable.State, error) {
 	for {
 		if row.Lead >= lead {
 			return row, nil
