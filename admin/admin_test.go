@@ -13,7 +13,6 @@ import (
 	"go.uber.org/goleak"
 	"go.uber.org/zap/zaptest"
 
-	"github.com/tailrace-cdc/replicator/admin/page"
 	"github.com/tailrace-cdc/replicator/pipeline"
 )
 
@@ -37,8 +36,8 @@ func (h *health) Status() pipeline.Status {
 	return s
 }
 
-func (h *health) Table(_ context.Context, source string) (page.Table, bool) {
-	return page.Table{}, source == "Users" || source == "Orders"
+func (h *health) Table(_ context.Context, source string) (TablePage, bool) {
+	return TablePage{}, source == "Users" || source == "Orders"
 }
 
 func serve(t *testing.T, h Health, reg prometheus.Gatherer) (base string) {

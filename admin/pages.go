@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tailrace-cdc/replicator/admin/page"
 	"github.com/tailrace-cdc/replicator/pipeline"
 )
 
@@ -49,7 +48,7 @@ func (p pages) serveHTML(w http.ResponseWriter, r *http.Request) {
 	}
 	for name, value := range map[string]string{
 		"Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store", "Vary": "Accept",
-		"Content-Security-Policy": page.Policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+		"Content-Security-Policy": pagePolicy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
 		"X-Frame-Options": "DENY",
 	} {
 		w.Header().Set(name, value)
@@ -63,7 +62,7 @@ func (p pages) render(ctx context.Context, path string) ([]byte, error) {
 	var b bytes.Buffer
 	name, isTable := strings.CutPrefix(path, "/table/")
 	if !isTable {
-		err := page.WriteFront(&b, &s, p.health.Version(), time.Now())
+		err := writeFront(&b, &s, p.health.Version(), time.Now())
 		return b.Bytes(), err
 	}
 	i := slices.IndexFunc(s.Tables, func(t pipeline.TableStatus) bool { return t.Source == name })
@@ -71,7 +70,7 @@ func (p pages) render(ctx context.Context, path string) ([]byte, error) {
 		return nil, errUnknownTable
 	}
 	table, _ := p.health.Table(ctx, name)
-	err := page.WriteTable(&b, &s, &s.Tables[i], table, p.health.Version(), time.Now())
+	err := writeTable(&b, &s, &s.Tables[i], table, p.health.Version(), time.Now())
 	return b.Bytes(), err
 }
 

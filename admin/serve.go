@@ -12,7 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.uber.org/zap"
 
-	"github.com/tailrace-cdc/replicator/admin/page"
 	"github.com/tailrace-cdc/replicator/pipeline"
 )
 
@@ -29,7 +28,7 @@ type Health interface {
 	Status() pipeline.Status
 	// Table returns what the page of a table shows beside the status; it may wait for a second. It is false for an unknown
 	// table.
-	Table(ctx context.Context, source string) (page.Table, bool)
+	Table(ctx context.Context, source string) (TablePage, bool)
 	// Version names the build.
 	Version() string
 }
@@ -102,6 +101,6 @@ func Handler(h Health, metrics prometheus.Gatherer) http.Handler {
 	mux.HandleFunc("GET /{$}", p.serveFront)
 	mux.HandleFunc("GET /table/{name}", p.serveTable)
 	mux.Handle("GET /events", newFeed(p))
-	mux.Handle("GET /page/", page.Assets())
+	mux.Handle("GET /page/", pageAssets())
 	return mux
 }

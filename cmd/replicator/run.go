@@ -17,8 +17,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tailrace-cdc/replicator/admin"
-	"github.com/tailrace-cdc/replicator/admin/errlog"
-	"github.com/tailrace-cdc/replicator/admin/page"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/dry"
@@ -202,7 +200,7 @@ type daemon struct {
 	bars     *bars.Bars                    // nil: stderr is no terminal
 	adopt    bool
 	log      *zap.Logger
-	errors   *errlog.Log // what log said last, for the status page
+	errors   *admin.ErrorLog // what log said last, for the status page
 	reg      *prometheus.Registry
 	heap     *heap.Watcher
 	admin    net.Listener
@@ -214,7 +212,7 @@ type daemon struct {
 
 // newDaemon returns a daemon that has nothing open yet.
 func newDaemon(cfg *config.Config, o runOptions) *daemon {
-	return &daemon{cfg: cfg, adopt: o.adopt, errors: &errlog.Log{}, owner: wire.OwnerName()}
+	return &daemon{cfg: cfg, adopt: o.adopt, errors: &admin.ErrorLog{}, owner: wire.OwnerName()}
 }
 
 const describeTimeout = 10 * time.Second // that DynamoDB has for the tables at the start
@@ -348,13 +346,13 @@ func (d *daemon) close() error {
 // health is a pipeline as the admin server needs it.
 type health struct {
 	*pipeline.Pipeline
-	errors *errlog.Log
+	errors *admin.ErrorLog
 }
 
 // Table returns what the page of a table shows beside the status.
-func (h health) Table(ctx context.Context, source string) (page.Table, bool) {
+func (h health) Table(ctx context.Context, source string) (admin.TablePage, bool) {
 	detail, hour, ok := h.Detail(ctx, source)
-	return page.Table{Detail: detail, Hour: hour, Errors: h.errors.Of(source)}, ok
+	return admin.TablePage{Detail: detail, Hour: hour, Errors: h.errors.Of(source)}, ok
 }
 
 // Version names the build.

@@ -1,4 +1,4 @@
-package page
+package admin
 
 import (
 	"fmt"
@@ -25,10 +25,10 @@ func charts(points []latency.Point) []chart {
 		return []chart{{Label: "The first point is taken half a minute after the start."}}
 	}
 	return []chart{
-		newChart("p99 latency", points, period, func(p *latency.Point) float64 { return p.P99 }),
+		newChart("p99 latency", points, periodText, func(p *latency.Point) float64 { return p.P99 }),
 		newChart("changes per second", points, perSecond, func(p *latency.Point) float64 { return p.Rate }),
-		newChart("waiting changes", points, whole, func(p *latency.Point) float64 { return p.Pending }),
-		newChart("age of the proof", points, period, func(p *latency.Point) float64 { return p.Lag }),
+		newChart("waiting changes", points, wholeText, func(p *latency.Point) float64 { return p.Pending }),
+		newChart("age of the proof", points, periodText, func(p *latency.Point) float64 { return p.Lag }),
 	}
 }
 

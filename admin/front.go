@@ -1,4 +1,4 @@
-package page
+package admin
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 )
 
-// row is a table on the front page.
-type row struct {
+// tableRow is a table on the front page.
+type tableRow struct {
 	Source, Target, State, Tone              string
 	Latency, Rate, Waiting, Proof, Retention string
 	Log, LogLimit                            string
@@ -26,20 +26,20 @@ func (c *columns) add(t *status.Table) {
 	c.Copy, c.Verify, c.Archive = c.Copy || t.Copy != nil, c.Verify || t.Verify != nil, c.Archive || t.Archive != nil
 }
 
-func newRow(t *status.Table, failing bool) row {
-	r := row{
+func newRow(t *status.Table, failing bool) tableRow {
+	r := tableRow{
 		Source: t.Source, Target: t.Target, State: t.State, Tone: tableTone(t, failing), Latency: unknown, Waiting: unknown,
-		Rate: perSecond(orNaN(t.Rate)), Proof: period(t.AppliedLag), Retention: period(t.Retention),
+		Rate: perSecond(orNaN(t.Rate)), Proof: periodText(t.AppliedLag), Retention: periodText(t.Retention),
 		Log: logText(&t.Queue), LogLimit: limitText(&t.Queue),
 		Copy: "none", Verify: verifyText(t), Archive: archiveText(t), Owner: t.Owner,
 		Letters: t.DeadLetters, Gaps: max(t.Gaps, t.Differing),
 	}
 	r.HasLetters, r.HasGaps = r.Letters > 0, r.Gaps > 0
 	if l := t.Latency; l != nil {
-		r.Latency = period(l.P50) + ", " + period(l.P99)
+		r.Latency = periodText(l.P50) + ", " + periodText(l.P99)
 	}
 	if t.Pending != nil {
-		r.Waiting = whole(float64(*t.Pending))
+		r.Waiting = wholeText(float64(*t.Pending))
 	}
 	switch {
 	case t.State == "running" && t.PauseReason != "":
@@ -52,7 +52,7 @@ func newRow(t *status.Table, failing bool) row {
 	case c.Paused != "":
 		r.Copy = fmt.Sprintf("%d %%, paused", int(c.Percent))
 	case c.ETA >= 0:
-		r.Copy, r.CopyLeft = fmt.Sprintf("%d %%", int(c.Percent)), period(c.ETA)+" left"
+		r.Copy, r.CopyLeft = fmt.Sprintf("%d %%", int(c.Percent)), periodText(c.ETA)+" left"
 	default:
 		r.Copy = fmt.Sprintf("%d %%", int(c.Percent))
 	}
@@ -112,7 +112,7 @@ func verifyText(t *status.Table) string {
 		text = fmt.Sprintf("%d different, %d foreign", v.Different, v.Foreign)
 	}
 	return text + fmt.Sprintf(", %.0f %% of this pass, %s", 100*min(v.Items.Share, v.Rows.Share),
-		count(int(v.Cycles), "cycle"))
+		countText(int(v.Cycles), "cycle"))
 }
 
 func archiveText(t *status.Table) string {
@@ -120,7 +120,7 @@ func archiveText(t *status.Table) string {
 	if a == nil {
 		return "none"
 	}
-	text := count(int(a.Waiting), "event") + " in no object yet"
+	text := countText(int(a.Waiting), "event") + " in no object yet"
 	if a.Stalled {
 		return "stalled: " + text
 	}

@@ -1,4 +1,4 @@
-package page
+package admin
 
 import (
 	"cmp"
@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tailrace-cdc/replicator/admin/errlog"
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/pipeline/latency"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
@@ -22,12 +21,12 @@ var files embed.FS
 
 var templates = template.Must(template.ParseFS(files, "page.html"))
 
-// Policy lets a page load its own style sheet, script and icon, and nothing else.
-const Policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; " +
+// pagePolicy lets a page load its own style sheet, script and icon, and nothing else.
+const pagePolicy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// Assets serves style sheet, script and icon below /page/.
-func Assets() http.Handler {
+// pageAssets serves style sheet, script and icon below /page/.
+func pageAssets() http.Handler {
 	serve := http.StripPrefix("/page/", http.FileServerFS(files))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -40,32 +39,32 @@ func Assets() http.Handler {
 	})
 }
 
-// head is what both pages begin and end with.
-type head struct {
+// pageHead is what both pages begin and end with.
+type pageHead struct {
 	Line, State, Since string
-	Cause, Next        []part
+	Cause, Next        []textPart
 	Tone               string // good, busy, warn or bad
 	Verdict            status.Verdict
-	Reasons            [][]part
+	Reasons            [][]textPart
 	Events             string // where the page hears that it has changed
 	Version, Pipeline  string
 	Now                string
 }
 
-func newHead(s *pipeline.Status, version, path string, now time.Time) head {
+func newHead(s *pipeline.Status, version, path string, now time.Time) pageHead {
 	v := s.Verdict
 	cause := v.Cause
 	if v.Others > 0 {
-		cause += "; and " + count(v.Others, "further reason")
+		cause += "; and " + countText(v.Others, "further reason")
 	}
-	h := head{
+	h := pageHead{
 		Line: v.Line(now), State: strings.ToUpper(v.State[:1]) + v.State[1:],
-		Cause: parts(strings.TrimSuffix(cause, ".") + "."),
-		Next:  parts(v.Next + "."), Tone: toneOf(&v), Verdict: v, Events: "/events?page=" + url.QueryEscape(path),
-		Version: version, Pipeline: s.Pipeline, Now: clock(now),
+		Cause: textParts(strings.TrimSuffix(cause, ".") + "."),
+		Next:  textParts(v.Next + "."), Tone: toneOf(&v), Verdict: v, Events: "/events?page=" + url.QueryEscape(path),
+		Version: version, Pipeline: s.Pipeline, Now: clockText(now),
 	}
 	if v.Since != nil {
-		h.Since = "since " + clock(*v.Since)
+		h.Since = "since " + clockText(*v.Since)
 		if !now.Before(*v.Since) { // the clock may have been set back since
 			h.Since += " (" + status.Ago(now.Sub(*v.Since)) + ")"
 		}
@@ -91,41 +90,41 @@ func toneOf(v *status.Verdict) string {
 	return "bad"
 }
 
-// WriteFront writes the page of all tables.
-func WriteFront(w io.Writer, s *pipeline.Status, version string, now time.Time) error {
+// writeFront writes the page of all tables.
+func writeFront(w io.Writer, s *pipeline.Status, version string, now time.Time) error {
 	front := struct {
-		head
-		Tables []row
+		pageHead
+		Tables []tableRow
 		Shows  columns
 	}{head: newHead(s, version, "/", now)}
 	for _, r := range s.Reasons {
-		front.Reasons = append(front.Reasons, parts(r))
+		front.Reasons = append(front.Reasons, textParts(r))
 	}
 	for i := range s.Tables {
 		front.Tables = append(front.Tables, newRow(&s.Tables[i], len(s.Services) > 0))
 		front.Shows.add(&s.Tables[i])
 	}
-	slices.SortStableFunc(front.Tables, func(a, b row) int {
+	slices.SortStableFunc(front.Tables, func(a, b tableRow) int {
 		return cmp.Compare(slices.Index(tones, a.Tone), slices.Index(tones, b.Tone))
 	})
 	return templates.ExecuteTemplate(w, "front", front)
 }
 
-// Table is what the page of a table shows beside the status.
-type Table struct {
+// TablePage is what the page of a table shows beside the status.
+type TablePage struct {
 	Detail *status.Detail // nil: this process does not own the table, or has not looked at its log yet
 	Hour   []latency.Point
-	Errors []errlog.Line
+	Errors []ErrorLine
 }
 
-// WriteTable writes the page of one table. Its first line is about all of them: the table is not the whole story.
-func WriteTable(w io.Writer, s *pipeline.Status, t *status.Table, x Table, version string, now time.Time) error {
+// writeTable writes the page of one table. Its first line is about all of them: the table is not the whole story.
+func writeTable(w io.Writer, s *pipeline.Status, t *status.Table, x TablePage, version string, now time.Time) error {
 	view := struct {
-		head
+		pageHead
 		tableView
 	}{newHead(s, version, "/table/"+t.Source, now), newTableView(t, len(s.Services) > 0, x)}
 	for _, r := range t.Reasons {
-		view.Reasons = append(view.Reasons, parts(r))
+		view.Reasons = append(view.Reasons, textParts(r))
 	}
 	return templates.ExecuteTemplate(w, "table", view)
 }

@@ -1,4 +1,4 @@
-package page
+package admin
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 
 // tableView is the page of a table below its first line.
 type tableView struct {
-	Table      row
+	Table      tableRow
 	Facts      []fact
 	Charts     []chart
 	Lineage    *lineage
@@ -33,7 +33,7 @@ const (
 	gapRows   = 50
 )
 
-func newTableView(t *status.Table, failing bool, x Table) tableView {
+func newTableView(t *status.Table, failing bool, x TablePage) tableView {
 	v := tableView{
 		Table: newRow(t, failing), Charts: charts(x.Hour),
 		NoShards: "The owner of the table's log has not shown its shards yet.",
@@ -43,7 +43,7 @@ func newTableView(t *status.Table, failing bool, x Table) tableView {
 		v.NoShards = "Another process owns the table: " + t.Owner + " shows its shards."
 	}
 	for _, e := range x.Errors {
-		line := errorRow{At: clock(e.At), Tone: "warn", Kind: "warning", Text: e.Text}
+		line := errorRow{At: clockText(e.At), Tone: "warn", Kind: "warning", Text: e.Text}
 		if e.Error {
 			line.Tone, line.Kind = "bad", "error"
 		}
@@ -62,10 +62,10 @@ func newTableView(t *status.Table, failing bool, x Table) tableView {
 	return v
 }
 
-func facts(t *status.Table, r *row) []fact {
+func facts(t *status.Table, r *tableRow) []fact {
 	applied := unknown
 	if t.AppliedThrough != nil {
-		applied = "all written before " + clock(*t.AppliedThrough) + ", "
+		applied = "all written before " + clockText(*t.AppliedThrough) + ", "
 		if t.Proof == status.Proven {
 			applied += "as heartbeats prove"
 		} else {
@@ -101,13 +101,13 @@ func shardTable(d *status.Detail) (rows []shardRow, more string) {
 			}
 			lag := unknown
 			if sh.LagKnown {
-				lag = period(sh.Lag.Seconds())
+				lag = periodText(sh.Lag.Seconds())
 			}
 			rows = append(rows, shardRow{sh.ID, sh.Parent, sh.Phase, sh.Position, lag})
 		}
 	}
 	if n := len(d.Shards) + d.More - len(rows); n > 0 {
-		more = count(n, "further shard") + " not listed."
+		more = countText(n, "further shard") + " not listed."
 	}
 	return rows, more
 }
@@ -116,10 +116,10 @@ func gapTable(gaps []status.Gap) (rows []gapRow) {
 	for _, g := range gaps[:min(len(gaps), gapRows)] {
 		lost := "from an unknown time"
 		if !g.Since.IsZero() {
-			lost = "from " + clock(g.Since)
+			lost = "from " + clockText(g.Since)
 		}
 		if !g.Until.IsZero() {
-			lost += " to " + clock(g.Until)
+			lost += " to " + clockText(g.Until)
 		}
 		rows = append(rows, gapRow{g.ID, g.State, lost, g.Reason})
 	}

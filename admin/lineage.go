@@ -1,4 +1,4 @@
-package page
+package admin
 
 import (
 	"cmp"
@@ -75,9 +75,9 @@ func draw(shards []status.Shard, more int) *lineage {
 		}
 	}
 	l.Label = fmt.Sprintf("Lineage of %s, %d of them still to be read, from parents at the left to children at the right",
-		count(len(shards)+more, "shard"), live)
+		countText(len(shards)+more, "shard"), live)
 	if n := omitted + more; n > 0 {
-		l.Omitted = count(n, "older shard") + " not drawn."
+		l.Omitted = countText(n, "older shard") + " not drawn."
 	}
 	return l
 }
@@ -158,9 +158,9 @@ func nodesOf(column []status.Shard, of map[string]*node) (nodes []*node) {
 		if len(n.shards) == 0 {
 			continue
 		}
-		n.Name, n.State = count(len(n.shards), "shard"), phase
+		n.Name, n.State = countText(len(n.shards), "shard"), phase
 		if known {
-			n.State += ", lag up to " + period(worst.Seconds())
+			n.State += ", lag up to " + periodText(worst.Seconds())
 		}
 		n.Title = n.Name + ", " + n.State
 		nodes = append(nodes, n)
@@ -180,7 +180,7 @@ func stateOf(sh *status.Shard) string {
 	if !sh.LagKnown {
 		return sh.Phase
 	}
-	return sh.Phase + ", lag " + period(sh.Lag.Seconds())
+	return sh.Phase + ", lag " + periodText(sh.Lag.Seconds())
 }
 
 // short returns the part of a shard's name that tells it from others.

@@ -1,4 +1,4 @@
-package page
+package admin
 
 import (
 	"bytes"
@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tailrace-cdc/replicator/admin/errlog"
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/pipeline/latency"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
@@ -21,11 +20,11 @@ func TestPageEscapesWhatItShows(t *testing.T) {
 		Reasons: []string{"<b>bold</b>"}}})
 	var front, table bytes.Buffer
 	now := time.Now()
-	x := Table{Errors: []errlog.Line{{At: now, Error: true, Text: "<i>", Times: 2}}}
-	if err := WriteFront(&front, &s, "v1", now); err != nil {
+	x := TablePage{Errors: []ErrorLine{{At: now, Error: true, Text: "<i>", Times: 2}}}
+	if err := writeFront(&front, &s, "v1", now); err != nil {
 		t.Fatal(err)
 	}
-	if err := WriteTable(&table, &s, &s.Tables[0], x, "v1", now); err != nil {
+	if err := writeTable(&table, &s, &s.Tables[0], x, "v1", now); err != nil {
 		t.Fatal(err)
 	}
 	for name, html := range map[string]string{"front": front.String(), "table": table.String()} {
@@ -76,7 +75,7 @@ func TestTroubleComesFirst(t *testing.T) {
 		{Source: "C", State: "copying"}, {Source: "D", State: "halted"},
 		{Source: "E", State: "running", Reasons: []string{"late"}}})
 	var front bytes.Buffer
-	if err := WriteFront(&front, &s, "v1", time.Now()); err != nil {
+	if err := writeFront(&front, &s, "v1", time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	last := -1
@@ -89,8 +88,8 @@ func TestTroubleComesFirst(t *testing.T) {
 	}
 }
 
-// shards returns roots with children: as many generations of as many shards as wanted.
-func shards(generations, width int) (all []status.Shard) {
+// someShards returns roots with children: as many generations of as many shards as wanted.
+func someShards(generations, width int) (all []status.Shard) {
 	for g := range generations {
 		for i := range width {
 			sh := status.Shard{ID: fmt.Sprintf("shardId-%d-%04x", g, i), Phase: "done", Position: "after record 7"}
@@ -108,11 +107,11 @@ func shards(generations, width int) (all []status.Shard) {
 
 // TestDrawingIsBounded: hundreds of shards are groups, and old generations are left out and counted.
 func TestDrawingIsBounded(t *testing.T) {
-	few := draw(shards(3, 4), 0)
+	few := draw(someShards(3, 4), 0)
 	if len(few.Nodes) != 12 || len(few.Edges) != 8 || few.Omitted != "" {
 		t.Errorf("%d nodes, %d edges, %q", len(few.Nodes), len(few.Edges), few.Omitted)
 	}
-	many := draw(shards(20, 500), 3)
+	many := draw(someShards(20, 500), 3)
 	if len(many.Nodes) > generations*len(phases) || len(many.Edges) != generations-1 || many.Height > 600 {
 		t.Errorf("%d nodes, %d edges, height %d", len(many.Nodes), len(many.Edges), many.Height)
 	}
@@ -127,7 +126,7 @@ func TestDrawingIsBounded(t *testing.T) {
 	if got := draw(loop, 0); len(got.Nodes) != 2 {
 		t.Errorf("a cycle: %+v", got)
 	}
-	old := shards(20, 1)
+	old := someShards(20, 1)
 	old[2].Phase = "open" // still read although it is old
 	if got := draw(old, 0); len(got.Nodes) != generations+1 {
 		t.Errorf("%d nodes, want that of the old shard too", len(got.Nodes))

@@ -1,8 +1,4 @@
-// Package errlog keeps the last warnings and errors of each table, for its page: a few lines per table, in memory.
-//
-// It takes message, reason, error, hint and code of a line and nothing else. Our logs have no item and no key above
-// Debug, so the page has none.
-package errlog
+package admin
 
 import (
 	"slices"
@@ -18,22 +14,25 @@ const (
 	longest   = 500 // bytes of a line
 )
 
-// Line is a warning or an error.
-type Line struct {
+// ErrorLine is a warning or an error.
+type ErrorLine struct {
 	At    time.Time
 	Error bool // else a warning
 	Text  string
 	Times int // how often it was logged in a row
 }
 
-// Log keeps lines. Its zero value is ready for use, by any number of goroutines.
-type Log struct {
+// ErrorLog keeps the last warnings and errors of each table, for its page: a few lines per table, in
+// memory. It takes message, reason, error, hint and code of a line and nothing else: our logs have no
+// item and no key above Debug, so the page has none. Its zero value is ready for use, by any number of
+// goroutines.
+type ErrorLog struct {
 	mu    sync.Mutex // covers lines
-	lines map[string][]Line
+	lines map[string][]ErrorLine
 }
 
 // Of returns the lines of a table, the newest first.
-func (l *Log) Of(table string) []Line {
+func (l *ErrorLog) Of(table string) []ErrorLine {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	lines := slices.Clone(l.lines[table])
@@ -42,9 +41,11 @@ func (l *Log) Of(table string) []Line {
 }
 
 // Beside returns a core that writes to another one and keeps what is at least a warning.
-func (l *Log) Beside(to zapcore.Core) zapcore.Core { return zapcore.NewTee(to, &core{log: l}) }
+func (l *ErrorLog) Beside(to zapcore.Core) zapcore.Core {
+	return zapcore.NewTee(to, &errorCore{log: l})
+}
 
-func (l *Log) add(table string, x Line) {
+func (l *ErrorLog) add(table string, x ErrorLine) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	lines := l.lines[table]
@@ -57,31 +58,31 @@ func (l *Log) add(table string, x Line) {
 		lines = slices.Delete(lines, 0, 1)
 	}
 	if l.lines == nil {
-		l.lines = map[string][]Line{}
+		l.lines = map[string][]ErrorLine{}
 	}
 	l.lines[table] = append(lines, x)
 }
 
-// core is the part of a logger that keeps lines.
-type core struct {
-	log   *Log
+// errorCore is the part of a logger that keeps lines.
+type errorCore struct {
+	log   *ErrorLog
 	table string // that the logger belongs to; "": none
 }
 
-func (*core) Enabled(level zapcore.Level) bool { return level >= zapcore.WarnLevel }
+func (*errorCore) Enabled(level zapcore.Level) bool { return level >= zapcore.WarnLevel }
 
-func (c *core) With(fields []zapcore.Field) zapcore.Core {
-	return &core{log: c.log, table: tableIn(fields, c.table)}
+func (c *errorCore) With(fields []zapcore.Field) zapcore.Core {
+	return &errorCore{log: c.log, table: tableIn(fields, c.table)}
 }
 
-func (c *core) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+func (c *errorCore) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
 	if c.Enabled(e.Level) {
 		return checked.AddCore(e, c)
 	}
 	return checked
 }
 
-func (c *core) Write(e zapcore.Entry, fields []zapcore.Field) error {
+func (c *errorCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	table := tableIn(fields, c.table)
 	if table == "" {
 		return nil
@@ -99,11 +100,11 @@ func (c *core) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	if len(text) > longest {
 		text = strings.ToValidUTF8(text[:longest], "") + " …"
 	}
-	c.log.add(table, Line{At: e.Time.UTC(), Error: e.Level > zapcore.WarnLevel, Text: text, Times: 1})
+	c.log.add(table, ErrorLine{At: e.Time.UTC(), Error: e.Level > zapcore.WarnLevel, Text: text, Times: 1})
 	return nil
 }
 
-func (*core) Sync() error { return nil }
+func (*errorCore) Sync() error { return nil }
 
 // tableIn returns the table that fields name, or else.
 func tableIn(fields []zapcore.Field, other string) string {

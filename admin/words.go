@@ -1,4 +1,4 @@
-package page
+package admin
 
 import (
 	"fmt"
@@ -13,32 +13,32 @@ import (
 // unknown stands for what is not known.
 const unknown = "–"
 
-// part is a piece of a text: a command or prose.
-type part struct {
+// textPart is a piece of a text: a command or prose.
+type textPart struct {
 	Text string
 	Code bool
 }
 
-// parts splits a text at its backquotes.
-func parts(text string) (all []part) {
+// textParts splits a text at its backquotes.
+func textParts(text string) (all []textPart) {
 	for i, piece := range strings.Split(text, "`") {
 		if piece != "" {
-			all = append(all, part{piece, i%2 == 1})
+			all = append(all, textPart{piece, i%2 == 1})
 		}
 	}
 	return all
 }
 
-// count returns a number with its noun.
-func count(n int, noun string) string {
+// countText returns a number with its noun.
+func countText(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
 	return humanize.Comma(int64(n)) + " " + noun + "s"
 }
 
-// clock returns a time of day in UTC, with its date where that is another one than today.
-func clock(t time.Time) string {
+// clockText returns a time of day in UTC, with its date where that is another one than today.
+func clockText(t time.Time) string {
 	t = t.UTC()
 	if t.Format(time.DateOnly) != time.Now().UTC().Format(time.DateOnly) {
 		return t.Format(time.DateTime) + "Z"
@@ -46,8 +46,8 @@ func clock(t time.Time) string {
 	return t.Format(time.TimeOnly) + "Z"
 }
 
-// period returns a number of seconds as people say it.
-func period(seconds float64) string {
+// periodText returns a number of seconds as people say it.
+func periodText(seconds float64) string {
 	d := time.Duration(seconds * float64(time.Second))
 	switch {
 	case math.IsNaN(seconds) || seconds < 0:
@@ -71,8 +71,8 @@ func perSecond(rate float64) string {
 	return humanize.FtoaWithDigits(rate, 1)
 }
 
-// whole returns a number that is counted.
-func whole(n float64) string {
+// wholeText returns a number that is counted.
+func wholeText(n float64) string {
 	if math.IsNaN(n) {
 		return unknown
 	}

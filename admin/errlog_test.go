@@ -1,4 +1,4 @@
-package errlog
+package admin
 
 import (
 	"errors"
@@ -12,7 +12,7 @@ import (
 
 // TestLastLinesOfATableAreKept: those that somebody must read, without fields that could name an item.
 func TestLastLinesOfATableAreKept(t *testing.T) {
-	var kept Log
+	var kept ErrorLog
 	log := zap.New(kept.Beside(zapcore.NewNopCore()))
 	orders := log.With(zap.String("table", "Orders"))
 	orders.Info("claimed")
