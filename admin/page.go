@@ -96,7 +96,7 @@ func writeFront(w io.Writer, s *pipeline.Status, version string, now time.Time) 
 		pageHead
 		Tables []tableRow
 		Shows  columns
-	}{head: newHead(s, version, "/", now)}
+	}{pageHead: newHead(s, version, "/", now)}
 	for _, r := range s.Reasons {
 		front.Reasons = append(front.Reasons, textParts(r))
 	}
