@@ -11,8 +11,8 @@
 //	feed.go         tells open pages when they have changed
 //	probes.go       probes, and JSON
 //	page.go         the front page, the page of a table, and their assets: HTML that needs nothing from outside
-//	front.go        a row per table
 //	table.go        facts, gaps and errors of one table
+//	front.go        a row per table
 //	lineage.go      the shards of a stream as a drawing of bounded size
 //	chart.go        the last hour as lines
 //	words.go        numbers and times as people say them

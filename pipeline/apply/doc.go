@@ -32,8 +32,8 @@
 //	deadletters.go  refused changes, and the items that are dirty because of them
 //	breaker.go      more refusals in a row than changes can be at fault
 //	classes.go      which deletions are archived
+//	options.go      what the sinks need of their table and of the process
 //	memory.go       the memory of changes between the log and the sinks
 //	buffers.go      the buffers that they are unpacked into
-//	options.go      what the sinks need of their table and of the process
 //	metrics.go      what they count
 package apply
