@@ -87,9 +87,14 @@ func (a *Asker) open(
 	if err := l.State.Fenced("a repair or a retry"); err != nil {
 		return exit.Environment(fmt.Errorf("table %s: %w", a.Table, err), order.FenceHint)
 	}
-	a.store, err = l.Log.Requests(ctx)
-	return err
+	if a.store, err = l.Log.Requests(ctx); err != nil {
+		return exit.Environment(err, hintQueue)
+	}
+	return nil
 }
+
+// hintQueue is for an answer of the queue that is none.
+const hintQueue = "see `replicator check`; then the same command again"
 
 // Send asks for the items and does not wait for what becomes of them. It blocks while too many requests wait.
 func (a *Asker) Send(ctx context.Context, what string, items iter.Seq2[request.Item, error]) (*Total, error) {
@@ -228,7 +233,7 @@ func (a *Asker) repeat(ctx context.Context, call func(context.Context, *request.
 		case late, store == nil, queue.Classify(err) == failure.Transient:
 		case a.current() != store: // the other goroutine closed it
 		default:
-			return err
+			return exit.Environment(err, hintQueue)
 		}
 		if err := a.look(ctx, store); err == nil {
 			seen = time.Now()

@@ -1,6 +1,8 @@
 package ask
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -10,9 +12,22 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/queue/request"
 )
+
+// TestAnswerOfTheQueueThatIsNoneIsOfTheEnvironment: such an error ends a command with exit code 3.
+func TestAnswerOfTheQueueThatIsNoneIsOfTheEnvironment(t *testing.T) {
+	a := &Asker{store: &request.Store{}}
+	odd := errors.New("invalid jetstream publish response")
+	err := a.repeat(t.Context(), func(context.Context, *request.Store) error { return odd })
+	var coded *exit.Error
+	if !errors.As(err, &coded) || coded.Code != exit.CodeEnvironment || coded.Hint == "" || !errors.Is(err, odd) {
+		t.Errorf("%v, %+v", err, coded)
+	}
+}
 
 // TestSilenceOfAnOwnerIsObserved, Rule 13: an old beat alone is no silence. The log is looked at again,
 // and only an owner that stores nothing meanwhile has given no sign of life.
