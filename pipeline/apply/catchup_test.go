@@ -106,11 +106,10 @@ func TestLettersWaitUntilAReadingIsAboveTheRows(t *testing.T) {
 	x := newTable(t, func(x *table) { x.mapping = differences })
 	b := &busy{life: x.begin(), items: 1, every: time.Second}
 	b.writeFor(5 * time.Second)
-	b.settle()
 	b.write("1.5")
-	b.settle()
+	b.Until("it is a letter", func() bool { return len(b.storedLetters()) == 1 }) // to settle would take service time
 	b.writeFor(10 * time.Second)
-	item := b.read("p", "item0")
+	item := b.read("p", "item0") // within a minute of the row's newest change
 	b.writeFor(8 * time.Second)
 	b.settle()
 	before := len(b.storedLetters())
