@@ -22,10 +22,10 @@ type ErrorLine struct {
 	Times int // how often it was logged in a row
 }
 
-// ErrorLog keeps the last warnings and errors of each table, for its page: a few lines per table, in
-// memory. It takes message, reason, error, hint and code of a line and nothing else: our logs have no
-// item and no key above Debug, so the page has none. Its zero value is ready for use, by any number of
-// goroutines.
+// ErrorLog keeps the last warnings and errors of each table, for its page: a few lines per table,
+// in memory. It takes message, reason, error, hint and code of a line and nothing else: our logs
+// have no item and no key above Debug, so the page has none. Its zero value is ready for use, by
+// any number of goroutines.
 type ErrorLog struct {
 	mu    sync.Mutex // covers lines
 	lines map[string][]ErrorLine

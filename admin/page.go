@@ -117,7 +117,8 @@ type TablePage struct {
 	Errors []ErrorLine
 }
 
-// writeTable writes the page of one table. Its first line is about all of them: the table is not the whole story.
+// writeTable writes the page of one table. Its first line is about all of them: the table is not
+// the whole story.
 func writeTable(w io.Writer, s *pipeline.Status, t *status.Table, x TablePage, version string, now time.Time) error {
 	view := struct {
 		pageHead

@@ -16,7 +16,8 @@ func HourOf(t change.Millis) Hour { return Hour(int64(t) / time.Hour.Millisecond
 // CountsByHour are deletions by the hour in which they were made.
 type CountsByHour map[Hour]int64
 
-// ArchiveHead is the end of the chain of manifests of the table's archive, and how far its stream goes.
+// ArchiveHead is the end of the chain of manifests of the table's archive, and how far its stream
+// goes.
 type ArchiveHead struct {
 	N    uint64 `json:"n"`
 	Hash string `json:"hash"`

@@ -2,7 +2,8 @@ package checkpoint
 
 import "slices"
 
-// Format is the highest entry format that this build reads and writes, see formats.go (Rule 11). It never changes.
+// Format is the highest entry format that this build reads and writes, see formats.go (Rule 11). It
+// never changes.
 //
 // The format of a log is decided by its first claim, and raised by a snapshot that carries the new number. Nothing of a
 // newer format is stored before that, so a build that reads only older ones refuses the log instead of misreading it.

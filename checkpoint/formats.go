@@ -32,7 +32,8 @@ func highestFormat(to string) int {
 	return newestFormat
 }
 
-// NewerFormatError means that a newer build wrote the entry. Rule 11: it is refused, not guessed at.
+// NewerFormatError means that a newer build wrote the entry. Rule 11: it is refused, not guessed
+// at.
 type NewerFormatError struct{ Need, Reads int }
 
 func (e *NewerFormatError) Error() string {

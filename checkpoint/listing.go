@@ -4,15 +4,15 @@ import (
 	"slices"
 )
 
-// ListingPartBytes bounds the shards in one entry, roughly, in bytes. A listing of many thousand shards is larger than
-// a NATS server's message: in format 2 it is stored in parts.
+// ListingPartBytes bounds the shards in one entry, roughly, in bytes. A listing of many thousand
+// shards is larger than a NATS server's message: in format 2 it is stored in parts.
 const ListingPartBytes = 256 << 10
 
 // storedSize estimates the bytes of a shard in an entry.
 func storedSize(x *ShardSeen) int { return len(x.ID) + len(x.Parent) + 48 }
 
-// SplitStart returns a start in parts of about limit bytes of shards. The stream starts with the last part; when one is
-// lost, the writer begins again with the first.
+// SplitStart returns a start in parts of about limit bytes of shards. The stream starts with the
+// last part; when one is lost, the writer begins again with the first.
 func SplitStart(b *Start, limit int) []*Start {
 	var parts []*Start
 	for shards := range splitBySize(b.Shards, limit, storedSize) {
@@ -49,9 +49,9 @@ func splitBySize[T any](all []T, limit int, size func(*T) int) func(yield func([
 	}
 }
 
-// DiffListing returns the entries that store what is new in a listing, none when nothing is. In format 2 they hold only
-// what is new, in entries of at most limit bytes of shards, and the last one says that the listing was complete; in
-// format 1 the one entry is the listing itself.
+// DiffListing returns the entries that store what is new in a listing, none when nothing is. In
+// format 2 they hold only what is new, in entries of at most limit bytes of shards, and the last
+// one says that the listing was complete; in format 1 the one entry is the listing itself.
 func DiffListing(s *State, b *Graph, limit int) []*Graph {
 	if b.Enabled && s.Format < FormatOf(b) {
 		old := *b

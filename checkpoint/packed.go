@@ -17,7 +17,8 @@ const (
 // compress compresses a state.
 func compress(state []byte) []byte { return s2.EncodeBetter(nil, state) }
 
-// decompress returns what Encode compressed. Data that claims to hold more than any state compresses to is an error.
+// decompress returns what Encode compressed. Data that claims to hold more than any state
+// compresses to is an error.
 func decompress(data []byte) ([]byte, error) {
 	n, err := s2.DecodedLen(data)
 	if err != nil {

@@ -107,8 +107,8 @@ func TestShardThatEndedAsListedStaysFinished(t *testing.T) {
 	}
 }
 
-// A shard that has a child has ended, also where the listing that showed the child left the shard out and no listing
-// has shown both.
+// A shard that has a child has ended, also where the listing that showed the child left the shard
+// out and no listing has shown both.
 func TestShardWithAChildIsNotReadOn(t *testing.T) {
 	w := owned(t, seen("b", "c<a")...)
 	w.must(t, &Graph{Stream: "arn", Date: w.s.Date, Complete: true, Delta: true, Shards: seen("a")})

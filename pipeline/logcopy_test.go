@@ -118,8 +118,8 @@ func (r *run) removeRow() *bigtable.State {
 	return row
 }
 
-// TestDeletedRowIsSaidWhileBigtableIsAway, Rule 13: without an answer about the row the table is read
-// on, and the halt for the missing row is not over.
+// TestDeletedRowIsSaidWhileBigtableIsAway, Rule 13: without an answer about the row the table is
+// read on, and the halt for the missing row is not over.
 func TestDeletedRowIsSaidWhileBigtableIsAway(t *testing.T) {
 	w := newWorld(t)
 	w.createTable("Orders")

@@ -35,8 +35,9 @@ func TestProbesFollowTheTablesAndTheQueue(t *testing.T) {
 	}
 }
 
-// TestTableThatCannotDrainInTimeIsUnsaved: the marks in the log do not cover what was applied last. A
-// process that was held up may still store them, when both of its time-outs are over; then nothing is unsaved.
+// TestTableThatCannotDrainInTimeIsUnsaved: the marks in the log do not cover what was applied last.
+// A process that was held up may still store them, when both of its time-outs are over; then
+// nothing is unsaved.
 func TestTableThatCannotDrainInTimeIsUnsaved(t *testing.T) {
 	w := newWorld(t)
 	w.opts = func(o *pipeline.Options) { o.Periods.Shutdown = time.Millisecond }

@@ -15,8 +15,9 @@ type Grouper[J Job] struct {
 	same   []J
 }
 
-// EachGroup calls write for each item of a batch with the changes that one write may unite: the items in the order of their
-// first change, the changes of an item in the order of the log. It ends with the first error.
+// EachGroup calls write for each item of a batch with the changes that one write may unite: the
+// items in the order of their first change, the changes of an item in the order of the log. It ends
+// with the first error.
 func EachGroup[T any, J interface {
 	*T
 	Job

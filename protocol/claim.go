@@ -6,8 +6,9 @@ import "time"
 const PresencePeriod = 2 * time.Second
 
 const (
-	// heardLately is how old the last message of the owner's process may be for its words about the log to replace a look
-	// at the log. The next message is due after PresencePeriod; a look must follow before the silence counts as a break.
+	// heardLately is how old the last message of the owner's process may be for its words about the
+	// log to replace a look at the log. The next message is due after PresencePeriod; a look must
+	// follow before the silence counts as a break.
 	heardLately = PresencePeriod + 300*time.Millisecond
 	// missing is after how long without a message the owner's process counts as gone: four messages are missing.
 	missing = 4 * PresencePeriod
@@ -97,8 +98,8 @@ func (w *ClaimWatch) Look(now time.Time) bool {
 // Pause is how long to wait before Look is asked again.
 func (w *ClaimWatch) Pause() time.Duration { return min(w.TTL/10, 500*time.Millisecond) }
 
-// ClaimValid reports whether no other process can have claimed a log yet whose owner sent its last acknowledged append a
-// while ago: less than any Watch waits, by a second or a quarter.
+// ClaimValid reports whether no other process can have claimed a log yet whose owner sent its last
+// acknowledged append a while ago: less than any Watch waits, by a second or a quarter.
 func ClaimValid(ttl, ago time.Duration) bool { return ago < min(ttl/4*3, ttl/3+2*time.Second) }
 
 // Silent reports whether the log's owner counts as gone: nothing was appended for TTL; or for as long as a healthy idle

@@ -83,7 +83,8 @@ func TestGoalIsMetOnlyWithEverythingInBigtable(t *testing.T) {
 		{"a sink that is halted for another reason", with(logOf(10_000, 10_000, 7, 6), func(s *checkpoint.State) {
 			s.Halts = map[string]*checkpoint.Halt{checkpoint.SinkBigtable: {Sink: checkpoint.SinkBigtable}}
 		}), 0, both, false, Answer{Missing: MissingApplied}},
-		{"heartbeats and deletions by TTL behind a fence", fenced(checkpoint.Fence{Seq: 7, Last: 6}), 0, both, false, Answer{}},
+		{"heartbeats and deletions by TTL behind a fence", fenced(checkpoint.Fence{Seq: 7, Last: 6}), 0, both, false,
+			Answer{}},
 		{"changes behind a fence", fenced(checkpoint.Fence{Seq: 7, Last: 6, Behind: 2, BehindSince: 9999}), 0, both, false,
 			Answer{Losses: []Loss{{ObstacleFence, 2}}}},
 		{"changes behind a fence and behind the goal",

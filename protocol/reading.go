@@ -7,8 +7,8 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
-// These times keep an item that was read from the table itself, by a copy or a resync, from standing
-// in the way of the stream's changes.
+// These times keep an item that was read from the table itself, by a copy or a resync, from
+// standing in the way of the stream's changes.
 const (
 	// ReadingMargin is how far below the time of its read an item's version is, in ms. A change that
 	// the read has not seen has a higher version, because the clocks of the service's hosts differ
@@ -32,7 +32,8 @@ const (
 	lateWrites = change.Millis(ReadingAge/time.Millisecond) + AnswerMargin
 )
 
-// VersionOfReading returns the version of an item that was requested at a time, in a life with a floor.
+// VersionOfReading returns the version of an item that was requested at a time, in a life with a
+// floor.
 //
 // A change that the read lacks was made after the request, so its version is higher. A change that the read includes
 // may have a higher version, too: then the write is skipped and the stream's row stays.
@@ -40,11 +41,12 @@ func VersionOfReading(requested change.Millis, floor change.Version) change.Vers
 	return max(change.Version(requested)-ReadingMargin, change.LowestRead(floor))
 }
 
-// ReadingBegin returns the time of the service after which a resync of the whole table may read it, so that every repair
-// gets a version above all versions that were lost: after the latest gap and the order, each repair's version being
-// Margin below its read. What heals a gap or begins a life also outwaits the writes of earlier owners. A recovery need
-// not wait until the clock passes p.Above, the highest version given out, because the floor of the new life is above
-// that already. It must where it heals gaps as well: those may lie in the new life.
+// ReadingBegin returns the time of the service after which a resync of the whole table may read it,
+// so that every repair gets a version above all versions that were lost: after the latest gap and
+// the order, each repair's version being Margin below its read. What heals a gap or begins a life
+// also outwaits the writes of earlier owners. A recovery need not wait until the clock passes
+// p.Above, the highest version given out, because the floor of the new life is above that already.
+// It must where it heals gaps as well: those may lie in the new life.
 func ReadingBegin(p *checkpoint.PendingResync, gapsUntil change.Millis) change.Millis {
 	begin := max(gapsUntil+ReadingMargin, p.Asked)
 	if p.Recover || len(p.Gaps) > 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
-// MarkTracker turns entries that finish in any order into a mark: the last entry of the contiguous run of entries all of
-// whose changes are durable.
+// MarkTracker turns entries that finish in any order into a mark: the last entry of the contiguous
+// run of entries all of whose changes are durable.
 //
 // Rule 1: the mark never passes an entry with a change that is not durable.
 type MarkTracker struct {

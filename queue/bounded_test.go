@@ -14,9 +14,10 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
-// TestLostRequestDoesNotWaitForTheDeadline: a request on a connection that has just broken is never answered. It is
-// given up after AckTimeout, however late the caller's deadline is: else a command with --timeout would end without an
-// answer by one lost request. A NATS server without JetStream stands for one with it, and answers only at the start.
+// TestLostRequestDoesNotWaitForTheDeadline: a request on a connection that has just broken is never
+// answered. It is given up after AckTimeout, however late the caller's deadline is: else a command
+// with --timeout would end without an answer by one lost request. A NATS server without JetStream
+// stands for one with it, and answers only at the start.
 func TestLostRequestDoesNotWaitForTheDeadline(t *testing.T) {
 	srv, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true})
 	if err != nil {

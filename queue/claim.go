@@ -40,9 +40,9 @@ type ClaimOptions struct {
 	Grown func(owner string, epoch uint64)
 }
 
-// Claim makes the caller the owner of the log. It waits until the log was never owned, its owner released it, or its
-// owner counts as gone (protocol.ClaimWatch). When two processes claim at once, the server refuses the second. When ctx
-// ends first the error is ErrHeld and names the owner.
+// Claim makes the caller the owner of the log. It waits until the log was never owned, its owner
+// released it, or its owner counts as gone (protocol.ClaimWatch). When two processes claim at once,
+// the server refuses the second. When ctx ends first the error is ErrHeld and names the owner.
 func (l *Log) Claim(ctx context.Context, o ClaimOptions) (*Writer, error) {
 	nonce, err := newNonce()
 	if err != nil {

@@ -46,7 +46,8 @@ func (q *Queue) Kept(ctx context.Context, table string) (all []Kept, err error) 
 	return all, nil
 }
 
-// Delete deletes a stream of a table that will never be replicated again. It succeeds if the stream is gone.
+// Delete deletes a stream of a table that will never be replicated again. It succeeds if the stream
+// is gone.
 func (q *Queue) Delete(ctx context.Context, k Kept) error {
 	err := q.conn.JS.DeleteStream(ctx, k.Stream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {

@@ -15,9 +15,10 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
-// TestListingThatLacksALogIsNone, Rule 13: a cluster's listing leaves out the logs whose leader does not answer, and
-// names them. It would make the format of the pipeline, its first start and the tables that are carried look like those
-// of fewer logs. A NATS server without JetStream stands for the cluster, and another client answers in its place.
+// TestListingThatLacksALogIsNone, Rule 13: a cluster's listing leaves out the logs whose leader
+// does not answer, and names them. It would make the format of the pipeline, its first start and
+// the tables that are carried look like those of fewer logs. A NATS server without JetStream stands
+// for the cluster, and another client answers in its place.
 func TestListingThatLacksALogIsNone(t *testing.T) {
 	stream := func(table string) string {
 		return fmt.Sprintf(`{"config":{"name":%q,"metadata":{%q:"shop",%q:%q}}}`, streamName("shop", table),

@@ -11,22 +11,22 @@ import (
 // subjectPrefix is that of the subjects of all logs.
 const subjectPrefix = "tailrace."
 
-// subjects are those of a log and its dead letters. They contain the pipeline's random token, so that no other program
-// publishes into the log by chance.
+// subjects are those of a log and its dead letters. They contain the pipeline's random token, so
+// that no other program publishes into the log by chance.
 type subjects struct{ Entry, Snapshot, Claim, Letters, Requests, Archive string }
 
-// streamName returns the name of a table's stream. The names of pipeline and table in it are shortened and stripped of
-// characters that stream names do not allow; the hash keeps it unique.
+// streamName returns the name of a table's stream. The names of pipeline and table in it are
+// shortened and stripped of characters that stream names do not allow; the hash keeps it unique.
 func streamName(pipeline, table string) string {
 	return streamsOf(pipeline) + sanitize(table) + "_" + hashOf(pipeline+"\x00"+table)
 }
 
-// streamsOf returns what the names of a pipeline's streams begin with. Those of another pipeline may
-// begin so, too.
+// streamsOf returns what the names of a pipeline's streams begin with. Those of another pipeline
+// may begin so, too.
 func streamsOf(pipeline string) string { return conn.StreamPrefix + sanitize(pipeline) + "_" }
 
-// presenceSubject returns the subject below which the processes of a pipeline hear of each other. It is outside of all
-// streams, so that nothing is stored.
+// presenceSubject returns the subject below which the processes of a pipeline hear of each other.
+// It is outside of all streams, so that nothing is stored.
 func presenceSubject(pipeline string) string {
 	return "tailrace-presence." + sanitize(pipeline) + "-" + hashOf(pipeline)
 }
@@ -58,11 +58,12 @@ func hashOf(s string) string {
 	return hex.EncodeToString(h[:4])
 }
 
-// nudgeSubject returns the subject on which the owner of a log is asked for a beat. It is outside of the log's stream.
+// nudgeSubject returns the subject on which the owner of a log is asked for a beat. It is outside
+// of the log's stream.
 func nudgeSubject(token, table string) string { return "tailrace-nudge." + token + "." + hashOf(table) }
 
-// The names of the streams that a table may have beside its log, each of which is made the first time that somebody
-// writes to it.
+// The names of the streams that a table may have beside its log, each of which is made the first
+// time that somebody writes to it.
 func lettersStream(log string) string  { return log + "_letters" }
 func requestsStream(log string) string { return log + "_requests" }
 func archiveStream(log string) string  { return log + "_archive" }

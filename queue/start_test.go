@@ -9,8 +9,9 @@ import (
 	"go.uber.org/zap"
 )
 
-// TestStartAsksAgainAfterAWrongAnswer, Rule 13: one answer at the start does not end the process, unless it is a
-// denial. A NATS server without JetStream stands for one with it, and another client answers in its place.
+// TestStartAsksAgainAfterAWrongAnswer, Rule 13: one answer at the start does not end the process,
+// unless it is a denial. A NATS server without JetStream stands for one with it, and another client
+// answers in its place.
 func TestStartAsksAgainAfterAWrongAnswer(t *testing.T) {
 	const good = `{"type":"io.nats.jetstream.api.v1.account_info_response","memory":0,"storage":0,"streams":0,` +
 		`"consumers":0,"limits":{"max_memory":-1,"max_storage":-1,"max_streams":-1,"max_consumers":-1}}`

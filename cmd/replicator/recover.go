@@ -83,7 +83,8 @@ func (a *app) recover(ctx context.Context, table string, yes bool) error {
 		}
 		if err := p.Begin(ctx, rows); err != nil {
 			if errors.Is(err, bigtable.ErrStateChanged) {
-				return &exit.Error{Code: exit.CodeRuntime, Err: err, Hint: "the row was changed meanwhile: look again with `replicator recover`"}
+				hint := "the row was changed meanwhile: look again with `replicator recover`"
+				return &exit.Error{Code: exit.CodeRuntime, Err: err, Hint: hint}
 			}
 			return exit.Row(err)
 		}

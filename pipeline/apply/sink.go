@@ -27,7 +27,7 @@ type Sink struct {
 	fence     *checkpoint.Fence // behind which nothing is applied; nil: there is none, or it does not concern the sink
 
 	acks    atomic.Pointer[protocol.MarkTracker] // of the running pass; a retry begins a new one at its mark
-	lastSeq atomic.Uint64                        // the drain ends here: the last entry with changes; 0 while nothing is drained
+	lastSeq atomic.Uint64                        // the drain ends here, at the last entry with changes; 0: no drain
 	gaveUp  atomic.Bool                          // the drain found the sink halted
 	wakeUp  chan struct{}                        // capacity 1: the drain has begun
 

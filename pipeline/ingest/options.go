@@ -31,8 +31,8 @@ type Options struct {
 	// Successor returns the process that gets the log when this life ends; false where the life just ends. It is called
 	// when a drain begins.
 	Successor func() (to string, ok bool)
-	// Beating is called when the life has stored a beat. What halted the table before is over, unless it followed from
-	// the row in Bigtable and rowKnown is false.
+	// Beating is called when the life has stored a beat. What halted the table before is over,
+	// unless it followed from the row in Bigtable and rowKnown is false.
 	Beating func(rowKnown bool)
 	Tracer  *tracing.Tracer // of frames; nil: they are not traced
 }

@@ -8,9 +8,10 @@ import (
 	"github.com/tailrace-cdc/replicator/source/heartbeat"
 )
 
-// HeartbeatPlanner decides which heartbeats a table needs now. Which shard a partition key falls into is
-// in no reply of the service: it shows only when the key's record comes out of a shard. So keys are
-// tried until each open shard has one, and again after shards have split. Any goroutine may use it.
+// HeartbeatPlanner decides which heartbeats a table needs now. Which shard a partition key falls
+// into is in no reply of the service: it shows only when the key's record comes out of a shard. So
+// keys are tried until each open shard has one, and again after shards have split. Any goroutine
+// may use it.
 type HeartbeatPlanner struct {
 	keys heartbeat.Keys
 
@@ -24,7 +25,9 @@ type HeartbeatPlanner struct {
 
 // NewHeartbeatPlanner returns a planner without any record.
 func NewHeartbeatPlanner(keys heartbeat.Keys) *HeartbeatPlanner {
-	return &HeartbeatPlanner{keys: keys, place: map[string]string{}, taken: map[string]bool{}, changed: make(chan struct{}, 1)}
+	return &HeartbeatPlanner{
+		keys: keys, place: map[string]string{}, taken: map[string]bool{}, changed: make(chan struct{}, 1),
+	}
 }
 
 // Open takes the shards that take writes now.

@@ -16,8 +16,8 @@ import (
 	"github.com/tailrace-cdc/replicator/verify/guarded"
 )
 
-// ForeignDeleter deletes cells of a target that belong to no item, at the request of a command. Only
-// the owner of a table writes rows, so the command cannot do it.
+// ForeignDeleter deletes cells of a target that belong to no item, at the request of a command.
+// Only the owner of a table writes rows, so the command cannot do it.
 type ForeignDeleter struct {
 	Target   string
 	Client   *bigtable.Client

@@ -7,7 +7,8 @@ import (
 )
 
 const (
-	// bytesInHand bounds the items that were read and wait for the proof, or to be written. One read may exceed it.
+	// bytesInHand bounds the items that were read and wait for the proof, or to be written. One
+	// read may exceed it.
 	bytesInHand = 8 << 20
 	// So many items may be in hand: as many as can be written before they are too old, or they would be read again and
 	// again. Nobody knows how many these are, so the bound grows by each item that is written, and shrinks by twice that

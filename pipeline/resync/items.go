@@ -34,7 +34,8 @@ type Items struct {
 	o    *Options
 	hand *itemHand
 
-	// Of a call of Resync that failed; the next call for the same items goes on with those that are open.
+	// Of a call of Resync that failed; the next call for the same items goes on with those that are
+	// open.
 	list []Wanted
 	out  []apply.ResyncOutcome
 	open []int // indices in list
@@ -96,10 +97,11 @@ func (x *Items) waitsFor() string {
 	return x.doing
 }
 
-// Resync reads the items strongly, waits until the stream has been applied past the readings, and writes each in its
-// lane. It returns what became of each, in their order. Items whose reading became too old are read again, and so are
-// those with a guard in the future: once to replace it, and once more after that. After an error it can be called
-// again with the same items: it goes on with those that are left.
+// Resync reads the items strongly, waits until the stream has been applied past the readings, and
+// writes each in its lane. It returns what became of each, in their order. Items whose reading
+// became too old are read again, and so are those with a guard in the future: once to replace it,
+// and once more after that. After an error it can be called again with the same items: it goes on
+// with those that are left.
 func (x *Items) Resync(ctx context.Context, list []Wanted) ([]apply.ResyncOutcome, error) {
 	if x.list == nil {
 		x.out, x.list, x.open = make([]apply.ResyncOutcome, len(list)), slices.Clone(list), make([]int, len(list))
@@ -207,9 +209,10 @@ func (x *Items) readKeys(ctx context.Context, keys [][]byte) (*source.ItemBatch,
 	}
 }
 
-// write writes items in their lanes, many at once. It returns those that must be read again: their reading was too old,
-// they have a guard in the future, or a change of theirs that came since may have lost to one, which is gone now, or a
-// newer reading of theirs was written before. With an error it returns those that were not written, too.
+// write writes items in their lanes, many at once. It returns those that must be read again: their
+// reading was too old, they have a guard in the future, or a change of theirs that came since may
+// have lost to one, which is gone now, or a newer reading of theirs was written before. With an
+// error it returns those that were not written, too.
 func (x *Items) write(
 	ctx context.Context, list []Wanted, group []read, out []apply.ResyncOutcome,
 ) (again []int, err error) {

@@ -21,10 +21,11 @@ const (
 	waitedFrom  = 300 * time.Millisecond
 )
 
-// writePace limits how many items one copy writes at once, and how many rows a second. A copy yields to
-// the stream: how many of its items are written at once shrinks while changes of the stream wait in the
-// lanes or Bigtable is overloaded, and grows again when they do not. It never falls below a tenth, so
-// that a copy ends even beside a stream that always has something to write. Several goroutines may use it.
+// writePace limits how many items one copy writes at once, and how many rows a second. A copy
+// yields to the stream: how many of its items are written at once shrinks while changes of the
+// stream wait in the lanes or Bigtable is overloaded, and grows again when they do not. It never
+// falls below a tenth, so that a copy ends even beside a stream that always has something to write.
+// Several goroutines may use it.
 type writePace struct {
 	pages  int           // that are written at once at most
 	tokens chan struct{} // holds one token for each item being written, and the withheld ones
@@ -107,7 +108,8 @@ func (p *writePace) Hold(items int) {
 	p.inHand += items
 }
 
-// newWritePace returns a pace of at most rows per second, 0 for no limit, for a copy that writes so many pages at once.
+// newWritePace returns a pace of at most rows per second, 0 for no limit, for a copy that writes so
+// many pages at once.
 func newWritePace(rows float64, pages int) *writePace {
 	p := &writePace{pages: pages, tokens: make(chan struct{}, maxWrites)}
 	if rows > 0 {

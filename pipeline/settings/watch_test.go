@@ -11,8 +11,9 @@ import (
 	"github.com/tailrace-cdc/replicator/protocol"
 )
 
-// TestRuleThatMayNotBeReadAnyMoreStaysKnown, Rule 13: a permission that is taken away does not make an unsafe setting a
-// safe one, however often the question is refused. Only a look that reads the setting does.
+// TestRuleThatMayNotBeReadAnyMoreStaysKnown, Rule 13: a permission that is taken away does not make
+// an unsafe setting a safe one, however often the question is refused. Only a look that reads the
+// setting does.
 func TestRuleThatMayNotBeReadAnyMoreStaysKnown(t *testing.T) {
 	unsafe := protocol.Premises{{Code: "gc", What: "orders", Unsafe: true}}
 	denied := protocol.Premises{{Code: UnreadFamilies, What: "Bigtable", Unread: "denied"}}

@@ -31,14 +31,14 @@ type BucketStore struct {
 	probe  func(context.Context) error
 }
 
-// NewBucketStore returns the rows that a bucket holds. The bucket must create each name only once: see
-// bucket.Probe.
+// NewBucketStore returns the rows that a bucket holds. The bucket must create each name only once:
+// see bucket.Probe.
 func NewBucketStore(b bucket.Bucket) *BucketStore {
 	return NewProbedBucketStore(b, func(context.Context) error { return nil })
 }
 
-// NewProbedBucketStore is NewBucketStore for a bucket of which probe finds out, before each write, whether it
-// creates a name only once.
+// NewProbedBucketStore is NewBucketStore for a bucket of which probe finds out, before each write,
+// whether it creates a name only once.
 func NewProbedBucketStore(b bucket.Bucket, probe func(context.Context) error) *BucketStore {
 	return &BucketStore{b, probe}
 }

@@ -158,7 +158,8 @@ func TestVerdictSaysStateCauseSinceWhenAndNextStep(t *testing.T) {
 		"without its tags": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
 			why(st, WhyUntagged, "other tags")
 		})}, "Not chosen" + since + "Orders is no longer chosen: its tags match no selection; it is replicated until " +
-			"except names it. Next: give it its tags back; or write it under `except`, restart, and then `replicator table retire --table Orders`."},
+			"except names it. Next: give it its tags back; or write it under `except`, restart, and then " +
+			"`replicator table retire --table Orders`."},
 		"a reason of its own": {
 			Outlook{Reasons: 1, Tables: table(func(st *Table) { why(st, WhyStreamOff, "the stream is disabled") })},
 			"Not ready" + since + "Orders: the stream is disabled. Next: `replicator status`.",

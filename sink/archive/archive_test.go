@@ -174,8 +174,9 @@ func TestOneNotFoundDoesNotMakeEventsUnstored(t *testing.T) {
 	}
 }
 
-// TestSilentStreamIsFoundByItsName, Rule 13: after a first answer that there is no stream, the listing of a cluster
-// leaves the stream out, because its leader does not answer. Another client answers in place of the cluster.
+// TestSilentStreamIsFoundByItsName, Rule 13: after a first answer that there is no stream, the
+// listing of a cluster leaves the stream out, because its leader does not answer. Another client
+// answers in place of the cluster.
 func TestSilentStreamIsFoundByItsName(t *testing.T) {
 	srv, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true})
 	if err != nil {

@@ -616,7 +616,8 @@ func TestOneNotFoundOfAReadIsNoMissingTable(t *testing.T) {
 	}
 }
 
-// TestReadThatBreaksOffGivesNoRowTwice: what was taken of a read is not read again within the same call.
+// TestReadThatBreaksOffGivesNoRowTwice: what was taken of a read is not read again within the same
+// call.
 func TestReadThatBreaksOffGivesNoRowTwice(t *testing.T) {
 	c, f := rig(t)
 	mustApply(t, c, own("row", 1, "x", "1"))

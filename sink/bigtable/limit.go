@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// callLimit bounds the calls in flight to one table, as TCP's congestion control does (AIMD). The bound grows by addition
-// while calls are quick and use half of it or more, and shrinks by multiplication when the service is unavailable,
-// overloaded or slow. Calls wait in the order in which they came, so that no lane starves. Each table has its own
-// limit, so a slow table does not affect others.
+// callLimit bounds the calls in flight to one table, as TCP's congestion control does (AIMD). The
+// bound grows by addition while calls are quick and use half of it or more, and shrinks by
+// multiplication when the service is unavailable, overloaded or slow. Calls wait in the order in
+// which they came, so that no lane starves. Each table has its own limit, so a slow table does not
+// affect others.
 type callLimit struct {
 	low, high float64
 

@@ -7,8 +7,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// inRowOrder yields the rows of a write in the order in which they are sent: those that the item enters first, so that a
-// reader sees an item that moves twice rather than not at all.
+// inRowOrder yields the rows of a write in the order in which they are sent: those that the item
+// enters first, so that a reader sees an item that moves twice rather than not at all.
 func inRowOrder(rows []transform.Row) iter.Seq[*transform.Row] {
 	return func(yield func(*transform.Row) bool) {
 		for _, left := range [...]bool{false, true} {
@@ -21,8 +21,8 @@ func inRowOrder(rows []transform.Row) iter.Seq[*transform.Row] {
 	}
 }
 
-// RowWrite is the request for one row: Skip is executed where the row has a guard of the item at Version or later in
-// either guard family, Body where it has none.
+// RowWrite is the request for one row: Skip is executed where the row has a guard of the item at
+// Version or later in either guard family, Body where it has none.
 type RowWrite struct {
 	Row       []byte
 	Qualifier []byte // of the item's guards

@@ -140,9 +140,9 @@ func (p *emptyProfiles) GetAppProfile(context.Context, *btapb.GetAppProfileReque
 	return p.answer, nil
 }
 
-// TestAnswerWithoutAProfileIsNone, Rule 15: the service states the name and the routing of each profile. An answer
-// that lacks one is none: a profile without routing would look like one that routes to several clusters, which stops
-// writing.
+// TestAnswerWithoutAProfileIsNone, Rule 15: the service states the name and the routing of each
+// profile. An answer that lacks one is none: a profile without routing would look like one that
+// routes to several clusters, which stops writing.
 func TestAnswerWithoutAProfileIsNone(t *testing.T) {
 	routing := &btapb.AppProfile_SingleClusterRouting_{SingleClusterRouting: &btapb.AppProfile_SingleClusterRouting{
 		ClusterId: "c", AllowTransactionalWrites: true}}

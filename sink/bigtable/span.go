@@ -9,9 +9,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// beginSpan begins the span of an attempt of CheckAndMutateRow on a table, if ctx has a span that is recorded, and returns
-// the function that ends it. A span has the names of OpenTelemetry's conventions for database clients, and the code of
-// an error alone: its text may quote keys.
+// beginSpan begins the span of an attempt of CheckAndMutateRow on a table, if ctx has a span that
+// is recorded, and returns the function that ends it. A span has the names of OpenTelemetry's
+// conventions for database clients, and the code of an error alone: its text may quote keys.
 //
 // Source: https://opentelemetry.io/docs/specs/semconv/database/database-spans/
 func beginSpan(ctx context.Context, table string) (context.Context, func(error)) {

@@ -12,8 +12,9 @@ import (
 // targetFormat is the highest format that this build knows.
 const targetFormat = 4
 
-// targetRow names the pipeline that writes to a target table. It is written once, and again when another pipeline
-// adopts the target. Two pipelines must not write to one table, because their rows would be mixed without an error.
+// targetRow names the pipeline that writes to a target table. It is written once, and again when
+// another pipeline adopts the target. Two pipelines must not write to one table, because their rows
+// would be mixed without an error.
 //
 // An adopted target has format 2: an older build would begin the adopting pipeline without the floor. One with retired
 // tables has format 3, and one that is for a single table has format 4.

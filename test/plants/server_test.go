@@ -44,7 +44,8 @@ func newServer(t *testing.T, seed uint64) *server {
 	t.Cleanup(func() { _ = front.Close() })
 	s := &server{t: t}
 	s.client, err = bigtable.Open(t.Context(), bigtable.Options{Project: "p", Instance: "i", Endpoint: front.Addr(),
-		Pipeline: "p", Seal: Sealer(), Now: func() time.Time { return s.Now().Time() }}, zap.NewNop(), prometheus.NewRegistry())
+		Pipeline: "p", Seal: Sealer(), Now: func() time.Time { return s.Now().Time() }},
+		zap.NewNop(), prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)
 	}

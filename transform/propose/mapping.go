@@ -32,7 +32,8 @@ func (w *writer) line(format string, args ...any) { fmt.Fprintf(w, format+"\n", 
 // that are commented out compile when the # is removed, and leave the rows in class R (replace-row).
 func (s *Sampler) mapping() string {
 	w := &writer{s: s}
-	w.line("# Proposed for table %s from a sample of %s. Edit it, then run: replicator check", s.src.Table, count(s.items, "item"))
+	w.line("# Proposed for table %s from a sample of %s. Edit it, then run: replicator check",
+		s.src.Table, count(s.items, "item"))
 	w.line("mapping: 1")
 	w.line("segments: escape            # # and %% inside of a key part are written as %%23 and %%25")
 	sign := "# "

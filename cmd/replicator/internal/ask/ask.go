@@ -69,7 +69,8 @@ func (a *Asker) first(ctx context.Context) error {
 	return a.open(ctx, a.Clients.Queue, a.ClaimTTL)
 }
 
-// open opens the requests in a queue if an owner lives. Silence of the owner must last for patience.
+// open opens the requests in a queue if an owner lives. Silence of the owner must last for
+// patience.
 func (a *Asker) open(
 	ctx context.Context, open func(context.Context) (*queue.Queue, error), patience time.Duration,
 ) error {
@@ -238,7 +239,8 @@ func (a *Asker) repeat(ctx context.Context, call func(context.Context, *request.
 		if err := a.look(ctx, store); err == nil {
 			seen = time.Now()
 		} else if silent := time.Since(seen); silent > 3*a.ClaimTTL+takeover && ctx.Err() == nil {
-			return exit.Environment(fmt.Errorf("no replicator has owned table %s for %s: %w", a.Table, silent.Round(time.Second), err),
+			return exit.Environment(
+				fmt.Errorf("no replicator has owned table %s for %s: %w", a.Table, silent.Round(time.Second), err),
 				"start `replicator run`: it does what was asked for so far, whether or not a command waits for it")
 		}
 		if err := failure.Pause(ctx, retryPause); err != nil {

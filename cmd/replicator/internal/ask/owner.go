@@ -29,7 +29,8 @@ func CheckOwner(table string, s *checkpoint.State, now time.Time, ttl time.Durat
 	return nil
 }
 
-// silence returns for how long the owner of a log has stored nothing, at the given time of the service.
+// silence returns for how long the owner of a log has stored nothing, at the given time of the
+// service.
 func silence(s *checkpoint.State, now time.Time) time.Duration {
 	return time.Duration(change.MillisOf(now)-s.Date) * time.Millisecond
 }
@@ -37,11 +38,11 @@ func silence(s *checkpoint.State, now time.Time) time.Duration {
 // betweenLooks is the time between two looks at a log whose owner seems to be silent.
 const betweenLooks = 200 * time.Millisecond
 
-// awaitOwner is CheckOwner that looks at the log again, for as long as patience, while its owner only
-// seems to be silent. An owner that lives stores a beat at least every third of ttl.
+// awaitOwner is CheckOwner that looks at the log again, for as long as patience, while its owner
+// only seems to be silent. An owner that lives stores a beat at least every third of ttl.
 //
-// Rule 13: silence is observed. The newest entry is also old where the clock was set, or the machine
-// of both was suspended, and just before another replicator takes the log over.
+// Rule 13: silence is observed. The newest entry is also old where the clock was set, or the
+// machine of both was suspended, and just before another replicator takes the log over.
 func awaitOwner(ctx context.Context, l *order.Log, now func() time.Time, ttl, patience time.Duration) error {
 	_ = l.Log.RequestBeat() // a hint: the owner beats when its own timer is due
 	for began := time.Now(); ; {

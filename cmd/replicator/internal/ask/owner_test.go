@@ -29,8 +29,8 @@ func TestAnswerOfTheQueueThatIsNoneIsOfTheEnvironment(t *testing.T) {
 	}
 }
 
-// TestSilenceOfAnOwnerIsObserved, Rule 13: an old beat alone is no silence. The log is looked at again,
-// and only an owner that stores nothing meanwhile has given no sign of life.
+// TestSilenceOfAnOwnerIsObserved, Rule 13: an old beat alone is no silence. The log is looked at
+// again, and only an owner that stores nothing meanwhile has given no sign of life.
 func TestSilenceOfAnOwnerIsObserved(t *testing.T) {
 	ctx := t.Context()
 	q, err := queue.Open(ctx, queue.Options{Pipeline: "shop", Dir: t.TempDir(), MaxBytes: 64 << 20}, zap.NewNop(),

@@ -8,8 +8,8 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline"
 )
 
-// A replicator that starts shows no changes of logs that it has not read yet: the sum must not fall, or the next
-// one would look like a burst.
+// A replicator that starts shows no changes of logs that it has not read yet: the sum must not
+// fall, or the next one would look like a burst.
 func TestChangesOfADemoNeverFall(t *testing.T) {
 	s := &Stage{old: &Old{}, writer: &Writer{}, gallery: &Gallery{}, began: time.Now()}
 	for _, c := range []struct{ seen, want uint64 }{{500, 500}, {0, 500}, {700, 700}} {

@@ -71,7 +71,8 @@ var describe = map[protocol.Obstacle]struct{ one, several, hint string }{
 	protocol.ObstacleHeld: {"sink is halted before a refused change", "sinks are halted before a refused change",
 		"`replicator status` shows the change that is refused"},
 	protocol.ObstacleFence: {"change was written behind the fence", "changes were written behind the fence",
-		"Bigtable does not get them while the fence stands: stop the writer; `replicator cutover --undo` takes the fence away"},
+		"Bigtable does not get them while the fence stands: stop the writer; " +
+			"`replicator cutover --undo` takes the fence away"},
 }
 
 // Wait decides for a number of tables when everything that was written before a moment, the goal,

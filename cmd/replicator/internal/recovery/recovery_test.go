@@ -37,7 +37,8 @@ func (a *answers) LoadState(context.Context, string, string) (*bigtable.State, e
 	return &bigtable.State{Life: 7}, nil
 }
 
-// Rule 13: the row that `recover` stores again, or the life that it begins, must not rest on one answer.
+// Rule 13: the row that `recover` stores again, or the life that it begins, must not rest on one
+// answer.
 func TestRowIsNotGoneByOneAnswer(t *testing.T) {
 	none, other := fmt.Errorf("load: %w", bigtable.ErrNoState), errors.New("unavailable")
 	for name, c := range map[string]struct {
@@ -57,8 +58,8 @@ func TestRowIsNotGoneByOneAnswer(t *testing.T) {
 	}
 }
 
-// Rule 13: a log that cannot be read while its volume gives errors is not replaced by another life, whether the store
-// cannot open it or was open before.
+// Rule 13: a log that cannot be read while its volume gives errors is not replaced by another life,
+// whether the store cannot open it or was open before.
 func TestLogOfAVolumeThatIsAwayIsNotRecovered(t *testing.T) {
 	for name, opened := range map[string]bool{"when the store is opened": false, "while it is open": true} {
 		t.Run(name, func(t *testing.T) {
