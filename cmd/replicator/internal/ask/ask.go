@@ -82,7 +82,10 @@ func (a *Asker) open(
 	if err != nil {
 		return err
 	}
-	if err := awaitOwner(ctx, l, a.Clients.Now, a.ClaimTTL, patience); err != nil {
+	if _, err := AwaitLife(ctx, l, a.Clients.Now, a.ClaimTTL, patience); err != nil {
+		return err
+	}
+	if err := CheckOwner(a.Table, l.State, a.Clients.Now(), a.ClaimTTL); err != nil {
 		return err
 	}
 	if err := l.State.Fenced("a repair or a retry"); err != nil {

@@ -17,7 +17,7 @@ import (
 func CheckOwner(table string, s *checkpoint.State, now time.Time, ttl time.Duration) error {
 	silent := silence(s, now)
 	switch {
-	case s.Owner == "" || s.Released:
+	case !owned(s):
 		return exit.Environment(fmt.Errorf("no replicator owns table %s, and only its owner writes rows", table),
 			"start `replicator run`; if it runs, `replicator status` says why it does not own the table")
 	case silent > 3*ttl:
@@ -35,26 +35,33 @@ func silence(s *checkpoint.State, now time.Time) time.Duration {
 	return time.Duration(change.MillisOf(now)-s.Date) * time.Millisecond
 }
 
-// betweenLooks is the time between two looks at a log whose owner seems to be silent.
+// owned reports whether a log has an owner that has not released it.
+func owned(s *checkpoint.State) bool { return s.Owner != "" && !s.Released }
+
+// lives reports whether the owner of a log has stored something lately, at the given time of the service.
+func lives(s *checkpoint.State, now time.Time, ttl time.Duration) bool {
+	return owned(s) && silence(s, now) <= 3*ttl
+}
+
+// betweenLooks is the time between two looks at a log whose newest entry is old.
 const betweenLooks = 200 * time.Millisecond
 
-// awaitOwner is CheckOwner that looks at the log again, for as long as patience, while its owner
-// only seems to be silent. An owner that lives stores a beat at least every third of ttl.
+// AwaitLife reports whether the owner of a log lives. While the newest entry is old, it reads the log
+// again, for as long as patience: an owner that lives stores a beat at least every third of ttl.
 //
-// Rule 13: silence is observed. The newest entry is also old where the clock was set, or the
-// machine of both was suspended, and just before another replicator takes the log over.
-func awaitOwner(ctx context.Context, l *order.Log, now func() time.Time, ttl, patience time.Duration) error {
+// Rule 13: silence is observed. The newest entry is also old where a clock was set, where one answer
+// had a wrong time, or the machine was suspended, and just before another replicator takes the log over.
+func AwaitLife(ctx context.Context, l *order.Log, now func() time.Time, ttl, patience time.Duration) (bool, error) {
 	_ = l.Log.RequestBeat() // a hint: the owner beats when its own timer is due
 	for began := time.Now(); ; {
-		err := CheckOwner(l.Table, l.State, now(), ttl)
-		if err == nil || silence(l.State, now()) <= 3*ttl || time.Since(began) >= patience {
-			return err
+		if alive := lives(l.State, now(), ttl); alive || !owned(l.State) || time.Since(began) >= patience {
+			return alive, nil
 		}
 		if err := failure.Pause(ctx, betweenLooks); err != nil {
-			return err
+			return false, err
 		}
 		if err := l.Refresh(ctx); err != nil {
-			return err
+			return false, err
 		}
 	}
 }

@@ -18,6 +18,27 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/request"
 )
 
+// TestOwnerLivesForThreeClaims: an owner that has released the log, or is silent for longer, does not live.
+func TestOwnerLivesForThreeClaims(t *testing.T) {
+	const ttl = time.Minute
+	now := time.UnixMilli(10_000_000)
+	at := func(silent time.Duration) change.Millis { return change.MillisOf(now.Add(-silent)) }
+	for name, c := range map[string]struct {
+		s    checkpoint.State
+		want bool
+	}{
+		"just seen":       {checkpoint.State{Owner: "a", Date: at(0)}, true},
+		"silent":          {checkpoint.State{Owner: "a", Date: at(3 * ttl)}, true},
+		"silent for long": {checkpoint.State{Owner: "a", Date: at(3*ttl + time.Millisecond)}, false},
+		"released":        {checkpoint.State{Owner: "a", Date: at(0), Chain: checkpoint.Chain{Released: true}}, false},
+		"never owned":     {checkpoint.State{Date: at(0)}, false},
+	} {
+		if got := lives(&c.s, now, ttl); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 // TestAnswerOfTheQueueThatIsNoneIsOfTheEnvironment: such an error ends a command with exit code 3.
 func TestAnswerOfTheQueueThatIsNoneIsOfTheEnvironment(t *testing.T) {
 	a := &Asker{store: &request.Store{}}
@@ -61,14 +82,17 @@ func TestSilenceOfAnOwnerIsObserved(t *testing.T) {
 	}
 	later := began + 2*60_000 // the clock was set
 	now := func() time.Time { return later.Time() }
-	if err := awaitOwner(ctx, l, now, time.Second, 3*betweenLooks); err == nil ||
+	if alive, err := AwaitLife(ctx, l, now, time.Second, 3*betweenLooks); alive || err != nil {
+		t.Errorf("an owner that stores nothing: %v, %v", alive, err)
+	}
+	if err := CheckOwner("Orders", l.State, now(), time.Second); err == nil ||
 		!strings.Contains(err.Error(), "no sign of life") {
 		t.Errorf("an owner that stores nothing: %v", err)
 	}
 	if _, err := w.Append(ctx, &checkpoint.Beat{Date: later}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := awaitOwner(ctx, l, now, time.Second, time.Hour); err != nil { // l has not read the beat
-		t.Errorf("an owner that lives: %v", err)
+	if alive, err := AwaitLife(ctx, l, now, time.Second, time.Hour); !alive || err != nil { // l has not read the beat
+		t.Errorf("an owner that lives: %v, %v", alive, err)
 	}
 }

@@ -12,8 +12,10 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/ask"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/logged"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -228,8 +230,11 @@ func (r *Retirement) notCopied(ctx context.Context, log *queue.Log, s *checkpoin
 	return n, err
 }
 
-// checkOwner refuses a table whose log has an owner that lives. It would not write to Bigtable, because the row is
-// fenced; but it would halt in the middle, and nobody could tell a lost log from one that was taken away.
+// checkOwner refuses a table whose log has an owner that lives. The owner would not write to Bigtable,
+// because the row is fenced; but its table would halt, and a log that was taken away looks like a lost
+// one.
+//
+// Rule 13: that the owner is silent is believed once it has lasted for the time of a claim.
 func (r *Retirement) checkOwner(ctx context.Context) error {
 	if r.queue == nil || r.queue.Embedded() { // this process holds the store: nobody else has it open
 		return nil
@@ -246,15 +251,10 @@ func (r *Retirement) checkOwner(ctx context.Context) error {
 		return exit.Environment(fmt.Errorf("read log of %s: %w", r.Table, err),
 			"stop every replicator with this table; "+again)
 	}
-	if !alive(s, r.Now(), time.Duration(r.cfg.Testing.ClaimTTL)) {
-		return nil
+	l, ttl := &order.Log{Table: r.Table, Log: log, State: s}, time.Duration(r.cfg.Testing.ClaimTTL)
+	if alive, err := ask.AwaitLife(ctx, l, r.Now, ttl, ttl); err != nil || !alive {
+		return err
 	}
-	return exit.Environment(fmt.Errorf("replicator %s carries table %s", s.Owner, r.Table),
+	return exit.Environment(fmt.Errorf("replicator %s carries table %s", l.State.Owner, r.Table),
 		"stop it, or take the table out of its configuration and start it again without it; then the same command")
-}
-
-// alive reports whether the owner of a log has given a sign of life lately.
-func alive(s *checkpoint.State, now time.Time, ttl time.Duration) bool {
-	silent := time.Duration(change.MillisOf(now)-s.Date) * time.Millisecond
-	return s.Owner != "" && !s.Released && silent <= 3*ttl
 }

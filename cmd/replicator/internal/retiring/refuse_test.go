@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
+	natsgo "github.com/nats-io/nats.go"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
@@ -19,6 +19,7 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/sandbox/nats"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
@@ -56,24 +57,46 @@ func TestTableThatMayStillBeReplicatedIsNotRetired(t *testing.T) {
 	}
 }
 
-// TestOwnerLivesForThreeClaims: an owner that has released the log, or is silent for longer, does not carry the table.
-func TestOwnerLivesForThreeClaims(t *testing.T) {
-	const ttl = time.Minute
-	now := time.UnixMilli(10_000_000)
-	at := func(silent time.Duration) change.Millis { return change.MillisOf(now.Add(-silent)) }
-	for name, c := range map[string]struct {
-		s    checkpoint.State
-		want bool
-	}{
-		"just seen":       {checkpoint.State{Owner: "a", Date: at(0)}, true},
-		"silent":          {checkpoint.State{Owner: "a", Date: at(3 * ttl)}, true},
-		"silent for long": {checkpoint.State{Owner: "a", Date: at(3*ttl + time.Millisecond)}, false},
-		"released":        {checkpoint.State{Owner: "a", Date: at(0), Chain: checkpoint.Chain{Released: true}}, false},
-		"never owned":     {checkpoint.State{Date: at(0)}, false},
-	} {
-		if got := alive(&c.s, now, ttl); got != c.want {
-			t.Errorf("%s: %v", name, got)
-		}
+// TestOwnerThatOnlySeemsSilentKeepsItsTable, Rule 13: a wrong time makes the newest beat look old, and the
+// next beat shows that the owner lives.
+func TestOwnerThatOnlySeemsSilentKeepsItsTable(t *testing.T) {
+	server, err := nats.Open(nats.Options{Addr: "127.0.0.1:0", Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	q, err := queue.Open(t.Context(), queue.Options{Pipeline: "shop", URL: server.URL(), MaxBytes: 64 << 20}, zap.NewNop(),
+		prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = q.Close() })
+	var w *queue.Writer
+	log, err := q.CreateLog(t.Context(), "Orders", "t0ken")
+	if err == nil {
+		w, err = log.Claim(t.Context(), queue.ClaimOptions{Owner: "a"})
+	}
+	if err == nil {
+		_, err = w.Append(t.Context(), &checkpoint.Beat{Date: 1}, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	const later = change.Millis(60 * 60_000)
+	looks := 0
+	r := &Retirement{
+		Options: Options{Table: "Orders", Now: func() time.Time {
+			if looks++; looks == 2 {
+				if _, err := w.Append(t.Context(), &checkpoint.Beat{Date: later}, nil); err != nil {
+					t.Error(err)
+				}
+			}
+			return later.Time()
+		}},
+		queue: q, cfg: &config.Config{Testing: config.Testing{ClaimTTL: config.Duration(time.Minute)}},
+	}
+	if err := r.checkOwner(t.Context()); err == nil || !strings.Contains(err.Error(), "replicator a carries table Orders") {
+		t.Errorf("the owner of the log lives: %v", err)
 	}
 }
 
@@ -104,7 +127,7 @@ func TestOnlyADamagedLogIsGivenUp(t *testing.T) {
 		{queue.ErrEmptied, true},
 		{&queue.VolumeError{Stream: "s", Why: syscall.EIO}, false},
 		{&checkpoint.NewerFormatError{}, false},
-		{nats.ErrTimeout, false},
+		{natsgo.ErrTimeout, false},
 		{context.DeadlineExceeded, false},
 	} {
 		if got := damaged(fmt.Errorf("fold log: %w", c.err)); got != c.want {
