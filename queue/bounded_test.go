@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,20 +18,10 @@ import (
 // with --timeout would end without an answer by one lost request. A NATS server without JetStream
 // stands for one with it, and answers only at the start.
 func TestLostRequestDoesNotWaitForTheDeadline(t *testing.T) {
-	srv, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv.Start()
-	t.Cleanup(srv.Shutdown)
-	other, err := nats.Connect(srv.ClientURL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(other.Close)
+	srv, other := withoutJetStream(t)
 	answers := make(chan struct{}, 1)
 	answers <- struct{}{}
-	_, err = other.Subscribe("$JS.API.>", func(m *nats.Msg) {
+	_, err := other.Subscribe("$JS.API.>", func(m *nats.Msg) {
 		select {
 		case <-answers:
 			_ = m.Respond([]byte(`{"type":"io.nats.jetstream.api.v1.account_info_response","limits":{"max_streams":-1}}`))

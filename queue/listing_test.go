@@ -63,8 +63,8 @@ func TestListingThatLacksALogIsNone(t *testing.T) {
 	}
 }
 
-// answering opens a queue on a server that answers listings with pages by their offset.
-func answering(t *testing.T, page func(offset int) string) *Queue {
+// withoutJetStream starts a NATS server without JetStream, for which the returned connection answers.
+func withoutJetStream(t *testing.T) (*server.Server, *nats.Conn) {
 	t.Helper()
 	srv, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true})
 	if err != nil {
@@ -77,7 +77,14 @@ func answering(t *testing.T, page func(offset int) string) *Queue {
 		t.Fatal(err)
 	}
 	t.Cleanup(other.Close)
-	_, err = other.Subscribe("$JS.API.*", func(m *nats.Msg) {
+	return srv, other
+}
+
+// answering opens a queue on a server that answers listings with pages by their offset.
+func answering(t *testing.T, page func(offset int) string) *Queue {
+	t.Helper()
+	srv, other := withoutJetStream(t)
+	_, err := other.Subscribe("$JS.API.*", func(m *nats.Msg) {
 		_ = m.Respond([]byte(`{"type":"io.nats.jetstream.api.v1.account_info_response","limits":{"max_streams":-1}}`))
 	})
 	if err != nil {
