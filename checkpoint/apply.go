@@ -114,8 +114,8 @@ func (s *State) applyFrame(seq uint64, f *Frame) {
 	}
 }
 
-// applyBeat moves the watermark of the open shards to that of the beat. It leaves out shards that
-// stand before a gap: they would hold back all others.
+// applyBeat raises the watermarks of the open shards to the beat's watermark. It leaves out shards
+// that stand before a gap: they would hold back all others.
 func (s *State) applyBeat(b *Beat) {
 	s.Date = max(s.Date, b.Date)
 	s.noteListing(b.Listed)

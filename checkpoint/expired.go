@@ -33,7 +33,10 @@ func (h ArchiveHead) Moved(from *ArchiveHead) bool {
 	return from == nil || h.N != from.N || h.Hash != from.Hash || h.Open != from.Open || h.End < from.End
 }
 
-// ExpiredCounts is what a log knows. The nil State knows nothing.
+// ExpiredCounts counts the deletions by DynamoDB's TTL that a log holds, by hour, as they are read. An
+// archive is compared with these counts, which nothing of the archive has touched. It also has the end
+// of the archive's manifests, so that a chain whose end was cut off is found. A nil ExpiredCounts is
+// empty, and takes no counts.
 type ExpiredCounts struct {
 	// Since is the first hour that is counted completely.
 	Since Hour         `json:"since,omitempty"`

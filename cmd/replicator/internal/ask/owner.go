@@ -43,7 +43,7 @@ func lives(s *checkpoint.State, now time.Time, ttl time.Duration) bool {
 	return owned(s) && silence(s, now) <= 3*ttl
 }
 
-// betweenLooks is the time between two looks at a log whose newest entry is old.
+// betweenLooks is the pause before a log is read again.
 const betweenLooks = 200 * time.Millisecond
 
 // AwaitLife reports whether the owner of a log lives. While the newest entry is old, it reads the log

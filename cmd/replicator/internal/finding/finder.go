@@ -144,9 +144,9 @@ func (f *Finder) look(ctx context.Context) (*config.Config, error) {
 	return found, nil
 }
 
-// follow begins the tables that are new, and ends those that nothing is known of any more: they
-// were retired, or more than one selection chooses them now. A vanished table whose stream is read
-// to its end begins anew, and waits without the log: so that it can be retired. A table that the
+// follow begins the tables that are new, and ends tables without any record: they were retired, or
+// more than one selection chooses them now. A vanished table whose stream is read to its end begins
+// again and waits without owning its log, so that it can be retired. A table that the
 // daemon cannot add is new again at the next look: its target may still be the one of a table that
 // is missed for the first time.
 func (f *Finder) follow(ctx context.Context, d Daemon, found *config.Config) {
