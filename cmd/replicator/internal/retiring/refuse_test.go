@@ -95,7 +95,8 @@ func TestOwnerThatOnlySeemsSilentKeepsItsTable(t *testing.T) {
 		}},
 		queue: q, cfg: &config.Config{Testing: config.Testing{ClaimTTL: config.Duration(time.Minute)}},
 	}
-	if err := r.checkOwner(t.Context()); err == nil || !strings.Contains(err.Error(), "replicator a carries table Orders") {
+	err = r.checkOwner(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "replicator a carries table Orders") {
 		t.Errorf("the owner of the log lives: %v", err)
 	}
 }
