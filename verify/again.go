@@ -7,7 +7,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/verify/runs"
-	"github.com/tailrace-cdc/replicator/verify/secondlook"
 )
 
 // lookAgain looks again at the foreign and sealed cells of a full comparison, and calls still with those that have no
@@ -23,7 +22,7 @@ func (s *Settler) lookAgain(ctx context.Context, found *Findings, still func(*Op
 		items.Add(runs.Record{Row: itemRow(nil, of), Name: row, Value: []byte(kind)})
 	}
 	look.Untold = func(o *Open) { rows.Add(runs.Record{Row: o.Row, Name: columnName(o.Family, o.Qualifier)}) }
-	more, err := look.At(ctx, found.read+proofMargin, found.cells.Each)
+	more, err := look.at(ctx, found.read+proofMargin, found.cells.Each)
 	if err != nil {
 		return fmt.Errorf("look again at cells without an owner: %w", err)
 	}
@@ -40,7 +39,7 @@ func secondPart(s *runs.Store) (*runs.Writer, error) {
 	return s.Writer(1, 0)
 }
 
-func (s *Settler) secondLook(still func(*Open) error) secondlook.Look {
-	return secondlook.Look{Tables: s.Tables, Target: s.Target, Prove: s.Prove, Now: s.Now,
+func (s *Settler) secondLook(still func(*Open) error) recheck {
+	return recheck{Tables: s.Tables, Target: s.Target, Prove: s.Prove, Now: s.Now,
 		Lead: func() change.Millis { return s.Lead }, Still: still}
 }

@@ -68,7 +68,7 @@ func (c *Checker) Cells(ctx context.Context, seen change.Millis, each func(func(
 		owned[of] = x
 	}
 	look.Untold = func(o *Open) { cells = append(cells, *o) }
-	if _, err := look.At(ctx, seen+proofMargin, each); err != nil {
+	if _, err := look.at(ctx, seen+proofMargin, each); err != nil {
 		return fmt.Errorf("look again at cells without an owner: %w", err)
 	}
 	for some := range slices.Chunk(cells, c.batch()) {

@@ -28,7 +28,8 @@
 //	sort.go      the sorted cells of Compare
 //	resync.go    settles all candidates of a full comparison, and has the differences repaired
 //	check.go     settles all candidates and changes nothing
-//	again.go     looks again at cells without a known owner
+//	again.go     has the cells without a known owner looked at again
+//	recheck.go   looks at them again, once the target has every change up to the first look
 //	unowned.go   looks again at cells whose owner cannot be told
 //	settle.go    decides about items while both sides are written to
 //	bylog.go     items that change all the time, by what the log says of them
@@ -37,5 +38,6 @@
 //	full.go      all items with all rows: reads the source in parts
 //	merge.go     the merge of Full
 //	findings.go  what Full found, on disk
+//	openlist.go  the list of what is not proven equal, in a file of mode 0600, because it names rows and keys
 //	shared.go    names of package guarded that this package shares with its callers
 package verify

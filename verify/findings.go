@@ -9,7 +9,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/verify/guarded"
-	"github.com/tailrace-cdc/replicator/verify/openlist"
 	"github.com/tailrace-cdc/replicator/verify/runs"
 )
 
@@ -38,12 +37,12 @@ type Findings struct {
 	tables []Table
 	target Target
 	dir    string
-	runs   *runs.Store    // of the projection
-	items  *runs.Store    // candidates, by item
-	rows   *runs.Store    // cells whose owner cannot be told, by row
-	cells  *openlist.List // foreign and sealed ones
-	open   *openlist.List // what a Resyncer leaves open
-	read   change.Millis  // when the last row had been read
+	runs   *runs.Store   // of the projection
+	items  *runs.Store   // candidates, by item
+	rows   *runs.Store   // cells whose owner cannot be told, by row
+	cells  *openList     // foreign and sealed ones
+	open   *openList     // what a Resyncer leaves open
+	read   change.Millis // when the last row had been read
 }
 
 const (
@@ -64,10 +63,10 @@ func (f *Findings) Remove() error {
 }
 
 // newOpen makes the list of what a Resyncer leaves open, in place of an earlier one.
-func (f *Findings) newOpen() (*openlist.List, error) {
+func (f *Findings) newOpen() (*openList, error) {
 	err := f.open.Close()
 	if err == nil {
-		f.open, err = openlist.Create(filepath.Join(f.dir, openFile))
+		f.open, err = createOpenList(filepath.Join(f.dir, openFile))
 	}
 	return f.open, err
 }
@@ -181,7 +180,7 @@ type collector struct {
 	counts *Counts
 	items  *runs.Writer
 	rows   *runs.Writer
-	cells  *openlist.List
+	cells  *openList
 	key    []byte
 }
 
@@ -199,13 +198,13 @@ func (c *collector) Kept([]byte, *guarded.Held) { c.counts.Kept++ }
 
 func (c *collector) Foreign(row []byte, h *guarded.Held, pipeline string) error {
 	c.counts.Foreign++
-	return c.cells.Add(openlist.OfCell(Foreign, row, h, pipeline))
+	return c.cells.Add(openOfCell(Foreign, row, h, pipeline))
 }
 
 func (c *collector) Unproven(kind Kind, row []byte, h *guarded.Held) error {
 	if kind == Sealed {
 		c.counts.Unproven++
-		return c.cells.Add(openlist.OfCell(kind, row, h, ""))
+		return c.cells.Add(openOfCell(kind, row, h, ""))
 	}
 	c.rows.Add(runs.Record{Row: row, Name: columnName(h.Family, h.Qualifier)})
 	if c.rows.Full() {

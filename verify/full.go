@@ -16,7 +16,6 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/transform"
 	"github.com/tailrace-cdc/replicator/verify/guarded"
-	"github.com/tailrace-cdc/replicator/verify/openlist"
 	"github.com/tailrace-cdc/replicator/verify/runs"
 )
 
@@ -262,7 +261,7 @@ func (f *full) collect(found *Findings, counts *Counts) (*collector, error) {
 		return nil, err
 	}
 	var err error
-	if found.cells, err = openlist.Create(filepath.Join(f.o.Dir, cellFile)); err != nil {
+	if found.cells, err = createOpenList(filepath.Join(f.o.Dir, cellFile)); err != nil {
 		return nil, err
 	}
 	c := &collector{counts: counts, cells: found.cells}

@@ -10,7 +10,6 @@ import (
 	"github.com/dustin/go-humanize/english"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/verify/openlist"
 )
 
 // Repair is one item to be resynced: its rows by its projection, and these.
@@ -121,7 +120,7 @@ func (r *Resyncer) Run(ctx context.Context, found *Findings) (*Resynced, error) 
 // resyncing is one Run of a Resyncer.
 type resyncing struct {
 	*Resyncer
-	open     *openlist.List
+	open     *openList
 	result   Resynced
 	notEqual int64 // items of the source
 }

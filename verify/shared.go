@@ -2,7 +2,6 @@ package verify
 
 import (
 	"github.com/tailrace-cdc/replicator/verify/guarded"
-	"github.com/tailrace-cdc/replicator/verify/openlist"
 )
 
 // What the comparison of single rows shares with this package.
@@ -14,8 +13,8 @@ type (
 	BigtableTarget = guarded.BigtableTarget
 	CellDifference = guarded.CellDifference
 	Content        = guarded.Content
-	Open           = openlist.Open
-	item           = guarded.Item
+
+	item = guarded.Item
 )
 
 // The kinds of a Difference. A missing or extra row counts once, whatever cells it has.

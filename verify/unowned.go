@@ -10,7 +10,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/verify/guarded"
-	"github.com/tailrace-cdc/replicator/verify/openlist"
 )
 
 // cellPlace is where a cell stands, whatever its time.
@@ -126,7 +125,7 @@ func (r *cellSettling) look(row *Row) error {
 	now := r.s.Now()
 	c := guarded.NewComparison(r.judge.guards, r.judge.families, now, change.Version(now+r.s.Lead), nil)
 	return c.Rest(items, row, func(h *guarded.Held, s guarded.Standing) error {
-		o := openlist.OfCell("", row.Key, h, s.Pipeline)
+		o := openOfCell("", row.Key, h, s.Pipeline)
 		if !r.picked[placeOf(&o)] {
 			return nil
 		}

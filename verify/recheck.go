@@ -1,6 +1,4 @@
-// Package secondlook looks again at cells of the target that had no known owner, once the target has every change up to
-// the first look. What a change on its way has removed by then, or has taken as its item's, is not foreign.
-package secondlook
+package verify
 
 import (
 	"context"
@@ -10,11 +8,12 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/verify/guarded"
-	"github.com/tailrace-cdc/replicator/verify/openlist"
 )
 
-// Look is one second look. All members are needed.
-type Look struct {
+// recheck looks again at cells of the target that had no known owner, once the target has every
+// change up to the first look: what a change on its way has removed by then, or has taken as its
+// item's, is not foreign. All members are needed.
+type recheck struct {
 	Tables []guarded.Table
 	Target guarded.Target
 	Prove  func(ctx context.Context, t change.Millis) error // blocks until the target has every change up to t
@@ -22,34 +21,31 @@ type Look struct {
 	Lead   func() change.Millis                             // how far above it versions may be
 
 	// Still receives the cells that have no known owner now either.
-	Still func(*openlist.Open) error
+	Still func(*Open) error
 	// Owned receives the items that own a cell by now.
-	Owned func(kind guarded.Kind, of guarded.Item, row []byte)
+	Owned func(kind Kind, of guarded.Item, row []byte)
 	// Untold receives cells whose owner cannot be told; a cell may come several times.
-	Untold func(*openlist.Open)
+	Untold func(*Open)
 }
 
 // rowsAtOnce is how many rows are read at once.
 const rowsAtOnce = 100
 
-// place is where a cell stands, whatever its time.
-type place struct{ row, family, qualifier string }
-
-// looking is a Look at work.
-type looking struct {
-	Look
+// rechecking is a recheck at work.
+type rechecking struct {
+	recheck
 	compare *guarded.Comparison
-	listed  map[place]int // cells of the rows that are read next
+	listed  map[cellPlace]int // cells of the rows that are read next
 	rows    map[string]bool
-	more    map[guarded.Kind]int64
+	more    map[Kind]int64
 }
 
-// At looks at the cells that each yields, which were seen before a time. It returns how many more of each kind there
+// at looks at the cells that each yields, which were seen before a time. It returns how many more of each kind there
 // are than were listed; fewer is negative.
-func (l Look) At(
-	ctx context.Context, seen change.Millis, each func(func(*openlist.Open) error) error,
-) (more map[guarded.Kind]int64, err error) {
-	x := &looking{Look: l, listed: map[place]int{}, rows: map[string]bool{}, more: map[guarded.Kind]int64{}}
+func (l recheck) at(
+	ctx context.Context, seen change.Millis, each func(func(*Open) error) error,
+) (more map[Kind]int64, err error) {
+	x := &rechecking{recheck: l, listed: map[cellPlace]int{}, rows: map[string]bool{}, more: map[Kind]int64{}}
 	x.compare = guarded.NewComparison(guarded.NewGuards(l.Target, l.Tables), guarded.FamiliesOf(l.Tables), 0, 0, x)
 	proven := false
 	look := func() error {
@@ -59,9 +55,9 @@ func (l Look) At(
 			}
 			proven = true
 		}
-		return x.look(ctx)
+		return x.readRows(ctx)
 	}
-	err = each(func(o *openlist.Open) error {
+	err = each(func(o *Open) error {
 		if o.Kind == guarded.Unowned {
 			x.Untold(o)
 			return nil
@@ -73,7 +69,7 @@ func (l Look) At(
 		}
 		x.more[o.Kind]--
 		x.rows[string(o.Row)] = true
-		x.listed[place{string(o.Row), o.Family, string(o.Qualifier)}]++
+		x.listed[placeOf(o)]++
 		return nil
 	})
 	if err == nil {
@@ -82,13 +78,13 @@ func (l Look) At(
 	return x.more, err
 }
 
-// look reads the rows of the listed cells. A column may have several cells, and be listed as often.
-func (x *looking) look(ctx context.Context) error {
+// readRows reads the rows of the listed cells. A column may have several cells, and be listed as often.
+func (x *rechecking) readRows(ctx context.Context) error {
 	now := x.Now()
 	x.compare.At(now, change.Version(now+x.Lead()))
 	err := x.Target.Lookup(ctx, slices.Sorted(maps.Keys(x.rows)), func(row *guarded.Row) error {
 		return x.compare.Again(row, func(h *guarded.Held) bool {
-			at := place{string(row.Key), h.Family, string(h.Qualifier)}
+			at := cellPlace{string(row.Key), h.Family, string(h.Qualifier)}
 			x.listed[at]--
 			return x.listed[at] >= 0
 		})
@@ -99,31 +95,31 @@ func (x *looking) look(ctx context.Context) error {
 }
 
 // Candidate implements guarded.Findings.
-func (x *looking) Candidate(kind guarded.Kind, of guarded.Item, row []byte) error {
+func (x *rechecking) Candidate(kind Kind, of guarded.Item, row []byte) error {
 	x.Owned(kind, of, row)
 	return nil
 }
 
 // Kept implements guarded.Findings.
-func (x *looking) Kept([]byte, *guarded.Held) {}
+func (x *rechecking) Kept([]byte, *guarded.Held) {}
 
 // Foreign implements guarded.Findings.
-func (x *looking) Foreign(row []byte, h *guarded.Held, pipeline string) error {
-	return x.still(openlist.OfCell(guarded.Foreign, row, h, pipeline))
+func (x *rechecking) Foreign(row []byte, h *guarded.Held, pipeline string) error {
+	return x.still(openOfCell(guarded.Foreign, row, h, pipeline))
 }
 
 // Unproven implements guarded.Findings.
-func (x *looking) Unproven(kind guarded.Kind, row []byte, h *guarded.Held) error {
+func (x *rechecking) Unproven(kind Kind, row []byte, h *guarded.Held) error {
 	if kind == guarded.Unowned {
-		o := openlist.OfCell(kind, row, h, "")
+		o := openOfCell(kind, row, h, "")
 		x.Untold(&o)
 		return nil
 	}
-	return x.still(openlist.OfCell(kind, row, h, ""))
+	return x.still(openOfCell(kind, row, h, ""))
 }
 
 // still hands on a cell that has no known owner.
-func (x *looking) still(o openlist.Open) error {
+func (x *rechecking) still(o Open) error {
 	x.more[o.Kind]++
 	return x.Still(&o)
 }

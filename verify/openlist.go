@@ -1,6 +1,4 @@
-// Package openlist lists what a comparison could not prove equal. A list counts everything, keeps the first entries in
-// memory and the first million in a file of mode 0600, because they name rows and keys.
-package openlist
+package verify
 
 import (
 	"bufio"
@@ -32,8 +30,8 @@ type Open struct {
 	Until     change.Millis `json:"until,omitempty"`    // of a hot item: when to try again
 }
 
-// OfCell returns the entry of a cell whose owner is not known.
-func OfCell(kind guarded.Kind, row []byte, h *guarded.Held, pipeline string) Open {
+// openOfCell returns the entry of a cell whose owner is not known.
+func openOfCell(kind guarded.Kind, row []byte, h *guarded.Held, pipeline string) Open {
 	return Open{Kind: kind, Row: bytes.Clone(row), Family: h.Family, Qualifier: bytes.Clone(h.Qualifier),
 		Pipeline: pipeline}
 }
@@ -43,8 +41,8 @@ const (
 	most  = 1_000_000 // in the file
 )
 
-// List is a list of what is not proven equal.
-type List struct {
+// openList is a list of what is not proven equal.
+type openList struct {
 	path  string
 	file  *os.File
 	to    *bufio.Writer
@@ -52,28 +50,28 @@ type List struct {
 	count int64
 }
 
-// Create makes an empty list in a file.
-func Create(path string) (*List, error) {
+// createOpenList makes an empty list in a file.
+func createOpenList(path string) (*openList, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, noRoom(path, fmt.Errorf("create list of differences: %w", err))
 	}
-	return &List{path: path, file: f, to: bufio.NewWriter(f)}, nil
+	return &openList{path: path, file: f, to: bufio.NewWriter(f)}, nil
 }
 
 func noRoom(path string, err error) error { return runs.NoRoom(filepath.Dir(path), err) }
 
 // Path returns the path of the file.
-func (l *List) Path() string { return l.path }
+func (l *openList) Path() string { return l.path }
 
 // First returns the first 100 entries.
-func (l *List) First() []Open { return l.first }
+func (l *openList) First() []Open { return l.first }
 
 // Count returns how many entries were added, those included that are not in the file.
-func (l *List) Count() int64 { return l.count }
+func (l *openList) Count() int64 { return l.count }
 
 // Add adds an entry.
-func (l *List) Add(o Open) error {
+func (l *openList) Add(o Open) error {
 	if l.count++; l.count <= shown {
 		l.first = append(l.first, o)
 	}
@@ -91,7 +89,7 @@ func (l *List) Add(o Open) error {
 }
 
 // Each calls f with each entry of the file, in the order in which they were added.
-func (l *List) Each(f func(*Open) error) error {
+func (l *openList) Each(f func(*Open) error) error {
 	if err := l.Flush(); err != nil {
 		return err
 	}
@@ -114,7 +112,7 @@ func (l *List) Each(f func(*Open) error) error {
 }
 
 // Flush writes what is buffered, so that the file can be read.
-func (l *List) Flush() error {
+func (l *openList) Flush() error {
 	if err := l.to.Flush(); err != nil {
 		return noRoom(l.path, fmt.Errorf("write list of differences: %w", err))
 	}
@@ -122,7 +120,7 @@ func (l *List) Flush() error {
 }
 
 // Close writes what is buffered and closes the file; a nil or closed list may be closed again.
-func (l *List) Close() error {
+func (l *openList) Close() error {
 	if l == nil || l.file == nil {
 		return nil
 	}
@@ -135,7 +133,7 @@ func (l *List) Close() error {
 }
 
 // Remove closes the list and removes the file.
-func (l *List) Remove() error {
+func (l *openList) Remove() error {
 	if l == nil {
 		return nil
 	}
