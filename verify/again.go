@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/verify/runs"
+	"github.com/tailrace-cdc/replicator/verify/extsort"
 )
 
 // lookAgain looks again at the foreign and sealed cells of a full comparison, and calls still with those that have no
@@ -19,9 +19,9 @@ func (s *Settler) lookAgain(ctx context.Context, found *Findings, still func(*Op
 	}
 	look := s.secondLook(still)
 	look.Owned = func(kind Kind, of item, row []byte) {
-		items.Add(runs.Record{Row: itemRow(nil, of), Name: row, Value: []byte(kind)})
+		items.Add(extsort.Record{Row: itemRow(nil, of), Name: row, Value: []byte(kind)})
 	}
-	look.Untold = func(o *Open) { rows.Add(runs.Record{Row: o.Row, Name: columnName(o.Family, o.Qualifier)}) }
+	look.Untold = func(o *Open) { rows.Add(extsort.Record{Row: o.Row, Name: columnName(o.Family, o.Qualifier)}) }
 	more, err := look.at(ctx, found.read+proofMargin, found.cells.Each)
 	if err != nil {
 		return fmt.Errorf("look again at cells without an owner: %w", err)
@@ -32,7 +32,7 @@ func (s *Settler) lookAgain(ctx context.Context, found *Findings, still func(*Op
 }
 
 // secondPart returns a writer for what a second look adds to the findings, in place of what an earlier one has added.
-func secondPart(s *runs.Store) (*runs.Writer, error) {
+func secondPart(s *extsort.Store) (*extsort.Writer, error) {
 	if err := s.Drop(1); err != nil {
 		return nil, err
 	}

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/verify/extsort"
 	"github.com/tailrace-cdc/replicator/verify/guarded"
-	"github.com/tailrace-cdc/replicator/verify/runs"
 )
 
 // Counts is what a full comparison found, before its candidates are settled.
@@ -37,12 +37,12 @@ type Findings struct {
 	tables []Table
 	target Target
 	dir    string
-	runs   *runs.Store   // of the projection
-	items  *runs.Store   // candidates, by item
-	rows   *runs.Store   // cells whose owner cannot be told, by row
-	cells  *openList     // foreign and sealed ones
-	open   *openList     // what a Resyncer leaves open
-	read   change.Millis // when the last row had been read
+	runs   *extsort.Store // of the projection
+	items  *extsort.Store // candidates, by item
+	rows   *extsort.Store // cells whose owner cannot be told, by row
+	cells  *openList      // foreign and sealed ones
+	open   *openList      // what a Resyncer leaves open
+	read   change.Millis  // when the last row had been read
 }
 
 const (
@@ -56,7 +56,7 @@ const (
 // Remove removes everything from the directory, when the result has been stored.
 func (f *Findings) Remove() error {
 	err := errors.Join(f.cells.Remove(), f.open.Remove())
-	for _, s := range []*runs.Store{f.runs, f.items, f.rows} {
+	for _, s := range []*extsort.Store{f.runs, f.items, f.rows} {
 		err = errors.Join(err, s.Remove())
 	}
 	return err
@@ -178,8 +178,8 @@ func (f *Findings) unownedCells(n int, each func([]Open) error) error {
 // collector stores what a full comparison finds.
 type collector struct {
 	counts *Counts
-	items  *runs.Writer
-	rows   *runs.Writer
+	items  *extsort.Writer
+	rows   *extsort.Writer
 	cells  *openList
 	key    []byte
 }
@@ -187,7 +187,7 @@ type collector struct {
 func (c *collector) Candidate(kind Kind, of item, row []byte) error {
 	c.counts.Candidates++
 	c.key = itemRow(c.key[:0], of)
-	c.items.Add(runs.Record{Row: c.key, Name: row, Value: []byte(kind)})
+	c.items.Add(extsort.Record{Row: c.key, Name: row, Value: []byte(kind)})
 	if c.items.Full() {
 		return c.items.Save("", nil, false)
 	}
@@ -206,7 +206,7 @@ func (c *collector) Unproven(kind Kind, row []byte, h *guarded.Held) error {
 		c.counts.Unproven++
 		return c.cells.Add(openOfCell(kind, row, h, ""))
 	}
-	c.rows.Add(runs.Record{Row: row, Name: columnName(h.Family, h.Qualifier)})
+	c.rows.Add(extsort.Record{Row: row, Name: columnName(h.Family, h.Qualifier)})
 	if c.rows.Full() {
 		return c.rows.Save("", nil, false)
 	}

@@ -15,8 +15,8 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/transform"
+	"github.com/tailrace-cdc/replicator/verify/extsort"
 	"github.com/tailrace-cdc/replicator/verify/guarded"
-	"github.com/tailrace-cdc/replicator/verify/runs"
 )
 
 // FullOptions of a full comparison. Zero values mean the defaults, where one is named.
@@ -81,7 +81,7 @@ func (f *full) open() (*Findings, error) {
 	}
 	var err error
 	identity := f.o.Identity + guarded.PartsOf(f.tables)
-	if found.runs, err = runs.Open(filepath.Join(f.o.Dir, runsFolder), identity); err != nil {
+	if found.runs, err = extsort.Open(filepath.Join(f.o.Dir, runsFolder), identity); err != nil {
 		return nil, err
 	}
 	if err := found.runs.DropIf(f.isOld); err != nil {
@@ -96,7 +96,7 @@ func (f *full) open() (*Findings, error) {
 const MaxPartAge = 24 * time.Hour
 
 // isOld reports whether an earlier process has read a part too long ago.
-func (f *full) isOld(p runs.Part) bool {
+func (f *full) isOld(p extsort.Part) bool {
 	var n note
 	err := decodeNote(p, &n)
 	return err != nil || n.Began > 0 && f.o.Now()-n.Began > change.Millis(MaxPartAge.Milliseconds())
@@ -111,7 +111,7 @@ func (f *full) run(ctx context.Context, found *Findings) error {
 			return fmt.Errorf("project items: %w", err)
 		}
 		err := f.merge(ctx, found)
-		var damaged *runs.DamagedError
+		var damaged *extsort.DamagedError
 		switch {
 		case !errors.As(err, &damaged):
 			return err
@@ -125,7 +125,7 @@ func (f *full) run(ctx context.Context, found *Findings) error {
 }
 
 // project reads the parts that are not finished.
-func (f *full) project(ctx context.Context, store *runs.Store) error {
+func (f *full) project(ctx context.Context, store *extsort.Store) error {
 	readers, ctx := errgroup.WithContext(ctx)
 	readers.SetLimit(f.o.Readers)
 	first := 0
@@ -153,7 +153,7 @@ func (n *note) add(c *Counts) {
 }
 
 // projectPart reads a part from where its manifest says, and stores the sorted rows of its items.
-func (f *full) projectPart(ctx context.Context, store *runs.Store, number, table, part int) error {
+func (f *full) projectPart(ctx context.Context, store *extsort.Store, number, table, part int) error {
 	w, err := store.Writer(number, f.o.Memory/f.o.Readers)
 	if err != nil {
 		return err
@@ -193,7 +193,7 @@ func (f *full) progress(n note) {
 type partReader struct {
 	full  *full
 	table int
-	to    *runs.Writer
+	to    *extsort.Writer
 	p     *guarded.Projector
 	note  note
 	name  []byte
@@ -207,14 +207,14 @@ func (r *partReader) addPage(items [][]byte, requested, answered change.Millis) 
 		r.name = append(r.name, r.p.Key()...)
 		if guarded.IsRefusal(err) {
 			page.Refused++
-			r.to.Add(runs.Record{Name: r.name}) // no row of a table has an empty key
+			r.to.Add(extsort.Record{Name: r.name}) // no row of a table has an empty key
 			continue
 		}
 		if err != nil {
 			return err
 		}
 		for i := range rows {
-			r.to.Add(runs.Record{Row: rows[i].Key, Name: r.name, Value: r.p.Encode(&rows[i])})
+			r.to.Add(extsort.Record{Row: rows[i].Key, Name: r.name, Value: r.p.Encode(&rows[i])})
 		}
 	}
 	var all Counts
@@ -268,10 +268,10 @@ func (f *full) collect(found *Findings, counts *Counts) (*collector, error) {
 	identity := fmt.Sprint(f.o.Identity, " ", time.Now().UnixNano())
 	for _, x := range []struct {
 		folder string
-		store  **runs.Store
-		writer **runs.Writer
+		store  **extsort.Store
+		writer **extsort.Writer
 	}{{itemFolder, &found.items, &c.items}, {rowFolder, &found.rows, &c.rows}} {
-		if *x.store, err = runs.Open(filepath.Join(f.o.Dir, x.folder), identity); err != nil {
+		if *x.store, err = extsort.Open(filepath.Join(f.o.Dir, x.folder), identity); err != nil {
 			return nil, err
 		}
 		if *x.writer, err = (*x.store).Writer(0, f.o.Memory/8); err != nil {
@@ -282,7 +282,7 @@ func (f *full) collect(found *Findings, counts *Counts) (*collector, error) {
 }
 
 // partCounts adds up the notes of all parts, and of the parts of each table.
-func (f *full) partCounts(store *runs.Store) (c Counts, byTable []Counts, err error) {
+func (f *full) partCounts(store *extsort.Store) (c Counts, byTable []Counts, err error) {
 	byTable = make([]Counts, len(f.tables))
 	number := 0
 	for i := range f.tables {
@@ -292,7 +292,7 @@ func (f *full) partCounts(store *runs.Store) (c Counts, byTable []Counts, err er
 				return c, nil, err
 			}
 			if !p.Done {
-				return c, nil, &runs.DamagedError{Part: number, Err: io.ErrUnexpectedEOF}
+				return c, nil, &extsort.DamagedError{Part: number, Err: io.ErrUnexpectedEOF}
 			}
 			var n note
 			if err := decodeNote(p, &n); err != nil {
@@ -316,20 +316,20 @@ func ScratchFor(tables []Table) (need int64) {
 	return need
 }
 
-// checkRoom compares what the projection will need on disk with what is free. The error is a *runs.NoRoomError.
-func (f *full) checkRoom(store *runs.Store) error {
+// checkRoom compares what the projection will need on disk with what is free. The error is a *extsort.NoRoomError.
+func (f *full) checkRoom(store *extsort.Store) error {
 	need := ScratchFor(f.tables) - store.Size()
-	free, err := runs.Room(f.o.Dir)
+	free, err := extsort.Room(f.o.Dir)
 	if err == nil && need > free {
-		return &runs.NoRoomError{Dir: f.o.Dir, Need: need, Free: free}
+		return &extsort.NoRoomError{Dir: f.o.Dir, Need: need, Free: free}
 	}
 	return err
 }
 
 // noRoom returns the error of a full volume with the room that the rest needs, and other errors as they are. The
 // estimate may have been too low, or something else has filled the volume.
-func (f *full) noRoom(store *runs.Store, err error) error {
-	known := (*runs.NoRoomError)(nil)
+func (f *full) noRoom(store *extsort.Store, err error) error {
+	known := (*extsort.NoRoomError)(nil)
 	if !errors.As(err, &known) {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tailrace-cdc/replicator/verify/runs"
+	"github.com/tailrace-cdc/replicator/verify/extsort"
 )
 
 // TestVolumeThatFillsUpWhilePartsAreSorted: the error names directory and file, and how much room the rest needs.
@@ -33,7 +33,7 @@ func TestVolumeThatFillsUpWhilePartsAreSorted(t *testing.T) {
 	o := e.options()
 	o.Readers = 1
 	_, err := Full(t.Context(), o, tables, e.bigtable())
-	full := (*runs.NoRoomError)(nil)
+	full := (*extsort.NoRoomError)(nil)
 	if !errors.As(err, &full) || !errors.Is(err, unix.ENOSPC) || full.Need <= 0 ||
 		full.Need > roomFor(e.program, 6000, 0) || !strings.Contains(err.Error(), name) ||
 		!strings.Contains(err.Error(), "are needed there") {
@@ -60,7 +60,7 @@ func TestVolumeThatFillsUpWithWhatWasFound(t *testing.T) {
 	f := e.full(e.options())
 	c := Checker{Settler: e.settler(), Verdict: func(*Verdict) error { return nil },
 		Cell: func(*Open) error { return nil }}
-	if err := c.Findings(t.Context(), f); !errors.As(err, new(*runs.NoRoomError)) ||
+	if err := c.Findings(t.Context(), f); !errors.As(err, new(*extsort.NoRoomError)) ||
 		!strings.Contains(err.Error(), e.dir) {
 		t.Error(err)
 	}

@@ -9,24 +9,24 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/tailrace-cdc/replicator/verify/extsort"
 	"github.com/tailrace-cdc/replicator/verify/guarded"
-	"github.com/tailrace-cdc/replicator/verify/runs"
 )
 
 // merging reads the sorted projection and the target side by side.
 type merging struct {
 	full   *full
-	from   *runs.Merge
+	from   *extsort.Merge
 	into   *collector
 	counts *Counts
 	// byTable counts the rows and cells of each table.
 	byTable []Counts
 	rows    *guarded.Comparison
 
-	next  *runs.Record // the first record of the next row; nil at the end
-	key   []byte       // of the row whose records are in items
-	here  bool         // there is such a row
-	bytes []byte       // of its records
+	next  *extsort.Record // the first record of the next row; nil at the end
+	key   []byte          // of the row whose records are in items
+	here  bool            // there is such a row
+	bytes []byte          // of its records
 	spans []recordSpan
 	items []guarded.Wanted
 	done  int64 // rows compared
@@ -169,7 +169,7 @@ func (m *merging) compareRow(key []byte, items []guarded.Wanted, have *Row) erro
 }
 
 // decodeNote reads the note of a part; that of a new part is empty.
-func decodeNote(p runs.Part, n *note) error {
+func decodeNote(p extsort.Part, n *note) error {
 	if len(p.Note) == 0 || string(p.Note) == "null" {
 		return nil
 	}

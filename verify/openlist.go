@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/verify/extsort"
 	"github.com/tailrace-cdc/replicator/verify/guarded"
-	"github.com/tailrace-cdc/replicator/verify/runs"
 )
 
 // Open is something that is not proven equal, and why. It may hold a key, so it belongs into files of mode 0600 only.
@@ -59,7 +59,7 @@ func createOpenList(path string) (*openList, error) {
 	return &openList{path: path, file: f, to: bufio.NewWriter(f)}, nil
 }
 
-func noRoom(path string, err error) error { return runs.NoRoom(filepath.Dir(path), err) }
+func noRoom(path string, err error) error { return extsort.NoRoom(filepath.Dir(path), err) }
 
 // Path returns the path of the file.
 func (l *openList) Path() string { return l.path }

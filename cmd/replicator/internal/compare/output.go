@@ -9,7 +9,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
-	"github.com/tailrace-cdc/replicator/verify/runs"
+	"github.com/tailrace-cdc/replicator/verify/extsort"
 )
 
 // output is a file that a command writes. It is made beside its path, readable by its owner alone, and gets its name
@@ -77,7 +77,7 @@ func (o *output) because(verb string, err error) error {
 	if o.written > 0 {
 		done = " after " + humanize.IBytes(uint64(o.written))
 	}
-	err = runs.NoRoom(filepath.Dir(o.path), err)
+	err = extsort.NoRoom(filepath.Dir(o.path), err)
 	return exit.Environment(fmt.Errorf("%s %s %s%s: %w", verb, o.what, o.path, done, err),
 		"make room, or name another file with "+o.flag+"; then the same command again")
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/verify"
-	"github.com/tailrace-cdc/replicator/verify/runs"
+	"github.com/tailrace-cdc/replicator/verify/extsort"
 )
 
 const (
@@ -37,10 +37,10 @@ type progress struct {
 
 // keys are items with the rows that they are or were in. They are sorted on disk, so memory is bounded.
 type keys struct {
-	store *runs.Store
+	store *extsort.Store
 
 	mu    sync.Mutex // covers what follows, but for progress, which only the reader of the logs uses
-	parts [parts]*runs.Writer
+	parts [parts]*extsort.Writer
 	seen  map[[16]byte]struct{} // cleared when it is full: a hot item need not be stored each time it changes
 	row   []byte
 	progress
@@ -48,7 +48,7 @@ type keys struct {
 
 // openKeys opens the keys in a folder. marks are those of new keys.
 func openKeys(folder string, marks []checkpoint.Mark) (*keys, error) {
-	store, err := runs.Open(filepath.Join(folder, keysFolder), filepath.Base(folder))
+	store, err := extsort.Open(filepath.Join(folder, keysFolder), filepath.Base(folder))
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (k *keys) add(part, table int, key, row []byte) error {
 	}
 	k.seen[sum] = struct{}{}
 	w := k.parts[part]
-	w.Add(runs.Record{Row: k.row, Name: row})
+	w.Add(extsort.Record{Row: k.row, Name: row})
 	if !w.Full() {
 		return nil
 	}

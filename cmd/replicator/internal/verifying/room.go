@@ -6,14 +6,14 @@ import (
 	"path/filepath"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
-	"github.com/tailrace-cdc/replicator/verify/runs"
+	"github.com/tailrace-cdc/replicator/verify/extsort"
 )
 
 // NoRoom adds exit code and hint to the error of a scratch directory whose volume is full, and returns other errors as
 // they are.
 func NoRoom(dir string, err error) error {
-	known, full := (*exit.Error)(nil), (*runs.NoRoomError)(nil)
-	if err = runs.NoRoom(dir, err); errors.As(err, &known) || !errors.As(err, &full) {
+	known, full := (*exit.Error)(nil), (*extsort.NoRoomError)(nil)
+	if err = extsort.NoRoom(dir, err); errors.As(err, &known) || !errors.As(err, &full) {
 		return err
 	}
 	return exit.Environment(err, "make room there, or name a directory on another volume with `scratch:` of the "+
@@ -23,7 +23,7 @@ func NoRoom(dir string, err error) error {
 // ClearScratch removes what a comparison has sorted in a directory, if the error says that the volume is full: where
 // the volume is that of the logs, reading pauses until there is room.
 func ClearScratch(dir string, err error) error {
-	if full := (*runs.NoRoomError)(nil); !errors.As(err, &full) || full.Err == nil || full.Dir != dir &&
+	if full := (*extsort.NoRoomError)(nil); !errors.As(err, &full) || full.Err == nil || full.Dir != dir &&
 		filepath.Dir(full.Dir) != dir {
 		return err
 	}

@@ -12,14 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
-	"github.com/tailrace-cdc/replicator/verify/runs"
+	"github.com/tailrace-cdc/replicator/verify/extsort"
 )
 
 // TestFullScratchIsAnErrorOfTheEnvironment: before a comparison and during it, also where only the path is known.
 func TestFullScratchIsAnErrorOfTheEnvironment(t *testing.T) {
 	for _, err := range []error{
-		&runs.NoRoomError{Dir: "scratch", Need: 1 << 30},
-		fmt.Errorf("compare: %w", &runs.NoRoomError{Dir: "scratch", Err: unix.EDQUOT}),
+		&extsort.NoRoomError{Dir: "scratch", Need: 1 << 30},
+		fmt.Errorf("compare: %w", &extsort.NoRoomError{Dir: "scratch", Err: unix.EDQUOT}),
 		fmt.Errorf("keep result: %w", &fs.PathError{Op: "write", Path: "scratch/verified.json", Err: unix.ENOSPC}),
 	} {
 		var known *exit.Error
@@ -32,7 +32,7 @@ func TestFullScratchIsAnErrorOfTheEnvironment(t *testing.T) {
 	if got := NoRoom("scratch", plain); !errors.Is(got, plain) || errors.As(got, new(*exit.Error)) {
 		t.Error(got)
 	}
-	file := exit.Environment(&runs.NoRoomError{Dir: "elsewhere"}, "another file")
+	file := exit.Environment(&extsort.NoRoomError{Dir: "elsewhere"}, "another file")
 	if got := NoRoom("scratch", file); got.Error() != file.Error() {
 		t.Errorf("an error of another file became %v", got)
 	}
@@ -47,11 +47,11 @@ func TestFullScratchIsCleared(t *testing.T) {
 		left bool
 	}{
 		{"full while it is written", func(dir string) error {
-			return &runs.NoRoomError{Dir: filepath.Join(dir, "projection"), Err: unix.ENOSPC}
+			return &extsort.NoRoomError{Dir: filepath.Join(dir, "projection"), Err: unix.ENOSPC}
 		}, false},
-		{"full with the lists", func(dir string) error { return &runs.NoRoomError{Dir: dir, Err: unix.ENOSPC} }, false},
-		{"not enough before it begins", func(dir string) error { return &runs.NoRoomError{Dir: dir} }, true},
-		{"another volume", func(string) error { return &runs.NoRoomError{Dir: "/elsewhere", Err: unix.ENOSPC} }, true},
+		{"full with the lists", func(dir string) error { return &extsort.NoRoomError{Dir: dir, Err: unix.ENOSPC} }, false},
+		{"not enough before it begins", func(dir string) error { return &extsort.NoRoomError{Dir: dir} }, true},
+		{"another volume", func(string) error { return &extsort.NoRoomError{Dir: "/elsewhere", Err: unix.ENOSPC} }, true},
 		{"another error", func(string) error { return errors.New("killed") }, true},
 	} {
 		dir := t.TempDir()

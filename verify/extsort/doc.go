@@ -1,4 +1,4 @@
-// Package runs sorts more records than fit in memory: sorted files on disk, called runs, and their ordered reading.
+// Package extsort sorts more records than fit in memory: sorted files on disk, called runs, and their ordered reading.
 //
 // A record has a row, a name within the row, and a value. Records are collected in parts, each by one Writer. A part
 // survives its process: a manifest lists the part's files and says how far its source had been read. Blocks carry
@@ -15,4 +15,4 @@
 //	merge.go   reads the runs of all parts in one order
 //	file.go    one run: blocks of records, front-coded and compressed, with checksums
 //	room.go    the room that a file system has, and the error of one that has none
-package runs
+package extsort
