@@ -30,7 +30,7 @@
 //
 //	pipeline.go     a pipeline and its tables
 //	tables.go       tables that come and go while a pipeline runs
-//	sharing.go      what the other processes of the pipeline hear of the tables, and get of them
+//	balancing.go    what the other processes of the pipeline hear of the tables, and get of them
 //	health.go       liveness, readiness and the status of the pipeline
 //	metrics.go      gauges, computed when they are scraped
 //	gauges.go       their names

@@ -7,10 +7,10 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
+	"github.com/tailrace-cdc/replicator/pipeline/balance"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/pipeline/rollout"
 	"github.com/tailrace-cdc/replicator/pipeline/settings"
-	"github.com/tailrace-cdc/replicator/pipeline/share"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
@@ -29,7 +29,7 @@ type env struct {
 	// copyMemory bounds the pages of copies, all tables together.
 	copyMemory *resync.Memory
 	archives   *archiving.Metrics
-	sharer     *share.Sharer // nil: there are no other processes
+	balancer   *balance.Balancer // nil: there are no other processes
 	log        *zap.Logger
 }
 

@@ -61,7 +61,7 @@ func (t *table) releaseHalted(w *queue.Writer, out outcome.Outcome) {
 			_, err = w.Append(ctx, c, nil)
 		}
 	}
-	if err = errors.Join(err, w.HandOver(ctx, t.sharer.Failed(t.Source))); err != nil {
+	if err = errors.Join(err, w.HandOver(ctx, t.balancer.Failed(t.Source))); err != nil {
 		t.log.Warn("the reason of the halt is not in the log", zap.Error(err))
 	}
 }

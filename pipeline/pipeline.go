@@ -13,12 +13,12 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
+	"github.com/tailrace-cdc/replicator/pipeline/balance"
 	"github.com/tailrace-cdc/replicator/pipeline/latency"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/pipeline/rollout"
 	"github.com/tailrace-cdc/replicator/pipeline/settings"
-	"github.com/tailrace-cdc/replicator/pipeline/share"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
@@ -48,8 +48,8 @@ type Pipeline struct {
 
 	others atomic.Value // []string: notes about no table of the pipeline
 
-	sharer     *share.Sharer // nil: there are no other processes
-	leaving    sync.Once     // covers successors, which are decided when the process ends
+	balancer   *balance.Balancer // nil: there are no other processes
+	leaving    sync.Once         // covers successors, which are decided when the process ends
 	successors map[string]string
 	turns      chan struct{} // a place for each table that is handed over at the end
 
@@ -66,7 +66,7 @@ func New(o Options, src *source.Source, q *queue.Queue, sink *bigtable.Client,
 	p.settings = settings.New(p.settingsOptions())
 	p.format = rollout.New(p.formatOptions())
 	p.turns = make(chan struct{}, handedOverAtOnce)
-	p.sharer = p.newSharer()
+	p.balancer = p.newBalancer()
 	limits := apply.Limits{Memory: p.o.Memory, Lanes: p.o.Lanes}
 	if o.Grows {
 		p.refusals.NoteMatch("")
@@ -137,7 +137,7 @@ func (p *Pipeline) keepQueue(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var g errgroup.Group
 	g.Go(func() error { return p.queue.Run(ctx) })
-	g.Go(func() error { return p.sharer.Run(ctx) })
+	g.Go(func() error { return p.balancer.Run(ctx) })
 	return func() {
 		cancel()
 		_ = g.Wait() // nil: Run only ends with its context

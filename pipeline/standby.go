@@ -11,9 +11,9 @@ import (
 // awaitClaim claims the log. Meanwhile the table is a stand-by: it says who carries it, and may ask for it.
 func (t *table) awaitClaim(ctx context.Context) (*queue.Writer, error) {
 	v, o := t.view, t.claimOptions()
-	o.Group, o.Grown = t.sharer.Group(), v.noteRival
-	if t.sharer != nil {
-		o.Turn = func() time.Duration { return t.sharer.Turn(t.Source) }
+	o.Group, o.Grown = t.balancer.Group(), v.noteRival
+	if t.balancer != nil {
+		o.Turn = func() time.Duration { return t.balancer.ClaimDelay(t.Source) }
 	}
 	v.waiting.Store(true)
 	o.Group.Announce() // that it can be asked to take the log

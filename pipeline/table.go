@@ -148,11 +148,11 @@ func (t *table) life(ctx context.Context) error {
 	defer yield(nil)
 	t.yield.Store(&yield)
 	t.view.writer.Store(w)
-	t.sharer.Group().Announce()
+	t.balancer.Group().Announce()
 	defer func() {
 		t.yield.Store(nil)
 		t.view.writer.Store(nil)
-		t.sharer.Group().Announce()
+		t.balancer.Group().Announce()
 	}()
 	t.refusals.NoteMatch(t.Source)
 	for restarts := 0; ; restarts++ {

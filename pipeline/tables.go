@@ -16,7 +16,7 @@ func (p *Pipeline) join(o Table) *table {
 	e := &env{
 		Table: o, o: &p.o, source: p.source, queue: p.queue, bigtable: p.bigtable, families: p.families,
 		settings: p.settings,
-		format:   p.format, copyMemory: p.copyMemory, archives: p.archives, sharer: p.sharer,
+		format:   p.format, copyMemory: p.copyMemory, archives: p.archives, balancer: p.balancer,
 		log: p.log.With(zap.String("table", o.Source), zap.String("target", o.Target)),
 	}
 	p.refusals.Expect(o.Source)

@@ -1,4 +1,4 @@
-package share
+package balance
 
 import (
 	"time"
@@ -7,7 +7,7 @@ import (
 )
 
 // members returns the members of the group, this one among them, and for how long it has listened.
-func (s *Sharer) members(now time.Time) (all []Member, listening time.Duration) {
+func (s *Balancer) members(now time.Time) (all []Member, listening time.Duration) {
 	others, listening := s.group.Members(now)
 	for i := range others {
 		all = append(all, memberOf(&others[i].Message))

@@ -1,4 +1,4 @@
-package share
+package balance
 
 import (
 	"fmt"
@@ -102,7 +102,7 @@ func TestEqualLogsAreDividedEvenly(t *testing.T) {
 		}
 		mean := float64(logs) / float64(n)
 		for i := range members {
-			if have := float64(len(members[i].Logs)); have > max(mean*unfair, mean+1)+0.01 {
+			if have := float64(len(members[i].Logs)); have > max(mean*loadThreshold, mean+1)+0.01 {
 				t.Errorf("%s has %.0f of %d logs of %d members", members[i].Name, have, logs, n)
 			}
 		}

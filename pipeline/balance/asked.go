@@ -1,4 +1,4 @@
-package share
+package balance
 
 import (
 	"slices"
@@ -10,7 +10,7 @@ import (
 )
 
 // asked decides about a request of another member.
-func (s *Sharer) asked(r presence.Request) (refused string) {
+func (s *Balancer) asked(r presence.Request) (refused string) {
 	now := time.Now()
 	members, _ := s.members(now)
 	s.mu.Lock()
@@ -48,11 +48,11 @@ func refusedShare(members []Member, own Member, l Log, lastMove time.Duration, n
 		mean += fit[i].Load() / float64(len(fit))
 	}
 	switch {
-	case !never && lastMove < between:
+	case !never && lastMove < moveInterval:
 		return "a log was moved a moment ago"
-	case l.Moved >= 0 && l.Moved < stays:
+	case l.Moved >= 0 && l.Moved < minStay:
 		return "the log was moved lately"
-	case own.Load() <= unfair*mean:
+	case own.Load() <= loadThreshold*mean:
 		return "it has no more work than the others"
 	}
 	return ""

@@ -6,23 +6,23 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/pipeline/balance"
 	"github.com/tailrace-cdc/replicator/pipeline/rollout"
-	"github.com/tailrace-cdc/replicator/pipeline/share"
 	"github.com/tailrace-cdc/replicator/queue/presence"
 )
 
-// newSharer returns what divides the tables with other processes; nil where there are none.
-func (p *Pipeline) newSharer() *share.Sharer {
-	return share.New(share.Options{
+// newBalancer returns what divides the tables with other processes; nil where there are none.
+func (p *Pipeline) newBalancer() *balance.Balancer {
+	return balance.New(balance.Options{
 		Me: p.o.Owner, Build: p.o.Build, Reads: checkpoint.Format, Tables: p.shareable, Answer: p.answers,
 		Prove: p.prove, HandOver: p.handOver, Logger: p.log,
 	}, p.queue.Group)
 }
 
 // shareable returns how the tables are, for the others.
-func (p *Pipeline) shareable() (all []share.Table) {
+func (p *Pipeline) shareable() (all []balance.Table) {
 	for _, t := range p.all() {
-		v := share.Table{Name: t.Source, Waiting: t.view.waiting.Load()}
+		v := balance.Table{Name: t.Source, Waiting: t.view.waiting.Load()}
 		if w := t.view.writer.Load(); w != nil {
 			v.Owned, v.Epoch, v.Changes = true, w.Epoch(), t.view.changes.Load()
 			v.Seq, v.Sent = w.Head()
@@ -35,7 +35,7 @@ func (p *Pipeline) shareable() (all []share.Table) {
 // heard returns the processes of the pipeline that are heard now, this one among them.
 func (p *Pipeline) heard(context.Context) ([]rollout.Member, error) {
 	all := []rollout.Member{{Owner: p.o.Owner, Build: p.o.Build, Reads: checkpoint.Format}}
-	others, _ := p.sharer.Group().Members(time.Now())
+	others, _ := p.balancer.Group().Members(time.Now())
 	for _, m := range others {
 		all = append(all, rollout.Member{Owner: m.Member, Build: m.Build, Reads: m.Reads})
 	}
@@ -43,8 +43,8 @@ func (p *Pipeline) heard(context.Context) ([]rollout.Member, error) {
 }
 
 // answers returns how the services answer this process.
-func (p *Pipeline) answers() share.Services {
-	all, now := share.Services{}, time.Now()
+func (p *Pipeline) answers() balance.Services {
+	all, now := balance.Services{}, time.Now()
 	for name, a := range p.o.Services.Answers(now) {
 		all[name] = presence.Service{Success: presence.AgeOf(a.Last, now), Failing: a.Failing.Milliseconds()}
 	}
@@ -80,7 +80,7 @@ const handedOverAtOnce = 8
 
 // end ends a table because the process ends: at once, or in its turn where another process gets its log.
 func (p *Pipeline) end(t *table, leave context.CancelCauseFunc) {
-	p.leaving.Do(func() { p.successors = p.sharer.Leave() })
+	p.leaving.Do(func() { p.successors = p.balancer.Leave() })
 	to := p.successors[t.Source]
 	if to == "" {
 		leave(nil)

@@ -1,4 +1,4 @@
-package share
+package balance
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 
 // process is a process of a pipeline whose tables only exist in this test.
 type process struct {
-	*Sharer
+	*Balancer
 	name string
 
 	mu      sync.Mutex
@@ -50,7 +50,7 @@ func processes(t *testing.T, names ...string) (all []*process) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.Sharer = New(Options{
+		p.Balancer = New(Options{
 			Me: name, Tables: p.all, Answer: p.answers, Prove: p.prove, HandOver: p.handOver, Logger: zap.NewNop(),
 		}, func(o presence.Options) *presence.Group {
 			o.Subject, o.Logger, o.Every = "tailrace-presence.test", zap.NewNop(), 20*time.Millisecond
@@ -155,7 +155,7 @@ func (p *process) hears(t *testing.T, of *process, fact func(*presence.Message) 
 }
 
 // listened lets a process be as if it had listened for long.
-func (p *process) listened() { p.listen, p.alone = -time.Hour, -time.Hour }
+func (p *process) listened() { p.startupListen, p.startupListenAlone = -time.Hour, -time.Hour }
 
 // TestSickMemberHandsItsTablesOver: it does not reach a service, and another one proves that it reaches the table.
 func TestSickMemberHandsItsTablesOver(t *testing.T) {
@@ -298,7 +298,7 @@ func TestMemberAsksForTheNextLogWhenItHasTheLastOne(t *testing.T) {
 	a.hears(t, b, func(m *presence.Message) bool { return len(m.Wanted) == 4 })
 	b.hears(t, a, func(m *presence.Message) bool { return len(m.Logs) == 3 })
 	b.listened()
-	b.pulled["coming"] = pull{from: "a", at: time.Now().Add(-2 * between)}
+	b.pulled["coming"] = pull{from: "a", at: time.Now().Add(-2 * moveInterval)}
 	if b.pull(t.Context()); b.proved > 0 || len(a.handed) > 0 {
 		t.Errorf("it asks for a second log while the first one is on its way: %v", a.handed)
 	}
@@ -317,7 +317,7 @@ func TestMemberClaimsFreeLogsBeforeItAsksForOthers(t *testing.T) {
 	b.wait("free", "t1", "t2")
 	a.hears(t, b, func(m *presence.Message) bool { return len(m.Wanted) == 3 })
 	b.hears(t, a, func(m *presence.Message) bool { return len(m.Logs) == 2 })
-	b.listen, b.alone = -time.Second, -time.Second // it has listened for long enough, a second ago
+	b.startupListen, b.startupListenAlone = -time.Second, -time.Second // it has listened for long enough, a second ago
 	if b.pull(t.Context()); b.proved > 0 || len(a.handed) > 0 {
 		t.Errorf("it asks for a log while it is first for a free one: %v", a.handed)
 	}
@@ -362,11 +362,11 @@ func TestFreeLogsAreDividedAtTheStart(t *testing.T) {
 				p.hears(t, of, func(m *presence.Message) bool { return len(m.Wanted) == 6 })
 			}
 		}
-		if turn := p.Turn("t1"); turn != later {
+		if turn := p.ClaimDelay("t1"); turn != never {
 			t.Errorf("%s claims after %s, before it has listened", p.name, turn)
 		}
-		p.listen, p.alone = 0, 0
-		if turn := p.Turn("t1"); turn == notFirst {
+		p.startupListen, p.startupListenAlone = 0, 0
+		if turn := p.ClaimDelay("t1"); turn == claimHandicap {
 			t.Errorf("%s claims a log that may have been free for long before the one that is first has listened", p.name)
 		}
 		p.firstAt = time.Time{}
@@ -375,10 +375,10 @@ func TestFreeLogsAreDividedAtTheStart(t *testing.T) {
 	for _, table := range tables {
 		first := 0
 		for _, p := range ps {
-			switch turn := p.Turn(table); turn {
+			switch turn := p.ClaimDelay(table); turn {
 			case 0:
 				first++
-			case notFirst:
+			case claimHandicap:
 			default:
 				t.Errorf("%s leaves %s for %s", p.name, table, turn)
 			}

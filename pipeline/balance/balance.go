@@ -1,4 +1,4 @@
-package share
+package balance
 
 import (
 	"cmp"
@@ -10,14 +10,14 @@ const (
 	// logBase is what a log costs beside its changes, in changes per second: an idle table takes as much of a processor
 	// as about ten changes a second (docs/tables.md).
 	logBase = 10
-	// unfair is above how much of the mean a member has too much work.
-	unfair = 1.2
-	// worthwhile is the part of the mean by which a move must lower the larger of the two loads.
-	worthwhile = 0.05
-	// between is the time between two moves in the whole group.
-	between = 5 * time.Second
-	// stays is how long a log stays that was moved.
-	stays = 10 * time.Minute
+	// loadThreshold is above how much of the mean a member has too much work.
+	loadThreshold = 1.2
+	// minGain is the part of the mean by which a move must lower the larger of the two loads.
+	minGain = 0.05
+	// moveInterval is the time between two moves in the whole group.
+	moveInterval = 5 * time.Second
+	// minStay is how long a log stays that was moved.
+	minStay = 10 * time.Minute
 )
 
 // Member is a process of the group.
@@ -63,7 +63,7 @@ func NextMove(members []Member) (best Move, ok bool) {
 	fit := fitMembers(members)
 	mean := 0.0
 	for i := range fit {
-		if d := fit[i].Moved; d >= 0 && d < between {
+		if d := fit[i].Moved; d >= 0 && d < moveInterval {
 			return best, false
 		}
 		mean += fit[i].Load() / float64(len(fit))
@@ -75,7 +75,7 @@ func NextMove(members []Member) (best Move, ok bool) {
 	for i := range fit {
 		to := &fit[i]
 		for _, from := range slices.Backward(fit[i+1:]) {
-			if from.Load() <= unfair*mean {
+			if from.Load() <= loadThreshold*mean {
 				break
 			}
 			if table, epoch, found := lowering(&from, to, mean); found {
@@ -93,10 +93,10 @@ func fitMembers(members []Member) []Member {
 
 // lowering returns the log of from whose move to to lowers the larger of their loads most.
 func lowering(from, to *Member, mean float64) (table string, epoch uint64, found bool) {
-	least := from.Load() - worthwhile*mean
+	least := from.Load() - minGain*mean
 	for i := range from.Logs {
 		l := &from.Logs[i]
-		if !to.Wanted[l.Table] || l.Moved >= 0 && l.Moved < stays {
+		if !to.Wanted[l.Table] || l.Moved >= 0 && l.Moved < minStay {
 			continue
 		}
 		larger := max(from.Load()-l.Load(), to.Load()+l.Load())

@@ -1,4 +1,4 @@
-package share
+package balance
 
 import (
 	"context"
@@ -15,24 +15,25 @@ import (
 )
 
 const (
-	look = time.Second // between two looks at the others
-	// listen is how long a process that starts listens before it claims a log that nobody has; alone, where it has heard
-	// nobody: each running member speaks every two seconds.
-	listen, alone = 5 * time.Second, 2500 * time.Millisecond
-	// notFirst is for how long a process leaves a free log to the one that should claim it.
-	notFirst = 3 * time.Second
-	// later is a time that does not pass while a process starts.
-	later = time.Hour
+	reviewInterval = time.Second // between two looks at the others
+	// startupListen is how long a process that starts listens before it claims a log without an
+	// owner; startupListenAlone, where no other member has announced itself: each running member does
+	// so every two seconds.
+	startupListen, startupListenAlone = 5 * time.Second, 2500 * time.Millisecond
+	// claimHandicap is for how long a process leaves a free log to the one that should claim it.
+	claimHandicap = 3 * time.Second
+	// never is a time that does not pass while a process starts.
+	never = time.Hour
 	// sickAfter is after how long without an answer of a service, while calls fail, a member's logs go to others.
 	sickAfter = 60 * time.Second
 	// unfitAfter is after how long such a member gets no more logs.
 	unfitAfter = 10 * time.Second
-	// avoid is for how long a member does not ask for a log with which it failed.
-	avoid = 10 * time.Minute
+	// avoidFor is for how long a member does not ask for a log with which it failed.
+	avoidFor = 10 * time.Minute
 	// afterRefusal is how long a member asks for nothing after a refusal: the two see the group differently.
 	afterRefusal = 10 * time.Second
-	// trial is how long a log that was moved here has to be claimed, and to be kept.
-	trial = time.Minute
+	// probation is how long a log that was moved here has to be claimed, and to be kept.
+	probation = time.Minute
 )
 
 // Table is how a table of this process is.
@@ -46,7 +47,7 @@ type Table struct {
 	Changes uint64    // in the log so far
 }
 
-// Options of a Sharer.
+// Options of a Balancer.
 type Options struct {
 	Me     string
 	Build  string
@@ -63,14 +64,14 @@ type Options struct {
 // Services says how each service answers.
 type Services map[string]presence.Service
 
-// Sharer divides the tables with the other processes. Its methods may be called by any goroutine; those of a nil Sharer
+// Balancer divides the tables with the other processes. Its methods may be called by any goroutine; those of a nil Balancer
 // do what a process without others does.
-type Sharer struct {
+type Balancer struct {
 	o     Options
 	group *presence.Group
 	// listen and alone are for how long it listens before it claims what nobody has; tests begin later.
-	listen, alone time.Duration
-	tried         time.Time // when pull last called the services, because one failed
+	startupListen, startupListenAlone time.Duration
+	tried                             time.Time // when pull last called the services, because one failed
 
 	mu      sync.Mutex // covers what follows
 	leaving bool
@@ -91,10 +92,10 @@ type pull struct {
 	claimed bool // it was owned here since
 }
 
-// New returns a sharer; join makes the group from its options, nil where there are no other processes.
-func New(o Options, join func(presence.Options) *presence.Group) *Sharer {
-	s := &Sharer{
-		o: o, listen: listen, alone: alone, rates: map[string]*rate{},
+// New returns a balancer; join makes the group from its options, nil where there are no other processes.
+func New(o Options, join func(presence.Options) *presence.Group) *Balancer {
+	s := &Balancer{
+		o: o, startupListen: startupListen, startupListenAlone: startupListenAlone, rates: map[string]*rate{},
 		pulled: map[string]pull{}, failed: map[string]time.Time{}, given: map[string]time.Time{},
 	}
 	if s.group = join(presence.Options{Me: o.Me, Say: s.say, Asked: s.asked}); s.group == nil {
@@ -103,8 +104,8 @@ func New(o Options, join func(presence.Options) *presence.Group) *Sharer {
 	return s
 }
 
-// Group returns what is heard of the others; nil for a nil Sharer.
-func (s *Sharer) Group() *presence.Group {
+// Group returns what is heard of the others; nil for a nil Balancer.
+func (s *Balancer) Group() *presence.Group {
 	if s == nil {
 		return nil
 	}
@@ -112,7 +113,7 @@ func (s *Sharer) Group() *presence.Group {
 }
 
 // Run speaks, listens and asks for logs until ctx ends.
-func (s *Sharer) Run(ctx context.Context) error {
+func (s *Balancer) Run(ctx context.Context) error {
 	if s == nil {
 		return nil
 	}
@@ -125,7 +126,7 @@ func (s *Sharer) Run(ctx context.Context) error {
 		return nil
 	})
 	g.Go(func() error {
-		for failure.Pause(ctx, look) == nil {
+		for failure.Pause(ctx, reviewInterval) == nil {
 			s.review(time.Now())
 			s.pull(ctx)
 		}
@@ -135,7 +136,7 @@ func (s *Sharer) Run(ctx context.Context) error {
 }
 
 // Leave says that this process ends, and returns which member gets which of its logs; empty: nobody.
-func (s *Sharer) Leave() map[string]string {
+func (s *Balancer) Leave() map[string]string {
 	if s == nil {
 		return nil
 	}
@@ -147,30 +148,30 @@ func (s *Sharer) Leave() map[string]string {
 	return Successors(s.o.Me, members)
 }
 
-// Turn is for how long this process leaves a free log to others: at the start until it has heard who else there is,
+// ClaimDelay is for how long this process leaves a free log to others: at the start until it has heard who else there is,
 // later while another one has less work. It is asked again and again.
-func (s *Sharer) Turn(table string) time.Duration {
+func (s *Balancer) ClaimDelay(table string) time.Duration {
 	if s == nil {
 		return 0
 	}
 	members, listening := s.members(time.Now())
-	if listening < s.alone || len(members) > 1 && listening < s.listen {
-		return later
+	if listening < s.startupListenAlone || len(members) > 1 && listening < s.startupListen {
+		return never
 	}
 	switch first := s.firstOf(members)[table]; {
 	case first == s.o.Me || first == "":
 		return 0
-	case listening < s.listen+notFirst:
-		return later // the log may have been free since this process began
+	case listening < s.startupListen+claimHandicap:
+		return never // the log may have been free since this process began
 	}
-	return notFirst
+	return claimHandicap
 }
 
 // firstFor is for how long the answer counts which member is first for each free log: all tables ask at once.
 const firstFor = 100 * time.Millisecond
 
 // firstOf returns which member should claim each log that is free now.
-func (s *Sharer) firstOf(members []Member) map[string]string {
+func (s *Balancer) firstOf(members []Member) map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if time.Since(s.firstAt) < firstFor {
@@ -189,7 +190,7 @@ func (s *Sharer) firstOf(members []Member) map[string]string {
 
 // Failed notes that this process cannot work with a log, and returns the member to which it goes back: the one that has
 // handed it over a moment ago. Empty: it came otherwise.
-func (s *Sharer) Failed(table string) (to string) {
+func (s *Balancer) Failed(table string) (to string) {
 	if s == nil {
 		return ""
 	}
@@ -197,7 +198,7 @@ func (s *Sharer) Failed(table string) (to string) {
 	defer s.mu.Unlock()
 	now := time.Now()
 	p, ok := s.pulled[table]
-	if !ok || now.Sub(p.at) >= trial {
+	if !ok || now.Sub(p.at) >= probation {
 		return ""
 	}
 	delete(s.pulled, table)
@@ -206,7 +207,7 @@ func (s *Sharer) Failed(table string) (to string) {
 }
 
 // say returns what this process says of itself.
-func (s *Sharer) say() presence.Message {
+func (s *Balancer) say() presence.Message {
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -228,13 +229,13 @@ func (s *Sharer) say() presence.Message {
 }
 
 // avoids reports whether this process failed with a log lately. The caller holds s.mu.
-func (s *Sharer) avoids(table string, now time.Time) bool {
+func (s *Balancer) avoids(table string, now time.Time) bool {
 	at, ok := s.failed[table]
-	return ok && now.Sub(at) < avoid
+	return ok && now.Sub(at) < avoidFor
 }
 
 // review counts changes, and notes with which logs this process failed.
-func (s *Sharer) review(now time.Time) {
+func (s *Balancer) review(now time.Time) {
 	tables := s.o.Tables()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -251,27 +252,27 @@ func (s *Sharer) review(now time.Time) {
 		case t.Owned:
 			p.claimed = true
 			s.pulled[t.Name] = p
-		case p.claimed || now.Sub(p.at) > trial: // a fold may take long
-			if delete(s.pulled, t.Name); now.Sub(p.at) < trial || !p.claimed {
+		case p.claimed || now.Sub(p.at) > probation: // a fold may take long
+			if delete(s.pulled, t.Name); now.Sub(p.at) < probation || !p.claimed {
 				s.failed[t.Name] = now
 				s.o.Logger.Warn("a log that another replica handed over was not kept: not asked for again for a while",
-					zap.String("table", t.Name), zap.Duration("for", avoid))
+					zap.String("table", t.Name), zap.Duration("for", avoidFor))
 			}
 		}
-		if at, given := s.given[t.Name]; given && (!t.Owned || now.Sub(at) > trial) {
+		if at, given := s.given[t.Name]; given && (!t.Owned || now.Sub(at) > probation) {
 			delete(s.given, t.Name)
 		}
 	}
 }
 
 // pull asks for the logs that this process should have.
-func (s *Sharer) pull(ctx context.Context) {
+func (s *Balancer) pull(ctx context.Context) {
 	members, listening := s.members(time.Now())
 	s.mu.Lock()
 	wait := s.leaving || time.Since(s.askedAt) < afterRefusal
 	s.mu.Unlock()
 	s.tryServices(ctx)
-	if wait || listening < s.listen {
+	if wait || listening < s.startupListen {
 		return
 	}
 	for _, m := range s.sick(members) {
@@ -285,8 +286,8 @@ func (s *Sharer) pull(ctx context.Context) {
 // coming reports whether there is a log that this process has not claimed yet and soon will: it was promised, or it is
 // free at the start and this process is first. Such a log counts to nobody's work, so this process seems to have too
 // little.
-func (s *Sharer) coming(now time.Time, members []Member, listening time.Duration) bool {
-	if listening < s.listen+trial {
+func (s *Balancer) coming(now time.Time, members []Member, listening time.Duration) bool {
+	if listening < s.startupListen+probation {
 		for _, first := range s.firstOf(members) {
 			if first == s.o.Me {
 				return true
@@ -296,7 +297,7 @@ func (s *Sharer) coming(now time.Time, members []Member, listening time.Duration
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.pulled {
-		if !p.claimed && now.Sub(p.at) < trial {
+		if !p.claimed && now.Sub(p.at) < probation {
 			return true
 		}
 	}
@@ -305,7 +306,7 @@ func (s *Sharer) coming(now time.Time, members []Member, listening time.Duration
 
 // tryServices calls the services if one has not answered for a while: a process that has given its tables away makes no
 // other calls, and would count as unfit for ever.
-func (s *Sharer) tryServices(ctx context.Context) {
+func (s *Balancer) tryServices(ctx context.Context) {
 	m := presence.Message{Services: s.o.Answer()}
 	if !failing(&m, unfitAfter) || time.Since(s.tried) < unfitAfter {
 		return
@@ -322,7 +323,7 @@ func (s *Sharer) tryServices(ctx context.Context) {
 }
 
 // sick returns the moves to this process of logs whose owner does not reach a service.
-func (s *Sharer) sick(members []Member) (moves []Move) {
+func (s *Balancer) sick(members []Member) (moves []Move) {
 	others, _ := s.group.Members(time.Now())
 	for i := range others {
 		owner := &others[i].Message
@@ -332,7 +333,7 @@ func (s *Sharer) sick(members []Member) (moves []Move) {
 		to := Successors(owner.Member, members)
 		for _, l := range owner.Logs {
 			moved, known := presence.Age(l.Moved)
-			if known && moved < stays {
+			if known && moved < minStay {
 				continue // what nobody reaches must not go round
 			}
 			if to[l.Table] == s.o.Me {
@@ -347,7 +348,7 @@ func (s *Sharer) sick(members []Member) (moves []Move) {
 const proveTimeout = 10 * time.Second
 
 // ask proves that this process can take a log, and asks its owner for it.
-func (s *Sharer) ask(ctx context.Context, m Move, why string) {
+func (s *Balancer) ask(ctx context.Context, m Move, why string) {
 	proving, cancel := context.WithTimeout(ctx, proveTimeout)
 	defer cancel()
 	log := s.o.Logger.With(zap.String("table", m.Table), zap.String("owner", m.From), zap.String("why", why))
