@@ -28,9 +28,9 @@ import (
 	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/transform/compile"
 	"github.com/tailrace-cdc/replicator/transform/emit"
-	"github.com/tailrace-cdc/replicator/transform/explain"
 	"github.com/tailrace-cdc/replicator/transform/ir"
 	"github.com/tailrace-cdc/replicator/transform/lang"
+	"github.com/tailrace-cdc/replicator/transform/steps"
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
@@ -74,14 +74,14 @@ const (
 
 // The explanations that people are shown.
 type (
-	Steps      = explain.Steps
-	Passed     = explain.Passed
-	StepRow    = explain.StepRow
-	StepCell   = explain.StepCell
-	StepDelete = explain.StepDelete
-	Use        = explain.Use
-	RowReport  = explain.RowReport
-	Lead       = explain.Lead
+	Steps      = steps.Steps
+	Passed     = steps.Passed
+	StepRow    = steps.StepRow
+	StepCell   = steps.StepCell
+	StepDelete = steps.StepDelete
+	Use        = steps.Use
+	RowReport  = steps.RowReport
+	Lead       = steps.Lead
 )
 
 // Class is the way in which a row's earlier cells are replaced.
@@ -106,7 +106,7 @@ func ParseMapping(file string, data []byte) (*Mapping, []Problem) { return lang.
 
 // Readable returns a name or value as people read it: text where it is text, else hex, with the number where it is a
 // 64-bit integer.
-func Readable(b []byte) string { return explain.Readable(b) }
+func Readable(b []byte) string { return steps.Readable(b) }
 
 // Program is a compiled mapping for one table. It is immutable and safe for concurrent use.
 type Program struct{ prog *ir.Program }
@@ -216,7 +216,7 @@ func (p *Program) Owned(keys change.Image, row []byte) (*Owned, error) {
 }
 
 // Report lists what the program writes, in the order of its rules.
-func (p *Program) Report() []RowReport { return explain.Report(p.prog) }
+func (p *Program) Report() []RowReport { return steps.Report(p.prog) }
 
 // RuleName is the name of a rule, and the line of the mapping where it begins; 0 where a preset made it.
 type RuleName struct {
@@ -233,29 +233,29 @@ func (p *Program) Rules() (names []RuleName) {
 }
 
 // Explain explains the projection of an item.
-func (p *Program) Explain(img change.Image) *Steps { return explain.Item(p.prog, img) }
+func (p *Program) Explain(img change.Image) *Steps { return steps.Item(p.prog, img) }
 
 // ExplainChange explains what one change does: rows, cells, deletes.
-func (p *Program) ExplainChange(c *change.Change) (*Steps, error) { return explain.Change(p.prog, c) }
+func (p *Program) ExplainChange(c *change.Change) (*Steps, error) { return steps.Change(p.prog, c) }
 
 // ExplainKey explains what the key of an item alone decides: its rule where keys decide that, and its rows.
-func (p *Program) ExplainKey(keys change.Image) (*Steps, error) { return explain.Key(p.prog, keys) }
+func (p *Program) ExplainKey(keys change.Image) (*Steps, error) { return steps.Key(p.prog, keys) }
 
 // Hide removes from an item's explanation what neither its key nor the mapping shows: values, and captures, row keys,
 // columns and cell times that are made of other attributes.
-func (p *Program) Hide(s *Steps, img change.Image) { explain.Hide(p.prog, s, img) }
+func (p *Program) Hide(s *Steps, img change.Image) { steps.Hide(p.prog, s, img) }
 
 // Coverage returns how the mapping uses each attribute of an item.
-func (p *Program) Coverage(img change.Image) []Use { return explain.Coverage(p.prog, img) }
+func (p *Program) Coverage(img change.Image) []Use { return steps.Coverage(p.prog, img) }
 
 // Leads returns the first capture or attribute in each row key of an item. A row key that begins with a salt has none.
-func (p *Program) Leads(img change.Image) []Lead { return explain.Leads(p.prog, img) }
+func (p *Program) Leads(img change.Image) []Lead { return steps.Leads(p.prog, img) }
 
 // Untyped reports whether some rule writes an attribute so that values of two types can look alike.
-func (p *Program) Untyped(attr string) bool { return explain.Untyped(p.prog, attr) }
+func (p *Program) Untyped(attr string) bool { return steps.Untyped(p.prog, attr) }
 
 // Int64Only reports whether some rule refuses items in which an attribute is not a 64-bit integer.
-func (p *Program) Int64Only(attr string) bool { return explain.Int64Only(p.prog, attr) }
+func (p *Program) Int64Only(attr string) bool { return steps.Int64Only(p.prog, attr) }
 
 // SharesCells reports whether the mapping acknowledges that two items may write one cell.
-func (p *Program) SharesCells() bool { return explain.SharesCells(p.prog) }
+func (p *Program) SharesCells() bool { return steps.SharesCells(p.prog) }
