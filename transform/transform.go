@@ -18,7 +18,7 @@
 //	lint     warnings about what may cause trouble later
 //	emit     items and changes → rows and cells, and rows → items
 //	edit     what a change of the mapping does to the rows that the old one wrote
-//	explain  what a program does, step by step, for people
+//	steps    what a program does, step by step, for people
 package transform
 
 import (

@@ -1,5 +1,3 @@
-// Package report holds what a comparison of both sides tells people and scripts: counts and a verdict for each table.
-// Only a file of differences holds keys, rows and values.
 package report
 
 import (

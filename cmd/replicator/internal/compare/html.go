@@ -4,13 +4,12 @@ import (
 	"io"
 
 	"github.com/tailrace-cdc/replicator/verify/report"
-	"github.com/tailrace-cdc/replicator/verify/report/page"
 )
 
 // htmlPage is the page that verify --html writes.
 type htmlPage struct {
 	*output
-	found page.Collector
+	found report.Collector
 }
 
 // openPage begins a page.
@@ -31,8 +30,8 @@ func (p *htmlPage) lines(to io.Writer) io.Writer {
 }
 
 // finish writes the page and gives it its name.
-func (p *htmlPage) finish(o page.Options, tables []report.Table) error {
-	if err := page.Write(p.output, o, tables, &p.found); err != nil {
+func (p *htmlPage) finish(o report.PageOptions, tables []report.Table) error {
+	if err := report.WritePage(p.output, o, tables, &p.found); err != nil {
 		return err
 	}
 	return p.output.finish(0o600)

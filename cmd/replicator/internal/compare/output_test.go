@@ -14,7 +14,6 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/verify"
 	"github.com/tailrace-cdc/replicator/verify/report"
-	"github.com/tailrace-cdc/replicator/verify/report/page"
 )
 
 // files begins the files of a verify as its flags say.
@@ -52,7 +51,7 @@ func TestDifferencesAreTheirOwnersWhateverFileWasThere(t *testing.T) {
 			t.Fatal(err)
 		}
 		if complete {
-			if err := f.finish(page.Options{}, nil); err != nil {
+			if err := f.finish(report.PageOptions{}, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -84,7 +83,7 @@ func TestFilesOnAFullVolume(t *testing.T) {
 		"--differences": func() error { o, _ := files(t, "/dev/full", ""); return difference.Write(o.Lines) },
 		"--html": func() error {
 			_, f := files(t, "", "/dev/full")
-			return f.finish(page.Options{Made: time.Now()}, []report.Table{{}})
+			return f.finish(report.PageOptions{Made: time.Now()}, []report.Table{{}})
 		},
 		"--out": func() error { return writeCertificate("/dev/full", cert, nil, noted) },
 	} {

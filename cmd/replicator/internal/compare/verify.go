@@ -20,7 +20,6 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/verifying"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/verify/report"
-	"github.com/tailrace-cdc/replicator/verify/report/page"
 )
 
 // verifyFlags are the flags of `replicator verify`.
@@ -139,7 +138,7 @@ func runVerify(ctx context.Context, a *cli.App, o *verifyFlags) error {
 	}
 	stop()
 	result.Verdict = report.Worst(result.Tables)
-	about := page.Options{Pipeline: cfg.Pipeline, Version: a.Version, File: o.differences, ShowData: o.Values,
+	about := report.PageOptions{Pipeline: cfg.Pipeline, Version: a.Version, File: o.differences, ShowData: o.Values,
 		Made: time.Now()}
 	if err := files.finish(about, result.Tables); err != nil {
 		return err
@@ -172,7 +171,7 @@ func (o *verifyFlags) openFiles() (f verifyFiles, err error) {
 }
 
 // finish completes the files.
-func (f *verifyFiles) finish(about page.Options, tables []report.Table) error {
+func (f *verifyFiles) finish(about report.PageOptions, tables []report.Table) error {
 	if f.differences != nil {
 		if err := f.differences.finish(0o600); err != nil {
 			return err

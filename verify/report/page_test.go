@@ -1,4 +1,4 @@
-package page
+package report
 
 import (
 	"bytes"
@@ -8,13 +8,12 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/verify"
-	"github.com/tailrace-cdc/replicator/verify/report"
 )
 
 // found is the result of a table in which some items differ, and its differences as their file has them.
-func found(t *testing.T, items int, values bool) ([]report.Table, *Collector) {
+func found(t *testing.T, items int, values bool) ([]Table, *Collector) {
 	t.Helper()
-	table := report.Table{Source: "Orders", Target: "orders", Items: 12_000, Rows: 12_000, Cells: 48_000,
+	table := Table{Source: "Orders", Target: "orders", Items: 12_000, Rows: 12_000, Cells: 48_000,
 		Began: time.Unix(1_700_000_000, 0), Ended: time.Unix(1_700_000_042, 0)}
 	table.CountGroups(map[string]string{"rule item": "{p}#{s}", "index by_text": "by#{text}#{p}"}, values)
 	var file bytes.Buffer
@@ -25,7 +24,7 @@ func found(t *testing.T, items int, values bool) ([]report.Table, *Collector) {
 		}
 		return c
 	}
-	write := func(d *report.Difference) {
+	write := func(d *Difference) {
 		t.Helper()
 		if err := d.Write(&file); err != nil {
 			t.Fatal(err)
@@ -33,7 +32,7 @@ func found(t *testing.T, items int, values bool) ([]report.Table, *Collector) {
 	}
 	cell := verify.Open{Kind: verify.Foreign, Row: []byte("secret#nobody"), Family: "d", Qualifier: []byte("secretcolumn")}
 	table.AddCell(&cell)
-	write(report.OfCell("orders", &cell))
+	write(OfCell("orders", &cell))
 	for i := range items {
 		row, other := fmt.Appendf(nil, "secret#hats#%d", i), fmt.Appendf(nil, "by#secret#%d", i)
 		v := verify.Verdict{Key: fmt.Sprintf(`{"pk":{"S":"secret#hats"},"sk":{"N":"%d"}}`, i), Status: verify.Different,
@@ -48,11 +47,11 @@ func found(t *testing.T, items int, values bool) ([]report.Table, *Collector) {
 					Qualifier: []byte{0xff, 1}, Have: content("\x00\x01")},
 			}}
 		table.Add(&v)
-		write(report.OfItem("Orders", "orders", &v))
+		write(OfItem("Orders", "orders", &v))
 	}
 	refused := verify.Verdict{Key: `{"pk":{"S":"secret"}}`, Status: verify.Refused, Why: "pk secret matches no rule"}
 	table.Add(&refused)
-	write(report.OfItem("Orders", "orders", &refused))
+	write(OfItem("Orders", "orders", &refused))
 	table.Finish()
 	c := &Collector{}
 	for rest := file.Bytes(); len(rest) > 0; { // in pieces that end anywhere
@@ -62,14 +61,14 @@ func found(t *testing.T, items int, values bool) ([]report.Table, *Collector) {
 		}
 		rest = rest[n:]
 	}
-	return []report.Table{table}, c
+	return []Table{table}, c
 }
 
-func written(t *testing.T, o Options, items int) string {
+func written(t *testing.T, o PageOptions, items int) string {
 	t.Helper()
 	tables, c := found(t, items, o.ShowData)
 	var b strings.Builder
-	if err := Write(&b, o, tables, c); err != nil {
+	if err := WritePage(&b, o, tables, c); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -77,7 +76,7 @@ func written(t *testing.T, o Options, items int) string {
 
 // TestNothingOfTheDataIsShownUnasked: no key, row, column name, value or refusal.
 func TestNothingOfTheDataIsShownUnasked(t *testing.T) {
-	out := written(t, Options{Pipeline: "shop", File: "d.jsonl"}, 3)
+	out := written(t, PageOptions{Pipeline: "shop", File: "d.jsonl"}, 3)
 	for _, hidden := range []string{"secret", "12.50", "description", "hats"} {
 		if strings.Contains(out, hidden) {
 			t.Errorf("%q is in the page", hidden)
@@ -92,7 +91,7 @@ func TestNothingOfTheDataIsShownUnasked(t *testing.T) {
 }
 
 func TestDataIsShownAndEscaped(t *testing.T) {
-	out := written(t, Options{Pipeline: "shop", ShowData: true}, 3)
+	out := written(t, PageOptions{Pipeline: "shop", ShowData: true}, 3)
 	for _, shown := range []string{"pk=secret#hats  sk=2", "&lt;script&gt;secret", "12.50", "d:0xff01",
 		"0x0001", "(320 bytes)", "by#secret#1", "secret matches no rule", "secret#nobody", "<td>secret#</td>"} {
 		if !strings.Contains(out, shown) {
@@ -103,7 +102,7 @@ func TestDataIsShownAndEscaped(t *testing.T) {
 
 // TestPageNeedsNothingElse: it loads nothing, runs nothing, and stays small.
 func TestPageNeedsNothingElse(t *testing.T) {
-	out := written(t, Options{Pipeline: "shop", ShowData: true}, 5000)
+	out := written(t, PageOptions{Pipeline: "shop", ShowData: true}, 5000)
 	for _, part := range []string{"<script", "http:", "https:", "src=", "@import", "url("} {
 		if strings.Contains(out, part) {
 			t.Errorf("%q is in the page", part)

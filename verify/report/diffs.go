@@ -1,4 +1,4 @@
-package page
+package report
 
 import (
 	"cmp"
@@ -12,7 +12,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/verify"
-	"github.com/tailrace-cdc/replicator/verify/report"
 )
 
 // diff is a difference as it is shown.
@@ -23,12 +22,12 @@ type diff struct {
 	Why    string
 	Kinds  string
 	Key    string // "" where data is hidden
-	Rows   []row
+	Rows   []pageRow
 	More   bool // more cells may differ than are listed
 }
 
-// row is one row of an item, with the cells in which it differs.
-type row struct {
+// pageRow is one row of an item, with the cells in which it differs.
+type pageRow struct {
 	Name  string // its key, or a number where data is hidden
 	Rule  string
 	Cells []cellDiff
@@ -52,7 +51,7 @@ type content struct {
 const listedCells = 100
 
 // diffOf returns a difference of an item.
-func (o *Options) diffOf(d *numbered) diff {
+func (o *PageOptions) diffOf(d *numbered) diff {
 	out := diff{Line: d.line, Table: d.Table, Status: d.Status, Kinds: kindsOf(d.Kinds), More: len(d.Cells) >= listedCells}
 	if o.ShowData {
 		out.Key = plainKey(d.Key)
@@ -65,9 +64,9 @@ func (o *Options) diffOf(d *numbered) diff {
 		if n := len(out.Rows); n == 0 || i > 0 && string(d.Cells[i-1].Row) != string(c.Row) {
 			name := fmt.Sprintf("row %d", n+1)
 			if o.ShowData {
-				name = text(c.Row)
+				name = readable(c.Row)
 			}
-			out.Rows = append(out.Rows, row{Name: name, Rule: c.Rule})
+			out.Rows = append(out.Rows, pageRow{Name: name, Rule: c.Rule})
 		}
 		last := &out.Rows[len(out.Rows)-1]
 		last.Cells = append(last.Cells, o.cellOf(c))
@@ -76,13 +75,13 @@ func (o *Options) diffOf(d *numbered) diff {
 }
 
 // cellOf returns a cell that differs. Column names may hold parts of a key; their entry in the mapping does not.
-func (o *Options) cellOf(c *verify.CellDifference) cellDiff {
-	out := cellDiff{Kind: strings.TrimSuffix(report.KindName(c.Kind), "s"), None: "no such cell",
+func (o *PageOptions) cellOf(c *verify.CellDifference) cellDiff {
+	out := cellDiff{Kind: strings.TrimSuffix(KindName(c.Kind), "s"), None: "no such cell",
 		Have: o.contentOf(c.Have), Want: o.contentOf(c.Want)}
 	switch {
 	case c.Guard != 0:
 		out.Column = "the item's guard"
-		out.Have = content{Text: at(c.Guard), Here: true}
+		out.Have = content{Text: timeText(c.Guard), Here: true}
 		out.None = "the item is not in this row"
 		if c.Kind == verify.FutureGuard {
 			out.None = "no change has this version"
@@ -90,18 +89,18 @@ func (o *Options) cellOf(c *verify.CellDifference) cellDiff {
 	case c.Kind == verify.NoGuard:
 		out.Column, out.None = "the item's guard", "no guard"
 	case o.ShowData:
-		out.Column = c.Family + ":" + text(c.Qualifier)
+		out.Column = c.Family + ":" + readable(c.Qualifier)
 	default:
 		out.Column = cmp.Or(c.Columns, c.Family+":…")
 	}
 	return out
 }
 
-func at(v change.Version) string {
+func timeText(v change.Version) string {
 	return change.Millis(v).Time().UTC().Format("2006-01-02 15:04:05.000 MST")
 }
 
-func (o *Options) contentOf(c *verify.Content) content {
+func (o *PageOptions) contentOf(c *verify.Content) content {
 	if c == nil {
 		return content{}
 	}
@@ -109,7 +108,7 @@ func (o *Options) contentOf(c *verify.Content) content {
 	if !o.ShowData {
 		return content{Text: size, Here: true}
 	}
-	shown := text(c.Value)
+	shown := readable(c.Value)
 	if c.Bytes > len(c.Value) {
 		shown += "… (" + size + ")"
 	}
@@ -117,32 +116,32 @@ func (o *Options) contentOf(c *verify.Content) content {
 }
 
 // foreign returns cells without an item as one difference each.
-func (o *Options) foreign(d *numbered) diff {
-	out := diff{Line: d.line, Status: d.Status, Kinds: report.KindName(verify.Kind(d.Status))}
+func (o *PageOptions) foreign(d *numbered) diff {
+	out := diff{Line: d.line, Status: d.Status, Kinds: KindName(verify.Kind(d.Status))}
 	if d.Pipeline != "" {
 		out.Why = "the row belongs to pipeline " + d.Pipeline
 	}
 	c := cellDiff{Kind: strings.TrimSuffix(out.Kinds, "s"), Column: d.Family + ":…", None: "no item owns it",
 		Have: content{Text: "a cell", Here: true}}
-	r := row{Name: "row 1"}
+	r := pageRow{Name: "row 1"}
 	if o.ShowData {
-		r.Name, c.Column = text(d.Row), d.Family+":"+text(d.Qualifier)
+		r.Name, c.Column = readable(d.Row), d.Family+":"+readable(d.Qualifier)
 	}
 	r.Cells = []cellDiff{c}
-	out.Rows = []row{r}
+	out.Rows = []pageRow{r}
 	return out
 }
 
 func kindsOf(kinds []verify.Kind) string {
 	var names []string
 	for _, k := range kinds {
-		names = append(names, report.KindName(k))
+		names = append(names, KindName(k))
 	}
 	return strings.Join(names, ", ")
 }
 
-// text returns bytes as people read them: text where they are text, else in hexadecimal.
-func text(b []byte) string {
+// readable returns bytes as people read them: text where they are text, else in hexadecimal.
+func readable(b []byte) string {
 	printable := utf8.Valid(b) && strings.IndexFunc(string(b), func(r rune) bool { return !unicode.IsPrint(r) }) < 0
 	if printable {
 		return string(b)

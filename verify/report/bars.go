@@ -1,10 +1,9 @@
-package page
+package report
 
 import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/tailrace-cdc/replicator/verify"
-	"github.com/tailrace-cdc/replicator/verify/report"
 )
 
 // bar is one bar: its width is in percent of the widest.
@@ -15,8 +14,8 @@ type bar struct {
 	Width float64
 }
 
-// items returns the bar of all items of a table, in parts.
-func items(t *report.Table) (parts []bar) {
+// itemBars returns the bar of all items of a table, in parts.
+func itemBars(t *Table) (parts []bar) {
 	all := []struct {
 		name, class string
 		n           int64
@@ -36,8 +35,8 @@ func items(t *report.Table) (parts []bar) {
 	return parts
 }
 
-// kinds returns a bar for each kind of difference of a table.
-func kinds(t *report.Table) (bars []bar) {
+// kindBars returns a bar for each kind of difference of a table.
+func kindBars(t *Table) (bars []bar) {
 	sum, widest := map[verify.Kind]int64{}, int64(1)
 	for i := range t.ByRule {
 		for k, n := range t.ByRule[i].Kinds {
@@ -45,8 +44,8 @@ func kinds(t *report.Table) (bars []bar) {
 			widest = max(widest, sum[k])
 		}
 	}
-	for _, k := range report.KindsIn(t.ByRule) {
-		bars = append(bars, bar{report.KindName(k), "different", humanize.Comma(sum[k]),
+	for _, k := range KindsIn(t.ByRule) {
+		bars = append(bars, bar{KindName(k), "different", humanize.Comma(sum[k]),
 			max(1, 100*float64(sum[k])/float64(widest))})
 	}
 	return bars
@@ -63,14 +62,14 @@ type groupLine struct {
 	Counts     []string
 }
 
-func tableOf(list []report.Group) *groupTable {
+func tableOf(list []Group) *groupTable {
 	if len(list) == 0 {
 		return nil
 	}
 	out := &groupTable{Head: []string{"items"}}
-	kinds := report.KindsIn(list)
+	kinds := KindsIn(list)
 	for _, k := range kinds {
-		out.Head = append(out.Head, report.KindName(k))
+		out.Head = append(out.Head, KindName(k))
 	}
 	for i := range list {
 		g := &list[i]

@@ -1,9 +1,7 @@
-package page
+package report
 
 import (
 	"bytes"
-
-	"github.com/tailrace-cdc/replicator/verify/report"
 )
 
 const (
@@ -23,7 +21,7 @@ type Collector struct {
 // numbered is a difference with its line in the file.
 type numbered struct {
 	line int64
-	*report.Difference
+	*Difference
 }
 
 // Write takes some bytes of the file.
@@ -47,7 +45,7 @@ func (c *Collector) add(line []byte) error {
 	if len(c.items) >= shownItems && len(c.cells) >= shownCells {
 		return nil
 	}
-	for d, err := range report.Differences(bytes.NewReader(line)) {
+	for d, err := range Differences(bytes.NewReader(line)) {
 		switch {
 		case err != nil:
 			return err

@@ -1,4 +1,4 @@
-package page
+package report
 
 import (
 	_ "embed"
@@ -8,12 +8,10 @@ import (
 	"time"
 
 	"github.com/dustin/go-humanize"
-
-	"github.com/tailrace-cdc/replicator/verify/report"
 )
 
-// Options of a page.
-type Options struct {
+// PageOptions of a page.
+type PageOptions struct {
 	Pipeline string
 	Version  string // of the replicator
 	File     string // of the differences; "": none was written
@@ -26,13 +24,13 @@ var source string
 
 var parsed = template.Must(template.New("page").Parse(source))
 
-// Write writes the page of a result. found are the differences on their way to their file.
-func Write(w io.Writer, o Options, tables []report.Table, found *Collector) error {
-	p := whole{Options: o, Verdict: string(report.Worst(tables)), At: o.Made.UTC().Format("2006-01-02 15:04 MST"),
+// WritePage writes the page of a result. found are the differences on their way to their file.
+func WritePage(w io.Writer, o PageOptions, tables []Table, found *Collector) error {
+	p := whole{PageOptions: o, Verdict: string(Worst(tables)), At: o.Made.UTC().Format("2006-01-02 15:04 MST"),
 		Total: humanize.Comma(found.lines), All: found.lines == int64(len(found.items)+len(found.cells))}
 	for i := range tables {
 		t := &tables[i]
-		p.Tables = append(p.Tables, table{Table: t, Sentence: t.Sentence(), Items: items(t), Kinds: kinds(t),
+		p.Tables = append(p.Tables, pageTable{Table: t, Sentence: t.Sentence(), Items: itemBars(t), Kinds: kindBars(t),
 			ByRule: tableOf(t.ByRule), ByPrefix: tableOf(t.ByPrefix), Counts: counts(t)})
 	}
 	for i := range found.items {
@@ -49,17 +47,17 @@ func Write(w io.Writer, o Options, tables []report.Table, found *Collector) erro
 
 // whole is what the template shows.
 type whole struct {
-	Options
+	PageOptions
 	Verdict string
 	At      string
-	Tables  []table
+	Tables  []pageTable
 	Diffs   []diff
 	Total   string // differences that were found
 	All     bool   // all of them are shown
 }
 
-type table struct {
-	*report.Table
+type pageTable struct {
+	*Table
 	Sentence         string
 	Items            []bar
 	Kinds            []bar
@@ -70,7 +68,7 @@ type table struct {
 // count is one number with its name.
 type count struct{ Name, N string }
 
-func counts(t *report.Table) (list []count) {
+func counts(t *Table) (list []count) {
 	for _, x := range []struct {
 		name   string
 		n      int64
