@@ -9,7 +9,6 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
-	"github.com/tailrace-cdc/replicator/pipeline/archiving/healing"
 	"github.com/tailrace-cdc/replicator/pipeline/ingest"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/source/export"
@@ -83,8 +82,8 @@ func (t *table) archiveBeside(ctx context.Context, g *errgroup.Group, a *archivi
 }
 
 // newHealer returns what heals the archive's part of gaps at a request.
-func (t *table) newHealer(a *archiving.Archiver, format int, in *ingest.Ingest) *healing.Healer {
-	return healing.New(healing.Options{
+func (t *table) newHealer(a *archiving.Archiver, format int, in *ingest.Ingest) *archiving.Healer {
+	return archiving.NewHealer(archiving.HealOptions{
 		Archive: a, Now: t.now, Logger: t.log, TableARN: t.info.ARN, TTLAttr: t.info.TTLAttr, Format: format,
 		Gaps: t.view.archiveGaps, Open: t.openIncremental,
 		Letters: func() int { return t.letters.CountOf(apply.SinkArchive) }, Event: t.row.Program.Archive, Append: in.Append,
@@ -99,9 +98,9 @@ func (t *table) openIncremental(ctx context.Context, name string) (*export.Expor
 		case err != nil:
 			return nil, err
 		case st.Failure() != nil:
-			return nil, &healing.RefusedError{What: st.Failure().Error(), Hint: "export the table again"}
+			return nil, &archiving.RefusedError{What: st.Failure().Error(), Hint: "export the table again"}
 		case st.Status != source.ExportCompleted:
-			return nil, &healing.RefusedError{What: "export " + name + " is " + st.Status, Hint: "repeat the command later"}
+			return nil, &archiving.RefusedError{What: "export " + name + " is " + st.Status, Hint: "repeat the command later"}
 		}
 		name = st.URL
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
-	"github.com/tailrace-cdc/replicator/pipeline/continuous"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/source"
@@ -36,7 +35,7 @@ func (t *table) verifyBeside(ctx context.Context, o resync.Options) error {
 }
 
 // newVerifier returns the continuous comparison of this life, which goes on where that of the last one stopped.
-func (t *table) newVerifier(ctx context.Context, o resync.Options) (*continuous.Runner, error) {
+func (t *table) newVerifier(ctx context.Context, o resync.Options) (*engine.Runner, error) {
 	sharing, err := t.sharing()
 	if err != nil {
 		return nil, err
@@ -52,7 +51,7 @@ func (t *table) newVerifier(ctx context.Context, o resync.Options) (*continuous.
 	for _, p := range sharing {
 		tables, programs = append(tables, verify.Table{Program: p, Outlives: p.Outlives}), append(programs, p)
 	}
-	return continuous.New(ctx, continuous.Options{
+	return engine.NewRunner(ctx, engine.RunnerOptions{
 		Verifier: engine.Options{
 			Tables: tables, Source: t.source, Target: verify.NewTarget(t.bigtable, t.Target, programs...),
 			Budget: source.NewBudget(units), Prove: o.Prove, Now: o.Now,

@@ -10,13 +10,13 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
-	"github.com/tailrace-cdc/replicator/pipeline/continuous"
 	"github.com/tailrace-cdc/replicator/pipeline/latency"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/verify/continuous"
 )
 
 // tableView is what a table's goroutines publish about it. Any goroutine may read it.

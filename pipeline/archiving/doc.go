@@ -8,20 +8,23 @@
 //
 // Files, from the top down:
 //
-//	archiver.go   a table's archive: its lives
-//	objects.go    cuts parts into objects and creates them
-//	closing.go    manifests
-//	reconcile.go  objects and manifests that the stream does not know
-//	columns.go    which columns the objects have
-//	build.go      one object, in a file
-//	gather.go     what the entries have for some objects, read once
-//	subject.go    publishes
-//	held.go       what the archive holds of some hours, for package healing
-//	store.go      the way in
-//	trouble.go    what is tried again, and what halts a sink
-//	fold.go       the state from what is stored
-//	status.go     what an operator sees
-//	lost.go       a stream that lost entries
-//	writer.go     the one place that appends to the stream
-//	place.go      where the archives of all tables go
+//	archiver.go     a table's archive: its lives
+//	heal.go         heals the archive's part of gaps from incremental exports
+//	healexport.go   the events of one export
+//	healcompare.go  what the archive has of their events already
+//	objects.go      cuts parts into objects and creates them
+//	closing.go      manifests
+//	reconcile.go    objects and manifests that the stream does not know
+//	columns.go      which columns the objects have
+//	build.go        one object, in a file
+//	gather.go       what the entries have for some objects, read once
+//	subject.go      publishes
+//	held.go         what the archive holds of some hours, for a Healer
+//	store.go        the way in
+//	trouble.go      what is tried again, and what halts a sink
+//	fold.go         the state from what is stored
+//	status.go       what an operator sees
+//	lost.go         a stream that lost entries
+//	writer.go       the one place that appends to the stream
+//	place.go        where the archives of all tables go
 package archiving

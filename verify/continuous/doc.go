@@ -15,6 +15,7 @@
 //
 // Files, from the top down:
 //
+//	runner.go    the comparison of one life: its position is stored, its differences are listed in a file
 //	verifier.go  the walk, and whose turn it is
 //	items.go     the direction from the items to their rows
 //	rows.go      the direction from the rows to their items

@@ -1,5 +1,3 @@
-// Package continuous runs the continuous comparison of a table beside its stream: it keeps what the comparison knows
-// over lives and restarts, lists the differences in a file, and tries again what fails.
 package continuous
 
 import (
@@ -18,16 +16,15 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tailrace-cdc/replicator/failure"
-	"github.com/tailrace-cdc/replicator/verify/continuous"
 )
 
-// Options of a Runner.
-type Options struct {
-	Verifier continuous.Options // but for Changed and From
-	Dir      string             // this table's own, for the list of differences
-	Store    Store              // for the position, so that another owner goes on
-	Table    string             // DynamoDB's id of the table
-	Retry    time.Duration      // after a failure; at most failure.LongestBackoff
+// RunnerOptions of a Runner.
+type RunnerOptions struct {
+	Verifier Options       // but for Changed and From
+	Dir      string        // this table's own, for the list of differences
+	Store    Store         // for the position, so that another owner goes on
+	Table    string        // DynamoDB's id of the table
+	Retry    time.Duration // after a failure; at most failure.LongestBackoff
 	Logger   *zap.Logger
 }
 
@@ -39,8 +36,8 @@ type Store interface {
 
 // Runner is the continuous comparison of a table in one life.
 type Runner struct {
-	o        Options
-	verifier *continuous.Verifier
+	o        RunnerOptions
+	verifier *Verifier
 	saved    []byte                 // the position as it is stored
 	failed   atomic.Pointer[string] // why the last call failed; nil: it did not
 
@@ -53,13 +50,13 @@ const (
 	saveEvery       = time.Minute
 	saveTime        = 5 * time.Second // for the last one of a life
 	maxSaved        = 1000            // differences in a position
-	format          = 1
+	positionFormat  = 1
 )
 
 // position is what is stored: a comparison of another table or by another mapping begins anew.
 type position struct {
 	id
-	continuous.Snapshot
+	Snapshot
 }
 
 type id struct {
@@ -68,9 +65,9 @@ type id struct {
 	Mapping string `json:"mapping"`
 }
 
-// New returns the comparison of a life. It goes on where the one of the life before stopped, or, without one, at the
+// NewRunner returns the comparison of a life. It goes on where the one of the life before stopped, or, without one, at the
 // stored position.
-func New(ctx context.Context, o Options, before *Runner) (*Runner, error) {
+func NewRunner(ctx context.Context, o RunnerOptions, before *Runner) (*Runner, error) {
 	r := &Runner{o: o}
 	o.Verifier.Changed = r.changed
 	switch {
@@ -85,13 +82,13 @@ func New(ctx context.Context, o Options, before *Runner) (*Runner, error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make directory for differences: %w", err)
 	}
-	r.verifier = continuous.New(o.Verifier)
+	r.verifier = New(o.Verifier)
 	return r, nil
 }
 
 func (r *Runner) identity() id {
 	hash := r.o.Verifier.Tables[0].Program.Hash()
-	return id{Format: format, Table: r.o.Table, Mapping: hex.EncodeToString(hash[:])}
+	return id{Format: positionFormat, Table: r.o.Table, Mapping: hex.EncodeToString(hash[:])}
 }
 
 // Run compares until ctx ends; nil then. What fails is tried again: the stream does not need it.
@@ -130,7 +127,7 @@ func (r *Runner) awaitNext(ctx context.Context, err error, tries int) {
 }
 
 // Status returns how far the comparison is, without keys.
-func (r *Runner) Status() *continuous.Status {
+func (r *Runner) Status() *Status {
 	s := r.verifier.Status()
 	if why := r.failed.Load(); why != nil {
 		s.Waits = *why
@@ -194,7 +191,7 @@ func (r *Runner) save(ctx context.Context) {
 }
 
 // load returns the stored position; nil where there is none for this table and mapping.
-func (r *Runner) load(ctx context.Context) (*continuous.Snapshot, error) {
+func (r *Runner) load(ctx context.Context) (*Snapshot, error) {
 	text, err := r.o.Store.Load(ctx)
 	if err != nil || text == nil {
 		return nil, err

@@ -1,18 +1,19 @@
-package healing
+package archiving
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"path"
 	"strconv"
+	"strings"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/pipeline/archiving"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue/request"
 	"github.com/tailrace-cdc/replicator/sink/archive/layout"
 	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
+	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/source/export"
 	"github.com/tailrace-cdc/replicator/transform"
 )
@@ -22,7 +23,7 @@ import (
 type reading struct {
 	h     *Healer
 	e     *export.Export
-	gaps  []archiving.Gap
+	gaps  []Gap
 	label string // stands for the label of a stream in the events' ids
 	sum   *request.Healed
 	chunk int // deletions that are held at once
@@ -35,7 +36,7 @@ const chunkSize = 1 << 19
 // storeBatch is how many events are stored at once.
 const storeBatch = 512
 
-func (h *Healer) newReading(e *export.Export, gaps []archiving.Gap, sum *request.Healed) *reading {
+func (h *Healer) newReading(e *export.Export, gaps []Gap, sum *request.Healed) *reading {
 	return &reading{h: h, e: e, gaps: gaps, label: "heal/" + gaps[0].ID + "/" + exportID(e), sum: sum, chunk: h.chunk}
 }
 
@@ -55,12 +56,6 @@ type deletion struct {
 
 // itemHash names an item: a part of the SHA-256 of its key.
 type itemHash [16]byte
-
-func hashOf(subject string) (h itemHash) {
-	sum := sha256.Sum256([]byte(subject))
-	copy(h[:], sum[:])
-	return h
-}
 
 // errFull means that a chunk holds as much as it may.
 var errFull = errors.New("the chunk is full")
@@ -174,7 +169,7 @@ func (r *reading) store(ctx context.Context, chunk map[itemHash]*deletion, from,
 	var batch []ledger.Record
 	flush := func() error {
 		stored, err := r.h.Archive.Store(ctx, batch)
-		if large := (*archiving.TooLargeError)(nil); errors.As(err, &large) {
+		if large := (*TooLargeError)(nil); errors.As(err, &large) {
 			return refuse("`replicator gaps clear` waives what the archive lacks; or raise max_payload of the NATS server",
 				"line %s of %s: %v", batch[stored].Sequence, batch[stored].Shard, err)
 		}
@@ -238,3 +233,28 @@ func cloneEvent(e *transform.Event) *transform.Event {
 	c.Item = append([]byte(nil), e.Item...)
 	return &c
 }
+
+// RefusedError says why gaps cannot be healed as it was ordered, and what to do.
+type RefusedError struct{ What, Hint string }
+
+func (e *RefusedError) Error() string { return e.What }
+
+func refuse(hint, what string, args ...any) error {
+	return &RefusedError{What: fmt.Sprintf(what, args...), Hint: hint}
+}
+
+// refusedBy turns an error about an export that trying again cannot help into a refusal.
+func refusedBy(err error) error {
+	own := (*source.Error)(nil)
+	if !errors.As(err, &own) {
+		return err
+	}
+	switch source.Classify(err) {
+	case failure.Transient, failure.Throttled, failure.Canceled:
+		return err
+	}
+	return &RefusedError{What: err.Error(), Hint: source.Hint(err)}
+}
+
+// exportID returns the name that DynamoDB gave an export.
+func exportID(e *export.Export) string { return e.ARN[strings.LastIndexByte(e.ARN, '/')+1:] }

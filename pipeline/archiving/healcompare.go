@@ -1,6 +1,8 @@
-package healing
+package archiving
 
 import (
+	"crypto/sha256"
+
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/transform"
 )
@@ -38,4 +40,10 @@ func (r *reading) compare(chunk map[itemHash]*deletion, e *transform.Event) {
 	default:
 		d.known = max(d.known, sameDeletion)
 	}
+}
+
+func hashOf(subject string) (h itemHash) {
+	sum := sha256.Sum256([]byte(subject))
+	copy(h[:], sum[:])
+	return h
 }

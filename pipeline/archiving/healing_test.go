@@ -1,4 +1,4 @@
-package healing
+package archiving
 
 import (
 	"errors"
@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/queue/request"
 	"github.com/tailrace-cdc/replicator/source/export"
 	"github.com/tailrace-cdc/replicator/transform"
@@ -23,7 +22,7 @@ func at(minutes, seconds int) change.Millis {
 // TestEachDeletionOfAGapIsArchivedOnce: an export shows what the stream lost, and what it gave in the same time, in
 // objects and still on its way. The owner ends in the middle, again and again.
 func TestEachDeletionOfAGapIsArchivedOnce(t *testing.T) {
-	w := newWorld(t)
+	w := healingNewWorld(t)
 	w.chunk = 7
 	l := w.start()
 	l.given(transform.ClassTTL, "again", 1, at(-10, 0)) // and written again before the window
@@ -96,7 +95,7 @@ func TestEachDeletionOfAGapIsArchivedOnce(t *testing.T) {
 
 // TestOverlappingWindowsGiveADeletionOnce, and an image only where it is that of the deletion.
 func TestOverlappingWindowsGiveADeletionOnce(t *testing.T) {
-	w := newWorld(t)
+	w := healingNewWorld(t)
 	l := w.start()
 	first := w.export("01-e", begin, at(130, 0), nil, []string{
 		line("twice", at(120, 0), at(90, 0), true, false), line("back", at(100, 0), at(90, 0), true, false),
@@ -117,7 +116,7 @@ func TestOverlappingWindowsGiveADeletionOnce(t *testing.T) {
 // TestWindowsThatCannotBeAskedAboutLeaveTheGap: what they show is archived, once; whether they show everything is not
 // known, so the gap stays, with the exports that are in doubt. The same windows end it once DynamoDB answers.
 func TestWindowsThatCannotBeAskedAboutLeaveTheGap(t *testing.T) {
-	w := newWorld(t)
+	w := healingNewWorld(t)
 	w.unasked = true
 	l := w.start()
 	url := w.export("01-e", begin, begin+5*hour, nil, []string{line("lost", at(100, 0), at(90, 0), true, false)})
@@ -145,7 +144,7 @@ func TestWindowsThatCannotBeAskedAboutLeaveTheGap(t *testing.T) {
 
 // TestOrdersThatCannotHealAreRefused, with what to do.
 func TestOrdersThatCannotHealAreRefused(t *testing.T) {
-	w := newWorld(t)
+	w := healingNewWorld(t)
 	l := w.start()
 	good := w.export("01-e", begin, begin+5*hour, nil, []string{line("x", at(100, 0), at(90, 0), true, false)})
 	with := func(id string, key string, value any) string {
@@ -160,7 +159,7 @@ func TestOrdersThatCannotHealAreRefused(t *testing.T) {
 	twice := w.export("07-e", begin, begin+5*hour, nil, []string{
 		line("x", at(100, 0), at(90, 0), true, false), line("x", at(100, 0), at(90, 0), true, false),
 	})
-	gap := func(edit func(*archiving.Gap)) func() {
+	gap := func(edit func(*Gap)) func() {
 		return func() { edit(&w.gaps[0]) }
 	}
 	for _, c := range []struct {
@@ -181,16 +180,16 @@ func TestOrdersThatCannotHealAreRefused(t *testing.T) {
 		{"no export there", nil, nil, []string{good + "-away"}, "does not exist"},
 		{"unknown gap", nil, []string{"z"}, []string{good}, `no gap "z"`},
 		{"no gap", nil, []string{}, []string{good}, "names no gap"},
-		{"open gap", gap(func(g *archiving.Gap) { g.Accepted = false }), nil, []string{good}, "is open"},
-		{"waived gap", gap(func(g *archiving.Gap) { g.Differs = false }), nil, []string{good}, "lacks nothing"},
+		{"open gap", gap(func(g *Gap) { g.Accepted = false }), nil, []string{good}, "is open"},
+		{"waived gap", gap(func(g *Gap) { g.Differs = false }), nil, []string{good}, "lacks nothing"},
 		{"letters", func() { w.letters = 2 }, nil, []string{good}, "2 dead letters"},
 		{"no time to live", func() { l.TTLAttr = "" }, nil, []string{good}, "no time to live"},
 		{"older log", func() { l.Format = 3 }, nil, []string{good}, "format 3"},
 		{"no archive", func() { l.Archive = nil }, nil, []string{good}, "no archive"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			was, gaps := l.Options, append([]archiving.Gap(nil), w.gaps...)
-			defer func() { l.Options, w.gaps, w.letters = was, gaps, 0 }()
+			was, gaps := l.HealOptions, append([]Gap(nil), w.gaps...)
+			defer func() { l.HealOptions, w.gaps, w.letters = was, gaps, 0 }()
 			if c.edit != nil {
 				c.edit()
 			}

@@ -1,4 +1,4 @@
-package healing
+package archiving
 
 import (
 	"bytes"
@@ -23,7 +23,6 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/failure"
-	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/request"
 	"github.com/tailrace-cdc/replicator/sink/archive"
@@ -37,21 +36,21 @@ import (
 )
 
 const (
-	table    = "Sessions"
-	tableARN = "arn:aws:dynamodb:eu-west-1:1:table/Sessions"
-	begin    = change.Millis(494_000 * 3600_000)
-	minute   = change.Millis(60_000)
-	hour     = 60 * minute
+	healingTable = "Sessions"
+	tableARN     = "arn:aws:dynamodb:eu-west-1:1:table/Sessions"
+	begin        = change.Millis(494_000 * 3600_000)
+	minute       = change.Millis(60_000)
+	hour         = 60 * minute
 )
 
-// world is the archive of a table with gaps, and exports in a folder.
-type world struct {
+// healingWorld is the archive of a table with gaps, and exports in a folder.
+type healingWorld struct {
 	unasked bool // DynamoDB cannot be asked about exports
 	t       *testing.T
 	log     *queue.Log
 	bucket  bucket.Bucket
 	dir     string // of exports
-	gaps    []archiving.Gap
+	gaps    []Gap
 	letters int
 	epoch   uint64
 	chunk   int                  // deletions that are held at once; 0: the usual number
@@ -61,7 +60,7 @@ type world struct {
 	crashAt int64                // the call of Event that ends the life; 0: none
 }
 
-func newWorld(t *testing.T) *world {
+func healingNewWorld(t *testing.T) *healingWorld {
 	t.Helper()
 	q, err := queue.Open(t.Context(), queue.Options{
 		Pipeline: "shop", Dir: t.TempDir(), MaxBytes: 2 << 20, LettersMaxBytes: 1 << 20, ArchiveMaxBytes: 4 << 20,
@@ -71,8 +70,8 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = q.Close() })
-	w := &world{t: t, dir: t.TempDir(), gaps: []archiving.Gap{gapOf("a", begin+hour, begin+3*hour)}}
-	if w.log, err = q.CreateLog(t.Context(), table, "token"); err != nil {
+	w := &healingWorld{t: t, dir: t.TempDir(), gaps: []Gap{gapOf("a", begin+hour, begin+3*hour)}}
+	if w.log, err = q.CreateLog(t.Context(), healingTable, "token"); err != nil {
 		t.Fatal(err)
 	}
 	if w.bucket, err = bucket.Open(t.Context(), "file://"+t.TempDir(), bucket.Options{}); err != nil {
@@ -82,41 +81,41 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func gapOf(id string, since, until change.Millis) archiving.Gap {
-	return archiving.Gap{ID: id, Since: since, Until: until, Accepted: true, Differs: true}
+func gapOf(id string, since, until change.Millis) Gap {
+	return Gap{ID: id, Since: since, Until: until, Accepted: true, Differs: true}
 }
 
-// life is an owner of the table at work.
-type life struct {
+// healingLife is an owner of the table at work.
+type healingLife struct {
 	*Healer
-	w     *world
+	w     *healingWorld
 	ctx   context.Context
 	crash func()
 	done  chan struct{}
 }
 
 // start starts an owner. It has what the stream gave until ten hours after begin.
-func (w *world) start() *life {
+func (w *healingWorld) start() *healingLife {
 	w.t.Helper()
 	w.epoch++
-	a := archiving.New(archiving.Options{
-		Place: archiving.Place{
-			Objects: w.bucket, Form: object.Options{Format: object.Parquet, Pipeline: "shop"}, Once: &archiving.Once{},
+	a := New(Options{
+		Place: Place{
+			Objects: w.bucket, Form: object.Options{Format: object.Parquet, Pipeline: "shop"}, Once: &Once{},
 			Scratch: w.t.TempDir(), Roll: time.Millisecond, CutAt: 2000,
 		},
-		Pipeline: "shop", Table: table, Owner: fmt.Sprint("owner ", w.epoch), Life: 1, Epoch: w.epoch, Open: w.log.Archive,
+		Pipeline: "shop", Table: healingTable, Owner: fmt.Sprint("owner ", w.epoch), Life: 1, Epoch: w.epoch, Open: w.log.Archive,
 		Now: func() change.Millis { return begin + 10*hour }, Retry: 10 * time.Millisecond, FromStart: true,
-		Facts:   func(layout.Hour) archiving.Facts { return archiving.Facts{Incomplete: []string{"a"}} },
-		Metrics: archiving.NewMetrics(nil), Logger: zap.NewNop(),
+		Facts:   func(layout.Hour) Facts { return Facts{Incomplete: []string{"a"}} },
+		Metrics: NewMetrics(nil), Logger: zap.NewNop(),
 		Halt:  func(context.Context, string, string, string) error { return nil },
 		Clear: func(context.Context, string) error { return nil },
 	})
 	a.Passed(begin + 10*hour)
 	ctx, cancel := context.WithCancel(w.t.Context())
-	l := &life{w: w, ctx: ctx, crash: cancel, done: make(chan struct{})}
-	l.Healer = New(Options{
+	l := &healingLife{w: w, ctx: ctx, crash: cancel, done: make(chan struct{})}
+	l.Healer = NewHealer(HealOptions{
 		Archive: a, TableARN: tableARN, TTLAttr: "expires", Format: 4, Letters: func() int { return w.letters },
-		Gaps:  func() []archiving.Gap { return w.gaps },
+		Gaps:  func() []Gap { return w.gaps },
 		Open:  func(ctx context.Context, url string) (*export.Export, error) { return w.open(ctx, url) },
 		Event: l.event, Append: w.append, Now: func() change.Millis { return begin + 10*hour }, Logger: zap.NewNop(),
 	})
@@ -132,12 +131,12 @@ func (w *world) start() *life {
 }
 
 // end ends the owner where it is.
-func (l *life) end() {
+func (l *healingLife) end() {
 	l.crash()
 	<-l.done
 }
 
-func (w *world) open(ctx context.Context, url string) (*export.Export, error) {
+func (w *healingWorld) open(ctx context.Context, url string) (*export.Export, error) {
 	e, err := export.Open(ctx, url, export.Want{TableID: "table-1"})
 	if err == nil && !w.unasked {
 		e.Wholeness, e.Unasked = export.Whole, ""
@@ -145,7 +144,7 @@ func (w *world) open(ctx context.Context, url string) (*export.Export, error) {
 	return e, err
 }
 
-func (w *world) append(ctx context.Context, body any) error {
+func (w *healingWorld) append(ctx context.Context, body any) error {
 	if w.refuse > 0 {
 		w.refuse--
 		return errors.New("the log is away")
@@ -155,7 +154,7 @@ func (w *world) append(ctx context.Context, body any) error {
 }
 
 // event is a mapping that archives all items but those with the key skip.
-func (l *life) event(_ *change.Decoder, c *change.Change) (*transform.Event, error) {
+func (l *healingLife) event(_ *change.Decoder, c *change.Change) (*transform.Event, error) {
 	if l.w.calls.Add(1) == l.w.crashAt {
 		l.crash()
 	}
@@ -170,22 +169,22 @@ func (l *life) event(_ *change.Decoder, c *change.Change) (*transform.Event, err
 	}
 	_, label, _ := strings.Cut(c.Feed.Stream, "/stream/")
 	return &transform.Event{
-		Class: transform.ClassTTL, Source: tableARN, Table: table, Subject: string(c.Keys), Stream: label,
+		Class: transform.ClassTTL, Source: tableARN, Table: healingTable, Subject: string(c.Keys), Stream: label,
 		Shard: c.Feed.Shard, Sequence: c.SequenceNumber, Version: c.Version, Created: c.Created, Item: c.Old,
 		Expiry: item.Expires.N,
 	}, nil
 }
 
 // heal heals gaps from exports.
-func (l *life) heal(gaps []string, urls ...string) (*request.Outcome, error) {
+func (l *healingLife) heal(gaps []string, urls ...string) (*request.Outcome, error) {
 	return l.Heal(l.ctx, &request.HealOrder{Gaps: gaps, Exports: urls})
 }
 
 // given stores what the stream gave.
-func (l *life) given(class transform.EventClass, key string, seq int, created change.Millis) {
+func (l *healingLife) given(class transform.EventClass, key string, seq int, created change.Millis) {
 	l.w.t.Helper()
 	rec := ledger.Record{Event: &transform.Event{
-		Class: class, Source: tableARN, Table: table, Subject: keyOf(key), Stream: "label", Shard: "shard-1",
+		Class: class, Source: tableARN, Table: healingTable, Subject: keyOf(key), Stream: "label", Shard: "shard-1",
 		Sequence: change.SequenceNumber(fmt.Sprint(1000 + seq)), Created: created, Item: []byte(`{"v":{"S":"x"}}`),
 	}}
 	for {
@@ -202,7 +201,7 @@ func (l *life) given(class transform.EventClass, key string, seq int, created ch
 func keyOf(key string) string { return fmt.Sprintf(`{"pk":{"S":"%s"}}`, key) }
 
 // until waits for something.
-func (w *world) until(what string, ok func() bool) {
+func (w *healingWorld) until(what string, ok func() bool) {
 	w.t.Helper()
 	last, deadline := uint64(0), time.Now().Add(2*time.Minute)
 	for !ok() {
@@ -218,14 +217,14 @@ func (w *world) until(what string, ok func() bool) {
 }
 
 // archived returns the events of all objects by class and key, once everything is in objects that a manifest names.
-func (w *world) archived() map[string]int {
+func (w *healingWorld) archived() map[string]int {
 	w.t.Helper()
 	w.until("everything is in objects", func() bool {
 		s, err := w.state()
 		return err == nil && len(s.Parts)+len(s.Intents) == 0
 	})
 	all := map[string]int{}
-	for x, err := range w.bucket.List(w.t.Context(), layout.Table(table)) {
+	for x, err := range w.bucket.List(w.t.Context(), layout.Table(healingTable)) {
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -244,18 +243,18 @@ func (w *world) archived() map[string]int {
 	return all
 }
 
-func (w *world) state() (*ledger.State, error) {
+func (w *healingWorld) state() (*ledger.State, error) {
 	j, err := w.log.Archive(w.t.Context())
 	if err != nil {
 		return nil, err
 	}
-	return archiving.Fold(w.t.Context(), j)
+	return Fold(w.t.Context(), j)
 }
 
 // verified lets the archive verify itself: nothing may be different.
-func (w *world) verified() {
+func (w *healingWorld) verified() {
 	w.t.Helper()
-	rep, err := manifest.Verify(w.t.Context(), w.bucket, table, manifest.Options{Depth: manifest.Full, Read: content})
+	rep, err := manifest.Verify(w.t.Context(), w.bucket, healingTable, manifest.Options{Depth: manifest.Full, Read: healingContent})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -266,7 +265,7 @@ func (w *world) verified() {
 	}
 }
 
-func content(_ context.Context, r io.ReaderAt, size int64, _ bool) (*manifest.Content, error) {
+func healingContent(_ context.Context, r io.ReaderAt, size int64, _ bool) (*manifest.Content, error) {
 	foot, problems, err := object.Verify(r, size)
 	if err == nil && len(problems) > 0 {
 		err = errors.New(strings.Join(problems, "; "))
@@ -291,7 +290,7 @@ func line(key string, at, expires change.Millis, before, after bool) string {
 }
 
 // export writes an incremental export and returns its URL; edit may change its summary.
-func (w *world) export(id string, from, to change.Millis, edit func(map[string]any), files ...[]string) string {
+func (w *healingWorld) export(id string, from, to change.Millis, edit func(map[string]any), files ...[]string) string {
 	w.t.Helper()
 	iso := func(t change.Millis) string { return t.Time().UTC().Format(time.RFC3339) }
 	items := 0
@@ -335,7 +334,7 @@ func (w *world) export(id string, from, to change.Millis, edit func(map[string]a
 	return filepath.Join(w.dir, "AWSDynamoDB", id)
 }
 
-func (w *world) put(key string, text []byte) {
+func (w *healingWorld) put(key string, text []byte) {
 	w.t.Helper()
 	path := filepath.Join(w.dir, key)
 	err := os.MkdirAll(filepath.Dir(path), 0o755)

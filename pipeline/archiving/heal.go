@@ -1,12 +1,4 @@
-// Package healing heals the archive's part of a gap: of what the stream lost, incremental exports of DynamoDB show what
-// had expired, and that is archived as class healed.
-//
-// Files, from the top down:
-//
-//	heal.go     what is asked for, and refused; the end of a gap
-//	reading.go  the events of one export
-//	compare.go  what the archive has of them already
-package healing
+package archiving
 
 import (
 	"context"
@@ -19,10 +11,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/failure"
-	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/queue/request"
-	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/source/export"
 	"github.com/tailrace-cdc/replicator/transform"
 )
@@ -32,21 +21,21 @@ import (
 // So all that holds for records of the table's stream holds for them.
 //
 // An export does not say which shard had a deletion, so most of those in the time of a gap may be archived already.
-// Before anything is stored, each is compared by key and time with what the archive holds (compare.go).
+// Before anything is stored, each is compared by key and time with what the archive holds (healexport.go).
 type Healer struct {
-	Options
+	HealOptions
 
 	chunk int           // deletions that are held at once
 	one   chan struct{} // held by the healing at work: two would not see each other's events
 }
 
-// Options are what a Healer needs.
-type Options struct {
-	Archive  *archiving.Archiver // nil: the table has none
+// HealOptions are what a Healer needs.
+type HealOptions struct {
+	Archive  *Archiver // nil: the table has none
 	TableARN string
 	TTLAttr  string // attribute of the table's time to live; "": it has none
 	Format   int    // of the table's log
-	Gaps     func() []archiving.Gap
+	Gaps     func() []Gap
 	// Letters returns how many dead letters of the archive there are. Their deletions are in no object.
 	Letters func() int
 	Open    func(ctx context.Context, name string) (*export.Export, error) // URL or ARN
@@ -60,18 +49,9 @@ type Options struct {
 // healMargin is how much a window must extend beyond a gap at each end: some times of records are cut to minutes.
 const healMargin change.Millis = 60_000
 
-// RefusedError says why gaps cannot be healed as it was ordered, and what to do.
-type RefusedError struct{ What, Hint string }
-
-func (e *RefusedError) Error() string { return e.What }
-
-func refuse(hint, what string, args ...any) error {
-	return &RefusedError{What: fmt.Sprintf(what, args...), Hint: hint}
-}
-
-// New returns a Healer.
-func New(o Options) *Healer {
-	return &Healer{Options: o, chunk: chunkSize, one: make(chan struct{}, 1)}
+// NewHealer returns a Healer.
+func NewHealer(o HealOptions) *Healer {
+	return &Healer{HealOptions: o, chunk: chunkSize, one: make(chan struct{}, 1)}
 }
 
 // Heal does what an order asks for. It may be called again, by any later owner: what is stored is found and not stored
@@ -138,7 +118,7 @@ func (h *Healer) heal(ctx context.Context, order *request.HealOrder) (*request.H
 }
 
 // healedEntry returns the entry that closes the archive's part of gaps.
-func healedEntry(gaps []archiving.Gap, sum *request.Healed, now change.Millis) *checkpoint.Healed {
+func healedEntry(gaps []Gap, sum *request.Healed, now change.Millis) *checkpoint.Healed {
 	b := &checkpoint.Healed{ID: "archive", Exports: sum.Exports, Date: now, Sinks: map[string]string{}}
 	for _, g := range gaps {
 		b.Gaps = append(b.Gaps, g.ID)
@@ -152,7 +132,7 @@ func healedEntry(gaps []archiving.Gap, sum *request.Healed, now change.Millis) *
 const sinkArchive = "archive"
 
 // wanted returns the gaps of an order that are not healed yet, sorted by id.
-func (h *Healer) wanted(ids []string) (gaps []archiving.Gap, err error) {
+func (h *Healer) wanted(ids []string) (gaps []Gap, err error) {
 	switch {
 	case h.Archive == nil || !h.Archive.HasObjects():
 		return nil, refuse("set archive.url; a subject alone keeps nothing to compare with",
@@ -168,7 +148,7 @@ func (h *Healer) wanted(ids []string) (gaps []archiving.Gap, err error) {
 	}
 	all := h.Gaps()
 	for _, id := range slices.Sorted(slices.Values(ids)) {
-		at := slices.IndexFunc(all, func(g archiving.Gap) bool { return g.ID == id })
+		at := slices.IndexFunc(all, func(g Gap) bool { return g.ID == id })
 		switch {
 		case at < 0:
 			return nil, refuse("`replicator gaps list` shows them", "no gap %q", id)
@@ -202,21 +182,8 @@ func (h *Healer) openAll(ctx context.Context, names []string) (exports []*export
 	return exports, nil
 }
 
-// refusedBy turns an error about an export that trying again cannot help into a refusal.
-func refusedBy(err error) error {
-	own := (*source.Error)(nil)
-	if !errors.As(err, &own) {
-		return err
-	}
-	switch source.Classify(err) {
-	case failure.Transient, failure.Throttled, failure.Canceled:
-		return err
-	}
-	return &RefusedError{What: err.Error(), Hint: source.Hint(err)}
-}
-
 // spanned returns an error unless the windows of the exports, one after the other, span each gap.
-func spanned(gaps []archiving.Gap, exports []*export.Export) error {
+func spanned(gaps []Gap, exports []*export.Export) error {
 	for _, g := range gaps {
 		from, to := g.Since-healMargin, g.Until+healMargin
 		at := from
@@ -238,7 +205,7 @@ func spanned(gaps []archiving.Gap, exports []*export.Export) error {
 func timeOf(t change.Millis) string { return t.Time().UTC().Format("2006-01-02T15:04:05Z") }
 
 // settled returns an error while a deletion in the time of a gap may still reach the archive from the stream.
-func (h *Healer) settled(gaps []archiving.Gap) error {
+func (h *Healer) settled(gaps []Gap) error {
 	var until change.Millis
 	for _, g := range gaps {
 		until = max(until, g.Until+2*healMargin)
@@ -253,6 +220,3 @@ func (h *Healer) settled(gaps []archiving.Gap) error {
 	}
 	return nil
 }
-
-// exportID returns the name that DynamoDB gave an export.
-func exportID(e *export.Export) string { return e.ARN[strings.LastIndexByte(e.ARN, '/')+1:] }
