@@ -22,7 +22,7 @@ type Fence struct {
 	// Behind are the changes behind the fence: what the application wrote to DynamoDB, and Bigtable does not get.
 	// Deletions by TTL do not count, and heartbeats are no changes. Format 5.
 	Behind uint64 `json:"behind,omitempty"`
-	// BehindSince is the creation of the oldest record of the first page that holds one of them.
+	// BehindSince is the lowest creation time of the first records of the pages that hold them.
 	BehindSince change.Millis `json:"behind_since,omitempty"`
 	// Certified is when the certificate of the cutover was issued; 0: none was, as far as is noted. Format 5.
 	Certified change.Millis `json:"certified,omitempty"`
@@ -158,7 +158,7 @@ func (s *State) noteBehind(p *PageHead) {
 		return
 	}
 	next := *s.Fence
-	if next.Behind == 0 {
+	if next.Behind == 0 || p.Oldest < next.BehindSince { // shards are not read in the order of their changes
 		next.BehindSince = p.Oldest
 	}
 	next.Behind += uint64(written)

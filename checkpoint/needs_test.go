@@ -107,7 +107,7 @@ func (n needs) fenceBehind(s *State, body any) *Fence {
 	switch b := body.(type) {
 	case *Frame:
 		for _, p := range b.Pages {
-			if s.Format >= 5 && p.Records > 0 && want.Behind == 0 {
+			if s.Format >= 5 && p.Records > 0 && (want.Behind == 0 || p.Oldest < want.BehindSince) {
 				want.BehindSince = p.Oldest
 			}
 			if s.Format >= 5 {

@@ -126,7 +126,7 @@ func heldSinks(s *checkpoint.State) (n int) {
 }
 
 // behindFence counts the changes from before the goal that were read behind a fence. All that were
-// read behind it count, because only the first one's time is stored.
+// read behind it count if the oldest one does, because only that one's time is stored.
 func (g *Goal) behindFence(s *checkpoint.State) int {
 	if s.Fence == nil || s.Fence.Behind == 0 || s.Fence.BehindSince >= g.Through {
 		return 0
