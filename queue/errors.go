@@ -32,6 +32,8 @@ var (
 	ErrDamaged = errors.New("log is damaged")
 	// ErrChain means that the entries read so far are not the predecessors of what the stream holds.
 	ErrChain = errors.New("hash chain is broken")
+	// ErrListing means that a listing of the logs lacks one, or is no listing.
+	ErrListing = conn.ErrListing
 	// ErrOldServer means that the server is older than what the logs need.
 	ErrOldServer = conn.ErrOldServer
 	// ErrDenied means that the server refuses this client: wrong user, password, token or certificate.

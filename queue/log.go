@@ -1,9 +1,11 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -55,7 +57,8 @@ func (i Info) Trimmed() bool { return i.First != i.origin }
 // empty reports whether no message is left.
 func (i Info) empty() bool { return i.First > i.Last }
 
-// Log opens the log of a table; ErrNoLog when there is none, *conn.FormatError when a newer build made it.
+// Log opens the log of a table; ErrNoLog when there is none, *conn.FormatError when a newer build
+// made it.
 func (q *Queue) Log(ctx context.Context, table string) (*Log, error) {
 	name := streamName(q.opts.Pipeline, table)
 	st, err := q.conn.JS.Stream(ctx, name)
@@ -75,12 +78,14 @@ func (q *Queue) Log(ctx context.Context, table string) (*Log, error) {
 	return q.newLog(table, st)
 }
 
-// CreateLog makes the log of a table, or opens the existing one with the same token. It may be repeated.
+// CreateLog makes the log of a table, or opens the existing one with the same token. It may be
+// repeated.
 func (q *Queue) CreateLog(ctx context.Context, table, token string) (*Log, error) {
 	if token == "" || strings.ContainsAny(token, ".*> \t\r\n") {
 		return nil, fmt.Errorf("create log of %s: the token must be one word without dots", table)
 	}
-	// Sequences start at the time in microseconds, so that a stream that is deleted and made again never reuses numbers.
+	// Sequences start at the time in microseconds, so that a stream that is deleted and made again
+	// never reuses numbers.
 	st, err := q.conn.CreateStream(ctx, q.streamConfig(table, token, uint64(time.Now().UnixMicro())))
 	if err != nil {
 		return nil, fmt.Errorf("create log of %s: %w", table, err)
@@ -93,8 +98,8 @@ func (q *Queue) CreateLog(ctx context.Context, table, token string) (*Log, error
 	return l, err
 }
 
-// DeleteLog deletes a log with all its entries, unless another one has taken its place since it was opened. Its dead
-// letters stay, and its next log keeps its token, by which they are found.
+// DeleteLog deletes a log with all its entries, unless another one has taken its place since it was
+// opened. Its dead letters stay, and its next log keeps its token, by which they are found.
 func (q *Queue) DeleteLog(ctx context.Context, l *Log) error {
 	if _, err := l.Info(ctx); errors.Is(err, ErrEmptied) {
 		return nil
@@ -111,7 +116,8 @@ func (q *Queue) DeleteLog(ctx context.Context, l *Log) error {
 	return nil
 }
 
-// KeptToken returns the token of an earlier log of the table, whose dead letters or archive are still there; or "".
+// KeptToken returns the token of an earlier log of the table, whose dead letters or archive are
+// still there; or "".
 func (q *Queue) KeptToken(ctx context.Context, table string) (string, error) {
 	log := streamName(q.opts.Pipeline, table)
 	for _, kept := range []struct{ name, hint string }{
@@ -142,27 +148,32 @@ func (q *Queue) KeptToken(ctx context.Context, table string) (string, error) {
 const listWithin = 15 * time.Second
 
 // Tables lists the tables of this pipeline that have a log, in order. A transient error means that
-// the listing stayed incomplete.
+// the listing stayed incomplete: with ErrListing Tables returns those that were listed at least.
 func (q *Queue) Tables(ctx context.Context) ([]string, error) {
 	asking, cancel := context.WithTimeout(ctx, listWithin)
 	defer cancel()
-	var all []*jetstream.StreamInfo
-	err := conn.Retry(asking, func() (err error) {
-		all, err = q.conn.ListStreams(asking, streamsOf(q.opts.Pipeline))
+	listed, lacks := map[string]bool{}, error(nil)
+	err := conn.Retry(asking, func() error {
+		all, err := q.conn.ListStreams(asking, streamsOf(q.opts.Pipeline))
+		if err == nil {
+			clear(listed) // what an incomplete listing had may be gone
+		}
+		for _, info := range all {
+			m := info.Config.Metadata
+			if m[conn.MetaPipeline] == q.opts.Pipeline &&
+				info.Config.Name == streamName(q.opts.Pipeline, m[conn.MetaTable]) {
+				listed[m[conn.MetaTable]] = true
+			}
+		}
+		if errors.Is(err, ErrListing) {
+			lacks = err
+		}
 		return err
 	})
+	tables := slices.Sorted(maps.Keys(listed))
 	if err != nil {
-		return nil, fmt.Errorf("list logs: %w", err)
+		return tables, fmt.Errorf("list logs: %w", cmp.Or(lacks, err)) // the last request was cut off
 	}
-	var tables []string
-	for _, info := range all {
-		m := info.Config.Metadata
-		if m[conn.MetaPipeline] == q.opts.Pipeline &&
-			info.Config.Name == streamName(q.opts.Pipeline, m[conn.MetaTable]) {
-			tables = append(tables, m[conn.MetaTable])
-		}
-	}
-	slices.Sort(tables)
 	return tables, nil
 }
 
@@ -182,14 +193,15 @@ func (q *Queue) streamConfig(table, token string, first uint64) jetstream.Stream
 	}
 }
 
-// numberChanged reports whether n differs from the number of the last call for this log and topic, so that a caller
-// can log the same finding only once.
+// numberChanged reports whether n differs from the number of the last call for this log and topic,
+// so that a caller can log the same finding only once.
 func (l *Log) numberChanged(topic string, n uint64) bool {
 	before, _ := l.q.lastLogged.Swap(l.name+" "+topic, n)
 	return before != n
 }
 
-// newLog returns the log in a stream; an error when the stream is not a log, or has a newer format (Rule 11).
+// newLog returns the log in a stream; an error when the stream is not a log, or has a newer format
+// (Rule 11).
 func (q *Queue) newLog(table string, st jetstream.Stream) (*Log, error) {
 	info := st.CachedInfo()
 	m := info.Config.Metadata
@@ -205,8 +217,8 @@ func (q *Queue) newLog(table string, st jetstream.Stream) (*Log, error) {
 	}, nil
 }
 
-// Group returns what this process hears of the others of its pipeline; nil with an embedded server, which has no
-// others.
+// Group returns what this process hears of the others of its pipeline; nil with an embedded server,
+// which has no others.
 func (q *Queue) Group(o presence.Options) *presence.Group {
 	if q == nil || q.Embedded() {
 		return nil
@@ -227,8 +239,8 @@ func (l *Log) Token() string { return l.token }
 // Created returns when the stream was made, which identifies it.
 func (l *Log) Created() time.Time { return l.created }
 
-// Info asks the leader of the stream how much the log holds. ErrEmptied when the stream is gone or is another one
-// than was opened.
+// Info asks the leader of the stream how much the log holds. ErrEmptied when the stream is gone or
+// is another one than was opened.
 func (l *Log) Info(ctx context.Context) (Info, error) {
 	info, err := l.q.conn.StreamInfo(ctx, l.stream)
 	l.q.conn.Report(ctx, err)
@@ -309,8 +321,8 @@ func (l *Log) consume(ctx context.Context, from uint64) (*conn.Consumer, error) 
 	return c, nil
 }
 
-// Check is the start-up check of a log: the stream was made at created (unless that is zero), it was not emptied, and
-// no message is missing inside it. It does not read the entries; Fold does.
+// Check is the start-up check of a log: the stream was made at created (unless that is zero), it
+// was not emptied, and no message is missing inside it. It does not read the entries; Fold does.
 func (l *Log) Check(ctx context.Context, created time.Time) (Info, error) {
 	info, err := l.Info(ctx)
 	if err != nil {
@@ -328,8 +340,9 @@ func (l *Log) Check(ctx context.Context, created time.Time) (Info, error) {
 	return info, err
 }
 
-// checkDeleted returns nil when the deleted messages are the newest ones: the state went back with them, and the source
-// is read again from there. It returns ErrGap when messages are missing between others.
+// checkDeleted returns nil when the deleted messages are the newest ones: the state went back with
+// them, and the source is read again from there. It returns ErrGap when messages are missing
+// between others.
 func (l *Log) checkDeleted(ctx context.Context, info Info) error {
 	details, err := l.q.conn.StreamInfo(ctx, l.stream, jetstream.WithDeletedDetails(true))
 	if err != nil {
@@ -346,7 +359,8 @@ func (l *Log) checkDeleted(ctx context.Context, info Info) error {
 		l.table, ErrGap, info.Deleted, info.First, info.Last)
 }
 
-// CheckMark is the start-up check of a mark: the entry after it must still be there, or be the next one.
+// CheckMark is the start-up check of a mark: the entry after it must still be there, or be the next
+// one.
 func (i Info) CheckMark(seq uint64) error {
 	if seq+1 < i.First || seq > i.Last {
 		return fmt.Errorf("check mark %d: %w: the log holds %d to %d", seq, ErrGap, i.First, i.Last)

@@ -13,20 +13,23 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// The requests in this file ask the leader of a stream where it ends and what is stored there. A consumer does not
-// answer that: it may run on a replica that lags behind the leader, and more may be stored than it delivers.
+// The requests in this file ask the leader of a stream where it ends and what is stored there. A
+// consumer does not answer that: it may run on a replica that lags behind the leader, and more may
+// be stored than it delivers.
 
-// MessageRequest asks for one message: the one at Seq, the newest one on LastFor, or the first one on NextFor at or
-// after Seq. The fields are JetStream's.
+// MessageRequest asks for one message: the one at Seq, the newest one on LastFor, or the first one
+// on NextFor at or after Seq. The fields are JetStream's.
 type MessageRequest struct {
 	Seq     uint64 `json:"seq,omitempty"`
 	LastFor string `json:"last_by_subj,omitempty"`
 	NextFor string `json:"next_by_subj,omitempty"`
 }
 
-// GetMessage returns a message of the stream as its leader has it; jetstream.ErrMsgNotFound when there is none.
+// GetMessage returns a message of the stream as its leader has it; jetstream.ErrMsgNotFound when
+// there is none.
 //
-// It does not use the client library's GetMsg, which asks any replica if an operator has set AllowDirect on the stream.
+// It does not use the client library's GetMsg, which asks any replica if an operator has set
+// AllowDirect on the stream.
 func (c *Conn) GetMessage(ctx context.Context, stream string, what MessageRequest) (*jetstream.RawStreamMsg, error) {
 	ctx, cancel := c.WithAckTimeout(ctx)
 	defer cancel()
@@ -75,8 +78,8 @@ func (c *Conn) Next(ctx context.Context, stream string, seq uint64) (*jetstream.
 	return c.GetMessage(ctx, stream, MessageRequest{Seq: seq, NextFor: ">"})
 }
 
-// StreamInfo asks about a stream. It returns jetstream.ErrStreamNotFound only after ConfirmMissing, and ErrNoLeader
-// when a replica answers because there is no leader.
+// StreamInfo asks about a stream. It returns jetstream.ErrStreamNotFound only after ConfirmMissing,
+// and ErrNoLeader when a replica answers because there is no leader.
 func (c *Conn) StreamInfo(
 	ctx context.Context, st jetstream.Stream, opts ...jetstream.StreamInfoOpt,
 ) (*jetstream.StreamInfo, error) {
@@ -94,9 +97,10 @@ func (c *Conn) StreamInfo(
 	return info, nil
 }
 
-// ConfirmMissing returns jetstream.ErrStreamNotFound when the stream does not exist, otherwise a transient error. A
-// server that has just started may answer "not found" for a stream of its cluster that it has not opened yet. Therefore
-// this requests a message: the stream's leader answers that, or the cluster's leader if there is no such stream.
+// ConfirmMissing returns jetstream.ErrStreamNotFound when the stream does not exist, otherwise a
+// transient error. A server that has just started may answer "not found" for a stream of its
+// cluster that it has not opened yet. Therefore this requests a message: the stream's leader
+// answers that, or the cluster's leader if there is no such stream.
 func (c *Conn) ConfirmMissing(ctx context.Context, stream string) error {
 	_, err := c.GetMessage(ctx, stream, MessageRequest{Seq: 1, NextFor: ">"})
 	var api *jetstream.APIError
@@ -109,17 +113,20 @@ func (c *Conn) ConfirmMissing(ctx context.Context, stream string) error {
 	return err
 }
 
-// ListStreams returns the streams whose names begin with a prefix.
+// ListStreams returns the streams whose names begin with a prefix. With ErrListing it returns those
+// that were described.
 //
 // Rule 13: a cluster's listing leaves out each stream whose leader does not answer the server that
 // lists, and names it apart. A stream that is named and not described is there, so such a listing
 // is none. The client library's ListStreams passes the names over, and may return other streams
-// twice.
+// twice. A stream that is deleted between two pages moves another one from the second into the
+// first, which was read.
 func (c *Conn) ListStreams(ctx context.Context, prefix string) (all []*jetstream.StreamInfo, err error) {
-	for offset := 0; ; {
+	var lacks error
+	for offset, total := 0, 0; ; {
 		page, err := c.listPage(ctx, offset)
 		if err != nil {
-			return nil, fmt.Errorf("list streams: %w", err)
+			return all, fmt.Errorf("list streams: %w", err)
 		}
 		described := map[string]bool{}
 		for _, info := range page.Streams {
@@ -130,16 +137,20 @@ func (c *Conn) ListStreams(ctx context.Context, prefix string) (all []*jetstream
 		}
 		silent := slices.DeleteFunc(page.Missing, func(name string) bool { return described[name] })
 		for _, name := range silent {
-			if strings.HasPrefix(name, prefix) {
-				return nil, fmt.Errorf("list streams: %w: the leader of %s did not answer", ErrListing, name)
+			if strings.HasPrefix(name, prefix) && lacks == nil {
+				lacks = fmt.Errorf("list streams: %w: the leader of %s did not answer", ErrListing, name)
 			}
 		}
+		if offset > 0 && page.Total != total {
+			return all, fmt.Errorf("list streams: %w: there were %d, and then %d", ErrListing, total, page.Total)
+		}
+		total = page.Total
 		offset += len(page.Streams) + len(silent)
-		if offset >= page.Total {
-			return all, nil
+		if offset >= total {
+			return all, lacks
 		}
 		if len(page.Streams)+len(silent) == 0 {
-			return nil, fmt.Errorf("list streams: %w: %d of %d", ErrListing, offset, page.Total)
+			return all, fmt.Errorf("list streams: %w: %d of %d", ErrListing, offset, total)
 		}
 	}
 }

@@ -33,7 +33,7 @@ type Daemon interface {
 }
 
 const (
-	firstTimeout = 10 * time.Second // for the listing before a daemon begins; later ones have no limit
+	firstTimeout = 10 * time.Second // for each listing before a daemon begins; later ones have no limit
 	patience     = 3                // listings in a row that may fail before the pipeline is not ready
 )
 
@@ -41,7 +41,7 @@ const (
 type Finder struct {
 	cfg    *config.Config // of the file
 	lister *lister
-	within time.Duration // for the listing before a daemon begins
+	within time.Duration // for each listing before a daemon begins
 	queue  *queue.Queue
 	log    *zap.Logger
 
@@ -65,11 +65,22 @@ func New(cfg *config.Config, src *source.Source, q *queue.Queue, log *zap.Logger
 	}
 }
 
-// First looks for the tables that a daemon begins with. Without DynamoDB these are the ones that have a log.
+// First looks for the tables that a daemon begins with. Without DynamoDB these are the ones that
+// have a log.
+//
+// Where the queue cannot list all logs, those that it lists begin: a log without a leader must not
+// keep the tables of others from going on. Rule 13: the other tables wait for a whole listing,
+// because the log of another table may show that the target of a new one is taken.
 func (f *Finder) First(ctx context.Context) (*config.Config, error) {
-	logged, err := f.queue.Tables(ctx)
-	if err != nil {
-		return nil, err
+	asking, done := context.WithTimeout(ctx, f.within)
+	logged, lacks := f.queue.Tables(asking)
+	done()
+	if lacks != nil && !errors.Is(lacks, queue.ErrListing) {
+		return nil, lacks
+	}
+	if lacks != nil {
+		f.failed, f.err = patience, lacks
+		f.log.Warn("not all logs can be listed: the tables of those that are begin", zap.Error(lacks))
 	}
 	once, cancel := context.WithTimeout(ctx, f.within)
 	defer cancel()
@@ -83,6 +94,9 @@ func (f *Finder) First(ctx context.Context) (*config.Config, error) {
 			source.Hint(err)))
 		listed = unlisted(logged)
 	}
+	if lacks != nil {
+		listed = slices.DeleteFunc(listed, func(l config.Listed) bool { return !l.Logged })
+	}
 	f.known, _ = f.cfg.Expand(listed)
 	for _, t := range f.known.Tables {
 		if t.Found {
@@ -92,7 +106,8 @@ func (f *Finder) First(ctx context.Context) (*config.Config, error) {
 	return f.known, ctx.Err()
 }
 
-// FirstStart returns when the pipeline was first started, by the service's clock; 0: it was not yet.
+// FirstStart returns when the pipeline was first started, by the service's clock; 0: it was not
+// yet.
 func (f *Finder) FirstStart(ctx context.Context) (change.Millis, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -221,8 +236,12 @@ func (f *Finder) tell(d Daemon) {
 		notes[source] = status.Reason{Code: status.WhyNotReplicable, Text: "it is tried again: " + err.Error()}
 	}
 	if f.failed >= patience {
+		what := "DynamoDB"
+		if errors.Is(f.err, queue.ErrListing) {
+			what = "the logs"
+		}
 		notes["tables"] = status.Reason{Code: status.WhyNote,
-			Text: "DynamoDB cannot be listed, so that new tables are not found: " + f.err.Error()}
+			Text: what + " cannot be listed, so that new tables are not found: " + f.err.Error()}
 	} else if len(f.known.Tables) == 0 {
 		notes["tables"] = status.Reason{Code: status.WhyNote, Text: "no selection chooses a table yet"}
 	}
