@@ -42,6 +42,7 @@ type Asker struct {
 	mu     sync.Mutex // covers what follows, and Clients' queue
 	opened bool
 	away   bool
+	life   Life
 	store  *request.Store // nil while no connection is open
 }
 
@@ -82,10 +83,11 @@ func (a *Asker) open(
 	if err != nil {
 		return err
 	}
-	if _, err := AwaitLife(ctx, l, a.Clients.Now, a.ClaimTTL, patience); err != nil {
-		return err
+	silent, err := a.life.Await(ctx, l, a.Clients.Now, a.ClaimTTL, patience)
+	if err == nil {
+		err = CheckOwner(a.Table, l.State, silent, a.ClaimTTL)
 	}
-	if err := CheckOwner(a.Table, l.State, a.Clients.Now(), a.ClaimTTL); err != nil {
+	if err != nil {
 		return err
 	}
 	if err := l.State.Fenced("a repair or a retry"); err != nil {

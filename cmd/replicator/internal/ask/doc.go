@@ -9,5 +9,5 @@
 //	keys.go      keys of a file or of an incremental export, as requests
 //	ask.go       sends requests and waits for their outcomes
 //	progress.go  how far they are, for people
-//	owner.go     checks that a replicator owns the table
+//	owner.go     whether a replicator owns the table, and lives
 package ask

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -33,10 +34,40 @@ func TestOwnerLivesForThreeClaims(t *testing.T) {
 		"released":        {checkpoint.State{Owner: "a", Date: at(0), Chain: checkpoint.Chain{Released: true}}, false},
 		"never owned":     {checkpoint.State{Date: at(0)}, false},
 	} {
-		if got := lives(&c.s, now, ttl); got != c.want {
-			t.Errorf("%s: %v", name, got)
+		if err := CheckOwner("Orders", &c.s, Silence(&c.s, now), ttl); err == nil != c.want {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// TestEntriesOfAnOwnerAreSignsOfLife, Rule 13: whatever a clock shows, an owner from which an entry came is silent no
+// longer than since then. Entries of commands are none.
+func TestEntriesOfAnOwnerAreSignsOfLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		now := time.UnixMilli(10_000_000) // one answer with a wrong time; it stands still, unlike this process's clock
+		s := &checkpoint.State{Owner: "a", Chain: checkpoint.Chain{Epoch: 1}, Date: 1}
+		old := Silence(s, now)
+		var l Life
+		look := func(what string, want time.Duration) {
+			t.Helper()
+			if got := l.Silence(s, now); got != want {
+				t.Errorf("%s: silent for %s, want %s", what, got, want)
+			}
+		}
+		await := func(d time.Duration) { <-time.After(d) }
+		look("the first look", old)
+		s.Seq, s.Paused = s.Seq+1, true
+		look("an entry of a command", old)
+		await(time.Second)
+		s.Date = 2
+		look("a beat", 0)
+		await(time.Minute)
+		look("a minute later", time.Minute)
+		s.Epoch++
+		look("a claim", 0)
+		s.Date = change.MillisOf(now) + 1000
+		look("a beat ahead", -time.Second)
+	})
 }
 
 // TestAnswerOfTheQueueThatIsNoneIsOfTheEnvironment: such an error ends a command with exit code 3.
@@ -82,17 +113,24 @@ func TestSilenceOfAnOwnerIsObserved(t *testing.T) {
 	}
 	later := began + 2*60_000 // the clock was set
 	now := func() time.Time { return later.Time() }
-	if alive, err := AwaitLife(ctx, l, now, time.Second, 3*betweenLooks); alive || err != nil {
-		t.Errorf("an owner that stores nothing: %v, %v", alive, err)
+	silent, err := new(Life).Await(ctx, l, now, time.Second, 3*betweenLooks)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if err := CheckOwner("Orders", l.State, now(), time.Second); err == nil ||
+	if err := CheckOwner("Orders", l.State, silent, time.Second); err == nil ||
 		!strings.Contains(err.Error(), "no sign of life") {
 		t.Errorf("an owner that stores nothing: %v", err)
 	}
-	if _, err := w.Append(ctx, &checkpoint.Beat{Date: later}, nil); err != nil {
-		t.Fatal(err)
+	if alive, err := Lives(ctx, l, now, time.Millisecond); alive || err != nil {
+		t.Errorf("an owner that stores nothing: %v, %v", alive, err)
 	}
-	if alive, err := AwaitLife(ctx, l, now, time.Second, time.Hour); !alive || err != nil { // l has not read the beat
-		t.Errorf("an owner that lives: %v, %v", alive, err)
+	for _, date := range []change.Millis{began + 1, later} { // by the owner's clock, and by the one that was set
+		if _, err := w.Append(ctx, &checkpoint.Beat{Date: date}, nil); err != nil {
+			t.Fatal(err)
+		}
+		silent, err := new(Life).Await(ctx, l, now, time.Second, time.Hour) // l has not read the beat
+		if err != nil || silent > 3*time.Second {
+			t.Errorf("an owner that lives is silent for %s: %v", silent, err)
+		}
 	}
 }

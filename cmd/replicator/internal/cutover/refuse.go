@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/ask"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
@@ -88,7 +87,7 @@ func (c *Cutover) awaitLife(ctx context.Context) error {
 	defer cancel()
 	err := c.poll(once, func(logs []*order.Log) bool {
 		return !slices.ContainsFunc(logs, func(l *order.Log) bool {
-			return !l.State.Paused && ask.CheckOwner(l.Table, l.State, c.sides.Now().Time(), ttl) != nil
+			return !l.State.Paused && c.sides.CheckOwner(l.Table, l.State) != nil
 		})
 	})
 	if once.Err() != nil {

@@ -228,7 +228,7 @@ func (h *history) standing(now change.Millis, claimTTL time.Duration) string {
 			return fmt.Sprintf("table %s is halted: %s", h.log.Table, halt.Reason)
 		}
 	}
-	switch err := ask.CheckOwner(h.log.Table, s, now.Time(), claimTTL); {
+	switch err := ask.CheckOwner(h.log.Table, s, ask.Silence(s, now.Time()), claimTTL); {
 	case err != nil:
 		return err.Error()
 	case s.Fence != nil:

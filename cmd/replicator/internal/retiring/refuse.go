@@ -252,7 +252,7 @@ func (r *Retirement) checkOwner(ctx context.Context) error {
 			"stop every replicator with this table; "+again)
 	}
 	l, ttl := &order.Log{Table: r.Table, Log: log, State: s}, time.Duration(r.cfg.Testing.ClaimTTL)
-	if alive, err := ask.AwaitLife(ctx, l, r.Now, ttl, ttl); err != nil || !alive {
+	if alive, err := ask.Lives(ctx, l, r.Now, ttl); err != nil || !alive {
 		return err
 	}
 	return exit.Environment(fmt.Errorf("replicator %s carries table %s", l.State.Owner, r.Table),

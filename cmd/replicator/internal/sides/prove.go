@@ -69,7 +69,7 @@ func (w *proving) look(ctx context.Context) (met bool, err error) {
 	}
 	for _, l := range logs {
 		err := w.s.obstacle(l.Table, l.State)
-		if err != nil && away(l.State, w.s.Now(), w.claimTTL()) {
+		if err != nil && !l.State.Paused && w.s.CheckOwner(l.Table, l.State) != nil { // another one may take over
 			return false, w.awayFor(err)
 		}
 		if err != nil {
@@ -85,11 +85,9 @@ func (w *proving) look(ctx context.Context) (met bool, err error) {
 	return false, w.stuck(logs)
 }
 
-func (w *proving) claimTTL() time.Duration { return time.Duration(w.s.cfg.Testing.ClaimTTL) }
-
 // awayFor returns the error of an owner, or a queue, that has been away for too long.
 func (w *proving) awayFor(err error) error {
-	if time.Since(w.seen) > 3*w.claimTTL()+takeover {
+	if time.Since(w.seen) > 3*w.s.claimTTL()+takeover {
 		return unproven(err)
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/logged"
@@ -36,7 +37,8 @@ func TestAskedTimeIsThatOfTheReply(t *testing.T) {
 	}
 	defer src.Close()
 	orders := &catalog.Table{Table: config.Table{Source: "Orders"}}
-	s := &Sides{source: src, Tables: []*catalog.Table{orders}, budgets: []*source.Budget{nil}}
+	cfg := config.Default()
+	s := &Sides{cfg: &cfg, source: src, Tables: []*catalog.Table{orders}, budgets: []*source.Budget{nil}}
 	before, err := s.Ask(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -45,6 +47,18 @@ func TestAskedTimeIsThatOfTheReply(t *testing.T) {
 	now, err := s.Ask(t.Context())
 	if err != nil || now.Time().Sub(before.Time()) < 59*time.Minute { // a Date has whole seconds
 		t.Errorf("an hour later it is %s, after %s: %v", now.Time(), before.Time(), err)
+	}
+	// Rule 13: if that time is wrong, the owner's beats are an hour old, and that they come shows that it lives.
+	state := &checkpoint.State{Owner: "a", Date: before}
+	if err := s.CheckOwner("Orders", state); err == nil {
+		t.Error("a log whose newest entry is an hour old has an owner that lives")
+	}
+	state.Date += 5000
+	if err := s.CheckOwner("Orders", state); err != nil {
+		t.Errorf("a beat came: %v", err)
+	}
+	if err := s.CheckOwner("Others", state); err == nil {
+		t.Error("the beat of one table is taken for another's")
 	}
 }
 

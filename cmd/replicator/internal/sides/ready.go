@@ -5,19 +5,25 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/ask"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 )
 
-// Ready returns an error of the environment with a hint unless both sides can be compared now: an owner of each table
-// lives and applies changes, nothing is lost, and no copy or resync is still bringing what the rows lack.
+// Ready returns an error of the environment with a hint unless both sides can be compared now: an
+// owner of each table lives and applies changes, nothing is lost, and no copy or resync is still
+// bringing what the rows lack.
 func (s *Sides) Ready(ctx context.Context) error {
 	logs, err := s.Logs(ctx)
 	if err != nil {
 		return err
+	}
+	for _, l := range logs { // Rule 13: silence is observed
+		now := func() time.Time { return s.Now().Time() }
+		if _, err := s.life(l.Table).Await(ctx, l, now, s.claimTTL(), s.claimTTL()); err != nil {
+			return err
+		}
 	}
 	if err := s.Obstacle(logs); err != nil {
 		return err
@@ -30,7 +36,8 @@ func (s *Sides) Ready(ctx context.Context) error {
 	return nil
 }
 
-// Obstacle returns why no proof can come while the logs are like this, whatever time passes; nil where one can.
+// Obstacle returns why no proof can come while the logs are like this, whatever time passes; nil
+// where one can.
 func (s *Sides) Obstacle(logs []*order.Log) error {
 	for _, l := range logs {
 		if err := s.obstacle(l.Table, l.State); err != nil {
@@ -40,13 +47,28 @@ func (s *Sides) Obstacle(logs []*order.Log) error {
 	return nil
 }
 
-// obstacle returns why no proof can come while a log is like this, whatever time passes; nil where one can.
+// obstacle returns why no proof can come while a log is like this, whatever time passes; nil where
+// one can.
 func (s *Sides) obstacle(table string, state *checkpoint.State) error {
-	if err := ask.CheckOwner(table, state, s.Now().Time(), time.Duration(s.cfg.Testing.ClaimTTL)); err != nil {
+	if err := s.CheckOwner(table, state); err != nil {
 		return err
 	}
 	return obstacleOf(table, state)
 }
+
+// CheckOwner returns nil while a replicator owns a table, else an error with the reason. It notes
+// what it sees of the owner's life.
+func (s *Sides) CheckOwner(table string, state *checkpoint.State) error {
+	return ask.CheckOwner(table, state, s.life(table).Silence(state, s.Now().Time()), s.claimTTL())
+}
+
+// life returns what was seen of the life of a table's owner.
+func (s *Sides) life(table string) *ask.Life {
+	l, _ := s.lives.LoadOrStore(table, &ask.Life{})
+	return l.(*ask.Life)
+}
+
+func (s *Sides) claimTTL() time.Duration { return time.Duration(s.cfg.Testing.ClaimTTL) }
 
 // obstacleOf is obstacle of a log that has an owner.
 func obstacleOf(table string, state *checkpoint.State) error {
@@ -80,9 +102,4 @@ func unfinished(table string, s *checkpoint.State) error {
 		return exit.Environment(fmt.Errorf("table %s is being resynced, which compares and repairs all of it", table), wait)
 	}
 	return nil
-}
-
-// away reports whether the error says only that no owner is there: another process may be taking over.
-func away(state *checkpoint.State, now change.Millis, ttl time.Duration) bool {
-	return !state.Paused && ask.CheckOwner("", state, now.Time(), ttl) != nil
 }

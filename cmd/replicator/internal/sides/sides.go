@@ -33,6 +33,7 @@ type Sides struct {
 	budgets []*source.Budget // by table
 	lead    change.Millis
 	retired []string
+	lives   sync.Map // *ask.Life by table
 
 	mu      sync.Mutex // covers clients
 	clients *wire.Clients
