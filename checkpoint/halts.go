@@ -1,8 +1,25 @@
 package checkpoint
 
-import "maps"
+import (
+	"maps"
 
-// AllHalts returns the halts in force by sink; the halt of the pipeline itself has the key "pipeline". A log of format
+	"github.com/tailrace-cdc/replicator/change"
+)
+
+// SinkPipeline is the name of the table's pipeline itself where a halt names what halted.
+const SinkPipeline = "pipeline"
+
+// OwnerSeen returns the newest time of the service's clock at which an owner stored something; 0
+// when there is none. A halt counts: the owner stores it, also when no beat fits into the log.
+func (s *State) OwnerSeen() change.Millis {
+	seen := s.Date
+	for _, h := range s.AllHalts() {
+		seen = max(seen, h.At)
+	}
+	return seen
+}
+
+// AllHalts returns the halts in force by sink; the halt of the pipeline itself has the key SinkPipeline. A log of format
 // 1 holds the newest halt only.
 func (s *State) AllHalts() map[string]*Halt {
 	all := maps.Clone(s.Halts)

@@ -228,7 +228,7 @@ func (v *tableView) standBy(r *rival, now time.Time) TableStatus {
 		Source: v.Source, Target: v.Target, State: status.StandBy, SourceLag: -1, AppliedLag: -1, Retention: -1,
 		Proof: status.Assumed, Owner: r.owner, Epoch: r.epoch, Queue: status.Queue{HoursLeft: -1},
 	}
-	if still := now.Sub(r.moved); still > 3*v.o.Periods.ClaimTTL {
+	if still := now.Sub(r.moved); still > protocol.SilentAfter(v.o.Periods.ClaimTTL) {
 		st.Explain(status.Reason{Code: status.WhyNoOwner, Text: fmt.Sprintf(
 			"standing by, but the owner %s has shown no sign of life for %s", r.owner, status.Ago(still))})
 	}

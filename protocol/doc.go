@@ -15,6 +15,7 @@
 //	proof.go      is everything up to a time applied
 //	gone.go       is a shard gone
 //	streamend.go  has a stream ended
+//	alive.go      is the owner of a log alive, and for how long is another one awaited
 //	claim.go      may a log be claimed from another process
 //	reading.go    which version an item has that was read from the table, and for how long it may be written
 //	tracker.go    Rule 1: up to where everything is acknowledged

@@ -131,7 +131,7 @@ func (c *claimer) try(ctx context.Context, sight *presence.Sight) (*Writer, erro
 	if s.Released {
 		c.released = &checkpoint.Release{To: s.ReleasedTo}
 	}
-	c.halted = s.Released && s.AllHalts()["pipeline"] != nil
+	c.halted = s.Released && s.AllHalts()[checkpoint.SinkPipeline] != nil
 	owned := protocol.WatchedLog{Seq: s.Seq, Owned: s.Epoch > 0 && !s.Released, Connection: c.l.q.conn.Connections.Load()}
 	switch {
 	case !c.claimSent.IsZero() && s.Nonce == c.nonce:

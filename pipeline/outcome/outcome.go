@@ -51,7 +51,7 @@ type Outcome struct {
 }
 
 // Pipeline stands in a halt for the pipeline itself, where no sink is at fault.
-const Pipeline = "pipeline"
+const Pipeline = checkpoint.SinkPipeline
 
 // Codes that this package gives to halts and dead letters.
 const (

@@ -13,8 +13,8 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/pipeline/latency"
-	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/verify/continuous"
@@ -27,7 +27,7 @@ type Seen struct {
 	Pressure       queue.Pressure
 	Letters        int
 	Now            change.Millis // service's clock as well as it is known
-	ClaimTTL       time.Duration // after three of them without a sign of life there is no owner
+	ClaimTTL       time.Duration // the owner stores something at least every third of it
 	Retry          time.Duration // between two tries of a halted table, which has no owner meanwhile
 	Late           time.Duration // how far behind a table may be before it must be seen to move; 0: DefaultLate
 	Carried        bool          // a process reports that it carries the table, whatever its log shows
@@ -63,17 +63,14 @@ type Observed struct {
 	resync           *checkpoint.PendingResync
 	copyIsDue        bool
 	streamStart      change.Millis // when the live stream was started, 0 before
-	ownerSeen        change.Millis // the owner's newest sign of life
-	mark             uint64        // of the sink that is furthest behind
-	slowest          string        // that sink
-	waiting          uint64        // entries behind its mark, up to the last one with changes
-	reading          bool          // a stream is being read
+	owner            protocol.Owner
+	mark             uint64 // of the sink that is furthest behind
+	slowest          string // that sink
+	waiting          uint64 // entries behind its mark, up to the last one with changes
+	reading          bool   // a stream is being read
 	disabled, paused bool
-	released         bool   // the log has no owner
-	retried          bool   // released by an owner that tries again by itself
 	pauseReason      string // why reading pauses
 	tooFullForBeats  bool   // the log is too full for beats
-	carried          bool   // a process reports that it carries the table
 	ttl, retry, late time.Duration
 
 	// When reading and applying were last seen to make progress.
@@ -88,8 +85,8 @@ type Observed struct {
 func Observe(x Seen, before *Observed) *Observed {
 	s := x.State
 	o := &Observed{
-		lookedAt: time.Now(), read: s.ReadWatermark(), applied: s.AppliedWatermark(), ownerSeen: s.Date, paused: s.Paused,
-		released: s.Owner == "" || s.Released, ttl: x.ClaimTTL, retry: x.Retry, late: x.Late, carried: x.Carried,
+		lookedAt: time.Now(), read: s.ReadWatermark(), applied: s.AppliedWatermark(), owner: protocol.OwnerOf(s),
+		paused: s.Paused, ttl: x.ClaimTTL, retry: x.Retry, late: x.Late,
 		resync: s.Resync, copyIsDue: copyIsDue(s),
 		pauseReason: x.Pressure.Reason, tooFullForBeats: x.Pressure.TooFullForBeats,
 	}
@@ -123,10 +120,7 @@ func Observe(x Seen, before *Observed) *Observed {
 		st.AppliedThrough = &at
 	}
 	st.ClockAhead = seconds(change.Millis(s.HighestVersion()) - s.Date)
-	for sink, h := range s.AllHalts() {
-		o.ownerSeen = max(o.ownerSeen, h.At)
-		o.retried = o.retried || o.released && sink == outcome.Pipeline
-	}
+	o.owner.Carried = x.Carried
 	o.noteProgress(before, x.Now)
 	o.noteCopy(before)
 	return o
@@ -204,7 +198,7 @@ func (o *Observed) With(n Now) *Observed {
 		next.status.addHalt(h.Sink, h.Reason)
 		at := min(h.At, cmp.Or(n.HaltedAt, h.At)).Time().UTC()
 		next.status.Since = &at
-		next.ownerSeen, next.retried, next.released = max(next.ownerSeen, h.At), true, true
+		next.owner.Seen, next.owner.Retries, next.owner.Owned = max(next.owner.Seen, h.At), true, false
 	}
 	if n.Copy != nil && next.status.Copy != nil {
 		next.status.Copy = n.Copy
@@ -255,7 +249,7 @@ func age(now, then change.Millis) time.Duration {
 // At returns the status at a moment: service is the service's clock, now this process's.
 func (o *Observed) At(service, now time.Time) Table {
 	st := o.status
-	ms := max(change.MillisOf(service), o.ownerSeen)
+	ms := max(change.MillisOf(service), o.owner.Seen)
 	st.SourceLag, st.AppliedLag, st.Retention = -1, -1, -1
 	// Before every shard was read only the start is known: the table is at least that far behind.
 	if t := cmp.Or(o.read, o.streamStart); t > 0 {
@@ -265,13 +259,20 @@ func (o *Observed) At(service, now time.Time) Table {
 	if t := cmp.Or(o.applied, o.streamStart); t > 0 {
 		st.AppliedLag = seconds(o.untilFence(ms) - t)
 	}
-	silent := age(ms, o.ownerSeen)
 	works := slices.Contains([]string{"running", "copying", "fenced", WrittenBehindFence}, st.State)
-	if works && !o.own && !o.carried && (o.released || silent > 3*o.ttl) {
+	if works && !o.own && o.life(ms).Away() {
 		st.State = "waiting"
 	}
-	st.Explain(o.reasons(&st, silent, now)...)
+	st.Explain(o.reasons(&st, ms, now)...)
 	return st
+}
+
+// life returns what is known of the owner at a time of the service. A process that owns the log knows
+// that it does.
+func (o *Observed) life(ms change.Millis) protocol.Life {
+	owner := o.owner
+	owner.Owned = owner.Owned || o.own
+	return protocol.Alive(owner, owner.Silence(ms), o.ttl, o.retry)
 }
 
 // untilFence returns the time up to which a lag of the sinks counts: behind a fence nothing is to be applied.
@@ -336,22 +337,23 @@ const lowRetention = apply.ParkBelow
 // reasons returns why a table is not ready.
 //
 // Rule 10: ready means progress or idleness of every live shard now, and nothing open; never "the process is up".
-func (o *Observed) reasons(st *Table, silent time.Duration, now time.Time) (why []Reason) {
+func (o *Observed) reasons(st *Table, ms change.Millis, now time.Time) (why []Reason) {
 	add := func(cond bool, code ReasonCode, what string, args ...any) {
 		if cond {
 			why = append(why, Reason{code, fmt.Sprintf(what, args...)})
 		}
 	}
-	switch {
-	case o.carried, o.retried && silent <= o.retry+3*o.ttl: // the halt is reason enough
-	case o.released && !o.own:
+	silent := Ago(o.owner.Silence(ms))
+	switch life := o.life(ms); {
+	case life == protocol.LifeNone:
 		add(true, WhyNoOwner, "no owner: no replicator carries the table")
-	case silent > 3*o.ttl && o.tooFullForBeats:
-		add(!o.own, WhyNoOwner, "no sign of life of the owner for %s: the log is too full for beats", Ago(silent))
-	case silent > 3*o.ttl && o.own:
-		add(true, WhyNotStored, "nothing could be stored in the log for %s", Ago(silent))
-	case silent > 3*o.ttl:
-		add(true, WhyNoOwner, "no sign of life of the owner for %s", Ago(silent))
+	case life != protocol.LifeSilent: // LifeRetries: the halt is reason enough
+	case o.tooFullForBeats:
+		add(!o.own, WhyNoOwner, "no sign of life of the owner for %s: the log is too full for beats", silent)
+	case o.own:
+		add(true, WhyNotStored, "nothing could be stored in the log for %s", silent)
+	default:
+		add(true, WhyNoOwner, "no sign of life of the owner for %s", silent)
 	}
 	add(!o.reading, WhyNotStarted, "not started: no listing of the stream is in the log")
 	add(o.disabled, WhyStreamOff, "the stream is disabled: what is written now is in no stream")

@@ -12,6 +12,7 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/request"
 )
@@ -20,8 +21,6 @@ const (
 	lookPeriod = 5 * time.Second        // between two looks whether an owner lives, while waiting
 	retryPause = 250 * time.Millisecond // before a call is repeated
 	inFlight   = 1024                   // chunks sent and not awaited yet; their bytes are bounded by the stream
-	// takeover is how long a command waits after the claim of a silent owner has expired: another one may be starting.
-	takeover = time.Minute
 )
 
 // Asker asks the owner of one table. Send and Do may not run at the same time.
@@ -243,7 +242,7 @@ func (a *Asker) repeat(ctx context.Context, call func(context.Context, *request.
 		}
 		if err := a.look(ctx, store); err == nil {
 			seen = time.Now()
-		} else if silent := time.Since(seen); silent > 3*a.ClaimTTL+takeover && ctx.Err() == nil {
+		} else if silent := time.Since(seen); silent > protocol.TakeoverPatience(a.ClaimTTL) && ctx.Err() == nil {
 			return exit.Environment(
 				fmt.Errorf("no replicator has owned table %s for %s: %w", a.Table, silent.Round(time.Second), err),
 				"start `replicator run`: it does what was asked for so far, whether or not a command waits for it")

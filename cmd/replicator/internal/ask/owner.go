@@ -11,61 +11,53 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/protocol"
 )
 
 // CheckOwner returns nil while a replicator owns the table, else an error with the reason. silent
-// is for how long the owner has stored nothing. It uses the same signs as status: claims, and
-// beats, which a living owner stores at least every third of ttl.
+// is for how long the owner has stored nothing. It uses the same signs as status.
 func CheckOwner(table string, s *checkpoint.State, silent, ttl time.Duration) error {
-	switch {
-	case !owned(s):
-		return exit.Environment(fmt.Errorf("no replicator owns table %s, and only its owner writes rows", table),
-			"start `replicator run`; if it runs, `replicator status` says why it does not own the table")
-	case silent > 3*ttl:
+	switch OwnerLife(s, silent, ttl) {
+	case protocol.LifeSeen:
+	case protocol.LifeSilent:
 		return exit.Environment(fmt.Errorf("no sign of life of the replicator that owns table %s for %s", table,
 			silent.Round(time.Second)), "start `replicator run`; nothing but the owner writes rows")
-	case s.Paused:
+	default:
+		return exit.Environment(fmt.Errorf("no replicator owns table %s, and only its owner writes rows", table),
+			"start `replicator run`; if it runs, `replicator status` says why it does not own the table")
+	}
+	if s.Paused {
 		return exit.Environment(fmt.Errorf("table %s is paused", table), "first `replicator resume --table "+table+"`")
 	}
 	return nil
 }
 
+// OwnerLife returns what is known of the owner of a log that is silent for a while. A table that is
+// halted and tried again has no owner meanwhile: LifeNone.
+func OwnerLife(s *checkpoint.State, silent, ttl time.Duration) protocol.Life {
+	owner := protocol.OwnerOf(s)
+	owner.Retries = false
+	return protocol.Alive(owner, silent, ttl, 0)
+}
+
 // Silence returns for how long the owner of a log has stored nothing, at the given time of the
 // service.
 func Silence(s *checkpoint.State, now time.Time) time.Duration {
-	return time.Duration(change.MillisOf(now)-s.Date) * time.Millisecond
+	return protocol.OwnerOf(s).Silence(change.MillisOf(now))
 }
 
-// owned reports whether a log has an owner that has not released it.
-func owned(s *checkpoint.State) bool { return s.Owner != "" && !s.Released }
-
-// Life notes signs of life of the owner of one log. The zero Life has noted none. Its methods may
-// be called by several goroutines.
+// Life is a protocol.OwnerWatch that several goroutines may call.
 type Life struct {
-	mu     sync.Mutex // covers what follows
-	looked bool
-	epoch  uint64
-	date   change.Millis
-	rose   time.Time // when a look found one of these two higher than the look before
+	mu    sync.Mutex // covers what follows
+	watch protocol.OwnerWatch
 }
 
 // Silence looks at a log, and returns for how long its owner has stored nothing, at the given time
 // of the service.
-//
-// Rule 13: that the newest entry is old by a clock is no silence where an entry of an owner has
-// come since the look before. One wrong time of the service makes each entry look old.
 func (l *Life) Silence(s *checkpoint.State, now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.looked && (s.Epoch > l.epoch || s.Date > l.date) { // only an owner's entries raise them
-		l.rose = time.Now()
-	}
-	l.looked, l.epoch, l.date = true, s.Epoch, s.Date
-	silent := Silence(s, now)
-	if !l.rose.IsZero() {
-		silent = min(silent, time.Since(l.rose))
-	}
-	return silent
+	return l.watch.Silence(s, change.MillisOf(now), time.Now())
 }
 
 // betweenLooks is the pause before a log is read again.
@@ -84,7 +76,7 @@ func (l *Life) Await(
 	_ = log.Log.RequestBeat() // a hint: the owner beats when its own timer is due
 	for began := time.Now(); ; {
 		silent := l.Silence(log.State, now())
-		if silent <= 3*ttl || !owned(log.State) || time.Since(began) >= patience {
+		if OwnerLife(log.State, silent, ttl) != protocol.LifeSilent || time.Since(began) >= patience {
 			return silent, nil
 		}
 		if err := failure.Pause(ctx, betweenLooks); err != nil {
@@ -96,9 +88,9 @@ func (l *Life) Await(
 	}
 }
 
-// Lives reports whether the owner of a log lives: it holds the log, and has not been silent for
-// longer than three times ttl. If it seems to be, Lives observes that for one ttl.
+// Lives reports whether the owner of a log lives: LifeSeen. If it seems to be silent, Lives observes
+// that for one ttl.
 func Lives(ctx context.Context, log *order.Log, now func() time.Time, ttl time.Duration) (bool, error) {
 	silent, err := new(Life).Await(ctx, log, now, ttl, ttl)
-	return err == nil && owned(log.State) && silent <= 3*ttl, err
+	return err == nil && OwnerLife(log.State, silent, ttl) == protocol.LifeSeen, err
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,59 +14,50 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/request"
 )
 
-// TestOwnerLivesForThreeClaims: an owner that has released the log, or is silent for longer, does not live.
-func TestOwnerLivesForThreeClaims(t *testing.T) {
+// TestCommandsNeedAnOwner: a command needs an owner that carries out what it asks for. A table that
+// is halted has none until the next try, although status shows no missing owner. A halt is a sign of
+// life.
+func TestCommandsNeedAnOwner(t *testing.T) {
 	const ttl = time.Minute
 	now := time.UnixMilli(10_000_000)
 	at := func(silent time.Duration) change.Millis { return change.MillisOf(now.Add(-silent)) }
+	halts := func(sink string, silent time.Duration) map[string]*checkpoint.Halt {
+		return map[string]*checkpoint.Halt{sink: {Sink: sink, At: at(silent)}}
+	}
+	long, released := at(3*ttl+time.Millisecond), checkpoint.Chain{Released: true}
 	for name, c := range map[string]struct {
 		s    checkpoint.State
-		want bool
+		want protocol.Life
+		text string
 	}{
-		"just seen":       {checkpoint.State{Owner: "a", Date: at(0)}, true},
-		"silent":          {checkpoint.State{Owner: "a", Date: at(3 * ttl)}, true},
-		"silent for long": {checkpoint.State{Owner: "a", Date: at(3*ttl + time.Millisecond)}, false},
-		"released":        {checkpoint.State{Owner: "a", Date: at(0), Chain: checkpoint.Chain{Released: true}}, false},
-		"never owned":     {checkpoint.State{Date: at(0)}, false},
+		"just seen":       {checkpoint.State{Owner: "a", Date: at(0)}, protocol.LifeSeen, ""},
+		"silent":          {checkpoint.State{Owner: "a", Date: at(3 * ttl)}, protocol.LifeSeen, ""},
+		"silent for long": {checkpoint.State{Owner: "a", Date: long}, protocol.LifeSilent, "no sign of life"},
+		"a sink halted lately": {
+			checkpoint.State{Owner: "a", Date: long, Halts: halts("bigtable", ttl)}, protocol.LifeSeen, "",
+		},
+		"released": {checkpoint.State{Owner: "a", Date: at(0), Chain: released}, protocol.LifeNone, "no replicator"},
+		"halted, and tried again": {
+			checkpoint.State{Owner: "a", Date: at(0), Halts: halts(checkpoint.SinkPipeline, 0), Chain: released},
+			protocol.LifeNone, "no replicator",
+		},
+		"paused":      {checkpoint.State{Owner: "a", Date: at(0), Paused: true}, protocol.LifeSeen, "paused"},
+		"never owned": {checkpoint.State{Date: at(0)}, protocol.LifeNone, "no replicator"},
 	} {
-		if err := CheckOwner("Orders", &c.s, Silence(&c.s, now), ttl); err == nil != c.want {
+		c.s.Format = checkpoint.Format
+		if got := OwnerLife(&c.s, Silence(&c.s, now), ttl); got != c.want {
+			t.Errorf("%s: %s", name, got)
+		}
+		err := CheckOwner("Orders", &c.s, Silence(&c.s, now), ttl)
+		if (err == nil) != (c.text == "") || err != nil && !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-}
-
-// TestEntriesOfAnOwnerAreSignsOfLife, Rule 13: whatever a clock shows, an owner from which an entry came is silent no
-// longer than since then. Entries of commands are none.
-func TestEntriesOfAnOwnerAreSignsOfLife(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		now := time.UnixMilli(10_000_000) // one answer with a wrong time; it stands still, unlike this process's clock
-		s := &checkpoint.State{Owner: "a", Chain: checkpoint.Chain{Epoch: 1}, Date: 1}
-		old := Silence(s, now)
-		var l Life
-		look := func(what string, want time.Duration) {
-			t.Helper()
-			if got := l.Silence(s, now); got != want {
-				t.Errorf("%s: silent for %s, want %s", what, got, want)
-			}
-		}
-		await := func(d time.Duration) { <-time.After(d) }
-		look("the first look", old)
-		s.Seq, s.Paused = s.Seq+1, true
-		look("an entry of a command", old)
-		await(time.Second)
-		s.Date = 2
-		look("a beat", 0)
-		await(time.Minute)
-		look("a minute later", time.Minute)
-		s.Epoch++
-		look("a claim", 0)
-		s.Date = change.MillisOf(now) + 1000
-		look("a beat ahead", -time.Second)
-	})
 }
 
 // TestAnswerOfTheQueueThatIsNoneIsOfTheEnvironment: such an error ends a command with exit code 3.

@@ -14,6 +14,7 @@ import (
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
@@ -82,13 +83,10 @@ func (c *Cutover) check(ctx context.Context) error {
 // awaitLife waits while no table's owner has given a sign of life, as just after one was killed: another process takes
 // over. When nobody does, the check that follows says so.
 func (c *Cutover) awaitLife(ctx context.Context) error {
-	ttl := time.Duration(c.cfg.Testing.ClaimTTL)
-	once, cancel := context.WithTimeout(ctx, 3*ttl)
+	once, cancel := context.WithTimeout(ctx, protocol.SilentAfter(time.Duration(c.cfg.Testing.ClaimTTL)))
 	defer cancel()
 	err := c.poll(once, func(logs []*order.Log) bool {
-		return !slices.ContainsFunc(logs, func(l *order.Log) bool {
-			return !l.State.Paused && c.sides.CheckOwner(l.Table, l.State) != nil
-		})
+		return !slices.ContainsFunc(logs, func(l *order.Log) bool { return c.sides.Away(l.Table, l.State) })
 	})
 	if once.Err() != nil {
 		return context.Cause(ctx)
@@ -169,9 +167,9 @@ func (c *Cutover) poll(ctx context.Context, fact func([]*order.Log) bool) error 
 					_ = l.Log.RequestBeat() // if this fails, the next one comes on its timer
 				}
 			}
-		case missing.IsZero() && time.Since(began) < patience:
+		case missing.IsZero() && time.Since(began) < protocol.Restart:
 			missing = began
-		case missing.IsZero() || time.Since(missing) > patience:
+		case missing.IsZero() || time.Since(missing) > protocol.Restart:
 			return exit.Environment(err, "see `replicator status`; the same command goes on where this one stopped")
 		}
 		if err := failure.Pause(ctx, observe.Period); err != nil {
@@ -189,14 +187,11 @@ func (c *Cutover) stuckSince(since time.Time, logs []*order.Log) (time.Time, err
 		return time.Time{}, nil
 	case since.IsZero():
 		return time.Now(), nil
-	case time.Since(since) > 3*time.Duration(c.cfg.Testing.ClaimTTL)+patience:
+	case time.Since(since) > protocol.TakeoverPatience(time.Duration(c.cfg.Testing.ClaimTTL)):
 		return since, err
 	}
 	return since, nil
 }
-
-// patience is how long the logs may be away, as while the replicator is started again.
-const patience = time.Minute
 
 func utc(t change.Millis) time.Time { return t.Time().UTC() }
 

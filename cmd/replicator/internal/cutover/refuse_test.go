@@ -16,6 +16,7 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/kept"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue/request"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/transform"
@@ -197,7 +198,7 @@ func TestCutoverDoesNotWaitForEverForAnOwner(t *testing.T) {
 		if !errors.Is(err, nobody) {
 			t.Errorf("nobody comes: %v", err)
 		}
-		if waited := time.Since(began); waited < 3*ttl || waited > 3*ttl+2*patience {
+		if waited := time.Since(began); waited < 3*ttl || waited > 3*ttl+2*protocol.Restart {
 			t.Errorf("it waited for %s", waited)
 		}
 		began = time.Now()

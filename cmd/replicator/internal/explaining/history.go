@@ -223,7 +223,7 @@ func (h *history) mark() uint64 { return h.log.State.Marks[checkpoint.SinkBigtab
 // standing returns why nothing is applied at the moment; "" while it is.
 func (h *history) standing(now change.Millis, claimTTL time.Duration) string {
 	s := h.log.State
-	for _, sink := range []string{checkpoint.SinkBigtable, "pipeline"} {
+	for _, sink := range []string{checkpoint.SinkBigtable, checkpoint.SinkPipeline} {
 		if halt := s.AllHalts()[sink]; halt != nil {
 			return fmt.Sprintf("table %s is halted: %s", h.log.Table, halt.Reason)
 		}

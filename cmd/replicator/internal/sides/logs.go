@@ -12,6 +12,7 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/verify"
 )
@@ -43,7 +44,7 @@ func (s *Sides) Running(ctx context.Context) ([]*order.Log, error) {
 			return logs, nil
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
-		case queue.Classify(err) != failure.Transient || time.Since(began) > takeover:
+		case queue.Classify(err) != failure.Transient || time.Since(began) > protocol.Restart:
 			return nil, err
 		}
 		if err := failure.Pause(ctx, observe.Period); err != nil {
@@ -57,7 +58,7 @@ func (s *Sides) Running(ctx context.Context) ([]*order.Log, error) {
 func (s *Sides) running(ctx context.Context) ([]*order.Log, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	wait, cancel := context.WithTimeout(ctx, takeover) // a daemon that stays away must not be awaited for ever
+	wait, cancel := context.WithTimeout(ctx, protocol.Restart) // a daemon that stays away must not be awaited for ever
 	defer cancel()
 	q, err := s.clients.RunningQueue(wait)
 	if err != nil {
@@ -81,7 +82,8 @@ func (s *Sides) Logged(
 		switch {
 		case errors.Is(err, logged.ErrTrimmed):
 			return fmt.Errorf("%w: %w", verify.ErrTrimmed, err)
-		case err == nil || ctx.Err() != nil || queue.Classify(err) != failure.Transient || time.Since(began) > takeover:
+		case err == nil || ctx.Err() != nil || queue.Classify(err) != failure.Transient,
+			time.Since(began) > protocol.Restart:
 			return err
 		}
 		if err := failure.Pause(ctx, observe.Period); err != nil {
@@ -102,7 +104,7 @@ func (s *Sides) Entries(
 			mark, err = w.Entries(ctx, f)
 		}
 		if err == nil || errors.Is(err, logged.ErrTrimmed) || ctx.Err() != nil ||
-			queue.Classify(err) != failure.Transient || time.Since(began) > takeover {
+			queue.Classify(err) != failure.Transient || time.Since(began) > protocol.Restart {
 			return mark, err
 		}
 		if err := failure.Pause(ctx, observe.Period); err != nil {

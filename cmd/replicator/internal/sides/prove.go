@@ -12,13 +12,13 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/protocol"
 )
 
 // ErrUnproven says that nothing proves any more that Bigtable has all changes. What was compared so far is unproven.
 var ErrUnproven = errors.New("it cannot be proved that Bigtable has every change")
 
 const (
-	takeover     = time.Minute      // how long after its claim has expired an owner may be missing: another one may start
 	patience     = 10 * time.Minute // how long nothing may move
 	lookTimeout  = 30 * time.Second // for one look at all logs
 	requestEvery = 4                // looks between two requests for a beat and a listing: a second
@@ -69,7 +69,7 @@ func (w *proving) look(ctx context.Context) (met bool, err error) {
 	}
 	for _, l := range logs {
 		err := w.s.obstacle(l.Table, l.State)
-		if err != nil && !l.State.Paused && w.s.CheckOwner(l.Table, l.State) != nil { // another one may take over
+		if err != nil && w.s.Away(l.Table, l.State) {
 			return false, w.awayFor(err)
 		}
 		if err != nil {
@@ -87,7 +87,7 @@ func (w *proving) look(ctx context.Context) (met bool, err error) {
 
 // awayFor returns the error of an owner, or a queue, that has been away for too long.
 func (w *proving) awayFor(err error) error {
-	if time.Since(w.seen) > 3*w.s.claimTTL()+takeover {
+	if time.Since(w.seen) > protocol.TakeoverPatience(w.s.claimTTL()) {
 		return unproven(err)
 	}
 	return nil

@@ -17,6 +17,7 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/logged"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/sandbox"
 	"github.com/tailrace-cdc/replicator/source"
 )
@@ -75,7 +76,7 @@ func TestDaemonThatStaysAwayIsNotAwaitedForEver(t *testing.T) {
 		if !errors.As(err, &known) || !strings.Contains(known.Hint, "replicator run") {
 			t.Errorf("%v", err)
 		}
-		if waited := time.Since(began); waited < takeover || waited > 2*takeover {
+		if waited := time.Since(began); waited < protocol.Restart || waited > 2*protocol.Restart {
 			t.Errorf("it waited for %s", waited)
 		}
 	})

@@ -62,6 +62,13 @@ func (s *Sides) CheckOwner(table string, state *checkpoint.State) error {
 	return ask.CheckOwner(table, state, s.life(table).Silence(state, s.Now().Time()), s.claimTTL())
 }
 
+// Away reports whether no process carries a table, so that another one may be taking over. Of a table
+// that is paused none is awaited.
+func (s *Sides) Away(table string, state *checkpoint.State) bool {
+	silent := s.life(table).Silence(state, s.Now().Time())
+	return !state.Paused && ask.OwnerLife(state, silent, s.claimTTL()).Away()
+}
+
 // life returns what was seen of the life of a table's owner.
 func (s *Sides) life(table string) *ask.Life {
 	l, _ := s.lives.LoadOrStore(table, &ask.Life{})
