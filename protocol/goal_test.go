@@ -76,6 +76,14 @@ func TestGoalIsMetOnlyWithEverythingInBigtable(t *testing.T) {
 			Answer{Missing: MissingApplied, Losses: []Loss{held}}},
 		{"the archive held, behind Bigtable", with(logOf(10_000, 10_000, 7, 7), heldArchive), 0, both, false,
 			Answer{Losses: []Loss{held}}},
+		{"the archive held, and Bigtable halted for another reason", with(logOf(10_000, 10_000, 7, 5),
+			func(s *checkpoint.State) {
+				heldArchive(s)
+				s.Halts[checkpoint.SinkBigtable] = &checkpoint.Halt{Sink: checkpoint.SinkBigtable}
+			}), 0, both, false, Answer{Missing: MissingApplied, Losses: []Loss{held}}},
+		{"no sink has a mark", with(logOf(10_000, 10_000, 7, 7), func(s *checkpoint.State) {
+			s.Marks = nil
+		}), 0, Accept{}, false, Answer{Missing: MissingApplied}},
 		{"the archive held, and a copy", with(logOf(10_000, 10_000, 7, 7), func(s *checkpoint.State) {
 			heldArchive(s)
 			s.Backfill = "scan"
