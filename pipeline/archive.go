@@ -23,7 +23,7 @@ func (t *table) applyOptions(s *checkpoint.State) (apply.Options, *archiving.Arc
 			Source: t.Source, Target: t.Target, Halts: t.OnReject == "halt", Classes: t.Archive.Classes, Program: t.row.Program,
 		},
 		Log: t.currentLog(), Retry: t.o.Periods.Retry, Agreed: t.row.Agreed(), Stats: t.stats, Logger: t.log,
-		Retention: t.view.retentionLeft, Tracer: t.o.Tracer,
+		Retention: t.view.retentionLeft, Park: t.o.Periods.Park, Tracer: t.o.Tracer,
 	}
 	arch := t.newArchiver(s)
 	if arch != nil { // not a nil *Archiver, which would be an Archive

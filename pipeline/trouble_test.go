@@ -296,6 +296,7 @@ func TestRowThatIsNeverTakenIsParkedBeforeRecordsAreLost(t *testing.T) {
 	long(t, "4 s")
 	w := newWorld(t)
 	w.createTable("Orders")
+	w.opts = func(o *pipeline.Options) { o.Periods.Park = time.Second }
 	w.qopts = func(o *queue.Options) { o.MaxBytes, o.ReplayWindow = 2<<20, -1 }
 	r := w.start("Orders")
 	r.settle()

@@ -50,7 +50,7 @@ func newLanes(shared *Shared, o *Options, letters *DeadLetters) *lanes {
 	l := &lanes{
 		lanePass: &lanePass{
 			o: o, shared: shared, letters: letters, turns: newTurns(o.Table.Program),
-			quarantine: newQuarantine(shared.now, o.Retention),
+			quarantine: newQuarantine(shared.now, o.Retention, o.Park),
 		},
 		ready: make(chan *lane, shared.lanes), idle: make(chan assigned),
 		ended: make(chan struct{}),

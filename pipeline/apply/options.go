@@ -33,8 +33,10 @@ type Options struct {
 	Logger *zap.Logger
 	// Retention returns the time until unread records may be lost; false while it is unknown.
 	Retention func() (time.Duration, bool)
-	epoch     uint64                 // of the claim under which the sinks apply the log
-	lives     map[string]change.Life // of streams with records that are older than the life
+	// Park is how long a call of Bigtable is observed before its change is parked; 0: a minute.
+	Park  time.Duration
+	epoch uint64                 // of the claim under which the sinks apply the log
+	lives map[string]change.Life // of streams with records that are older than the life
 	// Owned is asked before every attempt to write to Bigtable. It blocks until no other process
 	// can own the log, and returns an error when the sinks end. nil: it is not asked.
 	Owned func() error

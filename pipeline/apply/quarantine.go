@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -29,6 +30,7 @@ type quarantine struct {
 	applied   atomic.Uint64 // writes of this pass
 	now       func() change.Millis
 	retention func() (time.Duration, bool)
+	patience  int // looks that find a call stuck, before the one that cuts it off
 }
 
 // call is what one lane has in flight. It may be cut off while other lanes make progress.
@@ -38,12 +40,18 @@ type call struct {
 	mu     sync.Mutex    // covers what follows
 	since  change.Millis // 0 while nothing is in flight
 	before uint64        // writes of all lanes when it began
-	stuck  bool          // it was stuck at the last look
+	looks  int           // that found it stuck
 	cut    context.CancelCauseFunc
 }
 
-func newQuarantine(now func() change.Millis, retention func() (time.Duration, bool)) *quarantine {
-	return &quarantine{now: now, retention: retention}
+// defaultPark is longer than a connection lives that has broken while the process was suspended.
+const defaultPark = time.Minute
+
+// newQuarantine returns the quarantine of a pass. Calls are observed for park before they are cut off; 0: a minute.
+func newQuarantine(
+	now func() change.Millis, retention func() (time.Duration, bool), park time.Duration,
+) *quarantine {
+	return &quarantine{now: now, retention: retention, patience: int(cmp.Or(park, defaultPark) / parkPeriod)}
 }
 
 // newCall returns the call of one more lane. It is not called any more once watch runs.
@@ -58,7 +66,7 @@ func (c *call) begin(ctx context.Context) context.Context {
 	inner, cut := context.WithCancelCause(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.since, c.before, c.stuck, c.cut = c.q.now(), c.q.applied.Load(), false, cut
+	c.since, c.before, c.looks, c.cut = c.q.now(), c.q.applied.Load(), 0, cut
 	return inner
 }
 
@@ -81,18 +89,18 @@ func (c *call) end(ctx, inner context.Context, err error) error {
 // cutIfStuck cuts the call off if it alone holds the rest back. While nothing is applied at all, Bigtable is away, and
 // this row is not to blame.
 //
-// Rule 13: it takes two looks that agree. The process may have been suspended for that hour: then
-// every call that was in flight looks as old, and ends at once.
+// Rule 13: that a call is stuck is observed. The process may have been suspended for that hour, or
+// the service's time have moved: then every call that was in flight looks as old. Most end at once,
+// and those on a connection that has broken meanwhile end when that is noticed.
 func (c *call) cutIfStuck(now change.Millis, applied uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.since == 0 || time.Duration(now-c.since)*time.Millisecond <= parkAfter || applied <= c.before {
 		return
 	}
-	if c.stuck {
+	if c.looks++; c.looks > c.q.patience {
 		c.cut(errParked)
 	}
-	c.stuck = true
 }
 
 // watch cuts off calls that take too long, while little retention is left.

@@ -24,13 +24,15 @@ func TestOnlyACallThatOthersPassedIsCutOff(t *testing.T) {
 		{"others were applied meanwhile", began + hour + 1, 1, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			q := newQuarantine(func() change.Millis { return began }, nil)
+			q := newQuarantine(func() change.Millis { return began }, nil, 0)
 			q.applied.Store(7)
 			c := q.newCall()
 			inner := c.begin(t.Context())
-			c.cutIfStuck(tt.now, 7+tt.applied)
+			for range defaultPark / parkPeriod {
+				c.cutIfStuck(tt.now, 7+tt.applied)
+			}
 			if errors.Is(context.Cause(inner), errParked) {
-				t.Error("cut off by one look")
+				t.Error("cut off before it was observed for a minute")
 			}
 			c.cutIfStuck(tt.now, 7+tt.applied)
 			if got := errors.Is(context.Cause(inner), errParked); got != tt.want {
@@ -45,16 +47,18 @@ func TestOnlyACallThatOthersPassedIsCutOff(t *testing.T) {
 }
 
 // Rule 13: a process that was suspended finds every call that was in flight as old as one that is
-// stuck. The next call of the lane has its own two looks.
+// stuck, also while its connection is broken and that is not noticed yet. The next call of the lane has its own looks.
 func TestCallThatEndsAfterASuspensionIsNotParked(t *testing.T) {
 	now := change.Millis(1_000_000)
-	q := newQuarantine(func() change.Millis { return now }, nil)
+	q := newQuarantine(func() change.Millis { return now }, nil, 0)
 	c := q.newCall()
 	for range 3 {
 		inner := c.begin(t.Context())
 		now += change.Millis(19 * time.Hour / time.Millisecond)
 		q.applied.Add(1)
-		c.cutIfStuck(now, q.applied.Load())
+		for range 59 {
+			c.cutIfStuck(now, q.applied.Load())
+		}
 		if err := c.end(t.Context(), inner, context.Cause(inner)); err != nil {
 			t.Fatal(err)
 		}
