@@ -18,11 +18,10 @@ import (
 func (w *writer) clearOwnHalt(ctx context.Context) error {
 	known := w.o.Row.Agrees()
 	w.o.Beating(known)
-	if h := w.log.State().AllHalts()[outcome.Pipeline]; h != nil && outcome.ByRow(h.Code) && !known {
-		return nil
-	}
-	if err := w.clearHalt(ctx, outcome.Pipeline); err != nil {
-		return err
+	if h := w.log.State().AllHalts()[outcome.Pipeline]; h == nil || known || !outcome.ByRow(h.Code) {
+		if err := w.clearHalt(ctx, outcome.Pipeline); err != nil {
+			return err
+		}
 	}
 	w.observe()
 	return nil
