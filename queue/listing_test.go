@@ -48,6 +48,7 @@ func TestListingThatLacksALogIsNone(t *testing.T) {
 		"another's is silent":   {map[int]string{0: listing(3, a+","+b, `"ORDERS"`)}, "A B", false},
 		"two pages":             {map[int]string{0: listing(3, a+","+b, ""), 2: listing(3, c, "")}, "A B C", false},
 		"a page is empty":       {map[int]string{0: listing(3, a+","+b, ""), 2: listing(3, "", "")}, "A B", true},
+		"a stream is null":      {map[int]string{0: listing(2, a+",null", "")}, "", true},
 		"nothing in it":         {map[int]string{0: "{}"}, "", true},
 		"a page of a proxy":     {map[int]string{0: "<html><body>Bad Gateway</body></html>"}, "", true},
 	} {
@@ -65,6 +66,17 @@ func TestListingThatLacksALogIsNone(t *testing.T) {
 				t.Errorf("it would not be asked for again: %v", err)
 			}
 		})
+	}
+}
+
+// TestErrorOfAListingIsNoListing: it has the type of one, and no streams.
+func TestErrorOfAListingIsNoListing(t *testing.T) {
+	q := answering(t, func(int) string {
+		return `{"type":"io.nats.jetstream.api.v1.stream_list_response","total":0,"offset":0,"limit":0,"streams":null,` +
+			`"error":{"code":503,"err_code":10008,"description":"JetStream system temporarily unavailable"}}`
+	})
+	if all, err := q.conn.ListStreams(t.Context(), streamsOf("shop")); !conn.Transient(err) {
+		t.Errorf("%d streams, %v", len(all), err)
 	}
 }
 

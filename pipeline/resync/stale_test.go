@@ -404,6 +404,23 @@ func TestResyncGoesOnWithWhatIsLeft(t *testing.T) {
 	})
 }
 
+// TestResyncThatCannotBeProvedHoldsNoRoom: else requests would wait for ever after a few such errors.
+func TestResyncThatCannotBeProvedHoldsNoRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x, failing := newTable(t, 1, 1), errors.New("no proof")
+		x.prove = func(context.Context, change.Millis) error { return failing }
+		o := x.options()
+		o.Reader = itemsOf{x}
+		items := NewItems(o)
+		if _, err := items.Resync(t.Context(), []Wanted{{Key: []byte(keyOf("a"))}}); !errors.Is(err, failing) {
+			t.Fatal(err)
+		}
+		if n, bytes := items.hand.InHand(); n != 0 || bytes != 0 {
+			t.Errorf("%d items and %d bytes are in hand", n, bytes)
+		}
+	})
+}
+
 // itemsOf is a table that has every item that is asked for.
 type itemsOf struct{ *table }
 
