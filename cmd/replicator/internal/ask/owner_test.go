@@ -9,14 +9,19 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
+	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/request"
+	"github.com/tailrace-cdc/replicator/sandbox"
+	"github.com/tailrace-cdc/replicator/sandbox/nats"
 )
 
 // TestCommandsNeedAnOwner: a command needs an owner that carries out what it asks for. A table that
@@ -69,6 +74,75 @@ func TestAnswerOfTheQueueThatIsNoneIsOfTheEnvironment(t *testing.T) {
 	if !errors.As(err, &coded) || coded.Code != exit.CodeEnvironment || coded.Hint == "" || !errors.Is(err, odd) {
 		t.Errorf("%v, %+v", err, coded)
 	}
+}
+
+// TestFirstRequestAwaitsALifeSign, Rule 13: by the clock of the service the owner has been silent for an hour, and it
+// goes on beating. The life that was seen counts at each later look, too.
+func TestFirstRequestAwaitsALifeSign(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "test")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
+	w := sandbox.NewWorld(t, sandbox.WorldOptions{})
+	w.CreateTable("Orders")
+	server, err := nats.Open(nats.Options{Addr: "127.0.0.1:0", Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	cfg := config.Default()
+	cfg.Pipeline, cfg.Queue.Dir, cfg.Queue.URL = "shop", "", server.URL()
+	cfg.Source.Region, cfg.Source.Endpoint = "us-east-1", w.Endpoint()
+	clients := wire.ForCommand(&cfg, func(zapcore.Level) *zap.Logger { return zap.NewNop() })
+	t.Cleanup(func() { _ = clients.Close() })
+	beat := ownerOf(t, server.URL(), change.MillisOf(w.Clock.Now().Add(-time.Hour)))
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(50 * time.Millisecond):
+				beat()
+			}
+		}
+	}()
+	a := &Asker{Table: "Orders", Clients: clients, ClaimTTL: time.Minute}
+	err = a.first(t.Context())
+	close(stop)
+	<-stopped
+	if err != nil {
+		t.Fatalf("the owner lives: %v", err)
+	}
+	if err := a.look(t.Context(), a.store); err != nil {
+		t.Errorf("a later look: %v", err)
+	}
+}
+
+// ownerOf makes the log of Orders and claims it. The returned function stores the owner's next beat.
+func ownerOf(t *testing.T, url string, date change.Millis) (beat func()) {
+	t.Helper()
+	q, err := queue.Open(t.Context(), queue.Options{Pipeline: "shop", URL: url, MaxBytes: 64 << 20}, zap.NewNop(),
+		prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = q.Close() })
+	log, err := q.CreateLog(t.Context(), "Orders", "t0ken")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := log.Claim(t.Context(), queue.ClaimOptions{Owner: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	beat = func() {
+		date++
+		if _, err := w.Append(t.Context(), &checkpoint.Beat{Date: date}, nil); err != nil {
+			t.Error(err)
+		}
+	}
+	beat()
+	return beat
 }
 
 // TestSilenceOfAnOwnerIsObserved, Rule 13: an old beat alone is no silence. The log is looked at
