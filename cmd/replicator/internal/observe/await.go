@@ -67,7 +67,11 @@ func (o *Observer) Await(
 	ctx context.Context, goal time.Time, accept protocol.Accept,
 ) (last pipeline.Status, reached Reached, err error) {
 	defer o.closeQueue()
-	w := NewWait(o.goal(goal), o.tables, accept)
+	goal, err = o.goal(ctx, goal)
+	if err != nil {
+		return last, Reached{}, nil // ctx has ended
+	}
+	w := NewWait(goal, o.tables, accept)
 	for {
 		status, reached, err := o.lookFor(ctx, w)
 		switch {
@@ -84,12 +88,18 @@ func (o *Observer) Await(
 	}
 }
 
-// goal returns a time, or for the zero one the time of the service now.
-func (o *Observer) goal(at time.Time) time.Time {
-	if at.IsZero() {
-		return o.clients.Now().Add(time.Second) // the Date of DynamoDB's replies is rounded down to a second
+// goal returns a time, or for the zero one the time of the service now, once that is certain.
+// An error means that ctx has ended.
+func (o *Observer) goal(ctx context.Context, at time.Time) (time.Time, error) {
+	if !at.IsZero() {
+		return at, nil
 	}
-	return at
+	if len(o.tables) > 0 {
+		if err := o.clients.AwaitClock(ctx, o.tables[0].Source); err != nil {
+			return at, err
+		}
+	}
+	return o.clients.Now().Add(time.Second), nil // the Date of DynamoDB's replies is rounded down to a second
 }
 
 // lookFor connects to the daemon's queue if that is necessary, and looks. It does not return
@@ -122,7 +132,11 @@ func (o *Observer) lookFor(ctx context.Context, w *Wait) (status pipeline.Status
 // ctx ends, and an error with exit code 4 when only obstacles stand before that. It is for a
 // daemon: the queue stays open.
 func (o *Observer) UntilApplied(ctx context.Context, accept protocol.Accept) error {
-	w := NewWait(o.goal(time.Time{}), o.tables, accept)
+	goal, err := o.goal(ctx, time.Time{})
+	if err != nil {
+		return nil //nolint:nilerr // ctx has ended
+	}
+	w := NewWait(goal, o.tables, accept)
 	for failure.Pause(ctx, Period) == nil {
 		_, all, err := o.Look(ctx)
 		var reached Reached

@@ -37,13 +37,26 @@ func (s *Sides) Now() change.Millis {
 
 // Ask returns the time of DynamoDB's clock by a reply of this moment. Now may be behind it: our own clock stands still
 // while the machine is suspended.
+//
+// Rule 13: it asks again while that time is uncertain. A proof of what was written before a wrong one would leave out
+// what was written since.
 func (s *Sides) Ask(ctx context.Context) (change.Millis, error) {
-	err := s.read(ctx, 0, 0, func() (float64, error) {
-		_, err := s.source.Table(ctx, s.Tables[0].Source)
-		return 0, err
-	})
-	return s.Now(), err
+	for {
+		err := s.read(ctx, 0, 0, func() (float64, error) {
+			_, err := s.source.Table(ctx, s.Tables[0].Source)
+			return 0, err
+		})
+		if err != nil || s.source.Certain() == nil {
+			return s.Now(), err
+		}
+		if err := failure.Pause(ctx, askPeriod); err != nil {
+			return 0, err
+		}
+	}
 }
+
+// askPeriod is the time between two questions for the time while it is uncertain.
+const askPeriod = time.Second
 
 // Page reads a page of a table, given by its index, within its read budget.
 func (s *Sides) Page(ctx context.Context, table int, r source.ScanRequest) (pg *source.ItemPage, err error) {

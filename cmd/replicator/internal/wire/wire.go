@@ -175,6 +175,26 @@ func (c *Clients) ReadClock(ctx context.Context, table string) error {
 	return nil
 }
 
+// clockPeriod is the time between two questions for the time while it is uncertain.
+const clockPeriod = time.Second
+
+// AwaitClock blocks while the time of DynamoDB's clock is uncertain. An error means that ctx has ended.
+//
+// Rule 13: the first Date may be wrong. With one from an hour ago, all that was written before now would seem to be in
+// Bigtable although the last hour is not.
+func (c *Clients) AwaitClock(ctx context.Context, table string) error {
+	for {
+		src, err := c.Source(ctx)
+		if err != nil || src.Certain() == nil {
+			return nil //nolint:nilerr // Now returns the time of this machine
+		}
+		if err := failure.Pause(ctx, clockPeriod); err != nil {
+			return err
+		}
+		_ = c.ReadClock(ctx, table) // without an answer it is asked again
+	}
+}
+
 // ServiceTime returns the time of DynamoDB's clock, and asks for it once: ok is false where DynamoDB did not answer.
 func (c *Clients) ServiceTime(ctx context.Context, table string) (now change.Millis, ok bool) {
 	if c.source == nil {
