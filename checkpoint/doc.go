@@ -17,8 +17,9 @@
 //	gaps.go       lost ranges of the source, accepted and waived
 //	lineage.go    when a shard may be read, and when it is finished
 //	fence.go      the fence of a cutover
+//	work.go       what is still to be done until Bigtable has the rows of all items
 //	copy.go       copies and resyncs of the whole table, accepted mappings
-//	halts.go      why sinks stopped
+//	halts.go      why sinks stopped, and when an owner stored something
 //	watermark.go  the times up to which everything was read and applied
 //	state.go      the state
 //	index.go      an index for questions about all shards

@@ -104,6 +104,7 @@ func (s *State) checkFence(body any) error {
 // checkFenceOrder says why a fence may not be raised or taken away now; nil when it may.
 func (s *State) checkFenceOrder(b *FenceOrder) error {
 	_, marked := s.Marks[SinkBigtable]
+	work := s.Unfinished()
 	refuse := func(what string) error { return &FenceError{"the table cannot be fenced now: " + what} }
 	switch {
 	case b.ID == "":
@@ -114,9 +115,9 @@ func (s *State) checkFenceOrder(b *FenceOrder) error {
 		return nil
 	case s.LiveStream() == nil || !marked:
 		return refuse("it has not been started")
-	case s.CopyPending() || s.CopyRunning() != nil || s.Switched != nil || s.Accepting != nil:
+	case work.Copy != CopyNone:
 		return refuse("its copy is not complete")
-	case s.Resync != nil:
+	case work.Resync != ResyncNone:
 		return refuse("a resync is pending")
 	}
 	return nil

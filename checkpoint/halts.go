@@ -19,8 +19,8 @@ func (s *State) OwnerSeen() change.Millis {
 	return seen
 }
 
-// AllHalts returns the halts in force by sink; the halt of the pipeline itself has the key SinkPipeline. A log of format
-// 1 holds the newest halt only.
+// AllHalts returns the halts in force by sink; the halt of the pipeline itself has the key
+// SinkPipeline. A log of format 1 holds the newest halt only.
 func (s *State) AllHalts() map[string]*Halt {
 	all := maps.Clone(s.Halts)
 	if s.Halted != nil {

@@ -160,11 +160,12 @@ func lowMark(s *checkpoint.State, halts map[string]*checkpoint.Halt) uint64 {
 }
 
 // unfinished returns which work is not complete that brings items to Bigtable from before any goal.
+// A comparison that an operator ordered is none: nothing is known to be missing.
 func unfinished(s *checkpoint.State) Missing {
-	switch {
-	case s.CopyPending() || s.CopyRunning() != nil:
+	switch work := s.Unfinished(); {
+	case work.Copy != checkpoint.CopyNone:
 		return MissingCopy
-	case s.Resync != nil && (s.Resync.Recover || len(s.Resync.Gaps) > 0):
+	case work.Resync.Missing():
 		return MissingResync
 	}
 	return MissingNothing

@@ -112,6 +112,11 @@ func TestGoalIsMetOnlyWithEverythingInBigtable(t *testing.T) {
 		{"a copy that is complete", with(done(), func(s *checkpoint.State) {
 			s.Backfill, s.Copy = "scan", &checkpoint.CopyState{Ended: 90}
 		}), 0, Accept{}, false, Answer{}},
+		{"a mapping that is accepted", with(done(), func(s *checkpoint.State) { s.Accepting = &checkpoint.Accept{} }), 0,
+			Accept{}, false, Answer{Missing: MissingCopy}},
+		{"a mapping that is switched before its copy begins", with(done(), func(s *checkpoint.State) {
+			s.Switched = &checkpoint.Switch{}
+		}), 0, Accept{}, false, Answer{Missing: MissingCopy}},
 		{"a recovery that is not complete", with(done(), func(s *checkpoint.State) {
 			s.Resync = &checkpoint.PendingResync{Recover: true}
 		}), 0, Accept{}, false, Answer{Missing: MissingResync}},

@@ -45,7 +45,7 @@ func (a *app) copyControlCommand(what, short, done string) *cobra.Command {
 				return err
 			}
 			defer clients.Close()
-			if len(logs) == 0 || logs[0].State.CopyRunning() == nil && !logs[0].State.CopyPending() {
+			if len(logs) == 0 || logs[0].State.Unfinished().Copy == checkpoint.CopyNone {
 				return exit.Environment(fmt.Errorf("%s is not being copied", table), "`replicator status` shows the copies")
 			}
 			l := logs[0]

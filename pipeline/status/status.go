@@ -87,7 +87,7 @@ func Observe(x Seen, before *Observed) *Observed {
 	o := &Observed{
 		lookedAt: time.Now(), read: s.ReadWatermark(), applied: s.AppliedWatermark(), owner: protocol.OwnerOf(s),
 		paused: s.Paused, ttl: x.ClaimTTL, retry: x.Retry, late: x.Late,
-		resync: s.Resync, copyIsDue: copyIsDue(s),
+		resync: s.Resync, copyIsDue: s.Unfinished().Copy.Due(),
 		pauseReason: x.Pressure.Reason, tooFullForBeats: x.Pressure.TooFullForBeats,
 	}
 	if o.late == 0 {
@@ -288,7 +288,7 @@ func seconds(ms change.Millis) float64 { return math.Max(0, float64(ms)/1000) }
 
 // stateWord returns the state of a table as status shows it.
 func stateWord(s *checkpoint.State) string {
-	switch {
+	switch work := s.Unfinished(); {
 	case s.Paused:
 		return "paused"
 	case len(s.AllHalts()) > 0:
@@ -301,22 +301,16 @@ func stateWord(s *checkpoint.State) string {
 		return WrittenBehindFence
 	case s.Fence != nil:
 		return "fenced"
-	case s.Resync != nil && s.Resync.Recover:
+	case work.Resync == checkpoint.ResyncRecovers:
 		return "recovering"
-	case s.Resync != nil:
+	case work.Resync != checkpoint.ResyncNone:
 		return "healing"
 	case s.DiffersSince() > 0:
 		return "gap"
-	case copyIsDue(s), s.CopyRunning() != nil:
+	case work.Copy != checkpoint.CopyNone:
 		return "copying"
 	}
 	return "running"
-}
-
-// copyIsDue says whether the table is to be copied and the copy has no entry in the log yet: after the first start, or
-// once a mapping was accepted.
-func copyIsDue(s *checkpoint.State) bool {
-	return s.CopyPending() || s.Accepting != nil || s.Switched != nil
 }
 
 func queueUse(p queue.Pressure) Queue {
@@ -371,7 +365,7 @@ func (o *Observed) reasons(st *Table, ms change.Millis, now time.Time) (why []Re
 	if st.Copy != nil {
 		add(true, WhyCopying, "copying: %s", st.Copy.Sentence())
 	}
-	add(o.copyIsDue && st.Copy == nil, WhyCopyDue, "the copy of the table has not begun yet")
+	add(o.copyIsDue, WhyCopyDue, "the copy of the table has not begun yet")
 	add(st.DeadLetters > 0, WhyLetters, "%s", plural(st.DeadLetters, "dead letter"))
 	add(o.reading && st.AppliedThrough == nil, WhyNotAllRead, "not every shard has been read and applied yet")
 	limit := o.late.Seconds()

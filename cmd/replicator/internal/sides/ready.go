@@ -100,12 +100,12 @@ func obstacleOf(table string, state *checkpoint.State) error {
 // unfinished returns an error while rows are still missing for a reason that is known.
 func unfinished(table string, s *checkpoint.State) error {
 	wait := "wait until `replicator status` shows that it is complete"
-	switch {
-	case s.CopyPending() || s.CopyRunning() != nil:
-		return exit.Environment(fmt.Errorf("table %s is being copied", table), wait)
-	case s.Accepting != nil || s.Switched != nil:
+	switch work := s.Unfinished(); {
+	case work.Copy == checkpoint.CopySwitch:
 		return exit.Environment(fmt.Errorf("the mapping of table %s is being switched", table), wait)
-	case s.Resync != nil:
+	case work.Copy != checkpoint.CopyNone:
+		return exit.Environment(fmt.Errorf("table %s is being copied", table), wait)
+	case work.Resync != checkpoint.ResyncNone:
 		return exit.Environment(fmt.Errorf("table %s is being resynced, which compares and repairs all of it", table), wait)
 	}
 	return nil
