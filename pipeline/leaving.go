@@ -33,12 +33,7 @@ func (t *table) release(ctx context.Context, w *queue.Writer) {
 	to, _ := successor(ctx)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	err := w.HandOver(ctx, to)
-	if errors.Is(err, queue.ErrOutcomeUnknown) { // of what was appended before, most often
-		if err = w.Recover(ctx); err == nil {
-			err = w.HandOver(ctx, to)
-		}
-	}
+	err := giveUp(ctx, w, to)
 	switch {
 	case err == nil && to != "":
 		t.log.Info("handed the log over", zap.String("to", to))
@@ -47,6 +42,18 @@ func (t *table) release(ctx context.Context, w *queue.Writer) {
 	case !errors.Is(err, queue.ErrLost):
 		t.log.Warn("the log is not released: the next owner waits until this one counts as gone", zap.Error(err))
 	}
+}
+
+// giveUp releases a log, to another process or to any. What is stored may be unknown before: then the log is read again
+// first.
+func giveUp(ctx context.Context, w *queue.Writer, to string) error {
+	err := w.HandOver(ctx, to)
+	if errors.Is(err, queue.ErrOutcomeUnknown) { // of what was appended before, most often
+		if err = w.Recover(ctx); err == nil {
+			err = w.HandOver(ctx, to)
+		}
+	}
+	return err
 }
 
 // releaseHalted stores why the life ends and releases the log, so that status can show the reason.
@@ -61,7 +68,7 @@ func (t *table) releaseHalted(w *queue.Writer, out outcome.Outcome) {
 			_, err = w.Append(ctx, c, nil)
 		}
 	}
-	if err = errors.Join(err, w.HandOver(ctx, t.balancer.Failed(t.Source))); err != nil {
+	if err = errors.Join(err, giveUp(ctx, w, t.balancer.Failed(t.Source))); err != nil {
 		t.log.Warn("the reason of the halt is not in the log", zap.Error(err))
 	}
 }

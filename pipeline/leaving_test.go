@@ -9,7 +9,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/pipeline/outcome"
+	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/source"
 )
 
 // TestLogsAreHandedOverEightAtATime: the other tables of a process that ends work on until it is their turn, or half of
@@ -79,4 +86,52 @@ func causedBy(cause error) context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(errors.Join(cause))
 	return ctx
+}
+
+// TestReasonOfAHaltIsStoredAfterTheLogWasReadAgain: what is stored is unknown when the end of a life cuts an append
+// off, as here, where a command has stored an entry.
+func TestReasonOfAHaltIsStoredAfterTheLogWasReadAgain(t *testing.T) {
+	q, err := queue.Open(t.Context(), queue.Options{Pipeline: "shop", Dir: t.TempDir(), MaxBytes: 64 << 20}, zap.NewNop(),
+		prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	log, err := q.CreateLog(t.Context(), "Orders", "t0ken")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := log.Claim(t.Context(), queue.ClaimOptions{Owner: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := log.AppendControl(t.Context(), &checkpoint.Control{Pause: new(true)}); err != nil { // by a command
+		t.Fatal(err)
+	}
+	x := &table{env: &env{Table: Table{Source: "Orders"}, source: &source.Source{}, log: zap.NewNop()}}
+	x.releaseHalted(w, outcome.Outcome{Code: outcome.CodeRowMissing, Reason: "the row is gone"})
+	s, err := log.Fold(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h := s.AllHalts()[checkpoint.SinkPipeline]; h == nil || h.Code != outcome.CodeRowMissing || !s.Released {
+		t.Errorf("halt %+v, released %v", h, s.Released)
+	}
+}
+
+// TestHaltThatFollowsFromTheRowIsShownUntilTheRowIsKnown: other halts are over once a beat is stored.
+func TestHaltThatFollowsFromTheRowIsShownUntilTheRowIsKnown(t *testing.T) {
+	for _, c := range []struct {
+		code  string
+		known bool
+		want  bool // it is still shown
+	}{
+		{outcome.CodeRowMissing, false, true}, {outcome.CodeRowMissing, true, false}, {outcome.CodeMissing, false, false},
+	} {
+		v := &tableView{}
+		v.halted.Store(&checkpoint.Halt{Code: c.code})
+		if v.beating(c.known); (v.halted.Load() != nil) != c.want {
+			t.Errorf("%+v: %+v", c, v.halted.Load())
+		}
+	}
 }
