@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
 const (
@@ -73,9 +74,7 @@ func (w *Writer) Trim(ctx context.Context, below uint64) (uint64, error) {
 
 // purge deletes the entries below a sequence.
 func (l *Log) purge(ctx context.Context, below uint64) error {
-	ctx, cancel := l.q.conn.WithAckTimeout(ctx)
-	defer cancel()
-	return l.stream.Purge(ctx, jetstream.WithPurgeSequence(below))
+	return l.q.conn.Purge(ctx, l.name, conn.PurgeRequest{Below: below})
 }
 
 // noteStreamGone returns err. If err says that the stream is gone or was replaced, it first records that the outcome is

@@ -7,7 +7,7 @@ import (
 )
 
 // bounded bounds the requests that the client library makes by WithAckTimeout. The library does so
-// only where the caller has no deadline.
+// only where the caller has no deadline. It asks for evidence that something was deleted.
 type bounded struct {
 	jetstream.JetStream
 	c *Conn
@@ -32,13 +32,9 @@ func (b bounded) UpdateStream(ctx context.Context, cfg jetstream.StreamConfig) (
 }
 
 func (b bounded) DeleteStream(ctx context.Context, name string) error {
-	ctx, cancel := b.c.WithAckTimeout(ctx)
-	defer cancel()
-	return b.JetStream.DeleteStream(ctx, name)
+	return b.c.carryOut(ctx, "STREAM.DELETE."+name, nil)
 }
 
 func (b bounded) DeleteConsumer(ctx context.Context, stream, name string) error {
-	ctx, cancel := b.c.WithAckTimeout(ctx)
-	defer cancel()
-	return b.JetStream.DeleteConsumer(ctx, stream, name)
+	return b.c.carryOut(ctx, "CONSUMER.DELETE."+stream+"."+name, nil)
 }

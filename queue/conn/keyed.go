@@ -116,7 +116,5 @@ func (k *Keyed) Put(ctx context.Context, id string, data []byte, last uint64) er
 
 // Purge deletes the message of an id.
 func (k *Keyed) Purge(ctx context.Context, id string) error {
-	ctx, cancel := k.conn.WithAckTimeout(ctx)
-	defer cancel()
-	return k.Stream.Purge(ctx, jetstream.WithPurgeSubject(k.prefix+id))
+	return k.conn.Purge(ctx, k.name, PurgeRequest{Subject: k.prefix + id})
 }

@@ -247,9 +247,7 @@ func (j *Journal) At(ctx context.Context, seq uint64) (data []byte, id string, e
 
 // Trim deletes the messages below a sequence.
 func (j *Journal) Trim(ctx context.Context, below uint64) error {
-	ctx, cancel := j.conn.WithAckTimeout(ctx)
-	defer cancel()
-	return j.wrap("trim", j.stream.Purge(ctx, jetstream.WithPurgeSequence(below)))
+	return j.wrap("trim", j.conn.Purge(ctx, j.opts.Stream, conn.PurgeRequest{Below: below}))
 }
 
 func (j *Journal) wrap(verb string, err error) error {
