@@ -241,6 +241,7 @@ var natsNames = []struct {
 	{regexp.MustCompile(`^tailrace\.[A-Z0-9]+\.[^.]+\.archive\.`), "store in archive: "},
 	{regexp.MustCompile(`^tailrace\.[A-Z0-9]+\.[^.]+\.`), "store in log: "},
 	{regexp.MustCompile(`^(store in log: request)\.[0-9a-f]+`), "$1"},
+	{regexp.MustCompile(`^(store in log: letter)\.[0-9a-f]+`), "$1"},
 }
 
 // natsCall names a request by its subject; "" for one that JetStream does not answer.

@@ -113,6 +113,8 @@ var phases = []phase{
 		x.Clock.Advance(2 * time.Minute) // items that were written less than a minute ago are hot
 		return x.run0("resync", "--table", "Orders", "--keys", "keys.jsonl", "--wait")
 	}},
+	{"letters", (*answering).refuse},
+	{"doubt", (*answering).doubt},
 	// Before what trims the stream: a new life would wait for a day until it believes that a shard
 	// was trimmed.
 	{"recover", (*answering).recoverTable},
@@ -131,6 +133,39 @@ var phases = []phase{
 		x.d = x.run()
 		return x.write()
 	}},
+}
+
+// refuse lets Bigtable refuse a change for good, and has the dead letter that it becomes applied.
+func (x *answering) refuse() error {
+	x.shim.provoke(asked{"bigtable", "CheckAndMutateRow of a target"}, sayInvalid, -1)
+	x.Put("Orders", "refused", fmt.Sprint(x.items), "")
+	x.Clock.Advance(2 * time.Second)
+	err := x.until("the change is a dead letter", func() bool {
+		return x.d.table("Orders").DeadLetters > 0
+	})
+	x.shim.appease()
+	if err != nil {
+		return err
+	}
+	x.Clock.Advance(2 * time.Minute) // what was written less than a minute ago waits for a later reading
+	if err := x.run0("dlq", "retry", "--all"); err != nil {
+		return err
+	}
+	return x.write()
+}
+
+// doubt lets the answer about a stored object of the archive be cut off, so that the replicator
+// looks whether it is there.
+func (x *answering) doubt() error {
+	x.shim.provoke(x.store.put, sayCut, 1)
+	defer x.shim.appease()
+	if err := x.expire(); err != nil {
+		return err
+	}
+	return x.until("the replicator has found the object", func() bool {
+		a := x.d.table("Orders").Archive
+		return a != nil && a.Waiting == 0 && a.Intents == 0
+	})
 }
 
 // expire lets an item expire, and waits until it is archived.
@@ -290,7 +325,7 @@ func (x *answering) look() {
 }
 
 // run0 runs a command until it exits with 0. While a server answers wrongly it may end with 1 or 3,
-// and with nothing else.
+// a cutover with 4, and with nothing else.
 func (x *answering) run0(args ...string) error {
 	for began := time.Now(); ; {
 		out, errs, ended, code := x.background(args...)
@@ -311,7 +346,8 @@ func (x *answering) run0(args ...string) error {
 		}
 		x.saw[fmt.Sprintf("%s: exit %d", args[0], got)] = true
 		x.t.Logf("%s: exit %d\n%s%s", strings.Join(args, " "), got, out, errs)
-		if got != 1 && got != 3 || time.Since(began) > healingTime {
+		refused := args[0] == "cutover" && got == 4 // a table that is halted for a moment stands in its way
+		if got != 1 && got != 3 && !refused || time.Since(began) > healingTime {
 			return fmt.Errorf("%s: exit %d: %s%s", strings.Join(args, " "), got, out, errs)
 		}
 	}
@@ -671,7 +707,7 @@ func TestEachCallHasARow(t *testing.T) {
 func (x *answering) liveThrough() {
 	x.t.Helper()
 	for _, p := range append(phases[len(phases)-1:], phases[:len(phases)-1]...) {
-		if x.store.side != "s3" && !slices.Contains([]string{"begin", "archive", "hour", "start"}, p.name) {
+		if x.store.side != "s3" && !slices.Contains([]string{"begin", "archive", "hour", "start", "doubt"}, p.name) {
 			continue
 		}
 		x.shim.enter(p.name)

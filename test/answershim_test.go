@@ -84,8 +84,13 @@ type shim struct {
 	plan  asked
 	give  wrong
 	left  int // how often; below 0: until calm
-	given int
-	first time.Time
+	// lead is a call whose wrong answer makes the replicator make others that it makes else never;
+	// it gets that answer so many times more, below 0 until appease.
+	lead      asked
+	leads     wrong
+	leadsLeft int
+	given     int
+	first     time.Time
 }
 
 func newShim() *shim { return &shim{seen: map[asked]map[string]int{}} }
@@ -103,6 +108,16 @@ func (s *shim) arm(c asked, give wrong, times int) {
 	defer s.mu.Unlock()
 	s.plan, s.give, s.left, s.given, s.first = c, give, times, 0, time.Time{}
 }
+
+// provoke lets a call get a wrong answer besides, each time until appease, or once.
+func (s *shim) provoke(c asked, give wrong, times int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lead, s.leads, s.leadsLeft = c, give, times
+}
+
+// appease ends what provoke began.
+func (s *shim) appease() { s.provoke(asked{}, "", 0) }
 
 // calm ends the wrong answers, and returns how many were given.
 func (s *shim) calm() int {
@@ -130,6 +145,10 @@ func (s *shim) ask(c asked) wrong {
 		s.seen[c] = map[string]int{}
 	}
 	s.seen[c][s.phase]++
+	if s.leadsLeft != 0 && s.lead == c {
+		s.leadsLeft = max(s.leadsLeft-1, -1)
+		return s.leads
+	}
 	if s.left == 0 || s.plan != c {
 		return ""
 	}

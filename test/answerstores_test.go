@@ -26,6 +26,7 @@ type answerStore struct {
 	side string
 	url  string
 	env  []string
+	put  asked         // the call that stores an object
 	dir  func() string // a directory with its objects
 }
 
@@ -38,7 +39,8 @@ func newAnswerStore(x *answering, side string) answerStore {
 	case "azure":
 		return newAzureStore(x)
 	}
-	return answerStore{side: "s3", url: "s3://cold/archive", dir: func() string { return x.Buckets.Dir("cold") }}
+	return answerStore{side: "s3", url: "s3://cold/archive", put: asked{"s3", "PUT cold/*.parquet"},
+		dir: func() string { return x.Buckets.Dir("cold") }}
 }
 
 // newGCSStore starts a server that speaks the protocol of Google Cloud Storage.
@@ -57,7 +59,7 @@ func newGCSStore(x *answering) answerStore {
 	server.Start()
 	x.t.Cleanup(server.Close)
 	return answerStore{side: "gcs", url: "gs://cold/archive", env: []string{"STORAGE_EMULATOR_HOST=" + addr},
-		dir: func() string { return objectsOf(x.t, fake) }}
+		put: asked{"gcs", "POST upload *.parquet"}, dir: func() string { return objectsOf(x.t, fake) }}
 }
 
 // objectsOf writes what a server holds into a directory.
@@ -134,6 +136,7 @@ func newAzureStore(x *answering) answerStore {
 		env: []string{
 			"AZURE_STORAGE_ACCOUNT=account", "AZURE_STORAGE_KEY=" + base64.StdEncoding.EncodeToString([]byte("key")),
 		},
+		put: asked{"azure", "PUT blob *.parquet"},
 		dir: func() string { return dir },
 	}
 }
