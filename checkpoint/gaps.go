@@ -88,6 +88,38 @@ func (s *State) GapStart(g *Gap) change.Millis {
 	return st.Date - retention
 }
 
+// GapsUntil returns the end of the latest gap, healed or not; 0 without one. An item that was read
+// before does not show what the gap lost. Losses from before the start are none.
+func (s *State) GapsUntil() (until change.Millis) {
+	for i := range s.Gaps {
+		if g := &s.Gaps[i]; g.Reason != ReasonBeforeStart {
+			until = max(until, g.Until, g.Since)
+		}
+	}
+	return until
+}
+
+// DifferingGaps returns the gaps because of which Bigtable differs from the source, whether or not
+// the pending resync heals them.
+func (s *State) DifferingGaps() (gaps []*Gap) {
+	for i := range s.Gaps {
+		if g := &s.Gaps[i]; s.BigtableDiffers(g) {
+			gaps = append(gaps, g)
+		}
+	}
+	return gaps
+}
+
+// GapsToHeal returns the gaps because of which Bigtable differs from the source, and that nothing
+// heals yet. It is the only judge of that question (Rule 14): a table that heals its gaps by itself
+// asks it, and `gaps heal`. An order for gaps that the pending resync heals would begin the whole
+// comparison again.
+func (s *State) GapsToHeal() []*Gap {
+	return slices.DeleteFunc(s.DifferingGaps(), func(g *Gap) bool {
+		return s.Resync != nil && s.Resync.Heals(g.ID())
+	})
+}
+
 // OpenGaps counts the gaps that are not accepted.
 func (s *State) OpenGaps() (n int) {
 	for _, g := range s.Gaps {

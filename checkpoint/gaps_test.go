@@ -166,3 +166,53 @@ func TestGapBetweenStreamsGoesOnWhileNoneIsStarted(t *testing.T) {
 		t.Error("the gap of another stream is not stored")
 	}
 }
+
+// TestGapsToHeal: Rule 14. What nothing heals yet is to be healed, once for each gap; the end of the
+// latest gap counts whether or not it is healed.
+func TestGapsToHeal(t *testing.T) {
+	w := gapped(t, false)
+	a := w.s.Gaps[0].ID()
+	w.must(t, &Gap{Feed: change.Feed{Stream: "arn", Shard: "b"}, Since: 25 * hour, Found: 31 * hour})
+	b := w.s.Gaps[1].ID()
+	heal := func(id string, gaps ...string) *Control {
+		return &Control{Resync: &ResyncOrder{ID: id, Gaps: gaps}, At: 32 * hour}
+	}
+	healed := func(id string, gaps ...string) *Healed {
+		return &Healed{ID: id, Gaps: gaps, Sinks: map[string]string{SinkBigtable: ""}, Date: 40 * hour}
+	}
+	before := &Gap{Feed: change.Feed{Stream: "arn", Shard: "a"}, Until: 90 * hour, Found: 90 * hour, Ends: true,
+		Accepted: true, Reason: ReasonBeforeStart}
+	for i, step := range []struct {
+		body         any
+		differ, toDo []string
+		until        change.Millis
+	}{
+		{&Control{}, []string{a, b}, []string{a, b}, 25 * hour}, // where the second one ends is not known yet
+		{heal("r1", a), []string{a, b}, []string{b}, 31 * hour}, // an accepted gap ends at the newest time, at most
+		{&Control{Resume: true}, []string{a, b}, []string{b}, 31 * hour},
+		{heal("r2", b), []string{a, b}, nil, 31 * hour},
+		{healed("r2", a), []string{b}, nil, 31 * hour},
+		{healed("r2", b), nil, nil, 31 * hour},
+		{before, nil, nil, 31 * hour},
+	} {
+		w.must(t, step.body)
+		ids := func(gaps []*Gap) (ids []string) {
+			for _, g := range gaps {
+				ids = append(ids, g.ID())
+			}
+			return ids
+		}
+		if d := cmp.Diff(step.differ, ids(w.s.DifferingGaps())); d != "" {
+			t.Errorf("step %d: differ: %s", i, d)
+		}
+		if d := cmp.Diff(step.toDo, ids(w.s.GapsToHeal())); d != "" {
+			t.Errorf("step %d: to heal: %s", i, d)
+		}
+		if got := w.s.GapsUntil(); got != step.until {
+			t.Errorf("step %d: gaps until %d, want %d", i, got, step.until)
+		}
+	}
+	if NewState().GapsUntil() != 0 || NewState().GapsToHeal() != nil {
+		t.Error("an empty log has gaps")
+	}
+}

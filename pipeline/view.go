@@ -78,7 +78,7 @@ func (v *tableView) observe(s *checkpoint.State, p queue.Pressure, letters int) 
 	v.seen.Store(o)
 	v.changes.Store(s.Changes)
 	v.applied.Store(int64(s.AppliedBy(apply.SinkBigtable)))
-	v.gapsUntil.Store(int64(lastGapEnd(s)))
+	v.gapsUntil.Store(int64(s.GapsUntil()))
 	v.observeGaps(s)
 	v.observeArchive(s)
 	v.detail.Observe(s, v.now())
@@ -145,24 +145,11 @@ func (v *tableView) observeGaps(s *checkpoint.State) {
 		return
 	}
 	gaps := &openGaps{}
-	for i := range s.Gaps {
-		g := &s.Gaps[i]
-		if s.BigtableDiffers(g) && (s.Resync == nil || !s.Resync.Heals(g.ID())) {
-			gaps.ids = append(gaps.ids, g.ID())
-			gaps.damage = gaps.damage || g.Feed.Shard == "" && !g.Accepted
-		}
+	for _, g := range s.GapsToHeal() {
+		gaps.ids = append(gaps.ids, g.ID())
+		gaps.damage = gaps.damage || g.Feed.Shard == "" && !g.Accepted
 	}
 	v.gapsToHeal.Store(gaps)
-}
-
-// lastGapEnd returns the end of the latest gap, healed or not; 0 without one. Losses from before the start are none.
-func lastGapEnd(s *checkpoint.State) (end change.Millis) {
-	for i := range s.Gaps {
-		if g := &s.Gaps[i]; g.Reason != checkpoint.ReasonBeforeStart {
-			end = max(end, g.Until, g.Since)
-		}
-	}
-	return end
 }
 
 // status returns how the table is now, as far as this process knows, with what is noted about it.

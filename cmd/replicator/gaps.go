@@ -126,12 +126,14 @@ func (a *app) healGaps(ctx context.Context, table string, ids []string, wait boo
 	}
 	ordered := map[string]string{} // order by table
 	for _, l := range logs {
-		gaps := gapsToHeal(l.State, ids)
+		gaps, healing := gapsToHeal(l.State, ids)
 		if len(gaps) == 0 {
 			continue
 		}
-		if ordered[l.Table], err = l.Resync(ctx, "heal gaps", gaps); err != nil {
-			return err
+		if ordered[l.Table] = healing; healing == "" {
+			if ordered[l.Table], err = l.Resync(ctx, "heal gaps", gaps); err != nil {
+				return err
+			}
 		}
 		for _, id := range gaps {
 			if err := a.printHealing(l, id, wait); err != nil {
@@ -158,16 +160,19 @@ func (a *app) healGaps(ctx context.Context, table string, ids []string, wait boo
 	return nil
 }
 
-// gapsToHeal returns the ids of the gaps of which Bigtable differs; of the given ones if there are any.
-func gapsToHeal(s *checkpoint.State, ids []string) (gaps []string) {
-	for i := range s.Gaps {
-		g := &s.Gaps[i]
-		wanted := len(ids) == 0 || slices.Contains(ids, g.ID())
-		if wanted && slices.Contains(s.DifferingSinks(g), checkpoint.SinkBigtable) {
+// gapsToHeal returns the ids of the gaps of which Bigtable differs; of the given ones if there are
+// any. healing is the pending resync if it heals all of them: another order would begin it again.
+func gapsToHeal(s *checkpoint.State, ids []string) (gaps []string, healing string) {
+	wanted := func(g *checkpoint.Gap) bool { return len(ids) == 0 || slices.Contains(ids, g.ID()) }
+	for _, g := range s.DifferingGaps() {
+		if wanted(g) {
 			gaps = append(gaps, g.ID())
 		}
 	}
-	return gaps
+	if s.Resync != nil && !slices.ContainsFunc(s.GapsToHeal(), wanted) {
+		healing = s.Resync.ID
+	}
+	return gaps, healing
 }
 
 // printHealing prints a gap that is being healed. With --wait the result follows, and is the only object of --json.

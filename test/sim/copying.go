@@ -79,14 +79,7 @@ func (p *process) old(r *reading) bool {
 func (p *process) fresh(op *operation) bool { return !p.old(op.read) }
 
 // gapsUntil returns the end of the latest gap.
-func (p *process) gapsUntil() (until change.Millis) {
-	for i := range p.s.Gaps {
-		if g := &p.s.Gaps[i]; g.Reason != checkpoint.ReasonBeforeStart {
-			until = max(until, g.Until)
-		}
-	}
-	return until
-}
+func (p *process) gapsUntil() change.Millis { return p.s.GapsUntil() }
 
 // proved reports whether Bigtable has everything that the reading may show.
 func (p *process) proved(r *reading) bool {

@@ -172,11 +172,8 @@ func (w *World) outage() {
 func (w *World) heal() {
 	s := w.log.truth
 	order := &checkpoint.ResyncOrder{}
-	for i := range s.Gaps {
-		g := &s.Gaps[i]
-		if _, healed := g.Healed[checkpoint.SinkBigtable]; !healed && s.BigtableDiffers(g) {
-			order.Gaps = append(order.Gaps, g.ID())
-		}
+	for _, g := range s.DifferingGaps() {
+		order.Gaps = append(order.Gaps, g.ID())
 	}
 	if s.Resync != nil && len(s.Resync.Gaps) >= len(order.Gaps) || len(order.Gaps) == 0 && !w.unsynced() {
 		return

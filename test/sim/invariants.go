@@ -344,12 +344,7 @@ func (w *World) grown() {
 // madeTrue lets readers trust again what they see, once nothing differs any more.
 func (w *World) madeTrue() {
 	s := w.log.truth
-	for i := range s.Gaps {
-		if s.BigtableDiffers(&s.Gaps[i]) {
-			return
-		}
-	}
-	if s.Resync != nil {
+	if s.Resync != nil || len(s.DifferingGaps()) > 0 {
 		return
 	}
 	clear(w.tainted)

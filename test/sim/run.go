@@ -126,16 +126,7 @@ func (w *World) drain() {
 
 // differs reports whether a gap is neither healed nor being healed.
 func (w *World) differs() bool {
-	s := w.log.truth
-	if w.unsynced() {
-		return true
-	}
-	for i := range s.Gaps {
-		if g := &s.Gaps[i]; s.BigtableDiffers(g) && (s.Resync == nil || !s.Resync.Heals(g.ID())) {
-			return true
-		}
-	}
-	return false
+	return w.unsynced() || len(w.log.truth.GapsToHeal()) > 0
 }
 
 // unrest returns what is left to do; "" for nothing.
