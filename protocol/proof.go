@@ -28,6 +28,9 @@ const (
 	MissingRead Missing = "read"
 	// MissingApplied: a sink has not applied what is in the log.
 	MissingApplied Missing = "applied"
+	// MissingSink: the Bigtable sink is halted. A Proof that waits lacks what it has not applied; only
+	// NoProof says that it will not.
+	MissingSink Missing = "sink_halted"
 	// MissingCopy: the copy of older items is not complete. Only a Goal asks for it.
 	MissingCopy Missing = "copy"
 	// MissingResync: the resync that heals a gap, or that follows a recovery, is not complete. Only
@@ -88,24 +91,47 @@ func (p *Proof) applied(s *checkpoint.State, mark uint64) Missing {
 	return MissingNothing
 }
 
+// NoProof returns why no proof of the present can come while a log is like this, whatever time
+// passes: what an operator must end first stands first; nothing where a proof can come. It is the
+// only judge of that question (Rule 14): a Proof that waits, status, and commands before they wait
+// ask it. That an owner must be there to read and apply is a question for Alive.
+func NoProof(s *checkpoint.State) (why []Missing) {
+	if s.AllHalts()[checkpoint.SinkBigtable] != nil {
+		why = append(why, MissingSink)
+	}
+	return append(why, nothingRead(s, false)...)
+}
+
+// nothingRead returns why nothing more is read, or not of every shard.
+func nothingRead(s *checkpoint.State, besideGaps bool) (why []Missing) {
+	live := s.LiveStream()
+	if live == nil {
+		return []Missing{MissingStream}
+	}
+	if live.Disabled {
+		why = append(why, MissingEnabled)
+	}
+	if !besideGaps && len(s.GappedShards()) > 0 {
+		why = append(why, MissingAccept)
+	}
+	return why
+}
+
 // unread returns why it is not known that everything up to Through is in the log.
 func (p *Proof) unread(s *checkpoint.State) Missing {
-	live := s.LiveStream()
-	gapped, read := len(s.GappedShards()) > 0, s.ReadWatermark()
-	if gapped && p.BesideGaps {
-		gapped, read = false, s.ReadWatermarkBesideGaps()
+	ended, read := nothingRead(s, p.BesideGaps), s.ReadWatermark()
+	if p.BesideGaps && len(s.GappedShards()) > 0 {
+		read = s.ReadWatermarkBesideGaps()
 	}
 	switch {
-	case live == nil:
+	case s.LiveStream() == nil:
 		return MissingStream
 	case len(unreadOpen(s)) > 0: // whatever the watermark is: Rule 13
 		return MissingReader
 	case s.Listed >= p.Through && read >= p.Through:
 		return MissingNothing
-	case live.Disabled:
-		return MissingEnabled
-	case gapped:
-		return MissingAccept
+	case len(ended) > 0:
+		return ended[0]
 	case s.Listed < p.Through:
 		return MissingListing
 	}
@@ -136,6 +162,8 @@ func (p *Proof) Why(m Missing, s *checkpoint.State) string {
 		return "no complete listing of the shards was begun since"
 	case MissingRead:
 		return "a shard is not read so far, or its children are not listed yet"
+	case MissingSink:
+		return "the Bigtable sink is halted"
 	case MissingCopy:
 		return "the copy of older items is not complete"
 	case MissingResync:

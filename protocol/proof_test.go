@@ -1,7 +1,10 @@
 package protocol
 
 import (
+	"slices"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
@@ -105,6 +108,54 @@ func TestProofByHeartbeats(t *testing.T) {
 	} {
 		if got := p.LookByHeartbeats(c.state, c.state.AppliedMark()); got != c.want {
 			t.Errorf("look %d: lacks %q, want %q", i, got, c.want)
+		}
+	}
+}
+
+// TestNoProof: Rule 14. What ends no wait is told before it, in the order in which an operator must
+// end it, and each of it keeps a Proof of the present from being complete.
+func TestNoProof(t *testing.T) {
+	halted := func(s *checkpoint.State) {
+		s.Halts = map[string]*checkpoint.Halt{checkpoint.SinkBigtable: {Sink: checkpoint.SinkBigtable}}
+	}
+	disabled := func(s *checkpoint.State) { s.Streams[0].Disabled = true }
+	for _, c := range []struct {
+		name    string
+		changes []func(*checkpoint.State)
+		want    []Missing
+	}{
+		{"nothing", nil, nil},
+		{"what ends by itself", []func(*checkpoint.State){func(s *checkpoint.State) {
+			s.Listed, s.Backfill, s.Marks[checkpoint.SinkBigtable] = 10, checkpoint.FromScan, checkpoint.Mark{Seq: 1}
+		}}, nil},
+		{"a halted archive", []func(*checkpoint.State){func(s *checkpoint.State) {
+			s.Halts = map[string]*checkpoint.Halt{"archive": {Sink: "archive"}}
+		}}, nil},
+		{"a halted sink", []func(*checkpoint.State){halted}, []Missing{MissingSink}},
+		{"not started", []func(*checkpoint.State){func(s *checkpoint.State) { s.Streams = nil }}, []Missing{MissingStream}},
+		{"disabled", []func(*checkpoint.State){disabled}, []Missing{MissingEnabled}},
+		{"before a gap", []func(*checkpoint.State){gapped}, []Missing{MissingAccept}},
+		{"all at once", []func(*checkpoint.State){halted, disabled, gapped},
+			[]Missing{MissingSink, MissingEnabled, MissingAccept}},
+	} {
+		s := logOf(100, 100, 7, 7)
+		for _, change := range c.changes {
+			s = with(s, change)
+		}
+		got := NoProof(s)
+		if d := cmp.Diff(c.want, got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, d)
+		}
+		p := Proof{Through: 200}
+		for _, why := range got {
+			if p.Why(why, s) == string(why) {
+				t.Errorf("%s: no text for %s", c.name, why)
+			}
+		}
+		missing := p.Look(s, s.AppliedMark())
+		want := slices.DeleteFunc(got, func(m Missing) bool { return m == MissingSink })
+		if len(want) > 0 && missing != want[0] {
+			t.Errorf("%s: a proof lacks %s, want %s", c.name, missing, want[0])
 		}
 	}
 }

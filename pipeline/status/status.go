@@ -67,7 +67,7 @@ type Observed struct {
 	mark             uint64 // of the sink that is furthest behind
 	slowest          string // that sink
 	waiting          uint64 // entries behind its mark, up to the last one with changes
-	reading          bool   // a stream is being read
+	started          bool   // a stream is being read
 	disabled, paused bool
 	pauseReason      string // why reading pauses
 	tooFullForBeats  bool   // the log is too full for beats
@@ -93,8 +93,10 @@ func Observe(x Seen, before *Observed) *Observed {
 	if o.late == 0 {
 		o.late = DefaultLate
 	}
-	if live := s.LiveStream(); live != nil {
-		o.reading, o.streamStart, o.disabled = true, live.Date, live.Disabled
+	noProof := protocol.NoProof(s)
+	o.disabled = slices.Contains(noProof, protocol.MissingEnabled)
+	if o.started = !slices.Contains(noProof, protocol.MissingStream); o.started {
+		o.streamStart = s.LiveStream().Date
 	}
 	o.mark = s.LowMark()
 	o.slowest, o.waiting = s.Unapplied()
@@ -349,7 +351,7 @@ func (o *Observed) reasons(st *Table, ms change.Millis, now time.Time) (why []Re
 	default:
 		add(true, WhyNoOwner, "no sign of life of the owner for %s", silent)
 	}
-	add(!o.reading, WhyNotStarted, "not started: no listing of the stream is in the log")
+	add(!o.started, WhyNotStarted, "not started: no listing of the stream is in the log")
 	add(o.disabled, WhyStreamOff, "the stream is disabled: what is written now is in no stream")
 	why = append(why, st.unreadReasons()...)
 	add(st.BehindFence != nil, WhyBehindFence, "%s", st.behindReason())
@@ -367,7 +369,7 @@ func (o *Observed) reasons(st *Table, ms change.Millis, now time.Time) (why []Re
 	}
 	add(o.copyIsDue, WhyCopyDue, "the copy of the table has not begun yet")
 	add(st.DeadLetters > 0, WhyLetters, "%s", plural(st.DeadLetters, "dead letter"))
-	add(o.reading && st.AppliedThrough == nil, WhyNotAllRead, "not every shard has been read and applied yet")
+	add(o.started && st.AppliedThrough == nil, WhyNotAllRead, "not every shard has been read and applied yet")
 	limit := o.late.Seconds()
 	add(o.read > 0 && st.SourceLag > limit && now.Sub(o.readMoved) > o.late, WhyLateRead,
 		"nothing shows that what was written in the last %s has been read", lagWord(st.SourceLag))

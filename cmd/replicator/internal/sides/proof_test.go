@@ -1,6 +1,7 @@
 package sides
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -113,16 +114,21 @@ func TestProofKnowsWhenNothingMoves(t *testing.T) {
 
 // TestObstaclesAreNamed: what no waiting overcomes ends the proof with what to do.
 func TestObstaclesAreNamed(t *testing.T) {
-	for name, change := range map[string]func(*checkpoint.State){
-		"halted":   func(s *checkpoint.State) { s.Halts = map[string]*checkpoint.Halt{"bigtable": {Reason: "x"}} },
-		"disabled": func(s *checkpoint.State) { s.Streams[0].Disabled = true },
-		"started":  func(s *checkpoint.State) { s.Streams = nil },
+	for text, change := range map[string]func(*checkpoint.State){
+		"is halted: x": func(s *checkpoint.State) { s.Halts = map[string]*checkpoint.Halt{"bigtable": {Reason: "x"}} },
+		"is disabled":  func(s *checkpoint.State) { s.Streams[0].Disabled = true },
+		"not started":  func(s *checkpoint.State) { s.Streams = nil },
+		"before a gap": func(s *checkpoint.State) {
+			s.Shards["g"] = &checkpoint.Shard{ID: "g", Stream: s.Streams[0].ARN, Phase: checkpoint.PhaseClosed,
+				Loss: checkpoint.Loss{Pending: true}}
+		},
 	} {
 		s := logState(100, 100, 7, 7)
 		s.Owner, s.Date = "a", 1
 		change(s)
-		if err := obstacleOf("Orders", s); err == nil {
-			t.Errorf("%s: no error", name)
+		s.Reindex()
+		if err := obstacleOf("Orders", s); err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("%s: %v", text, err)
 		}
 	}
 	if err := obstacleOf("Orders", logState(100, 100, 7, 7)); err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/ask"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
+	"github.com/tailrace-cdc/replicator/protocol"
 )
 
 // Ready returns an error of the environment with a hint unless both sides can be compared now: an
@@ -79,22 +80,27 @@ func (s *Sides) claimTTL() time.Duration { return time.Duration(s.cfg.Testing.Cl
 
 // obstacleOf is obstacle of a log that has an owner.
 func obstacleOf(table string, state *checkpoint.State) error {
-	live := state.LiveStream()
-	switch halt := state.AllHalts()[checkpoint.SinkBigtable]; {
-	case halt != nil:
-		return exit.Environment(fmt.Errorf("table %s is halted: %s", table, halt.Reason),
+	why := protocol.NoProof(state)
+	if len(why) == 0 {
+		return nil
+	}
+	switch why[0] {
+	case protocol.MissingSink:
+		return exit.Environment(
+			fmt.Errorf("table %s is halted: %s", table, state.AllHalts()[checkpoint.SinkBigtable].Reason),
 			"`replicator status` says what to do; then `replicator resume --table "+table+"`")
-	case len(state.GappedShards()) > 0:
+	case protocol.MissingAccept:
 		return exit.Environment(fmt.Errorf("table %s stands before a gap: what comes after it is not read", table),
 			"`replicator gaps list`, then `replicator gaps heal --table "+table+"`")
-	case live == nil:
+	case protocol.MissingStream:
 		return exit.Environment(fmt.Errorf("the stream of table %s is not started yet", table),
 			"`replicator status` says why")
-	case live.Disabled:
+	case protocol.MissingEnabled:
 		return exit.Environment(fmt.Errorf("the stream of table %s is disabled: what is written now is in no stream", table),
 			"enable the stream; `replicator status` says what follows")
 	}
-	return nil
+	return exit.Environment(fmt.Errorf("nothing proves what table %s has: %s", table, why[0]),
+		"`replicator status` says why")
 }
 
 // unfinished returns an error while rows are still missing for a reason that is known.
