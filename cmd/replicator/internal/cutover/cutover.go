@@ -43,8 +43,7 @@ type Cutover struct {
 	logs, unowned func(context.Context) ([]*order.Log, error)
 	obstacle      func([]*order.Log) error // why nothing comes of waiting while the logs are like this; nil where it may
 
-	id     string // of the fence
-	began  change.Millis
+	id     string        // of the fence
 	quiet  change.Millis // since when nothing was written; 0: the fence stood when the process began
 	fenced change.Millis
 	marks  map[string]checkpoint.Mark // by table: up to which the wait for quiet has looked
@@ -101,7 +100,10 @@ func (c *Cutover) interrupted(err error) error {
 }
 
 func (c *Cutover) run(ctx context.Context) (*certificate.Certificate, error) {
-	c.began = c.sides.Now()
+	// Times of this clock are stored and certified: that of the fence, and since when nothing was written.
+	if _, err := c.sides.Ask(ctx); err != nil { // it is certain from here on
+		return nil, err
+	}
 	if err := c.fence(ctx); err != nil {
 		return nil, err
 	}
