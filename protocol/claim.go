@@ -98,9 +98,15 @@ func (w *ClaimWatch) Look(now time.Time) bool {
 // Pause is how long to wait before Look is asked again.
 func (w *ClaimWatch) Pause() time.Duration { return min(w.TTL/10, 500*time.Millisecond) }
 
-// ClaimValid reports whether no other process can have claimed a log yet whose owner sent its last
-// acknowledged append a while ago: less than any Watch waits, by a second or a quarter.
-func ClaimValid(ttl, ago time.Duration) bool { return ago < min(ttl/4*3, ttl/3+2*time.Second) }
+// MayWrite reports whether an owner may write to Bigtable, which it sent its last acknowledged append before: no other
+// process can have claimed the log yet, because each ClaimWatch waits for longer, by a second or a quarter.
+//
+// Rule 12: the log is fenced by its server, Bigtable is not. An owner that stood still may wake up when another one has
+// taken over, a cutover has raised its fence and the application has deleted rows. Without their guards nothing in
+// Bigtable would refuse what it still has in hand.
+func MayWrite(ttl time.Duration, sent, now Instant) bool {
+	return now.Since(sent) < min(ttl/4*3, ttl/3+2*time.Second)
+}
 
 // Silent reports whether the log's owner counts as gone: nothing was appended for TTL; or for as long as a healthy idle
 // owner is silent and three seconds more, while four messages of its process are missing on a connection that holds.

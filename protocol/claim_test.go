@@ -234,9 +234,9 @@ func TestHearingIsNoLookAtTheLog(t *testing.T) {
 	h.want("at the first look after the log was away", false)
 }
 
-// TestClaimIsNotValidOnceAnotherMayClaim: an owner whose process was heard may be replaced before TTL is over. Rule 12:
-// when it wakes up, it must know that.
-func TestClaimIsNotValidOnceAnotherMayClaim(t *testing.T) {
+// TestOwnerMayNotWriteOnceAnotherMayClaim: an owner whose process was heard may be replaced before TTL is over.
+// Rule 12: when it wakes up, it may not write.
+func TestOwnerMayNotWriteOnceAnotherMayClaim(t *testing.T) {
 	h := newHistory(t)
 	h.w.Random = func(time.Duration) time.Duration { return 0 } // the shortest waits
 	h.hear(time.Minute, true)
@@ -244,10 +244,11 @@ func TestClaimIsNotValidOnceAnotherMayClaim(t *testing.T) {
 	for !h.may() {
 		h.look(time.Second)
 	}
-	if ago := h.now.Sub(died) - time.Second; ClaimValid(ttl, ago) {
+	sent := InstantOf(died, died)
+	if ago := h.now.Sub(died) - time.Second; MayWrite(ttl, sent, InstantOf(died.Add(ago), died)) {
 		t.Errorf("another process may claim the log %s after the last append, and its owner still writes to Bigtable", ago)
 	}
-	if !ClaimValid(ttl, ttl/3+time.Second) {
+	if !MayWrite(ttl, sent, InstantOf(died.Add(ttl/3+time.Second), died)) {
 		t.Error("an idle owner's claim is not valid")
 	}
 }

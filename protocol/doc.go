@@ -16,8 +16,9 @@
 //	gone.go       is a shard gone
 //	streamend.go  has a stream ended
 //	alive.go      is the owner of a log alive, and for how long is another one awaited
-//	claim.go      may a log be claimed from another process
+//	claim.go      may a log be claimed from another process, and may its owner still write
 //	reading.go    which version an item has that was read from the table, and for how long it may be written
+//	clock.go      how long ago something was, by both clocks of a process
 //	tracker.go    Rule 1: up to where everything is acknowledged
 //	batch.go      which changes that wait become one write
 //	logcopy.go    is a log an older copy of itself

@@ -145,7 +145,8 @@ func (w *Writer) lowerLimit(ctx context.Context) {
 // claimNearlyExpired reports whether other processes may soon claim the log: then a beat is stored even if the log is
 // full. No other process can claim a log of the embedded server.
 func (w *Writer) claimNearlyExpired() bool {
-	return w.l.q.embedded == nil && w.silent() > w.ttl/2
+	sent, now := w.silence()
+	return w.l.q.embedded == nil && now.Since(sent) > w.ttl/2
 }
 
 // configure sets the stream's limits to those of the options, as far as they leave room on top of what it holds. Only

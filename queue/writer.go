@@ -350,17 +350,21 @@ func (w *Writer) BeatDueIn() time.Duration {
 }
 
 // ClaimValid reports whether no other process can have claimed the log yet, by when the last acknowledged append was
-// sent. The log is fenced by the server, Bigtable is not: while ClaimValid is false, the owner writes nothing there
-// until an append succeeds. No other process can claim a log of the embedded server.
+// sent (protocol.MayWrite). While it is false, the owner writes nothing to Bigtable until an append succeeds. No other
+// process can claim a log of the embedded server.
 //
 // It never waits, also not for an append: every write to Bigtable asks it.
 func (w *Writer) ClaimValid() bool {
-	return w.l.q.embedded != nil || protocol.ClaimValid(w.ttl, w.silent())
+	if w.l.q.embedded != nil {
+		return true
+	}
+	sent, now := w.silence()
+	return protocol.MayWrite(w.ttl, sent, now)
 }
 
-// silent returns how long ago the last acknowledged append was sent: the larger of what the wall clock and the
-// monotonic clock say. The monotonic clock stands still while the machine is suspended, and the wall clock may be set.
-func (w *Writer) silent() time.Duration {
-	sent, now := *w.lastSent.Load(), time.Now()
-	return max(now.Sub(sent), now.Round(0).Sub(sent.Round(0)))
+// silence returns since when the writer is silent, which is when the last acknowledged append was sent, and what time
+// it is.
+func (w *Writer) silence() (sent, now protocol.Instant) {
+	at := *w.lastSent.Load()
+	return protocol.InstantOf(at, at), protocol.InstantOf(time.Now(), at)
 }
