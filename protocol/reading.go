@@ -32,28 +32,48 @@ const (
 	lateWrites = change.Millis(ReadingAge/time.Millisecond) + AnswerMargin
 )
 
-// VersionOfReading returns the version of an item that was requested at a time, in a life with a
-// floor.
+// Reading is when items were read from the table itself.
+type Reading struct {
+	Requested change.Millis // the service's clock, not later than the request
+	At        Instant       // this process's clocks at the request
+}
+
+// Fresh reports whether what was read may still be written, gapsUntil being the end of the latest
+// gap that was found: checkpoint.State.GapsUntil. An item that was read before may have been deleted
+// in a gap, and the resync that heals it may have passed the item's rows already.
+func (r Reading) Fresh(now Instant, gapsUntil change.Millis) bool {
+	return now.Since(r.At) < ReadingAge && r.Requested > gapsUntil
+}
+
+// Version returns the version of an item that was requested at a time, in a life with a floor.
 //
 // A change that the read lacks was made after the request, so its version is higher. A change that the read includes
 // may have a higher version, too: then the write is skipped and the stream's row stays.
-func VersionOfReading(requested change.Millis, floor change.Version) change.Version {
+func Version(requested change.Millis, floor change.Version) change.Version {
 	return max(change.Version(requested)-ReadingMargin, change.LowestRead(floor))
 }
 
-// ReadingBegin returns the time of the service after which a resync of the whole table may read it,
+// DateStep is the precision of the service's Date with some reserve, in ms: a Date may be earlier
+// than the reading by that.
+const DateStep change.Millis = 1_500
+
+// ResyncFrom returns the time of the service from which on a resync of the whole table may read it,
 // so that every repair gets a version above all versions that were lost: after the latest gap and
-// the order, each repair's version being Margin below its read. What heals a gap or begins a life
-// also outwaits the writes of earlier owners. A recovery need not wait until the clock passes
+// the order, each repair's version being ReadingMargin below its read. What heals a gap or begins a
+// life also outwaits the writes of earlier owners. A recovery need not wait until the clock passes
 // p.Above, the highest version given out, because the floor of the new life is above that already.
 // It must where it heals gaps as well: those may lie in the new life.
-func ReadingBegin(p *checkpoint.PendingResync, gapsUntil change.Millis) change.Millis {
-	begin := max(gapsUntil+ReadingMargin, p.Asked)
+func ResyncFrom(p *checkpoint.PendingResync, gapsUntil change.Millis) change.Millis {
+	from := max(gapsUntil+ReadingMargin, p.Asked)
 	if p.Recover || len(p.Gaps) > 0 {
-		begin = max(gapsUntil, p.Asked) + lateWrites
+		from = max(gapsUntil, p.Asked) + lateWrites
 	}
 	if !p.Recover || len(p.Gaps) > 0 {
-		begin = max(begin, change.Millis(p.Above)+ReadingMargin)
+		from = max(from, change.Millis(p.Above)+ReadingMargin)
 	}
-	return begin
+	return from + DateStep
 }
+
+// CopyFrom returns the time of the service from which on a copy may read its first page: what was
+// written around the first start must be in the part of the stream that is read.
+func CopyFrom(c *checkpoint.CopyState) change.Millis { return c.Began + DateStep }

@@ -2,6 +2,7 @@ package protocol_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
@@ -58,12 +59,38 @@ func TestRepairsAreAboveABurstThatEndsInAGap(t *testing.T) {
 		if p == nil || len(p.Gaps) != 1 {
 			t.Fatalf("%s: %+v, gaps %+v", name, p, l.s.Gaps)
 		}
-		begin := protocol.ReadingBegin(p, now)
-		if v := protocol.VersionOfReading(begin, l.s.Floor()); v < now+ahead || v < l.s.TopClock() {
+		begin := protocol.ResyncFrom(p, now)
+		if v := protocol.Version(begin, l.s.Floor()); v < now+ahead || v < l.s.TopClock() {
 			t.Errorf("%s: a repair that is read at the begin has version %d, %d ms below the burst", name, v, now+ahead-v)
 		}
-		if v := protocol.VersionOfReading(begin-1000, l.s.Floor()); v >= now+ahead {
+		if v := protocol.Version(begin-2000, l.s.Floor()); v >= now+ahead {
 			t.Errorf("%s: it begins later than it must", name)
+		}
+	}
+}
+
+// TestReadingIsFreshForTwoMinutesBehindEachGap: neither clock makes it younger, and a gap that ends after it makes it
+// old at once.
+func TestReadingIsFreshForTwoMinutesBehindEachGap(t *testing.T) {
+	const requested = 1_790_000_000_000
+	wall := change.Millis(requested).Time()
+	r := protocol.Reading{Requested: requested, At: protocol.Instant{Wall: wall, Mono: time.Hour}}
+	for name, c := range map[string]struct {
+		wall, mono time.Duration
+		gaps       change.Millis
+		want       bool
+	}{
+		"at once":                     {0, 0, 0, true},
+		"before it is old":            {119 * time.Second, 119 * time.Second, requested - 1, true},
+		"old":                         {120 * time.Second, 120 * time.Second, 0, false},
+		"the machine was suspended":   {120 * time.Second, time.Second, 0, false},
+		"the wall clock was set back": {-time.Hour, 120 * time.Second, 0, false},
+		"a gap ends at the request":   {0, 0, requested, false},
+		"a gap ends later":            {time.Second, time.Second, requested + 1000, false},
+	} {
+		now := protocol.Instant{Wall: wall.Add(c.wall), Mono: time.Hour + c.mono}
+		if fresh := r.Fresh(now, c.gaps); fresh != c.want {
+			t.Errorf("%s: fresh is %v", name, fresh)
 		}
 	}
 }

@@ -1,22 +1,36 @@
 package apply
 
-import "time"
+import (
+	"math"
+	"time"
 
-// ageOf returns how long ago an item was read: the larger of what the wall clock and the monotonic clock say. The
-// monotonic clock stands still while the machine is suspended, and the wall clock may be set.
-func ageOf(item *ResyncItem, now time.Time) time.Duration {
-	return max(now.Sub(item.ReadAt), now.Round(0).Sub(item.ReadAt.Round(0)))
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/protocol"
+)
+
+// Fresh reports whether the item may still be written at a time of this process: protocol.Reading.
+func (x *ResyncItem) Fresh(now time.Time) bool {
+	r := protocol.Reading{Requested: x.Requested, At: protocol.InstantOf(x.ReadAt, x.ReadAt)}
+	gaps := change.Millis(math.MinInt64)
+	if x.GapsUntil != nil {
+		gaps = x.GapsUntil()
+	}
+	return r.Fresh(protocol.InstantOf(now, x.ReadAt), gaps)
 }
 
-// fresh returns ErrStale once the item was read too long ago, or a gap was found that ends after the reading: the
-// resync that heals it may have passed the rows already. The sink asks before every attempt.
+// ageOf returns how long ago an item was read.
+func ageOf(item *ResyncItem, now time.Time) time.Duration {
+	return protocol.InstantOf(now, item.ReadAt).Since(protocol.InstantOf(item.ReadAt, item.ReadAt))
+}
+
+// fresh returns ErrStale once the item may not be written any more. The sink asks before every attempt.
 func (x *resyncing) fresh() error {
 	if x.o.Owned != nil {
 		if err := x.o.Owned(); err != nil { // it may take a while, so it comes first
 			return err
 		}
 	}
-	if x.item.beforeGap() || ageOf(x.item, x.shared.clock()) >= PageAge {
+	if !x.item.Fresh(x.shared.clock()) {
 		return ErrStale
 	}
 	return nil

@@ -34,9 +34,6 @@ type ResyncItem struct {
 	GapsUntil func() change.Millis
 }
 
-// beforeGap reports whether the item was read before the end of a gap.
-func (x *ResyncItem) beforeGap() bool { return x.GapsUntil != nil && x.Requested <= x.GapsUntil() }
-
 // ResyncOutcome says what a resync of one item found and did.
 type ResyncOutcome struct {
 	Written int // rows
@@ -93,7 +90,7 @@ const (
 
 // ResyncVersion returns the version of an item that was requested at a time, in a life with a floor.
 func ResyncVersion(requested change.Millis, floor change.Version) change.Version {
-	return protocol.VersionOfReading(requested, floor)
+	return protocol.Version(requested, floor)
 }
 
 var (

@@ -15,6 +15,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/source/export"
 )
@@ -131,7 +132,7 @@ const unconfirmedFormat = 5
 // enabled would be too early, and is paid for.
 func (c *Copier) awaitEarliest(ctx context.Context) error {
 	for {
-		earliest := earliestExport(max(c.o.Cover, c.o.GapsUntil()+1)) + dateStep
+		earliest := earliestExport(max(c.o.Cover, c.o.GapsUntil()+1)) + protocol.DateStep
 		left := time.Duration(earliest-c.o.Now()) * time.Millisecond
 		if left <= 0 {
 			return nil

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/source"
 )
 
@@ -150,11 +151,10 @@ func (c *Copier) open(ctx context.Context) error {
 	}
 }
 
-// awaitBegin waits for the moment before which no page may be read: what was written around the first start must be in
-// the part of the stream that is read.
+// awaitBegin waits for the moment before which no page may be read.
 func (c *Copier) awaitBegin(ctx context.Context) error {
 	for {
-		left := time.Duration(c.copy.Began+dateStep-c.o.Now()) * time.Millisecond
+		left := time.Duration(protocol.CopyFrom(&c.copy)-c.o.Now()) * time.Millisecond
 		if left <= 0 {
 			return nil
 		}

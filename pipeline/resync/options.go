@@ -108,8 +108,6 @@ func (p Periods) withDefaults() Periods {
 // Margins between clocks.
 const (
 	answerMargin = protocol.AnswerMargin
-	// dateStep is the precision of the service's Date with some reserve: a Date may be earlier than the reading by that.
-	dateStep change.Millis = 1_500
 	// maxBehind is how far Bigtable may be behind while the table is read. Pages read later would only wait longer.
 	maxBehind = time.Minute
 )
@@ -123,13 +121,12 @@ func (o *Options) lead() time.Duration {
 
 // versionOf returns the version of the write of an item that was read at a time.
 func (o *Options) versionOf(requested change.Millis) change.Version {
-	return protocol.VersionOfReading(requested, o.Floor)
+	return protocol.Version(requested, o.Floor)
 }
 
-// write writes an item that was read, unless that was before the end of a gap: it may hold what was deleted there, and
-// the resync that heals the gap may have passed its rows already. That is also asked before each attempt.
+// write writes an item that was read, while what was read is fresh. That is also asked before each attempt.
 func (o *Options) write(ctx context.Context, item *apply.ResyncItem) (apply.ResyncOutcome, error) {
-	if item.GapsUntil = o.GapsUntil; item.Requested <= o.GapsUntil() {
+	if item.GapsUntil = o.GapsUntil; !item.Fresh(time.Now()) {
 		return apply.ResyncOutcome{}, apply.ErrStale
 	}
 	return o.Writer.Resync(ctx, item)

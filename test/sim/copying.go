@@ -44,7 +44,7 @@ type reading struct {
 func (p *process) readItems(all []*item, first, withRows bool) *reading {
 	date := p.now - p.now%1000
 	r := &reading{requested: date, wait: protocol.Proof{Through: date + protocol.AnswerMargin}}
-	v := protocol.VersionOfReading(date, p.s.Floor())
+	v := protocol.Version(date, p.s.Floor())
 	switch p.mutant {
 	case NoMargin:
 		v = max(change.Version(p.now), p.s.Floor()+1)
@@ -52,7 +52,7 @@ func (p *process) readItems(all []*item, first, withRows bool) *reading {
 		v = max(v, p.s.Floor()+2)
 	}
 	p.issue(v)
-	p.reachedIf(v > protocol.VersionOfReading(date, 0), floorRaised)
+	p.reachedIf(v > protocol.Version(date, 0), floorRaised)
 	for _, x := range all {
 		op := &operation{
 			item: x, commit: len(x.commits) - 1, image: x.newest().image, version: v, read: r, first: first,
@@ -189,7 +189,7 @@ func (p *process) copyStep() func() {
 	switch x := p.copy; {
 	case x.moved:
 		return p.markCopy
-	case x.mark.Done || p.now < c.Began+1500:
+	case x.mark.Done || p.now < protocol.CopyFrom(c):
 		return nil
 	case x.r == nil:
 		return p.readCopyPage
@@ -268,7 +268,7 @@ func (p *process) wholeStep() func() {
 	switch x := p.whole; {
 	case len(x.open) == 0:
 		return p.healed
-	case x.r == nil && p.now < protocol.ReadingBegin(order, p.gapsUntil())+1000:
+	case x.r == nil && p.now < protocol.ResyncFrom(order, p.gapsUntil()):
 		p.reached(beginWaited)
 		return nil
 	case x.r == nil:
