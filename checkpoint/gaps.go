@@ -151,6 +151,22 @@ func (s *State) addGap(g Gap) {
 	s.Gaps = append(s.Gaps, g)
 }
 
+// PrepareGap reports whether a gap that was found must be stored, and completes it. What was found may be known by
+// now: its shard is finished, or stands before another gap.
+func (s *State) PrepareGap(g *Gap) (store bool) {
+	sh := s.Shards[g.Feed.Shard]
+	switch {
+	case g.Feed.Shard == "":
+		return s.LostBetween(g)
+	case sh == nil:
+	case sh.Phase.Finished() || sh.Loss.Pending:
+		return false
+	case g.Ends && s.LostBeforeStart(sh, g.Found): // such records were never promised
+		g.Accepted, g.Reason = true, ReasonBeforeStart
+	}
+	return true
+}
+
 // LostBetween prepares the gap between a stream and the table's next one, and reports whether it must be stored.
 //
 // Rule 8: the owner that stored it before may have died before the next stream was started, and that stream may have

@@ -216,3 +216,38 @@ func TestGapsToHeal(t *testing.T) {
 		t.Error("an empty log has gaps")
 	}
 }
+
+// TestGapThatIsKnownIsNotStored: two answers may find the same loss, and what was lost before the start excuses itself.
+func TestGapThatIsKnownIsNotStored(t *testing.T) {
+	w, err := claim(t, &memLog{}, NewState(), "a", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shards := append(seen("a", "b"), ShardSeen{ID: "c", Closed: true})
+	w.must(t, &Start{Stream: "arn", Date: 30 * hour, Shards: shards}, marksOf("bigtable"),
+		&Gap{Feed: change.Feed{Stream: "arn", Shard: "a"}, Since: 10 * hour, Until: 20 * hour, Found: 30 * hour})
+	w.must(t, &Gap{Feed: change.Feed{Stream: "arn", Shard: "b"}, Since: 1, Until: 31 * hour, Found: 31 * hour, Ends: true,
+		Accepted: true})
+	gap := func(shard string, found change.Millis, ends bool) *Gap {
+		return &Gap{Feed: change.Feed{Stream: "arn", Shard: shard}, Until: found, Found: found, Ends: ends}
+	}
+	for name, c := range map[string]struct {
+		gap             *Gap
+		stored, excused bool
+	}{
+		"its shard stands before a gap": {gap("a", 31*hour, false), false, false},
+		"its shard is finished":         {gap("b", 31*hour, true), false, false},
+		"a shard goes on behind it":     {gap("c", 30*hour+1, false), true, false},
+		"lost before the start":         {gap("c", 30*hour+1, true), true, true},
+		"lost long after the start":     {gap("c", 60*hour, true), true, false},
+		"between two streams":           {&Gap{Feed: change.Feed{Stream: "arn"}, Since: 1, Until: 40 * hour}, true, false},
+		"its shard is not in the log":   {gap("d", 31*hour, false), true, false},
+	} {
+		if stored := w.s.PrepareGap(c.gap); stored != c.stored {
+			t.Errorf("%s: stored is %v", name, stored)
+		}
+		if excused := c.gap.Accepted && c.gap.Reason == ReasonBeforeStart; excused != c.excused {
+			t.Errorf("%s: %+v", name, c.gap)
+		}
+	}
+}

@@ -32,16 +32,8 @@ func (w *writer) storeEntry(ctx context.Context, body any) error {
 			b.Halt.Held = false // only a log of the present format holds it
 		}
 	case *checkpoint.Gap:
-		sh := s.Shards[b.Feed.Shard]
-		if sh != nil && (sh.Phase.Finished() || sh.Loss.Pending) {
+		if !s.PrepareGap(b) {
 			return nil
-		}
-		if b.Feed.Shard == "" && !s.LostBetween(b) {
-			return nil
-		}
-		// Records that were trimmed before the pipeline ever started were never promised.
-		if sh != nil && b.Ends && s.LostBeforeStart(sh, b.Found) {
-			b.Accepted, b.Reason = true, checkpoint.ReasonBeforeStart
 		}
 	}
 	for _, b := range bodies {
