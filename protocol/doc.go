@@ -19,6 +19,7 @@
 //	claim.go      may a log be claimed from another process, and may its owner still write
 //	reading.go    which version an item has that was read from the table, and for how long it may be written
 //	clock.go      how long ago something was, by both clocks of a process
+//	parts.go      Rule 1: which part of a copy is read next, and up to where it is durable
 //	tracker.go    Rule 1: up to where everything is acknowledged
 //	batch.go      which changes that wait become one write
 //	logcopy.go    is a log an older copy of itself

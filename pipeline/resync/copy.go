@@ -189,10 +189,10 @@ func (c *Copier) readPages(ctx context.Context, g *errgroup.Group) error {
 			continue
 		}
 		release := c.o.Memory.settle(pg)
-		c.pace.Hold(pg.items)
+		c.pace.Hold(pg.Items)
 		g.Go(func() error {
 			defer release()
-			defer c.pace.Hold(-pg.items)
+			defer c.pace.Hold(-pg.Items)
 			return c.writePage(ctx, x, pg)
 		})
 	}
@@ -224,7 +224,7 @@ func (c *Copier) readPage(ctx context.Context, x *part) (*page, error) {
 	if err != nil {
 		return nil, c.readFailed(ctx, x, err)
 	}
-	c.setTrouble(x.number, "")
+	c.setTrouble(x.Number, "")
 	c.stats.addUnits(b.units)
 	pg := pack(b, from)
 	due := c.origin.due(b)
@@ -248,7 +248,7 @@ func (c *Copier) readFailed(ctx context.Context, x *part, err error) error {
 	n := c.parts.failed(x)
 	class := source.Classify(err)
 	if class != failure.Throttled {
-		c.setTrouble(x.number, whyOf(err))
+		c.setTrouble(x.Number, whyOf(err))
 	}
 	pause := failure.Backoff(n)
 	switch class {
@@ -259,7 +259,7 @@ func (c *Copier) readFailed(ctx context.Context, x *part, err error) error {
 		pause = c.o.Periods.Retry // an operator must act
 	}
 	if n == 1 && class != failure.Throttled {
-		c.o.Logger.Warn("the copy could not read: will be tried again", zap.Int("part", x.number), zap.Error(err))
+		c.o.Logger.Warn("the copy could not read: will be tried again", zap.Int("part", x.Number), zap.Error(err))
 	}
 	c.parts.giveBack(x, time.Now().Add(pause))
 	return nil

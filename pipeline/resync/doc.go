@@ -24,7 +24,7 @@
 //	progress.go  progress of a copy for status and logs
 //	scan.go      reads the items of a scan
 //	export.go    reads the items of an export
-//	parts.go     which segment or file is read next, and their marks
+//	parts.go     the parts of a copy, shared among its goroutines
 //	pages.go     pages in memory, compressed
 //	items.go     single items: read, waited for, written
 //	hand.go      how many single items are read and not written yet

@@ -96,7 +96,7 @@ func (x *exported) read(ctx context.Context, p *part, from string) (*batch, func
 	if why := CheckExport(x.at, x.o.Cover, x.o.GapsUntil(), x.o.Now()); why != "" {
 		return nil, nil, &pauseError{why: why + newerExport}
 	}
-	f, err := x.openAt(ctx, p.number, from)
+	f, err := x.openAt(ctx, p.Number, from)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -113,7 +113,7 @@ func (x *exported) read(ctx context.Context, p *part, from string) (*batch, func
 			break
 		}
 		if err != nil {
-			x.closeFile(p.number)
+			x.closeFile(p.Number)
 			return nil, nil, err
 		}
 		item := append([]byte(nil), line.Item...)
@@ -121,7 +121,7 @@ func (x *exported) read(ctx context.Context, p *part, from string) (*batch, func
 		size += len(item)
 	}
 	if f.after = b.after; b.last {
-		x.closeFile(p.number)
+		x.closeFile(p.Number)
 	}
 	return b, func() {}, nil
 }

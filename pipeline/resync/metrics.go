@@ -90,8 +90,8 @@ func (s *Stats) NoteCopy(budget float64, paused bool) {
 }
 
 func (s *Stats) addPage(pg *page) {
-	s.items.Add(float64(pg.items))
-	s.bytes.Add(float64(pg.bytes))
+	s.items.Add(float64(pg.Items))
+	s.bytes.Add(float64(pg.Bytes))
 }
 
 // halfLife is how fast recent reads are forgotten.

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/protocol"
 )
 
 // batch is the result of one read: items of a part in typed JSON.
@@ -29,18 +30,15 @@ type batch struct {
 
 // page is a batch in hand: packed until the stream has caught up with its reading.
 type page struct {
-	from, after string
-	last        bool
-	version     change.Version
-	requested   change.Millis
-	proof       change.Millis
-	at          time.Time
-	units       float64
+	protocol.CopyPage // its Letters are set when it is complete
 
-	items, bytes int    // number of items, and of bytes of their JSON
-	packed       []byte // S2 of the items, each behind its length
+	version   change.Version
+	requested change.Millis
+	proof     change.Millis
+	at        time.Time
+	units     float64
 
-	done    bool         // every item is durable, or a dead letter; covered by parts.mu
+	packed  []byte       // S2 of the items, each behind its length
 	letters atomic.Int64 // items that became dead letters
 }
 
@@ -57,12 +55,12 @@ func pack(b *batch, from string) *page {
 	defer buffers.Put(buf)
 	raw := (*buf)[:0]
 	pg := &page{
-		from: from, after: b.after, last: b.last, version: b.version, requested: b.requested, proof: b.proof, at: b.at,
-		units: b.units, items: len(b.items),
+		CopyPage: protocol.CopyPage{From: from, After: b.after, Last: b.last, Items: len(b.items)},
+		version:  b.version, requested: b.requested, proof: b.proof, at: b.at, units: b.units,
 	}
 	for _, item := range b.items {
 		raw = append(binary.AppendUvarint(raw, uint64(len(item))), item...)
-		pg.bytes += len(item)
+		pg.Bytes += len(item)
 	}
 	*buf = raw
 	room := buffers.Get().(*[]byte)

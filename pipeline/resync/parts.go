@@ -8,45 +8,34 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/protocol"
 )
 
-// parts tracks how far the parts of a copy have been read and written: segments of a scan, or files of an export.
-// Readers take the part that is due first, so the segments of a scan take turns, a page each.
+// parts shares protocol.Parts among the goroutines of a copy. Readers take the part that is due first, so the segments
+// of a scan take turns, a page each.
 type parts struct {
-	mu    sync.Mutex // covers what follows, and the fields of each part and page
-	all   []*part
-	queue partQueue     // parts that may be read and that no reader has taken
-	open  int           // parts that are not done
-	added chan struct{} // closed and replaced when the queue gains a part, and when the last part is done
+	mu     sync.Mutex // covers what follows, and the fields of each part and page
+	copied *protocol.Parts
+	queue  partQueue     // parts that may be read and that no reader has taken
+	added  chan struct{} // closed and replaced when the queue gains a part, and when the last part is done
 }
 
 // part is one part of a copy.
 type part struct {
-	number int
-	due    time.Time // when it may be read next
-	next   string    // position after which the next page is read
-	ended  bool      // its last page was read
-	taken  bool      // by a reader
-	fails  int       // failed reads in a row
-	units  float64   // read capacity of its last page
+	*protocol.Part
+	due   time.Time // when it may be read next
+	fails int       // failed reads in a row
+	units float64   // read capacity of its last page
 	// itemUnits is the read capacity of an item of that page.
 	itemUnits float64
-	pages     []*page // in memory, in order
-	mark      checkpoint.CopyMark
-	moved     bool // the mark has moved since it was stored
-	rewind    int  // how often the part was sent back to an earlier position
 }
 
 // newParts returns the parts of a copy at their marks.
 func newParts(c *checkpoint.CopyState) *parts {
-	p := &parts{added: make(chan struct{})}
-	for i := range c.Parts {
-		x := &part{number: i, mark: c.Marks[i]}
-		x.next, x.ended = x.mark.After, x.mark.Done
-		p.all = append(p.all, x)
-		if !x.mark.Done {
-			p.open++
-			p.queue = append(p.queue, x)
+	p := &parts{copied: protocol.NewParts(c), added: make(chan struct{})}
+	for _, x := range p.copied.All {
+		if x.Readable() {
+			p.queue = append(p.queue, &part{Part: x})
 		}
 	}
 	heap.Init(&p.queue)
@@ -78,7 +67,7 @@ func (p *parts) tryTake(now time.Time) (x *part, wait time.Duration, added <-cha
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case p.open == 0:
+	case p.copied.AllDone():
 		return nil, -1, nil
 	case len(p.queue) == 0:
 		return nil, time.Hour, p.added
@@ -87,7 +76,7 @@ func (p *parts) tryTake(now time.Time) (x *part, wait time.Duration, added <-cha
 		return nil, wait, p.added
 	}
 	x = heap.Pop(&p.queue).(*part)
-	x.taken = true
+	x.Take()
 	return x, 0, nil
 }
 
@@ -95,13 +84,14 @@ func (p *parts) tryTake(now time.Time) (x *part, wait time.Duration, added <-cha
 func (p *parts) giveBack(x *part, due time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	x.taken, x.due = false, due
+	x.GiveBack()
+	x.due = due
 	p.enqueue(x)
 }
 
 // enqueue queues a part that may be read. The caller holds mu.
 func (p *parts) enqueue(x *part) {
-	if x.taken || x.ended {
+	if !x.Readable() {
 		return
 	}
 	heap.Push(&p.queue, x)
@@ -116,62 +106,33 @@ func (p *parts) wake() {
 
 // add notes a page that was read of a taken part after the position from. It returns false if the part was sent back to
 // an earlier position meanwhile: the page is read again then.
-func (p *parts) add(x *part, pg *page, rewind int) bool {
+func (p *parts) add(x *part, pg *page, rewinds int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	x.fails, x.units = 0, pg.units
-	if pg.items > 0 {
-		x.itemUnits = pg.units / float64(pg.items)
+	if pg.Items > 0 {
+		x.itemUnits = pg.units / float64(pg.Items)
 	}
-	if x.rewind != rewind {
-		return false
-	}
-	x.pages = append(x.pages, pg)
-	x.next, x.ended = pg.after, pg.last
-	return true
+	return x.Add(&pg.CopyPage, rewinds)
 }
 
-// complete notes that a page's items are durable, and moves the part's mark to the end of the contiguous durable pages.
-//
-// Rule 1: a mark never passes an item that is neither durable nor a dead letter.
+// complete notes that a page's items are durable, or dead letters.
 func (p *parts) complete(x *part, pg *page) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	pg.done = true
-	n := 0
-	for n < len(x.pages) && x.pages[n].done {
-		d := x.pages[n]
-		x.mark = checkpoint.CopyMark{
-			After: d.after, Items: x.mark.Items + int64(d.items), Bytes: x.mark.Bytes + int64(d.bytes),
-			Letters: x.mark.Letters + d.letters.Load(), Done: d.last,
-		}
-		x.moved = true
-		n++
-	}
-	clear(x.pages[:n])
-	x.pages = x.pages[n:]
-	if n > 0 && x.mark.Done {
-		if p.open--; p.open == 0 {
-			p.wake()
-		}
+	pg.Letters = pg.letters.Load()
+	was := p.copied.AllDone()
+	if p.copied.Complete(x.Part, &pg.CopyPage); p.copied.AllDone() && !was {
+		p.wake()
 	}
 }
 
-// readAgain sends a part back to the begin of a page that became too old before it was written. The pages after it are
-// read again, too, because the new page may end elsewhere. Writing an item twice does no harm.
+// readAgain sends a part back to the begin of a page that became too old before it was written.
 func (p *parts) readAgain(x *part, pg *page) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i, other := range x.pages {
-		if other == pg {
-			x.pages = x.pages[:i]
-			x.next, x.ended = pg.from, false
-			x.rewind++
-			if !x.queued(p) {
-				p.enqueue(x)
-			}
-			return
-		}
+	if x.ReadAgain(&pg.CopyPage) && !x.queued(p) {
+		p.enqueue(x)
 	}
 }
 
@@ -194,59 +155,45 @@ func (p *parts) failed(x *part) int {
 }
 
 // position returns where a taken part is read next, and how often it was sent back before.
-func (p *parts) position(x *part) (from string, rewind int) {
+func (p *parts) position(x *part) (from string, rewinds int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return x.next, x.rewind
+	return x.Position()
 }
 
 // takeMoved returns the marks of the parts that have moved since the last call.
 func (p *parts) takeMoved() map[int]checkpoint.CopyMark {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	moved := map[int]checkpoint.CopyMark{}
-	for _, x := range p.all {
-		if x.moved {
-			moved[x.number], x.moved = x.mark, false
-		}
-	}
-	return moved
+	return p.copied.TakeMoved()
 }
 
 // putBack notes that marks could not be stored.
 func (p *parts) putBack(marks map[int]checkpoint.CopyMark) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i := range marks {
-		p.all[i].moved = true
-	}
+	p.copied.PutBack(marks)
 }
 
 // total returns the sum of the marks.
-func (p *parts) total() (sum checkpoint.CopyMark) {
+func (p *parts) total() checkpoint.CopyMark {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, x := range p.all {
-		sum.Items += x.mark.Items
-		sum.Bytes += x.mark.Bytes
-		sum.Letters += x.mark.Letters
-	}
-	sum.Done = p.open == 0
-	return sum
+	return p.copied.Total()
 }
 
 // doneCount returns how many parts are done.
 func (p *parts) doneCount() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.all) - p.open
+	return p.copied.DoneCount()
 }
 
 // allDone reports whether every part is done.
 func (p *parts) allDone() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.open == 0
+	return p.copied.AllDone()
 }
 
 // partQueue is a heap of parts by due time.
@@ -255,7 +202,7 @@ type partQueue []*part
 func (q partQueue) Len() int      { return len(q) }
 func (q partQueue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
 func (q partQueue) Less(i, j int) bool {
-	return cmp.Or(q[i].due.Compare(q[j].due), cmp.Compare(q[i].number, q[j].number)) < 0
+	return cmp.Or(q[i].due.Compare(q[j].due), cmp.Compare(q[i].Number, q[j].Number)) < 0
 }
 
 func (q *partQueue) Push(x any) { *q = append(*q, x.(*part)) }

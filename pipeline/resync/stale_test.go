@@ -148,33 +148,6 @@ func TestCopyThatCannotProveLeavesTheMemoryToOtherTables(t *testing.T) {
 	})
 }
 
-// TestPageBehindOneThatIsReadAgainIsDropped: it was being read when the page before it became too old. With it, the
-// mark would pass what is not written (Rule 1).
-func TestPageBehindOneThatIsReadAgainIsDropped(t *testing.T) {
-	p := newParts(newTable(t, 1, 0).state())
-	take := func() (*part, string, int) {
-		x, _, _ := p.tryTake(time.Now())
-		from, rewind := p.position(x)
-		return x, from, rewind
-	}
-	x, from, rewind := take()
-	first := &page{from: from, after: "a", items: 1}
-	if !p.add(x, first, rewind) {
-		t.Fatal("the first page is dropped")
-	}
-	p.giveBack(x, time.Time{})
-	x, from, rewind = take()
-	p.readAgain(x, first)
-	second := &page{from: from, after: "b", items: 1}
-	if p.add(x, second, rewind) {
-		p.complete(x, second)
-	}
-	p.giveBack(x, time.Time{})
-	if x, from, _ = take(); from != "" || x.mark.After != "" {
-		t.Errorf("read on after %q, marked up to %q, and nothing is written", from, x.mark.After)
-	}
-}
-
 // TestPageFromBeforeTheEndOfAGapIsNotWritten: it may hold what was deleted in the gap, and the resync that heals the
 // gap may have passed the row already.
 func TestPageFromBeforeTheEndOfAGapIsNotWritten(t *testing.T) {

@@ -23,7 +23,7 @@ func (c *Copier) writePage(ctx context.Context, x *part, pg *page) error {
 		err = c.writeProven(ctx, pg)
 	}
 	if errors.Is(err, apply.ErrStale) {
-		c.o.Logger.Info("a page became too old before it could be written: it is read again", zap.Int("part", x.number))
+		c.o.Logger.Info("a page became too old before it could be written: it is read again", zap.Int("part", x.Number))
 		c.parts.readAgain(x, pg)
 		return nil
 	}
@@ -38,7 +38,7 @@ func (c *Copier) writePage(ctx context.Context, x *part, pg *page) error {
 // awaitProof waits until the stream has passed the reading of a page, at most until that is too old. The proof may take
 // for ever, as before a gap that waits for an operator, and meanwhile the page would take memory from other tables.
 func (c *Copier) awaitProof(ctx context.Context, pg *page) error {
-	if pg.items == 0 {
+	if pg.Items == 0 {
 		return nil
 	}
 	ctx, cancel := apply.WhileFresh(ctx, pg.at)
