@@ -32,7 +32,7 @@ func TestDatesAheadWhileATableIsCopied(t *testing.T) {
 	w.faults.Skew(100 * time.Second)
 	r := w.start("Orders")
 	r.until("the copy waits, or has written", func() bool {
-		return w.logged.FilterMessageSnippet("copies and resyncs wait").Len() > 0 || len(r.stored("Orders")) > 0
+		return w.logged.FilterMessageSnippet("wait until it has advanced steadily").Len() > 0 || len(r.stored("Orders")) > 0
 	})
 	if ready, why := r.p.Ready(); ready || !strings.Contains(strings.Join(why, "\n"), "the time is uncertain") {
 		t.Errorf("ready: %v, %q", ready, why)

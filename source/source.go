@@ -311,8 +311,8 @@ func (s *Source) observe(t raw.Timing) (requested change.Millis, err error) {
 	}
 	switch judged {
 	case raw.DateApart:
-		s.log.Warn("the service's Date is far from this machine's clock: copies and resyncs wait until it has advanced "+
-			"steadily; set the clock if it is wrong", append(fields, zap.Duration("for", s.opt.DateTrust))...)
+		s.log.Warn("the service's Date is far from this machine's clock: copies, resyncs and commands that ask for "+
+			"the time wait until it has advanced steadily; set the clock if it is wrong", append(fields, zap.Duration("for", s.opt.DateTrust))...)
 	case raw.DateDropped:
 		if last := s.dropped.Load(); t.Replied.UnixMilli()-last > droppedEvery && s.dropped.CompareAndSwap(
 			last, t.Replied.UnixMilli()) {
