@@ -192,13 +192,26 @@ func (s *State) applyFence(seq uint64, c *Control) {
 // "" and 0 when none has any. The Bigtable sink has nothing to apply behind a fence.
 func (s *State) Unapplied() (sink string, entries uint64) {
 	for _, name := range slices.Sorted(maps.Keys(s.Marks)) {
-		end := s.LastFrame
-		if s.Fence != nil && name == SinkBigtable {
-			end = s.Fence.Last
-		}
-		if mark := s.Marks[name].Seq; mark < end && end-mark > entries {
+		if mark, end := s.Marks[name].Seq, s.LastFor(name); mark < end && end-mark > entries {
 			sink, entries = name, end-mark
 		}
 	}
 	return sink, entries
+}
+
+// AllApplied reports whether every sink has applied all changes in the log that it is to apply; false
+// while the log holds changes and there is no sink.
+func (s *State) AllApplied() bool {
+	_, entries := s.Unapplied()
+	return entries == 0 && (len(s.Marks) > 0 || s.LastFrame == 0)
+}
+
+// LastFor returns the newest entry with changes that a sink is to apply.
+//
+// Rule 12: for Bigtable there is none behind a fence.
+func (s *State) LastFor(sink string) uint64 {
+	if s.Fence != nil && sink == SinkBigtable {
+		return s.Fence.Last
+	}
+	return s.LastFrame
 }

@@ -251,6 +251,20 @@ func TestUnappliedIsThatOfTheSinkFarthestBehind(t *testing.T) {
 		if sink, n := s.Unapplied(); sink != c.sink || n != c.entries {
 			t.Errorf("%s: %q has %d", name, sink, n)
 		}
+		if got := s.AllApplied(); got != (c.entries == 0) {
+			t.Errorf("%s: all applied: %t", name, got)
+		}
+	}
+}
+
+// TestNothingIsAppliedWithoutASink: a log that holds changes is not applied before a sink has begun.
+func TestNothingIsAppliedWithoutASink(t *testing.T) {
+	s := NewState()
+	if !s.AllApplied() {
+		t.Error("an empty log is not applied")
+	}
+	if s.LastFrame = 3; s.AllApplied() {
+		t.Error("changes are applied without a sink")
 	}
 }
 

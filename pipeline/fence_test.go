@@ -130,6 +130,40 @@ func TestNothingIsAppliedBehindAFence(t *testing.T) {
 	r.ready()
 }
 
+// A stream that is disabled and enabled again behind the fence is followed by the next one: reading goes on, so that
+// what the application writes is counted. Nothing of it reaches Bigtable before the undo, then all of it does.
+func TestNextStreamIsReadBehindAFence(t *testing.T) {
+	long(t, "3 s")
+	w := newWorld(t)
+	w.createTable("Orders")
+	w.onGap = "heal"
+	r := w.start("Orders")
+	w.put("Orders", "p", "1", `"v":{"S":"before"}`)
+	r.settle()
+	before := r.stored("Orders")
+	r.fence("Orders", "f1")
+	r.standing(1)
+	w.put("Orders", "p", "1", `"v":{"S":"behind"}`)
+	r.hastenUntil("it is counted", func() bool { b := r.table("Orders").BehindFence; return b != nil && b.Changes == 1 })
+	w.post("UpdateTable", `{"TableName":"Orders","StreamSpecification":{"StreamEnabled":false}}`)
+	w.put("Orders", "p", "2", `"v":{"S":"in no stream"}`)
+	w.post("UpdateTable",
+		`{"TableName":"Orders","StreamSpecification":{"StreamEnabled":true,"StreamViewType":"NEW_AND_OLD_IMAGES"}}`)
+	r.hastenUntil("the next stream is read", func() bool { return len(r.fold("Orders").Streams) == 2 })
+	w.put("Orders", "p", "3", `"v":{"S":"in the next stream"}`)
+	r.hastenUntil("it is counted", func() bool { return r.table("Orders").BehindFence.Changes == 2 })
+	if diff := cmp.Diff(before, r.stored("Orders")); diff != "" {
+		t.Fatalf("rows behind the fence (-before +after):\n%s", diff)
+	}
+	r.undoFence("Orders", "f1")
+	r.hastenUntil("the gap is healed", func() bool {
+		s := r.fold("Orders")
+		return s.Fence == nil && s.OpenGaps() == 0 && s.Resync == nil && s.DiffersSince() == 0
+	})
+	r.settle()
+	r.equal()
+}
+
 // Attack 66: a fenced table whose log is lost stays as it is. Nothing writes what DynamoDB holds over what the
 // application has written to Bigtable since.
 func TestLostLogOfAFencedTableIsNotRecovered(t *testing.T) {

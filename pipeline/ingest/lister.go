@@ -66,7 +66,7 @@ func (l *lister) update(s *checkpoint.State) {
 	l.summary = streamSummary{
 		stream: live.ARN, disabled: live.Disabled, missing: s.MissingParents(),
 		listed:         max(l.summary.listed, s.Listed),
-		applied:        s.Drained(live.ARN) && s.LowMark() >= s.LastFrame,
+		applied:        s.Drained(live.ARN) && s.AllApplied(),
 		highestVersion: s.HighestVersion(), readWatermark: s.ReadWatermark(),
 		shards: len(s.Shards), gapped: s.GappedShards(), awaitsChildren: s.AwaitsChildren(),
 	}

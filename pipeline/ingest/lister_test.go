@@ -60,3 +60,33 @@ func TestChildInAStreamThatIsGoneDoesNotWaitForItsParent(t *testing.T) {
 		t.Errorf("%+v: %s", g, d)
 	}
 }
+
+// TestNextStreamIsAwaitedBehindAFence: a stream that ended is followed by the next one once everything
+// of it is applied. Behind a fence nothing is to be applied to Bigtable, while reading and the archive
+// go on: else what the application writes to the next stream would be counted by nothing.
+func TestNextStreamIsAwaitedBehindAFence(t *testing.T) {
+	for name, c := range map[string]struct {
+		bigtable, archive uint64 // marks; the newest entry with changes is 9, and 6 before the fence
+		fenced, want      bool
+	}{
+		"not applied":              {6, 9, false, false},
+		"applied":                  {9, 9, false, true},
+		"at the fence":             {6, 9, true, true},
+		"not at the fence":         {5, 9, true, false},
+		"the archive is behind it": {6, 8, true, false},
+	} {
+		s := checkpoint.NewState()
+		s.Streams, s.LastFrame = []*checkpoint.Stream{{ARN: "s", Disabled: true}}, 9
+		s.Shards["a"] = &checkpoint.Shard{ID: "a", Stream: "s", Phase: checkpoint.PhaseFinished}
+		s.Marks = map[string]checkpoint.Mark{checkpoint.SinkBigtable: {Seq: c.bigtable}, "archive": {Seq: c.archive}}
+		if c.fenced {
+			s.Fence = &checkpoint.Fence{ID: "f", Seq: 7, Last: 6, Behind: 1}
+		}
+		s.Reindex()
+		l := newLister(&Options{}, nil, nil, newProver(zap.NewNop()))
+		l.update(s)
+		if got := l.current().applied; got != c.want {
+			t.Errorf("%s: the next stream may start: %t", name, got)
+		}
+	}
+}

@@ -141,5 +141,5 @@ func plural(n int, what string) string {
 // disabled stream are all known only after a complete listing that began behind the last sign of life of any of them.
 func streamEnded(s *checkpoint.State) bool {
 	live := s.LiveStream()
-	return live != nil && s.Drained(live.ARN) && s.Listed >= s.ReadWatermark() && s.LowMark() >= s.LastFrame
+	return live != nil && s.Drained(live.ARN) && s.Listed >= s.ReadWatermark() && s.AllApplied()
 }

@@ -89,7 +89,7 @@ func (p *process) due() (acts []func()) {
 		return append(acts, p.mark)
 	}
 	add(
-		!p.stillLive() && p.now-p.described > 60_000 && s.Drained(s.LiveStream().ARN) && s.LowMark() >= s.LastFrame,
+		!p.stillLive() && p.now-p.described > 60_000 && s.Drained(s.LiveStream().ARN) && s.AllApplied(),
 		p.start,
 	)
 	for _, sh := range p.doubted() {

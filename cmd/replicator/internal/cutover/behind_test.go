@@ -291,3 +291,38 @@ func TestQuietTimeEndsWithTheLastChangeBeforeTheFence(t *testing.T) {
 	w.write("c", begin+9000)
 	look(0)
 }
+
+// TestQuietTimeIsReadInEveryShard: Rule 10. A listing, the reads of all shards, and no shard that a listing shows open
+// while it counts as read to its end: such a one may hold a change of the quiet time.
+func TestQuietTimeIsReadInEveryShard(t *testing.T) {
+	log := func(listed, read change.Millis, set func(*checkpoint.State)) *order.Log {
+		s := checkpoint.NewState()
+		s.Streams, s.Listed = []*checkpoint.Stream{{ARN: "s"}}, listed
+		s.Shards["a"] = &checkpoint.Shard{ID: "a", Stream: "s", Phase: checkpoint.PhaseOpen, Watermark: read}
+		if set != nil {
+			set(s)
+		}
+		s.Reindex()
+		return &order.Log{Table: "Orders", State: s}
+	}
+	whole := log(100, 100, nil)
+	unread := func(s *checkpoint.State) {
+		s.Shards["b"] = &checkpoint.Shard{
+			ID: "b", Stream: "s", Phase: checkpoint.PhaseFinished, SeenOpen: true, Watermark: 100,
+		}
+	}
+	for name, c := range map[string]struct {
+		logs []*order.Log
+		want bool
+	}{
+		"all read":               {[]*order.Log{whole, whole}, true},
+		"listed before":          {[]*order.Log{whole, log(99, 100, nil)}, false},
+		"not read so far":        {[]*order.Log{log(100, 99, nil), whole}, false},
+		"an open shard, unread":  {[]*order.Log{whole, log(100, 100, unread)}, false},
+		"applied by nothing yet": {[]*order.Log{log(100, 100, func(s *checkpoint.State) { s.LastFrame = 9 })}, true},
+	} {
+		if got := readThrough(c.logs, 100); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

@@ -2,12 +2,14 @@ package cutover
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/logged"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
+	"github.com/tailrace-cdc/replicator/protocol"
 )
 
 // awaitQuiet waits until no shard of any table yields a change for Quiet. Deletions by TTL and heartbeats do not count:
@@ -20,8 +22,7 @@ func (c *Cutover) awaitQuiet(ctx context.Context) error {
 	c.marks = map[string]checkpoint.Mark{}
 	var walkErr error
 	err := c.poll(ctx, func(logs []*order.Log) bool {
-		read := change.Millis(0)
-		for i, l := range logs {
+		for _, l := range logs {
 			var moved bool
 			if moved, walkErr = c.lastChange(ctx, l); walkErr != nil {
 				return true
@@ -29,11 +30,8 @@ func (c *Cutover) awaitQuiet(ctx context.Context) error {
 			if moved {
 				c.Say("%s is still written to: a change of %s. The quiet time begins anew.", l.Table, c.lastSecond())
 			}
-			if through := min(l.State.Listed, l.State.ReadWatermark()); i == 0 || through < read {
-				read = through
-			}
 		}
-		return read >= c.quiet+change.Millis(c.Quiet.Milliseconds())
+		return readThrough(logs, c.quiet+change.Millis(c.Quiet.Milliseconds()))
 	})
 	if err == nil {
 		err = walkErr
@@ -42,6 +40,15 @@ func (c *Cutover) awaitQuiet(ctx context.Context) error {
 		c.Say("Nothing was written for %s, since %s.", c.Quiet, c.quiet.Time().UTC().Format(time.RFC3339))
 	}
 	return err
+}
+
+// readThrough reports whether the logs hold everything that was written up to a time.
+func readThrough(logs []*order.Log, through change.Millis) bool {
+	return !slices.ContainsFunc(logs, func(l *order.Log) bool {
+		p := protocol.Proof{Through: through}
+		p.Look(l.State, l.State.AppliedMark())
+		return !p.Read()
+	})
 }
 
 // lookBeforeFence moves the begin of the quiet time past what came between the last look and the fence. It is compared

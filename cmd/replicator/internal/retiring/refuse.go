@@ -116,10 +116,7 @@ const mostHashes = 10
 func unapplied(
 	ctx context.Context, log *queue.Log, s *checkpoint.State,
 ) (u *status.BehindFence, before uint64, err error) {
-	u, f, end := new(status.BehindFence), s.Fence, s.LastFrame
-	if f != nil {
-		end = f.Last
-	}
+	u, f, end := new(status.BehindFence), s.Fence, s.LastFor(checkpoint.SinkBigtable)
 	if mark, ok := s.Marks[checkpoint.SinkBigtable]; ok && mark.Seq < end {
 		_, err = logged.Walk{Log: log, After: mark}.Changes(ctx, func(c *logged.Change) error {
 			if c.Entry.Seq > end {
