@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/protocol"
+	"github.com/tailrace-cdc/replicator/sandbox/fault"
 	"github.com/tailrace-cdc/replicator/source"
 )
 
@@ -69,4 +72,26 @@ func testDates(t *testing.T, wrong time.Duration) {
 	w.faults.Skew(0)
 	r.settle()
 	r.equal()
+}
+
+// TestFirstDateAheadProvesNothing: the first Dates are 100 s ahead. What is written in these 100 s was not read by
+// then, whatever the readings of these replies show.
+func TestFirstDateAheadProvesNothing(t *testing.T) {
+	w := newWorld(t)
+	w.sopts = func(o *source.Options) { o.DateTrust = time.Minute }
+	w.createTable("Orders")
+	w.faults.Skew(100 * time.Second)
+	r := w.start("Orders")
+	r.until("the shards were read", func() bool { s := r.folded("Orders"); return s.Listed > 0 && s.ReadWatermark() > 0 })
+	w.faults.Skew(0)
+	if err := w.faults.Inject(fault.Rule{Effect: fault.Throttle, Operation: "GetRecords"}); err != nil {
+		t.Fatal(err)
+	}
+	w.put("Orders", "a", "1", `"v":{"N":"1"}`)
+	goal := protocol.Goal{Through: change.MillisOf(w.clock.Now().Add(time.Second))}
+	s := r.folded("Orders")
+	if a := goal.Look(s, 0); a.Met() {
+		t.Errorf("nothing was read, and everything is applied: listed %s, read through %s, now %s, %d changes",
+			s.Listed.Time(), s.ReadWatermark().Time(), w.clock.Now(), s.Changes)
+	}
 }

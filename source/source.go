@@ -302,6 +302,9 @@ func (s *Source) observeDates(
 const droppedEvery = 30_000
 
 // observe passes the timing of a call to the clock, and logs what becomes of a Date that is not as expected.
+//
+// Rule 13: while the time is uncertain, a call counts as sent at the earlier of two times: that of the Date, and that
+// of this machine. With a Date that is ahead, an empty page would prove that nothing is written in the time to come.
 func (s *Source) observe(t raw.Timing) (requested change.Millis, err error) {
 	estimate, _ := s.now.Read(t.Replied)
 	requested, judged := s.now.Observe(t)
@@ -312,7 +315,8 @@ func (s *Source) observe(t raw.Timing) (requested change.Millis, err error) {
 	switch judged {
 	case raw.DateApart:
 		s.log.Warn("the service's Date is far from this machine's clock: copies, resyncs and commands that ask for "+
-			"the time wait until it has advanced steadily; set the clock if it is wrong", append(fields, zap.Duration("for", s.opt.DateTrust))...)
+			"the time wait until it has advanced steadily; set the clock if it is wrong",
+			append(fields, zap.Duration("for", s.opt.DateTrust))...)
 	case raw.DateDropped:
 		if last := s.dropped.Load(); t.Replied.UnixMilli()-last > droppedEvery && s.dropped.CompareAndSwap(
 			last, t.Replied.UnixMilli()) {
@@ -322,8 +326,15 @@ func (s *Source) observe(t raw.Timing) (requested change.Millis, err error) {
 	case raw.DateBelieved:
 		s.log.Warn("the service's time has changed, and is steady again: it is believed", fields...)
 	}
+	if requested > 0 && s.now.Uncertain() {
+		requested = max(min(requested, change.MillisOf(t.Sent)), requested-mostDoubted)
+	}
 	return requested, nil
 }
+
+// mostDoubted is by how much an uncertain time counts less, in milliseconds. It is little beside the retention of a
+// stream, so that a wrong clock of this machine makes no reading look lost.
+const mostDoubted = 15 * 60_000
 
 // Apart returns how far the Date of the service's newest reply is from this machine's clock, and
 // whether the service's time is uncertain for that.
