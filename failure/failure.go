@@ -24,9 +24,15 @@ const (
 	Rejected        // the service will never accept this request; others may succeed
 	Fatal           // anything else: the same call gives the same error until an operator acts
 	Canceled        // the caller's own context ended
+
+	// Of commands and what they call. An exit code is made from the class by package cli alone.
+	Usage     // the command line, the configuration or a file that was given is wrong
+	Unready   // an operator has to act first: a server, a permission, a port or a table is missing
+	Different // the work was done, and what was compared is not equal
 )
 
-var names = [...]string{"ok", "transient", "throttled", "denied", "missing", "gone", "rejected", "fatal", "canceled"}
+var names = [...]string{"ok", "transient", "throttled", "denied", "missing", "gone", "rejected", "fatal", "canceled",
+	"usage", "unready", "different"}
 
 // String returns the class as metrics, logs and JSON spell it.
 func (c Class) String() string { return names[c] }
