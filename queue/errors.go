@@ -2,6 +2,7 @@ package queue
 
 import (
 	"errors"
+	"io/fs"
 
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue/conn"
@@ -71,4 +72,28 @@ func Classify(err error) failure.Class {
 		return failure.Rejected
 	}
 	return failure.Fatal
+}
+
+// Explain adds class and hint to an error of opening the queue that ends a command. dir is that of
+// the embedded queue, "" for a server of its own.
+func Explain(dir string, err error) error {
+	hint := "the server of queue.url answers, but cannot keep logs: the message names the setting"
+	switch {
+	case errors.Is(err, ErrLocked):
+		hint = "the process with that pid has " + dir + " open: stop it, or set another queue.dir"
+	case errors.Is(err, ErrNoSpace):
+		hint = "make room on the volume of " + dir +
+			", or enlarge it; then start again: see TailraceDiskLow in docs/operations.md"
+	case errors.Is(err, fs.ErrPermission):
+		hint = "run it as the user that owns " + dir
+	case errors.Is(err, ErrOldServer):
+		hint = "update the NATS servers, one after the other"
+	case errors.Is(err, ErrDenied):
+		hint = "compare the user, password or token in queue.url, or the file of queue.creds, with the server's"
+	case dir != "":
+		hint = "the embedded queue in " + dir + " did not start: see docs/operations.md"
+	case errors.Is(err, ErrUnreachable):
+		hint = "is queue.url right, is the server up, and does it accept connections from this machine (TLS: queue.tls)?"
+	}
+	return failure.With(failure.Unready, hint, err)
 }

@@ -268,3 +268,12 @@ func isExpired(err error) bool {
 }
 
 func isValidation(err error) bool { return isCode(err, "ValidationException") }
+
+// Explain adds class and hint to an error of DynamoDB that ends a command.
+func Explain(err error) error {
+	hint := Hint(err)
+	if hint == "" {
+		hint = "are region, endpoint and credentials right? `aws sts get-caller-identity` shows who you are"
+	}
+	return failure.With(failure.Unready, hint, err)
+}

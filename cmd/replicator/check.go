@@ -7,10 +7,10 @@ import (
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/preflight"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/problem"
 )
 
@@ -63,11 +63,11 @@ type checkReport struct {
 // check runs the preflight checks and prints what they find.
 func (a *app) check(ctx context.Context, o checkOptions) error {
 	if o.format != "text" && o.format != "markdown" || o.format == "markdown" && a.JSON {
-		return exit.Usage("text or markdown, and neither with --json", "unknown format %q", o.format)
+		return failure.Usagef("text or markdown, and neither with --json", "unknown format %q", o.format)
 	}
 	cfg, problems, err := config.Load(a.ConfigPath)
 	if err != nil {
-		return &exit.Error{Code: exit.CodeUsage, Err: err, Hint: cli.ConfigHint}
+		return failure.With(failure.Usage, cli.ConfigHint, err)
 	}
 	run := preflight.Options{Offline: o.offline, Sample: o.sample, Logger: a.Logger}
 	if a.ShowsBars() {
@@ -110,8 +110,8 @@ func (a *app) report(r *preflight.Report, o checkOptions) error {
 	case ok:
 		return nil
 	case problem.AnyError(r.Problems) || !problem.AnyError(r.Environment):
-		return exit.Silent(exit.CodeUsage)
+		return failure.Reported(failure.Usage)
 	default:
-		return exit.Silent(exit.CodeEnvironment)
+		return failure.Reported(failure.Unready)
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/failure"
 )
 
 // copyCommand returns the command `replicator copy`.
@@ -46,19 +46,22 @@ func (a *app) copyControlCommand(what, short, done string) *cobra.Command {
 			}
 			defer clients.Close()
 			if len(logs) == 0 || logs[0].State.Unfinished().Copy == checkpoint.CopyNone {
-				return exit.Environment(fmt.Errorf("%s is not being copied", table), "`replicator status` shows the copies")
+				return failure.With(failure.Unready, "`replicator status` shows the copies",
+					fmt.Errorf("%s is not being copied", table))
 			}
 			l := logs[0]
 			running := l.State.CopyRunning()
 			if running == nil {
-				return exit.Environment(fmt.Errorf("the copy of %s has not begun yet", table), "try again in a minute")
+				return failure.With(failure.Unready, "try again in a minute",
+					fmt.Errorf("the copy of %s has not begun yet", table))
 			}
 			seq, err := l.Append(ctx, what+" copy", checkpoint.Control{Copy: &checkpoint.CopyOrder{ID: running.ID, Do: what}})
 			if err != nil {
 				return err
 			}
 			if c := l.State.Copy; c.ID != running.ID || c.Done() {
-				return exit.Environment(fmt.Errorf("the copy of %s has ended meanwhile", table), "see `replicator status`")
+				return failure.With(failure.Unready, "see `replicator status`",
+					fmt.Errorf("the copy of %s has ended meanwhile", table))
 			}
 			if a.JSON {
 				return a.PrintJSON(map[string]any{

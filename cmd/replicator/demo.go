@@ -12,8 +12,8 @@ import (
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/demo"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+	"github.com/tailrace-cdc/replicator/failure"
 )
 
 // demoCommand returns the command `replicator demo`.
@@ -43,7 +43,7 @@ its check. Exit 4 if anything differs.`,
 // demo runs the steps of the demo and prints the summary.
 func (a *app) demo(ctx context.Context, o demo.Options) (err error) {
 	if o.Duration < time.Second || o.Rate < 1 || o.Kills < 0 {
-		return exit.Usage("for example --duration 30s --rate 2000 --kills 2",
+		return failure.Usagef("for example --duration 30s --rate 2000 --kills 2",
 			"demo needs a --duration of at least 1s, a --rate of at least 1, and --kills of at least 0")
 	}
 	screen := &demoScreen{a: a, duration: o.Duration}
@@ -81,7 +81,7 @@ func (a *app) demo(ctx context.Context, o demo.Options) (err error) {
 		return err
 	}
 	if !summary.Equal {
-		return exit.Silent(exit.CodeDifferences)
+		return failure.Reported(failure.Different)
 	}
 	return nil
 }

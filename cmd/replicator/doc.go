@@ -51,7 +51,6 @@
 //	internal/wire       the clients, and a picture of what they need from each other
 //	internal/heap       how large the heap of run may get
 //	internal/render     text for people: status, explain, rules
-//	internal/exit       exit codes and hints
 //
 // Files, from the top down:
 //

@@ -4,10 +4,10 @@ import (
 	"context"
 	"slices"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/finding"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -23,7 +23,7 @@ func (d *daemon) find(ctx context.Context, src *source.Source, q *queue.Queue) e
 	d.finder = finding.New(d.cfg, src, q, d.log)
 	cfg, err := d.finder.First(ctx)
 	if err != nil {
-		return exit.Environment(err, "see `replicator check`")
+		return failure.With(failure.Unready, "see `replicator check`", err)
 	}
 	d.cfg = cfg
 	d.follow(cfg)

@@ -10,9 +10,9 @@ import (
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+	"github.com/tailrace-cdc/replicator/failure"
 )
 
 // gapsCommand returns the command `replicator gaps`.
@@ -228,12 +228,14 @@ func checkClear(logs []*order.Log, id, sink string, yes bool) error {
 	}
 	switch affected := l.State.AffectedSinks(g); {
 	case !slices.Contains(affected, sink):
-		return exit.Usage("it affects: "+strings.Join(affected, ", "), "sink %q lacks nothing because of gap %s", sink, id)
+		return failure.Usagef("it affects: "+strings.Join(affected, ", "), "sink %q lacks nothing because of gap %s",
+			sink, id)
 	case !g.Accepted:
-		return exit.Environment(fmt.Errorf("gap %s of %s is open: nothing after it is read", id, l.Table),
-			"first `replicator gaps heal "+id+"`, or `replicator resume --table "+l.Table+"`")
+		return failure.With(failure.Unready,
+			"first `replicator gaps heal "+id+"`, or `replicator resume --table "+l.Table+"`",
+			fmt.Errorf("gap %s of %s is open: nothing after it is read", id, l.Table))
 	case !yes:
-		return exit.Usage("repeat it with --yes to accept that",
+		return failure.Usagef("repeat it with --yes to accept that",
 			"clear would waive gap %s of %s for %s: %s", id, l.Table, sink, render.Lacking(l.State, g, sink))
 	}
 	return nil
@@ -272,5 +274,5 @@ func findGap(logs []*order.Log, id string) (*order.Log, *checkpoint.Gap) {
 
 // noGap returns the error of an id that no gap has.
 func noGap(id string) error {
-	return &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("no gap %q", id), Hint: "`replicator gaps list` shows them"}
+	return failure.With(failure.None, "`replicator gaps list` shows them", fmt.Errorf("no gap %q", id))
 }

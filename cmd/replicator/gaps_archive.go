@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/queue/request"
 )
@@ -26,12 +26,13 @@ type healing struct {
 func (h *healing) ofArchive() (bool, error) {
 	switch {
 	case h.sink == apply.SinkArchive && len(h.exports) == 0:
-		return false, exit.Usage("--from-export names incremental exports of the table whose windows span the gaps",
+		return false, failure.Usagef("--from-export names incremental exports of the table whose windows span the gaps",
 			"the archive is healed from exports")
 	case h.sink == "bigtable" && len(h.exports) > 0:
-		return false, exit.Usage("leave --from-export out, or name --sink archive", "rows are healed from the table itself")
+		return false, failure.Usagef("leave --from-export out, or name --sink archive",
+			"rows are healed from the table itself")
 	case h.sink != "" && h.sink != "bigtable" && h.sink != apply.SinkArchive:
-		return false, exit.Usage("bigtable or archive", "there is no sink %q", h.sink)
+		return false, failure.Usagef("bigtable or archive", "there is no sink %q", h.sink)
 	}
 	return len(h.exports) > 0, nil
 }
@@ -67,7 +68,7 @@ func (a *app) healArchive(ctx context.Context, h *healing, ids []string) error {
 	case a.JSON:
 		err := a.PrintJSON(map[string]any{"schema": schema, "table": l.Table, "gaps": gaps, "healed": out.Healed})
 		if err == nil && len(out.Healed.Unconfirmed) > 0 {
-			err = exit.Silent(exit.CodeDifferences)
+			err = failure.Reported(failure.Different)
 		}
 		return err
 	case out == nil:
@@ -90,7 +91,7 @@ func (a *app) healArchive(ctx context.Context, h *healing, ids []string) error {
 	if len(n.Unconfirmed) > 0 {
 		a.Print("Next: exports of the last 90 days that these credentials may describe (dynamodb:DescribeExport), or " +
 			"`replicator gaps clear`.")
-		return exit.Silent(exit.CodeDifferences)
+		return failure.Reported(failure.Different)
 	}
 	return nil
 }
@@ -116,7 +117,7 @@ func archiveGaps(logs []*order.Log, ids []string) (of *order.Log, gaps []string,
 				continue
 			}
 			if of != nil && of != l {
-				return nil, nil, exit.Usage("name it with --table", "%s and %s have gaps, and an export is of one table",
+				return nil, nil, failure.Usagef("name it with --table", "%s and %s have gaps, and an export is of one table",
 					of.Table, l.Table)
 			}
 			of, gaps = l, append(gaps, g.ID())
@@ -129,15 +130,16 @@ func archiveGaps(logs []*order.Log, ids []string) (of *order.Log, gaps []string,
 func lacksArchive(l *order.Log, g *checkpoint.Gap, named bool) (bool, error) {
 	switch differing := slices.Contains(l.State.DifferingSinks(g), apply.SinkArchive); {
 	case differing && !g.Accepted:
-		return false, exit.Environment(fmt.Errorf("gap %s of %s is open: nothing after it is read", g.ID(), l.Table),
-			"first `replicator gaps heal "+g.ID()+"`, or `replicator resume --table "+l.Table+"`")
+		return false, failure.With(failure.Unready,
+			"first `replicator gaps heal "+g.ID()+"`, or `replicator resume --table "+l.Table+"`",
+			fmt.Errorf("gap %s of %s is open: nothing after it is read", g.ID(), l.Table))
 	case differing || !named:
 		return differing, nil
 	}
 	if h, ok := g.Healed[apply.SinkArchive]; ok {
-		return false, &exit.Error{Code: exit.CodeRuntime,
-			Err: errors.New(strings.TrimSuffix("the archive is healed for gap "+g.ID()+" already: "+h.Note, ": "))}
+		return false, failure.With(failure.None, "",
+			errors.New(strings.TrimSuffix("the archive is healed for gap "+g.ID()+" already: "+h.Note, ": ")))
 	}
-	return false, &exit.Error{Code: exit.CodeRuntime, Hint: "`replicator gaps list` shows what is waived",
-		Err: fmt.Errorf("the archive lacks nothing because of gap %s", g.ID())}
+	return false, failure.With(failure.None, "`replicator gaps list` shows what is waived",
+		fmt.Errorf("the archive lacks nothing because of gap %s", g.ID()))
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/proposing"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/problem"
 )
 
@@ -58,7 +58,7 @@ overwrites a file.
 func (a *app) propose(ctx context.Context, o initOptions) error {
 	if o.out != "" { // before anything is asked or paid for
 		if _, err := os.Lstat(o.out); !errors.Is(err, fs.ErrNotExist) {
-			return exit.Usage("choose another file with -o", "write proposal: %s is there already", o.out)
+			return failure.Usagef("choose another file with -o", "write proposal: %s is there already", o.out)
 		}
 	}
 	cfg := config.Default()
@@ -130,7 +130,7 @@ func (a *app) printProposal(o *initOptions, tables []*proposing.Table, text stri
 func writeNew(path, text string) (err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
-		return exit.Usage("choose another file with -o", "write proposal: %w", err)
+		return failure.Usagef("choose another file with -o", "write proposal: %w", err)
 	}
 	if _, err = f.WriteString(text); err != nil {
 		_ = f.Close()

@@ -8,7 +8,6 @@ import (
 	"syscall"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 )
 
 func main() {
@@ -26,6 +25,6 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
-	a.JSON = a.JSON || !a.Accepted && exit.WantsJSON(args) // cobra stops at the first mistake
+	a.JSON = a.JSON || !a.Accepted && cli.WantsJSON(args) // cobra stops at the first mistake
 	return a.Verdict(err)
 }

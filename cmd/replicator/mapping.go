@@ -8,10 +8,10 @@ import (
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/preflight"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+	"github.com/tailrace-cdc/replicator/failure"
 )
 
 // mappingCommand returns the command `replicator mapping`.
@@ -99,7 +99,7 @@ func (a *app) mapping(ctx context.Context, table, old string, accept bool) error
 		}
 	}
 	if refused {
-		return exit.Silent(exit.CodeDifferences)
+		return failure.Reported(failure.Different)
 	}
 	return nil
 }
@@ -119,5 +119,5 @@ func (a *app) acceptMapping(ctx context.Context, logs []*order.Log, e *catalog.M
 		}
 		return nil
 	}
-	return exit.Environment(fmt.Errorf("table %s has no log", e.Source), "see `replicator check`")
+	return failure.With(failure.Unready, "see `replicator check`", fmt.Errorf("table %s has no log", e.Source))
 }

@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/mappingtest"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/problem"
 )
 
@@ -51,12 +51,12 @@ func (a *app) testMappings(files []string) error {
 		r, problems, err := mappingtest.Run(file)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return exit.Usage("name the file of tests; `mapping:` in it is relative to that file", "%w", err)
+			return failure.Usagef("name the file of tests; `mapping:` in it is relative to that file", "%w", err)
 		case err != nil:
 			return err
 		case problem.AnyError(problems):
 			a.Problems(a.Errs, problems)
-			return exit.Usage("fix them", "%s has %s", file, render.Count(problem.CountErrors(problems), "error"))
+			return failure.Usagef("fix them", "%s has %s", file, render.Count(problem.CountErrors(problems), "error"))
 		}
 		failed += r.Failed
 		if a.JSON {
@@ -72,7 +72,7 @@ func (a *app) testMappings(files []string) error {
 		}
 	}
 	if failed > 0 {
-		return exit.Silent(exit.CodeDifferences)
+		return failure.Reported(failure.Different)
 	}
 	return nil
 }

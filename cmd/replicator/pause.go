@@ -9,9 +9,9 @@ import (
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
@@ -45,7 +45,7 @@ func (a *app) controlCommand(name, short, long, done string, control checkpoint.
 		Args: a.Args(cobra.NoArgs),
 		RunE: a.Body(func(ctx context.Context, _ []string) error {
 			if all == (table != "") {
-				return exit.Usage("`replicator "+name+" --table NAME` or `--all`", "%s needs one table, or --all", name)
+				return failure.Usagef("`replicator "+name+" --table NAME` or `--all`", "%s needs one table, or --all", name)
 			}
 			cfg, err := a.Config(ctx)
 			if err != nil {

@@ -13,7 +13,6 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/dump"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/logged"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/failure"
@@ -93,7 +92,7 @@ func (a *app) dump(ctx context.Context, o dumpOptions) error {
 			continue
 		}
 		if err != nil {
-			return exit.Environment(fmt.Errorf("open log of %s: %w", t.Source, err), "see `replicator check`")
+			return failure.With(failure.Unready, "see `replicator check`", fmt.Errorf("open log of %s: %w", t.Source, err))
 		}
 		logs[t.Source] = dump.New(log, o.Options, a.printDumped)
 		if err := a.dumpNext(ctx, t.Source, logs, o.follow); err != nil {

@@ -8,8 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/recovery"
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/pipeline/staterow"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
@@ -32,7 +33,7 @@ its oldest record, and the archive drops what it has.`,
 		Args: a.Args(cobra.NoArgs),
 		RunE: a.Body(func(ctx context.Context, _ []string) error {
 			if all == (table != "") {
-				return exit.Usage("`replicator recover --table NAME` or `--all`", "recover needs one table, or --all")
+				return failure.Usagef("`replicator recover --table NAME` or `--all`", "recover needs one table, or --all")
 			}
 			return a.recover(ctx, table, yes)
 		}),
@@ -74,7 +75,7 @@ func (a *app) recover(ctx context.Context, table string, yes bool) error {
 		fmt.Fprintln(a.Errs, "Nothing to recover: every log can go on.")
 	}
 	if recovery.Asks(plans) && !yes && !a.Confirmed() {
-		return exit.Usage("repeat it with --yes", "nothing was changed: recover was not confirmed")
+		return failure.Usagef("repeat it with --yes", "nothing was changed: recover was not confirmed")
 	}
 	for _, p := range plans {
 		rows, err := clients.Rows(ctx, &tables.Table(p.Table).Table)
@@ -84,9 +85,9 @@ func (a *app) recover(ctx context.Context, table string, yes bool) error {
 		if err := p.Begin(ctx, rows); err != nil {
 			if errors.Is(err, bigtable.ErrStateChanged) {
 				hint := "the row was changed meanwhile: look again with `replicator recover`"
-				return &exit.Error{Code: exit.CodeRuntime, Err: err, Hint: hint}
+				return failure.With(failure.None, hint, err)
 			}
-			return exit.Row(err)
+			return staterow.Explain(err)
 		}
 		if !a.JSON && p.Restores {
 			a.Print("%s has its row again. It goes on at the next try of `replicator run`; `replicator resume` tries at once.",

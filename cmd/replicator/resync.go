@@ -8,10 +8,10 @@ import (
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/ask"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
+	"github.com/tailrace-cdc/replicator/failure"
 )
 
 // resyncCommand returns the command `replicator resync`.
@@ -81,7 +81,8 @@ func (a *app) resync(ctx context.Context, table string, wait bool) error {
 	}
 	defer clients.Close()
 	if len(logs) == 0 {
-		return exit.Environment(fmt.Errorf("table %s has no log yet", table), "`replicator run` makes it when it starts")
+		return failure.With(failure.Unready, "`replicator run` makes it when it starts",
+			fmt.Errorf("table %s has no log yet", table))
 	}
 	id, err := logs[0].Resync(ctx, "resync", nil)
 	if err != nil {
@@ -106,8 +107,8 @@ func (a *app) awaitResync(ctx context.Context, clients *wire.Clients, table, id 
 		return err
 	}
 	if !ok {
-		return &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("the resync of %s was replaced by a later order", table),
-			Hint: "`replicator status` shows it; wait with --wait on that one"}
+		return failure.With(failure.None, "`replicator status` shows it; wait with --wait on that one",
+			fmt.Errorf("the resync of %s was replaced by a later order", table))
 	}
 	return a.printResynced(render.ResyncedTable(schema, table, result), nil)
 }
@@ -126,7 +127,7 @@ func (a *app) printResynced(r render.Resynced, done *ask.Total) error {
 		}
 	}
 	if r.Open() > 0 {
-		return exit.Silent(exit.CodeDifferences)
+		return failure.Reported(failure.Different)
 	}
 	return nil
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/dry"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/finding"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/heap"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
@@ -86,7 +85,7 @@ func (a *app) run(ctx context.Context, o runOptions) (err error) {
 		return dry.Run(ctx, a.App, o.rehearsal)
 	}
 	if o.rehearsal != (dry.Options{From: dry.Latest}) {
-		return exit.Usage("`replicator run --dry-run`, or without them", "--duration and --from belong to --dry-run")
+		return failure.Usagef("`replicator run --dry-run`, or without them", "--duration and --from belong to --dry-run")
 	}
 	accept, err := acceptOf(o.accept, o.drain, "--drain-and-exit")
 	if err != nil {
@@ -318,7 +317,7 @@ func (d *daemon) run(ctx context.Context, p growing, drain *protocol.Accept) err
 		err := p.Run(ctx)
 		var refused *pipeline.RefusedError
 		if errors.As(err, &refused) {
-			return exit.Environment(err, refused.Hint)
+			return failure.With(failure.Unready, refused.Hint, err)
 		}
 		return err
 	})

@@ -12,8 +12,8 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/running"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/host"
 	"github.com/tailrace-cdc/replicator/sandbox"
 )
@@ -51,8 +51,8 @@ Ctrl-C ends it.
 			err := sandbox.Run(ctx, o)
 			forget()
 			if errors.Is(err, host.ErrAddressInUse) {
-				return exit.Environment(err,
-					"another sandbox, or another server? choose a port with --dynamodb, --bigtable, --nats or --s3")
+				return failure.With(failure.Unready,
+					"another sandbox, or another server? choose a port with --dynamodb, --bigtable, --nats or --s3", err)
 			}
 			return err
 		}),

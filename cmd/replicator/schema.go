@@ -10,11 +10,12 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/preflight"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/sink/bigtable/tableschema"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/transform/describe"
@@ -61,7 +62,7 @@ come from mapping a sample of the source. They are prefixes of row keys, and are
 // schema compiles the mappings, and prints, compares or makes what they need.
 func (a *app) schema(ctx context.Context, o schemaOptions) error {
 	if !slices.Contains([]string{"cbt", "json", "markdown"}, o.format) {
-		return exit.Usage("cbt, json or markdown", "unknown format %q", o.format)
+		return failure.Usagef("cbt, json or markdown", "unknown format %q", o.format)
 	}
 	cfg, err := a.Replicated(ctx, "")
 	if err != nil {
@@ -105,13 +106,13 @@ func (a *app) compareSchema(
 	}
 	differences, err := compare(ctx, tables.BigtableTables())
 	if err != nil {
-		return exit.Bigtable(fmt.Errorf("compare schema: %w", err))
+		return bigtable.Explain(fmt.Errorf("compare schema: %w", err))
 	}
 	if err := a.printDifferences(differences, a.JSON || o.format == "json", o.apply); err != nil {
 		return err
 	}
 	if o.diff && len(differences) > 0 {
-		return exit.Silent(exit.CodeDifferences)
+		return failure.Reported(failure.Different)
 	}
 	return nil
 }

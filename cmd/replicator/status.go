@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
@@ -115,7 +114,7 @@ func (a *app) status(ctx context.Context, o statusOptions) error {
 		return err
 	}
 	if o.exit && !status.Ready {
-		return exit.Silent(exit.CodeRuntime)
+		return failure.Reported(failure.None)
 	}
 	return nil
 }
@@ -128,7 +127,7 @@ func waitTarget(text string) (time.Time, error) {
 	value, ok := strings.CutPrefix(text, "applied=")
 	t, err := time.Parse(time.RFC3339, value)
 	if !ok || err != nil {
-		return t, exit.Usage("applied=now, or a time such as applied=2026-11-21T14:00:00Z",
+		return t, failure.Usagef("applied=now, or a time such as applied=2026-11-21T14:00:00Z",
 			"%q is not something to wait for", text)
 	}
 	return t, nil
@@ -198,7 +197,7 @@ func (a *app) printBlocked(s pipeline.Status, reached observe.Reached) error {
 		if err := a.PrintJSON(blocked); err != nil {
 			return err
 		}
-		return exit.Silent(exit.CodeDifferences)
+		return failure.Reported(failure.Different)
 	}
 	if err := a.printStatus(s); err != nil {
 		return err
@@ -209,7 +208,7 @@ func (a *app) printBlocked(s pipeline.Status, reached observe.Reached) error {
 // acceptOf reads the values of --accept, which belongs to another flag; nil without that flag.
 func acceptOf(names []string, with bool, flag string) (*protocol.Accept, error) {
 	if !with && len(names) > 0 {
-		return nil, exit.Usage(flag+" …", "--accept belongs to %s", flag)
+		return nil, failure.Usagef(flag+" …", "--accept belongs to %s", flag)
 	}
 	if !with {
 		return nil, nil
@@ -222,7 +221,7 @@ func acceptOf(names []string, with bool, flag string) (*protocol.Accept, error) 
 		case protocol.ObstacleLetters:
 			accept.Letters = true
 		default:
-			return nil, exit.Usage("--accept gaps,letters", "%q is no obstacle that can be accepted", name)
+			return nil, failure.Usagef("--accept gaps,letters", "%q is no obstacle that can be accepted", name)
 		}
 	}
 	return accept, nil
@@ -242,10 +241,9 @@ func (a *app) waitFailed(ctx context.Context, cfg *config.Config, last pipeline.
 		return fmt.Errorf("wait: %w", ctx.Err())
 	}
 	if last.Schema == 0 {
-		return &exit.Error{Code: exit.CodeRuntime, Err: errors.New("no daemon was seen in time"),
-			Hint: "start `replicator run`"}
+		return failure.With(failure.None, "start `replicator run`", errors.New("no daemon was seen in time"))
 	}
-	return &exit.Error{Code: exit.CodeRuntime, Err: errors.New("not everything was applied in time"), Hint: hintLate(last)}
+	return failure.With(failure.None, hintLate(last), errors.New("not everything was applied in time"))
 }
 
 // hintLate says what to do when not everything was applied in time.

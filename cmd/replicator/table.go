@@ -7,10 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/retiring"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/staterow"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
@@ -39,7 +39,7 @@ without one, not applied yet; nothing was changed then. What is in the archive s
 		Args: a.Args(cobra.NoArgs),
 		RunE: a.Body(func(ctx context.Context, _ []string) error {
 			if o.Table == "" {
-				return exit.Usage("`replicator table retire --table NAME`", "table retire needs a table")
+				return failure.Usagef("`replicator table retire --table NAME`", "table retire needs a table")
 			}
 			return a.retire(ctx, o, yes)
 		}),
@@ -86,7 +86,7 @@ func (a *app) retire(ctx context.Context, o retiring.Options, yes bool) error {
 	switch {
 	case r.Kept.Nothing():
 	case !yes && !a.Confirmed():
-		return exit.Usage("repeat it with --yes", "nothing was changed: retire was not confirmed")
+		return failure.Usagef("repeat it with --yes", "nothing was changed: retire was not confirmed")
 	default:
 		if err := r.Run(ctx); err != nil {
 			return err

@@ -27,3 +27,16 @@ func isTransient(err error) bool {
 	}
 	return bigtable.Classify(err) == failure.Transient
 }
+
+// Explain adds class and hint to an error of a row that ends a command.
+func Explain(err error) error {
+	var foreign *OtherPipelineError
+	var stored *bucket.Error
+	switch {
+	case errors.As(err, &foreign):
+		return failure.With(failure.Unready, foreign.Hint(), err)
+	case errors.As(err, &stored):
+		return failure.With(failure.Unready, stored.Hint, err)
+	}
+	return bigtable.Explain(err)
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -104,3 +105,19 @@ func (e *stuckError) Error() string {
 	return fmt.Sprintf("refused without a reason %d times: %v", e.tries, e.last)
 }
 func (e *stuckError) Unwrap() error { return e.last }
+
+// Explain adds class and hint to an error of Bigtable that ends a command.
+func Explain(err error) error {
+	hint := "are bigtable.project and bigtable.instance right, and is the service reachable from here?"
+	switch Classify(err) {
+	case failure.Denied:
+		hint = "the account needs roles/bigtable.user, and roles/bigtable.admin for schema --apply: see docs/credentials.md"
+	case failure.Missing:
+		hint = "`replicator schema --apply` makes the tables and families"
+	}
+	if strings.Contains(err.Error(), "could not find default credentials") { // the library has no type for it
+		hint = "gcloud auth application-default login, or the credentials of a service account: " +
+			"see docs/credentials.md; for the sandbox: eval \"$(replicator sandbox env)\""
+	}
+	return failure.With(failure.Unready, hint, err)
+}

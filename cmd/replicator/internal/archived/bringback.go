@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
 	"github.com/tailrace-cdc/replicator/source"
@@ -137,7 +136,7 @@ func (r *Restore) candidate(e *transform.Event, out *Restored) (*candidate, erro
 
 // needTTL is the error for a restore without --ttl where it is needed.
 func needTTL(why string) error {
-	return exit.Usage("--ttl remove, --ttl +30d, or --ttl keep: an item whose time is over expires again at once",
+	return failure.Usagef("--ttl remove, --ttl +30d, or --ttl keep: an item whose time is over expires again at once",
 		"%s: say with --ttl what becomes of it", why)
 }
 
@@ -181,7 +180,7 @@ func (r *Restore) compare(ctx context.Context, batch []*candidate, out *Restored
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		return exit.Source(err)
+		return source.Explain(err)
 	}
 	r.Reads.Settle(float64(len(keys)), there.Units)
 	out.ReadUnits += there.Units
@@ -260,11 +259,12 @@ func writeFailed(err error) error {
 	switch source.Classify(err) {
 	case failure.Throttled:
 		hint := "the table takes no more: run it again with a lower --write-units"
-		return &exit.Error{Code: exit.CodeRuntime, Err: err, Hint: hint}
+		return failure.With(failure.None, hint, err)
 	case failure.Denied:
-		return exit.Environment(err, "restore needs dynamodb:PutItem and dynamodb:BatchGetItem on the table")
+		return failure.With(failure.Unready, "restore needs dynamodb:PutItem and dynamodb:BatchGetItem on the table",
+			err)
 	}
-	return exit.Source(err)
+	return source.Explain(err)
 }
 
 // count counts an item, and reports one that was not restored.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
 	"github.com/tailrace-cdc/replicator/sink/archive/manifest"
 	"github.com/tailrace-cdc/replicator/transform"
@@ -223,7 +223,7 @@ func (a *commands) verify(ctx context.Context, s *scope, o manifest.Options) err
 		}
 	}
 	if all.Verdict == manifest.Different {
-		return exit.Silent(exit.CodeDifferences)
+		return failure.Reported(failure.Different)
 	}
 	return nil
 }
@@ -275,7 +275,7 @@ asked for are read; without --from and --to those are all.`,
 		Args: a.Args(cobra.NoArgs),
 		RunE: a.Body(func(ctx context.Context, _ []string) error {
 			if class != "" && !slices.Contains(Classes, transform.EventClass(class)) {
-				return exit.Usage("ttl, user, inferred or healed", "%q is not a class of events", class)
+				return failure.Usagef("ttl, user, inferred or healed", "%q is not a class of events", class)
 			}
 			k, err := ParseKey(key)
 			if err != nil {

@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/sink/archive/ddl"
 )
 
@@ -37,7 +37,8 @@ deletes no object.`,
 		Args: a.Args(cobra.ExactArgs(1)), ValidArgs: dialects(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(dialects(), args[0]) {
-				return exit.Usage(strings.Join(dialects(), ", "), "%q is not an engine for which there is a statement", args[0])
+				return failure.Usagef(strings.Join(dialects(), ", "),
+					"%q is not an engine for which there is a statement", args[0])
 			}
 			cfg, err := a.Config(cmd.Context())
 			if err != nil {
@@ -54,7 +55,7 @@ deletes no object.`,
 // mapping may archive.
 func (a *commands) statements(cfg *config.Config, dialect ddl.Dialect, table string) error {
 	if cfg.Archive.URL == "" {
-		return exit.Usage("archive: {url: …}", "the configuration has no archive of objects")
+		return failure.Usagef("archive: {url: …}", "the configuration has no archive of objects")
 	}
 	selected, err := catalog.Select(cfg, table)
 	if err != nil {
@@ -67,7 +68,7 @@ func (a *commands) statements(cfg *config.Config, dialect ddl.Dialect, table str
 		}
 		text, err := ddl.DDL(dialect, cfg.Archive.URL, t.Source, wire.ObjectForm(cfg, t))
 		if err != nil {
-			return exit.Usage("", "%s: %v", t.Source, err)
+			return failure.Usagef("", "%s: %v", t.Source, err)
 		}
 		if !a.JSON {
 			fmt.Fprintln(a.Out, strings.TrimSpace(text))

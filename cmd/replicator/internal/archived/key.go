@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/keyfile"
+	"github.com/tailrace-cdc/replicator/failure"
 )
 
 // Key is the item that a query asks for, or several with one partition key.
@@ -43,7 +43,8 @@ func ParseKey(words []string) (*Key, error) {
 }
 
 func errKey(what string) error {
-	return exit.Usage(`--key '{"pk":"hats","sk":12}', --key pk=hats, or --key pk=hats --key sk=12`, "--key: %s", what)
+	return failure.Usagef(`--key '{"pk":"hats","sk":12}', --key pk=hats, or --key pk=hats --key sk=12`, "--key: %s",
+		what)
 }
 
 // matches reports whether a canonical key has every attribute that was given. The first key gives the types of the

@@ -7,7 +7,6 @@ import (
 	"io"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
@@ -22,7 +21,7 @@ import (
 // Open opens the store of the configuration's archive, to be read only.
 func Open(ctx context.Context, cfg *config.Config) (bucket.Bucket, error) {
 	if cfg.Archive.URL == "" {
-		return nil, exit.Usage("archive: {url: s3://BUCKET/PREFIX}", "the configuration has no archive of objects")
+		return nil, failure.Usagef("archive: {url: s3://BUCKET/PREFIX}", "the configuration has no archive of objects")
 	}
 	o := wire.BucketOptions(cfg)
 	o.ReadOnly = true
@@ -70,23 +69,22 @@ func hasArchive(ctx context.Context, b bucket.Bucket, table string) (bool, error
 
 // Failed gives an error of the store its exit code and hint.
 func Failed(err error) error {
-	var known *exit.Error
 	var newer *manifest.NewerFormatError
 	var newerObject *object.NewerVersionError
 	switch {
-	case err == nil || errors.As(err, &known) || errors.Is(err, context.Canceled):
+	case err == nil || failure.Known(err) || errors.Is(err, context.Canceled):
 		return err
 	case errors.As(err, &newer) || errors.As(err, &newerObject):
-		return &exit.Error{Code: exit.CodeRuntime, Err: err, Hint: "run the command of the replicator that wrote it"}
+		return failure.With(failure.None, "run the command of the replicator that wrote it", err)
 	case bucket.Classify(err) == failure.Rejected:
-		return &exit.Error{Code: exit.CodeUsage, Err: err, Hint: bucket.Hint(err)}
+		return failure.With(failure.Usage, bucket.Hint(err), err)
 	}
 	hint := bucket.Hint(err)
 	switch bucket.Classify(err) {
 	case failure.Transient, failure.Throttled:
 		hint = cmp.Or(hint, "is the store of archive.url up, and can it be reached from here? Then repeat the command")
 	}
-	return exit.Environment(err, hint)
+	return failure.With(failure.Unready, hint, err)
 }
 
 // Head returns the end of the chain of manifests as the archive's stream of a table has it, or its log, where there is

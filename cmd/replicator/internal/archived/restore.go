@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/source/restore"
 	"github.com/tailrace-cdc/replicator/transform"
@@ -115,7 +115,7 @@ func (a *commands) restore(ctx context.Context, f *restoreFlags) error {
 		a.Print("%s", out.Text(r.Into, f.units))
 	}
 	if err == nil && f.yes && out.Left() > 0 {
-		return exit.Silent(exit.CodeDifferences)
+		return failure.Reported(failure.Different)
 	}
 	return err
 }
@@ -124,17 +124,17 @@ func (a *commands) restore(ctx context.Context, f *restoreFlags) error {
 func (f *restoreFlags) read() (*Restore, error) {
 	r := &Restore{Query: Query{Table: f.table, Class: transform.EventClass(f.class)}, Now: time.Now()}
 	if f.class != "" && !slices.Contains(Classes, r.Class) {
-		return nil, exit.Usage("ttl, user, inferred or healed", "%q is not a class of events", f.class)
+		return nil, failure.Usagef("ttl, user, inferred or healed", "%q is not a class of events", f.class)
 	}
 	if f.units <= 0 || f.reads < 0 {
-		return nil, exit.Usage("such as 100", "--write-units and --read-units are above 0")
+		return nil, failure.Usagef("such as 100", "--write-units and --read-units are above 0")
 	}
 	var err error
 	if r.Key, err = ParseKey(f.key); err != nil {
 		return nil, err
 	}
 	if r.TTL, err = restore.ParseTTL(f.ttl); err != nil {
-		return nil, exit.Usage("--ttl remove, --ttl keep, or --ttl +30d", "--ttl: %w", err)
+		return nil, failure.Usagef("--ttl remove, --ttl keep, or --ttl +30d", "--ttl: %w", err)
 	}
 	return r, nil
 }
@@ -147,7 +147,7 @@ func (f *restoreFlags) time(in Range) (Range, error) {
 	}
 	in.To = at.Truncate(time.Second).Add(time.Second)
 	if !in.From.Before(in.To) {
-		return in, exit.Usage("--as-of is the end of the time", "--from is not before --as-of")
+		return in, failure.Usagef("--as-of is the end of the time", "--from is not before --as-of")
 	}
 	return in, nil
 }
@@ -156,10 +156,11 @@ func (f *restoreFlags) time(in Range) (Range, error) {
 func (r *Restore) checkTable(ctx context.Context, f *restoreFlags) error {
 	info, err := r.Source.Table(ctx, f.table)
 	if err != nil {
-		return exit.Source(err)
+		return source.Explain(err)
 	}
 	if info.Status != "ACTIVE" && info.Status != "UPDATING" {
-		return exit.Environment(fmt.Errorf("table %s is %s", info.Name, info.Status), "wait until it is ACTIVE")
+		return failure.With(failure.Unready, "wait until it is ACTIVE",
+			fmt.Errorf("table %s is %s", info.Name, info.Status))
 	}
 	r.Into, r.TTLAttr = &info, info.TTLAttr
 	if r.TTLAttr == "" {
@@ -168,16 +169,18 @@ func (r *Restore) checkTable(ctx context.Context, f *restoreFlags) error {
 	changes := r.TTL.Mode == restore.Remove || r.TTL.Mode == restore.Later
 	switch key := info.Schema; {
 	case f.ttlAttr != "" && f.ttlAttr != r.TTLAttr:
-		return exit.Usage("leave --ttl-attribute out", "items of %s expire by %q", info.Name, r.TTLAttr)
+		return failure.Usagef("leave --ttl-attribute out", "items of %s expire by %q", info.Name, r.TTLAttr)
 	case r.TTLAttr != "" && r.TTL.Mode == restore.Unchosen:
 		return needTTL(fmt.Sprintf("items of %s expire by %q", info.Name, r.TTLAttr))
 	case changes && r.TTLAttr == "" && info.TTLError != nil:
-		return exit.Environment(info.TTLError, "name the attribute with --ttl-attribute, or permit DescribeTimeToLive")
+		return failure.With(failure.Unready, "name the attribute with --ttl-attribute, or permit DescribeTimeToLive",
+			info.TTLError)
 	case changes && r.TTLAttr == "":
-		return exit.Usage("--ttl-attribute NAME, or --ttl keep",
+		return failure.Usagef("--ttl-attribute NAME, or --ttl keep",
 			"time to live of %s is off: nothing says which attribute --ttl %s is about", info.Name, f.ttl)
 	case changes && (key.Partition.Name == r.TTLAttr || key.Sort != nil && key.Sort.Name == r.TTLAttr):
-		return exit.Usage("--ttl keep", "%q is part of the key of %s: restore cannot change it", r.TTLAttr, info.Name)
+		return failure.Usagef("--ttl keep", "%q is part of the key of %s: restore cannot change it", r.TTLAttr,
+			info.Name)
 	}
 	reads, err := info.ReadUnitsFor(f.reads, 0)
 	if err != nil {
@@ -199,7 +202,8 @@ func (a *commands) differ(f *restoreFlags) (differ func(*Difference) error, fini
 	finish = func() error { return nil }
 	if f.differences != "" {
 		if file, err = os.OpenFile(f.differences, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600); err != nil {
-			return nil, nil, exit.Environment(fmt.Errorf("--differences: %w", err), "name a file in a directory that exists")
+			return nil, nil, failure.With(failure.Unready, "name a file in a directory that exists",
+				fmt.Errorf("--differences: %w", err))
 		}
 		finish = func() error { return errors.Join(file.Sync(), file.Close()) }
 	}

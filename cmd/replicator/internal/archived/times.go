@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/sink/archive/layout"
 )
 
@@ -21,7 +21,7 @@ func ParseRange(from, to string, now time.Time) (r Range, err error) {
 		return r, err
 	}
 	if !r.To.IsZero() && !r.From.Before(r.To) {
-		return r, exit.Usage("--to is not included in the time", "--from is not before --to")
+		return r, failure.Usagef("--to is not included in the time", "--from is not before --to")
 	}
 	return r, nil
 }
@@ -44,7 +44,7 @@ func parseTime(flag, text string, now time.Time) (time.Time, error) {
 			return at.UTC(), nil
 		}
 	}
-	return time.Time{}, exit.Usage(
+	return time.Time{}, failure.Usagef(
 		"2026-05-04, 2026-05-04T13, 2026-05-04T13:00:00Z, all UTC, or how long ago, as in 36h or 30d",
 		"%s: %q is not a time", flag, text)
 }

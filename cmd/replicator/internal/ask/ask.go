@@ -8,13 +8,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/request"
+	"github.com/tailrace-cdc/replicator/source"
 )
 
 const (
@@ -64,7 +64,7 @@ func (a *Asker) first(ctx context.Context) error {
 	}
 	a.opened = true
 	if err := a.Clients.ReadClock(ctx, a.Table); err != nil {
-		return exit.Source(err)
+		return source.Explain(err)
 	}
 	return a.open(ctx, a.Clients.Queue, a.ClaimTTL)
 }
@@ -90,10 +90,10 @@ func (a *Asker) open(
 		return err
 	}
 	if err := l.State.Fenced("a repair or a retry"); err != nil {
-		return exit.Environment(fmt.Errorf("table %s: %w", a.Table, err), order.FenceHint)
+		return failure.With(failure.Unready, order.FenceHint, fmt.Errorf("table %s: %w", a.Table, err))
 	}
 	if a.store, err = l.Log.Requests(ctx); err != nil {
-		return exit.Environment(err, hintQueue)
+		return failure.With(failure.Unready, hintQueue, err)
 	}
 	return nil
 }
@@ -149,7 +149,8 @@ func (a *Asker) Do(ctx context.Context, what string, items iter.Seq2[request.Ite
 		sum.Items += int64(len(c.Items))
 		sum.IDs = append(sum.IDs, c.ID)
 		if out.Failed != "" {
-			return sum, exit.Environment(fmt.Errorf("the owner of %s refuses the request: %s", a.Table, out.Failed), out.Hint)
+			return sum, failure.With(failure.Unready, out.Hint,
+				fmt.Errorf("the owner of %s refuses the request: %s", a.Table, out.Failed))
 		}
 		sum.add(out)
 		if a.Each != nil {
@@ -211,9 +212,8 @@ func (a *Asker) await(ctx context.Context, id string) (out *request.Outcome, err
 		return err
 	})
 	if errors.Is(err, request.ErrNotFound) {
-		return nil, &exit.Error{Code: exit.CodeRuntime,
-			Err:  fmt.Errorf("request %s of %s is gone: it is not known whether it was done", id, a.Table),
-			Hint: "repeat the command; what is done twice changes nothing"}
+		return nil, failure.With(failure.None, "repeat the command; what is done twice changes nothing",
+			fmt.Errorf("request %s of %s is gone: it is not known whether it was done", id, a.Table))
 	}
 	return out, err
 }
@@ -238,14 +238,14 @@ func (a *Asker) repeat(ctx context.Context, call func(context.Context, *request.
 		case late, store == nil, queue.Classify(err) == failure.Transient:
 		case a.current() != store: // the other goroutine closed it
 		default:
-			return exit.Environment(err, hintQueue)
+			return failure.With(failure.Unready, hintQueue, err)
 		}
 		if err := a.look(ctx, store); err == nil {
 			seen = time.Now()
 		} else if silent := time.Since(seen); silent > protocol.TakeoverPatience(a.ClaimTTL) && ctx.Err() == nil {
-			return exit.Environment(
-				fmt.Errorf("no replicator has owned table %s for %s: %w", a.Table, silent.Round(time.Second), err),
-				"start `replicator run`: it does what was asked for so far, whether or not a command waits for it")
+			return failure.With(failure.Unready,
+				"start `replicator run`: it does what was asked for so far, whether or not a command waits for it",
+				fmt.Errorf("no replicator has owned table %s for %s: %w", a.Table, silent.Round(time.Second), err))
 		}
 		if err := failure.Pause(ctx, retryPause); err != nil {
 			return err

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue/request"
 )
 
@@ -25,7 +25,7 @@ func (a *Asker) Heal(ctx context.Context, h *request.HealOrder, wait bool) (stri
 	}
 	if out.Failed != "" {
 		err := fmt.Errorf("the owner of %s refuses the request: %s", a.Table, out.Failed)
-		return c.ID, nil, exit.Environment(err, out.Hint)
+		return c.ID, nil, failure.With(failure.Unready, out.Hint, err)
 	}
 	return c.ID, out, nil
 }

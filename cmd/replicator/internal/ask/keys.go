@@ -9,9 +9,10 @@ import (
 	"iter"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/keyfile"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue/request"
+	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/source/export"
 )
 
@@ -20,7 +21,7 @@ func Keys(in io.Reader, name string, schema change.KeySchema) iter.Seq2[request.
 	return func(yield func(request.Item, error) bool) {
 		for key, err := range keyfile.Read(in, schema) {
 			if bad := (*keyfile.LineError)(nil); errors.As(err, &bad) {
-				err = exit.Usage("the items of the lines before it are resynced; correct the line and repeat the command: "+
+				err = failure.Usagef("the items of the lines before it are resynced; correct the line and repeat the command: "+
 					"what is resynced twice changes nothing", "%s: %w", name, err)
 			}
 			if !yield(request.Item{Key: bytes.Clone(key)}, err) || err != nil {
@@ -58,11 +59,12 @@ func Changed(ctx context.Context, e *export.Export) iter.Seq2[request.Item, erro
 func OpenChanged(ctx context.Context, url string, want export.Want) (*export.Export, error) {
 	e, err := export.Open(ctx, url, want)
 	if err != nil {
-		return nil, exit.Source(err)
+		return nil, source.Explain(err)
 	}
 	if e.Kind != export.Incremental {
-		return nil, exit.Usage("`replicator resync --table` without --from-export compares the whole table; an incremental "+
-			"export is made with --export-type INCREMENTAL_EXPORT",
+		return nil, failure.Usagef(
+			"`replicator resync --table` without --from-export compares the whole table; an incremental "+
+				"export is made with --export-type INCREMENTAL_EXPORT",
 			"%s is a full export: it does not say which items have changed or are gone", url)
 	}
 	return e, nil

@@ -8,7 +8,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/protocol"
@@ -20,14 +19,18 @@ func CheckOwner(table string, s *checkpoint.State, silent, ttl time.Duration) er
 	switch OwnerLife(s, silent, ttl) {
 	case protocol.LifeSeen:
 	case protocol.LifeSilent:
-		return exit.Environment(fmt.Errorf("no sign of life of the replicator that owns table %s for %s", table,
-			silent.Round(time.Second)), "start `replicator run`; nothing but the owner writes rows")
+		return failure.With(failure.Unready,
+			"start `replicator run`; nothing but the owner writes rows",
+			fmt.Errorf("no sign of life of the replicator that owns table %s for %s", table,
+				silent.Round(time.Second)))
 	default:
-		return exit.Environment(fmt.Errorf("no replicator owns table %s, and only its owner writes rows", table),
-			"start `replicator run`; if it runs, `replicator status` says why it does not own the table")
+		return failure.With(failure.Unready,
+			"start `replicator run`; if it runs, `replicator status` says why it does not own the table",
+			fmt.Errorf("no replicator owns table %s, and only its owner writes rows", table))
 	}
 	if s.Paused {
-		return exit.Environment(fmt.Errorf("table %s is paused", table), "first `replicator resume --table "+table+"`")
+		return failure.With(failure.Unready, "first `replicator resume --table "+table+"`",
+			fmt.Errorf("table %s is paused", table))
 	}
 	return nil
 }

@@ -13,10 +13,10 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/request"
@@ -70,9 +70,8 @@ func TestAnswerOfTheQueueThatIsNoneIsOfTheEnvironment(t *testing.T) {
 	a := &Asker{store: &request.Store{}}
 	odd := errors.New("invalid jetstream publish response")
 	err := a.repeat(t.Context(), func(context.Context, *request.Store) error { return odd })
-	var coded *exit.Error
-	if !errors.As(err, &coded) || coded.Code != exit.CodeEnvironment || coded.Hint == "" || !errors.Is(err, odd) {
-		t.Errorf("%v, %+v", err, coded)
+	if class, hint := failure.Of(err); class != failure.Unready || hint == "" || !errors.Is(err, odd) {
+		t.Errorf("%v, %s, %q", err, class, hint)
 	}
 }
 

@@ -8,10 +8,11 @@ import (
 	"os"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue/request"
+	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/source/export"
 )
 
@@ -33,7 +34,7 @@ func (r *Resync) Run(ctx context.Context, a *Asker, cfg *config.Config) (*Total,
 	if r.Keys != "" && r.Keys != "-" {
 		f, err := os.Open(r.Keys)
 		if err != nil {
-			return nil, exit.Usage("--keys names a file with one key per line, or - for stdin", "%w", err)
+			return nil, failure.Usagef("--keys names a file with one key per line, or - for stdin", "%w", err)
 		}
 		defer f.Close()
 		in = f
@@ -57,7 +58,7 @@ func (r *Resync) items(
 	}
 	info, err := src.Table(ctx, r.Table)
 	if err != nil {
-		return nil, exit.Source(err)
+		return nil, source.Explain(err)
 	}
 	if r.Keys != "" {
 		return Keys(in, r.Keys, info.Schema), nil

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/sink/bigtable/tableschema"
 	"github.com/tailrace-cdc/replicator/source"
@@ -87,7 +87,7 @@ func Load(ctx context.Context, cfg *config.Config, src *source.Source) (*Catalog
 		}
 	}
 	if len(errs) > 0 {
-		return nil, exit.Source(errors.Join(errs...))
+		return nil, source.Explain(errors.Join(errs...))
 	}
 	if problems := c.leaveOutUnfit(c.Compile()); problem.AnyError(problems) {
 		return nil, &ProblemsError{problems}
@@ -364,5 +364,5 @@ func Select(cfg *config.Config, source string) ([]config.Table, error) {
 		}
 		names = append(names, t.Source)
 	}
-	return nil, exit.Usage(fmt.Sprintf("the configuration has %v", names), "no table %q in %s", source, cfg.File)
+	return nil, failure.Usagef(fmt.Sprintf("the configuration has %v", names), "no table %q in %s", source, cfg.File)
 }

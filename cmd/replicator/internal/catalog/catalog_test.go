@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/source"
 )
@@ -128,9 +128,8 @@ func TestSelectNamesWhatIsConfigured(t *testing.T) {
 	if one, err := Select(cfg, "B"); err != nil || len(one) != 1 || one[0].Target != "b" {
 		t.Errorf("%v %v", one, err)
 	}
-	var usage *exit.Error
 	_, err := Select(cfg, "C")
-	if !errors.As(err, &usage) || usage.Code != exit.CodeUsage || !strings.Contains(usage.Hint, "[A B]") {
+	if class, hint := failure.Of(err); class != failure.Usage || !strings.Contains(hint, "[A B]") {
 		t.Errorf("%v", err)
 	}
 	if KeysDeclared(cfg) || !KeysDeclared(configured(cfg.Tables[1])) {

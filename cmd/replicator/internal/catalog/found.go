@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/source"
@@ -24,7 +23,7 @@ func (c *Catalog) leaveOutGone(t *Table, err error) bool {
 	if !t.Found || source.Classify(err) != failure.Gone {
 		return false
 	}
-	c.leaveOut(LeftOut{Source: t.Source, Err: exit.Source(err), Problems: []problem.Problem{{
+	c.leaveOut(LeftOut{Source: t.Source, Err: source.Explain(err), Problems: []problem.Problem{{
 		Severity: problem.SeverityWarning, Code: "gone", Path: t.Path + ".source", Table: t.Source,
 		What: fmt.Sprintf("%s is left out: %v", t.Source, err),
 		Hint: "`replicator table retire --table " + t.Source + "`, or bring the table back",

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/transform/propose"
 )
@@ -16,7 +15,7 @@ func Sample(ctx context.Context, src *source.Source, table string, n int, f func
 	var d change.Decoder
 	for page, err := range src.Sample(ctx, table, n) {
 		if err != nil {
-			return exit.Source(fmt.Errorf("sample %s: %w", table, err))
+			return source.Explain(fmt.Errorf("sample %s: %w", table, err))
 		}
 		for _, raw := range page.Items {
 			if n--; n < 0 {

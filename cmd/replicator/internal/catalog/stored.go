@@ -10,7 +10,7 @@ import (
 	"os"
 	"slices"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/transform"
@@ -52,7 +52,7 @@ func (e *MappingEdit) Store(ctx context.Context, sink *bigtable.Client, pipeline
 			err = sink.StoreMapping(ctx, pipeline, e.Source, hash, text)
 		}
 		if err != nil {
-			return exit.Bigtable(err)
+			return bigtable.Explain(err)
 		}
 	}
 	return nil
@@ -87,7 +87,7 @@ func (c *Catalog) MappingEdits(
 		switch {
 		case errors.Is(err, bigtable.ErrNoState): // its rows will be written with the mapping of the configuration
 		case err != nil:
-			return nil, exit.Bigtable(fmt.Errorf("load state of %s: %w", t.Source, err))
+			return nil, bigtable.Explain(fmt.Errorf("load state of %s: %w", t.Source, err))
 		default:
 			hashes[t.Source] = row.Identity.MappingHash
 			if err := c.useStored(ctx, sink, &in, row.Identity.MappingHash, old[t.Source]); err != nil {
@@ -103,8 +103,10 @@ func (c *Catalog) MappingEdits(
 		case from == "":
 			continue
 		case before[i] == nil || hashOf(before[i]) != from:
-			return nil, exit.Environment(fmt.Errorf("the mapping that wrote the rows of %s cannot be compiled as it was%s",
-				t.Source, reasonOf(found)), "set the secrets that it used, or name its file with --old")
+			return nil, failure.With(failure.Unready,
+				"set the secrets that it used, or name its file with --old",
+				fmt.Errorf("the mapping that wrote the rows of %s cannot be compiled as it was%s",
+					t.Source, reasonOf(found)))
 		}
 		was, is := c.sharing(t, before)
 		edits = append(edits, MappingEdit{
@@ -134,11 +136,11 @@ func (c *Catalog) useStored(
 	}
 	text, err := sink.LoadMapping(ctx, c.cfg.Pipeline, in.Source, hash)
 	if errors.Is(err, bigtable.ErrNoMapping) {
-		return exit.Environment(fmt.Errorf("the mapping that wrote the rows of %s is not stored", in.Source),
-			"name its file with --old FILE")
+		return failure.With(failure.Unready, "name its file with --old FILE",
+			fmt.Errorf("the mapping that wrote the rows of %s is not stored", in.Source))
 	}
 	if err != nil {
-		return exit.Bigtable(err)
+		return bigtable.Explain(err)
 	}
 	return applyKept(text, in)
 }
@@ -189,11 +191,11 @@ func (c *Catalog) OldMapping(table, file string) (map[string][]byte, error) {
 		return nil, nil
 	}
 	if table == "" && len(c.Tables) > 1 {
-		return nil, exit.Usage("--table NAME", "--old is the mapping of one table: of which?")
+		return nil, failure.Usagef("--table NAME", "--old is the mapping of one table: of which?")
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, exit.Usage("the file of the mapping that wrote the rows", "read --old: %w", err)
+		return nil, failure.Usagef("the file of the mapping that wrote the rows", "read --old: %w", err)
 	}
 	return map[string][]byte{cmp.Or(table, c.Tables[0].Source): text}, nil
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,11 +18,11 @@ import (
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/finding"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/source"
 )
@@ -60,7 +61,7 @@ func (a *App) Body(run func(ctx context.Context, args []string) error) func(*cob
 			return err
 		}
 		if !slices.Contains(logFormats, a.LogFormat) {
-			return exit.Usage("json or console", "--log-format %q is unknown", a.LogFormat)
+			return failure.Usagef("json or console", "--log-format %q is unknown", a.LogFormat)
 		}
 		return run(cmd.Context(), args)
 	}
@@ -81,7 +82,7 @@ func (a *App) Level(otherwise zapcore.Level) (zapcore.Level, error) {
 	}
 	level, err := zapcore.ParseLevel(a.LogLevel)
 	if err != nil {
-		return level, exit.Usage("debug, info, warn or error", "read --log-level: %w", err)
+		return level, failure.Usagef("debug, info, warn or error", "read --log-level: %w", err)
 	}
 	return level, nil
 }
@@ -128,8 +129,9 @@ func (a *App) Config(ctx context.Context) (*config.Config, error) {
 		fmt.Fprintf(a.Errs, "DynamoDB cannot be listed, so the tables are those that have a log: %v\n", found.Unlisted)
 	}
 	if len(found.Tables) == 0 {
-		return nil, exit.Environment(errors.New("no selection chooses a table yet"),
-			"`replicator check` shows what they choose; is the region right, or a tag missing?")
+		return nil, failure.With(failure.Unready,
+			"`replicator check` shows what they choose; is the region right, or a tag missing?",
+			errors.New("no selection chooses a table yet"))
 	}
 	return found.Config, nil
 }
@@ -138,7 +140,7 @@ func (a *App) Config(ctx context.Context) (*config.Config, error) {
 func (a *App) File() (*config.Config, error) {
 	cfg, problems, err := config.Load(a.ConfigPath)
 	if err != nil {
-		return nil, &exit.Error{Code: exit.CodeUsage, Err: err, Hint: ConfigHint}
+		return nil, failure.With(failure.Usage, ConfigHint, err)
 	}
 	if problem.AnyError(problems) {
 		return nil, a.Refused(problems)
@@ -155,13 +157,15 @@ func (a *App) Replicated(ctx context.Context, table string) (*config.Config, err
 	}
 	some := cfg.Replicated()
 	if len(some.Tables) == 0 {
-		return nil, exit.Usage("`replicator archive verify` is about the archive", "no table has a target: what is deleted "+
-			"from them is archived, and there are no rows in Bigtable")
+		return nil, failure.Usagef("`replicator archive verify` is about the archive",
+			"no table has a target: what is deleted "+
+				"from them is archived, and there are no rows in Bigtable")
 	}
 	named := func(t config.Table) bool { return t.Source == table }
 	if i := slices.IndexFunc(cfg.Tables, named); i >= 0 && cfg.Tables[i].ArchivedOnly() {
-		return nil, exit.Usage("`replicator archive verify` is about the archive", "table %s has no target: what is deleted "+
-			"from it is archived, and there are no rows in Bigtable", table)
+		return nil, failure.Usagef("`replicator archive verify` is about the archive",
+			"table %s has no target: what is deleted "+
+				"from it is archived, and there are no rows in Bigtable", table)
 	}
 	return some, nil
 }
@@ -205,7 +209,7 @@ func (a *App) Catalog(
 // Refused prints the problems on stderr and returns the error that counts them.
 func (a *App) Refused(problems []problem.Problem) error {
 	a.Problems(a.Errs, problems)
-	return exit.Usage("fix them, then `replicator check`", "%s has %s",
+	return failure.Usagef("fix them, then `replicator check`", "%s has %s",
 		a.ConfigPath, render.Count(problem.CountErrors(problems), "error"))
 }
 
@@ -243,22 +247,41 @@ func flagGroups(what string) string {
 	return what
 }
 
+// The exit codes: scripts branch on them. 0 is for a command that did what it was called for.
+const (
+	codeRuntime     = 1 // the command was tried and failed, or took too long
+	codeUsage       = 2 // the command line or the configuration is wrong
+	codeEnvironment = 3 // a server, a permission, a port or a table is missing
+	codeDifferences = 4 // the command worked, and what it compared is not equal
+)
+
+// exitCode maps the class of an error. None is that of an error without one, or with only a hint.
+func exitCode(err error) int {
+	switch class, _ := failure.Of(err); class {
+	case failure.Usage:
+		return codeUsage
+	case failure.Different:
+		return codeDifferences
+	case failure.None, failure.Canceled:
+		return codeRuntime
+	}
+	return codeEnvironment
+}
+
 // Verdict prints what went wrong and what to do next, and returns the exit code. An error of cobra before the command
 // line was accepted is an error of usage.
 func (a *App) Verdict(err error) int {
 	if err == nil {
-		return exit.CodeOK
+		return 0
 	}
-	code, hint := exit.CodeRuntime, ""
-	var known *exit.Error
+	_, hint := failure.Of(err)
+	code := exitCode(err)
 	switch {
-	case errors.As(err, &known):
-		code, hint = known.Code, known.Hint
-		if known.Err == nil {
-			return code
-		}
+	case failure.IsReported(err):
+		return code
+	case failure.Known(err):
 	case !a.Accepted:
-		code, hint = exit.CodeUsage, "see `"+a.Path+" --help`"
+		code, hint = codeUsage, "see `"+a.Path+" --help`"
 	case errors.Is(err, context.Canceled):
 		hint = "it was interrupted; running it again is safe"
 	}
@@ -277,4 +300,18 @@ func (a *App) Verdict(err error) int {
 		}
 	}
 	return code
+}
+
+// WantsJSON reports whether a command line asks for JSON, wherever in it the mistake is that kept it from being read.
+func WantsJSON(args []string) bool {
+	for _, arg := range args {
+		if arg == "--" {
+			return false
+		}
+		if value, ok := strings.CutPrefix(arg, "--json"); ok {
+			on, err := strconv.ParseBool(strings.TrimPrefix(value, "="))
+			return value == "" || strings.HasPrefix(value, "=") && (on || err != nil)
+		}
+	}
+	return false
 }

@@ -5,8 +5,8 @@ import (
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
 )
 
 // Commands returns the commands of this package.
@@ -20,7 +20,7 @@ func onlyTable(a *cli.App, cfg *config.Config, name string) (string, error) {
 		return cfg.Tables[0].Source, nil
 	}
 	if name == "" {
-		return "", exit.Usage("--table NAME", "%s has %d tables: which one?", a.ConfigPath, len(cfg.Tables))
+		return "", failure.Usagef("--table NAME", "%s has %d tables: which one?", a.ConfigPath, len(cfg.Tables))
 	}
 	_, err := catalog.Select(cfg, name)
 	return name, err

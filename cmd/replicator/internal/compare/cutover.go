@@ -18,10 +18,10 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/certificate"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cutover"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
@@ -55,7 +55,8 @@ Bigtable to DynamoDB, so the first write of the application to Bigtable is the p
 			case o.undo:
 				return undo(ctx, a, &o)
 			case len(o.Tables) == 0:
-				return exit.Usage("`replicator cutover --table NAME`, with all tables of one target", "cutover needs tables")
+				return failure.Usagef("`replicator cutover --table NAME`, with all tables of one target",
+					"cutover needs tables")
 			}
 			return runCutover(ctx, a, &o)
 		}),
@@ -84,7 +85,7 @@ func runCutover(ctx context.Context, a *cli.App, o *cutoverFlags) error {
 	if o.sign != "" {
 		var err error
 		if key, err = certificate.ReadKey(o.sign); err != nil {
-			return exit.Usage("`openssl genpkey -algorithm ed25519` makes one", "%w", err)
+			return failure.Usagef("`openssl genpkey -algorithm ed25519` makes one", "%w", err)
 		}
 	}
 	cfg, err := a.Replicated(ctx, o.Tables[0])
@@ -105,7 +106,7 @@ func runCutover(ctx context.Context, a *cli.App, o *cutoverFlags) error {
 		err = writeCertificate(o.out, cert, key, func() error { return run.Certify(ctx) })
 	}
 	if refused := (*cutover.Refused)(nil); errors.As(err, &refused) {
-		return &exit.Error{Code: exit.CodeDifferences, Err: err, Hint: hintRefused(refused, run.Fence())}
+		return failure.With(failure.Different, hintRefused(refused, run.Fence()), err)
 	}
 	if err != nil {
 		return err
@@ -176,18 +177,17 @@ func openSides(
 func checkCertificate(a *cli.App, path, keyFile string) error {
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return exit.Usage("name the file that `replicator cutover --out` wrote", "%w", err)
+		return failure.Usagef("name the file that `replicator cutover --out` wrote", "%w", err)
 	}
 	var key ed25519.PublicKey
 	if keyFile != "" {
 		if key, err = certificate.ReadPublicKey(keyFile); err != nil {
-			return exit.Usage("`openssl pkey -pubout` writes one", "%w", err)
+			return failure.Usagef("`openssl pkey -pubout` writes one", "%w", err)
 		}
 	}
 	x, err := certificate.Check(b, key)
 	if err != nil {
-		return &exit.Error{Code: exit.CodeDifferences, Err: fmt.Errorf("%s: %w", path, err),
-			Hint: "take the file that the cutover wrote"}
+		return failure.With(failure.Different, "take the file that the cutover wrote", fmt.Errorf("%s: %w", path, err))
 	}
 	c := x.Certificate
 	if a.JSON {
@@ -233,13 +233,14 @@ func undo(ctx context.Context, a *cli.App, o *cutoverFlags) error {
 	}
 	names := undoneTables(tables, o.Tables)
 	if len(names) == 0 {
-		return exit.Usage("name source tables of the configuration", "no table is called %s", strings.Join(o.Tables, ", "))
+		return failure.Usagef("name source tables of the configuration", "no table is called %s",
+			strings.Join(o.Tables, ", "))
 	}
 	fmt.Fprintf(a.Errs, "This takes away the fences of %s, and the replicator goes on from there. What the application "+
 		"has written\nto Bigtable since may be overwritten by what was written to DynamoDB; nothing carries it back.\n",
 		strings.Join(names, ", "))
 	if !o.yes && !a.Confirmed() {
-		return exit.Usage("repeat it with --yes", "nothing was changed: the undo was not confirmed")
+		return failure.Usagef("repeat it with --yes", "nothing was changed: the undo was not confirmed")
 	}
 	undone, err := cutover.Undo(ctx, q, sink, cfg.Pipeline, names)
 	if err != nil {

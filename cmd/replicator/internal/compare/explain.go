@@ -11,11 +11,11 @@ import (
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/explaining"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/subject"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/transform"
 )
@@ -68,11 +68,11 @@ Exit 4: something is different, refused by the mapping, or unproven. What is onl
 // explain compiles the mappings, and explains what the flags name.
 func explain(ctx context.Context, a *cli.App, o *explainFlags) error {
 	if o.key != "" && !json.Valid([]byte(o.key)) {
-		return exit.Usage(`for example --key '{"pk":"hats","sk":"fedora"}'`, "read key: it is not JSON")
+		return failure.Usagef(`for example --key '{"pk":"hats","sk":"fedora"}'`, "read key: it is not JSON")
 	}
 	row, err := base64.StdEncoding.DecodeString(o.row64)
 	if err != nil {
-		return exit.Usage("as in a file of differences, or `printf %s KEY | base64`", "read --row-base64: %w", err)
+		return failure.Usagef("as in a file of differences, or `printf %s KEY | base64`", "read --row-base64: %w", err)
 	}
 	if o.row != "" {
 		row = []byte(o.row)
@@ -155,7 +155,7 @@ func printExplained(a *cli.App, found interface{ Print(w io.Writer) }, v *explai
 // verdictCode returns exit code 4 for what is not good, after everything was printed.
 func verdictCode(v *explaining.Verdict, err error) error {
 	if err == nil && !v.Good() {
-		return exit.Silent(exit.CodeDifferences)
+		return failure.Reported(failure.Different)
 	}
 	return err
 }
@@ -198,8 +198,8 @@ func explainFile(a *cli.App, t *catalog.Table, o *explainFlags) error {
 		a.Print("%s", render.Explain(t.Target, steps))
 	}
 	if err == nil && steps.Code != "" {
-		return &exit.Error{Code: exit.CodeDifferences, Hint: "in a run this change would become a dead letter",
-			Err: fmt.Errorf("the mapping refuses it: %s (%s)", steps.Refused, steps.Code)}
+		return failure.With(failure.Different, "in a run this change would become a dead letter",
+			fmt.Errorf("the mapping refuses it: %s (%s)", steps.Refused, steps.Code))
 	}
 	return err
 }

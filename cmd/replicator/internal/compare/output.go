@@ -8,7 +8,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/verify/extsort"
 )
 
@@ -78,6 +78,7 @@ func (o *output) because(verb string, err error) error {
 		done = " after " + humanize.IBytes(uint64(o.written))
 	}
 	err = extsort.NoRoom(filepath.Dir(o.path), err)
-	return exit.Environment(fmt.Errorf("%s %s %s%s: %w", verb, o.what, o.path, done, err),
-		"make room, or name another file with "+o.flag+"; then the same command again")
+	return failure.With(failure.Unready,
+		"make room, or name another file with "+o.flag+"; then the same command again",
+		fmt.Errorf("%s %s %s%s: %w", verb, o.what, o.path, done, err))
 }

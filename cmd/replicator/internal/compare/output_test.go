@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/certificate"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/verify"
 	"github.com/tailrace-cdc/replicator/verify/report"
 )
@@ -88,11 +88,11 @@ func TestFilesOnAFullVolume(t *testing.T) {
 		"--out": func() error { return writeCertificate("/dev/full", cert, nil, noted) },
 	} {
 		err := write()
-		var known *exit.Error
-		if !errors.As(err, &known) || known.Code != exit.CodeEnvironment || !errors.Is(err, unix.ENOSPC) ||
-			!strings.Contains(err.Error(), "/dev/full: no room in /dev: ") || !strings.Contains(known.Hint, flag) ||
-			!strings.Contains(known.Hint, "make room") {
-			t.Errorf("%s: %v, %+v", flag, err, known)
+		class, hint := failure.Of(err)
+		if class != failure.Unready || !errors.Is(err, unix.ENOSPC) ||
+			!strings.Contains(err.Error(), "/dev/full: no room in /dev: ") || !strings.Contains(hint, flag) ||
+			!strings.Contains(hint, "make room") {
+			t.Errorf("%s: %v, %s, %q", flag, err, class, hint)
 		}
 	}
 }

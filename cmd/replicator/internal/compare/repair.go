@@ -9,9 +9,9 @@ import (
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/ask"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/repairing"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
+	"github.com/tailrace-cdc/replicator/failure"
 )
 
 // repairCommand returns the command `replicator repair`.
@@ -53,7 +53,8 @@ Exit 4: something is hot, refused, unproven, still different or not deleted. Rep
 
 func repair(ctx context.Context, a *cli.App, o repairing.Options, yes bool) error {
 	if o.DeleteForeign && !o.DryRun && !yes && !a.Confirmed() {
-		return exit.Usage("look with --dry-run, then repeat it with --yes", "nothing was changed: cells are deleted for good")
+		return failure.Usagef("look with --dry-run, then repeat it with --yes",
+			"nothing was changed: cells are deleted for good")
 	}
 	cfg, err := a.Replicated(ctx, o.Table)
 	if err != nil {
@@ -100,8 +101,9 @@ func repair(ctx context.Context, a *cli.App, o repairing.Options, yes bool) erro
 		}
 		return nil
 	case !result.Done():
-		return &exit.Error{Code: exit.CodeDifferences, Err: errors.New("not everything is repaired"),
-			Hint: "repeat the command when hot items have cooled down; `replicator explain --key` shows what stands in the way"}
+		return failure.With(failure.Different,
+			"repeat the command when hot items have cooled down; `replicator explain --key` shows what stands in the way",
+			errors.New("not everything is repaired"))
 	}
 	return nil
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sampling"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/verifying"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/verify/report"
 )
 
@@ -60,7 +60,7 @@ Exit 4: something is different, or unproven. --differences names it, and holds k
 		RunE: a.Body(func(ctx context.Context, _ []string) error { return runVerify(ctx, a, &o) }),
 		PreRunE: func(cmd *cobra.Command, _ []string) error {
 			if o.N < 0 || o.N == 0 && (cmd.Flags().Changed("sample") || o.Seed > 0) {
-				return exit.Usage("--sample 1000", "--sample is a number of items; --seed goes with it")
+				return failure.Usagef("--sample 1000", "--sample is a number of items; --seed goes with it")
 			}
 			return nil
 		},
@@ -217,7 +217,7 @@ func timeOf(text string, now time.Time) (time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil || at.After(now) {
-		return at, exit.Usage("last, a time such as 2026-05-04T13:00:00Z, or how long ago, such as 2h",
+		return at, failure.Usagef("last, a time such as 2026-05-04T13:00:00Z, or how long ago, such as 2h",
 			"%q is not a time in the past", text)
 	}
 	return at, nil
@@ -273,7 +273,7 @@ func printVerified(a *cli.App, v *verified, file string) error {
 	} else if !a.JSON {
 		a.Print("Next: the same with --differences FILE names what is not equal.")
 	}
-	return exit.Silent(exit.CodeDifferences)
+	return failure.Reported(failure.Different)
 }
 
 // printTable prints a sentence about a table, and its counts.

@@ -12,11 +12,11 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/certificate"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
 )
 
 // Options of a cutover.
@@ -94,9 +94,9 @@ func (c *Cutover) interrupted(err error) error {
 	if c.id == "" || !errors.Is(err, context.Canceled) {
 		return err
 	}
-	return &exit.Error{Code: exit.CodeRuntime, Err: err, Hint: fmt.Sprintf("the fence of cutover %s stays, and nothing "+
+	return failure.With(failure.None, fmt.Sprintf("the fence of cutover %s stays, and nothing "+
 		"is written to Bigtable: the same command goes on to the certificate, `replicator cutover --undo` takes the fence "+
-		"away", c.id)}
+		"away", c.id), err)
 }
 
 func (c *Cutover) run(ctx context.Context) (*certificate.Certificate, error) {

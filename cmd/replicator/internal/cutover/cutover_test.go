@@ -9,23 +9,22 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/failure"
 )
 
 // TestInterruptedBehindTheFenceSaysThatItStays: before the fence nothing has changed; behind it Bigtable gets nothing
 // more, and who has pressed ^C must know.
 func TestInterruptedBehindTheFenceSaysThatItStays(t *testing.T) {
 	interrupt := fmt.Errorf("read log: %w", context.Canceled)
-	known := (*exit.Error)(nil)
-	if err := (&Cutover{}).interrupted(interrupt); errors.As(err, &known) {
-		t.Errorf("before the fence: %+v", known)
+	if err := (&Cutover{}).interrupted(interrupt); failure.Known(err) {
+		t.Errorf("before the fence: %v", err)
 	}
 	err := (&Cutover{id: "f1"}).interrupted(interrupt)
-	if !errors.As(err, &known) || known.Code != exit.CodeRuntime || !strings.Contains(known.Hint, "cutover f1 stays") {
-		t.Errorf("behind the fence: %+v", known)
+	if class, hint := failure.Of(err); class != failure.None || !strings.Contains(hint, "cutover f1 stays") {
+		t.Errorf("behind the fence: %v, %s, %q", err, class, hint)
 	}
 	other := errors.New("other")
-	if err := (&Cutover{id: "f1"}).interrupted(other); !errors.Is(err, other) || errors.As(err, new(*exit.Error)) {
+	if err := (&Cutover{id: "f1"}).interrupted(other); !errors.Is(err, other) || failure.Known(err) {
 		t.Errorf("another error: %v", err)
 	}
 	if err := (&Cutover{id: "f1"}).interrupted(nil); err != nil {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
@@ -19,7 +19,7 @@ func (c *Cutover) findFence(ctx context.Context) error {
 	for _, t := range c.sides.Tables {
 		row, err := c.sides.Sink().LoadState(ctx, c.cfg.Pipeline, t.Source)
 		if err != nil {
-			return exit.Bigtable(fmt.Errorf("load state of %s: %w", t.Source, err))
+			return bigtable.Explain(fmt.Errorf("load state of %s: %w", t.Source, err))
 		}
 		switch f := row.Fenced; {
 		case f == nil || f.ID == c.id:
@@ -45,8 +45,9 @@ func (c *Cutover) raise(ctx context.Context) error {
 	}
 	logs, err := c.unowned(ctx)
 	if err != nil {
-		return exit.Environment(fmt.Errorf("cutover %s is fenced in tailrace_state, and a log cannot be read: %w", c.id, err),
-			"`replicator cutover` again, when the log is there; or `replicator cutover --undo`")
+		return failure.With(failure.Unready,
+			"`replicator cutover` again, when the log is there; or `replicator cutover --undo`",
+			fmt.Errorf("cutover %s is fenced in tailrace_state, and a log cannot be read: %w", c.id, err))
 	}
 	for _, l := range logs {
 		if l.State.Fence != nil && l.State.Fence.ID == c.id {
@@ -103,7 +104,7 @@ func (c *Cutover) checkRows(ctx context.Context) error {
 	for _, t := range c.sides.Tables {
 		row, err := c.sides.Sink().LoadState(ctx, c.cfg.Pipeline, t.Source)
 		if err != nil {
-			return exit.Bigtable(fmt.Errorf("load state of %s: %w", t.Source, err))
+			return bigtable.Explain(fmt.Errorf("load state of %s: %w", t.Source, err))
 		}
 		if err := c.checkRow(row, t.Identity(c.cfg.Pipeline, c.sides.Sink()).MappingHash); err != nil {
 			return err
@@ -136,7 +137,7 @@ func editRow(
 			return nil // it was never replicated
 		}
 		if err != nil {
-			return exit.Bigtable(fmt.Errorf("load state of %s: %w", table, err))
+			return bigtable.Explain(fmt.Errorf("load state of %s: %w", table, err))
 		}
 		next := *row
 		if !edit(&next) {
@@ -147,7 +148,7 @@ func editRow(
 			return nil
 		}
 		if !errors.Is(err, bigtable.ErrStateChanged) {
-			return exit.Bigtable(fmt.Errorf("fence %s: %w", table, err))
+			return bigtable.Explain(fmt.Errorf("fence %s: %w", table, err))
 		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/config"
@@ -132,7 +131,7 @@ func (c *Cutover) otherWriters(ctx context.Context) (reasons []string, err error
 		return nil
 	})
 	if err != nil {
-		return nil, exit.Bigtable(fmt.Errorf("look for other tables of %s: %w", c.sides.Target, err))
+		return nil, bigtable.Explain(fmt.Errorf("look for other tables of %s: %w", c.sides.Target, err))
 	}
 	return reasons, nil
 }
@@ -170,7 +169,8 @@ func (c *Cutover) poll(ctx context.Context, fact func([]*order.Log) bool) error 
 		case missing.IsZero() && time.Since(began) < protocol.Restart:
 			missing = began
 		case missing.IsZero() || time.Since(missing) > protocol.Restart:
-			return exit.Environment(err, "see `replicator status`; the same command goes on where this one stopped")
+			return failure.With(failure.Unready,
+				"see `replicator status`; the same command goes on where this one stopped", err)
 		}
 		if err := failure.Pause(ctx, observe.Period); err != nil {
 			return err

@@ -6,8 +6,8 @@ import (
 	"errors"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
@@ -89,8 +89,9 @@ func undoLog(ctx context.Context, q *queue.Queue, table string) (id string, err 
 	}
 	l, err := order.Open(ctx, q, table)
 	if newer := (*checkpoint.NewerFormatError)(nil); errors.As(err, &newer) {
-		return "", exit.Environment(err,
-			"nothing was changed; `replicator cutover --undo` of the newer build takes the fence away")
+		return "",
+			failure.With(failure.Unready,
+				"nothing was changed; `replicator cutover --undo` of the newer build takes the fence away", err)
 	}
 	if err != nil || l.State.Fence == nil {
 		return "", err

@@ -11,7 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/failure"
 )
 
 const (
@@ -65,8 +65,8 @@ func (s *Stage) command(ctx context.Context, result any, args ...string) error {
 	_ = errs.Close()
 	<-shown
 	if err != nil {
-		return &exit.Error{Code: exit.CodeDifferences, Err: fmt.Errorf("replicator %s: %w", args[0], err),
-			Hint: "its steps above say why; `replicator demo --keep DIR` keeps the log"}
+		return failure.With(failure.Different, "its steps above say why; `replicator demo --keep DIR` keeps the log",
+			fmt.Errorf("replicator %s: %w", args[0], err))
 	}
 	if err := json.Unmarshal(out.Bytes(), result); err != nil {
 		return fmt.Errorf("read what %s printed: %w", args[0], err)

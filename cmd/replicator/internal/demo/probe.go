@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
@@ -97,7 +96,7 @@ func waitForRow(ctx context.Context, sink *bigtable.Client, row string) (bool, e
 		case errors.Is(err, found):
 			return true, nil
 		case err != nil && ctx.Err() == nil:
-			return false, exit.Bigtable(fmt.Errorf("read probe: %w", err))
+			return false, bigtable.Explain(fmt.Errorf("read probe: %w", err))
 		}
 		_ = failure.Pause(ctx, probePoll)
 	}

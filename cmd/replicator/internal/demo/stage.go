@@ -15,14 +15,15 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/sandbox"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
 const (
@@ -76,7 +77,7 @@ type Stage struct {
 func New(o Options) (*Stage, error) {
 	s := &Stage{o: o, dir: o.Dir}
 	if _, err := os.Stat(filepath.Join(s.dir, "log")); s.dir != "" && err == nil {
-		return nil, exit.Usage("the sandbox starts empty, so the log must be empty too: choose another directory",
+		return nil, failure.Usagef("the sandbox starts empty, so the log must be empty too: choose another directory",
 			"%s holds the log of an earlier demo", s.dir)
 	}
 	var err error
@@ -92,7 +93,7 @@ func New(o Options) (*Stage, error) {
 		return nil, fmt.Errorf("make log file: %w", err)
 	}
 	if s.sandbox, err = sandbox.Start(sandbox.Options{Seed: o.Seed, Sweep: time.Second, NoNATS: true}); err != nil {
-		return nil, exit.Environment(err, "the demo needs free ports on loopback")
+		return nil, failure.With(failure.Unready, "the demo needs free ports on loopback", err)
 	}
 	return s, nil
 }
@@ -184,7 +185,7 @@ func freeAddress(ctx context.Context) (string, error) {
 	var lc net.ListenConfig
 	ln, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
-		return "", exit.Environment(err, "the demo needs free ports on loopback")
+		return "", failure.With(failure.Unready, "the demo needs free ports on loopback", err)
 	}
 	return ln.Addr().String(), ln.Close()
 }
@@ -206,7 +207,7 @@ func (s *Stage) makeSchema(ctx context.Context) error {
 		return err
 	}
 	if _, err := sink.Ensure(ctx, tables.BigtableTables()); err != nil {
-		return exit.Bigtable(err)
+		return bigtable.Explain(err)
 	}
 	return nil
 }
@@ -325,7 +326,7 @@ func (s *Stage) Drain(ctx context.Context) error {
 		err = fmt.Errorf("not everything was applied within %s", drainTimeout)
 	}
 	if err != nil && s.pause != "" {
-		err = exit.Environment(fmt.Errorf("%w: reading pauses", err), s.pause)
+		err = failure.With(failure.Unready, s.pause, fmt.Errorf("%w: reading pauses", err))
 	}
 	return err
 }

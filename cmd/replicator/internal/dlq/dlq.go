@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/letters"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+	"github.com/tailrace-cdc/replicator/failure"
 )
 
 // commands has a method for each command.
@@ -99,7 +99,7 @@ func chosenOnce(command string, args []string, all bool, some letters.Filter) er
 		ways++
 	}
 	if ways != 1 {
-		return exit.Usage("`replicator dlq list` shows the ids, tables, sinks and codes",
+		return failure.Usagef("`replicator dlq list` shows the ids, tables, sinks and codes",
 			"%s needs one ID, or --all, or some of --table, --code and --sink", command)
 	}
 	return nil
@@ -158,7 +158,7 @@ func (a *commands) dropCommand() *cobra.Command {
 				return err
 			}
 			if !yes {
-				return exit.Usage("repeat it with --yes if the change may be lost", "drop loses a change for good")
+				return failure.Usagef("repeat it with --yes if the change may be lost", "drop loses a change for good")
 			}
 			if len(args) == 1 {
 				return a.dropLetter(ctx, args[0])

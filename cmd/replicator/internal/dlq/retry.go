@@ -10,12 +10,12 @@ import (
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/ask"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/letters"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue/deadletter"
+	"github.com/tailrace-cdc/replicator/source"
 )
 
 // retryCommand returns the command `replicator dlq retry`.
@@ -81,7 +81,7 @@ func (a *commands) retry(ctx context.Context, id string, some letters.Filter, wa
 		line.Print(a.Out, retried.Notes, retried.Unreadable)
 	}
 	if err == nil && retried.Refused > 0 {
-		return exit.Silent(exit.CodeDifferences)
+		return failure.Reported(failure.Different)
 	}
 	return err
 }
@@ -134,7 +134,7 @@ func (r *retrying) await(ctx context.Context, retried *ask.Retried) error {
 	defer clients.Close()
 	for {
 		if err := clients.ReadClock(ctx, r.asked); err != nil {
-			return exit.Source(err)
+			return source.Explain(err)
 		}
 		left := retried.Until.Sub(clients.Now())
 		if left <= 0 {

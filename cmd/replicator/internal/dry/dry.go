@@ -13,8 +13,9 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/dryrun"
+	"github.com/tailrace-cdc/replicator/source"
 )
 
 // Options are the flags of a dry run.
@@ -32,10 +33,11 @@ const (
 // Check refuses flags without a meaning.
 func (o Options) Check() error {
 	if o.From != Latest && o.From != Horizon {
-		return exit.Usage("--from latest, or --from trim_horizon", "read --from: %q is not a start of a dry run", o.From)
+		return failure.Usagef("--from latest, or --from trim_horizon", "read --from: %q is not a start of a dry run",
+			o.From)
 	}
 	if o.Duration < 0 {
-		return exit.Usage("for example --duration 10m", "read --duration: %s is negative", o.Duration)
+		return failure.Usagef("for example --duration 10m", "read --duration: %s is negative", o.Duration)
 	}
 	return nil
 }
@@ -68,8 +70,9 @@ func Run(ctx context.Context, a *cli.App, o Options) error {
 	}
 	for _, t := range tables.Tables {
 		if t.Info.StreamARN == "" {
-			return exit.Environment(fmt.Errorf("table %s has no stream", t.Source), "aws dynamodb update-table --table-name "+
-				t.Source+" --stream-specification StreamEnabled=true,StreamViewType=NEW_AND_OLD_IMAGES")
+			return failure.With(failure.Unready, "aws dynamodb update-table --table-name "+
+				t.Source+" --stream-specification StreamEnabled=true,StreamViewType=NEW_AND_OLD_IMAGES",
+				fmt.Errorf("table %s has no stream", t.Source))
 		}
 		run.Tables = append(run.Tables, tableOf(t))
 	}
@@ -85,7 +88,7 @@ func Run(ctx context.Context, a *cli.App, o Options) error {
 		a.Bars.Show(nil)
 	}
 	if err != nil {
-		return exit.Source(err)
+		return source.Explain(err)
 	}
 	if a.JSON {
 		return a.PrintJSON(report)

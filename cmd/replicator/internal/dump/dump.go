@@ -15,9 +15,9 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/logged"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
@@ -114,7 +114,7 @@ func (d *Dumper) first(ctx context.Context) (uint64, error) {
 	}
 	at, err := time.Parse(time.RFC3339, d.o.From)
 	if err != nil {
-		return 0, exit.Usage("for example 1234 or 2026-11-21T14:00:00Z",
+		return 0, failure.Usagef("for example 1234 or 2026-11-21T14:00:00Z",
 			"--from %q is neither a sequence number nor a time", d.o.From)
 	}
 	return d.log.SeqAt(ctx, at)
@@ -181,7 +181,7 @@ func KindsOf(names []string) (map[string]bool, error) {
 	kinds := map[string]bool{}
 	for _, name := range names {
 		if !slices.Contains(Kinds(), name) {
-			return nil, exit.Usage(strings.Join(Kinds(), ", "), "%q is no kind of line", name)
+			return nil, failure.Usagef(strings.Join(Kinds(), ", "), "%q is no kind of line", name)
 		}
 		kinds[name] = true
 	}
@@ -209,7 +209,7 @@ func KeyHashes(key string) (map[uint64]bool, error) {
 	}
 	hashes, err := keyHashes(key)
 	if err != nil {
-		return nil, exit.Usage(`for example {"pk":{"S":"hats"},"sk":{"N":"1"}}`, "read --key: %w", err)
+		return nil, failure.Usagef(`for example {"pk":{"S":"hats"},"sk":{"N":"1"}}`, "read --key: %w", err)
 	}
 	return hashes, nil
 }

@@ -10,13 +10,15 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/keyfile"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/transform"
 	"github.com/tailrace-cdc/replicator/verify"
 	"github.com/tailrace-cdc/replicator/verify/guarded"
@@ -37,7 +39,7 @@ type Explainer struct {
 func (e *Explainer) Key(ctx context.Context, object string) (*Item, error) {
 	key, err := keyfile.Parse([]byte(object), e.Table.Info.Schema)
 	if err != nil {
-		return nil, exit.Usage(`for example --key '{"pk":"hats","sk":"fedora"}'`, "read key: %w", err)
+		return nil, failure.Usagef(`for example --key '{"pk":"hats","sk":"fedora"}'`, "read key: %w", err)
 	}
 	x := &explained{Explainer: e, key: key, rows: map[string]bool{}}
 	if err := x.readItem(ctx); err != nil {
@@ -78,7 +80,7 @@ func (x *explained) readItem(ctx context.Context) error {
 	}
 	batch, err := src.ReadItems(ctx, x.Table.Source, [][]byte{x.key})
 	if err != nil {
-		return exit.Source(fmt.Errorf("read item: %w", err))
+		return source.Explain(fmt.Errorf("read item: %w", err))
 	}
 	x.raw = batch.Items[0]
 	x.out = Item{
@@ -198,7 +200,7 @@ func (x *explained) look(ctx context.Context) error {
 	keys := slices.Sorted(maps.Keys(x.rows))
 	var err error
 	if x.out.Stored, err = at.read(ctx, keys); err != nil {
-		return exit.Bigtable(fmt.Errorf("read rows: %w", err))
+		return bigtable.Explain(fmt.Errorf("read rows: %w", err))
 	}
 	x.applied = appliedIn(x.out.Stored)
 	seen, err := x.settling().look(ctx, x.candidate())
@@ -283,7 +285,7 @@ func (x *explained) compareWithLog(ctx context.Context) error {
 	}
 	rows, err := at.read(ctx, slices.Sorted(maps.Keys(x.rows)))
 	if err != nil {
-		return exit.Bigtable(fmt.Errorf("read rows: %w", err))
+		return bigtable.Explain(fmt.Errorf("read rows: %w", err))
 	}
 	x.facts.rowsAsLogged = !slices.ContainsFunc(rows, func(r StoredRow) bool { return r.differs() })
 	return nil

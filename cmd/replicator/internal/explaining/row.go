@@ -8,9 +8,9 @@ import (
 	"slices"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/transform"
 	"github.com/tailrace-cdc/replicator/verify"
@@ -76,11 +76,12 @@ func (x *explainedRow) read(ctx context.Context, key []byte) error {
 		return nil
 	})
 	if err != nil {
-		return exit.Bigtable(fmt.Errorf("read row: %w", err))
+		return bigtable.Explain(fmt.Errorf("read row: %w", err))
 	}
 	if x.row == nil {
-		return &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("table %s has no such row", x.sides.Target),
-			Hint: "`replicator explain --key` shows in which rows an item should be; --row-base64 takes binary keys"}
+		return failure.With(failure.None,
+			"`replicator explain --key` shows in which rows an item should be; --row-base64 takes binary keys",
+			fmt.Errorf("table %s has no such row", x.sides.Target))
 	}
 	x.guards.Read(x.row)
 	x.cells.Load(x.row)

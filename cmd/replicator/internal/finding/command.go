@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/source"
 )
@@ -36,7 +36,7 @@ func ForCommand(ctx context.Context, cfg *config.Config, logger wire.Logger) (*F
 	f := &Found{Unlisted: err}
 	if err != nil {
 		if queueErr != nil || len(logged) == 0 {
-			return nil, exit.Environment(fmt.Errorf("look for tables: %w", err), source.Hint(err))
+			return nil, failure.With(failure.Unready, source.Hint(err), fmt.Errorf("look for tables: %w", err))
 		}
 		listed = unlisted(logged)
 	}

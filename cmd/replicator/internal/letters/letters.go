@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/deadletter"
 )
@@ -34,7 +34,8 @@ func Open(ctx context.Context, q *queue.Queue, tables []config.Table) ([]Table, 
 			letters, err = log.ExistingDeadLetters(ctx)
 		}
 		if err != nil {
-			return nil, exit.Environment(fmt.Errorf("open dead letters of %s: %w", t.Source, err), "see `replicator check`")
+			return nil, failure.With(failure.Unready, "see `replicator check`",
+				fmt.Errorf("open dead letters of %s: %w", t.Source, err))
 		}
 		if letters == nil {
 			continue // the replicator has not made their stream yet
@@ -56,8 +57,8 @@ func Find(ctx context.Context, all []Table, id string) (Table, *deadletter.Lette
 		}
 		return t, letter, nil
 	}
-	return Table{}, nil, &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("no dead letter %q", id),
-		Hint: "`replicator dlq list` shows them"}
+	return Table{}, nil,
+		failure.With(failure.None, "`replicator dlq list` shows them", fmt.Errorf("no dead letter %q", id))
 }
 
 // Filter chooses dead letters; empty fields choose all.

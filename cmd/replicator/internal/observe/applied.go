@@ -9,8 +9,8 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue"
 )
@@ -56,10 +56,8 @@ func (r Reached) Err() error {
 			hints = append(hints, d.hint)
 		}
 	}
-	return &exit.Error{
-		Code: exit.CodeDifferences, Hint: strings.Join(hints, "; "),
-		Err: fmt.Errorf("not everything is in Bigtable: %s", strings.Join(parts, ", ")),
-	}
+	return failure.With(failure.Different, strings.Join(hints, "; "),
+		fmt.Errorf("not everything is in Bigtable: %s", strings.Join(parts, ", ")))
 }
 
 // describe has the text and the remedy of each obstacle.

@@ -1,7 +1,6 @@
 package observe
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -9,8 +8,8 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/protocol"
 )
 
@@ -52,8 +51,8 @@ func TestWaitIsBlockedOnlyWhenNoTableMoves(t *testing.T) {
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
-		coded := &exit.Error{}
-		if blocked := errors.As(got.Err(), &coded) && coded.Code == exit.CodeDifferences; blocked != c.want.Blocked {
+		class, _ := failure.Of(got.Err())
+		if blocked := class == failure.Different; blocked != c.want.Blocked {
 			t.Errorf("%s: %v", c.name, got.Err())
 		}
 	}

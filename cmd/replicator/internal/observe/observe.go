@@ -9,7 +9,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/logged"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
@@ -111,7 +110,7 @@ func (o *Observer) table(ctx context.Context, q *queue.Queue, t config.Table) (p
 		return *running, TableLog{State: x.State}, nil
 	case err != nil:
 		err = fmt.Errorf("open log of %s: %w", t.Source, err)
-		return pipeline.TableStatus{}, TableLog{}, exit.Environment(err, "see `replicator check`")
+		return pipeline.TableStatus{}, TableLog{}, failure.With(failure.Unready, "see `replicator check`", err)
 	}
 	err = measure(ctx, log, &x)
 	if damage := (*queue.DamageError)(nil); errors.As(err, &damage) || errors.Is(err, queue.ErrVolume) {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
@@ -40,13 +40,11 @@ func Open(ctx context.Context, q *queue.Queue, table string) (*Log, error) {
 func OpenUnread(ctx context.Context, q *queue.Queue, table string) (*Log, error) {
 	log, err := q.Log(ctx, table)
 	if errors.Is(err, queue.ErrNoLog) {
-		return nil, exit.Environment(
-			fmt.Errorf("table %s has no log yet", table),
-			"`replicator run` makes it when it starts",
-		)
+		return nil, failure.With(failure.Unready,
+			"`replicator run` makes it when it starts", fmt.Errorf("table %s has no log yet", table))
 	}
 	if err != nil {
-		return nil, exit.Environment(fmt.Errorf("open log of %s: %w", table, err), "see `replicator check`")
+		return nil, failure.With(failure.Unready, "see `replicator check`", fmt.Errorf("open log of %s: %w", table, err))
 	}
 	return &Log{Table: table, Log: log}, nil
 }
@@ -69,7 +67,7 @@ func OpenAll(ctx context.Context, q *queue.Queue, tables []config.Table) (logs [
 // Refresh folds the log again.
 func (l *Log) Refresh(ctx context.Context) (err error) {
 	if l.State, err = l.Log.Fold(ctx); err != nil {
-		return exit.Environment(fmt.Errorf("read log of %s: %w", l.Table, err), "see `replicator check`")
+		return failure.With(failure.Unready, "see `replicator check`", fmt.Errorf("read log of %s: %w", l.Table, err))
 	}
 	return nil
 }
@@ -86,16 +84,14 @@ func (l *Log) Append(ctx context.Context, what string, control checkpoint.Contro
 	if seq, err = l.Log.AppendControl(ctx, &control); err != nil {
 		err = fmt.Errorf("%s of table %s: %w", what, l.Table, err)
 		if old := (*checkpoint.FormatError)(nil); errors.As(err, &old) {
-			return 0, exit.Environment(
-				err,
-				"nothing was changed; once no older replicator runs: `replicator upgrade --finalize`",
-			)
+			return 0, failure.With(failure.Unready,
+				"nothing was changed; once no older replicator runs: `replicator upgrade --finalize`", err)
 		}
 		if errors.Is(err, queue.ErrDamaged) {
-			return 0, exit.Environment(err, "nothing was changed; see \"Damaged log\" in docs/operations.md")
+			return 0, failure.With(failure.Unready, "nothing was changed; see \"Damaged log\" in docs/operations.md", err)
 		}
 		if fence := (*checkpoint.FenceError)(nil); errors.As(err, &fence) {
-			return 0, exit.Environment(err, FenceHint)
+			return 0, failure.With(failure.Unready, FenceHint, err)
 		}
 		return 0, err
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/source"
@@ -91,7 +90,7 @@ func (c *check) existingExport(ctx context.Context, t *catalog.Table) {
 	e, err := export.Open(ctx, t.Backfill.URL, export.Want{TableID: t.Info.ID, Source: c.src})
 	switch {
 	case err != nil:
-		c.failed(codeExport, path, exit.Source(err))
+		c.failed(codeExport, path, source.Explain(err))
 	case e.Kind != export.Full:
 		c.add(errorf(codeExport, path, "export the table with --export-type FULL_EXPORT",
 			"%s is an incremental export: it does not hold the items that have not changed", t.Backfill.URL))
@@ -112,7 +111,7 @@ func (c *check) exportable(ctx context.Context, t *catalog.Table) {
 	p, err := c.src.PointInTime(ctx, t.Source)
 	switch {
 	case err != nil:
-		c.failed(codeExport, path, exit.Source(err))
+		c.failed(codeExport, path, source.Explain(err))
 	case !p.Enabled:
 		c.add(errorf(codeNoRecovery, path, "aws dynamodb update-continuous-backups --table-name "+t.Source+
 			" --point-in-time-recovery-specification PointInTimeRecoveryEnabled=true",
@@ -120,6 +119,6 @@ func (c *check) exportable(ctx context.Context, t *catalog.Table) {
 	}
 	place := fmt.Sprintf("s3://%s/%s", t.Backfill.Bucket, strings.Trim(t.Backfill.Prefix, "/"))
 	if err := export.MayList(ctx, place, c.src); err != nil {
-		c.failed(codeExport, path, exit.Source(err))
+		c.failed(codeExport, path, source.Explain(err))
 	}
 }

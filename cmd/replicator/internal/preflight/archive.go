@@ -7,9 +7,9 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/settings"
 	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/protocol"
@@ -34,7 +34,7 @@ func (c *check) archive(ctx context.Context) {
 		}
 	}
 	if err != nil {
-		c.failed("archive", "archive.url", exit.Environment(err, bucket.Hint(err)))
+		c.failed("archive", "archive.url", failure.With(failure.Unready, bucket.Hint(err), err))
 		return
 	}
 	c.bucket = true

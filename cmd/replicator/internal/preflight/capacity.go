@@ -8,7 +8,6 @@ import (
 
 	"github.com/dustin/go-humanize"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/heap"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/problem"
@@ -57,7 +56,7 @@ func (c *check) room(ctx context.Context) {
 	if d, ok := c.queue.Disk(); ok {
 		need, err := c.queue.Needs(ctx, c.sources())
 		if err != nil {
-			c.failed("queue", "queue", exit.Queue(err, c.cfg))
+			c.failed("queue", "queue", queue.Explain(c.cfg.Queue.Dir, err))
 			return
 		}
 		c.add(diskProblems(d, need, c.cfg.Queue.Dir)...)
@@ -124,7 +123,7 @@ func diskProblems(d embedded.Disk, need queue.Needs, dir string) []problem.Probl
 func (c *check) natsServer(ctx context.Context) {
 	s, external, err := c.queue.ServerInfo(ctx)
 	if err != nil {
-		c.failed("queue", "queue", exit.Queue(err, c.cfg))
+		c.failed("queue", "queue", queue.Explain(c.cfg.Queue.Dir, err))
 	}
 	if !external || err != nil {
 		return
@@ -132,7 +131,7 @@ func (c *check) natsServer(ctx context.Context) {
 	c.add(serverProblems(s, c.queue.Replicas())...)
 	need, err := c.queue.Needs(ctx, c.sources())
 	if err != nil {
-		c.failed("queue", "queue", exit.Queue(err, c.cfg))
+		c.failed("queue", "queue", queue.Explain(c.cfg.Queue.Dir, err))
 		return
 	}
 	c.add(storageProblems(s, need.Reserve, c.queue.Replicas())...)

@@ -1,10 +1,9 @@
 package preflight
 
 import (
-	"errors"
 	"fmt"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/problem"
 )
 
@@ -27,10 +26,6 @@ func (c *check) add(found ...problem.Problem) { c.Environment = append(c.Environ
 
 // failed adds the error of a server, with the hint that the error carries.
 func (c *check) failed(code, path string, err error) {
-	hint := ""
-	var known *exit.Error
-	if errors.As(err, &known) {
-		hint = known.Hint
-	}
+	_, hint := failure.Of(err)
 	c.add(errorf(code, path, hint, "%s", err.Error()))
 }

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/finding"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/source"
 )
 
 // Selection is which tables an entry of the configuration chooses.
@@ -30,7 +30,7 @@ func (r *Report) find(ctx context.Context, cfg *config.Config, o Options) *confi
 	defer cancel()
 	found, err := finding.ForCommand(ctx, cfg, o.Logger)
 	if err == nil && found.Unlisted != nil {
-		err = exit.Source(found.Unlisted)
+		err = source.Explain(found.Unlisted)
 	}
 	if err != nil {
 		c := &check{Report: r}

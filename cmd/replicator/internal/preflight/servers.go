@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
@@ -57,7 +56,7 @@ func (c *check) describe(ctx context.Context, t *catalog.Table) {
 	ctx, cancel := context.WithTimeout(ctx, wire.AskTimeout)
 	defer cancel()
 	if err := t.Describe(ctx, c.src); err != nil {
-		c.failed("table", t.Path+".source", exit.Source(err))
+		c.failed("table", t.Path+".source", source.Explain(err))
 		return
 	}
 	c.add(tableProblems(t)...)
@@ -139,7 +138,7 @@ func (c *check) readable(ctx context.Context, t *catalog.Table) {
 	ctx, cancel := context.WithTimeout(ctx, wire.AskTimeout)
 	defer cancel()
 	if err := c.src.MayRead(ctx, t.Info.StreamARN); err != nil {
-		c.failed("stream", t.Path+".source", exit.Source(err))
+		c.failed("stream", t.Path+".source", source.Explain(err))
 	}
 }
 
@@ -203,7 +202,7 @@ func (c *check) bigtable(ctx context.Context) {
 		return
 	}
 	if err != nil {
-		c.failed("bigtable", "bigtable", exit.Bigtable(err))
+		c.failed("bigtable", "bigtable", bigtable.Explain(err))
 		return
 	}
 	for _, d := range differences {
@@ -228,7 +227,7 @@ func CheckTarget(ctx context.Context, sink *bigtable.Client, tables *catalog.Cat
 	others := func(t tableschema.Table) bool { return t.Name != target }
 	differences, err := sink.Diff(ctx, slices.DeleteFunc(tables.BigtableTables(), others))
 	if err != nil {
-		return exit.Bigtable(err)
+		return bigtable.Explain(err)
 	}
 	var lacks []string
 	for _, d := range differences {
@@ -237,8 +236,10 @@ func CheckTarget(ctx context.Context, sink *bigtable.Client, tables *catalog.Cat
 	if len(lacks) == 0 {
 		return nil
 	}
-	return exit.Environment(fmt.Errorf("the target is not as the mapping needs it, nothing was accepted: %s",
-		strings.Join(lacks, "; ")), "`replicator schema --apply`, then the same command again")
+	return failure.With(failure.Unready,
+		"`replicator schema --apply`, then the same command again",
+		fmt.Errorf("the target is not as the mapping needs it, nothing was accepted: %s",
+			strings.Join(lacks, "; ")))
 }
 
 // profileProblems judges an app profile, or the error of reading it, as run does.

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/preflight"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/transform/propose"
@@ -47,7 +47,7 @@ func Look(ctx context.Context, src *source.Source, o *Options) ([]*Table, error)
 		return nil, err
 	}
 	if len(names) > 1 && !strings.Contains(o.Target, tableMark) {
-		return nil, exit.Usage("for example --target 'shop-{table}'",
+		return nil, failure.Usagef("for example --target 'shop-{table}'",
 			"--target %q is one name for %d tables", o.Target, len(names))
 	}
 	var all []*Table
@@ -69,15 +69,15 @@ func find(ctx context.Context, src *source.Source, patterns []string) (names []s
 		found := []string{p}
 		if strings.ContainsAny(p, `*?[`) {
 			if _, err := path.Match(p, ""); err != nil {
-				return nil, exit.Usage("for example orders-*", "read --table %q: %w", p, err)
+				return nil, failure.Usagef("for example orders-*", "read --table %q: %w", p, err)
 			}
 			if known == nil {
 				if known, err = src.ListTables(ctx); err != nil {
-					return nil, exit.Source(err)
+					return nil, source.Explain(err)
 				}
 			}
 			if found = matching(known, p); len(found) == 0 {
-				return nil, exit.Environment(fmt.Errorf("no table matches %q", p), "the region has: "+few(known))
+				return nil, failure.With(failure.Unready, "the region has: "+few(known), fmt.Errorf("no table matches %q", p))
 			}
 		}
 		for _, name := range found {
@@ -116,7 +116,7 @@ func few(names []string) string {
 func look(ctx context.Context, src *source.Source, name string, sample int) (*Table, error) {
 	info, err := src.Table(ctx, name)
 	if err != nil {
-		return nil, exit.Source(err)
+		return nil, source.Explain(err)
 	}
 	sampler := propose.New(propose.Source{
 		Table: name, Schema: info.Schema, TTLAttr: info.TTLAttr, Indexes: indexes(info),

@@ -12,10 +12,10 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/preflight"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/pipeline/staterow"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -58,7 +58,7 @@ func Plan(
 		}
 		plan, err := staterow.PlanRecovery(found)
 		if refused := (*pipeline.RefusedError)(nil); errors.As(err, &refused) {
-			return nil, exit.Environment(fmt.Errorf("recover %s: %s", t.Source, refused.What), refused.Hint)
+			return nil, failure.With(failure.Unready, refused.Hint, fmt.Errorf("recover %s: %s", t.Source, refused.What))
 		}
 		if err != nil {
 			return nil, fmt.Errorf("recover %s: %w", t.Source, err)
@@ -112,7 +112,7 @@ func look(
 		Lead: time.Duration(cfg.Testing.Lead),
 	}
 	if f.Row, err = loadRow(ctx, rows, cfg.Pipeline, t.Source); err != nil {
-		return f, exit.Row(fmt.Errorf("load state of %s: %w", t.Source, err))
+		return f, staterow.Explain(fmt.Errorf("load state of %s: %w", t.Source, err))
 	}
 	if q == nil {
 		return f, nil
@@ -126,26 +126,27 @@ func look(
 		return f, nil
 	}
 	if errors.Is(err, queue.ErrVolume) {
-		return f, exit.Environment(fmt.Errorf("open log of %s: %w", t.Source, err), "nothing was changed")
+		return f, failure.With(failure.Unready, "nothing was changed", fmt.Errorf("open log of %s: %w", t.Source, err))
 	}
 	if err != nil {
-		return f, exit.Environment(fmt.Errorf("open log of %s: %w", t.Source, err), "see `replicator check`")
+		return f, failure.With(failure.Unready, "see `replicator check`", fmt.Errorf("open log of %s: %w", t.Source, err))
 	}
 	f.Created = log.Created()
 	f.Want.LogCreated = f.Created.UTC()
 	if f.Log, f.FoldErr = log.Fold(ctx); errors.Is(f.FoldErr, queue.ErrVolume) { // Rule 13: the log may be whole
-		return f, exit.Environment(f.FoldErr, "nothing was changed")
+		return f, failure.With(failure.Unready, "nothing was changed", f.FoldErr)
 	}
 	if sink == nil {
 		return f, nil
 	}
 	note, err := sink.LoadLogNote(ctx, cfg.Pipeline, t.Source)
 	if err != nil {
-		return f, exit.Row(err)
+		return f, staterow.Explain(err)
 	}
 	if f.Noted = staterow.NoteOf(note); f.Noted != nil {
 		if f.Seen, err = log.SeenAt(ctx, f.Noted.Seq); err != nil && f.FoldErr == nil {
-			return f, exit.Environment(fmt.Errorf("look at the log of %s: %w", t.Source, err), "see `replicator check`")
+			return f, failure.With(failure.Unready, "see `replicator check`",
+				fmt.Errorf("look at the log of %s: %w", t.Source, err))
 		}
 	}
 	return f, nil

@@ -3,7 +3,6 @@ package repairing
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -11,9 +10,9 @@ import (
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/ask"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/keyfile"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue/request"
 	"github.com/tailrace-cdc/replicator/verify"
 	"github.com/tailrace-cdc/replicator/verify/report"
@@ -78,11 +77,12 @@ func (r *Repairer) each(f func(*report.Difference) error) error {
 	if r.From != "" {
 		file, err := os.Open(r.From)
 		if err != nil {
-			return exit.Usage("`replicator verify --differences FILE` writes it", "%w", err)
+			return failure.Usagef("`replicator verify --differences FILE` writes it", "%w", err)
 		}
 		defer file.Close()
 		if info, err := file.Stat(); err == nil && !info.Mode().IsRegular() { // the second reading would find nothing
-			return exit.Usage("store the differences in a file first", "%s is no regular file, and it is read twice", r.From)
+			return failure.Usagef("store the differences in a file first",
+				"%s is no regular file, and it is read twice", r.From)
 		}
 		all, name = func() (iter.Seq2[*report.Difference, error], error) { return report.Differences(file), nil }, r.From
 	}
@@ -94,8 +94,8 @@ func (r *Repairer) each(f func(*report.Difference) error) error {
 		if err == nil {
 			err = f(d)
 		}
-		if known := (*exit.Error)(nil); err != nil && !errors.As(err, &known) && !r.counted {
-			return exit.Usage("nothing was changed; correct it and repeat the command", "%s: %w", name, err)
+		if err != nil && !failure.Known(err) && !r.counted {
+			return failure.Usagef("nothing was changed; correct it and repeat the command", "%s: %w", name, err)
 		}
 		if err != nil {
 			return err
@@ -115,7 +115,7 @@ func (r *Repairer) wanted() (iter.Seq2[*report.Difference, error], error) {
 		if r.Keys != "-" {
 			file, err := os.Open(r.Keys)
 			if err != nil {
-				return nil, exit.Usage("--keys names a file with one key per line, or - for stdin", "%w", err)
+				return nil, failure.Usagef("--keys names a file with one key per line, or - for stdin", "%w", err)
 			}
 			defer file.Close()
 			in = file
@@ -137,7 +137,7 @@ func (r *Repairer) wanted() (iter.Seq2[*report.Difference, error], error) {
 func (r *Repairer) table(name string) (*catalog.Table, error) {
 	t := r.Catalog.Table(name)
 	if t == nil {
-		return nil, exit.Usage("the differences must be those of this configuration", "no table %q is configured", name)
+		return nil, failure.Usagef("the differences must be those of this configuration", "no table %q is configured", name)
 	}
 	return t, nil
 }
@@ -152,7 +152,8 @@ func (r *Repairer) count(d *report.Difference) error {
 		return err
 	}
 	if t.Target != d.Target {
-		return exit.Usage("the differences must be those of this configuration", "table %s has target %s here, and not %s",
+		return failure.Usagef("the differences must be those of this configuration",
+			"table %s has target %s here, and not %s",
 			t.Source, t.Target, d.Target)
 	}
 	if _, err := keyfile.Parse(d.Key, t.Info.Schema); err != nil {
@@ -183,7 +184,7 @@ func (r *Repairer) countCell(d *report.Difference) error {
 		}
 	}
 	if owner == nil {
-		return exit.Usage("the differences must be those of this configuration", "no table has target %q", d.Target)
+		return failure.Usagef("the differences must be those of this configuration", "no table has target %q", d.Target)
 	}
 	x := r.foreign[d.Target]
 	if x == nil {

@@ -1,14 +1,13 @@
 package repairing
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/failure"
 )
 
 // TestPipeOfDifferencesIsRefused: it would be counted by the first reading, and be empty in the second, which repairs.
@@ -24,8 +23,7 @@ func TestPipeOfDifferencesIsRefused(t *testing.T) {
 	defer writer.Close()
 	r := Repairer{Options: Options{From: path}}
 	_, err = r.Run(t.Context())
-	usage := (*exit.Error)(nil)
-	if !errors.As(err, &usage) || usage.Code != exit.CodeUsage || !strings.Contains(err.Error(), "read twice") {
+	if class, _ := failure.Of(err); class != failure.Usage || !strings.Contains(err.Error(), "read twice") {
 		t.Errorf("%v", err)
 	}
 }

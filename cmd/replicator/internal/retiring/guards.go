@@ -11,7 +11,6 @@ import (
 	"github.com/dustin/go-humanize/english"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/transform"
@@ -64,7 +63,7 @@ func (r *Retirement) sweep(ctx context.Context, remove bool) (*Guards, error) {
 	switch {
 	case bigtable.Classify(err) == failure.Missing: // the target is gone, and its guards with it
 	case err != nil:
-		return nil, exit.Bigtable(fmt.Errorf("sweep the guards of %s: %w", r.Kept.Target, err))
+		return nil, bigtable.Explain(fmt.Errorf("sweep the guards of %s: %w", r.Kept.Target, err))
 	}
 	if remove {
 		r.Say("Deleted the guards of %s in %s: %s in %s; %s.", r.Table, r.Kept.Target,

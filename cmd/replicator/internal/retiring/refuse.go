@@ -13,9 +13,9 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/ask"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/logged"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -28,12 +28,14 @@ func (r *Retirement) refuse(ctx context.Context) error {
 	if r.configured() >= 0 && r.row == nil && len(r.Kept.Streams) > 0 ||
 		r.configured() >= 0 && r.row != nil && r.row.Fenced == nil {
 		if r.cfg.Tables[r.configured()].ArchivedOnly() {
-			return exit.Environment(fmt.Errorf("table %s is configured: it is still archived", r.Table),
-				"take it out of the configuration, and start the replicator again without it")
+			return failure.With(failure.Unready,
+				"take it out of the configuration, and start the replicator again without it",
+				fmt.Errorf("table %s is configured: it is still archived", r.Table))
 		}
-		return exit.Environment(fmt.Errorf("table %s is configured and not fenced: it is still replicated", r.Table),
+		return failure.With(failure.Unready,
 			"first `replicator cutover --table "+r.Table+"`; or, to give it up, take it out of the configuration and start "+
-				"the replicator again without it")
+				"the replicator again without it",
+			fmt.Errorf("table %s is configured and not fenced: it is still replicated", r.Table))
 	}
 	if err := r.checkOwner(ctx); err != nil {
 		return err
@@ -44,15 +46,17 @@ func (r *Retirement) refuse(ctx context.Context) error {
 	if n, err := r.unarchived(ctx); err != nil && !r.DropLetters {
 		return err
 	} else if n > 0 && !r.DropLetters {
-		return exit.Environment(fmt.Errorf("%s of %s %s not in an object of the archive yet",
-			english.Plural(n, "deletion", ""), r.Table, english.PluralWord(n, "is", "are")),
-			"put the table back until `replicator status` says that no event waits; or waive them with --drop-letters")
+		return failure.With(failure.Unready,
+			"put the table back until `replicator status` says that no event waits; or waive them with --drop-letters",
+			fmt.Errorf("%s of %s %s not in an object of the archive yet",
+				english.Plural(n, "deletion", ""), r.Table, english.PluralWord(n, "is", "are")))
 	}
 	if r.Kept.Letters > 0 && !r.DropLetters {
 		n := int(r.Kept.Letters)
-		return exit.Environment(fmt.Errorf("%s of %s %s never applied to Bigtable", english.Plural(n, "dead letter", ""),
-			r.Table, english.PluralWord(n, "was", "were")),
-			"`replicator dlq list --table "+r.Table+"` shows them; retry or drop them, or waive them with --drop-letters")
+		return failure.With(failure.Unready,
+			"`replicator dlq list --table "+r.Table+"` shows them; retry or drop them, or waive them with --drop-letters",
+			fmt.Errorf("%s of %s %s never applied to Bigtable", english.Plural(n, "dead letter", ""),
+				r.Table, english.PluralWord(n, "was", "were")))
 	}
 	return nil
 }
@@ -78,18 +82,20 @@ func (r *Retirement) checkUnapplied(ctx context.Context) error {
 	}
 	switch {
 	case err != nil && !damaged(err):
-		return exit.Environment(fmt.Errorf("count changes of %s that Bigtable lacks: %w", r.Table, err),
-			"nothing was changed; see `replicator check`, then the same command")
+		return failure.With(failure.Unready, "nothing was changed; see `replicator check`, then the same command",
+			fmt.Errorf("count changes of %s that Bigtable lacks: %w", r.Table, err))
 	case err != nil && r.Kept.Fence == "":
 		return nil // given up, with a log that is damaged
 	case err != nil:
-		return exit.Environment(fmt.Errorf("count changes behind the fence of %s: %w", r.Table, err),
+		return failure.With(failure.Unready,
 			"see `replicator check`; to give up a damaged log: `replicator cutover --undo`, take the table out of "+
-				"the configuration, then the same command")
+				"the configuration, then the same command", fmt.Errorf("count changes behind the fence of %s: %w", r.Table, err))
 	}
 	if u := r.Kept.Unapplied; u == nil && r.DropChanges > 0 {
-		return exit.Environment(fmt.Errorf("the log of %s holds no change that Bigtable lacks, and --drop-changes waives %d",
-			r.Table, r.DropChanges), "nothing was changed; the same command without --drop-changes")
+		return failure.With(failure.Unready,
+			"nothing was changed; the same command without --drop-changes",
+			fmt.Errorf("the log of %s holds no change that Bigtable lacks, and --drop-changes waives %d",
+				r.Table, r.DropChanges))
 	} else if u != nil && u.Changes != r.DropChanges {
 		return r.refuseUnapplied(s.Fence != nil, before)
 	}
@@ -158,9 +164,11 @@ func (r *Retirement) refuseUnapplied(fenced bool, before uint64) error {
 		hint = fmt.Sprintf("%d of them from before the fence: start the replicator with the table, which applies them, "+
 			"and let `replicator cutover` go on to the certificate", before)
 	}
-	return exit.Environment(fmt.Errorf("%s %s of %s since %s %s never applied to Bigtable (key hashes %s)",
-		english.Plural(n, "change", ""), where, r.Table, u.Since.Format(time.RFC3339), english.PluralWord(n, "was", "were"),
-		strings.Join(u.KeyHashes, ", ")), fmt.Sprintf("%s; or waive exactly these changes with --drop-changes %d", hint, n))
+	return failure.With(failure.Unready,
+		fmt.Sprintf("%s; or waive exactly these changes with --drop-changes %d", hint, n),
+		fmt.Errorf("%s %s of %s since %s %s never applied to Bigtable (key hashes %s)",
+			english.Plural(n, "change", ""), where, r.Table, u.Since.Format(time.RFC3339), english.PluralWord(n, "was", "were"),
+			strings.Join(u.KeyHashes, ", ")))
 }
 
 // sinkArchive is the sink that copies deletions from the log into the archive's stream.
@@ -184,8 +192,8 @@ func (r *Retirement) unarchived(ctx context.Context) (int, error) {
 	n := 0
 	if err == nil {
 		if n, err = r.notCopied(ctx, log, state); err != nil {
-			return 0, exit.Environment(fmt.Errorf("count deletions of %s that the archive lacks: %w", r.Table, err),
-				"see `replicator check`; they are waived with --drop-letters")
+			return 0, failure.With(failure.Unready, "see `replicator check`; they are waived with --drop-letters",
+				fmt.Errorf("count deletions of %s that the archive lacks: %w", r.Table, err))
 		}
 	}
 	if !slices.ContainsFunc(r.Kept.Streams, func(k queue.Kept) bool { return k.What == "archive" }) {
@@ -200,8 +208,8 @@ func (r *Retirement) unarchived(ctx context.Context) (int, error) {
 		s, err = archiving.Fold(ctx, j)
 	}
 	if err != nil {
-		return 0, exit.Environment(fmt.Errorf("read the archive's stream of %s: %w", r.Table, err),
-			"see `replicator check`; what the stream holds is waived with --drop-letters")
+		return 0, failure.With(failure.Unready, "see `replicator check`; what the stream holds is waived with --drop-letters",
+			fmt.Errorf("read the archive's stream of %s: %w", r.Table, err))
 	}
 	if s == nil {
 		return n, nil
@@ -245,13 +253,14 @@ func (r *Retirement) checkOwner(ctx context.Context) error {
 		s, err = log.Fold(ctx)
 	}
 	if err != nil {
-		return exit.Environment(fmt.Errorf("read log of %s: %w", r.Table, err),
-			"stop every replicator with this table; "+again)
+		return failure.With(failure.Unready, "stop every replicator with this table; "+again,
+			fmt.Errorf("read log of %s: %w", r.Table, err))
 	}
 	l, ttl := &order.Log{Table: r.Table, Log: log, State: s}, time.Duration(r.cfg.Testing.ClaimTTL)
 	if alive, err := ask.Lives(ctx, l, r.Now, ttl); err != nil || !alive {
 		return err
 	}
-	return exit.Environment(fmt.Errorf("replicator %s carries table %s", l.State.Owner, r.Table),
-		"stop it, or take the table out of its configuration and start it again without it; then the same command")
+	return failure.With(failure.Unready,
+		"stop it, or take the table out of its configuration and start it again without it; then the same command",
+		fmt.Errorf("replicator %s carries table %s", l.State.Owner, r.Table))
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/dustin/go-humanize/english"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/staterow"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -87,7 +87,7 @@ func Plan(
 	if q != nil {
 		all, err := q.Kept(ctx, o.Table)
 		if err != nil {
-			return nil, exit.Environment(err, "see `replicator check`")
+			return nil, failure.With(failure.Unready, "see `replicator check`", err)
 		}
 		r.Kept.Streams = append(r.Kept.Streams, all...)
 	}
@@ -120,7 +120,7 @@ func (r *Retirement) loadRow(ctx context.Context) error {
 		}
 		return nil
 	case err != nil:
-		return exit.Row(fmt.Errorf("load state of %s: %w", r.Table, err))
+		return staterow.Explain(fmt.Errorf("load state of %s: %w", r.Table, err))
 	}
 	r.row, r.Kept.Row = row, true
 	r.Kept.Target = row.Identity.Target[strings.LastIndexByte(row.Identity.Target, '/')+1:]
@@ -131,8 +131,10 @@ func (r *Retirement) loadRow(ctx context.Context) error {
 		return nil
 	}
 	if name := r.sink.TargetName(r.Kept.Target); name != row.Identity.Target {
-		return exit.Environment(fmt.Errorf("table %s was replicated to %s, and the configuration leads to %s", r.Table,
-			row.Identity.Target, name), "set bigtable.project and bigtable.instance as they were")
+		return failure.With(failure.Unready,
+			"set bigtable.project and bigtable.instance as they were",
+			fmt.Errorf("table %s was replicated to %s, and the configuration leads to %s", r.Table,
+				row.Identity.Target, name))
 	}
 	return nil
 }
@@ -151,12 +153,12 @@ func (r *Retirement) findRetired(ctx context.Context) error {
 		return nil
 	})
 	if err != nil {
-		return exit.Bigtable(fmt.Errorf("find the target of %s: %w", r.Table, err))
+		return bigtable.Explain(fmt.Errorf("find the target of %s: %w", r.Table, err))
 	}
 	for _, target := range targets {
 		all, err := r.sink.Retired(ctx, target)
 		if err != nil {
-			return exit.Bigtable(err)
+			return bigtable.Explain(err)
 		}
 		if as, ok := all[r.Table]; ok && (r.Kept.Retired == nil || as.At.After(*r.Kept.Retired)) {
 			r.Kept.Target, r.Kept.Retired = target, &as.At
@@ -195,7 +197,7 @@ func (r *Retirement) Run(ctx context.Context) error {
 	}
 	for _, k := range r.Kept.Streams {
 		if err := r.queue.Delete(ctx, k); err != nil {
-			return exit.Environment(err, again)
+			return failure.With(failure.Unready, again, err)
 		}
 		r.Say("Deleted the %s of %s: %s in stream %s.", k.What, r.Table,
 			english.Plural(int(k.Messages), "message", ""), k.Stream)
@@ -210,7 +212,7 @@ func (r *Retirement) Run(ctx context.Context) error {
 	}
 	for _, dir := range r.Kept.Files {
 		if err := os.RemoveAll(dir); err != nil {
-			return exit.Environment(err, again)
+			return failure.With(failure.Unready, again, err)
 		}
 		r.Say("Removed the files in %s.", dir)
 	}
@@ -233,7 +235,7 @@ func (r *Retirement) fenceRow(ctx context.Context) error {
 			r.row = &next
 			r.Say("Fenced the row of %s: no replicator writes its rows any more.", r.Table)
 		case !errors.Is(err, bigtable.ErrStateChanged):
-			return exit.Row(fmt.Errorf("fence %s: %w", r.Table, err))
+			return staterow.Explain(fmt.Errorf("fence %s: %w", r.Table, err))
 		default:
 			if err := r.loadRow(ctx); err != nil {
 				return err
@@ -251,7 +253,7 @@ func (r *Retirement) noteRetired(ctx context.Context) error {
 	floor := max(r.row.Floor, change.Version(change.MillisOf(r.Now())+change.Millis(r.row.Lead.Milliseconds())))
 	as := bigtable.Retired{At: r.Now().UTC(), Floor: floor}
 	if err := r.sink.Retire(ctx, r.cfg.Pipeline, r.Kept.Target, r.Table, as); err != nil {
-		return exit.Bigtable(err)
+		return bigtable.Explain(err)
 	}
 	return nil
 }
@@ -268,7 +270,7 @@ func (r *Retirement) removeRow(ctx context.Context) error {
 			r.Say("Removed the row of %s.", r.Table)
 			return nil
 		case !errors.Is(err, bigtable.ErrStateChanged):
-			return exit.Row(err)
+			return staterow.Explain(err)
 		}
 		if err := r.loadRow(ctx); err != nil {
 			return err
@@ -277,7 +279,8 @@ func (r *Retirement) removeRow(ctx context.Context) error {
 			return nil
 		}
 		if r.row.Fenced == nil {
-			return exit.Environment(fmt.Errorf("the fence of table %s was taken away meanwhile", r.Table), again)
+			return failure.With(failure.Unready, again,
+				fmt.Errorf("the fence of table %s was taken away meanwhile", r.Table))
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
@@ -43,7 +42,7 @@ func (r *Retirement) shared(ctx context.Context) (shared bool, err error) {
 		return nil
 	})
 	if err != nil {
-		return false, exit.Bigtable(err)
+		return false, bigtable.Explain(err)
 	}
 	return shared, nil
 }

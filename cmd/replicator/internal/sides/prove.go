@@ -1,6 +1,7 @@
 package sides
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/failure"
@@ -100,8 +100,8 @@ func (w *proving) stuck(logs []*order.Log) error {
 	}
 	for i, l := range logs {
 		if why := w.proof.why(i, l.State); why != "" {
-			return unproven(exit.Environment(fmt.Errorf("table %s has not moved for %s: %s", l.Table, patience, why),
-				"`replicator status` says what fails"))
+			return unproven(failure.With(failure.Unready, "`replicator status` says what fails",
+				fmt.Errorf("table %s has not moved for %s: %s", l.Table, patience, why)))
 		}
 	}
 	return nil
@@ -109,7 +109,7 @@ func (w *proving) stuck(logs []*order.Log) error {
 
 // unproven adds ErrUnproven to an error and keeps its exit code and hint.
 func unproven(err error) error {
-	known := &exit.Error{Hint: "`replicator status` says what fails"}
-	errors.As(err, &known)
-	return exit.Environment(fmt.Errorf("%w: %w", ErrUnproven, err), known.Hint)
+	_, hint := failure.Of(err)
+	return failure.With(failure.Unready, cmp.Or(hint, "`replicator status` says what fails"),
+		fmt.Errorf("%w: %w", ErrUnproven, err))
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/source"
 )
@@ -94,7 +93,7 @@ func (s *Sides) read(ctx context.Context, table int, estimate float64, call func
 		}
 		class := source.Classify(err)
 		if class != failure.Transient && class != failure.Throttled || time.Since(began) > readPatience {
-			return exit.Source(fmt.Errorf("read %s: %w", s.Tables[table].Source, err))
+			return source.Explain(fmt.Errorf("read %s: %w", s.Tables[table].Source, err))
 		}
 		if err := failure.Pause(ctx, failure.Backoff(tries)); err != nil {
 			return err

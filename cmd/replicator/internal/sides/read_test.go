@@ -1,7 +1,6 @@
 package sides
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,10 +13,10 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/logged"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sandbox"
@@ -101,8 +100,7 @@ func TestDaemonThatStaysAwayIsNotAwaitedForEver(t *testing.T) {
 		s := &Sides{cfg: &cfg, clients: clients, Tables: []*catalog.Table{{Table: config.Table{Source: "Orders"}}}}
 		began := time.Now()
 		_, err := s.Entries(t.Context(), "Orders", logged.Walk{}, func(*logged.Entry) error { return nil })
-		known := (*exit.Error)(nil)
-		if !errors.As(err, &known) || !strings.Contains(known.Hint, "replicator run") {
+		if _, hint := failure.Of(err); !strings.Contains(hint, "replicator run") {
 			t.Errorf("%v", err)
 		}
 		if waited := time.Since(began); waited < protocol.Restart || waited > 2*protocol.Restart {

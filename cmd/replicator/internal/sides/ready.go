@@ -7,8 +7,8 @@ import (
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/ask"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/protocol"
 )
 
@@ -86,21 +86,21 @@ func obstacleOf(table string, state *checkpoint.State) error {
 	}
 	switch why[0] {
 	case protocol.MissingSink:
-		return exit.Environment(
-			fmt.Errorf("table %s is halted: %s", table, state.AllHalts()[checkpoint.SinkBigtable].Reason),
-			"`replicator status` says what to do; then `replicator resume --table "+table+"`")
+		return failure.With(failure.Unready,
+			"`replicator status` says what to do; then `replicator resume --table "+table+"`",
+			fmt.Errorf("table %s is halted: %s", table, state.AllHalts()[checkpoint.SinkBigtable].Reason))
 	case protocol.MissingAccept:
-		return exit.Environment(fmt.Errorf("table %s stands before a gap: what comes after it is not read", table),
-			"`replicator gaps list`, then `replicator gaps heal --table "+table+"`")
+		return failure.With(failure.Unready, "`replicator gaps list`, then `replicator gaps heal --table "+table+"`",
+			fmt.Errorf("table %s stands before a gap: what comes after it is not read", table))
 	case protocol.MissingStream:
-		return exit.Environment(fmt.Errorf("the stream of table %s is not started yet", table),
-			"`replicator status` says why")
+		return failure.With(failure.Unready, "`replicator status` says why",
+			fmt.Errorf("the stream of table %s is not started yet", table))
 	case protocol.MissingEnabled:
-		return exit.Environment(fmt.Errorf("the stream of table %s is disabled: what is written now is in no stream", table),
-			"enable the stream; `replicator status` says what follows")
+		return failure.With(failure.Unready, "enable the stream; `replicator status` says what follows",
+			fmt.Errorf("the stream of table %s is disabled: what is written now is in no stream", table))
 	}
-	return exit.Environment(fmt.Errorf("nothing proves what table %s has: %s", table, why[0]),
-		"`replicator status` says why")
+	return failure.With(failure.Unready, "`replicator status` says why",
+		fmt.Errorf("nothing proves what table %s has: %s", table, why[0]))
 }
 
 // unfinished returns an error while rows are still missing for a reason that is known.
@@ -108,11 +108,12 @@ func unfinished(table string, s *checkpoint.State) error {
 	wait := "wait until `replicator status` shows that it is complete"
 	switch work := s.Unfinished(); {
 	case work.Copy == checkpoint.CopySwitch:
-		return exit.Environment(fmt.Errorf("the mapping of table %s is being switched", table), wait)
+		return failure.With(failure.Unready, wait, fmt.Errorf("the mapping of table %s is being switched", table))
 	case work.Copy != checkpoint.CopyNone:
-		return exit.Environment(fmt.Errorf("table %s is being copied", table), wait)
+		return failure.With(failure.Unready, wait, fmt.Errorf("table %s is being copied", table))
 	case work.Resync != checkpoint.ResyncNone:
-		return exit.Environment(fmt.Errorf("table %s is being resynced, which compares and repairs all of it", table), wait)
+		return failure.With(failure.Unready, wait,
+			fmt.Errorf("table %s is being resynced, which compares and repairs all of it", table))
 	}
 	return nil
 }

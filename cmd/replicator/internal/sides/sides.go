@@ -11,9 +11,9 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
@@ -59,7 +59,7 @@ func Open(
 	}
 	retired, err := s.sink.Retired(ctx, s.Target)
 	if err != nil {
-		return nil, exit.Bigtable(err)
+		return nil, bigtable.Explain(err)
 	}
 	s.retired = slices.Sorted(maps.Keys(retired))
 	for _, t := range tables.Tables {
@@ -68,11 +68,12 @@ func Open(
 		}
 		if as, ok := retired[t.Source]; ok {
 			err := fmt.Errorf("table %s: %w at %s (target %s)", t.Source, ErrRetired, as.At.UTC().Format(time.RFC3339), t.Target)
-			return nil, exit.Environment(err, "its rows may belong to the application: take the table out of the configuration")
+			return nil, failure.With(failure.Unready,
+				"its rows may belong to the application: take the table out of the configuration", err)
 		}
 		units, err := t.Info.ReadUnitsFor(t.Backfill.ReadUnits.Absolute, t.Backfill.ReadUnits.Percent)
 		if err != nil {
-			return nil, exit.Usage("set read_units to capacity units a second", "read budget: %w", err)
+			return nil, failure.Usagef("set read_units to capacity units a second", "read budget: %w", err)
 		}
 		s.Tables, s.budgets = append(s.Tables, t), append(s.budgets, source.NewBudget(units))
 		if err := s.readRow(ctx, t); err != nil {
@@ -109,15 +110,18 @@ var ErrRetired = errors.New("its replication was retired")
 func (s *Sides) readRow(ctx context.Context, t *catalog.Table) error {
 	row, err := s.sink.LoadState(ctx, s.cfg.Pipeline, t.Source)
 	if errors.Is(err, bigtable.ErrNoState) {
-		return exit.Environment(fmt.Errorf("table %s: %w", t.Source, ErrNeverReplicated), "`replicator run` begins with it")
+		return failure.With(failure.Unready, "`replicator run` begins with it",
+			fmt.Errorf("table %s: %w", t.Source, ErrNeverReplicated))
 	}
 	if err != nil {
-		return exit.Bigtable(fmt.Errorf("load state of %s: %w", t.Source, err))
+		return bigtable.Explain(fmt.Errorf("load state of %s: %w", t.Source, err))
 	}
 	s.lead = max(s.lead, change.Millis(row.Lead.Milliseconds()))
 	if want := t.Identity(s.cfg.Pipeline, s.sink).MappingHash; row.Identity.MappingHash != want {
-		return exit.Environment(fmt.Errorf("the rows of %s were written with another mapping than the configured one",
-			t.Source), "`replicator mapping diff` shows the difference; then `replicator mapping accept`")
+		return failure.With(failure.Unready,
+			"`replicator mapping diff` shows the difference; then `replicator mapping accept`",
+			fmt.Errorf("the rows of %s were written with another mapping than the configured one",
+				t.Source))
 	}
 	return nil
 }
@@ -133,7 +137,7 @@ func (s *Sides) KeepLead(settler *verify.Settler) {
 		for _, t := range s.Tables {
 			row, err := s.sink.LoadState(ctx, s.cfg.Pipeline, t.Source)
 			if err != nil {
-				return exit.Bigtable(fmt.Errorf("load state of %s: %w", t.Source, err))
+				return bigtable.Explain(fmt.Errorf("load state of %s: %w", t.Source, err))
 			}
 			settler.Lead = max(settler.Lead, change.Millis(row.Lead.Milliseconds()))
 		}

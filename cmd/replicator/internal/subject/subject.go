@@ -8,7 +8,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -24,7 +24,7 @@ func Steps(t *catalog.Table, item, record string) (*transform.Steps, error) {
 	var d change.Decoder
 	img, err := d.Image(raw)
 	if err != nil {
-		return nil, exit.Usage(`for example {"pk":{"S":"hats"},"price":{"N":"12.5"}}`, "read item: %w", err)
+		return nil, failure.Usagef(`for example {"pk":{"S":"hats"},"price":{"N":"12.5"}}`, "read item: %w", err)
 	}
 	return t.Program.Explain(img), nil
 }
@@ -37,7 +37,7 @@ func stepsOfRecord(t *catalog.Table, file string) (steps *transform.Steps, err e
 	}
 	rec, err := change.ScanRecord(raw)
 	if err != nil {
-		return nil, exit.Usage("one record, as GetRecords returns it", "read record: %w", err)
+		return nil, failure.Usagef("one record, as GetRecords returns it", "read record: %w", err)
 	}
 	rec.Version = change.Version(rec.Created)
 	wire := change.AppendRecords(nil, []change.Record{rec})
@@ -61,7 +61,7 @@ func readInput(file string) ([]byte, error) {
 		data, err = os.ReadFile(file)
 	}
 	if err != nil {
-		return nil, exit.Usage("", "read input: %w", err)
+		return nil, failure.Usagef("", "read input: %w", err)
 	}
 	return data, nil
 }

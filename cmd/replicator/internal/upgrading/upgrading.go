@@ -14,10 +14,11 @@ import (
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/rollout"
+	"github.com/tailrace-cdc/replicator/pipeline/staterow"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/presence"
 	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
@@ -80,7 +81,7 @@ func FlagError(app *cli.App) func(*cobra.Command, error) error {
 	return func(cmd *cobra.Command, err error) error {
 		app.Path = cmd.CommandPath()
 		if unknown := (*pflag.NotExistError)(nil); errors.As(err, &unknown) && unknown.GetSpecifiedName() == "upgrade" {
-			return exit.Usage("`replicator upgrade --finalize`, once no older replicator is needed",
+			return failure.Usagef("`replicator upgrade --finalize`, once no older replicator is needed",
 				"--upgrade is gone: logs go on in their format until they are raised")
 		}
 		return err
@@ -112,7 +113,8 @@ type log struct {
 // run shows the formats, and raises them if that is asked for.
 func (a *command) run(ctx context.Context) error {
 	if (a.yes || a.force) && !a.finalize {
-		return exit.Usage("`replicator upgrade --finalize`, or without them", "--yes and --force belong to --finalize")
+		return failure.Usagef("`replicator upgrade --finalize`, or without them",
+			"--yes and --force belong to --finalize")
 	}
 	cfg, err := a.File()
 	if err != nil {
@@ -162,10 +164,10 @@ func (a *command) look(ctx context.Context, cfg *config.Config, q *queue.Queue, 
 	}
 	var err error
 	if r.Row, err = store.Load(ctx, cfg.Pipeline); err != nil {
-		return nil, exit.Row(err)
+		return nil, staterow.Explain(err)
 	}
 	if refused := r.Row.Check(cfg.Pipeline); refused != nil {
-		return nil, exit.Environment(refused, refused.Hint)
+		return nil, failure.With(failure.Unready, refused.Hint, refused)
 	}
 	if r.Row != nil {
 		r.Format = r.Row.Log
@@ -230,7 +232,8 @@ func look(ctx context.Context, q *queue.Queue, table string) (log, error) {
 	}
 	s, err := l.Fold(ctx)
 	if newer := (*checkpoint.NewerFormatError)(nil); errors.As(err, &newer) {
-		return log{}, exit.Environment(fmt.Errorf("read log of %s: %w", table, err), "use the newer program")
+		return log{},
+			failure.With(failure.Unready, "use the newer program", fmt.Errorf("read log of %s: %w", table, err))
 	}
 	if err != nil {
 		return log{}, err
@@ -270,8 +273,7 @@ func (a *command) raise(ctx context.Context, store rollout.Store, r *report) err
 }
 
 func refuse(hint string, reasons []string) error {
-	return &exit.Error{Code: exit.CodeRuntime, Err: errors.New("nothing was changed: " + strings.Join(reasons, "; ")),
-		Hint: hint}
+	return failure.With(failure.None, hint, errors.New("nothing was changed: "+strings.Join(reasons, "; ")))
 }
 
 // print prints a report for people.

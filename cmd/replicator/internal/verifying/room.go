@@ -5,19 +5,20 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/verify/extsort"
 )
 
 // NoRoom adds exit code and hint to the error of a scratch directory whose volume is full, and returns other errors as
 // they are.
 func NoRoom(dir string, err error) error {
-	known, full := (*exit.Error)(nil), (*extsort.NoRoomError)(nil)
-	if err = extsort.NoRoom(dir, err); errors.As(err, &known) || !errors.As(err, &full) {
+	full := (*extsort.NoRoomError)(nil)
+	if err = extsort.NoRoom(dir, err); failure.Known(err) || !errors.As(err, &full) {
 		return err
 	}
-	return exit.Environment(err, "make room there, or name a directory on another volume with `scratch:` of the "+
-		"configuration or --scratch; then the same command again")
+	return failure.With(failure.Unready,
+		"make room there, or name a directory on another volume with `scratch:` of the "+
+			"configuration or --scratch; then the same command again", err)
 }
 
 // ClearScratch removes what a comparison has sorted in a directory, if the error says that the volume is full: where

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/verify/extsort"
 )
 
@@ -22,17 +22,17 @@ func TestFullScratchIsAnErrorOfTheEnvironment(t *testing.T) {
 		fmt.Errorf("compare: %w", &extsort.NoRoomError{Dir: "scratch", Err: unix.EDQUOT}),
 		fmt.Errorf("keep result: %w", &fs.PathError{Op: "write", Path: "scratch/verified.json", Err: unix.ENOSPC}),
 	} {
-		var known *exit.Error
-		if got := NoRoom("scratch", err); !errors.As(got, &known) || known.Code != exit.CodeEnvironment ||
-			!strings.Contains(got.Error(), "no room in scratch") || !strings.Contains(known.Hint, "--scratch") {
+		got := NoRoom("scratch", err)
+		if class, hint := failure.Of(got); class != failure.Unready || !strings.Contains(hint, "--scratch") ||
+			!strings.Contains(got.Error(), "no room in scratch") {
 			t.Errorf("%v: %v", err, got)
 		}
 	}
 	plain := errors.New("plain")
-	if got := NoRoom("scratch", plain); !errors.Is(got, plain) || errors.As(got, new(*exit.Error)) {
+	if got := NoRoom("scratch", plain); !errors.Is(got, plain) || failure.Known(got) {
 		t.Error(got)
 	}
-	file := exit.Environment(&extsort.NoRoomError{Dir: "elsewhere"}, "another file")
+	file := failure.With(failure.Unready, "another file", &extsort.NoRoomError{Dir: "elsewhere"})
 	if got := NoRoom("scratch", file); got.Error() != file.Error() {
 		t.Errorf("an error of another file became %v", got)
 	}

@@ -14,10 +14,10 @@ import (
 
 	"github.com/dustin/go-humanize"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/kept"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/host"
 	"github.com/tailrace-cdc/replicator/verify"
 	"github.com/tailrace-cdc/replicator/verify/report"
@@ -269,20 +269,26 @@ func (r *run) say(line string) {
 // LockScratch makes a directory for what is sorted, and keeps other comparisons out of it until the file is closed.
 func LockScratch(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, exit.Environment(fmt.Errorf("make scratch directory: %w", err), "set `scratch:` or --scratch")
+		return nil, failure.With(failure.Unready, "set `scratch:` or --scratch",
+			fmt.Errorf("make scratch directory: %w", err))
 	}
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, exit.Environment(fmt.Errorf("open lock: %w", err), "set `scratch:` or --scratch")
+		return nil, failure.With(failure.Unready, "set `scratch:` or --scratch", fmt.Errorf("open lock: %w", err))
 	}
 	locked, err := host.Lock(f, host.Exclusive)
 	if err != nil {
-		return nil, errors.Join(exit.Environment(fmt.Errorf("lock scratch directory: %w", err),
-			"set `scratch:` or --scratch to a directory on a file system that has locks"), f.Close())
+		return nil,
+			errors.Join(failure.With(failure.Unready,
+				"set `scratch:` or --scratch to a directory on a file system that has locks",
+				fmt.Errorf("lock scratch directory: %w", err)),
+				f.Close())
 	}
 	if !locked {
-		return nil, errors.Join(exit.Environment(fmt.Errorf("another verify works in %s", dir),
-			"wait for it, or give this one its own --scratch"), f.Close())
+		return nil,
+			errors.Join(failure.With(failure.Unready, "wait for it, or give this one its own --scratch",
+				fmt.Errorf("another verify works in %s", dir)),
+				f.Close())
 	}
 	return f, nil
 }

@@ -9,8 +9,8 @@ import (
 
 	"go.uber.org/zap/zapcore"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
@@ -40,8 +40,9 @@ func (c *Clients) Archive(ctx context.Context) (*archiving.Place, error) {
 		s, err := archive.OpenSubject(ctx, archive.Options{Subject: cfg.Subject, Conn: c.queue.Conn()},
 			c.logger(zapcore.WarnLevel).Named("archive"))
 		if err != nil {
-			return nil, exit.Environment(fmt.Errorf("open archive.subject: %w", err),
-				"see whether the NATS server answers, and whether this user may publish to "+cfg.Subject)
+			return nil, failure.With(failure.Unready,
+				"see whether the NATS server answers, and whether this user may publish to "+cfg.Subject,
+				fmt.Errorf("open archive.subject: %w", err))
 		}
 		p.Subject = s
 	}
@@ -61,7 +62,7 @@ func (c *Clients) Bucket(ctx context.Context, o bucket.Options) (bucket.Bucket, 
 	}
 	b, err := bucket.Open(ctx, c.cfg.Archive.URL, o)
 	if err != nil {
-		return nil, exit.Environment(err, bucket.Hint(err))
+		return nil, failure.With(failure.Unready, bucket.Hint(err), err)
 	}
 	c.bucket = b
 	return b, nil

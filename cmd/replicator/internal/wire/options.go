@@ -3,8 +3,8 @@ package wire
 import (
 	"time"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -138,7 +138,7 @@ func bigtableOptions(cfg *config.Config) (bigtable.Options, error) {
 	b := &cfg.Bigtable
 	seal, err := bigtable.NewSealer(cfg.PIISecrets)
 	if err != nil {
-		return bigtable.Options{}, exit.Usage("openssl rand -base64 32", "read pii_secrets: %w", err)
+		return bigtable.Options{}, failure.Usagef("openssl rand -base64 32", "read pii_secrets: %w", err)
 	}
 	return bigtable.Options{
 		Seal: seal, Pipeline: cfg.Pipeline, Project: b.Project, Instance: b.Instance, AppProfile: b.AppProfile,

@@ -10,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
@@ -46,15 +45,16 @@ func (c *Clients) Queue(ctx context.Context) (*queue.Queue, error) {
 func (c *Clients) commandQueue(ctx context.Context) (*queue.Queue, error) {
 	if dir := c.cfg.Queue.Dir; dir != "" {
 		if _, err := os.Stat(dir); err != nil {
-			return nil, exit.Environment(fmt.Errorf("open queue: %w", err),
-				"is queue.dir right, and has `replicator run` been started once? If the directory is lost: `replicator recover`")
+			return nil, failure.With(failure.Unready,
+				"is queue.dir right, and has `replicator run` been started once? If the directory is lost: `replicator recover`",
+				fmt.Errorf("open queue: %w", err))
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	q, err := queue.OpenClient(ctx, QueueOptions(c.cfg), c.logger(zapcore.WarnLevel).Named("queue"))
 	if err != nil {
-		return nil, exit.Queue(err, c.cfg)
+		return nil, queue.Explain(c.cfg.Queue.Dir, err)
 	}
 	return q, nil
 }
@@ -66,7 +66,7 @@ func (c *Clients) daemonQueue(ctx context.Context) (*queue.Queue, error) {
 	o.Report = c.daemon.services.Reporter(status.NATS)
 	q, err := queue.Open(ctx, o, c.logger(zapcore.WarnLevel).Named("queue"), c.daemon.reg)
 	if err != nil {
-		return nil, exit.Queue(err, c.cfg)
+		return nil, queue.Explain(c.cfg.Queue.Dir, err)
 	}
 	return q, nil
 }
@@ -99,7 +99,7 @@ func (c *Clients) RunningQueue(ctx context.Context) (*queue.Queue, error) {
 			return q, nil
 		}
 		if failure.Pause(ctx, daemonPeriod) != nil {
-			return nil, exit.Environment(fmt.Errorf("find running daemon: %w", err), "start `replicator run`")
+			return nil, failure.With(failure.Unready, "start `replicator run`", fmt.Errorf("find running daemon: %w", err))
 		}
 	}
 }
@@ -138,8 +138,9 @@ func QueueURL(cfg *config.Config) (string, error) {
 		err = fmt.Errorf("a command, pid %d, has %s open", client.PID, cfg.Queue.Dir)
 	}
 	if err != nil {
-		return "", exit.Environment(fmt.Errorf("find running daemon: %w", err),
-			"the embedded server listens only while `replicator run` does")
+		return "",
+			failure.With(failure.Unready, "the embedded server listens only while `replicator run` does",
+				fmt.Errorf("find running daemon: %w", err))
 	}
 	u, err := url.Parse(client.URL)
 	if err != nil {

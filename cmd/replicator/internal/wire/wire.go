@@ -12,7 +12,6 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline"
@@ -81,7 +80,7 @@ func (c *Clients) Source(ctx context.Context) (*source.Source, error) {
 	}
 	src, err := source.Open(ctx, o, c.logger(zapcore.WarnLevel).Named("source"), reg)
 	if err != nil {
-		return nil, exit.Source(err)
+		return nil, source.Explain(err)
 	}
 	c.source = src
 	return src, nil
@@ -105,14 +104,14 @@ func (c *Clients) Bigtable(ctx context.Context) (*bigtable.Client, error) {
 	sink, err := bigtable.Open(ctx, o, c.logger(zapcore.WarnLevel).Named("bigtable"), reg)
 	switch {
 	case err != nil && c.daemon != nil:
-		return nil, exit.Bigtable(err)
+		return nil, bigtable.Explain(err)
 	case err != nil:
-		return nil, exit.Bigtable(fmt.Errorf("open bigtable: %w", err))
+		return nil, bigtable.Explain(fmt.Errorf("open bigtable: %w", err))
 	}
 	if c.daemon == nil {
 		if err := c.reach(ctx, sink); err != nil {
 			_ = sink.Close()
-			return nil, exit.Bigtable(fmt.Errorf("reach bigtable: %w", err))
+			return nil, bigtable.Explain(fmt.Errorf("reach bigtable: %w", err))
 		}
 	}
 	c.bigtable = sink
@@ -228,8 +227,8 @@ func ListenAdmin(ctx context.Context, cfg *config.Config) (net.Listener, error) 
 	var lc net.ListenConfig
 	ln, err := lc.Listen(ctx, "tcp", cfg.Admin.Listen)
 	if err != nil {
-		return nil, exit.Environment(fmt.Errorf("listen for admin: %w", err),
-			"another replicator? choose a port with admin.listen")
+		return nil, failure.With(failure.Unready, "another replicator? choose a port with admin.listen",
+			fmt.Errorf("listen for admin: %w", err))
 	}
 	return ln, nil
 }

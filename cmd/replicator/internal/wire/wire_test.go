@@ -10,8 +10,8 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline"
 )
 
@@ -23,11 +23,11 @@ func TestCommandNeedsAQueueThatExists(t *testing.T) {
 	cfg.Pipeline, cfg.Queue.Dir = "shop", filepath.Join(t.TempDir(), "none")
 	clients := ForCommand(&cfg, nop)
 	_, err := clients.Queue(t.Context())
-	var known *exit.Error
-	if !errors.As(err, &known) || known.Code != exit.CodeEnvironment || known.Hint == "" {
+	if class, hint := failure.Of(err); class != failure.Unready || hint == "" {
 		t.Errorf("%v", err)
 	}
-	if _, err := QueueURL(&cfg); !errors.As(err, &known) || known.Code != exit.CodeEnvironment {
+	_, err = QueueURL(&cfg)
+	if class, _ := failure.Of(err); class != failure.Unready {
 		t.Errorf("address of a daemon that does not run: %v", err)
 	}
 	if err := clients.Close(); err != nil {
