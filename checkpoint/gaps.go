@@ -15,6 +15,10 @@ import (
 // never changes.
 const ReasonBeforeStart = "nothing was left of the shard when the pipeline started"
 
+// BeforeStart reports whether a gap is only of what was trimmed before the pipeline ever started:
+// its stored reason is the mark of that.
+func (g *Gap) BeforeStart() bool { return g.Reason == ReasonBeforeStart }
+
 // Waiver records that an operator accepts that a sink differs from the source because of a gap.
 type Waiver struct {
 	By string        `json:"by,omitempty"`
@@ -37,7 +41,7 @@ func (g *Gap) ID() string {
 // AffectedSinks returns the sinks that lack the changes lost in a gap, sorted.
 func (s *State) AffectedSinks(g *Gap) []string {
 	switch {
-	case g.Reason == ReasonBeforeStart:
+	case g.BeforeStart():
 		return nil
 	case len(g.Sinks) > 0:
 		return g.Sinks
@@ -92,7 +96,7 @@ func (s *State) GapStart(g *Gap) change.Millis {
 // before does not show what the gap lost. Losses from before the start are none.
 func (s *State) GapsUntil() (until change.Millis) {
 	for i := range s.Gaps {
-		if g := &s.Gaps[i]; g.Reason != ReasonBeforeStart {
+		if g := &s.Gaps[i]; !g.BeforeStart() {
 			until = max(until, g.Until, g.Since)
 		}
 	}
@@ -142,7 +146,7 @@ func (s *State) GapByID(id string) *Gap {
 
 // addGap stores a gap with the sinks that have begun by now. Sinks that begin later do not lack what it lost.
 func (s *State) addGap(g Gap) {
-	if s.Format >= 2 && g.Reason != ReasonBeforeStart {
+	if s.Format >= 2 && !g.BeforeStart() {
 		g.Sinks = slices.Sorted(maps.Keys(s.Marks))
 	}
 	if s.Format >= 3 && g.Accepted {

@@ -37,7 +37,7 @@ func (v *tableView) observeArchive(s *checkpoint.State) {
 	f := &archiveFacts{}
 	for i := range s.Gaps {
 		g := &s.Gaps[i]
-		if g.Reason == checkpoint.ReasonBeforeStart {
+		if g.BeforeStart() {
 			continue
 		}
 		until := g.Until

@@ -31,8 +31,7 @@ var readsOfTexts = map[string]string{
 	"queue/conn/errors.go:OutcomeOf":                  "JetStream has one code for a full stream and a broken store",
 	"queue/embedded/server.go:healthOf":               "the NATS server has one type for all errors of streams",
 	"transform/compile/when.go:whenHint":              "the parser of conditions has no type for its errors",
-	"checkpoint/gaps.go:AffectedSinks":                "ReasonBeforeStart is stored: logs have no other mark of it",
-	"checkpoint/gaps.go:addGap":                       "the same",
+	"checkpoint/gaps.go:BeforeStart":                  "ReasonBeforeStart is stored: logs have no other mark of it",
 }
 
 var words = regexp.MustCompile(`[A-Za-z]{2,} [A-Za-z]`)

@@ -237,7 +237,7 @@ func (w *World) excused(r *record) bool {
 		return true
 	}
 	return slices.ContainsFunc(s.Gaps, func(g checkpoint.Gap) bool {
-		if st := s.Stream(r.shard.stream); g.Reason == checkpoint.ReasonBeforeStart && r.created > st.Date+skew {
+		if st := s.Stream(r.shard.stream); g.BeforeStart() && r.created > st.Date+skew {
 			return false // only what is older than the start was never promised
 		}
 		return s.GapStart(&g) <= r.created && r.created <= g.Until &&
