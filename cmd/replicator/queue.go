@@ -13,7 +13,6 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/dump"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/logged"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -118,7 +117,7 @@ func (a *app) dumpNext(ctx context.Context, table string, logs map[string]*dump.
 	switch {
 	case full:
 		delete(logs, table)
-	case follow && errors.Is(err, logged.ErrTrimmed):
+	case follow && errors.Is(err, queue.ErrTrimmed):
 		fmt.Fprintf(a.Errs, "%s: entries of %s were trimmed before they were printed: going on with the oldest\n",
 			a.Path, table)
 		logs[table].Restart()

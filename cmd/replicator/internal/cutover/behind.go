@@ -10,8 +10,8 @@ import (
 	"github.com/dustin/go-humanize/english"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/logged"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
+	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/source"
 )
 
@@ -45,7 +45,7 @@ func (c *Cutover) lookBehindOf(ctx context.Context, i int, l *order.Log) error {
 	if err := b.stands(c.id, l); err != nil {
 		return err
 	}
-	walk := logged.Walk{Log: l.Log, After: b.mark}
+	walk := queue.Walk{Log: l.Log, After: b.mark}
 	if b.mark.Seq == 0 {
 		walk.From = b.fence
 	}
@@ -53,7 +53,7 @@ func (c *Cutover) lookBehindOf(ctx context.Context, i int, l *order.Log) error {
 		b.expired = map[string][]byte{}
 	}
 	others, hashes := 0, []string(nil)
-	mark, err := walk.Changes(ctx, func(x *logged.Change) error {
+	mark, err := walk.Changes(ctx, func(x *queue.WalkedChange) error {
 		if !x.TTL {
 			others++
 			if hash := fmt.Sprintf("%016x", x.KeyHash); len(hashes) < mostHashes && !slices.Contains(hashes, hash) {

@@ -7,9 +7,9 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/logged"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/protocol"
+	"github.com/tailrace-cdc/replicator/queue"
 )
 
 // awaitQuiet waits until no shard of any table yields a change for Quiet. Deletions by TTL and heartbeats do not count:
@@ -86,7 +86,7 @@ func (c *Cutover) lastChange(ctx context.Context, l *order.Log) (moved bool, err
 		return false, nil
 	}
 	before := c.quiet
-	c.marks[l.Table], err = logged.Walk{Log: l.Log, After: after}.Changes(ctx, func(x *logged.Change) error {
+	c.marks[l.Table], err = queue.Walk{Log: l.Log, After: after}.Changes(ctx, func(x *queue.WalkedChange) error {
 		if !x.TTL {
 			c.quiet = max(c.quiet, x.Created+1000) // records have whole seconds
 		}

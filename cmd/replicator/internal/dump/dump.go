@@ -15,7 +15,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/logged"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -76,7 +75,7 @@ func (d *Dumper) Next(ctx context.Context) (full bool, err error) {
 	if d.end.Seq == 0 {
 		err = d.begin(ctx)
 	} else {
-		d.end, err = logged.Walk{Log: d.log, After: d.end}.Entries(ctx, d.entry)
+		d.end, err = queue.Walk{Log: d.log, After: d.end}.Entries(ctx, d.entry)
 	}
 	if errors.Is(err, errLimit) {
 		return true, nil
@@ -97,7 +96,7 @@ func (d *Dumper) begin(ctx context.Context) error {
 	if err != nil || from > info.Last {
 		return err
 	}
-	d.end, err = logged.Walk{Log: d.log, From: from}.Entries(ctx, d.entry)
+	d.end, err = queue.Walk{Log: d.log, From: from}.Entries(ctx, d.entry)
 	return err
 }
 
@@ -121,7 +120,7 @@ func (d *Dumper) first(ctx context.Context) (uint64, error) {
 }
 
 // entry prints an entry: a frame as a line for each change, any other one as a line with its body.
-func (d *Dumper) entry(e *logged.Entry) error {
+func (d *Dumper) entry(e *queue.WalkedEntry) error {
 	line := Line{Seq: e.Seq, Hash: e.Hash.String(), Table: d.log.Table(), Owner: e.Owner, Epoch: e.Epoch}
 	line.Kind, line.Bytes = e.Kind.String(), len(e.Data)
 	everything := d.o.Keys == nil && d.o.Shard == ""
@@ -138,7 +137,7 @@ func (d *Dumper) entry(e *logged.Entry) error {
 		return d.add(&line)
 	}
 	line.Kind = "change"
-	return e.Changes(func(c *logged.Change) error { return d.change(line, c) })
+	return e.Changes(func(c *queue.WalkedChange) error { return d.change(line, c) })
 }
 
 func records(f *checkpoint.Frame) (n int) {
@@ -149,7 +148,7 @@ func records(f *checkpoint.Frame) (n int) {
 }
 
 // change prints a change, unless the options leave it out.
-func (d *Dumper) change(line Line, c *logged.Change) error {
+func (d *Dumper) change(line Line, c *queue.WalkedChange) error {
 	if d.o.Shard != "" && c.Feed.Shard != d.o.Shard || d.o.Keys != nil && !d.o.Keys[c.KeyHash] {
 		return nil
 	}

@@ -12,10 +12,10 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/ask"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/logged"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/deadletter"
 )
 
@@ -67,7 +67,7 @@ const walkTries = 3
 
 func (h *history) readLog(ctx context.Context) (err error) {
 	for range walkTries {
-		if err = h.walk(ctx); !errors.Is(err, logged.ErrTrimmed) {
+		if err = h.walk(ctx); !errors.Is(err, queue.ErrTrimmed) {
 			return err
 		}
 	}
@@ -89,15 +89,15 @@ func (h *history) walk(ctx context.Context) error {
 	for sink, mark := range h.log.State.Marks {
 		h.result.Marks[sink] = mark.Seq
 	}
-	w := logged.Walk{Log: h.log.Log}
-	_, err = w.ChangesOf(ctx, h.schema, [][]byte{h.key}, func(_ int, c *logged.Change) error {
+	w := queue.Walk{Log: h.log.Log}
+	_, err = w.ChangesOf(ctx, h.schema, [][]byte{h.key}, func(_ int, c *queue.WalkedChange) error {
 		return h.add(c)
 	})
 	return err
 }
 
 // add adds a change of the item.
-func (h *history) add(c *logged.Change) error {
+func (h *history) add(c *queue.WalkedChange) error {
 	r := h.result
 	if r.Changes++; len(r.Entries) == recent {
 		r.Entries = slices.Delete(r.Entries, 0, 1)

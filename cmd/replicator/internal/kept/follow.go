@@ -7,7 +7,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/logged"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
 	"github.com/tailrace-cdc/replicator/queue"
 )
@@ -30,11 +29,11 @@ func (f *follower) follow(ctx context.Context) error {
 		if f.keys.Broken != "" {
 			return nil
 		}
-		w := logged.Walk{After: f.keys.Marks[i]}
+		w := queue.Walk{After: f.keys.Marks[i]}
 		if w.After.Seq == 0 {
 			w.From = f.first(i)
 		}
-		mark, err := f.sides.Entries(ctx, t.Source, w, func(e *logged.Entry) error { return f.entry(i, e) })
+		mark, err := f.sides.Entries(ctx, t.Source, w, func(e *queue.WalkedEntry) error { return f.entry(i, e) })
 		if why := lost(t.Source, err); why != "" {
 			f.keys.Broken = why
 			continue
@@ -51,7 +50,7 @@ func (f *follower) follow(ctx context.Context) error {
 // was resumed behind damage, or that has lost its end, holds other entries than those that were read.
 func lost(table string, err error) string {
 	switch {
-	case errors.Is(err, logged.ErrTrimmed):
+	case errors.Is(err, queue.ErrTrimmed):
 		return fmt.Sprintf("the log of %s does not reach back: %s", table, err)
 	case errors.Is(err, queue.ErrDamaged), errors.Is(err, queue.ErrChain), errors.Is(err, queue.ErrGap),
 		errors.Is(err, queue.ErrEmptied):
@@ -72,13 +71,13 @@ func (f *follower) first(table int) uint64 {
 // entry takes the changes of an entry, or notes why those of the log are not all that was done to the rows.
 //
 // Rule 14: checkpoint.ChangesRows decides.
-func (f *follower) entry(table int, e *logged.Entry) error {
+func (f *follower) entry(table int, e *queue.WalkedEntry) error {
 	done := f.result == nil || e.Seq <= f.result.Tables[table].Begun || f.keys.Broken != ""
 	if why := checkpoint.ChangesRows(e.Body); why != checkpoint.RowsByChanges && !done {
 		f.keys.Broken = fmt.Sprintf("the last full one began before %s of %s (entry %d of its log)", began[why],
 			f.sides.Tables[table].Source, e.Seq)
 	}
-	return e.Changes(func(c *logged.Change) error { return f.change(table, c) })
+	return e.Changes(func(c *queue.WalkedChange) error { return f.change(table, c) })
 }
 
 // began says what a kept comparison began before, by the reason for which it does not serve any more.
@@ -95,7 +94,7 @@ var began = map[checkpoint.RowsReason]string{
 
 // change adds the item of a change, with the rows that it had before and after. An image that the mapping refuses has
 // none.
-func (f *follower) change(table int, c *logged.Change) (err error) {
+func (f *follower) change(table int, c *queue.WalkedChange) (err error) {
 	t := f.sides.Tables[table]
 	if f.key, err = c.Key(f.key[:0], t.Info.Schema); err != nil {
 		return err

@@ -10,9 +10,9 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/logged"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/queue"
 )
 
 // moving is a mapping whose rows depend on more than the key; it refuses items without the attribute.
@@ -75,7 +75,7 @@ func TestEntriesThatMakeTheComparisonUseless(t *testing.T) {
 		const begun = 7
 		for seq, want := range map[uint64]string{begun - 1: "", begun: "", begun + 1: c.why} {
 			f := follower{sides: sidesOf(t, ""), keys: &keys{}, result: &Result{Tables: []Table{{Begun: begun}}}}
-			if err := f.entry(0, &logged.Entry{Entry: &checkpoint.Entry{Body: c.body}, Seq: seq}); err != nil {
+			if err := f.entry(0, &queue.WalkedEntry{Entry: &checkpoint.Entry{Body: c.body}, Seq: seq}); err != nil {
 				t.Fatal(err)
 			}
 			if got := f.keys.Broken; !strings.Contains(got, want) || (got == "") != (want == "") {
@@ -83,14 +83,14 @@ func TestEntriesThatMakeTheComparisonUseless(t *testing.T) {
 			}
 		}
 		since := follower{sides: sidesOf(t, ""), keys: &keys{}} // a time, and no comparison
-		if err := since.entry(0, &logged.Entry{Entry: &checkpoint.Entry{Body: c.body}, Seq: 1}); err != nil ||
+		if err := since.entry(0, &queue.WalkedEntry{Entry: &checkpoint.Entry{Body: c.body}, Seq: 1}); err != nil ||
 			since.keys.Broken != "" {
 			t.Errorf("%s since a time: %q, %v", name, since.keys.Broken, err)
 		}
 	}
 	first := follower{sides: sidesOf(t, ""), keys: &keys{}, result: &Result{Tables: []Table{{}}}}
 	for _, e := range []*checkpoint.Entry{{Body: &checkpoint.Gap{}}, {Body: &checkpoint.Start{}}} {
-		err := first.entry(0, &logged.Entry{Entry: e, Seq: 1})
+		err := first.entry(0, &queue.WalkedEntry{Entry: e, Seq: 1})
 		if err != nil || !strings.Contains(first.keys.Broken, "loss") {
 			t.Errorf("the first reason stays: %q, %v", first.keys.Broken, err)
 		}
@@ -112,7 +112,7 @@ func TestChangedItemsHaveTheRowsOfBothImages(t *testing.T) {
 		"unknown": {},
 	} {
 		c.Keys = image(sk, "")
-		if err := f.change(0, &logged.Change{Change: c}); err != nil {
+		if err := f.change(0, &queue.WalkedChange{Change: c}); err != nil {
 			t.Errorf("%s: %v", sk, err)
 		}
 	}
@@ -126,7 +126,7 @@ func TestChangedItemsHaveTheRowsOfBothImages(t *testing.T) {
 	for name, c := range map[string]*change.Change{
 		"no keys": {Keys: []byte(`{`)}, "an image": {Keys: image("x", ""), New: []byte(`{`)},
 	} {
-		if err := f.change(0, &logged.Change{Change: c}); err == nil {
+		if err := f.change(0, &queue.WalkedChange{Change: c}); err == nil {
 			t.Errorf("damaged: %s", name)
 		}
 	}

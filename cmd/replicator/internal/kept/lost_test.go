@@ -6,14 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/logged"
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
 // TestLogThatIsNotTheOneThatWasReadProvesNothing: a log that is trimmed, damaged, or resumed behind damage makes the
 // comparison useless, which a full one repairs. One that does not answer is an error.
 func TestLogThatIsNotTheOneThatWasReadProvesNothing(t *testing.T) {
-	for _, err := range []error{logged.ErrTrimmed, queue.ErrDamaged, queue.ErrChain, queue.ErrGap, queue.ErrEmptied} {
+	for _, err := range []error{queue.ErrTrimmed, queue.ErrDamaged, queue.ErrChain, queue.ErrGap, queue.ErrEmptied} {
 		if why := lost("Orders", fmt.Errorf("read: %w", err)); !strings.Contains(why, "the log of Orders does not") {
 			t.Errorf("%v: %q", err, why)
 		}

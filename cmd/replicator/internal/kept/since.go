@@ -15,8 +15,8 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/logged"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
+	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/verify"
 )
 
@@ -119,8 +119,8 @@ func SinceTime(ctx context.Context, s *sides.Sides, dir string, since change.Mil
 		if err != nil {
 			return c, err
 		}
-		from, err := logged.SinceCreated(ctx, l.Log, since, now)
-		if errors.Is(err, logged.ErrTrimmed) {
+		from, err := queue.EntrySinceCreated(ctx, l.Log, since, now)
+		if errors.Is(err, queue.ErrTrimmed) {
 			return c, &Useless{fmt.Sprintf("the log of %s does not reach back: %s", l.Table, err)}
 		}
 		if err != nil {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/logged"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
@@ -128,7 +127,7 @@ func (o *Observer) table(ctx context.Context, q *queue.Queue, t config.Table) (p
 	}
 	st := status.Of(x)
 	if b := st.BehindFence; b != nil {
-		b.KeyHashes, _ = logged.KeyHashes(ctx, log, x.State.Fence.Seq, mostHashes) // the number is what counts
+		b.KeyHashes, _ = queue.KeyHashesBehind(ctx, log, x.State.Fence.Seq, mostHashes) // the number is what counts
 	}
 	if running != nil && running.State == "halted" && st.Halt == "" {
 		st.State, st.Halt, st.Code = running.State, running.Halt, running.Code

@@ -13,7 +13,6 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/ask"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/logged"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
@@ -124,7 +123,7 @@ func unapplied(
 ) (u *status.BehindFence, before uint64, err error) {
 	u, f, end := new(status.BehindFence), s.Fence, s.LastFor(checkpoint.SinkBigtable)
 	if mark, ok := s.Marks[checkpoint.SinkBigtable]; ok && mark.Seq < end {
-		_, err = logged.Walk{Log: log, After: mark}.Changes(ctx, func(c *logged.Change) error {
+		_, err = queue.Walk{Log: log, After: mark}.Changes(ctx, func(c *queue.WalkedChange) error {
 			if c.Entry.Seq > end {
 				return nil
 			}
@@ -142,7 +141,7 @@ func unapplied(
 		if u.Changes += f.Behind; before == 0 {
 			u.Since = f.BehindSince.Time().UTC()
 		}
-		hashes, _ := logged.KeyHashes(ctx, log, f.Seq, mostHashes) // the number is what counts
+		hashes, _ := queue.KeyHashesBehind(ctx, log, f.Seq, mostHashes) // the number is what counts
 		u.KeyHashes = append(u.KeyHashes, hashes[:min(len(hashes), mostHashes-len(u.KeyHashes))]...)
 	}
 	if u.Changes == 0 {
@@ -226,7 +225,7 @@ func (r *Retirement) notCopied(ctx context.Context, log *queue.Log, s *checkpoin
 		return 0, nil
 	}
 	others := slices.ContainsFunc(r.cfg.Archive.Classes, func(class string) bool { return class != "ttl" })
-	_, err = logged.Walk{Log: log, After: mark}.Changes(ctx, func(c *logged.Change) error {
+	_, err = queue.Walk{Log: log, After: mark}.Changes(ctx, func(c *queue.WalkedChange) error {
 		if c.TTL || others && c.Op == change.Remove {
 			n++
 		}

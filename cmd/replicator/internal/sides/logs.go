@@ -8,7 +8,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/logged"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/failure"
@@ -80,7 +79,7 @@ func (s *Sides) Logged(
 	for began := time.Now(); ; {
 		err := s.walk(ctx, table, since, keys, f)
 		switch {
-		case errors.Is(err, logged.ErrTrimmed):
+		case errors.Is(err, queue.ErrTrimmed):
 			return fmt.Errorf("%w: %w", verify.ErrTrimmed, err)
 		case err == nil || ctx.Err() != nil || queue.Classify(err) != failure.Transient,
 			time.Since(began) > protocol.Restart:
@@ -95,7 +94,7 @@ func (s *Sides) Logged(
 // Entries calls f with the entries of a table's log as (logged.Walk).Entries does; it sets the log of the walk. When
 // the owner of the log goes away meanwhile, it goes on once there is another one, so f may see an entry twice.
 func (s *Sides) Entries(
-	ctx context.Context, table string, w logged.Walk, f func(*logged.Entry) error,
+	ctx context.Context, table string, w queue.Walk, f func(*queue.WalkedEntry) error,
 ) (mark checkpoint.Mark, err error) {
 	for began := time.Now(); ; {
 		logs, err := s.running(ctx)
@@ -103,7 +102,7 @@ func (s *Sides) Entries(
 			w.Log = logs[s.Index(table)].Log
 			mark, err = w.Entries(ctx, f)
 		}
-		if err == nil || errors.Is(err, logged.ErrTrimmed) || ctx.Err() != nil ||
+		if err == nil || errors.Is(err, queue.ErrTrimmed) || ctx.Err() != nil ||
 			queue.Classify(err) != failure.Transient || time.Since(began) > protocol.Restart {
 			return mark, err
 		}
@@ -122,12 +121,12 @@ func (s *Sides) walk(
 		return err
 	}
 	i := s.Index(table)
-	from, err := logged.SinceCreated(ctx, logs[i].Log, since, s.Now())
+	from, err := queue.EntrySinceCreated(ctx, logs[i].Log, since, s.Now())
 	if err != nil {
 		return err
 	}
-	w := logged.Walk{Log: logs[i].Log, From: from}
-	_, err = w.ChangesOf(ctx, s.Tables[i].Info.Schema, keys, func(key int, c *logged.Change) error {
+	w := queue.Walk{Log: logs[i].Log, From: from}
+	_, err = w.ChangesOf(ctx, s.Tables[i].Info.Schema, keys, func(key int, c *queue.WalkedChange) error {
 		return f(key, c.Change)
 	})
 	return err

@@ -13,7 +13,6 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/logged"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
@@ -99,7 +98,7 @@ func TestDaemonThatStaysAwayIsNotAwaitedForEver(t *testing.T) {
 		clients := wire.ForCommand(&cfg, func(zapcore.Level) *zap.Logger { return zap.NewNop() })
 		s := &Sides{cfg: &cfg, clients: clients, Tables: []*catalog.Table{{Table: config.Table{Source: "Orders"}}}}
 		began := time.Now()
-		_, err := s.Entries(t.Context(), "Orders", logged.Walk{}, func(*logged.Entry) error { return nil })
+		_, err := s.Entries(t.Context(), "Orders", queue.Walk{}, func(*queue.WalkedEntry) error { return nil })
 		if _, hint := failure.Of(err); !strings.Contains(hint, "replicator run") {
 			t.Errorf("%v", err)
 		}

@@ -1,4 +1,4 @@
-package logged
+package queue
 
 import (
 	"context"
@@ -17,13 +17,12 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/frame"
 )
 
 const (
-	stream = "arn:aws:dynamodb:eu-west-1:1:table/Orders/stream/2026-01-01T00:00:00.000"
-	second = change.Millis(1_790_000_000_000)
+	loggedStream = "arn:aws:dynamodb:eu-west-1:1:table/Orders/stream/2026-01-01T00:00:00.000"
+	loggedSecond = change.Millis(1_790_000_000_000)
 )
 
 var schema = change.KeySchema{
@@ -33,14 +32,14 @@ var schema = change.KeySchema{
 // writer is the owner of a log in an embedded queue.
 type writer struct {
 	*testing.T
-	*queue.Writer
+	*Writer
 	records int
 }
 
 func newWriter(t *testing.T) *writer {
 	ctx := t.Context()
-	o := queue.Options{Pipeline: "shop", Dir: t.TempDir(), MaxBytes: 64 << 20, ReplayWindow: -1}
-	q, err := queue.Open(ctx, o, zap.NewNop(), prometheus.NewRegistry())
+	o := Options{Pipeline: "shop", Dir: t.TempDir(), MaxBytes: 64 << 20, ReplayWindow: -1}
+	q, err := Open(ctx, o, zap.NewNop(), prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,10 +49,10 @@ func newWriter(t *testing.T) *writer {
 		t.Fatal(err)
 	}
 	w := &writer{T: t}
-	if w.Writer, err = log.Claim(ctx, queue.ClaimOptions{Owner: "a"}); err != nil {
+	if w.Writer, err = log.Claim(ctx, ClaimOptions{Owner: "a"}); err != nil {
 		t.Fatal(err)
 	}
-	w.append(&checkpoint.Start{Stream: stream, Date: second, Shards: []checkpoint.ShardSeen{{ID: "shard-1"}}}, nil)
+	w.append(&checkpoint.Start{Stream: loggedStream, Date: loggedSecond, Shards: []checkpoint.ShardSeen{{ID: "shard-1"}}}, nil)
 	return w
 }
 
@@ -71,14 +70,14 @@ func (w *writer) write(keys ...string) {
 	for _, key := range keys {
 		w.records++
 		records = append(records, fmt.Sprintf(`{"dynamodb":{"ApproximateCreationDateTime":%d,"Keys":%s,"NewImage":%s,`+
-			`"SequenceNumber":"1%020d","SizeBytes":9},"eventID":"e","eventName":"MODIFY"}`, second/1000, key, key, w.records))
+			`"SequenceNumber":"1%020d","SizeBytes":9},"eventID":"e","eventName":"MODIFY"}`, loggedSecond/1000, key, key, w.records))
 	}
 	recs, _, err := change.ScanPage([]byte(`{"Records":[`+strings.Join(records, ",")+`]}`), nil)
 	if err != nil {
 		w.Fatal(err)
 	}
 	sh := w.State().Shards["shard-1"]
-	p := &change.Page{Feed: change.Feed{Stream: stream, Shard: "shard-1"}, From: sh.Pos, ClockFrom: sh.Clock, Date: second,
+	p := &change.Page{Feed: change.Feed{Stream: loggedStream, Shard: "shard-1"}, From: sh.Pos, ClockFrom: sh.Clock, Date: loggedSecond,
 		Records: recs}
 	clock := change.Clock(sh.Clock)
 	var d change.Decoder
@@ -121,7 +120,7 @@ func (w *writer) takeOver(owner string) {
 	if err := w.Release(ctx); err != nil {
 		w.Fatal(err)
 	}
-	next, err := w.Log().Claim(ctx, queue.ClaimOptions{Owner: owner})
+	next, err := w.Log().Claim(ctx, ClaimOptions{Owner: owner})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -131,7 +130,7 @@ func (w *writer) takeOver(owner string) {
 // keysIn returns what a walk yields.
 func keysIn(t *testing.T, w Walk) (keys []string, end checkpoint.Mark) {
 	t.Helper()
-	end, err := w.Changes(t.Context(), func(c *Change) error {
+	end, err := w.Changes(t.Context(), func(c *WalkedChange) error {
 		key, err := c.Key(nil, schema)
 		keys = append(keys, string(key))
 		return err
@@ -154,7 +153,7 @@ func TestWalkGoesOnBehindItsLastEntry(t *testing.T) {
 	if keys, same := keysIn(t, Walk{Log: w.Log(), After: end}); len(keys) > 0 || same != end {
 		t.Errorf("behind the end: %v, %v instead of %v", keys, same, end)
 	}
-	w.append(&checkpoint.Beat{Date: second}, nil)
+	w.append(&checkpoint.Beat{Date: loggedSecond}, nil)
 	w.write(itemKey("b", "1"))
 	keys, end = keysIn(t, Walk{Log: w.Log(), After: end})
 	if len(keys) != 1 || keys[0] != itemKey("b", "1") || end.Seq != w.State().Seq {
@@ -162,10 +161,10 @@ func TestWalkGoesOnBehindItsLastEntry(t *testing.T) {
 	}
 	end.Hash[0]++
 	for range 2 { // another log may end at the same entry, or go on behind it
-		if _, err := (Walk{Log: w.Log(), After: end}).Changes(t.Context(), nil); !errors.Is(err, queue.ErrChain) {
+		if _, err := (Walk{Log: w.Log(), After: end}).Changes(t.Context(), nil); !errors.Is(err, ErrChain) {
 			t.Errorf("a walk behind an entry of another log: %v", err)
 		}
-		w.append(&checkpoint.Beat{Date: second}, nil)
+		w.append(&checkpoint.Beat{Date: loggedSecond}, nil)
 	}
 }
 
@@ -175,7 +174,7 @@ func TestEntriesNameTheirOwners(t *testing.T) {
 	w.takeOver("b")
 	w.write(itemKey("a", "2"))
 	var owners []string
-	_, err := Walk{Log: w.Log()}.Changes(t.Context(), func(c *Change) error {
+	_, err := Walk{Log: w.Log()}.Changes(t.Context(), func(c *WalkedChange) error {
 		owners = append(owners, fmt.Sprint(c.Entry.Owner, c.Entry.Epoch))
 		return nil
 	})
@@ -189,7 +188,7 @@ func TestWalkFindsTheChangesOfItems(t *testing.T) {
 	w.write(itemKey("a", "1"), itemKey("b", "1"), itemKey("a", "1"), itemKey("a", "2"))
 	found := map[int]int{}
 	keys := [][]byte{[]byte(itemKey("a", "2")), []byte(itemKey("a", "1")), []byte(itemKey("c", "1"))}
-	_, err := Walk{Log: w.Log()}.ChangesOf(t.Context(), schema, keys, func(key int, c *Change) error {
+	_, err := Walk{Log: w.Log()}.ChangesOf(t.Context(), schema, keys, func(key int, c *WalkedChange) error {
 		found[key]++
 		var d change.Decoder
 		if img, err := d.Image(c.New); err != nil || img.Get("pk").S != "a" {
@@ -201,7 +200,7 @@ func TestWalkFindsTheChangesOfItems(t *testing.T) {
 		t.Errorf("%v%s", err, diff)
 	}
 	stop := errors.New("enough")
-	_, err = Walk{Log: w.Log()}.Changes(t.Context(), func(*Change) error { return stop })
+	_, err = Walk{Log: w.Log()}.Changes(t.Context(), func(*WalkedChange) error { return stop })
 	if !errors.Is(err, stop) {
 		t.Errorf("%v", err)
 	}
@@ -212,30 +211,30 @@ func TestTrimmedLogIsAnErrorOfItsOwn(t *testing.T) {
 	began := time.Now().Add(-time.Hour)
 	w.write(itemKey("a", "1"))
 	old := w.State().Seq
-	if from, err := Since(t.Context(), w.Log(), began); err != nil || from >= old {
+	if from, err := EntrySince(t.Context(), w.Log(), began); err != nil || from >= old {
 		t.Errorf("from %d: %v", from, err)
 	}
 	_, end := keysIn(t, Walk{Log: w.Log()})
 	w.write(itemKey("b", "1"))
 	w.trim()
-	if _, err := Since(t.Context(), w.Log(), began); !errors.Is(err, ErrTrimmed) {
+	if _, err := EntrySince(t.Context(), w.Log(), began); !errors.Is(err, ErrTrimmed) {
 		t.Errorf("since a time: %v", err)
 	}
 	const hour = change.Millis(3600_000) // by a service whose clock is years ahead of the server's
-	if _, err := SinceCreated(t.Context(), w.Log(), 100_000*hour, 100_001*hour); !errors.Is(err, ErrTrimmed) {
+	if _, err := EntrySinceCreated(t.Context(), w.Log(), 100_000*hour, 100_001*hour); !errors.Is(err, ErrTrimmed) {
 		t.Errorf("since a time of the service: %v", err)
 	}
-	if from, err := SinceCreated(t.Context(), w.Log(), 100_003*hour, 100_001*hour); err != nil || from <= end.Seq {
+	if from, err := EntrySinceCreated(t.Context(), w.Log(), 100_003*hour, 100_001*hour); err != nil || from <= end.Seq {
 		t.Errorf("from %d: %v", from, err)
 	}
 	for _, walk := range []Walk{{From: old}, {After: end}} {
 		walk.Log = w.Log()
-		if _, err := walk.Changes(t.Context(), func(*Change) error { return nil }); !errors.Is(err, ErrTrimmed) {
+		if _, err := walk.Changes(t.Context(), func(*WalkedChange) error { return nil }); !errors.Is(err, ErrTrimmed) {
 			t.Errorf("%+v: %v", walk, err)
 		}
 	}
 	keysIn(t, Walk{Log: w.Log()}) // all that there is
-	if from, err := Since(t.Context(), w.Log(), time.Now().Add(time.Hour)); err != nil || from != w.State().Seq+1 {
+	if from, err := EntrySince(t.Context(), w.Log(), time.Now().Add(time.Hour)); err != nil || from != w.State().Seq+1 {
 		t.Errorf("from %d: %v", from, err)
 	}
 }
@@ -250,7 +249,7 @@ func TestLogIsTrimmedDuringAWalk(t *testing.T) {
 		w.write(itemKey(hex.EncodeToString(b), "1"))
 	}
 	seen := 0
-	_, err := Walk{Log: w.Log()}.Changes(t.Context(), func(*Change) error {
+	_, err := Walk{Log: w.Log()}.Changes(t.Context(), func(*WalkedChange) error {
 		if seen++; seen == 1 {
 			w.trim()
 		}

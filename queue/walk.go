@@ -1,7 +1,4 @@
-// Package logged walks what the log of a table holds: its entries, and the changes in them. The owner of the log goes
-// on writing and trimming meanwhile. A walk ends at the entry that is the newest when it begins, and says where to go
-// on.
-package logged
+package queue
 
 import (
 	"bytes"
@@ -14,7 +11,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/frame"
 )
 
@@ -24,15 +20,15 @@ var ErrTrimmed = errors.New("the log is trimmed above that position")
 
 // Walk is a way through the log of a table. The zero values of From and After walk from its oldest entry.
 type Walk struct {
-	Log *queue.Log
+	Log *Log
 	// From is the first entry. ErrTrimmed when it is not in the log any more.
 	From uint64
 	// After begins behind an entry, instead of From. Its hash shows whether the log is still the one that held it.
 	After checkpoint.Mark
 }
 
-// Entry is an entry of the log.
-type Entry struct {
+// WalkedEntry is an entry of the log.
+type WalkedEntry struct {
 	*checkpoint.Entry
 	Seq   uint64
 	Hash  checkpoint.Hash
@@ -41,16 +37,16 @@ type Entry struct {
 	walk *walking
 }
 
-// Change is a change of an item. It and its slices are valid until the callback returns.
-type Change struct {
+// WalkedChange is a change of an item. It and its slices are valid until the callback returns.
+type WalkedChange struct {
 	*change.Change
-	Entry *Entry
+	Entry *WalkedEntry
 	Page  *checkpoint.PageHead
 }
 
 // Entries calls f with every entry, from the first one to the newest of this moment, and returns the mark of the last
 // one, behind which another walk can go on. An error of f ends the walk and is returned unchanged.
-func (w Walk) Entries(ctx context.Context, f func(*Entry) error) (checkpoint.Mark, error) {
+func (w Walk) Entries(ctx context.Context, f func(*WalkedEntry) error) (checkpoint.Mark, error) {
 	from, end := w.From, w.After
 	if w.After.Seq > 0 {
 		from = w.After.Seq + 1
@@ -92,14 +88,14 @@ func (w Walk) Entries(ctx context.Context, f func(*Entry) error) (checkpoint.Mar
 }
 
 // Changes calls f with every change that the entries hold, otherwise as Entries does.
-func (w Walk) Changes(ctx context.Context, f func(*Change) error) (checkpoint.Mark, error) {
-	return w.Entries(ctx, func(e *Entry) error { return e.Changes(f) })
+func (w Walk) Changes(ctx context.Context, f func(*WalkedChange) error) (checkpoint.Mark, error) {
+	return w.Entries(ctx, func(e *WalkedEntry) error { return e.Changes(f) })
 }
 
 // ChangesOf calls f with every change of some items, which are named by their canonical keys, and with the index of the
 // key; otherwise as Entries does.
 func (w Walk) ChangesOf(
-	ctx context.Context, schema change.KeySchema, keys [][]byte, f func(key int, c *Change) error,
+	ctx context.Context, schema change.KeySchema, keys [][]byte, f func(key int, c *WalkedChange) error,
 ) (checkpoint.Mark, error) {
 	byHash := map[uint64][]int{}
 	for i, key := range keys {
@@ -107,7 +103,7 @@ func (w Walk) ChangesOf(
 		byHash[h] = append(byHash[h], i)
 	}
 	var key []byte
-	return w.Changes(ctx, func(c *Change) (err error) {
+	return w.Changes(ctx, func(c *WalkedChange) (err error) {
 		maybe := byHash[c.KeyHash]
 		if maybe == nil {
 			return nil
@@ -126,9 +122,9 @@ func (w Walk) ChangesOf(
 	})
 }
 
-// Since returns the first entry that was stored at a time or later, by the clock of the log's server. ErrTrimmed when
+// EntrySince returns the first entry that was stored at a time or later, by the clock of the log's server. ErrTrimmed when
 // such entries may have been deleted.
-func Since(ctx context.Context, log *queue.Log, t time.Time) (uint64, error) {
+func EntrySince(ctx context.Context, log *Log, t time.Time) (uint64, error) {
 	info, err := log.Info(ctx)
 	if err != nil {
 		return 0, err
@@ -139,10 +135,10 @@ func Since(ctx context.Context, log *queue.Log, t time.Time) (uint64, error) {
 	return log.SeqAt(ctx, t)
 }
 
-// KeyHashes returns the hashes of the first few items that changes behind an entry are of, but for deletions by TTL.
-func KeyHashes(ctx context.Context, log *queue.Log, behind uint64, most int) (hashes []string, err error) {
+// KeyHashesBehind returns the hashes of the first few items that changes behind an entry are of, but for deletions by TTL.
+func KeyHashesBehind(ctx context.Context, log *Log, behind uint64, most int) (hashes []string, err error) {
 	enough := errors.New("enough")
-	_, err = Walk{Log: log, From: behind + 1}.Changes(ctx, func(c *Change) error {
+	_, err = Walk{Log: log, From: behind + 1}.Changes(ctx, func(c *WalkedChange) error {
 		if c.TTL {
 			return nil
 		}
@@ -163,22 +159,22 @@ func KeyHashes(ctx context.Context, log *queue.Log, behind uint64, most int) (ha
 // clockMargin covers what changes between two clocks, and what it takes to read them.
 const clockMargin = time.Minute
 
-// SinceCreated returns an entry before which there is no change that was created at a time or later, by the service's
+// EntrySinceCreated returns an entry before which there is no change that was created at a time or later, by the service's
 // clock, which shows now. ErrTrimmed when such changes may have been deleted.
-func SinceCreated(ctx context.Context, log *queue.Log, t, now change.Millis) (uint64, error) {
+func EntrySinceCreated(ctx context.Context, log *Log, t, now change.Millis) (uint64, error) {
 	info, err := log.Info(ctx)
 	if err != nil {
 		return 0, err
 	}
-	return Since(ctx, log, info.Now.Add(-now.Time().Sub(t.Time())-clockMargin))
+	return EntrySince(ctx, log, info.Now.Add(-now.Time().Sub(t.Time())-clockMargin))
 }
 
 // Changes calls f with every change of the entry. Entries of other kinds than frames have none.
-func (e *Entry) Changes(f func(*Change) error) (err error) {
+func (e *WalkedEntry) Changes(f func(*WalkedChange) error) (err error) {
 	if e.Kind != checkpoint.KindFrame {
 		return nil
 	}
-	out := Change{Entry: e}
+	out := WalkedChange{Entry: e}
 	e.walk.buf, err = frame.Unpack(e.Entry, e.walk.buf, func(p *checkpoint.PageHead, c *change.Change) error {
 		out.Change, out.Page = c, p
 		return f(&out)
@@ -187,7 +183,7 @@ func (e *Entry) Changes(f func(*Change) error) (err error) {
 }
 
 // Key appends the canonical key of the change's item.
-func (c *Change) Key(dst []byte, schema change.KeySchema) ([]byte, error) {
+func (c *WalkedChange) Key(dst []byte, schema change.KeySchema) ([]byte, error) {
 	var d change.Decoder
 	img, err := d.Image(c.Keys)
 	if err != nil {
@@ -204,11 +200,11 @@ type walking struct {
 }
 
 // entry returns an entry with its owner. Until the first claim, only those of the newest epoch have a known one.
-func (x *walking) entry(at checkpoint.Mark, e *checkpoint.Entry) *Entry {
+func (x *walking) entry(at checkpoint.Mark, e *checkpoint.Entry) *WalkedEntry {
 	if claim, ok := e.Body.(*checkpoint.Claim); ok {
 		x.owner, x.epoch = claim.Owner, e.Epoch
 	}
-	out := &Entry{Entry: e, Seq: at.Seq, Hash: at.Hash, walk: x}
+	out := &WalkedEntry{Entry: e, Seq: at.Seq, Hash: at.Hash, walk: x}
 	if e.Epoch == x.epoch {
 		out.Owner = x.owner
 	}
@@ -230,7 +226,7 @@ func (w Walk) checkEnd(ctx context.Context, last uint64) error {
 
 // explain returns ErrTrimmed where the next entry was trimmed, else err.
 func (w Walk) explain(ctx context.Context, err error, next uint64) error {
-	if !errors.Is(err, queue.ErrGap) {
+	if !errors.Is(err, ErrGap) {
 		return err
 	}
 	info, failed := w.Log.Info(ctx)
