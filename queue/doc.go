@@ -42,12 +42,12 @@
 //
 //	queue.go        open and close the connection, the embedded server; health
 //	claim.go        become the owner of a log
+//	walk.go         read the changes of items, or all entries, with their owners
 //	trim.go         delete entries that are not needed any more; how full a log is
 //	writer.go       append, snapshot, recover, release
 //	limits.go       what may still be appended to a log that fills up
 //	control.go      append a control entry without owning the log
 //	publish.go      send one entry
-//	walk.go         read the changes of items, or all entries, with their owners
 //	reader.go       read entries in order, from a mark
 //	fold.go         compute the state from the last snapshot and what follows it
 //	damage.go       entries that cannot be read

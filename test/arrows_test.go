@@ -27,10 +27,14 @@ const module = "github.com/tailrace-cdc/replicator/"
 // not here may import none.
 var arrows = map[string][]string{
 	"cmd": {
-		"admin", "cmd", "change", "checkpoint", "config", "deploy", "failure", "host", "pipeline", "problem", "protocol",
+		"admin", "catalog", "change", "checkpoint", "clients", "cmd", "config", "deploy", "failure", "host", "pipeline", "problem", "protocol",
 		"queue", "sandbox", "sink", "source", "transform", "verify",
 	},
-	"config": {"transform", "change", "problem", "host"},
+	"catalog": {
+		"clients", "config", "pipeline", "queue", "transform", "sink", "source", "change", "problem", "failure",
+	},
+	"clients": {"config", "pipeline", "queue", "sink", "source", "change", "failure"},
+	"config":  {"transform", "change", "problem", "host"},
 	"pipeline": {
 		"pipeline", "source", "queue", "protocol", "checkpoint", "transform", "sink", "verify", "change", "failure",
 		"host",

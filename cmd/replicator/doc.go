@@ -47,8 +47,6 @@
 //	internal/explaining why a row looks as it does: explain --key and --row
 //	internal/subject    the files of explain --item and --record
 //	internal/dump       a log as lines
-//	internal/catalog    the tables of the configuration, described and compiled
-//	internal/wire       the clients, and a picture of what they need from each other
 //	internal/heap       how large the heap of run may get
 //	internal/render     text for people: status, explain, rules
 //

@@ -4,8 +4,8 @@ import (
 	"context"
 	"slices"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/finding"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
+	"github.com/tailrace-cdc/replicator/catalog"
+	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline"
@@ -20,7 +20,7 @@ func (d *daemon) find(ctx context.Context, src *source.Source, q *queue.Queue) e
 	if !d.cfg.Selecting() {
 		return nil
 	}
-	d.finder = finding.New(d.cfg, src, q, d.log)
+	d.finder = catalog.New(d.cfg, src, q, d.log)
 	cfg, err := d.finder.First(ctx)
 	if err != nil {
 		return failure.With(failure.Unready, "see `replicator check`", err)
@@ -29,7 +29,7 @@ func (d *daemon) find(ctx context.Context, src *source.Source, q *queue.Queue) e
 	d.follow(cfg)
 	for _, t := range cfg.Tables {
 		if t.Found {
-			src.UseHeartbeats(t.Source, wire.HeartbeatKeys(t.Heartbeat))
+			src.UseHeartbeats(t.Source, clients.HeartbeatKeys(t.Heartbeat))
 		}
 	}
 	return nil
@@ -50,7 +50,7 @@ type growing struct {
 
 // Add begins to replicate a table.
 func (g growing) Add(ctx context.Context, cfg *config.Config, t config.Table) error {
-	g.src.UseHeartbeats(t.Source, wire.HeartbeatKeys(t.Heartbeat))
+	g.src.UseHeartbeats(t.Source, clients.HeartbeatKeys(t.Heartbeat))
 	g.follow(cfg)
 	return g.Pipeline.Add(ctx, g.table(g.src, cfg, t))
 }

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/failure"
@@ -102,17 +102,17 @@ type controlled struct {
 
 // controlTable appends a control entry to a table's log, and returns what the log holds then.
 func controlTable(
-	ctx context.Context, q *queue.Queue, table, name string, control checkpoint.Control,
+	ctx context.Context, q *queue.Queue, table, name string, entry checkpoint.Control,
 ) (c controlled, err error) {
 	open := order.Open
-	if control.Resume {
+	if entry.Resume {
 		open = order.OpenUnread // which is what resume is for
 	}
 	l, err := open(ctx, q, table)
 	if err != nil {
 		return c, err
 	}
-	seq, err := l.Append(ctx, name, control)
+	seq, err := l.Append(ctx, name, entry)
 	if err != nil {
 		return c, err
 	}

@@ -6,11 +6,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/ask"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
@@ -99,7 +99,7 @@ func (a *app) resync(ctx context.Context, table string, wait bool) error {
 }
 
 // awaitResync waits for the end of a resync of a whole table and prints its result.
-func (a *app) awaitResync(ctx context.Context, clients *wire.Clients, table, id string) error {
+func (a *app) awaitResync(ctx context.Context, clients *clients.Clients, table, id string) error {
 	stop := a.ShowProgress(ctx, clients, table)
 	result, ok, err := order.AwaitResync(ctx, clients, table, id)
 	stop()

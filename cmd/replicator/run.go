@@ -17,16 +17,15 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tailrace-cdc/replicator/admin"
+	"github.com/tailrace-cdc/replicator/catalog"
+	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/dry"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/finding"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/heap"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/preflight"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/upgrading"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline"
@@ -107,18 +106,18 @@ func (a *app) run(ctx context.Context, o runOptions) (err error) {
 		a.Bars = bars.New(a.Errs)
 		defer a.Bars.Close()
 	}
-	build := wire.BuildOf(buildVersion())
+	build := clients.BuildOf(buildVersion())
 	d := newDaemon(cfg, o)
-	d.bars, d.reg = a.Bars, wire.Registry(build)
+	d.bars, d.reg = a.Bars, clients.Registry(build)
 	d.log = a.Logger(zapcore.InfoLevel).WithOptions(zap.WrapCore(d.errors.Beside))
 	d.heap = heap.NewWatcher(cfg, d.reg)
 	d.now.Store(cfg)
-	if d.admin, err = wire.ListenAdmin(ctx, cfg); err != nil {
+	if d.admin, err = clients.ListenAdmin(ctx, cfg); err != nil {
 		return err
 	}
-	d.clients = wire.ForDaemon(cfg, d.log, d.reg, &d.services)
+	d.clients = clients.ForDaemon(cfg, d.log, d.reg, &d.services)
 	defer func() { err = errors.Join(err, d.close()) }()
-	if d.traces, err = wire.Tracing(ctx, cfg, build, d.owner, d.log); err != nil {
+	if d.traces, err = clients.Tracing(ctx, cfg, build, d.owner, d.log); err != nil {
 		return err
 	}
 	p, err := a.open(ctx, d, tables)
@@ -195,7 +194,7 @@ func (a *app) announceCopies(ctx context.Context, d *daemon, tables *catalog.Cat
 type daemon struct {
 	cfg      *config.Config                // with the tables that were found at the start
 	now      atomic.Pointer[config.Config] // with those that are replicated now
-	finder   *finding.Finder               // nil: the configuration names every table
+	finder   *catalog.Finder               // nil: the configuration names every table
 	bars     *bars.Bars                    // nil: stderr is no terminal
 	adopt    bool
 	log      *zap.Logger
@@ -204,14 +203,14 @@ type daemon struct {
 	heap     *heap.Watcher
 	admin    net.Listener
 	owner    string // this process
-	traces   *wire.Traces
+	traces   *clients.Traces
 	services pipeline.Services
-	clients  *wire.Clients
+	clients  *clients.Clients
 }
 
 // newDaemon returns a daemon that has nothing open yet.
 func newDaemon(cfg *config.Config, o runOptions) *daemon {
-	return &daemon{cfg: cfg, adopt: o.adopt, errors: &admin.ErrorLog{}, owner: wire.OwnerName()}
+	return &daemon{cfg: cfg, adopt: o.adopt, errors: &admin.ErrorLog{}, owner: clients.OwnerName()}
 }
 
 const describeTimeout = 10 * time.Second // that DynamoDB has for the tables at the start
@@ -233,7 +232,7 @@ func (d *daemon) describe(ctx context.Context, src *source.Source, tables *catal
 
 // options returns the options of the pipeline.
 func (d *daemon) options(src *source.Source, arch *archiving.Place) pipeline.Options {
-	o := wire.PipelineOptions(d.cfg)
+	o := clients.PipelineOptions(d.cfg)
 	o.Owner, o.Build, o.Adopt, o.Services = d.owner, buildVersion(), d.adopt, &d.services
 	o.Archive, o.Tracer = arch, d.traces.Tracer()
 	for i, table := range d.cfg.Tables {
@@ -244,7 +243,7 @@ func (d *daemon) options(src *source.Source, arch *archiving.Place) pipeline.Opt
 
 // table returns the options of a table of a configuration. That has all tables that share its target.
 func (d *daemon) table(src *source.Source, cfg *config.Config, table config.Table) pipeline.Table {
-	o := wire.TableOptions(cfg, &table)
+	o := clients.TableOptions(cfg, &table)
 	o.Compile = func(info source.TableInfo) (*transform.Program, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), compileTimeout)
 		defer cancel()
@@ -288,7 +287,7 @@ func (d *daemon) run(ctx context.Context, p growing, drain *protocol.Accept) err
 	defer end()
 	g.Go(func() error {
 		defer end() // without the admin server the daemon could not be observed
-		metrics := wire.WithTargets(d.reg, func() []config.Table { return d.now.Load().Tables })
+		metrics := clients.WithTargets(d.reg, func() []config.Table { return d.now.Load().Tables })
 		return admin.Serve(serving, d.admin, admin.Options{
 			Health: health{p.Pipeline, d.errors}, Metrics: metrics,
 			Hosts: d.now.Load().Admin.Hosts, Log: d.log.Named("admin"),

@@ -8,11 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
+	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/preflight"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
@@ -94,7 +94,7 @@ func (a *app) schema(ctx context.Context, o schemaOptions) error {
 
 // compareSchema prints what the instance lacks, and with --apply makes it.
 func (a *app) compareSchema(
-	ctx context.Context, clients *wire.Clients, tables *catalog.Catalog, o schemaOptions,
+	ctx context.Context, clients *clients.Clients, tables *catalog.Catalog, o schemaOptions,
 ) error {
 	sink, err := clients.Bigtable(ctx)
 	if err != nil {

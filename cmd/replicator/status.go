@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
+	"github.com/tailrace-cdc/replicator/catalog"
+	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline"
@@ -135,7 +135,7 @@ func waitTarget(text string) (time.Time, error) {
 
 // readClock asks DynamoDB for the time, because "now" is a time of its clock. Without an answer "now" is the time of
 // this machine.
-func (a *app) readClock(ctx context.Context, clients *wire.Clients, table string) {
+func (a *app) readClock(ctx context.Context, clients *clients.Clients, table string) {
 	if err := clients.ReadClock(ctx, table); err != nil {
 		fmt.Fprintf(a.Errs, "%s: DynamoDB did not return the time, so \"now\" is the time of this machine: %v\n", a.Path, err)
 	}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/retiring"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/staterow"
@@ -106,7 +106,7 @@ func (a *app) retire(ctx context.Context, o retiring.Options, yes bool) error {
 // rowsOf returns where the row of a table is kept, which need not be configured any more; sink is nil if it has no
 // target.
 func rowsOf(
-	ctx context.Context, cfg *config.Config, clients *wire.Clients, table string,
+	ctx context.Context, cfg *config.Config, clients *clients.Clients, table string,
 ) (sink *bigtable.Client, rows retiring.Rows, err error) {
 	if cfg.Archive.URL != "" {
 		b, err := clients.Bucket(ctx, bucket.Options{})
@@ -124,7 +124,7 @@ func rowsOf(
 }
 
 // existingQueue opens the logs; nil where the directory of the queue is gone.
-func existingQueue(ctx context.Context, cfg *config.Config, clients *wire.Clients) (*queue.Queue, error) {
+func existingQueue(ctx context.Context, cfg *config.Config, clients *clients.Clients) (*queue.Queue, error) {
 	if dir := cfg.Queue.Dir; dir != "" {
 		if _, err := os.Stat(dir); os.IsNotExist(err) {
 			return nil, nil

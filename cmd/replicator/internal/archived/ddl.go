@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
+	"github.com/tailrace-cdc/replicator/catalog"
+	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/sink/archive/ddl"
@@ -66,7 +66,7 @@ func (a *commands) statements(cfg *config.Config, dialect ddl.Dialect, table str
 		if table == "" && t.OnTTLExpiry != "archive" {
 			continue
 		}
-		text, err := ddl.DDL(dialect, cfg.Archive.URL, t.Source, wire.ObjectForm(cfg, t))
+		text, err := ddl.DDL(dialect, cfg.Archive.URL, t.Source, clients.ObjectForm(cfg, t))
 		if err != nil {
 			return failure.Usagef("", "%s: %v", t.Source, err)
 		}

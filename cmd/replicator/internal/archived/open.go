@@ -6,8 +6,8 @@ import (
 	"errors"
 	"io"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
+	"github.com/tailrace-cdc/replicator/catalog"
+	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
@@ -23,7 +23,7 @@ func Open(ctx context.Context, cfg *config.Config) (bucket.Bucket, error) {
 	if cfg.Archive.URL == "" {
 		return nil, failure.Usagef("archive: {url: s3://BUCKET/PREFIX}", "the configuration has no archive of objects")
 	}
-	o := wire.BucketOptions(cfg)
+	o := clients.BucketOptions(cfg)
 	o.ReadOnly = true
 	b, err := bucket.Open(ctx, cfg.Archive.URL, o)
 	if err != nil {

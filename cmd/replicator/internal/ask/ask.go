@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -26,7 +26,7 @@ const (
 // Asker asks the owner of one table. Send and Do may not run at the same time.
 type Asker struct {
 	Table    string
-	Clients  *wire.Clients
+	Clients  *clients.Clients
 	ClaimTTL time.Duration
 	By       string
 	// Progress is called every second while Do waits, and with nil at its end; it may be nil.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/protocol"
@@ -90,7 +90,7 @@ func TestFirstRequestAwaitsALifeSign(t *testing.T) {
 	cfg := config.Default()
 	cfg.Pipeline, cfg.Queue.Dir, cfg.Queue.URL = "shop", "", server.URL()
 	cfg.Source.Region, cfg.Source.Endpoint = "us-east-1", w.Endpoint()
-	clients := wire.ForCommand(&cfg, func(zapcore.Level) *zap.Logger { return zap.NewNop() })
+	clients := clients.ForCommand(&cfg, func(zapcore.Level) *zap.Logger { return zap.NewNop() })
 	t.Cleanup(func() { _ = clients.Close() })
 	beat := ownerOf(t, server.URL(), change.MillisOf(w.Clock.Now().Add(-time.Hour)))
 	stop, stopped := make(chan struct{}), make(chan struct{})

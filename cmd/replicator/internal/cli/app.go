@@ -16,11 +16,10 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/tailrace-cdc/replicator/catalog"
+	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/finding"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/problem"
@@ -120,7 +119,7 @@ func (a *App) Config(ctx context.Context) (*config.Config, error) {
 	if err != nil || !cfg.Selecting() {
 		return cfg, err
 	}
-	found, err := finding.ForCommand(ctx, cfg, a.Logger)
+	found, err := catalog.ForCommand(ctx, cfg, a.Logger)
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +175,7 @@ func (a *App) Problems(w io.Writer, problems []problem.Problem) {
 }
 
 // Clients returns the clients of a command.
-func (a *App) Clients(cfg *config.Config) *wire.Clients { return wire.ForCommand(cfg, a.Logger) }
+func (a *App) Clients(cfg *config.Config) *clients.Clients { return clients.ForCommand(cfg, a.Logger) }
 
 // Catalog parses, describes and compiles all tables; src is nil where the keys are declared. It prints the problems of
 // mappings with errors, and those of the tables of selections that it leaves out. It refuses a table that the command

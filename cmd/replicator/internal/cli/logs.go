@@ -4,16 +4,16 @@ import (
 	"context"
 	"time"
 
+	"github.com/tailrace-cdc/replicator/catalog"
+	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/ask"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/letters"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
 )
 
 // TableLogs folds the logs of the tables that have one, or of one table; close the clients when done.
-func (a *App) TableLogs(ctx context.Context, table string) (logs []*order.Log, clients *wire.Clients, err error) {
+func (a *App) TableLogs(ctx context.Context, table string) (logs []*order.Log, clients *clients.Clients, err error) {
 	cfg, err := a.Config(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -40,7 +40,7 @@ func (a *App) TableLogs(ctx context.Context, table string) (logs []*order.Log, c
 // OpenLetters opens the dead letters of a table, or of all. The caller closes the clients.
 func (a *App) OpenLetters(
 	ctx context.Context, cfg *config.Config, table string,
-) (*wire.Clients, []letters.Table, error) {
+) (*clients.Clients, []letters.Table, error) {
 	tables, err := catalog.Select(cfg, table)
 	if err != nil {
 		return nil, nil, err
@@ -58,7 +58,7 @@ func (a *App) OpenLetters(
 }
 
 // Asker returns what asks the owner of a table to do something with its items. It says on stderr how far that is.
-func (a *App) Asker(cfg *config.Config, clients *wire.Clients, table string) *ask.Asker {
+func (a *App) Asker(cfg *config.Config, clients *clients.Clients, table string) *ask.Asker {
 	progress := ask.Report(a.Errs, table)
 	if a.ShowsBars() {
 		progress = ask.Draw(a.Errs, table)

@@ -9,12 +9,12 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/waiting"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 )
 
 // ShowProgress shows what a table waits for, or with an empty name all tables, until the returned function is called.
-func (a *App) ShowProgress(ctx context.Context, clients *wire.Clients, table string) (stop func()) {
+func (a *App) ShowProgress(ctx context.Context, clients *clients.Clients, table string) (stop func()) {
 	return waiting.Show(ctx, a.Errs, clients.Config(), table, a.ShowsBars())
 }
 

@@ -14,12 +14,12 @@ import (
 	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
+	"github.com/tailrace-cdc/replicator/catalog"
+	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/certificate"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cutover"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -160,7 +160,7 @@ func writeCertificate(path string, cert *certificate.Certificate, key ed25519.Pr
 
 // openSides opens both sides of the target of a table.
 func openSides(
-	ctx context.Context, a *cli.App, cfg *config.Config, clients *wire.Clients, table string,
+	ctx context.Context, a *cli.App, cfg *config.Config, clients *clients.Clients, table string,
 ) (*sides.Sides, error) {
 	src, err := clients.Source(ctx)
 	if err != nil {

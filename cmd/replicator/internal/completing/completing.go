@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/dump"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/finding"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/queue/deadletter"
@@ -89,7 +89,7 @@ func tables(a *cli.App) (names []string) {
 	if cfg.Selecting() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		names = append(names, finding.Logged(ctx, cfg, a.Logger)...)
+		names = append(names, catalog.Logged(ctx, cfg, a.Logger)...)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)

@@ -6,9 +6,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cutover"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/trial"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
@@ -22,7 +22,7 @@ func TestCutoverFindsTheDaemonThatWasStartedAgain(t *testing.T) {
 	w.Prepare("Orders")
 	w.Config.Queue.URL, w.Config.Queue.Dir = "", t.TempDir()
 	start := func() *queue.Queue {
-		q, err := queue.Open(t.Context(), wire.QueueOptions(w.Config), zap.NewNop(), prometheus.NewRegistry())
+		q, err := queue.Open(t.Context(), clients.QueueOptions(w.Config), zap.NewNop(), prometheus.NewRegistry())
 		if err != nil {
 			t.Fatal(err)
 		}

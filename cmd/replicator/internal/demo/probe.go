@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
+	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
@@ -62,7 +62,7 @@ const (
 
 // probe writes items to the catalogue until ctx ends, and measures the time until each has a row.
 func (s *Stage) probe(ctx context.Context) error {
-	clients := wire.ForCommand(s.cfg, s.o.Logger)
+	clients := clients.ForCommand(s.cfg, s.o.Logger)
 	defer clients.Close()
 	sink, err := clients.Bigtable(ctx)
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/dustin/go-humanize"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
+	"github.com/tailrace-cdc/replicator/catalog"
+	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline"
@@ -44,7 +44,7 @@ type Options struct {
 	Seed     uint64        // seed of everything random
 	Kills    int           // how often the replicator is killed
 	Dir      string        // keeps configuration, log and archive; "": they are removed at the end
-	Logger   wire.Logger
+	Logger   clients.Logger
 
 	Say      func(line string)     // prints one line about an event
 	Progress func(*Progress) error // called every second while the applications write
@@ -192,7 +192,7 @@ func freeAddress(ctx context.Context) (string, error) {
 
 // makeSchema makes the Bigtable tables that the mappings need.
 func (s *Stage) makeSchema(ctx context.Context) error {
-	clients := wire.ForCommand(s.cfg, s.o.Logger)
+	clients := clients.ForCommand(s.cfg, s.o.Logger)
 	defer clients.Close()
 	src, err := clients.Source(ctx)
 	if err != nil {
@@ -310,7 +310,7 @@ func (s *Stage) Drain(ctx context.Context) error {
 	s.sandbox.DynamoDB.ExpireNow(s.sandbox.Clock.Now().Add(SoonExpired))
 	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
 	defer cancel()
-	clients := wire.ForCommand(s.cfg, s.o.Logger)
+	clients := clients.ForCommand(s.cfg, s.o.Logger)
 	defer clients.Close()
 	if err := clients.ReadClock(ctx, Table); err != nil {
 		return err

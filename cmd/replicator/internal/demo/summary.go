@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
+	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/sandbox/ledger"
@@ -55,7 +55,7 @@ const shownDifferences = 10
 
 // Compare compares every item with every row, cell by cell, and sums up what happened.
 func (s *Stage) Compare(ctx context.Context) (*Summary, error) {
-	clients := wire.ForCommand(s.cfg, s.o.Logger)
+	clients := clients.ForCommand(s.cfg, s.o.Logger)
 	defer clients.Close()
 	src, err := clients.Source(ctx)
 	if err != nil {
@@ -83,7 +83,7 @@ func (s *Stage) Compare(ctx context.Context) (*Summary, error) {
 }
 
 // countCopied returns how many items were copied, all tables together, as the logs say.
-func (s *Stage) countCopied(ctx context.Context, clients *wire.Clients) (n int64, err error) {
+func (s *Stage) countCopied(ctx context.Context, clients *clients.Clients) (n int64, err error) {
 	if _, err := clients.RunningQueue(ctx); err != nil {
 		return 0, err
 	}

@@ -8,13 +8,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
+	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/keyfile"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
@@ -27,7 +27,7 @@ import (
 // Explainer explains items and rows of one source table and its target.
 type Explainer struct {
 	Config   *config.Config
-	Clients  *wire.Clients
+	Clients  *clients.Clients
 	Catalog  *catalog.Catalog
 	Table    *catalog.Table
 	ShowData bool         // with values, and with keys that were not asked for

@@ -19,11 +19,11 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
+	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/frame"
@@ -71,7 +71,7 @@ func newStage(t *testing.T) *stage {
 func (s *stage) openSides() {
 	s.Helper()
 	ctx := s.Context()
-	clients := wire.ForCommand(&s.cfg, func(zapcore.Level) *zap.Logger { return zap.NewNop() })
+	clients := clients.ForCommand(&s.cfg, func(zapcore.Level) *zap.Logger { return zap.NewNop() })
 	s.Cleanup(func() { _ = clients.Close() })
 	src, err := clients.Source(ctx)
 	s.must(err)
@@ -89,7 +89,7 @@ func (s *stage) openSides() {
 // openLog makes the table's log and claims it.
 func (s *stage) openLog() {
 	s.Helper()
-	q, err := queue.Open(s.Context(), wire.QueueOptions(&s.cfg), zap.NewNop(), prometheus.NewRegistry())
+	q, err := queue.Open(s.Context(), clients.QueueOptions(&s.cfg), zap.NewNop(), prometheus.NewRegistry())
 	s.must(err)
 	s.Cleanup(func() { _ = q.Close() })
 	log, err := q.CreateLog(s.Context(), "Orders", "t0ken")

@@ -7,7 +7,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
+	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/sandbox"
 )
@@ -22,7 +22,7 @@ func TestGoalOfNowWaitsForACertainTime(t *testing.T) {
 	cfg := config.Default()
 	cfg.Source.Region, cfg.Source.Endpoint = "us-east-1", w.Endpoint()
 	cfg.Testing.DateTrust = config.Duration(time.Second)
-	clients := wire.ForCommand(&cfg, func(zapcore.Level) *zap.Logger { return zap.NewNop() })
+	clients := clients.ForCommand(&cfg, func(zapcore.Level) *zap.Logger { return zap.NewNop() })
 	t.Cleanup(func() { _ = clients.Close() })
 	w.Faults.Skew(-100 * time.Second)
 	if err := clients.ReadClock(t.Context(), "Orders"); err != nil {

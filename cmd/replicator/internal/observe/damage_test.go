@@ -12,7 +12,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
+	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/queue"
 )
@@ -61,7 +61,7 @@ func TestStatusShowsTheOthersBesideADamagedLog(t *testing.T) {
 	q = open()
 	defer q.Close()
 	cfg := &config.Config{Pipeline: "shop", Tables: []config.Table{{Source: "Orders"}, {Source: "Users"}}}
-	status, _, err := New(cfg, cfg.Tables, wire.ForCommand(cfg, nil)).look(ctx, q)
+	status, _, err := New(cfg, cfg.Tables, clients.ForCommand(cfg, nil)).look(ctx, q)
 	if err != nil {
 		t.Fatal(err)
 	}

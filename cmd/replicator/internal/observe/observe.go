@@ -9,7 +9,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
+	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline"
@@ -21,12 +21,12 @@ import (
 type Observer struct {
 	cfg     *config.Config
 	tables  []config.Table
-	clients *wire.Clients
+	clients *clients.Clients
 	daemon  *pipeline.Status // served by the daemon of this configuration; nil: none answers
 }
 
 // New returns an observer of the tables, which are some of the configuration's.
-func New(cfg *config.Config, tables []config.Table, clients *wire.Clients) *Observer {
+func New(cfg *config.Config, tables []config.Table, clients *clients.Clients) *Observer {
 	return &Observer{cfg: cfg, tables: tables, clients: clients}
 }
 
@@ -48,7 +48,7 @@ func (o *Observer) look(ctx context.Context, q *queue.Queue) (pipeline.Status, [
 		if err != nil {
 			return pipeline.Status{}, nil, err
 		}
-		if reason, ok := wire.GoneReason(&t); ok && !status.Has(reason.Code) {
+		if reason, ok := clients.GoneReason(&t); ok && !status.Has(reason.Code) {
 			status.Put(reason)
 		}
 		statuses, all = append(statuses, status), append(all, log)
@@ -95,7 +95,7 @@ func (o *Observer) table(ctx context.Context, q *queue.Queue, t config.Table) (p
 	x := status.Seen{
 		Source: t.Source, Target: t.Target, State: checkpoint.NewState(), Now: change.Millis(o.clients.Now().UnixMilli()),
 		ClaimTTL: time.Duration(o.cfg.Testing.ClaimTTL), Retry: time.Duration(o.cfg.Testing.RetryHalted),
-		Late: wire.LateAfter(o.cfg), Carried: running != nil, Live: running,
+		Late: clients.LateAfter(o.cfg), Carried: running != nil, Live: running,
 	}
 	log, err := q.Log(ctx, t.Source)
 	switch {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
+	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue"
 )
@@ -30,7 +30,7 @@ func (l *Log) Resync(ctx context.Context, what string, gaps []string) (id string
 // meanwhile; an error means that ctx has ended, or that waiting longer cannot help. ok is false if a later order took
 // the place of this one.
 func AwaitResync(
-	ctx context.Context, clients *wire.Clients, table, id string,
+	ctx context.Context, clients *clients.Clients, table, id string,
 ) (result checkpoint.ResyncResult, ok bool, err error) {
 	for {
 		state, err := look(ctx, clients, table)
@@ -52,7 +52,7 @@ func AwaitResync(
 }
 
 // look returns the state of a table's log once a daemon runs.
-func look(ctx context.Context, clients *wire.Clients, table string) (*checkpoint.State, error) {
+func look(ctx context.Context, clients *clients.Clients, table string) (*checkpoint.State, error) {
 	q, err := clients.RunningQueue(ctx)
 	if err != nil {
 		return nil, err

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
+	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/source/export"
@@ -31,7 +31,7 @@ func (c *check) items(ctx context.Context, t *catalog.Table) {
 	if !t.Described {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, wire.AskTimeout)
+	ctx, cancel := context.WithTimeout(ctx, clients.AskTimeout)
 	defer cancel()
 	_, err := c.src.ReadItems(ctx, t.Source, [][]byte{noItem(&t.Info.Schema)})
 	if source.Classify(err) == failure.Denied {
@@ -42,11 +42,11 @@ func (c *check) items(ctx context.Context, t *catalog.Table) {
 
 // heartbeats checks the permission to write heartbeats, which copies and reading do not need.
 func (c *check) heartbeats(ctx context.Context, t *catalog.Table) {
-	key, ok := wire.HeartbeatKeys(t.Heartbeat).Nth(0)
+	key, ok := clients.HeartbeatKeys(t.Heartbeat).Nth(0)
 	if !t.Described || !t.Heartbeat.Write || !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, wire.AskTimeout)
+	ctx, cancel := context.WithTimeout(ctx, clients.AskTimeout)
 	defer cancel()
 	if err := c.src.MayWriteHeartbeats(ctx, &t.Info, key); source.Classify(err) == failure.Denied {
 		c.add(warnf("heartbeat", t.Path+".heartbeat", "grant dynamodb:PutItem under the prefix: the policy is printed above",
@@ -74,7 +74,7 @@ func noItem(schema *change.KeySchema) []byte {
 // firstStart checks what only the first start of a table needs.
 func (c *check) firstStart(ctx context.Context, t *catalog.Table) {
 	c.Problems = append(c.Problems, firstStart(t, c.cfg)...)
-	ctx, cancel := context.WithTimeout(ctx, 2*wire.AskTimeout)
+	ctx, cancel := context.WithTimeout(ctx, 2*clients.AskTimeout)
 	defer cancel()
 	switch b := &t.Backfill; {
 	case b.URL != "":

@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
+	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/settings"
@@ -22,7 +22,7 @@ func (c *check) archive(ctx context.Context) {
 	if c.cfg.Archive.URL == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, wire.AskTimeout)
+	ctx, cancel := context.WithTimeout(ctx, clients.AskTimeout)
 	defer cancel()
 	b, err := c.clients.Bucket(ctx, bucket.Options{ReadOnly: true})
 	if errors.Is(err, fs.ErrNotExist) && strings.HasPrefix(c.cfg.Archive.URL, "file:") {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/dustin/go-humanize"
 
+	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/heap"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/embedded"
@@ -65,7 +65,7 @@ func (c *check) room(ctx context.Context) {
 
 // snapshotBytes returns the size of a table's state in its log, 0 without a log.
 func snapshotBytes(ctx context.Context, q *queue.Queue, table string) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, wire.AskTimeout)
+	ctx, cancel := context.WithTimeout(ctx, clients.AskTimeout)
 	defer cancel()
 	l, err := q.Log(ctx, table)
 	if errors.Is(err, queue.ErrNoLog) {

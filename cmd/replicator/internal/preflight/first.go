@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
+	"github.com/tailrace-cdc/replicator/catalog"
+	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/problem"
@@ -18,7 +18,7 @@ import (
 func FirstStarts(
 	ctx context.Context, cfg *config.Config, tables *catalog.Catalog, sink *bigtable.Client,
 ) (copies []string, problems []problem.Problem) {
-	ctx, cancel := context.WithTimeout(ctx, wire.AskTimeout)
+	ctx, cancel := context.WithTimeout(ctx, clients.AskTimeout)
 	defer cancel()
 	for _, t := range tables.Tables {
 		if !t.Described || t.ArchivedOnly() {

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
+	"github.com/tailrace-cdc/replicator/catalog"
+	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -23,7 +23,7 @@ const timeout = 2 * time.Minute
 type Options struct {
 	Offline bool // only what needs no connection
 	Sample  int  // items of each table that the mapping is tried on; 0: none
-	Logger  wire.Logger
+	Logger  clients.Logger
 
 	// Sampling is called before a table is sampled, with the number of items to expect. It returns a function to call with
 	// the number of items read so far, and one to call at the end. Nil: progress is not shown.
@@ -54,7 +54,7 @@ func Run(ctx context.Context, cfg *config.Config, problems []problem.Problem, o 
 	}
 	cfg = r.find(ctx, cfg, o)
 	tables, _ := catalog.Parse(cfg)
-	c := &check{Report: r, cfg: cfg, catalog: tables, clients: wire.ForCommand(cfg, o.Logger)}
+	c := &check{Report: r, cfg: cfg, catalog: tables, clients: clients.ForCommand(cfg, o.Logger)}
 	c.memory()
 	c.add(NotDurable(cfg)...)
 	if o.Offline {
@@ -75,7 +75,7 @@ type check struct {
 	*Report
 	cfg     *config.Config
 	catalog *catalog.Catalog
-	clients *wire.Clients
+	clients *clients.Clients
 
 	src        *source.Source
 	sink       *bigtable.Client // nil: Bigtable cannot be reached

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/finding"
+	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/source"
 )
@@ -28,7 +28,7 @@ func (r *Report) find(ctx context.Context, cfg *config.Config, o Options) *confi
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	found, err := finding.ForCommand(ctx, cfg, o.Logger)
+	found, err := catalog.ForCommand(ctx, cfg, o.Logger)
 	if err == nil && found.Unlisted != nil {
 		err = source.Explain(found.Unlisted)
 	}

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
+	"github.com/tailrace-cdc/replicator/catalog"
+	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/host"
 	"github.com/tailrace-cdc/replicator/pipeline/settings"
@@ -42,7 +42,7 @@ func (c *check) endpoints() {
 // adminPort checks that the admin server's port is free, or taken by the daemon of this
 // configuration.
 func (c *check) adminPort(ctx context.Context) {
-	ln, err := wire.ListenAdmin(ctx, c.cfg)
+	ln, err := clients.ListenAdmin(ctx, c.cfg)
 	switch {
 	case err == nil:
 		_ = ln.Close()
@@ -53,7 +53,7 @@ func (c *check) adminPort(ctx context.Context) {
 
 // describe asks DynamoDB about a table and checks the answer.
 func (c *check) describe(ctx context.Context, t *catalog.Table) {
-	ctx, cancel := context.WithTimeout(ctx, wire.AskTimeout)
+	ctx, cancel := context.WithTimeout(ctx, clients.AskTimeout)
 	defer cancel()
 	if err := t.Describe(ctx, c.src); err != nil {
 		c.failed("table", t.Path+".source", source.Explain(err))
@@ -65,7 +65,7 @@ func (c *check) describe(ctx context.Context, t *catalog.Table) {
 // bulkLoads names the tables that items are loaded into from S3 now. Whether such loads write
 // records into the stream is in no document that was found.
 func (c *check) bulkLoads(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, wire.AskTimeout)
+	ctx, cancel := context.WithTimeout(ctx, clients.AskTimeout)
 	defer cancel()
 	loads, err := c.src.BulkLoads(ctx)
 	if err != nil {
@@ -135,7 +135,7 @@ func (c *check) readable(ctx context.Context, t *catalog.Table) {
 	if !t.Described || t.Info.StreamARN == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, wire.AskTimeout)
+	ctx, cancel := context.WithTimeout(ctx, clients.AskTimeout)
 	defer cancel()
 	if err := c.src.MayRead(ctx, t.Info.StreamARN); err != nil {
 		c.failed("stream", t.Path+".source", source.Explain(err))
@@ -148,7 +148,7 @@ func (c *check) recovery(ctx context.Context, r *TableReport) {
 	if r.Copy == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, wire.AskTimeout)
+	ctx, cancel := context.WithTimeout(ctx, clients.AskTimeout)
 	defer cancel()
 	p, err := c.src.PointInTime(ctx, r.Source)
 	switch {
@@ -162,7 +162,7 @@ func (c *check) recovery(ctx context.Context, r *TableReport) {
 
 // principal reports the identity of the calls to a server.
 func (c *check) principal(ctx context.Context, server string, ask func(context.Context) (string, error)) {
-	ctx, cancel := context.WithTimeout(ctx, wire.AskTimeout)
+	ctx, cancel := context.WithTimeout(ctx, clients.AskTimeout)
 	defer cancel()
 	name, err := ask(ctx)
 	switch {
@@ -193,7 +193,7 @@ func (c *check) bigtable(ctx context.Context) {
 	if slices.ContainsFunc(c.catalog.Tables, func(t *catalog.Table) bool { return t.Program == nil }) {
 		return // the tables that Bigtable needs are not known
 	}
-	ctx, cancel := context.WithTimeout(ctx, wire.AskTimeout)
+	ctx, cancel := context.WithTimeout(ctx, clients.AskTimeout)
 	defer cancel()
 	differences, err := sink.Diff(ctx, c.catalog.BigtableTables())
 	if bigtable.Classify(err) == failure.Denied {
@@ -212,7 +212,7 @@ func (c *check) bigtable(ctx context.Context) {
 
 // profile checks that the app profile allows every write.
 func (c *check) profile(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, wire.AskTimeout)
+	ctx, cancel := context.WithTimeout(ctx, clients.AskTimeout)
 	defer cancel()
 	p, err := c.sink.Profile(ctx)
 	c.writesTo = p.Cluster
@@ -222,7 +222,7 @@ func (c *check) profile(ctx context.Context) {
 // CheckTarget returns an error of the environment, with what to do, if a target lacks something
 // that the mappings of its tables need.
 func CheckTarget(ctx context.Context, sink *bigtable.Client, tables *catalog.Catalog, target string) error {
-	ctx, cancel := context.WithTimeout(ctx, wire.AskTimeout)
+	ctx, cancel := context.WithTimeout(ctx, clients.AskTimeout)
 	defer cancel()
 	others := func(t tableschema.Table) bool { return t.Name != target }
 	differences, err := sink.Diff(ctx, slices.DeleteFunc(tables.BigtableTables(), others))
@@ -269,8 +269,8 @@ func (c *check) logs(ctx context.Context) {
 			return
 		}
 		if _, err := os.Stat(dir); err != nil { // the first run makes it; check does not
-			if d, err := queue.DiskOf(wire.QueueOptions(c.cfg)); err == nil {
-				c.add(diskProblems(d, queue.NeedsOf(wire.QueueOptions(c.cfg), c.sources()), dir)...)
+			if d, err := queue.DiskOf(clients.QueueOptions(c.cfg)); err == nil {
+				c.add(diskProblems(d, queue.NeedsOf(clients.QueueOptions(c.cfg), c.sources()), dir)...)
 			}
 			return
 		}

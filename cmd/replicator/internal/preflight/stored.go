@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
+	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/pipeline/staterow"
@@ -33,7 +33,7 @@ func (c *check) stored(ctx context.Context) {
 		if !t.Described || t.Program == nil || c.sink == nil && !t.ArchivedOnly() {
 			continue
 		}
-		asking, cancel := context.WithTimeout(ctx, wire.AskTimeout)
+		asking, cancel := context.WithTimeout(ctx, clients.AskTimeout)
 		err := c.compareStored(asking, t)
 		cancel()
 		refused := (*pipeline.RefusedError)(nil)
@@ -80,7 +80,7 @@ func (c *check) compareStored(ctx context.Context, t *catalog.Table) error {
 	if c.queueFails {
 		return nil // the queue's own problem is reported already
 	}
-	if refused := staterow.CheckLog(row, state, want, wire.Start(c.cfg)); refused != nil {
+	if refused := staterow.CheckLog(row, state, want, clients.Start(c.cfg)); refused != nil {
 		return refused
 	}
 	return nil
@@ -137,7 +137,7 @@ func (c *check) targetOwner(ctx context.Context, t *catalog.Table) error {
 
 // mappingEdit says what `mapping diff` says about a table whose mapping has changed: whether it can be accepted.
 func (c *check) mappingEdit(ctx context.Context, t *catalog.Table) {
-	ctx, cancel := context.WithTimeout(ctx, wire.AskTimeout)
+	ctx, cancel := context.WithTimeout(ctx, clients.AskTimeout)
 	defer cancel()
 	edits, err := c.catalog.MappingEdits(ctx, c.sink, nil)
 	if err != nil {

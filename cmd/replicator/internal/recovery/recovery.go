@@ -10,10 +10,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
+	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/preflight"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline"
@@ -42,7 +42,7 @@ type Life struct {
 // Plan returns the new lives of the tables whose logs cannot go on; of one table if its name is not empty. The tables
 // must be described and compiled.
 func Plan(
-	ctx context.Context, cfg *config.Config, clients *wire.Clients, tables *catalog.Catalog, only string,
+	ctx context.Context, cfg *config.Config, clients *clients.Clients, tables *catalog.Catalog, only string,
 ) (lives []*Life, err error) {
 	q, err := openQueue(ctx, cfg, clients)
 	if err != nil {
@@ -84,7 +84,7 @@ func Asks(lives []*Life) bool {
 }
 
 // openQueue opens the logs; nil if the directory of the embedded ones is not there.
-func openQueue(ctx context.Context, cfg *config.Config, clients *wire.Clients) (*queue.Queue, error) {
+func openQueue(ctx context.Context, cfg *config.Config, clients *clients.Clients) (*queue.Queue, error) {
 	if dir := cfg.Queue.Dir; dir != "" {
 		if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
 			return nil, nil
@@ -95,20 +95,20 @@ func openQueue(ctx context.Context, cfg *config.Config, clients *wire.Clients) (
 
 // look returns what a recovery of a table looks at.
 func look(
-	ctx context.Context, cfg *config.Config, clients *wire.Clients, t *catalog.Table, q *queue.Queue,
+	ctx context.Context, cfg *config.Config, c *clients.Clients, t *catalog.Table, q *queue.Queue,
 ) (f staterow.Found, err error) {
 	var sink *bigtable.Client
 	if !t.ArchivedOnly() {
-		if sink, err = clients.Bigtable(ctx); err != nil {
+		if sink, err = c.Bigtable(ctx); err != nil {
 			return f, err
 		}
 	}
-	rows, err := clients.Rows(ctx, &t.Table)
+	rows, err := c.Rows(ctx, &t.Table)
 	if err != nil {
 		return f, err
 	}
 	f = staterow.Found{
-		Want: t.Identity(cfg.Pipeline, sink), Start: wire.Start(cfg), Date: change.MillisOf(clients.Now()),
+		Want: t.Identity(cfg.Pipeline, sink), Start: clients.Start(cfg), Date: change.MillisOf(c.Now()),
 		Lead: time.Duration(cfg.Testing.Lead),
 	}
 	if f.Row, err = loadRow(ctx, rows, cfg.Pipeline, t.Source); err != nil {

@@ -13,9 +13,9 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
+	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/pipeline/staterow"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -75,7 +75,7 @@ tables:
 				t.Fatal(problems)
 			}
 			makeLog(t, cfg.Queue.Dir)
-			clients := wire.ForCommand(cfg, func(zapcore.Level) *zap.Logger { return zap.NewNop() })
+			clients := clients.ForCommand(cfg, func(zapcore.Level) *zap.Logger { return zap.NewNop() })
 			defer clients.Close()
 			if opened {
 				if _, err := clients.Queue(t.Context()); err != nil {

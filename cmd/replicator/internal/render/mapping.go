@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
+	"github.com/tailrace-cdc/replicator/catalog"
 )
 
 // MappingEdit writes what has changed between the mapping that wrote the rows of a table and the one of the

@@ -10,10 +10,10 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
+	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/protocol"
@@ -95,7 +95,7 @@ func TestDaemonThatStaysAwayIsNotAwaitedForEver(t *testing.T) {
 	cfg := config.Default()
 	cfg.Queue.Dir = t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		clients := wire.ForCommand(&cfg, func(zapcore.Level) *zap.Logger { return zap.NewNop() })
+		clients := clients.ForCommand(&cfg, func(zapcore.Level) *zap.Logger { return zap.NewNop() })
 		s := &Sides{cfg: &cfg, clients: clients, Tables: []*catalog.Table{{Table: config.Table{Source: "Orders"}}}}
 		began := time.Now()
 		_, err := s.Entries(t.Context(), "Orders", queue.Walk{}, func(*queue.WalkedEntry) error { return nil })
@@ -124,7 +124,7 @@ func TestReadinessAwaitsALifeSign(t *testing.T) {
 	cfg.Pipeline, cfg.Queue.Dir, cfg.Queue.URL = "shop", "", server.URL()
 	cfg.Source.Region, cfg.Source.Endpoint = "us-east-1", w.Endpoint()
 	cfg.Testing.ClaimTTL = config.Duration(time.Minute)
-	clients := wire.ForCommand(&cfg, func(zapcore.Level) *zap.Logger { return zap.NewNop() })
+	clients := clients.ForCommand(&cfg, func(zapcore.Level) *zap.Logger { return zap.NewNop() })
 	t.Cleanup(func() { _ = clients.Close() })
 	s := &Sides{cfg: &cfg, clients: clients, Tables: []*catalog.Table{{Table: config.Table{Source: "Orders"}}}}
 	if s.source, err = clients.Source(t.Context()); err != nil {

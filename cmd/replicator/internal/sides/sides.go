@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
+	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
@@ -36,13 +36,13 @@ type Sides struct {
 	lives   sync.Map // *ask.Life by table
 
 	mu      sync.Mutex // covers clients
-	clients *wire.Clients
+	clients *clients.Clients
 }
 
 // Open opens both sides of the target of a source table. It changes nothing, and needs no running daemon: Ready says
 // whether one runs.
 func Open(
-	ctx context.Context, cfg *config.Config, clients *wire.Clients, tables *catalog.Catalog, table string,
+	ctx context.Context, cfg *config.Config, clients *clients.Clients, tables *catalog.Catalog, table string,
 ) (*Sides, error) {
 	of := tables.Table(table)
 	if of == nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
+	"github.com/tailrace-cdc/replicator/catalog"
+	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/source"
@@ -21,7 +21,7 @@ import (
 type Daemon struct {
 	w        *World
 	cfg      *config.Config
-	clients  *wire.Clients
+	clients  *clients.Clients
 	services pipeline.Services
 	pipeline *pipeline.Pipeline
 	stop     context.CancelFunc
@@ -50,7 +50,7 @@ func (w *World) Run() *Daemon {
 
 func (d *Daemon) open(ctx context.Context) error {
 	reg := prometheus.NewRegistry()
-	d.clients = wire.ForDaemon(d.cfg, zap.NewNop(), reg, &d.services)
+	d.clients = clients.ForDaemon(d.cfg, zap.NewNop(), reg, &d.services)
 	src, err := d.clients.Source(ctx)
 	if err != nil {
 		return err
@@ -63,8 +63,8 @@ func (d *Daemon) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o := wire.PipelineOptions(d.cfg)
-	o.Owner, o.Services, o.Adopt = wire.OwnerName(), &d.services, d.w.Adopt
+	o := clients.PipelineOptions(d.cfg)
+	o.Owner, o.Services, o.Adopt = clients.OwnerName(), &d.services, d.w.Adopt
 	for i, table := range d.cfg.Tables {
 		t := &o.Tables[i]
 		all := func(

@@ -13,11 +13,11 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
+	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/problem"
@@ -100,14 +100,14 @@ func (w *World) Prepare(sources ...string) {
 }
 
 // Clients returns the clients of one command, until the test ends.
-func (w *World) Clients() *wire.Clients {
-	c := wire.ForCommand(w.Config, func(zapcore.Level) *zap.Logger { return zap.NewNop() })
+func (w *World) Clients() *clients.Clients {
+	c := clients.ForCommand(w.Config, func(zapcore.Level) *zap.Logger { return zap.NewNop() })
 	w.t.Cleanup(func() { _ = c.Close() })
 	return c
 }
 
 // Catalog compiles the configured tables.
-func (w *World) Catalog(c *wire.Clients) *catalog.Catalog {
+func (w *World) Catalog(c *clients.Clients) *catalog.Catalog {
 	w.t.Helper()
 	src, err := c.Source(w.t.Context())
 	if err != nil {
@@ -121,7 +121,7 @@ func (w *World) Catalog(c *wire.Clients) *catalog.Catalog {
 }
 
 // Sink returns the client of Bigtable.
-func (w *World) Sink(c *wire.Clients) *bigtable.Client {
+func (w *World) Sink(c *clients.Clients) *bigtable.Client {
 	w.t.Helper()
 	sink, err := c.Bigtable(w.t.Context())
 	if err != nil {
@@ -131,7 +131,7 @@ func (w *World) Sink(c *wire.Clients) *bigtable.Client {
 }
 
 // Sides opens both sides of the target of a table, as a command does.
-func (w *World) Sides(table string) (*wire.Clients, *sides.Sides) {
+func (w *World) Sides(table string) (*clients.Clients, *sides.Sides) {
 	w.t.Helper()
 	c := w.Clients()
 	s, err := sides.Open(w.t.Context(), w.Config, c, w.Catalog(c), table)

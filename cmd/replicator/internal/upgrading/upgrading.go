@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/rollout"
@@ -147,7 +147,7 @@ func (a *command) run(ctx context.Context) error {
 }
 
 // storeOf returns where the format of the pipeline is kept.
-func storeOf(ctx context.Context, cfg *config.Config, clients *wire.Clients) (rollout.Store, error) {
+func storeOf(ctx context.Context, cfg *config.Config, clients *clients.Clients) (rollout.Store, error) {
 	if cfg.Replicates() {
 		sink, err := clients.Bigtable(ctx)
 		return rollout.InBigtable(sink), err

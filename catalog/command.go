@@ -1,10 +1,10 @@
-package finding
+package catalog
 
 import (
 	"context"
 	"fmt"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
+	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/problem"
@@ -21,11 +21,11 @@ type Found struct {
 
 // ForCommand looks for the tables of a command. Without DynamoDB it takes those that have a log: commands about the
 // queue need no more. An error means that neither can be had.
-func ForCommand(ctx context.Context, cfg *config.Config, logger wire.Logger) (*Found, error) {
+func ForCommand(ctx context.Context, cfg *config.Config, logger clients.Logger) (*Found, error) {
 	if !cfg.Selecting() {
 		return &Found{Config: cfg}, nil
 	}
-	clients := wire.ForCommand(cfg, logger)
+	clients := clients.ForCommand(cfg, logger)
 	defer clients.Close()
 	logged, queueErr := logs(ctx, clients)
 	src, err := clients.Source(ctx)
@@ -45,15 +45,15 @@ func ForCommand(ctx context.Context, cfg *config.Config, logger wire.Logger) (*F
 }
 
 // Logged returns the tables that have a log in the queue of a configuration; none when it cannot be asked.
-func Logged(ctx context.Context, cfg *config.Config, logger wire.Logger) []string {
-	clients := wire.ForCommand(cfg, logger)
+func Logged(ctx context.Context, cfg *config.Config, logger clients.Logger) []string {
+	clients := clients.ForCommand(cfg, logger)
 	defer clients.Close()
 	names, _ := logs(ctx, clients) // what a shell completes is worth no error
 	return names
 }
 
 // logs returns the tables that have a log in the queue.
-func logs(ctx context.Context, clients *wire.Clients) ([]string, error) {
+func logs(ctx context.Context, clients *clients.Clients) ([]string, error) {
 	q, err := clients.Queue(ctx)
 	if err != nil {
 		return nil, err

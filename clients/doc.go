@@ -1,4 +1,4 @@
-// Package wire opens the clients of DynamoDB, the queue, Bigtable and the archive, as the configuration describes
+// Package clients opens the clients of DynamoDB, the queue, Bigtable and the archive, as the configuration describes
 // them: for a command, or for the daemon.
 //
 //	            configuration
@@ -19,11 +19,11 @@
 //
 // Files, from the top down:
 //
-//	wire.go     Clients: each client on its first use, all closed together
+//	clients.go  Clients: each client on its first use, all closed together
 //	archive.go  where archival events go
 //	queue.go    the queue of a command, of the daemon, and of a daemon that is about to start
 //	options.go  the options of each package, from the configuration
 //	metrics.go  the metrics of the process, and the label target
 //	tracing.go  where traces go
 //	process.go  the name of the process
-package wire
+package clients

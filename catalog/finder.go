@@ -1,4 +1,4 @@
-package finding
+package catalog
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
+	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
@@ -225,7 +225,7 @@ func (f *Finder) add(ctx context.Context, d Daemon, cfg *config.Config, t config
 func (f *Finder) tell(d Daemon) {
 	notes := map[string]status.Reason{}
 	for i := range f.known.Tables {
-		if reason, ok := wire.GoneReason(&f.known.Tables[i]); ok {
+		if reason, ok := clients.GoneReason(&f.known.Tables[i]); ok {
 			notes[f.known.Tables[i].Source] = reason
 		}
 	}

@@ -1,8 +1,12 @@
 // Package catalog holds the tables of a configuration: for each the parsed mapping, its description by DynamoDB, and
-// the mapping compiled for its target.
+// the mapping compiled for its target. It looks for the tables that selections choose, by pattern and tags, in DynamoDB
+// and among the logs of the pipeline. config.Expand decides which ones; nothing behind it sees a selection.
 //
 // Files, from the top down:
 //
+//	command.go  the tables of a command, found once
+//	finder.go   the tables of a running daemon, found again and again
+//	list.go     what DynamoDB and the queue hold
 //	catalog.go  the tables: parse, describe, compile
 //	found.go    tables of selections that are left out, because they are gone or have errors
 //	stored.go   what earlier runs stored of a table: identity, and the mapping that wrote its rows
