@@ -145,7 +145,7 @@ func (s *State) applyMarks(m *Marks) {
 		delete(s.Marks, sink)
 	}
 	s.dropPassedWatermarks()
-	if m.Archive != nil && s.Expired != nil {
+	if m.Archive != nil {
 		s.Expired.Head = m.Archive
 	}
 }

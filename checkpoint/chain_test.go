@@ -87,13 +87,14 @@ func TestChainLearnsItsOwner(t *testing.T) {
 
 // Only the fold knows the format of a log; to it, an entry above that format is a contradiction.
 func TestChainHoldsEntriesToTheFormat(t *testing.T) {
-	part := &Entry{Kind: KindStart, Epoch: 1, Prev: Hash{1}, Body: &Start{Parts: 2}}
+	newer(t)
+	beat := &Entry{Kind: KindBeat, Epoch: 1, Prev: Hash{1}, Body: &Beat{Invented: true}}
 	c := Chain{Hash: Hash{1}, Format: 1, Epoch: 1}
-	if ok, err := c.Accept(part, nil); !ok || !errors.As(err, new(*FormatError)) {
+	if ok, err := c.Accept(beat, nil); !ok || !errors.As(err, new(*FormatError)) {
 		t.Errorf("format 2 in a log of format 1: %v, %v", ok, err)
 	}
 	c = ChainAfter(Hash{1})
-	if ok, err := c.Accept(part, nil); !ok || err != nil {
+	if ok, err := c.Accept(beat, nil); !ok || err != nil {
 		t.Errorf("to a reader: %v, %v", ok, err)
 	}
 }

@@ -20,8 +20,8 @@ const (
 	FromExport = "export"
 )
 
-// Copy begins a copy of the table's items to Bigtable, read from the table itself beside the running stream. A table
-// has one copy at a time. Format 3.
+// Copy begins a copy of the table's items to Bigtable, read from the table itself beside the
+// running stream. A table has one copy at a time.
 type Copy struct {
 	ID     string        `json:"id"`
 	Why    string        `json:"why"`           // CopyBackfill or CopyMapping
@@ -33,12 +33,13 @@ type Copy struct {
 	Version change.Version `json:"version,omitempty"`
 	Items   int64          `json:"items,omitempty"` // as the service estimates, 0 unknown
 	Bytes   int64          `json:"bytes,omitempty"`
-	// Unconfirmed: DynamoDB could not be asked whether the export is whole. The copy leaves a doubt behind. Format 5.
+	// Unconfirmed: DynamoDB could not be asked whether the export is whole. The copy leaves a doubt
+	// behind.
 	Unconfirmed bool `json:"unconfirmed,omitempty"`
 }
 
-// CopyMarks say how far a copy has come. Everything before a mark is durable in Bigtable, or a dead letter (Rule 1).
-// Only parts that have moved are named. Format 3.
+// CopyMarks say how far a copy has come. Everything before a mark is durable in Bigtable, or a dead
+// letter (Rule 1). Only parts that have moved are named.
 type CopyMarks struct {
 	ID    string           `json:"id"`
 	Parts map[int]CopyMark `json:"parts,omitempty"`
@@ -174,7 +175,7 @@ func (s *State) controlCopy(b *CopyOrder, at change.Millis) {
 	}
 }
 
-// CopyOrder pauses, resumes or cancels one copy. Format 3.
+// CopyOrder pauses, resumes or cancels one copy.
 type CopyOrder struct {
 	ID string `json:"id"` // of the copy
 	Do string `json:"do"` // CopyPause, CopyResume or CopyCancel
@@ -227,8 +228,9 @@ func (s *State) checkCopyMarks(b *CopyMarks) string {
 	return ""
 }
 
-// ResyncOrder asks for a resync of the whole table: Bigtable is compared with it, and what differs is written again.
-// Gaps are accepted with the order, and healed by it; without names these are all accepted gaps. Format 3.
+// ResyncOrder asks for a resync of the whole table: Bigtable is compared with it, and what differs
+// is written again. Gaps are accepted with the order, and healed by it; without names these are all
+// accepted gaps.
 type ResyncOrder struct {
 	ID   string   `json:"id"`
 	Gaps []string `json:"gaps,omitempty"`
@@ -251,14 +253,16 @@ func (s *State) BigtableDiffers(g *Gap) bool {
 	return slices.Contains(s.DifferingSinks(g), SinkBigtable)
 }
 
-// Healed ends a resync of the whole table: every difference was repaired, and found equal afterwards. Format 3.
+// Healed ends a resync of the whole table: every difference was repaired, and found equal
+// afterwards.
 type Healed struct {
 	ID     string            `json:"id"`
 	Gaps   []string          `json:"gaps,omitempty"`
 	Sinks  map[string]string `json:"sinks"` // that are healed, each with what is still missing in it; "" for nothing
 	Result ResyncResult      `json:"result"`
 	Date   change.Millis     `json:"date"`
-	// Exports are the ids of incremental exports: the sinks were healed from them, and no resync ends. Format 4.
+	// Exports are the ids of incremental exports: the sinks were healed from them, and no resync
+	// ends.
 	Exports []string `json:"exports,omitempty"`
 }
 
@@ -338,8 +342,8 @@ func (s *State) applyHealed(b *Healed) {
 	}
 }
 
-// Accept asks for another mapping in place of the one that wrote the table's rows, and, with Done, says that
-// everything before this entry was applied with the old one. Format 3.
+// Accept asks for another mapping in place of the one that wrote the table's rows, and, with Done,
+// says that everything before this entry was applied with the old one.
 type Accept struct {
 	From string `json:"from"` // hash of the mapping
 	To   string `json:"to"`

@@ -157,35 +157,14 @@ func TestMappingIsSwitchedBehindTheDrain(t *testing.T) {
 	}
 }
 
-// Attack 45: a build that knows no copies refuses a log with one, in its entries and in its snapshots.
-// TestCopyThatBeginsLaterMakesNoLag: after a recovery the copy for a mapping waits until the clock has passed the
-// versions that were given out.
+// TestCopyThatBeginsLaterMakesNoLag: after a recovery the copy for a mapping waits until the clock
+// has passed the versions that were given out.
 func TestCopyThatBeginsLaterMakesNoLag(t *testing.T) {
 	w := owned(t, ShardSeen{ID: "a"})
 	date := w.s.Date
 	w.must(t, &Copy{ID: "c1", Why: CopyMapping, From: FromScan, Parts: 2, Began: date + 600_000})
 	if w.s.Date != date {
 		t.Errorf("the state is of %d, %d ms ahead of what was seen", w.s.Date, w.s.Date-date)
-	}
-}
-
-func TestBuildOfFormat2RefusesALogWithACopy(t *testing.T) {
-	w := copied(t)
-	if err := w.snapshot(t, 1<<20); err != nil {
-		t.Fatal(err)
-	}
-	refused := map[Kind]bool{}
-	for _, m := range w.l.msgs {
-		e, err := Decode(m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := decode(m, 2); errors.As(err, new(*NewerFormatError)) {
-			refused[e.Kind] = true
-		}
-	}
-	if d := cmp.Diff(map[Kind]bool{KindClaim: true, KindCopy: true, KindSnapshot: true}, refused); d != "" {
-		t.Error(d)
 	}
 }
 

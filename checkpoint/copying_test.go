@@ -55,7 +55,7 @@ func (p *process) copy() {
 		return
 	}
 	c := s.CopyRunning()
-	if c == nil && s.Format >= 3 && s.LiveStream() != nil && p.w.IntN(8) == 0 {
+	if c == nil && s.LiveStream() != nil && p.w.IntN(8) == 0 {
 		p.w.orders++ // a mapping was accepted
 		id := fmt.Sprint("mapping-", p.w.orders)
 		p.append(&Copy{ID: id, Why: CopyMapping, From: FromScan, Parts: 2, Began: p.w.now}, nil)
@@ -77,7 +77,7 @@ func (p *process) copy() {
 func (p *process) exported(c *CopyState) {
 	whole := c.Copy
 	whole.Parts, whole.Version = 1+p.w.IntN(3), version(p.wr.s, p.w.now)
-	whole.Unconfirmed = p.wr.s.Format >= 5 && p.w.IntN(3) == 0
+	whole.Unconfirmed = p.w.IntN(3) == 0
 	whole.Export = strconv.FormatInt(int64(p.w.now), 10) // the time that it shows
 	p.append(&whole, nil)
 }
@@ -274,11 +274,11 @@ func (p *process) readAll() {
 func (p *process) order() {
 	wr := &writer{l: p.l, s: p.l.restored(p)}
 	s := wr.s
-	if s.Format < 3 || s.LiveStream() == nil {
+	if s.LiveStream() == nil {
 		return
 	}
 	if f := s.Fence; f != nil {
-		if p.refusedByFence(s); f.Behind == 0 && s.Format >= 5 && p.w.IntN(2) == 0 {
+		if p.refusedByFence(s); f.Behind == 0 && p.w.IntN(2) == 0 {
 			wr.must(p, &Control{Certify: &Certify{ID: f.ID}, At: p.w.now})
 		}
 		return
@@ -307,7 +307,7 @@ func (p *process) order() {
 			}
 		}
 		wr.must(p, &Control{Resync: order, At: p.w.now})
-	case x == 12 && s.Format >= 5 && p.w.IntN(2) == 0: // a comparison found everything equal: nothing was left out
+	case x == 12 && p.w.IntN(2) == 0: // a comparison found everything equal: nothing was left out
 		wr.must(p, &Control{Verified: &Verified{Gaps: append(s.Doubts(), "unknown")}, At: p.w.now})
 	case x == 12:
 		wr.must(p, &Control{Resync: &ResyncOrder{ID: "unknown", Gaps: []string{"unknown"}}})
@@ -326,7 +326,7 @@ func (w *world) recover(t *testing.T, l *memLog, keep bool) {
 	if l.kept || len(l.msgs) > 0 && l.fold(t).Fence != nil {
 		return
 	}
-	l.msgs, l.old, l.format = nil, false, 0
+	l.msgs, l.format = nil, 0
 	l.life++
 	l.floor = max(w.target.issued, change.Version(w.now+1000)) + change.Version(w.Int64N(60_000))
 	l.horizon = keep
@@ -342,7 +342,7 @@ func finishCopies(t *testing.T, w *world, l *memLog, p *process) {
 		if p.wr == nil {
 			p.claim()
 		}
-		if s := p.wr.s; s.Format < 3 || !s.CopyPending() && s.CopyRunning() == nil && s.Resync == nil && s.OpenGaps() == 0 {
+		if s := p.wr.s; !s.CopyPending() && s.CopyRunning() == nil && s.Resync == nil && s.OpenGaps() == 0 {
 			return
 		}
 		if c := p.wr.s.CopyRunning(); c != nil && (c.Paused || c.PausedWhy != "") {
@@ -371,9 +371,6 @@ func finishCopies(t *testing.T, w *world, l *memLog, p *process) {
 // equal checks that a last resync of the whole table leaves every row as its item is, and every gap healed or waived.
 func equal(t *testing.T, w *world, l *memLog, p *process) {
 	t.Helper()
-	if l.fold(t).Format < 3 {
-		return
-	}
 	s := l.fold(t)
 	for n := 0; n == 0 || n < 3 && s.DiffersSince() != 0; n++ { // a gap may be found meanwhile
 		id := fmt.Sprint("last-", n)

@@ -15,7 +15,7 @@ const ReasonUnconfirmed = "copied from an export that DynamoDB could not be aske
 	"if it was filtered, items are missing"
 
 // Verified notes that a comparison of the whole table with Bigtable found everything equal: it
-// began after the gaps that it names were in the log, and ends the doubts among them. Format 5.
+// began after the gaps that it names were in the log, and ends the doubts among them.
 type Verified struct {
 	Gaps []string `json:"gaps"`
 }

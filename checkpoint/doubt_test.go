@@ -1,7 +1,6 @@
 package checkpoint
 
 import (
-	"errors"
 	"slices"
 	"testing"
 
@@ -86,19 +85,5 @@ func TestCopyOfAWholeExportLeavesNoDoubt(t *testing.T) {
 		Unconfirmed: true}, &Control{Copy: &CopyOrder{"c1", CopyCancel}})
 	if len(w.s.Gaps) != 1 || len(w.s.Doubts()) != 0 || !w.s.BigtableDiffers(&w.s.Gaps[0]) {
 		t.Errorf("cancelled: %+v", w.s.Gaps)
-	}
-}
-
-// TestOlderLogHoldsNoDoubt: what an older build would misread needs its format.
-func TestOlderLogHoldsNoDoubt(t *testing.T) {
-	for _, body := range []any{&Copy{ID: "c", Unconfirmed: true}, &Control{Verified: &Verified{}}, &Gap{Doubt: "d"}} {
-		if got := FormatOf(body); got != 5 {
-			t.Errorf("%T: format %d", body, got)
-		}
-	}
-	w := owned(t, ShardSeen{ID: "a"})
-	w.s.Format = 4
-	if err := w.s.CheckNext(&Control{Verified: &Verified{}}); !errors.As(err, new(*FormatError)) {
-		t.Errorf("%v", err)
 	}
 }

@@ -32,9 +32,9 @@ type Claim struct {
 	Owner    string    `json:"owner"`
 	Life     uint64    `json:"life,omitempty"`
 	Identity *Identity `json:"identity,omitempty"` // on the first claim of a life
-	// Format of a new log, on its first claim. 0 = 1.
+	// Format of a new log, on its first claim.
 	Format int `json:"format,omitempty"`
-	// Reads is the highest format that the owner's build reads. Format 5; 0 in a log of an older one.
+	// Reads is the highest format that the owner's build reads.
 	Reads int `json:"reads,omitempty"`
 }
 
@@ -48,7 +48,7 @@ type Identity struct {
 
 // Release gives the log up, so that the next owner need not wait until the claim has expired.
 type Release struct {
-	// To is the owner that the log is handed over to; empty: whoever is first. Format 5.
+	// To is the owner that the log is handed over to; empty: whoever is first.
 	To string `json:"to,omitempty"`
 }
 
@@ -60,8 +60,8 @@ type Start struct {
 	Date   change.Millis  `json:"date"`           // when the listing began
 	Floor  change.Version `json:"floor"`          // every version of this stream is above it
 	Shards []ShardSeen    `json:"shards"`
-	// Backfill says where the items come from that are older than the stream: FromScan, FromExport, or empty for nowhere.
-	// Format 3, as the two that follow.
+	// Backfill says where the items come from that are older than the stream: FromScan, FromExport,
+	// or empty for nowhere.
 	Backfill string `json:"backfill,omitempty"`
 	// Recover begins a life whose rows are those of an earlier one: the whole table is resynced.
 	Recover bool `json:"recover,omitempty"`
@@ -116,7 +116,7 @@ type PageHead struct {
 	Records   int             `json:"records"`
 	Offset    int             `json:"offset"` // of the records in the unpacked Data
 	Length    int             `json:"length"`
-	Expired   CountsByHour    `json:"expired,omitempty"` // records that are deletions by TTL; format 4
+	Expired   CountsByHour    `json:"expired,omitempty"` // records that are deletions by TTL
 }
 
 // Watermark returns the time up to which the page proves that everything was read: the creation of its newest
@@ -139,9 +139,12 @@ type Beat struct {
 	// gap. One number serves all of them, so a beat of ten thousand shards is as small as a beat of
 	// one.
 	Watermark change.Millis `json:"through,omitempty"`
-	// Format 3: up to when heartbeats prove that of every open shard, and in how many there is none.
+	// Proven is up to when heartbeats prove that of every open shard, and Assumed in how many
+	// shards there is none.
 	Proven  change.Millis `json:"proven,omitempty"`
 	Assumed int           `json:"assumed,omitempty"`
+	// Invented stands for a member of a newer format: see newerFormat. No release sets it.
+	Invented bool `json:"invented,omitempty"`
 }
 
 // Marks moves sinks forward. A mark names the entry up to which everything is durable at the sink (Rule 1).
@@ -149,7 +152,7 @@ type Marks struct {
 	Sinks map[string]Mark `json:"sinks"`
 	// Retired are sinks that are no longer configured: their marks are dropped, and hold back no trimming.
 	Retired []string `json:"retired,omitempty"`
-	// Archive is the end of the archive's manifests and of its stream, where they have moved. Format 4.
+	// Archive is the end of the archive's manifests and of its stream, where they have moved.
 	Archive *ArchiveHead `json:"archive,omitempty"`
 }
 
@@ -171,13 +174,15 @@ type Gap struct {
 	// accepted.
 	Ends     bool `json:"ends,omitempty"`
 	Accepted bool `json:"accepted,omitempty"` // reading went on behind it
-	// In the state only, format 2: the sinks that had begun when the gap was found, and the waivers among them.
+	// In the state only: the sinks that had begun when the gap was found, and the waivers among
+	// them.
 	Sinks  []string          `json:"sinks,omitempty"`
 	Waived map[string]Waiver `json:"waived,omitempty"`
-	// In the state only, format 3: the highest version when the gap was accepted, and the sinks for which it was healed.
+	// In the state only: the highest version when the gap was accepted, and the sinks for which it
+	// was healed.
 	Above  change.Version     `json:"above,omitempty"`
 	Healed map[string]Healing `json:"healed,omitempty"`
-	// In the state only, format 5: nothing is known to be lost.
+	// In the state only: nothing is known to be lost.
 	Doubt Doubt `json:"doubt,omitempty"`
 	// In the state only: a copy was cancelled, and what it had not copied is missing.
 	Canceled bool `json:"canceled,omitempty"`
@@ -188,16 +193,16 @@ type Gap struct {
 type Control struct {
 	Pause     *bool         `json:"pause,omitempty"`
 	Halt      *Halt         `json:"halt,omitempty"`
-	Clear     bool          `json:"clear,omitempty"`    // the halt is over: the sink went on without an operator
-	ClearSink string        `json:"of,omitempty"`       // format 2: the sink whose halt Clear ends; empty = all
-	Resume    bool          `json:"resume,omitempty"`   // clears all halts, and reads on behind the gaps
-	Waive     *Waive        `json:"waive,omitempty"`    // format 2
-	Copy      *CopyOrder    `json:"copy,omitempty"`     // format 3
-	Resync    *ResyncOrder  `json:"resync,omitempty"`   // format 3
-	Accept    *Accept       `json:"accept,omitempty"`   // format 3
-	Fence     *FenceOrder   `json:"fence,omitempty"`    // format 3
-	Certify   *Certify      `json:"certify,omitempty"`  // format 5
-	Verified  *Verified     `json:"verified,omitempty"` // format 5
+	Clear     bool          `json:"clear,omitempty"`  // the halt is over: the sink went on without an operator
+	ClearSink string        `json:"of,omitempty"`     // the sink whose halt Clear ends; empty = all
+	Resume    bool          `json:"resume,omitempty"` // clears all halts, and reads on behind the gaps
+	Waive     *Waive        `json:"waive,omitempty"`
+	Copy      *CopyOrder    `json:"copy,omitempty"`
+	Resync    *ResyncOrder  `json:"resync,omitempty"`
+	Accept    *Accept       `json:"accept,omitempty"`
+	Fence     *FenceOrder   `json:"fence,omitempty"`
+	Certify   *Certify      `json:"certify,omitempty"`
+	Verified  *Verified     `json:"verified,omitempty"`
 	By        string        `json:"by,omitempty"`
 	At        change.Millis `json:"at,omitempty"`
 }
@@ -218,7 +223,7 @@ type Snapshot struct {
 	Part  int    `json:"part"` // from 0
 	Parts int    `json:"parts"`
 	First uint64 `json:"first,omitempty"` // sequence of part 0; 0 in part 0 itself
-	// Format of the state inside, and of the log from here on. 0 = 1.
+	// Format of the state inside, and of the log from here on.
 	Format int `json:"format,omitempty"`
 }
 

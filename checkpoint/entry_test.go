@@ -28,7 +28,7 @@ func genBody() *rapid.Generator[any] {
 		switch rapid.IntRange(0, 12).Draw(t, "kind") {
 		case 0:
 			return &Claim{Owner: id.Draw(t, "owner"), Life: rapid.Uint64().Draw(t, "life"),
-				Identity: &Identity{Mapping: id.Draw(t, "mapping")}, Format: rapid.IntRange(0, 5).Draw(t, "format"),
+				Identity: &Identity{Mapping: id.Draw(t, "mapping")}, Format: rapid.IntRange(0, Format).Draw(t, "format"),
 				Reads: rapid.IntRange(0, 9).Draw(t, "reads")}
 		case 1:
 			return &Release{To: id.Draw(t, "to")}

@@ -33,10 +33,9 @@ func (h ArchiveHead) Moved(from *ArchiveHead) bool {
 	return from == nil || h.N != from.N || h.Hash != from.Hash || h.Open != from.Open || h.End < from.End
 }
 
-// ExpiredCounts counts the deletions by DynamoDB's TTL that a log holds, by hour, as they are read. An
-// archive is compared with these counts, which nothing of the archive has touched. It also has the end
-// of the archive's manifests, so that a chain whose end was cut off is found. A nil ExpiredCounts is
-// empty, and takes no counts.
+// ExpiredCounts counts the deletions by DynamoDB's TTL that a log holds, by hour, as they are read.
+// An archive is compared with these counts, which nothing of the archive has touched. It also has
+// the end of the archive's manifests, so that a chain whose end was cut off is found.
 type ExpiredCounts struct {
 	// Since is the first hour that is counted completely.
 	Since Hour         `json:"since,omitempty"`
@@ -46,7 +45,7 @@ type ExpiredCounts struct {
 
 // Begin notes the start of a stream. What a recovery reads again may have been trimmed in part.
 func (s *ExpiredCounts) Begin(recovered bool, at change.Millis) {
-	if s != nil && recovered {
+	if recovered {
 		s.Since = HourOf(at) + 1
 	}
 }
@@ -56,7 +55,7 @@ const hoursCounted = 7 * 24
 
 // Add counts the deletions of a page that was asked for at a time.
 func (s *ExpiredCounts) Add(c CountsByHour, at change.Millis) {
-	if s == nil || len(c) == 0 {
+	if len(c) == 0 {
 		return
 	}
 	if s.Hours == nil {
@@ -70,7 +69,7 @@ func (s *ExpiredCounts) Add(c CountsByHour, at change.Millis) {
 
 // Of returns how many items TTL deleted in an hour; false where that is not known. now is the service's clock.
 func (s *ExpiredCounts) Of(hour Hour, now change.Millis) (int64, bool) {
-	if s == nil || hour < s.Since || hour < HourOf(now)-hoursCounted {
+	if hour < s.Since || hour < HourOf(now)-hoursCounted {
 		return 0, false
 	}
 	return s.Hours[hour], true

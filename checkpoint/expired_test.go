@@ -1,7 +1,6 @@
 package checkpoint
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -36,7 +35,7 @@ func TestDeletionsByTTLAreCountedForAWeek(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, s := range map[string]*State{"folded": w.l.fold(t), "restored": w.l.restored(t)} {
-		if d := cmp.Diff(&ExpiredCounts{Hours: CountsByHour{500_000: 5, 499_999: 1}, Head: head}, s.Expired); d != "" {
+		if d := cmp.Diff(ExpiredCounts{Hours: CountsByHour{500_000: 5, 499_999: 1}, Head: head}, s.Expired); d != "" {
 			t.Errorf("%s: %s", what, d)
 		}
 		n, known := s.Expired.Of(500_000, now)
@@ -48,27 +47,6 @@ func TestDeletionsByTTLAreCountedForAWeek(t *testing.T) {
 	late.Pages[0].ClockFrom = w.s.Shards["a"].Clock
 	if w.must(t, late); len(w.s.Expired.Hours) != 1 {
 		t.Errorf("after eight days: %v", w.s.Expired.Hours)
-	}
-}
-
-// TestCountsBeginWithTheUpgrade: what a log of an older format has read was not counted.
-func TestCountsBeginWithTheUpgrade(t *testing.T) {
-	l := format1Log(t)
-	w, err := claim(t, l, l.restored(t), "new build", 7)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.append(t, &Marks{Archive: &ArchiveHead{N: 1}}, nil); !errors.As(err, new(*FormatError)) {
-		t.Errorf("a member of format 4 in a log of format 1: %v", err)
-	}
-	if err := w.upgrade(t, 700); err != nil {
-		t.Fatal(err)
-	}
-	for what, s := range map[string]*State{"folded": l.fold(t), "restored": l.restored(t)} {
-		hour := HourOf(s.Date)
-		if _, known := s.Expired.Of(hour, s.Date); known || s.Expired.Since != hour+1 {
-			t.Errorf("%s: the hour of the upgrade counts as known: %+v", what, s.Expired)
-		}
 	}
 }
 

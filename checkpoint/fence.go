@@ -19,12 +19,12 @@ type Fence struct {
 	At   change.Millis `json:"at"`
 	By   string        `json:"by,omitempty"`
 
-	// Behind are the changes behind the fence: what the application wrote to DynamoDB, and Bigtable does not get.
-	// Deletions by TTL do not count, and heartbeats are no changes. Format 5.
+	// Behind are the changes behind the fence: what the application wrote to DynamoDB, and Bigtable
+	// does not get. Deletions by TTL do not count, and heartbeats are no changes.
 	Behind uint64 `json:"behind,omitempty"`
 	// BehindSince is the lowest creation time of the first records of the pages that hold them.
 	BehindSince change.Millis `json:"behind_since,omitempty"`
-	// Certified is when the certificate of the cutover was issued; 0: none was, as far as is noted. Format 5.
+	// Certified is when the certificate of the cutover was issued; 0: none was, as far as is noted.
 	Certified change.Millis `json:"certified,omitempty"`
 }
 
@@ -34,15 +34,15 @@ type Fence struct {
 // Rule 12: behind a fence nothing is written to Bigtable, whoever owns the log, and after any restart.
 func (f *Fence) Stops(seq uint64) bool { return f != nil && seq > f.Seq }
 
-// FenceOrder raises a fence in the log, or takes it away. The row in Bigtable says so before the log does, and still
-// says so when the fence is taken away. Format 3.
+// FenceOrder raises a fence in the log, or takes it away. The row in Bigtable says so before the
+// log does, and still says so when the fence is taken away.
 type FenceOrder struct {
 	ID   string `json:"id"`
 	Undo bool   `json:"undo,omitempty"`
 }
 
-// Certify notes in the log that the certificate of a cutover was issued: from then on the application may write to
-// Bigtable, and what is written to DynamoDB is told to nobody else. Format 5.
+// Certify notes in the log that the certificate of a cutover was issued: from then on the
+// application may write to Bigtable, and what is written to DynamoDB is told to nobody else.
 type Certify struct {
 	ID string `json:"id"` // of the cutover
 }
@@ -148,7 +148,7 @@ func (s *State) applyCertify(c *Control) {
 
 // noteBehind counts the changes of a page behind the fence. The fence that others hold stays as it is.
 func (s *State) noteBehind(p *PageHead) {
-	if s.Fence == nil || s.Format < 5 {
+	if s.Fence == nil {
 		return
 	}
 	written := p.Records

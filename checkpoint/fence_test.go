@@ -133,22 +133,6 @@ func TestChangesBehindAFenceAreCounted(t *testing.T) {
 	}
 }
 
-// A log of an older format has no counts of deletions by TTL or no place for these members, so it counts nothing.
-func TestChangesBehindAFenceOfAnOlderLogAreNotCounted(t *testing.T) {
-	w, err := claim(t, &memLog{format: 4}, NewState(), "a", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.must(t, &Start{Stream: "arn", Date: 1_000_000, Shards: seen("a")}, markAt(1), &Control{Fence: &FenceOrder{ID: "f"}})
-	w.must(t, frame(page(w.s, "a", 3, false)))
-	if w.s.Format != 4 || w.s.Fence.Behind != 0 {
-		t.Errorf("format %d: %+v", w.s.Format, w.s.Fence)
-	}
-	if err := w.s.CheckNext(&Control{Certify: &Certify{ID: "f"}}); !errors.As(err, new(*FormatError)) {
-		t.Errorf("a certificate: %v", err)
-	}
-}
-
 func TestWhatIsOpenForbidsAFence(t *testing.T) {
 	order := &Control{Fence: &FenceOrder{ID: "f"}}
 	for name, spoil := range map[string]func(*State){
@@ -175,28 +159,6 @@ func TestWhatIsOpenForbidsAFence(t *testing.T) {
 	w.must(t, markAt(1))
 	if err := w.s.CheckNext(&Control{Fence: &FenceOrder{}}); err == nil {
 		t.Error("a fence without an id is taken")
-	}
-}
-
-// TestOlderBuildRefusesAFence: Rule 11. One that ignored it would write what the source holds over what the application
-// has written since.
-func TestOlderBuildRefusesAFence(t *testing.T) {
-	w := fenced(t)
-	if err := w.snapshot(t, 1<<20); err != nil {
-		t.Fatal(err)
-	}
-	for seq := w.s.SnapshotFirst - 1; seq <= w.s.SnapshotLast; seq++ { // the fence, and the snapshot that holds it
-		if _, err := decode(w.l.msgs[seq-1], 2); !errors.As(err, new(*NewerFormatError)) {
-			t.Errorf("entry %d: %v", seq, err)
-		}
-	}
-	l := format1Log(t)
-	old, err := claim(t, l, l.restored(t), "new build", 7)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := old.s.CheckNext(&Control{Fence: &FenceOrder{ID: "f"}}); !errors.As(err, new(*FormatError)) {
-		t.Errorf("in a log of format 1: %v", err)
 	}
 }
 

@@ -7,30 +7,28 @@ import (
 
 // newestFormat is the highest entry format that the code reads and writes.
 //
-//	1  claim, release, start, graph, frame, beat, marks, gap, control, snapshot
-//	2  starts in parts, listings of only what is new, the format in claims and snapshots, a halt per sink, and the
-//	   sinks that lack what a gap lost
-//	3  copies of the table and resyncs of it, starts with a backfill or after a lost log, accepted mappings, fences,
-//	   proofs
-//	4  counts of expired items, the end of the archive's manifests, and gaps healed from exports
-//	5  releases that name the next owner, claims that say which formats their build reads, changes behind a fence, that
-//	   a cutover was certified, copies of exports that are unconfirmed, and the comparisons that end that doubt
-const newestFormat = 5
+//	1  all that version 0.1.0 stores
+const newestFormat = 1
 
-// cappedFormat lowers Format in a build for tests that stands for an older one:
+// newerFormat raises Format by one in a build for tests that stands for a newer one:
 //
-//	go build -ldflags '-X github.com/tailrace-cdc/replicator/checkpoint.cappedFormat=4' ./cmd/replicator
+//	go build -ldflags '-X github.com/tailrace-cdc/replicator/checkpoint.newerFormat=2' ./cmd/replicator
 //
-// Such a build refuses newer logs and writes older ones as an older build does. No release sets it.
-var cappedFormat string
+// In a log of its format such a build writes Beat.Invented, which no older build reads. No release
+// sets it.
+var newerFormat string
 
-// highestFormat returns the newest format, or the lower one at which a build is capped.
-func highestFormat(to string) int {
-	if n, err := strconv.Atoi(to); err == nil && n >= 1 && n < newestFormat {
+// highestFormat returns the newest format, or the one after it in a build that stands for a newer
+// one.
+func highestFormat(newer string) int {
+	if n, err := strconv.Atoi(newer); err == nil && n == newestFormat+1 {
 		return n
 	}
 	return newestFormat
 }
+
+// InventedMember returns what Beat.Invented is in a beat for this log.
+func (s *State) InventedMember() bool { return s.Format > newestFormat }
 
 // NewerFormatError means that a newer build wrote the entry. Rule 11: it is refused, not guessed
 // at.

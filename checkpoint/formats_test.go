@@ -2,12 +2,12 @@ package checkpoint
 
 import "testing"
 
-func TestCappedBuildReadsUpToItsCap(t *testing.T) {
-	for to, want := range map[string]int{
-		"": newestFormat, "4": 4, "1": 1, "0": newestFormat, "-1": newestFormat, "99": newestFormat, "x": newestFormat,
+func TestBuildForTestsReadsTheNextFormat(t *testing.T) {
+	for newer, want := range map[string]int{
+		"": newestFormat, "1": newestFormat, "2": 2, "3": newestFormat, "-1": newestFormat, "x": newestFormat,
 	} {
-		if got := highestFormat(to); got != want {
-			t.Errorf("capped to %q: %d, want %d", to, got, want)
+		if got := highestFormat(newer); got != want {
+			t.Errorf("newer format %q: %d, want %d", newer, got, want)
 		}
 	}
 }

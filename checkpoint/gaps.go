@@ -46,7 +46,7 @@ func (s *State) AffectedSinks(g *Gap) []string {
 	case len(g.Sinks) > 0:
 		return g.Sinks
 	}
-	return slices.Sorted(maps.Keys(s.Marks)) // format 1 does not store them: assume all
+	return slices.Sorted(maps.Keys(s.Marks)) // none had begun when the gap was found: assume all
 }
 
 // DifferingSinks returns the affected sinks for which the gap is neither healed nor waived, sorted: their content
@@ -146,10 +146,10 @@ func (s *State) GapByID(id string) *Gap {
 
 // addGap stores a gap with the sinks that have begun by now. Sinks that begin later do not lack what it lost.
 func (s *State) addGap(g Gap) {
-	if s.Format >= 2 && !g.BeforeStart() {
+	if !g.BeforeStart() {
 		g.Sinks = slices.Sorted(maps.Keys(s.Marks))
 	}
-	if s.Format >= 3 && g.Accepted {
+	if g.Accepted {
 		g.Above = s.TopClock()
 	}
 	s.Gaps = append(s.Gaps, g)
@@ -221,7 +221,7 @@ func (s *State) acceptGap(g *Gap) {
 		sh.skipLoss(g.Until)
 		s.reindexWithChildren(sh)
 	}
-	if s.Format >= 3 && !g.Accepted {
+	if !g.Accepted {
 		g.Above = s.TopClock()
 	}
 	g.Accepted = true

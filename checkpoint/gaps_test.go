@@ -1,7 +1,6 @@
 package checkpoint
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,10 +16,10 @@ func marksOf(sinks ...string) *Marks {
 	return m
 }
 
-// gapped is a log with an open gap, of the newest format or of format 1.
-func gapped(t *testing.T, old bool) *writer {
+// gapped is a log with an open gap.
+func gapped(t *testing.T) *writer {
 	t.Helper()
-	w, err := claim(t, &memLog{old: old}, NewState(), "a", 1)
+	w, err := claim(t, new(memLog), NewState(), "a", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +30,7 @@ func gapped(t *testing.T, old bool) *writer {
 
 // Rule 8: reading on behind a gap brings back nothing of what it lost.
 func TestAcceptedGapDiffersUntilItIsWaivedForEachSink(t *testing.T) {
-	w := gapped(t, false)
+	w := gapped(t)
 	const since = 10*hour - change.CreatedEarly // a host with another clock may have dated what it lost
 	id := w.s.Gaps[0].ID()
 	waive := func(gap, sink string) *Control { return &Control{Waive: &Waive{Gap: gap, Sink: sink}, By: "me", At: 7} }
@@ -67,7 +66,7 @@ func TestAcceptedGapDiffersUntilItIsWaivedForEachSink(t *testing.T) {
 }
 
 func TestSinkThatBeganLaterOrWasRetiredDoesNotDiffer(t *testing.T) {
-	w := gapped(t, false)
+	w := gapped(t)
 	w.must(t, marksOf("later"), &Marks{Retired: []string{"archive"}})
 	if d := cmp.Diff([]string{"bigtable"}, w.s.DifferingSinks(&w.s.Gaps[0])); d != "" {
 		t.Fatal(d)
@@ -99,29 +98,6 @@ func TestWhatWasTrimmedBeforeTheStartIsNoDifference(t *testing.T) {
 	if w.s.DiffersSince() != 0 {
 		t.Errorf("differs since %d", w.s.DiffersSince())
 	}
-}
-
-// A gap that was accepted in format 1 differs as well, but only in format 2 can that be waived.
-func TestGapOfFormat1Differs(t *testing.T) {
-	w := gapped(t, true)
-	w.must(t, &Control{Resume: true})
-	g := &w.s.Gaps[0]
-	if d := cmp.Diff([]string{"archive", "bigtable"}, w.s.DifferingSinks(g)); d != "" || w.s.DiffersSince() == 0 {
-		t.Fatal(d)
-	}
-	c := &Control{Waive: &Waive{Gap: g.ID(), Sink: "bigtable"}}
-	if err := w.s.CheckNext(c); !errors.As(err, new(*FormatError)) {
-		t.Fatalf("waived in format 1: %v", err)
-	}
-	readableInFormat1(t, w.l.msgs)
-	if err := w.upgrade(t, 1<<20); err != nil {
-		t.Fatal(err)
-	}
-	w.must(t, c)
-	if d := cmp.Diff([]string{"archive"}, w.s.DifferingSinks(&w.s.Gaps[0])); d != "" {
-		t.Fatal(d)
-	}
-	sameState(t, "restored", w.s, w.l.restored(t))
 }
 
 func TestGapOfAShardNeverReadBeginsWhereItsStreamDid(t *testing.T) {
@@ -170,7 +146,7 @@ func TestGapBetweenStreamsGoesOnWhileNoneIsStarted(t *testing.T) {
 // TestGapsToHeal: Rule 14. What nothing heals yet is to be healed, once for each gap; the end of the
 // latest gap counts whether or not it is healed.
 func TestGapsToHeal(t *testing.T) {
-	w := gapped(t, false)
+	w := gapped(t)
 	a := w.s.Gaps[0].ID()
 	w.must(t, &Gap{Feed: change.Feed{Stream: "arn", Shard: "b"}, Since: 25 * hour, Found: 31 * hour})
 	b := w.s.Gaps[1].ID()

@@ -14,10 +14,7 @@ const forgetAfter = 48 * 3600 * 1000
 // startStream adds a stream with the shards of its first listing. It becomes the live one.
 func (s *State) startStream(seq uint64, b *Start) {
 	// Rule 5: versions grow from one stream of the table to the next.
-	floor := max(b.Floor, s.HighestVersion())
-	if s.Format >= 3 {
-		floor = max(floor, s.TopClock())
-	}
+	floor := max(b.Floor, s.TopClock())
 	s.Streams = append(s.Streams, &Stream{
 		ARN: b.Stream, Date: b.Date, Mode: b.Mode, At: b.At, Floor: floor, After: b.After, Seq: seq,
 	})
@@ -125,17 +122,13 @@ func (s *State) finishGone(b *Graph, id string) {
 }
 
 // clockOfLost returns the clock of a shard that no listing showed. The versions of its children
-// must be above every version of its ancestors (Rule 5). Before format 3 the state has only the
-// clocks of forgotten shards.
+// must be above every version of its ancestors (Rule 5).
 //
 // A shard that was trimmed before the stream was started has no version in this life. If records
 // older than the life are read, the clocks of its children begin where the clocks of all shards
 // began, because else all of their old records would be applied.
 func (s *State) clockOfLost(id string, st *Stream) change.Version {
-	switch {
-	case s.Format < 3:
-		return max(s.clockAtStart(st), s.DroppedVersion)
-	case s.hadChildAt(id, st.Date):
+	if s.hadChildAt(id, st.Date) {
 		return s.clockAtStart(st)
 	}
 	return s.TopClock()
@@ -170,7 +163,7 @@ func (s *State) forgetUnlisted(b *Graph) {
 // Rule 13: it is no evidence for a shard that another listing has shown without an end since the
 // shard was finished. Hosts of the service may differ until every listing shows new shards.
 func (s *State) MarksAbsent(sh *Shard, began change.Millis) bool {
-	if sh.SeenOpen && began < sh.FinishedAt+childListingDelay && s.Format >= 5 {
+	if sh.SeenOpen && began < sh.FinishedAt+childListingDelay {
 		return false
 	}
 	return sh.AbsentSince == 0 && sh.Phase == PhaseFinished

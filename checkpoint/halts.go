@@ -20,32 +20,19 @@ func (s *State) OwnerSeen() change.Millis {
 }
 
 // AllHalts returns the halts in force by sink; the halt of the pipeline itself has the key
-// SinkPipeline. A log of format 1 holds the newest halt only.
-func (s *State) AllHalts() map[string]*Halt {
-	all := maps.Clone(s.Halts)
-	if s.Halted != nil {
-		all = map[string]*Halt{s.Halted.Sink: s.Halted}
-	}
-	return all
-}
+// SinkPipeline.
+func (s *State) AllHalts() map[string]*Halt { return maps.Clone(s.Halts) }
 
 // ClearEntry returns the control entry that ends the halt of a sink; nil when the sink is not halted.
 func (s *State) ClearEntry(sink string) *Control {
-	switch {
-	case s.Halted != nil && s.Halted.Sink == sink:
-		return &Control{Clear: true}
-	case s.Halts[sink] != nil:
-		return &Control{Clear: true, ClearSink: sink}
+	if s.Halts[sink] == nil {
+		return nil
 	}
-	return nil
+	return &Control{Clear: true, ClearSink: sink}
 }
 
-// addHalt notes why a sink stopped. Format 1 keeps the newest halt only.
+// addHalt notes why a sink stopped.
 func (s *State) addHalt(h *Halt) {
-	if s.Format < 2 {
-		s.Halted = h
-		return
-	}
 	if s.Halts == nil {
 		s.Halts = map[string]*Halt{}
 	}
@@ -55,7 +42,7 @@ func (s *State) addHalt(h *Halt) {
 // clearHalts ends the halt of one sink, or all halts when the name is empty.
 func (s *State) clearHalts(sink string) {
 	if sink == "" {
-		s.Halted, s.Halts = nil, nil
+		s.Halts = nil
 		return
 	}
 	delete(s.Halts, sink)

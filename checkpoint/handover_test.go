@@ -1,9 +1,6 @@
 package checkpoint
 
-import (
-	"errors"
-	"testing"
-)
+import "testing"
 
 // TestReleaseNamesTheNextOwnerUntilAClaim: the state says to whom a log was handed over, also after a restart, and any
 // claim ends that.
@@ -32,23 +29,4 @@ func TestReleaseNamesTheNextOwnerUntilAClaim(t *testing.T) {
 	if !w.s.Released || w.s.ReleasedTo != "" {
 		t.Errorf("released to nobody: %t, %q", w.s.Released, w.s.ReleasedTo)
 	}
-}
-
-// TestLogOfFormat4HoldsNoHandOver: a build of format 4 would read such a release as one for everybody.
-func TestLogOfFormat4HoldsNoHandOver(t *testing.T) {
-	l := &memLog{format: 4}
-	w, err := claim(t, l, NewState(), "a", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, body := range []any{&Release{To: "b"}, &Claim{Owner: "b", Reads: 5}} {
-		if need := (*FormatError)(nil); !errors.As(w.s.CheckNext(body), &need) || need.Need != 5 || need.Have != 4 {
-			t.Errorf("%T: %v", body, need)
-		}
-		msg := w.message(t, body, nil)
-		if _, err := decode(msg, 4); !errors.As(err, new(*NewerFormatError)) {
-			t.Errorf("a build of format 4 reads %T: %v", body, err)
-		}
-	}
-	w.must(t, &Release{})
 }

@@ -183,7 +183,7 @@ func (f follower) follow(t testing.TB, s *State) {
 func TestIndexTellsWhatARescanTells(t *testing.T) {
 	for seed := uint64(100); seed < 100+*simSeeds; seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			w, l := newWorld(seed), &memLog{old: seed%3 == 0}
+			w, l := newWorld(seed), &memLog{}
 			ps := []*process{{T: t, w: w, l: l, name: 'a'}, {T: t, w: w, l: l, name: 'b'}}
 			for range 400 {
 				step(w, l, ps)
@@ -211,7 +211,7 @@ func TestIndexTellsWhatARescanTells(t *testing.T) {
 func TestIndexOfAnyFamily(t *testing.T) {
 	for seed := range 10 * *simSeeds {
 		r := rand.New(rand.NewPCG(seed, 3))
-		w, err := claim(t, &memLog{old: seed%2 == 0}, NewState(), "a", 1)
+		w, err := claim(t, new(memLog), NewState(), "a", 1)
 		if err != nil {
 			t.Fatal(err)
 		}

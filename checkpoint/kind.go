@@ -7,18 +7,16 @@ type Kind byte
 
 // The kinds of entries.
 const (
-	KindClaim    Kind = 'c' // an owner takes the log over
-	KindRelease  Kind = 'r' // the owner gives the log up
-	KindStart    Kind = 's' // the first listing of a stream: where every shard starts
-	KindGraph    Kind = 'g' // what later listings found
-	KindFrame    Kind = 'f' // pages of changes
-	KindBeat     Kind = 'b' // how far idle shards have been read
-	KindMarks    Kind = 'm' // how far the sinks have applied the log
-	KindGap      Kind = 'x' // a range of the source was lost
-	KindControl  Kind = 'k' // pause, resume, halt
-	KindSnapshot Kind = 'n' // a part of the whole state
-
-	// Format 3.
+	KindClaim     Kind = 'c' // an owner takes the log over
+	KindRelease   Kind = 'r' // the owner gives the log up
+	KindStart     Kind = 's' // the first listing of a stream: where every shard starts
+	KindGraph     Kind = 'g' // what later listings found
+	KindFrame     Kind = 'f' // pages of changes
+	KindBeat      Kind = 'b' // how far idle shards have been read
+	KindMarks     Kind = 'm' // how far the sinks have applied the log
+	KindGap       Kind = 'x' // a range of the source was lost
+	KindControl   Kind = 'k' // pause, resume, halt
+	KindSnapshot  Kind = 'n' // a part of the whole state
 	KindCopy      Kind = 'o' // a copy of the table's items begins
 	KindCopyMarks Kind = 'p' // how far it has come
 	KindHealed    Kind = 'h' // a resync of the whole table is complete

@@ -65,7 +65,7 @@ func (sh *Shard) RevivedBy(x ShardSeen, began change.Millis) bool {
 // Rule 13: what a listing shows is believed over an earlier answer that the shard is gone.
 func (s *State) reopen(sh *Shard, began change.Millis) {
 	sh.SeenOpen = true
-	if s.Format < 5 || began < sh.FinishedAt+childListingDelay {
+	if began < sh.FinishedAt+childListingDelay {
 		return
 	}
 	s.readOn(sh, PhaseOpen)
@@ -78,7 +78,7 @@ func (s *State) reopen(sh *Shard, began change.Millis) {
 // that out, and the gap that follows reaches to the end.
 func (s *State) showEnd(sh *Shard) {
 	switch {
-	case !sh.Unended || s.Format < 5 || !s.endedByGap(sh):
+	case !sh.Unended || !s.endedByGap(sh):
 	case sh.Phase == PhaseFinished:
 		s.readOn(sh, PhaseClosed)
 	case sh.Phase == PhaseEarly:

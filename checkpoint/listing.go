@@ -5,7 +5,7 @@ import (
 )
 
 // ListingPartBytes bounds the shards in one entry, roughly, in bytes. A listing of many thousand
-// shards is larger than a NATS server's message: in format 2 it is stored in parts.
+// shards is larger than a NATS server's message, so it is stored in parts.
 const ListingPartBytes = 256 << 10
 
 // storedSize estimates the bytes of a shard in an entry.
@@ -49,18 +49,14 @@ func splitBySize[T any](all []T, limit int, size func(*T) int) func(yield func([
 	}
 }
 
-// DiffListing returns the entries that store what is new in a listing, none when nothing is. In
-// format 2 they hold only what is new, in entries of at most limit bytes of shards, and the last
-// one says that the listing was complete; in format 1 the one entry is the listing itself.
+// DiffListing returns the entries that store what is new in a listing, none when nothing is. They
+// hold only what is new, in entries of at most limit bytes of shards, and the last one says that
+// the listing was complete.
 func DiffListing(s *State, b *Graph, limit int) []*Graph {
-	if b.Enabled && s.Format < FormatOf(b) {
-		old := *b
-		old.Enabled, b = false, &old
-	}
 	if !differs(s, b) {
 		return nil
 	}
-	if s.Format < 2 || s.Stream(b.Stream) == nil {
+	if s.Stream(b.Stream) == nil {
 		return []*Graph{b}
 	}
 	var parts []*Graph

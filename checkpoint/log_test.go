@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"bytes"
+	stdcmp "cmp"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -16,12 +17,11 @@ import (
 // memLog is a stream of messages as the server keeps it: who appends names the last sequence number.
 type memLog struct {
 	msgs [][]byte
-	old  bool // its first claim is one of format 1
-	kept bool // and it stays in format 1
-	// format of its first claim, without old; 0: the newest
+	// format of its first claim; 0: the newest
 	format int
-	// life is raised when the log is lost, and the next start has floor. Then horizon says that the stream is read from
-	// its trim horizon.
+	kept   bool // it stays in that format
+	// life is raised when the log is lost, and the next start has floor. Then horizon says that the
+	// stream is read from its trim horizon.
 	life    uint64
 	floor   change.Version
 	horizon bool
@@ -149,14 +149,9 @@ func (w *writer) append(t testing.TB, body any, data []byte) error {
 func claim(t testing.TB, l *memLog, s *State, owner string, nonce byte) (*writer, error) {
 	t.Helper()
 	w := &writer{l: l, s: s, epoch: s.Epoch + 1, nonce: Nonce{nonce, byte(s.Epoch), byte(s.Seq)}}
-	c := &Claim{Owner: owner, Life: max(s.Life, l.life), Identity: &Identity{Table: owner}}
-	if s.Epoch == 0 && !l.old {
-		if c.Format = Format; l.format > 0 {
-			c.Format = l.format
-		}
-	}
-	if max(c.Format, s.Format) >= 5 {
-		c.Reads = Format
+	c := &Claim{Owner: owner, Life: max(s.Life, l.life), Identity: &Identity{Table: owner}, Reads: Format}
+	if s.Epoch == 0 {
+		c.Format = stdcmp.Or(l.format, Format)
 	}
 	return w, w.append(t, c, nil)
 }

@@ -112,11 +112,7 @@ func (p *process) list(complete bool) {
 			return
 		}
 		start := p.start(g, live == nil)
-		limit := 1 << 20
-		if s.Format > 1 {
-			limit = 1 + p.w.IntN(400)
-		}
-		for _, part := range SplitStart(start, limit) {
+		for _, part := range SplitStart(start, 1+p.w.IntN(400)) {
 			if p.w.IntN(8) == 0 || !p.append(part, nil) {
 				return // it gives up in between
 			}
@@ -158,13 +154,13 @@ func (p *process) start(g *Graph, first bool) *Start {
 		return b
 	}
 	const before = 5 * 60 * 1000
-	switch s := p.wr.s; {
+	switch {
 	case p.l.floor > 0:
 		b.Floor, b.Recover, b.After = p.l.floor, true, g.Date
 		if !p.l.horizon {
 			b.At = g.Date - before
 		}
-	case s.Format >= 3 && p.w.IntN(4) > 0:
+	case p.w.IntN(4) > 0:
 		b.Backfill = []string{FromScan, FromScan, FromExport}[p.w.IntN(3)]
 		if p.w.IntN(2) == 0 {
 			b.At = g.Date - before
@@ -280,7 +276,7 @@ func (p *process) beat() {
 			}
 		}
 	}
-	p.append(&Beat{Date: p.w.now, Listed: p.listed, Watermark: low}, nil)
+	p.append(&Beat{Date: p.w.now, Listed: p.listed, Watermark: low, Invented: p.wr.s.InventedMember()}, nil)
 }
 
 // mark lets the sink go on, to any entry between where it is and the end.
@@ -307,7 +303,7 @@ func (p *process) resume() {
 	wr.must(p, &Control{Resume: true, By: "operator"})
 	for i := range wr.s.Gaps {
 		g := &wr.s.Gaps[i]
-		if sinks := wr.s.DifferingSinks(g); len(sinks) > 0 && wr.s.Format >= 2 {
+		if sinks := wr.s.DifferingSinks(g); len(sinks) > 0 {
 			wr.must(p, &Control{Waive: &Waive{Gap: g.ID(), Sink: sinks[0]}, By: "operator"})
 			return
 		}
@@ -325,11 +321,7 @@ func (p *process) halt() {
 }
 
 func (p *process) release() {
-	body := &Release{}
-	if p.wr.s.Format >= 5 {
-		body.To = string("abc"[p.w.IntN(3)])
-	}
-	if p.append(body, nil) {
+	if p.append(&Release{To: string("abc"[p.w.IntN(3)])}, nil) {
 		p.wr = nil
 	}
 }

@@ -137,38 +137,9 @@ func TestResyncHealsNoGapThatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-// A gap that was accepted in format 2 has no version of its own: the order that heals it after the upgrade has one.
-func TestGapOfAnOlderFormatIsHealedAfterTheUpgrade(t *testing.T) {
-	w, err := claim(t, &memLog{format: 2}, NewState(), "a", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.must(t, &Start{Stream: "arn", Date: 1_000_000, Shards: seen("a", "b")}, marksOf(SinkBigtable))
-	w.must(t, frame(page(w.s, "a", 3, false)), gapIn("a", 10), gapIn("b", 20), &Control{Resume: true})
-	order := &Control{Resync: &ResyncOrder{ID: "r1"}}
-	if err := w.s.CheckNext(order); !errors.As(err, new(*FormatError)) {
-		t.Fatalf("in format 2: %v", err)
-	}
-	if err := w.snapshot(t, 1<<20); err != nil {
-		t.Fatal(err)
-	}
-	for i, m := range w.l.msgs {
-		if _, err := decode(m, 2); err != nil {
-			t.Errorf("entry %d is not readable in format 2: %v", i+1, err)
-		}
-	}
-	if err := w.upgrade(t, 1<<20); err != nil {
-		t.Fatal(err)
-	}
-	w.must(t, order)
-	if p := w.s.Resync; w.s.Gaps[0].Above != 0 || p.Above < w.s.TopClock() || p.Above == 0 || len(p.Gaps) != 2 {
-		t.Errorf("%+v, gap %+v", w.s.Resync, w.s.Gaps[0])
-	}
-	sameState(t, "restored", w.l.fold(t), w.l.restored(t))
-}
-
-// The oldest shards that a listing shows have parents that were trimmed. After a lost log their records of the time
-// before are not applied: readers would see rows go back to what they were up to a day ago.
+// The oldest shards that a listing shows have parents that were trimmed. After a lost log their
+// records of the time before are not applied: readers would see rows go back to what they were up
+// to a day ago.
 func TestChildOfATrimmedParentBeginsBelowTheFloorOfItsLife(t *testing.T) {
 	const floor, t0 = 900_000_000, 700_000_000
 	w, err := claim(t, new(memLog), NewState(), "a", 1)

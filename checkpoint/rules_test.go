@@ -152,26 +152,21 @@ func TestGapHoldsItsShardUntilItIsAccepted(t *testing.T) {
 
 func TestHaltsAndPausesComeAndGo(t *testing.T) {
 	yes, no := true, false
-	for _, old := range []bool{true, false} {
-		w, err := claim(t, &memLog{old: old}, NewState(), "a", 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, c := range []struct {
-			c      *Control
-			paused bool
-			halted bool
-		}{
-			{&Control{Pause: &yes}, true, false},
-			{&Control{Halt: &Halt{Sink: "s", Reason: "x"}}, true, true},
-			{&Control{Pause: &no}, false, true},
-			{&Control{Clear: true}, false, false},
-			{&Control{Pause: &yes, Halt: &Halt{}}, true, true},
-			{&Control{Resume: true}, false, false},
-		} {
-			if w.must(t, c.c); w.s.Paused != c.paused || (len(w.s.AllHalts()) > 0) != c.halted {
-				t.Fatalf("old %t, step %d: paused %t, halts %v", old, i, w.s.Paused, w.s.AllHalts())
-			}
+	w := owned(t)
+	for i, c := range []struct {
+		c      *Control
+		paused bool
+		halted bool
+	}{
+		{&Control{Pause: &yes}, true, false},
+		{&Control{Halt: &Halt{Sink: "s", Reason: "x"}}, true, true},
+		{&Control{Pause: &no}, false, true},
+		{&Control{Clear: true}, false, false},
+		{&Control{Pause: &yes, Halt: &Halt{}}, true, true},
+		{&Control{Resume: true}, false, false},
+	} {
+		if w.must(t, c.c); w.s.Paused != c.paused || (len(w.s.AllHalts()) > 0) != c.halted {
+			t.Fatalf("step %d: paused %t, halts %v", i, w.s.Paused, w.s.AllHalts())
 		}
 	}
 }
@@ -208,33 +203,8 @@ func TestEndOfOneHaltLeavesTheOthers(t *testing.T) {
 	}
 }
 
-// In a log of format 1 there is one halt. Raised, it is the halt of its sink.
-func TestHaltOfFormat1IsKeptByAnUpgrade(t *testing.T) {
-	w, err := claim(t, &memLog{old: true}, NewState(), "a", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.must(t, &Control{Halt: &Halt{Sink: "archive", Reason: "away"}},
-		&Control{Halt: &Halt{Sink: "bigtable", Reason: "denied"}})
-	one := map[string]string{"bigtable": "denied"}
-	if d := cmp.Diff(one, w.halts()); d != "" || w.s.ClearEntry("archive") != nil {
-		t.Fatal(d)
-	}
-	if c := w.s.ClearEntry("bigtable"); c == nil || FormatOf(c) != 1 {
-		t.Fatalf("%+v", c)
-	}
-	if err := w.upgrade(t, 1<<20); err != nil {
-		t.Fatal(err)
-	}
-	w.must(t, &Control{Halt: &Halt{Sink: "archive", Reason: "away"}})
-	one["archive"] = "away"
-	if d := cmp.Diff(one, w.halts()); d != "" {
-		t.Fatal(d)
-	}
-	sameState(t, "restored", w.s, w.l.restored(t))
-}
-
-// The first claim of a life says whose log it is: a later owner cannot rename it, but can see that it is not his.
+// The first claim of a life says whose log it is: a later owner cannot rename it, but can see that
+// it is not his.
 func TestLaterClaimDoesNotChangeWhoseLogItIs(t *testing.T) {
 	w := owned(t, seen("a")...)
 	next, err := claim(t, w.l, w.l.fold(t), "b", 2)

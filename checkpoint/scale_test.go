@@ -218,26 +218,8 @@ func TestVanishedShardsAreForgottenFromDeltas(t *testing.T) {
 	}
 }
 
-// In a log of format 1 the entry is the listing: an older build may read it.
-func TestListingOfFormat1IsWhole(t *testing.T) {
-	w, err := claim(t, &memLog{old: true}, NewState(), "a", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.must(t, &Start{Stream: "arn", Date: 1000, Shards: seen("a")})
-	g := &Graph{Stream: "arn", Date: 2000, Complete: true, Shards: seen("a", "b<a")}
-	if parts := DiffListing(w.s, g, 10); len(parts) != 1 || parts[0] != g {
-		t.Errorf("%+v", parts)
-	}
-	need := (*FormatError)(nil)
-	if err := w.s.CheckNext(&Graph{Stream: "arn", Delta: true}); !errors.As(err, &need) || need.Need != 2 ||
-		need.Have != 1 {
-		t.Errorf("delta: %v", err)
-	}
-}
-
-// rotated is the state of a table with 10,000 open shards after 72 hours of rotations, each of which lives four hours:
-// 180,000 shards, all but the newest read to their end.
+// rotated is the state of a table with 10,000 open shards after 72 hours of rotations, each of
+// which lives four hours: 180,000 shards, all but the newest read to their end.
 func rotated(b *testing.B) (w *writer, open []ShardSeen) {
 	b.Helper()
 	const gens, width = 18, 10_000

@@ -30,7 +30,7 @@ func (s *State) UpgradeSnapshot(format, maxPart int) ([]SnapshotPart, error) {
 	return s.encodeParts(format, maxPart)
 }
 
-// encodeParts encodes the state and cuts it. The data begins with the format: in format 1 the entries do not carry it.
+// encodeParts encodes the state and cuts it. The data begins with the format.
 func (s *State) encodeParts(format, maxPart int) ([]SnapshotPart, error) {
 	if maxPart < 1 {
 		return nil, fmt.Errorf("encode snapshot: parts of %d bytes", maxPart)
@@ -43,14 +43,11 @@ func (s *State) encodeParts(format, maxPart int) ([]SnapshotPart, error) {
 	var parts []SnapshotPart
 	for len(b) > 0 || len(parts) == 0 {
 		n := min(len(b), maxPart)
-		parts = append(parts, SnapshotPart{Body: &Snapshot{Part: len(parts)}, Data: b[:n]})
+		parts = append(parts, SnapshotPart{Body: &Snapshot{Part: len(parts), Format: format}, Data: b[:n]})
 		b = b[n:]
 	}
 	for _, p := range parts {
 		p.Body.Parts = len(parts)
-		if format > 1 {
-			p.Body.Format = format
-		}
 	}
 	return parts, nil
 }
@@ -138,18 +135,7 @@ func (s *State) applySnapshot(seq uint64, b *Snapshot) {
 	}
 }
 
-// raiseFormat makes the state one of a newer format, at the end of the snapshot that raises the log, and converts what
-// that format stores differently. Restore calls it too, so a second call must change nothing.
-func (s *State) raiseFormat(format int) {
-	s.Format = max(s.Format, format)
-	if h := s.Halted; h != nil && s.Format >= 2 {
-		s.Halted = nil
-		s.addHalt(h)
-	}
-	if s.Format >= 4 && s.Expired == nil {
-		s.Expired = &ExpiredCounts{}
-		if s.LastFrame > 0 { // the log has counted nothing so far
-			s.Expired.Since = HourOf(s.Date) + 1
-		}
-	}
-}
+// raiseFormat makes the state one of a newer format, at the end of the snapshot that raises the
+// log. What a newer format stores differently is converted here. Restore calls it too, so a second
+// call must change nothing.
+func (s *State) raiseFormat(format int) { s.Format = max(s.Format, format) }

@@ -21,8 +21,7 @@ type State struct {
 	Marks   map[string]Mark
 	Gaps    []Gap
 	Paused  bool
-	Halted  *Halt            // format 1: the newest; see AllHalts
-	Halts   map[string]*Halt // format 2: by sink
+	Halts   map[string]*Halt // by sink
 
 	Date           change.Millis  // newest service clock that was reported
 	Listed         change.Millis  // when the newest complete listing began
@@ -30,9 +29,8 @@ type State struct {
 	Changes        uint64         // in all frames so far
 	DroppedVersion change.Version // highest version of the shards that were forgotten
 	Watermarks     []Watermark    // rising; the first is the newest that all sinks have passed
-	Starting       *Start         // the parts so far of a start that is not complete; format 2
+	Starting       *Start         // the parts so far of a start that is not complete
 
-	// Format 3.
 	Backfill   string         // what the first start says: FromScan, FromExport, or empty
 	Copy       *CopyState     // the newest copy
 	Resync     *PendingResync // of the whole table; nil when none is pending
@@ -43,10 +41,9 @@ type State struct {
 	Fence      *Fence  // of a cutover
 	Proof      Proof   // as the owner's beats say
 
-	Expired *ExpiredCounts // deletions by TTL; format 4
+	Expired ExpiredCounts // deletions by TTL
 
-	// Format 5.
-	Reads      int    // the highest format that the owner's build reads; 0: its claim does not say
+	Reads      int    // the highest format that the owner's build reads
 	ReleasedTo string // the owner that the released log is handed over to
 
 	Foreign uint64 // messages that are not entries of the chain

@@ -26,8 +26,7 @@ type storedState struct {
 	Marks   map[string]Mark         `json:"marks,omitempty"`
 	Gaps    []Gap                   `json:"gaps,omitempty"`
 	Paused  bool                    `json:"paused,omitempty"`
-	Halted  *Halt                   `json:"halted,omitempty"` // format 1
-	Halts   map[string]*Halt        `json:"halts,omitempty"`  // format 2
+	Halts   map[string]*Halt        `json:"halts,omitempty"`
 
 	Date           change.Millis  `json:"date,omitempty"`
 	Listed         change.Millis  `json:"listed,omitempty"`
@@ -35,10 +34,9 @@ type storedState struct {
 	Changes        uint64         `json:"changes,omitempty"`
 	DroppedVersion change.Version `json:"top,omitempty"`
 	Watermarks     []Watermark    `json:"horizons,omitempty"`
-	Starting       *Start         `json:"starting,omitempty"` // format 2
+	Starting       *Start         `json:"starting,omitempty"`
 	Foreign        uint64         `json:"foreign,omitempty"`
 
-	// Format 3.
 	Backfill   string         `json:"backfill,omitempty"`
 	Copy       *CopyState     `json:"copy,omitempty"`
 	Resync     *PendingResync `json:"resync,omitempty"`
@@ -47,9 +45,9 @@ type storedState struct {
 	Accepted   *Accept        `json:"accepted,omitempty"`
 	Switched   *Switch        `json:"switched,omitempty"`
 	Fence      *Fence         `json:"fence,omitempty"`
-	Expired    *ExpiredCounts `json:"expired,omitempty"`     // format 4
-	Reads      int            `json:"reads,omitempty"`       // format 5
-	ReleasedTo string         `json:"released_to,omitempty"` // format 5
+	Expired    ExpiredCounts  `json:"expired,omitzero"`
+	Reads      int            `json:"reads,omitempty"`
+	ReleasedTo string         `json:"released_to,omitempty"`
 }
 
 // storedShard is a Shard as snapshots hold it.
@@ -70,8 +68,8 @@ type storedShard struct {
 	LastAlive   change.Millis   `json:"alive,omitempty"`
 	FinishedAt  change.Millis   `json:"ended,omitempty"`
 	Early       bool            `json:"early,omitempty"`
-	Unended     bool            `json:"unended,omitempty"`   // format 5
-	SeenOpen    bool            `json:"seen_open,omitempty"` // format 5
+	Unended     bool            `json:"unended,omitempty"`
+	SeenOpen    bool            `json:"seen_open,omitempty"`
 }
 
 // storedShardBytes is a generous guess at the JSON of one shard, so that the buffer for all of them seldom grows.
@@ -83,7 +81,7 @@ func encodeState(s *State) ([]byte, error) {
 	in := &storedState{
 		Epoch: s.Epoch, Owner: s.Owner, Nonce: s.Nonce, Released: s.Released, Life: s.Life, Identity: s.Identity,
 		Streams: s.Streams, Marks: s.Marks, Gaps: s.Gaps,
-		Paused: s.Paused, Halted: s.Halted, Halts: s.Halts,
+		Paused: s.Paused, Halts: s.Halts,
 		Date: s.Date, Listed: s.Listed, LastFrame: s.LastFrame, Changes: s.Changes, DroppedVersion: s.DroppedVersion,
 		Watermarks: s.Watermarks, Starting: s.Starting, Foreign: s.Foreign,
 		Backfill: s.Backfill, Copy: s.Copy, Resync: s.Resync, LastResync: s.LastResync, Accepting: s.Accepting,
@@ -102,16 +100,16 @@ func encodeState(s *State) ([]byte, error) {
 	var out bytes.Buffer
 	out.Grow(len(b) + storedShardBytes*len(s.Shards))
 	out.Write(before)
-	if err := encodeShards(&out, s); err != nil {
+	if err := encodeShards(&out, s.Shards); err != nil {
 		return nil, err
 	}
 	out.Write(after)
 	return out.Bytes(), nil
 }
 
-// encodeShards appends the JSON of shards by ID, in the order of the IDs, as package json writes a map.
-func encodeShards(out *bytes.Buffer, s *State) error {
-	shards := s.Shards
+// encodeShards appends the JSON of shards by ID, in the order of the IDs, as package json writes a
+// map.
+func encodeShards(out *bytes.Buffer, shards map[string]*Shard) error {
 	var one bytes.Buffer
 	encoder, stored := json.NewEncoder(&one), new(storedShard)
 	ids := slices.AppendSeq(make([]string, 0, len(shards)), maps.Keys(shards))
@@ -119,9 +117,7 @@ func encodeShards(out *bytes.Buffer, s *State) error {
 	separator := byte('{')
 	for _, id := range ids {
 		one.Reset()
-		if *stored = shards[id].stored(); s.Format < 5 {
-			stored.Unended, stored.SeenOpen = false, false
-		}
+		*stored = shards[id].stored()
 		if err := encoder.Encode(stored); err != nil {
 			return err
 		}
@@ -150,7 +146,7 @@ func decodeState(b []byte) (*State, error) {
 	s.Epoch, s.Nonce, s.Released = in.Epoch, in.Nonce, in.Released
 	s.Owner, s.Life, s.Identity = in.Owner, in.Life, in.Identity
 	s.Streams, s.Marks, s.Gaps = in.Streams, in.Marks, in.Gaps
-	s.Paused, s.Halted, s.Halts = in.Paused, in.Halted, in.Halts
+	s.Paused, s.Halts = in.Paused, in.Halts
 	s.Date, s.Listed, s.DroppedVersion = in.Date, in.Listed, in.DroppedVersion
 	s.LastFrame, s.Changes = in.LastFrame, in.Changes
 	s.Watermarks, s.Starting, s.Foreign = in.Watermarks, in.Starting, in.Foreign

@@ -9,7 +9,7 @@ type Stream struct {
 	Mode     string         `json:"mode,omitempty"`     // start position as it was configured
 	At       change.Millis  `json:"at,omitempty"`       // start position; 0 = trim horizon
 	Floor    change.Version `json:"floor,omitempty"`    // every version of this stream is above it
-	After    change.Millis  `json:"after,omitempty"`    // see Start.After; format 3
+	After    change.Millis  `json:"after,omitempty"`    // see Start.After
 	Disabled bool           `json:"disabled,omitempty"` // takes no more writes
 	Seq      uint64         `json:"seq"`                // of the entry that started it
 }

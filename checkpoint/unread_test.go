@@ -1,7 +1,6 @@
 package checkpoint
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -132,32 +131,23 @@ func TestOpenShardBeforeAGapIsNotRead(t *testing.T) {
 	wantUnread(t, w.s)
 }
 
-// In an older format a snapshot cannot hold what was seen: the shard is named until then, and read on after an upgrade.
 func TestSnapshotsHoldThatAnEndedShardWasSeenOpen(t *testing.T) {
-	for format := 1; format <= Format; format++ {
-		t.Run(fmt.Sprint(format), func(t *testing.T) {
-			w := owned(t, seen("a", "b")...)
-			w.s.Format = format
-			w.must(t, lostWhole(w.s, "a"))
-			w.must(t, &Graph{Stream: "arn", Date: w.s.Date, Complete: true, Shards: seen("a", "b")})
-			b, err := encodeState(w.s)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s, err := decodeState(b)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if wantUnread(t, w.s, "a"); format >= 5 {
-				wantUnread(t, s, "a")
-			} else {
-				wantUnread(t, s)
-			}
-			w.must(t, &Graph{Stream: "arn", Date: w.s.Date + childListingDelay, Complete: true, Shards: seen("a", "b")})
-			if got := w.s.Readable(w.s.Shards["a"]); got != (format >= 5) {
-				t.Errorf("read on: %v", got)
-			}
-		})
+	w := owned(t, seen("a", "b")...)
+	w.must(t, lostWhole(w.s, "a"))
+	w.must(t, &Graph{Stream: "arn", Date: w.s.Date, Complete: true, Shards: seen("a", "b")})
+	b, err := encodeState(w.s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := decodeState(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantUnread(t, w.s, "a")
+	wantUnread(t, s, "a")
+	w.must(t, &Graph{Stream: "arn", Date: w.s.Date + childListingDelay, Complete: true, Shards: seen("a", "b")})
+	if !w.s.Readable(w.s.Shards["a"]) {
+		t.Error("it is not read on")
 	}
 }
 

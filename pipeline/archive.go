@@ -50,7 +50,7 @@ func (t *table) newArchiver(s *checkpoint.State) *archiving.Archiver {
 	}
 	_, marked := s.Marks[apply.SinkArchive]
 	o.Resumed = !marked && s.LastFrame != 0
-	if s.Expired != nil && s.Expired.Head != nil {
+	if s.Expired.Head != nil {
 		o.Known = *s.Expired.Head
 	}
 	for sink := range s.AllHalts() {
@@ -82,9 +82,9 @@ func (t *table) archiveBeside(ctx context.Context, g *errgroup.Group, a *archivi
 }
 
 // newHealer returns what heals the archive's part of gaps at a request.
-func (t *table) newHealer(a *archiving.Archiver, format int, in *ingest.Ingest) *archiving.Healer {
+func (t *table) newHealer(a *archiving.Archiver, in *ingest.Ingest) *archiving.Healer {
 	return archiving.NewHealer(archiving.HealOptions{
-		Archive: a, Now: t.now, Logger: t.log, TableARN: t.info.ARN, TTLAttr: t.info.TTLAttr, Format: format,
+		Archive: a, Now: t.now, Logger: t.log, TableARN: t.info.ARN, TTLAttr: t.info.TTLAttr,
 		Gaps: t.view.archiveGaps, Open: t.openIncremental,
 		Letters: func() int { return t.letters.CountOf(apply.SinkArchive) }, Event: t.row.Program.Archive, Append: in.Append,
 	})

@@ -49,9 +49,7 @@ func (v *tableView) observeArchive(s *checkpoint.State) {
 		gap.Healed = g.Healed[apply.SinkArchive].Note
 		f.gaps = append(f.gaps, gap)
 	}
-	if s.Expired != nil {
-		f.expired, f.now = checkpoint.ExpiredCounts{Since: s.Expired.Since, Hours: maps.Clone(s.Expired.Hours)}, s.Date
-	}
+	f.expired, f.now = checkpoint.ExpiredCounts{Since: s.Expired.Since, Hours: maps.Clone(s.Expired.Hours)}, s.Date
 	v.facts.Store(f)
 	a.Passed(s.AppliedBy(apply.SinkArchive))
 }

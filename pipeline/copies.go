@@ -48,10 +48,10 @@ type startPlan struct {
 	backfill string        // backfillScan, backfillExport, or empty for nowhere
 }
 
-// planStart decides how a table starts at a time of the service, the one and only time (Rule 3). A table that does not
-// say how it is copied is scanned, unless a later start leaves out the changes that a copy needs. A log of an older
-// format cannot hold a copy.
-func (t *Table) planStart(start Start, date change.Millis, format int) (startPlan, error) {
+// planStart decides how a table starts at a time of the service, the one and only time (Rule 3). A
+// table that does not say how it is copied is scanned, unless a later start leaves out the changes
+// that a copy needs.
+func (t *Table) planStart(start Start, date change.Millis) (startPlan, error) {
 	at, err := start.Time(date)
 	if err != nil {
 		return startPlan{}, err
@@ -59,7 +59,7 @@ func (t *Table) planStart(start Start, date change.Millis, format int) (startPla
 	p := startPlan{mode: start.Mode(), at: at, backfill: cmp.Or(t.Backfill.From, backfillScan)}
 	later := start.Latest || at > date-startBefore
 	switch {
-	case p.backfill == backfillNone, format < 3, later && t.Backfill.From == "":
+	case p.backfill == backfillNone, later && t.Backfill.From == "":
 		p.backfill = ""
 	case later:
 		return startPlan{}, &RefusedError{
@@ -220,7 +220,7 @@ func (t *table) resyncOptions(s *checkpoint.State, in *ingest.Ingest, sink resyn
 		Prove: in.Prove, Unproven: in.Unproven, Append: in.Append, Now: t.now, Behind: t.behind, Lead: t.row.Reserved,
 		GapsUntil: func() change.Millis { return change.Millis(t.view.gapsUntil.Load()) },
 		Throttled: func() uint64 { return t.bigtable.Overloads(t.Target) },
-		Floor:     s.Floor(), Format: s.Format, WriteRows: t.Backfill.WriteRows, Stats: t.copied, Logger: t.log,
+		Floor:     s.Floor(), WriteRows: t.Backfill.WriteRows, Stats: t.copied, Logger: t.log,
 		Periods: resync.Periods{
 			Report: t.o.Periods.Report, Recheck: t.o.Periods.Recheck, Settle: t.o.Periods.Settle, Retry: t.o.Periods.Retry,
 		},

@@ -1,59 +1,40 @@
 package pipeline_test
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 	"testing"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/pipeline/rollout"
+	"github.com/tailrace-cdc/replicator/queue"
 )
 
-// oldLog makes the log of a table as a build of format 1 leaves it after its first claim.
+// The tests of this package run as a build of the next format, so that logs of the format before it
+// can be raised.
+const older = 1
+
+func init() { checkpoint.Format = older + 1 }
+
+// oldLog makes the log of a table as a build of an older format leaves it after its first claim.
 func (w *world) oldLog(name string) {
 	w.t.Helper()
 	r := w.open(name)
-	must := func(err error) {
-		w.t.Helper()
-		if err != nil {
-			w.t.Fatal(err)
-		}
-	}
 	l, err := r.queue.CreateLog(w.t.Context(), name, "t0ken")
-	must(err)
-	info, err := l.Info(w.t.Context())
-	must(err)
-	_, js := r.js()
-	prev := checkpoint.Hash{}
-	for i, body := range []any{&checkpoint.Claim{Owner: "older"}, &checkpoint.Release{}} {
-		msg, err := checkpoint.Encode(nil, &checkpoint.Entry{
-			Kind: checkpoint.KindOf(body), Epoch: 1, Nonce: checkpoint.Nonce{1}, Prev: prev, Body: body,
-		})
-		must(err)
-		_, err = js.Publish(w.t.Context(), r.claims(), msg, jetstream.WithExpectLastSequence(info.Last+uint64(i)))
-		must(err)
-		prev = checkpoint.HashOf(msg)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	owner, err := l.Claim(w.t.Context(), queue.ClaimOptions{Owner: "older", Format: older})
+	if err == nil {
+		err = owner.Release(w.t.Context())
+	}
+	if err != nil {
+		w.t.Fatal(err)
 	}
 	r.ended <- nil
 	r.close()
-}
-
-// claims is the subject of the only log's claims.
-func (r *run) claims() string {
-	r.t.Helper()
-	_, js := r.js()
-	for info := range js.ListStreams(r.t.Context()).Info() {
-		for _, subject := range info.Config.Subjects {
-			if strings.HasSuffix(subject, ".claim") {
-				return subject
-			}
-		}
-	}
-	r.t.Fatal("no log was found")
-	return ""
 }
 
 // formatRow is the row that names the format of the pipeline's logs.
@@ -87,16 +68,14 @@ func TestLogIsRaisedWhileItIsReadOnceThePipelineIs(t *testing.T) {
 	r.settle()
 	r.until(
 		"the pipeline has the format of its log",
-		func() bool { row := r.formatRow(); return row != nil && row.Log == 1 },
+		func() bool { row := r.formatRow(); return row != nil && row.Log == older },
 	)
-	if got := r.table("Orders").LogFormat; got != 1 {
+	if got := r.table("Orders").LogFormat; got != older {
 		t.Errorf("log of format %d, and nobody has raised the pipeline", got)
 	}
-	for _, to := range []int{4, checkpoint.Format} {
-		r.raise(to)
-		w.changeItems("Orders", 62, 50)
-		r.until("the log is raised", func() bool { return r.table("Orders").LogFormat == to })
-	}
+	r.raise(checkpoint.Format)
+	w.changeItems("Orders", 62, 50)
+	r.until("the log is raised", func() bool { return r.table("Orders").LogFormat == checkpoint.Format })
 	r.settle()
 	r.equal()
 	if err := r.stop(); err != nil {
@@ -114,8 +93,8 @@ func TestNewLogBeginsInTheFormatOfThePipeline(t *testing.T) {
 	r := w.start("Orders", "Sessions")
 	w.changeItems("Sessions", 63, 50)
 	r.settle()
-	if got := r.table("Sessions").LogFormat; got != 1 {
-		t.Errorf("log of format %d in a pipeline of format 1", got)
+	if got := r.table("Sessions").LogFormat; got != older {
+		t.Errorf("log of format %d in a pipeline of an older one", got)
 	}
 	r.raise(checkpoint.Format)
 	r.until("both are raised", func() bool {
@@ -183,18 +162,17 @@ func TestRestoredRowLowersNothing(t *testing.T) {
 	if err := r.stop(); err != nil {
 		t.Fatal(err)
 	}
-	for _, older := range []int{1, 0} {
-		w.oldFormat(older)
+	for _, restored := range []int{older, 0} {
+		w.oldFormat(restored)
 		r = w.restart("Orders")
 		w.changeItems("Orders", 66, 50)
 		r.settle()
 		r.until("the pipeline has a format", func() bool { return r.formatRow() != nil })
-		if want := max(older, 1); older == 0 && r.formatRow().Log != checkpoint.Format ||
-			older > 0 && r.formatRow().Log != want {
-			t.Errorf("restored as %d: the pipeline has %+v", older, r.formatRow())
+		if want := cmp.Or(restored, checkpoint.Format); r.formatRow().Log != want {
+			t.Errorf("restored as %d: the pipeline has %+v", restored, r.formatRow())
 		}
 		if got := r.table("Orders").LogFormat; got != checkpoint.Format {
-			t.Errorf("restored as %d: log of format %d", older, got)
+			t.Errorf("restored as %d: log of format %d", restored, got)
 		}
 		r.equal()
 		if err := r.stop(); err != nil {

@@ -17,31 +17,28 @@ func TestStartBesideABackfill(t *testing.T) {
 		name     string
 		table    Table
 		start    Start
-		format   int
 		from     int
 		mode     string
 		backfill string
 		refused  bool
 	}{
-		{"scan", Table{Backfill: Backfill{From: "scan"}}, Start{}, 3, early, staterow.ModeBackfill, "scan", false},
-		{"default", Table{}, Start{}, 3, early, staterow.ModeBackfill, "scan", false},
-		{"default of an older log", Table{}, Start{}, 2, 0, "trim_horizon", "", false},
-		{"default, latest", Table{}, Start{Latest: true}, 3, now, "latest", "", false},
-		{"default, a minute ago", Table{}, at(now - 60_000), 3, now - 60_000, at(now - 60_000).Mode(), "", false},
-		{"export that is asked for", Table{Backfill: Backfill{From: "export", Bucket: "b"}}, Start{}, 3, early,
+		{"scan", Table{Backfill: Backfill{From: "scan"}}, Start{}, early, staterow.ModeBackfill, "scan", false},
+		{"default", Table{}, Start{}, early, staterow.ModeBackfill, "scan", false},
+		{"default, latest", Table{}, Start{Latest: true}, now, "latest", "", false},
+		{"default, a minute ago", Table{}, at(now - 60_000), now - 60_000, at(now - 60_000).Mode(), "", false},
+		{"export that is asked for", Table{Backfill: Backfill{From: "export", Bucket: "b"}}, Start{}, early,
 			staterow.ModeBackfill, "export", false},
-		{"export that exists", Table{Backfill: Backfill{From: "export", URL: "s3://b"}}, Start{}, 3, 0, "trim_horizon",
+		{"export that exists", Table{Backfill: Backfill{From: "export", URL: "s3://b"}}, Start{}, 0, "trim_horizon",
 			"export", false},
-		{"archive", Table{Archive: Archive{On: true}, Backfill: Backfill{From: "scan"}}, Start{}, 3, 0, "trim_horizon",
+		{"archive", Table{Archive: Archive{On: true}, Backfill: Backfill{From: "scan"}}, Start{}, 0, "trim_horizon",
 			"scan", false},
-		{"none", Table{Backfill: Backfill{From: "none"}}, Start{}, 3, 0, "trim_horizon", "", false},
-		{"older log", Table{Backfill: Backfill{From: "scan"}}, Start{}, 2, 0, "trim_horizon", "", false},
-		{"latest", Table{Backfill: Backfill{From: "scan"}}, Start{Latest: true}, 3, 0, "", "", true},
-		{"a minute ago", Table{Backfill: Backfill{From: "scan"}}, at(now - 60_000), 3, 0, "", "", true},
-		{"an hour ago", Table{Backfill: Backfill{From: "scan"}}, at(now - 3_600_000), 3, now - 3_600_000,
+		{"none", Table{Backfill: Backfill{From: "none"}}, Start{}, 0, "trim_horizon", "", false},
+		{"latest", Table{Backfill: Backfill{From: "scan"}}, Start{Latest: true}, 0, "", "", true},
+		{"a minute ago", Table{Backfill: Backfill{From: "scan"}}, at(now - 60_000), 0, "", "", true},
+		{"an hour ago", Table{Backfill: Backfill{From: "scan"}}, at(now - 3_600_000), now - 3_600_000,
 			at(now - 3_600_000).Mode(), "scan", false},
 	} {
-		p, err := c.table.planStart(c.start, now, c.format)
+		p, err := c.table.planStart(c.start, now)
 		if (err != nil) != c.refused {
 			t.Errorf("%s: %v", c.name, err)
 		}

@@ -210,7 +210,6 @@ func (t *table) checkTimeStart(
 
 // firstStart returns the start entry of the pipeline's first life, or of the one that a recovery begins.
 func (t *table) firstStart(ctx context.Context, w *queue.Writer, ls source.Listing) (*checkpoint.Start, error) {
-	format := w.State().Format
 	if t.row.Known().Recovering {
 		return t.recoveredStart(ls), nil
 	}
@@ -218,13 +217,13 @@ func (t *table) firstStart(ctx context.Context, w *queue.Writer, ls source.Listi
 	if err != nil {
 		return nil, err
 	}
-	plan, err := own.planStart(t.o.Start, ls.Started, format)
+	plan, err := own.planStart(t.o.Start, ls.Started)
 	if err != nil {
 		return nil, err
 	}
 	if plan.backfill == "" && own.Backfill.From != backfillNone && t.info.Items > 0 {
 		t.log.Warn("the items that the table holds are not copied: they arrive when they change next",
-			zap.Int64("items_estimated", t.info.Items), zap.String("source_start", plan.mode), zap.Int("log_format", format))
+			zap.Int64("items_estimated", t.info.Items), zap.String("source_start", plan.mode))
 	}
 	return &checkpoint.Start{
 		Mode: plan.mode, At: plan.at, Floor: t.row.Known().Floor, Backfill: plan.backfill,

@@ -289,14 +289,14 @@ func (t *table) work(soft context.Context, w *queue.Writer, o apply.Options, arc
 	g.Go(func() error { return t.row.Upgrade(reading, t.format.AwaitNewest) })
 	requests := &resync.Requests{
 		Options: items, Log: l, Program: t.row.Program, Client: t.bigtable, Target: t.Target,
-		Foreign: t.foreign(items, t.writable(applying, o.Owned)).Delete, Heal: t.newHealer(arch, w.State().Format, in).Heal,
+		Foreign: t.foreign(items, t.writable(applying, o.Owned)).Delete, Heal: t.newHealer(arch, in).Heal,
 	}
 	t.view.requests.Store(requests)
 	g.Go(func() error { return in.Read(reading) })
 	if s := w.State(); t.archivedOnly() {
 		g.Go(func() error { return t.serveArchived(reading, o, requests) })
 	} else if s.Fence == nil { // Rule 12: behind a fence the table is read, and that is all
-		t.repairBeside(reading, g, s.Format, items, requests)
+		t.repairBeside(reading, g, items, requests)
 	}
 	g.Go(func() error { return in.List(reading) })
 	g.Go(func() error { return t.watchPremises(reading) })
@@ -327,14 +327,12 @@ func (t *table) work(soft context.Context, w *queue.Writer, o apply.Options, arc
 
 // repairBeside runs what makes rows true again when the log or a command asks for it.
 func (t *table) repairBeside(
-	ctx context.Context, g *errgroup.Group, format int, items resync.Options, requests *resync.Requests,
+	ctx context.Context, g *errgroup.Group, items resync.Options, requests *resync.Requests,
 ) {
 	g.Go(func() error { return t.resyncBeside(ctx, items) })
 	g.Go(func() error { return t.healGaps(ctx, items) })
 	g.Go(func() error { return t.verifyBeside(ctx, items) })
-	if format >= 3 {
-		g.Go(func() error { return t.followCluster(ctx, items) })
-	}
+	g.Go(func() error { return t.followCluster(ctx, items) })
 	g.Go(func() error { return requests.Run(ctx) })
 }
 

@@ -221,7 +221,7 @@ func TestRowKeepsItsFormatUntilThePipelineIsRaised(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.oldRow("Orders")
-	w.oldFormat(1)
+	w.oldFormat(older)
 	for _, step := range []struct {
 		upgrade bool
 		format  int

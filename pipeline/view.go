@@ -141,7 +141,7 @@ func (v *tableView) remember(now time.Time) {
 func (v *tableView) observeGaps(s *checkpoint.State) {
 	v.lastResync.Store(s.LastResync)
 	v.resync.Store(s.Resync)
-	if v.OnGap != onGapHeal || s.Format < 3 {
+	if v.OnGap != onGapHeal {
 		return
 	}
 	gaps := &openGaps{}

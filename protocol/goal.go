@@ -134,9 +134,6 @@ func (g *Goal) behindFence(s *checkpoint.State) int {
 	return int(s.Fence.Behind)
 }
 
-// countsBehind is the first format of a log in which changes behind a fence are counted.
-const countsBehind = 5
-
 // lowMark returns the lowest mark of the sinks that do not stand before a refused change, given the
 // halts of the sinks.
 //
@@ -149,7 +146,7 @@ func lowMark(s *checkpoint.State, halts map[string]*checkpoint.Halt) uint64 {
 	low := s.LastFrame
 	for sink, m := range s.Marks {
 		seq := m.Seq
-		if sink == checkpoint.SinkBigtable && s.Format >= countsBehind {
+		if sink == checkpoint.SinkBigtable {
 			seq = s.AppliedMark()
 		}
 		if h := halts[sink]; h == nil || !h.Held {

@@ -199,12 +199,10 @@ func (c *claimer) appendClaim(ctx context.Context, f *folded) (*Writer, error) {
 	w := c.newWriter(f)
 	w.epoch++
 	c.claimSent, c.claimAfter = cmp.Or(c.claimSent, time.Now()), f.state.Seq
-	body := &checkpoint.Claim{Owner: c.o.Owner, Life: cmp.Or(f.state.Life, c.o.Life), Identity: c.o.Identity}
+	body := &checkpoint.Claim{Owner: c.o.Owner, Life: cmp.Or(f.state.Life, c.o.Life), Identity: c.o.Identity,
+		Reads: checkpoint.Format}
 	if f.state.Epoch == 0 {
 		body.Format = cmp.Or(c.o.Format, checkpoint.Format)
-	}
-	if max(body.Format, f.state.Format) >= 5 {
-		body.Reads = checkpoint.Format
 	}
 	if _, err := w.append(ctx, body, nil); err != nil {
 		return nil, err

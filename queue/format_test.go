@@ -12,32 +12,29 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
-// logOfFormat1 makes a log as a build of format 1 leaves it: claimed, started and released.
-func logOfFormat1(t testing.TB, q *Queue) *Log {
+// newer makes this build one of the next format until the test ends, and returns the format before
+// it.
+func newer(t testing.TB) (older int) {
 	t.Helper()
-	ctx := testContext(t)
-	l := createLog(t, q)
-	f, err := l.fold(ctx)
+	older = checkpoint.Format
+	checkpoint.Format++
+	t.Cleanup(func() { checkpoint.Format = older })
+	return older
+}
+
+// olderLog makes a log as a build of an older format leaves it: claimed, started and released.
+func olderLog(t testing.TB, format int) *Log {
+	t.Helper()
+	l := createLog(t, embeddedQueue(t))
+	w, err := l.Claim(testContext(t), ClaimOptions{Owner: "older", Format: format})
 	if err != nil {
 		t.Fatal(err)
 	}
-	start := &checkpoint.Start{Stream: stream, Date: second, Shards: []checkpoint.ShardSeen{{ID: "shard-1"}}}
-	nonce := checkpoint.Nonce{1}
-	for _, body := range []any{&checkpoint.Claim{Owner: "older"}, start, &checkpoint.Release{}} {
-		e := &checkpoint.Entry{Kind: checkpoint.KindOf(body), Epoch: 1, Nonce: nonce, Prev: f.state.Hash, Body: body}
-		msg, err := checkpoint.Encode(nil, e)
-		if err != nil {
-			t.Fatal(err)
-		}
-		id := q.messageID(nonce)
-		seq, err := l.publish(ctx, e.Kind, msg, f.state.Seq, f.lastID, id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.state.Apply(seq, msg); err != nil {
-			t.Fatal(err)
-		}
-		f.lastID = id
+	mustAppend(t, w, &checkpoint.Start{
+		Stream: stream, Date: second, Shards: []checkpoint.ShardSeen{{ID: "shard-1"}},
+	}, nil)
+	if err := w.Release(testContext(t)); err != nil {
+		t.Fatal(err)
 	}
 	return l
 }
@@ -51,22 +48,19 @@ func TestNewLogBeginsAtTheNewestFormat(t *testing.T) {
 
 // TestNewLogBeginsInTheFormatOfItsPipeline: an older replicator beside this one can take the log over.
 func TestNewLogBeginsInTheFormatOfItsPipeline(t *testing.T) {
+	older := newer(t)
 	q := embeddedQueue(t)
-	for format := 1; format <= checkpoint.Format; format++ {
+	for _, format := range []int{older, checkpoint.Format} {
 		l, err := q.CreateLog(testContext(t), fmt.Sprint("Orders-", format), "t0ken")
 		if err != nil {
 			t.Fatal(err)
-		}
-		reads := 0 // what a claim says of its build needs format 5
-		if format >= 5 {
-			reads = checkpoint.Format
 		}
 		for _, owner := range []string{"a", "b"} {
 			w, err := l.Claim(testContext(t), ClaimOptions{Owner: owner, Format: format})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if s := w.State(); s.Format != format || s.Reads != reads {
+			if s := w.State(); s.Format != format || s.Reads != checkpoint.Format {
 				t.Errorf("log of format %d, claimed by %s: format %d, reads %d", format, owner, s.Format, s.Reads)
 			}
 			if err := w.Release(testContext(t)); err != nil {
@@ -78,11 +72,11 @@ func TestNewLogBeginsInTheFormatOfItsPipeline(t *testing.T) {
 
 // Rule 11: the log of an older build keeps its format until an operator raises it with `replicator upgrade`.
 func TestLogIsRaisedOnlyByUpgrade(t *testing.T) {
-	ctx := testContext(t)
-	l := logOfFormat1(t, embeddedQueue(t))
+	ctx, older := testContext(t), newer(t)
+	l := olderLog(t, older)
 	w := claim(t, l, "newer")
 	appendPage(t, w, 5, 100)
-	if s := fold(t, l); s.Format != 1 {
+	if s := fold(t, l); s.Format != older {
 		t.Fatalf("format %d without an upgrade", s.Format)
 	}
 	if err := w.Upgrade(ctx, checkpoint.Format); err != nil {
@@ -108,7 +102,7 @@ func TestLogIsRaisedOnlyByUpgrade(t *testing.T) {
 
 // An upgrade with an unknown outcome is not stored here: Recover finds that, and the next Upgrade stores it.
 func TestUpgradeWithUnknownOutcomeIsRepeated(t *testing.T) {
-	l := logOfFormat1(t, embeddedQueue(t))
+	l := olderLog(t, newer(t))
 	w := claim(t, l, "newer")
 	pause := true
 	if _, err := l.AppendControl(testContext(t), &checkpoint.Control{Pause: &pause}); err != nil {

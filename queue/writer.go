@@ -318,8 +318,8 @@ func (w *Writer) Acked() *protocol.LogNote { return w.acked.Load() }
 // if Release fails: where its outcome is unknown, the next owner waits for TTL.
 func (w *Writer) Release(ctx context.Context) error { return w.HandOver(ctx, "") }
 
-// HandOver releases the log to one process, which alone may claim it for two seconds; "": to whoever is first. A log of
-// a format that cannot say so is released to whoever is first.
+// HandOver releases the log to one process, which alone may claim it for two seconds; "": to
+// whoever is first.
 func (w *Writer) HandOver(ctx context.Context, to string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -331,11 +331,7 @@ func (w *Writer) HandOver(ctx context.Context, to string) error {
 		err = w.snapshot(ctx, false)
 	}
 	if err == nil || errors.Is(err, ErrFull) {
-		release := &checkpoint.Release{To: to}
-		if checkpoint.FormatOf(release) > w.folded.state.Format {
-			release.To = ""
-		}
-		_, err = w.append(ctx, release, nil)
+		_, err = w.append(ctx, &checkpoint.Release{To: to}, nil)
 	}
 	w.ended = fmt.Errorf("append to log of %s: %w: it was released", w.l.table, ErrLost)
 	return err

@@ -41,9 +41,8 @@ type Options struct {
 	// can own the log, and returns an error when the sinks end. nil: it is not asked.
 	Owned func() error
 	// Gate holds back the sink of Bigtable while a setting makes writes unsafe; nil: nothing does.
-	Gate      *settings.Gate
-	held      bool   // the gate has made the halt of Bigtable that is in the log
-	clearSink string // what a Control names that ends this halt
+	Gate *settings.Gate
+	held bool // the gate has made the halt of Bigtable that is in the log
 	// Archive is where deletions go; nil: the table has none.
 	Archive Archive
 	// Append stores a halt or a gap in the log. It blocks until the entry is durable.

@@ -42,9 +42,6 @@ type Sink struct {
 // own halts. The state is the log's when the life began.
 func New(shared *Shared, o Options, letters *DeadLetters, s *checkpoint.State) []*Sink {
 	o.lives, o.epoch = s.Lives(), s.Epoch
-	if s.Format >= 2 { // a log of format 1 has one halt at a time
-		o.clearSink = SinkBigtable
-	}
 	letters.continueHalted(s)
 	var all []*Sink
 	if o.Table.Target != "" {

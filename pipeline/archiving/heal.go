@@ -34,7 +34,6 @@ type HealOptions struct {
 	Archive  *Archiver // nil: the table has none
 	TableARN string
 	TTLAttr  string // attribute of the table's time to live; "": it has none
-	Format   int    // of the table's log
 	Gaps     func() []Gap
 	// Letters returns how many dead letters of the archive there are. Their deletions are in no object.
 	Letters func() int
@@ -140,9 +139,6 @@ func (h *Healer) wanted(ids []string) (gaps []Gap, err error) {
 	case h.TTLAttr == "":
 		return nil, refuse("enable it, or waive what the archive lacks with `replicator gaps clear`",
 			"the table has no time to live, so an export does not show what expired")
-	case h.Format < 4:
-		return nil, refuse("`replicator upgrade --finalize`, once no older replicator runs",
-			"the table's log has format %d, and gaps healed from exports need 4", h.Format)
 	case len(ids) == 0:
 		return nil, refuse("", "the order names no gap")
 	}

@@ -114,7 +114,7 @@ func (w *healingWorld) start() *healingLife {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	l := &healingLife{w: w, ctx: ctx, crash: cancel, done: make(chan struct{})}
 	l.Healer = NewHealer(HealOptions{
-		Archive: a, TableARN: tableARN, TTLAttr: "expires", Format: 4, Letters: func() int { return w.letters },
+		Archive: a, TableARN: tableARN, TTLAttr: "expires", Letters: func() int { return w.letters },
 		Gaps:  func() []Gap { return w.gaps },
 		Open:  func(ctx context.Context, url string) (*export.Export, error) { return w.open(ctx, url) },
 		Event: l.event, Append: w.append, Now: func() change.Millis { return begin + 10*hour }, Logger: zap.NewNop(),

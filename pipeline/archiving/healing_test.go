@@ -184,7 +184,6 @@ func TestOrdersThatCannotHealAreRefused(t *testing.T) {
 		{"waived gap", gap(func(g *Gap) { g.Differs = false }), nil, []string{good}, "lacks nothing"},
 		{"letters", func() { w.letters = 2 }, nil, []string{good}, "2 dead letters"},
 		{"no time to live", func() { l.TTLAttr = "" }, nil, []string{good}, "no time to live"},
-		{"older log", func() { l.Format = 3 }, nil, []string{good}, "format 3"},
 		{"no archive", func() { l.Archive = nil }, nil, []string{good}, "no archive"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
@@ -26,11 +25,7 @@ func (w *writer) storeEntry(ctx context.Context, body any) error {
 			return nil
 		}
 	case *checkpoint.Start:
-		bodies = toAny(splitStart(s, b, w.o.MaxPayload))
-	case *checkpoint.Control:
-		if b.Halt != nil && s.Format < checkpoint.Format {
-			b.Halt.Held = false // only a log of the present format holds it
-		}
+		bodies = toAny(checkpoint.SplitStart(b, listingPart(w.o.MaxPayload)))
 	case *checkpoint.Gap:
 		if !s.PrepareGap(b) {
 			return nil
@@ -38,7 +33,7 @@ func (w *writer) storeEntry(ctx context.Context, body any) error {
 	}
 	for _, b := range bodies {
 		if _, err := w.log.Append(ctx, b, nil); err != nil {
-			return fmt.Errorf("append %s entry: %w", checkpoint.KindOf(b), hintUpgrade(s, err))
+			return fmt.Errorf("append %s entry: %w", checkpoint.KindOf(b), err)
 		}
 	}
 	w.observe()
@@ -65,37 +60,19 @@ func (w *writer) publish(s *checkpoint.State, changed []*checkpoint.Shard) {
 // observe reports what the log holds and how full it is.
 func (w *writer) observe() { w.o.Observe(w.log.State(), w.pressure) }
 
-// AppendStart appends where every shard starts, in as many entries as the log's format and its messages need; only the
+// AppendStart appends where every shard starts, in as many entries as its messages need; only the
 // last one counts (Rule 3).
 func AppendStart(ctx context.Context, w *queue.Writer, start *checkpoint.Start, maxPayload int) error {
-	s := w.State()
-	for _, part := range splitStart(s, start, maxPayload) {
+	for _, part := range checkpoint.SplitStart(start, listingPart(maxPayload)) {
 		if _, err := w.Append(ctx, part, nil); err != nil {
-			return fmt.Errorf("append start: %w", hintUpgrade(s, err))
+			return fmt.Errorf("append start: %w", err)
 		}
 	}
 	return nil
 }
 
-// splitStart cuts a start into what fits into messages. Format 1 has one entry for it: a listing that is too large for
-// the server is an error there.
-func splitStart(s *checkpoint.State, start *checkpoint.Start, maxPayload int) []*checkpoint.Start {
-	if s.Format < 2 {
-		return []*checkpoint.Start{start}
-	}
-	return checkpoint.SplitStart(start, listingPart(maxPayload))
-}
-
 // listingPart returns how many bytes of shards go into one entry.
 func listingPart(maxPayload int) int { return min(checkpoint.ListingPartBytes, maxPayload/2) }
-
-// hintUpgrade adds to the error of an entry that is too large what would let it be stored in parts.
-func hintUpgrade(s *checkpoint.State, err error) error {
-	if errors.Is(err, queue.ErrTooLarge) && s.Format < checkpoint.Format {
-		return fmt.Errorf("%w: %w", &checkpoint.FormatError{Need: checkpoint.Format, Have: s.Format}, err)
-	}
-	return err
-}
 
 func toAny[T any](all []T) (list []any) {
 	for _, x := range all {

@@ -70,9 +70,6 @@ func (w *writer) storePages(ctx context.Context, pages []*source.Page) error {
 	if err != nil {
 		return fmt.Errorf("pack pages: %w", err)
 	}
-	if w.log.State().Format < 4 {
-		frame.WithoutCounts(packed)
-	}
 	w.frames, w.proofs, w.seen, w.traced = packed, empty, seen, reads
 	return w.flush(ctx)
 }

@@ -156,8 +156,10 @@ func (w *writer) tolerateFull(err error) error {
 // beat appends a beat: the owner is alive, and how far the open shards have been read.
 func (w *writer) beat(ctx context.Context) error {
 	s := w.log.State()
-	b := &checkpoint.Beat{Date: w.o.now(), Listed: w.lister.lastListing(), Watermark: w.watermarks.lowest()}
-	w.prove(s, b)
+	b := &checkpoint.Beat{
+		Date: w.o.now(), Listed: w.lister.lastListing(), Watermark: w.watermarks.lowest(), Invented: s.InventedMember(),
+	}
+	w.prove(b)
 	_, err := w.log.Append(ctx, b, nil)
 	w.lister.update(s) // the marks may have passed what a new stream waits for
 	// A full log keeps its last tenth for entries that make room. Without beats the work goes on.
@@ -172,8 +174,8 @@ func (w *writer) beat(ctx context.Context) error {
 const lateHeartbeats = 3
 
 // prove adds to a beat what heartbeats prove, and tells their planner which shards need one.
-func (w *writer) prove(s *checkpoint.State, b *checkpoint.Beat) {
-	if w.o.Heartbeats == nil || s.Format < 3 {
+func (w *writer) prove(b *checkpoint.Beat) {
+	if w.o.Heartbeats == nil {
 		return
 	}
 	late := lateHeartbeats*w.o.HeartbeatEvery + heartbeatWay
@@ -189,7 +191,7 @@ const heartbeatWay = 5 * time.Second
 // called when the marks were taken, so that the log knows the entries of the archive's stream that let them move.
 func (w *writer) archiveHead(beside bool) *checkpoint.ArchiveHead {
 	s := w.log.State()
-	if w.o.ArchiveHead == nil || s.Format < 4 {
+	if w.o.ArchiveHead == nil {
 		return nil
 	}
 	head := w.o.ArchiveHead()

@@ -41,10 +41,6 @@ func (c *Copier) ask(ctx context.Context) (*checkpoint.CopyState, error) {
 		}
 		if err == nil {
 			body := CopyOf(c.copy.Copy, e)
-			if body.Unconfirmed && c.o.Format < unconfirmedFormat {
-				return nil, c.pause("DynamoDB could not be asked whether the export is whole (" + e.Unasked + "), and the " +
-					"table's log cannot hold that yet: `replicator upgrade --finalize`, then `replicator copy resume`")
-			}
 			if err := c.o.Append(ctx, body); err != nil {
 				return nil, fmt.Errorf("store what the export holds: %w", err)
 			}
@@ -124,12 +120,9 @@ func (c *Copier) awaitExport(ctx context.Context) (*export.Export, error) {
 	}
 }
 
-// unconfirmedFormat is the format that a log needs to hold a copy of an export that is unconfirmed.
-const unconfirmedFormat = 5
-
-// awaitEarliest waits for the first moment that an export may show beside the stream and behind its gaps. An export
-// that is asked for without a time shows the moment of the request: that of a request made as soon as the stream was
-// enabled would be too early, and is paid for.
+// awaitEarliest waits for the first moment that an export may show beside the stream and behind its
+// gaps. An export that is asked for without a time shows the moment of the request: that of a
+// request made as soon as the stream was enabled would be too early, and is paid for.
 func (c *Copier) awaitEarliest(ctx context.Context) error {
 	for {
 		earliest := earliestExport(max(c.o.Cover, c.o.GapsUntil()+1)) + protocol.DateStep

@@ -56,7 +56,6 @@ type Options struct {
 	ExportURL  string
 	Cover      change.Millis
 	Floor      change.Version // of the life: every version of the stream is above it; 0 in a target that held nothing
-	Format     int            // of the table's log
 	WriteRows  float64        // rows per second; 0: no limit of its own
 	// WipesRows says that removals of the mapping delete whole rows, cells of other items with them.
 	WipesRows bool

@@ -22,9 +22,16 @@ type follower struct {
 	deaf    error // of Members
 }
 
-// newFollower claims a log of a format for "a", and returns the process with that name.
-func newFollower(t *testing.T, format int) *follower {
+// older is the format of the log that a follower finds; the follower's build is one of the next
+// format.
+const older = 1
+
+// newFollower claims a log of an older format for "a", and returns the process with that name.
+func newFollower(t *testing.T) *follower {
 	t.Helper()
+	newest := checkpoint.Format
+	checkpoint.Format = older + 1
+	t.Cleanup(func() { checkpoint.Format = newest })
 	o := queue.Options{Dir: t.TempDir(), Pipeline: "shop", MaxBytes: 64 << 20}
 	q, err := queue.Open(t.Context(), o, zaptest.NewLogger(t), prometheus.NewRegistry())
 	if err != nil {
@@ -33,7 +40,7 @@ func newFollower(t *testing.T, format int) *follower {
 	t.Cleanup(func() { _ = q.Close() })
 	l, err := q.CreateLog(t.Context(), "Orders", "t0ken")
 	if err == nil {
-		_, err = l.Claim(t.Context(), queue.ClaimOptions{Owner: "a", Alone: true, Format: format})
+		_, err = l.Claim(t.Context(), queue.ClaimOptions{Owner: "a", Alone: true, Format: older})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -66,18 +73,18 @@ func (f *follower) wait(t *testing.T, d time.Duration) *Row {
 
 // TestOwnerRaisesThePipelineAfterADayInWhichAllAgree: not before, not while nobody is heard, and not by a stand-by.
 func TestOwnerRaisesThePipelineAfterADayInWhichAllAgree(t *testing.T) {
-	f := newFollower(t, 4)
-	if row := f.wait(t, Patience-time.Minute); row.Log != 4 || row.By != ByStart || f.Target() != 4 {
+	f := newFollower(t)
+	if row := f.wait(t, Patience-time.Minute); row.Log != older || row.By != ByStart || f.Target() != older {
 		t.Fatalf("before a day is over: %+v", row)
 	}
 	f.deaf = errors.New("nobody is heard")
 	f.wait(t, time.Minute)
 	f.deaf = nil
-	if row := f.wait(t, Patience-time.Hour); row.Log != 4 {
+	if row := f.wait(t, Patience-time.Hour); row.Log != older {
 		t.Fatalf("a day with a break: %+v", row)
 	}
 	f.o.Owner = "b" // a stand-by
-	if row := f.wait(t, 2*Patience); row.Log != 4 {
+	if row := f.wait(t, 2*Patience); row.Log != older {
 		t.Fatalf("by a process without a log: %+v", row)
 	}
 	f.o.Owner = "a"
@@ -89,11 +96,11 @@ func TestOwnerRaisesThePipelineAfterADayInWhichAllAgree(t *testing.T) {
 
 // TestPipelineOfAnOlderBuildHasTheFormatOfItsLogs, and a new one the newest.
 func TestPipelineOfAnOlderBuildHasTheFormatOfItsLogs(t *testing.T) {
-	f := newFollower(t, 3)
+	f := newFollower(t)
 	if err := f.Begin(t.Context()); err != nil || f.Target() != 0 {
 		t.Errorf("with a log and without a row: format %d, %v", f.Target(), err)
 	}
-	if row := f.wait(t, 0); row.Log != 3 {
+	if row := f.wait(t, 0); row.Log != older {
 		t.Errorf("%+v", row)
 	}
 	l, err := f.o.Queue.Log(t.Context(), "Orders")
@@ -111,7 +118,7 @@ func TestPipelineOfAnOlderBuildHasTheFormatOfItsLogs(t *testing.T) {
 
 // TestBuildIsRefusedByANewerPipelineBeforeItClaims: also one that finds out later ends.
 func TestBuildIsRefusedByANewerPipelineBeforeItClaims(t *testing.T) {
-	f := newFollower(t, 4)
+	f := newFollower(t)
 	f.o.Store = &memory{row: &Row{Log: checkpoint.Format + 1, Build: "9"}}
 	refused := (*outcome.RefusedError)(nil)
 	if err := f.Begin(t.Context()); !errors.As(err, &refused) {
@@ -126,21 +133,21 @@ func TestBuildIsRefusedByANewerPipelineBeforeItClaims(t *testing.T) {
 
 // TestLogThatIsToBeRaisedEndsItsWork: only when the pipeline has a higher format than the log.
 func TestLogThatIsToBeRaisedEndsItsWork(t *testing.T) {
-	f := newFollower(t, 4)
+	f := newFollower(t)
 	f.wait(t, 0)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := f.Follow(ended, 4, false); err != nil {
+	if err := f.Follow(ended, older, false); err != nil {
 		t.Errorf("the format of the pipeline: %v", err)
 	}
 	stale := (*outcome.StaleError)(nil)
-	if err := f.Follow(ended, 3, false); !errors.As(err, &stale) {
+	if err := f.Follow(ended, older-1, false); !errors.As(err, &stale) {
 		t.Errorf("an older one: %v", err)
 	}
-	if err := f.Follow(ended, 3, true); err != nil {
+	if err := f.Follow(ended, older-1, true); err != nil {
 		t.Errorf("a full log is raised at once: %v", err)
 	}
-	if err := f.note(&Row{Log: 3}); err != nil || f.Target() != 4 {
+	if err := f.note(&Row{Log: older - 1}); err != nil || f.Target() != older {
 		t.Errorf("a row that fell: format %d, %v", f.Target(), err)
 	}
 }

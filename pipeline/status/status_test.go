@@ -152,7 +152,8 @@ func TestStatusOfADeadDaemonSaysSo(t *testing.T) {
 }
 
 func halted(s *checkpoint.State) {
-	s.Released, s.Halted = true, &checkpoint.Halt{Sink: outcome.Pipeline, Reason: "no permission", At: s.Date}
+	h := &checkpoint.Halt{Sink: outcome.Pipeline, Reason: "no permission", At: s.Date}
+	s.Released, s.Halts = true, map[string]*checkpoint.Halt{h.Sink: h}
 }
 
 // TestPendingIsLeftOutWhereItIsUnknown: a backlog without a number is not a backlog of zero.

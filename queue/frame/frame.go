@@ -217,15 +217,6 @@ func (p *packer) join(pieces []piece) (body *checkpoint.Frame, raw []byte, heads
 	return body, raw, heads
 }
 
-// WithoutCounts takes the counts of expired items out of frames: logs of formats before 4 have none.
-func WithoutCounts(frames []Packed) {
-	for i := range frames {
-		for n := range frames[i].Body.Pages {
-			frames[i].Body.Pages[n].Expired = nil
-		}
-	}
-}
-
 // countExpired counts the deletions by TTL; nil when there are none.
 func countExpired(recs []change.Record) (counts checkpoint.CountsByHour) {
 	for i := range recs {

@@ -114,7 +114,7 @@ func Head(ctx context.Context, q *queue.Queue, table string) (*manifest.Head, er
 // loggedHead returns the end of the chain that a table's log stores; nil when it stores none.
 func loggedHead(ctx context.Context, log *queue.Log) (*manifest.Head, error) {
 	s, err := log.Fold(ctx)
-	if err != nil || s.Expired == nil || s.Expired.Head == nil || s.Expired.Head.N == 0 {
+	if err != nil || s.Expired.Head == nil || s.Expired.Head.N == 0 {
 		return nil, err
 	}
 	return &manifest.Head{N: s.Expired.Head.N, Hash: s.Expired.Head.Hash}, nil

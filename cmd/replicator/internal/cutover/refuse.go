@@ -17,9 +17,6 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
-// leastFormat is that of the logs whose fences, counts of what is behind them, and notes a certificate rests on.
-const leastFormat = 5
-
 // Refused says why a cutover does not go on.
 type Refused struct {
 	Reasons []string
@@ -68,9 +65,6 @@ func (c *Cutover) check(ctx context.Context) error {
 		}
 		if open {
 			reasons = append(reasons, l.Table+": a repair or a retry of dead letters is not done yet")
-		}
-		if l.State.Format < leastFormat {
-			reasons = append(reasons, l.Table+": its log has an older format: `replicator upgrade --finalize` raises it")
 		}
 	}
 	if len(reasons) > 0 {
