@@ -198,62 +198,49 @@ func (j *judge) lookAtRow(key string, row *Row, items []*settling) error {
 	return nil
 }
 
-// lookAt compares what one row holds of one item with what it should hold. Cells of other items do not count, so that a
-// busy neighbour in the row does not keep the item unsettled.
+// lookAt compares what one row holds of one item with what it should hold.
 func (j *judge) lookAt(key string, row *Row, x *settling) error {
-	j.cells.Load(row)
-	g := j.guards.Find(item{Table: x.Table, Key: x.Key})
-	if g.Guarded {
-		if err := j.lookAtGuard(key, g, x); err != nil {
+	of, want := item{Table: x.Table, Key: x.Key}, guarded.ItemWant{Absent: x.want.absent}
+	want.Cells, want.Wanted = x.want.rows[key]
+	r, err := j.guards.CompareItem(&j.cells, row, of, want, change.Version(j.s.Now()+j.s.Lead))
+	if err != nil {
+		return err
+	}
+	if r.Guarded {
+		x.seen.guards = fmt.Appendf(x.seen.guards, "%q %d %d\n", key, r.Live, r.Dead)
+	}
+	if r.Future > 0 {
+		x.seen.future = max(x.seen.future, r.Future)
+		if err := j.addGuard(x, FutureGuard, key, r.Future); err != nil {
 			return err
 		}
 	}
-	cells, wanted := x.want.rows[key]
-	for i := range cells {
-		if err := j.lookAtCell(key, row, i, g.Live, x); err != nil {
+	wanted := r.Cells[:len(want.Cells)]
+	for i := range wanted {
+		if err := j.addWanted(key, row, wanted[i], x); err != nil {
 			return err
 		}
 	}
-	// Nothing else is known to be wrong, and the row has the item.
-	if len(cells) > 0 && row != nil && len(x.seen.kinds) == 0 && !j.guards.Guards(item{Table: x.Table, Key: x.Key}) {
+	if r.NoGuard && len(x.seen.kinds) == 0 { // nothing else is known to be wrong, and the row has the item
 		if err := j.addGuard(x, NoGuard, key, 0); err != nil {
 			return err
 		}
 	}
-	if g.Live > 0 && !wanted {
-		return j.lookAtLeft(key, g, x)
-	}
-	_, err := j.lookAtRest(key, g, x)
-	return err
-}
-
-// lookAtLeft looks at a row that a guard gives to an item which should not be in it. An item that expired may be kept
-// there, whatever a reader sees of it.
-func (j *judge) lookAtLeft(key string, g guarded.Presence, x *settling) error {
-	keeps, err := j.guards.Keeps(item{Table: x.Table, Key: x.Key})
-	if err != nil {
-		return err
-	}
-	if keeps = keeps && x.want.absent; !keeps {
-		if err := j.addGuard(x, Stale, key, g.Live); err != nil {
+	if r.Stale {
+		if err := j.addGuard(x, Stale, key, r.Live); err != nil {
 			return err
 		}
 	}
-	visible, err := j.lookAtRest(key, g, x)
-	if keeps {
-		x.seen.kept++
-		if !visible {
-			x.seen.bare = append(x.seen.bare, []byte(key))
+	for _, c := range r.Cells[len(want.Cells):] {
+		if err := j.addRest(key, c, x); err != nil {
+			return err
 		}
 	}
-	return err
-}
-
-func (j *judge) lookAtGuard(key string, g guarded.Presence, x *settling) error {
-	x.seen.guards = fmt.Appendf(x.seen.guards, "%q %d %d\n", key, g.Live, g.Dead)
-	if at := max(g.Live, g.Dead); at > change.Version(j.s.Now()+j.s.Lead) {
-		x.seen.future = max(x.seen.future, at)
-		return j.addGuard(x, FutureGuard, key, at)
+	if r.Kept {
+		x.seen.kept++
+		if !r.Visible {
+			x.seen.bare = append(x.seen.bare, []byte(key))
+		}
 	}
 	return nil
 }
@@ -263,81 +250,41 @@ func (j *judge) addGuard(x *settling, kind Kind, row string, at change.Version) 
 	return j.list(x, CellDifference{Kind: kind, Row: []byte(row), Guard: at})
 }
 
-// lookAtCell compares wanted cell number i of a row with the row.
-func (j *judge) lookAtCell(key string, row *Row, i int, written change.Version, x *settling) error {
-	switch result, at := j.cells.Compare(&x.want.rows[key][i], written); result {
+// addWanted adds how a cell differs that the item should have in a row.
+func (j *judge) addWanted(key string, row *Row, c guarded.ItemCell, x *settling) error {
+	switch c.State {
 	case guarded.IsMissing:
 		kind := MissingCell
 		if row == nil || len(row.Cells) == 0 {
 			kind = MissingRow
 		}
 		x.seen.add(kind, []byte(key))
-		return j.listWanted(x, kind, key, i, nil)
+		return j.listWanted(x, kind, key, c.Want, nil)
+	case guarded.IsShared:
+		x.seen.shared = true
 	case guarded.IsOther:
-		j.cells.Explain(at)
-		shared, err := j.mayBeShared(x, at)
-		if err != nil {
-			return err
-		}
-		if shared {
-			x.seen.shared = true
-			return nil
-		}
 		x.seen.add(Value, []byte(key))
-		return j.listWanted(x, Value, key, i, &j.cells.List[at])
-	case guarded.IsEqual:
+		return j.listWanted(x, Value, key, c.Want, &j.cells.List[c.Have])
+	default: // it is equal, or has aged away
 	}
 	return nil
 }
 
-// mayBeShared reports whether other items may write the cell of an item too, which the mapping acknowledges.
-func (j *judge) mayBeShared(x *settling, at int) (bool, error) {
-	if !j.s.Tables[x.Table].Program.SharesCells() {
-		return false, nil
+// addRest adds a cell of the row that the item should not have.
+func (j *judge) addRest(key string, c guarded.ItemCell, x *settling) error {
+	switch c.State {
+	case guarded.IsKeptWhileAbsent:
+		x.seen.keptTTL++
+		if x.want.absent {
+			return nil
+		}
+	case guarded.IsExtra:
+		x.seen.owned++
+		x.seen.add(ExtraCell, []byte(key))
+	default: // kept, whatever becomes of the item, or not known to be the item's
+		return nil
 	}
-	cell := j.cells.List[at].Cell
-	for i := range j.guards.List {
-		g := &j.guards.List[i]
-		if !g.Ours() || g.Item == (item{Table: x.Table, Key: x.Key}) {
-			continue
-		}
-		if owned, err := j.guards.Owns(g, cell); err != nil || owned != guarded.OwnedNot {
-			return owned != guarded.OwnedNot, err
-		}
-	}
-	return false, nil
-}
-
-// lookAtRest looks for cells of the item that it should not have. It reports whether a reader sees any, those included
-// that may remain.
-func (j *judge) lookAtRest(key string, g guarded.Presence, x *settling) (visible bool, err error) {
-	for i := range j.cells.List {
-		h := &j.cells.List[i]
-		if h.Explained() || j.cells.Expired(h) {
-			continue
-		}
-		s, err := j.guards.StandingOf(item{Table: x.Table, Key: x.Key}, []byte(key), h)
-		if err != nil {
-			return visible, err
-		}
-		visible = visible || s.Code != guarded.CellForeign
-		switch {
-		case s.Code == guarded.CellKeptWhileAbsent && g.Live > 0:
-			x.seen.keptTTL++
-			if x.want.absent {
-				continue
-			}
-		case s.Code == guarded.CellKeptWhileAbsent || s.Code == guarded.CellOwned:
-			x.seen.owned++
-			x.seen.add(ExtraCell, []byte(key))
-		default: // kept, whatever becomes of the item, or not known to be the item's
-			continue
-		}
-		if err := j.listExtra(x, key, h); err != nil {
-			return visible, err
-		}
-	}
-	return visible, nil
+	return j.listExtra(x, key, &j.cells.List[c.Have])
 }
 
 // verdict decides about an item that was the same before and after its rows were read.

@@ -127,17 +127,29 @@ func (r *Cells) expired(family int, ms int64) bool {
 // Expired reports whether a cell of the row may have been collected, or will be.
 func (r *Cells) Expired(h *Held) bool { return r.expired(h.family, h.ms) }
 
-// Outcome is how a wanted cell compares with the row.
+// Outcome is how a wanted cell compares with the row, or what a cell of the row is to an item that
+// should not have it.
 type Outcome int
 
 const (
 	IsEqual Outcome = iota
 	IsMissing
-	IsOther // at holds the index of the cell with another value
+	IsOther  // the row has another value
+	IsAged   // the row lacks it, and need not have it: it has aged away, or newer ones have pushed it out
+	IsShared // the row has another value, and other items may write the same cell
+
+	// Of cells that the item should not have:
+	IsOlder           // hidden below a wanted one
+	IsExtra           // it is the item's
+	IsKept            // it is the item's, and may remain without it
+	IsKeptWhileAbsent // it is the item's, whose guard is in the row, and may remain while there is no such item
+	IsTooOld          // it is the item's, and may be collected at any time
+	IsOfOthers        // it is not known to be the item's
 )
 
 // Compare compares one wanted cell with the row, and explains the cells of its column that it accounts for. written is
-// the version of the item's guard in the row, 0 without one: a cell without a time of its own is as old as that.
+// the version of the item's guard in the row, 0 without one: a cell without a time of its own is as old as that. at is
+// the index of the cell that is equal, or has another value.
 func (r *Cells) Compare(w *WantedCell, written change.Version) (result Outcome, at int) {
 	from, to := r.column(w.family, w.qualifier)
 	if w.time != unmapped {
@@ -145,7 +157,7 @@ func (r *Cells) Compare(w *WantedCell, written change.Version) (result Outcome, 
 	}
 	if from == to {
 		if written > 0 && r.expired(w.family, int64(written)) {
-			return IsEqual, 0 // it has aged away
+			return IsAged, 0
 		}
 		return IsMissing, 0
 	}
@@ -179,7 +191,7 @@ func (r *Cells) compareTime(w *WantedCell, from, to int) (result Outcome, at int
 		newer++
 	}
 	if r.expired(w.family, w.time) || f.MaxVersions > 0 && newer >= f.MaxVersions {
-		return IsEqual, 0 // it has aged away, or newer ones have pushed it out
+		return IsAged, 0
 	}
 	return IsMissing, 0
 }

@@ -7,6 +7,7 @@
 //
 //	bigtable.go  the target in Bigtable
 //	row.go       compares a row with all its items
+//	item.go      compares a row with one of its items
 //	standing.go  what a cell is that no item explains, by all guards of its row
 //	guards.go    the guards of a row, and which item owns a cell
 //	retired.go   cells that may be those of a table whose replication has ended

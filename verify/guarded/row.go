@@ -90,7 +90,7 @@ func (c *Comparison) compareItems(key []byte) error {
 		switch {
 		case kind != "" && c.row == nil:
 			kind = MissingRow
-		case kind == "" && c.row != nil && c.items[i].Size() > 0 && !c.guards.Guards(c.items[i].Item):
+		case kind == "" && c.row != nil && c.guards.lacks(c.items[i].Item, c.items[i].Size()):
 			kind = NoGuard
 		case kind == "":
 			continue
@@ -143,6 +143,7 @@ func (c *Comparison) compareItem(i int) (kind Kind) {
 			kind = MissingCell
 		case IsOther:
 			c.other = append(c.other, otherValue{i, at})
+		default: // it is equal, or has aged away
 		}
 	}
 	return kind
@@ -157,7 +158,7 @@ func (c *Comparison) checkGuards(key []byte) error {
 		}
 		kind := Kind("")
 		switch {
-		case max(g.Live, g.Dead) > c.latest:
+		case (&Presence{Live: g.Live, Dead: g.Dead}).inFuture(c.latest):
 			kind = FutureGuard
 		case g.Live > 0 && !c.wants(g.Item):
 			kind = Stale

@@ -79,6 +79,17 @@ func keyOf(sk string) string { return fmt.Sprintf(`{"pk":{"S":"p"},"sk":{"S":%q}
 // wanted returns what an item of table S0 should have in its row: the sort key with attributes, as in "a x=1 y=2".
 func (s *stage) wanted(item string) Wanted {
 	s.t.Helper()
+	p, row, of := s.projected(item)
+	w := Wanted{Item: of}
+	if err := w.Decode([]byte(string(p.Encode(row)))); err != nil {
+		s.t.Fatal(err)
+	}
+	return w
+}
+
+// projected returns the row of an item of table S0.
+func (s *stage) projected(item string) (*Projector, *transform.Row, Item) {
+	s.t.Helper()
 	sk, rest, _ := strings.Cut(item, " ")
 	raw := strings.TrimSuffix(keyOf(sk), "}")
 	for _, attr := range strings.Fields(rest) {
@@ -90,11 +101,7 @@ func (s *stage) wanted(item string) Wanted {
 	if err != nil || len(rows) != 1 {
 		s.t.Fatalf("%d rows of %s: %v", len(rows), item, err)
 	}
-	w := Wanted{Item: Item{0, keyOf(sk)}}
-	if err := w.Decode([]byte(string(p.Encode(&rows[0])))); err != nil {
-		s.t.Fatal(err)
-	}
-	return w
+	return p, &rows[0], Item{0, keyOf(sk)}
 }
 
 // row returns a row: "d:x@new=1" is a cell, "live i@new=S0/a" the guard of item a of S0, and "dead i@new=S0/a" its

@@ -287,7 +287,7 @@ func (x *explained) compareWithLog(ctx context.Context) error {
 	if err != nil {
 		return bigtable.Explain(fmt.Errorf("read rows: %w", err))
 	}
-	x.facts.rowsAsLogged = !slices.ContainsFunc(rows, func(r StoredRow) bool { return r.differs() })
+	x.facts.rowsAsLogged = !slices.ContainsFunc(rows, func(r StoredRow) bool { return r.differs })
 	return nil
 }
 

@@ -58,7 +58,7 @@ type StoredRow struct {
 	Cells     []StoredCell   `json:"cells"`
 	Others    int            `json:"others"` // cells in the row that are not known to be this item's
 
-	kept bool // the item expired, and the mapping keeps it
+	differs bool // it is not as it should be
 }
 
 // StoredCell is one cell of an item, in Bigtable or missing there.

@@ -21,6 +21,7 @@ type stored struct {
 	cells  guarded.Cells
 	fams   *guarded.Families
 	p      *guarded.Projector
+	latest change.Version // a guard above it is in the future
 	wanted map[string]*wantedRow
 	absent bool // nothing was noted that the item should have
 }
@@ -32,14 +33,15 @@ type wantedRow struct {
 }
 
 func newStored(s *sides.Sides, n *names, of guarded.Item) *stored {
-	tables := s.Settler().Tables
+	settler := s.Settler()
+	tables := settler.Tables
 	fams, target := guarded.FamiliesOf(tables), s.Rows()
 	x := &stored{
 		names: n, of: of, target: target, fams: fams, guards: guarded.NewGuards(target, tables),
 		cells: guarded.NewCells(fams), p: guarded.NewProjector(fams, &tables[of.Table]),
 		wanted: map[string]*wantedRow{}, absent: true,
 	}
-	x.cells.Now = s.Now()
+	x.cells.Now, x.latest = s.Now(), change.Version(s.Now()+settler.Lead)
 	return x
 }
 
@@ -81,26 +83,31 @@ func (x *stored) rowsOf(image []byte, into map[string]bool) {
 // read reads rows, and returns those that hold the item, held it, or should hold it.
 func (x *stored) read(ctx context.Context, keys []string) (out []StoredRow, err error) {
 	next := 0
-	missing := func(until string) {
+	compare := func(key string, row *verify.Row) error {
+		found, err := x.compare([]byte(key), row)
+		if err == nil && found != nil {
+			out = append(out, *found)
+		}
+		return err
+	}
+	missing := func(until string) error {
 		for ; next < len(keys) && keys[next] < until; next++ {
-			if row := x.missing(keys[next]); row != nil {
-				out = append(out, *row)
+			if err := compare(keys[next], nil); err != nil {
+				return err
 			}
 		}
+		return nil
 	}
 	slices.Sort(keys)
 	err = x.target.Lookup(ctx, keys, func(row *verify.Row) error {
-		missing(string(row.Key))
-		next++
-		found, err := x.compare(row)
-		if err != nil || found == nil {
+		if err := missing(string(row.Key)); err != nil {
 			return err
 		}
-		out = append(out, *found)
-		return nil
+		next++
+		return compare(string(row.Key), row)
 	})
-	if len(keys) > 0 {
-		missing(keys[len(keys)-1] + "\x00")
+	if err == nil && len(keys) > 0 {
+		err = missing(keys[len(keys)-1] + "\x00")
 	}
 	return out, err
 }
@@ -113,25 +120,11 @@ func appliedIn(rows []StoredRow) (applied change.Version) {
 		applied = max(applied, rows[i].Guard, rows[i].Deleted)
 	}
 	for i := range rows {
-		if r := &rows[i]; r.differs() {
+		if r := &rows[i]; r.differs {
 			applied = min(applied, max(r.Guard, r.Deleted))
 		}
 	}
 	return applied
-}
-
-// missing returns a row that Bigtable lacks; nil where the item should not have it either.
-func (x *stored) missing(key string) *StoredRow {
-	w := x.wanted[key]
-	if w == nil {
-		return nil
-	}
-	out := x.row([]byte(key))
-	out.Missing, out.Wanted = true, true
-	for i := range w.cells {
-		out.Cells = append(out.Cells, x.lacking([]byte(key), w, i, cellMissing))
-	}
-	return out
 }
 
 func (x *stored) row(key []byte) *StoredRow {
@@ -143,104 +136,83 @@ func (x *stored) row(key []byte) *StoredRow {
 	return out
 }
 
-// compare compares a row with the item; nil where the row has nothing to do with it.
-func (x *stored) compare(row *verify.Row) (*StoredRow, error) {
-	x.guards.Read(row)
-	x.cells.Load(row)
-	w, g := x.wanted[string(row.Key)], x.guards.Find(x.of)
-	if w == nil && !g.Guarded {
-		return nil, nil
+// compare compares a row with the item; nil where the row has nothing to do with it. row is nil where
+// Bigtable lacks it.
+func (x *stored) compare(key []byte, row *verify.Row) (*StoredRow, error) {
+	if x.guards.List = x.guards.List[:0]; row != nil {
+		x.guards.Read(row)
 	}
-	out := x.row(row.Key)
-	written := g.Live
-	if out.Wanted = w != nil; g.Guarded {
-		out.Guard, out.GuardTime, out.Deleted = g.Live, timeOf(g.Live), g.Dead
+	w := x.wanted[string(key)]
+	want := guarded.ItemWant{Absent: x.absent, Wanted: w != nil}
+	if w != nil {
+		want.Cells = w.cells
 	}
-	out.Sealed = g.Live == 0 && x.guards.Guards(x.of)
-	if x.absent && g.Live > 0 {
-		var err error
-		if out.kept, err = x.guards.Keeps(x.of); err != nil {
-			return nil, err
-		}
+	r, err := x.guards.CompareItem(&x.cells, row, x.of, want, x.latest)
+	if err != nil || !want.Wanted && !r.Guarded {
+		return nil, err
 	}
-	states := make([]string, len(x.cells.List))
-	wants, timed := make([]string, len(x.cells.List)), make([]bool, len(x.cells.List))
-	for i := 0; w != nil && i < len(w.cells); i++ {
-		switch result, at := x.cells.Compare(&w.cells[i], written); {
-		case result == guarded.IsMissing:
-			out.Cells = append(out.Cells, x.lacking(row.Key, w, i, cellMissing))
-		case result == guarded.IsOther:
-			x.cells.Explain(at)
-			_, _, mapped := w.cells[i].Place(x.fams)
-			states[at], wants[at], timed[at] = cellDiffers, x.names.value(w.values[i]), mapped != 0
-		case !x.inColumn(at, &w.cells[i]):
-			out.Cells = append(out.Cells, x.lacking(row.Key, w, i, cellAged))
-		default:
-			states[at] = cellEqual
-		}
+	out := x.row(key)
+	out.Missing, out.Wanted, out.Others, out.differs = row == nil, want.Wanted, r.Others, r.Differs()
+	if r.Guarded {
+		out.Guard, out.GuardTime, out.Deleted = r.Live, timeOf(r.Live), r.Dead
 	}
-	for i := range x.cells.List {
-		h := &x.cells.List[i]
-		state, err := x.stateOf(states[i], h, g.Live > 0, row.Key)
-		if err != nil {
-			return nil, err
-		}
-		if state == "" {
-			out.Others++
+	out.Sealed = r.Live == 0 && x.guards.Guards(x.of)
+	inRow := make([]*StoredCell, len(x.cells.List))
+	for i := range r.Cells {
+		c := &r.Cells[i]
+		if c.Have < 0 {
+			out.Cells = append(out.Cells, x.lacking(key, w, c.Want, stateOf(c.State, x.absent)))
 			continue
 		}
-		cell, err := x.cell(row.Key, h)
-		if err != nil {
+		if inRow[c.Have], err = x.held(key, c, w, r.Live); err != nil {
 			return nil, err
 		}
-		cell.State, cell.Want = state, wants[i]
-		cell.Outside = state == cellDiffers && !timed[i] && written > 0 && cell.Version > written
-		out.Cells = append(out.Cells, cell)
+	}
+	for _, cell := range inRow {
+		if cell != nil {
+			out.Cells = append(out.Cells, *cell)
+		}
 	}
 	return out, nil
 }
 
-// differs reports whether the row is not as it should be.
-func (r *StoredRow) differs() bool {
-	if r.kept {
-		return false
+// held returns a cell of the row that is the item's, or was. written is the version of the item in the
+// row.
+func (x *stored) held(
+	key []byte, c *guarded.ItemCell, w *wantedRow, written change.Version,
+) (*StoredCell, error) {
+	cell, err := x.cell(key, &x.cells.List[c.Have])
+	if cell.State = stateOf(c.State, x.absent); cell.State != cellDiffers {
+		return &cell, err
 	}
-	wrong := func(c StoredCell) bool {
-		return c.State == cellDiffers || c.State == cellMissing || c.State == cellExtra
-	}
-	guards := r.Guard > 0 || r.Wanted && r.Sealed // as verify judges it
-	return r.Wanted != guards || slices.ContainsFunc(r.Cells, wrong)
+	cell.Want = x.names.value(w.values[c.Want])
+	_, _, mapped := w.cells[c.Want].Place(x.fams)
+	cell.Outside = mapped == 0 && written > 0 && cell.Version > written
+	return &cell, err
 }
 
-// inColumn reports whether a cell of the row is in the column of a wanted one.
-func (x *stored) inColumn(at int, w *guarded.WantedCell) bool {
-	family, qualifier, _ := w.Place(x.fams)
-	if at >= len(x.cells.List) {
-		return false
+// stateOf returns the state of a cell by how it compares.
+func stateOf(o guarded.Outcome, absent bool) string {
+	switch o {
+	case guarded.IsEqual:
+		return cellEqual
+	case guarded.IsOther, guarded.IsShared:
+		return cellDiffers
+	case guarded.IsMissing:
+		return cellMissing
+	case guarded.IsAged, guarded.IsTooOld:
+		return cellAged
+	case guarded.IsOlder:
+		return cellOlder
+	case guarded.IsKept:
+		return cellKept
+	case guarded.IsKeptWhileAbsent:
+		if absent {
+			return cellKept
+		}
+	case guarded.IsExtra, guarded.IsOfOthers:
 	}
-	h := &x.cells.List[at]
-	return h.Family == family && bytes.Equal(h.Qualifier, qualifier)
-}
-
-// stateOf returns the state of a cell; "" for one that is not known to be the item's.
-func (x *stored) stateOf(known string, h *guarded.Held, live bool, row []byte) (string, error) {
-	switch {
-	case known != "":
-		return known, nil
-	case h.Explained():
-		return cellOlder, nil
-	}
-	s, err := x.guards.StandingOf(x.of, row, h)
-	if err != nil || s.Code == guarded.CellForeign || s.Code == guarded.CellMaybe {
-		return "", err
-	}
-	switch {
-	case x.cells.Expired(h):
-		return cellAged, nil
-	case s.Code == guarded.CellKept || s.Code == guarded.CellKeptWhileAbsent && x.absent && live:
-		return cellKept, nil
-	}
-	return cellExtra, nil
+	return cellExtra
 }
 
 // cell returns a cell of the row.

@@ -124,7 +124,7 @@ func TestChangeIsPendingUntilAllRowsHaveIt(t *testing.T) {
 		return StoredRow{Wanted: guard > 0, Guard: guard, Deleted: deleted}
 	}
 	wrong := func(guard change.Version) StoredRow {
-		return StoredRow{Wanted: true, Guard: guard, Cells: []StoredCell{{State: cellDiffers}}}
+		return StoredRow{Wanted: true, Guard: guard, differs: true}
 	}
 	h := &history{above: []position{{seq: 7, version: 20}, {seq: 9, version: 30}}}
 	for name, c := range map[string]struct {
@@ -137,8 +137,8 @@ func TestChangeIsPendingUntilAllRowsHaveIt(t *testing.T) {
 		"both rows":                   {[]StoredRow{right(30, 0), right(30, 0)}, 0, 0},
 		"one of two":                  {[]StoredRow{right(30, 0), wrong(20)}, 1, 9},
 		"one of two, the other first": {[]StoredRow{wrong(10), right(30, 0)}, 2, 9},
-		"one of two, missing":         {[]StoredRow{right(30, 0), {Wanted: true, Missing: true}}, 2, 9},
-		"one of two, not left yet":    {[]StoredRow{right(30, 0), {Guard: 20}}, 1, 9},
+		"one of two, missing":         {[]StoredRow{right(30, 0), {Wanted: true, Missing: true, differs: true}}, 2, 9},
+		"one of two, not left yet":    {[]StoredRow{right(30, 0), {Guard: 20, differs: true}}, 1, 9},
 		"left":                        {[]StoredRow{right(30, 0), right(0, 30)}, 0, 0},
 		"a row that no change writes": {[]StoredRow{right(30, 0), right(10, 0)}, 0, 0},
 		"both, and yet different":     {[]StoredRow{right(30, 0), wrong(30)}, 0, 0},
