@@ -10,8 +10,8 @@ import (
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
@@ -69,7 +69,7 @@ func (a *app) gapsListCommand() *cobra.Command {
 }
 
 // gapOf returns a gap as it is printed.
-func gapOf(l *order.Log, g *checkpoint.Gap) render.Gap {
+func gapOf(l *control.Log, g *checkpoint.Gap) render.Gap {
 	line := render.GapOf(l.Table, l.State, g)
 	line.Schema = schema
 	return line
@@ -176,7 +176,7 @@ func gapsToHeal(s *checkpoint.State, ids []string) (gaps []string, healing strin
 }
 
 // printHealing prints a gap that is being healed. With --wait the result follows, and is the only object of --json.
-func (a *app) printHealing(l *order.Log, id string, wait bool) error {
+func (a *app) printHealing(l *control.Log, id string, wait bool) error {
 	if a.JSON && !wait {
 		return a.PrintJSON(gapOf(l, l.State.GapByID(id)))
 	}
@@ -221,7 +221,7 @@ func (a *app) gapsClearCommand() *cobra.Command {
 }
 
 // checkClear returns why a gap cannot be waived for a sink, or what waiving it would mean if that is not confirmed.
-func checkClear(logs []*order.Log, id, sink string, yes bool) error {
+func checkClear(logs []*control.Log, id, sink string, yes bool) error {
 	l, g := findGap(logs, id)
 	if g == nil {
 		return noGap(id)
@@ -242,7 +242,7 @@ func checkClear(logs []*order.Log, id, sink string, yes bool) error {
 }
 
 // clearGap waives what a sink lacks because of a gap, through the table's log.
-func (a *app) clearGap(ctx context.Context, logs []*order.Log, id, sink string) error {
+func (a *app) clearGap(ctx context.Context, logs []*control.Log, id, sink string) error {
 	l, _ := findGap(logs, id)
 	control := checkpoint.Control{Waive: &checkpoint.Waive{Gap: id, Sink: sink}}
 	if _, err := l.Append(ctx, "clear gap "+id, control); err != nil {
@@ -263,7 +263,7 @@ func (a *app) clearGap(ctx context.Context, logs []*order.Log, id, sink string) 
 }
 
 // findGap returns the gap with an id, and the log that records it; nil if there is none.
-func findGap(logs []*order.Log, id string) (*order.Log, *checkpoint.Gap) {
+func findGap(logs []*control.Log, id string) (*control.Log, *checkpoint.Gap) {
 	for _, l := range logs {
 		if g := l.State.GapByID(id); g != nil {
 			return l, g

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/queue/request"
@@ -97,7 +97,7 @@ func (a *app) healArchive(ctx context.Context, h *healing, ids []string) error {
 }
 
 // archiveGaps returns the gaps of one table of which the archive differs; of the given ones if there are any.
-func archiveGaps(logs []*order.Log, ids []string) (of *order.Log, gaps []string, err error) {
+func archiveGaps(logs []*control.Log, ids []string) (of *control.Log, gaps []string, err error) {
 	for _, id := range ids {
 		if _, g := findGap(logs, id); g == nil {
 			return nil, nil, noGap(id)
@@ -127,7 +127,7 @@ func archiveGaps(logs []*order.Log, ids []string) (of *order.Log, gaps []string,
 }
 
 // lacksArchive reports whether the archive lacks what a gap lost. A gap that is named must.
-func lacksArchive(l *order.Log, g *checkpoint.Gap, named bool) (bool, error) {
+func lacksArchive(l *control.Log, g *checkpoint.Gap, named bool) (bool, error) {
 	switch differing := slices.Contains(l.State.DifferingSinks(g), apply.SinkArchive); {
 	case differing && !g.Accepted:
 		return false, failure.With(failure.Unready,

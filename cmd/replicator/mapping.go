@@ -8,9 +8,9 @@ import (
 
 	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/preflight"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
@@ -105,7 +105,7 @@ func (a *app) mapping(ctx context.Context, table, old string, accept bool) error
 }
 
 // acceptMapping appends to a table's log that its mapping may change.
-func (a *app) acceptMapping(ctx context.Context, logs []*order.Log, e *catalog.MappingEdit) error {
+func (a *app) acceptMapping(ctx context.Context, logs []*control.Log, e *catalog.MappingEdit) error {
 	for _, l := range logs {
 		if l.Table != e.Source {
 			continue

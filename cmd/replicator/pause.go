@@ -9,8 +9,8 @@ import (
 
 	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue"
 )
@@ -104,9 +104,9 @@ type controlled struct {
 func controlTable(
 	ctx context.Context, q *queue.Queue, table, name string, entry checkpoint.Control,
 ) (c controlled, err error) {
-	open := order.Open
+	open := control.Open
 	if entry.Resume {
-		open = order.OpenUnread // which is what resume is for
+		open = control.OpenUnread // which is what resume is for
 	}
 	l, err := open(ctx, q, table)
 	if err != nil {

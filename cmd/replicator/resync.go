@@ -9,8 +9,8 @@ import (
 	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/ask"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
@@ -67,7 +67,19 @@ func (a *app) resyncItems(ctx context.Context, o *ask.Resync) error {
 		a.Print("%s of %s asked for: %s.", items, o.Table, requests)
 		return nil
 	}
-	return a.printResynced(done.Resynced(schema, o), done)
+	return a.printResynced(resyncedItems(done, o), done)
+}
+
+// resyncedItems returns the result for the output; without Wait only the number of items and the ids of the requests.
+func resyncedItems(t *ask.Total, of *ask.Resync) render.Resynced {
+	r := render.Resynced{
+		Schema: schema, Table: of.Table, Items: t.Items, Written: t.Written, Equal: t.Equal, Left: t.Left,
+		Hot: t.Hot, Letters: t.Refused,
+	}
+	if !of.Wait {
+		r.Requests = t.IDs
+	}
+	return r
 }
 
 // resync orders a resync of a whole table, and waits for its end if asked to.
@@ -101,7 +113,7 @@ func (a *app) resync(ctx context.Context, table string, wait bool) error {
 // awaitResync waits for the end of a resync of a whole table and prints its result.
 func (a *app) awaitResync(ctx context.Context, clients *clients.Clients, table, id string) error {
 	stop := a.ShowProgress(ctx, clients, table)
-	result, ok, err := order.AwaitResync(ctx, clients, table, id)
+	result, ok, err := control.AwaitResync(ctx, clients, table, id)
 	stop()
 	if err != nil {
 		return err

@@ -22,11 +22,11 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/dry"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/heap"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/preflight"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/upgrading"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
@@ -308,7 +308,7 @@ func (d *daemon) run(ctx context.Context, p growing, drain *protocol.Accept) err
 	if drain != nil {
 		g.Go(func() error {
 			defer end()
-			return observe.New(d.cfg, d.cfg.Tables, d.clients).UntilApplied(ctx, *drain)
+			return control.NewObserver(d.cfg, d.cfg.Tables, d.clients).UntilApplied(ctx, *drain)
 		})
 	}
 	g.Go(func() error {

@@ -11,9 +11,9 @@ import (
 
 	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/clients"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/protocol"
@@ -90,13 +90,13 @@ func (a *app) status(ctx context.Context, o statusOptions) error {
 	}
 	clients := a.Clients(cfg)
 	defer clients.Close()
-	observer := observe.New(cfg, tables, clients)
+	observer := control.NewObserver(cfg, tables, clients)
 	var status pipeline.Status
 	switch {
 	case o.wait != "":
 		a.readClock(ctx, clients, tables[0].Source)
 		stop := a.ShowProgress(ctx, clients, o.table)
-		var reached observe.Reached
+		var reached control.Reached
 		status, reached, err = a.waitFor(ctx, cfg, observer, target, *accept)
 		stop()
 		if reached.Blocked {
@@ -143,9 +143,9 @@ func (a *app) readClock(ctx context.Context, clients *clients.Clients, table str
 
 // statusNow returns the status. If the logs cannot be read and the status comes from the daemon alone, statusNow says
 // so on stderr.
-func (a *app) statusNow(ctx context.Context, observer *observe.Observer) (pipeline.Status, error) {
+func (a *app) statusNow(ctx context.Context, observer *control.Observer) (pipeline.Status, error) {
 	status, err := observer.Status(ctx)
-	if only := (*observe.DaemonOnlyError)(nil); errors.As(err, &only) {
+	if only := (*control.DaemonOnlyError)(nil); errors.As(err, &only) {
 		fmt.Fprintf(a.Errs, "%s: %v\n", a.Path, only)
 		err = nil
 	}
@@ -153,7 +153,7 @@ func (a *app) statusNow(ctx context.Context, observer *observe.Observer) (pipeli
 }
 
 // watch prints the status every second until ctx ends.
-func (a *app) watch(ctx context.Context, observer *observe.Observer) error {
+func (a *app) watch(ctx context.Context, observer *control.Observer) error {
 	for {
 		status, err := a.statusNow(ctx, observer)
 		if ctx.Err() != nil {
@@ -177,8 +177,8 @@ func (a *app) watch(ctx context.Context, observer *observe.Observer) error {
 
 // waitFor returns the status when everything from before target is in Bigtable, or when only obstacles are left.
 func (a *app) waitFor(
-	ctx context.Context, cfg *config.Config, observer *observe.Observer, target time.Time, accept protocol.Accept,
-) (pipeline.Status, observe.Reached, error) {
+	ctx context.Context, cfg *config.Config, observer *control.Observer, target time.Time, accept protocol.Accept,
+) (pipeline.Status, control.Reached, error) {
 	status, reached, err := observer.Await(ctx, target, accept)
 	if err == nil && !reached.Met && !reached.Blocked {
 		err = a.waitFailed(ctx, cfg, status)
@@ -188,11 +188,11 @@ func (a *app) waitFor(
 
 // printBlocked prints the last status of a wait before which only obstacles stand, and returns the error that names
 // them. As JSON, the obstacles take the place of the reasons.
-func (a *app) printBlocked(s pipeline.Status, reached observe.Reached) error {
+func (a *app) printBlocked(s pipeline.Status, reached control.Reached) error {
 	if a.JSON {
 		blocked := struct {
 			pipeline.Status
-			Reasons []observe.Reason `json:"reasons"`
+			Reasons []control.Reason `json:"reasons"`
 		}{s, reached.Reasons}
 		if err := a.PrintJSON(blocked); err != nil {
 			return err
@@ -229,7 +229,7 @@ func acceptOf(names []string, with bool, flag string) (*protocol.Accept, error) 
 
 // waitFailed prints the last status, and returns the error of a wait whose time was up or that was interrupted.
 func (a *app) waitFailed(ctx context.Context, cfg *config.Config, last pipeline.Status) error {
-	if daemon := observe.Daemon(context.WithoutCancel(ctx), cfg); daemon != nil {
+	if daemon := control.Daemon(context.WithoutCancel(ctx), cfg); daemon != nil {
 		last.Fail(daemon.Failing, daemon.Services)
 	}
 	if last.Schema > 0 {

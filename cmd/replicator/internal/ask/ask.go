@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/clients"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
+	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -78,7 +78,7 @@ func (a *Asker) open(
 	if err != nil {
 		return err
 	}
-	l, err := order.Open(ctx, q, a.Table)
+	l, err := control.Open(ctx, q, a.Table)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (a *Asker) open(
 		return err
 	}
 	if err := l.State.Fenced("a repair or a retry"); err != nil {
-		return failure.With(failure.Unready, order.FenceHint, fmt.Errorf("table %s: %w", a.Table, err))
+		return failure.With(failure.Unready, control.FenceHint, fmt.Errorf("table %s: %w", a.Table, err))
 	}
 	if a.store, err = l.Log.Requests(ctx); err != nil {
 		return failure.With(failure.Unready, hintQueue, err)

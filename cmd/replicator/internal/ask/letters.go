@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/letters"
+	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/queue/deadletter"
 	"github.com/tailrace-cdc/replicator/queue/request"
 )
@@ -36,7 +36,7 @@ func (r *Retried) Then(later *Retried) *Retried {
 // chooses, or with nil all. An error of one table does not stop the others. That a letter is refused again is a result
 // and not an error.
 func Retry(
-	ctx context.Context, tables []letters.Table, only func(*deadletter.Letter) bool, asker func(table string) *Asker,
+	ctx context.Context, tables []control.LettersOf, only func(*deadletter.Letter) bool, asker func(table string) *Asker,
 ) (*Retried, error) {
 	sum := &Total{}
 	r := &Retried{}

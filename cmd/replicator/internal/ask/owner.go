@@ -8,7 +8,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
+	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/protocol"
 )
@@ -74,7 +74,7 @@ const betweenLooks = 200 * time.Millisecond
 // answer had a wrong time, or the machine was suspended, and just before another replicator takes
 // the log over.
 func (l *Life) Await(
-	ctx context.Context, log *order.Log, now func() time.Time, ttl, patience time.Duration,
+	ctx context.Context, log *control.Log, now func() time.Time, ttl, patience time.Duration,
 ) (silent time.Duration, err error) {
 	_ = log.Log.RequestBeat() // a hint: the owner beats when its own timer is due
 	for began := time.Now(); ; {
@@ -93,7 +93,7 @@ func (l *Life) Await(
 
 // Lives reports whether the owner of a log lives: LifeSeen. If it seems to be silent, Lives observes
 // that for one ttl.
-func Lives(ctx context.Context, log *order.Log, now func() time.Time, ttl time.Duration) (bool, error) {
+func Lives(ctx context.Context, log *control.Log, now func() time.Time, ttl time.Duration) (bool, error) {
 	silent, err := new(Life).Await(ctx, log, now, ttl, ttl)
 	return err == nil && OwnerLife(log.State, silent, ttl) == protocol.LifeSeen, err
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/clients"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -170,7 +170,7 @@ func TestSilenceOfAnOwnerIsObserved(t *testing.T) {
 	if _, err := w.Append(ctx, start, nil); err != nil {
 		t.Fatal(err)
 	}
-	l, err := order.Open(ctx, q, "Orders")
+	l, err := control.Open(ctx, q, "Orders")
 	if err != nil {
 		t.Fatal(err)
 	}

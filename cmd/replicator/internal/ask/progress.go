@@ -2,22 +2,16 @@ package ask
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"sync/atomic"
 	"time"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
-const (
-	showPeriod = time.Second     // between two looks at the progress
-	linePeriod = 5 * time.Second // between two lines about it
-)
+// showPeriod is the time between two looks at the progress.
+const showPeriod = time.Second
 
 // Progress is how far a command is.
 type Progress struct {
@@ -56,49 +50,10 @@ func (a *Asker) show(ctx context.Context, n *count) (stop func()) {
 	}
 }
 
-// Text returns the progress in words.
-func (p *Progress) Text() string {
-	text := fmt.Sprintf("%d of %s done", p.Done, render.Count(int(p.Asked), "item"))
-	if !p.All {
-		text += ", more are being asked for"
-	}
-	if p.Why != "" {
-		text += "; " + p.Why
-	}
-	return text
-}
-
-// Report returns a Progress that writes a line every few seconds.
-func Report(w io.Writer, table string) func(*Progress) {
-	last := time.Now()
-	return func(p *Progress) {
-		if p != nil && time.Since(last) >= linePeriod {
-			last = time.Now()
-			fmt.Fprintf(w, "%s: %s\n", table, p.Text())
-		}
-	}
-}
-
-// Draw returns a Progress that draws a bar on a terminal.
-func Draw(terminal io.Writer, table string) func(*Progress) {
-	drawn := bars.New(terminal)
-	return func(p *Progress) {
-		if p == nil {
-			drawn.Close()
-			return
-		}
-		step := bars.Step{Name: "resyncing items of " + table, Text: p.Text()}
-		if p.Asked > 0 {
-			step.Percent = 100 * float64(p.Done) / float64(p.Asked)
-		}
-		drawn.Show([]bars.Step{step})
-	}
-}
-
 // WhyOf returns a Why that asks the daemon of a configuration.
 func WhyOf(cfg *config.Config, table string) func(context.Context) string {
 	return func(ctx context.Context) string {
-		status := observe.Daemon(ctx, cfg)
+		status := control.Daemon(ctx, cfg)
 		if status == nil {
 			return ""
 		}

@@ -8,7 +8,6 @@ import (
 	"os"
 
 	"github.com/tailrace-cdc/replicator/catalog"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue/request"
@@ -72,27 +71,4 @@ func (r *Resync) items(
 			"items that changed are not resynced.\n", e.Unasked)
 	}
 	return Changed(ctx, e), nil
-}
-
-// Resynced returns the result for the output; without Wait only the number of items and the ids of the requests.
-func (t *Total) Resynced(schema int, of *Resync) render.Resynced {
-	r := render.Resynced{
-		Schema: schema, Table: of.Table, Items: t.Items, Written: t.Written, Equal: t.Equal, Left: t.Left,
-		Hot: t.Hot, Letters: t.Refused,
-	}
-	if !of.Wait {
-		r.Requests = t.IDs
-	}
-	return r
-}
-
-// ReportAway returns an Away that writes a line each time.
-func ReportAway(w io.Writer, table string) func(why error) {
-	return func(why error) {
-		if why != nil {
-			fmt.Fprintf(w, "%s: what was asked for waits until a replicator owns the table again: %v\n", table, why)
-			return
-		}
-		fmt.Fprintf(w, "%s: a replicator owns the table again\n", table)
-	}
 }

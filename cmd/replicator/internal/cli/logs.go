@@ -7,13 +7,12 @@ import (
 	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/ask"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/letters"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/control"
 )
 
 // TableLogs folds the logs of the tables that have one, or of one table; close the clients when done.
-func (a *App) TableLogs(ctx context.Context, table string) (logs []*order.Log, clients *clients.Clients, err error) {
+func (a *App) TableLogs(ctx context.Context, table string) (logs []*control.Log, clients *clients.Clients, err error) {
 	cfg, err := a.Config(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -25,7 +24,7 @@ func (a *App) TableLogs(ctx context.Context, table string) (logs []*order.Log, c
 	clients = a.Clients(cfg)
 	q, err := clients.Queue(ctx)
 	if err == nil {
-		logs, err = order.OpenAll(ctx, q, tables)
+		logs, err = control.OpenAll(ctx, q, tables)
 	}
 	if err != nil {
 		_ = clients.Close()
@@ -40,7 +39,7 @@ func (a *App) TableLogs(ctx context.Context, table string) (logs []*order.Log, c
 // OpenLetters opens the dead letters of a table, or of all. The caller closes the clients.
 func (a *App) OpenLetters(
 	ctx context.Context, cfg *config.Config, table string,
-) (*clients.Clients, []letters.Table, error) {
+) (*clients.Clients, []control.LettersOf, error) {
 	tables, err := catalog.Select(cfg, table)
 	if err != nil {
 		return nil, nil, err
@@ -50,7 +49,7 @@ func (a *App) OpenLetters(
 	if err != nil {
 		return nil, nil, err
 	}
-	all, err := letters.Open(ctx, q, tables)
+	all, err := control.OpenLetters(ctx, q, tables)
 	if err != nil {
 		_ = clients.Close()
 	}
@@ -59,12 +58,12 @@ func (a *App) OpenLetters(
 
 // Asker returns what asks the owner of a table to do something with its items. It says on stderr how far that is.
 func (a *App) Asker(cfg *config.Config, clients *clients.Clients, table string) *ask.Asker {
-	progress := ask.Report(a.Errs, table)
+	progress := reportProgress(a.Errs, table)
 	if a.ShowsBars() {
-		progress = ask.Draw(a.Errs, table)
+		progress = drawProgress(a.Errs, table)
 	}
 	return &ask.Asker{
-		Table: table, Clients: clients, ClaimTTL: time.Duration(cfg.Testing.ClaimTTL), By: order.Whoami(),
-		Progress: progress, Why: ask.WhyOf(cfg, table), Away: ask.ReportAway(a.Errs, table),
+		Table: table, Clients: clients, ClaimTTL: time.Duration(cfg.Testing.ClaimTTL), By: control.Whoami(),
+		Progress: progress, Why: ask.WhyOf(cfg, table), Away: reportAway(a.Errs, table),
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/dustin/go-humanize/english"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
+	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/source"
 )
@@ -27,7 +27,7 @@ const maxExpired = 200_000
 
 // lookBehind looks at the changes behind the fences. Deletions by TTL are none of an application: their items are
 // compared as they were before. Any other change forbids the certificate.
-func (c *Cutover) lookBehind(ctx context.Context) (logs []*order.Log, err error) {
+func (c *Cutover) lookBehind(ctx context.Context) (logs []*control.Log, err error) {
 	if logs, err = c.logs(ctx); err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func (c *Cutover) lookBehind(ctx context.Context) (logs []*order.Log, err error)
 }
 
 // lookBehindOf looks behind the fence of table number i.
-func (c *Cutover) lookBehindOf(ctx context.Context, i int, l *order.Log) error {
+func (c *Cutover) lookBehindOf(ctx context.Context, i int, l *control.Log) error {
 	b := &c.behind[i]
 	if err := b.stands(c.id, l); err != nil {
 		return err
@@ -101,7 +101,7 @@ func wayOut(s *checkpoint.State) string {
 }
 
 // stands refuses a log whose fence is not the one that was seen first: behind it rows may have been written.
-func (b *behind) stands(id string, l *order.Log) error {
+func (b *behind) stands(id string, l *control.Log) error {
 	f := l.State.Fence
 	if f == nil || f.ID != id || b.fence != 0 && b.fence != f.Seq {
 		return undone(l.Table)

@@ -14,9 +14,9 @@ import (
 	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/frame"
 	"github.com/tailrace-cdc/replicator/verify"
@@ -60,15 +60,15 @@ func newWorld(t *testing.T) *world {
 	w.cutover = &Cutover{
 		Options: Options{Say: func(string, ...any) {}}, sides: &sides.Sides{Tables: []*catalog.Table{orders}},
 		behind: make([]behind, 1), logs: w.folded, unowned: w.folded, cfg: &config.Config{},
-		obstacle: func([]*order.Log) error { return nil },
+		obstacle: func([]*control.Log) error { return nil },
 	}
 	return w
 }
 
 // folded returns the log as it is now.
-func (w *world) folded(ctx context.Context) ([]*order.Log, error) {
-	l := &order.Log{Table: "Orders", Log: w.log}
-	return []*order.Log{l}, l.Refresh(ctx)
+func (w *world) folded(ctx context.Context) ([]*control.Log, error) {
+	l := &control.Log{Table: "Orders", Log: w.log}
+	return []*control.Log{l}, l.Refresh(ctx)
 }
 
 func (w *world) append(body any, data []byte) {
@@ -148,7 +148,7 @@ func TestLateRecordForbidsTheCertificate(t *testing.T) {
 	}
 	c.sides.Tables[0].Heartbeat = config.Heartbeat{Write: true, Every: config.Duration(time.Hour)}
 	looks := 0
-	c.logs = func(ctx context.Context) ([]*order.Log, error) {
+	c.logs = func(ctx context.Context) ([]*control.Log, error) {
 		logs, err := w.folded(ctx)
 		if looks++; looks == 2 { // this look hears of the heartbeat that is waited for
 			w.write("late", begin+1000)
@@ -203,7 +203,7 @@ func TestOwnerThatHasNotReadTheFenceIsWaitedFor(t *testing.T) {
 	c := w.cutover
 	c.id = "f1"
 	looks := 0
-	c.logs = func(ctx context.Context) ([]*order.Log, error) {
+	c.logs = func(ctx context.Context) ([]*control.Log, error) {
 		logs, err := w.folded(ctx)
 		if looks++; looks == 1 {
 			if s := logs[0].State; s.Seq != s.Fence.Seq || !s.StandsAtFence() {
@@ -295,7 +295,7 @@ func TestQuietTimeEndsWithTheLastChangeBeforeTheFence(t *testing.T) {
 // TestQuietTimeIsReadInEveryShard: Rule 10. A listing, the reads of all shards, and no shard that a listing shows open
 // while it counts as read to its end: such a one may hold a change of the quiet time.
 func TestQuietTimeIsReadInEveryShard(t *testing.T) {
-	log := func(listed, read change.Millis, set func(*checkpoint.State)) *order.Log {
+	log := func(listed, read change.Millis, set func(*checkpoint.State)) *control.Log {
 		s := checkpoint.NewState()
 		s.Streams, s.Listed = []*checkpoint.Stream{{ARN: "s"}}, listed
 		s.Shards["a"] = &checkpoint.Shard{ID: "a", Stream: "s", Phase: checkpoint.PhaseOpen, Watermark: read}
@@ -303,7 +303,7 @@ func TestQuietTimeIsReadInEveryShard(t *testing.T) {
 			set(s)
 		}
 		s.Reindex()
-		return &order.Log{Table: "Orders", State: s}
+		return &control.Log{Table: "Orders", State: s}
 	}
 	whole := log(100, 100, nil)
 	unread := func(s *checkpoint.State) {
@@ -312,14 +312,14 @@ func TestQuietTimeIsReadInEveryShard(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		logs []*order.Log
+		logs []*control.Log
 		want bool
 	}{
-		"all read":               {[]*order.Log{whole, whole}, true},
-		"listed before":          {[]*order.Log{whole, log(99, 100, nil)}, false},
-		"not read so far":        {[]*order.Log{log(100, 99, nil), whole}, false},
-		"an open shard, unread":  {[]*order.Log{whole, log(100, 100, unread)}, false},
-		"applied by nothing yet": {[]*order.Log{log(100, 100, func(s *checkpoint.State) { s.LastFrame = 9 })}, true},
+		"all read":               {[]*control.Log{whole, whole}, true},
+		"listed before":          {[]*control.Log{whole, log(99, 100, nil)}, false},
+		"not read so far":        {[]*control.Log{log(100, 99, nil), whole}, false},
+		"an open shard, unread":  {[]*control.Log{whole, log(100, 100, unread)}, false},
+		"applied by nothing yet": {[]*control.Log{log(100, 100, func(s *checkpoint.State) { s.LastFrame = 9 })}, true},
 	} {
 		if got := readThrough(c.logs, 100); got != c.want {
 			t.Errorf("%s: %t", name, got)

@@ -13,9 +13,9 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/certificate"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
@@ -40,8 +40,8 @@ type Cutover struct {
 	sides   *sides.Sides
 	// logs folds the logs of the running daemon, in the order of the sides' tables. unowned does so also where none runs:
 	// until the logs hold a fence that the rows have, no daemon may stay.
-	logs, unowned func(context.Context) ([]*order.Log, error)
-	obstacle      func([]*order.Log) error // why nothing comes of waiting while the logs are like this; nil where it may
+	logs, unowned func(context.Context) ([]*control.Log, error)
+	obstacle      func([]*control.Log) error // why nothing comes of waiting while the logs are like this; nil where it may
 
 	id     string        // of the fence
 	quiet  change.Millis // since when nothing was written; 0: the fence stood when the process began
@@ -188,14 +188,14 @@ func (c *Cutover) drain(ctx context.Context) (through change.Millis, err error) 
 // and whatever it was writing has ended. It refuses when the fence is taken away meanwhile: no entry would come.
 func (c *Cutover) awaitOwners(ctx context.Context) error {
 	var gone error
-	err := c.poll(ctx, func(logs []*order.Log) bool {
+	err := c.poll(ctx, func(logs []*control.Log) bool {
 		for _, l := range logs {
 			if f := l.State.Fence; f == nil || f.ID != c.id {
 				gone = undone(l.Table)
 				return true
 			}
 		}
-		return !slices.ContainsFunc(logs, func(l *order.Log) bool {
+		return !slices.ContainsFunc(logs, func(l *control.Log) bool {
 			return l.State.Seq == l.State.Fence.Seq || !l.State.StandsAtFence()
 		})
 	})

@@ -3,7 +3,7 @@ package cutover
 import (
 	"context"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
+	"github.com/tailrace-cdc/replicator/control"
 )
 
 // ChangedSince is what decides whether a cutover compares all items.
@@ -16,4 +16,4 @@ var Raise = (*Cutover).raise
 var UnfenceRow = unfenceRow
 
 // Logs is a look at the logs while a cutover waits.
-func (c *Cutover) Logs(ctx context.Context) ([]*order.Log, error) { return c.logs(ctx) }
+func (c *Cutover) Logs(ctx context.Context) ([]*control.Log, error) { return c.logs(ctx) }

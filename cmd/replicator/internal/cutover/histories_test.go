@@ -17,10 +17,9 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/certificate"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cutover"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/kept"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/letters"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/trial"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/verifying"
+	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/verify/report"
 )
@@ -210,7 +209,7 @@ func TestWhatComesBetweenTheComparisonAndTheFence(t *testing.T) {
 		t.Errorf("a resync is ordered: %q", why)
 	}
 	clients := w.Clients()
-	w.While("the resync ends", func() { _, _, err = order.AwaitResync(t.Context(), clients, "Orders", id) })
+	w.While("the resync ends", func() { _, _, err = control.AwaitResync(t.Context(), clients, "Orders", id) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +227,7 @@ func (w *world) retryLetters() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	all, err := letters.Open(ctx, q, w.Config.Tables)
+	all, err := control.OpenLetters(ctx, q, w.Config.Tables)
 	if err != nil {
 		w.t.Fatal(err)
 	}

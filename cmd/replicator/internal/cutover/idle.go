@@ -6,21 +6,21 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/certificate"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
+	"github.com/tailrace-cdc/replicator/control"
 )
 
 // awaitHeartbeats waits until heartbeats prove, of each table that gets them, that it was read up to a time. It does
 // not wait for long: without the proof it is assumed.
 func (c *Cutover) awaitHeartbeats(ctx context.Context, through change.Millis) error {
 	wait, began := c.sides.BeatsWait(), time.Now()
-	return c.poll(ctx, func(logs []*order.Log) bool {
+	return c.poll(ctx, func(logs []*control.Log) bool {
 		return time.Since(began) >= wait || c.heardOf(logs, through)
 	})
 }
 
 // heardOf reports whether heartbeats prove what they may, of each table that gets them. That a shard has none yet says
 // nothing: the fence ends a life of the owner, and the next one proves it anew.
-func (c *Cutover) heardOf(logs []*order.Log, through change.Millis) bool {
+func (c *Cutover) heardOf(logs []*control.Log, through change.Millis) bool {
 	for i, l := range logs {
 		if c.sides.Tables[i].Heartbeat.Write && idleness(l, through) == certificate.Assumed {
 			return false
@@ -30,7 +30,7 @@ func (c *Cutover) heardOf(logs []*order.Log, through change.Millis) bool {
 }
 
 // idleness says how it is known that nothing was written to a table up to a time that its stream does not show yet.
-func idleness(l *order.Log, through change.Millis) string {
+func idleness(l *control.Log, through change.Millis) string {
 	if p := &l.State.Proof; p.Assumed == 0 && p.Read >= through {
 		return certificate.Proven
 	}
@@ -38,7 +38,7 @@ func idleness(l *order.Log, through change.Millis) string {
 }
 
 // idleSentence says of all tables how it is known that nothing was written.
-func idleSentence(logs []*order.Log, through change.Millis) string {
+func idleSentence(logs []*control.Log, through change.Millis) string {
 	for _, l := range logs {
 		if idleness(l, through) == certificate.Assumed {
 			return "That nothing was written meanwhile is assumed: every shard was read past the end of the comparison, and " +

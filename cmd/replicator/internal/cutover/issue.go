@@ -12,7 +12,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/certificate"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
+	"github.com/tailrace-cdc/replicator/control"
 )
 
 // issue writes down what was found. v is the comparison, and through the time up to which every shard was read after
@@ -50,7 +50,7 @@ func (c *Cutover) issue(
 		cert.Waivers = append(cert.Waivers, certificate.Waiver{Name: "aged"})
 	}
 	for i := range cert.Waivers {
-		cert.Waivers[i].By = order.Whoami()
+		cert.Waivers[i].By = control.Whoami()
 	}
 	cert.Says = append(cert.Says, accepted(cert.Waivers)...)
 	if names := c.sides.Retired(); len(names) > 0 {
@@ -111,7 +111,7 @@ func accepted(waivers []certificate.Waiver) (says []string) {
 }
 
 // table returns what the certificate says about one table, and how it is known that it was idle.
-func (c *Cutover) table(i int, l *order.Log, idle string) certificate.Table {
+func (c *Cutover) table(i int, l *control.Log, idle string) certificate.Table {
 	s, info := l.State, &c.sides.Tables[i].Info
 	id := c.sides.Tables[i].Identity(c.cfg.Pipeline, c.sides.Sink())
 	t := certificate.Table{

@@ -7,7 +7,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
+	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue"
 )
@@ -21,7 +21,7 @@ func (c *Cutover) awaitQuiet(ctx context.Context) error {
 	c.quiet = c.sides.Now()
 	c.marks = map[string]checkpoint.Mark{}
 	var walkErr error
-	err := c.poll(ctx, func(logs []*order.Log) bool {
+	err := c.poll(ctx, func(logs []*control.Log) bool {
 		for _, l := range logs {
 			var moved bool
 			if moved, walkErr = c.lastChange(ctx, l); walkErr != nil {
@@ -43,8 +43,8 @@ func (c *Cutover) awaitQuiet(ctx context.Context) error {
 }
 
 // readThrough reports whether the logs hold everything that was written up to a time.
-func readThrough(logs []*order.Log, through change.Millis) bool {
-	return !slices.ContainsFunc(logs, func(l *order.Log) bool {
+func readThrough(logs []*control.Log, through change.Millis) bool {
+	return !slices.ContainsFunc(logs, func(l *control.Log) bool {
 		p := protocol.Proof{Through: through}
 		p.Look(l.State, l.State.AppliedMark())
 		return !p.Read()
@@ -78,7 +78,7 @@ func (c *Cutover) lastSecond() string { return (c.quiet - 1000).Time().UTC().For
 
 // lastChange moves the begin of the quiet time past the changes that a log has got since the last look, and reports
 // whether there were any.
-func (c *Cutover) lastChange(ctx context.Context, l *order.Log) (moved bool, err error) {
+func (c *Cutover) lastChange(ctx context.Context, l *control.Log) (moved bool, err error) {
 	after, known := c.marks[l.Table]
 	if !known { // what the log has by now is as old as its newest entry, at most
 		c.quiet = max(c.quiet, l.State.Date+1000)

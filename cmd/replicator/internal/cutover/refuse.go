@@ -8,9 +8,8 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/protocol"
@@ -43,7 +42,7 @@ func (c *Cutover) check(ctx context.Context) error {
 	if err := c.awaitLife(ctx); err != nil {
 		return err
 	}
-	st, err := observe.New(c.cfg, tables, c.clients).Status(ctx)
+	st, err := control.NewObserver(c.cfg, tables, c.clients).Status(ctx)
 	if err != nil {
 		return err
 	}
@@ -78,8 +77,8 @@ func (c *Cutover) check(ctx context.Context) error {
 func (c *Cutover) awaitLife(ctx context.Context) error {
 	once, cancel := context.WithTimeout(ctx, protocol.SilentAfter(time.Duration(c.cfg.Testing.ClaimTTL)))
 	defer cancel()
-	err := c.poll(once, func(logs []*order.Log) bool {
-		return !slices.ContainsFunc(logs, func(l *order.Log) bool { return c.sides.Away(l.Table, l.State) })
+	err := c.poll(once, func(logs []*control.Log) bool {
+		return !slices.ContainsFunc(logs, func(l *control.Log) bool { return c.sides.Away(l.Table, l.State) })
 	})
 	if once.Err() != nil {
 		return context.Cause(ctx)
@@ -131,7 +130,7 @@ func (c *Cutover) otherWriters(ctx context.Context) (reasons []string, err error
 }
 
 // openRequest reports whether a request of a command waits for the owner of a table.
-func openRequest(ctx context.Context, l *order.Log) (bool, error) {
+func openRequest(ctx context.Context, l *control.Log) (bool, error) {
 	s, err := l.Log.ExistingRequests(ctx)
 	if s == nil || err != nil {
 		return false, err
@@ -142,7 +141,7 @@ func openRequest(ctx context.Context, l *order.Log) (bool, error) {
 
 // poll looks at the logs until a fact is there, and asks the owners for signs of life meanwhile. It returns an error
 // when the logs cannot be read for too long, or when nothing has come of waiting for as long: nobody owns a table.
-func (c *Cutover) poll(ctx context.Context, fact func([]*order.Log) bool) error {
+func (c *Cutover) poll(ctx context.Context, fact func([]*control.Log) bool) error {
 	var missing, stuck time.Time // since when the logs cannot be read, and since when there is an obstacle
 	for looks := 0; ; looks++ {
 		began := time.Now()
@@ -166,7 +165,7 @@ func (c *Cutover) poll(ctx context.Context, fact func([]*order.Log) bool) error 
 			return failure.With(failure.Unready,
 				"see `replicator status`; the same command goes on where this one stopped", err)
 		}
-		if err := failure.Pause(ctx, observe.Period); err != nil {
+		if err := failure.Pause(ctx, control.Period); err != nil {
 			return err
 		}
 	}
@@ -174,7 +173,7 @@ func (c *Cutover) poll(ctx context.Context, fact func([]*order.Log) bool) error 
 
 // stuckSince returns since when there is an obstacle, zero for none, and the obstacle when it has been there for so
 // long that no other owner is about to take over.
-func (c *Cutover) stuckSince(since time.Time, logs []*order.Log) (time.Time, error) {
+func (c *Cutover) stuckSince(since time.Time, logs []*control.Log) (time.Time, error) {
 	err := c.obstacle(logs)
 	switch {
 	case err == nil:

@@ -14,8 +14,8 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/certificate"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/kept"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue/request"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
@@ -190,11 +190,11 @@ func TestCutoverDoesNotWaitForEverForAnOwner(t *testing.T) {
 		away := true
 		c := &Cutover{
 			cfg:      &config.Config{Testing: config.Testing{ClaimTTL: config.Duration(ttl)}},
-			logs:     func(context.Context) ([]*order.Log, error) { return nil, nil },
-			obstacle: func([]*order.Log) error { return map[bool]error{true: nobody}[away] },
+			logs:     func(context.Context) ([]*control.Log, error) { return nil, nil },
+			obstacle: func([]*control.Log) error { return map[bool]error{true: nobody}[away] },
 		}
 		began := time.Now()
-		err := c.poll(t.Context(), func([]*order.Log) bool { return false })
+		err := c.poll(t.Context(), func([]*control.Log) bool { return false })
 		if !errors.Is(err, nobody) {
 			t.Errorf("nobody comes: %v", err)
 		}
@@ -202,7 +202,7 @@ func TestCutoverDoesNotWaitForEverForAnOwner(t *testing.T) {
 			t.Errorf("it waited for %s", waited)
 		}
 		began = time.Now()
-		err = c.poll(t.Context(), func([]*order.Log) bool { // another owner comes and goes, as often as it likes
+		err = c.poll(t.Context(), func([]*control.Log) bool { // another owner comes and goes, as often as it likes
 			waited := time.Since(began)
 			away = waited%time.Minute < 40*time.Second
 			return waited > time.Hour
@@ -231,7 +231,7 @@ func TestOwnerMustKnowOfTheFence(t *testing.T) {
 		w.fence("f1", false)
 		w.cutover.id = "f1"
 		looks := 0
-		w.cutover.logs = func(ctx context.Context) ([]*order.Log, error) {
+		w.cutover.logs = func(ctx context.Context) ([]*control.Log, error) {
 			switch looks++; looks {
 			case 2:
 				w.append(&checkpoint.Beat{Date: begin + 2000, Listed: begin + 2000, Watermark: begin + 2000}, nil)

@@ -6,7 +6,7 @@ import (
 	"errors"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
+	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
@@ -87,7 +87,7 @@ func undoLog(ctx context.Context, q *queue.Queue, table string) (id string, err 
 	if _, err := q.Log(ctx, table); errors.Is(err, queue.ErrNoLog) {
 		return "", nil
 	}
-	l, err := order.Open(ctx, q, table)
+	l, err := control.Open(ctx, q, table)
 	if newer := (*checkpoint.NewerFormatError)(nil); errors.As(err, &newer) {
 		return "",
 			failure.With(failure.Unready,

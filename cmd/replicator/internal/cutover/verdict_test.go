@@ -13,9 +13,9 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/certificate"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/kept"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/verify"
 )
 
@@ -201,17 +201,17 @@ func TestFullComparisonThatIsNotOneForACutoverIsNotUsed(t *testing.T) {
 // TestIdlenessIsProvenByHeartbeatsOfEveryShard: and of every table, up to the end of the comparison.
 func TestIdlenessIsProvenByHeartbeatsOfEveryShard(t *testing.T) {
 	const through = change.Millis(100)
-	log := func(p checkpoint.Proof) *order.Log { return &order.Log{State: &checkpoint.State{Proof: p}} }
+	log := func(p checkpoint.Proof) *control.Log { return &control.Log{State: &checkpoint.State{Proof: p}} }
 	proven, short := log(checkpoint.Proof{Read: through}), log(checkpoint.Proof{Read: through - 1})
 	for name, c := range map[string]struct {
-		logs []*order.Log
+		logs []*control.Log
 		want string
 	}{
-		"proven":                 {[]*order.Log{proven, proven}, "is proven"},
-		"not far enough":         {[]*order.Log{proven, short}, "is assumed"},
-		"not far enough, first":  {[]*order.Log{short, proven}, "is assumed"},
-		"a shard without":        {[]*order.Log{log(checkpoint.Proof{Assumed: 1, Read: through + 9})}, "is assumed"},
-		"without any heartbeats": {[]*order.Log{log(checkpoint.Proof{})}, "is assumed"},
+		"proven":                 {[]*control.Log{proven, proven}, "is proven"},
+		"not far enough":         {[]*control.Log{proven, short}, "is assumed"},
+		"not far enough, first":  {[]*control.Log{short, proven}, "is assumed"},
+		"a shard without":        {[]*control.Log{log(checkpoint.Proof{Assumed: 1, Read: through + 9})}, "is assumed"},
+		"without any heartbeats": {[]*control.Log{log(checkpoint.Proof{})}, "is assumed"},
 	} {
 		if got := idleSentence(c.logs, through); !strings.Contains(got, c.want) {
 			t.Errorf("%s: %s", name, got)
@@ -226,7 +226,7 @@ func TestIdlenessIsProvenByHeartbeatsOfEveryShard(t *testing.T) {
 // after the fence, which ends a life of it.
 func TestCertificateWaitsForHeartbeats(t *testing.T) {
 	const through = change.Millis(100)
-	log := func(p checkpoint.Proof) *order.Log { return &order.Log{State: &checkpoint.State{Proof: p}} }
+	log := func(p checkpoint.Proof) *control.Log { return &control.Log{State: &checkpoint.State{Proof: p}} }
 	with := &catalog.Table{Table: config.Table{Heartbeat: config.Heartbeat{Write: true}}}
 	for name, c := range map[string]struct {
 		first, second checkpoint.Proof // the second table gets no heartbeats
@@ -238,7 +238,7 @@ func TestCertificateWaitsForHeartbeats(t *testing.T) {
 		"one without":     {checkpoint.Proof{Assumed: 1, Read: through}, checkpoint.Proof{Read: through}, false},
 	} {
 		x := &Cutover{sides: &sides.Sides{Tables: []*catalog.Table{with, {}}}}
-		if got := x.heardOf([]*order.Log{log(c.first), log(c.second)}, through); got != c.want {
+		if got := x.heardOf([]*control.Log{log(c.first), log(c.second)}, through); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
+	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline"
 )
@@ -163,5 +163,5 @@ func (c *copied) look(status *pipeline.Status, old *Old) (total int64) {
 func (s *Stage) status(ctx context.Context) *pipeline.Status {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	return observe.Daemon(ctx, s.cfg)
+	return control.Daemon(ctx, s.cfg)
 }

@@ -16,8 +16,8 @@ import (
 
 	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/clients"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/problem"
@@ -319,7 +319,7 @@ func (s *Stage) Drain(ctx context.Context) error {
 	var watch sync.WaitGroup
 	watch.Go(func() { s.sayPauses(watching) })
 	accept := protocol.Accept{Gaps: true, Letters: true} // the summary counts them
-	_, reached, err := observe.New(s.cfg, s.cfg.Tables, clients).Await(ctx, time.Time{}, accept)
+	_, reached, err := control.NewObserver(s.cfg, s.cfg.Tables, clients).Await(ctx, time.Time{}, accept)
 	stop()
 	watch.Wait()
 	if err == nil && !reached.Met {

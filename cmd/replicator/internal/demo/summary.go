@@ -9,8 +9,8 @@ import (
 	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/clients"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/sandbox/ledger"
 	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
@@ -87,7 +87,7 @@ func (s *Stage) countCopied(ctx context.Context, clients *clients.Clients) (n in
 	if _, err := clients.RunningQueue(ctx); err != nil {
 		return 0, err
 	}
-	_, logs, err := observe.New(s.cfg, s.cfg.Tables, clients).Look(ctx)
+	_, logs, err := control.NewObserver(s.cfg, s.cfg.Tables, clients).Look(ctx)
 	for _, l := range logs {
 		if l.State.Copy != nil {
 			n += l.State.Copy.Total().Items

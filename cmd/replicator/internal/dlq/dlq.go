@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/letters"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
@@ -33,7 +33,7 @@ reason until it is applied (retry) or dropped on purpose (drop). A table is not 
 
 // listCommand returns the command `replicator dlq list`.
 func (a *commands) listCommand() *cobra.Command {
-	var some letters.Filter
+	var some control.LetterFilter
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the dead letters, oldest first", Args: a.Args(cobra.NoArgs),
 		RunE: a.Body(func(ctx context.Context, _ []string) error {
@@ -82,7 +82,7 @@ func (a *commands) listCommand() *cobra.Command {
 }
 
 // chooseLetters adds the flags of a filter.
-func chooseLetters(cmd *cobra.Command, some *letters.Filter) {
+func chooseLetters(cmd *cobra.Command, some *control.LetterFilter) {
 	f := cmd.Flags()
 	f.StringVar(&some.Table, "table", "", "only those of this source table")
 	f.StringVar(&some.Code, "code", "", "only those refused for this code")
@@ -90,7 +90,7 @@ func chooseLetters(cmd *cobra.Command, some *letters.Filter) {
 }
 
 // chosenOnce returns an error unless dead letters are chosen in one way: by an id, by a filter, or all.
-func chosenOnce(command string, args []string, all bool, some letters.Filter) error {
+func chosenOnce(command string, args []string, all bool, some control.LetterFilter) error {
 	ways := len(args)
 	if all {
 		ways++
@@ -120,7 +120,7 @@ func (a *commands) showCommand() *cobra.Command {
 				return err
 			}
 			defer clients.Close()
-			_, letter, err := letters.Find(ctx, all, args[0])
+			_, letter, err := control.FindLetter(ctx, all, args[0])
 			if err != nil {
 				return err
 			}
@@ -148,7 +148,7 @@ func (a *commands) showCommand() *cobra.Command {
 // dropCommand returns the command `replicator dlq drop`.
 func (a *commands) dropCommand() *cobra.Command {
 	var yes, all bool
-	var some letters.Filter
+	var some control.LetterFilter
 	cmd := &cobra.Command{
 		Use:   "drop (ID | --all | --table NAME | --code CODE | --sink SINK) --yes",
 		Short: "Delete dead letters for good: their changes will never be applied",
@@ -183,7 +183,7 @@ func (a *commands) dropLetter(ctx context.Context, id string) error {
 		return err
 	}
 	defer clients.Close()
-	t, letter, err := letters.Find(ctx, all, id)
+	t, letter, err := control.FindLetter(ctx, all, id)
 	if err != nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func (a *commands) dropLetter(ctx context.Context, id string) error {
 }
 
 // dropLetters drops the dead letters that a filter chooses, among those that are there now.
-func (a *commands) dropLetters(ctx context.Context, some letters.Filter) error {
+func (a *commands) dropLetters(ctx context.Context, some control.LetterFilter) error {
 	cfg, err := a.Config(ctx)
 	if err != nil {
 		return err
@@ -210,7 +210,7 @@ func (a *commands) dropLetters(ctx context.Context, some letters.Filter) error {
 	defer clients.Close()
 	dropped := 0
 	for _, t := range all {
-		n, err := letters.DropAll(ctx, t, some)
+		n, err := control.DropLetters(ctx, t, some)
 		dropped += n
 		if err != nil {
 			return fmt.Errorf("drop dead letters of %s, after %s: %w", t.Source, render.Count(dropped, "letter"), err)

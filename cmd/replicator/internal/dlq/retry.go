@@ -10,9 +10,9 @@ import (
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/ask"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/letters"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue/deadletter"
 	"github.com/tailrace-cdc/replicator/source"
@@ -21,7 +21,7 @@ import (
 // retryCommand returns the command `replicator dlq retry`.
 func (a *commands) retryCommand() *cobra.Command {
 	var all, wait bool
-	var some letters.Filter
+	var some control.LetterFilter
 	cmd := &cobra.Command{
 		Use:   "retry (ID | --all | --table NAME | --code CODE | --sink SINK)",
 		Short: "Apply dead letters again",
@@ -56,7 +56,7 @@ Without a running owner nothing is tried: only the owner writes rows.`,
 
 // retry has the letters of one letter's item tried again, or those that a filter chooses when id is
 // empty. With wait it tries those a second time that are only too new for the first one.
-func (a *commands) retry(ctx context.Context, id string, some letters.Filter, wait bool) error {
+func (a *commands) retry(ctx context.Context, id string, some control.LetterFilter, wait bool) error {
 	cfg, err := a.Config(ctx)
 	if err != nil {
 		return err
@@ -105,11 +105,11 @@ func (r *retrying) once(ctx context.Context) (*ask.Retried, error) {
 	}
 	defer clients.Close()
 	if r.id != "" {
-		t, letter, err := letters.Find(ctx, all, r.id)
+		t, letter, err := control.FindLetter(ctx, all, r.id)
 		if err != nil {
 			return nil, err
 		}
-		all = []letters.Table{t}
+		all = []control.LettersOf{t}
 		r.id, r.table = "", t.Source
 		r.only = func(l *deadletter.Letter) bool { return l.ID == letter.ID || l.KeyHash == letter.KeyHash }
 	}

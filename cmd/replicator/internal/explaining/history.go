@@ -12,8 +12,8 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/ask"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/deadletter"
@@ -24,7 +24,7 @@ const recent = 20
 
 // history is what the log of a table and the streams beside it hold of one item.
 type history struct {
-	log    *order.Log
+	log    *control.Log
 	schema change.KeySchema
 	key    []byte
 	image  func([]byte) // receives every image of the item that is found

@@ -12,10 +12,10 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/keyfile"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
@@ -128,8 +128,8 @@ func (x *explained) open(ctx context.Context) error {
 	}
 	q, err := x.Clients.Queue(ctx)
 	if err == nil {
-		var log *order.Log
-		if log, err = order.Open(ctx, q, x.Table.Source); err == nil {
+		var log *control.Log
+		if log, err = control.Open(ctx, q, x.Table.Source); err == nil {
 			x.history = &history{log: log, schema: x.Table.Info.Schema, key: x.key, image: func([]byte) {}}
 			return nil
 		}

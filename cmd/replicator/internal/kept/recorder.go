@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
+	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/verify"
 	"github.com/tailrace-cdc/replicator/verify/report"
@@ -138,7 +138,7 @@ func tablesNow(ctx context.Context, s *sides.Sides, pipeline string) (all []Tabl
 }
 
 // requestsOf returns how far the requests for a table have come.
-func requestsOf(ctx context.Context, l *order.Log) (Requests, error) {
+func requestsOf(ctx context.Context, l *control.Log) (Requests, error) {
 	s, err := l.Log.ExistingRequests(ctx)
 	if s == nil || err != nil {
 		return Requests{}, err

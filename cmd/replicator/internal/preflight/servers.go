@@ -12,8 +12,8 @@ import (
 
 	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/clients"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/host"
 	"github.com/tailrace-cdc/replicator/pipeline/settings"
@@ -46,7 +46,7 @@ func (c *check) adminPort(ctx context.Context) {
 	switch {
 	case err == nil:
 		_ = ln.Close()
-	case observe.Daemon(ctx, c.cfg) == nil:
+	case control.Daemon(ctx, c.cfg) == nil:
 		c.failed("admin_port", "admin.listen", err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/ask"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
+	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
@@ -255,7 +255,7 @@ func (r *Retirement) checkOwner(ctx context.Context) error {
 		return failure.With(failure.Unready, "stop every replicator with this table; "+again,
 			fmt.Errorf("read log of %s: %w", r.Table, err))
 	}
-	l, ttl := &order.Log{Table: r.Table, Log: log, State: s}, time.Duration(r.cfg.Testing.ClaimTTL)
+	l, ttl := &control.Log{Table: r.Table, Log: log, State: s}, time.Duration(r.cfg.Testing.ClaimTTL)
 	if alive, err := ask.Lives(ctx, l, r.Now, ttl); err != nil || !alive {
 		return err
 	}

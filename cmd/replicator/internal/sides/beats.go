@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
+	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
@@ -36,7 +36,7 @@ func (s *Sides) Proven(ctx context.Context) ([]bool, error) {
 		if states := s.lookForBeats(ctx); states != nil && !b.awaited(states) {
 			break
 		}
-		if err := failure.Pause(ctx, observe.Period); err != nil {
+		if err := failure.Pause(ctx, control.Period); err != nil {
 			return nil, err
 		}
 	}

@@ -8,8 +8,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
+	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -18,7 +17,7 @@ import (
 
 // Logs folds the logs of all tables, in their order. Where no daemon runs it opens the embedded store, which keeps one
 // from starting.
-func (s *Sides) Logs(ctx context.Context) ([]*order.Log, error) {
+func (s *Sides) Logs(ctx context.Context) ([]*control.Log, error) {
 	q, err := s.Queue(ctx)
 	if err != nil {
 		return nil, err
@@ -35,7 +34,7 @@ func (s *Sides) Queue(ctx context.Context) (*queue.Queue, error) {
 
 // Running folds the logs of all tables in the queue of the daemon that runs now. While the daemon is started again, or
 // the queue's servers elect a leader, it waits: for a minute at most.
-func (s *Sides) Running(ctx context.Context) ([]*order.Log, error) {
+func (s *Sides) Running(ctx context.Context) ([]*control.Log, error) {
 	for began := time.Now(); ; {
 		logs, err := s.running(ctx)
 		switch {
@@ -46,7 +45,7 @@ func (s *Sides) Running(ctx context.Context) ([]*order.Log, error) {
 		case queue.Classify(err) != failure.Transient || time.Since(began) > protocol.Restart:
 			return nil, err
 		}
-		if err := failure.Pause(ctx, observe.Period); err != nil {
+		if err := failure.Pause(ctx, control.Period); err != nil {
 			return nil, err
 		}
 	}
@@ -54,7 +53,7 @@ func (s *Sides) Running(ctx context.Context) ([]*order.Log, error) {
 
 // running folds the logs of all tables in the queue of the daemon that runs now. After an error the next call connects
 // again.
-func (s *Sides) running(ctx context.Context) ([]*order.Log, error) {
+func (s *Sides) running(ctx context.Context) ([]*control.Log, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	wait, cancel := context.WithTimeout(ctx, protocol.Restart) // a daemon that stays away must not be awaited for ever
@@ -85,7 +84,7 @@ func (s *Sides) Logged(
 			time.Since(began) > protocol.Restart:
 			return err
 		}
-		if err := failure.Pause(ctx, observe.Period); err != nil {
+		if err := failure.Pause(ctx, control.Period); err != nil {
 			return err
 		}
 	}
@@ -106,7 +105,7 @@ func (s *Sides) Entries(
 			queue.Classify(err) != failure.Transient || time.Since(began) > protocol.Restart {
 			return mark, err
 		}
-		if err := failure.Pause(ctx, observe.Period); err != nil {
+		if err := failure.Pause(ctx, control.Period); err != nil {
 			return mark, err
 		}
 	}
@@ -133,9 +132,9 @@ func (s *Sides) walk(
 }
 
 // fold folds the logs of all tables.
-func (s *Sides) fold(ctx context.Context, q *queue.Queue) (logs []*order.Log, err error) {
+func (s *Sides) fold(ctx context.Context, q *queue.Queue) (logs []*control.Log, err error) {
 	for _, t := range s.Tables {
-		l, err := order.Open(ctx, q, t.Source)
+		l, err := control.Open(ctx, q, t.Source)
 		if err != nil {
 			return nil, err
 		}

@@ -9,8 +9,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
+	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/protocol"
 )
@@ -35,7 +34,7 @@ func (s *Sides) Prove(ctx context.Context, through change.Millis) error {
 		if met || err != nil {
 			return err
 		}
-		if err := failure.Pause(ctx, observe.Period); err != nil {
+		if err := failure.Pause(ctx, control.Period); err != nil {
 			return err
 		}
 	}
@@ -94,7 +93,7 @@ func (w *proving) awayFor(err error) error {
 }
 
 // stuck returns an error when nothing has moved for a long time.
-func (w *proving) stuck(logs []*order.Log) error {
+func (w *proving) stuck(logs []*control.Log) error {
 	if time.Since(w.proof.moved) < patience {
 		return nil
 	}

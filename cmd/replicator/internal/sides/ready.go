@@ -7,7 +7,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/ask"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
+	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/protocol"
 )
@@ -39,7 +39,7 @@ func (s *Sides) Ready(ctx context.Context) error {
 
 // Obstacle returns why no proof can come while the logs are like this, whatever time passes; nil
 // where one can.
-func (s *Sides) Obstacle(logs []*order.Log) error {
+func (s *Sides) Obstacle(logs []*control.Log) error {
 	for _, l := range logs {
 		if err := s.obstacle(l.Table, l.State); err != nil {
 			return err

@@ -16,9 +16,9 @@ import (
 	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/clients"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -142,13 +142,13 @@ func (w *World) Sides(table string) (*clients.Clients, *sides.Sides) {
 }
 
 // Log folds the log of a table.
-func (w *World) Log(table string) *order.Log {
+func (w *World) Log(table string) *control.Log {
 	w.t.Helper()
 	q, err := w.Clients().Queue(w.t.Context())
 	if err != nil {
 		w.t.Fatalf("%v", err)
 	}
-	l, err := order.Open(w.t.Context(), q, table)
+	l, err := control.Open(w.t.Context(), q, table)
 	if err != nil {
 		w.t.Fatalf("%v", err)
 	}

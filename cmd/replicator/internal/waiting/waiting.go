@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
@@ -27,7 +27,7 @@ func Show(ctx context.Context, out io.Writer, cfg *config.Config, table string, 
 	go func() {
 		defer close(done)
 		for failure.Pause(ctx, askEvery) == nil {
-			status := observe.Daemon(ctx, cfg)
+			status := control.Daemon(ctx, cfg)
 			if status != nil && asBars {
 				if steps := render.Steps(*status, table); len(steps) > 0 {
 					drawn.Show(steps)

@@ -1,4 +1,4 @@
-package observe
+package control
 
 import (
 	"os"
@@ -61,7 +61,7 @@ func TestStatusShowsTheOthersBesideADamagedLog(t *testing.T) {
 	q = open()
 	defer q.Close()
 	cfg := &config.Config{Pipeline: "shop", Tables: []config.Table{{Source: "Orders"}, {Source: "Users"}}}
-	status, _, err := New(cfg, cfg.Tables, clients.ForCommand(cfg, nil)).look(ctx, q)
+	status, _, err := NewObserver(cfg, cfg.Tables, clients.ForCommand(cfg, nil)).look(ctx, q)
 	if err != nil {
 		t.Fatal(err)
 	}

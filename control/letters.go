@@ -1,5 +1,4 @@
-// Package letters opens and finds the dead letters of the configured tables.
-package letters
+package control
 
 import (
 	"context"
@@ -14,16 +13,16 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/deadletter"
 )
 
-// Table is the dead letters of one table.
-type Table struct {
+// LettersOf is the dead letters of one table.
+type LettersOf struct {
 	*deadletter.Store
 	Source     string    // table of DynamoDB
 	LogCreated time.Time // when the table's log was made
 }
 
-// Open opens the dead letters of the tables that have a store of them.
-func Open(ctx context.Context, q *queue.Queue, tables []config.Table) ([]Table, error) {
-	var all []Table
+// OpenLetters opens the dead letters of the tables that have a store of them.
+func OpenLetters(ctx context.Context, q *queue.Queue, tables []config.Table) ([]LettersOf, error) {
+	var all []LettersOf
 	for _, t := range tables {
 		log, err := q.Log(ctx, t.Source)
 		if errors.Is(err, queue.ErrNoLog) {
@@ -40,13 +39,13 @@ func Open(ctx context.Context, q *queue.Queue, tables []config.Table) ([]Table, 
 		if letters == nil {
 			continue // the replicator has not made their stream yet
 		}
-		all = append(all, Table{letters, t.Source, log.Created()})
+		all = append(all, LettersOf{letters, t.Source, log.Created()})
 	}
 	return all, nil
 }
 
-// Find returns a dead letter and the letters of its table.
-func Find(ctx context.Context, all []Table, id string) (Table, *deadletter.Letter, error) {
+// FindLetter returns a dead letter and the letters of its table.
+func FindLetter(ctx context.Context, all []LettersOf, id string) (LettersOf, *deadletter.Letter, error) {
 	for _, t := range all {
 		letter, err := t.Get(ctx, id)
 		if errors.Is(err, deadletter.ErrNotFound) {
@@ -57,31 +56,31 @@ func Find(ctx context.Context, all []Table, id string) (Table, *deadletter.Lette
 		}
 		return t, letter, nil
 	}
-	return Table{}, nil,
+	return LettersOf{}, nil,
 		failure.With(failure.None, "`replicator dlq list` shows them", fmt.Errorf("no dead letter %q", id))
 }
 
-// Filter chooses dead letters; empty fields choose all.
-type Filter struct {
+// LetterFilter chooses dead letters; empty fields choose all.
+type LetterFilter struct {
 	Table string // source table
 	Code  string // why they were refused
 	Sink  string // that refused them
 }
 
 // Empty reports whether the filter chooses all letters.
-func (f Filter) Empty() bool { return f == Filter{} }
+func (f LetterFilter) Empty() bool { return f == LetterFilter{} }
 
 // Match reports whether the filter chooses a letter of its table.
-func (f Filter) Match(l *deadletter.Letter) bool {
+func (f LetterFilter) Match(l *deadletter.Letter) bool {
 	return (f.Code == "" || f.Code == l.Code) && (f.Sink == "" || f.Sink == l.Sink)
 }
 
 // atOnce is how many letters are dropped between two looks at whether somebody has interrupted the command.
 const atOnce = 1000
 
-// DropAll drops the letters of a table that a filter chooses, and returns how many. Letters that come meanwhile stay:
+// DropLetters drops the letters of a table that a filter chooses, and returns how many. Letters that come meanwhile stay:
 // nobody has seen them.
-func DropAll(ctx context.Context, t Table, some Filter) (dropped int, err error) {
+func DropLetters(ctx context.Context, t LettersOf, some LetterFilter) (dropped int, err error) {
 	var ids []string
 	for l, err := range t.All(ctx) {
 		if err != nil {

@@ -1,4 +1,4 @@
-package observe
+package control
 
 import (
 	"context"
@@ -25,8 +25,8 @@ type Observer struct {
 	daemon  *pipeline.Status // served by the daemon of this configuration; nil: none answers
 }
 
-// New returns an observer of the tables, which are some of the configuration's.
-func New(cfg *config.Config, tables []config.Table, clients *clients.Clients) *Observer {
+// NewObserver returns an observer of the tables, which are some of the configuration's.
+func NewObserver(cfg *config.Config, tables []config.Table, clients *clients.Clients) *Observer {
 	return &Observer{cfg: cfg, tables: tables, clients: clients}
 }
 

@@ -1,4 +1,4 @@
-package observe
+package control
 
 import (
 	"testing"
@@ -30,7 +30,7 @@ func TestGoalOfNowWaitsForACertainTime(t *testing.T) {
 	}
 	w.Faults.Skew(0)
 	called := w.Clock.Now()
-	o := New(&cfg, []config.Table{{Source: "Orders"}}, clients)
+	o := NewObserver(&cfg, []config.Table{{Source: "Orders"}}, clients)
 	goal, err := o.goal(t.Context(), time.Time{})
 	if err != nil || goal.Before(called) {
 		t.Errorf("called at %s, and the goal is %s: %v", called, goal, err)
