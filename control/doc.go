@@ -1,1 +1,22 @@
+// Package control watches and steers a pipeline from outside, through its logs: it reads the status of each table, appends
+// the control entries by which commands tell the owner of a log what to do, and sends it requests for single items. Only
+// the owner writes rows. It works beside a running daemon, and reads and orders against the store of a stopped one.
+//
+// Files, from the top down:
+//
+//	await.go        the status now, and the status once everything before a moment is applied; both retry
+//	observe.go      the status of every table from its log
+//	daemon.go       the status that the daemon serves
+//	applied.go      what is asked of protocol.Goal for each table, and the error of a wait that is blocked
+//	items.go        which items of a table are resynced
+//	retry.go        dead letters of a table, as requests for their items
+//	heal.go         gaps of which the archive is to be healed
+//	keys.go         keys of a file or of an incremental export, as requests
+//	keyfile.go      reads files of item keys
+//	requester.go    sends requests and waits for their outcomes
+//	progress.go     how far they are
+//	letters.go      opens and finds dead letters
+//	awaitresync.go  waits for the end of a resync of a whole table
+//	owner.go        whether a replicator owns the table, and lives
+//	log.go          the log of a table with its state, and what is appended to it
 package control

@@ -27,7 +27,7 @@ const module = "github.com/tailrace-cdc/replicator/"
 // not here may import none.
 var arrows = map[string][]string{
 	"cmd": {
-		"admin", "catalog", "change", "checkpoint", "clients", "cmd", "config", "deploy", "failure", "host", "pipeline", "problem", "protocol",
+		"admin", "catalog", "change", "checkpoint", "clients", "cmd", "config", "control", "deploy", "failure", "host", "pipeline", "problem", "protocol",
 		"queue", "sandbox", "sink", "source", "transform", "verify",
 	},
 	"catalog": {
@@ -35,6 +35,9 @@ var arrows = map[string][]string{
 	},
 	"clients": {"config", "pipeline", "queue", "sink", "source", "change", "failure"},
 	"config":  {"transform", "change", "problem", "host"},
+	"control": {
+		"catalog", "clients", "config", "pipeline", "protocol", "queue", "checkpoint", "source", "change", "failure",
+	},
 	"pipeline": {
 		"pipeline", "source", "queue", "protocol", "checkpoint", "transform", "sink", "verify", "change", "failure",
 		"host",

@@ -36,11 +36,6 @@
 //	internal/recovery   what recover does
 //	internal/proposing  what init proposes
 //	internal/preflight  what check finds
-//	internal/observe    the status by the logs, and waiting until everything is applied
-//	internal/ask        has the owner of a table resync items, or try dead letters again
-//	internal/order      control entries in the logs, and waiting for what they asked for
-//	internal/keyfile    files of item keys
-//	internal/letters    opens and finds dead letters
 //	internal/mappingtest unit tests of mappings
 //	internal/running    finds the sandbox that runs, for sandbox env
 //	internal/completing completes tables, dead letters and words in a shell

@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tailrace-cdc/replicator/clients"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/ask"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/control"
@@ -16,7 +15,7 @@ import (
 
 // resyncCommand returns the command `replicator resync`.
 func (a *app) resyncCommand() *cobra.Command {
-	var o ask.Resync
+	var o control.ItemsResync
 	cmd := &cobra.Command{
 		Use:   "resync --table NAME [--keys FILE|- | --from-export URL] [--wait]",
 		Short: "Make the rows of a table, or of some of its items, true again",
@@ -50,7 +49,7 @@ Bigtable refuses them. Without it, the ids of what was asked for are printed.`,
 }
 
 // resyncItems has single items resynced.
-func (a *app) resyncItems(ctx context.Context, o *ask.Resync) error {
+func (a *app) resyncItems(ctx context.Context, o *control.ItemsResync) error {
 	cfg, err := a.Replicated(ctx, o.Table)
 	if err != nil {
 		return err
@@ -58,7 +57,7 @@ func (a *app) resyncItems(ctx context.Context, o *ask.Resync) error {
 	clients := a.Clients(cfg)
 	defer clients.Close()
 	o.Warn = a.Errs
-	done, err := o.Run(ctx, a.Asker(cfg, clients, o.Table), cfg)
+	done, err := o.Run(ctx, a.Requester(cfg, clients, o.Table), cfg)
 	if err != nil {
 		return err
 	}
@@ -71,7 +70,7 @@ func (a *app) resyncItems(ctx context.Context, o *ask.Resync) error {
 }
 
 // resyncedItems returns the result for the output; without Wait only the number of items and the ids of the requests.
-func resyncedItems(t *ask.Total, of *ask.Resync) render.Resynced {
+func resyncedItems(t *control.RequestTotal, of *control.ItemsResync) render.Resynced {
 	r := render.Resynced{
 		Schema: schema, Table: of.Table, Items: t.Items, Written: t.Written, Equal: t.Equal, Left: t.Left,
 		Hot: t.Hot, Letters: t.Refused,
@@ -126,7 +125,7 @@ func (a *app) awaitResync(ctx context.Context, clients *clients.Clients, table, 
 }
 
 // printResynced prints what a resync found and did. Items that are not equal after it are exit code 4.
-func (a *app) printResynced(r render.Resynced, done *ask.Total) error {
+func (a *app) printResynced(r render.Resynced, done *control.RequestTotal) error {
 	if a.JSON {
 		if err := a.PrintJSON(r); err != nil {
 			return err

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/keyfile"
+	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
@@ -98,7 +98,7 @@ func (k *Key) setMembers(canonical string) error {
 		if err != nil {
 			return errKey(fmt.Sprintf("the value of %q is not possible", name))
 		}
-		canonical, err := keyfile.Parse(one, change.KeySchema{Partition: change.KeyAttr{Name: name, Type: kind}})
+		canonical, err := control.ParseKey(one, change.KeySchema{Partition: change.KeyAttr{Name: name, Type: kind}})
 		if err != nil {
 			return errKey(err.Error())
 		}

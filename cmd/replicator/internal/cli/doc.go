@@ -5,6 +5,7 @@
 //
 //	app.go       global flags, configuration, output, exit code
 //	logs.go      opens logs and dead letters of the configured tables
+//	progress.go  how far the owner of a table is with what a command has asked for
 //	terminal.go  moving progress, and questions, on a terminal
 //	text.go      quoting
 package cli

@@ -6,7 +6,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/clients"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/ask"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/control"
 )
@@ -56,14 +55,14 @@ func (a *App) OpenLetters(
 	return clients, all, err
 }
 
-// Asker returns what asks the owner of a table to do something with its items. It says on stderr how far that is.
-func (a *App) Asker(cfg *config.Config, clients *clients.Clients, table string) *ask.Asker {
+// Requester returns what asks the owner of a table to do something with its items. It says on stderr how far that is.
+func (a *App) Requester(cfg *config.Config, clients *clients.Clients, table string) *control.Requester {
 	progress := reportProgress(a.Errs, table)
 	if a.ShowsBars() {
 		progress = drawProgress(a.Errs, table)
 	}
-	return &ask.Asker{
+	return &control.Requester{
 		Table: table, Clients: clients, ClaimTTL: time.Duration(cfg.Testing.ClaimTTL), By: control.Whoami(),
-		Progress: progress, Why: ask.WhyOf(cfg, table), Away: reportAway(a.Errs, table),
+		Progress: progress, Why: control.WhyRequestsWait(cfg, table), Away: reportAway(a.Errs, table),
 	}
 }

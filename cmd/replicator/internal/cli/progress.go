@@ -5,16 +5,16 @@ import (
 	"io"
 	"time"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/ask"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+	"github.com/tailrace-cdc/replicator/control"
 )
 
 // linePeriod is the time between two lines about the progress of a command.
 const linePeriod = 5 * time.Second
 
 // progressText returns how far a command is.
-func progressText(p *ask.Progress) string {
+func progressText(p *control.RequestProgress) string {
 	text := fmt.Sprintf("%d of %s done", p.Done, render.Count(int(p.Asked), "item"))
 	if !p.All {
 		text += ", more are being asked for"
@@ -26,9 +26,9 @@ func progressText(p *ask.Progress) string {
 }
 
 // reportProgress returns a Progress that writes a line every few seconds.
-func reportProgress(w io.Writer, table string) func(*ask.Progress) {
+func reportProgress(w io.Writer, table string) func(*control.RequestProgress) {
 	last := time.Now()
-	return func(p *ask.Progress) {
+	return func(p *control.RequestProgress) {
 		if p != nil && time.Since(last) >= linePeriod {
 			last = time.Now()
 			fmt.Fprintf(w, "%s: %s\n", table, progressText(p))
@@ -37,9 +37,9 @@ func reportProgress(w io.Writer, table string) func(*ask.Progress) {
 }
 
 // drawProgress returns a Progress that draws a bar on a terminal.
-func drawProgress(terminal io.Writer, table string) func(*ask.Progress) {
+func drawProgress(terminal io.Writer, table string) func(*control.RequestProgress) {
 	drawn := bars.New(terminal)
-	return func(p *ask.Progress) {
+	return func(p *control.RequestProgress) {
 		if p == nil {
 			drawn.Close()
 			return

@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/ask"
+	"github.com/tailrace-cdc/replicator/control"
 )
 
 // TestWaitingCommandSaysHowFarItIs with a line every few seconds.
@@ -14,7 +14,7 @@ func TestWaitingCommandSaysHowFarItIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		report := reportProgress(&out, "Orders")
-		for _, p := range []*ask.Progress{
+		for _, p := range []*control.RequestProgress{
 			{Asked: 7, Why: "it is stuck"}, {Asked: 8, Why: "it is stuck"},
 			{Done: 4, Asked: 8, All: true}, {Done: 5, Asked: 8, All: true}, nil,
 		} {

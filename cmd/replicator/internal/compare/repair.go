@@ -7,10 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/ask"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/repairing"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
+	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
@@ -80,7 +80,7 @@ func repair(ctx context.Context, a *cli.App, o repairing.Options, yes bool) erro
 		Sides: func(ctx context.Context, table string) (*sides.Sides, error) {
 			return sides.Open(ctx, cfg, clients, tables, table)
 		},
-		Asker: func(table string) *ask.Asker { return a.Asker(cfg, clients, table) },
+		Requester: func(table string) *control.Requester { return a.Requester(cfg, clients, table) },
 	}
 	result, err := r.Run(ctx)
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/ask"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/certificate"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cutover"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/kept"
@@ -231,10 +230,10 @@ func (w *world) retryLetters() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	var done *ask.Retried
+	var done *control.RetriedLetters
 	w.While("the letters are retried", func() {
-		done, err = ask.Retry(ctx, all, nil, func(table string) *ask.Asker {
-			return &ask.Asker{Table: table, Clients: c, ClaimTTL: 10 * time.Second, By: "test"}
+		done, err = control.RetryLetters(ctx, all, nil, func(table string) *control.Requester {
+			return &control.Requester{Table: table, Clients: c, ClaimTTL: 10 * time.Second, By: "test"}
 		})
 	})
 	if err != nil || done.Applied == 0 {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/ask"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/config"
@@ -68,7 +67,7 @@ func (a *commands) retry(ctx context.Context, id string, some control.LetterFilt
 	}
 	if err == nil && wait && retried.Later > 0 {
 		if err = r.await(ctx, retried); err == nil {
-			var again *ask.Retried
+			var again *control.RetriedLetters
 			again, err = r.once(ctx)
 			retried = retried.Then(again)
 		}
@@ -98,7 +97,7 @@ type retrying struct {
 }
 
 // once tries the letters. The result is nil if an error came before the first try.
-func (r *retrying) once(ctx context.Context) (*ask.Retried, error) {
+func (r *retrying) once(ctx context.Context) (*control.RetriedLetters, error) {
 	clients, all, err := r.OpenLetters(ctx, r.cfg, r.table)
 	if err != nil {
 		return nil, err
@@ -116,7 +115,7 @@ func (r *retrying) once(ctx context.Context) (*ask.Retried, error) {
 	if len(all) > 0 {
 		r.asked = all[0].Source
 	}
-	retried, err := ask.Retry(ctx, all, r.only, func(table string) *ask.Asker { return r.Asker(r.cfg, clients, table) })
+	retried, err := control.RetryLetters(ctx, all, r.only, func(table string) *control.Requester { return r.Requester(r.cfg, clients, table) })
 	if err != nil && retried.Empty() {
 		return nil, err
 	}
@@ -127,7 +126,7 @@ func (r *retrying) once(ctx context.Context) (*ask.Retried, error) {
 const clockPeriod = 2 * time.Second
 
 // await waits until the letters that are too new can be tried again, by DynamoDB's clock.
-func (r *retrying) await(ctx context.Context, retried *ask.Retried) error {
+func (r *retrying) await(ctx context.Context, retried *control.RetriedLetters) error {
 	fmt.Fprintf(r.Errs, "waiting until %s to try %s again\n", render.ClockTime(retried.Until),
 		render.Count(int(retried.Later), "letter"))
 	clients := r.Clients(r.cfg)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/ask"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
@@ -228,7 +227,7 @@ func (h *history) standing(now change.Millis, claimTTL time.Duration) string {
 			return fmt.Sprintf("table %s is halted: %s", h.log.Table, halt.Reason)
 		}
 	}
-	switch err := ask.CheckOwner(h.log.Table, s, ask.Silence(s, now.Time()), claimTTL); {
+	switch err := control.CheckOwner(h.log.Table, s, control.OwnerSilence(s, now.Time()), claimTTL); {
 	case err != nil:
 		return err.Error()
 	case s.Fence != nil:

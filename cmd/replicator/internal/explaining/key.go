@@ -11,7 +11,6 @@ import (
 	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/clients"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/keyfile"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
 	"github.com/tailrace-cdc/replicator/config"
@@ -37,7 +36,7 @@ type Explainer struct {
 // Key explains the item with a key, given as a JSON object in either notation. What cannot be looked at is named in the
 // result; only an item that cannot be read is an error.
 func (e *Explainer) Key(ctx context.Context, object string) (*Item, error) {
-	key, err := keyfile.Parse([]byte(object), e.Table.Info.Schema)
+	key, err := control.ParseKey([]byte(object), e.Table.Info.Schema)
 	if err != nil {
 		return nil, failure.Usagef(`for example --key '{"pk":"hats","sk":"fedora"}'`, "read key: %w", err)
 	}

@@ -30,8 +30,8 @@ func (x *deleting) run(ctx context.Context) error {
 	if !x.DeleteForeign {
 		return nil
 	}
-	asker := x.Asker(x.owner)
-	asker.Each = func(_ *request.Chunk, o *request.Outcome) {
+	requester := x.Requester(x.owner)
+	requester.Each = func(_ *request.Chunk, o *request.Outcome) {
 		for _, n := range o.Notes {
 			if x.result.Left == nil {
 				x.result.Left = map[string]int{}
@@ -46,7 +46,7 @@ func (x *deleting) run(ctx context.Context) error {
 			}
 		}
 	}
-	done, err := asker.Do(ctx, request.Foreign, items)
+	done, err := requester.Do(ctx, request.Foreign, items)
 	if done != nil {
 		x.result.Deleted = done.Deleted
 	}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/ask"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
+	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue/request"
 	"github.com/tailrace-cdc/replicator/verify"
@@ -18,11 +18,11 @@ import (
 // repairing repairs the items of one table.
 type repairing struct {
 	*Repairer
-	table  *catalog.Table
-	result *Table
-	sides  *sides.Sides
-	asker  *ask.Asker
-	batch  []item
+	table     *catalog.Table
+	result    *Table
+	sides     *sides.Sides
+	requester *control.Requester
+	batch     []item
 }
 
 // item is an item on its way to being equal.
@@ -50,7 +50,7 @@ func (w *repairing) flush(ctx context.Context) (err error) {
 		if w.sides, err = w.Sides(ctx, w.table.Source); err != nil {
 			return err
 		}
-		w.asker = w.Asker(w.table.Source)
+		w.requester = w.Requester(w.table.Source)
 	}
 	for n := 1; len(open) > 0; n++ {
 		if err := w.ask(ctx, open); err != nil {
@@ -69,7 +69,7 @@ func (w *repairing) flush(ctx context.Context) (err error) {
 // ask asks the owner to make the rows of items true, and waits for that.
 func (w *repairing) ask(ctx context.Context, items []item) error {
 	at := 0
-	w.asker.Each = func(c *request.Chunk, o *request.Outcome) {
+	w.requester.Each = func(c *request.Chunk, o *request.Outcome) {
 		for _, n := range o.Notes {
 			x := &items[at+n.Item]
 			if x.hot = n.Until; n.Until.IsZero() {
@@ -81,7 +81,7 @@ func (w *repairing) ask(ctx context.Context, items []item) error {
 	for i := range items {
 		items[i].hot, items[i].refused = time.Time{}, false
 	}
-	done, err := w.asker.Do(ctx, request.Resync, requestsOf(items))
+	done, err := w.requester.Do(ctx, request.Resync, requestsOf(items))
 	if err != nil {
 		return err
 	}

@@ -9,9 +9,8 @@ import (
 	"os"
 
 	"github.com/tailrace-cdc/replicator/catalog"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/ask"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/keyfile"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
+	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue/request"
 	"github.com/tailrace-cdc/replicator/verify"
@@ -30,10 +29,10 @@ type Options struct {
 // Repairer repairs differences.
 type Repairer struct {
 	Options
-	Catalog *catalog.Catalog
-	Stdin   io.Reader
-	Sides   func(ctx context.Context, table string) (*sides.Sides, error)
-	Asker   func(table string) *ask.Asker
+	Catalog   *catalog.Catalog
+	Stdin     io.Reader
+	Sides     func(ctx context.Context, table string) (*sides.Sides, error)
+	Requester func(table string) *control.Requester
 
 	keys    []byte // of a file of keys
 	result  *Result
@@ -125,7 +124,7 @@ func (r *Repairer) wanted() (iter.Seq2[*report.Difference, error], error) {
 		}
 	}
 	return func(yield func(*report.Difference, error) bool) {
-		for key, err := range keyfile.Read(bytes.NewReader(r.keys), t.Info.Schema) {
+		for key, err := range control.ReadKeys(bytes.NewReader(r.keys), t.Info.Schema) {
 			if !yield(&report.Difference{Table: t.Source, Target: t.Target, Key: bytes.Clone(key)}, err) {
 				return
 			}
@@ -156,7 +155,7 @@ func (r *Repairer) count(d *report.Difference) error {
 			"table %s has target %s here, and not %s",
 			t.Source, t.Target, d.Target)
 	}
-	if _, err := keyfile.Parse(d.Key, t.Info.Schema); err != nil {
+	if _, err := control.ParseKey(d.Key, t.Info.Schema); err != nil {
 		return fmt.Errorf("a key of %s: %w", t.Source, err)
 	}
 	w := r.tables[t.Source]
@@ -204,7 +203,7 @@ func (r *Repairer) repair(ctx context.Context, d *report.Difference) error {
 	if w == nil {
 		return fmt.Errorf("%s has changed while it was read", r.From)
 	}
-	key, err := keyfile.Parse(d.Key, w.table.Info.Schema)
+	key, err := control.ParseKey(d.Key, w.table.Info.Schema)
 	if err != nil {
 		return err
 	}

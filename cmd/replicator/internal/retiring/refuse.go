@@ -12,7 +12,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/ask"
 	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
@@ -256,7 +255,7 @@ func (r *Retirement) checkOwner(ctx context.Context) error {
 			fmt.Errorf("read log of %s: %w", r.Table, err))
 	}
 	l, ttl := &control.Log{Table: r.Table, Log: log, State: s}, time.Duration(r.cfg.Testing.ClaimTTL)
-	if alive, err := ask.Lives(ctx, l, r.Now, ttl); err != nil || !alive {
+	if alive, err := control.OwnerLives(ctx, l, r.Now, ttl); err != nil || !alive {
 		return err
 	}
 	return failure.With(failure.Unready,

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/ask"
 	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/protocol"
@@ -60,20 +59,20 @@ func (s *Sides) obstacle(table string, state *checkpoint.State) error {
 // CheckOwner returns nil while a replicator owns a table, else an error with the reason. It notes
 // what it sees of the owner's life.
 func (s *Sides) CheckOwner(table string, state *checkpoint.State) error {
-	return ask.CheckOwner(table, state, s.life(table).Silence(state, s.Now().Time()), s.claimTTL())
+	return control.CheckOwner(table, state, s.life(table).Silence(state, s.Now().Time()), s.claimTTL())
 }
 
 // Away reports whether no process carries a table, so that another one may be taking over. Of a table
 // that is paused none is awaited.
 func (s *Sides) Away(table string, state *checkpoint.State) bool {
 	silent := s.life(table).Silence(state, s.Now().Time())
-	return !state.Paused && ask.OwnerLife(state, silent, s.claimTTL()).Away()
+	return !state.Paused && control.OwnerLife(state, silent, s.claimTTL()).Away()
 }
 
 // life returns what was seen of the life of a table's owner.
-func (s *Sides) life(table string) *ask.Life {
-	l, _ := s.lives.LoadOrStore(table, &ask.Life{})
-	return l.(*ask.Life)
+func (s *Sides) life(table string) *control.SilenceWatch {
+	l, _ := s.lives.LoadOrStore(table, &control.SilenceWatch{})
+	return l.(*control.SilenceWatch)
 }
 
 func (s *Sides) claimTTL() time.Duration { return time.Duration(s.cfg.Testing.ClaimTTL) }

@@ -1,4 +1,4 @@
-package ask
+package control
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/protocol"
 )
@@ -43,21 +42,21 @@ func OwnerLife(s *checkpoint.State, silent, ttl time.Duration) protocol.Life {
 	return protocol.Alive(owner, silent, ttl, 0)
 }
 
-// Silence returns for how long the owner of a log has stored nothing, at the given time of the
+// OwnerSilence returns for how long the owner of a log has stored nothing, at the given time of the
 // service.
-func Silence(s *checkpoint.State, now time.Time) time.Duration {
+func OwnerSilence(s *checkpoint.State, now time.Time) time.Duration {
 	return protocol.OwnerOf(s).Silence(change.MillisOf(now))
 }
 
-// Life is a protocol.OwnerWatch that several goroutines may call.
-type Life struct {
+// SilenceWatch is a protocol.OwnerWatch that several goroutines may call.
+type SilenceWatch struct {
 	mu    sync.Mutex // covers what follows
 	watch protocol.OwnerWatch
 }
 
 // Silence looks at a log, and returns for how long its owner has stored nothing, at the given time
 // of the service.
-func (l *Life) Silence(s *checkpoint.State, now time.Time) time.Duration {
+func (l *SilenceWatch) Silence(s *checkpoint.State, now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.watch.Silence(s, change.MillisOf(now), time.Now())
@@ -73,8 +72,8 @@ const betweenLooks = 200 * time.Millisecond
 // Rule 13: silence is observed. The newest entry is also old where a clock was set, where one
 // answer had a wrong time, or the machine was suspended, and just before another replicator takes
 // the log over.
-func (l *Life) Await(
-	ctx context.Context, log *control.Log, now func() time.Time, ttl, patience time.Duration,
+func (l *SilenceWatch) Await(
+	ctx context.Context, log *Log, now func() time.Time, ttl, patience time.Duration,
 ) (silent time.Duration, err error) {
 	_ = log.Log.RequestBeat() // a hint: the owner beats when its own timer is due
 	for began := time.Now(); ; {
@@ -91,9 +90,9 @@ func (l *Life) Await(
 	}
 }
 
-// Lives reports whether the owner of a log lives: LifeSeen. If it seems to be silent, Lives observes
+// OwnerLives reports whether the owner of a log lives: LifeSeen. If it seems to be silent, Lives observes
 // that for one ttl.
-func Lives(ctx context.Context, log *control.Log, now func() time.Time, ttl time.Duration) (bool, error) {
-	silent, err := new(Life).Await(ctx, log, now, ttl, ttl)
+func OwnerLives(ctx context.Context, log *Log, now func() time.Time, ttl time.Duration) (bool, error) {
+	silent, err := new(SilenceWatch).Await(ctx, log, now, ttl, ttl)
 	return err == nil && OwnerLife(log.State, silent, ttl) == protocol.LifeSeen, err
 }

@@ -1,4 +1,4 @@
-package keyfile
+package control
 
 import (
 	"errors"
@@ -15,7 +15,7 @@ var sorted = change.KeySchema{
 }
 
 func read(text string, schema change.KeySchema) (keys []string, err error) {
-	for key, err := range Read(strings.NewReader(text), schema) {
+	for key, err := range ReadKeys(strings.NewReader(text), schema) {
 		if err != nil {
 			return keys, err
 		}

@@ -1,4 +1,4 @@
-package ask
+package control
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/clients"
-	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -23,14 +22,14 @@ const (
 	inFlight   = 1024                   // chunks sent and not awaited yet; their bytes are bounded by the stream
 )
 
-// Asker asks the owner of one table. Send and Do may not run at the same time.
-type Asker struct {
+// Requester asks the owner of one table. Send and Do may not run at the same time.
+type Requester struct {
 	Table    string
 	Clients  *clients.Clients
 	ClaimTTL time.Duration
 	By       string
 	// Progress is called every second while Do waits, and with nil at its end; it may be nil.
-	Progress func(*Progress)
+	Progress func(*RequestProgress)
 	// Why says what the owner waits for, if that takes longer than usual; it may be nil.
 	Why func(ctx context.Context) string
 	// Each is called with every chunk that is done, in their order; it may be nil.
@@ -41,14 +40,14 @@ type Asker struct {
 	mu     sync.Mutex // covers what follows, and Clients' queue
 	opened bool
 	away   bool
-	life   Life
+	life   SilenceWatch
 	store  *request.Store // nil while no connection is open
 }
 
 var errClosed = errors.New("the connection to the queue is closed")
 
-// Total sums the outcomes of all chunks of a command.
-type Total struct {
+// RequestTotal sums the outcomes of all chunks of a command.
+type RequestTotal struct {
 	Items int64
 	request.Outcome
 	IDs []string // of the chunks
@@ -56,7 +55,7 @@ type Total struct {
 
 // first opens the table's requests before the first of them. It returns an error of the environment unless an owner of
 // the table lives.
-func (a *Asker) first(ctx context.Context) error {
+func (a *Requester) first(ctx context.Context) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.opened {
@@ -71,14 +70,14 @@ func (a *Asker) first(ctx context.Context) error {
 
 // open opens the requests in a queue if an owner lives. Silence of the owner must last for
 // patience.
-func (a *Asker) open(
+func (a *Requester) open(
 	ctx context.Context, open func(context.Context) (*queue.Queue, error), patience time.Duration,
 ) error {
 	q, err := open(ctx)
 	if err != nil {
 		return err
 	}
-	l, err := control.Open(ctx, q, a.Table)
+	l, err := Open(ctx, q, a.Table)
 	if err != nil {
 		return err
 	}
@@ -90,7 +89,7 @@ func (a *Asker) open(
 		return err
 	}
 	if err := l.State.Fenced("a repair or a retry"); err != nil {
-		return failure.With(failure.Unready, control.FenceHint, fmt.Errorf("table %s: %w", a.Table, err))
+		return failure.With(failure.Unready, FenceHint, fmt.Errorf("table %s: %w", a.Table, err))
 	}
 	if a.store, err = l.Log.Requests(ctx); err != nil {
 		return failure.With(failure.Unready, hintQueue, err)
@@ -102,8 +101,8 @@ func (a *Asker) open(
 const hintQueue = "see `replicator check`; then the same command again"
 
 // Send asks for the items and does not wait for what becomes of them. It blocks while too many requests wait.
-func (a *Asker) Send(ctx context.Context, what string, items iter.Seq2[request.Item, error]) (*Total, error) {
-	sum := &Total{}
+func (a *Requester) Send(ctx context.Context, what string, items iter.Seq2[request.Item, error]) (*RequestTotal, error) {
+	sum := &RequestTotal{}
 	err := a.cut(what, items, func(c *request.Chunk) error {
 		sum.Items += int64(len(c.Items))
 		sum.IDs = append(sum.IDs, c.ID)
@@ -114,8 +113,8 @@ func (a *Asker) Send(ctx context.Context, what string, items iter.Seq2[request.I
 
 // Do asks for the items and waits until all are done. If items yields an error, the items before it are done all the
 // same.
-func (a *Asker) Do(ctx context.Context, what string, items iter.Seq2[request.Item, error]) (*Total, error) {
-	sum, p := &Total{}, &count{}
+func (a *Requester) Do(ctx context.Context, what string, items iter.Seq2[request.Item, error]) (*RequestTotal, error) {
+	sum, p := &RequestTotal{}, &count{}
 	defer a.show(ctx, p)()
 	ctx, cancel := context.WithCancel(ctx)
 	sent := make(chan *request.Chunk, inFlight)
@@ -164,7 +163,7 @@ func (a *Asker) Do(ctx context.Context, what string, items iter.Seq2[request.Ite
 // maxNotes bounds what is kept about single items.
 const maxNotes = 1000
 
-func (t *Total) add(o *request.Outcome) {
+func (t *RequestTotal) add(o *request.Outcome) {
 	t.Written, t.Equal, t.Left, t.Hot = t.Written+o.Written, t.Equal+o.Equal, t.Left+o.Left, t.Hot+o.Hot
 	t.Applied, t.Refused, t.Waiting = t.Applied+o.Applied, t.Refused+o.Refused, t.Waiting+o.Waiting
 	t.Deleted, t.Later = t.Deleted+o.Deleted, t.Later+o.Later
@@ -177,7 +176,7 @@ func (t *Total) add(o *request.Outcome) {
 }
 
 // cut calls f with the items in chunks. If items yields an error, the items before it are asked for all the same.
-func (a *Asker) cut(what string, items iter.Seq2[request.Item, error], f func(*request.Chunk) error) (bad error) {
+func (a *Requester) cut(what string, items iter.Seq2[request.Item, error], f func(*request.Chunk) error) (bad error) {
 	cutter := request.Cutter{What: what, By: a.By}
 	for it, err := range items {
 		if bad = err; err != nil {
@@ -198,7 +197,7 @@ func (a *Asker) cut(what string, items iter.Seq2[request.Item, error], f func(*r
 }
 
 // send stores a chunk. The daemon, whose server has the stream, may end and start meanwhile.
-func (a *Asker) send(ctx context.Context, c *request.Chunk) error {
+func (a *Requester) send(ctx context.Context, c *request.Chunk) error {
 	if err := a.first(ctx); err != nil {
 		return err
 	}
@@ -206,7 +205,7 @@ func (a *Asker) send(ctx context.Context, c *request.Chunk) error {
 }
 
 // await returns the outcome of a chunk.
-func (a *Asker) await(ctx context.Context, id string) (out *request.Outcome, err error) {
+func (a *Requester) await(ctx context.Context, id string) (out *request.Outcome, err error) {
 	err = a.repeat(ctx, func(ctx context.Context, s *request.Store) (err error) {
 		out, err = s.Await(ctx, id)
 		return err
@@ -219,7 +218,7 @@ func (a *Asker) await(ctx context.Context, id string) (out *request.Outcome, err
 }
 
 // repeat makes a call again and again until it succeeds or shows that it never will, as long as an owner lives.
-func (a *Asker) repeat(ctx context.Context, call func(context.Context, *request.Store) error) error {
+func (a *Requester) repeat(ctx context.Context, call func(context.Context, *request.Store) error) error {
 	seen := time.Now() // when an owner was last seen
 	for {
 		store := a.current()
@@ -254,14 +253,14 @@ func (a *Asker) repeat(ctx context.Context, call func(context.Context, *request.
 }
 
 // current returns the table's requests in the newest connection.
-func (a *Asker) current() *request.Store {
+func (a *Requester) current() *request.Store {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.store
 }
 
 // look returns nil while an owner lives. If the connection is lost, it opens another one.
-func (a *Asker) look(ctx context.Context, failed *request.Store) error {
+func (a *Requester) look(ctx context.Context, failed *request.Store) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.store != failed {

@@ -1,4 +1,4 @@
-package ask
+package control
 
 import (
 	"context"
@@ -6,23 +6,22 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/queue/deadletter"
 	"github.com/tailrace-cdc/replicator/queue/request"
 )
 
-// Retried is the result of a retry of dead letters.
-type Retried struct {
+// RetriedLetters is the result of a retry of dead letters.
+type RetriedLetters struct {
 	request.Outcome
 	Unreadable []string // why letters belong to no item, a line each; they count as refused
 }
 
 // Empty reports whether no letter was tried.
-func (r *Retried) Empty() bool { return r.Applied+r.Refused+r.Waiting == 0 }
+func (r *RetriedLetters) Empty() bool { return r.Applied+r.Refused+r.Waiting == 0 }
 
 // Then returns the result of this retry and a later one of the same letters: what was applied adds
 // up, and what stays is what the later one left. It may be nil.
-func (r *Retried) Then(later *Retried) *Retried {
+func (r *RetriedLetters) Then(later *RetriedLetters) *RetriedLetters {
 	if later == nil {
 		return r
 	}
@@ -32,18 +31,18 @@ func (r *Retried) Then(later *Retried) *Retried {
 	return &sum
 }
 
-// Retry asks the owners to try the dead letters of the tables again: those of the items that have a letter which only
+// RetryLetters asks the owners to try the dead letters of the tables again: those of the items that have a letter which only
 // chooses, or with nil all. An error of one table does not stop the others. That a letter is refused again is a result
 // and not an error.
-func Retry(
-	ctx context.Context, tables []control.LettersOf, only func(*deadletter.Letter) bool, asker func(table string) *Asker,
-) (*Retried, error) {
-	sum := &Total{}
-	r := &Retried{}
+func RetryLetters(
+	ctx context.Context, tables []LettersOf, only func(*deadletter.Letter) bool, requester func(table string) *Requester,
+) (*RetriedLetters, error) {
+	sum := &RequestTotal{}
+	r := &RetriedLetters{}
 	var errs []error
 	for _, t := range tables {
-		open := &Letters{Store: t.Store, Only: only}
-		done, err := asker(t.Source).Do(ctx, request.Letters, open.Items(ctx))
+		open := &LetterItems{Store: t.Store, Only: only}
+		done, err := requester(t.Source).Do(ctx, request.Letters, open.Items(ctx))
 		sum.add(&done.Outcome)
 		sum.Refused += int64(len(open.Unreadable))
 		r.Unreadable, errs = append(r.Unreadable, open.Unreadable...), append(errs, err)
@@ -52,8 +51,8 @@ func Retry(
 	return r, errors.Join(errs...)
 }
 
-// Letters are the dead letters of a table that a retry concerns.
-type Letters struct {
+// LetterItems are the dead letters of a table that a retry concerns.
+type LetterItems struct {
 	Store *deadletter.Store
 	Only  func(*deadletter.Letter) bool // if set, only those of items that have a letter which it chooses
 
@@ -68,7 +67,7 @@ type itemKey struct {
 
 // Items yields the items of the letters, in the order in which they were first refused. The owner finds the letters of
 // an item by itself, those that come meanwhile too.
-func (l *Letters) Items(ctx context.Context) iter.Seq2[request.Item, error] {
+func (l *LetterItems) Items(ctx context.Context) iter.Seq2[request.Item, error] {
 	return func(yield func(request.Item, error) bool) {
 		seen := map[itemKey]bool{}
 		for letter, err := range l.Store.All(ctx) {

@@ -1,4 +1,4 @@
-package ask
+package control
 
 import (
 	"context"
@@ -15,8 +15,8 @@ import (
 	"github.com/tailrace-cdc/replicator/source/export"
 )
 
-// Resync says which items of a table are resynced: those of Keys or those of Export.
-type Resync struct {
+// ItemsResync says which items of a table are resynced: those of Keys or those of Export.
+type ItemsResync struct {
 	Table  string
 	Keys   string // file, - for stdin
 	Export string // URL of an incremental export
@@ -25,7 +25,7 @@ type Resync struct {
 }
 
 // Run asks for the items, and waits for them with Wait.
-func (r *Resync) Run(ctx context.Context, a *Asker, cfg *config.Config) (*Total, error) {
+func (r *ItemsResync) Run(ctx context.Context, a *Requester, cfg *config.Config) (*RequestTotal, error) {
 	if _, err := catalog.Select(cfg, r.Table); err != nil {
 		return nil, err
 	}
@@ -48,8 +48,8 @@ func (r *Resync) Run(ctx context.Context, a *Asker, cfg *config.Config) (*Total,
 	return a.Send(ctx, request.Resync, items)
 }
 
-func (r *Resync) items(
-	ctx context.Context, a *Asker, cfg *config.Config, in io.Reader,
+func (r *ItemsResync) items(
+	ctx context.Context, a *Requester, cfg *config.Config, in io.Reader,
 ) (iter.Seq2[request.Item, error], error) {
 	src, err := a.Clients.Source(ctx)
 	if err != nil {
@@ -60,7 +60,7 @@ func (r *Resync) items(
 		return nil, source.Explain(err)
 	}
 	if r.Keys != "" {
-		return Keys(in, r.Keys, info.Schema), nil
+		return KeysOf(in, r.Keys, info.Schema), nil
 	}
 	e, err := OpenChanged(ctx, r.Export, export.Want{TableID: info.ID, Source: src, Scratch: cfg.Scratch})
 	if err != nil {
@@ -70,5 +70,5 @@ func (r *Resync) items(
 		fmt.Fprintf(r.Warn, "DynamoDB cannot be asked whether the export is whole (%s): if it was made with a filter, "+
 			"items that changed are not resynced.\n", e.Unasked)
 	}
-	return Changed(ctx, e), nil
+	return ChangedKeys(ctx, e), nil
 }

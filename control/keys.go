@@ -1,4 +1,4 @@
-package ask
+package control
 
 import (
 	"bytes"
@@ -9,18 +9,17 @@ import (
 	"iter"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/keyfile"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue/request"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/source/export"
 )
 
-// Keys yields the items that a file of keys names.
-func Keys(in io.Reader, name string, schema change.KeySchema) iter.Seq2[request.Item, error] {
+// KeysOf yields the items that a file of keys names.
+func KeysOf(in io.Reader, name string, schema change.KeySchema) iter.Seq2[request.Item, error] {
 	return func(yield func(request.Item, error) bool) {
-		for key, err := range keyfile.Read(in, schema) {
-			if bad := (*keyfile.LineError)(nil); errors.As(err, &bad) {
+		for key, err := range ReadKeys(in, schema) {
+			if bad := (*LineError)(nil); errors.As(err, &bad) {
 				err = failure.Usagef("the items of the lines before it are resynced; correct the line and repeat the command: "+
 					"what is resynced twice changes nothing", "%s: %w", name, err)
 			}
@@ -34,8 +33,8 @@ func Keys(in io.Reader, name string, schema change.KeySchema) iter.Seq2[request.
 // errEnough ends the reading of an export whose items nobody takes any more.
 var errEnough = errors.New("enough")
 
-// Changed yields the items that changed in the window of an incremental export, whatever became of them.
-func Changed(ctx context.Context, e *export.Export) iter.Seq2[request.Item, error] {
+// ChangedKeys yields the items that changed in the window of an incremental export, whatever became of them.
+func ChangedKeys(ctx context.Context, e *export.Export) iter.Seq2[request.Item, error] {
 	return func(yield func(request.Item, error) bool) {
 		for i := range e.Files {
 			err := e.ReadFile(ctx, i, 0, func(l export.Line) error {

@@ -1,4 +1,4 @@
-package ask
+package control
 
 import (
 	"context"
@@ -15,7 +15,6 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/config"
-	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -55,10 +54,10 @@ func TestCommandsNeedAnOwner(t *testing.T) {
 		"never owned": {checkpoint.State{Date: at(0)}, protocol.LifeNone, "no replicator"},
 	} {
 		c.s.Format = checkpoint.Format
-		if got := OwnerLife(&c.s, Silence(&c.s, now), ttl); got != c.want {
+		if got := OwnerLife(&c.s, OwnerSilence(&c.s, now), ttl); got != c.want {
 			t.Errorf("%s: %s", name, got)
 		}
-		err := CheckOwner("Orders", &c.s, Silence(&c.s, now), ttl)
+		err := CheckOwner("Orders", &c.s, OwnerSilence(&c.s, now), ttl)
 		if (err == nil) != (c.text == "") || err != nil && !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -67,7 +66,7 @@ func TestCommandsNeedAnOwner(t *testing.T) {
 
 // TestAnswerOfTheQueueThatIsNoneIsOfTheEnvironment: such an error ends a command with exit code 3.
 func TestAnswerOfTheQueueThatIsNoneIsOfTheEnvironment(t *testing.T) {
-	a := &Asker{store: &request.Store{}}
+	a := &Requester{store: &request.Store{}}
 	odd := errors.New("invalid jetstream publish response")
 	err := a.repeat(t.Context(), func(context.Context, *request.Store) error { return odd })
 	if class, hint := failure.Of(err); class != failure.Unready || hint == "" || !errors.Is(err, odd) {
@@ -105,7 +104,7 @@ func TestFirstRequestAwaitsALifeSign(t *testing.T) {
 			}
 		}
 	}()
-	a := &Asker{Table: "Orders", Clients: clients, ClaimTTL: time.Minute}
+	a := &Requester{Table: "Orders", Clients: clients, ClaimTTL: time.Minute}
 	err = a.first(t.Context())
 	close(stop)
 	<-stopped
@@ -170,13 +169,13 @@ func TestSilenceOfAnOwnerIsObserved(t *testing.T) {
 	if _, err := w.Append(ctx, start, nil); err != nil {
 		t.Fatal(err)
 	}
-	l, err := control.Open(ctx, q, "Orders")
+	l, err := Open(ctx, q, "Orders")
 	if err != nil {
 		t.Fatal(err)
 	}
 	later := began + 2*60_000 // the clock was set
 	now := func() time.Time { return later.Time() }
-	silent, err := new(Life).Await(ctx, l, now, time.Second, 3*betweenLooks)
+	silent, err := new(SilenceWatch).Await(ctx, l, now, time.Second, 3*betweenLooks)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,14 +183,14 @@ func TestSilenceOfAnOwnerIsObserved(t *testing.T) {
 		!strings.Contains(err.Error(), "no sign of life") {
 		t.Errorf("an owner that stores nothing: %v", err)
 	}
-	if alive, err := Lives(ctx, l, now, time.Millisecond); alive || err != nil {
+	if alive, err := OwnerLives(ctx, l, now, time.Millisecond); alive || err != nil {
 		t.Errorf("an owner that stores nothing: %v, %v", alive, err)
 	}
 	for _, date := range []change.Millis{began + 1, later} { // by the owner's clock, and by the one that was set
 		if _, err := w.Append(ctx, &checkpoint.Beat{Date: date}, nil); err != nil {
 			t.Fatal(err)
 		}
-		silent, err := new(Life).Await(ctx, l, now, time.Second, time.Hour) // l has not read the beat
+		silent, err := new(SilenceWatch).Await(ctx, l, now, time.Second, time.Hour) // l has not read the beat
 		if err != nil || silent > 3*time.Second {
 			t.Errorf("an owner that lives is silent for %s: %v", silent, err)
 		}

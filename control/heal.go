@@ -1,4 +1,4 @@
-package ask
+package control
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 
 // Heal asks the owner to make archival events of what gaps lost, and returns the id of the request; with wait, when it
 // is done, and what became of it.
-func (a *Asker) Heal(ctx context.Context, h *request.HealOrder, wait bool) (string, *request.Outcome, error) {
+func (a *Requester) Heal(ctx context.Context, h *request.HealOrder, wait bool) (string, *request.Outcome, error) {
 	c := &request.Chunk{ID: request.NewID() + "-000000", What: request.Heal, By: a.By, Asked: time.Now().UTC(), Heal: h}
 	if err := a.send(ctx, c); err != nil || !wait {
 		return c.ID, nil, err

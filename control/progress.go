@@ -1,4 +1,4 @@
-package ask
+package control
 
 import (
 	"context"
@@ -6,15 +6,14 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/config"
-	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
 // showPeriod is the time between two looks at the progress.
 const showPeriod = time.Second
 
-// Progress is how far a command is.
-type Progress struct {
+// RequestProgress is how far a command is.
+type RequestProgress struct {
 	Done, Asked int64  // items
 	All         bool   // everything that the command asks for is in Asked
 	Why         string // what the owner waits for, if that takes longer than usual
@@ -27,7 +26,7 @@ type count struct {
 }
 
 // show calls a.Progress until the returned function is called.
-func (a *Asker) show(ctx context.Context, n *count) (stop func()) {
+func (a *Requester) show(ctx context.Context, n *count) (stop func()) {
 	if a.Progress == nil {
 		return func() {}
 	}
@@ -36,7 +35,7 @@ func (a *Asker) show(ctx context.Context, n *count) (stop func()) {
 	go func() {
 		defer close(ended)
 		for failure.Pause(ctx, showPeriod) == nil {
-			p := &Progress{Done: n.done.Load(), Asked: n.asked.Load(), All: n.all.Load()}
+			p := &RequestProgress{Done: n.done.Load(), Asked: n.asked.Load(), All: n.all.Load()}
 			if a.Why != nil {
 				p.Why = a.Why(ctx)
 			}
@@ -50,10 +49,10 @@ func (a *Asker) show(ctx context.Context, n *count) (stop func()) {
 	}
 }
 
-// WhyOf returns a Why that asks the daemon of a configuration.
-func WhyOf(cfg *config.Config, table string) func(context.Context) string {
+// WhyRequestsWait returns a Why that asks the daemon of a configuration.
+func WhyRequestsWait(cfg *config.Config, table string) func(context.Context) string {
 	return func(ctx context.Context) string {
-		status := control.Daemon(ctx, cfg)
+		status := Daemon(ctx, cfg)
 		if status == nil {
 			return ""
 		}

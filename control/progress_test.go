@@ -1,4 +1,4 @@
-package ask
+package control
 
 import (
 	"context"
@@ -14,10 +14,10 @@ import (
 // TestWaitingCommandShowsHowFarItIs also while no request is done, and why.
 func TestWaitingCommandShowsHowFarItIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var seen []Progress
-		a := &Asker{
+		var seen []RequestProgress
+		a := &Requester{
 			Table: "Orders", Why: func(context.Context) string { return "it is stuck" },
-			Progress: func(p *Progress) {
+			Progress: func(p *RequestProgress) {
 				if p != nil {
 					seen = append(seen, *p)
 				}
@@ -36,7 +36,7 @@ func TestWaitingCommandShowsHowFarItIs(t *testing.T) {
 			t.Fatal(err)
 		}
 		stop()
-		want := []Progress{{Asked: 7, Why: "it is stuck"}, {Done: 4, Asked: 9, All: true, Why: "it is stuck"}}
+		want := []RequestProgress{{Asked: 7, Why: "it is stuck"}, {Done: 4, Asked: 9, All: true, Why: "it is stuck"}}
 		if !slices.Equal(seen, want) {
 			t.Errorf("%+v, want %+v", seen, want)
 		}
@@ -46,7 +46,7 @@ func TestWaitingCommandShowsHowFarItIs(t *testing.T) {
 // TestBarIsRemovedWhenTheCommandFails, here because the file of keys has a bad line.
 func TestBarIsRemovedWhenTheCommandFails(t *testing.T) {
 	ended, bad := false, errors.New("line 1 is no key")
-	a := &Asker{Table: "Orders", Progress: func(p *Progress) { ended = p == nil }}
+	a := &Requester{Table: "Orders", Progress: func(p *RequestProgress) { ended = p == nil }}
 	items := func(yield func(request.Item, error) bool) { yield(request.Item{}, bad) }
 	if _, err := a.Do(t.Context(), request.Resync, items); !errors.Is(err, bad) || !ended {
 		t.Errorf("%v, progress ended: %v", err, ended)

@@ -1,4 +1,4 @@
-package ask
+package control
 
 import (
 	"errors"
@@ -20,7 +20,7 @@ func TestItemsBeforeAWrongOneAreAskedFor(t *testing.T) {
 		yield(request.Item{}, wrong)
 	}
 	asked := 0
-	err := (&Asker{}).cut(request.Resync, items, func(c *request.Chunk) error {
+	err := (&Requester{}).cut(request.Resync, items, func(c *request.Chunk) error {
 		asked += len(c.Items)
 		return nil
 	})
