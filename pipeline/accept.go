@@ -6,11 +6,10 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/pipeline/staterow"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/transform"
 )
@@ -117,27 +116,16 @@ func (t *table) compileStored(
 
 // beginMappingCopy stores that the copy begins that an accepted mapping needs.
 func (t *table) beginMappingCopy(ctx context.Context, w *queue.Writer) error {
-	s := w.State()
-	if s.Switched == nil {
+	c := protocol.MappingCopy(w.State(), t.now())
+	if c == nil {
 		return nil
 	}
-	begin := beginOfMappingCopy(s.Switched, t.now())
-	c := &checkpoint.Copy{
-		ID:  "mapping-" + s.Switched.To[:min(12, len(s.Switched.To))] + "-" + fmt.Sprint(s.Switched.Seq),
-		Why: checkpoint.CopyMapping, From: checkpoint.FromScan, Parts: resync.Segments(t.info.Bytes), Began: begin,
-		Items: t.info.Items, Bytes: t.info.Bytes,
-	}
+	c.Parts, c.Items, c.Bytes = resync.Segments(t.info.Bytes), t.info.Items, t.info.Bytes
 	if _, err := w.Append(ctx, c, nil); err != nil {
 		return fmt.Errorf("append copy: %w", err)
 	}
 	t.log.Info("the table is copied with its new mapping", zap.String("copy", c.ID), zap.Int("parts", c.Parts))
 	return nil
-}
-
-// beginOfMappingCopy returns when the first page may be read: its items must be written above every version that was
-// applied with the mapping before.
-func beginOfMappingCopy(s *checkpoint.Switch, now change.Millis) change.Millis {
-	return max(now, change.Millis(s.Above)+apply.ResyncMargin+1000)
 }
 
 // raise raises the log to the format of the pipeline, before anything else is appended.

@@ -17,6 +17,7 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/ingest"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/pipeline/staterow"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/source/export"
@@ -34,9 +35,6 @@ const (
 	// seconds, in parts of the service with whole minutes, by clocks that differ: a change that the first page of the copy
 	// lacks must be among the records that are read.
 	startBefore change.Millis = 5 * 60 * 1000
-	// firstPage is how long after the first listing the copy reads its first page: what was written before it is in the
-	// page, what is written after it is in the stream.
-	firstPage change.Millis = 2 * 1000
 	// clockSkew is how much the clocks of two parts of the service may differ.
 	clockSkew change.Millis = 5 * 1000
 )
@@ -95,14 +93,11 @@ func (t *table) whetherNew(ctx context.Context, w *queue.Writer, date change.Mil
 // beginCopy stores that the copy begins that the start decided on. After a crash between the two entries the next life
 // does it.
 func (t *table) beginCopy(ctx context.Context, w *queue.Writer) error {
-	s := w.State()
-	if !s.CopyPending() {
+	c := protocol.FirstCopy(w.State())
+	if c == nil {
 		return nil
 	}
-	c := &checkpoint.Copy{
-		ID: fmt.Sprintf("backfill-%d", max(s.Life, 1)), Why: checkpoint.CopyBackfill, From: s.Backfill,
-		Began: s.Streams[0].Date + firstPage, Items: t.info.Items, Bytes: t.info.Bytes,
-	}
+	c.Items, c.Bytes = t.info.Items, t.info.Bytes
 	if c.From == checkpoint.FromScan { // the files of an export are known once it is opened, by the copy itself
 		if c.Parts = t.Backfill.Segments; c.Parts == 0 {
 			c.Parts = resync.Segments(t.info.Bytes)

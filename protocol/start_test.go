@@ -1,0 +1,49 @@
+package protocol
+
+import (
+	"testing"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
+)
+
+// TestMappingCopyIsAboveTheMappingBefore: versions may run ahead of time, and the copy must replace every row that the
+// mapping before wrote.
+func TestMappingCopyIsAboveTheMappingBefore(t *testing.T) {
+	const now change.Millis = 1_000_000_000
+	v := change.Version(now)
+	s := checkpoint.NewState()
+	if MappingCopy(s, now) != nil {
+		t.Error("a log without another mapping is to be copied")
+	}
+	for _, above := range []change.Version{0, v - 1e6, v, v + 600_000} {
+		s.Switched = &checkpoint.Switch{To: "other", Above: above, Seq: 7}
+		c := MappingCopy(s, now)
+		if c.ID != "mapping-other-7" || c.Why != checkpoint.CopyMapping {
+			t.Errorf("the copy is %+v", c)
+		}
+		if c.Began < now {
+			t.Errorf("above %d: begins at %d, before the switch at %d", above, c.Began, now)
+		}
+		if v := Version(c.Began, 0); v <= above {
+			t.Errorf("above %d: the first page has version %d", above, v)
+		}
+	}
+}
+
+// TestFirstCopyIsMadeOnce: until it has an entry, each owner begins the same one.
+func TestFirstCopyIsMadeOnce(t *testing.T) {
+	s := checkpoint.NewState()
+	s.Streams = []*checkpoint.Stream{{Date: 5000}}
+	if FirstCopy(s) != nil {
+		t.Error("a copy without a start that wants one")
+	}
+	s.Backfill = checkpoint.FromScan
+	c := FirstCopy(s)
+	if c == nil || c.ID != "backfill-1" || c.From != checkpoint.FromScan || c.Began <= 5000 {
+		t.Fatalf("the copy is %+v", c)
+	}
+	if s.Copy = (&checkpoint.CopyState{Copy: *c}); FirstCopy(s) != nil {
+		t.Error("a second copy")
+	}
+}
