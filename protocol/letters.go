@@ -55,6 +55,42 @@ func FollowOf(read []byte, letters []*change.Change) Follow {
 	return FollowNot
 }
 
+// Put counts the rows of an item by what became of them when what was read was put into them.
+type Put struct {
+	Written int
+	Equal   int // they held what was read
+	Skipped int // they hold the item at the put's version or a later one
+	// Again are those of Skipped at exactly the put's version: an attempt of the put that was not
+	// answered may have written them.
+	Again int
+}
+
+// CatchUp says how the dead letters above a put are applied behind it.
+type CatchUp uint8
+
+// The answers.
+const (
+	LettersStay     CatchUp = iota // until another reading: the rows hold different states
+	LettersTogether                // as one write over what was read
+	LettersApart                   // one by one over what the first one changed
+)
+
+// CatchUpOf judges how the letters above a put are applied, follow being how they follow what was
+// read (Rule 14).
+//
+// If every row was skipped because of a later change, no put has been in the rows since: they hold
+// what the first letter changed. A row that holds the put's own version may hold what was read, so
+// that an earlier letter would take it back.
+func CatchUpOf(p Put, follow Follow) CatchUp {
+	switch {
+	case p.Skipped == 0 && follow != FollowNot:
+		return LettersTogether
+	case p.Skipped > 0 && p.Written+p.Equal+p.Again == 0:
+		return LettersApart
+	}
+	return LettersStay
+}
+
 // lacksImages reports whether a change lacks an image that its operation has: the stream may have
 // another view type than new and old images.
 func lacksImages(c *change.Change) bool {

@@ -93,3 +93,30 @@ func changeOf(from, to string) *change.Change {
 	}
 	return c
 }
+
+// TestLettersAreNotAppliedOverAPutThatMayBeInTheRows: what an attempt without an answer has written looks like a later
+// change to the next attempt. The letters before the reading would take it back.
+func TestLettersAreNotAppliedOverAPutThatMayBeInTheRows(t *testing.T) {
+	for name, c := range map[string]struct {
+		put    Put
+		follow Follow
+		want   CatchUp
+	}{
+		"written":                        {Put{Written: 2}, FollowReading, LettersTogether},
+		"held already":                   {Put{Equal: 1}, FollowMet, LettersTogether},
+		"written, other letters":         {Put{Written: 2}, FollowNot, LettersStay},
+		"skipped":                        {Put{Skipped: 2}, FollowReading, LettersApart},
+		"skipped, other letters":         {Put{Skipped: 1}, FollowNot, LettersApart},
+		"skipped in some rows":           {Put{Written: 1, Skipped: 1}, FollowReading, LettersStay},
+		"skipped, held in others":        {Put{Equal: 1, Skipped: 1}, FollowReading, LettersStay},
+		"skipped at its own version":     {Put{Skipped: 1, Again: 1}, FollowReading, LettersStay},
+		"skipped at its own in some":     {Put{Skipped: 2, Again: 1}, FollowReading, LettersStay},
+		"no rows, and what follows it":   {Put{}, FollowReading, LettersTogether},
+		"no rows, and what does not":     {Put{}, FollowNot, LettersStay},
+		"written in all but its own one": {Put{Written: 1, Skipped: 1, Again: 1}, FollowReading, LettersStay},
+	} {
+		if how := CatchUpOf(c.put, c.follow); how != c.want {
+			t.Errorf("%s: %d, want %d", name, how, c.want)
+		}
+	}
+}

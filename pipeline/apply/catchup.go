@@ -23,15 +23,15 @@ func (x *resyncing) catchUp(ctx context.Context) error {
 	if len(open) == 0 || x.out.Replaced {
 		return nil
 	}
-	follows := protocol.FollowOf(x.item.Item, changes) != protocol.FollowNot
-	if follows && x.out.Skipped > 0 {
+	follow := protocol.FollowOf(x.item.Item, changes)
+	if follow != protocol.FollowNot && x.out.Skipped > 0 {
 		x.caughtUp = x.skipped
 	}
-	switch {
-	case x.out.Skipped > 0 && x.out.Written == 0 && x.out.Equal == 0:
-		// No put has been in the rows since their last change: they hold what the first letter changed.
+	put := protocol.Put{Written: x.out.Written, Equal: x.out.Equal, Skipped: x.out.Skipped, Again: x.again}
+	switch protocol.CatchUpOf(put, follow) {
+	case protocol.LettersApart:
 		return x.applyLetters(ctx, true)
-	case x.out.Skipped > 0, !follows: // some rows hold something else than what was read
+	case protocol.LettersStay:
 		return nil
 	}
 	err := x.applyTogether(ctx, changes)

@@ -148,6 +148,7 @@ type resyncing struct {
 	// skipped is from when on a reading is above the rows that the put skipped, and caughtUp is that
 	// time if the letters above the put can be applied then; 0: not.
 	skipped, caughtUp change.Millis
+	again             int // rows that the put skipped at its own version
 }
 
 // resync makes the rows of an item true. The dead letters of the item come first, then the item is put at its version,
@@ -238,7 +239,7 @@ func (x *resyncing) put(ctx context.Context) error {
 	}
 	x.quarantine.applied.Add(1)
 	x.worker.letters.noteTaken()
-	x.out.Written, x.out.Skipped = x.out.Written+done.Written, done.Skipped
+	x.out.Written, x.out.Skipped, x.again = x.out.Written+done.Written, done.Skipped, done.Again
 	if done.Skipped > 0 {
 		x.heat(max(done.Hot, x.item.Version+1))
 		x.skipped = x.out.Hot

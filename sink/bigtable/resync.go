@@ -14,6 +14,9 @@ import (
 type Resynced struct {
 	Written int
 	Skipped int // they hold the item at the write's version or a later one
+	// Again are those of Skipped that hold it at exactly that version: an attempt that was not answered may have written
+	// them.
+	Again int
 	// Hot is the highest version at which a skipped row holds the item, or held it until it left: the caller may resync
 	// the item again once it can do so above this version. 0 without skipped rows.
 	Hot change.Version
@@ -56,7 +59,11 @@ func (c *Client) Resync(ctx context.Context, target string, w *transform.Write, 
 		return done, fmt.Errorf("read guards of skipped rows: %w", err)
 	}
 	for i := range held {
-		done.Hot = max(done.Hot, held[i].Live, held[i].Dead)
+		guard := max(held[i].Live, held[i].Dead)
+		if guard == w.Version {
+			done.Again++
+		}
+		done.Hot = max(done.Hot, guard)
 	}
 	return done, nil
 }

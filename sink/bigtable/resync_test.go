@@ -54,6 +54,10 @@ func TestTombstoneMakesAnItemHot(t *testing.T) {
 	if diff := cmp.Diff(want, mustResync(t, c, own("hats", 5, "x", "old"))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	want.Again = 1 // as after an attempt that was not answered
+	if diff := cmp.Diff(want, mustResync(t, c, own("hats", 9, "x", "old"))); diff != "" {
+		t.Errorf("at the same version (-want +got):\n%s", diff)
+	}
 	if diff := cmp.Diff(map[string]string{}, plain(t, c)); diff != "" {
 		t.Errorf("the deleted item came back (-want +got):\n%s", diff)
 	}
