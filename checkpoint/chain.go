@@ -70,6 +70,44 @@ func (c *Chain) mayWrite(e *Entry) bool {
 	return c.Epoch > 0 && !c.Released && e.Epoch == c.Epoch && e.Nonce == c.Nonce
 }
 
+// maxForeign is how many messages of other programs in a row may lie between an entry and its predecessor.
+const maxForeign = 16
+
+// Predecessor reports whether the entry before a sequence of a log that begins at first has the hash want. A trimmed
+// entry is not checked. fetch returns the message at a sequence; nil: there is none.
+//
+// With chain, that of a snapshot there, none of the messages in between may be its next entry: else another program has
+// stored an old snapshot again, and a fold from it would leave out what was stored since (Rule 2).
+func Predecessor(first, before uint64, want Hash, chain *Chain, fetch func(uint64) ([]byte, error)) (bool, error) {
+	for seq := before - 1; seq+maxForeign >= before; seq-- {
+		if seq < first {
+			return true, nil // trimmed
+		}
+		msg, err := fetch(seq)
+		if err != nil {
+			return false, err
+		}
+		if msg == nil {
+			continue
+		}
+		if HashOf(msg) == want {
+			return true, nil
+		}
+		e, err := Decode(msg)
+		if err == nil && (seq == first || chain != nil && chain.isNext(e, msg)) {
+			return false, nil // an entry of another chain
+		}
+	}
+	return false, nil
+}
+
+// isNext reports whether an entry is the next one of the chain, which stays as it is.
+func (c *Chain) isNext(e *Entry, msg []byte) bool {
+	next := *c
+	ok, _ := next.Accept(e, msg)
+	return ok
+}
+
 // checkFormat returns a *FormatError for an entry that needs a newer format than the log's.
 //
 // Rule 11: only the first claim and snapshots decide it. A snapshot that carries a newer format raises the log.

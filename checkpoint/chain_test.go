@@ -98,3 +98,70 @@ func TestChainHoldsEntriesToTheFormat(t *testing.T) {
 		t.Errorf("to a reader: %v, %v", ok, err)
 	}
 }
+
+// TestPredecessorOfASnapshot: Rule 2. Messages of other programs may lie between an entry and its predecessor, and an
+// old snapshot that was stored again has the next entry of its own chain before it.
+func TestPredecessorOfASnapshot(t *testing.T) {
+	l := &memLog{}
+	w, err := claim(t, l, NewState(), "a", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.must(t, &Start{Stream: "arn", Shards: seen("a")}, &Beat{Date: 1}, &Beat{Date: 2})
+	msgs := map[uint64][]byte{5: []byte("hello"), 6: []byte("hello")}
+	for i, m := range l.msgs {
+		msgs[uint64(i+1)] = m
+	}
+	fetch := func(seq uint64) ([]byte, error) { return msgs[seq], nil }
+	at := func(seq uint64) *Chain {
+		s := NewState()
+		for i := range seq {
+			if _, err := s.Apply(i+1, l.msgs[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return &s.Chain
+	}
+	for name, c := range map[string]struct {
+		first, before uint64
+		chain         *Chain
+		want          bool
+	}{
+		"right before it":           {1, 5, at(4), true},
+		"behind foreign messages":   {1, 7, at(4), true},
+		"trimmed":                   {5, 7, at(4), true},
+		"an old one again":          {1, 5, at(2), false},
+		"an old one behind another": {1, 7, at(3), false},
+		"another chain":             {1, 5, &Chain{Hash: Hash{1}}, false},
+	} {
+		if ok, err := Predecessor(c.first, c.before, c.chain.Hash, c.chain, fetch); ok != c.want || err != nil {
+			t.Errorf("%s: %v, %v", name, ok, err)
+		}
+	}
+	broken := errors.New("no answer")
+	_, err = Predecessor(1, 5, Hash{}, nil, func(uint64) ([]byte, error) { return nil, broken })
+	if !errors.Is(err, broken) {
+		t.Error(err)
+	}
+}
+
+// TestOnlyWhatNobodyNeedsIsTrimmed: below the marks, the last snapshot, the caller's needs and an acknowledged append.
+func TestOnlyWhatNobodyNeedsIsTrimmed(t *testing.T) {
+	s := NewState()
+	s.SnapshotFirst, s.Marks = 20, map[string]Mark{SinkBigtable: {Seq: 14}, "archive": {Seq: 11}}
+	for name, c := range map[string]struct{ first, free, acked, want uint64 }{
+		"up to the lowest mark":          {1, 100, 30, 12},
+		"up to what the caller needs":    {1, 8, 30, 8},
+		"nothing is acknowledged":        {1, 100, 0, 0},
+		"acknowledged further back":      {1, 100, 12, 0},
+		"it begins there already":        {12, 100, 30, 0},
+		"it begins behind that, trimmed": {15, 100, 30, 0},
+	} {
+		if below := s.TrimBelow(c.first, c.free, c.acked); below != c.want {
+			t.Errorf("%s: below %d, want %d", name, below, c.want)
+		}
+	}
+	if s.Marks = nil; s.TrimBelow(1, 100, 30) != 20 {
+		t.Error("a log without sinks is not trimmed up to its snapshot")
+	}
+}

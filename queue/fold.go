@@ -359,39 +359,23 @@ func (l *Log) restore(ctx context.Context, info Info, m *jetstream.RawStreamMsg)
 	return s, l.verifyPredecessor(ctx, info, first, s.Hash, &s.Chain)
 }
 
-// maxForeign is how many messages of other programs in a row may lie between an entry and its predecessor.
-const maxForeign = 16
-
-// verifyPredecessor checks that the entry before sequence first has the hash want. A trimmed entry is not checked. With
-// chain, that of the state there, none of the messages in between may be its next entry: else another program has
-// stored an old snapshot again, and a fold from it would leave out what was stored since.
+// verifyPredecessor returns ErrChain unless checkpoint.Predecessor finds that the entry before sequence first has the
+// hash want.
 func (l *Log) verifyPredecessor(
 	ctx context.Context, info Info, first uint64, want checkpoint.Hash, chain *checkpoint.Chain,
 ) error {
-	for seq := first - 1; seq+maxForeign >= first; seq-- {
-		if seq < info.First {
-			return nil // trimmed
-		}
+	ok, err := checkpoint.Predecessor(info.First, first, want, chain, func(seq uint64) ([]byte, error) {
 		m, err := l.message(ctx, seq)
-		if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
-			return fmt.Errorf("read predecessor: %w", err)
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			return nil, nil
 		}
-		if err == nil && checkpoint.HashOf(m.Data) == want {
-			return nil
+		if err != nil {
+			return nil, fmt.Errorf("read predecessor: %w", err)
 		}
-		if err == nil && (chain != nil && isNext(*chain, m.Data) || seq == info.First && isEntry(m.Data)) {
-			break // an entry of another chain
-		}
+		return m.Data, nil
+	})
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: no entry before %d has the hash of its predecessor", ErrChain, first)
 	}
-	return fmt.Errorf("%w: no entry before %d has the hash of its predecessor", ErrChain, first)
-}
-
-// isNext reports whether a message is the next entry of a chain.
-func isNext(c checkpoint.Chain, msg []byte) bool {
-	e, err := checkpoint.Decode(msg)
-	if err != nil {
-		return false
-	}
-	ok, _ := c.Accept(e, msg)
-	return ok
+	return err
 }

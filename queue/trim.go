@@ -57,8 +57,8 @@ func (w *Writer) Trim(ctx context.Context, below uint64) (uint64, error) {
 			return info.First, fmt.Errorf("trim log of %s: %w", w.l.table, err)
 		}
 	}
-	floor := min(free, w.folded.state.SnapshotFirst)
-	if floor <= info.First || floor >= w.lastAcked {
+	floor := w.folded.state.TrimBelow(info.First, free, w.lastAcked)
+	if floor == 0 {
 		return info.First, nil
 	}
 	if err := w.l.purge(ctx, floor); err != nil {

@@ -291,7 +291,7 @@ func (w *Writer) Recover(ctx context.Context) error {
 		}
 		return err
 	}
-	if s := f.state; s.Epoch != w.epoch || s.Nonce != w.nonce || s.Released {
+	if s := f.state; !s.OwnedBy(w.epoch, w.nonce) {
 		w.ended = fmt.Errorf("recover log of %s: %w: epoch %d of %s after ours, %d",
 			w.l.table, ErrLost, s.Epoch, s.Owner, w.epoch)
 		return w.ended
