@@ -17,9 +17,10 @@
 //	streamend.go  has a stream ended
 //	alive.go      is the owner of a log alive, and for how long is another one awaited
 //	claim.go      may a log be claimed from another process, and may its owner still write
-//	start.go      which copy a log needs
+//	start.go      which floor a life has, and which copy a log needs
 //	reading.go    which version an item has that was read from the table, and for how long it may be written
 //	clock.go      how long ago something was, by both clocks of a process
+//	pass.go       what a pass over a log does with an entry
 //	parts.go      Rule 1: which part of a copy is read next, and up to where it is durable
 //	tracker.go    Rule 1: up to where everything is acknowledged
 //	batch.go      which changes that wait become one write

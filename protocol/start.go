@@ -2,10 +2,21 @@ package protocol
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
+
+// maxSkew is how far the service's clocks may differ from each other: how far the Date of a reply
+// may lie before the creation of a record that was read earlier.
+const maxSkew = 30 * time.Second
+
+// FloorAfter returns the floor of the life that follows one with a floor, begun at a time of the
+// service (Rule 5). lead is how far versions may have run ahead of that time.
+func FloorAfter(floor change.Version, date change.Millis, lead time.Duration) change.Version {
+	return max(floor, change.Version(date)+change.Version((time.Second+maxSkew+lead).Milliseconds()))
+}
 
 // firstPage is how long after the first listing the copy reads its first page: what was written
 // before it is in the page, what is written after it is in the stream.

@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"testing"
+	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
@@ -45,5 +46,17 @@ func TestFirstCopyIsMadeOnce(t *testing.T) {
 	}
 	if s.Copy = (&checkpoint.CopyState{Copy: *c}); FirstCopy(s) != nil {
 		t.Error("a second copy")
+	}
+}
+
+// TestFloorIsAboveEveryVersionThatWasGivenOut: versions may have run ahead of time, and the service's clocks differ.
+func TestFloorIsAboveEveryVersionThatWasGivenOut(t *testing.T) {
+	const now change.Millis = 1_000_000_000
+	lead := 10 * time.Minute
+	if f := FloorAfter(0, now, lead); f < change.Version(now)+change.Version(lead.Milliseconds())+30_000 {
+		t.Errorf("the floor is %d", f)
+	}
+	if f := FloorAfter(change.Version(now)*2, now, lead); f != change.Version(now)*2 {
+		t.Errorf("the floor falls to %d", f)
 	}
 }

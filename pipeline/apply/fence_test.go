@@ -19,16 +19,3 @@ func TestNoItemIsWrittenBehindAFence(t *testing.T) {
 		t.Errorf("%+v, %v", out, err)
 	}
 }
-
-// TestEntryRightBehindAFenceIsNotApplied: Rule 12. The fence's own entry is passed, and no other.
-func TestEntryRightBehindAFenceIsNotApplied(t *testing.T) {
-	p := &pass{fence: &checkpoint.Fence{ID: "f", Seq: 5, Last: 3}}
-	for seq, want := range map[uint64]bool{3: false, 4: false, 5: false, 6: true, 7: true} {
-		if got := p.standsAtFence(seq); got != want {
-			t.Errorf("entry %d: stands %v", seq, got)
-		}
-	}
-	if p.fence = nil; p.standsAtFence(6) {
-		t.Error("it stands although there is no fence")
-	}
-}

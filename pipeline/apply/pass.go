@@ -63,8 +63,9 @@ func (p *pass) read(ctx context.Context) error {
 		return fmt.Errorf("read log for %s: %w", p.sink, err)
 	}
 	defer r.Close(context.WithoutCancel(ctx))
+	judge := protocol.Pass{Epoch: p.o.epoch, Fence: p.fence}
 	for at := mark.Seq; ; at = r.Mark().Seq {
-		if p.standsAtFence(at + 1) {
+		if judge.Before(at+1) == protocol.PassHolds {
 			return p.hold(ctx)
 		}
 		_, e, err := r.Next(ctx)
@@ -78,12 +79,10 @@ func (p *pass) read(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("read log for %s: %w", p.sink, err)
 		}
-		// Rule 2: an owner that did not notice a later claim applies nothing of what follows it. The later owner may have
-		// switched the mapping, and a write of the old one at the same version would stand in the way of the new one's.
-		if e.Epoch > p.o.epoch {
+		switch judge.Next(r.Mark().Seq, e) {
+		case protocol.PassEnds:
 			return fmt.Errorf("read log for %s: %w: entry %d is of epoch %d", p.sink, queue.ErrLost, r.Mark().Seq, e.Epoch)
-		}
-		if p.standsAtFence(r.Mark().Seq) {
+		case protocol.PassHolds:
 			return p.hold(ctx)
 		}
 		if err := p.submitEntry(ctx, r.Mark(), e); err != nil {
@@ -91,12 +90,6 @@ func (p *pass) read(ctx context.Context) error {
 		}
 	}
 }
-
-// standsAtFence reports whether an entry is behind the fence.
-//
-// Rule 12: behind a fence nothing is written to Bigtable, whoever owns the log, and after any restart. An owner that
-// does not know of the fence cannot read past it: it has appended nothing there, and applies no later owner's entries.
-func (p *pass) standsAtFence(seq uint64) bool { return p.fence.Stops(seq) }
 
 // hold waits at the fence until ctx ends: the life ends when the fence is taken away.
 func (p *pass) hold(ctx context.Context) error {

@@ -14,10 +14,6 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable/tableschema"
 )
 
-// maxSkew is how far the service's clocks may differ from each other: how far the Date of a reply
-// may lie before the creation of a record that was read earlier.
-const maxSkew = 30 * time.Second
-
 // Found is what a recovery looks at: the pipeline's row of a table, and its log, if there is one.
 type Found struct {
 	Row     *bigtable.State
@@ -87,7 +83,7 @@ func PlanRecovery(f Found) (*Recovery, error) {
 	lead := max(f.Row.Lead, f.Lead)
 	next := *f.Row
 	next.Life++
-	next.Floor = max(f.Row.Floor, change.Version(f.Date)+change.Version((time.Second+maxSkew+lead).Milliseconds()))
+	next.Floor = protocol.FloorAfter(f.Row.Floor, f.Date, lead)
 	next.Lead = time.Duration(int64(next.Floor)-int64(f.Date))*time.Millisecond + f.Lead
 	next.Issued, next.Recovering = false, true
 	if next.OldLog = f.Created.UTC(); f.Created.IsZero() {
