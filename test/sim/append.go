@@ -24,7 +24,7 @@ func (p *process) append(body any, data []byte) bool {
 		p.fail("memory is what is stored", "%s: %s of %s: %v", p.name, checkpoint.KindOf(body), p.s.Owner, err)
 	}
 	msg := p.encode(p.s, p.epoch, p.nonce, body, data)
-	sent := p.now
+	sent := p.clocks()
 	if err := p.publish(p, p.s.Seq, msg); err != nil {
 		p.logf("%s: append %s at %d: %v", p.name, checkpoint.KindOf(body), p.s.Seq+1, err)
 		p.doubt, p.unanswered = true, checkpoint.HashOf(msg)

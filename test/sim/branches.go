@@ -45,7 +45,15 @@ const (
 	readerMissing    = "a wait lacks a reader of a shard that takes records"
 	endRefuted       = "a stream that answers that it is off is not taken for ended"
 	endWithdrawn     = "a listing withdraws a stream's end"
+	copyCanceled     = "a copy is cancelled"
+	copyReplaced     = "a mapping is accepted while a copy runs"
+	mappingCopied    = "the table is copied for an accepted mapping"
+	pageDropped      = "a page of a copy is dropped, since the one before it is read again"
+	healedLate       = "a resync is complete that was replaced"
+	markRefused      = "a mark that goes back is refused"
+	orderIgnored     = "an order behind a fence is ignored"
 
+	putAgain        = "a put may have written a row by an attempt that was not answered"
 	letterBehind    = "a change is stored behind a dead letter of its item"
 	letterHealed    = "a change behind a dead letter is written, since it makes its rows true"
 	lettersTogether = "the dead letters above a put are applied as one write"
@@ -64,11 +72,13 @@ var branches = []string{
 	parentsForgotten, fenceRefuses, fenceUndone,
 	lied, readOn, readAgain, lastRecordHeld, lastRecordGone, endIsPosition, readToEnd, listingFails, shardReopened,
 	waitRefused, readerMissing, endRefuted, endWithdrawn,
+	copyCanceled, copyReplaced, mappingCopied, pageDropped, healedLate, markRefused, orderIgnored,
 }
 
 // letterBranches are the names of those that only histories with dead letters take.
 var letterBranches = []string{
-	letterBehind, letterHealed, lettersTogether, lettersApart, lettersUnlike, lettersMixed, letterAgain, letterKept,
+	putAgain, letterBehind, letterHealed, lettersTogether, lettersApart, lettersUnlike, lettersMixed, letterAgain,
+	letterKept,
 }
 
 // reached notes that a history takes a branch.

@@ -2,10 +2,9 @@ package sim
 
 import (
 	"errors"
-	"fmt"
 	"math"
+	"slices"
 	"strconv"
-	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
@@ -31,19 +30,22 @@ type operation struct {
 
 // reading is one read of several items, until they are written.
 type reading struct {
-	requested change.Millis
-	wait      protocol.Proof
-	ops       []*operation
-	open      int // operations that are in the lanes
-	begun     bool
-	stale     bool   // one of them was too old
-	entry     uint64 // for the mutant that looks once: the newest one when everything was read
+	protocol.Reading
+	wait  protocol.Proof
+	ops   []*operation
+	open  int // operations that are in the lanes
+	begun bool
+	stale bool   // one of them was too old
+	entry uint64 // for the mutant that looks once: the newest one when everything was read
 }
 
 // readItems reads items strongly.
 func (p *process) readItems(all []*item, first, withRows bool) *reading {
 	date := p.now - p.now%1000
-	r := &reading{requested: date, wait: protocol.Proof{Through: date + protocol.AnswerMargin}}
+	r := &reading{
+		Reading: protocol.Reading{Requested: date, At: p.clocks()},
+		wait:    protocol.Proof{Through: date + protocol.AnswerMargin},
+	}
 	v := protocol.Version(date, p.s.Floor())
 	switch p.mutant {
 	case NoMargin:
@@ -71,15 +73,10 @@ func (p *process) readItems(all []*item, first, withRows bool) *reading {
 }
 
 // old reports whether what was read is too old to be written.
-func (p *process) old(r *reading) bool {
-	return time.Duration(p.now-r.requested)*time.Millisecond >= protocol.ReadingAge || r.requested <= p.gapsUntil()
-}
+func (p *process) old(r *reading) bool { return !r.Fresh(p.clocks(), p.s.GapsUntil()) }
 
 // fresh reports whether an operation may still be sent.
 func (p *process) fresh(op *operation) bool { return !p.old(op.read) }
-
-// gapsUntil returns the end of the latest gap.
-func (p *process) gapsUntil() change.Millis { return p.s.GapsUntil() }
 
 // proved reports whether Bigtable has everything that the reading may show.
 func (p *process) proved(r *reading) bool {
@@ -156,7 +153,7 @@ func (p *process) prepareResync(op *operation) ([]bigtable.RowWrite, error) {
 	if err := program.Resync(&p.dec, r, write); err != nil {
 		return nil, err
 	}
-	op.retried.equal = len(read) > len(write.Rows)
+	op.retried.put.Equal = max(len(read)-len(write.Rows), 0)
 	p.logf("%s resyncs item %d, commit %d, at %d", p.name, op.item.n, op.commit, op.version)
 	return bigtable.Requests(write, families)
 }
@@ -164,19 +161,31 @@ func (p *process) prepareResync(op *operation) ([]bigtable.RowWrite, error) {
 // copying is the table's copy as one life makes it.
 type copying struct {
 	id    string
-	mark  checkpoint.CopyMark
-	moved bool
-	r     *reading
-	next  checkpoint.CopyMark // once the reading is written
+	parts *protocol.Parts
+	pages []*copyPage
+	moved bool                          // a mark has moved
+	late  []map[int]checkpoint.CopyMark // marks that were stored
 }
 
-// copyPageItems is how many items a page of a copy has.
-const copyPageItems = 2
+// copyPage is a page of a copy in hand. It is noted only some time after it was read.
+type copyPage struct {
+	protocol.CopyPage
+	part    *protocol.Part
+	rewinds int
+	noted   bool
+	r       *reading
+}
 
-// copyStep returns the next step of the copy; nil when it has to wait, or there is none.
-func (p *process) copyStep() func() {
-	if p.s.CopyPending() {
-		return p.beginCopy
+const (
+	copyParts     = 2
+	copyPageItems = 1 // on a page
+	copyPages     = 4 // in hand
+)
+
+// copySteps returns the next steps of the copy; none when it has to wait, or there is none.
+func (p *process) copySteps() (acts []func()) {
+	if b := p.copyDue(); b != nil {
+		return append(acts, func() { p.beginCopy(b) })
 	}
 	c := p.s.CopyRunning()
 	if c == nil || c.Paused || p.s.Fence != nil {
@@ -184,136 +193,131 @@ func (p *process) copyStep() func() {
 		return nil
 	}
 	if p.copy == nil || p.copy.id != c.ID {
-		p.copy = &copying{id: c.ID, mark: c.Marks[0]}
+		p.copy = &copying{id: c.ID, parts: protocol.NewParts(c)}
 	}
-	switch x := p.copy; {
-	case x.moved:
-		return p.markCopy
-	case x.mark.Done || p.now < protocol.CopyFrom(c):
-		return nil
-	case x.r == nil:
-		return p.readCopyPage
-	case !x.r.begun && p.old(x.r):
-		return func() {
-			p.reached(partRewound)
-			x.r = nil
-		}
-	case !x.r.begun && p.proved(x.r):
-		return func() { p.submit(x.r) }
-	case x.r.begun && x.r.open == 0:
-		return func() {
-			if !p.reachedIf(x.r.stale, partRewound) {
-				x.mark, x.moved = x.next, true
-			}
-			x.r = nil
-		}
-	}
-	return nil
-}
-
-func (p *process) beginCopy() {
-	p.append(&checkpoint.Copy{
-		ID: fmt.Sprint("backfill-", p.s.Life), Why: checkpoint.CopyBackfill, From: p.s.Backfill, Parts: 1,
-		Began: p.s.Streams[0].Date + firstPage,
-	}, nil)
-}
-
-// readCopyPage reads the next page of the copy: a scan shows the items that exist.
-func (p *process) readCopyPage() {
 	x := p.copy
-	from, _ := strconv.Atoi(x.mark.After)
+	if x.moved {
+		acts = append(acts, p.markCopy)
+	}
+	for _, pg := range x.pages {
+		if do := p.pageStep(pg); do != nil {
+			acts = append(acts, do)
+			break
+		}
+	}
+	for _, part := range x.parts.All {
+		if part.Readable() && len(x.pages) < copyPages && p.now >= protocol.CopyFrom(c) {
+			acts = append(acts, func() { p.readCopyPage(c, part) })
+			break
+		}
+	}
+	return acts
+}
+
+// copyDue returns the copy that the log needs and does not hold.
+func (p *process) copyDue() *checkpoint.Copy {
+	if b := protocol.FirstCopy(p.s); b != nil {
+		return b
+	}
+	return protocol.MappingCopy(p.s, p.now)
+}
+
+func (p *process) beginCopy(b *checkpoint.Copy) {
+	p.reachedIf(b.Why == checkpoint.CopyMapping, mappingCopied)
+	b.Parts = min(copyParts, len(p.items))
+	p.append(b, nil)
+}
+
+// switchMapping stores that an accepted mapping is in force.
+func (p *process) switchMapping() {
+	a := *p.s.Accepting
+	a.Done = true
+	p.reachedIf(p.s.CopyRunning() != nil, copyReplaced)
+	p.append(&checkpoint.Control{Accept: &a, By: "owner", At: p.now}, nil)
+}
+
+// readCopyPage reads the next page of a part of the copy: a scan shows the items that exist.
+func (p *process) readCopyPage(c *checkpoint.CopyState, part *protocol.Part) {
+	part.Take()
+	pg := &copyPage{part: part}
+	pg.From, pg.rewinds = part.Position()
+	next, _ := strconv.Atoi(pg.From)
 	var found []*item
-	next := from
 	for next < len(p.items) && len(found) < copyPageItems {
-		if y := p.items[next]; y.newest().image != nil {
+		if y := p.items[next]; next%c.Parts == part.Number && y.newest().image != nil {
 			found = append(found, y)
 		}
 		next++
 	}
-	x.next = checkpoint.CopyMark{
-		After: strconv.Itoa(next), Items: x.mark.Items + int64(len(found)), Done: next == len(p.items),
+	pg.After, pg.Items, pg.Last = strconv.Itoa(next), len(found), next == len(p.items)
+	pg.r = p.readItems(found, c.Why == checkpoint.CopyBackfill && p.s.Floor() == 0, false)
+	p.copy.pages = append(p.copy.pages, pg)
+	p.logf("%s reads a page of part %d of the copy up to item %d", p.name, part.Number, next)
+}
+
+// pageStep returns the next step of a page in hand; nil when it has to wait.
+func (p *process) pageStep(pg *copyPage) func() {
+	x, r := p.copy, pg.r
+	drop := func() { x.pages = slices.DeleteFunc(x.pages, func(o *copyPage) bool { return o == pg }) }
+	again := func() {
+		p.reached(partRewound)
+		pg.part.ReadAgain(&pg.CopyPage)
+		drop()
 	}
-	x.r = p.readItems(found, p.s.Floor() == 0, false)
-	p.logf("%s reads a page of the copy up to item %d", p.name, next)
+	switch {
+	case !pg.noted:
+		return func() {
+			if pg.noted = pg.part.Add(&pg.CopyPage, pg.rewinds); !pg.noted {
+				p.reached(pageDropped)
+				drop()
+			}
+			pg.part.GiveBack()
+		}
+	case !r.begun && len(r.ops) > 0 && p.old(r):
+		return again
+	case !r.begun && len(r.ops) > 0 && p.proved(r):
+		return func() { p.submit(r) }
+	case !r.begun && len(r.ops) > 0 || r.open > 0:
+		return nil
+	case r.stale:
+		return again
+	}
+	return func() {
+		x.parts.Complete(pg.part, &pg.CopyPage)
+		x.moved = true
+		drop()
+	}
 }
 
 func (p *process) markCopy() {
 	x := p.copy
-	if p.append(&checkpoint.CopyMarks{ID: x.id, Parts: map[int]checkpoint.CopyMark{0: x.mark}, Date: p.now}, nil) {
-		x.moved = false
+	x.moved = false
+	marks := x.parts.TakeMoved()
+	if len(marks) > 0 && p.append(&checkpoint.CopyMarks{ID: x.id, Parts: marks, Date: p.now}, nil) {
+		x.late = append(x.late, marks)
 	}
 }
 
-// whole is a resync of the whole table as one life makes it: read, write, read again, compare, until no item differs.
-type whole struct {
-	order checkpoint.PendingResync
-	open  map[int]bool // items that are not proven equal
-	put   bool         // they were written: the next reading is compared
-	r     *reading
-}
-
-// wholeStep returns the next step of a pending resync; nil when it has to wait, or there is none.
-func (p *process) wholeStep() func() {
-	order := p.s.Resync
-	if order == nil || p.s.Fence != nil {
-		p.whole = nil
-		return nil
-	}
-	if p.whole == nil || p.whole.order.ID != order.ID || len(p.whole.order.Gaps) != len(order.Gaps) {
-		p.whole = &whole{order: *order, open: map[int]bool{}}
-		for _, x := range p.items {
-			p.whole.open[x.n] = true
+// markLate lets a part of the owner ask for a mark that was stored long ago, as no part should. The
+// log refuses it.
+func (p *process) markLate() {
+	var bodies []any
+	if x := p.copy; x != nil {
+		for _, marks := range x.late {
+			bodies = append(bodies, &checkpoint.CopyMarks{ID: x.id, Parts: marks, Date: p.now})
 		}
 	}
-	switch x := p.whole; {
-	case len(x.open) == 0:
-		return p.healed
-	case x.r == nil && p.now < protocol.ResyncFrom(order, p.gapsUntil()):
-		p.reached(beginWaited)
-		return nil
-	case x.r == nil:
-		return p.readWhole
-	case p.old(x.r) && (!x.r.begun || x.r.open == 0):
-		return func() {
-			p.reached(resyncRewound)
-			x.r, x.put = nil, false
-		}
-	case !x.r.begun && p.proved(x.r):
-		return p.writeOrCompare
-	case x.r.begun && x.r.open == 0:
-		return func() { x.put, x.r = !x.r.stale, nil }
-	}
-	return nil
-}
-
-func (p *process) readWhole() {
-	var all []*item
-	for _, x := range p.items {
-		if p.whole.open[x.n] {
-			all = append(all, x)
+	if len(bodies) == 0 || p.one(2) {
+		for _, m := range p.marked {
+			bodies = append(bodies, &checkpoint.Marks{Sinks: map[string]checkpoint.Mark{checkpoint.SinkBigtable: m}})
 		}
 	}
-	p.whole.r = p.readItems(all, false, true)
-}
-
-// writeOrCompare writes what was read, or compares it with the target after it was written.
-func (p *process) writeOrCompare() {
-	x := p.whole
-	if !x.put {
-		p.submit(x.r)
+	if len(bodies) == 0 {
 		return
 	}
-	for _, op := range x.r.ops {
-		if op.commit == len(op.item.commits)-1 && p.equal(op.item) == "" {
-			delete(x.open, op.item.n)
-		}
+	body := bodies[p.choose(len(bodies))]
+	if p.reachedIf(p.s.CheckNext(body) != nil, markRefused) {
+		return
 	}
-	x.r, x.put = nil, false
-}
-
-func (p *process) healed() {
-	x := p.whole
-	p.append(&checkpoint.Healed{
-		ID: x.order.ID, Gaps: x.order.Gaps, Sinks: map[string]string{checkpoint.SinkBigtable: ""}, Date: p.now,
-	}, nil)
+	p.append(body, nil)
 }

@@ -3,19 +3,21 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/protocol"
 )
 
 // disaster is what happens seldom.
 func (w *World) disaster() {
 	rough := w.profile
-	switch w.weighted(6, 6, 4, 3, 3, 2, 4, 2*rough, rough, rough, rough, rough, 2*rough, min(rough, 1)) {
+	switch w.weighted(6, 6, 4, 3, 3, 2, 4, 2*rough, rough, rough, rough, rough, 2*rough, min(rough, 1), 4, 1) {
 	case 0:
 		w.processes[w.choose(len(w.processes))].end("it dies")
 	case 1:
-		w.processes[w.choose(len(w.processes))].frozen = 5 + 15*w.choose(5)
+		w.processes[w.choose(len(w.processes))].freeze(5 + 15*w.choose(5))
 	case 2:
 		w.now += 16_000 + change.Millis(w.choose(8))*5000
 	case 3:
@@ -46,6 +48,10 @@ func (w *World) disaster() {
 		w.loseLog()
 	case 13:
 		w.retire()
+	case 14:
+		w.orderCopy([...]string{checkpoint.CopyCancel, checkpoint.CopyPause}[w.choose(2)])
+	case 15:
+		w.accept()
 	}
 }
 
@@ -87,14 +93,18 @@ func (w *World) loseTail(n int) {
 		return
 	}
 	if o := w.owner(); o != nil && w.choose(2) == 1 { // it hangs meanwhile, and has read what is lost
-		o.frozen = 40 + 20*w.choose(3)
+		o.freeze(40 + 20*w.choose(3))
 	}
 	l.msgs, l.lostTail = l.msgs[:len(l.msgs)-n], true
 	l.conn++
 	l.truth = checkpoint.NewState()
+	clear(w.unread)
 	for i := range l.msgs {
-		_, err := l.truth.Apply(uint64(i+1), l.msgs[i].data)
+		e, err := l.truth.Apply(uint64(i+1), l.msgs[i].data)
 		w.must(err)
+		if e != nil {
+			w.noteShown(e.Body)
+		}
 	}
 	l.first = max(min(l.first, l.truth.SnapshotFirst, l.truth.LowMark()+1), 1) // it holds what was trimmed since
 	for _, r := range w.records {
@@ -134,7 +144,7 @@ func (w *World) newLife(adopted bool) {
 	w.log.created, w.log.conn = created+1, conn+1
 	w.lives++
 	w.adopted = adopted
-	w.floor = change.Version(w.now) + 31_000 + max(w.lead, 0)
+	w.floor = protocol.FloorAfter(w.floor, w.now, time.Duration(max(w.lead, 0))*time.Millisecond)
 	for _, r := range w.records {
 		r.seq, r.version = 0, 0
 	}
@@ -198,6 +208,25 @@ func (w *World) fence() {
 	w.command(&checkpoint.Control{Fence: &checkpoint.FenceOrder{ID: "cutover", Undo: undo}})
 }
 
+// orderCopy lets an operator pause, resume or cancel the copy that runs.
+func (w *World) orderCopy(do string) {
+	if c := w.log.truth.CopyRunning(); c != nil && !w.o.letters {
+		w.reachedIf(do == checkpoint.CopyCancel, copyCanceled)
+		w.command(&checkpoint.Control{Copy: &checkpoint.CopyOrder{ID: c.ID, Do: do}})
+	}
+}
+
+// accept lets an operator accept another mapping. It gives the same cells: what counts is that the
+// copy of the table that it needs is complete.
+func (w *World) accept() {
+	s := w.log.truth
+	if w.small != nil || w.o.letters || s.Identity == nil || s.Accepting != nil || s.Switched != nil {
+		return
+	}
+	w.mappings++
+	w.command(&checkpoint.Control{Accept: &checkpoint.Accept{From: s.Identity.Mapping, To: fmt.Sprint("m", w.mappings)}})
+}
+
 // command appends a control entry for an operator, who may do that beside any owner.
 func (w *World) command(c *checkpoint.Control) {
 	if w.log.away || w.log.last() == 0 {
@@ -209,8 +238,10 @@ func (w *World) command(c *checkpoint.Control) {
 		return
 	}
 	if err := s.CheckNext(c); err != nil {
-		w.reachedIf(errors.As(err, new(*checkpoint.FenceError)), fenceRefuses)
-		return
+		fenced := w.reachedIf(errors.As(err, new(*checkpoint.FenceError)), fenceRefuses)
+		if !fenced || c.Fence != nil || !w.one(2) { // else the command has not looked whether there is a fence
+			return
+		}
 	}
 	w.logf("operator: %+v", *c)
 	_ = w.publish(nil, s.Seq, w.encode(s, 0, checkpoint.Nonce{}, c, nil))

@@ -18,10 +18,12 @@
 //	pages.go       pages and gaps in hand, on their way into the log
 //	sink.go        its pass over the log, its lanes
 //	letters.go     its dead letters, and their retries
-//	copying.go     its copy of the table, its resync of the whole table
+//	copying.go     its copy of the table
+//	whole.go       its resync of the whole table
 //	append.go      its appends
 //	storing.go     what the log's server stores, and what a fold reads
 //	invariants.go  what must hold
+//	continues.go   what an entry must not change, and what must be above it
 //	waits.go       what is asked about everything that was written before
 //	readers.go     what plain readers of the target see
 //	lies.go        what the service answers, true or not

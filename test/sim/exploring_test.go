@@ -173,7 +173,8 @@ func (w *World) tick() {
 		w.deliver(0)
 	}
 	if p, other := w.processes[0], w.processes[1]; p.frozen > 0 && other.frozen > 0 {
-		p.frozen, other.frozen = 0, 0
+		p.thaw()
+		other.thaw()
 	}
 	w.now += 2500
 	w.observe()
@@ -271,9 +272,10 @@ func (p *process) digest(h io.Writer) {
 		}
 	}
 	if c := p.copy; c != nil {
-		fmt.Fprintln(h, c.mark, c.moved, c.next)
-		if r := c.r; r != nil {
-			fmt.Fprintln(h, r.requested, r.wait, r.open, r.begun, r.stale)
+		fmt.Fprintln(h, c.parts.Total(), c.moved)
+		for _, pg := range c.pages {
+			r := pg.r
+			fmt.Fprintln(h, pg.CopyPage, pg.noted, r.Requested, r.wait, r.open, r.begun, r.stale)
 		}
 	}
 }

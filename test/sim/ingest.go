@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/tailrace-cdc/replicator/change"
@@ -35,7 +36,8 @@ func (p *process) start() {
 			return
 		}
 		if p.one(2) { // something fails in between, and a later life goes on
-			p.doubt, p.frozen = true, 10*p.choose(4)
+			p.doubt = true
+			p.freeze(10 * p.choose(4))
 			return
 		}
 	case p.adopted:
@@ -56,7 +58,7 @@ func (p *process) lostBetween(g *checkpoint.Gap) bool {
 	if p.mutant == OneGapBetween {
 		return !slices.ContainsFunc(p.s.Gaps, func(o checkpoint.Gap) bool { return o.Feed == g.Feed })
 	}
-	return p.s.LostBetween(g)
+	return p.s.PrepareGap(g)
 }
 
 // stillLive reports whether the stream that the log reads is the table's.
@@ -199,7 +201,9 @@ func (p *process) mark() {
 		p.doubt = true
 		return
 	}
-	p.append(&checkpoint.Marks{Sinks: map[string]checkpoint.Mark{checkpoint.SinkBigtable: m}}, nil)
+	if p.append(&checkpoint.Marks{Sinks: map[string]checkpoint.Mark{checkpoint.SinkBigtable: m}}, nil) {
+		p.marked = append(p.marked, m)
+	}
 }
 
 // snapshot stores the state, and trims what nobody needs any more.
@@ -217,8 +221,8 @@ func (p *process) snapshot() {
 // trim deletes the entries below the marks and the last snapshot, behind an acknowledged append of
 // this fold.
 func (p *process) trim() {
-	floor := min(p.s.LowMark()+1, p.s.SnapshotFirst)
-	if l := p.World.log; floor > l.first && floor < p.sure && p.s.Seq == l.last() {
+	l := p.World.log
+	if floor := p.s.TrimBelow(l.first, math.MaxUint64, p.sure); floor > 0 && p.s.Seq == l.last() {
 		l.first = floor
 	}
 }

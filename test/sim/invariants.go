@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"math"
 	"slices"
 
 	"github.com/tailrace-cdc/replicator/change"
@@ -201,26 +200,6 @@ func (w *World) justified(g *checkpoint.Gap) {
 	w.fail("a gap has lost something", "nothing of %s is lost behind %+v since %d", sh.id, g.From, g.Since)
 }
 
-// provedFor checks Rule 10 where a process acts on its proof: everything that a reading may show is
-// in the log, up to the mark, or in a gap; and what the log says now proves it, whatever it said
-// before.
-func (p *process) provedFor(r *reading, mark uint64) {
-	now := protocol.Proof{Through: r.wait.Through}
-	if missing := now.Look(p.s, math.MaxUint64); missing != protocol.MissingNothing {
-		p.fail("proved is applied", "%s takes everything through %d for read, and the log lacks: %s",
-			p.name, r.wait.Through, missing)
-	}
-	for _, rec := range p.records {
-		if rec.created > r.requested-skew || rec.shard.stream != p.World.log.truth.LiveStream().ARN {
-			continue
-		}
-		if (rec.seq == 0 || rec.seq > mark) && !p.excused(rec) {
-			p.fail("proved is applied", "%s takes everything through %d for applied, up to %d; write %d, of %d, is in entry %d",
-				p.name, r.wait.Through, mark, rec.n, rec.created, rec.seq)
-		}
-	}
-}
-
 // excused reports whether a record need not be in the log: it is in a gap, older than the start, or
 // older than what the start of its stream promises and trimmed by now.
 func (w *World) excused(r *record) bool {
@@ -237,6 +216,9 @@ func (w *World) excused(r *record) bool {
 		return true
 	}
 	return slices.ContainsFunc(s.Gaps, func(g checkpoint.Gap) bool {
+		if g.Canceled {
+			return false // a copy has not read the items, no record was lost
+		}
 		if st := s.Stream(r.shard.stream); g.BeforeStart() && r.created > st.Date+skew {
 			return false // only what is older than the start was never promised
 		}
@@ -281,8 +263,12 @@ func (w *World) claims(p *process) {
 	}
 }
 
-// sending checks Rule 12: nothing from behind a fence is sent to the target.
+// sending checks Rule 12: nothing from behind a fence is sent to the target, and nothing once
+// another process has claimed the log.
 func (w *World) sending(p *process, unit []*job) {
+	if t := w.log.truth; p.log == w.log.created && t.Epoch > p.epoch {
+		w.fail("a replaced owner writes nothing", "%s writes in epoch %d, the log is in %d", p.name, p.epoch, t.Epoch)
+	}
 	f := w.log.truth.Fence
 	if f == nil || p.log != w.log.created {
 		return

@@ -132,9 +132,19 @@ type retried struct {
 	open    []*letter // not tried yet
 	before  *letter   // that was applied just now
 	applied map[*letter]bool
-	skipped bool // a row of the put was skipped
-	written bool // a row of the put was written
-	equal   bool // a row that was read needed no put
+	put     protocol.Put
+}
+
+// note counts a row of the put: whether it was skipped, and at the version of the put.
+func (x *retried) note(skipped, same bool) {
+	switch {
+	case !skipped:
+		x.put.Written++
+		return
+	case same:
+		x.put.Again++
+	}
+	x.put.Skipped++
 }
 
 const (
@@ -164,7 +174,7 @@ func (p *process) proceed(op *operation) (reqs []bigtable.RowWrite, err error) {
 			x.phase++
 			p.dropLetters(op)
 			for _, l := range p.known[op.item] { // some of the rows hold what was read by now
-				l.behind = l.behind || (x.written || x.equal) && p.o.lettersWithout != lettersOverAnything
+				l.behind = l.behind || x.put.Written+x.put.Equal+x.put.Again > 0 && p.o.lettersWithout != lettersOverAnything
 			}
 		}
 	}
@@ -205,8 +215,8 @@ func (p *process) rowsOfLetters(x *item) (rows [][]byte) {
 // one that is refused again.
 func (p *process) nextLetter(op *operation) (reqs []bigtable.RowWrite) {
 	x := &op.retried
-	apart := !x.skipped || x.written || x.equal
-	if len(x.open) == 0 || apart && p.o.lettersWithout != lettersOverAnything {
+	how := protocol.CatchUpOf(x.put, protocol.FollowNot)
+	if len(x.open) == 0 || how != protocol.LettersApart && p.o.lettersWithout != lettersOverAnything {
 		x.phase++
 		return nil
 	}
@@ -238,15 +248,17 @@ func (p *process) catchUp(op *operation) []bigtable.RowWrite {
 			open, changes = append(open, l), append(changes, &l.c)
 		}
 	}
-	follows := protocol.FollowOf(op.image, changes) != protocol.FollowNot
-	p.reachedIf(len(open) > 0 && !follows, lettersUnlike)
-	p.reachedIf(x.skipped && (x.written || x.equal) && follows, lettersMixed)
-	if !follows || x.skipped {
+	follow := protocol.FollowOf(op.image, changes)
+	how := protocol.CatchUpOf(x.put, follow)
+	p.reachedIf(len(open) > 0 && follow == protocol.FollowNot, lettersUnlike)
+	p.reachedIf(how == protocol.LettersStay && follow != protocol.FollowNot, lettersMixed)
+	p.reachedIf(len(open) > 0 && x.put.Again > 0, putAgain)
+	if how != protocol.LettersTogether {
 		return nil
 	}
 	p.reached(lettersTogether)
 	for _, l := range open {
-		x.applied[l] = p.o.lettersWithout != lettersByVersion || l.c.Version <= change.Version(op.read.requested)
+		x.applied[l] = p.o.lettersWithout != lettersByVersion || l.c.Version <= change.Version(op.read.Requested)
 	}
 	if p.o.lettersWithout == lettersUnwritten || p.o.lettersWithout == lettersByVersion {
 		return nil

@@ -37,14 +37,13 @@ func (p *process) storeGap(g *checkpoint.Gap) {
 		p.frame() // the gap goes behind the pages of its shard
 		return
 	}
-	sh := p.s.Shards[g.Feed.Shard]
-	if sh != nil && (sh.Phase.Finished() || sh.Loss.Pending) {
+	if !p.s.PrepareGap(g) {
 		return
 	}
-	if g.Ends && (p.s.LostBeforeStart(sh, g.Found) || p.mutant == WideExcuse) {
+	if g.Ends && p.mutant == WideExcuse {
 		g.Accepted, g.Reason = true, checkpoint.ReasonBeforeStart
-		p.reached(gapExcused)
 	}
+	p.reachedIf(g.BeforeStart(), gapExcused)
 	if p.append(g, nil) {
 		delete(p.doubts, g.Feed.Shard)
 	}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
@@ -21,7 +22,7 @@ type process struct {
 	nonce checkpoint.Nonce
 	s     *checkpoint.State // as of its last acknowledged append or fold; nil: it owns no log, as far as it knows
 	doubt bool              // the outcome of an append is unknown
-	sent  change.Millis     // when its last acknowledged append was sent
+	sent  protocol.Instant  // when its last acknowledged append was sent
 	wrote change.Millis     // when its last frame or beat was stored
 	log   int               // which of the logs that were made it claimed
 	conn  uint64            // the connection of its last fold
@@ -31,8 +32,41 @@ type process struct {
 	claimed    bool            // its newest acknowledged entry is its claim
 	*life
 
-	lookedAt change.Millis
-	frozen   int // steps for which it does nothing
+	lookedAt  change.Millis
+	frozen    int           // steps for which it does nothing
+	suspended change.Millis // since when its machine is suspended; 0: it is not
+	asleep    change.Millis // how long it was suspended before
+}
+
+// clocks returns what the clocks of the process show.
+func (p *process) clocks() protocol.Instant {
+	mono := p.now - p.asleep
+	if p.suspended > 0 {
+		mono = p.suspended - p.asleep
+	}
+	return protocol.Instant{Wall: p.now.Time(), Mono: time.Duration(mono) * time.Millisecond}
+}
+
+// freeze lets the process do nothing for some steps, perhaps because its machine is suspended.
+func (p *process) freeze(steps int) {
+	p.thaw()
+	if p.frozen = steps; p.frozen > 0 && p.one(2) {
+		p.suspended = p.now
+	}
+}
+
+// thaw lets the process go on.
+func (p *process) thaw() {
+	if p.frozen = 0; p.suspended > 0 {
+		p.asleep, p.suspended = p.asleep+p.now-p.suspended, 0
+	}
+}
+
+// waited counts a step of a process that is frozen.
+func (p *process) waited() {
+	if p.frozen--; p.frozen <= 0 {
+		p.thaw()
+	}
 }
 
 // life is what a process has in memory from a fold on, and loses with the next one.
@@ -46,6 +80,7 @@ type life struct {
 	ended     bool                     // a shard ended: its children are to be listed
 	sink      *sink
 	copy      *copying
+	marked    []checkpoint.Mark // that were stored
 	whole     *whole
 	retry     *reading
 	known     letters // dead letters, as they were when it began, and as it has changed them since
@@ -78,6 +113,7 @@ func (p *process) claim() {
 	body := &checkpoint.Claim{Owner: fmt.Sprint(p.name, p.nonces), Life: p.lives}
 	if s.Epoch == 0 {
 		body.Format = checkpoint.Format
+		body.Identity = &checkpoint.Identity{Pipeline: "p", Table: "T", TableID: "t", Mapping: "m0"}
 	}
 	if !p.append(body, nil) {
 		if p.s == nil || !p.doubt {
@@ -104,7 +140,7 @@ func (p *process) recover() {
 		return
 	}
 	s := p.fold(p.laggard())
-	if s.Epoch != p.epoch || s.Nonce != p.nonce || s.Released {
+	if !s.OwnedBy(p.epoch, p.nonce) {
 		p.reachedIf(!p.reachedIf(p.claimed, claimLost), ownerReplaced)
 		p.end("the log has another owner")
 		return

@@ -41,12 +41,14 @@ func (w *World) setUp() {
 	o := w.o
 	w.now, w.log, w.target = begin, newServer(), cells.New()
 	w.lies, w.unread, w.letters = map[string]lie{}, map[string]bool{}, letters{}
+	w.above = map[string]change.Version{}
 	w.readers, w.tainted = map[viewKey]view{}, map[*item]bool{}
 	i := o.mapping - 1
 	if i < 0 {
 		i = w.choose(len(mappings))
 		w.profile = w.choose(3)
 	}
+	w.replaces = !o.letters && w.choose(2) == 1
 	if o.letters {
 		w.profile = 0
 	}
@@ -99,7 +101,7 @@ func (w *World) drain() {
 		p.end("it is stopped")
 	}
 	p := w.processes[0]
-	p.frozen = 0
+	p.thaw()
 	for range w.o.rest {
 		if w.live().disabled {
 			w.enable()
@@ -107,10 +109,17 @@ func (w *World) drain() {
 		if w.log.truth.Fence != nil {
 			w.fence()
 		}
+		if c := w.log.truth.CopyRunning(); c != nil && c.Paused {
+			w.orderCopy(checkpoint.CopyResume)
+		}
 		if w.log.truth.OpenGaps() > 0 || w.differs() {
 			w.heal()
 		}
 		w.observe()
+		if w.replaces && p.s != nil && !p.doubt && p.whole != nil && len(p.whole.open) == 0 {
+			w.replaces = false
+			p.order()
+		}
 		if acts := p.due(); len(acts) > 0 {
 			acts[0]()
 			w.now += 7
@@ -137,6 +146,8 @@ func (w *World) unrest(p *process) string {
 		return "no owner"
 	case s.LiveStream() == nil:
 		return "no start"
+	case s.Accepting != nil || s.Switched != nil:
+		return fmt.Sprintf("mapping %+v, %+v", s.Accepting, s.Switched)
 	case s.CopyPending() || s.CopyRunning() != nil:
 		return fmt.Sprintf("copy %+v", s.Copy)
 	case s.Resync != nil || w.differs():

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"errors"
+	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
@@ -66,11 +67,16 @@ func (p *process) ackedMark() (m checkpoint.Mark, lastChanges uint64) {
 
 // hasEntry reports whether the sink has something to read.
 func (p *process) hasEntry() bool {
-	fence := p.sink.fence
+	return p.sink.seq < p.World.log.last() && p.pass().Before(p.sink.seq+1) == protocol.PassApplies
+}
+
+// pass returns the judge of the sink's pass.
+func (p *process) pass() protocol.Pass {
+	judge := protocol.Pass{Epoch: p.epoch, Fence: p.sink.fence}
 	if p.mutant == NoFence {
-		fence = nil
+		judge.Fence = nil
 	}
-	return p.sink.seq < p.World.log.last() && !fence.Stops(p.sink.seq+1)
+	return judge
 }
 
 // readEntry reads the next message of the log and hands its changes to the lanes.
@@ -103,9 +109,13 @@ func (p *process) readEntry() {
 		return
 	}
 	s.entry = s.seq
-	if m.entry.Epoch > p.epoch {
+	switch p.pass().Next(s.seq, m.entry) {
+	case protocol.PassEnds:
 		p.reachedIf(p.claimed, claimLost)
 		p.end("the log has a later owner")
+		return
+	case protocol.PassHolds:
+		s.seq-- // it waits here until its life ends
 		return
 	}
 	at := checkpoint.Mark{Seq: s.seq, Hash: s.chain.Hash}
@@ -123,19 +133,13 @@ func (p *process) readEntry() {
 	p.ack(open)
 }
 
-// stillHolds reports whether the log still holds the entry that was read last, at a number or, behind messages that are
-// not entries, shortly before it.
+// stillHolds reports whether the log still holds the entry that was read last.
 func (p *process) stillHolds(seq uint64, want checkpoint.Hash) bool {
 	l := p.World.log
-	if l.last() < p.sink.seq {
-		return false
+	if l.last() < p.sink.seq || want == (checkpoint.Hash{}) {
+		return l.last() >= p.sink.seq
 	}
-	for ; seq >= l.first && seq+16 > p.sink.entry; seq-- {
-		if checkpoint.HashOf(l.at(seq).data) == want {
-			return true
-		}
-	}
-	return want == checkpoint.Hash{} || seq < l.first
+	return p.predecessor(seq+1, want, nil)
 }
 
 // ack notes that one change of an entry is durable.
@@ -150,7 +154,9 @@ func (p *process) ack(e *protocol.TrackedEntry) {
 func (ln *lane) busy() bool { return len(ln.waiting)+len(ln.units)+len(ln.requests) > 0 }
 
 // mayWrite reports whether no other process can have claimed the log yet.
-func (p *process) mayWrite() bool { return p.now-p.sent < claimTTL*3/4 }
+func (p *process) mayWrite() bool {
+	return protocol.MayWrite(claimTTL*time.Millisecond, p.sent, p.clocks())
+}
 
 // work sends the next request of a lane, or prepares the next write.
 func (p *process) work(ln *lane) {
@@ -277,8 +283,7 @@ func (w *World) send(p *process, c *bigtable.RowWrite, unit []*job) bool {
 	matched := w.apply(&again)
 	w.reachedIf(matched, writeSkipped)
 	if op := unit[0].op; op != nil && op.retried.phase == behindPut {
-		op.retried.skipped = op.retried.skipped || matched
-		op.retried.written = op.retried.written || !matched
+		op.retried.note(matched, !w.target.Row(string(c.Row)).Holds(string(c.Qualifier), c.Version+1))
 	}
 	w.logf("%s writes %q at %d, skipped: %v", p.name, c.Row, c.Version, matched)
 	return true

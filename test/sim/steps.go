@@ -10,7 +10,7 @@ func (w *World) step() {
 	w.now += [...]change.Millis{7, 180, 600, 1500}[w.weighted(3, 3, 3, 2)]
 	w.observe()
 	for _, p := range w.processes {
-		p.frozen = max(p.frozen-1, 0)
+		p.waited()
 	}
 	switch w.weighted(62, 11, 6, w.disasters()) {
 	case 0:
@@ -105,9 +105,9 @@ func (p *process) due() (acts []func()) {
 		ln := &p.sink.lanes[i]
 		add(ln.busy() && !p.reachedIf(!p.mayWrite(), silentOwner), func() { p.work(ln) })
 	}
-	do := p.copyStep()
-	add(do != nil, do)
-	do = p.wholeStep()
+	add(s.Accepting != nil, p.switchMapping)
+	acts = append(acts, p.copySteps()...)
+	do := p.wholeStep()
 	add(do != nil, do)
 	do = p.retryStep()
 	add(do != nil, do)
@@ -123,7 +123,7 @@ func (p *process) extra() (acts []func()) {
 	if !p.owns() || p.doubt || p.s.LiveStream() == nil || len(p.s.Marks) == 0 || !p.one(3) {
 		return nil
 	}
-	switch p.weighted(6, 4, 2, 1) {
+	switch p.weighted(6, 4, 2, 1, 1, 1) {
 	case 0:
 		for _, sh := range p.readable() {
 			acts = append(acts, func() { p.readShard(sh, 1) })
@@ -133,20 +133,29 @@ func (p *process) extra() (acts []func()) {
 		return append(acts, func() { p.refresh(false) })
 	case 2:
 		return append(acts, p.beat, p.snapshot)
+	case 3:
+		return append(acts, p.markLate)
+	case 4:
+		return append(acts, p.order)
 	}
 	return append(acts, p.release)
 }
 
+// release gives up the log. Nothing is done with it afterwards, even where the outcome is unknown: the
+// append may arrive late, and then another process claims the log at once.
 func (p *process) release() {
-	if p.append(&checkpoint.Release{}, nil) {
-		p.end("it releases the log")
-	}
+	p.append(&checkpoint.Release{}, nil)
+	p.end("it releases the log")
 }
 
 // needed returns the time that a copy or a resync waits to be proved; 0 for none.
 func (p *process) needed() (through change.Millis) {
-	if p.copy != nil && p.copy.r != nil && !p.copy.r.begun {
-		through = p.copy.r.wait.Through
+	if p.copy != nil {
+		for _, pg := range p.copy.pages {
+			if pg.r != nil && !pg.r.begun {
+				through = max(through, pg.r.wait.Through)
+			}
+		}
 	}
 	if p.whole != nil && p.whole.r != nil && !p.whole.r.begun {
 		through = max(through, p.whole.r.wait.Through)

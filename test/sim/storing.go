@@ -20,7 +20,7 @@ func (w *World) store(expected uint64, data []byte) error {
 	m := message{data: data}
 	m.entry, _ = checkpoint.Decode(data)
 	seq := l.last() + 1
-	open := seenOpen(l.truth)
+	open, before := seenOpen(l.truth), beforeEntry(l.truth)
 	e, err := l.truth.Apply(seq, data)
 	if err != nil {
 		w.fail("log adds up", "entry %d: %v", seq, err)
@@ -35,6 +35,9 @@ func (w *World) store(expected uint64, data []byte) error {
 	}
 	l.msgs = append(l.msgs, m)
 	w.storedEntry(seq, &l.msgs[seq-1])
+	if m.counts {
+		w.continues(m.entry, before)
+	}
 	return nil
 }
 
@@ -103,7 +106,14 @@ func (w *World) base(end uint64) (*checkpoint.State, uint64) {
 			continue
 		}
 		s, err := checkpoint.Restore(seq, [][]byte{l.at(seq).data})
-		if err == nil && w.follows(seq, s.Hash) {
+		if err != nil {
+			continue
+		}
+		chain := &s.Chain
+		if w.mutant == OldSnapshots {
+			chain = nil
+		}
+		if !w.reachedIf(!w.predecessor(seq, s.Hash, chain), oldSnapshot) {
 			return s, seq
 		}
 	}
@@ -113,18 +123,12 @@ func (w *World) base(end uint64) (*checkpoint.State, uint64) {
 	return checkpoint.NewState(), 1
 }
 
-// follows reports whether one of the messages before a snapshot has a hash, or was trimmed, and nothing in between
-// follows it as well: else the snapshot is an old one again.
-func (w *World) follows(seq uint64, want checkpoint.Hash) bool {
-	for before := seq - 1; before >= w.log.first && before+16 >= seq; before-- {
-		m := w.log.at(before)
-		if checkpoint.HashOf(m.data) == want {
-			return true
-		}
-		if m.entry != nil && m.entry.Prev == want && w.mutant != OldSnapshots {
-			w.reached(oldSnapshot)
-			return false
-		}
-	}
-	return seq-1 < w.log.first
+// predecessor asks whether the entry before a sequence has a hash.
+func (w *World) predecessor(before uint64, want checkpoint.Hash, chain *checkpoint.Chain) bool {
+	l := w.log
+	ok, err := checkpoint.Predecessor(l.first, before, want, chain, func(seq uint64) ([]byte, error) {
+		return l.at(seq).data, nil
+	})
+	w.must(err)
+	return ok
 }

@@ -1,9 +1,11 @@
 package sim
 
 import (
+	"maps"
 	"math"
 	"slices"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/protocol"
 )
@@ -22,15 +24,8 @@ func (w *World) ask(p *protocol.Proof, s *checkpoint.State, mark uint64) protoco
 // gap are another answer.
 func (w *World) refused(m *message) {
 	s := w.log.truth
-	if g, ok := m.entry.Body.(*checkpoint.Graph); ok {
-		w.noteShown(s, g)
-	}
+	w.noteShown(m.entry.Body)
 	for id := range w.unread {
-		sh := s.Shards[id]
-		if sh == nil || !sh.Phase.Finished() || s.LiveStream() == nil || sh.Stream != s.LiveStream().ARN {
-			delete(w.unread, id)
-			continue
-		}
 		p := protocol.Proof{} // through no time at all, so that the watermark does not refuse it
 		missing := w.ask(&p, s, math.MaxUint64)
 		if w.reachedIf(missing == protocol.MissingReader, waitRefused); missing == protocol.MissingNothing {
@@ -39,8 +34,17 @@ func (w *World) refused(m *message) {
 	}
 }
 
-// noteShown notes which finished shards a listing shows without an end.
-func (w *World) noteShown(s *checkpoint.State, g *checkpoint.Graph) {
+// noteShown notes behind an entry which finished shards a listing has shown without an end.
+func (w *World) noteShown(body any) {
+	s := w.log.truth
+	defer maps.DeleteFunc(w.unread, func(id string, _ bool) bool {
+		sh := s.Shards[id]
+		return sh == nil || !sh.Phase.Finished() || s.LiveStream() == nil || sh.Stream != s.LiveStream().ARN
+	})
+	g, ok := body.(*checkpoint.Graph)
+	if !ok {
+		return
+	}
 	for _, x := range g.Shards {
 		sh := s.Shards[x.ID]
 		if sh == nil || !sh.Phase.Finished() || g.Date < sh.FinishedAt {
@@ -53,4 +57,51 @@ func (w *World) noteShown(s *checkpoint.State, g *checkpoint.Graph) {
 			w.unread[x.ID] = true
 		}
 	}
+}
+
+// provedFor checks Rule 10 where a process acts on its proof: everything that a reading may show is
+// in the log, up to the mark, or in a gap; and what the log says now proves it, whatever it said
+// before.
+func (p *process) provedFor(r *reading, mark uint64) {
+	now := protocol.Proof{Through: r.wait.Through}
+	if missing := now.Look(p.s, math.MaxUint64); missing != protocol.MissingNothing {
+		p.fail("proved is applied", "%s takes everything through %d for read, and the log lacks: %s",
+			p.name, r.wait.Through, missing)
+	}
+	if listed := p.listedAt(); listed < r.wait.Through {
+		p.fail("proved is applied", "%s takes everything through %d for read, and the newest listing began at %d",
+			p.name, r.wait.Through, listed)
+	}
+	for _, rec := range p.records {
+		if rec.created > r.Requested-skew || rec.shard.stream != p.World.log.truth.LiveStream().ARN {
+			continue
+		}
+		if (rec.seq == 0 || rec.seq > mark) && !p.excused(rec) {
+			p.fail("proved is applied", "%s takes everything through %d for applied, up to %d; write %d, of %d, is in entry %d",
+				p.name, r.wait.Through, mark, rec.n, rec.created, rec.seq)
+		}
+	}
+}
+
+// listedAt returns when the newest complete listing of the stream began that the log shows to a
+// process.
+func (p *process) listedAt() (at change.Millis) {
+	l := p.World.log
+	for seq := min(p.s.Seq, l.last()); seq > 0; seq-- {
+		m := l.at(seq)
+		if !m.counts {
+			continue
+		}
+		switch b := m.entry.Body.(type) {
+		case *checkpoint.Start:
+			return max(at, b.Date)
+		case *checkpoint.Graph:
+			if b.Complete && b.Stream == p.s.LiveStream().ARN {
+				at = max(at, b.Date)
+			}
+		case *checkpoint.Beat:
+			at = max(at, b.Listed)
+		}
+	}
+	return at
 }

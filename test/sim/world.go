@@ -30,6 +30,10 @@ type World struct {
 	late      []lateWrite // requests that are under way
 	processes []*process
 	nonces    int
+	mappings  int                       // that were accepted
+	orders    int                       // of resyncs, by owners
+	replaces  bool                      // an owner replaces the first resync that ends at rest, at its very end
+	above     map[string]change.Version // the highest version that was given out before each order of a resync
 
 	lives   uint64 // how often the log was lost, or the table retired
 	adopted bool   // its life is one that adopted the rows of a retired table, not a recovery
