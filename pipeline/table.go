@@ -286,7 +286,6 @@ func (t *table) work(soft context.Context, w *queue.Writer, o apply.Options, arc
 	t.view.observeGaps(w.State())
 	life, l, info, format, full := w.State().Life, t.currentLog(), t.info, w.State().Format, t.full
 	g.Go(func() error { return t.format.Follow(reading, format, full) })
-	g.Go(func() error { return t.row.Upgrade(reading, t.format.AwaitNewest) })
 	requests := &resync.Requests{
 		Options: items, Log: l, Program: t.row.Program, Client: t.bigtable, Target: t.Target,
 		Foreign: t.foreign(items, t.writable(applying, o.Owned)).Delete, Heal: t.newHealer(arch, in).Heal,

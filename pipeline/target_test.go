@@ -13,7 +13,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
@@ -182,103 +181,7 @@ func (w *world) oldFormat(format int) {
 	})
 }
 
-// oldRow makes a table's state what a build of format 1 leaves: no target, no mapping, no owner of the target.
-func (w *world) oldRow(name string) {
-	w.t.Helper()
-	w.states(func(table *cloud.Table) error {
-		row, err := table.ReadRow(w.t.Context(), "shop#"+name, cloud.RowFilter(cloud.ColumnFilter("state")))
-		if err != nil {
-			return err
-		}
-		var state map[string]any
-		if err := json.Unmarshal(row["s"][0].Value, &state); err != nil {
-			return err
-		}
-		state["format"] = 1
-		delete(state["identity"].(map[string]any), "target")
-		old, err := json.Marshal(state)
-		if err != nil {
-			return err
-		}
-		m, gone := cloud.NewMutation(), cloud.NewMutation()
-		m.DeleteRow()
-		m.Set("s", "state", row["s"][0].Timestamp, old)
-		gone.DeleteRow()
-		return errors.Join(table.Apply(w.t.Context(), "shop#"+name, m),
-			table.Apply(w.t.Context(), "#target#projects/local/instances/local/tables/"+target(name), gone))
-	})
-}
-
-// Rule 11: an older build must go on with the row, so it is raised with the pipeline. What the older build does not
-// read is added at once.
-func TestRowKeepsItsFormatUntilThePipelineIsRaised(t *testing.T) {
-	long(t, "5 s")
-	w := newWorld(t)
-	w.createTable("Orders")
-	r := w.start("Orders")
-	r.settle()
-	if err := r.stop(); err != nil {
-		t.Fatal(err)
-	}
-	w.oldRow("Orders")
-	w.oldFormat(older)
-	for _, step := range []struct {
-		upgrade bool
-		format  int
-		target  string
-	}{{false, 1, ""}, {true, bigtable.StateFormat, "projects/local/instances/local/tables/orders"}} {
-		r = w.restart("Orders")
-		w.changeItems("Orders", 93, 50)
-		r.settle()
-		if step.upgrade {
-			r.raise(checkpoint.Format)
-			r.until("the row is raised", func() bool {
-				row, err := r.sink.LoadState(t.Context(), "shop", "Orders")
-				return err == nil && row.Format == step.format
-			})
-		}
-		row, err := r.sink.LoadState(t.Context(), "shop", "Orders")
-		if err != nil || row.Format != step.format || row.Identity.Target != step.target {
-			t.Errorf("upgrade %t: %+v, %v", step.upgrade, row, err)
-		}
-		if owner, err := r.sink.TargetOwner(t.Context(), "orders"); owner != "shop" || err != nil {
-			t.Errorf("the target belongs to %q, %v", owner, err)
-		}
-		if _, err := r.sink.LoadMapping(t.Context(), "shop", "Orders", row.Identity.MappingHash); err != nil {
-			t.Errorf("the mapping is not kept: %v", err)
-		}
-		if err := r.stop(); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-func TestRowIsRaisedOnceBigtableIsBack(t *testing.T) {
-	long(t, "5 s")
-	w := newWorld(t)
-	w.createTable("Orders")
-	r := w.start("Orders")
-	w.changeItems("Orders", 94, 50)
-	r.settle()
-	if err := r.stop(); err != nil {
-		t.Fatal(err)
-	}
-	w.oldRow("Orders")
-	before := r.table("Orders").Changes
-	w.front.Faults.Outage(0)
-	w.changeItems("Orders", 95, 50)
-	r = w.restart("Orders")
-	r.until("it is read meanwhile", func() bool { return r.table("Orders").Changes > before })
-	w.front.Faults.Recover()
-	r.until("the row is raised", func() bool {
-		row, err := r.sink.LoadState(t.Context(), "shop", "Orders")
-		return err == nil && row.Format == bigtable.StateFormat && row.Identity.Target != ""
-	})
-	r.settle()
-	r.equal()
-}
-
-// The target may have been claimed by another pipeline while this one read on without Bigtable.
+// The target may have been adopted by another pipeline while this one reads on without Bigtable.
 func TestTargetTakenDuringAnOutageIsNotWritten(t *testing.T) {
 	long(t, "4 s")
 	w := newWorld(t)
@@ -289,10 +192,9 @@ func TestTargetTakenDuringAnOutageIsNotWritten(t *testing.T) {
 	if err := r.stop(); err != nil {
 		t.Fatal(err)
 	}
-	w.oldRow("Orders")
 	other := w.open("Orders")
-	if owner, err := other.sink.ClaimTarget(t.Context(), "other", "orders"); owner != "other" || err != nil {
-		t.Fatal(owner, err)
+	if err := other.sink.AdoptTarget(t.Context(), "other", "orders", "shop", 0); err != nil {
+		t.Fatal(err)
 	}
 	other.ended <- nil
 	other.close()

@@ -162,13 +162,6 @@ func (f *Format) Target() int {
 	return target
 }
 
-// AwaitNewest blocks until the pipeline has the newest format of this build: then everything stored may have its
-// newest.
-func (f *Format) AwaitNewest(ctx context.Context) error {
-	_, err := f.AwaitAbove(ctx, checkpoint.Format-1)
-	return err
-}
-
 // AwaitAbove blocks until logs are to be written in a higher format than have, and returns that.
 func (f *Format) AwaitAbove(ctx context.Context, have int) (int, error) {
 	for {

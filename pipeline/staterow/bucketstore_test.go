@@ -174,9 +174,9 @@ func TestTableThatWasRetiredHasNoRow(t *testing.T) {
 func TestRowThatIsNotReadIsRefused(t *testing.T) {
 	for text, want := range map[string]error{
 		`{"format":99,"revision":1,"identity":{"table":"Orders","pipeline":"shop"}}`: &bigtable.NewerFormatError{},
-		`{"format":3,"revision":2,"identity":{"table":"Orders","pipeline":"shop"}}`:  nil,
-		`{"format":3,"revision":1,"identity":{"table":"Carts","pipeline":"shop"}}`:   nil,
-		`{"format":3,`: nil, ``: nil,
+		`{"format":1,"revision":2,"identity":{"table":"Orders","pipeline":"shop"}}`:  nil,
+		`{"format":1,"revision":1,"identity":{"table":"Carts","pipeline":"shop"}}`:   nil,
+		`{"format":1,`: nil, ``: nil,
 	} {
 		b := openBucket(t)
 		if err := bucket.CreateText(t.Context(), b, layout.Life("Orders", 1), text); err != nil {

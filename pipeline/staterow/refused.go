@@ -103,7 +103,7 @@ func CheckIdentity(row *bigtable.State, want bigtable.Identity) *outcome.Refused
 		return recreated(want.Table, have.TableID, want.TableID)
 	case have.MappingHash != want.MappingHash:
 		return OtherMapping(want.Table)
-	case have.Target != "" && have.Target != want.Target:
+	case have.Target != want.Target:
 		return &outcome.RefusedError{
 			What: fmt.Sprintf("the rows of %s are in %s since the pipeline started, not in %s",
 				want.Table, have.Target, want.Target),

@@ -227,23 +227,6 @@ func (r *Row) Issue(ctx context.Context) error {
 	return r.Edit(ctx, func(s *bigtable.State) { s.Issued, s.Recovering, s.OldLog = true, false, time.Time{} })
 }
 
-// Upgrade raises a row of format 1 to the newest, once newest has returned without an error and the row agrees with the
-// log. Rule 11: builds that do not know the format refuse the row from then on. It returns nil when ctx ends.
-func (r *Row) Upgrade(ctx context.Context, newest func(context.Context) error) error {
-	if newest(ctx) != nil || r.Await(ctx) != nil {
-		return nil //nolint:nilerr // ctx has ended
-	}
-	r.mu.Lock()
-	done := r.stored == nil || r.stale || r.stored.Format > 1
-	r.mu.Unlock()
-	if done {
-		return nil
-	}
-	return r.Edit(ctx, func(s *bigtable.State) {
-		s.Format, s.Identity.Target = bigtable.StateFormat, r.targetName()
-	})
-}
-
 // NoteMapping brings the row up to the mapping that the log has.
 func (r *Row) NoteMapping(ctx context.Context) error {
 	want := r.MappingID()

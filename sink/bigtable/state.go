@@ -20,13 +20,8 @@ import (
 
 const stateQualifier = "state"
 
-// StateFormat is the highest format of a state row that this build knows. A row is written with the lowest format that
-// holds its content, and never with a lower one than it has.
-//
-//	1  without Identity.Target
-//	2  with Identity.Target
-//	3  with Recovering, OldLog, Cluster or Fenced
-const StateFormat = 3
+// StateFormat is the format of a state row, and the highest that this build reads.
+const StateFormat = 1
 
 var (
 	// ErrNoState means that the table has no row yet: a first start.
@@ -52,7 +47,7 @@ type Identity struct {
 	StreamARN   string    `json:"stream_arn"`   // a re-enabled stream is a boundary
 	LogCreated  time.Time `json:"log_created"`  // the NATS stream's creation
 	MappingHash string    `json:"mapping_hash"` // of the compiled mapping, whose text is stored, see StoreMapping
-	// Target is the full name of the target table, see TargetName. Format 2; empty in a row of format 1.
+	// Target is the full name of the target table, see TargetName; empty for a table that is only archived.
 	Target string `json:"target,omitempty"`
 }
 
@@ -68,7 +63,6 @@ type State struct {
 	Lead     time.Duration  `json:"lead"`   // version reservation: how far versions may run ahead of creation times
 	Issued   bool           `json:"issued"` // set before the first frame: from then on an empty log is a lost one
 
-	// The following members need format 3. An older build must refuse the row: it would drop them.
 	Recovering bool      `json:"recovering,omitempty"` // a recovery has begun: nothing else may go on with any log
 	OldLog     time.Time `json:"old_log,omitzero"`     // creation of the log that the recovery leaves
 	Cluster    string    `json:"cluster,omitempty"`    // to which the app profile routed the writes; "": not known
@@ -87,15 +81,6 @@ func (s *State) Same(o *State) bool {
 type Fenced struct {
 	ID   string    `json:"id"`
 	Time time.Time `json:"time"`
-}
-
-// leastFormat returns 3 if the row has members that an older build must not drop, else 1. Identity.Target does not
-// raise the format: without it an older build can go on.
-func (s *State) leastFormat() int {
-	if s.Recovering || !s.OldLog.IsZero() || s.Cluster != "" || s.Fenced != nil {
-		return 3
-	}
-	return 1
 }
 
 // stateKey is unambiguous: table names of DynamoDB hold no '#'.
@@ -137,7 +122,7 @@ func decodeState(stored []byte) (*State, error) {
 // ErrStateExists if the row has another one.
 func (c *Client) CreateState(ctx context.Context, s *State) error {
 	next := *s
-	next.Format, next.Revision = max(2, next.leastFormat()), 1
+	next.Format, next.Revision = StateFormat, 1
 	won, err := c.storeIf(ctx, &next, columnFilter(stateQualifier), false)
 	if err != nil {
 		return fmt.Errorf("create state: %w", err)
@@ -150,17 +135,13 @@ func (c *Client) CreateState(ctx context.Context, s *State) error {
 }
 
 // CompareAndSet replaces the loaded state old by next, which becomes the loaded state. It returns ErrStateChanged if
-// the row has changed since it was loaded. The row keeps its format, so that an older build can use it, unless next has
-// a higher one or a member that needs format 3.
+// the row has changed since it was loaded.
 func (c *Client) CompareAndSet(ctx context.Context, old, next *State) error {
 	if len(old.stored) == 0 {
 		return errors.New("set state: the old state was not loaded")
 	}
 	n := *next
-	n.Format, n.Revision = max(old.Format, next.Format, next.leastFormat()), old.Revision+1
-	if n.Format > StateFormat || n.Format < 2 && n.Identity.Target != "" { // Rule 11
-		return fmt.Errorf("set state: format %d cannot hold the row's content", n.Format)
-	}
+	n.Format, n.Revision = StateFormat, old.Revision+1
 	won, err := c.storeIf(ctx, &n, cellValue(stateQualifier, old.stored), true)
 	if err != nil {
 		return fmt.Errorf("set state: %w", err)

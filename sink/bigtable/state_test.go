@@ -116,88 +116,14 @@ func TestReserveStopsWhenAnotherLifeBegan(t *testing.T) {
 
 func TestNewerStateFormatIsRefused(t *testing.T) {
 	var newer *NewerFormatError
-	if _, err := decodeState([]byte(`{"format":4}`)); !errors.As(err, &newer) || newer.Have != 4 {
+	if _, err := decodeState([]byte(`{"format":2}`)); !errors.As(err, &newer) || newer.Have != 2 {
 		t.Errorf("decode: %v", err)
 	}
 }
 
-// Rule 11: an older build goes on with the row, and would drop what it does not know.
-func TestRowOfFormat1StaysOneUntilItIsRaised(t *testing.T) {
-	c, _ := rig(t)
-	const old = `{"format":1,"revision":7,"identity":{"pipeline":"shop","table":"Products"},"life":1,` +
-		`"lead":600000000000,"issued":true}`
-	x := &stateCell{key: stateKey("shop", "Products"), qualifier: stateQualifier, value: []byte(old), time: 7}
-	if _, err := c.setIf(t.Context(), x, columnFilter(stateQualifier), false); err != nil {
-		t.Fatal(err)
-	}
-	s, err := c.LoadState(t.Context(), "shop", "Products")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err = c.Reserve(t.Context(), s, time.Hour)
-	if err != nil || s.Format != 1 {
-		t.Fatalf("format %d, %v", s.Format, err)
-	}
-	next := *s
-	next.Identity.Target = c.TargetName("products")
-	if err := c.CompareAndSet(t.Context(), s, &next); err == nil {
-		t.Error("a target was stored in a row of format 1")
-	}
-	next.Format = StateFormat
-	if err := c.CompareAndSet(t.Context(), s, &next); err != nil {
-		t.Fatal(err)
-	}
-	if s, err = c.LoadState(t.Context(), "shop", "Products"); err != nil || s.Format != StateFormat ||
-		s.Identity.Target != c.TargetName("products") {
-		t.Errorf("%+v, %v", s, err)
-	}
-	next = *s
-	next.Format = 1
-	if err := c.CompareAndSet(t.Context(), s, &next); err != nil || next.Format != StateFormat {
-		t.Errorf("the row fell back to format %d, %v", next.Format, err)
-	}
-}
-
-// TestNewMembersOfTheRowRaiseItAndOlderBuildsRefuseIt: an older build would store the row without them.
-func TestNewMembersOfTheRowRaiseItAndOlderBuildsRefuseIt(t *testing.T) {
-	for name, set := range map[string]func(*State){
-		"recovering": func(s *State) { s.Recovering = true },
-		"old log":    func(s *State) { s.OldLog = present },
-		"cluster":    func(s *State) { s.Cluster = "main-c1" },
-	} {
-		t.Run(name, func(t *testing.T) {
-			c, _ := rig(t)
-			s := firstState()
-			if err := c.CreateState(t.Context(), s); err != nil || s.Format != 2 {
-				t.Fatalf("a row without them has format %d, %v", s.Format, err)
-			}
-			next := *s
-			next.Issued = true
-			if err := c.CompareAndSet(t.Context(), s, &next); err != nil || next.Format != 2 {
-				t.Fatalf("another change made it format %d, %v", next.Format, err)
-			}
-			last := next
-			set(&last)
-			if err := c.CompareAndSet(t.Context(), &next, &last); err != nil || last.Format != 3 {
-				t.Fatalf("format %d, %v", last.Format, err)
-			}
-			got, err := c.LoadState(t.Context(), "shop", "Products")
-			if diff := cmp.Diff(&last, got, cmpopts.IgnoreUnexported(State{})); err != nil || diff != "" {
-				t.Errorf("%v (-want +got):\n%s", err, diff)
-			}
-			first := firstState()
-			first.Identity.Table = "Orders"
-			set(first)
-			if err := c.CreateState(t.Context(), first); err != nil || first.Format != 3 {
-				t.Errorf("a first row with it has format %d, %v", first.Format, err)
-			}
-		})
-	}
-}
-
-// TestFencedRowIsRefusedByOlderBuilds: Rule 11. A build that dropped the fence would write over what the application
+// TestOwnerThatHasNotSeenTheFenceKeepsIt: without it, what the source holds would be written over what the application
 // has written since.
-func TestFencedRowIsRefusedByOlderBuilds(t *testing.T) {
+func TestOwnerThatHasNotSeenTheFenceKeepsIt(t *testing.T) {
 	c, _ := rig(t)
 	s := firstState()
 	if err := c.CreateState(t.Context(), s); err != nil {
@@ -209,7 +135,7 @@ func TestFencedRowIsRefusedByOlderBuilds(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := c.Reserve(t.Context(), s, 2*next.Lead) // an owner that has not seen the fence
-	if err != nil || got.Format != 3 || got.Fenced == nil || got.Fenced.ID != "f" {
+	if err != nil || got.Format != StateFormat || got.Fenced == nil || got.Fenced.ID != "f" {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
