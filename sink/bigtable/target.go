@@ -65,7 +65,7 @@ func (c *Client) AdoptTarget(ctx context.Context, pipeline, table, from string, 
 	if have.Pipeline != from && have.Pipeline != pipeline {
 		return fmt.Errorf("adopt target %s: %w: it belongs to pipeline %q", table, ErrTargetChanged, have.Pipeline)
 	}
-	row := targetRow{Format: 2, Target: c.TargetName(table), Pipeline: pipeline, Since: time.Now().UTC(),
+	row := targetRow{Target: c.TargetName(table), Pipeline: pipeline, Since: time.Now().UTC(),
 		From: from, Floor: max(floor, have.Floor), Retired: have.Retired}
 	predicate, want := columnFilter(targetQualifier), false
 	if have.stored != nil {
@@ -126,9 +126,10 @@ func (c *Client) Retired(ctx context.Context, target string) (map[string]Retired
 
 // setTarget stores a target's row if the predicate's result is want.
 func (c *Client) setTarget(ctx context.Context, row targetRow, predicate *btpb.RowFilter, want bool) error {
-	value, err := row.Encode()
+	row.Format = targetFormat
+	value, err := json.Marshal(row)
 	if err != nil {
-		return err
+		return fmt.Errorf("encode row of target %s: %w", row.Target, err)
 	}
 	x := &stateCell{key: targetKey(row.Target), qualifier: targetQualifier, value: value}
 	_, err = c.setIf(ctx, x, predicate, want)

@@ -1,25 +1,20 @@
 package bigtable
 
 import (
-	"encoding/json"
-	"fmt"
 	"maps"
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// targetFormat is the highest format that this build knows.
-const targetFormat = 4
+// targetFormat is the format of a target's row, and the highest that this build reads.
+const targetFormat = 1
 
 // targetRow names the pipeline that writes to a target table. It is written once, and again when
 // another pipeline adopts the target. Two pipelines must not write to one table, because their rows
 // would be mixed without an error.
-//
-// An adopted target has format 2: an older build would begin the adopting pipeline without the floor. One with retired
-// tables has format 3, and one that is for a single table has format 4.
 type targetRow struct {
-	Format   int       `json:"format"` // Rule 11: Everything stored carries a format number. Encode raises it as needed
+	Format   int       `json:"format"` // Rule 11: Everything stored carries a format number.
 	Target   string    `json:"target"`
 	Pipeline string    `json:"pipeline"`
 	Since    time.Time `json:"since"` // by the clock of the machine that wrote it
@@ -28,11 +23,10 @@ type targetRow struct {
 	From  string         `json:"from,omitempty"`  // the pipeline before; "": none had claimed the target
 	Floor change.Version `json:"floor,omitempty"` // the highest guard that was found: new versions must be above it
 
-	// Retired are source tables whose replication has ended, by name. Format 3: an older build would copy them again.
+	// Retired are source tables whose replication has ended, by name.
 	Retired map[string]Retired `json:"retired,omitempty"`
 
-	// Sole is the source table that the target is for; "": several may share it. Format 4: an older build would write
-	// another one into it.
+	// Sole is the source table that the target is for; "": several may share it.
 	Sole string `json:"sole,omitempty"`
 }
 
@@ -40,22 +34,6 @@ type targetRow struct {
 type Retired struct {
 	At    time.Time      `json:"at"`    // by the clock of the machine that wrote it
 	Floor change.Version `json:"floor"` // no version that the table was given is above it
-}
-
-// Encode returns the row as it is stored, with the lowest format whose builds know all of it.
-func (r targetRow) Encode() ([]byte, error) {
-	r.Format = max(r.Format, 1)
-	if len(r.Retired) > 0 {
-		r.Format = max(r.Format, 3)
-	}
-	if r.Sole != "" {
-		r.Format = targetFormat
-	}
-	b, err := json.Marshal(r)
-	if err != nil {
-		return nil, fmt.Errorf("encode row of target %s: %w", r.Target, err)
-	}
-	return b, nil
 }
 
 // Clone returns a row whose changes leave this one as it is.
