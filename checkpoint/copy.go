@@ -248,11 +248,6 @@ type PendingResync struct {
 // Heals reports whether the resync is to heal a gap.
 func (p *PendingResync) Heals(gap string) bool { return slices.Contains(p.Gaps, gap) }
 
-// BigtableDiffers reports whether Bigtable lacks what a gap lost.
-func (s *State) BigtableDiffers(g *Gap) bool {
-	return slices.Contains(s.DifferingSinks(g), SinkBigtable)
-}
-
 // Healed ends a resync of the whole table: every difference was repaired, and found equal
 // afterwards.
 type Healed struct {

@@ -103,6 +103,11 @@ func (s *State) GapsUntil() (until change.Millis) {
 	return until
 }
 
+// BigtableDiffers reports whether Bigtable lacks what a gap lost.
+func (s *State) BigtableDiffers(g *Gap) bool {
+	return slices.Contains(s.DifferingSinks(g), SinkBigtable)
+}
+
 // DifferingGaps returns the gaps because of which Bigtable differs from the source, whether or not
 // the pending resync heals them.
 func (s *State) DifferingGaps() (gaps []*Gap) {

@@ -146,10 +146,8 @@ func (w *World) unrest(p *process) string {
 		return "no owner"
 	case s.LiveStream() == nil:
 		return "no start"
-	case s.Accepting != nil || s.Switched != nil:
-		return fmt.Sprintf("mapping %+v, %+v", s.Accepting, s.Switched)
-	case s.CopyPending() || s.CopyRunning() != nil:
-		return fmt.Sprintf("copy %+v", s.Copy)
+	case s.Unfinished().Copy != checkpoint.CopyNone:
+		return fmt.Sprintf("copy %+v, mapping %+v, %+v", s.Copy, s.Accepting, s.Switched)
 	case s.Resync != nil || w.differs():
 		return fmt.Sprintf("resync %+v, gaps %+v", s.Resync, s.Gaps)
 	case !p.stillLive() || s.LiveStream().Disabled:

@@ -2,6 +2,7 @@ package guarded
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -39,8 +40,9 @@ func (s *stage) itemRow(cells []string, item string) (text string, differs bool)
 		s.t.Fatal(err)
 	}
 	var found []string
-	for flag, is := range map[string]bool{"future": r.Future > 0, "no guard": r.NoGuard, "stale": r.Stale, "kept": r.Kept} {
-		if is {
+	flags := map[string]bool{"future": r.Future > 0, "no guard": r.NoGuard, "stale": r.Stale, "kept": r.Kept}
+	for _, flag := range slices.Sorted(maps.Keys(flags)) {
+		if flags[flag] {
 			found = append(found, flag)
 		}
 	}
@@ -125,7 +127,8 @@ func TestRowComparedWithOneItem(t *testing.T) {
 	s = newStage(t, shared)
 	s.key = "p"
 	cases = map[string]itemCase{
-		"a neighbour's cells":  {"d:a/x@new=1; d:b/x@new=9; live q@new=S0/a; live r@new=S0/b", ax, "equal d:a/x; others 1", false},
+		"a neighbour's cells": {"d:a/x@new=1; d:b/x@new=9; live q@new=S0/a; live r@new=S0/b", ax,
+			"equal d:a/x; others 1", false},
 		"a neighbour, no item": {"d:b/x@new=9; live r@new=S0/b", "-a", "others 1", false},
 	}
 	s.checkItems(cases)
