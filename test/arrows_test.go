@@ -27,8 +27,16 @@ const module = "github.com/tailrace-cdc/replicator/"
 // not here may import none.
 var arrows = map[string][]string{
 	"cmd": {
-		"admin", "catalog", "change", "checkpoint", "clients", "cmd", "config", "control", "deploy", "failure", "host", "pipeline", "problem", "protocol",
+		"admin", "audit", "catalog", "change", "checkpoint", "clients", "cmd", "config", "control", "deploy", "failure", "host", "pipeline", "problem", "protocol",
 		"queue", "sandbox", "sink", "source", "transform", "verify",
+	},
+	"audit": {
+		"audit", "catalog", "clients", "config", "control", "pipeline", "protocol", "queue", "checkpoint", "verify",
+		"transform", "sink", "source", "change", "failure", "host",
+	},
+	"daemon": { // daemontest
+		"audit", "catalog", "clients", "config", "control", "pipeline", "queue", "checkpoint", "transform", "sink",
+		"source", "problem", "sandbox",
 	},
 	"catalog": {
 		"clients", "config", "pipeline", "queue", "transform", "sink", "source", "change", "problem", "failure",

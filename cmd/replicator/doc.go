@@ -26,8 +26,6 @@
 //	internal/compare    the commands that compare both sides, flags and printing
 //	internal/archived   the commands about the archive
 //	internal/dlq        the commands about dead letters
-//	internal/sampling   verify of random items
-//	internal/verifying  what verify does
 //	internal/cli        what all commands share: global flags, configuration, output, exit code
 //	internal/demo       the whole demo
 //	internal/cutover    the steps of a cutover

@@ -14,12 +14,12 @@ import (
 	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
 
+	"github.com/tailrace-cdc/replicator/audit/pair"
 	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/certificate"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cutover"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -161,7 +161,7 @@ func writeCertificate(path string, cert *certificate.Certificate, key ed25519.Pr
 // openSides opens both sides of the target of a table.
 func openSides(
 	ctx context.Context, a *cli.App, cfg *config.Config, clients *clients.Clients, table string,
-) (*sides.Sides, error) {
+) (*pair.Pair, error) {
 	src, err := clients.Source(ctx)
 	if err != nil {
 		return nil, err
@@ -170,7 +170,7 @@ func openSides(
 	if err != nil {
 		return nil, err
 	}
-	return sides.Open(ctx, cfg, clients, tables, table)
+	return pair.Open(ctx, cfg, clients, tables, table)
 }
 
 // checkCertificate says what a certificate says, if it is as it was issued.

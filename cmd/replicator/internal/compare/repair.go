@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tailrace-cdc/replicator/audit/pair"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/repairing"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
 	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 )
@@ -77,8 +77,8 @@ func repair(ctx context.Context, a *cli.App, o repairing.Options, yes bool) erro
 	}
 	r := repairing.Repairer{
 		Options: o, Catalog: tables, Stdin: os.Stdin,
-		Sides: func(ctx context.Context, table string) (*sides.Sides, error) {
-			return sides.Open(ctx, cfg, clients, tables, table)
+		Sides: func(ctx context.Context, table string) (*pair.Pair, error) {
+			return pair.Open(ctx, cfg, clients, tables, table)
 		},
 		Requester: func(table string) *control.Requester { return a.Requester(cfg, clients, table) },
 	}

@@ -11,12 +11,11 @@ import (
 	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
 
+	"github.com/tailrace-cdc/replicator/audit"
+	"github.com/tailrace-cdc/replicator/audit/pair"
 	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sampling"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/verifying"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/verify/report"
@@ -24,7 +23,7 @@ import (
 
 // verifyFlags are the flags of `replicator verify`.
 type verifyFlags struct {
-	sampling.Options
+	audit.SampleOptions
 	differences string
 	since       string
 	html        string
@@ -114,7 +113,7 @@ func runVerify(ctx context.Context, a *cli.App, o *verifyFlags) error {
 	}
 	first := []string{o.Table}
 	if o.Table == "" {
-		first = sides.Targets(tables)
+		first = pair.Targets(tables)
 	}
 	files, err := o.openFiles()
 	if err != nil {
@@ -125,7 +124,7 @@ func runVerify(ctx context.Context, a *cli.App, o *verifyFlags) error {
 	stop := o.showProgress(a)
 	result := verified{Schema: cli.Schema, Tables: []report.Table{}}
 	for _, table := range first {
-		s, err := sides.Open(ctx, cfg, clients, tables, table)
+		s, err := pair.Open(ctx, cfg, clients, tables, table)
 		if err == nil {
 			var found []report.Table
 			found, err = o.compare(ctx, cfg, s)
@@ -194,20 +193,20 @@ func (f *verifyFiles) close() {
 }
 
 // compare compares a target in the way that the flags say.
-func (o *verifyFlags) compare(ctx context.Context, cfg *config.Config, s *sides.Sides) ([]report.Table, error) {
+func (o *verifyFlags) compare(ctx context.Context, cfg *config.Config, s *pair.Pair) ([]report.Table, error) {
 	switch {
 	case o.N > 0:
-		return sampling.Compare(ctx, s, o.Options)
+		return audit.Sample(ctx, s, o.SampleOptions)
 	case o.since == "":
-		return verifying.Full(ctx, cfg, s, o.Options.Options)
+		return audit.Full(ctx, cfg, s, o.Options)
 	case o.since == "last":
-		return verifying.Since(ctx, cfg, s, o.Options.Options, time.Time{})
+		return audit.Since(ctx, cfg, s, o.Options, time.Time{})
 	}
 	since, err := timeOf(o.since, s.Now().Time())
 	if err != nil {
 		return nil, err
 	}
-	return verifying.Since(ctx, cfg, s, o.Options.Options, since)
+	return audit.Since(ctx, cfg, s, o.Options, since)
 }
 
 // timeOf reads a time, or how long ago it was.
@@ -229,7 +228,7 @@ func (o *verifyFlags) showProgress(a *cli.App) (stop func()) {
 		return func() {}
 	}
 	drawn, began, doing := bars.New(a.Errs), time.Now(), ""
-	o.Progress = func(s verifying.Step) {
+	o.Progress = func(s audit.Step) {
 		if s.Doing != doing { // settling has a rate of its own
 			began, doing = time.Now(), s.Doing
 		}
@@ -240,7 +239,7 @@ func (o *verifyFlags) showProgress(a *cli.App) (stop func()) {
 }
 
 // stepOf returns a step as a bar. The estimate is the service's count, up to six hours old.
-func stepOf(s verifying.Step, took time.Duration) bars.Step {
+func stepOf(s audit.Step, took time.Duration) bars.Step {
 	rate := float64(s.Items) / max(took.Seconds(), 0.001)
 	text := fmt.Sprintf("%s, %s/s", english.Plural(int(s.Items), "item", ""), humanize.Comma(int64(rate)))
 	step := bars.Step{Name: s.Doing, Text: text}

@@ -7,8 +7,8 @@ import (
 
 	cloud "cloud.google.com/go/bigtable"
 
+	"github.com/tailrace-cdc/replicator/audit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cutover"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/verifying"
 	"github.com/tailrace-cdc/replicator/verify/report"
 )
 
@@ -41,7 +41,7 @@ func TestSecondCutoverDoesNotRestOnAComparisonFromBeforeTheFirst(t *testing.T) {
 	_, s := w.Sides("Orders")
 	var found []report.Table
 	w.While("all items are compared", func() {
-		found, err = verifying.Full(t.Context(), w.Config, s, verifying.Options{Strong: true})
+		found, err = audit.Full(t.Context(), w.Config, s, audit.Options{Strong: true})
 	})
 	if err != nil || report.Worst(found) != report.Different || found[0].Different != 2 {
 		t.Errorf("a full comparison behind the second fence: %+v, %v", found, err)

@@ -11,10 +11,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"github.com/tailrace-cdc/replicator/audit/pair"
 	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -58,7 +58,7 @@ func newWorld(t *testing.T) *world {
 	orders := &catalog.Table{Table: config.Table{Source: "Orders", Target: "orders"}}
 	orders.Info.Schema = change.KeySchema{Partition: change.KeyAttr{Name: "pk", Type: 'S'}}
 	w.cutover = &Cutover{
-		Options: Options{Say: func(string, ...any) {}}, sides: &sides.Sides{Tables: []*catalog.Table{orders}},
+		Options: Options{Say: func(string, ...any) {}}, sides: &pair.Pair{Tables: []*catalog.Table{orders}},
 		behind: make([]behind, 1), logs: w.folded, unowned: w.folded, cfg: &config.Config{},
 		obstacle: func([]*control.Log) error { return nil },
 	}

@@ -7,9 +7,8 @@ import (
 
 	"github.com/dustin/go-humanize/english"
 
+	"github.com/tailrace-cdc/replicator/audit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/certificate"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/kept"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/verifying"
 	"github.com/tailrace-cdc/replicator/verify"
 )
 
@@ -25,7 +24,7 @@ func (c *Cutover) verify(ctx context.Context) (*verified, error) {
 		v, err = c.verifyAll(ctx)
 	}
 	if err != nil {
-		return nil, verifying.NoRoom(c.cfg.Scratch, err)
+		return nil, audit.NoRoom(c.cfg.Scratch, err)
 	}
 	c.Say("%s.", v.Sum())
 	return v, nil
@@ -37,8 +36,8 @@ func (c *Cutover) verifyChanged(ctx context.Context) (v *verified, why string, e
 	if c.Full {
 		return nil, "--full asks for it", nil
 	}
-	dir := kept.Dir(c.cfg.Scratch, c.cfg.Pipeline, c.sides.Target)
-	lock, err := verifying.LockScratch(filepath.Join(dir, "all"))
+	dir := audit.SavedDir(c.cfg.Scratch, c.cfg.Pipeline, c.sides.Target)
+	lock, err := audit.LockScratch(filepath.Join(dir, "all"))
 	if err != nil {
 		return nil, "another verify is at work", nil // the full comparison has a directory of its own
 	}
@@ -76,9 +75,9 @@ func (c *Cutover) verifyChanged(ctx context.Context) (v *verified, why string, e
 
 // changedSince returns the items that have changed since the kept comparison, or why that one does not show that the
 // others are equal.
-func (c *Cutover) changedSince(ctx context.Context, dir string) (changed *kept.Changed, why string, err error) {
-	changed, err = kept.SinceLast(ctx, c.sides, c.cfg.Pipeline, dir)
-	if useless := (*kept.Useless)(nil); errors.As(err, &useless) {
+func (c *Cutover) changedSince(ctx context.Context, dir string) (changed *audit.Changed, why string, err error) {
+	changed, err = audit.SinceLast(ctx, c.sides, c.cfg.Pipeline, dir)
+	if useless := (*audit.Stale)(nil); errors.As(err, &useless) {
 		return nil, useless.Why, nil
 	}
 	if err == nil {
@@ -88,7 +87,7 @@ func (c *Cutover) changedSince(ctx context.Context, dir string) (changed *kept.C
 }
 
 // unusable returns why the kept comparison does not show that the items that have not changed since are equal.
-func (c *Cutover) unusable(ctx context.Context, changed *kept.Changed) (why string, err error) {
+func (c *Cutover) unusable(ctx context.Context, changed *audit.Changed) (why string, err error) {
 	r := changed.Result
 	switch {
 	case !r.Strong || !r.Followed:

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tailrace-cdc/replicator/audit/pair"
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/certificate"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
@@ -37,7 +37,7 @@ type Cutover struct {
 	Options
 	cfg     *config.Config
 	clients *clients.Clients
-	sides   *sides.Sides
+	sides   *pair.Pair
 	// logs folds the logs of the running daemon, in the order of the sides' tables. unowned does so also where none runs:
 	// until the logs hold a fence that the rows have, no daemon may stay.
 	logs, unowned func(context.Context) ([]*control.Log, error)
@@ -51,7 +51,7 @@ type Cutover struct {
 }
 
 // New returns a cutover of a target whose sides are open.
-func New(cfg *config.Config, clients *clients.Clients, s *sides.Sides, o Options) *Cutover {
+func New(cfg *config.Config, clients *clients.Clients, s *pair.Pair, o Options) *Cutover {
 	return &Cutover{
 		Options: o, cfg: cfg, clients: clients, sides: s, logs: s.Running, unowned: s.Logs,
 		obstacle: s.Obstacle, behind: make([]behind, len(s.Tables)),

@@ -13,28 +13,27 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/tailrace-cdc/replicator/audit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/certificate"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cutover"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/kept"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/trial"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/verifying"
 	"github.com/tailrace-cdc/replicator/control"
+	"github.com/tailrace-cdc/replicator/daemon/daemontest"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/verify/report"
 )
 
 // world is a replicator with one target, and the cutover of it.
 type world struct {
-	*trial.World
+	*daemontest.World
 	t *testing.T
-	d *trial.Daemon
+	d *daemontest.Daemon
 }
 
 // newWorld starts a world with the mapping of Orders, if it is not empty.
 func newWorld(t *testing.T, seed uint64, mapping string) *world {
 	t.Helper()
 	t.Parallel()
-	w := &world{World: trial.New(t, seed), t: t}
+	w := &world{World: daemontest.New(t, seed), t: t}
 	if mapping == "" {
 		w.Configure("{source: Orders, target: orders, backfill: none}")
 	} else {
@@ -61,7 +60,7 @@ func (w *world) verifyForCutover() {
 	var found []report.Table
 	var err error
 	w.While("all items are compared", func() {
-		found, err = verifying.Full(w.t.Context(), w.Config, s, verifying.Options{Along: true})
+		found, err = audit.Full(w.t.Context(), w.Config, s, audit.Options{Along: true})
 	})
 	if err != nil || report.Worst(found) != report.Equal {
 		w.t.Fatalf("verify --for-cutover: %+v, %v", found, err)
@@ -82,7 +81,7 @@ func (w *world) whyAll() string {
 	w.t.Helper()
 	clients, s := w.Sides("Orders")
 	c := cutover.New(w.Config, clients, s, cutover.Options{Tables: []string{"Orders"}})
-	changed, why, err := cutover.ChangedSince(c, w.t.Context(), kept.Dir(w.Config.Scratch, w.Config.Pipeline, "orders"))
+	changed, why, err := cutover.ChangedSince(c, w.t.Context(), audit.SavedDir(w.Config.Scratch, w.Config.Pipeline, "orders"))
 	if err != nil {
 		w.t.Fatal(err)
 	}

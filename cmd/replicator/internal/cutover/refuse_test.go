@@ -11,9 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tailrace-cdc/replicator/audit"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/certificate"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/kept"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/protocol"
@@ -89,17 +89,17 @@ func TestNothingUnequalIsCertified(t *testing.T) {
 
 // TestComparisonThatDoesNotShowTheRestIsNotUsed: then all items are compared behind the fence.
 func TestComparisonThatDoesNotShowTheRestIsNotUsed(t *testing.T) {
-	good := kept.Result{Strong: true, Followed: true}
-	for want, alter := range map[string]func(r *kept.Result){
-		"made without --for-cutover":     func(r *kept.Result) { r.Strong = false },
-		"was made without --for-cutover": func(r *kept.Result) { r.Followed = false },
-		"2 items that were not equal":    func(r *kept.Result) { r.OpenItems = 2 },
-		"3 cells without a known owner":  func(r *kept.Result) { r.OpenCells = 3 },
-		"than it lists":                  func(r *kept.Result) { r.OpenCells = 1 << 40 },
+	good := audit.Saved{Strong: true, Followed: true}
+	for want, alter := range map[string]func(r *audit.Saved){
+		"made without --for-cutover":     func(r *audit.Saved) { r.Strong = false },
+		"was made without --for-cutover": func(r *audit.Saved) { r.Followed = false },
+		"2 items that were not equal":    func(r *audit.Saved) { r.OpenItems = 2 },
+		"3 cells without a known owner":  func(r *audit.Saved) { r.OpenCells = 3 },
+		"than it lists":                  func(r *audit.Saved) { r.OpenCells = 1 << 40 },
 	} {
 		r := good
 		alter(&r)
-		why, err := (&Cutover{}).unusable(t.Context(), &kept.Changed{Result: &r})
+		why, err := (&Cutover{}).unusable(t.Context(), &audit.Changed{Result: &r})
 		if err != nil || !strings.Contains(why, want) {
 			t.Errorf("%q, %v, want %q", why, err, want)
 		}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cutover"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/trial"
+	"github.com/tailrace-cdc/replicator/daemon/daemontest"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
@@ -17,7 +17,7 @@ import (
 // waits for its owner behind a fence must not end.
 func TestCutoverFindsTheDaemonThatWasStartedAgain(t *testing.T) {
 	t.Parallel()
-	w := trial.New(t, 719)
+	w := daemontest.New(t, 719)
 	w.Configure("{source: Orders, target: orders, backfill: none}")
 	w.Prepare("Orders")
 	w.Config.Queue.URL, w.Config.Queue.Dir = "", t.TempDir()

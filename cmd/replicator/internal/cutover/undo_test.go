@@ -14,7 +14,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cutover"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/trial"
+	"github.com/tailrace-cdc/replicator/daemon/daemontest"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
@@ -30,7 +30,7 @@ type store struct {
 func newStore(t *testing.T, seed uint64) *store {
 	t.Helper()
 	t.Parallel()
-	w := trial.New(t, seed)
+	w := daemontest.New(t, seed)
 	w.Configure("{source: Orders, target: orders, backfill: none}")
 	w.Prepare("Orders")
 	s := &store{T: t, dir: t.TempDir(), sink: w.Sink(w.Clients())}

@@ -8,12 +8,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tailrace-cdc/replicator/audit"
+	"github.com/tailrace-cdc/replicator/audit/pair"
 	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/certificate"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/kept"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/verify"
@@ -36,7 +36,7 @@ func newCutover(t *testing.T, o Options, mappings ...string) *Cutover {
 			Keys: config.Keys{"pk:S", "sk:S"}, OnTTLExpiry: "delete",
 			Mapping: config.Mapping{File: "m.yaml", Data: []byte(text)}})
 	}
-	all := &sides.Sides{Target: "orders"}
+	all := &pair.Pair{Target: "orders"}
 	for i := range cfg.Tables { // each by itself, because they would share rows
 		one := cfg
 		one.Tables = cfg.Tables[i : i+1]
@@ -179,19 +179,19 @@ func TestTablesWhoseCellsAgeNeedAWaiver(t *testing.T) {
 // TestFullComparisonThatIsNotOneForACutoverIsNotUsed: then all items are compared behind the fence.
 func TestFullComparisonThatIsNotOneForACutoverIsNotUsed(t *testing.T) {
 	for name, c := range map[string]struct {
-		r    kept.Result
+		r    audit.Saved
 		o    Options
 		want string
 	}{
-		"weak reads":   {kept.Result{Followed: true}, Options{}, "without --for-cutover"},
-		"not followed": {kept.Result{Strong: true}, Options{}, "without --for-cutover"},
-		"open items": {kept.Result{Strong: true, Followed: true, OpenItems: 3}, Options{AcceptForeign: true},
+		"weak reads":   {audit.Saved{Followed: true}, Options{}, "without --for-cutover"},
+		"not followed": {audit.Saved{Strong: true}, Options{}, "without --for-cutover"},
+		"open items": {audit.Saved{Strong: true, Followed: true, OpenItems: 3}, Options{AcceptForeign: true},
 			"found 3 items"},
-		"more cells than are listed": {kept.Result{Strong: true, Followed: true, OpenCells: 1_000_001},
+		"more cells than are listed": {audit.Saved{Strong: true, Followed: true, OpenCells: 1_000_001},
 			Options{AcceptForeign: true}, "than it lists"},
-		"open cells": {kept.Result{Strong: true, Followed: true, OpenCells: 4}, Options{AcceptAged: true}, "found 4 cells"},
+		"open cells": {audit.Saved{Strong: true, Followed: true, OpenCells: 4}, Options{AcceptAged: true}, "found 4 cells"},
 	} {
-		why, err := newCutover(t, c.o, plain).unusable(t.Context(), &kept.Changed{Result: &c.r})
+		why, err := newCutover(t, c.o, plain).unusable(t.Context(), &audit.Changed{Result: &c.r})
 		if err != nil || !strings.Contains(why, c.want) {
 			t.Errorf("%s: %q, %v", name, why, err)
 		}
@@ -237,7 +237,7 @@ func TestCertificateWaitsForHeartbeats(t *testing.T) {
 		"no shard so far": {checkpoint.Proof{Assumed: 4}, checkpoint.Proof{Read: through}, false},
 		"one without":     {checkpoint.Proof{Assumed: 1, Read: through}, checkpoint.Proof{Read: through}, false},
 	} {
-		x := &Cutover{sides: &sides.Sides{Tables: []*catalog.Table{with, {}}}}
+		x := &Cutover{sides: &pair.Pair{Tables: []*catalog.Table{with, {}}}}
 		if got := x.heardOf([]*control.Log{log(c.first), log(c.second)}, through); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}

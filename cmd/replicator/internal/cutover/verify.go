@@ -10,9 +10,9 @@ import (
 
 	"github.com/dustin/go-humanize/english"
 
+	"github.com/tailrace-cdc/replicator/audit"
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/certificate"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/verifying"
 	"github.com/tailrace-cdc/replicator/verify"
 )
 
@@ -28,7 +28,7 @@ const tries = 3
 // verifyAll compares all items with all rows.
 func (c *Cutover) verifyAll(ctx context.Context) (*verified, error) {
 	dir := filepath.Join(c.cfg.Scratch, "cutover", c.cfg.Pipeline, c.sides.Target)
-	lock, err := verifying.LockScratch(dir) // another cutover would take its candidates for these
+	lock, err := audit.LockScratch(dir) // another cutover would take its candidates for these
 	if err != nil {
 		return nil, err
 	}
@@ -39,12 +39,12 @@ func (c *Cutover) verifyAll(ctx context.Context) (*verified, error) {
 		Dir: dir, Identity: c.identity(), Now: c.sides.Now, Lead: c.sides.Lead(),
 	}, s.Tables, s.Target)
 	if err != nil {
-		return nil, verifying.ClearScratch(dir, err)
+		return nil, audit.ClearScratch(dir, err)
 	}
 	t, err := c.settle(ctx, func(check *verify.Checker) error { return check.Findings(ctx, found) })
 	if err != nil {
 		_ = found.Close() // of files that the next comparison makes again
-		return nil, verifying.ClearScratch(dir, err)
+		return nil, audit.ClearScratch(dir, err)
 	}
 	v.Ended = utc(c.sides.Now())
 	t.addFull(&v.Verify, &found.Counts)

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/explaining"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/trial"
+	"github.com/tailrace-cdc/replicator/daemon/daemontest"
 	"github.com/tailrace-cdc/replicator/queue/request"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/transform"
@@ -19,14 +19,14 @@ import (
 
 // world is a table whose items share rows, and whose columns do not show to which item they belong.
 type world struct {
-	*trial.World
+	*daemontest.World
 	t *testing.T
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
 	t.Helper()
 	t.Parallel()
-	w := &world{trial.New(t, seed), t}
+	w := &world{daemontest.New(t, seed), t}
 	w.Write("orders.yaml", `families: {d: {max_versions: 1}}
 rules:
 - name: item

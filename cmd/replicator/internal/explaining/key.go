@@ -8,11 +8,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tailrace-cdc/replicator/audit/pair"
 	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
@@ -62,9 +62,9 @@ type explained struct {
 	names *names
 	out   Item
 
-	sides   *sides.Sides // nil: Bigtable cannot be looked at
-	index   int          // of the table in sides
-	history *history     // nil: there is no log
+	sides   *pair.Pair // nil: Bigtable cannot be looked at
+	index   int        // of the table in sides
+	history *history   // nil: there is no log
 	rows    map[string]bool
 	applied change.Version // up to which the changes of the item are in its rows, as its guards say
 
@@ -110,12 +110,12 @@ func (x *explained) readItem(ctx context.Context) error {
 
 // open opens Bigtable and the log, as far as they are there.
 func (x *explained) open(ctx context.Context) error {
-	s, err := sides.Open(ctx, x.Config, x.Clients, x.Catalog, x.Table.Source)
+	s, err := pair.Open(ctx, x.Config, x.Clients, x.Catalog, x.Table.Source)
 	switch {
-	case errors.Is(err, sides.ErrNeverReplicated):
+	case errors.Is(err, pair.ErrNeverReplicated):
 		x.facts.notStarted = true
 		return nil
-	case errors.Is(err, sides.ErrRetired):
+	case errors.Is(err, pair.ErrRetired):
 		x.facts.retired = err.Error()
 		return nil
 	case err != nil && ctx.Err() != nil:

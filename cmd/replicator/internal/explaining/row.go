@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tailrace-cdc/replicator/audit/pair"
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/transform"
@@ -20,7 +20,7 @@ import (
 // Row explains a row of the target of the table: which items are in it, whose each cell is, and what items the cells
 // turn back into. Families outside of the mappings are not read.
 func (e *Explainer) Row(ctx context.Context, key []byte) (*Row, error) {
-	s, err := sides.Open(ctx, e.Config, e.Clients, e.Catalog, e.Table.Source)
+	s, err := pair.Open(ctx, e.Config, e.Clients, e.Catalog, e.Table.Source)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func (e *Explainer) Row(ctx context.Context, key []byte) (*Row, error) {
 // explainedRow is one row on its way to an explanation.
 type explainedRow struct {
 	*Explainer
-	sides  *sides.Sides
+	sides  *pair.Pair
 	target verify.Target
 	out    Row
 

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/tailrace-cdc/replicator/audit/pair"
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
 	"github.com/tailrace-cdc/replicator/transform"
 	"github.com/tailrace-cdc/replicator/verify"
 )
@@ -17,7 +17,7 @@ const (
 
 // settling compares items with their rows.
 type settling struct {
-	sides *sides.Sides
+	sides *pair.Pair
 	data  bool
 	say   func(string)
 }

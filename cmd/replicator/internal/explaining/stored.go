@@ -5,8 +5,8 @@ import (
 	"context"
 	"slices"
 
+	"github.com/tailrace-cdc/replicator/audit/pair"
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
 	"github.com/tailrace-cdc/replicator/transform"
 	"github.com/tailrace-cdc/replicator/verify"
 	"github.com/tailrace-cdc/replicator/verify/guarded"
@@ -32,7 +32,7 @@ type wantedRow struct {
 	values [][]byte
 }
 
-func newStored(s *sides.Sides, n *names, of guarded.Item) *stored {
+func newStored(s *pair.Pair, n *names, of guarded.Item) *stored {
 	settler := s.Settler()
 	tables := settler.Tables
 	fams, target := guarded.FamiliesOf(tables), s.Rows()

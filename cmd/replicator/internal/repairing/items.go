@@ -6,9 +6,9 @@ import (
 	"iter"
 	"time"
 
+	"github.com/tailrace-cdc/replicator/audit/pair"
 	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
 	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue/request"
@@ -20,7 +20,7 @@ type repairing struct {
 	*Repairer
 	table     *catalog.Table
 	result    *Table
-	sides     *sides.Sides
+	sides     *pair.Pair
 	requester *control.Requester
 	batch     []item
 }

@@ -8,8 +8,8 @@ import (
 	"iter"
 	"os"
 
+	"github.com/tailrace-cdc/replicator/audit/pair"
 	"github.com/tailrace-cdc/replicator/catalog"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
 	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue/request"
@@ -31,7 +31,7 @@ type Repairer struct {
 	Options
 	Catalog   *catalog.Catalog
 	Stdin     io.Reader
-	Sides     func(ctx context.Context, table string) (*sides.Sides, error)
+	Sides     func(ctx context.Context, table string) (*pair.Pair, error)
 	Requester func(table string) *control.Requester
 
 	keys    []byte // of a file of keys

@@ -12,11 +12,11 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/tailrace-cdc/replicator/audit"
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/explaining"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/retiring"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/trial"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/verifying"
+	"github.com/tailrace-cdc/replicator/daemon/daemontest"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/queue/request"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
@@ -26,7 +26,7 @@ import (
 
 // world has two tables in one target, whose rows begin with o and x.
 type world struct {
-	*trial.World
+	*daemontest.World
 	t *testing.T
 }
 
@@ -38,7 +38,7 @@ const (
 func newWorld(t *testing.T, seed uint64) *world {
 	t.Helper()
 	t.Parallel()
-	w := &world{trial.New(t, seed), t}
+	w := &world{daemontest.New(t, seed), t}
 	for _, letter := range []string{"o", "x"} {
 		w.Write(letter+".yaml", fmt.Sprintf(`families: {d: {max_versions: 1}}
 rules:
@@ -89,7 +89,7 @@ func (w *world) verify(table string) report.Table {
 	var found []report.Table
 	var err error
 	w.While("all items are compared", func() {
-		found, err = verifying.Full(w.t.Context(), w.Config, s, verifying.Options{})
+		found, err = audit.Full(w.t.Context(), w.Config, s, audit.Options{})
 	})
 	if err != nil || len(found) != 1 {
 		w.t.Fatalf("%d tables: %v", len(found), err)

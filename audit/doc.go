@@ -1,0 +1,24 @@
+// Package audit compares both sides of a target for a command, while writers write, and changes nothing: all items with
+// all rows, those that have changed since a time, or a sample.
+//
+// It keeps on disk what the last full comparison of a target found, and which items have changed since it began. So a
+// later comparison reads only these items, and a cutover need not compare all of them behind its fence. Everything is in
+// one directory of the target: last.json holds the result, and the folder that it names holds the keys of items and the
+// cells that were not equal, in files of mode 0600. The result is replaced as a whole.
+//
+// Files, from the top down:
+//
+//	since.go       compares only the items that have changed since
+//	sampling.go    compares items that are drawn at random
+//	draw.go        draws items of a table about evenly
+//	full.go        compares all items with all rows
+//	keeping.go     keeps what a full comparison found
+//	confirm.go     ends doubts about copies in the logs
+//	templates.go   the row templates of the mappings, by which differences are counted
+//	room.go        scratch directories whose volume is full
+//	savedsince.go  the items that have changed since the kept comparison, and what makes it useless
+//	recorder.go    records a full comparison while it runs
+//	follow.go      reads the logs for the keys of changed items
+//	saved.go       the kept result and its file
+//	keys.go        keys of items with the rows that they are or were in, sorted on disk
+package audit

@@ -1,0 +1,293 @@
+package audit
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+
+	"github.com/tailrace-cdc/replicator/audit/pair"
+	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/host"
+	"github.com/tailrace-cdc/replicator/verify"
+	"github.com/tailrace-cdc/replicator/verify/report"
+)
+
+// Options of a comparison.
+type Options struct {
+	Table    string       // only this source table; "": all of the target
+	Strong   bool         // read the tables with strong consistency
+	Along    bool         // read the logs along, and strongly: for a cutover
+	Scratch  string       // directory for sorted runs; "": the configuration's
+	Lines    io.Writer    // receives the differences as JSON lines; nil: nobody wants them
+	Values   bool         // the lines hold values
+	Progress func(Step)   // may be nil
+	Say      func(string) // may be nil
+}
+
+// Step is how far a comparison is.
+type Step struct {
+	Doing    string // "comparing" or "settling"
+	Items    int64  // read, or settled
+	Estimate int64  // of all items; 0: not known
+}
+
+// Full compares all items with all rows of the target. Finished parts of one that was interrupted are used again. The
+// result is kept when all tables of the target are compared.
+func Full(ctx context.Context, cfg *config.Config, s *pair.Pair, o Options) (all []report.Table, err error) {
+	if err := s.Ready(ctx); err != nil {
+		return nil, err
+	}
+	r := newRun(cfg, s, o)
+	defer func() { err = NoRoom(r.base, err) }()
+	dir := filepath.Join(r.base, r.folder())
+	lock, err := LockScratch(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Close() // which unlocks it
+	if err := r.doubt(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.record(ctx, cfg, dir); err != nil {
+		return nil, err
+	}
+	defer r.stopRecording()
+	r.tables = s.Compared(r.o.Strong, r.wanted...)
+	r.say(fmt.Sprintf("%s is compared; that needs about %s in %s.", s.Target,
+		humanize.IBytes(uint64(max(verify.ScratchFor(r.tables), 0))), dir))
+	if err := r.along(ctx, func(ctx context.Context) error { return r.compare(ctx, dir) }); err != nil {
+		return nil, err
+	}
+	if err := r.prove(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.keep(); err != nil {
+		return r.result, err
+	}
+	return r.result, r.confirm(ctx)
+}
+
+// compare compares all of both sides, and settles what may differ.
+func (r *run) compare(ctx context.Context, dir string) error {
+	found, err := verify.Full(ctx, verify.FullOptions{
+		Dir: dir, Identity: r.identity(), Now: r.sides.Now, Lead: r.sides.Lead(),
+		Progress: func(c verify.Counts) { r.step("comparing", c.Items, r.estimate()) },
+	}, r.tables, r.sides.Rows())
+	if err != nil {
+		return ClearScratch(dir, fmt.Errorf("compare: %w", err))
+	}
+	r.candidates = found.Counts.Candidates
+	if err := r.settle(ctx, found); err != nil {
+		_ = found.Close() // of files that the next comparison makes again
+		return ClearScratch(dir, err)
+	}
+	return found.Remove()
+}
+
+const (
+	maxCells = 100  // listed of an item that differs
+	maxValue = 1024 // bytes of each value
+)
+
+// run is one comparison.
+type run struct {
+	o      Options
+	sides  *pair.Pair
+	base   string // directory of the target
+	wanted []string
+	tables []verify.Table
+
+	doubts   map[string][]string // ids of gaps, by table
+	recorder *Recorder           // nil: only some tables of the target are compared
+
+	result  []report.Table
+	index   []int // of a table of the sides in result; -1: not compared
+	settled int64
+
+	candidates int64 // that are settled, about: an item may be named several times; 0: not known
+}
+
+func newRun(cfg *config.Config, s *pair.Pair, o Options) *run {
+	o.Strong = o.Strong || o.Along
+	r := &run{o: o, sides: s, base: SavedDir(cmp.Or(o.Scratch, cfg.Scratch), cfg.Pipeline, s.Target)}
+	r.names()
+	return r
+}
+
+// all reports whether all tables of the target are compared.
+func (r *run) all() bool { return len(r.wanted) == len(r.sides.Tables) }
+
+// folder returns the name of the folder for what is sorted.
+func (r *run) folder() string {
+	if r.all() {
+		return "all"
+	}
+	return "table-" + r.o.Table
+}
+
+// names chooses what is compared.
+func (r *run) names() {
+	for _, t := range r.sides.Tables {
+		at := -1
+		if r.o.Table == "" || r.o.Table == t.Source {
+			at = len(r.result)
+			r.wanted = append(r.wanted, t.Source)
+			r.result = append(r.result, report.Table{Source: t.Source, Target: t.Target, Lagging: !r.o.Strong,
+				Retired: r.sides.Retired(), Proof: report.Assumed})
+			r.result[at].CountGroups(Templates(t.Program), r.o.Values)
+		}
+		r.index = append(r.index, at)
+	}
+}
+
+// identity names what finished parts belong to.
+func (r *run) identity() string {
+	parts := []string{"verify", fmt.Sprint(r.o.Strong)}
+	for _, t := range r.sides.Tables {
+		hash := t.Program.Hash()
+		parts = append(parts, t.Source, t.Info.ID, fmt.Sprintf("%x", hash[:]))
+	}
+	return strings.Join(append(parts, r.wanted...), " ")
+}
+
+func (r *run) estimate() (items int64) {
+	for i := range r.tables {
+		items += r.tables[i].Items
+	}
+	return items
+}
+
+// settle decides about what may differ, counts it, and hands the differences on.
+func (r *run) settle(ctx context.Context, found *verify.Findings) error {
+	for i, at := range r.index {
+		if at < 0 {
+			continue
+		}
+		c, t := &found.ByTable[i], &r.result[at]
+		t.Items, t.Rows, t.Cells, t.Began = c.Items, c.Rows, c.Cells, c.Began.Time().UTC()
+	}
+	out := io.Discard
+	if r.o.Lines != nil {
+		out = r.o.Lines
+	}
+	lines := bufio.NewWriter(out)
+	c := r.checker(lines)
+	if err := c.Findings(ctx, found); err != nil {
+		return err
+	}
+	r.finish()
+	return lines.Flush()
+}
+
+// checker returns what settles items, counts them, and writes down those that are not equal.
+func (r *run) checker(lines io.Writer) *verify.Checker {
+	c := &verify.Checker{Settler: Settler(r.sides, r.o.Values), Verdict: func(v *verify.Verdict) error {
+		r.settled++
+		r.step("settling", r.settled, r.candidates)
+		return r.add(lines, v)
+	}, Cell: func(o *verify.Open) error {
+		if r.recorder != nil {
+			if err := r.recorder.Cell(o); err != nil {
+				return err
+			}
+		}
+		for i := range r.result { // nobody knows whose it is
+			r.result[i].AddCell(o)
+		}
+		return report.OfCell(r.sides.Target, o).Write(lines)
+	}}
+	r.sides.KeepLead(&c.Settler)
+	return c
+}
+
+// prove notes what heartbeats prove by now.
+func (r *run) prove(ctx context.Context) error {
+	proven, err := r.sides.Proven(ctx)
+	if err != nil {
+		return err
+	}
+	for i, at := range r.index {
+		if at >= 0 && proven[i] {
+			r.result[at].Proof = report.Proven
+		}
+	}
+	return nil
+}
+
+func (r *run) finish() {
+	for i := range r.result {
+		r.result[i].Ended = r.sides.Now().Time().UTC()
+		r.result[i].Finish()
+	}
+}
+
+// add counts a settled item, and writes it down unless it is equal.
+func (r *run) add(lines io.Writer, v *verify.Verdict) error {
+	at := r.index[v.Table]
+	if at < 0 {
+		return nil
+	}
+	r.result[at].Add(v)
+	if !r.result[at].Since.IsZero() && (!v.Absent || v.Status == verify.Equal || v.Status == verify.Kept) {
+		r.result[at].Items++
+	}
+	if r.recorder != nil {
+		if err := r.recorder.Item(v); err != nil {
+			return err
+		}
+	}
+	if slices.Contains([]verify.Status{verify.Equal, verify.EqualByLog, verify.Kept}, v.Status) {
+		return nil
+	}
+	t := &r.result[at]
+	return report.OfItem(t.Source, t.Target, v).Write(lines)
+}
+
+func (r *run) step(doing string, items, estimate int64) {
+	if r.o.Progress != nil {
+		r.o.Progress(Step{doing, items, estimate})
+	}
+}
+
+func (r *run) say(line string) {
+	if r.o.Say != nil {
+		r.o.Say(line)
+	}
+}
+
+// LockScratch makes a directory for what is sorted, and keeps other comparisons out of it until the file is closed.
+func LockScratch(dir string) (*os.File, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, failure.With(failure.Unready, "set `scratch:` or --scratch",
+			fmt.Errorf("make scratch directory: %w", err))
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, failure.With(failure.Unready, "set `scratch:` or --scratch", fmt.Errorf("open lock: %w", err))
+	}
+	locked, err := host.Lock(f, host.Exclusive)
+	if err != nil {
+		return nil,
+			errors.Join(failure.With(failure.Unready,
+				"set `scratch:` or --scratch to a directory on a file system that has locks",
+				fmt.Errorf("lock scratch directory: %w", err)),
+				f.Close())
+	}
+	if !locked {
+		return nil,
+			errors.Join(failure.With(failure.Unready, "wait for it, or give this one its own --scratch",
+				fmt.Errorf("another verify works in %s", dir)),
+				f.Close())
+	}
+	return f, nil
+}

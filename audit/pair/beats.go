@@ -1,0 +1,59 @@
+package pair
+
+import (
+	"context"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/control"
+	"github.com/tailrace-cdc/replicator/failure"
+)
+
+// heartbeatsLate is how long heartbeats may take beyond their period: from the write to a beat in the log.
+const heartbeatsLate = 15 * time.Second
+
+// BeatsWait returns how long it is worth to wait for a heartbeat that is written from now on; 0 where no table has any.
+func (s *Pair) BeatsWait() (wait time.Duration) {
+	for i := range s.Tables {
+		wait = max(wait, s.beatWait(i))
+	}
+	return wait
+}
+
+// beatWait is BeatsWait of one table, given by its index.
+func (s *Pair) beatWait(table int) time.Duration {
+	if h := s.Tables[table].Heartbeat; h.Write {
+		return time.Duration(h.Every) + heartbeatsLate
+	}
+	return 0
+}
+
+// Proven reports of each table whether heartbeats prove that Bigtable has every change up to now. It waits for them no
+// longer than BeatsWait. Where the logs cannot be read meanwhile, nothing is proven, and that is no error.
+func (s *Pair) Proven(ctx context.Context) ([]bool, error) {
+	b := newBeats(s.Now()+1000, len(s.Tables), s.beatWait) // Date is cut to seconds
+	for began := time.Now(); time.Since(began) < s.BeatsWait(); {
+		if states := s.lookForBeats(ctx); states != nil && !b.awaited(states) {
+			break
+		}
+		if err := failure.Pause(ctx, control.Period); err != nil {
+			return nil, err
+		}
+	}
+	return b.proven, nil
+}
+
+// lookForBeats folds the logs, and asks their owners to say how far heartbeats have come; nil where that fails.
+func (s *Pair) lookForBeats(ctx context.Context) (states []*checkpoint.State) {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	logs, err := s.running(ctx)
+	if err != nil {
+		return nil
+	}
+	for _, l := range logs {
+		states = append(states, l.State)
+		_ = l.Log.RequestBeat() // if this fails, the next one comes on its timer
+	}
+	return states
+}
