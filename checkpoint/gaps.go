@@ -129,6 +129,35 @@ func (s *State) GapsToHeal() []*Gap {
 	})
 }
 
+// GapState is how far a gap has come.
+type GapState string
+
+// The states of a gap.
+const (
+	GapOpen     GapState = "open"     // what comes after it is not read
+	GapAccepted GapState = "accepted" // reading went on; rows may differ
+	GapHealing  GapState = "healing"  // the pending resync makes the rows true
+	GapHealed   GapState = "healed"   // the rows are true, whatever the archive lacks
+	GapSettled  GapState = "settled"  // it is accepted, and no sink lacks anything that is not waived
+)
+
+// GapState returns how far a gap has come. It is the only judge of that question (Rule 14): the page
+// and the commands show it.
+func (s *State) GapState(g *Gap) GapState {
+	_, healed := g.Healed[SinkBigtable]
+	switch {
+	case !g.Accepted:
+		return GapOpen
+	case s.Resync != nil && s.Resync.Heals(g.ID()):
+		return GapHealing
+	case healed:
+		return GapHealed
+	case len(s.DifferingSinks(g)) == 0:
+		return GapSettled
+	}
+	return GapAccepted
+}
+
 // OpenGaps counts the gaps that are not accepted.
 func (s *State) OpenGaps() (n int) {
 	for _, g := range s.Gaps {

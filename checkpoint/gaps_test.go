@@ -162,14 +162,16 @@ func TestGapsToHeal(t *testing.T) {
 		body         any
 		differ, toDo []string
 		until        change.Millis
+		a, b         GapState
 	}{
-		{&Control{}, []string{a, b}, []string{a, b}, 25 * hour}, // where the second one ends is not known yet
-		{heal("r1", a), []string{a, b}, []string{b}, 31 * hour}, // an accepted gap ends at the newest time, at most
-		{&Control{Resume: true}, []string{a, b}, []string{b}, 31 * hour},
-		{heal("r2", b), []string{a, b}, nil, 31 * hour},
-		{healed("r2", a), []string{b}, nil, 31 * hour},
-		{healed("r2", b), nil, nil, 31 * hour},
-		{before, nil, nil, 31 * hour},
+		{&Control{}, []string{a, b}, []string{a, b}, 25 * hour, GapOpen, GapOpen}, // the second one is open-ended
+		// An accepted gap ends at the newest time, at most.
+		{heal("r1", a), []string{a, b}, []string{b}, 31 * hour, GapHealing, GapOpen},
+		{&Control{Resume: true}, []string{a, b}, []string{b}, 31 * hour, GapHealing, GapAccepted},
+		{heal("r2", b), []string{a, b}, nil, 31 * hour, GapHealing, GapHealing},
+		{healed("r2", a), []string{b}, nil, 31 * hour, GapHealed, GapHealing},
+		{healed("r2", b), nil, nil, 31 * hour, GapHealed, GapHealed},
+		{before, nil, nil, 31 * hour, GapHealed, GapHealed},
 	} {
 		w.must(t, step.body)
 		ids := func(gaps []*Gap) (ids []string) {
@@ -184,9 +186,15 @@ func TestGapsToHeal(t *testing.T) {
 		if d := cmp.Diff(step.toDo, ids(w.s.GapsToHeal())); d != "" {
 			t.Errorf("step %d: to heal: %s", i, d)
 		}
+		if x, y := w.s.GapState(&w.s.Gaps[0]), w.s.GapState(&w.s.Gaps[1]); x != step.a || y != step.b {
+			t.Errorf("step %d: %s, %s, want %s, %s", i, x, y, step.a, step.b)
+		}
 		if got := w.s.GapsUntil(); got != step.until {
 			t.Errorf("step %d: gaps until %d, want %d", i, got, step.until)
 		}
+	}
+	if got := w.s.GapState(&w.s.Gaps[2]); got != GapSettled { // from before the start: nothing is promised of it
+		t.Errorf("a gap that no sink lacks is %s", got)
 	}
 	if NewState().GapsUntil() != 0 || NewState().GapsToHeal() != nil {
 		t.Error("an empty log has gaps")

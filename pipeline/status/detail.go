@@ -30,7 +30,7 @@ type Shard struct {
 type Gap struct {
 	ID, Shard, Reason   string
 	Since, Until, Found time.Time // zero: not known
-	State               string    // open, accepted or settled
+	State               string    // a checkpoint.GapState
 }
 
 // maxShards bounds the shards of a Detail.
@@ -86,13 +86,7 @@ func shardOf(sh *checkpoint.Shard, now change.Millis) Shard {
 func gapOf(s *checkpoint.State, g *checkpoint.Gap) Gap {
 	x := Gap{
 		ID: g.ID(), Shard: g.Feed.Shard, Reason: g.Reason, Since: moment(s.GapStart(g)), Until: moment(g.Until),
-		Found: moment(g.Found), State: "settled",
-	}
-	switch {
-	case !g.Accepted:
-		x.State = "open"
-	case len(s.DifferingSinks(g)) > 0:
-		x.State = "accepted"
+		Found: moment(g.Found), State: string(s.GapState(g)),
 	}
 	return x
 }

@@ -52,18 +52,14 @@ func GapOf(table string, s *checkpoint.State, g *checkpoint.Gap) Gap {
 // sinkArchive is the name of the archive as a sink.
 const sinkArchive = "archive"
 
-// gapState returns the state of a gap in one word. A gap is healed once its rows are, whatever the archive lacks.
+// gapState returns the state of a gap in one word. What is settled stays accepted: the sinks say why
+// nothing is missing.
 func gapState(s *checkpoint.State, g *checkpoint.Gap) string {
-	_, healed := g.Healed[checkpoint.SinkBigtable]
-	switch {
-	case !g.Accepted:
-		return "open"
-	case s.Resync != nil && slices.Contains(s.Resync.Gaps, g.ID()):
-		return "healing"
-	case healed:
-		return "healed"
+	state := s.GapState(g)
+	if state == checkpoint.GapSettled {
+		state = checkpoint.GapAccepted
 	}
-	return "accepted"
+	return string(state)
 }
 
 // Gaps writes gaps as a table.
