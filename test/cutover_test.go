@@ -121,7 +121,7 @@ func TestCutoverIsTakenOverBetweenItsSteps(t *testing.T) {
 	}
 	w.cutover(d, 0, "the 2 items that have changed since are equal")
 	x := w.certified("cert.json")
-	if x.Format != 2 || x.Verify.How != "full + incremental" || x.Verify.Items != 3 || x.Verify.Changed.Items != 2 ||
+	if x.Format != 1 || x.Verify.How != "full + incremental" || x.Verify.Items != 3 || x.Verify.Changed.Items != 2 ||
 		!x.Verify.Ended.Before(x.Times.Fenced) || x.Verify.Changed.Began.Before(x.Times.Fenced) {
 		t.Errorf("certificate: %+v", x)
 	}

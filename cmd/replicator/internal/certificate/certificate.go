@@ -16,12 +16,8 @@ import (
 	"github.com/dustin/go-humanize/english"
 )
 
-// Format is the highest format of a certificate that this build reads (Rule 11). A certificate carries the lowest one
-// that can hold it:
-//
-//	1  all items were compared behind the fence
-//	2  Verify.Changed
-const Format = 2
+// Format is the format of a certificate, and the highest that this build reads (Rule 11).
+const Format = 1
 
 // How both sides were compared.
 const (

@@ -32,15 +32,12 @@ func (c *Cutover) issue(
 		return nil, err
 	}
 	cert := &certificate.Certificate{
-		Format: 1, ID: c.id, Pipeline: c.cfg.Pipeline, Target: c.sides.Sink().TargetName(c.sides.Target),
+		Format: certificate.Format, ID: c.id, Pipeline: c.cfg.Pipeline, Target: c.sides.Sink().TargetName(c.sides.Target),
 		Verdict: "equal", Program: c.Program,
 		Times:   c.times(drained, c.sides.Now()),
 		Verify:  v.Verify,
 		Waivers: append([]certificate.Waiver{}, v.waivers...),
 		Says:    says(v, idleSentence(logs, through)),
-	}
-	if v.Changed != nil {
-		cert.Format = 2
 	}
 	if c.quiet == 0 {
 		cert.Says = append(cert.Says, "How long nothing was written before the fence is not known: the process that raised "+
