@@ -166,7 +166,7 @@ func (r *Row) leadAbove(floor change.Version) time.Duration {
 func foreignRows(target string, pipelines []string) *outcome.RefusedError {
 	for i, p := range pipelines {
 		if pipelines[i] = fmt.Sprintf("pipeline %q", p); p == "" {
-			pipelines[i] = "a pipeline that an older build ran, or whose secret is not configured"
+			pipelines[i] = "a pipeline that is not known: its secret is not configured, or a guard is broken"
 		}
 	}
 	return &outcome.RefusedError{

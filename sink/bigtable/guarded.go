@@ -118,8 +118,8 @@ func (c *Client) RowsNaming(ctx context.Context, target string, items []transfor
 }
 
 // HighestGuard reads the guards of a whole table, and returns the highest version among them and the pipelines that
-// they name, in order. "" stands for guards that name none: they are of the first form, or sealed with a secret that is
-// not known here.
+// they name, in order. "" stands for guards that name none here: they are sealed with a secret that is not known, or
+// broken.
 func (c *Client) HighestGuard(ctx context.Context, target string) (change.Version, []string, error) {
 	return c.surveyGuards(ctx, target, 0)
 }
@@ -143,7 +143,7 @@ func (c *Client) surveyGuards(ctx context.Context, target string, limit int) (hi
 			cell := &row.Cells[i]
 			highest = max(highest, change.Version(cell.Time.UnixMilli()))
 			g, err := c.GuardOf(cell.Value, row.Key, cell.Qualifier)
-			if err != nil || g.First && bytes.Equal(cell.Qualifier, exclusiveQualifier) {
+			if err != nil {
 				g.Pipeline = ""
 			}
 			names[g.Pipeline] = true

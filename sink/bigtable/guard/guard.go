@@ -2,15 +2,13 @@
 // or was, in a row, and since which version.
 //
 // The version is the cell's timestamp, and nothing but the timestamp decides about a write. The value is for those who
-// start from a row: verify, explain, and a pipeline that takes over a target. It has one of three forms, told apart by
-// the first byte:
+// start from a row: verify, explain, and a pipeline that takes over a target. It is in clear or sealed, and the first
+// byte tells which. Another first byte is refused (Rule 11):
 //
-//	table 0x00 key                       the first form, of earlier builds: it does not name the pipeline
 //	0x01 pipeline 0x00 table 0x00 key
 //	0x02 secret-id nonce ciphertext      the same, sealed: a key attribute is listed under pii (seal.go)
 //
-// Names of pipelines and tables contain no NUL, and no name of a DynamoDB table begins with a control character. A
-// table may hold guards of all three forms.
+// Names of pipelines and tables contain no NUL. A table may hold guards of both forms.
 package guard
 
 import (
@@ -30,10 +28,9 @@ const Exclusive = "i"
 
 // Guard is what a guard's value tells.
 type Guard struct {
-	Pipeline string // "": a value of the first form that is not provably this pipeline's
+	Pipeline string
 	Table    string // source table
 	Key      []byte // canonical key of the item
-	First    bool   // of the first form: the value does not name its pipeline
 	Sealed   bool
 	Unknown  bool // sealed with a secret that is not known here: the other members are empty
 }
@@ -53,15 +50,9 @@ func Append(dst []byte, pipeline, table string, key []byte) []byte {
 	return append(append(append(dst, table...), 0), key...)
 }
 
-// Reader reads the values of guards.
-type Reader struct {
-	Pipeline string  // to which values of the first form are attributed where their qualifier allows it
-	Seal     *Sealer // opens sealed values; may be nil
-}
-
-// Read returns what a guard's value tells. The error is about a value that no build has written in this place: it is
-// malformed, or it was copied from another row or column.
-func (r Reader) Read(value, row, qualifier []byte) (Guard, error) {
+// Read returns what a guard's value tells; nil opens no sealed value. The error is about a value that no build has
+// written in this place: it is malformed, or it was copied from another row or column.
+func (s *Sealer) Read(value, row, qualifier []byte) (Guard, error) {
 	if len(value) == 0 {
 		return Guard{}, errors.New("read guard: the value is empty")
 	}
@@ -69,7 +60,7 @@ func (r Reader) Read(value, row, qualifier []byte) (Guard, error) {
 	case plainForm:
 		return read(value[1:], qualifier)
 	case sealedForm:
-		inner, known, err := r.Seal.open(value, row, qualifier)
+		inner, known, err := s.open(value, row, qualifier)
 		if err != nil {
 			return Guard{}, fmt.Errorf("read guard: %w", err)
 		}
@@ -80,7 +71,7 @@ func (r Reader) Read(value, row, qualifier []byte) (Guard, error) {
 		g.Sealed = true
 		return g, err
 	}
-	return r.readFirst(value, qualifier)
+	return Guard{}, fmt.Errorf("read guard: the value has the unknown form %d", value[0])
 }
 
 // read reads pipeline 0x00 table 0x00 key.
@@ -93,20 +84,6 @@ func read(value, qualifier []byte) (Guard, error) {
 	g := Guard{Pipeline: string(pipeline), Table: string(table), Key: key}
 	if !belongs(g, qualifier) {
 		return Guard{}, errors.New("read guard: the value belongs to another item than its column")
-	}
-	return g, nil
-}
-
-// readFirst reads a value of the first form. It is this pipeline's where the qualifier is the hash of its name, and in
-// rows of one item, whose qualifier says nothing: a target was never meant for two pipelines.
-func (r Reader) readFirst(value, qualifier []byte) (Guard, error) {
-	table, key, ok := bytes.Cut(value, []byte{0})
-	if !ok {
-		return Guard{}, errors.New("read guard: the value does not name table and key")
-	}
-	g := Guard{Pipeline: r.Pipeline, Table: string(table), Key: key, First: true}
-	if !belongs(g, qualifier) {
-		g.Pipeline = ""
 	}
 	return g, nil
 }

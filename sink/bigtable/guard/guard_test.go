@@ -43,21 +43,17 @@ func TestEveryFormIsReadBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := Reader{Pipeline: g.Pipeline, Seal: s}
 		sealed := g
 		sealed.Sealed = true
-		first := g
-		first.First = true
 		for _, qualifier := range [][]byte{qualifierOf(g), []byte(Exclusive)} {
 			for _, x := range []struct {
 				value []byte
 				want  Guard
 			}{
-				{append([]byte(g.Table+"\x00"), g.Key...), first},
 				{Append(nil, g.Pipeline, g.Table, g.Key), g},
 				{s.Append(nil, g, row, qualifier), sealed},
 			} {
-				got, err := r.Read(x.value, row, qualifier)
+				got, err := s.Read(x.value, row, qualifier)
 				if diff := cmp.Diff(x.want, got); err != nil || diff != "" {
 					t.Fatalf("%x: %v (-want +got):\n%s", x.value, err, diff)
 				}
@@ -74,7 +70,7 @@ func TestReadNeverPanics(t *testing.T) {
 			value = append([]byte{sealedForm}, s.secrets[0].id[:rapid.IntRange(0, idSize).Draw(t, "id")]...)
 			value = append(value, rapid.SliceOf(rapid.Byte()).Draw(t, "rest")...)
 		}
-		for _, r := range []Reader{{}, {Pipeline: "shop", Seal: s}} {
+		for _, r := range []*Sealer{nil, s} {
 			_, _ = r.Read(value, []byte("row"), []byte("q"))
 		}
 	})
@@ -82,16 +78,16 @@ func TestReadNeverPanics(t *testing.T) {
 
 func TestGuardOfAnotherPipelineIsNotOurs(t *testing.T) {
 	other := Guard{Pipeline: "other", Table: hats.Table, Key: hats.Key}
-	r := Reader{Pipeline: "shop"}
-	got, err := r.Read(Append(nil, other.Pipeline, other.Table, other.Key), []byte("row"), qualifierOf(other))
+	var none *Sealer
+	got, err := none.Read(Append(nil, other.Pipeline, other.Table, other.Key), []byte("row"), qualifierOf(other))
 	if err != nil || got.Pipeline != "other" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	first := append([]byte(other.Table+"\x00"), other.Key...)
-	if got, err = r.Read(first, []byte("row"), qualifierOf(other)); err != nil || got.Pipeline != "" {
-		t.Errorf("first form: %+v, %v: it names no pipeline, and its qualifier is not ours", got, err)
+	if got, err = none.Read(first, []byte("row"), qualifierOf(other)); err == nil {
+		t.Errorf("a value of an unknown form is read as %+v", got)
 	}
-	if got, err := r.Read(Append(nil, "shop", hats.Table, hats.Key), []byte("row"), qualifierOf(other)); err == nil {
+	if got, err := none.Read(Append(nil, "shop", hats.Table, hats.Key), []byte("row"), qualifierOf(other)); err == nil {
 		t.Errorf("a value of ours in the column of another item is %+v", got)
 	}
 }
@@ -103,15 +99,15 @@ func TestAnySecretOpensAndTheFirstSeals(t *testing.T) {
 		t.Errorf("the sealed value shows the item: %q", value)
 	}
 	both := sealer(t, 2, 1)
-	if got, err := (Reader{Seal: both}).Read(value, row, qualifier); err != nil || string(got.Key) != string(hats.Key) {
+	if got, err := both.Read(value, row, qualifier); err != nil || string(got.Key) != string(hats.Key) {
 		t.Errorf("with the old secret second: %+v, %v", got, err)
 	}
 	anew := both.Append(nil, hats, row, qualifier)
-	if got, err := (Reader{Seal: sealer(t, 2)}).Read(anew, row, qualifier); err != nil || got.Unknown {
+	if got, err := sealer(t, 2).Read(anew, row, qualifier); err != nil || got.Unknown {
 		t.Errorf("sealed by a pair, opened by its first: %+v, %v", got, err)
 	}
 	for name, s := range map[string]*Sealer{"another secret": sealer(t, 3), "no secret": nil} {
-		got, err := (Reader{Seal: s}).Read(value, row, qualifier)
+		got, err := s.Read(value, row, qualifier)
 		if diff := cmp.Diff(Guard{Sealed: true, Unknown: true}, got); err != nil || diff != "" {
 			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
 		}
@@ -125,14 +121,14 @@ func TestSealedValueOpensOnlyInItsPlace(t *testing.T) {
 		t.Error("a repeated write gives other bytes")
 	}
 	for name, read := range map[string]func() (Guard, error){
-		"another row":    func() (Guard, error) { return Reader{Seal: s}.Read(value, []byte("rox"), qualifier) },
-		"another column": func() (Guard, error) { return Reader{Seal: s}.Read(value, row, []byte(Exclusive)) },
+		"another row":    func() (Guard, error) { return s.Read(value, []byte("rox"), qualifier) },
+		"another column": func() (Guard, error) { return s.Read(value, row, []byte(Exclusive)) },
 		"other bytes": func() (Guard, error) {
 			altered := bytes.Clone(value)
 			altered[len(altered)-1]++
-			return Reader{Seal: s}.Read(altered, row, qualifier)
+			return s.Read(altered, row, qualifier)
 		},
-		"cut off": func() (Guard, error) { return Reader{Seal: s}.Read(value[:9], row, qualifier) },
+		"cut off": func() (Guard, error) { return s.Read(value[:9], row, qualifier) },
 	} {
 		if got, err := read(); err == nil {
 			t.Errorf("%s: %+v", name, got)

@@ -79,7 +79,7 @@ func (r *Retirement) ours(row *bigtable.Row, g *Guards) (ours []bigtable.Cell) {
 		c := &row.Cells[i]
 		guard, err := r.sink.GuardOf(c.Value, row.Key, c.Qualifier)
 		switch {
-		case err != nil || guard.Unknown || guard.Pipeline == "":
+		case err != nil || guard.Unknown:
 			g.Unknown++
 		case guard.Pipeline != r.cfg.Pipeline || guard.Table != r.Table:
 			g.Others++
