@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cutover"
+	"github.com/tailrace-cdc/replicator/cutover"
 )
 
 // TestRefusalSaysWhetherAFenceStands: who reads that nothing is written to Bigtable moves the application.

@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/certificate"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cutover"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/cutover"
+	"github.com/tailrace-cdc/replicator/cutover/certificate"
 )
 
 // TestCertificateHasTheTimeOfTheService, Rule 13: the first Date of the command is 100 s behind, and the fence of the

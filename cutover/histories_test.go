@@ -14,9 +14,9 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/tailrace-cdc/replicator/audit"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/certificate"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cutover"
 	"github.com/tailrace-cdc/replicator/control"
+	"github.com/tailrace-cdc/replicator/cutover"
+	"github.com/tailrace-cdc/replicator/cutover/certificate"
 	"github.com/tailrace-cdc/replicator/daemon/daemontest"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/verify/report"

@@ -8,7 +8,7 @@ import (
 	cloud "cloud.google.com/go/bigtable"
 
 	"github.com/tailrace-cdc/replicator/audit"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cutover"
+	"github.com/tailrace-cdc/replicator/cutover"
 	"github.com/tailrace-cdc/replicator/verify/report"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/audit"
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/certificate"
+	"github.com/tailrace-cdc/replicator/cutover/certificate"
 	"github.com/tailrace-cdc/replicator/verify"
 )
 

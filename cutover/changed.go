@@ -8,7 +8,7 @@ import (
 	"github.com/dustin/go-humanize/english"
 
 	"github.com/tailrace-cdc/replicator/audit"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/certificate"
+	"github.com/tailrace-cdc/replicator/cutover/certificate"
 	"github.com/tailrace-cdc/replicator/verify"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cutover"
+	"github.com/tailrace-cdc/replicator/cutover"
 	"github.com/tailrace-cdc/replicator/sandbox/fault"
 )
 

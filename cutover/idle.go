@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/certificate"
 	"github.com/tailrace-cdc/replicator/control"
+	"github.com/tailrace-cdc/replicator/cutover/certificate"
 )
 
 // awaitHeartbeats waits until heartbeats prove, of each table that gets them, that it was read up to a time. It does

@@ -11,8 +11,8 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/certificate"
 	"github.com/tailrace-cdc/replicator/control"
+	"github.com/tailrace-cdc/replicator/cutover/certificate"
 )
 
 // issue writes down what was found. v is the comparison, and through the time up to which every shard was read after

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cutover"
+	"github.com/tailrace-cdc/replicator/cutover"
 )
 
 // An item that Bigtable lacks is deleted by TTL behind the fence, before both sides are compared: no scan sees it, and
