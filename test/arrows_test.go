@@ -27,12 +27,16 @@ const module = "github.com/tailrace-cdc/replicator/"
 // not here may import none.
 var arrows = map[string][]string{
 	"cmd": {
-		"admin", "audit", "catalog", "change", "checkpoint", "clients", "cmd", "config", "control", "deploy", "failure", "host", "pipeline", "problem", "protocol",
+		"admin", "audit", "catalog", "change", "checkpoint", "clients", "cmd", "config", "control", "cutover", "deploy", "failure", "host", "pipeline", "problem", "protocol",
 		"queue", "sandbox", "sink", "source", "transform", "verify",
 	},
 	"audit": {
 		"audit", "catalog", "clients", "config", "control", "pipeline", "protocol", "queue", "checkpoint", "verify",
 		"transform", "sink", "source", "change", "failure", "host",
+	},
+	"cutover": {
+		"audit", "clients", "config", "control", "cutover", "pipeline", "protocol", "queue", "checkpoint", "verify", "sink",
+		"source", "change", "failure",
 	},
 	"daemon": { // daemontest
 		"audit", "catalog", "clients", "config", "control", "pipeline", "queue", "checkpoint", "transform", "sink",

@@ -28,9 +28,7 @@
 //	internal/dlq        the commands about dead letters
 //	internal/cli        what all commands share: global flags, configuration, output, exit code
 //	internal/demo       the whole demo
-//	internal/cutover    the steps of a cutover
 //	internal/retiring   takes away what is kept of a table
-//	internal/certificate what a cutover certifies
 //	internal/recovery   what recover does
 //	internal/proposing  what init proposes
 //	internal/preflight  what check finds
