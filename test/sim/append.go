@@ -25,6 +25,7 @@ func (p *process) append(body any, data []byte) bool {
 	}
 	msg := p.encode(p.s, p.epoch, p.nonce, body, data)
 	sent := p.clocks()
+	p.woken = false
 	if err := p.publish(p, p.s.Seq, msg); err != nil {
 		p.logf("%s: append %s at %d: %v", p.name, checkpoint.KindOf(body), p.s.Seq+1, err)
 		p.doubt, p.unanswered = true, checkpoint.HashOf(msg)

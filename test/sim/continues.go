@@ -2,6 +2,7 @@ package sim
 
 import (
 	"maps"
+	"strconv"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
@@ -37,6 +38,10 @@ func (w *World) continues(e *checkpoint.Entry, b before) {
 		if w.reachedIf(ordered && b.fence != nil, orderIgnored) && followed {
 			w.fail("fence", "an order behind the fence at %d is followed: %+v", b.fence.Seq, x)
 		}
+	case *checkpoint.CopyMarks:
+		for part, m := range x.Parts {
+			w.copiedUpTo(x.ID, part, m)
+		}
 	case *checkpoint.Healed:
 		if b.resync != nil && b.resync.ID != x.ID && s.Resync != b.resync {
 			w.fail("a replaced resync ends nothing", "resync %s is complete, and ends %+v", x.ID, b.resync)
@@ -62,6 +67,26 @@ func (w *World) notBack(b before) {
 	}
 }
 
+// copiedItem is an item in a copy.
+type copiedItem struct {
+	copy string
+	n    int
+}
+
+// copiedUpTo checks Rule 1: everything before the mark of a part is written, or was not there.
+func (w *World) copiedUpTo(id string, part int, m checkpoint.CopyMark) {
+	s := w.log.truth
+	if s.Copy == nil || s.Copy.ID != id {
+		return
+	}
+	end, _ := strconv.Atoi(m.After)
+	for n := part; n < end; n += s.Copy.Parts {
+		if !w.copied[copiedItem{id, n}] {
+			w.fail("marks are durable", "the mark of part %d of copy %s is %+v, and item %d is not written", part, id, m, n)
+		}
+	}
+}
+
 // noteLost notes the highest version that was given out before a resync was ordered.
 func (w *World) noteLost(id string) {
 	for _, r := range w.records {
@@ -82,6 +107,20 @@ func (p *process) aboveLost(x *whole) {
 		if v := p.above[x.order.ID]; op.version <= v {
 			p.fail("repairs are above what was lost", "item %d is repaired at version %d, %d was given out before the order %s",
 				op.item.n, op.version, v, x.order.ID)
+		}
+	}
+}
+
+// fitToSend checks Rule 8 where an item is sent that was read from the table: that was less than two
+// minutes ago, and behind each gap. What was deleted since may be lost, and its row seen to already.
+func (p *process) fitToSend(op *operation) {
+	if age := p.now - op.read.Requested; age > 121_000 {
+		p.fail("what is sent was read lately", "%s sends item %d, read %d ms ago", p.name, op.item.n, age)
+	}
+	for i := range p.s.Gaps {
+		if g := &p.s.Gaps[i]; !g.BeforeStart() && g.Until >= op.read.Requested {
+			p.fail("what is sent was read lately", "%s sends item %d, read at %d, and a gap ends at %d",
+				p.name, op.item.n, op.read.Requested, g.Until)
 		}
 	}
 }

@@ -244,13 +244,24 @@ func (p *process) readCopyPage(c *checkpoint.CopyState, part *protocol.Part) {
 	next, _ := strconv.Atoi(pg.From)
 	var found []*item
 	for next < len(p.items) && len(found) < copyPageItems {
-		if y := p.items[next]; next%c.Parts == part.Number && y.newest().image != nil {
+		switch y := p.items[next]; {
+		case next%c.Parts != part.Number:
+		case y.newest().image != nil:
 			found = append(found, y)
+		default:
+			p.copied[copiedItem{c.ID, next}] = true // there is nothing to write
 		}
 		next++
 	}
 	pg.After, pg.Items, pg.Last = strconv.Itoa(next), len(found), next == len(p.items)
 	pg.r = p.readItems(found, c.Why == checkpoint.CopyBackfill && p.s.Floor() == 0, false)
+	for _, op := range pg.r.ops {
+		done := op.done
+		op.done = func(err error) {
+			p.copied[copiedItem{c.ID, op.item.n}] = p.copied[copiedItem{c.ID, op.item.n}] || err == nil
+			done(err)
+		}
+	}
 	p.copy.pages = append(p.copy.pages, pg)
 	p.logf("%s reads a page of part %d of the copy up to item %d", p.name, part.Number, next)
 }

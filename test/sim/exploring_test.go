@@ -237,6 +237,7 @@ func (p *process) digest(h io.Writer) {
 		p.conn,
 		p.sure,
 		p.frozen,
+		p.woken,
 		p.owns(),
 		p.watch.Seq(),
 		p.lookedAt,

@@ -269,6 +269,11 @@ func (w *World) sending(p *process, unit []*job) {
 	if t := w.log.truth; p.log == w.log.created && t.Epoch > p.epoch {
 		w.fail("a replaced owner writes nothing", "%s writes in epoch %d, the log is in %d", p.name, p.epoch, t.Epoch)
 	}
+	for _, j := range unit {
+		if j.op != nil {
+			p.fitToSend(j.op)
+		}
+	}
 	f := w.log.truth.Fence
 	if f == nil || p.log != w.log.created {
 		return

@@ -36,6 +36,7 @@ type process struct {
 	frozen    int           // steps for which it does nothing
 	suspended change.Millis // since when its machine is suspended; 0: it is not
 	asleep    change.Millis // how long it was suspended before
+	woken     bool          // it was frozen, and has appended nothing since
 }
 
 // clocks returns what the clocks of the process show.
@@ -57,6 +58,7 @@ func (p *process) freeze(steps int) {
 
 // thaw lets the process go on.
 func (p *process) thaw() {
+	p.woken = p.woken || p.frozen > 0
 	if p.frozen = 0; p.suspended > 0 {
 		p.asleep, p.suspended = p.asleep+p.now-p.suspended, 0
 	}
@@ -64,7 +66,10 @@ func (p *process) thaw() {
 
 // waited counts a step of a process that is frozen.
 func (p *process) waited() {
-	if p.frozen--; p.frozen <= 0 {
+	switch {
+	case p.frozen > 1:
+		p.frozen--
+	case p.frozen == 1:
 		p.thaw()
 	}
 }

@@ -41,7 +41,7 @@ func (w *World) setUp() {
 	o := w.o
 	w.now, w.log, w.target = begin, newServer(), cells.New()
 	w.lies, w.unread, w.letters = map[string]lie{}, map[string]bool{}, letters{}
-	w.above = map[string]change.Version{}
+	w.above, w.copied = map[string]change.Version{}, map[copiedItem]bool{}
 	w.readers, w.tainted = map[viewKey]view{}, map[*item]bool{}
 	i := o.mapping - 1
 	if i < 0 {

@@ -20,6 +20,7 @@ var (
 	seeds       = flag.Uint64("sim.seeds", 100, "histories to simulate; at most 20 with -short")
 	seed        = flag.Uint64("sim.seed", 0, "simulate only this history, and print it")
 	mutantSeeds = flag.Uint64("sim.mutants", 0, "histories in which each mutant must be found")
+	brief       = flag.Bool("sim.brief", false, "print only the seed that breaks an invariant")
 	update      = flag.Bool("sim.update", false, "keep the shortest histories that find the mutants in testdata")
 )
 
@@ -39,8 +40,13 @@ func TestHistories(t *testing.T) {
 	}
 	o := usual
 	o.counted = sometimes.New(branches...)
-	if s, v := search(n, o, None); v != nil {
+	s, v := search(n, o, None)
+	switch {
+	case v != nil && *brief:
+		t.Fatalf("seed %d: %v", s, v)
+	case v != nil:
 		report(t, s, v)
+	case *brief:
 		return
 	}
 	t.Logf("%d histories, which took these branches so often:\n%s", n, o.counted.Table())

@@ -95,16 +95,16 @@ func (p *process) due() (acts []func()) {
 	for _, sh := range p.doubted() {
 		add(true, func() { p.settle(sh) })
 	}
+	if p.woken { // what is in hand goes on at once
+		acts = append(acts, p.laneSteps()...)
+	}
 	add(p.listingDue(), func() { p.refresh(true) })
 	add(len(p.pages) > 0, p.frame)
 	for _, sh := range p.readable() {
 		add(p.readDue(sh), func() { p.readShard(sh, 1+p.choose(3)) })
 	}
 	add(p.hasEntry(), p.readEntry)
-	for i := range p.sink.lanes {
-		ln := &p.sink.lanes[i]
-		add(ln.busy() && !p.reachedIf(!p.mayWrite(), silentOwner), func() { p.work(ln) })
-	}
+	acts = append(acts, p.laneSteps()...)
 	add(s.Accepting != nil, p.switchMapping)
 	acts = append(acts, p.copySteps()...)
 	do := p.wholeStep()
@@ -115,6 +115,17 @@ func (p *process) due() (acts []func()) {
 	add(changes > s.Marks[checkpoint.SinkBigtable].Seq, p.mark)
 	add(p.beatDue(), p.beat)
 	add(p.World.log.last()-max(s.SnapshotLast, p.World.log.first) > 30, p.snapshot)
+	return acts
+}
+
+// laneSteps returns the next steps of the lanes that have something to do.
+func (p *process) laneSteps() (acts []func()) {
+	for i := range p.sink.lanes {
+		ln := &p.sink.lanes[i]
+		if ln.busy() && !p.reachedIf(!p.mayWrite(), silentOwner) {
+			acts = append(acts, func() { p.work(ln) })
+		}
+	}
 	return acts
 }
 

@@ -101,15 +101,16 @@ func (p *process) healed() {
 	}, nil)
 }
 
-// order lets the owner itself order a resync: because gaps heal by themselves, or since something
-// may have changed the rows.
+// order lets the owner itself order a resync, because gaps heal by themselves, or in place of one that
+// is pending.
 func (p *process) order() {
-	if p.s.Fence != nil || p.o.letters {
+	gaps := p.s.GapsToHeal()
+	if p.s.Fence != nil || p.o.letters || len(gaps) == 0 && p.s.Resync == nil {
 		return
 	}
 	p.orders++
 	order := &checkpoint.ResyncOrder{ID: fmt.Sprint("own-", p.orders)}
-	for _, g := range p.s.GapsToHeal() {
+	for _, g := range gaps {
 		order.Gaps = append(order.Gaps, g.ID())
 	}
 	p.append(&checkpoint.Control{Resync: order, By: "owner", At: p.now}, nil)

@@ -31,6 +31,7 @@ type World struct {
 	processes []*process
 	nonces    int
 	mappings  int                       // that were accepted
+	copied    map[copiedItem]bool       // what copies have written
 	orders    int                       // of resyncs, by owners
 	replaces  bool                      // an owner replaces the first resync that ends at rest, at its very end
 	above     map[string]change.Version // the highest version that was given out before each order of a resync
