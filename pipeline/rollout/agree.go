@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
@@ -23,29 +24,16 @@ type Member struct {
 type Claim struct {
 	Table string `json:"table"`
 	Owner string `json:"owner"` // empty: the log is released, and whoever claims it next is to be a Member
-	Reads int    `json:"reads"` // 0: the claim does not say, because its log has a format below 5
+	Reads int    `json:"reads"` // the highest format that its build reads
 }
 
-// Disagreement says who could not read a format.
-type Disagreement struct {
-	Older   []string // those that could not
-	Unknown []string // those of whom it is not known
-}
+// Disagreement names the replicators that could not read a format.
+type Disagreement struct{ Older []string }
 
-func (d *Disagreement) Error() string {
-	return errors.Join(texts(d.Older), texts(d.Unknown)).Error()
-}
-
-func texts(lines []string) error {
-	var all []error
-	for _, line := range lines {
-		all = append(all, errors.New(line))
-	}
-	return errors.Join(all...)
-}
+func (d *Disagreement) Error() string { return strings.Join(d.Older, "\n") }
 
 // Agreed returns nil if everyone who was heard, and the owner of each log, reads the format want; else a *Disagreement.
-// Without members only claims count, and an owner whose claim does not say what it reads is unknown.
+// Without members only claims count.
 func Agreed(members []Member, claims []Claim, want int) error {
 	d := &Disagreement{}
 	heard := map[string]Member{}
@@ -61,15 +49,12 @@ func Agreed(members []Member, claims []Claim, want int) error {
 		switch reads := max(c.Reads, m.Reads); {
 		case c.Owner == "" || reads >= want:
 		case known: // named above
-		case reads > 0:
+		default:
 			d.Older = append(d.Older, fmt.Sprintf("the owner of the log of %s, %s, reads up to format %d", c.Table, c.Owner,
 				reads))
-		default:
-			d.Unknown = append(d.Unknown, fmt.Sprintf("the log of %s was claimed by %s, and what that reads is not known",
-				c.Table, c.Owner))
 		}
 	}
-	if len(d.Older)+len(d.Unknown) == 0 {
+	if len(d.Older) == 0 {
 		return nil
 	}
 	return d

@@ -89,7 +89,7 @@ func (f *Format) Run(ctx context.Context) error {
 	}
 }
 
-// look reads the row, or makes it. The row of a pipeline that an older build has begun names the format of its logs.
+// look reads the row, or makes it. Where it was lost, it names the lowest format of the logs.
 func (f *Format) look(ctx context.Context) (*Row, error) {
 	row, err := f.o.Store.Load(ctx, f.o.Pipeline)
 	switch {

@@ -64,8 +64,8 @@ A new version goes on in the format of the older one, so that the older one can 
 older versions refuse them from then on. There is no way back. The same happens by itself after 24 hours in which every
 replicator that is heard reads the newest format.
 
-Exit 1: a replicator could not read the newest format, or it is not known what it reads and --yes is missing; nothing
-was changed then. --force raises the format although a replicator could not read it: that one ends.`,
+Exit 1: a replicator could not read the newest format, or none was heard and --yes is missing; nothing was changed
+then. --force raises the format although a replicator could not read it: that one ends.`,
 		Args: app.Args(cobra.NoArgs),
 		RunE: app.Body(func(ctx context.Context, _ []string) error { return a.run(ctx) }),
 	}
@@ -95,11 +95,10 @@ type report struct {
 	Version  string       `json:"version"` // of this program
 	Newest   int          `json:"newest"`  // its newest format
 	Format   int          `json:"format"`  // of the pipeline
-	Row      *rollout.Row `json:"row"`     // null: an older version has begun the pipeline, and no newer one ran since
+	Row      *rollout.Row `json:"row"`     // null: no replicator has run yet, or the row was lost
 	Logs     []log        `json:"logs"`
 	Members  int          `json:"members"` // replicators that are heard
 	Older    []string     `json:"older"`   // who could not read the newest format
-	Unknown  []string     `json:"unknown"` // of whom it is not known
 	// Finalized says that the pipeline has the newest format of this program.
 	Finalized bool `json:"finalized"`
 }
@@ -160,7 +159,7 @@ func storeOf(ctx context.Context, cfg *config.Config, clients *clients.Clients) 
 func (a *command) look(ctx context.Context, cfg *config.Config, q *queue.Queue, store rollout.Store) (*report, error) {
 	r := &report{
 		Schema: cli.Schema, Pipeline: cfg.Pipeline, Version: a.Version, Newest: checkpoint.Format,
-		Logs: []log{}, Older: []string{}, Unknown: []string{},
+		Logs: []log{}, Older: []string{},
 	}
 	var err error
 	if r.Row, err = store.Load(ctx, cfg.Pipeline); err != nil {
@@ -203,22 +202,10 @@ func (a *command) look(ctx context.Context, cfg *config.Config, q *queue.Queue, 
 		return nil, err
 	}
 	r.Members = len(members)
-	r.fill(members)
 	if d := (*rollout.Disagreement)(nil); errors.As(rollout.Agreed(members, claims, checkpoint.Format), &d) {
-		r.Older, r.Unknown = append(r.Older, d.Older...), append(r.Unknown, d.Unknown...)
+		r.Older = append(r.Older, d.Older...)
 	}
 	return r, nil
-}
-
-// fill adds what owners say of themselves where their claims do not say what they read.
-func (r *report) fill(members []rollout.Member) {
-	for i := range r.Logs {
-		for _, m := range members {
-			if l := &r.Logs[i]; l.Reads == 0 && l.Owner == m.Owner {
-				l.Reads = m.Reads
-			}
-		}
-	}
 }
 
 // look reads a log.
@@ -250,16 +237,13 @@ func (a *command) raise(ctx context.Context, store rollout.Store, r *report) err
 	switch {
 	case len(r.Older) > 0 && !a.force:
 		return refuse("upgrade them first; --force raises the format although they end then", r.Older)
-	case a.yes || a.force || r.Members > 0 && len(r.Unknown) == 0:
+	case a.yes || a.force || r.Members > 0:
 	default:
 		fmt.Fprintf(a.Errs, "Format %d → %d. From then on older versions refuse the logs; there is no way back.\n",
 			r.Format, checkpoint.Format)
-		for _, line := range r.Unknown {
-			fmt.Fprintln(a.Errs, line)
-		}
 		if !a.Confirmed() {
 			return refuse("stop every older replicator and stand-by of the pipeline, then repeat it with --yes",
-				append([]string{"it was not confirmed that no older replicator runs"}, r.Unknown...))
+				[]string{"it was not confirmed that no older replicator runs"})
 		}
 	}
 	row, err := rollout.Raise(ctx, store, r.Pipeline, rollout.Row{
@@ -285,11 +269,9 @@ func (a *command) print(r *report) {
 		w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(w, "TABLE\tFORMAT\tOWNER\tREADS UP TO")
 		for _, l := range r.Logs {
-			owner, reads := l.Owner, "not known"
+			owner, reads := l.Owner, fmt.Sprint(l.Reads)
 			if l.Owner == "" {
 				owner, reads = "(released)", ""
-			} else if l.Reads > 0 {
-				reads = fmt.Sprint(l.Reads)
 			}
 			if l.Format < r.Format {
 				behind++
@@ -298,7 +280,7 @@ func (a *command) print(r *report) {
 		}
 		_ = w.Flush()
 	}
-	for _, line := range append(r.Older, r.Unknown...) {
+	for _, line := range r.Older {
 		a.Print("%s", line)
 	}
 	switch {
