@@ -19,7 +19,7 @@ import (
 // letter is not stored again.
 var ErrDropped = errors.New("the dead letter was dropped")
 
-// CodeDropped is the code of a list of dropped letters, which earlier builds show as a letter.
+// CodeDropped is the code of a list of dropped letters.
 const CodeDropped = "dropped"
 
 const (
@@ -61,9 +61,6 @@ func (s *Store) Forget(ctx context.Context, id string) error {
 
 // list stores a list of dropped letters.
 func (s *Store) list(ctx context.Context, ids []string) error {
-	if err := s.admitLists(ctx); err != nil {
-		return err
-	}
 	name, now := droppedToken+rand.Text(), time.Now().UTC()
 	data, err := encode(&Letter{
 		ID: name, Table: s.opts.Table, Code: CodeDropped, Reason: "a list of letters that were dropped", FirstSeen: now,
@@ -79,23 +76,6 @@ func (s *Store) list(ctx context.Context, ids []string) error {
 		}
 		return err
 	})
-}
-
-// admitLists lets the stream take lists, if an earlier build has made it.
-func (s *Store) admitLists(ctx context.Context) error {
-	info, err := s.conn.StreamInfo(ctx, s.keyed.Stream)
-	if err != nil {
-		return err
-	}
-	cfg, lists := info.Config, s.opts.Subject+droppedToken+"*"
-	if slices.Contains(cfg.Subjects, lists) {
-		return nil
-	}
-	cfg.Subjects = append(slices.Clone(cfg.Subjects), lists)
-	asking, cancel := s.conn.WithAckTimeout(ctx)
-	defer cancel()
-	_, err = s.conn.JS.UpdateStream(asking, cfg)
-	return err
 }
 
 // Look returns how many letters there are. It reads the lists of dropped letters that are new to this Store, and
