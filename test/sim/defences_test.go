@@ -57,7 +57,7 @@ var defences = []defence{
 		"if s.Fence == nil {\n\t\ts.applyOrders", "if s.Fence == nil || seq > 0 {\n\t\ts.applyOrders"},
 	{"a pass stands at a fence", "protocol/pass.go", "if p.Fence.Stops(seq) {", "if p.Fence.Stops(seq) && seq == 0 {"},
 	{"an old snapshot is not one of the log", "checkpoint/chain.go",
-		"chain != nil && chain.isNext(e, msg)", "chain != nil && seq == 0"},
+		"chain != nil && chain.isNext(e, msg)", "chain != nil && seq == 0 && chain.isNext(e, msg)"},
 	{"only what is lost before the start is excused", "checkpoint/gaps.go",
 		"case g.Ends && s.LostBeforeStart(sh, g.Found):", "case g.Ends:"},
 	{"a floor is above what was given out", "protocol/start.go",
