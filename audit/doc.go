@@ -1,10 +1,11 @@
 // Package audit compares both sides of a target for a command, while writers write, and changes nothing: all items with
 // all rows, those that have changed since a time, or a sample.
 //
-// It keeps on disk what the last full comparison of a target found, and which items have changed since it began. So a
-// later comparison reads only these items, and a cutover need not compare all of them behind its fence. Everything is in
-// one directory of the target: last.json holds the result, and the folder that it names holds the keys of items and the
-// cells that were not equal, in files of mode 0600. The result is replaced as a whole.
+// It keeps on disk what the last full comparison of a target found, and which items have changed
+// since it began. So a later comparison reads only these items, and a cutover need not compare all
+// of them behind its fence. Everything is in one directory of the target: last.json holds the
+// result, and the folder that it names holds the keys of items and the cells that were not equal,
+// in files of mode 0600. The result is replaced as a whole.
 //
 // Files, from the top down:
 //

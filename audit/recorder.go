@@ -117,7 +117,9 @@ func (r *Recorder) resume(s *pair.Pair, o RecordOptions, tables []SavedTable) bo
 }
 
 // tablesNow returns what the tables of a target are at this moment, and up to which entry of its log Bigtable has each.
-func tablesNow(ctx context.Context, s *pair.Pair, pipeline string) (all []SavedTable, marks []checkpoint.Mark, err error) {
+func tablesNow(
+	ctx context.Context, s *pair.Pair, pipeline string,
+) (all []SavedTable, marks []checkpoint.Mark, err error) {
 	logs, err := s.Running(ctx)
 	if err != nil {
 		return nil, nil, err

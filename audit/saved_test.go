@@ -81,7 +81,9 @@ func TestResultThatCannotBeReadIsNone(t *testing.T) {
 
 // TestOnlyListedCellsAreAccepted: of more cells than the list takes, nobody knows whether all may be accepted.
 func TestOnlyListedCellsAreAccepted(t *testing.T) {
-	for cells, want := range map[int64]bool{0: true, maxSavedCells - 1: true, maxSavedCells: false, maxSavedCells + 1: false} {
+	for cells, want := range map[int64]bool{
+		0: true, maxSavedCells - 1: true, maxSavedCells: false, maxSavedCells + 1: false,
+	} {
 		if r := (&Saved{OpenCells: cells}); r.CellsListed() != want {
 			t.Errorf("%d cells: listed: %v", cells, !want)
 		}

@@ -1,6 +1,7 @@
-// Package control watches and steers a pipeline from outside, through its logs: it reads the status of each table, appends
-// the control entries by which commands tell the owner of a log what to do, and sends it requests for single items. Only
-// the owner writes rows. It works beside a running daemon, and reads and orders against the store of a stopped one.
+// Package control watches and steers a pipeline from outside, through its logs: it reads the status
+// of each table, appends the control entries by which commands tell the owner of a log what to do,
+// and sends it requests for single items. Only the owner writes rows. It works beside a running
+// daemon, and reads and orders against the store of a stopped one.
 //
 // Files, from the top down:
 //

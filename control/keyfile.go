@@ -27,10 +27,11 @@ func (e *LineError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e
 // Unwrap returns what is wrong with the line.
 func (e *LineError) Unwrap() error { return e.Err }
 
-// ReadKeys yields the canonical key of every line, in the order of the lines and as often as it is written; empty lines are
-// skipped. A line is an object with the key attributes, plain as in {"pk":"hats","n":12} or typed as in
-// {"pk":{"S":"hats"},"n":{"N":"12"}}; other attributes in it are ignored, so a line may be a whole item. After an
-// error, a *LineError or one of in, it yields nothing more. A yielded key is valid until the next one.
+// ReadKeys yields the canonical key of every line, in the order of the lines and as often as it is
+// written; empty lines are skipped. A line is an object with the key attributes, plain as in
+// {"pk":"hats","n":12} or typed as in {"pk":{"S":"hats"},"n":{"N":"12"}}; other attributes in it
+// are ignored, so a line may be a whole item. After an error, a *LineError or one of in, it yields
+// nothing more. A yielded key is valid until the next one.
 func ReadKeys(in io.Reader, schema change.KeySchema) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		lines := bufio.NewScanner(in)

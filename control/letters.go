@@ -78,8 +78,8 @@ func (f LetterFilter) Match(l *deadletter.Letter) bool {
 // atOnce is how many letters are dropped between two looks at whether somebody has interrupted the command.
 const atOnce = 1000
 
-// DropLetters drops the letters of a table that a filter chooses, and returns how many. Letters that come meanwhile stay:
-// nobody has seen them.
+// DropLetters drops the letters of a table that a filter chooses, and returns how many. Letters
+// that come meanwhile stay: nobody has seen them.
 func DropLetters(ctx context.Context, t LettersOf, some LetterFilter) (dropped int, err error) {
 	var ids []string
 	for l, err := range t.All(ctx) {

@@ -101,7 +101,9 @@ func (a *Requester) open(
 const hintQueue = "see `replicator check`; then the same command again"
 
 // Send asks for the items and does not wait for what becomes of them. It blocks while too many requests wait.
-func (a *Requester) Send(ctx context.Context, what string, items iter.Seq2[request.Item, error]) (*RequestTotal, error) {
+func (a *Requester) Send(
+	ctx context.Context, what string, items iter.Seq2[request.Item, error],
+) (*RequestTotal, error) {
 	sum := &RequestTotal{}
 	err := a.cut(what, items, func(c *request.Chunk) error {
 		sum.Items += int64(len(c.Items))

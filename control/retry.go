@@ -31,9 +31,9 @@ func (r *RetriedLetters) Then(later *RetriedLetters) *RetriedLetters {
 	return &sum
 }
 
-// RetryLetters asks the owners to try the dead letters of the tables again: those of the items that have a letter which only
-// chooses, or with nil all. An error of one table does not stop the others. That a letter is refused again is a result
-// and not an error.
+// RetryLetters asks the owners to try the dead letters of the tables again: those of the items that
+// have a letter which only chooses, or with nil all. An error of one table does not stop the
+// others. That a letter is refused again is a result and not an error.
 func RetryLetters(
 	ctx context.Context, tables []LettersOf, only func(*deadletter.Letter) bool, requester func(table string) *Requester,
 ) (*RetriedLetters, error) {

@@ -81,7 +81,8 @@ func (w *world) whyAll() string {
 	w.t.Helper()
 	clients, s := w.Sides("Orders")
 	c := cutover.New(w.Config, clients, s, cutover.Options{Tables: []string{"Orders"}})
-	changed, why, err := cutover.ChangedSince(c, w.t.Context(), audit.SavedDir(w.Config.Scratch, w.Config.Pipeline, "orders"))
+	dir := audit.SavedDir(w.Config.Scratch, w.Config.Pipeline, "orders")
+	changed, why, err := cutover.ChangedSince(c, w.t.Context(), dir)
 	if err != nil {
 		w.t.Fatal(err)
 	}

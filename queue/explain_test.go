@@ -28,7 +28,8 @@ func TestExplainedErrorHasAHint(t *testing.T) {
 		{"", plain, "cannot keep logs"},
 	} {
 		err := Explain(c.dir, c.err)
-		if class, hint := failure.Of(err); class != failure.Unready || !strings.Contains(hint, c.hint) || !errors.Is(err, c.err) {
+		class, hint := failure.Of(err)
+		if class != failure.Unready || !strings.Contains(hint, c.hint) || !errors.Is(err, c.err) {
 			t.Errorf("%v: %s, %q, want a hint with %q", c.err, class, hint, c.hint)
 		}
 	}

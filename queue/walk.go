@@ -122,8 +122,8 @@ func (w Walk) ChangesOf(
 	})
 }
 
-// EntrySince returns the first entry that was stored at a time or later, by the clock of the log's server. ErrTrimmed when
-// such entries may have been deleted.
+// EntrySince returns the first entry that was stored at a time or later, by the clock of the log's
+// server. ErrTrimmed when such entries may have been deleted.
 func EntrySince(ctx context.Context, log *Log, t time.Time) (uint64, error) {
 	info, err := log.Info(ctx)
 	if err != nil {
@@ -135,7 +135,8 @@ func EntrySince(ctx context.Context, log *Log, t time.Time) (uint64, error) {
 	return log.SeqAt(ctx, t)
 }
 
-// KeyHashesBehind returns the hashes of the first few items that changes behind an entry are of, but for deletions by TTL.
+// KeyHashesBehind returns the hashes of the first few items that changes behind an entry are of,
+// but for deletions by TTL.
 func KeyHashesBehind(ctx context.Context, log *Log, behind uint64, most int) (hashes []string, err error) {
 	enough := errors.New("enough")
 	_, err = Walk{Log: log, From: behind + 1}.Changes(ctx, func(c *WalkedChange) error {
@@ -159,8 +160,9 @@ func KeyHashesBehind(ctx context.Context, log *Log, behind uint64, most int) (ha
 // clockMargin covers what changes between two clocks, and what it takes to read them.
 const clockMargin = time.Minute
 
-// EntrySinceCreated returns an entry before which there is no change that was created at a time or later, by the service's
-// clock, which shows now. ErrTrimmed when such changes may have been deleted.
+// EntrySinceCreated returns an entry before which there is no change that was created at a time or
+// later, by the service's clock, which shows now. ErrTrimmed when such changes may have been
+// deleted.
 func EntrySinceCreated(ctx context.Context, log *Log, t, now change.Millis) (uint64, error) {
 	info, err := log.Info(ctx)
 	if err != nil {

@@ -52,7 +52,9 @@ func newWriter(t *testing.T) *writer {
 	if w.Writer, err = log.Claim(ctx, ClaimOptions{Owner: "a"}); err != nil {
 		t.Fatal(err)
 	}
-	w.append(&checkpoint.Start{Stream: loggedStream, Date: loggedSecond, Shards: []checkpoint.ShardSeen{{ID: "shard-1"}}}, nil)
+	w.append(&checkpoint.Start{
+		Stream: loggedStream, Date: loggedSecond, Shards: []checkpoint.ShardSeen{{ID: "shard-1"}},
+	}, nil)
 	return w
 }
 
@@ -70,15 +72,18 @@ func (w *writer) write(keys ...string) {
 	for _, key := range keys {
 		w.records++
 		records = append(records, fmt.Sprintf(`{"dynamodb":{"ApproximateCreationDateTime":%d,"Keys":%s,"NewImage":%s,`+
-			`"SequenceNumber":"1%020d","SizeBytes":9},"eventID":"e","eventName":"MODIFY"}`, loggedSecond/1000, key, key, w.records))
+			`"SequenceNumber":"1%020d","SizeBytes":9},"eventID":"e","eventName":"MODIFY"}`,
+			loggedSecond/1000, key, key, w.records))
 	}
 	recs, _, err := change.ScanPage([]byte(`{"Records":[`+strings.Join(records, ",")+`]}`), nil)
 	if err != nil {
 		w.Fatal(err)
 	}
 	sh := w.State().Shards["shard-1"]
-	p := &change.Page{Feed: change.Feed{Stream: loggedStream, Shard: "shard-1"}, From: sh.Pos, ClockFrom: sh.Clock, Date: loggedSecond,
-		Records: recs}
+	p := &change.Page{
+		Feed: change.Feed{Stream: loggedStream, Shard: "shard-1"}, From: sh.Pos, ClockFrom: sh.Clock, Date: loggedSecond,
+		Records: recs,
+	}
 	clock := change.Clock(sh.Clock)
 	var d change.Decoder
 	for i := range recs {

@@ -27,7 +27,8 @@ const module = "github.com/tailrace-cdc/replicator/"
 // not here may import none.
 var arrows = map[string][]string{
 	"cmd": {
-		"admin", "audit", "catalog", "change", "checkpoint", "clients", "cmd", "config", "control", "cutover", "deploy", "failure", "host", "pipeline", "problem", "protocol",
+		"admin", "audit", "catalog", "change", "checkpoint", "clients", "cmd", "config", "control", "cutover",
+		"deploy", "failure", "host", "pipeline", "problem", "protocol",
 		"queue", "sandbox", "sink", "source", "transform", "verify",
 	},
 	"audit": {

@@ -59,7 +59,8 @@ func (a *app) healArchive(ctx context.Context, h *healing, ids []string) error {
 	if err != nil {
 		return err
 	}
-	id, out, err := a.Requester(cfg, clients, l.Table).Heal(ctx, &request.HealOrder{Gaps: gaps, Exports: h.exports}, h.wait)
+	order := &request.HealOrder{Gaps: gaps, Exports: h.exports}
+	id, out, err := a.Requester(cfg, clients, l.Table).Heal(ctx, order, h.wait)
 	switch {
 	case err != nil:
 		return err

@@ -1,5 +1,5 @@
-// Package daemontest runs a replicator in the process of a test, against a sandbox, so that the engines of commands can be
-// tried beside it without starting programs.
+// Package daemontest runs a replicator in the process of a test, against a sandbox, so that the
+// engines of commands can be tried beside it without starting programs.
 //
 // Files, from the top down:
 //

@@ -103,7 +103,8 @@ func (w *healingWorld) start() *healingLife {
 			Objects: w.bucket, Form: object.Options{Format: object.Parquet, Pipeline: "shop"}, Once: &Once{},
 			Scratch: w.t.TempDir(), Roll: time.Millisecond, CutAt: 2000,
 		},
-		Pipeline: "shop", Table: healingTable, Owner: fmt.Sprint("owner ", w.epoch), Life: 1, Epoch: w.epoch, Open: w.log.Archive,
+		Pipeline: "shop", Table: healingTable, Owner: fmt.Sprint("owner ", w.epoch), Life: 1,
+		Epoch: w.epoch, Open: w.log.Archive,
 		Now: func() change.Millis { return begin + 10*hour }, Retry: 10 * time.Millisecond, FromStart: true,
 		Facts:   func(layout.Hour) Facts { return Facts{Incomplete: []string{"a"}} },
 		Metrics: NewMetrics(nil), Logger: zap.NewNop(),
@@ -254,7 +255,8 @@ func (w *healingWorld) state() (*ledger.State, error) {
 // verified lets the archive verify itself: nothing may be different.
 func (w *healingWorld) verified() {
 	w.t.Helper()
-	rep, err := manifest.Verify(w.t.Context(), w.bucket, healingTable, manifest.Options{Depth: manifest.Full, Read: healingContent})
+	rep, err := manifest.Verify(w.t.Context(), w.bucket, healingTable,
+		manifest.Options{Depth: manifest.Full, Read: healingContent})
 	if err != nil {
 		w.t.Fatal(err)
 	}

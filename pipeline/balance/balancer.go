@@ -64,8 +64,8 @@ type Options struct {
 // Services says how each service answers.
 type Services map[string]presence.Service
 
-// Balancer divides the tables with the other processes. Its methods may be called by any goroutine; those of a nil Balancer
-// do what a process without others does.
+// Balancer divides the tables with the other processes. Its methods may be called by any goroutine;
+// those of a nil Balancer do what a process without others does.
 type Balancer struct {
 	o     Options
 	group *presence.Group
@@ -148,8 +148,8 @@ func (s *Balancer) Leave() map[string]string {
 	return Successors(s.o.Me, members)
 }
 
-// ClaimDelay is for how long this process leaves a free log to others: at the start until it has heard who else there is,
-// later while another one has less work. It is asked again and again.
+// ClaimDelay is for how long this process leaves a free log to others: at the start until it has
+// heard who else there is, later while another one has less work. It is asked again and again.
 func (s *Balancer) ClaimDelay(table string) time.Duration {
 	if s == nil {
 		return 0

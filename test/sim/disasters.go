@@ -246,3 +246,8 @@ func (w *World) command(c *checkpoint.Control) {
 	w.logf("operator: %+v", *c)
 	_ = w.publish(nil, s.Seq, w.encode(s, 0, checkpoint.Nonce{}, c, nil))
 }
+
+// differs reports whether a gap is neither healed nor being healed.
+func (w *World) differs() bool {
+	return w.unsynced() || len(w.log.truth.GapsToHeal()) > 0
+}

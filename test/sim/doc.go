@@ -18,8 +18,8 @@
 //	pages.go       pages and gaps in hand, on their way into the log
 //	sink.go        its pass over the log, its lanes
 //	letters.go     its dead letters, and their retries
-//	copying.go     its copy of the table
 //	whole.go       its resync of the whole table
+//	copying.go     its copy of the table
 //	append.go      its appends
 //	storing.go     what the log's server stores, and what a fold reads
 //	invariants.go  what must hold
@@ -32,6 +32,7 @@
 //	mapping.go     the mappings, and what a reader sees of an item (cells: the target)
 //	log.go         the log's server
 //	world.go       everything that a history happens in
+//	clock.go       the clocks of a process, which may be suspended
 //	branches.go    which seldom branches are counted
 //	report.go      what was found
 //	mutants.go     the defences that can be taken away

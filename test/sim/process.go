@@ -2,7 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
@@ -37,31 +36,6 @@ type process struct {
 	suspended change.Millis // since when its machine is suspended; 0: it is not
 	asleep    change.Millis // how long it was suspended before
 	woken     bool          // it was frozen, and has appended nothing since
-}
-
-// clocks returns what the clocks of the process show.
-func (p *process) clocks() protocol.Instant {
-	mono := p.now - p.asleep
-	if p.suspended > 0 {
-		mono = p.suspended - p.asleep
-	}
-	return protocol.Instant{Wall: p.now.Time(), Mono: time.Duration(mono) * time.Millisecond}
-}
-
-// freeze lets the process do nothing for some steps, perhaps because its machine is suspended.
-func (p *process) freeze(steps int) {
-	p.thaw()
-	if p.frozen = steps; p.frozen > 0 && p.one(2) {
-		p.suspended = p.now
-	}
-}
-
-// thaw lets the process go on.
-func (p *process) thaw() {
-	p.woken = p.woken || p.frozen > 0
-	if p.frozen = 0; p.suspended > 0 {
-		p.asleep, p.suspended = p.asleep+p.now-p.suspended, 0
-	}
 }
 
 // waited counts a step of a process that is frozen.

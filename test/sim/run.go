@@ -133,11 +133,6 @@ func (w *World) drain() {
 	w.fail("comes to rest", "%s", w.unrest(p))
 }
 
-// differs reports whether a gap is neither healed nor being healed.
-func (w *World) differs() bool {
-	return w.unsynced() || len(w.log.truth.GapsToHeal()) > 0
-}
-
 // unrest returns what is left to do; "" for nothing.
 func (w *World) unrest(p *process) string {
 	s := w.log.truth

@@ -65,8 +65,8 @@ type id struct {
 	Mapping string `json:"mapping"`
 }
 
-// NewRunner returns the comparison of a life. It goes on where the one of the life before stopped, or, without one, at the
-// stored position.
+// NewRunner returns the comparison of a life. It goes on where the one of the life before stopped,
+// or, without one, at the stored position.
 func NewRunner(ctx context.Context, o RunnerOptions, before *Runner) (*Runner, error) {
 	r := &Runner{o: o}
 	o.Verifier.Changed = r.changed

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/control"
+	"github.com/tailrace-cdc/replicator/failure"
 )
 
 // TestWaitingCommandSaysHowFarItIs with a line every few seconds.
@@ -18,7 +19,9 @@ func TestWaitingCommandSaysHowFarItIs(t *testing.T) {
 			{Asked: 7, Why: "it is stuck"}, {Asked: 8, Why: "it is stuck"},
 			{Done: 4, Asked: 8, All: true}, {Done: 5, Asked: 8, All: true}, nil,
 		} {
-			time.Sleep(linePeriod/2 + time.Millisecond)
+			if err := failure.Pause(t.Context(), linePeriod/2+time.Millisecond); err != nil {
+				t.Fatal(err)
+			}
 			report(p)
 		}
 		const want = "Orders: 0 of 8 items done, more are being asked for; it is stuck\n" +

@@ -115,7 +115,8 @@ func (r *retrying) once(ctx context.Context) (*control.RetriedLetters, error) {
 	if len(all) > 0 {
 		r.asked = all[0].Source
 	}
-	retried, err := control.RetryLetters(ctx, all, r.only, func(table string) *control.Requester { return r.Requester(r.cfg, clients, table) })
+	requester := func(table string) *control.Requester { return r.Requester(r.cfg, clients, table) }
+	retried, err := control.RetryLetters(ctx, all, r.only, requester)
 	if err != nil && retried.Empty() {
 		return nil, err
 	}
