@@ -134,13 +134,14 @@ func TestDroppedIsForgottenAfterADay(t *testing.T) {
 	}
 }
 
-// TestLettersOfAnEarlierBuildAreDropped: its stream takes no lists, and it may be full.
-func TestLettersOfAnEarlierBuildAreDropped(t *testing.T) {
+// TestLettersAreDroppedFromAFullStream: the list of what was dropped follows the letters, which made
+// room for it.
+func TestLettersAreDroppedFromAFullStream(t *testing.T) {
 	ctx := testContext(t)
 	log := createLog(t, embeddedQueue(t))
 	o := log.deadLetters()
 	cfg := conn.KeyedConfig(o.Stream, o.Subject, o.Pipeline)
-	cfg.MaxBytes = 2000
+	cfg.MaxBytes, cfg.Subjects = 2000, append(cfg.Subjects, o.Subject+"dropped.*")
 	if _, err := log.q.conn.CreateStream(ctx, cfg); err != nil {
 		t.Fatal(err)
 	}
