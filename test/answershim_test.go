@@ -84,8 +84,8 @@ type shim struct {
 	plan  asked
 	give  wrong
 	left  int // how often; below 0: until calm
-	// lead is a call whose wrong answer makes the replicator make others that it makes else never;
-	// it gets that answer so many times more, below 0 until appease.
+	// lead gets the answer leads for its next leadsLeft calls, below 0 until appease: the replicator
+	// then makes calls that an ordinary run does not have.
 	lead      asked
 	leads     wrong
 	leadsLeft int
@@ -109,7 +109,8 @@ func (s *shim) arm(c asked, give wrong, times int) {
 	s.plan, s.give, s.left, s.given, s.first = c, give, times, 0, time.Time{}
 }
 
-// provoke lets a call get a wrong answer besides, each time until appease, or once.
+// provoke lets the next calls of a kind get a wrong answer, beside what arm asks for: so many, or, for
+// times below 0, all until appease.
 func (s *shim) provoke(c asked, give wrong, times int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

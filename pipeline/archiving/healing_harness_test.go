@@ -60,7 +60,7 @@ type healingWorld struct {
 	crashAt int64                // the call of Event that ends the life; 0: none
 }
 
-func healingNewWorld(t *testing.T) *healingWorld {
+func newHealingWorld(t *testing.T) *healingWorld {
 	t.Helper()
 	q, err := queue.Open(t.Context(), queue.Options{
 		Pipeline: "shop", Dir: t.TempDir(), MaxBytes: 2 << 20, LettersMaxBytes: 1 << 20, ArchiveMaxBytes: 4 << 20,

@@ -22,7 +22,7 @@ func at(minutes, seconds int) change.Millis {
 // TestEachDeletionOfAGapIsArchivedOnce: an export shows what the stream lost, and what it gave in the same time, in
 // objects and still on its way. The owner ends in the middle, again and again.
 func TestEachDeletionOfAGapIsArchivedOnce(t *testing.T) {
-	w := healingNewWorld(t)
+	w := newHealingWorld(t)
 	w.chunk = 7
 	l := w.start()
 	l.given(transform.ClassTTL, "again", 1, at(-10, 0)) // and written again before the window
@@ -95,7 +95,7 @@ func TestEachDeletionOfAGapIsArchivedOnce(t *testing.T) {
 
 // TestOverlappingWindowsGiveADeletionOnce, and an image only where it is that of the deletion.
 func TestOverlappingWindowsGiveADeletionOnce(t *testing.T) {
-	w := healingNewWorld(t)
+	w := newHealingWorld(t)
 	l := w.start()
 	first := w.export("01-e", begin, at(130, 0), nil, []string{
 		line("twice", at(120, 0), at(90, 0), true, false), line("back", at(100, 0), at(90, 0), true, false),
@@ -116,7 +116,7 @@ func TestOverlappingWindowsGiveADeletionOnce(t *testing.T) {
 // TestWindowsThatCannotBeAskedAboutLeaveTheGap: what they show is archived, once; whether they show everything is not
 // known, so the gap stays, with the exports that are in doubt. The same windows end it once DynamoDB answers.
 func TestWindowsThatCannotBeAskedAboutLeaveTheGap(t *testing.T) {
-	w := healingNewWorld(t)
+	w := newHealingWorld(t)
 	w.unasked = true
 	l := w.start()
 	url := w.export("01-e", begin, begin+5*hour, nil, []string{line("lost", at(100, 0), at(90, 0), true, false)})
@@ -144,7 +144,7 @@ func TestWindowsThatCannotBeAskedAboutLeaveTheGap(t *testing.T) {
 
 // TestOrdersThatCannotHealAreRefused, with what to do.
 func TestOrdersThatCannotHealAreRefused(t *testing.T) {
-	w := healingNewWorld(t)
+	w := newHealingWorld(t)
 	l := w.start()
 	good := w.export("01-e", begin, begin+5*hour, nil, []string{line("x", at(100, 0), at(90, 0), true, false)})
 	with := func(id string, key string, value any) string {
