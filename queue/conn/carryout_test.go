@@ -2,6 +2,7 @@ package conn
 
 import (
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,9 +25,9 @@ func TestOnlyTheServerSaysThatSomethingIsDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(nc.Close)
-	answer := ""
+	var answer atomic.Value // a string, for another goroutine
 	for _, subject := range []string{"$JS.API.STREAM.PURGE.S", "$JS.API.STREAM.DELETE.S", "$JS.API.CONSUMER.DELETE.S.c"} {
-		if _, err := nc.Subscribe(subject, func(m *nats.Msg) { _ = m.Respond([]byte(answer)) }); err != nil {
+		if _, err := nc.Subscribe(subject, func(m *nats.Msg) { _ = m.Respond([]byte(answer.Load().(string))) }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -48,7 +49,7 @@ func TestOnlyTheServerSaysThatSomethingIsDeleted(t *testing.T) {
 		{`<html>a proxy</html>`, jetstream.ErrInvalidJetStreamResponse},
 		{`{"error": {"code": 404, "err_code": 10059, "description": "stream not found"}}`, jetstream.ErrStreamNotFound},
 	} {
-		answer = x.answer
+		answer.Store(x.answer)
 		for name, ask := range requests {
 			if err := ask(); !errors.Is(err, x.want) {
 				t.Errorf("%s, answered %q: %v", name, x.answer, err)
