@@ -25,7 +25,7 @@ type ItemsResync struct {
 }
 
 // Run asks for the items, and waits for them with Wait.
-func (r *ItemsResync) Run(ctx context.Context, a *Requester, cfg *config.Config) (*RequestTotal, error) {
+func (r *ItemsResync) Run(ctx context.Context, requester *Requester, cfg *config.Config) (*RequestTotal, error) {
 	if _, err := catalog.Select(cfg, r.Table); err != nil {
 		return nil, err
 	}
@@ -38,20 +38,20 @@ func (r *ItemsResync) Run(ctx context.Context, a *Requester, cfg *config.Config)
 		defer f.Close()
 		in = f
 	}
-	items, err := r.items(ctx, a, cfg, in)
+	items, err := r.items(ctx, requester, cfg, in)
 	if err != nil {
 		return nil, err
 	}
 	if r.Wait {
-		return a.Do(ctx, request.Resync, items)
+		return requester.Do(ctx, request.Resync, items)
 	}
-	return a.Send(ctx, request.Resync, items)
+	return requester.Send(ctx, request.Resync, items)
 }
 
 func (r *ItemsResync) items(
-	ctx context.Context, a *Requester, cfg *config.Config, in io.Reader,
+	ctx context.Context, requester *Requester, cfg *config.Config, in io.Reader,
 ) (iter.Seq2[request.Item, error], error) {
-	src, err := a.Clients.Source(ctx)
+	src, err := requester.Clients.Source(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -19,15 +19,15 @@ type RequestProgress struct {
 	Why         string // what the owner waits for, if that takes longer than usual
 }
 
-// count is Progress while it changes.
+// count is a RequestProgress while it changes.
 type count struct {
 	asked, done atomic.Int64
 	all         atomic.Bool
 }
 
-// show calls a.Progress until the returned function is called.
-func (a *Requester) show(ctx context.Context, n *count) (stop func()) {
-	if a.Progress == nil {
+// show calls r.Progress until the returned function is called.
+func (r *Requester) show(ctx context.Context, n *count) (stop func()) {
+	if r.Progress == nil {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -36,16 +36,16 @@ func (a *Requester) show(ctx context.Context, n *count) (stop func()) {
 		defer close(ended)
 		for failure.Pause(ctx, showPeriod) == nil {
 			p := &RequestProgress{Done: n.done.Load(), Asked: n.asked.Load(), All: n.all.Load()}
-			if a.Why != nil {
-				p.Why = a.Why(ctx)
+			if r.Why != nil {
+				p.Why = r.Why(ctx)
 			}
-			a.Progress(p)
+			r.Progress(p)
 		}
 	}()
 	return func() {
 		cancel()
 		<-ended
-		a.Progress(nil)
+		r.Progress(nil)
 	}
 }
 

@@ -55,43 +55,43 @@ type RequestTotal struct {
 
 // first opens the table's requests before the first of them. It returns an error of the environment unless an owner of
 // the table lives.
-func (a *Requester) first(ctx context.Context) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.opened {
+func (r *Requester) first(ctx context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.opened {
 		return nil
 	}
-	a.opened = true
-	if err := a.Clients.ReadClock(ctx, a.Table); err != nil {
+	r.opened = true
+	if err := r.Clients.ReadClock(ctx, r.Table); err != nil {
 		return source.Explain(err)
 	}
-	return a.open(ctx, a.Clients.Queue, a.ClaimTTL)
+	return r.open(ctx, r.Clients.Queue, r.ClaimTTL)
 }
 
 // open opens the requests in a queue if an owner lives. Silence of the owner must last for
 // patience.
-func (a *Requester) open(
+func (r *Requester) open(
 	ctx context.Context, open func(context.Context) (*queue.Queue, error), patience time.Duration,
 ) error {
 	q, err := open(ctx)
 	if err != nil {
 		return err
 	}
-	l, err := Open(ctx, q, a.Table)
+	l, err := Open(ctx, q, r.Table)
 	if err != nil {
 		return err
 	}
-	silent, err := a.life.Await(ctx, l, a.Clients.Now, a.ClaimTTL, patience)
+	silent, err := r.life.Await(ctx, l, r.Clients.Now, r.ClaimTTL, patience)
 	if err == nil {
-		err = CheckOwner(a.Table, l.State, silent, a.ClaimTTL)
+		err = CheckOwner(r.Table, l.State, silent, r.ClaimTTL)
 	}
 	if err != nil {
 		return err
 	}
 	if err := l.State.Fenced("a repair or a retry"); err != nil {
-		return failure.With(failure.Unready, FenceHint, fmt.Errorf("table %s: %w", a.Table, err))
+		return failure.With(failure.Unready, FenceHint, fmt.Errorf("table %s: %w", r.Table, err))
 	}
-	if a.store, err = l.Log.Requests(ctx); err != nil {
+	if r.store, err = l.Log.Requests(ctx); err != nil {
 		return failure.With(failure.Unready, hintQueue, err)
 	}
 	return nil
@@ -101,23 +101,23 @@ func (a *Requester) open(
 const hintQueue = "see `replicator check`; then the same command again"
 
 // Send asks for the items and does not wait for what becomes of them. It blocks while too many requests wait.
-func (a *Requester) Send(
+func (r *Requester) Send(
 	ctx context.Context, what string, items iter.Seq2[request.Item, error],
 ) (*RequestTotal, error) {
 	sum := &RequestTotal{}
-	err := a.cut(what, items, func(c *request.Chunk) error {
+	err := r.cut(what, items, func(c *request.Chunk) error {
 		sum.Items += int64(len(c.Items))
 		sum.IDs = append(sum.IDs, c.ID)
-		return a.send(ctx, c)
+		return r.send(ctx, c)
 	})
 	return sum, err
 }
 
 // Do asks for the items and waits until all are done. If items yields an error, the items before it are done all the
 // same.
-func (a *Requester) Do(ctx context.Context, what string, items iter.Seq2[request.Item, error]) (*RequestTotal, error) {
+func (r *Requester) Do(ctx context.Context, what string, items iter.Seq2[request.Item, error]) (*RequestTotal, error) {
 	sum, p := &RequestTotal{}, &count{}
-	defer a.show(ctx, p)()
+	defer r.show(ctx, p)()
 	ctx, cancel := context.WithCancel(ctx)
 	sent := make(chan *request.Chunk, inFlight)
 	defer func() { // nothing of items is used after the return
@@ -129,8 +129,8 @@ func (a *Requester) Do(ctx context.Context, what string, items iter.Seq2[request
 	go func() {
 		defer close(sent)
 		defer p.all.Store(true)
-		unsent = a.cut(what, items, func(c *request.Chunk) error {
-			if err := a.send(ctx, c); err != nil {
+		unsent = r.cut(what, items, func(c *request.Chunk) error {
+			if err := r.send(ctx, c); err != nil {
 				return err
 			}
 			p.asked.Add(int64(len(c.Items)))
@@ -143,7 +143,7 @@ func (a *Requester) Do(ctx context.Context, what string, items iter.Seq2[request
 		})
 	}()
 	for c := range sent {
-		out, err := a.await(ctx, c.ID)
+		out, err := r.await(ctx, c.ID)
 		if err != nil {
 			return sum, err
 		}
@@ -151,11 +151,11 @@ func (a *Requester) Do(ctx context.Context, what string, items iter.Seq2[request
 		sum.IDs = append(sum.IDs, c.ID)
 		if out.Failed != "" {
 			return sum, failure.With(failure.Unready, out.Hint,
-				fmt.Errorf("the owner of %s refuses the request: %s", a.Table, out.Failed))
+				fmt.Errorf("the owner of %s refuses the request: %s", r.Table, out.Failed))
 		}
 		sum.add(out)
-		if a.Each != nil {
-			a.Each(c, out)
+		if r.Each != nil {
+			r.Each(c, out)
 		}
 		p.done.Store(sum.Items)
 	}
@@ -178,8 +178,8 @@ func (t *RequestTotal) add(o *request.Outcome) {
 }
 
 // cut calls f with the items in chunks. If items yields an error, the items before it are asked for all the same.
-func (a *Requester) cut(what string, items iter.Seq2[request.Item, error], f func(*request.Chunk) error) (bad error) {
-	cutter := request.Cutter{What: what, By: a.By}
+func (r *Requester) cut(what string, items iter.Seq2[request.Item, error], f func(*request.Chunk) error) (bad error) {
+	cutter := request.Cutter{What: what, By: r.By}
 	for it, err := range items {
 		if bad = err; err != nil {
 			break
@@ -199,31 +199,31 @@ func (a *Requester) cut(what string, items iter.Seq2[request.Item, error], f fun
 }
 
 // send stores a chunk. The daemon, whose server has the stream, may end and start meanwhile.
-func (a *Requester) send(ctx context.Context, c *request.Chunk) error {
-	if err := a.first(ctx); err != nil {
+func (r *Requester) send(ctx context.Context, c *request.Chunk) error {
+	if err := r.first(ctx); err != nil {
 		return err
 	}
-	return a.repeat(ctx, func(ctx context.Context, s *request.Store) error { return s.Ask(ctx, c) })
+	return r.repeat(ctx, func(ctx context.Context, s *request.Store) error { return s.Ask(ctx, c) })
 }
 
 // await returns the outcome of a chunk.
-func (a *Requester) await(ctx context.Context, id string) (out *request.Outcome, err error) {
-	err = a.repeat(ctx, func(ctx context.Context, s *request.Store) (err error) {
+func (r *Requester) await(ctx context.Context, id string) (out *request.Outcome, err error) {
+	err = r.repeat(ctx, func(ctx context.Context, s *request.Store) (err error) {
 		out, err = s.Await(ctx, id)
 		return err
 	})
 	if errors.Is(err, request.ErrNotFound) {
 		return nil, failure.With(failure.None, "repeat the command; what is done twice changes nothing",
-			fmt.Errorf("request %s of %s is gone: it is not known whether it was done", id, a.Table))
+			fmt.Errorf("request %s of %s is gone: it is not known whether it was done", id, r.Table))
 	}
 	return out, err
 }
 
 // repeat makes a call again and again until it succeeds or shows that it never will, as long as an owner lives.
-func (a *Requester) repeat(ctx context.Context, call func(context.Context, *request.Store) error) error {
+func (r *Requester) repeat(ctx context.Context, call func(context.Context, *request.Store) error) error {
 	seen := time.Now() // when an owner was last seen
 	for {
-		store := a.current()
+		store := r.current()
 		once, cancel := context.WithTimeout(ctx, lookPeriod)
 		err := errClosed
 		if store != nil {
@@ -237,16 +237,16 @@ func (a *Requester) repeat(ctx context.Context, call func(context.Context, *requ
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case late, store == nil, queue.Classify(err) == failure.Transient:
-		case a.current() != store: // the other goroutine closed it
+		case r.current() != store: // the other goroutine closed it
 		default:
 			return failure.With(failure.Unready, hintQueue, err)
 		}
-		if err := a.look(ctx, store); err == nil {
+		if err := r.look(ctx, store); err == nil {
 			seen = time.Now()
-		} else if silent := time.Since(seen); silent > protocol.TakeoverPatience(a.ClaimTTL) && ctx.Err() == nil {
+		} else if silent := time.Since(seen); silent > protocol.TakeoverPatience(r.ClaimTTL) && ctx.Err() == nil {
 			return failure.With(failure.Unready,
 				"start `replicator run`: it does what was asked for so far, whether or not a command waits for it",
-				fmt.Errorf("no replicator has owned table %s for %s: %w", a.Table, silent.Round(time.Second), err))
+				fmt.Errorf("no replicator has owned table %s for %s: %w", r.Table, silent.Round(time.Second), err))
 		}
 		if err := failure.Pause(ctx, retryPause); err != nil {
 			return err
@@ -255,33 +255,33 @@ func (a *Requester) repeat(ctx context.Context, call func(context.Context, *requ
 }
 
 // current returns the table's requests in the newest connection.
-func (a *Requester) current() *request.Store {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.store
+func (r *Requester) current() *request.Store {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.store
 }
 
 // look returns nil while an owner lives. If the connection is lost, it opens another one.
-func (a *Requester) look(ctx context.Context, failed *request.Store) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.store != failed {
+func (r *Requester) look(ctx context.Context, failed *request.Store) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.store != failed {
 		return nil // the other goroutine has looked
 	}
 	once, cancel := context.WithTimeout(ctx, 2*lookPeriod)
 	defer cancel()
-	err := a.open(once, func(ctx context.Context) (*queue.Queue, error) {
+	err := r.open(once, func(ctx context.Context) (*queue.Queue, error) {
 		ctx, cancel := context.WithTimeout(ctx, lookPeriod) // the rest is for reading the log
 		defer cancel()
-		return a.Clients.RunningQueue(ctx)
+		return r.Clients.RunningQueue(ctx)
 	}, 0)
 	if err != nil {
-		_ = a.Clients.CloseQueue() // the daemon went away: the next look waits for it
-		a.store = nil
+		_ = r.Clients.CloseQueue() // the daemon went away: the next look waits for it
+		r.store = nil
 	}
-	if away := err != nil; away != a.away && ctx.Err() == nil && a.Away != nil {
-		a.away = away
-		a.Away(err)
+	if away := err != nil; away != r.away && ctx.Err() == nil && r.Away != nil {
+		r.away = away
+		r.Away(err)
 	}
 	return err
 }

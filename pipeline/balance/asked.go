@@ -10,33 +10,33 @@ import (
 )
 
 // asked decides about a request of another member.
-func (s *Balancer) asked(r presence.Request) (refused string) {
+func (b *Balancer) asked(r presence.Request) (refused string) {
 	now := time.Now()
-	members, _ := s.members(now)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	own := members[slices.IndexFunc(members, func(m Member) bool { return m.Name == s.o.Me })]
+	members, _ := b.members(now)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	own := members[slices.IndexFunc(members, func(m Member) bool { return m.Name == b.o.Me })]
 	i := slices.IndexFunc(own.Logs, func(l Log) bool { return l.Table == r.Table && l.Epoch == r.Epoch })
-	_, given := s.given[r.Table]
+	_, given := b.given[r.Table]
 	switch {
 	case i < 0 || given:
 		return "it does not own the log any more"
-	case s.leaving:
+	case b.leaving:
 		return "it ends, and hands its logs over"
 	case r.Why == presence.WhySick:
-		m := presence.Message{Services: s.o.Answer()}
+		m := presence.Message{Services: b.o.Answer()}
 		if !failing(&m, sickAfter) {
 			return "every service answers it"
 		}
 	default:
-		if refused := refusedShare(members, own, own.Logs[i], now.Sub(s.moved), s.moved.IsZero()); refused != "" {
+		if refused := refusedShare(members, own, own.Logs[i], now.Sub(b.moved), b.moved.IsZero()); refused != "" {
 			return refused
 		}
 	}
-	s.given[r.Table], s.moved = now, now
-	s.o.Logger.Info("hand a log over to another replica", zap.String("table", r.Table), zap.String("to", r.From),
+	b.given[r.Table], b.moved = now, now
+	b.o.Logger.Info("hand a log over to another replica", zap.String("table", r.Table), zap.String("to", r.From),
 		zap.String("why", r.Why))
-	s.o.HandOver(r.Table, r.From)
+	b.o.HandOver(r.Table, r.From)
 	return ""
 }
 

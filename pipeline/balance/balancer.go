@@ -69,7 +69,7 @@ type Services map[string]presence.Service
 type Balancer struct {
 	o     Options
 	group *presence.Group
-	// listen and alone are for how long it listens before it claims what nobody has; tests begin later.
+	// The constants of these names; tests set others.
 	startupListen, startupListenAlone time.Duration
 	tried                             time.Time // when pull last called the services, because one failed
 
@@ -94,41 +94,41 @@ type pull struct {
 
 // New returns a balancer; join makes the group from its options, nil where there are no other processes.
 func New(o Options, join func(presence.Options) *presence.Group) *Balancer {
-	s := &Balancer{
+	b := &Balancer{
 		o: o, startupListen: startupListen, startupListenAlone: startupListenAlone, rates: map[string]*rate{},
 		pulled: map[string]pull{}, failed: map[string]time.Time{}, given: map[string]time.Time{},
 	}
-	if s.group = join(presence.Options{Me: o.Me, Say: s.say, Asked: s.asked}); s.group == nil {
+	if b.group = join(presence.Options{Me: o.Me, Say: b.say, Asked: b.asked}); b.group == nil {
 		return nil
 	}
-	return s
+	return b
 }
 
 // Group returns what is heard of the others; nil for a nil Balancer.
-func (s *Balancer) Group() *presence.Group {
-	if s == nil {
+func (b *Balancer) Group() *presence.Group {
+	if b == nil {
 		return nil
 	}
-	return s.group
+	return b.group
 }
 
 // Run speaks, listens and asks for logs until ctx ends.
-func (s *Balancer) Run(ctx context.Context) error {
-	if s == nil {
+func (b *Balancer) Run(ctx context.Context) error {
+	if b == nil {
 		return nil
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		if err := s.group.Run(ctx); err != nil { // permissions: logs are claimed all the same, later
-			s.o.Logger.Warn("replicas cannot hear each other: a log is taken over when it was silent for the claim's time, "+
+		if err := b.group.Run(ctx); err != nil { // permissions: logs are claimed all the same, later
+			b.o.Logger.Warn("replicas cannot hear each other: a log is taken over when it was silent for the claim's time, "+
 				"and the work is not shared", zap.Error(err))
 		}
 		return nil
 	})
 	g.Go(func() error {
 		for failure.Pause(ctx, reviewInterval) == nil {
-			s.review(time.Now())
-			s.pull(ctx)
+			b.review(time.Now())
+			b.pull(ctx)
 		}
 		return nil
 	})
@@ -136,32 +136,32 @@ func (s *Balancer) Run(ctx context.Context) error {
 }
 
 // Leave says that this process ends, and returns which member gets which of its logs; empty: nobody.
-func (s *Balancer) Leave() map[string]string {
-	if s == nil {
+func (b *Balancer) Leave() map[string]string {
+	if b == nil {
 		return nil
 	}
-	s.mu.Lock()
-	s.leaving = true
-	s.mu.Unlock()
-	s.group.Announce()
-	members, _ := s.members(time.Now())
-	return Successors(s.o.Me, members)
+	b.mu.Lock()
+	b.leaving = true
+	b.mu.Unlock()
+	b.group.Announce()
+	members, _ := b.members(time.Now())
+	return Successors(b.o.Me, members)
 }
 
 // ClaimDelay is for how long this process leaves a free log to others: at the start until it has
 // heard who else there is, later while another one has less work. It is asked again and again.
-func (s *Balancer) ClaimDelay(table string) time.Duration {
-	if s == nil {
+func (b *Balancer) ClaimDelay(table string) time.Duration {
+	if b == nil {
 		return 0
 	}
-	members, listening := s.members(time.Now())
-	if listening < s.startupListenAlone || len(members) > 1 && listening < s.startupListen {
+	members, listening := b.members(time.Now())
+	if listening < b.startupListenAlone || len(members) > 1 && listening < b.startupListen {
 		return never
 	}
-	switch first := s.firstOf(members)[table]; {
-	case first == s.o.Me || first == "":
+	switch first := b.firstOf(members)[table]; {
+	case first == b.o.Me || first == "":
 		return 0
-	case listening < s.startupListen+claimHandicap:
+	case listening < b.startupListen+claimHandicap:
 		return never // the log may have been free since this process began
 	}
 	return claimHandicap
@@ -171,132 +171,132 @@ func (s *Balancer) ClaimDelay(table string) time.Duration {
 const firstFor = 100 * time.Millisecond
 
 // firstOf returns which member should claim each log that is free now.
-func (s *Balancer) firstOf(members []Member) map[string]string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if time.Since(s.firstAt) < firstFor {
-		return s.first
+func (b *Balancer) firstOf(members []Member) map[string]string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if time.Since(b.firstAt) < firstFor {
+		return b.first
 	}
 	free := []string{}
-	for _, t := range s.o.Tables() {
-		if sight, _ := s.group.Sight(t.Name); t.Waiting && sight == nil {
+	for _, t := range b.o.Tables() {
+		if sight, _ := b.group.Sight(t.Name); t.Waiting && sight == nil {
 			free = append(free, t.Name)
 		}
 	}
 	slices.Sort(free)
-	s.first, s.firstAt = First(free, members), time.Now()
-	return s.first
+	b.first, b.firstAt = First(free, members), time.Now()
+	return b.first
 }
 
 // Failed notes that this process cannot work with a log, and returns the member to which it goes back: the one that has
 // handed it over a moment ago. Empty: it came otherwise.
-func (s *Balancer) Failed(table string) (to string) {
-	if s == nil {
+func (b *Balancer) Failed(table string) (to string) {
+	if b == nil {
 		return ""
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	now := time.Now()
-	p, ok := s.pulled[table]
+	p, ok := b.pulled[table]
 	if !ok || now.Sub(p.at) >= probation {
 		return ""
 	}
-	delete(s.pulled, table)
-	s.failed[table] = now
+	delete(b.pulled, table)
+	b.failed[table] = now
 	return p.from
 }
 
 // say returns what this process says of itself.
-func (s *Balancer) say() presence.Message {
+func (b *Balancer) say() presence.Message {
 	now := time.Now()
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	m := presence.Message{
-		Build: s.o.Build, Reads: s.o.Reads, Leaving: s.leaving, Services: s.o.Answer(), Moved: presence.AgeOf(s.moved, now),
+		Build: b.o.Build, Reads: b.o.Reads, Leaving: b.leaving, Services: b.o.Answer(), Moved: presence.AgeOf(b.moved, now),
 	}
-	for _, t := range s.o.Tables() {
+	for _, t := range b.o.Tables() {
 		switch {
 		case t.Owned:
 			m.Logs = append(m.Logs, presence.Log{
 				Table: t.Name, Epoch: t.Epoch, Seq: t.Seq, Appended: presence.AgeOf(t.Sent, now),
-				Rate: s.rates[t.Name].perSecond(), Moved: presence.AgeOf(s.pulled[t.Name].at, now),
+				Rate: b.rates[t.Name].perSecond(), Moved: presence.AgeOf(b.pulled[t.Name].at, now),
 			})
-		case t.Waiting && !s.leaving && !s.avoids(t.Name, now):
+		case t.Waiting && !b.leaving && !b.avoids(t.Name, now):
 			m.Wanted = append(m.Wanted, t.Name)
 		}
 	}
 	return m
 }
 
-// avoids reports whether this process failed with a log lately. The caller holds s.mu.
-func (s *Balancer) avoids(table string, now time.Time) bool {
-	at, ok := s.failed[table]
+// avoids reports whether this process failed with a log lately. The caller holds b.mu.
+func (b *Balancer) avoids(table string, now time.Time) bool {
+	at, ok := b.failed[table]
 	return ok && now.Sub(at) < avoidFor
 }
 
 // review counts changes, and notes with which logs this process failed.
-func (s *Balancer) review(now time.Time) {
-	tables := s.o.Tables()
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (b *Balancer) review(now time.Time) {
+	tables := b.o.Tables()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	for _, t := range tables {
 		if !t.Owned {
-			delete(s.rates, t.Name)
-		} else if r := s.rates[t.Name]; r == nil {
-			s.rates[t.Name] = &rate{at: now, changes: t.Changes}
+			delete(b.rates, t.Name)
+		} else if r := b.rates[t.Name]; r == nil {
+			b.rates[t.Name] = &rate{at: now, changes: t.Changes}
 		} else {
 			r.note(now, t.Changes)
 		}
-		switch p, pulled := s.pulled[t.Name]; {
+		switch p, pulled := b.pulled[t.Name]; {
 		case !pulled:
 		case t.Owned:
 			p.claimed = true
-			s.pulled[t.Name] = p
+			b.pulled[t.Name] = p
 		case p.claimed || now.Sub(p.at) > probation: // a fold may take long
-			if delete(s.pulled, t.Name); now.Sub(p.at) < probation || !p.claimed {
-				s.failed[t.Name] = now
-				s.o.Logger.Warn("a log that another replica handed over was not kept: not asked for again for a while",
+			if delete(b.pulled, t.Name); now.Sub(p.at) < probation || !p.claimed {
+				b.failed[t.Name] = now
+				b.o.Logger.Warn("a log that another replica handed over was not kept: not asked for again for a while",
 					zap.String("table", t.Name), zap.Duration("for", avoidFor))
 			}
 		}
-		if at, given := s.given[t.Name]; given && (!t.Owned || now.Sub(at) > probation) {
-			delete(s.given, t.Name)
+		if at, given := b.given[t.Name]; given && (!t.Owned || now.Sub(at) > probation) {
+			delete(b.given, t.Name)
 		}
 	}
 }
 
 // pull asks for the logs that this process should have.
-func (s *Balancer) pull(ctx context.Context) {
-	members, listening := s.members(time.Now())
-	s.mu.Lock()
-	wait := s.leaving || time.Since(s.askedAt) < afterRefusal
-	s.mu.Unlock()
-	s.tryServices(ctx)
-	if wait || listening < s.startupListen {
+func (b *Balancer) pull(ctx context.Context) {
+	members, listening := b.members(time.Now())
+	b.mu.Lock()
+	wait := b.leaving || time.Since(b.askedAt) < afterRefusal
+	b.mu.Unlock()
+	b.tryServices(ctx)
+	if wait || listening < b.startupListen {
 		return
 	}
-	for _, m := range s.sick(members) {
-		s.ask(ctx, m, presence.WhySick)
+	for _, m := range b.sick(members) {
+		b.ask(ctx, m, presence.WhySick)
 	}
-	if m, ok := NextMove(members); ok && m.To == s.o.Me && !s.coming(time.Now(), members, listening) {
-		s.ask(ctx, m, presence.WhyLoad)
+	if m, ok := NextMove(members); ok && m.To == b.o.Me && !b.coming(time.Now(), members, listening) {
+		b.ask(ctx, m, presence.WhyLoad)
 	}
 }
 
 // coming reports whether there is a log that this process has not claimed yet and soon will: it was promised, or it is
 // free at the start and this process is first. Such a log counts to nobody's work, so this process seems to have too
 // little.
-func (s *Balancer) coming(now time.Time, members []Member, listening time.Duration) bool {
-	if listening < s.startupListen+probation {
-		for _, first := range s.firstOf(members) {
-			if first == s.o.Me {
+func (b *Balancer) coming(now time.Time, members []Member, listening time.Duration) bool {
+	if listening < b.startupListen+probation {
+		for _, first := range b.firstOf(members) {
+			if first == b.o.Me {
 				return true
 			}
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, p := range s.pulled {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, p := range b.pulled {
 		if !p.claimed && now.Sub(p.at) < probation {
 			return true
 		}
@@ -306,25 +306,25 @@ func (s *Balancer) coming(now time.Time, members []Member, listening time.Durati
 
 // tryServices calls the services if one has not answered for a while: a process that has given its tables away makes no
 // other calls, and would count as unfit for ever.
-func (s *Balancer) tryServices(ctx context.Context) {
-	m := presence.Message{Services: s.o.Answer()}
-	if !failing(&m, unfitAfter) || time.Since(s.tried) < unfitAfter {
+func (b *Balancer) tryServices(ctx context.Context) {
+	m := presence.Message{Services: b.o.Answer()}
+	if !failing(&m, unfitAfter) || time.Since(b.tried) < unfitAfter {
 		return
 	}
-	tables := s.o.Tables()
+	tables := b.o.Tables()
 	i := slices.IndexFunc(tables, func(t Table) bool { return t.Waiting })
 	if i < 0 {
 		return
 	}
-	s.tried = time.Now()
+	b.tried = time.Now()
 	ctx, cancel := context.WithTimeout(ctx, proveTimeout)
 	defer cancel()
-	_ = s.o.Prove(ctx, tables[i].Name) // whoever makes the calls notes their results
+	_ = b.o.Prove(ctx, tables[i].Name) // whoever makes the calls notes their results
 }
 
 // sick returns the moves to this process of logs whose owner does not reach a service.
-func (s *Balancer) sick(members []Member) (moves []Move) {
-	others, _ := s.group.Members(time.Now())
+func (b *Balancer) sick(members []Member) (moves []Move) {
+	others, _ := b.group.Members(time.Now())
 	for i := range others {
 		owner := &others[i].Message
 		if owner.Leaving || !failing(owner, sickAfter) {
@@ -336,8 +336,8 @@ func (s *Balancer) sick(members []Member) (moves []Move) {
 			if known && moved < minStay {
 				continue // what nobody reaches must not go round
 			}
-			if to[l.Table] == s.o.Me {
-				moves = append(moves, Move{From: owner.Member, To: s.o.Me, Table: l.Table, Epoch: l.Epoch})
+			if to[l.Table] == b.o.Me {
+				moves = append(moves, Move{From: owner.Member, To: b.o.Me, Table: l.Table, Epoch: l.Epoch})
 			}
 		}
 	}
@@ -348,34 +348,34 @@ func (s *Balancer) sick(members []Member) (moves []Move) {
 const proveTimeout = 10 * time.Second
 
 // ask proves that this process can take a log, and asks its owner for it.
-func (s *Balancer) ask(ctx context.Context, m Move, why string) {
+func (b *Balancer) ask(ctx context.Context, m Move, why string) {
 	proving, cancel := context.WithTimeout(ctx, proveTimeout)
 	defer cancel()
-	log := s.o.Logger.With(zap.String("table", m.Table), zap.String("owner", m.From), zap.String("why", why))
+	log := b.o.Logger.With(zap.String("table", m.Table), zap.String("owner", m.From), zap.String("why", why))
 	now := time.Now()
-	if err := s.o.Prove(proving, m.Table); err != nil {
-		s.mu.Lock()
-		s.failed[m.Table] = now
-		s.mu.Unlock()
+	if err := b.o.Prove(proving, m.Table); err != nil {
+		b.mu.Lock()
+		b.failed[m.Table] = now
+		b.mu.Unlock()
 		log.Warn("a log of another replica is not asked for: this one could not work with it", zap.Error(err))
 		return
 	}
-	s.mu.Lock()
-	s.pulled[m.Table] = pull{from: m.From, at: now} // before the owner's answer: its release may be faster
-	s.mu.Unlock()
-	err := s.group.Ask(ctx, m.From, presence.Request{Table: m.Table, Epoch: m.Epoch, Why: why})
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	b.mu.Lock()
+	b.pulled[m.Table] = pull{from: m.From, at: now} // before the owner's answer: its release may be faster
+	b.mu.Unlock()
+	err := b.group.Ask(ctx, m.From, presence.Request{Table: m.Table, Epoch: m.Epoch, Why: why})
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if err != nil {
 		if errors.Is(err, presence.ErrRefused) {
-			delete(s.pulled, m.Table) // else the owner's answer was lost, and its release may follow
+			delete(b.pulled, m.Table) // else the owner's answer was lost, and its release may follow
 		}
-		s.askedAt = now
+		b.askedAt = now
 		if ctx.Err() == nil && !errors.Is(err, presence.ErrRefused) {
 			log.Warn("another replica was asked for a log and did not answer", zap.Error(err))
 		}
 		return
 	}
-	s.moved = now
+	b.moved = now
 	log.Info("take a log over from another replica")
 }

@@ -7,13 +7,13 @@ import (
 )
 
 // members returns the members of the group, this one among them, and for how long it has listened.
-func (s *Balancer) members(now time.Time) (all []Member, listening time.Duration) {
-	others, listening := s.group.Members(now)
+func (b *Balancer) members(now time.Time) (all []Member, listening time.Duration) {
+	others, listening := b.group.Members(now)
 	for i := range others {
 		all = append(all, memberOf(&others[i].Message))
 	}
-	own := s.say()
-	own.Member = s.o.Me
+	own := b.say()
+	own.Member = b.o.Me
 	return append(all, memberOf(&own)), listening
 }
 
