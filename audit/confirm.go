@@ -11,7 +11,7 @@ import (
 // doubt takes from the logs what this comparison can put an end to: copies of exports that DynamoDB could not be asked
 // about. It is called before anything is read, so what the logs get later is not among it.
 func (r *run) doubt(ctx context.Context) error {
-	logs, err := r.sides.Running(ctx)
+	logs, err := r.pair.Running(ctx)
 	if err != nil {
 		return err
 	}
@@ -29,7 +29,7 @@ func (r *run) confirm(ctx context.Context) error {
 	if len(r.doubts) == 0 {
 		return nil
 	}
-	logs, err := r.sides.Running(ctx)
+	logs, err := r.pair.Running(ctx)
 	if err != nil {
 		return err
 	}

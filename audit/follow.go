@@ -13,9 +13,9 @@ import (
 
 // follower reads the logs of all tables of a target for the keys of changed items.
 type follower struct {
-	sides *pair.Pair
-	keys  *keys
-	from  []uint64 // first entry of each table that has no mark; nil: those from the first one
+	pair *pair.Pair
+	keys *keys
+	from []uint64 // first entry of each table that has no mark; nil: those from the first one
 
 	result *Saved // of the comparison that entries may break; nil: none
 	dec    change.Decoder
@@ -25,7 +25,7 @@ type follower struct {
 // follow reads what the logs have got since the last time, and stores it. What makes the comparison useless is stored,
 // too, and is no error.
 func (f *follower) follow(ctx context.Context) error {
-	for i, t := range f.sides.Tables {
+	for i, t := range f.pair.Tables {
 		if f.keys.Broken != "" {
 			return nil
 		}
@@ -33,7 +33,7 @@ func (f *follower) follow(ctx context.Context) error {
 		if w.After.Seq == 0 {
 			w.From = f.first(i)
 		}
-		mark, err := f.sides.Entries(ctx, t.Source, w, func(e *queue.WalkedEntry) error { return f.entry(i, e) })
+		mark, err := f.pair.Entries(ctx, t.Source, w, func(e *queue.WalkedEntry) error { return f.entry(i, e) })
 		if why := lost(t.Source, err); why != "" {
 			f.keys.Broken = why
 			continue
@@ -75,7 +75,7 @@ func (f *follower) entry(table int, e *queue.WalkedEntry) error {
 	done := f.result == nil || e.Seq <= f.result.Tables[table].Begun || f.keys.Broken != ""
 	if why := checkpoint.ChangesRows(e.Body); why != checkpoint.RowsByChanges && !done {
 		f.keys.Broken = fmt.Sprintf("the last full one began before %s of %s (entry %d of its log)", began[why],
-			f.sides.Tables[table].Source, e.Seq)
+			f.pair.Tables[table].Source, e.Seq)
 	}
 	return e.Changes(func(c *queue.WalkedChange) error { return f.change(table, c) })
 }
@@ -95,7 +95,7 @@ var began = map[checkpoint.RowsReason]string{
 // change adds the item of a change, with the rows that it had before and after. An image that the mapping refuses has
 // none.
 func (f *follower) change(table int, c *queue.WalkedChange) (err error) {
-	t := f.sides.Tables[table]
+	t := f.pair.Tables[table]
 	if f.key, err = c.Key(f.key[:0], t.Info.Schema); err != nil {
 		return err
 	}

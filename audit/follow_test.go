@@ -24,8 +24,8 @@ rules:
   cells: [{attrs: all, except: [pk, sk, place], to: "d:{attr}"}]
 `
 
-// sidesOf returns sides of one target without servers.
-func sidesOf(t *testing.T, mappings ...string) *pair.Pair {
+// pairOf returns the pair of one target without servers.
+func pairOf(t *testing.T, mappings ...string) *pair.Pair {
 	t.Helper()
 	all := &pair.Pair{Target: "orders"}
 	for i, text := range mappings {
@@ -74,7 +74,7 @@ func TestEntriesThatMakeTheComparisonUseless(t *testing.T) {
 	} {
 		const begun = 7
 		for seq, want := range map[uint64]string{begun - 1: "", begun: "", begun + 1: c.why} {
-			f := follower{sides: sidesOf(t, ""), keys: &keys{}, result: &Saved{Tables: []SavedTable{{Begun: begun}}}}
+			f := follower{pair: pairOf(t, ""), keys: &keys{}, result: &Saved{Tables: []SavedTable{{Begun: begun}}}}
 			if err := f.entry(0, &queue.WalkedEntry{Entry: &checkpoint.Entry{Body: c.body}, Seq: seq}); err != nil {
 				t.Fatal(err)
 			}
@@ -82,13 +82,13 @@ func TestEntriesThatMakeTheComparisonUseless(t *testing.T) {
 				t.Errorf("%s, entry %d: %q", name, seq, got)
 			}
 		}
-		since := follower{sides: sidesOf(t, ""), keys: &keys{}} // a time, and no comparison
+		since := follower{pair: pairOf(t, ""), keys: &keys{}} // a time, and no comparison
 		if err := since.entry(0, &queue.WalkedEntry{Entry: &checkpoint.Entry{Body: c.body}, Seq: 1}); err != nil ||
 			since.keys.Broken != "" {
 			t.Errorf("%s since a time: %q, %v", name, since.keys.Broken, err)
 		}
 	}
-	first := follower{sides: sidesOf(t, ""), keys: &keys{}, result: &Saved{Tables: []SavedTable{{}}}}
+	first := follower{pair: pairOf(t, ""), keys: &keys{}, result: &Saved{Tables: []SavedTable{{}}}}
 	for _, e := range []*checkpoint.Entry{{Body: &checkpoint.Gap{}}, {Body: &checkpoint.Start{}}} {
 		err := first.entry(0, &queue.WalkedEntry{Entry: e, Seq: 1})
 		if err != nil || !strings.Contains(first.keys.Broken, "loss") {
@@ -102,8 +102,8 @@ func TestChangedItemsHaveTheRowsOfBothImages(t *testing.T) {
 	image := func(sk, rest string) []byte {
 		return []byte(`{"pk":{"S":"p"},"sk":{"S":"` + sk + `"}` + rest + `}`)
 	}
-	s := sidesOf(t, moving)
-	f := follower{sides: s, keys: newKeys(t, t.TempDir(), checkpoint.Mark{})}
+	s := pairOf(t, moving)
+	f := follower{pair: s, keys: newKeys(t, t.TempDir(), checkpoint.Mark{})}
 	for sk, c := range map[string]*change.Change{
 		"moved":   {Old: image("moved", `,"place":{"S":"a"}`), New: image("moved", `,"place":{"S":"b"}`)},
 		"new":     {New: image("new", `,"place":{"S":"a"}`)},
@@ -134,7 +134,7 @@ func TestChangedItemsHaveTheRowsOfBothImages(t *testing.T) {
 
 // TestResultOfOtherTablesIsUseless: each part of what the kept comparison is of.
 func TestResultOfOtherTablesIsUseless(t *testing.T) {
-	s := sidesOf(t, "", "")
+	s := pairOf(t, "", "")
 	at := time.Unix(9, 0)
 	tables := func() []SavedTable {
 		return []SavedTable{{TableID: "a", MappingHash: "h", LogCreated: at, Life: 1},
@@ -182,14 +182,14 @@ rules:
   may_share_cells_with: [one]`,
 			"share cells"},
 	} {
-		s := sidesOf(t, c.mapping)
+		s := pairOf(t, c.mapping)
 		if why := alters(s); !strings.Contains(why, c.why) || (why == "") != (c.why == "") {
 			t.Errorf("%s: %q", name, why)
 		}
 		if c.why == "" {
 			continue
 		}
-		both := sidesOf(t, "")
+		both := pairOf(t, "")
 		both.Tables = append(both.Tables, s.Tables...)
 		if why := alters(both); why == "" {
 			t.Errorf("%s in the second table is not seen", name)

@@ -80,9 +80,9 @@ func Full(ctx context.Context, cfg *config.Config, s *pair.Pair, o Options) (all
 // compare compares all of both sides, and settles what may differ.
 func (r *run) compare(ctx context.Context, dir string) error {
 	found, err := verify.Full(ctx, verify.FullOptions{
-		Dir: dir, Identity: r.identity(), Now: r.sides.Now, Lead: r.sides.Lead(),
+		Dir: dir, Identity: r.identity(), Now: r.pair.Now, Lead: r.pair.Lead(),
 		Progress: func(c verify.Counts) { r.step("comparing", c.Items, r.estimate()) },
-	}, r.tables, r.sides.Rows())
+	}, r.tables, r.pair.Rows())
 	if err != nil {
 		return ClearScratch(dir, fmt.Errorf("compare: %w", err))
 	}
@@ -102,7 +102,7 @@ const (
 // run is one comparison.
 type run struct {
 	o      Options
-	sides  *pair.Pair
+	pair   *pair.Pair
 	base   string // directory of the target
 	wanted []string
 	tables []verify.Table
@@ -111,7 +111,7 @@ type run struct {
 	recorder *Recorder           // nil: only some tables of the target are compared
 
 	result  []report.Table
-	index   []int // of a table of the sides in result; -1: not compared
+	index   []int // of a table of the pair in result; -1: not compared
 	settled int64
 
 	candidates int64 // that are settled, about: an item may be named several times; 0: not known
@@ -119,13 +119,13 @@ type run struct {
 
 func newRun(cfg *config.Config, s *pair.Pair, o Options) *run {
 	o.Strong = o.Strong || o.Along
-	r := &run{o: o, sides: s, base: SavedDir(cmp.Or(o.Scratch, cfg.Scratch), cfg.Pipeline, s.Target)}
+	r := &run{o: o, pair: s, base: SavedDir(cmp.Or(o.Scratch, cfg.Scratch), cfg.Pipeline, s.Target)}
 	r.names()
 	return r
 }
 
 // all reports whether all tables of the target are compared.
-func (r *run) all() bool { return len(r.wanted) == len(r.sides.Tables) }
+func (r *run) all() bool { return len(r.wanted) == len(r.pair.Tables) }
 
 // folder returns the name of the folder for what is sorted.
 func (r *run) folder() string {
@@ -137,13 +137,13 @@ func (r *run) folder() string {
 
 // names chooses what is compared.
 func (r *run) names() {
-	for _, t := range r.sides.Tables {
+	for _, t := range r.pair.Tables {
 		at := -1
 		if r.o.Table == "" || r.o.Table == t.Source {
 			at = len(r.result)
 			r.wanted = append(r.wanted, t.Source)
 			r.result = append(r.result, report.Table{Source: t.Source, Target: t.Target, Lagging: !r.o.Strong,
-				Retired: r.sides.Retired(), Proof: report.Assumed})
+				Retired: r.pair.Retired(), Proof: report.Assumed})
 			r.result[at].CountGroups(Templates(t.Program), r.o.Values)
 		}
 		r.index = append(r.index, at)
@@ -153,7 +153,7 @@ func (r *run) names() {
 // identity names what finished parts belong to.
 func (r *run) identity() string {
 	parts := []string{"verify", fmt.Sprint(r.o.Strong)}
-	for _, t := range r.sides.Tables {
+	for _, t := range r.pair.Tables {
 		hash := t.Program.Hash()
 		parts = append(parts, t.Source, t.Info.ID, fmt.Sprintf("%x", hash[:]))
 	}
@@ -191,7 +191,7 @@ func (r *run) settle(ctx context.Context, found *verify.Findings) error {
 
 // checker returns what settles items, counts them, and writes down those that are not equal.
 func (r *run) checker(lines io.Writer) *verify.Checker {
-	c := &verify.Checker{Settler: Settler(r.sides, r.o.Values), Verdict: func(v *verify.Verdict) error {
+	c := &verify.Checker{Settler: Settler(r.pair, r.o.Values), Verdict: func(v *verify.Verdict) error {
 		r.settled++
 		r.step("settling", r.settled, r.candidates)
 		return r.add(lines, v)
@@ -204,15 +204,15 @@ func (r *run) checker(lines io.Writer) *verify.Checker {
 		for i := range r.result { // nobody knows whose it is
 			r.result[i].AddCell(o)
 		}
-		return report.OfCell(r.sides.Target, o).Write(lines)
+		return report.OfCell(r.pair.Target, o).Write(lines)
 	}}
-	r.sides.KeepLead(&c.Settler)
+	r.pair.KeepLead(&c.Settler)
 	return c
 }
 
 // prove notes what heartbeats prove by now.
 func (r *run) prove(ctx context.Context) error {
-	proven, err := r.sides.Proven(ctx)
+	proven, err := r.pair.Proven(ctx)
 	if err != nil {
 		return err
 	}
@@ -226,7 +226,7 @@ func (r *run) prove(ctx context.Context) error {
 
 func (r *run) finish() {
 	for i := range r.result {
-		r.result[i].Ended = r.sides.Now().Time().UTC()
+		r.result[i].Ended = r.pair.Now().Time().UTC()
 		r.result[i].Finish()
 	}
 }

@@ -22,7 +22,7 @@ func (r *run) record(ctx context.Context, cfg *config.Config, dir string) error 
 	if len(parts) > 0 {
 		o.DropParts = func() error { return removeParts(dir) }
 	}
-	r.recorder, _, err = Record(ctx, r.sides, o)
+	r.recorder, _, err = Record(ctx, r.pair, o)
 	return err
 }
 

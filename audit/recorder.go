@@ -69,7 +69,7 @@ func Record(ctx context.Context, s *pair.Pair, o RecordOptions) (r *Recorder, re
 	if err != nil {
 		return nil, false, err
 	}
-	r.follower = follower{sides: s, keys: k, result: &r.result}
+	r.follower = follower{pair: s, keys: k, result: &r.result}
 	r.cells, err = os.OpenFile(filepath.Join(folder, cellsFile), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, false, fmt.Errorf("keep cells: %w", err)
@@ -204,7 +204,7 @@ func (r *Recorder) Keep(tables []report.Table) (broken string, err error) {
 	for i := range tables {
 		r.result.Tables[i].Result = tables[i]
 	}
-	r.result.Ended, r.result.Verdict = r.sides.Now().Time().UTC(), report.Worst(tables)
+	r.result.Ended, r.result.Verdict = r.pair.Now().Time().UTC(), report.Worst(tables)
 	if err := r.keys.save(); err != nil {
 		return "", err
 	}

@@ -39,7 +39,7 @@ func Sample(ctx context.Context, s *pair.Pair, o SampleOptions) (all []report.Ta
 		if o.Table != "" && o.Table != t.Source {
 			continue
 		}
-		one := sample{o: o, sides: s, at: i, table: t, lines: lines,
+		one := sample{o: o, pair: s, at: i, table: t, lines: lines,
 			result: report.Table{Source: t.Source, Target: t.Target, Sample: int64(o.N), Seed: o.Seed,
 				Proof: report.Assumed}}
 		if err := one.run(ctx); err != nil {
@@ -70,8 +70,8 @@ func prove(ctx context.Context, s *pair.Pair, all []report.Table) error {
 // sample is the sample of one table.
 type sample struct {
 	o      SampleOptions
-	sides  *pair.Pair
-	at     int // of the table in the sides
+	pair   *pair.Pair
+	at     int // of the table in the pair
 	table  *catalog.Table
 	lines  io.Writer
 	result report.Table
@@ -80,7 +80,7 @@ type sample struct {
 
 func (x *sample) run(ctx context.Context) error {
 	x.result.CountGroups(Templates(x.table.Program), x.o.Values)
-	x.result.Began = x.sides.Now().Time().UTC()
+	x.result.Began = x.pair.Now().Time().UTC()
 	keys, err := x.draw(ctx)
 	if err != nil {
 		return fmt.Errorf("draw items of %s: %w", x.table.Source, err)
@@ -89,13 +89,13 @@ func (x *sample) run(ctx context.Context) error {
 	for i, key := range keys {
 		candidates[i] = verify.Candidate{Table: x.at, Key: key}
 	}
-	c := verify.Checker{Settler: Settler(x.sides, x.o.Values), Batch: sampledAtOnce,
+	c := verify.Checker{Settler: Settler(x.pair, x.o.Values), Batch: sampledAtOnce,
 		Verdict: func(v *verify.Verdict) error { return x.add(v, int64(len(keys))) }}
-	x.sides.KeepLead(&c.Settler)
+	x.pair.KeepLead(&c.Settler)
 	if err := c.Items(ctx, candidates); err != nil {
 		return err
 	}
-	x.result.Ended = x.sides.Now().Time().UTC()
+	x.result.Ended = x.pair.Now().Time().UTC()
 	x.result.Finish()
 	return nil
 }
@@ -107,7 +107,7 @@ func (x *sample) draw(ctx context.Context) ([]string, error) {
 	d := Drawer{
 		Total: total, Schema: info.Schema, Rand: rand.New(rand.NewPCG(x.o.Seed, uint64(x.at))),
 		Page: func(ctx context.Context, segment int) (*source.ItemPage, error) {
-			return x.sides.Page(ctx, x.at,
+			return x.pair.Page(ctx, x.at,
 				source.ScanRequest{Table: x.table.Source, Segment: segment, Total: total, Eventual: true})
 		},
 		Drawn: func(n int) { x.step("drawing", int64(n), int64(x.o.N)) },

@@ -51,7 +51,7 @@ type Saved struct {
 
 // CellsListed reports whether all cells that were not equal are in the folder: those beyond a limit are only counted,
 // if at all.
-func (r *Saved) CellsListed() bool { return r.OpenCells < maxSavedCells }
+func (s *Saved) CellsListed() bool { return s.OpenCells < maxSavedCells }
 
 // SavedSince is an incremental comparison that found everything equal.
 type SavedSince struct {
@@ -113,17 +113,17 @@ func load(path string) (*Saved, error) {
 //
 // Rule 15: the result is stored then, whatever becomes of what is left of earlier ones. The next
 // save removes it.
-func (r *Saved) save(dir string) error {
-	if err := r.write(filepath.Join(dir, resultFile)); err != nil {
+func (s *Saved) save(dir string) error {
+	if err := s.write(filepath.Join(dir, resultFile)); err != nil {
 		return err
 	}
-	_ = removeFolders(dir, r.Folder)
+	_ = removeFolders(dir, s.Folder)
 	return nil
 }
 
 // write replaces a file as a whole.
-func (r *Saved) write(path string) error {
-	b, err := json.MarshalIndent(r, "", "  ")
+func (s *Saved) write(path string) error {
+	b, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode kept result: %w", err)
 	}

@@ -69,7 +69,7 @@ func SinceLast(ctx context.Context, s *pair.Pair, pipeline, dir string) (*Change
 	if why, err := c.lost(k); why != "" || err != nil {
 		return c, cmp.Or(err, error(&Stale{why}))
 	}
-	c.follower = follower{sides: s, keys: k, result: result}
+	c.follower = follower{pair: s, keys: k, result: result}
 	return c, c.read(ctx)
 }
 
@@ -137,15 +137,15 @@ func SinceTime(ctx context.Context, s *pair.Pair, dir string, since change.Milli
 	if err != nil {
 		return c, err
 	}
-	c.follower = follower{sides: s, keys: k, from: c.from}
+	c.follower = follower{pair: s, keys: k, from: c.from}
 	return c, c.read(ctx)
 }
 
 // leaks returns why changes since the comparison may be in no log although none of its entries says so; "" where none
 // may: while a loss waits to be accepted its shard is not read.
-func (r *Saved) leaks() string {
-	for i := range r.Tables {
-		if t := &r.Tables[i]; t.OpenGaps > 0 {
+func (s *Saved) leaks() string {
+	for i := range s.Tables {
+		if t := &s.Tables[i]; t.OpenGaps > 0 {
 			return fmt.Sprintf("the last full one began while a loss of changes of %s waited for `replicator resume`",
 				t.Result.Source)
 		}
@@ -206,7 +206,7 @@ func (c *Changed) EachCell(f func(*verify.Open) error) error {
 
 // Requested returns why requests of commands make the kept comparison useless for a cutover; "" where none was made.
 func (c *Changed) Requested(ctx context.Context) (string, error) {
-	logs, err := c.sides.Running(ctx)
+	logs, err := c.pair.Running(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -241,7 +241,7 @@ func (c *Changed) Advance(items int64) error {
 	}
 	next := *c.Result
 	next.Folder, next.Verdict, next.OpenItems, next.OpenCells = name, "equal", 0, 0
-	next.Since = &SavedSince{Began: c.Began, Ended: c.sides.Now().Time().UTC(), Items: items}
+	next.Since = &SavedSince{Began: c.Began, Ended: c.pair.Now().Time().UTC(), Items: items}
 	return next.save(c.dir)
 }
 

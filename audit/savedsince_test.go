@@ -39,7 +39,7 @@ type stage struct {
 	*testing.T
 	world   *sandbox.World
 	cfg     config.Config
-	sides   *pair.Pair
+	pair    *pair.Pair
 	log     *queue.Writer
 	dir     string
 	records int
@@ -62,13 +62,13 @@ func newStage(t *testing.T) *stage {
 	c.Bigtable.Project, c.Bigtable.Instance, c.Bigtable.Endpoint = "local", "local", s.world.Bigtable.Addr()
 	c.Queue.Dir, c.Queue.URL, c.Queue.ReplayWindow = "", s.world.NATS.URL(), 0
 	c.Tables = []config.Table{{Source: "Orders", Target: "orders", OnTTLExpiry: "delete"}}
-	s.openSides()
+	s.openPair()
 	s.openLog()
 	return s
 }
 
-// openSides opens both sides, as after a first start of the replicator.
-func (s *stage) openSides() {
+// openPair opens the pair, as after a first start of the replicator.
+func (s *stage) openPair() {
 	s.Helper()
 	ctx := s.Context()
 	clients := clients.ForCommand(&s.cfg, func(zapcore.Level) *zap.Logger { return zap.NewNop() })
@@ -82,7 +82,7 @@ func (s *stage) openSides() {
 	_, err = sink.Ensure(ctx, tables.BigtableTables())
 	s.must(err)
 	s.must(sink.CreateState(ctx, &bigtable.State{Identity: tables.Tables[0].Identity("shop", sink), Life: 1}))
-	s.sides, err = pair.Open(ctx, &s.cfg, clients, tables, "Orders")
+	s.pair, err = pair.Open(ctx, &s.cfg, clients, tables, "Orders")
 	s.must(err)
 }
 
@@ -96,7 +96,7 @@ func (s *stage) openLog() {
 	s.must(err)
 	s.log, err = log.Claim(s.Context(), queue.ClaimOptions{Owner: "a", Life: 1})
 	s.must(err)
-	s.append(&checkpoint.Start{Stream: stream, Date: s.sides.Now(), Shards: []checkpoint.ShardSeen{{ID: "shard-1"}}})
+	s.append(&checkpoint.Start{Stream: stream, Date: s.pair.Now(), Shards: []checkpoint.ShardSeen{{ID: "shard-1"}}})
 }
 
 func (s *stage) must(err error) {
@@ -115,7 +115,7 @@ func (s *stage) append(body any) {
 // write appends a frame with a change of each item, whose sort keys are given.
 func (s *stage) write(sorts ...string) {
 	s.Helper()
-	second := s.sides.Now() / 1000
+	second := s.pair.Now() / 1000
 	var records []string
 	for _, sk := range sorts {
 		s.records++
@@ -175,7 +175,7 @@ func (s *stage) record(o RecordOptions, resumable bool) (*Recorder, bool) {
 			return nil
 		}
 	}
-	r, resumed, err := Record(s.Context(), s.sides, o)
+	r, resumed, err := Record(s.Context(), s.pair, o)
 	s.must(err)
 	if resumable && dropped == resumed {
 		s.Errorf("resumed %v, and parts are dropped: %v", resumed, dropped)
@@ -201,7 +201,7 @@ func (s *stage) keep(o RecordOptions, during func(*Recorder)) (broken string) {
 // since returns what has changed since the last comparison: sort keys. why is that of a useless one.
 func (s *stage) since() (c *Changed, sorts []string, why string) {
 	s.Helper()
-	c, err := SinceLast(s.Context(), s.sides, "shop", s.dir)
+	c, err := SinceLast(s.Context(), s.pair, "shop", s.dir)
 	return c, s.sorts(c, err), s.useless(err)
 }
 
@@ -247,7 +247,7 @@ func TestSinceLastHasWhatChangedAfterTheComparisonBegan(t *testing.T) {
 	s.write("before")
 	s.applied()
 	s.write("not applied when it began")
-	before := s.sides.Now().Time()
+	before := s.pair.Now().Time()
 	s.keep(RecordOptions{Strong: true}, func(r *Recorder) {
 		s.write("during")
 		for _, status := range []verify.Status{verify.Equal, verify.EqualByLog, verify.Kept, verify.Different,
@@ -291,7 +291,7 @@ func TestSinceLastHasWhatChangedAfterTheComparisonBegan(t *testing.T) {
 	if folders, err := filepath.Glob(filepath.Join(s.dir, folderPrefix+"*")); err != nil || len(folders) != 1 {
 		t.Errorf("folders %v are left, %v", folders, err)
 	}
-	timed, err := SinceTime(t.Context(), s.sides, s.dir, change.MillisOf(before.Add(-time.Hour)))
+	timed, err := SinceTime(t.Context(), s.pair, s.dir, change.MillisOf(before.Add(-time.Hour)))
 	if got := s.sorts(timed, err); s.useless(err) != "" || len(got) != 5 || timed.Result != nil {
 		t.Errorf("in the last hour: %v, %v", got, err)
 	}
@@ -358,7 +358,7 @@ func TestComparisonThatTheLogsContradictIsUseless(t *testing.T) {
 func TestComparisonBesideAnOpenGapIsUseless(t *testing.T) {
 	s := newStage(t)
 	s.applied()
-	now := s.sides.Now()
+	now := s.pair.Now()
 	feed := change.Feed{Stream: stream, Shard: "shard-1"}
 	s.append(&checkpoint.Gap{Feed: feed, Since: now - 1000, Until: now, Found: now})
 	s.keep(RecordOptions{}, func(*Recorder) {})
@@ -377,7 +377,7 @@ func TestChangesThatAreTrimmedMakeItUseless(t *testing.T) {
 	s := newStage(t)
 	s.applied()
 	s.keep(RecordOptions{}, func(*Recorder) {})
-	before := s.sides.Now()
+	before := s.pair.Now()
 	s.write("a")
 	s.trim()
 	for range 2 { // and it stays so
@@ -385,7 +385,7 @@ func TestChangesThatAreTrimmedMakeItUseless(t *testing.T) {
 			t.Errorf("since the last one: %q", why)
 		}
 	}
-	_, err := SinceTime(t.Context(), s.sides, s.dir, before-3_600_000)
+	_, err := SinceTime(t.Context(), s.pair, s.dir, before-3_600_000)
 	if why := s.useless(err); !strings.Contains(why, "the log of Orders does not reach back") {
 		t.Errorf("since a time: %q", why)
 	}
@@ -397,13 +397,13 @@ func TestResultNamesWhatItIsOf(t *testing.T) {
 	s.write("a")
 	s.applied()
 	mark := s.log.State().Marks[checkpoint.SinkBigtable]
-	began := s.sides.Now().Time()
+	began := s.pair.Now().Time()
 	s.keep(RecordOptions{}, func(*Recorder) {})
 	r, err := LoadSaved(s.dir)
 	s.must(err)
-	x, table := r.Tables[0], s.sides.Tables[0]
+	x, table := r.Tables[0], s.pair.Tables[0]
 	if x.TableID != table.Info.ID || x.TableID == "" || x.Life != 1 || !x.LogCreated.Equal(s.log.Log().Created()) ||
-		x.MappingHash == "" || x.MappingHash != table.Identity("shop", s.sides.Sink()).MappingHash ||
+		x.MappingHash == "" || x.MappingHash != table.Identity("shop", s.pair.Sink()).MappingHash ||
 		x.Mark != mark || x.Begun != s.log.State().Seq || r.Began.Before(began) || r.Pipeline != "shop" ||
 		r.Target != "orders" {
 		t.Errorf("%+v", r)
@@ -461,7 +461,7 @@ func TestInterruptedComparisonIsResumedWhereItServes(t *testing.T) {
 		begun, err := load(filepath.Join(s.dir, begunFile))
 		s.must(err)
 		old := *begun
-		old.Began = s.sides.Now().Time().Add(-age)
+		old.Began = s.pair.Now().Time().Add(-age)
 		s.must(old.write(filepath.Join(s.dir, begunFile)))
 		r, resumed := s.record(RecordOptions{Strong: true, Along: true}, true)
 		if resumed != want || r.result.Began.Equal(old.Began) != want {
@@ -470,7 +470,7 @@ func TestInterruptedComparisonIsResumedWhereItServes(t *testing.T) {
 		s.must(begun.write(filepath.Join(s.dir, begunFile)))
 	}
 	errFull := errors.New("full")
-	_, _, err := Record(t.Context(), s.sides,
+	_, _, err := Record(t.Context(), s.pair,
 		RecordOptions{Dir: s.dir, Pipeline: "shop", Strong: true, DropParts: func() error { return errFull }})
 	if !errors.Is(err, errFull) {
 		t.Errorf("parts that cannot be dropped: %v", err)
@@ -515,7 +515,7 @@ func TestKeptCellsThatAreGoneAreNotFound(t *testing.T) {
 		t.Fatalf("%q: %+v", why, c.Result)
 	}
 	cells := func() (got []string) {
-		check := verify.Checker{Settler: s.sides.Settler(), Cell: func(o *verify.Open) error {
+		check := verify.Checker{Settler: s.pair.Settler(), Cell: func(o *verify.Open) error {
 			got = append(got, string(o.Row)+" "+string(o.Qualifier))
 			return nil
 		}}

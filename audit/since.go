@@ -92,7 +92,7 @@ func (r *run) settleChanged(ctx context.Context, c *Changed) error {
 	if err != nil {
 		return err
 	}
-	if err := check.Cells(ctx, r.sides.Now(), c.EachCell); err != nil {
+	if err := check.Cells(ctx, r.pair.Now(), c.EachCell); err != nil {
 		return err
 	}
 	r.finish()

@@ -31,7 +31,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 // full compares all items.
 func (w *world) full(o audit.Options) report.Table {
 	w.t.Helper()
-	_, s := w.Sides("Orders")
+	_, s := w.Pair("Orders")
 	var found []report.Table
 	var err error
 	w.While("all items are compared", func() { found, err = audit.Full(w.t.Context(), w.Config, s, o) })
@@ -44,7 +44,7 @@ func (w *world) full(o audit.Options) report.Table {
 // since compares what has changed since the last full comparison; with ago, since that time.
 func (w *world) since(ago time.Duration) report.Table {
 	w.t.Helper()
-	_, s := w.Sides("Orders")
+	_, s := w.Pair("Orders")
 	var at time.Time
 	if ago > 0 {
 		at = w.Clock.Now().Add(-ago)
@@ -120,7 +120,7 @@ func TestLogIsTrimmedWhileAllIsReadForACutover(t *testing.T) {
 	w.d = w.Run()
 	w.put(5, "1")
 	dir := audit.SavedDir(w.Config.Scratch, w.Config.Pipeline, "orders")
-	_, s := w.Sides("Orders")
+	_, s := w.Pair("Orders")
 	o := audit.RecordOptions{Dir: dir, Pipeline: w.Config.Pipeline, Strong: true, Along: true}
 	r, _, err := audit.Record(t.Context(), s, o)
 	if err != nil {

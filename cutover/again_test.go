@@ -38,7 +38,7 @@ func TestSecondCutoverDoesNotRestOnAComparisonFromBeforeTheFirst(t *testing.T) {
 		!strings.Contains(said, "the last full one began before the undo of a fence") {
 		t.Errorf("second cutover: %v\n%s", err, said)
 	}
-	_, s := w.Sides("Orders")
+	_, s := w.Pair("Orders")
 	var found []report.Table
 	w.While("all items are compared", func() {
 		found, err = audit.Full(t.Context(), w.Config, s, audit.Options{Strong: true})

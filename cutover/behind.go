@@ -61,7 +61,7 @@ func (c *Cutover) lookBehindOf(ctx context.Context, i int, l *control.Log) error
 			}
 			return nil
 		}
-		key, err := x.Key(nil, c.sides.Tables[i].Info.Schema)
+		key, err := x.Key(nil, c.pair.Tables[i].Info.Schema)
 		if err != nil {
 			return err
 		}
@@ -116,11 +116,11 @@ func undone(table string) error {
 
 // readItems reads items as they are, and those that TTL has deleted behind the fence as they were.
 func (c *Cutover) readItems(ctx context.Context, table string, keys [][]byte) (*source.ItemBatch, error) {
-	batch, err := c.sides.ReadItems(ctx, table, keys)
+	batch, err := c.pair.ReadItems(ctx, table, keys)
 	if err != nil {
 		return nil, err
 	}
-	expired := c.behind[c.sides.Index(table)].expired
+	expired := c.behind[c.pair.Index(table)].expired
 	for i, key := range keys {
 		if old, ok := expired[string(key)]; ok && batch.Items[i] == nil && len(old) > 0 {
 			batch.Items[i] = old

@@ -58,7 +58,7 @@ func newWorld(t *testing.T) *world {
 	orders := &catalog.Table{Table: config.Table{Source: "Orders", Target: "orders"}}
 	orders.Info.Schema = change.KeySchema{Partition: change.KeyAttr{Name: "pk", Type: 'S'}}
 	w.cutover = &Cutover{
-		Options: Options{Say: func(string, ...any) {}}, sides: &pair.Pair{Tables: []*catalog.Table{orders}},
+		Options: Options{Say: func(string, ...any) {}}, pair: &pair.Pair{Tables: []*catalog.Table{orders}},
 		behind: make([]behind, 1), logs: w.folded, unowned: w.folded, cfg: &config.Config{},
 		obstacle: func([]*control.Log) error { return nil },
 	}
@@ -146,7 +146,7 @@ func TestLateRecordForbidsTheCertificate(t *testing.T) {
 	if _, err := c.lookBehind(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c.sides.Tables[0].Heartbeat = config.Heartbeat{Write: true, Every: config.Duration(time.Hour)}
+	c.pair.Tables[0].Heartbeat = config.Heartbeat{Write: true, Every: config.Duration(time.Hour)}
 	looks := 0
 	c.logs = func(ctx context.Context) ([]*control.Log, error) {
 		logs, err := w.folded(ctx)
@@ -227,7 +227,7 @@ func TestItemsAreSettledAgainWhereTTLWasFaster(t *testing.T) {
 	w := newWorld(t)
 	w.fence("f1", false)
 	c := w.cutover
-	c.id, c.sides.Tables[0].Program = "f1", newCutover(t, Options{}, plain).sides.Tables[0].Program
+	c.id, c.pair.Tables[0].Program = "f1", newCutover(t, Options{}, plain).pair.Tables[0].Program
 	at := begin
 	for expire, want := range []int{1, 2, tries, tries} {
 		runs := 0

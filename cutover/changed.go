@@ -36,13 +36,13 @@ func (c *Cutover) verifyChanged(ctx context.Context) (v *verified, why string, e
 	if c.Full {
 		return nil, "--full asks for it", nil
 	}
-	dir := audit.SavedDir(c.cfg.Scratch, c.cfg.Pipeline, c.sides.Target)
+	dir := audit.SavedDir(c.cfg.Scratch, c.cfg.Pipeline, c.pair.Target)
 	lock, err := audit.LockScratch(filepath.Join(dir, "all"))
 	if err != nil {
 		return nil, "another verify is at work", nil // the full comparison has a directory of its own
 	}
 	defer lock.Close() // which unlocks it
-	began := utc(c.sides.Now())
+	began := utc(c.pair.Now())
 	changed, why, err := c.changedSince(ctx, dir)
 	if why != "" || err != nil {
 		return nil, why, err
@@ -60,7 +60,7 @@ func (c *Cutover) verifyChanged(ctx context.Context) (v *verified, why string, e
 		return nil, "", err
 	}
 	v = &verified{Verify: certificate.Verify{How: certificate.HowChanged, Began: full.Began, Ended: full.Ended,
-		Changed: &certificate.Changed{Began: began, Ended: utc(c.sides.Now()), Items: t.items}}}
+		Changed: &certificate.Changed{Began: began, Ended: utc(c.pair.Now()), Items: t.items}}}
 	for i := range full.Tables {
 		r := &full.Tables[i].Result
 		v.Items, v.Rows, v.Cells = v.Items+r.Items, v.Rows+r.Rows, v.Cells+r.Cells
@@ -76,7 +76,7 @@ func (c *Cutover) verifyChanged(ctx context.Context) (v *verified, why string, e
 // changedSince returns the items that have changed since the kept comparison, or why that one does not show that the
 // others are equal.
 func (c *Cutover) changedSince(ctx context.Context, dir string) (changed *audit.Changed, why string, err error) {
-	changed, err = audit.SinceLast(ctx, c.sides, c.cfg.Pipeline, dir)
+	changed, err = audit.SinceLast(ctx, c.pair, c.cfg.Pipeline, dir)
 	if useless := (*audit.Stale)(nil); errors.As(err, &useless) {
 		return nil, useless.Why, nil
 	}

@@ -37,8 +37,8 @@ type Cutover struct {
 	Options
 	cfg     *config.Config
 	clients *clients.Clients
-	sides   *pair.Pair
-	// logs folds the logs of the running daemon, in the order of the sides' tables. unowned does so also where none runs:
+	pair    *pair.Pair
+	// logs folds the logs of the running daemon, in the order of the pair's tables. unowned does so also where none runs:
 	// until the logs hold a fence that the rows have, no daemon may stay.
 	logs, unowned func(context.Context) ([]*control.Log, error)
 	obstacle      func([]*control.Log) error // why nothing comes of waiting while the logs are like this; nil where it may
@@ -50,10 +50,10 @@ type Cutover struct {
 	behind []behind                   // by table
 }
 
-// New returns a cutover of a target whose sides are open.
+// New returns a cutover of a target whose pair is open.
 func New(cfg *config.Config, clients *clients.Clients, s *pair.Pair, o Options) *Cutover {
 	return &Cutover{
-		Options: o, cfg: cfg, clients: clients, sides: s, logs: s.Running, unowned: s.Logs,
+		Options: o, cfg: cfg, clients: clients, pair: s, logs: s.Running, unowned: s.Logs,
 		obstacle: s.Obstacle, behind: make([]behind, len(s.Tables)),
 	}
 }
@@ -101,7 +101,7 @@ func (c *Cutover) interrupted(err error) error {
 
 func (c *Cutover) run(ctx context.Context) (*certificate.Certificate, error) {
 	// Times of this clock are stored and certified: that of the fence, and since when nothing was written.
-	if _, err := c.sides.Ask(ctx); err != nil { // it is certain from here on
+	if _, err := c.pair.Ask(ctx); err != nil { // it is certain from here on
 		return nil, err
 	}
 	if err := c.fence(ctx); err != nil {
@@ -172,12 +172,12 @@ func (c *Cutover) drain(ctx context.Context) (through change.Millis, err error) 
 	if err := c.awaitOwners(ctx); err != nil {
 		return 0, err
 	}
-	now, err := c.sides.Ask(ctx)
+	now, err := c.pair.Ask(ctx)
 	if err != nil {
 		return 0, err
 	}
 	through = now + 1000 // Date is cut to seconds
-	if err := c.sides.Prove(ctx, through); err != nil {
+	if err := c.pair.Prove(ctx, through); err != nil {
 		return 0, err
 	}
 	_, err = c.lookBehind(ctx)

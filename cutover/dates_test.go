@@ -18,7 +18,7 @@ func TestCertificateHasTheTimeOfTheService(t *testing.T) {
 	w.Config.Testing.DateTrust = config.Duration(time.Second) // of the command: the daemon runs
 	began := w.Clock.Now().Truncate(time.Second)              // Dates have whole seconds
 	w.Faults.Skew(-100 * time.Second)
-	clients, s := w.Sides("Orders")
+	clients, s := w.Pair("Orders")
 	w.Faults.Skew(0)
 	var cert *certificate.Certificate
 	var err error

@@ -52,7 +52,7 @@ func TestUndoDuringTheComparisonForbidsTheCertificate(t *testing.T) {
 				}
 				w.undo()
 				if name != "undone" {
-					clients, s := w.Sides("Orders")
+					clients, s := w.Pair("Orders")
 					other := cutover.New(w.Config, clients, s, cutover.Options{Say: func(string, ...any) {}})
 					if err := cutover.Raise(other, t.Context()); err != nil {
 						t.Error(err)

@@ -16,8 +16,8 @@ import (
 
 // findFence finds the fence that an earlier process has raised, in whole or in part.
 func (c *Cutover) findFence(ctx context.Context) error {
-	for _, t := range c.sides.Tables {
-		row, err := c.sides.Sink().LoadState(ctx, c.cfg.Pipeline, t.Source)
+	for _, t := range c.pair.Tables {
+		row, err := c.pair.Sink().LoadState(ctx, c.cfg.Pipeline, t.Source)
 		if err != nil {
 			return bigtable.Explain(fmt.Errorf("load state of %s: %w", t.Source, err))
 		}
@@ -38,7 +38,7 @@ func (c *Cutover) raise(ctx context.Context) error {
 	if c.id == "" {
 		var b [6]byte
 		_, _ = rand.Read(b[:]) // never fails
-		c.id, c.fenced = hex.EncodeToString(b[:]), c.sides.Now()
+		c.id, c.fenced = hex.EncodeToString(b[:]), c.pair.Now()
 	}
 	if err := c.fenceRows(ctx); err != nil {
 		return err
@@ -66,9 +66,9 @@ func (c *Cutover) raise(ctx context.Context) error {
 // fenceRows fences the rows of all tables. Of two cutovers that begin at once the one that comes second to the first
 // row goes on with the other one's fence.
 func (c *Cutover) fenceRows(ctx context.Context) error {
-	for i, t := range c.sides.Tables {
+	for i, t := range c.pair.Tables {
 		var other *bigtable.Fenced
-		err := editRow(ctx, c.sides.Sink(), c.cfg.Pipeline, t.Source, func(s *bigtable.State) (changed bool) {
+		err := editRow(ctx, c.pair.Sink(), c.cfg.Pipeline, t.Source, func(s *bigtable.State) (changed bool) {
 			if other = s.Fenced; other != nil {
 				return false
 			}
@@ -101,12 +101,12 @@ func (c *Cutover) refuseTwo(other *bigtable.Fenced) error {
 
 // checkRows refuses tables whose rows in the state table say something else by now than when the cutover began.
 func (c *Cutover) checkRows(ctx context.Context) error {
-	for _, t := range c.sides.Tables {
-		row, err := c.sides.Sink().LoadState(ctx, c.cfg.Pipeline, t.Source)
+	for _, t := range c.pair.Tables {
+		row, err := c.pair.Sink().LoadState(ctx, c.cfg.Pipeline, t.Source)
 		if err != nil {
 			return bigtable.Explain(fmt.Errorf("load state of %s: %w", t.Source, err))
 		}
-		if err := c.checkRow(row, t.Identity(c.cfg.Pipeline, c.sides.Sink()).MappingHash); err != nil {
+		if err := c.checkRow(row, t.Identity(c.cfg.Pipeline, c.pair.Sink()).MappingHash); err != nil {
 			return err
 		}
 	}

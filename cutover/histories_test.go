@@ -56,7 +56,7 @@ func (w *world) put(n int, value string) {
 // verifyForCutover makes the full comparison that a cutover may use, which must find everything equal.
 func (w *world) verifyForCutover() {
 	w.t.Helper()
-	_, s := w.Sides("Orders")
+	_, s := w.Pair("Orders")
 	var found []report.Table
 	var err error
 	w.While("all items are compared", func() {
@@ -79,7 +79,7 @@ func (w *world) trim() {
 // whyAll returns why a cutover would compare all items; "" where it would compare only what has changed.
 func (w *world) whyAll() string {
 	w.t.Helper()
-	clients, s := w.Sides("Orders")
+	clients, s := w.Pair("Orders")
 	c := cutover.New(w.Config, clients, s, cutover.Options{Tables: []string{"Orders"}})
 	dir := audit.SavedDir(w.Config.Scratch, w.Config.Pipeline, "orders")
 	changed, why, err := cutover.ChangedSince(c, w.t.Context(), dir)
@@ -95,7 +95,7 @@ func (w *world) whyAll() string {
 // cutover runs a cutover to its end, and returns what it has said.
 func (w *world) cutover(o cutover.Options) (*certificate.Certificate, string, error) {
 	w.t.Helper()
-	clients, s := w.Sides("Orders")
+	clients, s := w.Pair("Orders")
 	var mu sync.Mutex
 	var said strings.Builder
 	if o.Tables == nil {

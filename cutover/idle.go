@@ -12,7 +12,7 @@ import (
 // awaitHeartbeats waits until heartbeats prove, of each table that gets them, that it was read up to a time. It does
 // not wait for long: without the proof it is assumed.
 func (c *Cutover) awaitHeartbeats(ctx context.Context, through change.Millis) error {
-	wait, began := c.sides.BeatsWait(), time.Now()
+	wait, began := c.pair.BeatsWait(), time.Now()
 	return c.poll(ctx, func(logs []*control.Log) bool {
 		return time.Since(began) >= wait || c.heardOf(logs, through)
 	})
@@ -22,7 +22,7 @@ func (c *Cutover) awaitHeartbeats(ctx context.Context, through change.Millis) er
 // nothing: the fence ends a life of the owner, and the next one proves it anew.
 func (c *Cutover) heardOf(logs []*control.Log, through change.Millis) bool {
 	for i, l := range logs {
-		if c.sides.Tables[i].Heartbeat.Write && idleness(l, through) == certificate.Assumed {
+		if c.pair.Tables[i].Heartbeat.Write && idleness(l, through) == certificate.Assumed {
 			return false
 		}
 	}

@@ -32,9 +32,9 @@ func (c *Cutover) issue(
 		return nil, err
 	}
 	cert := &certificate.Certificate{
-		Format: certificate.Format, ID: c.id, Pipeline: c.cfg.Pipeline, Target: c.sides.Sink().TargetName(c.sides.Target),
+		Format: certificate.Format, ID: c.id, Pipeline: c.cfg.Pipeline, Target: c.pair.Sink().TargetName(c.pair.Target),
 		Verdict: "equal", Program: c.Program,
-		Times:   c.times(drained, c.sides.Now()),
+		Times:   c.times(drained, c.pair.Now()),
 		Verify:  v.Verify,
 		Waivers: append([]certificate.Waiver{}, v.waivers...),
 		Says:    says(v, idleSentence(logs, through)),
@@ -50,7 +50,7 @@ func (c *Cutover) issue(
 		cert.Waivers[i].By = control.Whoami()
 	}
 	cert.Says = append(cert.Says, accepted(cert.Waivers)...)
-	if names := c.sides.Retired(); len(names) > 0 {
+	if names := c.pair.Retired(); len(names) > 0 {
 		cert.Says = append(cert.Says, fmt.Sprintf("Cells that no item of the tables can have were left out: the replication "+
 			"of %s into the target has ended.", strings.Join(names, ", ")))
 	}
@@ -109,8 +109,8 @@ func accepted(waivers []certificate.Waiver) (says []string) {
 
 // table returns what the certificate says about one table, and how it is known that it was idle.
 func (c *Cutover) table(i int, l *control.Log, idle string) certificate.Table {
-	s, info := l.State, &c.sides.Tables[i].Info
-	id := c.sides.Tables[i].Identity(c.cfg.Pipeline, c.sides.Sink())
+	s, info := l.State, &c.pair.Tables[i].Info
+	id := c.pair.Tables[i].Identity(c.cfg.Pipeline, c.pair.Sink())
 	t := certificate.Table{
 		Source: l.Table, TableID: info.ID, Stream: info.StreamARN, MappingHash: id.MappingHash,
 		LogCreated: l.Log.Created().UTC(), Life: s.Life, LogFormat: s.Format,

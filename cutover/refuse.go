@@ -36,7 +36,7 @@ func joined(reasons []string) string { return strings.Join(reasons, "; ") }
 // cutover is not red.
 func (c *Cutover) check(ctx context.Context) error {
 	var tables []config.Table
-	for _, t := range c.sides.Tables {
+	for _, t := range c.pair.Tables {
 		tables = append(tables, t.Table)
 	}
 	if err := c.awaitLife(ctx); err != nil {
@@ -78,7 +78,7 @@ func (c *Cutover) awaitLife(ctx context.Context) error {
 	once, cancel := context.WithTimeout(ctx, protocol.SilentAfter(time.Duration(c.cfg.Testing.ClaimTTL)))
 	defer cancel()
 	err := c.poll(once, func(logs []*control.Log) bool {
-		return !slices.ContainsFunc(logs, func(l *control.Log) bool { return c.sides.Away(l.Table, l.State) })
+		return !slices.ContainsFunc(logs, func(l *control.Log) bool { return c.pair.Away(l.Table, l.State) })
 	})
 	if once.Err() != nil {
 		return context.Cause(ctx)
@@ -89,15 +89,15 @@ func (c *Cutover) awaitLife(ctx context.Context) error {
 // otherTables says which tables of the target are not named, and which named ones are not of the target. A table that
 // is not in this configuration may still be written by a replicator with another one.
 func (c *Cutover) otherTables(ctx context.Context) (reasons []string, err error) {
-	for _, t := range c.sides.Tables {
+	for _, t := range c.pair.Tables {
 		if !slices.Contains(c.Tables, t.Source) {
 			reasons = append(reasons,
 				fmt.Sprintf("table %s writes to %s, too: name all tables of the target", t.Source, t.Target))
 		}
 	}
 	for _, name := range c.Tables {
-		if c.sides.Index(name) < 0 {
-			reasons = append(reasons, fmt.Sprintf("table %s does not write to %s: cut it over by itself", name, c.sides.Target))
+		if c.pair.Index(name) < 0 {
+			reasons = append(reasons, fmt.Sprintf("table %s does not write to %s: cut it over by itself", name, c.pair.Target))
 		}
 	}
 	others, err := c.otherWriters(ctx)
@@ -110,21 +110,21 @@ func (c *Cutover) otherTables(ctx context.Context) (reasons []string, err error)
 //
 // Rule 12: behind a fence nothing is written to Bigtable.
 func (c *Cutover) otherWriters(ctx context.Context) (reasons []string, err error) {
-	err = c.sides.Sink().StatesOf(ctx, c.sides.Target, func(s *bigtable.State) error {
+	err = c.pair.Sink().StatesOf(ctx, c.pair.Target, func(s *bigtable.State) error {
 		id := &s.Identity
 		switch ours := id.Pipeline == c.cfg.Pipeline; {
-		case ours && c.sides.Index(id.Table) < 0:
+		case ours && c.pair.Index(id.Table) < 0:
 			reasons = append(reasons, fmt.Sprintf("table %s has rows in %s, too, and is not in this configuration: add it, or "+
-				"`replicator table retire --table %s`", id.Table, c.sides.Target, id.Table))
+				"`replicator table retire --table %s`", id.Table, c.pair.Target, id.Table))
 		case !ours && s.Fenced == nil:
 			reasons = append(reasons, fmt.Sprintf("table %s of pipeline %q has rows in %s, too: stop that pipeline, take the "+
 				"table out of its configuration, and with that `replicator table retire --table %s`", id.Table, id.Pipeline,
-				c.sides.Target, id.Table))
+				c.pair.Target, id.Table))
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, bigtable.Explain(fmt.Errorf("look for other tables of %s: %w", c.sides.Target, err))
+		return nil, bigtable.Explain(fmt.Errorf("look for other tables of %s: %w", c.pair.Target, err))
 	}
 	return reasons, nil
 }

@@ -120,11 +120,11 @@ rules:
 			t.Fatal(problems)
 		}
 		p, problems := transform.Compile(transform.Table{Pipeline: "shop", Source: "Orders", Target: "orders", Mapping: m,
-			Schema: w.cutover.sides.Tables[0].Info.Schema, View: "NEW_AND_OLD_IMAGES"})
+			Schema: w.cutover.pair.Tables[0].Info.Schema, View: "NEW_AND_OLD_IMAGES"})
 		if p == nil {
 			t.Fatal(problems)
 		}
-		w.cutover.sides.Tables[0].Program = p
+		w.cutover.pair.Tables[0].Program = p
 		if got := w.cutover.ages(); !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", mapping, got, want)
 		}

@@ -42,7 +42,7 @@ func TestCutoverFindsTheDaemonThatWasStartedAgain(t *testing.T) {
 	if err := sink.CreateState(t.Context(), &bigtable.State{Identity: id, Issued: true}); err != nil {
 		t.Fatal(err)
 	}
-	clients, s := w.Sides("Orders")
+	clients, s := w.Pair("Orders")
 	c := cutover.New(w.Config, clients, s, cutover.Options{})
 	if logs, err := c.Logs(t.Context()); err != nil || logs[0].State.Owner != "a" {
 		t.Fatalf("before: %v", err)

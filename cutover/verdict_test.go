@@ -237,7 +237,7 @@ func TestCertificateWaitsForHeartbeats(t *testing.T) {
 		"no shard so far": {checkpoint.Proof{Assumed: 4}, checkpoint.Proof{Read: through}, false},
 		"one without":     {checkpoint.Proof{Assumed: 1, Read: through}, checkpoint.Proof{Read: through}, false},
 	} {
-		x := &Cutover{sides: &pair.Pair{Tables: []*catalog.Table{with, {}}}}
+		x := &Cutover{pair: &pair.Pair{Tables: []*catalog.Table{with, {}}}}
 		if got := x.heardOf([]*control.Log{log(c.first), log(c.second)}, through); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}

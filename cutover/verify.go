@@ -27,16 +27,16 @@ const tries = 3
 
 // verifyAll compares all items with all rows.
 func (c *Cutover) verifyAll(ctx context.Context) (*verified, error) {
-	dir := filepath.Join(c.cfg.Scratch, "cutover", c.cfg.Pipeline, c.sides.Target)
+	dir := filepath.Join(c.cfg.Scratch, "cutover", c.cfg.Pipeline, c.pair.Target)
 	lock, err := audit.LockScratch(dir) // another cutover would take its candidates for these
 	if err != nil {
 		return nil, err
 	}
 	defer lock.Close() // which unlocks it
 	s := c.settler()
-	v := &verified{Verify: certificate.Verify{How: certificate.HowFull, Began: utc(c.sides.Now())}}
+	v := &verified{Verify: certificate.Verify{How: certificate.HowFull, Began: utc(c.pair.Now())}}
 	found, err := verify.Full(ctx, verify.FullOptions{
-		Dir: dir, Identity: c.identity(), Now: c.sides.Now, Lead: c.sides.Lead(),
+		Dir: dir, Identity: c.identity(), Now: c.pair.Now, Lead: c.pair.Lead(),
 	}, s.Tables, s.Target)
 	if err != nil {
 		return nil, audit.ClearScratch(dir, err)
@@ -46,7 +46,7 @@ func (c *Cutover) verifyAll(ctx context.Context) (*verified, error) {
 		_ = found.Close() // of files that the next comparison makes again
 		return nil, audit.ClearScratch(dir, err)
 	}
-	v.Ended = utc(c.sides.Now())
+	v.Ended = utc(c.pair.Now())
 	t.addFull(&v.Verify, &found.Counts)
 	if reasons := c.unequal(v, t); len(reasons) > 0 {
 		return nil, errors.Join(&Refused{Reasons: reasons}, found.Close())
@@ -70,7 +70,7 @@ func (c *Cutover) verifyExpired(ctx context.Context, v *verified) error {
 	t := &tally{c: c, accepted: map[string]int64{}}
 	check := &verify.Checker{Settler: c.settler(), Verdict: t.item, Cell: t.cell}
 	check.Prove = func(context.Context, change.Millis) error { return nil }
-	c.sides.KeepLead(&check.Settler)
+	c.pair.KeepLead(&check.Settler)
 	if err := check.Items(ctx, items); err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (c *Cutover) identity() string {
 
 // settler reads items as they are, and those that TTL has deleted behind the fence as they were.
 func (c *Cutover) settler() verify.Settler {
-	s := c.sides.Settler()
+	s := c.pair.Settler()
 	s.ReadItems = c.readItems
 	return s
 }
@@ -102,7 +102,7 @@ func (c *Cutover) settle(ctx context.Context, run func(*verify.Checker) error) (
 	for n := 1; ; n++ {
 		t := &tally{c: c, accepted: map[string]int64{}}
 		check := &verify.Checker{Settler: c.settler(), Verdict: t.item, Cell: t.cell}
-		c.sides.KeepLead(&check.Settler)
+		c.pair.KeepLead(&check.Settler)
 		if err := run(check); err != nil {
 			return nil, err
 		}

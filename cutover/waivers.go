@@ -16,7 +16,7 @@ const waivesColumn = "columns:"
 // wrong would be noticed only when both sides were compared, with the writers stopped.
 func (c *Cutover) unknownWaivers() (reasons []string) {
 	places := map[string]bool{} // RULE/FAMILY
-	for _, t := range c.sides.Tables {
+	for _, t := range c.pair.Tables {
 		for _, r := range t.Program.Report() {
 			for _, f := range t.Program.Families() {
 				places[r.Rule+"/"+f.Name] = true
@@ -53,7 +53,7 @@ func (c *Cutover) accepts(o *verify.Open) (names []string) {
 // ages returns the source tables whose mappings let cells age away; the certificate needs --accept-aged for them,
 // because Bigtable may lack what their items still have.
 func (c *Cutover) ages() (names []string) {
-	for _, t := range c.sides.Tables {
+	for _, t := range c.pair.Tables {
 		for _, f := range t.Program.Families() {
 			if f.MaxAge > 0 {
 				names = append(names, t.Source)

@@ -390,7 +390,7 @@ func (x *answering) judge() error {
 			return fmt.Errorf("%s: %d gaps, %d letters, %d unread shards, %d foreign columns", t.Source, t.Gaps+t.Accepted,
 				t.DeadLetters, t.Shards.Unread, t.Foreign)
 		}
-		if err := x.openSides().compare(x.t.Context(), t.Source); err != nil {
+		if err := x.openPair().compare(x.t.Context(), t.Source); err != nil {
 			return fmt.Errorf("cell by cell: %w", err)
 		}
 	}

@@ -35,7 +35,7 @@ func TestWriteOfADeadOwnerArrivesAfterADelete(t *testing.T) {
 	w.Delete("Orders", "hats", "fedora")
 	w.Put("Orders", "hats", "bowler", `"size":{"N":"3"}`)
 	d.settle("Orders")
-	s := w.openSides()
+	s := w.openPair()
 	s.w.Equal("Orders")
 	before := w.Bigtable.Writes()
 	proxy.release()
@@ -110,7 +110,7 @@ func TestBurstBeforeANewStreamHidesNothing(t *testing.T) {
 	}
 	w.ok("gaps", "clear", gap.ID, "--sink", "bigtable", "--yes") // no write was lost between the streams
 	d.until("it is ready", func() bool { s, ok := d.status(); return ok && s.Ready })
-	s := w.openSides()
+	s := w.openPair()
 	s.w.Equal("Orders")
 	d.kill()
 	d = w.run()

@@ -154,7 +154,7 @@ func TestHaltedTableLeavesOthersRunning(t *testing.T) {
 		w.writer(other, uint64(204+i)).write(100)
 	}
 	d.settle("Items", "Users")
-	s := w.openSides()
+	s := w.openPair()
 	s.w.Equal("Items", "Users")
 	st := w.status()
 	if st.Ready || st.Tables[0].State != "halted" || st.Tables[1].State != "running" || st.Tables[2].State != "running" {

@@ -218,7 +218,7 @@ func TestPlantsThroughTheCommands(t *testing.T) {
 	d.settle(names...)
 	w.DynamoDB.ExpireNow(w.Clock.Now())
 	d.settle(names...)
-	s := w.openSides()
+	s := w.openPair()
 	before := s.newest(all)
 	compared := func(into string) func(*planted) []string {
 		return func(p *planted) []string {

@@ -32,8 +32,8 @@ type sides struct {
 	sink *bigtable.Client
 }
 
-// openSides opens both clients until the test ends.
-func (w *world) openSides() *sides {
+// openPair opens both clients until the test ends.
+func (w *world) openPair() *sides {
 	w.t.Helper()
 	ctx := w.t.Context()
 	from := source.Options{Region: "us-east-1", Endpoint: w.Endpoint(), DateTrust: -1}

@@ -61,7 +61,7 @@ func TestItemsChangeBetweenPageAndPut(t *testing.T) {
 	if w.DynamoDB.ExpireNow(w.Clock.Now().Add(25*time.Second)) == 0 {
 		t.Error("nothing has expired")
 	}
-	s := w.openSides()
+	s := w.openPair()
 	for _, e := range []*example{orders, devices} {
 		if rows := s.stored(target(e.table), s.compile(e.table).Families()); len(rows) > n/2 {
 			t.Errorf("%s: %d rows while the pages wait", e.table, len(rows))
@@ -116,7 +116,7 @@ func TestCopyIsBegunByTheNextOwnerAndCanceled(t *testing.T) {
 	w.DynamoDB.Reads.Calm()
 	w.Put("Orders", "p#1", "s1", `"n":{"N":"1"}`)
 	d.settle("Orders")
-	if err := w.openSides().compare(t.Context(), "Orders"); err == nil {
+	if err := w.openPair().compare(t.Context(), "Orders"); err == nil {
 		t.Error("nothing is missing after the cancellation")
 	}
 	if s := w.status(); s.Ready || !strings.Contains(strings.Join(s.Tables[0].Reasons, " "), "resync") {

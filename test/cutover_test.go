@@ -266,7 +266,7 @@ func TestStaleOwnerWritesNothingBehindTheFence(t *testing.T) {
 	}
 	w.freeze(stale, syscall.SIGCONT)
 	stale.untilLogged("stand by: another owner holds the log")
-	s := w.openSides()
+	s := w.openPair()
 	if rows := s.stored("orders", s.compile("Orders").Families()); len(rows) > 0 {
 		t.Errorf("the owner that was frozen has brought back %d rows: %v", len(rows), rows)
 	}

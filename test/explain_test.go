@@ -72,7 +72,7 @@ func TestExplainSaysWhyARowLooksSo(t *testing.T) {
 	d.stop()
 	w.explains(w.command("explain", "--key", item1), 0,
 		"equal; what is written from now on does not arrive: no replicator owns")
-	s := w.openSides()
+	s := w.openPair()
 	s.plant("p", "1/a", "wrong", w.Clock.Now())
 	w.explains(w.command("explain", "--key", item1), 4, "different: cell d:1/a differs, and nothing is pending")
 	w.Put("Orders", "p", "1", `"a":{"S":"nobody reads it"},"text":{"S":"secret"}`)
@@ -88,7 +88,7 @@ func TestExplainSaysWhyARowLooksSo(t *testing.T) {
 // differencesAreExplained plants differences, and repairs them.
 func (w *world) differencesAreExplained(d *daemon, item1, item2 string) {
 	w.t.Helper()
-	s, now := w.openSides(), w.Clock.Now()
+	s, now := w.openPair(), w.Clock.Now()
 	s.plant("p", "1/a", "wrong", now.Add(-time.Hour))
 	s.remove("p", s.cells("p")["1/a"])
 	s.plant("p", "1/a", "wrong", now.Add(-time.Hour))

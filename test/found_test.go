@@ -164,7 +164,7 @@ func TestVanishedTableIsNamed(t *testing.T) {
 	if n := strings.Count(d.output.String(), `"reason":"vanished`); n != 1 {
 		t.Errorf("it is named %d times in the log", n)
 	}
-	if rows := w.openSides().stored("orders-gone", []transform.Family{{Name: "d"}}); len(rows) != 2 {
+	if rows := w.openPair().stored("orders-gone", []transform.Family{{Name: "d"}}); len(rows) != 2 {
 		t.Errorf("the last change before the end is missing: %v", rows)
 	}
 

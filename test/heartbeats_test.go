@@ -51,7 +51,7 @@ func TestHeartbeatsProveACutover(t *testing.T) {
 	if items := w.Items("Orders"); len(items) <= 3 {
 		t.Errorf("the table has %d items, and no heartbeat", len(items))
 	}
-	rows := w.openSides().cellsIn("d", transform.LiveFamily, transform.DeadFamily)
+	rows := w.openPair().cellsIn("d", transform.LiveFamily, transform.DeadFamily)
 	for row := range rows {
 		if !strings.HasPrefix(row, "hats#") {
 			t.Errorf("a heartbeat is in row %q", row)
@@ -92,7 +92,7 @@ func TestHeartbeatsOfAFoundTableAreNoRows(t *testing.T) {
 	if st := d.table("orders-us"); st.Changes != 1 || len(w.Items("orders-us")) < 2 {
 		t.Errorf("%d changes of %d items", st.Changes, len(w.Items("orders-us")))
 	}
-	if rows := w.openSides().stored("orders-us", []transform.Family{{Name: "d"}}); len(rows) != 1 {
+	if rows := w.openPair().stored("orders-us", []transform.Family{{Name: "d"}}); len(rows) != 1 {
 		t.Errorf("a heartbeat is a row: %v", rows)
 	}
 	d.stop()

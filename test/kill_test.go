@@ -121,7 +121,7 @@ func TestKilledAtAnyMomentLosesNothing(t *testing.T) {
 			d.settle("Orders")
 			d.checkClean()
 			d.stop()
-			s, l := w.openSides(), w.readLog("Orders")
+			s, l := w.openPair(), w.readLog("Orders")
 			w.logIsExact("Orders", l)
 			s.w.Equal("Orders")
 			s.replayIsEqual("Orders", l)

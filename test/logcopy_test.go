@@ -42,7 +42,7 @@ func TestOlderCopyOfTheDirectoryIsSaid(t *testing.T) {
 	w.prepare("Orders")
 	w.Put("Orders", "hats", "fedora", `"n":{"N":"1"}`)
 	data := filepath.Join(w.dir, "data")
-	sink := w.openSides().sink
+	sink := w.openPair().sink
 	noted := func() uint64 { // the entry up to which the log is noted
 		note, err := sink.LoadLogNote(t.Context(), "shop", "Orders")
 		if err != nil {
@@ -98,7 +98,7 @@ func TestDeletedRowIsSaidAndStoredAgain(t *testing.T) {
 	w.prepare("Orders", "Others")
 	remove := func() {
 		t.Helper()
-		sink := w.openSides().sink
+		sink := w.openPair().sink
 		row, err := sink.LoadState(t.Context(), "shop", "Orders")
 		if err == nil {
 			err = sink.RemoveState(t.Context(), row)
@@ -127,7 +127,7 @@ func TestDeletedRowIsSaidAndStoredAgain(t *testing.T) {
 		d.settle("Orders", "Others")
 		w.Equal("Orders")
 		w.Equal("Others")
-		if row, err := w.openSides().sink.LoadState(t.Context(), "shop", "Orders"); err != nil || row.Life != 1 {
+		if row, err := w.openPair().sink.LoadState(t.Context(), "shop", "Orders"); err != nil || row.Life != 1 {
 			t.Fatalf("%+v, %v", row, err)
 		}
 	}

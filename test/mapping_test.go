@@ -57,7 +57,7 @@ func TestColumnIsAddedWithoutANewTarget(t *testing.T) {
 	d.until("the mapping is the new one and the table is copied", func() bool {
 		d.hasten(5 * time.Second)
 		st := d.table("Orders")
-		return st.State == "running" && len(st.Reasons) == 0 && w.openSides().compare(t.Context(), "Orders") == nil
+		return st.State == "running" && len(st.Reasons) == 0 && w.openPair().compare(t.Context(), "Orders") == nil
 	})
 	d.stop()
 	d = w.run()
@@ -75,7 +75,7 @@ func TestMovedRowsNeedANewTarget(t *testing.T) {
 	long(t, "10 s")
 	w := newWorld(t, 1202)
 	d := w.mapped(twoColumns)
-	before := w.openSides()
+	before := w.openPair()
 	w.write("orders.yaml", otherKeys)
 	diff := w.command("mapping", "diff")
 	if diff.code != 4 {

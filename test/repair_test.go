@@ -158,7 +158,7 @@ func TestPlantedDifferencesAreRepaired(t *testing.T) {
 	}
 	d := w.run()
 	d.settle("Orders")
-	s := w.openSides()
+	s := w.openPair()
 	now := w.Clock.Now()
 	s.plant("p", "0/a", "wrong", now)
 	stored := s.cells("p")

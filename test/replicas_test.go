@@ -207,7 +207,7 @@ func (r *replicas) suffer(f injury) {
 func (r *replicas) equal() {
 	r.t.Helper()
 	r.fresh("everything")
-	sides := r.openSides()
+	sides := r.openPair()
 	r.Until("every table is equal", func() bool {
 		return !slices.ContainsFunc(r.tables, func(table string) bool { return sides.compare(r.t.Context(), table) != nil })
 	})

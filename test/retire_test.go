@@ -96,7 +96,7 @@ func TestRetiredTableLeavesNothingButTheApplicationsRows(t *testing.T) {
 
 	// The rows are fenced, and the process that did it is gone.
 	d.kill()
-	s := w.openSides()
+	s := w.openPair()
 	s.fenceRow("Orders", "f1")
 	s.fenceRow("Other", "f1")
 	w.refused(3, "a cutover of table Orders is in progress", "run")

@@ -63,7 +63,7 @@ func TestCutoversOfOneTableAtOnce(t *testing.T) {
 			t.Errorf("exit %d: %s", code, c.out)
 		}
 	}
-	s := w.openSides()
+	s := w.openPair()
 	fence := s.fenceOf()
 	if certificates == 0 || fence == nil || d.table("Orders").Fence == nil || fence.ID != d.table("Orders").Fence.ID {
 		t.Fatalf("%d certificates, fences %+v and %+v\n%s\n%s", certificates, fence, d.table("Orders").Fence, both[0].out,

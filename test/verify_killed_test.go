@@ -88,7 +88,7 @@ func TestVerifyAndItsDaemonAreKilled(t *testing.T) {
 	d.settle("Orders")
 	w.Put("Orders", "p7", "s", `"a":{"S":"newer"}`)
 	d.settle("Orders")
-	w.openSides().plant("p7", "s/a", "older", w.Clock.Now().Add(time.Second))
+	w.openPair().plant("p7", "s/a", "older", w.Clock.Now().Add(time.Second))
 	if r := d.hastened("verify"); r.code != 0 || !strings.Contains(r.out, "may lag") {
 		t.Errorf("a reading that lags and a row that is as old: exit %d: %s%s", r.code, r.out, r.err)
 	}

@@ -116,7 +116,7 @@ func TestPlantedDifferencesUnderWriters(t *testing.T) {
 	w.Put("Orders", "p", "4", `"a":{"S":"new"},"b":{"S":"4"},"text":{"S":"t"}`)
 	d := w.run()
 	d.settle("Orders", "Items")
-	s := w.openSides()
+	s := w.openPair()
 	now := w.Clock.Now()
 	stop := d.neighbours()
 	want := w.plantAll(s, now)

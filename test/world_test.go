@@ -80,7 +80,7 @@ func newWorldOf(t *testing.T, o sandbox.Options) *world {
 	}
 	w.World = sandbox.NewWorld(t, sandbox.WorldOptions{
 		Options: o,
-		Compare: func(ctx context.Context, table string) error { return w.openSides().compare(ctx, table) },
+		Compare: func(ctx context.Context, table string) error { return w.openPair().compare(ctx, table) },
 	})
 	w.Watch.Progress = w.traps.progress.Load
 	w.Watch.Patience, w.Watch.Longest = patience, longest

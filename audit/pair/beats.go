@@ -13,16 +13,16 @@ import (
 const heartbeatsLate = 15 * time.Second
 
 // BeatsWait returns how long it is worth to wait for a heartbeat that is written from now on; 0 where no table has any.
-func (s *Pair) BeatsWait() (wait time.Duration) {
-	for i := range s.Tables {
-		wait = max(wait, s.beatWait(i))
+func (p *Pair) BeatsWait() (wait time.Duration) {
+	for i := range p.Tables {
+		wait = max(wait, p.beatWait(i))
 	}
 	return wait
 }
 
 // beatWait is BeatsWait of one table, given by its index.
-func (s *Pair) beatWait(table int) time.Duration {
-	if h := s.Tables[table].Heartbeat; h.Write {
+func (p *Pair) beatWait(table int) time.Duration {
+	if h := p.Tables[table].Heartbeat; h.Write {
 		return time.Duration(h.Every) + heartbeatsLate
 	}
 	return 0
@@ -30,10 +30,10 @@ func (s *Pair) beatWait(table int) time.Duration {
 
 // Proven reports of each table whether heartbeats prove that Bigtable has every change up to now. It waits for them no
 // longer than BeatsWait. Where the logs cannot be read meanwhile, nothing is proven, and that is no error.
-func (s *Pair) Proven(ctx context.Context) ([]bool, error) {
-	b := newBeats(s.Now()+1000, len(s.Tables), s.beatWait) // Date is cut to seconds
-	for began := time.Now(); time.Since(began) < s.BeatsWait(); {
-		if states := s.lookForBeats(ctx); states != nil && !b.awaited(states) {
+func (p *Pair) Proven(ctx context.Context) ([]bool, error) {
+	b := newBeats(p.Now()+1000, len(p.Tables), p.beatWait) // Date is cut to seconds
+	for began := time.Now(); time.Since(began) < p.BeatsWait(); {
+		if states := p.lookForBeats(ctx); states != nil && !b.awaited(states) {
 			break
 		}
 		if err := failure.Pause(ctx, control.Period); err != nil {
@@ -44,10 +44,10 @@ func (s *Pair) Proven(ctx context.Context) ([]bool, error) {
 }
 
 // lookForBeats folds the logs, and asks their owners to say how far heartbeats have come; nil where that fails.
-func (s *Pair) lookForBeats(ctx context.Context) (states []*checkpoint.State) {
+func (p *Pair) lookForBeats(ctx context.Context) (states []*checkpoint.State) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	logs, err := s.running(ctx)
+	logs, err := p.running(ctx)
 	if err != nil {
 		return nil
 	}

@@ -17,26 +17,26 @@ import (
 
 // Logs folds the logs of all tables, in their order. Where no daemon runs it opens the embedded store, which keeps one
 // from starting.
-func (s *Pair) Logs(ctx context.Context) ([]*control.Log, error) {
-	q, err := s.Queue(ctx)
+func (p *Pair) Logs(ctx context.Context) ([]*control.Log, error) {
+	q, err := p.Queue(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return s.fold(ctx, q)
+	return p.fold(ctx, q)
 }
 
 // Queue returns the logs of the running daemon. The connection is kept until a look at it fails.
-func (s *Pair) Queue(ctx context.Context) (*queue.Queue, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.clients.Queue(ctx)
+func (p *Pair) Queue(ctx context.Context) (*queue.Queue, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.clients.Queue(ctx)
 }
 
 // Running folds the logs of all tables in the queue of the daemon that runs now. While the daemon is started again, or
 // the queue's servers elect a leader, it waits: for a minute at most.
-func (s *Pair) Running(ctx context.Context) ([]*control.Log, error) {
+func (p *Pair) Running(ctx context.Context) ([]*control.Log, error) {
 	for began := time.Now(); ; {
-		logs, err := s.running(ctx)
+		logs, err := p.running(ctx)
 		switch {
 		case err == nil:
 			return logs, nil
@@ -53,18 +53,19 @@ func (s *Pair) Running(ctx context.Context) ([]*control.Log, error) {
 
 // running folds the logs of all tables in the queue of the daemon that runs now. After an error the next call connects
 // again.
-func (s *Pair) running(ctx context.Context) ([]*control.Log, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	wait, cancel := context.WithTimeout(ctx, protocol.Restart) // a daemon that stays away must not be awaited for ever
+func (p *Pair) running(ctx context.Context) ([]*control.Log, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	// A wait for a daemon that stays away ends.
+	wait, cancel := context.WithTimeout(ctx, protocol.Restart)
 	defer cancel()
-	q, err := s.clients.RunningQueue(wait)
+	q, err := p.clients.RunningQueue(wait)
 	if err != nil {
 		return nil, err
 	}
-	logs, err := s.fold(ctx, q)
+	logs, err := p.fold(ctx, q)
 	if err != nil {
-		_ = s.clients.CloseQueue() // the daemon went away, or a reader overflowed
+		_ = p.clients.CloseQueue() // the daemon went away, or a reader overflowed
 	}
 	return logs, err
 }
@@ -72,11 +73,11 @@ func (s *Pair) running(ctx context.Context) ([]*control.Log, error) {
 // Logged calls f with the changes of items of a table that its log has stored since a time of the service's clock, and
 // with the index of the item's key; verify.ErrTrimmed where the log does not reach back so far. When the owner of the
 // log goes away meanwhile, Logged begins again once there is another one, so f may see a change twice.
-func (s *Pair) Logged(
+func (p *Pair) Logged(
 	ctx context.Context, table string, since change.Millis, keys [][]byte, f func(key int, c *change.Change) error,
 ) error {
 	for began := time.Now(); ; {
-		err := s.walk(ctx, table, since, keys, f)
+		err := p.walk(ctx, table, since, keys, f)
 		switch {
 		case errors.Is(err, queue.ErrTrimmed):
 			return fmt.Errorf("%w: %w", verify.ErrTrimmed, err)
@@ -90,15 +91,15 @@ func (s *Pair) Logged(
 	}
 }
 
-// Entries calls f with the entries of a table's log as (logged.Walk).Entries does; it sets the log of the walk. When
+// Entries calls f with the entries of a table's log as (queue.Walk).Entries does; it sets the log of the walk. When
 // the owner of the log goes away meanwhile, it goes on once there is another one, so f may see an entry twice.
-func (s *Pair) Entries(
+func (p *Pair) Entries(
 	ctx context.Context, table string, w queue.Walk, f func(*queue.WalkedEntry) error,
 ) (mark checkpoint.Mark, err error) {
 	for began := time.Now(); ; {
-		logs, err := s.running(ctx)
+		logs, err := p.running(ctx)
 		if err == nil {
-			w.Log = logs[s.Index(table)].Log
+			w.Log = logs[p.Index(table)].Log
 			mark, err = w.Entries(ctx, f)
 		}
 		if err == nil || errors.Is(err, queue.ErrTrimmed) || ctx.Err() != nil ||
@@ -112,33 +113,33 @@ func (s *Pair) Entries(
 }
 
 // walk is Logged without a second try.
-func (s *Pair) walk(
+func (p *Pair) walk(
 	ctx context.Context, table string, since change.Millis, keys [][]byte, f func(key int, c *change.Change) error,
 ) error {
-	logs, err := s.running(ctx)
+	logs, err := p.running(ctx)
 	if err != nil {
 		return err
 	}
-	i := s.Index(table)
-	from, err := queue.EntrySinceCreated(ctx, logs[i].Log, since, s.Now())
+	i := p.Index(table)
+	from, err := queue.EntrySinceCreated(ctx, logs[i].Log, since, p.Now())
 	if err != nil {
 		return err
 	}
 	w := queue.Walk{Log: logs[i].Log, From: from}
-	_, err = w.ChangesOf(ctx, s.Tables[i].Info.Schema, keys, func(key int, c *queue.WalkedChange) error {
+	_, err = w.ChangesOf(ctx, p.Tables[i].Info.Schema, keys, func(key int, c *queue.WalkedChange) error {
 		return f(key, c.Change)
 	})
 	return err
 }
 
 // fold folds the logs of all tables.
-func (s *Pair) fold(ctx context.Context, q *queue.Queue) (logs []*control.Log, err error) {
-	for _, t := range s.Tables {
+func (p *Pair) fold(ctx context.Context, q *queue.Queue) (logs []*control.Log, err error) {
+	for _, t := range p.Tables {
 		l, err := control.Open(ctx, q, t.Source)
 		if err != nil {
 			return nil, err
 		}
-		l.Clock = func(context.Context, string) (change.Millis, bool) { return s.source.Now() }
+		l.Clock = func(context.Context, string) (change.Millis, bool) { return p.source.Now() }
 		logs = append(logs, l)
 	}
 	return logs, nil

@@ -33,7 +33,7 @@ type Pair struct {
 	budgets []*source.Budget // by table
 	lead    change.Millis
 	retired []string
-	lives   sync.Map // *ask.Life by table
+	lives   sync.Map // *control.SilenceWatch by table
 
 	mu      sync.Mutex // covers clients
 	clients *clients.Clients
@@ -49,19 +49,19 @@ func Open(
 		_, err := catalog.Select(cfg, table)
 		return nil, err
 	}
-	s := &Pair{Target: of.Target, cfg: cfg, clients: clients}
+	p := &Pair{Target: of.Target, cfg: cfg, clients: clients}
 	var err error
-	if s.source, err = clients.Source(ctx); err != nil {
+	if p.source, err = clients.Source(ctx); err != nil {
 		return nil, err
 	}
-	if s.sink, err = clients.Bigtable(ctx); err != nil {
+	if p.sink, err = clients.Bigtable(ctx); err != nil {
 		return nil, err
 	}
-	retired, err := s.sink.Retired(ctx, s.Target)
+	retired, err := p.sink.Retired(ctx, p.Target)
 	if err != nil {
 		return nil, bigtable.Explain(err)
 	}
-	s.retired = slices.Sorted(maps.Keys(retired))
+	p.retired = slices.Sorted(maps.Keys(retired))
 	for _, t := range tables.Tables {
 		if t.Target != of.Target {
 			continue
@@ -75,17 +75,17 @@ func Open(
 		if err != nil {
 			return nil, failure.Usagef("set read_units to capacity units a second", "read budget: %w", err)
 		}
-		s.Tables, s.budgets = append(s.Tables, t), append(s.budgets, source.NewBudget(units))
-		if err := s.readRow(ctx, t); err != nil {
+		p.Tables, p.budgets = append(p.Tables, t), append(p.budgets, source.NewBudget(units))
+		if err := p.readRow(ctx, t); err != nil {
 			return nil, err
 		}
 	}
-	return s, nil
+	return p, nil
 }
 
 // Retired returns the source tables whose replication into the target has ended: cells that no item of Tables can have
 // may be what they left, and are not compared.
-func (s *Pair) Retired() []string { return s.retired }
+func (p *Pair) Retired() []string { return p.retired }
 
 // Targets returns the first source table of each target, in the order of the configuration.
 func Targets(tables *catalog.Catalog) (sources []string) {
@@ -107,8 +107,8 @@ var ErrRetired = errors.New("its replication was retired")
 
 // readRow reads a table's row in Bigtable: how far versions may run ahead of the clock. A table that was never started
 // has none.
-func (s *Pair) readRow(ctx context.Context, t *catalog.Table) error {
-	row, err := s.sink.LoadState(ctx, s.cfg.Pipeline, t.Source)
+func (p *Pair) readRow(ctx context.Context, t *catalog.Table) error {
+	row, err := p.sink.LoadState(ctx, p.cfg.Pipeline, t.Source)
 	if errors.Is(err, bigtable.ErrNoState) {
 		return failure.With(failure.Unready, "`replicator run` begins with it",
 			fmt.Errorf("table %s: %w", t.Source, ErrNeverReplicated))
@@ -116,8 +116,8 @@ func (s *Pair) readRow(ctx context.Context, t *catalog.Table) error {
 	if err != nil {
 		return bigtable.Explain(fmt.Errorf("load state of %s: %w", t.Source, err))
 	}
-	s.lead = max(s.lead, change.Millis(row.Lead.Milliseconds()))
-	if want := t.Identity(s.cfg.Pipeline, s.sink).MappingHash; row.Identity.MappingHash != want {
+	p.lead = max(p.lead, change.Millis(row.Lead.Milliseconds()))
+	if want := t.Identity(p.cfg.Pipeline, p.sink).MappingHash; row.Identity.MappingHash != want {
 		return failure.With(failure.Unready,
 			"`replicator mapping diff` shows the difference; then `replicator mapping accept`",
 			fmt.Errorf("the rows of %s were written with another mapping than the configured one",
@@ -128,14 +128,14 @@ func (s *Pair) readRow(ctx context.Context, t *catalog.Table) error {
 
 // KeepLead has a settler learn behind each proof how far versions may be ahead by then. The daemon may have raised that
 // since Open, and what it writes then has no guard in the future.
-func (s *Pair) KeepLead(settler *verify.Settler) {
+func (p *Pair) KeepLead(settler *verify.Settler) {
 	prove := settler.Prove
 	settler.Prove = func(ctx context.Context, through change.Millis) error {
 		if err := prove(ctx, through); err != nil {
 			return err
 		}
-		for _, t := range s.Tables {
-			row, err := s.sink.LoadState(ctx, s.cfg.Pipeline, t.Source)
+		for _, t := range p.Tables {
+			row, err := p.sink.LoadState(ctx, p.cfg.Pipeline, t.Source)
 			if err != nil {
 				return bigtable.Explain(fmt.Errorf("load state of %s: %w", t.Source, err))
 			}
@@ -146,32 +146,32 @@ func (s *Pair) KeepLead(settler *verify.Settler) {
 }
 
 // Lead returns how far versions may be ahead of Now.
-func (s *Pair) Lead() change.Millis { return s.lead }
+func (p *Pair) Lead() change.Millis { return p.lead }
 
 // Sink returns the client of Bigtable.
-func (s *Pair) Sink() *bigtable.Client { return s.sink }
+func (p *Pair) Sink() *bigtable.Client { return p.sink }
 
 // Programs returns the compiled mappings of all tables.
-func (s *Pair) Programs() (all []*transform.Program) {
-	for _, t := range s.Tables {
+func (p *Pair) Programs() (all []*transform.Program) {
+	for _, t := range p.Tables {
 		all = append(all, t.Program)
 	}
 	return all
 }
 
 // Rows returns the target as it is compared.
-func (s *Pair) Rows() verify.Target { return verify.NewTarget(s.sink, s.Target, s.Programs()...) }
+func (p *Pair) Rows() verify.Target { return verify.NewTarget(p.sink, p.Target, p.Programs()...) }
 
 // Compared returns the tables as a full comparison reads them. Of those that are not named only what they own in the
 // target is left out; without names all are compared. Strong reads cost twice what eventually consistent ones do.
-func (s *Pair) Compared(strong bool, names ...string) []verify.Table {
+func (p *Pair) Compared(strong bool, names ...string) []verify.Table {
 	var all []verify.Table
-	for i, t := range s.Tables {
+	for i, t := range p.Tables {
 		one := verify.Table{Program: t.Program, Outlives: t.Program.Outlives, Items: t.Info.Items, Bytes: t.Info.Bytes}
 		if len(names) == 0 || slices.Contains(names, t.Source) {
 			one.Parts = resync.Segments(t.Info.Bytes)
 			one.Page = func(ctx context.Context, part int, after string) (*source.ItemPage, error) {
-				return s.Page(ctx, i, source.ScanRequest{
+				return p.Page(ctx, i, source.ScanRequest{
 					Table: t.Source, Segment: part, Total: one.Parts, After: after, Eventual: !strong,
 				})
 			}
@@ -182,9 +182,9 @@ func (s *Pair) Compared(strong bool, names ...string) []verify.Table {
 }
 
 // Settler returns the Settler over all tables. Its Page functions read strongly.
-func (s *Pair) Settler() verify.Settler {
+func (p *Pair) Settler() verify.Settler {
 	return verify.Settler{
-		Tables: s.Compared(true), Target: s.Rows(),
-		ReadItems: s.ReadItems, Prove: s.Prove, Logged: s.Logged, Now: s.Now, Lead: s.lead,
+		Tables: p.Compared(true), Target: p.Rows(),
+		ReadItems: p.ReadItems, Prove: p.Prove, Logged: p.Logged, Now: p.Now, Lead: p.lead,
 	}
 }

@@ -27,8 +27,8 @@ const (
 // owner of a log is away, it waits for another one. It returns an error of the environment that wraps ErrUnproven when
 // waiting longer cannot help: the owner stays away, a table is paused, halted or stands before a gap, or nothing has
 // moved for ten minutes.
-func (s *Pair) Prove(ctx context.Context, through change.Millis) error {
-	w := proving{s: s, proof: newProof(through, len(s.Tables), time.Now()), seen: time.Now()}
+func (p *Pair) Prove(ctx context.Context, through change.Millis) error {
+	w := proving{pair: p, proof: newProof(through, len(p.Tables), time.Now()), seen: time.Now()}
 	for {
 		met, err := w.look(ctx)
 		if met || err != nil {
@@ -42,7 +42,7 @@ func (s *Pair) Prove(ctx context.Context, through change.Millis) error {
 
 // proving is one call of Prove.
 type proving struct {
-	s     *Pair
+	pair  *Pair
 	proof *proof
 	looks int
 	seen  time.Time // when the owners of all tables were last seen
@@ -52,7 +52,7 @@ type proving struct {
 func (w *proving) look(ctx context.Context) (met bool, err error) {
 	once, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	logs, err := w.s.running(once)
+	logs, err := w.pair.running(once)
 	if err != nil {
 		if ctx.Err() != nil {
 			return false, context.Cause(ctx)
@@ -67,8 +67,8 @@ func (w *proving) look(ctx context.Context) (met bool, err error) {
 		return true, nil
 	}
 	for _, l := range logs {
-		err := w.s.obstacle(l.Table, l.State)
-		if err != nil && w.s.Away(l.Table, l.State) {
+		err := w.pair.obstacle(l.Table, l.State)
+		if err != nil && w.pair.Away(l.Table, l.State) {
 			return false, w.awayFor(err)
 		}
 		if err != nil {
@@ -86,7 +86,7 @@ func (w *proving) look(ctx context.Context) (met bool, err error) {
 
 // awayFor returns the error of an owner, or a queue, that has been away for too long.
 func (w *proving) awayFor(err error) error {
-	if time.Since(w.seen) > protocol.TakeoverPatience(w.s.claimTTL()) {
+	if time.Since(w.seen) > protocol.TakeoverPatience(w.pair.claimTTL()) {
 		return unproven(err)
 	}
 	return nil

@@ -22,13 +22,13 @@ const (
 )
 
 // Index returns the index of a source table; -1 where it does not write the target.
-func (s *Pair) Index(table string) int {
-	return slices.IndexFunc(s.Tables, func(t *catalog.Table) bool { return t.Source == table })
+func (p *Pair) Index(table string) int {
+	return slices.IndexFunc(p.Tables, func(t *catalog.Table) bool { return t.Source == table })
 }
 
 // Now returns the time of DynamoDB's clock.
-func (s *Pair) Now() change.Millis {
-	if now, heard := s.source.Now(); heard {
+func (p *Pair) Now() change.Millis {
+	if now, heard := p.source.Now(); heard {
 		return now
 	}
 	return change.MillisOf(time.Now())
@@ -39,14 +39,14 @@ func (s *Pair) Now() change.Millis {
 //
 // Rule 13: it asks again while that time is uncertain. A proof of what was written before a wrong one would leave out
 // what was written since.
-func (s *Pair) Ask(ctx context.Context) (change.Millis, error) {
+func (p *Pair) Ask(ctx context.Context) (change.Millis, error) {
 	for {
-		err := s.read(ctx, 0, 0, func() (float64, error) {
-			_, err := s.source.Table(ctx, s.Tables[0].Source)
+		err := p.read(ctx, 0, 0, func() (float64, error) {
+			_, err := p.source.Table(ctx, p.Tables[0].Source)
 			return 0, err
 		})
-		if err != nil || s.source.Certain() == nil {
-			return s.Now(), err
+		if err != nil || p.source.Certain() == nil {
+			return p.Now(), err
 		}
 		if err := failure.Pause(ctx, askPeriod); err != nil {
 			return 0, err
@@ -58,9 +58,9 @@ func (s *Pair) Ask(ctx context.Context) (change.Millis, error) {
 const askPeriod = time.Second
 
 // Page reads a page of a table, given by its index, within its read budget.
-func (s *Pair) Page(ctx context.Context, table int, r source.ScanRequest) (pg *source.ItemPage, err error) {
-	err = s.read(ctx, table, pageUnits, func() (units float64, err error) {
-		if pg, err = s.source.ScanPage(ctx, r); err != nil {
+func (p *Pair) Page(ctx context.Context, table int, r source.ScanRequest) (pg *source.ItemPage, err error) {
+	err = p.read(ctx, table, pageUnits, func() (units float64, err error) {
+		if pg, err = p.source.ScanPage(ctx, r); err != nil {
 			return 0, err
 		}
 		return pg.Units, nil
@@ -69,9 +69,9 @@ func (s *Pair) Page(ctx context.Context, table int, r source.ScanRequest) (pg *s
 }
 
 // ReadItems reads items of a table strongly, by their canonical keys, within its read budget.
-func (s *Pair) ReadItems(ctx context.Context, table string, keys [][]byte) (batch *source.ItemBatch, err error) {
-	err = s.read(ctx, s.Index(table), float64(len(keys)*itemUnits), func() (units float64, err error) {
-		if batch, err = s.source.ReadItems(ctx, table, keys); err != nil {
+func (p *Pair) ReadItems(ctx context.Context, table string, keys [][]byte) (batch *source.ItemBatch, err error) {
+	err = p.read(ctx, p.Index(table), float64(len(keys)*itemUnits), func() (units float64, err error) {
+		if batch, err = p.source.ReadItems(ctx, table, keys); err != nil {
 			return 0, err
 		}
 		return batch.Units, nil
@@ -80,8 +80,8 @@ func (s *Pair) ReadItems(ctx context.Context, table string, keys [][]byte) (batc
 }
 
 // read makes a call within the read budget of a table, again and again while the service is throttled or away.
-func (s *Pair) read(ctx context.Context, table int, estimate float64, call func() (units float64, err error)) error {
-	budget, began := s.budgets[table], time.Now()
+func (p *Pair) read(ctx context.Context, table int, estimate float64, call func() (units float64, err error)) error {
+	budget, began := p.budgets[table], time.Now()
 	for tries := 1; ; tries++ {
 		if err := budget.Take(ctx, estimate); err != nil {
 			return err
@@ -93,7 +93,7 @@ func (s *Pair) read(ctx context.Context, table int, estimate float64, call func(
 		}
 		class := source.Classify(err)
 		if class != failure.Transient && class != failure.Throttled || time.Since(began) > readPatience {
-			return source.Explain(fmt.Errorf("read %s: %w", s.Tables[table].Source, err))
+			return source.Explain(fmt.Errorf("read %s: %w", p.Tables[table].Source, err))
 		}
 		if err := failure.Pause(ctx, failure.Backoff(tries)); err != nil {
 			return err

@@ -14,18 +14,18 @@ import (
 // Ready returns an error of the environment with a hint unless both sides can be compared now: an
 // owner of each table lives and applies changes, nothing is lost, and no copy or resync is still
 // bringing what the rows lack.
-func (s *Pair) Ready(ctx context.Context) error {
-	logs, err := s.Logs(ctx)
+func (p *Pair) Ready(ctx context.Context) error {
+	logs, err := p.Logs(ctx)
 	if err != nil {
 		return err
 	}
 	for _, l := range logs { // Rule 13: silence is observed
-		now := func() time.Time { return s.Now().Time() }
-		if _, err := s.life(l.Table).Await(ctx, l, now, s.claimTTL(), s.claimTTL()); err != nil {
+		now := func() time.Time { return p.Now().Time() }
+		if _, err := p.life(l.Table).Await(ctx, l, now, p.claimTTL(), p.claimTTL()); err != nil {
 			return err
 		}
 	}
-	if err := s.Obstacle(logs); err != nil {
+	if err := p.Obstacle(logs); err != nil {
 		return err
 	}
 	for _, l := range logs {
@@ -38,9 +38,9 @@ func (s *Pair) Ready(ctx context.Context) error {
 
 // Obstacle returns why no proof can come while the logs are like this, whatever time passes; nil
 // where one can.
-func (s *Pair) Obstacle(logs []*control.Log) error {
+func (p *Pair) Obstacle(logs []*control.Log) error {
 	for _, l := range logs {
-		if err := s.obstacle(l.Table, l.State); err != nil {
+		if err := p.obstacle(l.Table, l.State); err != nil {
 			return err
 		}
 	}
@@ -49,33 +49,33 @@ func (s *Pair) Obstacle(logs []*control.Log) error {
 
 // obstacle returns why no proof can come while a log is like this, whatever time passes; nil where
 // one can.
-func (s *Pair) obstacle(table string, state *checkpoint.State) error {
-	if err := s.CheckOwner(table, state); err != nil {
+func (p *Pair) obstacle(table string, state *checkpoint.State) error {
+	if err := p.CheckOwner(table, state); err != nil {
 		return err
 	}
 	return obstacleOf(table, state)
 }
 
 // CheckOwner returns nil while a replicator owns a table, else an error with the reason. It notes
-// what it sees of the owner's life.
-func (s *Pair) CheckOwner(table string, state *checkpoint.State) error {
-	return control.CheckOwner(table, state, s.life(table).Silence(state, s.Now().Time()), s.claimTTL())
+// when the owner was last active, for the next call.
+func (p *Pair) CheckOwner(table string, state *checkpoint.State) error {
+	return control.CheckOwner(table, state, p.life(table).Silence(state, p.Now().Time()), p.claimTTL())
 }
 
 // Away reports whether no process carries a table, so that another one may be taking over. Of a table
 // that is paused none is awaited.
-func (s *Pair) Away(table string, state *checkpoint.State) bool {
-	silent := s.life(table).Silence(state, s.Now().Time())
-	return !state.Paused && control.OwnerLife(state, silent, s.claimTTL()).Away()
+func (p *Pair) Away(table string, state *checkpoint.State) bool {
+	silent := p.life(table).Silence(state, p.Now().Time())
+	return !state.Paused && control.OwnerLife(state, silent, p.claimTTL()).Away()
 }
 
 // life returns what was seen of the life of a table's owner.
-func (s *Pair) life(table string) *control.SilenceWatch {
-	l, _ := s.lives.LoadOrStore(table, &control.SilenceWatch{})
+func (p *Pair) life(table string) *control.SilenceWatch {
+	l, _ := p.lives.LoadOrStore(table, &control.SilenceWatch{})
 	return l.(*control.SilenceWatch)
 }
 
-func (s *Pair) claimTTL() time.Duration { return time.Duration(s.cfg.Testing.ClaimTTL) }
+func (p *Pair) claimTTL() time.Duration { return time.Duration(p.cfg.Testing.ClaimTTL) }
 
 // obstacleOf is obstacle of a log that has an owner.
 func obstacleOf(table string, state *checkpoint.State) error {

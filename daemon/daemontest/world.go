@@ -46,7 +46,7 @@ func New(t sandbox.TB, seed uint64) *World {
 			t.Fatalf("%v", err)
 		}
 	}
-	dir, err := os.MkdirTemp("", "trial-")
+	dir, err := os.MkdirTemp("", "daemontest-")
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
@@ -130,8 +130,8 @@ func (w *World) Sink(c *clients.Clients) *bigtable.Client {
 	return sink
 }
 
-// Sides opens both sides of the target of a table, as a command does.
-func (w *World) Sides(table string) (*clients.Clients, *pair.Pair) {
+// Pair opens both sides of the target of a table, as a command does.
+func (w *World) Pair(table string) (*clients.Clients, *pair.Pair) {
 	w.t.Helper()
 	c := w.Clients()
 	s, err := pair.Open(w.t.Context(), w.Config, c, w.Catalog(c), table)

@@ -94,7 +94,7 @@ func runCutover(ctx context.Context, a *cli.App, o *cutoverFlags) error {
 	}
 	clients := a.Clients(cfg)
 	defer clients.Close()
-	s, err := openSides(ctx, a, cfg, clients, o.Tables[0])
+	s, err := openPair(ctx, a, cfg, clients, o.Tables[0])
 	if err != nil {
 		return err
 	}
@@ -158,8 +158,8 @@ func writeCertificate(path string, cert *certificate.Certificate, key ed25519.Pr
 	return file.finish(0o644)
 }
 
-// openSides opens both sides of the target of a table.
-func openSides(
+// openPair opens both sides of the target of a table.
+func openPair(
 	ctx context.Context, a *cli.App, cfg *config.Config, clients *clients.Clients, table string,
 ) (*pair.Pair, error) {
 	src, err := clients.Source(ctx)

@@ -77,7 +77,7 @@ func repair(ctx context.Context, a *cli.App, o repairing.Options, yes bool) erro
 	}
 	r := repairing.Repairer{
 		Options: o, Catalog: tables, Stdin: os.Stdin,
-		Sides: func(ctx context.Context, table string) (*pair.Pair, error) {
+		OpenPair: func(ctx context.Context, table string) (*pair.Pair, error) {
 			return pair.Open(ctx, cfg, clients, tables, table)
 		},
 		Requester: func(table string) *control.Requester { return a.Requester(cfg, clients, table) },

@@ -62,8 +62,8 @@ type explained struct {
 	names *names
 	out   Item
 
-	sides   *pair.Pair // nil: Bigtable cannot be looked at
-	index   int        // of the table in sides
+	pair    *pair.Pair // nil: Bigtable cannot be looked at
+	index   int        // of the table in pair
 	history *history   // nil: there is no log
 	rows    map[string]bool
 	applied change.Version // up to which the changes of the item are in its rows, as its guards say
@@ -123,7 +123,7 @@ func (x *explained) open(ctx context.Context) error {
 	case err != nil:
 		x.unknown("the rows in Bigtable", err)
 	default:
-		x.sides, x.index = s, s.Index(x.Table.Source)
+		x.pair, x.index = s, s.Index(x.Table.Source)
 	}
 	q, err := x.Clients.Queue(ctx)
 	if err == nil {
@@ -155,7 +155,7 @@ func (x *explained) compare(ctx context.Context) error {
 	if err := x.look(ctx); err != nil {
 		return err
 	}
-	if x.history != nil && x.sides != nil {
+	if x.history != nil && x.pair != nil {
 		caughtUp, err := x.wait(ctx)
 		if err == nil && caughtUp {
 			err = x.look(ctx)
@@ -170,8 +170,8 @@ func (x *explained) compare(ctx context.Context) error {
 // look reads the log and the rows, and compares them with the item at once.
 func (x *explained) look(ctx context.Context) error {
 	var at *stored
-	if x.sides != nil {
-		at = newStored(x.sides, x.names, guarded.Item{Table: x.index, Key: string(x.key)})
+	if x.pair != nil {
+		at = newStored(x.pair, x.names, guarded.Item{Table: x.index, Key: string(x.key)})
 		for _, row := range rowsByKey(x.Table.Program, x.key) {
 			x.rows[row] = true
 		}
@@ -220,14 +220,14 @@ func (x *explained) candidate() []verify.Candidate {
 }
 
 func (x *explained) settling() *settling {
-	return &settling{sides: x.sides, data: x.ShowData, say: x.Say}
+	return &settling{pair: x.pair, data: x.ShowData, say: x.Say}
 }
 
 // wait estimates when changes are applied that are in the log. It reports whether they were applied meanwhile.
 func (x *explained) wait(ctx context.Context) (caughtUp bool, err error) {
 	f := &x.facts
 	n, last := x.history.pending(x.applied)
-	f.pending, f.standing = n, x.history.standing(x.sides.Now(), time.Duration(x.Config.Testing.ClaimTTL))
+	f.pending, f.standing = n, x.history.standing(x.pair.Now(), time.Duration(x.Config.Testing.ClaimTTL))
 	if n == 0 || f.standing != "" || settled(f.seen) {
 		return false, nil
 	}
@@ -242,7 +242,7 @@ func (x *explained) wait(ctx context.Context) (caughtUp bool, err error) {
 // prove settles an item that differs and for which nothing is pending.
 func (x *explained) prove(ctx context.Context) error {
 	f := &x.facts
-	if x.history != nil && x.sides != nil {
+	if x.history != nil && x.pair != nil {
 		f.letters = len(x.history.letters)
 		if f.letters > 0 {
 			f.letter = x.history.letters[0].ID
@@ -276,7 +276,7 @@ func (x *explained) compareWithLog(ctx context.Context) error {
 		return err
 	}
 	x.facts.logged, x.facts.asLogged = true, string(now) == string(l.after)
-	at := newStored(x.sides, x.names, guarded.Item{Table: x.index, Key: string(x.key)})
+	at := newStored(x.pair, x.names, guarded.Item{Table: x.index, Key: string(x.key)})
 	if l.after != nil {
 		if err := at.want(l.after); err != nil {
 			return err

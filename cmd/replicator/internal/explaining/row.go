@@ -24,7 +24,7 @@ func (e *Explainer) Row(ctx context.Context, key []byte) (*Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &explainedRow{Explainer: e, sides: s, target: s.Rows()}
+	x := &explainedRow{Explainer: e, pair: s, target: s.Rows()}
 	x.out = Row{Target: s.Target, Row: transform.Readable(key), RowBase64: key, Items: []RowItem{}, Others: []string{},
 		Cells: []OwnedCell{}}
 	if err := x.read(ctx, key); err != nil {
@@ -52,7 +52,7 @@ func (e *Explainer) Row(ctx context.Context, key []byte) (*Row, error) {
 // explainedRow is one row on its way to an explanation.
 type explainedRow struct {
 	*Explainer
-	sides  *pair.Pair
+	pair   *pair.Pair
 	target verify.Target
 	out    Row
 
@@ -66,11 +66,11 @@ type explainedRow struct {
 
 // read reads the row, its items, and the owner of each cell.
 func (x *explainedRow) read(ctx context.Context, key []byte) error {
-	tables := x.sides.Settler().Tables
+	tables := x.pair.Settler().Tables
 	x.guards = guarded.NewGuards(x.target, tables)
 	x.families = guarded.FamiliesOf(tables)
 	x.cells = guarded.NewCells(x.families)
-	x.cells.Now = x.sides.Now()
+	x.cells.Now = x.pair.Now()
 	err := x.target.Lookup(ctx, []string{string(key)}, func(row *verify.Row) error {
 		x.row = row.Clone()
 		return nil
@@ -81,7 +81,7 @@ func (x *explainedRow) read(ctx context.Context, key []byte) error {
 	if x.row == nil {
 		return failure.With(failure.None,
 			"`replicator explain --key` shows in which rows an item should be; --row-base64 takes binary keys",
-			fmt.Errorf("table %s has no such row", x.sides.Target))
+			fmt.Errorf("table %s has no such row", x.pair.Target))
 	}
 	x.guards.Read(x.row)
 	x.cells.Load(x.row)
@@ -98,7 +98,7 @@ func (x *explainedRow) addItems(row *verify.Row) {
 			continue
 		}
 		x.index = append(x.index, len(x.out.Items))
-		one := RowItem{Table: x.sides.Tables[g.Item.Table].Source, Guard: g.Live, Deleted: g.Dead,
+		one := RowItem{Table: x.pair.Tables[g.Item.Table].Source, Guard: g.Live, Deleted: g.Dead,
 			KeyHash: render.KeyHash(change.HashKey([]byte(g.Item.Key)))}
 		if x.ShowData {
 			one.Key = []byte(g.Item.Key)
@@ -208,13 +208,13 @@ const sealedGuard = "a guard that is sealed with a secret which is not in pii_se
 // have them as they are.
 func (x *explainedRow) explainUnknown(ctx context.Context) error {
 	unknown := func(c OwnedCell) bool { return c.Owner == ownedMaybe }
-	tables := x.sides.Settler().Tables
+	tables := x.pair.Settler().Tables
 	for i := range x.items {
 		if !slices.ContainsFunc(x.out.Cells, unknown) {
 			return nil
 		}
 		of := &x.items[i]
-		batch, err := x.sides.ReadItems(ctx, x.out.Items[i].Table, [][]byte{[]byte(of.Key)})
+		batch, err := x.pair.ReadItems(ctx, x.out.Items[i].Table, [][]byte{[]byte(of.Key)})
 		if err != nil {
 			return err
 		}
@@ -245,7 +245,7 @@ func (x *explainedRow) explainUnknown(ctx context.Context) error {
 // turnBack turns the cells of an item back into it, as far as they show it.
 func (x *explainedRow) turnBack(i int, row []byte, cells []transform.Cell) {
 	of := &x.items[i]
-	img, why := x.unmap(x.sides.Tables[of.Table].Program, of.Key, row, cells)
+	img, why := x.unmap(x.pair.Tables[of.Table].Program, of.Key, row, cells)
 	x.out.Items[i].NoWayBack = why
 	if img == nil {
 		return
@@ -289,7 +289,7 @@ func (x *explainedRow) settle(ctx context.Context) error {
 	if len(x.items) == 0 {
 		return nil
 	}
-	by := &settling{sides: x.sides, data: x.ShowData, say: x.Say}
+	by := &settling{pair: x.pair, data: x.ShowData, say: x.Say}
 	seen, err := by.look(ctx, x.items)
 	if err != nil {
 		return err

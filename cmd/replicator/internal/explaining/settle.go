@@ -17,9 +17,9 @@ const (
 
 // settling compares items with their rows.
 type settling struct {
-	sides *pair.Pair
-	data  bool
-	say   func(string)
+	pair *pair.Pair
+	data bool
+	say  func(string)
 }
 
 // look compares items with their rows at once, without a proof that Bigtable has every change: what is equal is equal,
@@ -35,12 +35,12 @@ func (x *settling) look(ctx context.Context, items []verify.Candidate) ([]verify
 func (x *settling) prove(
 	ctx context.Context, items []verify.Candidate,
 ) (v []verify.Verdict, unproven string, err error) {
-	if err := x.sides.Ready(ctx); err != nil {
+	if err := x.pair.Ready(ctx); err != nil {
 		return nil, err.Error(), ctx.Err()
 	}
 	x.say("Waiting for the proof that Bigtable has every change up to now.")
 	s := x.settler()
-	x.sides.KeepLead(&s)
+	x.pair.KeepLead(&s)
 	v, err = s.Settle(ctx, items)
 	if err != nil && ctx.Err() == nil {
 		return nil, err.Error(), nil
@@ -49,7 +49,7 @@ func (x *settling) prove(
 }
 
 func (x *settling) settler() verify.Settler {
-	s := x.sides.Settler()
+	s := x.pair.Settler()
 	s.Cells = maxCells
 	if x.data {
 		s.Values = maxValue

@@ -20,7 +20,7 @@ type repairing struct {
 	*Repairer
 	table     *catalog.Table
 	result    *Table
-	sides     *pair.Pair
+	pair      *pair.Pair
 	requester *control.Requester
 	batch     []item
 }
@@ -46,8 +46,8 @@ func (w *repairing) flush(ctx context.Context) (err error) {
 	if len(open) == 0 {
 		return nil
 	}
-	if w.sides == nil {
-		if w.sides, err = w.Sides(ctx, w.table.Source); err != nil {
+	if w.pair == nil {
+		if w.pair, err = w.OpenPair(ctx, w.table.Source); err != nil {
 			return err
 		}
 		w.requester = w.Requester(w.table.Source)
@@ -104,10 +104,10 @@ func requestsOf(items []item) iter.Seq2[request.Item, error] {
 func (w *repairing) settle(ctx context.Context, items []item, last bool) (again []item, err error) {
 	candidates := make([]verify.Candidate, len(items))
 	for i := range items {
-		candidates[i] = verify.Candidate{Table: w.sides.Index(w.table.Source), Key: string(items[i].key), Rows: items[i].rows}
+		candidates[i] = verify.Candidate{Table: w.pair.Index(w.table.Source), Key: string(items[i].key), Rows: items[i].rows}
 	}
-	settler := w.sides.Settler()
-	w.sides.KeepLead(&settler)
+	settler := w.pair.Settler()
+	w.pair.KeepLead(&settler)
 	verdicts, err := settler.Settle(ctx, candidates)
 	if err != nil {
 		return nil, fmt.Errorf("settle what was repaired: %w", err)

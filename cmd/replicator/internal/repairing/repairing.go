@@ -31,7 +31,7 @@ type Repairer struct {
 	Options
 	Catalog   *catalog.Catalog
 	Stdin     io.Reader
-	Sides     func(ctx context.Context, table string) (*pair.Pair, error)
+	OpenPair  func(ctx context.Context, table string) (*pair.Pair, error)
 	Requester func(table string) *control.Requester
 
 	keys    []byte // of a file of keys

@@ -85,7 +85,7 @@ func (w *world) retire(o retiring.Options) (retiring.Kept, error) {
 // verify compares all of the target of a table.
 func (w *world) verify(table string) report.Table {
 	w.t.Helper()
-	_, s := w.Sides(table)
+	_, s := w.Pair(table)
 	var found []report.Table
 	var err error
 	w.While("all items are compared", func() {
@@ -250,7 +250,7 @@ func TestRetiredTableOfAnotherPipelineIsAdopted(t *testing.T) {
 // explain explains a row of the target.
 func (w *world) explain(row string) string {
 	w.t.Helper()
-	clients, _ := w.Sides("Other")
+	clients, _ := w.Pair("Other")
 	tables := w.Catalog(clients)
 	by := &explaining.Explainer{Config: w.Config, Clients: clients, Catalog: tables, Table: tables.Table("Other"),
 		Say: func(string) {}}
@@ -268,7 +268,7 @@ func (w *world) explain(row string) string {
 // deleteForeign has the column d:n of rows deleted as the owner of the table would, and returns what became of them.
 func (w *world) deleteForeign(rows ...string) string {
 	w.t.Helper()
-	_, s := w.Sides("Other")
+	_, s := w.Pair("Other")
 	x := &resync.ForeignDeleter{Target: "shared", Client: s.Sink(), Owned: func() error { return nil },
 		Prove:    func(context.Context, change.Millis) error { return nil },
 		Programs: func() ([]*transform.Program, error) { return s.Programs(), nil },
