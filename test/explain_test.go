@@ -111,7 +111,7 @@ func (w *world) differencesAreExplained(d *daemon, item1, item2 string) {
 	d.settle("Orders")
 	w.explains(d.hastened("explain", "--key", item2), 4,
 		"different: ", "1 dead letter of it is open: `replicator dlq show",
-		"refused by bigtable")
+		"refused by bigtable  shard", "refused by bigtable: ")
 	w.write("keys.jsonl", item1+"\n"+`{"pk":{"S":"p"},"sk":{"S":"2"}}`+"\n")
 	w.Clock.Advance(2 * time.Minute)
 	d.settle("Orders")

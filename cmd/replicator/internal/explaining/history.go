@@ -55,6 +55,7 @@ func (h *history) read(ctx context.Context) error {
 	if err := h.readLetters(ctx); err != nil {
 		return fmt.Errorf("read dead letters: %w", err)
 	}
+	h.markRefused()
 	if err := h.readRequests(ctx); err != nil {
 		return fmt.Errorf("read requests: %w", err)
 	}
@@ -195,6 +196,20 @@ func (h *history) readRequests(ctx context.Context) error {
 		}
 	}
 	return err
+}
+
+// markRefused moves the sinks of open dead letters from Applied to Refused of their changes. A mark
+// passes a change that is stored as a letter, so it does not show whether the change was applied.
+func (h *history) markRefused() {
+	for i := range h.result.Entries {
+		c := &h.result.Entries[i]
+		for _, l := range h.letters {
+			if at := slices.Index(c.Applied, l.Sink); at >= 0 && l.Copy == "" && l.Version == c.Version {
+				c.Applied = slices.Delete(c.Applied, at, at+1)
+				c.Refused = append(c.Refused, l.Sink)
+			}
+		}
+	}
 }
 
 // lettersShown returns the letters as they are printed.

@@ -121,8 +121,15 @@ func (x *Item) printLog(w io.Writer) {
 		if c.TTL {
 			op += " by TTL"
 		}
+		var parts []string
 		if len(c.Applied) > 0 {
-			applied = "applied by " + strings.Join(c.Applied, ", ")
+			parts = append(parts, "applied by "+strings.Join(c.Applied, ", "))
+		}
+		if len(c.Refused) > 0 {
+			parts = append(parts, "refused by "+strings.Join(c.Refused, ", "))
+		}
+		if len(parts) > 0 {
+			applied = strings.Join(parts, ", ")
 		}
 		fmt.Fprintf(t, "  entry %d\t%s\t%s\t%s\t%s\n", c.Seq, op, versionText(c.Version), applied, c.Shard)
 	}
