@@ -79,7 +79,7 @@ func (a *app) status(ctx context.Context, o statusOptions) error {
 	if err != nil {
 		return err
 	}
-	accept, err := acceptOf(o.accept, o.wait != "", "--wait")
+	accept, err := acceptOf(o.accept, o.wait != "", "--wait applied=now")
 	if err != nil {
 		return err
 	}
@@ -208,7 +208,8 @@ func (a *app) printBlocked(s pipeline.Status, reached control.Reached) error {
 // acceptOf reads the values of --accept, which belongs to another flag; nil without that flag.
 func acceptOf(names []string, with bool, flag string) (*protocol.Accept, error) {
 	if !with && len(names) > 0 {
-		return nil, failure.Usagef(flag+" …", "--accept belongs to %s", flag)
+		return nil, failure.Usagef("give both, as in `"+flag+" --accept "+strings.Join(names, ",")+"`, or leave out --accept",
+			"--accept belongs to %s", flag)
 	}
 	if !with {
 		return nil, nil

@@ -262,8 +262,8 @@ func refuse(hint string, reasons []string) error {
 
 // print prints a report for people.
 func (a *command) print(r *report) {
-	a.Print("Pipeline %s has format %d, this program (%s) reads and writes up to %d.", r.Pipeline, r.Format, r.Version,
-		r.Newest)
+	a.Print("Pipeline %s has format %d, this program (%s) reads and writes up to %d.", r.Pipeline, r.Format,
+		strings.Trim(r.Version, "()"), r.Newest)
 	behind := 0
 	if len(r.Logs) > 0 {
 		w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
