@@ -16,7 +16,7 @@
 //	keeping.go     keeps what a full comparison found
 //	confirm.go     ends doubts about copies in the logs
 //	templates.go   the row templates of the mappings, by which differences are counted
-//	room.go        scratch directories whose volume is full
+//	room.go        what to do when the volume of a scratch directory is full
 //	savedsince.go  the items that have changed since the kept comparison, and what makes it useless
 //	recorder.go    records a full comparison while it runs
 //	follow.go      reads the logs for the keys of changed items

@@ -87,8 +87,8 @@ func SavedDir(scratch, pipeline, target string) string {
 	return filepath.Join(scratch, "verify", pipeline, target)
 }
 
-// LoadSaved reads the kept result of a directory. ErrNone where there is none, or none that can be read: after a power
-// failure the file may be damaged, and a full comparison makes it anew.
+// LoadSaved reads the kept result of a directory. The error is ErrNoneSaved if there is none, or none that
+// can be read: a power failure may damage the file, and a full comparison replaces it.
 func LoadSaved(dir string) (*Saved, error) { return load(filepath.Join(dir, resultFile)) }
 
 func load(path string) (*Saved, error) {

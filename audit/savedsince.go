@@ -35,7 +35,7 @@ type Changed struct {
 	marks       []checkpoint.Mark // where the next comparison begins if this one finds everything equal
 }
 
-// SinceLast reads what has changed since the kept comparison of a directory. The error is a *Useless where that does
+// SinceLast reads what has changed since the kept comparison of a directory. The error is a *Stale where that does
 // not show everything that may differ: Result is set all the same where it was read.
 func SinceLast(ctx context.Context, s *pair.Pair, pipeline, dir string) (*Changed, error) {
 	c := &Changed{dir: dir, Began: s.Now().Time().UTC()}

@@ -31,7 +31,7 @@ func (w *world) beside(row, of string, order int) {
 	}
 }
 
-// typedAndPlain are mappings of rules that share rows: the columns of one show to which item they belong, those of the
+// These are mappings of rules that share rows: the columns of one show to which item they belong, those of the
 // other do not.
 const (
 	plainRule = `

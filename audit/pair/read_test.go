@@ -53,7 +53,7 @@ func TestAskedTimeIsThatOfTheReply(t *testing.T) {
 	// Rule 13: if that time is wrong, the owner's beats are an hour old, and that they come shows that it lives.
 	state := &checkpoint.State{Owner: "a", Date: before}
 	if err := s.CheckOwner("Orders", state); err == nil {
-		t.Error("a log whose newest entry is an hour old has an owner that lives")
+		t.Error("the owner of a log whose newest entry is an hour old counts as alive")
 	}
 	state.Date += 5000
 	if err := s.CheckOwner("Orders", state); err != nil {
@@ -90,7 +90,8 @@ func TestAskedTimeIsCertain(t *testing.T) {
 	}
 }
 
-// TestDaemonThatStaysAwayIsNotAwaitedForEver: what is read from its logs ends with an error that says what to start.
+// TestDaemonThatStaysAwayIsNotAwaitedForEver: a read of the logs of a daemon that stays away ends with
+// an error, and its hint names the command to start.
 func TestDaemonThatStaysAwayIsNotAwaitedForEver(t *testing.T) {
 	cfg := config.Default()
 	cfg.Queue.Dir = t.TempDir()

@@ -41,7 +41,7 @@ func (d *daemon) follow(cfg *config.Config) {
 	d.heap.Fit(cfg)
 }
 
-// growing is a pipeline whose tables come and go, as package finding needs it.
+// growing is a pipeline whose tables come and go, as package catalog needs it.
 type growing struct {
 	*daemon
 	*pipeline.Pipeline

@@ -77,7 +77,7 @@ the marks; the second one ends it at once. Ending it in any way, at any moment, 
 	return cmd
 }
 
-// run reads and checks the configuration, takes the admin port, opens the clients (package wire has the picture), and
+// run reads and checks the configuration, takes the admin port, opens the clients (package clients has the picture), and
 // replicates the tables until ctx ends.
 func (a *app) run(ctx context.Context, o runOptions) (err error) {
 	if o.dry {

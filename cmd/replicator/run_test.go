@@ -25,7 +25,7 @@ func TestEveryPeriodOfTheConfigurationIsTaken(t *testing.T) {
 	}
 	for i := range written.NumField() {
 		key := written.Type().Field(i).Tag.Get("yaml")
-		elsewhere := key == "find" || key == "date_trust" // of the packages finding and source
+		elsewhere := key == "find" || key == "date_trust" // of the packages catalog and source
 		if !taken[int64(1000+i)] && !elsewhere {
 			t.Errorf("testing.%s reaches no period of the pipeline", key)
 		}

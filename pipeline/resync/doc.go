@@ -7,7 +7,7 @@
 // before. So no reader of Bigtable sees an item step back, and no snapshot of the table is needed.
 //
 // Goroutines of a Copier: readers take the part that is due first and read one page of it; each page has a goroutine
-// that waits for the proof and writes its items, up to pace.MaxWrites at once; one goroutine stores the marks, one
+// that waits for the proof and writes its items, up to maxWrites at once; one goroutine stores the marks, one
 // adjusts the pace. The parts are shared under a mutex; all other state is used by one goroutine.
 //
 // Files, from the top down:

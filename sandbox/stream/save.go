@@ -15,7 +15,7 @@ const saveFormat = 1
 // the save and a crash must not be assigned again.
 const restoreGap = 100_000_000
 
-// What Save writes: one savedEngine, then per stream a savedStream and its savedShards.
+// What Save writes: one savedEngine, then for each stream a savedStream with its shards.
 type savedEngine struct {
 	Format  int
 	Numbers sequence.Numbers

@@ -233,7 +233,7 @@ func (r *Retirement) notCopied(ctx context.Context, log *queue.Log, s *checkpoin
 	return n, err
 }
 
-// checkOwner refuses a table whose log has an owner that lives. The owner would not write to Bigtable,
+// checkOwner refuses a table if the owner of its log is alive. The owner would not write to Bigtable,
 // because the row is fenced; but its table would halt, and a log that was taken away looks like a lost
 // one.
 //
