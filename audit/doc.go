@@ -1,5 +1,5 @@
-// Package audit compares both sides of a target for a command, while writers write, and changes nothing: all items with
-// all rows, those that have changed since a time, or a sample.
+// Package audit compares both sides of a target for a command, while writers write, and changes
+// nothing: all items with all rows, those that have changed since a time, or a sample.
 //
 // It keeps on disk what the last full comparison of a target found, and which items have changed
 // since it began. So a later comparison reads only these items, and a cutover need not compare all

@@ -24,8 +24,8 @@ type SampleOptions struct {
 
 const sampledAtOnce = 1000
 
-// Sample draws items of the source tables of a target, and settles each. It needs no scratch. Rows without an item and
-// foreign cells are not looked for.
+// Sample draws items of the source tables of a target, and settles each. It needs no scratch. Rows
+// without an item and foreign cells are not looked for.
 func Sample(ctx context.Context, s *pair.Pair, o SampleOptions) (all []report.Table, err error) {
 	if err := s.Ready(ctx); err != nil {
 		return nil, err

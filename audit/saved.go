@@ -76,7 +76,8 @@ type SavedTable struct {
 	OpenGaps int `json:"open_gaps,omitempty"`
 }
 
-// SavedRequests is how far the stream of the requests for a table has come: repairs, and retries of dead letters.
+// SavedRequests is how far the stream of the requests for a table has come: repairs, and retries of
+// dead letters.
 type SavedRequests struct {
 	Created time.Time `json:"created,omitzero"`
 	Last    uint64    `json:"last"`
@@ -87,8 +88,8 @@ func SavedDir(scratch, pipeline, target string) string {
 	return filepath.Join(scratch, "verify", pipeline, target)
 }
 
-// LoadSaved reads the kept result of a directory. The error is ErrNoneSaved if there is none, or none that
-// can be read: a power failure may damage the file, and a full comparison replaces it.
+// LoadSaved reads the kept result of a directory. The error is ErrNoneSaved if there is none, or
+// none that can be read: a power failure may damage the file, and a full comparison replaces it.
 func LoadSaved(dir string) (*Saved, error) { return load(filepath.Join(dir, resultFile)) }
 
 func load(path string) (*Saved, error) {
@@ -164,8 +165,8 @@ func newFolder(dir string) (name string, err error) {
 	return filepath.Base(path), nil
 }
 
-// differs returns why the kept comparison belongs to other tables, mappings or logs than these; "" where it
-// does not.
+// differs returns why the kept comparison belongs to other tables, mappings or logs than these; ""
+// where it does not.
 func (r *Saved) differs(s *pair.Pair, pipeline string, now []SavedTable) string {
 	if r.Pipeline != pipeline || r.Target != s.Target || len(r.Tables) != len(now) {
 		return "the last full one compared other tables"

@@ -20,7 +20,8 @@ import (
 	"github.com/tailrace-cdc/replicator/verify"
 )
 
-// Stale says why the kept comparison, with what has changed since, does not show that everything is equal.
+// Stale says why the kept comparison, with what has changed since, does not show that everything is
+// equal.
 type Stale struct{ Why string }
 
 func (e *Stale) Error() string { return e.Why }
@@ -35,8 +36,9 @@ type Changed struct {
 	marks       []checkpoint.Mark // where the next comparison begins if this one finds everything equal
 }
 
-// SinceLast reads what has changed since the kept comparison of a directory. The error is a *Stale where that does
-// not show everything that may differ: Result is set all the same where it was read.
+// SinceLast reads what has changed since the kept comparison of a directory. The error is a *Stale
+// where that does not show everything that may differ: Result is set all the same where it was
+// read.
 func SinceLast(ctx context.Context, s *pair.Pair, pipeline, dir string) (*Changed, error) {
 	c := &Changed{dir: dir, Began: s.Now().Time().UTC()}
 	result, err := LoadSaved(dir)

@@ -15,7 +15,8 @@ func Templates(p *transform.Program) map[string]string {
 	return all
 }
 
-// Settler returns what settles items of the pair and lists the cells that differ, with or without values.
+// Settler returns what settles items of the pair and lists the cells that differ, with or without
+// values.
 func Settler(s *pair.Pair, values bool) verify.Settler {
 	settler := s.Settler()
 	settler.Cells = maxCells

@@ -99,9 +99,9 @@ func TestTablesWithManyTagsAreFoundWithoutAPause(t *testing.T) {
 	}
 }
 
-// TestLogWithoutALeaderKeepsNoOtherTableFromBeginning: the tables of the logs that are listed begin, and no new one,
-// whose target may be that of the log that is not. A NATS server without JetStream stands for a cluster, and another
-// client answers in its place.
+// TestLogWithoutALeaderKeepsNoOtherTableFromBeginning: the tables of the logs that are listed
+// begin, and no new one, whose target may be that of the log that is not. A NATS server without
+// JetStream stands for a cluster, and another client answers in its place.
 func TestLogWithoutALeaderKeepsNoOtherTableFromBeginning(t *testing.T) {
 	dynamo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -151,7 +151,8 @@ func TestLogWithoutALeaderKeepsNoOtherTableFromBeginning(t *testing.T) {
 	}
 }
 
-// clusterOf opens a queue that has the logs of two tables, of which the second has no leader while silent is true.
+// clusterOf opens a queue that has the logs of two tables, of which the second has no leader while
+// silent is true.
 func clusterOf(t *testing.T, leads, has string) (q *queue.Queue, silent *atomic.Bool) {
 	t.Helper()
 	embedded, err := queue.Open(t.Context(), queue.Options{Pipeline: "shop", Dir: t.TempDir(), MaxBytes: 64 << 20},

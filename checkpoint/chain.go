@@ -73,11 +73,13 @@ func (c *Chain) mayWrite(e *Entry) bool {
 // maxForeign is how many messages of other programs in a row may lie between an entry and its predecessor.
 const maxForeign = 16
 
-// Predecessor reports whether the entry before a sequence of a log that begins at first has the hash want. A trimmed
-// entry is not checked. fetch returns the message at a sequence; nil: there is none.
+// Predecessor reports whether the entry before a sequence of a log that begins at first has the
+// hash want. A trimmed entry is not checked. fetch returns the message at a sequence; nil: there is
+// none.
 //
-// With chain, that of a snapshot there, none of the messages in between may be its next entry: else another program has
-// stored an old snapshot again, and a fold from it would leave out what was stored since (Rule 2).
+// With chain, that of a snapshot there, none of the messages in between may be its next entry: else
+// another program has stored an old snapshot again, and a fold from it would leave out what was
+// stored since (Rule 2).
 func Predecessor(first, before uint64, want Hash, chain *Chain, fetch func(uint64) ([]byte, error)) (bool, error) {
 	for seq := before - 1; seq+maxForeign >= before; seq-- {
 		if seq < first {

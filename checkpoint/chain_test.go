@@ -99,8 +99,9 @@ func TestChainHoldsEntriesToTheFormat(t *testing.T) {
 	}
 }
 
-// TestPredecessorOfASnapshot: Rule 2. Messages of other programs may lie between an entry and its predecessor, and an
-// old snapshot that was stored again has the next entry of its own chain before it.
+// TestPredecessorOfASnapshot: Rule 2. Messages of other programs may lie between an entry and its
+// predecessor, and an old snapshot that was stored again has the next entry of its own chain before
+// it.
 func TestPredecessorOfASnapshot(t *testing.T) {
 	l := &memLog{}
 	w, err := claim(t, l, NewState(), "a", 1)
@@ -145,7 +146,8 @@ func TestPredecessorOfASnapshot(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatNobodyNeedsIsTrimmed: below the marks, the last snapshot, the caller's needs and an acknowledged append.
+// TestOnlyWhatNobodyNeedsIsTrimmed: below the marks, the last snapshot, the caller's needs and an
+// acknowledged append.
 func TestOnlyWhatNobodyNeedsIsTrimmed(t *testing.T) {
 	s := NewState()
 	s.SnapshotFirst, s.Marks = 20, map[string]Mark{SinkBigtable: {Seq: 14}, "archive": {Seq: 11}}

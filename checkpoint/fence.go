@@ -199,8 +199,8 @@ func (s *State) Unapplied() (sink string, entries uint64) {
 	return sink, entries
 }
 
-// AllApplied reports whether every sink has applied all changes in the log that it is to apply; false
-// while the log holds changes and there is no sink.
+// AllApplied reports whether every sink has applied all changes in the log that it is to apply;
+// false while the log holds changes and there is no sink.
 func (s *State) AllApplied() bool {
 	_, entries := s.Unapplied()
 	return entries == 0 && (len(s.Marks) > 0 || s.LastFrame == 0)

@@ -219,7 +219,8 @@ func TestUnappliedIsThatOfTheSinkFarthestBehind(t *testing.T) {
 	}
 }
 
-// TestNothingIsAppliedWithoutASink: a log that holds changes is not applied before a sink has begun.
+// TestNothingIsAppliedWithoutASink: a log that holds changes is not applied before a sink has
+// begun.
 func TestNothingIsAppliedWithoutASink(t *testing.T) {
 	s := NewState()
 	if !s.AllApplied() {

@@ -141,8 +141,8 @@ const (
 	GapSettled  GapState = "settled"  // it is accepted, and no sink lacks anything that is not waived
 )
 
-// GapState returns how far a gap has come. It is the only judge of that question (Rule 14): the page
-// and the commands show it.
+// GapState returns how far a gap has come. It is the only judge of that question (Rule 14): the
+// page and the commands show it.
 func (s *State) GapState(g *Gap) GapState {
 	_, healed := g.Healed[SinkBigtable]
 	switch {
@@ -189,8 +189,8 @@ func (s *State) addGap(g Gap) {
 	s.Gaps = append(s.Gaps, g)
 }
 
-// PrepareGap reports whether a gap that was found must be stored, and completes it. What was found may be known by
-// now: its shard is finished, or stands before another gap.
+// PrepareGap reports whether a gap that was found must be stored, and completes it. What was found
+// may be known by now: its shard is finished, or stands before another gap.
 func (s *State) PrepareGap(g *Gap) (store bool) {
 	sh := s.Shards[g.Feed.Shard]
 	switch {

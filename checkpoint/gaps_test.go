@@ -143,8 +143,8 @@ func TestGapBetweenStreamsGoesOnWhileNoneIsStarted(t *testing.T) {
 	}
 }
 
-// TestGapsToHeal: Rule 14. What nothing heals yet is to be healed, once for each gap; the end of the
-// latest gap counts whether or not it is healed.
+// TestGapsToHeal: Rule 14. What nothing heals yet is to be healed, once for each gap; the end of
+// the latest gap counts whether or not it is healed.
 func TestGapsToHeal(t *testing.T) {
 	w := gapped(t)
 	a := w.s.Gaps[0].ID()
@@ -201,7 +201,8 @@ func TestGapsToHeal(t *testing.T) {
 	}
 }
 
-// TestGapThatIsKnownIsNotStored: two answers may find the same loss, and what was lost before the start excuses itself.
+// TestGapThatIsKnownIsNotStored: two answers may find the same loss, and what was lost before the
+// start excuses itself.
 func TestGapThatIsKnownIsNotStored(t *testing.T) {
 	w, err := claim(t, &memLog{}, NewState(), "a", 1)
 	if err != nil {

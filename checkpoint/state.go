@@ -91,11 +91,12 @@ func (s *State) OwnedBy(epoch uint64, nonce Nonce) bool {
 	return s.Epoch == epoch && s.Nonce == nonce && !s.Released
 }
 
-// TrimBelow returns the sequence below which a log that begins at first may be trimmed; 0 for not at all. free is where
-// the caller's needs begin, acked the newest append that the server has acknowledged to the owner since its last fold.
+// TrimBelow returns the sequence below which a log that begins at first may be trimmed; 0 for not
+// at all. free is where the caller's needs begin, acked the newest append that the server has
+// acknowledged to the owner since its last fold.
 //
-// Only entries below that append are deleted: an owner that lost its claim, or whose log went back to an older copy,
-// would otherwise delete entries that the new owner needs.
+// Only entries below that append are deleted: an owner that lost its claim, or whose log went back
+// to an older copy, would otherwise delete entries that the new owner needs.
 func (s *State) TrimBelow(first, free, acked uint64) uint64 {
 	floor := min(free, s.SnapshotFirst)
 	if len(s.Marks) > 0 {

@@ -177,10 +177,11 @@ func (c *Clients) ReadClock(ctx context.Context, table string) error {
 // clockPeriod is the time between two questions for the time while it is uncertain.
 const clockPeriod = time.Second
 
-// AwaitClock blocks while the time of DynamoDB's clock is uncertain. An error means that ctx has ended.
+// AwaitClock blocks while the time of DynamoDB's clock is uncertain. An error means that ctx has
+// ended.
 //
-// Rule 13: the first Date may be wrong. With one from an hour ago, all that was written before now would seem to be in
-// Bigtable although the last hour is not.
+// Rule 13: the first Date may be wrong. With one from an hour ago, all that was written before now
+// would seem to be in Bigtable although the last hour is not.
 func (c *Clients) AwaitClock(ctx context.Context, table string) error {
 	for {
 		src, err := c.Source(ctx)

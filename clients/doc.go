@@ -1,5 +1,5 @@
-// Package clients opens the clients of DynamoDB, the queue, Bigtable and the archive, as the configuration describes
-// them: for a command, or for the daemon.
+// Package clients opens the clients of DynamoDB, the queue, Bigtable and the archive, as the
+// configuration describes them: for a command, or for the daemon.
 //
 //	            configuration
 //	                  │

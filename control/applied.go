@@ -142,9 +142,9 @@ func (l *TableLog) lettersBefore(ctx context.Context, at change.Millis) (n int, 
 
 // mayBeBefore reports whether a change may have been made before a time of the service.
 //
-// Rule 10: one host of DynamoDB sets the creation time of a change, and another one answered with the
-// time. If a change counts although it was made up to five seconds after the time, the only cost is a
-// look at its dead letter.
+// Rule 10: one host of DynamoDB sets the creation time of a change, and another one answered with
+// the time. If a change counts although it was made up to five seconds after the time, the only
+// cost is a look at its dead letter.
 func mayBeBefore(created, at change.Millis) bool { return created < at+change.CreatedLate }
 
 // RequestProgress asks the owners of the logs for a listing and a beat, at every fourth call.

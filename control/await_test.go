@@ -12,8 +12,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox"
 )
 
-// TestGoalOfNowWaitsForACertainTime, Rule 13: the first Date is 100 s behind. What was written in these would not be
-// waited for, and the wait would end with success.
+// TestGoalOfNowWaitsForACertainTime, Rule 13: the first Date is 100 s behind. What was written in
+// these would not be waited for, and the wait would end with success.
 func TestGoalOfNowWaitsForACertainTime(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "test")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")

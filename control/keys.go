@@ -33,7 +33,8 @@ func KeysOf(in io.Reader, name string, schema change.KeySchema) iter.Seq2[reques
 // errEnough ends the reading of an export whose items nobody takes any more.
 var errEnough = errors.New("enough")
 
-// ChangedKeys yields the items that changed in the window of an incremental export, whatever became of them.
+// ChangedKeys yields the items that changed in the window of an incremental export, whatever became
+// of them.
 func ChangedKeys(ctx context.Context, e *export.Export) iter.Seq2[request.Item, error] {
 	return func(yield func(request.Item, error) bool) {
 		for i := range e.Files {

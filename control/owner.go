@@ -90,8 +90,8 @@ func (l *SilenceWatch) Await(
 	}
 }
 
-// OwnerLives reports whether the owner of a log lives: LifeSeen. If it seems to be silent, Lives observes
-// that for one ttl.
+// OwnerLives reports whether the owner of a log lives: LifeSeen. If it seems to be silent, Lives
+// observes that for one ttl.
 func OwnerLives(ctx context.Context, log *Log, now func() time.Time, ttl time.Duration) (bool, error) {
 	silent, err := new(SilenceWatch).Await(ctx, log, now, ttl, ttl)
 	return err == nil && OwnerLife(log.State, silent, ttl) == protocol.LifeSeen, err

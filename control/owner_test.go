@@ -24,8 +24,8 @@ import (
 )
 
 // TestCommandsNeedAnOwner: a command needs an owner that carries out what it asks for. A table that
-// is halted has none until the next try, although status shows no missing owner. A halt is a sign of
-// life.
+// is halted has none until the next try, although status shows no missing owner. A halt is a sign
+// of life.
 func TestCommandsNeedAnOwner(t *testing.T) {
 	const ttl = time.Minute
 	now := time.UnixMilli(10_000_000)
@@ -74,8 +74,8 @@ func TestAnswerOfTheQueueThatIsNoneIsOfTheEnvironment(t *testing.T) {
 	}
 }
 
-// TestFirstRequestAwaitsALifeSign, Rule 13: by the clock of the service the owner has been silent for an hour, and it
-// goes on beating. The life that was seen counts at each later look, too.
+// TestFirstRequestAwaitsALifeSign, Rule 13: by the clock of the service the owner has been silent
+// for an hour, and it goes on beating. The life that was seen counts at each later look, too.
 func TestFirstRequestAwaitsALifeSign(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "test")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
@@ -116,7 +116,8 @@ func TestFirstRequestAwaitsALifeSign(t *testing.T) {
 	}
 }
 
-// ownerOf makes the log of Orders and claims it. The returned function stores the owner's next beat.
+// ownerOf makes the log of Orders and claims it. The returned function stores the owner's next
+// beat.
 func ownerOf(t *testing.T, url string, date change.Millis) (beat func()) {
 	t.Helper()
 	q, err := queue.Open(t.Context(), queue.Options{Pipeline: "shop", URL: url, MaxBytes: 64 << 20}, zap.NewNop(),

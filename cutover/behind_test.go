@@ -292,8 +292,9 @@ func TestQuietTimeEndsWithTheLastChangeBeforeTheFence(t *testing.T) {
 	look(0)
 }
 
-// TestQuietTimeIsReadInEveryShard: Rule 10. A listing, the reads of all shards, and no shard that a listing shows open
-// while it counts as read to its end: such a one may hold a change of the quiet time.
+// TestQuietTimeIsReadInEveryShard: Rule 10. A listing, the reads of all shards, and no shard that a
+// listing shows open while it counts as read to its end: such a one may hold a change of the quiet
+// time.
 func TestQuietTimeIsReadInEveryShard(t *testing.T) {
 	log := func(listed, read change.Millis, set func(*checkpoint.State)) *control.Log {
 		s := checkpoint.NewState()

@@ -38,8 +38,8 @@ type Cutover struct {
 	cfg     *config.Config
 	clients *clients.Clients
 	pair    *pair.Pair
-	// logs folds the logs of the running daemon, in the order of the pair's tables. unowned does so also where none runs:
-	// until the logs hold a fence that the rows have, no daemon may stay.
+	// logs folds the logs of the running daemon, in the order of the pair's tables. unowned does so
+	// also where none runs: until the logs hold a fence that the rows have, no daemon may stay.
 	logs, unowned func(context.Context) ([]*control.Log, error)
 	obstacle      func([]*control.Log) error // why nothing comes of waiting while the logs are like this; nil where it may
 
@@ -100,7 +100,8 @@ func (c *Cutover) interrupted(err error) error {
 }
 
 func (c *Cutover) run(ctx context.Context) (*certificate.Certificate, error) {
-	// Times of this clock are stored and certified: that of the fence, and since when nothing was written.
+	// Times of this clock are stored and certified: that of the fence, and since when nothing was
+	// written.
 	if _, err := c.pair.Ask(ctx); err != nil { // it is certain from here on
 		return nil, err
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/tailrace-cdc/replicator/cutover/certificate"
 )
 
-// TestCertificateHasTheTimeOfTheService, Rule 13: the first Date of the command is 100 s behind, and the fence of the
-// certificate is not older than the command.
+// TestCertificateHasTheTimeOfTheService, Rule 13: the first Date of the command is 100 s behind,
+// and the fence of the certificate is not older than the command.
 func TestCertificateHasTheTimeOfTheService(t *testing.T) {
 	w := newWorld(t, 741, "")
 	w.d = w.Run()

@@ -1,6 +1,7 @@
-// Package cutover proves that a target holds what its source tables hold, at a fence behind which nothing is written to
-// it, so that the application may move to Bigtable. All steps can be repeated: another process goes on with a cutover
-// that was begun, because its state is in the tables' rows and logs.
+// Package cutover proves that a target holds what its source tables hold, at a fence behind which
+// nothing is written to it, so that the application may move to Bigtable. All steps can be
+// repeated: another process goes on with a cutover that was begun, because its state is in the
+// tables' rows and logs.
 //
 // Files, from the top down:
 //

@@ -74,8 +74,8 @@ func testDates(t *testing.T, wrong time.Duration) {
 	r.equal()
 }
 
-// TestFirstDateAheadProvesNothing: the first Dates are 100 s ahead. What is written in these 100 s was not read by
-// then, whatever the readings of these replies show.
+// TestFirstDateAheadProvesNothing: the first Dates are 100 s ahead. What is written in these 100 s
+// was not read by then, whatever the readings of these replies show.
 func TestFirstDateAheadProvesNothing(t *testing.T) {
 	w := newWorld(t)
 	w.sopts = func(o *source.Options) { o.DateTrust = time.Minute }

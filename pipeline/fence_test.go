@@ -130,8 +130,9 @@ func TestNothingIsAppliedBehindAFence(t *testing.T) {
 	r.ready()
 }
 
-// A stream that is disabled and enabled again behind the fence is followed by the next one: reading goes on, so that
-// what the application writes is counted. Nothing of it reaches Bigtable before the undo, then all of it does.
+// A stream that is disabled and enabled again behind the fence is followed by the next one: reading
+// goes on, so that what the application writes is counted. Nothing of it reaches Bigtable before
+// the undo, then all of it does.
 func TestNextStreamIsReadBehindAFence(t *testing.T) {
 	long(t, "3 s")
 	w := newWorld(t)

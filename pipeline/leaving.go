@@ -44,8 +44,8 @@ func (t *table) release(ctx context.Context, w *queue.Writer) {
 	}
 }
 
-// giveUp releases a log, to another process or to any. What is stored may be unknown before: then the log is read again
-// first.
+// giveUp releases a log, to another process or to any. What is stored may be unknown before: then
+// the log is read again first.
 func giveUp(ctx context.Context, w *queue.Writer, to string) error {
 	err := w.HandOver(ctx, to)
 	if errors.Is(err, queue.ErrOutcomeUnknown) { // of what was appended before, most often

@@ -88,8 +88,8 @@ func causedBy(cause error) context.Context {
 	return ctx
 }
 
-// TestReasonOfAHaltIsStoredAfterTheLogWasReadAgain: what is stored is unknown when the end of a life cuts an append
-// off, as here, where a command has stored an entry.
+// TestReasonOfAHaltIsStoredAfterTheLogWasReadAgain: what is stored is unknown when the end of a
+// life cuts an append off, as here, where a command has stored an entry.
 func TestReasonOfAHaltIsStoredAfterTheLogWasReadAgain(t *testing.T) {
 	q, err := queue.Open(t.Context(), queue.Options{Pipeline: "shop", Dir: t.TempDir(), MaxBytes: 64 << 20}, zap.NewNop(),
 		prometheus.NewRegistry())
@@ -119,7 +119,8 @@ func TestReasonOfAHaltIsStoredAfterTheLogWasReadAgain(t *testing.T) {
 	}
 }
 
-// TestHaltThatFollowsFromTheRowIsShownUntilTheRowIsKnown: other halts are over once a beat is stored.
+// TestHaltThatFollowsFromTheRowIsShownUntilTheRowIsKnown: other halts are over once a beat is
+// stored.
 func TestHaltThatFollowsFromTheRowIsShownUntilTheRowIsKnown(t *testing.T) {
 	for _, c := range []struct {
 		code  string

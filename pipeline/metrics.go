@@ -57,9 +57,9 @@ func (c collector) collectTable(ch chan<- prometheus.Metric, t *table, now time.
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, t.Source)
 	}
 	send(ready, one(served && len(st.Reasons) == 0))
-	// An owner that cannot reach the log for as long as a silent owner counts as alive may have lost
-	// it. A process that has halted the table releases the log until the next try, and carries the
-	// table all the same.
+	// An owner that cannot reach the log for as long as a silent owner counts as alive may have
+	// lost it. A process that has halted the table releases the log until the next try, and carries
+	// the table all the same.
 	owner := t.view.claimed.Load() || t.view.halted.Load() != nil
 	send(Owner, one(owner && c.failing(status.NATS, now) <= protocol.SilentAfter(c.p.o.Periods.ClaimTTL)))
 	if st.State == status.StandBy {

@@ -28,8 +28,8 @@ type Periods struct {
 	// Lead is how far versions may run ahead of creation times before Bigtable must be asked for more. Only a burst of
 	// more than a thousand changes a second in one shard gets there.
 	Lead time.Duration
-	// Park is how long a call of Bigtable that has waited for an hour is observed before its change is parked; default a
-	// minute.
+	// Park is how long a call of Bigtable that has waited for an hour is observed before its change
+	// is parked; default a minute.
 	Park time.Duration
 	// Patience is how long the service must go on with an answer about a shard that only the same
 	// answer confirms.

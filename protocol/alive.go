@@ -14,7 +14,8 @@ type Life string
 const (
 	// LifeSeen: the log has an owner, and it gave a sign of life lately.
 	LifeSeen Life = "seen"
-	// LifeRetries: the log has no owner, because its table halted. The process tries again by itself.
+	// LifeRetries: the log has no owner, because its table halted. The process tries again by
+	// itself.
 	LifeRetries Life = "retries"
 	// LifeNone: no process owns the log.
 	LifeNone Life = "none"
@@ -63,8 +64,8 @@ func (o Owner) Silence(now change.Millis) time.Duration {
 	return max(0, time.Duration(now-o.Seen)*time.Millisecond)
 }
 
-// Alive decides whether the owner of a log is alive that is silent for a while. ttl is the time of a
-// claim, retry the pause of a halted table before it is tried again. It is the only judge of that
+// Alive decides whether the owner of a log is alive that is silent for a while. ttl is the time of
+// a claim, retry the pause of a halted table before it is tried again. It is the only judge of that
 // question (Rule 14): status, commands and the owner itself ask it.
 //
 // Rule 13: one answer of LifeSilent proves nothing. Before a command acts on it, it observes the

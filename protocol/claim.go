@@ -98,12 +98,13 @@ func (w *ClaimWatch) Look(now time.Time) bool {
 // Pause is how long to wait before Look is asked again.
 func (w *ClaimWatch) Pause() time.Duration { return min(w.TTL/10, 500*time.Millisecond) }
 
-// MayWrite reports whether an owner may write to Bigtable, which it sent its last acknowledged append before: no other
-// process can have claimed the log yet, because each ClaimWatch waits for longer, by a second or a quarter.
+// MayWrite reports whether an owner may write to Bigtable, which it sent its last acknowledged
+// append before: no other process can have claimed the log yet, because each ClaimWatch waits for
+// longer, by a second or a quarter.
 //
-// Rule 12: the log is fenced by its server, Bigtable is not. An owner that stood still may wake up when another one has
-// taken over, a cutover has raised its fence and the application has deleted rows. Without their guards nothing in
-// Bigtable would refuse what it still has in hand.
+// Rule 12: the log is fenced by its server, Bigtable is not. An owner that stood still may wake up
+// when another one has taken over, a cutover has raised its fence and the application has deleted
+// rows. Without their guards nothing in Bigtable would refuse what it still has in hand.
 func MayWrite(ttl time.Duration, sent, now Instant) bool {
 	return now.Since(sent) < min(ttl/4*3, ttl/3+2*time.Second)
 }

@@ -234,7 +234,8 @@ func TestHearingIsNoLookAtTheLog(t *testing.T) {
 	h.want("at the first look after the log was away", false)
 }
 
-// TestOwnerMayNotWriteOnceAnotherMayClaim: an owner whose process was heard may be replaced before TTL is over.
+// TestOwnerMayNotWriteOnceAnotherMayClaim: an owner whose process was heard may be replaced before
+// TTL is over.
 // Rule 12: when it wakes up, it may not write.
 func TestOwnerMayNotWriteOnceAnotherMayClaim(t *testing.T) {
 	h := newHistory(t)

@@ -2,8 +2,8 @@ package protocol
 
 import "time"
 
-// Instant is a moment on both clocks of a process. The monotonic clock stands still while the machine is suspended, and
-// the wall clock may be set.
+// Instant is a moment on both clocks of a process. The monotonic clock stands still while the
+// machine is suspended, and the wall clock may be set.
 type Instant struct {
 	Wall time.Time
 	Mono time.Duration // since a moment that all instants share which are compared

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// TestInstantIsAsOldAsEitherClockSays: a clock that stands still or is set back never makes a moment younger.
+// TestInstantIsAsOldAsEitherClockSays: a clock that stands still or is set back never makes a
+// moment younger.
 func TestInstantIsAsOldAsEitherClockSays(t *testing.T) {
 	wall := time.Unix(1_800_000_000, 0)
 	then := Instant{Wall: wall, Mono: time.Hour}

@@ -94,8 +94,8 @@ func changeOf(from, to string) *change.Change {
 	return c
 }
 
-// TestLettersAreNotAppliedOverAPutThatMayBeInTheRows: what an attempt without an answer has written looks like a later
-// change to the next attempt. The letters before the reading would take it back.
+// TestLettersAreNotAppliedOverAPutThatMayBeInTheRows: what an attempt without an answer has written
+// looks like a later change to the next attempt. The letters before the reading would take it back.
 func TestLettersAreNotAppliedOverAPutThatMayBeInTheRows(t *testing.T) {
 	for name, c := range map[string]struct {
 		put    Put

@@ -3,7 +3,8 @@ package protocol
 import "github.com/tailrace-cdc/replicator/checkpoint"
 
 // Parts tracks how far the parts of a copy have been read and written: segments of a scan, or files
-// of an export. Pages of a part are read in order and written in any order. It is for one goroutine.
+// of an export. Pages of a part are read in order and written in any order. It is for one
+// goroutine.
 type Parts struct {
 	All  []*Part
 	open int // parts that are not done

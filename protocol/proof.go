@@ -28,8 +28,8 @@ const (
 	MissingRead Missing = "read"
 	// MissingApplied: a sink has not applied what is in the log.
 	MissingApplied Missing = "applied"
-	// MissingSink: the Bigtable sink is halted. A Proof that waits lacks what it has not applied; only
-	// NoProof says that it will not.
+	// MissingSink: the Bigtable sink is halted. A Proof that waits lacks what it has not applied;
+	// only NoProof says that it will not.
 	MissingSink Missing = "sink_halted"
 	// MissingCopy: the copy of older items is not complete. Only a Goal asks for it.
 	MissingCopy Missing = "copy"

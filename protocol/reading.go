@@ -39,8 +39,8 @@ type Reading struct {
 }
 
 // Fresh reports whether what was read may still be written, gapsUntil being the end of the latest
-// gap that was found: checkpoint.State.GapsUntil. An item that was read before may have been deleted
-// in a gap, and the resync that heals it may have passed the item's rows already.
+// gap that was found: checkpoint.State.GapsUntil. An item that was read before may have been
+// deleted in a gap, and the resync that heals it may have passed the item's rows already.
 func (r Reading) Fresh(now Instant, gapsUntil change.Millis) bool {
 	return now.Since(r.At) < ReadingAge && r.Requested > gapsUntil
 }

@@ -69,8 +69,8 @@ func TestRepairsAreAboveABurstThatEndsInAGap(t *testing.T) {
 	}
 }
 
-// TestReadingIsFreshForTwoMinutesBehindEachGap: neither clock makes it younger, and a gap that ends after it makes it
-// old at once.
+// TestReadingIsFreshForTwoMinutesBehindEachGap: neither clock makes it younger, and a gap that ends
+// after it makes it old at once.
 func TestReadingIsFreshForTwoMinutesBehindEachGap(t *testing.T) {
 	const requested = 1_790_000_000_000
 	wall := change.Millis(requested).Time()

@@ -49,7 +49,8 @@ func TestFirstCopyIsMadeOnce(t *testing.T) {
 	}
 }
 
-// TestFloorIsAboveEveryVersionThatWasGivenOut: versions may have run ahead of time, and the service's clocks differ.
+// TestFloorIsAboveEveryVersionThatWasGivenOut: versions may have run ahead of time, and the
+// service's clocks differ.
 func TestFloorIsAboveEveryVersionThatWasGivenOut(t *testing.T) {
 	const now change.Millis = 1_000_000_000
 	lead := 10 * time.Minute

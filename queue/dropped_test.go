@@ -134,8 +134,8 @@ func TestDroppedIsForgottenAfterADay(t *testing.T) {
 	}
 }
 
-// TestLettersAreDroppedFromAFullStream: the list of what was dropped follows the letters, which made
-// room for it.
+// TestLettersAreDroppedFromAFullStream: the list of what was dropped follows the letters, which
+// made room for it.
 func TestLettersAreDroppedFromAFullStream(t *testing.T) {
 	ctx := testContext(t)
 	log := createLog(t, embeddedQueue(t))

@@ -359,8 +359,8 @@ func (l *Log) restore(ctx context.Context, info Info, m *jetstream.RawStreamMsg)
 	return s, l.verifyPredecessor(ctx, info, first, s.Hash, &s.Chain)
 }
 
-// verifyPredecessor returns ErrChain unless checkpoint.Predecessor finds that the entry before sequence first has the
-// hash want.
+// verifyPredecessor returns ErrChain unless checkpoint.Predecessor finds that the entry before
+// sequence first has the hash want.
 func (l *Log) verifyPredecessor(
 	ctx context.Context, info Info, first uint64, want checkpoint.Hash, chain *checkpoint.Chain,
 ) error {

@@ -80,7 +80,8 @@ func TestErrorOfAListingIsNoListing(t *testing.T) {
 	}
 }
 
-// withoutJetStream starts a NATS server without JetStream, for which the returned connection answers.
+// withoutJetStream starts a NATS server without JetStream, for which the returned connection
+// answers.
 func withoutJetStream(t *testing.T) (*server.Server, *nats.Conn) {
 	t.Helper()
 	srv, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true})

@@ -345,9 +345,9 @@ func (w *Writer) BeatDueIn() time.Duration {
 	return time.Until(w.lastReport.Add(w.ttl / 3))
 }
 
-// ClaimValid reports whether no other process can have claimed the log yet, by when the last acknowledged append was
-// sent (protocol.MayWrite). While it is false, the owner writes nothing to Bigtable until an append succeeds. No other
-// process can claim a log of the embedded server.
+// ClaimValid reports whether no other process can have claimed the log yet, by when the last
+// acknowledged append was sent (protocol.MayWrite). While it is false, the owner writes nothing to
+// Bigtable until an append succeeds. No other process can claim a log of the embedded server.
 //
 // It never waits, also not for an append: every write to Bigtable asks it.
 func (w *Writer) ClaimValid() bool {
@@ -358,8 +358,8 @@ func (w *Writer) ClaimValid() bool {
 	return protocol.MayWrite(w.ttl, sent, now)
 }
 
-// silence returns since when the writer is silent, which is when the last acknowledged append was sent, and what time
-// it is.
+// silence returns since when the writer is silent, which is when the last acknowledged append was
+// sent, and what time it is.
 func (w *Writer) silence() (sent, now protocol.Instant) {
 	at := *w.lastSent.Load()
 	return protocol.InstantOf(at, at), protocol.InstantOf(time.Now(), at)

@@ -303,8 +303,9 @@ const droppedEvery = 30_000
 
 // observe passes the timing of a call to the clock, and logs what becomes of a Date that is not as expected.
 //
-// Rule 13: while the time is uncertain, a call counts as sent at the earlier of two times: that of the Date, and that
-// of this machine. With a Date that is ahead, an empty page would prove that nothing is written in the time to come.
+// Rule 13: while the time is uncertain, a call counts as sent at the earlier of two times: that of
+// the Date, and that of this machine. With a Date that is ahead, an empty page would prove that
+// nothing is written in the time to come.
 func (s *Source) observe(t raw.Timing) (requested change.Millis, err error) {
 	estimate, _ := s.now.Read(t.Replied)
 	requested, judged := s.now.Observe(t)
@@ -332,8 +333,8 @@ func (s *Source) observe(t raw.Timing) (requested change.Millis, err error) {
 	return requested, nil
 }
 
-// mostDoubted is by how much an uncertain time counts less, in milliseconds. It is little beside the retention of a
-// stream, so that a wrong clock of this machine makes no reading look lost.
+// mostDoubted is by how much an uncertain time counts less, in milliseconds. It is little beside
+// the retention of a stream, so that a wrong clock of this machine makes no reading look lost.
 const mostDoubted = 15 * 60_000
 
 // Apart returns how far the Date of the service's newest reply is from this machine's clock, and

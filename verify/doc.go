@@ -1,12 +1,12 @@
-// Package verify compares source tables with Bigtable, cell by cell, as an application reads them. Versions are not
-// compared, because a migrated application does not use them.
+// Package verify compares source tables with Bigtable, cell by cell, as an application reads them.
+// Versions are not compared, because a migrated application does not use them.
 //
-// The source's items are unordered and several may share a row. So their projection is sorted first, in runs on disk
-// when it is large, and then merged with one ordered reading of the target. Memory is bounded whatever the size of the
-// tables.
+// The source's items are unordered and several may share a row. So their projection is sorted
+// first, in runs on disk when it is large, and then merged with one ordered reading of the target.
+// Memory is bounded whatever the size of the tables.
 //
-// There are two comparisons. Compare is for sides that stand still: each difference is one. A resync of whole tables
-// compares while both sides are written to, so it goes in three steps:
+// There are two comparisons. Compare is for sides that stand still: each difference is one. A
+// resync of whole tables compares while both sides are written to, so it goes in three steps:
 //
 //	Full      finds candidates: items, and rows of the target, that may differ. It reads the guards of the rows too:
 //	          they show the owner of a cell that no item explains
@@ -14,12 +14,13 @@
 //	          change up to the first one
 //	Resyncer  has the differences repaired, settles them again, and says what is not proven equal in the end
 //
-// A cell of the target that no item explains is one of these: a difference of the item that a guard of its row shows as
-// its owner; kept, if it may outlive its item; unproven, if the mapping has columns that do not show to which item they
-// belong; else foreign. Families outside of the mapping are never looked at.
+// A cell of the target that no item explains is one of these: a difference of the item that a guard
+// of its row shows as its owner; kept, if it may outlive its item; unproven, if the mapping has
+// columns that do not show to which item they belong; else foreign. Families outside of the mapping
+// are never looked at.
 //
-// Goroutines: Full reads Options.Readers parts of the source at once, and returns when all readers have ended.
-// Everything else runs in the goroutine of its caller.
+// Goroutines: Full reads Options.Readers parts of the source at once, and returns when all readers
+// have ended. Everything else runs in the goroutine of its caller.
 //
 // Files, from the top down:
 //

@@ -31,8 +31,8 @@ func (w *world) beside(row, of string, order int) {
 	}
 }
 
-// These are mappings of rules that share rows: the columns of one show to which item they belong, those of the
-// other do not.
+// These are mappings of rules that share rows: the columns of one show to which item they belong,
+// those of the other do not.
 const (
 	plainRule = `
 - name: plain

@@ -316,7 +316,8 @@ func ScratchFor(tables []Table) (need int64) {
 	return need
 }
 
-// checkRoom compares what the projection will need on disk with what is free. The error is a *extsort.NoRoomError.
+// checkRoom compares what the projection will need on disk with what is free. The error is a
+// *extsort.NoRoomError.
 func (f *full) checkRoom(store *extsort.Store) error {
 	need := ScratchFor(f.tables) - store.Size()
 	free, err := extsort.Room(f.o.Dir)

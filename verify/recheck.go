@@ -40,8 +40,8 @@ type rechecking struct {
 	more    map[Kind]int64
 }
 
-// at looks at the cells that each yields, which were seen before a time. It returns how many more of each kind there
-// are than were listed; fewer is negative.
+// at looks at the cells that each yields, which were seen before a time. It returns how many more
+// of each kind there are than were listed; fewer is negative.
 func (l recheck) at(
 	ctx context.Context, seen change.Millis, each func(func(*Open) error) error,
 ) (more map[Kind]int64, err error) {
@@ -78,7 +78,8 @@ func (l recheck) at(
 	return x.more, err
 }
 
-// readRows reads the rows of the listed cells. A column may have several cells, and be listed as often.
+// readRows reads the rows of the listed cells. A column may have several cells, and be listed as
+// often.
 func (x *rechecking) readRows(ctx context.Context) error {
 	now := x.Now()
 	x.compare.At(now, change.Version(now+x.Lead()))

@@ -1,6 +1,6 @@
-// Package pair opens both sides of a target for a command that runs beside the daemon: the source tables with their
-// compiled mappings, read within their budgets, and the table of Bigtable. It proves from the tables' logs that
-// Bigtable has every change up to a time.
+// Package pair opens both sides of a target for a command that runs beside the daemon: the source
+// tables with their compiled mappings, read within their budgets, and the table of Bigtable. It
+// proves from the tables' logs that Bigtable has every change up to a time.
 //
 // Files, from the top down:
 //

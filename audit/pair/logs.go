@@ -91,8 +91,9 @@ func (p *Pair) Logged(
 	}
 }
 
-// Entries calls f with the entries of a table's log as (queue.Walk).Entries does; it sets the log of the walk. When
-// the owner of the log goes away meanwhile, it goes on once there is another one, so f may see an entry twice.
+// Entries calls f with the entries of a table's log as (queue.Walk).Entries does; it sets the log
+// of the walk. When the owner of the log goes away meanwhile, it goes on once there is another one,
+// so f may see an entry twice.
 func (p *Pair) Entries(
 	ctx context.Context, table string, w queue.Walk, f func(*queue.WalkedEntry) error,
 ) (mark checkpoint.Mark, err error) {

@@ -21,8 +21,8 @@ import (
 	"github.com/tailrace-cdc/replicator/verify"
 )
 
-// Pair are both sides of one target: all source tables that write it, because they may share rows, and the target. Its
-// methods may be called by several goroutines.
+// Pair are both sides of one target: all source tables that write it, because they may share rows,
+// and the target. Its methods may be called by several goroutines.
 type Pair struct {
 	Target string
 	Tables []*catalog.Table // in the order of the configuration, and of Settler.Tables

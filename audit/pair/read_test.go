@@ -50,7 +50,8 @@ func TestAskedTimeIsThatOfTheReply(t *testing.T) {
 	if err != nil || now.Time().Sub(before.Time()) < 59*time.Minute { // a Date has whole seconds
 		t.Errorf("an hour later it is %s, after %s: %v", now.Time(), before.Time(), err)
 	}
-	// Rule 13: if that time is wrong, the owner's beats are an hour old, and that they come shows that it lives.
+	// Rule 13: if that time is wrong, the owner's beats are an hour old, and that they come shows
+	// that it lives.
 	state := &checkpoint.State{Owner: "a", Date: before}
 	if err := s.CheckOwner("Orders", state); err == nil {
 		t.Error("the owner of a log whose newest entry is an hour old counts as alive")
@@ -64,7 +65,8 @@ func TestAskedTimeIsThatOfTheReply(t *testing.T) {
 	}
 }
 
-// TestAskedTimeIsCertain, Rule 13: the first Date is 100 s behind, and is not what a proof reaches to.
+// TestAskedTimeIsCertain, Rule 13: the first Date is 100 s behind, and is not what a proof reaches
+// to.
 func TestAskedTimeIsCertain(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "test")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
@@ -90,8 +92,8 @@ func TestAskedTimeIsCertain(t *testing.T) {
 	}
 }
 
-// TestDaemonThatStaysAwayIsNotAwaitedForEver: a read of the logs of a daemon that stays away ends with
-// an error, and its hint names the command to start.
+// TestDaemonThatStaysAwayIsNotAwaitedForEver: a read of the logs of a daemon that stays away ends
+// with an error, and its hint names the command to start.
 func TestDaemonThatStaysAwayIsNotAwaitedForEver(t *testing.T) {
 	cfg := config.Default()
 	cfg.Queue.Dir = t.TempDir()
@@ -109,8 +111,8 @@ func TestDaemonThatStaysAwayIsNotAwaitedForEver(t *testing.T) {
 	})
 }
 
-// TestReadinessAwaitsALifeSign, Rule 13: by the clock of the service the owner has been silent for an hour, and it
-// goes on beating.
+// TestReadinessAwaitsALifeSign, Rule 13: by the clock of the service the owner has been silent for
+// an hour, and it goes on beating.
 func TestReadinessAwaitsALifeSign(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "test")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")

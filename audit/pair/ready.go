@@ -62,8 +62,8 @@ func (p *Pair) CheckOwner(table string, state *checkpoint.State) error {
 	return control.CheckOwner(table, state, p.life(table).Silence(state, p.Now().Time()), p.claimTTL())
 }
 
-// Away reports whether no process carries a table, so that another one may be taking over. Of a table
-// that is paused none is awaited.
+// Away reports whether no process carries a table, so that another one may be taking over. Of a
+// table that is paused none is awaited.
 func (p *Pair) Away(table string, state *checkpoint.State) bool {
 	silent := p.life(table).Silence(state, p.Now().Time())
 	return !state.Paused && control.OwnerLife(state, silent, p.claimTTL()).Away()

@@ -69,7 +69,8 @@ func (a *app) resyncItems(ctx context.Context, o *control.ItemsResync) error {
 	return a.printResynced(resyncedItems(done, o), done)
 }
 
-// resyncedItems returns the result for the output; without Wait only the number of items and the ids of the requests.
+// resyncedItems returns the result for the output; without Wait only the number of items and the
+// ids of the requests.
 func resyncedItems(t *control.RequestTotal, of *control.ItemsResync) render.Resynced {
 	r := render.Resynced{
 		Schema: schema, Table: of.Table, Items: t.Items, Written: t.Written, Equal: t.Equal, Left: t.Left,

@@ -77,8 +77,8 @@ the marks; the second one ends it at once. Ending it in any way, at any moment, 
 	return cmd
 }
 
-// run reads and checks the configuration, takes the admin port, opens the clients (package clients has the picture), and
-// replicates the tables until ctx ends.
+// run reads and checks the configuration, takes the admin port, opens the clients (package clients
+// has the picture), and replicates the tables until ctx ends.
 func (a *app) run(ctx context.Context, o runOptions) (err error) {
 	if o.dry {
 		return dry.Run(ctx, a.App, o.rehearsal)

@@ -1,8 +1,9 @@
 // Package apply brings the changes in a table's log to the table's sinks, and moves their marks.
 //
-// Each sink makes its own pass over the log: a goroutine reads entries and hands their changes to a target, which makes
-// them durable and acks them; a protocol.MarkTracker turns acks in any order into the mark. When a pass fails,
-// package outcome decides whether the sink tries again or halts, or whether the table's life ends.
+// Each sink makes its own pass over the log: a goroutine reads entries and hands their changes to a
+// target, which makes them durable and acks them; a protocol.MarkTracker turns acks in any order
+// into the mark. When a pass fails, package outcome decides whether the sink tries again or halts,
+// or whether the table's life ends.
 //
 // Goroutines of a pass: one reads the log (pass) and alone adds entries to the ack tracker; the target runs one
 // dispatcher and a worker for each lane that has jobs, or one archiver; one ends the pass when the sink is drained. A

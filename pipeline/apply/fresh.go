@@ -23,7 +23,8 @@ func ageOf(item *ResyncItem, now time.Time) time.Duration {
 	return protocol.InstantOf(now, item.ReadAt).Since(protocol.InstantOf(item.ReadAt, item.ReadAt))
 }
 
-// fresh returns ErrStale once the item may not be written any more. The sink asks before every attempt.
+// fresh returns ErrStale once the item may not be written any more. The sink asks before every
+// attempt.
 func (x *resyncing) fresh() error {
 	if x.o.Owned != nil {
 		if err := x.o.Owned(); err != nil { // it may take a while, so it comes first

@@ -47,7 +47,8 @@ type call struct {
 // defaultPark is longer than a connection lives that has broken while the process was suspended.
 const defaultPark = time.Minute
 
-// newQuarantine returns the quarantine of a pass. Calls are observed for park before they are cut off; 0: a minute.
+// newQuarantine returns the quarantine of a pass. Calls are observed for park before they are cut
+// off; 0: a minute.
 func newQuarantine(
 	now func() change.Millis, retention func() (time.Duration, bool), park time.Duration,
 ) *quarantine {

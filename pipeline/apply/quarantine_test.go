@@ -47,7 +47,8 @@ func TestOnlyACallThatOthersPassedIsCutOff(t *testing.T) {
 }
 
 // Rule 13: a process that was suspended finds every call that was in flight as old as one that is
-// stuck, also while its connection is broken and that is not noticed yet. The next call of the lane has its own looks.
+// stuck, also while its connection is broken and that is not noticed yet. The next call of the lane
+// has its own looks.
 func TestCallThatEndsAfterASuspensionIsNotParked(t *testing.T) {
 	now := change.Millis(1_000_000)
 	q := newQuarantine(func() change.Millis { return now }, nil, 0)

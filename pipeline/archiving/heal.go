@@ -20,8 +20,9 @@ import (
 // of the gaps. It stores them as the copier does: in the archive's stream, with the line of the export as the record.
 // So all that holds for records of the table's stream holds for them.
 //
-// An export does not say which shard had a deletion, so most of those in the time of a gap may be archived already.
-// Before anything is stored, each is compared by key and time with what the archive holds (healexport.go).
+// An export does not say which shard had a deletion, so most of those in the time of a gap may be
+// archived already. Before anything is stored, each is compared by key and time with what the
+// archive holds (healexport.go).
 type Healer struct {
 	HealOptions
 

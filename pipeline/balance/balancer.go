@@ -17,8 +17,8 @@ import (
 const (
 	reviewInterval = time.Second // between two looks at the others
 	// startupListen is how long a process that starts listens before it claims a log without an
-	// owner; startupListenAlone, where no other member has announced itself: each running member does
-	// so every two seconds.
+	// owner; startupListenAlone, where no other member has announced itself: each running member
+	// does so every two seconds.
 	startupListen, startupListenAlone = 5 * time.Second, 2500 * time.Millisecond
 	// claimHandicap is for how long a process leaves a free log to the one that should claim it.
 	claimHandicap = 3 * time.Second
@@ -92,7 +92,8 @@ type pull struct {
 	claimed bool // it was owned here since
 }
 
-// New returns a balancer; join makes the group from its options, nil where there are no other processes.
+// New returns a balancer; join makes the group from its options, nil where there are no other
+// processes.
 func New(o Options, join func(presence.Options) *presence.Group) *Balancer {
 	b := &Balancer{
 		o: o, startupListen: startupListen, startupListenAlone: startupListenAlone, rates: map[string]*rate{},

@@ -61,9 +61,10 @@ func TestChildInAStreamThatIsGoneDoesNotWaitForItsParent(t *testing.T) {
 	}
 }
 
-// TestNextStreamIsAwaitedBehindAFence: a stream that ended is followed by the next one once everything
-// of it is applied. Behind a fence nothing is to be applied to Bigtable, while reading and the archive
-// go on: else what the application writes to the next stream would be counted by nothing.
+// TestNextStreamIsAwaitedBehindAFence: a stream that ended is followed by the next one once
+// everything of it is applied. Behind a fence nothing is to be applied to Bigtable, while reading
+// and the archive go on: else what the application writes to the next stream would be counted by
+// nothing.
 func TestNextStreamIsAwaitedBehindAFence(t *testing.T) {
 	for name, c := range map[string]struct {
 		bigtable, archive uint64 // marks; the newest entry with changes is 9, and 6 before the fence

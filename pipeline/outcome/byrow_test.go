@@ -2,7 +2,8 @@ package outcome
 
 import "testing"
 
-// TestHaltsThatFollowFromTheRow: these last until the row is read and agrees. Others are over once the table works.
+// TestHaltsThatFollowFromTheRow: these last until the row is read and agrees. Others are over once
+// the table works.
 func TestHaltsThatFollowFromTheRow(t *testing.T) {
 	for code, want := range map[string]bool{
 		CodeRowMissing: true, CodeLogOlder: true, CodeRefused: true,

@@ -6,9 +6,10 @@
 // change that the reading lacks has a higher version and wins, before or after; one that the reading has was applied
 // before. So no reader of Bigtable sees an item step back, and no snapshot of the table is needed.
 //
-// Goroutines of a Copier: readers take the part that is due first and read one page of it; each page has a goroutine
-// that waits for the proof and writes its items, up to maxWrites at once; one goroutine stores the marks, one
-// adjusts the pace. The parts are shared under a mutex; all other state is used by one goroutine.
+// Goroutines of a Copier: readers take the part that is due first and read one page of it; each
+// page has a goroutine that waits for the proof and writes its items, up to maxWrites at once; one
+// goroutine stores the marks, one adjusts the pace. The parts are shared under a mutex; all other
+// state is used by one goroutine.
 //
 // Files, from the top down:
 //

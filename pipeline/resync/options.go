@@ -123,7 +123,8 @@ func (o *Options) versionOf(requested change.Millis) change.Version {
 	return protocol.Version(requested, o.Floor)
 }
 
-// write writes an item that was read, while what was read is fresh. That is also asked before each attempt.
+// write writes an item that was read, while what was read is fresh. That is also asked before each
+// attempt.
 func (o *Options) write(ctx context.Context, item *apply.ResyncItem) (apply.ResyncOutcome, error) {
 	if item.GapsUntil = o.GapsUntil; !item.Fresh(time.Now()) {
 		return apply.ResyncOutcome{}, apply.ErrStale

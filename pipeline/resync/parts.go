@@ -11,8 +11,8 @@ import (
 	"github.com/tailrace-cdc/replicator/protocol"
 )
 
-// parts shares protocol.Parts among the goroutines of a copy. Readers take the part that is due first, so the segments
-// of a scan take turns, a page each.
+// parts shares protocol.Parts among the goroutines of a copy. Readers take the part that is due
+// first, so the segments of a scan take turns, a page each.
 type parts struct {
 	mu     sync.Mutex // covers what follows, and the fields of each part and page
 	copied *protocol.Parts

@@ -377,7 +377,8 @@ func TestResyncGoesOnWithWhatIsLeft(t *testing.T) {
 	})
 }
 
-// TestResyncThatCannotBeProvedHoldsNoRoom: else requests would wait for ever after a few such errors.
+// TestResyncThatCannotBeProvedHoldsNoRoom: else requests would wait for ever after a few such
+// errors.
 func TestResyncThatCannotBeProvedHoldsNoRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, failing := newTable(t, 1, 1), errors.New("no proof")

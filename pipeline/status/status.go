@@ -269,8 +269,8 @@ func (o *Observed) At(service, now time.Time) Table {
 	return st
 }
 
-// life returns what is known of the owner at a time of the service. A process that owns the log knows
-// that it does.
+// life returns what is known of the owner at a time of the service. A process that owns the log
+// knows that it does.
 func (o *Observed) life(ms change.Millis) protocol.Life {
 	owner := o.owner
 	owner.Owned = owner.Owned || o.own

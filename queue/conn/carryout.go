@@ -8,8 +8,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// PurgeRequest asks for the deletion of the messages below Below, or of those on Subject. The fields
-// are JetStream's.
+// PurgeRequest asks for the deletion of the messages below Below, or of those on Subject. The
+// fields are JetStream's.
 type PurgeRequest struct {
 	Below   uint64 `json:"seq,omitempty"`
 	Subject string `json:"filter,omitempty"`

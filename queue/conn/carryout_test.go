@@ -11,8 +11,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// TestOnlyTheServerSaysThatSomethingIsDeleted, Rule 15: an answer without "success" is none, for each
-// request whose answer holds nothing else.
+// TestOnlyTheServerSaysThatSomethingIsDeleted, Rule 15: an answer without "success" is none, for
+// each request whose answer holds nothing else.
 func TestOnlyTheServerSaysThatSomethingIsDeleted(t *testing.T) {
 	srv, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoLog: true, NoSigs: true})
 	if err != nil {

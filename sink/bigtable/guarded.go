@@ -117,9 +117,9 @@ func (c *Client) RowsNaming(ctx context.Context, target string, items []transfor
 	return unknown, err
 }
 
-// HighestGuard reads the guards of a whole table, and returns the highest version among them and the pipelines that
-// they name, in order. "" stands for guards that name none here: they are sealed with a secret that is not known, or
-// broken.
+// HighestGuard reads the guards of a whole table, and returns the highest version among them and
+// the pipelines that they name, in order. "" stands for guards that name none here: they are sealed
+// with a secret that is not known, or broken.
 func (c *Client) HighestGuard(ctx context.Context, target string) (change.Version, []string, error) {
 	return c.surveyGuards(ctx, target, 0)
 }

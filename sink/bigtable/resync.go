@@ -14,8 +14,8 @@ import (
 type Resynced struct {
 	Written int
 	Skipped int // they hold the item at the write's version or a later one
-	// Again are those of Skipped that hold it at exactly that version: an attempt that was not answered may have written
-	// them.
+	// Again are those of Skipped that hold it at exactly that version: an attempt that was not
+	// answered may have written them.
 	Again int
 	// Hot is the highest version at which a skipped row holds the item, or held it until it left: the caller may resync
 	// the item again once it can do so above this version. 0 without skipped rows.

@@ -47,7 +47,8 @@ type Identity struct {
 	StreamARN   string    `json:"stream_arn"`   // a re-enabled stream is a boundary
 	LogCreated  time.Time `json:"log_created"`  // the NATS stream's creation
 	MappingHash string    `json:"mapping_hash"` // of the compiled mapping, whose text is stored, see StoreMapping
-	// Target is the full name of the target table, see TargetName; empty for a table that is only archived.
+	// Target is the full name of the target table, see TargetName; empty for a table that is only
+	// archived.
 	Target string `json:"target,omitempty"`
 }
 

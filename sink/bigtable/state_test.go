@@ -121,8 +121,8 @@ func TestNewerStateFormatIsRefused(t *testing.T) {
 	}
 }
 
-// TestOwnerThatHasNotSeenTheFenceKeepsIt: without it, what the source holds would be written over what the application
-// has written since.
+// TestOwnerThatHasNotSeenTheFenceKeepsIt: without it, what the source holds would be written over
+// what the application has written since.
 func TestOwnerThatHasNotSeenTheFenceKeepsIt(t *testing.T) {
 	c, _ := rig(t)
 	s := firstState()

@@ -97,8 +97,8 @@ func (w *World) noteLost(id string) {
 }
 
 // aboveLost checks Rule 8 where a resync writes its repairs: they are above every version that was
-// given out before it was ordered, whatever rows hold it. Else a repair would be skipped. Where a life
-// begins with it and has lost nothing since, its floor is what it must be above.
+// given out before it was ordered, whatever rows hold it. Else a repair would be skipped. Where a
+// life begins with it and has lost nothing since, its floor is what it must be above.
 func (p *process) aboveLost(x *whole) {
 	if x.order.Recover && len(x.order.Gaps) == 0 {
 		return
@@ -111,8 +111,9 @@ func (p *process) aboveLost(x *whole) {
 	}
 }
 
-// fitToSend checks Rule 8 where an item is sent that was read from the table: that was less than two
-// minutes ago, and behind each gap. What was deleted since may be lost, and its row seen to already.
+// fitToSend checks Rule 8 where an item is sent that was read from the table: that was less than
+// two minutes ago, and behind each gap. What was deleted since may be lost, and its row seen to
+// already.
 func (p *process) fitToSend(op *operation) {
 	if age := p.now - op.read.Requested; age > 121_000 {
 		p.fail("what is sent was read lately", "%s sends item %d, read %d ms ago", p.name, op.item.n, age)

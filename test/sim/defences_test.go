@@ -80,7 +80,8 @@ func TestDefencesAreInTheCode(t *testing.T) {
 	}
 }
 
-// TestDefencesOfTheCode takes one defence after the other out of the code of the daemon: an invariant must break in
+// TestDefencesOfTheCode takes one defence after the other out of the code of the daemon: an
+// invariant must break in
 // -sim.mutants histories.
 func TestDefencesOfTheCode(t *testing.T) {
 	if *mutantSeeds == 0 {

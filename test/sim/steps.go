@@ -152,8 +152,8 @@ func (p *process) extra() (acts []func()) {
 	return append(acts, p.release)
 }
 
-// release gives up the log. Nothing is done with it afterwards, even where the outcome is unknown: the
-// append may arrive late, and then another process claims the log at once.
+// release gives up the log. Nothing is done with it afterwards, even where the outcome is unknown:
+// the append may arrive late, and then another process claims the log at once.
 func (p *process) release() {
 	p.append(&checkpoint.Release{}, nil)
 	p.end("it releases the log")

@@ -101,8 +101,8 @@ func (p *process) healed() {
 	}, nil)
 }
 
-// order lets the owner itself order a resync, because gaps heal by themselves, or in place of one that
-// is pending.
+// order lets the owner itself order a resync, because gaps heal by themselves, or in place of one
+// that is pending.
 func (p *process) order() {
 	gaps := p.s.GapsToHeal()
 	if p.s.Fence != nil || p.o.letters || len(gaps) == 0 && p.s.Resync == nil {

@@ -1,15 +1,16 @@
-// Package continuous compares a table with its target all the time, slowly, within a budget of read capacity units. It
-// runs in the daemon beside the stream.
+// Package continuous compares a table with its target all the time, slowly, within a budget of read
+// capacity units. It runs in the daemon beside the stream.
 //
-// There are two directions, and each takes half of the budget. Each goes through its side again and again; one walk
-// through a side is a pass.
+// There are two directions, and each takes half of the budget. Each goes through its side again and
+// again; one walk through a side is a pass.
 //
 //	items  scans the table with eventual consistency and reads the rows that the items of a page should have
 //	rows   reads the target in its order, and for each row the items that its guards name, with eventual consistency.
 //	       So rows and cells are found whose items are gone or have moved, and cells that belong to nobody
 //
-// What they see is only a candidate: either side may be behind. verify.Settler decides about it with strong readings
-// around a proof. What differs is settled again after some minutes, so that a repair clears it.
+// What they see is only a candidate: either side may be behind. verify.Settler decides about it
+// with strong readings around a proof. What differs is settled again after some minutes, so that a
+// repair clears it.
 //
 // Goroutines of Verifier.Run: one walks, one settles. They share what is under the mutex.
 //

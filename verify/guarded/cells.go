@@ -147,9 +147,10 @@ const (
 	IsOfOthers        // it is not known to be the item's
 )
 
-// Compare compares one wanted cell with the row, and explains the cells of its column that it accounts for. written is
-// the version of the item's guard in the row, 0 without one: a cell without a time of its own is as old as that. at is
-// the index of the cell that is equal, or has another value.
+// Compare compares one wanted cell with the row, and explains the cells of its column that it
+// accounts for. written is the version of the item's guard in the row, 0 without one: a cell
+// without a time of its own is as old as that. at is the index of the cell that is equal, or has
+// another value.
 func (r *Cells) Compare(w *WantedCell, written change.Version) (result Outcome, at int) {
 	from, to := r.column(w.family, w.qualifier)
 	if w.time != unmapped {

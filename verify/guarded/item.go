@@ -30,8 +30,8 @@ type ItemCell struct {
 	Have  int // index in Cells.List; -1: the row lacks it
 }
 
-// Differs reports whether the row is not as it should be. Cells that other items may write, too, and
-// cells that may remain do not count.
+// Differs reports whether the row is not as it should be. Cells that other items may write, too,
+// and cells that may remain do not count.
 func (r *ItemRow) Differs() bool {
 	if r.Future > 0 || r.NoGuard || r.Stale {
 		return true
@@ -52,11 +52,11 @@ func (r *ItemRow) Differs() bool {
 
 // CompareItem compares what a row holds of one item with what it should hold of it. The guards are
 // those of the row; row is nil where the target lacks it, and latest is the version above which a
-// guard is in the future. Cells of other items do not count, so that a busy neighbour in the row does
-// not keep the item from being compared.
+// guard is in the future. Cells of other items do not count, so that a busy neighbour in the row
+// does not keep the item from being compared.
 //
-// Rule 14: this is the one comparer of an item with a row. What is settled and what is explained are
-// made from its answer.
+// Rule 14: this is the one comparer of an item with a row. What is settled and what is explained
+// are made from its answer.
 func (g *Guards) CompareItem(
 	c *Cells, row *Row, of Item, want ItemWant, latest change.Version,
 ) (r ItemRow, err error) {
@@ -103,8 +103,8 @@ func (g *Guards) CompareItem(
 // inFuture reports whether a guard of the item is above latest.
 func (p *Presence) inFuture(latest change.Version) bool { return max(p.Live, p.Dead) > latest }
 
-// lacks reports whether the row that was read should hold cells of an item and has no guard that may
-// say that it does.
+// lacks reports whether the row that was read should hold cells of an item and has no guard that
+// may say that it does.
 func (g *Guards) lacks(of Item, cells int) bool { return cells > 0 && !g.Guards(of) }
 
 // compareWanted compares one cell that the item should have.
@@ -145,8 +145,8 @@ func (g *Guards) mayBeShared(of Item, h *Held) (bool, error) {
 	return false, nil
 }
 
-// stateOfRest returns what a cell is that the item should not have, and whether a reader sees it as a
-// cell that may be the item's. live says that a guard gives the row to the item.
+// stateOfRest returns what a cell is that the item should not have, and whether a reader sees it as
+// a cell that may be the item's. live says that a guard gives the row to the item.
 func (g *Guards) stateOfRest(
 	c *Cells, h *Held, of Item, row []byte, live bool,
 ) (state Outcome, visible bool, err error) {

@@ -17,8 +17,8 @@ var outcomes = map[Outcome]string{
 	IsExtra: "extra", IsKept: "kept", IsKeptWhileAbsent: "kept while absent", IsTooOld: "too old",
 }
 
-// itemRow returns how a row compares with one item, as text. Items are as for wanted; "-a" is item a of which there is
-// none, and "!a" item a which should not be in the row.
+// itemRow returns how a row compares with one item, as text. Items are as for wanted; "-a" is item
+// a of which there is none, and "!a" item a which should not be in the row.
 func (s *stage) itemRow(cells []string, item string) (text string, differs bool) {
 	s.t.Helper()
 	var row *Row
@@ -97,7 +97,8 @@ func (s *stage) checkWithAll(cases map[string]itemCase) {
 	}
 }
 
-// TestRowComparedWithOneItem: Rule 14. Each thing that a row may show of an item, and whether it is a difference.
+// TestRowComparedWithOneItem: Rule 14. Each thing that a row may show of an item, and whether it is
+// a difference.
 func TestRowComparedWithOneItem(t *testing.T) {
 	const guard, ax, aged = "live i@new=S0/a", "a x=1", "a aged=1"
 	s := newStage(t, own)
@@ -135,8 +136,8 @@ func TestRowComparedWithOneItem(t *testing.T) {
 	s.checkWithAll(cases)
 }
 
-// TestKeptRowComparedWithOneItem: what TTL leaves may remain while there is no such item, as long as a guard shows that
-// it was there.
+// TestKeptRowComparedWithOneItem: what TTL leaves may remain while there is no such item, as long
+// as a guard shows that it was there.
 func TestKeptRowComparedWithOneItem(t *testing.T) {
 	s := newStage(t, own+"  on_ttl_expiry: keep\n")
 	s.tables[0].Outlives = s.tables[0].Program.Outlives
@@ -152,8 +153,8 @@ func TestKeptRowComparedWithOneItem(t *testing.T) {
 	})
 }
 
-// TestCellsOfOneColumnComparedWithOneItem: what newer cells have pushed out is not one of these, and a value that other
-// items may write, too, is no difference.
+// TestCellsOfOneColumnComparedWithOneItem: what newer cells have pushed out is not one of these,
+// and a value that other items may write, too, is no difference.
 func TestCellsOfOneColumnComparedWithOneItem(t *testing.T) {
 	s := newStage(t, `families: {c: {max_versions: 2, max_age: 1h}}
 rules:

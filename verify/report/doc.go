@@ -3,7 +3,8 @@
 // no script, no font, no image. It follows the reader's choice of light or dark, and is made for
 // phones too.
 //
-// Only a file of differences holds keys, rows and values, and a page where the user has asked to see data.
+// Only a file of differences holds keys, rows and values, and a page where the user has asked to
+// see data.
 //
 // Files, from the top down:
 //

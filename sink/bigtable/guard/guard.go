@@ -1,9 +1,10 @@
 // Package guard writes and reads the values of the guards: the cells of _tr_live and _tr_dead that say which item is,
 // or was, in a row, and since which version.
 //
-// The version is the cell's timestamp, and nothing but the timestamp decides about a write. The value is for those who
-// start from a row: verify, explain, and a pipeline that takes over a target. It is in clear or sealed, and the first
-// byte tells which. Another first byte is refused (Rule 11):
+// The version is the cell's timestamp, and nothing but the timestamp decides about a write. The
+// value is for those who start from a row: verify, explain, and a pipeline that takes over a
+// target. It is in clear or sealed, and the first byte tells which. Another first byte is refused
+// (Rule 11):
 //
 //	0x01 pipeline 0x00 table 0x00 key
 //	0x02 secret-id nonce ciphertext      the same, sealed: a key attribute is listed under pii (seal.go)
@@ -50,8 +51,9 @@ func Append(dst []byte, pipeline, table string, key []byte) []byte {
 	return append(append(append(dst, table...), 0), key...)
 }
 
-// Read returns what a guard's value tells; nil opens no sealed value. The error is about a value that no build has
-// written in this place: it is malformed, or it was copied from another row or column.
+// Read returns what a guard's value tells; nil opens no sealed value. The error is about a value
+// that no build has written in this place: it is malformed, or it was copied from another row or
+// column.
 func (s *Sealer) Read(value, row, qualifier []byte) (Guard, error) {
 	if len(value) == 0 {
 		return Guard{}, errors.New("read guard: the value is empty")

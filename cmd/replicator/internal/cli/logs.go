@@ -55,7 +55,8 @@ func (a *App) OpenLetters(
 	return clients, all, err
 }
 
-// Requester returns what asks the owner of a table to do something with its items. It says on stderr how far that is.
+// Requester returns what asks the owner of a table to do something with its items. It says on
+// stderr how far that is.
 func (a *App) Requester(cfg *config.Config, clients *clients.Clients, table string) *control.Requester {
 	progress := reportProgress(a.Errs, table)
 	if a.ShowsBars() {

@@ -106,7 +106,8 @@ type Change struct {
 	Created time.Time      `json:"created"`
 	Shard   string         `json:"shard"`
 	Applied []string       `json:"applied"` // sinks, by their stored marks, which follow within a second
-	// Refused are the sinks that have the change as an open dead letter. Their marks pass it as well.
+	// Refused are the sinks that have the change as an open dead letter. Their marks pass it as
+	// well.
 	Refused []string `json:"refused,omitempty"`
 }
 

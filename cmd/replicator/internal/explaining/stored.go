@@ -136,8 +136,8 @@ func (x *stored) row(key []byte) *StoredRow {
 	return out
 }
 
-// compare compares a row with the item; nil where the row has nothing to do with it. row is nil where
-// Bigtable lacks it.
+// compare compares a row with the item; nil where the row has nothing to do with it. row is nil
+// where Bigtable lacks it.
 func (x *stored) compare(key []byte, row *verify.Row) (*StoredRow, error) {
 	if x.guards.List = x.guards.List[:0]; row != nil {
 		x.guards.Read(row)
@@ -176,8 +176,8 @@ func (x *stored) compare(key []byte, row *verify.Row) (*StoredRow, error) {
 	return out, nil
 }
 
-// held returns a cell of the row that is the item's, or was. written is the version of the item in the
-// row.
+// held returns a cell of the row that is the item's, or was. written is the version of the item in
+// the row.
 func (x *stored) held(
 	key []byte, c *guarded.ItemCell, w *wantedRow, written change.Version,
 ) (*StoredCell, error) {

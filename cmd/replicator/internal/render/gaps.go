@@ -52,8 +52,8 @@ func GapOf(table string, s *checkpoint.State, g *checkpoint.Gap) Gap {
 // sinkArchive is the name of the archive as a sink.
 const sinkArchive = "archive"
 
-// gapState returns the state of a gap in one word. What is settled stays accepted: the sinks say why
-// nothing is missing.
+// gapState returns the state of a gap in one word. What is settled stays accepted: the sinks say
+// why nothing is missing.
 func gapState(s *checkpoint.State, g *checkpoint.Gap) string {
 	state := s.GapState(g)
 	if state == checkpoint.GapSettled {

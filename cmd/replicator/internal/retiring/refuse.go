@@ -233,9 +233,9 @@ func (r *Retirement) notCopied(ctx context.Context, log *queue.Log, s *checkpoin
 	return n, err
 }
 
-// checkOwner refuses a table if the owner of its log is alive. The owner would not write to Bigtable,
-// because the row is fenced; but its table would halt, and a log that was taken away looks like a lost
-// one.
+// checkOwner refuses a table if the owner of its log is alive. The owner would not write to
+// Bigtable, because the row is fenced; but its table would halt, and a log that was taken away
+// looks like a lost one.
 //
 // Rule 13: that the owner is silent is believed once it has lasted for the time of a claim.
 func (r *Retirement) checkOwner(ctx context.Context) error {

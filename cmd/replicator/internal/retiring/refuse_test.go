@@ -57,8 +57,8 @@ func TestTableThatMayStillBeReplicatedIsNotRetired(t *testing.T) {
 	}
 }
 
-// TestOwnerThatOnlySeemsSilentKeepsItsTable, Rule 13: a wrong time makes every beat look old, and that the next
-// one comes shows that the owner lives.
+// TestOwnerThatOnlySeemsSilentKeepsItsTable, Rule 13: a wrong time makes every beat look old, and
+// that the next one comes shows that the owner lives.
 func TestOwnerThatOnlySeemsSilentKeepsItsTable(t *testing.T) {
 	server, err := nats.Open(nats.Options{Addr: "127.0.0.1:0", Dir: t.TempDir()})
 	if err != nil {
