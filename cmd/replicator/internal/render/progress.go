@@ -95,18 +95,15 @@ func Waiting(out io.Writer, status *pipeline.Status, table, admin string, now ti
 	}
 }
 
-// reasonsOf returns why a table is not ready, or with an empty name why the pipeline is not.
-func reasonsOf(status *pipeline.Status, table string) (reasons []string) {
-	if table == "" {
-		return status.Reasons
-	}
-	reasons = slices.Clone(status.Failing)
-	for i := range status.Tables {
-		for _, reason := range status.Tables[i].Reasons {
-			if status.Tables[i].Source == table {
-				reasons = append(reasons, table+": "+reason)
-			}
+// reasonsOf returns what a table waits for, or with an empty name all tables. A dead letter is no
+// such reason: a wait ends because of it, or the caller has accepted it.
+func reasonsOf(s *pipeline.Status, table string) []string {
+	var tables []pipeline.TableStatus
+	for i := range s.Tables {
+		if t := s.Tables[i]; table == "" || t.Source == table {
+			t.Explain(slices.DeleteFunc(slices.Clone(t.Why), func(r status.Reason) bool { return r.Code == status.WhyLetters })...)
+			tables = append(tables, t)
 		}
 	}
-	return reasons
+	return slices.Concat(s.Failing, pipeline.Summarize(s.Pipeline, tables).Reasons)
 }

@@ -53,10 +53,17 @@ func TestProgressOfEachTable(t *testing.T) {
 // TestWaitingSaysWhatFor: a command that waits is not silent, whatever it waits for.
 func TestWaitingSaysWhatFor(t *testing.T) {
 	at := time.Date(2026, 11, 22, 14, 3, 21, 0, time.Local)
+	table := func(name string, why ...status.Reason) (t pipeline.TableStatus) {
+		t.Source = name
+		t.Explain(why...)
+		return t
+	}
+	late := status.Reason{Code: status.WhyLateRead, Text: "late"}
 	halted := pipeline.Summarize("shop", []pipeline.TableStatus{
-		{Source: "Orders", Reasons: []string{"paused"}}, {Source: "Carts", Reasons: []string{"halted: no such table"}},
-		{Source: "Users"}, {Source: "B1", Reasons: []string{"late"}}, {Source: "B2", Reasons: []string{"late"}},
-		{Source: "B3", Reasons: []string{"late"}}, // a line for all three
+		table("Orders", status.Reason{Code: status.WhyPaused, Text: "paused"}),
+		table("Carts", status.Reason{Code: status.WhyHalted, Text: "halted: no such table"}),
+		table("Users", status.Reason{Code: status.WhyLetters, Text: "1 dead letter"}), // no wait is for it
+		table("B1", late), table("B2", late), table("B3", late), // a line for all three
 	})
 	healing := &pipeline.Status{Tables: []pipeline.TableStatus{{Source: "Carts", State: "healing", ResyncSince: &at,
 		Resync: &resync.WholeStatus{Doing: "waiting", Why: "begins in 1m46s"}}}}
