@@ -33,6 +33,7 @@ func TestExplainSaysWhyARowLooksSo(t *testing.T) {
 	w.prepare("Orders")
 	const item0, item1, item2 = `{"pk":"p","sk":"0"}`, `{"pk":"p","sk":"1"}`, `{"pk":"p","sk":"2"}`
 	w.explains(w.command("explain", "--key", item0), 0, "there is none", "not started")
+	w.refused(2, `the key of Orders is like {"pk":"text","sk":"text"}`, "explain", "--key", `{"pk":"p"}`)
 	for _, sk := range []string{"0", "1", "2", "3"} {
 		w.Put("Orders", "p", sk, `"a":{"S":"value `+sk+`"},"text":{"S":"secret"}`)
 	}

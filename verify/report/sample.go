@@ -28,7 +28,7 @@ func (t *Table) sampleSentence() string {
 		return fmt.Sprintf("%s are not proven equal: of %s%s, %s could not be decided.%s", pair, n, drawn,
 			humanize.Comma(t.Unproven), seed)
 	}
-	return fmt.Sprintf("%s: no difference in %s%s: about fewer than %s of all are wrong, with 95 %%. "+
+	return fmt.Sprintf("%s: no difference in %s%s: with 95 %% confidence, fewer than about %s of all are wrong. "+
 		"Rows without an item and foreign cells were not looked for.%s", pair, n, drawn, share(t.Items), seed)
 }
 

@@ -38,7 +38,7 @@ type Explainer struct {
 func (e *Explainer) Key(ctx context.Context, object string) (*Item, error) {
 	key, err := control.ParseKey([]byte(object), e.Table.Info.Schema)
 	if err != nil {
-		return nil, failure.Usagef(`for example --key '{"pk":"hats","sk":"fedora"}'`, "read key: %w", err)
+		return nil, failure.Usagef("the key of "+e.Table.Source+" is like "+likeKey(e.Table.Info.Schema), "read key: %w", err)
 	}
 	x := &explained{Explainer: e, key: key, rows: map[string]bool{}}
 	if err := x.readItem(ctx); err != nil {
@@ -52,6 +52,16 @@ func (e *Explainer) Key(ctx context.Context, object string) (*Item, error) {
 	}
 	x.fill()
 	return &x.out, nil
+}
+
+// likeKey returns a key with the attributes of a schema.
+func likeKey(k change.KeySchema) string {
+	values := map[byte]string{'S': `"text"`, 'N': "12", 'B': `"YmFzZTY0"`}
+	like := fmt.Sprintf("{%q:%s", k.Partition.Name, values[k.Partition.Type])
+	if k.Sort != nil {
+		like += fmt.Sprintf(",%q:%s", k.Sort.Name, values[k.Sort.Type])
+	}
+	return like + "}"
 }
 
 // explained is one item on its way to an explanation.
