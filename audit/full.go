@@ -28,7 +28,7 @@ type Options struct {
 	Strong   bool         // read the tables with strong consistency
 	Along    bool         // read the logs along, and strongly: for a cutover
 	Scratch  string       // directory for sorted runs; "": the configuration's
-	Lines    io.Writer    // receives the differences as JSON lines; nil: nobody wants them
+	Lines    io.Writer    // receives the differences as JSON lines; nil: they are not written
 	Values   bool         // the lines hold values
 	Progress func(Step)   // may be nil
 	Say      func(string) // may be nil
@@ -201,7 +201,7 @@ func (r *run) checker(lines io.Writer) *verify.Checker {
 				return err
 			}
 		}
-		for i := range r.result { // nobody knows whose it is
+		for i := range r.result { // no item is known to own it
 			r.result[i].AddCell(o)
 		}
 		return report.OfCell(r.pair.Target, o).Write(lines)

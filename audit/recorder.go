@@ -77,7 +77,7 @@ func Record(ctx context.Context, s *pair.Pair, o RecordOptions) (r *Recorder, re
 	return r, resumed, nil
 }
 
-// begin begins anew.
+// begin begins a new comparison.
 func (r *Recorder) begin(s *pair.Pair, o RecordOptions, tables []SavedTable) (err error) {
 	if o.DropParts != nil {
 		if err := o.DropParts(); err != nil {
@@ -212,7 +212,7 @@ func (r *Recorder) Keep(tables []report.Table) (broken string, err error) {
 		return "", err
 	}
 	// Rule 15: the result is stored, and stands whatever becomes of the note that it was begun:
-	// resume knows that it has ended.
+	// resume finds the result.
 	_ = os.Remove(filepath.Join(r.dir, begunFile))
 	return r.keys.Broken, nil
 }

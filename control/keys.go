@@ -30,7 +30,7 @@ func KeysOf(in io.Reader, name string, schema change.KeySchema) iter.Seq2[reques
 	}
 }
 
-// errEnough ends the reading of an export whose items nobody takes any more.
+// errEnough ends the reading of an export when no more of its items are taken.
 var errEnough = errors.New("enough")
 
 // ChangedKeys yields the items that changed in the window of an incremental export, whatever became

@@ -75,11 +75,11 @@ func (f LetterFilter) Match(l *deadletter.Letter) bool {
 	return (f.Code == "" || f.Code == l.Code) && (f.Sink == "" || f.Sink == l.Sink)
 }
 
-// atOnce is how many letters are dropped between two looks at whether somebody has interrupted the command.
+// atOnce is how many letters are dropped between two checks for an interruption of the command.
 const atOnce = 1000
 
 // DropLetters drops the letters of a table that a filter chooses, and returns how many. Letters
-// that come meanwhile stay: nobody has seen them.
+// that come meanwhile stay: they were not listed.
 func DropLetters(ctx context.Context, t LettersOf, some LetterFilter) (dropped int, err error) {
 	var ids []string
 	for l, err := range t.All(ctx) {

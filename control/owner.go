@@ -56,10 +56,10 @@ type SilenceWatch struct {
 
 // Silence looks at a log, and returns for how long its owner has stored nothing, at the given time
 // of the service.
-func (l *SilenceWatch) Silence(s *checkpoint.State, now time.Time) time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.watch.Silence(s, change.MillisOf(now), time.Now())
+func (w *SilenceWatch) Silence(s *checkpoint.State, now time.Time) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.watch.Silence(s, change.MillisOf(now), time.Now())
 }
 
 // betweenLooks is the pause before a log is read again.
@@ -72,12 +72,12 @@ const betweenLooks = 200 * time.Millisecond
 // Rule 13: silence is observed. The newest entry is also old where a clock was set, where one
 // answer had a wrong time, or the machine was suspended, and just before another replicator takes
 // the log over.
-func (l *SilenceWatch) Await(
+func (w *SilenceWatch) Await(
 	ctx context.Context, log *Log, now func() time.Time, ttl, patience time.Duration,
 ) (silent time.Duration, err error) {
 	_ = log.Log.RequestBeat() // a hint: the owner beats when its own timer is due
 	for began := time.Now(); ; {
-		silent := l.Silence(log.State, now())
+		silent := w.Silence(log.State, now())
 		if OwnerLife(log.State, silent, ttl) != protocol.LifeSilent || time.Since(began) >= patience {
 			return silent, nil
 		}

@@ -88,8 +88,8 @@ func (c *Cutover) Certify(ctx context.Context) error {
 	return nil
 }
 
-// interrupted adds to the error of an interruption that the fence stays, if this process has found or raised one:
-// nobody else says so, and until somebody goes on Bigtable falls behind. Other errors are returned as they are.
+// interrupted adds to the error of an interruption that the fence stays, if this process has found or
+// raised one: Bigtable falls behind until the cutover goes on. Other errors are returned unchanged.
 func (c *Cutover) interrupted(err error) error {
 	if c.id == "" || !errors.Is(err, context.Canceled) {
 		return err

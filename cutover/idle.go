@@ -19,7 +19,7 @@ func (c *Cutover) awaitHeartbeats(ctx context.Context, through change.Millis) er
 }
 
 // heardOf reports whether heartbeats prove what they may, of each table that gets them. That a shard has none yet says
-// nothing: the fence ends a life of the owner, and the next one proves it anew.
+// nothing: the fence ends a life of the owner, and the next one proves it again.
 func (c *Cutover) heardOf(logs []*control.Log, through change.Millis) bool {
 	for i, l := range logs {
 		if c.pair.Tables[i].Heartbeat.Write && idleness(l, through) == certificate.Assumed {

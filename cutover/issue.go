@@ -37,7 +37,7 @@ func (c *Cutover) issue(
 		Times:   c.times(drained, c.pair.Now()),
 		Verify:  v.Verify,
 		Waivers: append([]certificate.Waiver{}, v.waivers...),
-		Says:    says(v, idleSentence(logs, through)),
+		Says:    statements(v, idleSentence(logs, through)),
 	}
 	if c.quiet == 0 {
 		cert.Says = append(cert.Says, "How long nothing was written before the fence is not known: the process that raised "+
@@ -70,8 +70,8 @@ func (c *Cutover) times(drained, certified change.Millis) certificate.Times {
 	return t
 }
 
-// says says in words what the certificate proves, and what it does not.
-func says(v *verified, idle string) []string {
+// statements lists what the certificate does and does not prove.
+func statements(v *verified, idle string) []string {
 	all := []string{"Every item that the tables held at the fence was read strongly and is in Bigtable as its mapping " +
 		"says."}
 	if v.Changed != nil {

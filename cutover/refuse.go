@@ -73,7 +73,7 @@ func (c *Cutover) check(ctx context.Context) error {
 }
 
 // awaitLife waits while no table's owner has given a sign of life, as just after one was killed: another process takes
-// over. When nobody does, the check that follows says so.
+// over. If none does, the check that follows refuses.
 func (c *Cutover) awaitLife(ctx context.Context) error {
 	once, cancel := context.WithTimeout(ctx, protocol.SilentAfter(time.Duration(c.cfg.Testing.ClaimTTL)))
 	defer cancel()
@@ -140,7 +140,7 @@ func openRequest(ctx context.Context, l *control.Log) (bool, error) {
 }
 
 // poll looks at the logs until a fact is there, and asks the owners for signs of life meanwhile. It returns an error
-// when the logs cannot be read for too long, or when nothing has come of waiting for as long: nobody owns a table.
+// when the logs cannot be read for too long, or when no process has owned a table for as long.
 func (c *Cutover) poll(ctx context.Context, fact func([]*control.Log) bool) error {
 	var missing, stuck time.Time // since when the logs cannot be read, and since when there is an obstacle
 	for looks := 0; ; looks++ {

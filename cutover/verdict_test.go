@@ -252,7 +252,7 @@ func TestCertificateSaysWhatItRestsOn(t *testing.T) {
 		t.Error(all)
 	}
 	v := &verified{Verify: certificate.Verify{Began: time.Unix(0, 0), Changed: &certificate.Changed{Items: 12}}}
-	all = strings.Join(says(v, "idle"), "\n")
+	all = strings.Join(statements(v, "idle"), "\n")
 	for _, want := range []string{"began at 1970-01-01T00:00:00Z, before the fence", "The 12 items that have changed",
 		"nothing else than the replicator", "idle"} {
 		if !strings.Contains(all, want) {

@@ -1,8 +1,9 @@
-// Package failure is the vocabulary that all clients of outside systems share: what the caller can do about an error
-// (Class), and how to wait before it tries again (Pause).
+// Package failure is the vocabulary of errors that all packages share: what the caller can do about an
+// error (Class), what its reader can do next (the hint of an Error), and how to wait before another try
+// (Pause).
 //
-// source, queue and sink classify the errors of DynamoDB, NATS and Bigtable with it. Only pipeline/outcome decides what
-// a class does to a table.
+// source, queue and sink classify the errors of DynamoDB, NATS and Bigtable with it. Only
+// pipeline/outcome decides what a class does to a table, and only package cli makes an exit code of it.
 package failure
 
 import (
