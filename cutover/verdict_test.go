@@ -246,7 +246,7 @@ func TestCertificateWaitsForHeartbeats(t *testing.T) {
 
 // TestCertificateSaysWhatItRestsOn: what was compared before the fence was compared then.
 func TestCertificateSaysWhatItRestsOn(t *testing.T) {
-	all := strings.Join(says(&verified{}, "idle"), "\n")
+	all := strings.Join(statements(&verified{}, "idle"), "\n")
 	if !strings.Contains(all, "Every item that the tables held at the fence") || !strings.Contains(all, "idle") ||
 		strings.Contains(all, "assumed") || !strings.Contains(all, "after it was issued") {
 		t.Error(all)
