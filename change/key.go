@@ -52,3 +52,6 @@ func HashKey(canonical []byte) uint64 {
 	}
 	return h
 }
+
+// HashText returns the hash of a key as commands, logs and files show it.
+func HashText(h uint64) string { return fmt.Sprintf("%016x", h) }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dustin/go-humanize/english"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -56,7 +57,7 @@ func (c *Cutover) lookBehindOf(ctx context.Context, i int, l *control.Log) error
 	mark, err := walk.Changes(ctx, func(x *queue.WalkedChange) error {
 		if !x.TTL {
 			others++
-			if hash := fmt.Sprintf("%016x", x.KeyHash); len(hashes) < mostHashes && !slices.Contains(hashes, hash) {
+			if hash := change.HashText(x.KeyHash); len(hashes) < mostHashes && !slices.Contains(hashes, hash) {
 				hashes = append(hashes, hash)
 			}
 			return nil

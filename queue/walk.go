@@ -143,7 +143,7 @@ func KeyHashesBehind(ctx context.Context, log *Log, behind uint64, most int) (ha
 		if c.TTL {
 			return nil
 		}
-		if h := fmt.Sprintf("%016x", c.KeyHash); !slices.Contains(hashes, h) {
+		if h := change.HashText(c.KeyHash); !slices.Contains(hashes, h) {
 			hashes = append(hashes, h)
 		}
 		if len(hashes) == most {

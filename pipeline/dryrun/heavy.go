@@ -2,8 +2,9 @@ package dryrun
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
+
+	"github.com/tailrace-cdc/replicator/change"
 )
 
 // heavy finds the keys that occur most often among any number of keys, in constant memory: a counter for each of room
@@ -59,7 +60,7 @@ func (h *heavy) report(total int64, seconds float64) []Heavy {
 	for hash, n := range h.counts {
 		if share := ratio(float64(n), float64(total)); n > 1 && share >= heavyShare {
 			all = append(all, Heavy{
-				Hash: fmt.Sprintf("%016x", hash), Writes: n, Share: share, Rate: ratio(float64(n), seconds),
+				Hash: change.HashText(hash), Writes: n, Share: share, Rate: ratio(float64(n), seconds),
 			})
 		}
 	}

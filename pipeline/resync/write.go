@@ -153,7 +153,7 @@ func (c *Copier) resync(ctx context.Context, r *apply.ResyncItem) (apply.ResyncO
 		}
 		if n == 1 {
 			c.o.Logger.Warn("an item could not be copied: will be tried again",
-				zap.String("key_hash", fmt.Sprintf("%016x", r.Hash)), zap.Error(err))
+				zap.String("key_hash", change.HashText(r.Hash)), zap.Error(err))
 		}
 		c.setTrouble(noPart, err.Error())
 		if err := failure.Pause(ctx, failure.Backoff(n)); err != nil {

@@ -70,7 +70,7 @@ func (l *Letter) MarshalLogObject(to zapcore.ObjectEncoder) error {
 	to.AddString("letter", l.ID)
 	to.AddString("sink", l.Sink)
 	to.AddString("code", l.Code)
-	to.AddString("key_hash", fmt.Sprintf("%016x", l.KeyHash))
+	to.AddString("key_hash", change.HashText(l.KeyHash))
 	to.AddInt64("version", int64(l.Version))
 	return nil
 }

@@ -15,7 +15,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue"
 )
@@ -153,7 +152,7 @@ func (d *Dumper) change(line Line, c *queue.WalkedChange) error {
 		return nil
 	}
 	line.Shard, line.Version, line.Op, line.TTL = c.Feed.Shard, c.Version, c.Op.String(), c.TTL
-	line.KeyHash, line.Bytes = render.KeyHash(c.KeyHash), len(c.Raw)
+	line.KeyHash, line.Bytes = change.HashText(c.KeyHash), len(c.Raw)
 	if d.o.ShowData {
 		line.Keys, line.New, line.Old = bytes.Clone(c.Keys), bytes.Clone(c.New), bytes.Clone(c.Old)
 	}

@@ -93,7 +93,7 @@ func (x *explained) readItem(ctx context.Context) error {
 	}
 	x.raw = batch.Items[0]
 	x.out = Item{
-		Table: x.Table.Source, Target: x.Table.Target, Key: x.key, KeyHash: render.KeyHash(change.HashKey(x.key)),
+		Table: x.Table.Source, Target: x.Table.Target, Key: x.key, KeyHash: change.HashText(change.HashKey(x.key)),
 		Read: batch.Answered.Time().UTC(), Absent: x.raw == nil, Attributes: []Attribute{}, Steps: &transform.Steps{},
 		Stored: []StoredRow{}, Letters: []render.Letter{}, Requests: []Request{}, Unknown: []string{},
 	}

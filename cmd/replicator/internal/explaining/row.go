@@ -9,7 +9,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/audit/pair"
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/transform"
@@ -99,7 +98,7 @@ func (x *explainedRow) addItems(row *verify.Row) {
 		}
 		x.index = append(x.index, len(x.out.Items))
 		one := RowItem{Table: x.pair.Tables[g.Item.Table].Source, Guard: g.Live, Deleted: g.Dead,
-			KeyHash: render.KeyHash(change.HashKey([]byte(g.Item.Key)))}
+			KeyHash: change.HashText(change.HashKey([]byte(g.Item.Key)))}
 		if x.ShowData {
 			one.Key = []byte(g.Item.Key)
 		}

@@ -30,7 +30,7 @@ type Letter struct {
 // LetterOf returns a dead letter as it is printed.
 func LetterOf(l *deadletter.Letter, showData bool) Letter {
 	line := Letter{
-		Schema: 1, ID: l.ID, Table: l.Table, Sink: l.Sink, Op: l.Op.String(), KeyHash: KeyHash(l.KeyHash),
+		Schema: 1, ID: l.ID, Table: l.Table, Sink: l.Sink, Op: l.Op.String(), KeyHash: change.HashText(l.KeyHash),
 		Version: l.Version, Code: l.Code, Reason: l.Reason, Attempts: l.Attempts,
 		FirstSeen: l.FirstSeen, LastTried: l.LastTried, Shard: l.Feed.Shard,
 	}

@@ -302,9 +302,6 @@ func ownerText(t pipeline.TableStatus) string {
 	return fmt.Sprintf("%s (epoch %d)", t.Owner, t.Epoch)
 }
 
-// KeyHash returns the hash of an item's key as the commands show it.
-func KeyHash(h uint64) string { return fmt.Sprintf("%016x", h) }
-
 // Count returns "1 error" or "2 errors".
 func Count(n int, noun string) string {
 	if n == 1 {

@@ -129,7 +129,7 @@ func unapplied(
 			if u.Changes++; u.Changes == 1 {
 				u.Since = c.Created.Time().UTC()
 			}
-			if h := fmt.Sprintf("%016x", c.KeyHash); len(u.KeyHashes) < mostHashes && !slices.Contains(u.KeyHashes, h) {
+			if h := change.HashText(c.KeyHash); len(u.KeyHashes) < mostHashes && !slices.Contains(u.KeyHashes, h) {
 				u.KeyHashes = append(u.KeyHashes, h)
 			}
 			return nil
