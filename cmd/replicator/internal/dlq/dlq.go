@@ -58,7 +58,7 @@ func (a *commands) listCommand() *cobra.Command {
 					}
 					n++
 					if a.JSON {
-						if err := a.PrintJSON(render.LetterOf(l, false)); err != nil {
+						if err := a.PrintJSON(l.Summary(false)); err != nil {
 							return err
 						}
 						continue
@@ -124,7 +124,7 @@ func (a *commands) showCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			line := render.LetterOf(letter, showData)
+			line := letter.Summary(showData)
 			if a.JSON {
 				return a.PrintJSON(line)
 			}

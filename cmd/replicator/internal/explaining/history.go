@@ -11,7 +11,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -213,10 +212,10 @@ func (h *history) markRefused() {
 }
 
 // lettersShown returns the letters as they are printed.
-func (h *history) lettersShown(data bool) []render.Letter {
-	out := []render.Letter{}
+func (h *history) lettersShown(data bool) []deadletter.Summary {
+	out := []deadletter.Summary{}
 	for _, l := range h.letters {
-		out = append(out, render.LetterOf(l, data))
+		out = append(out, l.Summary(data))
 	}
 	return out
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/clients"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/queue/deadletter"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/transform"
@@ -95,7 +95,7 @@ func (x *explained) readItem(ctx context.Context) error {
 	x.out = Item{
 		Table: x.Table.Source, Target: x.Table.Target, Key: x.key, KeyHash: change.HashText(change.HashKey(x.key)),
 		Read: batch.Answered.Time().UTC(), Absent: x.raw == nil, Attributes: []Attribute{}, Steps: &transform.Steps{},
-		Stored: []StoredRow{}, Letters: []render.Letter{}, Requests: []Request{}, Unknown: []string{},
+		Stored: []StoredRow{}, Letters: []deadletter.Summary{}, Requests: []Request{}, Unknown: []string{},
 	}
 	if x.raw == nil {
 		x.names = newNames(x.Table.Program, x.ShowData, nil, nil)

@@ -3,8 +3,9 @@ package explaining
 import (
 	"time"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -76,7 +77,7 @@ func (n *names) value(b []byte) string {
 }
 
 // hidden returns the text that replaces n bytes of data.
-func hidden(n int) string { return "(" + render.Count(n, "byte") + "; --show-data prints them)" }
+func hidden(n int) string { return "(" + english.Plural(n, "byte", "") + "; --show-data prints them)" }
 
 // attributesOf returns the names, types and sizes of an item's attributes.
 func attributesOf(img change.Image) []Attribute {

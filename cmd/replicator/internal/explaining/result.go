@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+	"github.com/tailrace-cdc/replicator/queue/deadletter"
 	"github.com/tailrace-cdc/replicator/transform"
 	"github.com/tailrace-cdc/replicator/verify"
 )
@@ -31,11 +31,11 @@ type Item struct {
 	Cells   []transform.StepCell   `json:"cells"`
 	Deletes []transform.StepDelete `json:"deletes"`
 
-	Stored   []StoredRow     `json:"stored"`
-	Log      *History        `json:"log,omitempty"`
-	Letters  []render.Letter `json:"letters"`
-	Requests []Request       `json:"requests"`
-	Unknown  []string        `json:"unknown"` // what could not be looked at, and why
+	Stored   []StoredRow          `json:"stored"`
+	Log      *History             `json:"log,omitempty"`
+	Letters  []deadletter.Summary `json:"letters"`
+	Requests []Request            `json:"requests"`
+	Unknown  []string             `json:"unknown"` // what could not be looked at, and why
 }
 
 // Attribute is an attribute of the item.

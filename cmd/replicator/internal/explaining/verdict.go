@@ -5,7 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/tailrace-cdc/replicator/verify"
 )
 
@@ -69,7 +70,7 @@ func (f *facts) compared() (Status, string) {
 		return EqualByLog, "equal by the log: the item changes all the time, and its rows are what the log says"
 	case verify.Kept:
 		return Kept, fmt.Sprintf("equal: the table has no such item, and %s of it may remain (%s)",
-			render.Count(f.seen.Kept, "cell"), f.seen.Why)
+			english.Plural(f.seen.Kept, "cell", ""), f.seen.Why)
 	case verify.Refused:
 		return Refused, "refused: the mapping does not take the item: " + f.seen.Why
 	case verify.Different, verify.Unproven:
@@ -82,7 +83,7 @@ func (f *facts) compared() (Status, string) {
 
 // behind says how far the rows are behind the log.
 func (f *facts) behind() string {
-	text := fmt.Sprintf("the row is %s behind", render.Count(f.pending, "change"))
+	text := fmt.Sprintf("the row is %s behind", english.Plural(f.pending, "change", ""))
 	switch {
 	case f.standing != "":
 		return text + ", and nothing is applied: " + f.standing
@@ -122,7 +123,7 @@ func (f *facts) differences() string {
 	}
 	text := describe(f.names, &cells[0])
 	if n := len(cells) - 1; n > 0 {
-		text += fmt.Sprintf(" (and %s)", render.Count(n, "other difference"))
+		text += fmt.Sprintf(" (and %s)", english.Plural(n, "other difference", ""))
 	}
 	return text
 }
@@ -132,10 +133,10 @@ func (f *facts) besides(s Status) string {
 	var parts []string
 	if n := f.letters; n > 0 {
 		parts = append(parts, fmt.Sprintf("%s of it %s open: `replicator dlq show %s`",
-			render.Count(n, "dead letter"), isAre(n), f.letter))
+			english.Plural(n, "dead letter", ""), isAre(n), f.letter))
 	}
 	if n := f.requests; n > 0 {
-		parts = append(parts, fmt.Sprintf("%s for it %s waiting", render.Count(n, "request"), isAre(n)))
+		parts = append(parts, fmt.Sprintf("%s for it %s waiting", english.Plural(n, "request", ""), isAre(n)))
 	}
 	if s == Equal && f.standing != "" {
 		parts = append(parts, "what is written from now on does not arrive: "+f.standing)
@@ -147,7 +148,7 @@ func (f *facts) besides(s Status) string {
 }
 
 // areOf returns "1 item is" or "2 items are".
-func areOf(n int, noun string) string { return render.Count(n, noun) + " " + isAre(n) }
+func areOf(n int, noun string) string { return english.Plural(n, noun, "") + " " + isAre(n) }
 
 func isAre(n int) string {
 	if n == 1 {

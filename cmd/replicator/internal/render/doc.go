@@ -9,7 +9,6 @@
 //	mapping.go  what a changed mapping does to the rows
 //	gaps.go     gaps, and what they mean for the rows
 //	progress.go how far copies and resyncs are, as bars or lines
-//	letter.go   a dead letter
 //	asked.go    dead letters that were tried again, items that were resynced
 //	status.go   the status, in a sentence and a table
 //	archive.go  how far the archive of a table is

@@ -1,4 +1,4 @@
-package render
+package deadletter
 
 import (
 	"bytes"
@@ -6,11 +6,10 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/queue/deadletter"
 )
 
-// Letter is a dead letter as it is printed: without the record, unless --show-data asks for it.
-type Letter struct {
+// Summary is a dead letter as commands print it: without the record, unless --show-data asks for it.
+type Summary struct {
 	Schema    int             `json:"schema"`
 	ID        string          `json:"id"`
 	Table     string          `json:"table"`
@@ -27,15 +26,15 @@ type Letter struct {
 	Record    json.RawMessage `json:"record,omitempty"`
 }
 
-// LetterOf returns a dead letter as it is printed.
-func LetterOf(l *deadletter.Letter, showData bool) Letter {
-	line := Letter{
+// Summary returns the letter as commands print it.
+func (l *Letter) Summary(showData bool) Summary {
+	s := Summary{
 		Schema: 1, ID: l.ID, Table: l.Table, Sink: l.Sink, Op: l.Op.String(), KeyHash: change.HashText(l.KeyHash),
 		Version: l.Version, Code: l.Code, Reason: l.Reason, Attempts: l.Attempts,
 		FirstSeen: l.FirstSeen, LastTried: l.LastTried, Shard: l.Feed.Shard,
 	}
 	if showData {
-		line.Record = bytes.Clone(l.Raw)
+		s.Record = bytes.Clone(l.Raw)
 	}
-	return line
+	return s
 }
