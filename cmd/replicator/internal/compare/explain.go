@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -129,7 +128,12 @@ func explainKey(ctx context.Context, a *cli.App, by *explaining.Explainer, key s
 		return err
 	}
 	found.Schema = cli.Schema
-	return printExplained(a, found, &found.Verdict)
+	if a.JSON {
+		return verdictCode(&found.Verdict, a.PrintJSON(found))
+	}
+	a.Printed = true
+	render.Item(a.Out, found)
+	return verdictCode(&found.Verdict, nil)
 }
 
 func explainRow(ctx context.Context, a *cli.App, by *explaining.Explainer, row []byte) error {
@@ -138,18 +142,12 @@ func explainRow(ctx context.Context, a *cli.App, by *explaining.Explainer, row [
 		return err
 	}
 	found.Schema = cli.Schema
-	return printExplained(a, found, &found.Verdict)
-}
-
-// printExplained prints what was found, and returns the exit code of the verdict.
-func printExplained(a *cli.App, found interface{ Print(w io.Writer) }, v *explaining.Verdict) (err error) {
 	if a.JSON {
-		err = a.PrintJSON(found)
-	} else {
-		a.Printed = true
-		found.Print(a.Out)
+		return verdictCode(&found.Verdict, a.PrintJSON(found))
 	}
-	return verdictCode(v, err)
+	a.Printed = true
+	render.Row(a.Out, found)
+	return verdictCode(&found.Verdict, nil)
 }
 
 // verdictCode returns exit code 4 for what is not good, after everything was printed.

@@ -8,7 +8,6 @@
 //
 // Files, from the top down:
 //
-//	text.go     an item and a row for people
 //	key.go      explains an item by its key
 //	row.go      explains a row: whose cells these are, and what items they turn back into
 //	history.go  an item's changes in the log, its dead letters, the requests for it

@@ -77,13 +77,13 @@ type StoredCell struct {
 
 // The states of a stored cell.
 const (
-	cellEqual   = "equal"
-	cellDiffers = "differs"
-	cellMissing = "missing"
-	cellExtra   = "extra" // it is the item's, which should not have it
-	cellOlder   = "older" // hidden below a newer version
-	cellAged    = "aged"  // it is too old to be compared: Bigtable may delete it at any time
-	cellKept    = "kept"  // it may outlive the item
+	CellEqual   = "equal"
+	CellDiffers = "differs"
+	CellMissing = "missing"
+	CellExtra   = "extra" // it is the item's, which should not have it
+	CellOlder   = "older" // hidden below a newer version
+	CellAged    = "aged"  // it is too old to be compared: Bigtable may delete it at any time
+	CellKept    = "kept"  // it may outlive the item
 )
 
 // History is what the log holds of an item.
@@ -191,11 +191,11 @@ type OwnedCell struct {
 
 // The owners of a cell.
 const (
-	ownedByItem    = "item"
-	ownedMaybe     = "unknown" // its column does not show to which of the items it belongs
-	ownedKept      = "kept"    // it may outlive its item
-	ownedByOther   = "other"   // another pipeline's guards are in the row
-	ownedByNobody  = "foreign" // no guard of the row can own it
-	ownedBySealed  = "sealed"  // a guard of the row is sealed with a secret that is not known here
-	ownedByAnother = "table"   // of a table of this pipeline that is not configured
+	OwnedByItem    = "item"
+	OwnedMaybe     = "unknown" // its column does not show to which of the items it belongs
+	OwnedKept      = "kept"    // it may outlive its item
+	OwnedByOther   = "other"   // another pipeline's guards are in the row
+	OwnedByNobody  = "foreign" // no guard of the row can own it
+	OwnedBySealed  = "sealed"  // a guard of the row is sealed with a secret that is not known here
+	OwnedByAnother = "table"   // of a table of this pipeline that is not configured
 )

@@ -38,9 +38,9 @@ func (e *Explainer) Row(ctx context.Context, key []byte) (*Row, error) {
 	foreign, unknown := 0, 0
 	for i := range x.out.Cells {
 		switch x.out.Cells[i].Owner {
-		case ownedByNobody:
+		case OwnedByNobody:
 			foreign++
-		case ownedMaybe, ownedBySealed:
+		case OwnedMaybe, OwnedBySealed:
 			unknown++
 		}
 	}
@@ -148,7 +148,7 @@ func (x *explainedRow) addCells(row *verify.Row) error {
 		x.out.Cells = append(x.out.Cells, c)
 		newest := i == 0 || x.cells.List[i-1].Family != h.Family ||
 			!bytes.Equal(x.cells.List[i-1].Qualifier, h.Qualifier)
-		if c.Owner == ownedByItem && newest {
+		if c.Owner == OwnedByItem && newest {
 			owned[c.Item] = append(owned[c.Item], transform.Cell{Family: h.Family, Qualifier: bytes.Clone(h.Qualifier),
 				Value: bytes.Clone(h.Value), Time: h.Time.UnixMilli()})
 		}
@@ -165,26 +165,26 @@ func (x *explainedRow) addCells(row *verify.Row) error {
 func (x *explainedRow) ownerOf(row *verify.Row, h *guarded.Held) (
 	c OwnedCell, entry transform.Entry, err error,
 ) {
-	c = OwnedCell{Owner: ownedByNobody, Item: -1}
+	c = OwnedCell{Owner: OwnedByNobody, Item: -1}
 	s, err := x.guards.Standing(row.Key, h)
 	if err != nil {
 		return c, entry, err
 	}
 	switch s.Code {
 	case guarded.CellOwned, guarded.CellKept, guarded.CellKeptWhileAbsent, guarded.CellOfOtherTable:
-		c.Owner, c.Item = ownedByItem, x.itemOf(s.Owner)
+		c.Owner, c.Item = OwnedByItem, x.itemOf(s.Owner)
 		_, entry, err = x.guards.Names(s.Owner.Item, row.Key, h.Family, h.Qualifier)
 	case guarded.CellMayOutlive, guarded.CellRetired:
-		c.Owner, c.Why = ownedKept, s.Why
+		c.Owner, c.Why = OwnedKept, s.Why
 	case guarded.CellSealed:
-		c.Owner, c.Why = ownedBySealed, sealedGuard
+		c.Owner, c.Why = OwnedBySealed, sealedGuard
 	case guarded.CellMaybe:
-		c.Owner, c.Item = ownedMaybe, x.itemOf(s.Owner)
+		c.Owner, c.Item = OwnedMaybe, x.itemOf(s.Owner)
 		c.Why = "its column does not show to which item of the row it belongs"
 	case guarded.CellMaybeOtherTable:
-		c.Owner = ownedByAnother
+		c.Owner = OwnedByAnother
 	case guarded.CellOfOtherPipeline:
-		c.Owner, c.Why = ownedByOther, fmt.Sprintf("the row has a guard of pipeline %q", s.Pipeline)
+		c.Owner, c.Why = OwnedByOther, fmt.Sprintf("the row has a guard of pipeline %q", s.Pipeline)
 	case guarded.CellForeign:
 	}
 	return c, entry, err
@@ -206,7 +206,7 @@ const sealedGuard = "a guard that is sealed with a secret which is not in pii_se
 // explainUnknown gives cells whose columns do not show to which item they belong to the items of the row that should
 // have them as they are.
 func (x *explainedRow) explainUnknown(ctx context.Context) error {
-	unknown := func(c OwnedCell) bool { return c.Owner == ownedMaybe }
+	unknown := func(c OwnedCell) bool { return c.Owner == OwnedMaybe }
 	tables := x.pair.Settler().Tables
 	for i := range x.items {
 		if !slices.ContainsFunc(x.out.Cells, unknown) {
@@ -233,7 +233,7 @@ func (x *explainedRow) explainUnknown(ctx context.Context) error {
 				w := p.Cell(&row.Cells[k])
 				result, at := x.cells.Compare(&w, x.out.Items[i].Guard)
 				if result == guarded.IsEqual && at < len(x.out.Cells) && unknown(x.out.Cells[at]) {
-					x.out.Cells[at].Owner, x.out.Cells[at].Item, x.out.Cells[at].Why = ownedByItem, i, ""
+					x.out.Cells[at].Owner, x.out.Cells[at].Item, x.out.Cells[at].Why = OwnedByItem, i, ""
 				}
 			}
 		}

@@ -182,7 +182,7 @@ func (x *stored) held(
 	key []byte, c *guarded.ItemCell, w *wantedRow, written change.Version,
 ) (*StoredCell, error) {
 	cell, err := x.cell(key, &x.cells.List[c.Have])
-	if cell.State = stateOf(c.State, x.absent); cell.State != cellDiffers {
+	if cell.State = stateOf(c.State, x.absent); cell.State != CellDiffers {
 		return &cell, err
 	}
 	cell.Want = x.names.value(w.values[c.Want])
@@ -195,24 +195,24 @@ func (x *stored) held(
 func stateOf(o guarded.Outcome, absent bool) string {
 	switch o {
 	case guarded.IsEqual:
-		return cellEqual
+		return CellEqual
 	case guarded.IsOther, guarded.IsShared:
-		return cellDiffers
+		return CellDiffers
 	case guarded.IsMissing:
-		return cellMissing
+		return CellMissing
 	case guarded.IsAged, guarded.IsTooOld:
-		return cellAged
+		return CellAged
 	case guarded.IsOlder:
-		return cellOlder
+		return CellOlder
 	case guarded.IsKept:
-		return cellKept
+		return CellKept
 	case guarded.IsKeptWhileAbsent:
 		if absent {
-			return cellKept
+			return CellKept
 		}
 	case guarded.IsExtra, guarded.IsOfOthers:
 	}
-	return cellExtra
+	return CellExtra
 }
 
 // cell returns a cell of the row.

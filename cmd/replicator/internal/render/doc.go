@@ -3,6 +3,7 @@
 //
 // Files, from the top down:
 //
+//	explained.go why an item or a row looks as it does
 //	explain.go  the steps from an item to its cells
 //	check.go    the rules of a mapping, and what becomes of the attributes
 //	schema.go   what a Bigtable instance lacks

@@ -1,4 +1,4 @@
-package explaining
+package render
 
 import (
 	"fmt"
@@ -8,26 +8,26 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/explaining"
 )
 
-// Print prints what is known of the item; the verdict comes last.
-func (x *Item) Print(w io.Writer) {
+// Item prints what is known of an item; the verdict comes last.
+func Item(w io.Writer, x *explaining.Item) {
 	fmt.Fprintf(w, "Item %s of table %s", x.Key, x.Table)
 	if x.Absent {
 		fmt.Fprintf(w, ": there is none (read %s)\n", clock(x.Read))
 	} else {
-		fmt.Fprintf(w, ": %s (read %s)\n", render.Count(len(x.Attributes), "attribute"), clock(x.Read))
+		fmt.Fprintf(w, ": %s (read %s)\n", Count(len(x.Attributes), "attribute"), clock(x.Read))
 		printAttributes(w, x.Attributes)
 		if x.Image != nil {
 			fmt.Fprintf(w, "  %s\n", x.Image)
 		}
-		fmt.Fprintf(w, "\n%s\n", render.Explain(x.Target, x.Steps))
+		fmt.Fprintf(w, "\n%s\n", Explain(x.Target, x.Steps))
 	}
-	x.printStored(w)
+	printStored(w, x)
 	if x.Log != nil {
-		x.printLog(w)
-		x.printBeside(w)
+		printLog(w, x.Log)
+		printBeside(w, x)
 	}
 	for _, u := range x.Unknown {
 		fmt.Fprintf(w, "\nNot looked at: %s\n", u)
@@ -35,26 +35,26 @@ func (x *Item) Print(w io.Writer) {
 	fmt.Fprintf(w, "\n%s\n", x.Verdict.Sentence)
 }
 
-func printAttributes(w io.Writer, list []Attribute) {
+func printAttributes(w io.Writer, list []explaining.Attribute) {
 	var parts []string
 	for _, a := range list {
-		parts = append(parts, fmt.Sprintf("%s (%s, %s)", a.Name, a.Type, render.Count(a.Bytes, "byte")))
+		parts = append(parts, fmt.Sprintf("%s (%s, %s)", a.Name, a.Type, Count(a.Bytes, "byte")))
 	}
 	fmt.Fprintf(w, "  %s\n", strings.Join(parts, ", "))
 }
 
 // printStored prints the rows in Bigtable.
-func (x *Item) printStored(w io.Writer) {
+func printStored(w io.Writer, x *explaining.Item) {
 	for i := range x.Stored {
 		r := &x.Stored[i]
-		fmt.Fprintf(w, "\nIn Bigtable, row %s of %s: %s\n", r.Row, x.Target, r.about())
+		fmt.Fprintf(w, "\nIn Bigtable, row %s of %s: %s\n", r.Row, x.Target, aboutRow(r))
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		for _, c := range r.Cells {
-			fmt.Fprintf(t, "  %s:%s\t%s\t%s\t%s\n", c.Family, c.Qualifier, c.State, versionText(c.Version), c.content())
+			fmt.Fprintf(t, "  %s:%s\t%s\t%s\t%s\n", c.Family, c.Qualifier, c.State, versionText(c.Version), contentOf(&c))
 		}
 		_ = t.Flush()
 		if r.Others > 0 {
-			fmt.Fprintf(w, "  and %s of other items, or of no item: see explain --row\n", render.Count(r.Others, "cell"))
+			fmt.Fprintf(w, "  and %s of other items, or of no item: see explain --row\n", Count(r.Others, "cell"))
 		}
 	}
 	if len(x.Stored) == 0 && x.Log != nil {
@@ -62,8 +62,8 @@ func (x *Item) printStored(w io.Writer) {
 	}
 }
 
-// about says whether the row holds the item.
-func (r *StoredRow) about() string {
+// aboutRow says whether the row holds the item.
+func aboutRow(r *explaining.StoredRow) string {
 	var parts []string
 	switch {
 	case r.Missing:
@@ -84,11 +84,11 @@ func (r *StoredRow) about() string {
 	return strings.Join(parts, "; ")
 }
 
-// content returns the value of a cell, or its size, and what the item says instead.
-func (c *StoredCell) content() string {
-	text := render.Count(c.Bytes, "byte")
+// contentOf returns the value of a cell, or its size, and what the item says instead.
+func contentOf(c *explaining.StoredCell) string {
+	text := Count(c.Bytes, "byte")
 	switch {
-	case c.State == cellMissing || c.State == cellAged && c.Bytes == 0:
+	case c.State == explaining.CellMissing || c.State == explaining.CellAged && c.Bytes == 0:
 		text = ""
 	case c.Value != "":
 		text = "= " + c.Value
@@ -103,14 +103,13 @@ func (c *StoredCell) content() string {
 }
 
 // printLog prints the changes of the item in the log.
-func (x *Item) printLog(w io.Writer) {
-	l := x.Log
+func printLog(w io.Writer, l *explaining.History) {
 	reach := "nothing of it is trimmed"
 	if l.Trimmed && l.Oldest != nil {
 		reach = "what was stored before " + clock(*l.Oldest) + " is trimmed"
 	}
 	fmt.Fprintf(w, "\nIn the log, entries %d to %d, %s: %s of the item", l.First, l.Last, reach,
-		render.Count(l.Changes, "change"))
+		Count(l.Changes, "change"))
 	if n := len(l.Entries); n < l.Changes {
 		fmt.Fprintf(w, ", the newest %d", n)
 	}
@@ -137,7 +136,7 @@ func (x *Item) printLog(w io.Writer) {
 }
 
 // printBeside prints dead letters and requests.
-func (x *Item) printBeside(w io.Writer) {
+func printBeside(w io.Writer, x *explaining.Item) {
 	fmt.Fprintln(w)
 	for _, l := range x.Letters {
 		fmt.Fprintf(w, "Dead letter %s: %s at version %d, refused by %s: %s (%s)\n", l.ID, l.Op, l.Version, l.Sink,
@@ -154,12 +153,12 @@ func (x *Item) printBeside(w io.Writer) {
 	}
 }
 
-// Print prints whose the cells of the row are; the verdict comes last.
-func (x *Row) Print(w io.Writer) {
-	fmt.Fprintf(w, "Row %s of %s: %s, %s\n", x.Row, x.Target, render.Count(len(x.Items), "item"),
-		render.Count(len(x.Cells), "cell"))
+// Row prints whose the cells of a row are; the verdict comes last.
+func Row(w io.Writer, x *explaining.Row) {
+	fmt.Fprintf(w, "Row %s of %s: %s, %s\n", x.Row, x.Target, Count(len(x.Items), "item"),
+		Count(len(x.Cells), "cell"))
 	for i := range x.Items {
-		x.printItem(w, i)
+		printItemOf(w, i, &x.Items[i])
 	}
 	for _, o := range x.Others {
 		fmt.Fprintf(w, "\nAlso in the row: %s\n", o)
@@ -169,18 +168,18 @@ func (x *Row) Print(w io.Writer) {
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, c := range x.Cells {
-		value := render.Count(c.Bytes, "byte")
+		value := Count(c.Bytes, "byte")
 		if c.Value != "" {
 			value = "= " + c.Value
 		}
-		fmt.Fprintf(t, "  %s:%s\t%s\t%s\t%s\n", c.Family, c.Qualifier, c.owner(), versionText(c.Version), value)
+		fmt.Fprintf(t, "  %s:%s\t%s\t%s\t%s\n", c.Family, c.Qualifier, ownerOf(&c), versionText(c.Version), value)
 	}
 	_ = t.Flush()
 	fmt.Fprintf(w, "\n%s\n", x.Verdict.Sentence)
 }
 
-func (x *Row) printItem(w io.Writer, i int) {
-	it := &x.Items[i]
+// printItemOf prints an item of a row.
+func printItemOf(w io.Writer, i int, it *explaining.RowItem) {
 	name := "key hash " + it.KeyHash + " (--show-data names the key)"
 	if it.Key != nil {
 		name = string(it.Key)
@@ -196,7 +195,7 @@ func (x *Row) printItem(w io.Writer, i int) {
 	case it.Back != nil:
 		fmt.Fprintf(w, "  its cells turn back into %s\n", it.Back)
 	case it.Attributes != nil:
-		fmt.Fprintf(w, "  its cells turn back into an item of %s:\n  ", render.Count(len(it.Attributes), "attribute"))
+		fmt.Fprintf(w, "  its cells turn back into an item of %s:\n  ", Count(len(it.Attributes), "attribute"))
 		printAttributes(w, it.Attributes)
 	}
 	switch {
@@ -208,14 +207,14 @@ func (x *Row) printItem(w io.Writer, i int) {
 	fmt.Fprintf(w, "  %s\n", it.Verdict.Sentence)
 }
 
-// owner says whose a cell is.
-func (c *OwnedCell) owner() string {
+// ownerOf says whose a cell is.
+func ownerOf(c *explaining.OwnedCell) string {
 	switch c.Owner {
-	case ownedByItem:
+	case explaining.OwnedByItem:
 		return fmt.Sprintf("item %d", c.Item+1)
-	case ownedByNobody:
+	case explaining.OwnedByNobody:
 		return "foreign: no item of the row can own it"
-	case ownedByAnother:
+	case explaining.OwnedByAnother:
 		return "of a table that is not configured"
 	}
 	return c.Owner + ": " + c.Why

@@ -1,0 +1,43 @@
+package render_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/explaining"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+	"github.com/tailrace-cdc/replicator/transform"
+)
+
+func TestRequestsOfAnItemArePrinted(t *testing.T) {
+	item := &explaining.Item{Table: "Orders", Key: []byte(`{"pk":{"S":"hats"}}`), Absent: true,
+		Steps: &transform.Steps{}, Log: &explaining.History{}, Verdict: explaining.Verdict{Sentence: "equal."}}
+	var none, one strings.Builder
+	render.Item(&none, item)
+	item.Requests = []explaining.Request{{ID: "r1-0", What: "resync", By: "ann@laptop", Asked: time.UnixMilli(0)}}
+	render.Item(&one, item)
+	if text := none.String(); !strings.Contains(text, "\nNo requests for it.\n") || !strings.HasSuffix(text, "\nequal.\n") {
+		t.Errorf("without requests:\n%s", text)
+	}
+	if text := one.String(); strings.Contains(text, "No requests") ||
+		!strings.Contains(text, "\nRequest r1-0 waits since 1970-01-01 00:00:00 UTC: resync, asked by ann@laptop\n") {
+		t.Errorf("with a request:\n%s", text)
+	}
+}
+
+func TestOwnersOfCellsArePrinted(t *testing.T) {
+	row := &explaining.Row{Row: "hats", Target: "orders", Items: make([]explaining.RowItem, 1)}
+	for owner, want := range map[string]string{
+		explaining.OwnedByItem:    "d:x  item 1",
+		explaining.OwnedMaybe:     "d:x  unknown: it may be of two",
+		explaining.OwnedByNobody:  "d:x  foreign: no item of the row can own it",
+		explaining.OwnedByAnother: "d:x  of a table that is not configured",
+	} {
+		row.Cells = []explaining.OwnedCell{{Family: "d", Qualifier: "x", Owner: owner, Why: "it may be of two"}}
+		var out strings.Builder
+		if render.Row(&out, row); !strings.Contains(out.String(), want) {
+			t.Errorf("%s: no %q in\n%s", owner, want, out.String())
+		}
+	}
+}
