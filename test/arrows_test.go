@@ -28,7 +28,7 @@ const module = "github.com/tailrace-cdc/replicator/"
 var arrows = map[string][]string{
 	"cmd": {
 		"admin", "audit", "catalog", "change", "checkpoint", "clients", "cmd", "config", "control", "cutover",
-		"deploy", "failure", "host", "pipeline", "problem", "protocol",
+		"deploy", "explain", "failure", "host", "pipeline", "problem", "protocol",
 		"queue", "sandbox", "sink", "source", "transform", "verify",
 	},
 	"audit": {
@@ -37,6 +37,10 @@ var arrows = map[string][]string{
 	},
 	"cutover": {
 		"audit", "clients", "config", "control", "cutover", "pipeline", "protocol", "queue", "checkpoint", "verify", "sink",
+		"source", "change", "failure",
+	},
+	"explain": {
+		"audit", "catalog", "clients", "config", "control", "explain", "queue", "checkpoint", "verify", "transform", "sink",
 		"source", "change", "failure",
 	},
 	"daemon": { // daemontest

@@ -615,7 +615,7 @@ var attacks = []attack{
 	{number: 94, what: "a column whose text looks like a message decides what is shown",
 		tests: []string{
 			"transform/emit.TestColumnsNamedByAttributesShowNoData",
-			"cmd/replicator/internal/explaining.TestColumnNamesShowNoData",
+			"explain.TestColumnNamesShowNoData",
 		},
 	},
 	{number: 95, what: "the clean-up of a request hides its outcome",

@@ -35,8 +35,6 @@
 //	internal/mappingtest unit tests of mappings
 //	internal/running    finds the sandbox that runs, for sandbox env
 //	internal/completing completes tables, dead letters and words in a shell
-//	internal/explaining why a row looks as it does: explain --key and --row
-//	internal/subject    the files of explain --item and --record
 //	internal/dump       a log as lines
 //	internal/heap       how large the heap of run may get
 //	internal/render     text for people: status, explain, rules

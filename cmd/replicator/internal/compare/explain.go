@@ -10,10 +10,9 @@ import (
 
 	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/explaining"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/subject"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/explain"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/transform"
@@ -49,7 +48,7 @@ and deletes the mapping makes of it. FILE is - for standard input.
 
 Exit 4: something is different, refused by the mapping, or unproven. What is only behind is 0.`,
 		Args: a.Args(cobra.NoArgs),
-		RunE: a.Body(func(ctx context.Context, _ []string) error { return explain(ctx, a, &o) }),
+		RunE: a.Body(func(ctx context.Context, _ []string) error { return runExplain(ctx, a, &o) }),
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.table, "table", "", "source table (default: the only one); with --row any table of the target")
@@ -64,8 +63,8 @@ Exit 4: something is different, refused by the mapping, or unproven. What is onl
 	return cmd
 }
 
-// explain compiles the mappings, and explains what the flags name.
-func explain(ctx context.Context, a *cli.App, o *explainFlags) error {
+// runExplain compiles the mappings, and explains what the flags name.
+func runExplain(ctx context.Context, a *cli.App, o *explainFlags) error {
 	if o.key != "" && !json.Valid([]byte(o.key)) {
 		return failure.Usagef(`for example --key '{"pk":"hats","sk":"fedora"}'`, "read key: it is not JSON")
 	}
@@ -104,7 +103,7 @@ func explain(ctx context.Context, a *cli.App, o *explainFlags) error {
 	if !live {
 		return explainFile(a, t, o)
 	}
-	by := &explaining.Explainer{Config: cfg, Clients: clients, Catalog: tables, Table: t, ShowData: o.showData,
+	by := &explain.Explainer{Config: cfg, Clients: clients, Catalog: tables, Table: t, ShowData: o.showData,
 		Say: func(line string) { fmt.Fprintln(a.Errs, line) }}
 	if o.key != "" {
 		return explainKey(ctx, a, by, o.key)
@@ -122,7 +121,7 @@ func oneTarget(cfg *config.Config) bool {
 	return true
 }
 
-func explainKey(ctx context.Context, a *cli.App, by *explaining.Explainer, key string) error {
+func explainKey(ctx context.Context, a *cli.App, by *explain.Explainer, key string) error {
 	found, err := by.Key(ctx, key)
 	if err != nil {
 		return err
@@ -136,7 +135,7 @@ func explainKey(ctx context.Context, a *cli.App, by *explaining.Explainer, key s
 	return verdictCode(&found.Verdict, nil)
 }
 
-func explainRow(ctx context.Context, a *cli.App, by *explaining.Explainer, row []byte) error {
+func explainRow(ctx context.Context, a *cli.App, by *explain.Explainer, row []byte) error {
 	found, err := by.Row(ctx, row)
 	if err != nil {
 		return err
@@ -151,7 +150,7 @@ func explainRow(ctx context.Context, a *cli.App, by *explaining.Explainer, row [
 }
 
 // verdictCode returns exit code 4 for what is not good, after everything was printed.
-func verdictCode(v *explaining.Verdict, err error) error {
+func verdictCode(v *explain.Verdict, err error) error {
 	if err == nil && !v.Good() {
 		return failure.Reported(failure.Different)
 	}
@@ -173,7 +172,7 @@ type explanation struct {
 
 // explainFile prints the steps of an item or record in a file.
 func explainFile(a *cli.App, t *catalog.Table, o *explainFlags) error {
-	steps, err := subject.Steps(t, o.item, o.record)
+	steps, err := explain.Steps(t, o.item, o.record)
 	if err != nil {
 		return err
 	}

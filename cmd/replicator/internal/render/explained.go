@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/explaining"
+	"github.com/tailrace-cdc/replicator/explain"
 )
 
 // Item prints what is known of an item; the verdict comes last.
-func Item(w io.Writer, x *explaining.Item) {
+func Item(w io.Writer, x *explain.Item) {
 	fmt.Fprintf(w, "Item %s of table %s", x.Key, x.Table)
 	if x.Absent {
 		fmt.Fprintf(w, ": there is none (read %s)\n", clock(x.Read))
@@ -35,7 +35,7 @@ func Item(w io.Writer, x *explaining.Item) {
 	fmt.Fprintf(w, "\n%s\n", x.Verdict.Sentence)
 }
 
-func printAttributes(w io.Writer, list []explaining.Attribute) {
+func printAttributes(w io.Writer, list []explain.Attribute) {
 	var parts []string
 	for _, a := range list {
 		parts = append(parts, fmt.Sprintf("%s (%s, %s)", a.Name, a.Type, Count(a.Bytes, "byte")))
@@ -44,7 +44,7 @@ func printAttributes(w io.Writer, list []explaining.Attribute) {
 }
 
 // printStored prints the rows in Bigtable.
-func printStored(w io.Writer, x *explaining.Item) {
+func printStored(w io.Writer, x *explain.Item) {
 	for i := range x.Stored {
 		r := &x.Stored[i]
 		fmt.Fprintf(w, "\nIn Bigtable, row %s of %s: %s\n", r.Row, x.Target, aboutRow(r))
@@ -63,7 +63,7 @@ func printStored(w io.Writer, x *explaining.Item) {
 }
 
 // aboutRow says whether the row holds the item.
-func aboutRow(r *explaining.StoredRow) string {
+func aboutRow(r *explain.StoredRow) string {
 	var parts []string
 	switch {
 	case r.Missing:
@@ -85,10 +85,10 @@ func aboutRow(r *explaining.StoredRow) string {
 }
 
 // contentOf returns the value of a cell, or its size, and what the item says instead.
-func contentOf(c *explaining.StoredCell) string {
+func contentOf(c *explain.StoredCell) string {
 	text := Count(c.Bytes, "byte")
 	switch {
-	case c.State == explaining.CellMissing || c.State == explaining.CellAged && c.Bytes == 0:
+	case c.State == explain.CellMissing || c.State == explain.CellAged && c.Bytes == 0:
 		text = ""
 	case c.Value != "":
 		text = "= " + c.Value
@@ -103,7 +103,7 @@ func contentOf(c *explaining.StoredCell) string {
 }
 
 // printLog prints the changes of the item in the log.
-func printLog(w io.Writer, l *explaining.History) {
+func printLog(w io.Writer, l *explain.History) {
 	reach := "nothing of it is trimmed"
 	if l.Trimmed && l.Oldest != nil {
 		reach = "what was stored before " + clock(*l.Oldest) + " is trimmed"
@@ -136,7 +136,7 @@ func printLog(w io.Writer, l *explaining.History) {
 }
 
 // printBeside prints dead letters and requests.
-func printBeside(w io.Writer, x *explaining.Item) {
+func printBeside(w io.Writer, x *explain.Item) {
 	fmt.Fprintln(w)
 	for _, l := range x.Letters {
 		fmt.Fprintf(w, "Dead letter %s: %s at version %d, refused by %s: %s (%s)\n", l.ID, l.Op, l.Version, l.Sink,
@@ -154,7 +154,7 @@ func printBeside(w io.Writer, x *explaining.Item) {
 }
 
 // Row prints whose the cells of a row are; the verdict comes last.
-func Row(w io.Writer, x *explaining.Row) {
+func Row(w io.Writer, x *explain.Row) {
 	fmt.Fprintf(w, "Row %s of %s: %s, %s\n", x.Row, x.Target, Count(len(x.Items), "item"),
 		Count(len(x.Cells), "cell"))
 	for i := range x.Items {
@@ -179,7 +179,7 @@ func Row(w io.Writer, x *explaining.Row) {
 }
 
 // printItemOf prints an item of a row.
-func printItemOf(w io.Writer, i int, it *explaining.RowItem) {
+func printItemOf(w io.Writer, i int, it *explain.RowItem) {
 	name := "key hash " + it.KeyHash + " (--show-data names the key)"
 	if it.Key != nil {
 		name = string(it.Key)
@@ -208,13 +208,13 @@ func printItemOf(w io.Writer, i int, it *explaining.RowItem) {
 }
 
 // ownerOf says whose a cell is.
-func ownerOf(c *explaining.OwnedCell) string {
+func ownerOf(c *explain.OwnedCell) string {
 	switch c.Owner {
-	case explaining.OwnedByItem:
+	case explain.OwnedByItem:
 		return fmt.Sprintf("item %d", c.Item+1)
-	case explaining.OwnedByNobody:
+	case explain.OwnedByNobody:
 		return "foreign: no item of the row can own it"
-	case explaining.OwnedByAnother:
+	case explain.OwnedByAnother:
 		return "of a table that is not configured"
 	}
 	return c.Owner + ": " + c.Why

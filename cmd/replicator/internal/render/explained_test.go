@@ -5,17 +5,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/explaining"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+	"github.com/tailrace-cdc/replicator/explain"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
 func TestRequestsOfAnItemArePrinted(t *testing.T) {
-	item := &explaining.Item{Table: "Orders", Key: []byte(`{"pk":{"S":"hats"}}`), Absent: true,
-		Steps: &transform.Steps{}, Log: &explaining.History{}, Verdict: explaining.Verdict{Sentence: "equal."}}
+	item := &explain.Item{Table: "Orders", Key: []byte(`{"pk":{"S":"hats"}}`), Absent: true,
+		Steps: &transform.Steps{}, Log: &explain.History{}, Verdict: explain.Verdict{Sentence: "equal."}}
 	var none, one strings.Builder
 	render.Item(&none, item)
-	item.Requests = []explaining.Request{{ID: "r1-0", What: "resync", By: "ann@laptop", Asked: time.UnixMilli(0)}}
+	item.Requests = []explain.Request{{ID: "r1-0", What: "resync", By: "ann@laptop", Asked: time.UnixMilli(0)}}
 	render.Item(&one, item)
 	if text := none.String(); !strings.Contains(text, "\nNo requests for it.\n") || !strings.HasSuffix(text, "\nequal.\n") {
 		t.Errorf("without requests:\n%s", text)
@@ -27,14 +27,14 @@ func TestRequestsOfAnItemArePrinted(t *testing.T) {
 }
 
 func TestOwnersOfCellsArePrinted(t *testing.T) {
-	row := &explaining.Row{Row: "hats", Target: "orders", Items: make([]explaining.RowItem, 1)}
+	row := &explain.Row{Row: "hats", Target: "orders", Items: make([]explain.RowItem, 1)}
 	for owner, want := range map[string]string{
-		explaining.OwnedByItem:    "d:x  item 1",
-		explaining.OwnedMaybe:     "d:x  unknown: it may be of two",
-		explaining.OwnedByNobody:  "d:x  foreign: no item of the row can own it",
-		explaining.OwnedByAnother: "d:x  of a table that is not configured",
+		explain.OwnedByItem:    "d:x  item 1",
+		explain.OwnedMaybe:     "d:x  unknown: it may be of two",
+		explain.OwnedByNobody:  "d:x  foreign: no item of the row can own it",
+		explain.OwnedByAnother: "d:x  of a table that is not configured",
 	} {
-		row.Cells = []explaining.OwnedCell{{Family: "d", Qualifier: "x", Owner: owner, Why: "it may be of two"}}
+		row.Cells = []explain.OwnedCell{{Family: "d", Qualifier: "x", Owner: owner, Why: "it may be of two"}}
 		var out strings.Builder
 		if render.Row(&out, row); !strings.Contains(out.String(), want) {
 			t.Errorf("%s: no %q in\n%s", owner, want, out.String())

@@ -3,6 +3,7 @@ package retiring_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,9 +15,9 @@ import (
 
 	"github.com/tailrace-cdc/replicator/audit"
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/explaining"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/retiring"
 	"github.com/tailrace-cdc/replicator/daemon/daemontest"
+	"github.com/tailrace-cdc/replicator/explain"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/queue/request"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
@@ -182,9 +183,11 @@ func TestTargetOfARetiredTableIsComparedForTheOthers(t *testing.T) {
 		!strings.Contains(text, "the replication of Orders into shared has ended") {
 		t.Errorf("it says: %s", text)
 	}
-	out := w.explain("o#p#new")
-	if !strings.Contains(out, "equal: ") || !strings.Contains(out, "may have written it: Orders") {
-		t.Errorf("explain says: %s", out)
+	found := w.explain("o#p#new")
+	if found.Verdict.Status != explain.Equal || !slices.ContainsFunc(found.Cells, func(c explain.OwnedCell) bool {
+		return strings.Contains(c.Why, "may have written it: Orders")
+	}) {
+		t.Errorf("explain says: %+v", found)
 	}
 	w.plant("x#p#9", "n")
 	w.plant("x#p#1", "m")
@@ -248,21 +251,19 @@ func TestRetiredTableOfAnotherPipelineIsAdopted(t *testing.T) {
 }
 
 // explain explains a row of the target.
-func (w *world) explain(row string) string {
+func (w *world) explain(row string) *explain.Row {
 	w.t.Helper()
 	clients, _ := w.Pair("Other")
 	tables := w.Catalog(clients)
-	by := &explaining.Explainer{Config: w.Config, Clients: clients, Catalog: tables, Table: tables.Table("Other"),
+	by := &explain.Explainer{Config: w.Config, Clients: clients, Catalog: tables, Table: tables.Table("Other"),
 		Say: func(string) {}}
-	var found *explaining.Row
+	var found *explain.Row
 	var err error
 	w.While("the row is explained", func() { found, err = by.Row(w.t.Context(), []byte(row)) })
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	var out strings.Builder
-	found.Print(&out)
-	return out.String()
+	return found
 }
 
 // deleteForeign has the column d:n of rows deleted as the owner of the table would, and returns what became of them.

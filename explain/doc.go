@@ -1,4 +1,4 @@
-// Package explaining finds out why rows look as they do: what an item is now, what the mapping makes of it, what
+// Package explain finds out why rows look as they do: what an item is now, what the mapping makes of it, what
 // Bigtable holds of it, which of its changes the log has, and what is still to come. It reads and changes nothing.
 //
 // Keys and values of items are shown only to those who ask for data. The key that was asked for, the names of
@@ -15,5 +15,6 @@
 //	settle.go   compares items with their rows, with a proof where there can be one
 //	verdict.go  one sentence about an item, and one about a row
 //	names.go    names that show no data
-//	result.go   what is printed as JSON
-package explaining
+//	subject.go  the files of an item or a record, with the steps of the mapping
+//	result.go   what is found
+package explain

@@ -1,4 +1,4 @@
-package explaining
+package explain
 
 import (
 	"testing"

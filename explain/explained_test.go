@@ -1,4 +1,4 @@
-package explaining_test
+package explain_test
 
 import (
 	"slices"
@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/explaining"
 	"github.com/tailrace-cdc/replicator/daemon/daemontest"
+	"github.com/tailrace-cdc/replicator/explain"
 	"github.com/tailrace-cdc/replicator/queue/request"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/transform"
@@ -42,11 +42,11 @@ rules:
 	return w
 }
 
-func (w *world) explainer() *explaining.Explainer {
+func (w *world) explainer() *explain.Explainer {
 	w.t.Helper()
 	clients := w.Clients()
 	tables := w.Catalog(clients)
-	return &explaining.Explainer{Config: w.Config, Clients: clients, Catalog: tables, Table: tables.Table("Orders"),
+	return &explain.Explainer{Config: w.Config, Clients: clients, Catalog: tables, Table: tables.Table("Orders"),
 		Say: func(string) {}}
 }
 
@@ -81,12 +81,12 @@ func TestLeadThatIsRaisedWhileTheProofIsAwaited(t *testing.T) {
 	}
 	by := w.explainer()
 	by.Say = func(string) { w.EditRow("Orders", func(s *bigtable.State) { s.Lead = time.Hour }) }
-	var found *explaining.Item
+	var found *explain.Item
 	w.While("the item is explained", func() { found, err = by.Key(t.Context(), `{"pk":"hats","sk":"a"}`) })
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found.Verdict.Status != explaining.Equal {
+	if found.Verdict.Status != explain.Equal {
 		t.Errorf("%+v", found.Verdict)
 	}
 }
@@ -97,7 +97,7 @@ func TestCellWhoseColumnDoesNotShowItsItem(t *testing.T) {
 	w := newWorld(t, 951)
 	d := w.Run()
 	d.Settle()
-	row := func() (found *explaining.Row) {
+	row := func() (found *explain.Row) {
 		t.Helper()
 		by := w.explainer()
 		var err error
@@ -108,7 +108,7 @@ func TestCellWhoseColumnDoesNotShowItsItem(t *testing.T) {
 		return found
 	}
 	found := row()
-	if found.Verdict.Status != explaining.Equal || len(found.Cells) != 2 || found.Cells[0].Owner != "item" ||
+	if found.Verdict.Status != explain.Equal || len(found.Cells) != 2 || found.Cells[0].Owner != "item" ||
 		found.Cells[1].Owner != "item" || found.Cells[0].Item == found.Cells[1].Item {
 		t.Errorf("both items: %+v", found)
 	}
@@ -118,10 +118,10 @@ func TestCellWhoseColumnDoesNotShowItsItem(t *testing.T) {
 		t.Fatal(err)
 	}
 	found = row()
-	if found.Verdict.Status != explaining.Unproven || len(found.Cells) != 3 ||
+	if found.Verdict.Status != explain.Unproven || len(found.Cells) != 3 ||
 		found.Verdict.Sentence != "unproven: 1 cell is of an unknown owner, and 2 items are equal." ||
-		!slices.ContainsFunc(found.Cells, func(c explaining.OwnedCell) bool {
-			return c.Owner == explaining.OwnedMaybe &&
+		!slices.ContainsFunc(found.Cells, func(c explain.OwnedCell) bool {
+			return c.Owner == explain.OwnedMaybe &&
 				c.Why == "its column does not show to which item of the row it belongs"
 		}) {
 		t.Errorf("a ghost: %+v", found)
@@ -145,14 +145,14 @@ func TestRequestThatWaitsIsNamed(t *testing.T) {
 	}
 	for sk, waits := range map[string]bool{"a": true, "b": false} {
 		by := w.explainer()
-		var found *explaining.Item
+		var found *explain.Item
 		w.While("the item is explained", func() { found, err = by.Key(t.Context(), `{"pk":"hats","sk":"`+sk+`"}`) })
 		if err != nil {
 			t.Fatal(err)
 		}
 		if (len(found.Requests) == 1) != waits || waits && found.Requests[0].By != "ann@laptop" ||
 			strings.Contains(found.Verdict.Sentence, "1 request for it is waiting") != waits ||
-			found.Verdict.Status != explaining.Equal {
+			found.Verdict.Status != explain.Equal {
 			t.Errorf("item %s: %+v, %+v", sk, found.Requests, found.Verdict)
 		}
 	}

@@ -1,5 +1,4 @@
-// Package subject reads the files that `replicator explain` explains: an item, or a record of DynamoDB Streams.
-package subject
+package explain
 
 import (
 	"fmt"
