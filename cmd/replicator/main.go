@@ -26,5 +26,5 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
 	a.JSON = a.JSON || !a.Accepted && cli.WantsJSON(args) // cobra stops at the first mistake
-	return a.Verdict(err)
+	return a.Verdict(ctx, err)
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/clients"
@@ -267,9 +269,17 @@ func exitCode(err error) int {
 	return codeEnvironment
 }
 
-// Verdict prints what went wrong and what to do next, and returns the exit code. An error of cobra before the command
-// line was accepted is an error of usage.
-func (a *App) Verdict(err error) int {
+// interrupted reports whether an error is that of a call which ended with the command's context,
+// and not what the service said. The package that made the call calls both Unready.
+func interrupted(ctx context.Context, err error) bool {
+	class, _ := failure.Of(err)
+	return ctx.Err() != nil && (class == failure.Unready || !failure.Known(err)) &&
+		(errors.Is(err, context.Canceled) || status.Code(err) == codes.Canceled)
+}
+
+// Verdict prints what went wrong and what to do next, and returns the exit code. ctx is that of the
+// command. An error of cobra before the command line was accepted is an error of usage.
+func (a *App) Verdict(ctx context.Context, err error) int {
 	if err == nil {
 		return 0
 	}
@@ -278,11 +288,11 @@ func (a *App) Verdict(err error) int {
 	switch {
 	case failure.IsReported(err):
 		return code
+	case a.Accepted && interrupted(ctx, err):
+		code, hint = codeRuntime, "it was interrupted; running it again is safe"
 	case failure.Known(err):
 	case !a.Accepted:
 		code, hint = codeUsage, "see `"+a.Path+" --help`"
-	case errors.Is(err, context.Canceled):
-		hint = "it was interrupted; running it again is safe"
 	}
 	what := strings.TrimRight(err.Error(), "\n")
 	if !a.Accepted {
