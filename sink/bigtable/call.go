@@ -7,6 +7,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"github.com/cenkalti/backoff/v5"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
@@ -124,6 +125,7 @@ func (t *table) attempt(ctx context.Context, r *request, version change.Version)
 	if version != 0 && TooOld(version, o.Now(), o.Tombstones) {
 		return rejectf(CodeTooOld, "the change is older than %v less %v: its tombstone may be gone", o.Tombstones, gateMargin)
 	}
+	allowed := look{t.client.watch, t.client.watch.count()}
 	if r.fresh != nil {
 		if err := r.fresh(); err != nil {
 			return &StaleError{err}
@@ -132,7 +134,8 @@ func (t *table) attempt(ctx context.Context, r *request, version change.Version)
 	call, cancel := context.WithTimeout(metadata.NewOutgoingContext(ctx, t.headers), o.Timeout)
 	defer cancel()
 	r.table, r.profile = t.name, o.AppProfile
-	err := t.client.conn.Invoke(call, btpb.Bigtable_CheckAndMutateRow_FullMethodName, r, r)
+	err := t.client.conn.Invoke(call, btpb.Bigtable_CheckAndMutateRow_FullMethodName, r, r,
+		grpc.PerRPCCredentials(&allowed))
 	if err != nil && ctx.Err() != nil {
 		return interrupted(ctx, err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/api/option"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
@@ -30,6 +31,10 @@ type Client struct {
 	metrics    *metrics
 	newBackOff func() backoff.BackOff // between attempts
 
+	watch     *stallWatch
+	watching  errgroup.Group
+	stopWatch context.CancelFunc
+
 	tables sync.Map // target table → *table
 
 	mu    sync.Mutex            // covers the lazily opened clients
@@ -44,11 +49,16 @@ func Open(ctx context.Context, o Options, log *zap.Logger, reg prometheus.Regist
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("open bigtable: %w", err)
 	}
-	conn, err := dial(ctx, o)
+	watch := newStallWatch()
+	conn, err := dial(ctx, o, watch)
 	if err != nil {
 		return nil, fmt.Errorf("open bigtable: %w", err)
 	}
-	return &Client{opt: o, log: log, conn: conn, metrics: newMetrics(reg), newBackOff: newBackOff}, nil
+	c := &Client{opt: o, log: log, conn: conn, watch: watch, metrics: newMetrics(reg), newBackOff: newBackOff}
+	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
+	c.stopWatch = stop
+	c.watching.Go(func() error { return watch.run(watching) })
+	return c, nil
 }
 
 // Tombstones returns how long tombstones are kept.
@@ -69,7 +79,8 @@ func (c *Client) Close() error {
 	if c.admin != nil && !shared {
 		errs = append(errs, c.admin.Close())
 	}
-	return errors.Join(append(errs, c.conn.Close())...)
+	c.stopWatch()
+	return errors.Join(append(errs, c.conn.Close(), c.watching.Wait())...)
 }
 
 // report passes the outcome of a call to a table to Options.Report.

@@ -2,6 +2,7 @@ package bigtable
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 	gtransport "google.golang.org/api/transport/grpc"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/encoding/proto"
@@ -49,14 +51,17 @@ func dialOptions() []grpc.DialOption {
 }
 
 // dial opens the connections for writes. They connect lazily, so a service that is unavailable is not an error here.
-func dial(ctx context.Context, o Options) (connection, error) {
+func dial(ctx context.Context, o Options, watch *stallWatch) (connection, error) {
 	if addr := o.emulator(); addr != "" {
-		return dialEmulator(addr, o.Connections)
+		return dialEmulator(addr, o.Connections, watch)
 	}
 	opts := []option.ClientOption{
 		option.WithEndpoint(service), option.WithScopes(bigtable.Scope), option.WithGRPCConnectionPool(o.Connections),
 	}
-	for _, d := range dialOptions() {
+	// Google's library would make the same, with a client certificate or S2A where the environment has
+	// one: the mTLS endpoint alone asks for them, and it is not dialed here.
+	secure := wakeful{credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS12}), watch}
+	for _, d := range append(dialOptions(), grpc.WithTransportCredentials(secure)) {
 		opts = append(opts, option.WithGRPCDialOption(d))
 	}
 	pool, err := gtransport.DialPool(ctx, opts...)
@@ -73,10 +78,10 @@ type pool struct {
 }
 
 // dialEmulator opens n connections in plain text.
-func dialEmulator(addr string, n int) (*pool, error) {
+func dialEmulator(addr string, n int, watch *stallWatch) (*pool, error) {
 	p := &pool{}
 	for range n {
-		opts := append(dialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		opts := append(dialOptions(), grpc.WithTransportCredentials(wakeful{insecure.NewCredentials(), watch}))
 		conn, err := grpc.NewClient("passthrough:///"+addr, opts...)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("dial %s: %w", addr, err), p.Close())

@@ -16,8 +16,9 @@
 // The package also keeps the state table of the pipelines (state.go), compares and creates tables (package tableschema)
 // and reads rows for the verifier (rows.go).
 //
-// Goroutines: the package starts none. All exported methods are safe for concurrent use and run in their caller's
-// goroutine; the lanes of all tables share one Client. A pooled request is used by one call at a time.
+// Goroutines: a Client has one, which observes that the process runs (stall.go). All exported methods
+// are safe for concurrent use and run in their caller's goroutine; the lanes of all tables share one
+// Client. A pooled request is used by one call at a time.
 //
 // Files, from the top down:
 //
@@ -44,6 +45,7 @@
 //	client.go     clients and tables
 //	limit.go      the bound of the calls in flight
 //	conn.go       connections
+//	stall.go      sends nothing that a process held back while it stood still
 //	wire.go       a request as bytes
 //	encode.go     a row of a write as a request
 //	rowwrite.go   the same as data, for the simulation

@@ -134,7 +134,7 @@ func BenchmarkApply(b *testing.B) {
 
 // BenchmarkLibraryApply is the same write through Google's client: what building requests ourselves saves.
 func BenchmarkLibraryApply(b *testing.B) {
-	conn, err := dialEmulator(startNullServer(b), 1)
+	conn, err := dialEmulator(startNullServer(b), 1, newStallWatch())
 	if err != nil {
 		b.Fatal(err)
 	}
