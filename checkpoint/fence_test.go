@@ -44,6 +44,9 @@ func TestSinkStandsAtTheFence(t *testing.T) {
 	if !w.s.StandsAtFence() {
 		t.Error("everything before the fence is applied")
 	}
+	if got := w.s.AppliedMark(); got != w.s.LastFrame { // what is behind the fence is not for Bigtable
+		t.Errorf("applied up to %d, and Bigtable has what it is to have up to %d", got, w.s.LastFrame)
+	}
 	w.must(t, markAt(at), &Marks{Sinks: map[string]Mark{"archive": {Seq: w.s.Seq}}})
 	corrupt := (*CorruptError)(nil)
 	if err := w.s.CheckNext(markAt(at + 1)); !errors.As(err, &corrupt) {

@@ -213,6 +213,7 @@ func TestGapThatIsKnownIsNotStored(t *testing.T) {
 		&Gap{Feed: change.Feed{Stream: "arn", Shard: "a"}, Since: 10 * hour, Until: 20 * hour, Found: 30 * hour})
 	w.must(t, &Gap{Feed: change.Feed{Stream: "arn", Shard: "b"}, Since: 1, Until: 31 * hour, Found: 31 * hour, Ends: true,
 		Accepted: true})
+	w.must(t, &Gap{Feed: change.Feed{Stream: "past"}, Since: 1, Until: 39 * hour, Found: 39 * hour, Ends: true})
 	gap := func(shard string, found change.Millis, ends bool) *Gap {
 		return &Gap{Feed: change.Feed{Stream: "arn", Shard: shard}, Until: found, Found: found, Ends: ends}
 	}
@@ -226,6 +227,7 @@ func TestGapThatIsKnownIsNotStored(t *testing.T) {
 		"lost before the start":         {gap("c", 30*hour+1, true), true, true},
 		"lost long after the start":     {gap("c", 60*hour, true), true, false},
 		"between two streams":           {&Gap{Feed: change.Feed{Stream: "arn"}, Since: 1, Until: 40 * hour}, true, false},
+		"between two streams, as known": {&Gap{Feed: change.Feed{Stream: "past"}, Since: 1, Until: 40 * hour}, false, false},
 		"its shard is not in the log":   {gap("d", 31*hour, false), true, false},
 	} {
 		if stored := w.s.PrepareGap(c.gap); stored != c.stored {
@@ -234,5 +236,52 @@ func TestGapThatIsKnownIsNotStored(t *testing.T) {
 		if excused := c.gap.Accepted && c.gap.Reason == ReasonBeforeStart; excused != c.excused {
 			t.Errorf("%s: %+v", name, c.gap)
 		}
+	}
+}
+
+// TestGapIsSettledOnceNoSinkLacksIt: rows that are accepted as they are leave the archive without what was lost.
+func TestGapIsSettledOnceNoSinkLacksIt(t *testing.T) {
+	w := gapped(t)
+	id := w.s.Gaps[0].ID()
+	for _, step := range []struct {
+		body *Control
+		want GapState
+	}{
+		{&Control{}, GapOpen},
+		{&Control{Resume: true}, GapAccepted},
+		{&Control{Waive: &Waive{Gap: id, Sink: "bigtable"}}, GapAccepted},
+		{&Control{Waive: &Waive{Gap: id, Sink: "archive"}}, GapSettled},
+	} {
+		if w.must(t, step.body); w.s.GapState(&w.s.Gaps[0]) != step.want {
+			t.Errorf("%+v: the gap is %s, want %s", step.body, w.s.GapState(&w.s.Gaps[0]), step.want)
+		}
+	}
+}
+
+// TestDifferenceIsAsOldAsTheOldestGap that is left, in whatever order gaps were found.
+func TestDifferenceIsAsOldAsTheOldestGap(t *testing.T) {
+	w := gapped(t)
+	w.must(t, &Gap{Feed: change.Feed{Stream: "arn", Shard: "b"}, Since: 5 * hour, Until: 6 * hour, Found: 31 * hour},
+		&Control{Resume: true})
+	for i, want := range []change.Millis{5 * hour, 10 * hour} {
+		if got := w.s.DiffersSince(); got != want-change.CreatedEarly {
+			t.Errorf("%d gaps are waived: differs since %d, want %d", i, got, want-change.CreatedEarly)
+		}
+		for _, sink := range []string{"bigtable", "archive"} {
+			w.must(t, &Control{Waive: &Waive{Gap: w.s.Gaps[1].ID(), Sink: sink}})
+		}
+	}
+}
+
+// TestGapThatIsAcceptedAtOnceKeepsWhatWasGivenOut: repairs of what it lost must be above the versions of a burst before
+// it, as those of a gap that an operator accepts.
+func TestGapThatIsAcceptedAtOnceKeepsWhatWasGivenOut(t *testing.T) {
+	w := owned(t, seen("a", "b")...)
+	w.must(t, marksOf(SinkBigtable), frame(page(w.s, "a", 3, false)))
+	top := w.s.TopClock()
+	w.must(t, &Gap{Feed: change.Feed{Stream: "arn", Shard: "b"}, Since: 1, Until: 2, Found: w.s.Date, Ends: true,
+		Accepted: true})
+	if g := w.s.Gaps[0]; top == 0 || g.Above != top {
+		t.Errorf("versions up to %d were given out, and the gap says %d", top, g.Above)
 	}
 }

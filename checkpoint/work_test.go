@@ -62,3 +62,20 @@ func TestUnfinished(t *testing.T) {
 		}
 	}
 }
+
+// TestWorkThatBringsWhatIsMissing: a copy that has no entry yet is one that an owner still begins, and of the resyncs
+// only a plain comparison is not known to bring anything.
+func TestWorkThatBringsWhatIsMissing(t *testing.T) {
+	for copied, due := range map[CopyWork]bool{CopyNone: false, CopyDue: true, CopyRuns: false, CopySwitch: true} {
+		if copied.Due() != due {
+			t.Errorf("copy %q: due is %v", copied, !due)
+		}
+	}
+	for resynced, missing := range map[ResyncWork]bool{
+		ResyncNone: false, ResyncRecovers: true, ResyncHeals: true, ResyncCompares: false,
+	} {
+		if resynced.Missing() != missing {
+			t.Errorf("resync %q: missing is %v", resynced, !missing)
+		}
+	}
+}

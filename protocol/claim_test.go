@@ -92,9 +92,9 @@ func TestSilenceCountsOnlyWhileItIsObserved(t *testing.T) {
 			h.look(time.Second)
 			if c.after(h); c.more > 0 {
 				h.want("at once", false)
-				h.look(c.more - 2*time.Second)
+				h.look(c.more - time.Second)
 				h.want("a second before its time", false)
-				h.look(2 * time.Second)
+				h.look(time.Second)
 			}
 			h.want("at its time", true)
 		})
@@ -234,22 +234,85 @@ func TestHearingIsNoLookAtTheLog(t *testing.T) {
 	h.want("at the first look after the log was away", false)
 }
 
+// TestMessageThatCameLateChangesNothing: the log was looked at since, or a newer message was heard.
+func TestMessageThatCameLateChangesNothing(t *testing.T) {
+	h := newHistory(t)
+	h.hear(20*time.Second, true)
+	h.w.Heard(h.now.Add(-8*time.Second), h.seq-4, 0, h.connection)
+	if h.w.Look(h.now) {
+		t.Error("an older message makes the owner count as silent")
+	}
+	if h.w.Heard(h.now.Add(time.Second), h.seq-1, time.Second, h.connection) || h.w.Seq() != h.seq {
+		t.Errorf("a message from before the newest entry: the log ends at %d, and not at %d", h.w.Seq(), h.seq)
+	}
+
+	h = newHistory(t)
+	h.look(10 * time.Second)
+	h.w.Heard(h.now.Add(-900*time.Millisecond), h.seq, 0, h.connection)
+	h.now = h.now.Add(1500 * time.Millisecond) // the next look is 2.5 s after the last one: no break
+	h.look(6 * time.Second)
+	h.want("a message from before the look makes no break", true)
+}
+
+// TestMessageWithoutTimeIsNoLook: how long ago the owner appended is unknown, so it may be silent.
+func TestMessageWithoutTimeIsNoLook(t *testing.T) {
+	h := newHistory(t)
+	h.look(2 * time.Second)
+	for range 10 {
+		h.now = h.now.Add(PresencePeriod)
+		h.w.Heard(h.now, h.seq, -1, h.connection)
+	}
+	h.look(time.Second)
+	h.want("at the first look since", false)
+}
+
+// TestFreeLogIsLeftToOthersForTheWholeTurn: from when it is seen to be free, with the entries that it holds then.
+func TestFreeLogIsLeftToOthersForTheWholeTurn(t *testing.T) {
+	h := newHistory(t)
+	if h.w.Silent(h.now) {
+		t.Error("a log that was never looked at is silent")
+	}
+	h.look(time.Second)
+	const turn = 10 * time.Second
+	for _, step := range []struct {
+		after time.Duration
+		seq   uint64
+		may   bool
+	}{
+		{0, 7, false}, {9 * time.Second, 7, false},
+		{time.Second, 9, false}, // another one has claimed and released it meanwhile
+		{9 * time.Second, 9, false}, {time.Second, 9, true},
+	} {
+		h.now = h.now.Add(step.after)
+		for _, me := range []string{"b", ""} { // a release that names no process names none without a name
+			if may := h.w.May(me, WatchedLog{Seq: step.seq}, false, turn, h.now); may != step.may {
+				t.Errorf("process %q, entry %d, at %s: may claim %v", me, step.seq, h.now, may)
+			}
+		}
+	}
+}
+
 // TestOwnerMayNotWriteOnceAnotherMayClaim: an owner whose process was heard may be replaced before
 // TTL is over.
 // Rule 12: when it wakes up, it may not write.
 func TestOwnerMayNotWriteOnceAnotherMayClaim(t *testing.T) {
-	h := newHistory(t)
-	h.w.Random = func(time.Duration) time.Duration { return 0 } // the shortest waits
-	h.hear(time.Minute, true)
-	died := h.now // right after its last append
-	for !h.may() {
-		h.look(time.Second)
-	}
-	sent := InstantOf(died, died)
-	if ago := h.now.Sub(died) - time.Second; MayWrite(ttl, sent, InstantOf(died.Add(ago), died)) {
-		t.Errorf("another process may claim the log %s after the last append, and its owner still writes to Bigtable", ago)
-	}
-	if !MayWrite(ttl, sent, InstantOf(died.Add(ttl/3+time.Second), died)) {
-		t.Error("an idle owner's claim is not valid")
+	for _, ttl := range []time.Duration{3 * time.Second, ttl, time.Minute} {
+		h := newHistory(t)
+		h.w.TTL = ttl
+		h.w.Random = func(time.Duration) time.Duration { return 0 } // the shortest waits
+		h.hear(time.Minute, true)
+		died := h.now // right after its last append
+		for !h.may() {
+			h.look(time.Second)
+		}
+		sent := InstantOf(died, died)
+		ago := h.now.Sub(died) - min(time.Second, ttl/4)
+		if MayWrite(ttl, sent, InstantOf(died.Add(ago), died)) {
+			t.Errorf("claims of %s: another process may claim the log %s after the last append, and its owner still "+
+				"writes to Bigtable", ttl, ago)
+		}
+		if !MayWrite(ttl, sent, InstantOf(died.Add(ttl/3+min(time.Second, ttl/4)), died)) {
+			t.Errorf("claims of %s: an idle owner's claim is not valid", ttl)
+		}
 	}
 }

@@ -47,7 +47,8 @@ func TestLettersFollowAReading(t *testing.T) {
 	}
 }
 
-// TestLettersWithoutImagesFollowNothing: an absent old image is that of an insert alone.
+// TestLettersWithoutImagesFollowNothing: an absent old image is that of an insert alone, an absent new one that of a
+// removal alone.
 func TestLettersWithoutImagesFollowNothing(t *testing.T) {
 	c := &change.Change{Op: change.Modify, New: imageOf("b")}
 	if got := FollowOf(nil, []*change.Change{c}); got != FollowNot {
@@ -55,6 +56,12 @@ func TestLettersWithoutImagesFollowNothing(t *testing.T) {
 	}
 	if got := FollowOf(imageOf("b"), []*change.Change{c}); got != FollowNot {
 		t.Errorf("%d", got)
+	}
+	c = &change.Change{Op: change.Modify, Old: imageOf("a")}
+	for _, read := range []string{"-", "a"} {
+		if got := FollowOf(imageOf(read), []*change.Change{c}); got != FollowNot {
+			t.Errorf("%s read, and a change without a new image: %d", read, got)
+		}
 	}
 }
 

@@ -18,7 +18,7 @@ func read(t *testing.T, x *Part, after string, last bool) *CopyPage {
 	}
 	x.Take()
 	from, rewinds := x.Position()
-	pg := &CopyPage{From: from, After: after, Last: last, Items: 1}
+	pg := &CopyPage{From: from, After: after, Last: last, Items: 1, Letters: 2}
 	if !x.Add(pg, rewinds) {
 		t.Fatalf("the page up to %q is dropped", after)
 	}
@@ -40,8 +40,9 @@ func TestMarkOfAPartEndsAtTheFirstPageThatIsNotDurable(t *testing.T) {
 		items int64
 	}{{b, "", 0}, {a, "b", 2}, {c, "c", 3}} {
 		p.Complete(x, step.page)
-		if sum := p.Total(); x.mark.After != step.after || sum.Items != step.items {
-			t.Errorf("the mark is at %q, %d items are copied; want %q, %d", x.mark.After, sum.Items, step.after, step.items)
+		if sum := p.Total(); x.mark.After != step.after || sum.Items != step.items ||
+			sum.Letters != 2*step.items {
+			t.Errorf("the mark is at %q, %+v is copied; want %q, %d items", x.mark.After, sum, step.after, step.items)
 		}
 	}
 	if !p.AllDone() || p.DoneCount() != 1 || !p.Total().Done {
@@ -75,5 +76,24 @@ func TestPageBehindOneThatIsReadAgainIsDropped(t *testing.T) {
 	x.GiveBack()
 	if from, _ := x.Position(); from != "" || x.mark.After != "" {
 		t.Errorf("read on after %q, marked up to %q, and nothing is written", from, x.mark.After)
+	}
+}
+
+// TestCopyGoesOnWithThePartsThatAreNotDone: an owner takes a copy over at its marks.
+func TestCopyGoesOnWithThePartsThatAreNotDone(t *testing.T) {
+	p := NewParts(&checkpoint.CopyState{Copy: checkpoint.Copy{Parts: 3}, Marks: map[int]checkpoint.CopyMark{
+		0: {After: "x", Items: 5, Done: true}, 2: {After: "y", Items: 1},
+	}})
+	if p.All[0].Readable() || !p.All[1].Readable() || !p.All[2].Readable() || p.DoneCount() != 1 {
+		t.Errorf("%d parts are done", p.DoneCount())
+	}
+	if from, _ := p.All[2].Position(); from != "y" {
+		t.Errorf("read on after %q", from)
+	}
+	for _, x := range p.All[1:] {
+		p.Complete(x, read(t, x, "z", true))
+	}
+	if sum := p.Total(); !p.AllDone() || sum.Items != 8 {
+		t.Errorf("all done %v, %d items", p.AllDone(), sum.Items)
 	}
 }

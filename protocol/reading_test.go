@@ -94,3 +94,48 @@ func TestReadingIsFreshForTwoMinutesBehindEachGap(t *testing.T) {
 		}
 	}
 }
+
+// TestResyncReadsAboveWhatWasLostAndLate: repairs are a minute below their reading. What late owners may still write is
+// two minutes and five seconds old at most, and a Date may be early by a second and a half.
+func TestResyncReadsAboveWhatWasLostAndLate(t *testing.T) {
+	const (
+		asked  change.Millis = 1_790_000_000_000
+		minute change.Millis = 60_000
+		late                 = 2*minute + 5_000
+		step   change.Millis = 1_500
+	)
+	gaps, burst := []string{"g"}, change.Version(asked+10*minute)
+	for name, c := range map[string]struct {
+		p     checkpoint.PendingResync
+		until change.Millis // of the latest gap
+		want  change.Millis
+	}{
+		"a comparison":                   {checkpoint.PendingResync{}, 0, asked},
+		"a comparison right after a gap": {checkpoint.PendingResync{}, asked - 1000, asked - 1000 + minute},
+		"a comparison after a burst":     {checkpoint.PendingResync{Above: burst}, 0, asked + 11*minute},
+		"gaps":                           {checkpoint.PendingResync{Gaps: gaps}, asked - 1000, asked + late},
+		"gaps that end later":            {checkpoint.PendingResync{Gaps: gaps}, asked + minute, asked + minute + late},
+		"gaps after a burst":             {checkpoint.PendingResync{Gaps: gaps, Above: burst}, asked, asked + 11*minute},
+		"a recovery":                     {checkpoint.PendingResync{Recover: true}, 0, asked + late},
+		"a recovery: its floor is above": {checkpoint.PendingResync{Recover: true, Above: burst}, 0, asked + late},
+		"a recovery with a gap and burst": {checkpoint.PendingResync{Recover: true, Gaps: gaps, Above: burst}, asked,
+			asked + 11*minute},
+	} {
+		c.p.Asked = asked
+		if from := protocol.ResyncFrom(&c.p, c.until); from != c.want+step {
+			t.Errorf("%s: read from %d ms after the order on, want %d", name, from-asked, c.want+step-asked)
+		}
+	}
+}
+
+// TestItemThatWasReadIsAboveTheFloorOfItsLife: the clock of the reading may be below what the log before gave out.
+func TestItemThatWasReadIsAboveTheFloorOfItsLife(t *testing.T) {
+	const read change.Millis = 1_790_000_000_000
+	floor := change.Version(read) + 500_000
+	if v := protocol.Version(read, floor); v <= floor || v != change.LowestRead(floor) {
+		t.Errorf("version %d, the floor is %d", v, floor)
+	}
+	if v := protocol.Version(read, 0); v != change.Version(read)-60_000 {
+		t.Errorf("version %d is not a minute below the reading", v)
+	}
+}
