@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tailrace-cdc/replicator/clients"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/retiring"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
@@ -81,7 +82,7 @@ func (a *app) retire(ctx context.Context, o retiring.Options, yes bool) error {
 	}
 	if !a.JSON {
 		a.Printed = true
-		r.Kept.Print(a.Out)
+		render.Kept(a.Out, &r.Kept)
 	}
 	switch {
 	case r.Kept.Nothing():

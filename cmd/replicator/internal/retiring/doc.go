@@ -8,5 +8,4 @@
 //	refuse.go    why a table may not be retired
 //	guards.go    the table's guards in its target
 //	scratch.go   its files
-//	text.go      what is kept, for people
 package retiring

@@ -1,4 +1,4 @@
-package retiring
+package render
 
 import (
 	"fmt"
@@ -7,10 +7,12 @@ import (
 
 	"github.com/dustin/go-humanize"
 	"github.com/dustin/go-humanize/english"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/retiring"
 )
 
-// Print says what is kept of a table.
-func (k *Kept) Print(out io.Writer) {
+// Kept says what the replicator keeps of a table, which a retirement takes away.
+func Kept(out io.Writer, k *retiring.Kept) {
 	if k.Nothing() {
 		fmt.Fprintf(out, "Nothing is kept of table %s.\n", k.Table)
 		if k.Retired != nil && k.Guards == nil {
