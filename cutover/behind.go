@@ -83,7 +83,7 @@ func (c *Cutover) lookBehindOf(ctx context.Context, i int, l *control.Log) error
 	return nil
 }
 
-// mostHashes is how many items behind a fence are named: enough to look for their writer.
+// mostHashes is how many items of a log are named: enough to look for their writer.
 const mostHashes = 10
 
 // What to do about changes behind a fence: before the certificate, and behind it.

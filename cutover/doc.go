@@ -3,17 +3,25 @@
 // repeated: another process goes on with a cutover that was begun, because its state is in the
 // tables' rows and logs.
 //
+// It also retires a table, which ends its replication: it takes away what the replicator keeps of
+// it. An interruption at any step leaves the table fenced in its row, so that no replicator writes
+// its rows and the same command goes on.
+//
 // Files, from the top down:
 //
-//	cutover.go  the steps
-//	issue.go    the certificate
-//	idle.go     whether heartbeats prove that nothing was written
-//	quiet.go    waits until nothing is written to the tables any more
-//	undo.go     takes the fence away
-//	fence.go    raises it
-//	changed.go  compares what has changed since the kept full comparison
-//	verify.go   compares both sides under the fence
-//	waivers.go  what is accepted by name
-//	behind.go   what the logs hold behind the fence
-//	refuse.go   why a cutover may not begin or end; looking at the logs again and again
+//	retire.go     what is kept of a table, and the steps that take it away
+//	mayretire.go  why a table may not be retired
+//	guards.go     the table's guards in its target
+//	scratch.go    its files
+//	cutover.go    the steps
+//	issue.go      the certificate
+//	idle.go       whether heartbeats prove that nothing was written
+//	quiet.go      waits until nothing is written to the tables any more
+//	undo.go       takes the fence away
+//	fence.go      raises it
+//	changed.go    compares what has changed since the kept full comparison
+//	verify.go     compares both sides under the fence
+//	waivers.go    what is accepted by name
+//	behind.go     what the logs hold behind the fence
+//	refuse.go     why a cutover may not begin or end; looking at the logs again and again
 package cutover

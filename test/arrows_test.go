@@ -37,7 +37,7 @@ var arrows = map[string][]string{
 	},
 	"cutover": {
 		"audit", "clients", "config", "control", "cutover", "pipeline", "protocol", "queue", "checkpoint", "verify", "sink",
-		"source", "change", "failure",
+		"source", "transform", "change", "failure",
 	},
 	"explain": {
 		"audit", "catalog", "clients", "config", "control", "explain", "queue", "checkpoint", "verify", "transform", "sink",

@@ -28,7 +28,6 @@
 //	internal/dlq        the commands about dead letters
 //	internal/cli        what all commands share: global flags, configuration, output, exit code
 //	internal/demo       the whole demo
-//	internal/retiring   takes away what is kept of a table
 //	internal/recovery   what recover does
 //	internal/proposing  what init proposes
 //	internal/preflight  what check finds

@@ -9,8 +9,8 @@ import (
 
 	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/retiring"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/cutover"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/staterow"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -21,7 +21,7 @@ import (
 // tableCommand returns the command `replicator table` with its subcommand.
 func (a *app) tableCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "table", Short: "End the replication of a table"}
-	var o retiring.Options
+	var o cutover.RetireOptions
 	var yes bool
 	retire := &cobra.Command{
 		Use:   "retire --table NAME [--drop-guards] [--drop-letters] [--drop-changes N] --yes",
@@ -58,7 +58,7 @@ without one, not applied yet; nothing was changed then. What is in the archive s
 }
 
 // retire says what is kept of a table, and takes it away if that is confirmed.
-func (a *app) retire(ctx context.Context, o retiring.Options, yes bool) error {
+func (a *app) retire(ctx context.Context, o cutover.RetireOptions, yes bool) error {
 	cfg, err := a.Config(ctx)
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func (a *app) retire(ctx context.Context, o retiring.Options, yes bool) error {
 	_ = clients.ReadClock(ctx, o.Table) // the table may be gone: then it is this machine's clock
 	o.Now = clients.Now
 	o.Say = func(format string, args ...any) { fmt.Fprintf(a.Errs, format+"\n", args...) }
-	r, err := retiring.Plan(ctx, cfg, q, sink, rows, o)
+	r, err := cutover.PlanRetirement(ctx, cfg, q, sink, rows, o)
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (a *app) retire(ctx context.Context, o retiring.Options, yes bool) error {
 // target.
 func rowsOf(
 	ctx context.Context, cfg *config.Config, clients *clients.Clients, table string,
-) (sink *bigtable.Client, rows retiring.Rows, err error) {
+) (sink *bigtable.Client, rows cutover.RowStore, err error) {
 	if cfg.Archive.URL != "" {
 		b, err := clients.Bucket(ctx, bucket.Options{})
 		if err != nil {

@@ -8,11 +8,11 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/dustin/go-humanize/english"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/retiring"
+	"github.com/tailrace-cdc/replicator/cutover"
 )
 
 // Kept says what the replicator keeps of a table, which a retirement takes away.
-func Kept(out io.Writer, k *retiring.Kept) {
+func Kept(out io.Writer, k *cutover.Kept) {
 	if k.Nothing() {
 		fmt.Fprintf(out, "Nothing is kept of table %s.\n", k.Table)
 		if k.Retired != nil && k.Guards == nil {

@@ -1,4 +1,4 @@
-package retiring
+package cutover
 
 import (
 	"context"
@@ -23,8 +23,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable/tableschema"
 )
 
-// Options say what is retired, and what of it is waived.
-type Options struct {
+// RetireOptions say what is retired, and what of it is waived.
+type RetireOptions struct {
 	Table       string
 	DropGuards  bool                             // the guards in the target, too
 	DropLetters bool                             // dead letters, too, which nobody can apply any more
@@ -33,20 +33,20 @@ type Options struct {
 	Say         func(format string, args ...any) // prints a step as it happens
 }
 
-// Retirement is the end of one table's replication. Its zero value is not useful; use Plan.
+// Retirement is the end of one table's replication. Its zero value is not useful; use PlanRetirement.
 type Retirement struct {
-	Options
+	RetireOptions
 	Kept Kept
 
 	cfg   *config.Config
 	queue *queue.Queue     // nil: there is none
 	sink  *bigtable.Client // nil: the table has no target
-	rows  Rows
+	rows  RowStore
 	row   *bigtable.State // nil: there is none
 }
 
-// Rows is where the table's row is kept: in Bigtable or, for a table without a target, in the archive's bucket.
-type Rows interface {
+// RowStore is where the table's row is kept: in Bigtable or, for a table without a target, in the archive's bucket.
+type RowStore interface {
 	staterow.Store
 	RemoveState(ctx context.Context, s *bigtable.State) error
 }
@@ -60,7 +60,7 @@ type Kept struct {
 	Row     bool         `json:"state_row"`        // in tailrace_state or, without a target, in the archive
 	Streams []queue.Kept `json:"streams"`          // in the queue
 	Files   []string     `json:"files"`            // folders in scratch
-	Guards  *Guards      `json:"guards,omitempty"` // with Options.DropGuards
+	Guards  *Guards      `json:"guards,omitempty"` // with RetireOptions.DropGuards
 	Letters uint64       `json:"dead_letters"`     // of Streams
 	// Unapplied are changes that Bigtable never gets: behind the fence, or not applied before the table was given up.
 	Unapplied *status.BehindFence `json:"unapplied,omitempty"`
@@ -71,12 +71,12 @@ func (k *Kept) Nothing() bool {
 	return !k.Row && len(k.Streams) == 0 && len(k.Files) == 0 && (k.Guards == nil || k.Guards.Cells == 0)
 }
 
-// Plan finds what is kept of a table, and refuses what may not be retired. It changes nothing. q is nil where there is
+// PlanRetirement finds what is kept of a table, and refuses what may not be retired. It changes nothing. q is nil where there is
 // no queue, sink for a table without a target.
-func Plan(
-	ctx context.Context, cfg *config.Config, q *queue.Queue, sink *bigtable.Client, rows Rows, o Options,
+func PlanRetirement(
+	ctx context.Context, cfg *config.Config, q *queue.Queue, sink *bigtable.Client, rows RowStore, o RetireOptions,
 ) (*Retirement, error) {
-	r := &Retirement{Options: o, cfg: cfg, queue: q, sink: sink, rows: rows}
+	r := &Retirement{RetireOptions: o, cfg: cfg, queue: q, sink: sink, rows: rows}
 	r.Kept = Kept{Table: o.Table, Streams: []queue.Kept{}}
 	if err := r.loadRow(ctx); err != nil {
 		return nil, err
@@ -197,7 +197,7 @@ func (r *Retirement) Run(ctx context.Context) error {
 	}
 	for _, k := range r.Kept.Streams {
 		if err := r.queue.Delete(ctx, k); err != nil {
-			return failure.With(failure.Unready, again, err)
+			return failure.With(failure.Unready, repeatHint, err)
 		}
 		r.Say("Deleted the %s of %s: %s in stream %s.", k.What, r.Table,
 			english.Plural(int(k.Messages), "message", ""), k.Stream)
@@ -212,15 +212,15 @@ func (r *Retirement) Run(ctx context.Context) error {
 	}
 	for _, dir := range r.Kept.Files {
 		if err := os.RemoveAll(dir); err != nil {
-			return failure.With(failure.Unready, again, err)
+			return failure.With(failure.Unready, repeatHint, err)
 		}
 		r.Say("Removed the files in %s.", dir)
 	}
 	return r.removeRow(ctx)
 }
 
-// again is the hint for steps that fail.
-const again = "remove the reason, then the same command: it goes on where it stopped"
+// repeatHint is the hint for steps that fail.
+const repeatHint = "remove the reason, then the same command: it goes on where it stopped"
 
 // fenceRow fences a table that is not configured any more, so that nobody starts it meanwhile.
 func (r *Retirement) fenceRow(ctx context.Context) error {
@@ -279,7 +279,7 @@ func (r *Retirement) removeRow(ctx context.Context) error {
 			return nil
 		}
 		if r.row.Fenced == nil {
-			return failure.With(failure.Unready, again,
+			return failure.With(failure.Unready, repeatHint,
 				fmt.Errorf("the fence of table %s was taken away meanwhile", r.Table))
 		}
 	}

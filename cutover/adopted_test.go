@@ -1,4 +1,4 @@
-package retiring_test
+package cutover_test
 
 import (
 	"fmt"
@@ -10,8 +10,8 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/retiring"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/cutover"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/verify/report"
@@ -20,7 +20,7 @@ import (
 // A retirement by mistake is undone by `run --adopt`, also at once: the rows have guards that a burst ran ahead of the
 // time, the floor is above them, the copy writes at the floor, and the first change of each shard is above the copy.
 func TestRetirementByMistakeIsUndone(t *testing.T) {
-	w := newWorld(t, 946)
+	w := newSharedWorld(t, 946)
 	only := strings.Replace(orders, "none", "scan", 1)
 	w.Configure(only)
 	for i := range 8 {
@@ -35,7 +35,7 @@ func TestRetirementByMistakeIsUndone(t *testing.T) {
 	}
 	d.Stop()
 	w.Configure(other)
-	if _, err := w.retire(retiring.Options{}); err != nil {
+	if _, err := w.retire(cutover.RetireOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	sink := w.Sink(w.Clients())
@@ -61,7 +61,7 @@ func TestRetirementByMistakeIsUndone(t *testing.T) {
 }
 
 // guardAt moves the guard of a row's item to a time.
-func (w *world) guardAt(row string, at time.Time) {
+func (w *sharedWorld) guardAt(row string, at time.Time) {
 	w.t.Helper()
 	w.edit(func(table *cloud.Table) error {
 		stored, err := table.ReadRow(w.t.Context(), row, cloud.RowFilter(cloud.FamilyFilter("_tr_live")))
@@ -79,7 +79,7 @@ func (w *world) guardAt(row string, at time.Time) {
 // A table that is given up without a cutover: what the log holds and no replicator has applied is lost with it, so the
 // refusal names the number, which must be waived.
 func TestChangesThatWereNeverAppliedAreNotDeletedUnasked(t *testing.T) {
-	w := newWorld(t, 947)
+	w := newSharedWorld(t, 947)
 	w.Configure(orders)
 	w.Config.ShutdownTimeout = config.Duration(time.Second)
 	w.Put("Orders", "p", "1", `"n":{"N":"1"}`)
@@ -99,12 +99,12 @@ func TestChangesThatWereNeverAppliedAreNotDeletedUnasked(t *testing.T) {
 	w.Bigtable.Faults.Recover()
 	w.Configure(other)
 	for _, n := range []uint64{0, 2, 4} {
-		_, err := w.retire(retiring.Options{DropChanges: n})
+		_, err := w.retire(cutover.RetireOptions{DropChanges: n})
 		if err == nil || !strings.Contains(err.Error(), "3 changes in the log of Orders since ") {
 			t.Errorf("waiving %d: %v", n, err)
 		}
 	}
-	kept, err := w.retire(retiring.Options{DropChanges: 3})
+	kept, err := w.retire(cutover.RetireOptions{DropChanges: 3})
 	if err != nil || kept.Unapplied == nil || kept.Unapplied.Changes != 3 || len(kept.Unapplied.KeyHashes) != 2 {
 		t.Errorf("%+v, %+v, %v", kept, kept.Unapplied, err)
 	}
@@ -114,7 +114,7 @@ func TestChangesThatWereNeverAppliedAreNotDeletedUnasked(t *testing.T) {
 // not applied yet. The fence is no reason to delete it unasked, and what the application wrote
 // behind the fence counts beside it.
 func TestChangesThatAnInterruptedCutoverHasNotDrainedAreNotDeletedUnasked(t *testing.T) {
-	w := newWorld(t, 948)
+	w := newSharedWorld(t, 948)
 	w.Configure(orders)
 	w.Config.ShutdownTimeout = config.Duration(time.Second)
 	w.Put("Orders", "p", "1", `"n":{"N":"1"}`)
@@ -142,12 +142,12 @@ func TestChangesThatAnInterruptedCutoverHasNotDrainedAreNotDeletedUnasked(t *tes
 	w.Bigtable.Faults.Recover()
 	w.EditRow("Orders", func(s *bigtable.State) { s.Fenced = &bigtable.Fenced{ID: "cut", Time: w.Clock.Now()} })
 	for _, n := range []uint64{0, 1, 3, 5} {
-		_, err := w.retire(retiring.Options{DropChanges: n})
+		_, err := w.retire(cutover.RetireOptions{DropChanges: n})
 		if err == nil || !strings.Contains(err.Error(), "4 changes in the log of Orders since ") {
 			t.Errorf("waiving %d: %v", n, err)
 		}
 	}
-	kept, err := w.retire(retiring.Options{DropChanges: 4})
+	kept, err := w.retire(cutover.RetireOptions{DropChanges: 4})
 	if err != nil || kept.Unapplied == nil || kept.Unapplied.Changes != 4 || len(kept.Unapplied.KeyHashes) != 4 {
 		t.Errorf("%+v, %+v, %v", kept, kept.Unapplied, err)
 	}
@@ -156,7 +156,7 @@ func TestChangesThatAnInterruptedCutoverHasNotDrainedAreNotDeletedUnasked(t *tes
 // The log holds what expired until the archive's stream has it: while that stream cannot be opened
 // it is the last copy, also of what expired behind a fence.
 func TestDeletionsThatTheArchiveLacksAreNotDeletedUnasked(t *testing.T) {
-	w := newWorld(t, 949)
+	w := newSharedWorld(t, 949)
 	w.Window = "1h" // no mark of an archive keeps the log from being trimmed
 	w.Configure(orders)
 	w.Call("UpdateTimeToLive",
@@ -185,11 +185,11 @@ func TestDeletionsThatTheArchiveLacksAreNotDeletedUnasked(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Configure(other)
-	_, err = w.retire(retiring.Options{})
+	_, err = w.retire(cutover.RetireOptions{})
 	if err == nil || !strings.Contains(err.Error(), "3 deletions of Orders are not in an object of the archive yet") {
 		t.Errorf("not waived: %v", err)
 	}
-	if _, err := w.retire(retiring.Options{DropLetters: true}); err != nil {
+	if _, err := w.retire(cutover.RetireOptions{DropLetters: true}); err != nil {
 		t.Errorf("waived: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package retiring
+package cutover
 
 import (
 	"context"
@@ -109,9 +109,6 @@ func damaged(err error) bool {
 	return errors.As(err, &damage) || errors.Is(err, queue.ErrUnopened) ||
 		errors.Is(err, queue.ErrEmptied)
 }
-
-// mostHashes is how many items are named: enough to look for their writer.
-const mostHashes = 10
 
 // unapplied returns the changes that a log holds and Bigtable never gets; nil for none. The log
 // counts the changes behind a fence. The others, up to the fence or to the end, are the changes
@@ -251,7 +248,7 @@ func (r *Retirement) checkOwner(ctx context.Context) error {
 		s, err = log.Fold(ctx)
 	}
 	if err != nil {
-		return failure.With(failure.Unready, "stop every replicator with this table; "+again,
+		return failure.With(failure.Unready, "stop every replicator with this table; "+repeatHint,
 			fmt.Errorf("read log of %s: %w", r.Table, err))
 	}
 	l, ttl := &control.Log{Table: r.Table, Log: log, State: s}, time.Duration(r.cfg.Testing.ClaimTTL)

@@ -1,4 +1,4 @@
-package retiring_test
+package cutover_test
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/audit"
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/retiring"
+	"github.com/tailrace-cdc/replicator/cutover"
 	"github.com/tailrace-cdc/replicator/daemon/daemontest"
 	"github.com/tailrace-cdc/replicator/explain"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
@@ -25,8 +25,8 @@ import (
 	"github.com/tailrace-cdc/replicator/verify/report"
 )
 
-// world has two tables in one target, whose rows begin with o and x.
-type world struct {
+// sharedWorld has two tables in one target, whose rows begin with o and x.
+type sharedWorld struct {
 	*daemontest.World
 	t *testing.T
 }
@@ -36,10 +36,10 @@ const (
 	other  = "{source: Other, target: shared, mapping: x.yaml, backfill: none}"
 )
 
-func newWorld(t *testing.T, seed uint64) *world {
+func newSharedWorld(t *testing.T, seed uint64) *sharedWorld {
 	t.Helper()
 	t.Parallel()
-	w := &world{daemontest.New(t, seed), t}
+	w := &sharedWorld{daemontest.New(t, seed), t}
 	for _, letter := range []string{"o", "x"} {
 		w.Write(letter+".yaml", fmt.Sprintf(`families: {d: {max_versions: 1}}
 rules:
@@ -55,7 +55,7 @@ rules:
 }
 
 // replicate writes items to both tables, of which one of Orders is refused, and stops when they are applied.
-func (w *world) replicate() {
+func (w *sharedWorld) replicate() {
 	w.t.Helper()
 	d := w.Run()
 	for i := range 3 {
@@ -68,7 +68,7 @@ func (w *world) replicate() {
 }
 
 // retire retires Orders with the configuration of this moment, and returns what was kept of it.
-func (w *world) retire(o retiring.Options) (retiring.Kept, error) {
+func (w *sharedWorld) retire(o cutover.RetireOptions) (cutover.Kept, error) {
 	w.t.Helper()
 	clients := w.Clients()
 	q, err := clients.Queue(w.t.Context())
@@ -76,15 +76,15 @@ func (w *world) retire(o retiring.Options) (retiring.Kept, error) {
 		w.t.Fatal(err)
 	}
 	o.Table, o.Now, o.Say = "Orders", w.Clock.Now, func(string, ...any) {}
-	r, err := retiring.Plan(w.t.Context(), w.Config, q, w.Sink(clients), w.Sink(clients), o)
+	r, err := cutover.PlanRetirement(w.t.Context(), w.Config, q, w.Sink(clients), w.Sink(clients), o)
 	if err != nil {
-		return retiring.Kept{}, err
+		return cutover.Kept{}, err
 	}
 	return r.Kept, r.Run(w.t.Context())
 }
 
 // verify compares all of the target of a table.
-func (w *world) verify(table string) report.Table {
+func (w *sharedWorld) verify(table string) report.Table {
 	w.t.Helper()
 	_, s := w.Pair(table)
 	var found []report.Table
@@ -99,7 +99,7 @@ func (w *world) verify(table string) report.Table {
 }
 
 // plant writes a cell as the application would, an hour ago.
-func (w *world) plant(row, column string) {
+func (w *sharedWorld) plant(row, column string) {
 	w.t.Helper()
 	m := cloud.NewMutation()
 	m.Set("d", column, cloud.Time(w.Clock.Now().Add(-time.Hour)), []byte("of the application"))
@@ -107,7 +107,7 @@ func (w *world) plant(row, column string) {
 }
 
 // edit changes rows of the target as another program would.
-func (w *world) edit(change func(*cloud.Table) error) {
+func (w *sharedWorld) edit(change func(*cloud.Table) error) {
 	w.t.Helper()
 	client, err := cloud.NewClient(w.t.Context(), "local", "local", option.WithEndpoint(w.Bigtable.Addr()),
 		option.WithoutAuthentication(), option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())))
@@ -123,23 +123,23 @@ func (w *world) edit(change func(*cloud.Table) error) {
 // Guards that a retired table has left are found and deleted later, although its row and its log are gone and it is not
 // configured any more. Those of the other table in the target stay.
 func TestGuardsOfARetiredTableAreDroppedLater(t *testing.T) {
-	w := newWorld(t, 944)
+	w := newSharedWorld(t, 944)
 	w.replicate()
 	w.Configure(other)
-	kept, err := w.retire(retiring.Options{DropLetters: true})
+	kept, err := w.retire(cutover.RetireOptions{DropLetters: true})
 	if err != nil || !kept.Row || kept.Retired != nil {
 		t.Fatalf("%+v, %v", kept, err)
 	}
-	later, err := w.retire(retiring.Options{})
+	later, err := w.retire(cutover.RetireOptions{})
 	if err != nil || !later.Nothing() || later.Target != "shared" || later.Retired == nil || later.Guards != nil {
 		t.Errorf("without --drop-guards: %v, %+v", err, later)
 	}
-	kept, err = w.retire(retiring.Options{DropGuards: true})
+	kept, err = w.retire(cutover.RetireOptions{DropGuards: true})
 	if err != nil || kept.Target != "shared" || kept.Retired == nil || kept.Guards == nil || kept.Guards.Cells != 3 ||
 		kept.Guards.Others != 3 {
 		t.Errorf("%+v, %+v, %v", kept, kept.Guards, err)
 	}
-	again, err := w.retire(retiring.Options{DropGuards: true})
+	again, err := w.retire(cutover.RetireOptions{DropGuards: true})
 	if err != nil || !again.Nothing() || again.Guards == nil || again.Guards.Others != 3 {
 		t.Errorf("once more: %+v, %v", again, err)
 	}
@@ -150,22 +150,22 @@ func TestGuardsOfARetiredTableAreDroppedLater(t *testing.T) {
 // Orders has left, and what the application adds to it, is no difference and is never deleted as foreign cells; and
 // people are told so. What nobody but the other table could have written is foreign as ever.
 func TestTargetOfARetiredTableIsComparedForTheOthers(t *testing.T) {
-	w := newWorld(t, 941)
+	w := newSharedWorld(t, 941)
 	w.replicate()
-	_, err := w.retire(retiring.Options{DropGuards: true, DropLetters: true})
+	_, err := w.retire(cutover.RetireOptions{DropGuards: true, DropLetters: true})
 	if err == nil || !strings.Contains(err.Error(), "configured and not fenced") {
 		t.Errorf("still configured: %v", err)
 	}
 	w.Configure(other)
-	_, err = w.retire(retiring.Options{DropGuards: true})
+	_, err = w.retire(cutover.RetireOptions{DropGuards: true})
 	if err == nil || !strings.Contains(err.Error(), "1 dead letter") {
 		t.Errorf("with a letter: %v", err)
 	}
-	kept, err := w.retire(retiring.Options{DropGuards: true, DropLetters: true})
+	kept, err := w.retire(cutover.RetireOptions{DropGuards: true, DropLetters: true})
 	if err != nil || kept.Letters != 1 || kept.Guards == nil || kept.Guards.Cells != 3 || kept.Fence != "" {
 		t.Fatalf("%+v, %v", kept, err)
 	}
-	if again, err := w.retire(retiring.Options{DropGuards: true}); err != nil || !again.Nothing() {
+	if again, err := w.retire(cutover.RetireOptions{DropGuards: true}); err != nil || !again.Nothing() {
 		t.Errorf("once more: %+v, %v", again, err)
 	}
 	w.plant("o#p#0", "n")
@@ -223,7 +223,7 @@ func TestTargetOfARetiredTableIsComparedForTheOthers(t *testing.T) {
 
 // A pipeline that adopts a target in which another one has retired a table may replicate a table of that name.
 func TestRetiredTableOfAnotherPipelineIsAdopted(t *testing.T) {
-	w := newWorld(t, 945)
+	w := newSharedWorld(t, 945)
 	w.Configure(orders)
 	sink := w.Sink(w.Clients())
 	if _, err := sink.ClaimTarget(t.Context(), "shop", "shared"); err != nil {
@@ -249,7 +249,7 @@ func TestRetiredTableOfAnotherPipelineIsAdopted(t *testing.T) {
 }
 
 // explain explains a row of the target.
-func (w *world) explain(row string) *explain.Row {
+func (w *sharedWorld) explain(row string) *explain.Row {
 	w.t.Helper()
 	clients, _ := w.Pair("Other")
 	tables := w.Catalog(clients)
@@ -265,7 +265,7 @@ func (w *world) explain(row string) *explain.Row {
 }
 
 // deleteForeign has the column d:n of rows deleted as the owner of the table would, and returns what became of them.
-func (w *world) deleteForeign(rows ...string) string {
+func (w *sharedWorld) deleteForeign(rows ...string) string {
 	w.t.Helper()
 	_, s := w.Pair("Other")
 	x := &resync.ForeignDeleter{Target: "shared", Client: s.Sink(), Owned: func() error { return nil },

@@ -1,4 +1,4 @@
-package retiring
+package cutover
 
 import (
 	"bytes"
@@ -25,8 +25,8 @@ type Guards struct {
 }
 
 const (
-	deletions   = 64              // rows whose guards are deleted at once
-	reportEvery = 5 * time.Second // how often the progress is told
+	deletedAtOnce = 64              // rows whose guards are deleted at once
+	reportEvery   = 5 * time.Second // how often the progress is told
 )
 
 // sweep reads the guards of the whole target, and deletes those of the table if it is asked to. It reads and deletes
@@ -36,7 +36,7 @@ func (r *Retirement) sweep(ctx context.Context, remove bool) (*Guards, error) {
 	g, told := &Guards{}, time.Now()
 	var deleted atomic.Int64
 	work, inWork := errgroup.WithContext(ctx)
-	work.SetLimit(deletions)
+	work.SetLimit(deletedAtOnce)
 	views := []bigtable.View{{Family: transform.LiveFamily}, {Family: transform.DeadFamily}}
 	err := r.sink.Rows(inWork, r.Kept.Target, "", "", views, func(row *bigtable.Row) error {
 		ours := r.ours(row, g)

@@ -1,4 +1,4 @@
-package retiring
+package cutover
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package retiring
+package cutover
 
 import (
 	"context"
@@ -47,7 +47,7 @@ func TestTableThatMayStillBeReplicatedIsNotRetired(t *testing.T) {
 		"with letters that are waived":    {"Old", fenced, log, 3, true, ""},
 		"configured, with letters waived": {"Orders", &bigtable.State{}, log, 3, true, "configured and not fenced"},
 	} {
-		r := &Retirement{Options: Options{Table: c.table, DropLetters: c.drop}, row: c.row,
+		r := &Retirement{RetireOptions: RetireOptions{Table: c.table, DropLetters: c.drop}, row: c.row,
 			cfg: &config.Config{Tables: []config.Table{{Source: "Other", Target: "o"}, {Source: "Orders", Target: "o"}}}}
 		r.Kept.Streams, r.Kept.Letters = c.streams, c.letters
 		err := r.refuse(t.Context())
@@ -85,7 +85,7 @@ func TestOwnerThatOnlySeemsSilentKeepsItsTable(t *testing.T) {
 	const later = change.Millis(60 * 60_000)
 	looks, date := 0, change.Millis(1)
 	r := &Retirement{
-		Options: Options{Table: "Orders", Now: func() time.Time {
+		RetireOptions: RetireOptions{Table: "Orders", Now: func() time.Time {
 			if looks++; looks == 2 {
 				date++
 				if _, err := w.Append(t.Context(), &checkpoint.Beat{Date: date}, nil); err != nil { // the owner's time is right
@@ -178,7 +178,7 @@ func TestLogOfAVolumeThatIsAwayIsNotGivenUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		q := open()
-		r := &Retirement{Options: Options{Table: "Orders"}, queue: q, sink: &bigtable.Client{}}
+		r := &Retirement{RetireOptions: RetireOptions{Table: "Orders"}, queue: q, sink: &bigtable.Client{}}
 		if err := r.checkUnapplied(t.Context()); (err != nil) != away {
 			t.Errorf("away %t: %v", away, err)
 		} else if away && !strings.Contains(err.Error(), "input/output error") {
