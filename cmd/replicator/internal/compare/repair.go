@@ -9,6 +9,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/audit/pair"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/repairing"
 	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
@@ -90,7 +91,7 @@ func repair(ctx context.Context, a *cli.App, o repairing.Options, yes bool) erro
 	if a.JSON {
 		err = a.PrintJSON(result)
 	} else {
-		a.Print("%s", result.Text())
+		a.Print("%s", render.Repaired(result))
 	}
 	switch {
 	case err != nil:

@@ -8,6 +8,7 @@
 //	check.go    the rules of a mapping, and what becomes of the attributes
 //	schema.go   what a Bigtable instance lacks
 //	mapping.go  what a changed mapping does to the rows
+//	repaired.go what a repair did
 //	kept.go     what is kept of a table that is retired
 //	gaps.go     gaps, and what they mean for the rows
 //	progress.go how far copies and resyncs are, as bars or lines

@@ -6,6 +6,5 @@
 //	repairing.go  what is asked for: from a file of differences, or a file of keys
 //	items.go      items of one table: asked for, and settled again
 //	foreign.go    cells that belong to no item
-//	text.go       the result in words
 //	result.go     what was found and done
 package repairing

@@ -1,4 +1,4 @@
-package repairing
+package render
 
 import (
 	"fmt"
@@ -8,23 +8,23 @@ import (
 
 	"github.com/dustin/go-humanize/english"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/repairing"
 	"github.com/tailrace-cdc/replicator/verify"
 	"github.com/tailrace-cdc/replicator/verify/report"
 )
 
-// Text says what the repair did, or would look at, a line for each table and target.
-func (r *Result) Text() string {
+// Repaired says what a repair did, or would look at, a line for each table and target.
+func Repaired(r *repairing.Result) string {
 	var lines []string
 	for _, t := range r.Tables {
 		if r.DryRun {
 			lines = append(lines, wouldRepair(t))
 		} else {
-			lines = append(lines, repaired(t))
+			lines = append(lines, repairedText(t))
 		}
 	}
 	for _, f := range r.Foreign {
-		lines = append(lines, foreign(f, r.DryRun))
+		lines = append(lines, foreignText(f, r.DryRun))
 	}
 	if len(lines) == 0 {
 		lines = []string{"There is nothing to repair."}
@@ -32,12 +32,12 @@ func (r *Result) Text() string {
 	return strings.Join(lines, "\n")
 }
 
-func wouldRepair(t *Table) string {
-	items, rows := render.Count(int(t.Items), "item"), render.Count(int(t.Rows), "row")
+func wouldRepair(t *repairing.Table) string {
+	items, rows := Count(int(t.Items), "item"), Count(int(t.Rows), "row")
 	text := fmt.Sprintf("%s: %s would be looked at, and %s that the differences name", t.Source, items, rows)
 	var kinds []string
 	for _, k := range slices.Sorted(maps.Keys(t.Kinds)) {
-		kinds = append(kinds, report.KindName(verify.Kind(k))+" in "+render.Count(int(t.Kinds[k]), "item"))
+		kinds = append(kinds, report.KindName(verify.Kind(k))+" in "+Count(int(t.Kinds[k]), "item"))
 	}
 	if len(kinds) > 0 {
 		text += ": " + strings.Join(kinds, ", ")
@@ -45,8 +45,8 @@ func wouldRepair(t *Table) string {
 	return text + "."
 }
 
-func repaired(t *Table) string {
-	items := render.Count(int(t.Repaired), "item")
+func repairedText(t *repairing.Table) string {
+	items := Count(int(t.Repaired), "item")
 	parts := []string{fmt.Sprintf("%s: %s repaired (%d written)", t.Source, items, t.Written)}
 	add := func(n int64, what string) {
 		if n > 0 {
@@ -60,7 +60,7 @@ func repaired(t *Table) string {
 	return strings.Join(parts, ", ") + "."
 }
 
-// leftReasons say why foreign cells were not deleted, by the codes of package pipeline/foreign.
+// leftReasons say why foreign cells were not deleted, by the codes of resync.ForeignDeleter.
 var leftReasons = map[string]string{
 	"owned":          "an item may own them",
 	"other_pipeline": "their rows belong to another pipeline",
@@ -68,8 +68,8 @@ var leftReasons = map[string]string{
 	"outside":        "no mapping has their family",
 }
 
-func foreign(f *Foreign, dry bool) string {
-	cells := render.Count(int(f.Columns), "foreign column")
+func foreignText(f *repairing.Foreign, dry bool) string {
+	cells := Count(int(f.Columns), "foreign column")
 	if dry || f.Deleted == 0 && len(f.Left) == 0 {
 		return fmt.Sprintf("%s: %s, left as %s without --delete-foreign --yes.", f.Target, cells,
 			english.PluralWord(int(f.Columns), "it is", "they are"))
