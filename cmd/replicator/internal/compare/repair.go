@@ -7,17 +7,17 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tailrace-cdc/replicator/audit"
 	"github.com/tailrace-cdc/replicator/audit/pair"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/repairing"
 	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
 // repairCommand returns the command `replicator repair`.
 func repairCommand(a *cli.App) *cobra.Command {
-	var o repairing.Options
+	var o audit.RepairOptions
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "repair (--from FILE | --keys FILE|- [--table NAME]) [--dry-run] [--delete-foreign --yes]",
@@ -52,7 +52,7 @@ Exit 4: something is hot, refused, unproven, still different or not deleted. Rep
 	return cmd
 }
 
-func repair(ctx context.Context, a *cli.App, o repairing.Options, yes bool) error {
+func repair(ctx context.Context, a *cli.App, o audit.RepairOptions, yes bool) error {
 	if o.DeleteForeign && !o.DryRun && !yes && !a.Confirmed() {
 		return failure.Usagef("look with --dry-run, then repeat it with --yes",
 			"nothing was changed: cells are deleted for good")
@@ -76,8 +76,8 @@ func repair(ctx context.Context, a *cli.App, o repairing.Options, yes bool) erro
 	if err != nil {
 		return err
 	}
-	r := repairing.Repairer{
-		Options: o, Catalog: tables, Stdin: os.Stdin,
+	r := audit.Repairer{
+		RepairOptions: o, Catalog: tables, Stdin: os.Stdin,
 		OpenPair: func(ctx context.Context, table string) (*pair.Pair, error) {
 			return pair.Open(ctx, cfg, clients, tables, table)
 		},

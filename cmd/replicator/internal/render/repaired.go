@@ -8,13 +8,13 @@ import (
 
 	"github.com/dustin/go-humanize/english"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/repairing"
+	"github.com/tailrace-cdc/replicator/audit"
 	"github.com/tailrace-cdc/replicator/verify"
 	"github.com/tailrace-cdc/replicator/verify/report"
 )
 
 // Repaired says what a repair did, or would look at, a line for each table and target.
-func Repaired(r *repairing.Result) string {
+func Repaired(r *audit.Repaired) string {
 	var lines []string
 	for _, t := range r.Tables {
 		if r.DryRun {
@@ -32,7 +32,7 @@ func Repaired(r *repairing.Result) string {
 	return strings.Join(lines, "\n")
 }
 
-func wouldRepair(t *repairing.Table) string {
+func wouldRepair(t *audit.RepairedTable) string {
 	items, rows := Count(int(t.Items), "item"), Count(int(t.Rows), "row")
 	text := fmt.Sprintf("%s: %s would be looked at, and %s that the differences name", t.Source, items, rows)
 	var kinds []string
@@ -45,7 +45,7 @@ func wouldRepair(t *repairing.Table) string {
 	return text + "."
 }
 
-func repairedText(t *repairing.Table) string {
+func repairedText(t *audit.RepairedTable) string {
 	items := Count(int(t.Repaired), "item")
 	parts := []string{fmt.Sprintf("%s: %s repaired (%d written)", t.Source, items, t.Written)}
 	add := func(n int64, what string) {
@@ -68,7 +68,7 @@ var leftReasons = map[string]string{
 	"outside":        "no mapping has their family",
 }
 
-func foreignText(f *repairing.Foreign, dry bool) string {
+func foreignText(f *audit.RepairedForeign, dry bool) string {
 	cells := Count(int(f.Columns), "foreign column")
 	if dry || f.Deleted == 0 && len(f.Left) == 0 {
 		return fmt.Sprintf("%s: %s, left as %s without --delete-foreign --yes.", f.Target, cells,

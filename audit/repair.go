@@ -1,4 +1,4 @@
-package repairing
+package audit
 
 import (
 	"bytes"
@@ -17,8 +17,8 @@ import (
 	"github.com/tailrace-cdc/replicator/verify/report"
 )
 
-// Options say what is repaired: the differences of From, or the items of Table that Keys names.
-type Options struct {
+// RepairOptions say what is repaired: the differences of From, or the items of Table that Keys names.
+type RepairOptions struct {
 	From          string // file of differences
 	Keys          string // file of keys, - for Repairer.Stdin
 	Table         string
@@ -28,26 +28,26 @@ type Options struct {
 
 // Repairer repairs differences.
 type Repairer struct {
-	Options
+	RepairOptions
 	Catalog   *catalog.Catalog
 	Stdin     io.Reader
 	OpenPair  func(ctx context.Context, table string) (*pair.Pair, error)
 	Requester func(table string) *control.Requester
 
 	keys    []byte // of a file of keys
-	result  *Result
+	result  *Repaired
 	counted bool
-	tables  map[string]*repairing // by source table
-	foreign map[string]*deleting  // by target
+	tables  map[string]*tableRepair     // by source table
+	foreign map[string]*foreignDeletion // by target
 }
 
-// atOnce is how many items are asked for, and settled afterwards, at once.
-const atOnce = 1000
+// repairedAtOnce is how many items are asked for, and settled afterwards, at once.
+const repairedAtOnce = 1000
 
 // Run reads everything that is asked for, so that nothing is changed where a line is wrong, and then repairs it.
-func (r *Repairer) Run(ctx context.Context) (*Result, error) {
-	r.result = &Result{DryRun: r.DryRun, Tables: []*Table{}, Foreign: []*Foreign{}}
-	r.tables, r.foreign = map[string]*repairing{}, map[string]*deleting{}
+func (r *Repairer) Run(ctx context.Context) (*Repaired, error) {
+	r.result = &Repaired{DryRun: r.DryRun, Tables: []*RepairedTable{}, Foreign: []*RepairedForeign{}}
+	r.tables, r.foreign = map[string]*tableRepair{}, map[string]*foreignDeletion{}
 	if err := r.each(r.count); err != nil {
 		return nil, err
 	}
@@ -160,7 +160,8 @@ func (r *Repairer) count(d *report.Difference) error {
 	}
 	w := r.tables[t.Source]
 	if w == nil {
-		w = &repairing{Repairer: r, table: t, result: &Table{Source: t.Source, Target: t.Target, Kinds: map[string]int64{}}}
+		w = &tableRepair{Repairer: r, table: t,
+			result: &RepairedTable{Source: t.Source, Target: t.Target, Kinds: map[string]int64{}}}
 		r.tables[t.Source], r.result.Tables = w, append(r.result.Tables, w.result)
 	}
 	w.result.Items++
@@ -187,7 +188,8 @@ func (r *Repairer) countCell(d *report.Difference) error {
 	}
 	x := r.foreign[d.Target]
 	if x == nil {
-		x = &deleting{Repairer: r, owner: owner.Source, result: &Foreign{Target: d.Target}, known: map[string]bool{}}
+		x = &foreignDeletion{Repairer: r, owner: owner.Source, known: map[string]bool{},
+			result: &RepairedForeign{Target: d.Target}}
 		r.foreign[d.Target], r.result.Foreign = x, append(r.result.Foreign, x.result)
 	}
 	x.add(request.Column{Row: d.Row, Family: d.Family, Qualifier: d.Qualifier})
@@ -208,7 +210,7 @@ func (r *Repairer) repair(ctx context.Context, d *report.Difference) error {
 		return err
 	}
 	w.batch = append(w.batch, item{key: key, rows: d.Rows, future: d.Future})
-	if len(w.batch) < atOnce {
+	if len(w.batch) < repairedAtOnce {
 		return nil
 	}
 	return w.flush(ctx)

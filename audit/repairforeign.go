@@ -1,4 +1,4 @@
-package repairing
+package audit
 
 import (
 	"context"
@@ -6,16 +6,16 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/request"
 )
 
-// deleting deletes the foreign cells of one target, or only counts them.
-type deleting struct {
+// foreignDeletion deletes the foreign cells of one target, or only counts them.
+type foreignDeletion struct {
 	*Repairer
 	owner   string // the source table whose owner is asked
-	result  *Foreign
+	result  *RepairedForeign
 	known   map[string]bool // columns; a file has a line for each cell
 	columns []request.Column
 }
 
-func (x *deleting) add(c request.Column) {
+func (x *foreignDeletion) add(c request.Column) {
 	id := string(c.Row) + "\x00" + c.Family + "\x00" + string(c.Qualifier)
 	if x.known[id] {
 		return
@@ -26,7 +26,7 @@ func (x *deleting) add(c request.Column) {
 }
 
 // run asks the owner to delete the columns, if the user wants that.
-func (x *deleting) run(ctx context.Context) error {
+func (x *foreignDeletion) run(ctx context.Context) error {
 	if !x.DeleteForeign {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package repairing
+package audit
 
 import (
 	"os"
@@ -21,7 +21,7 @@ func TestPipeOfDifferencesIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer writer.Close()
-	r := Repairer{Options: Options{From: path}}
+	r := Repairer{RepairOptions: RepairOptions{From: path}}
 	_, err = r.Run(t.Context())
 	if class, _ := failure.Of(err); class != failure.Usage || !strings.Contains(err.Error(), "read twice") {
 		t.Errorf("%v", err)
@@ -30,16 +30,16 @@ func TestPipeOfDifferencesIsRefused(t *testing.T) {
 
 func TestDoneMeansThatEveryItemIsRepaired(t *testing.T) {
 	for name, x := range map[string]struct {
-		table Table
+		table RepairedTable
 		want  bool
 	}{
-		"all":               {Table{Items: 2, Repaired: 2}, true},
-		"hot":               {Table{Items: 2, Repaired: 1, Hot: 1}, false},
-		"lines were lost":   {Table{Items: 2, Repaired: 1}, false},
-		"lines were added":  {Table{Items: 2, Repaired: 3}, false},
-		"nothing was asked": {Table{}, true},
+		"all":               {RepairedTable{Items: 2, Repaired: 2}, true},
+		"hot":               {RepairedTable{Items: 2, Repaired: 1, Hot: 1}, false},
+		"lines were lost":   {RepairedTable{Items: 2, Repaired: 1}, false},
+		"lines were added":  {RepairedTable{Items: 2, Repaired: 3}, false},
+		"nothing was asked": {RepairedTable{}, true},
 	} {
-		r := Result{Tables: []*Table{&x.table}}
+		r := Repaired{Tables: []*RepairedTable{&x.table}}
 		if got := r.Done(); got != x.want {
 			t.Errorf("%s: %v", name, got)
 		}

@@ -1,4 +1,4 @@
-package repairing
+package audit
 
 import (
 	"context"
@@ -15,11 +15,11 @@ import (
 	"github.com/tailrace-cdc/replicator/verify"
 )
 
-// repairing repairs the items of one table.
-type repairing struct {
+// tableRepair repairs the items of one table.
+type tableRepair struct {
 	*Repairer
 	table     *catalog.Table
-	result    *Table
+	result    *RepairedTable
 	pair      *pair.Pair
 	requester *control.Requester
 	batch     []item
@@ -35,12 +35,12 @@ type item struct {
 }
 
 const (
-	tries      = 3 // of an item that still differs afterwards
-	retryPause = 2 * time.Second
+	repairTries = 3 // of an item that still differs afterwards
+	repairPause = 2 * time.Second
 )
 
 // flush has the items of the batch repaired, and settles them. Those that still differ are asked for again.
-func (w *repairing) flush(ctx context.Context) (err error) {
+func (w *tableRepair) flush(ctx context.Context) (err error) {
 	open := w.batch
 	w.batch = nil
 	if len(open) == 0 {
@@ -56,10 +56,10 @@ func (w *repairing) flush(ctx context.Context) (err error) {
 		if err := w.ask(ctx, open); err != nil {
 			return err
 		}
-		if open, err = w.settle(ctx, open, n == tries); err != nil || len(open) == 0 {
+		if open, err = w.settle(ctx, open, n == repairTries); err != nil || len(open) == 0 {
 			return err
 		}
-		if err := failure.Pause(ctx, retryPause<<n); err != nil {
+		if err := failure.Pause(ctx, repairPause<<n); err != nil {
 			return err
 		}
 	}
@@ -67,7 +67,7 @@ func (w *repairing) flush(ctx context.Context) (err error) {
 }
 
 // ask asks the owner to make the rows of items true, and waits for that.
-func (w *repairing) ask(ctx context.Context, items []item) error {
+func (w *tableRepair) ask(ctx context.Context, items []item) error {
 	at := 0
 	w.requester.Each = func(c *request.Chunk, o *request.Outcome) {
 		for _, n := range o.Notes {
@@ -81,7 +81,7 @@ func (w *repairing) ask(ctx context.Context, items []item) error {
 	for i := range items {
 		items[i].hot, items[i].refused = time.Time{}, false
 	}
-	done, err := w.requester.Do(ctx, request.Resync, requestsOf(items))
+	done, err := w.requester.Do(ctx, request.Resync, repairRequests(items))
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (w *repairing) ask(ctx context.Context, items []item) error {
 	return nil
 }
 
-func requestsOf(items []item) iter.Seq2[request.Item, error] {
+func repairRequests(items []item) iter.Seq2[request.Item, error] {
 	return func(yield func(request.Item, error) bool) {
 		for i := range items {
 			if !yield(request.Item{Key: items[i].key, Rows: items[i].rows, Future: items[i].future}, nil) {
@@ -101,7 +101,7 @@ func requestsOf(items []item) iter.Seq2[request.Item, error] {
 
 // settle looks at items again, and counts what they are now. It returns those that may be repaired by another request.
 // An item whose rows hold a newer write than its repair may be equal: the stream has written it.
-func (w *repairing) settle(ctx context.Context, items []item, last bool) (again []item, err error) {
+func (w *tableRepair) settle(ctx context.Context, items []item, last bool) (again []item, err error) {
 	candidates := make([]verify.Candidate, len(items))
 	for i := range items {
 		candidates[i] = verify.Candidate{Table: w.pair.Index(w.table.Source), Key: string(items[i].key), Rows: items[i].rows}

@@ -1,18 +1,18 @@
-package repairing
+package audit
 
 import "time"
 
-// Result is what a repair did, or with DryRun would look at.
-type Result struct {
-	Schema  int        `json:"schema"` // set by the command
-	DryRun  bool       `json:"dry_run"`
-	Tables  []*Table   `json:"tables"`
-	Foreign []*Foreign `json:"foreign"` // by target
+// Repaired is what a repair did, or with DryRun would look at.
+type Repaired struct {
+	Schema  int                `json:"schema"` // set by the command
+	DryRun  bool               `json:"dry_run"`
+	Tables  []*RepairedTable   `json:"tables"`
+	Foreign []*RepairedForeign `json:"foreign"` // by target
 }
 
-// Table is what was repaired of one source table. After a repair, Repaired, Hot, Different, Refused and Unproven add up
+// RepairedTable is what was repaired of one source table. After a repair, Repaired, Hot, Different, Refused and Unproven add up
 // to Items.
-type Table struct {
+type RepairedTable struct {
 	Source string           `json:"source"`
 	Target string           `json:"target"`
 	Items  int64            `json:"items"`
@@ -29,8 +29,8 @@ type Table struct {
 	Unproven  int64     `json:"unproven"` // they change all the time, and the log does not prove them
 }
 
-// Foreign is what became of the cells of one target that belong to no item.
-type Foreign struct {
+// RepairedForeign is what became of the cells of one target that belong to no item.
+type RepairedForeign struct {
 	Target  string         `json:"target"`
 	Columns int64          `json:"columns"` // that the differences name
 	Deleted int64          `json:"deleted"`
@@ -38,7 +38,7 @@ type Foreign struct {
 }
 
 // Done reports whether nothing that was asked for is left to do.
-func (r *Result) Done() bool {
+func (r *Repaired) Done() bool {
 	for _, t := range r.Tables {
 		if t.Repaired != t.Items { // also where the file of differences has lost lines since they were counted
 			return false
