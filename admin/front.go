@@ -34,6 +34,9 @@ func newRow(t *status.Table, failing bool) tableRow {
 		Copy: "none", Verify: verifyText(t), Archive: archiveText(t), Owner: t.Owner,
 		Letters: t.DeadLetters, Gaps: max(t.Gaps, t.Differing),
 	}
+	if f := t.Fence; f != nil && f.Reached && t.AppliedLag == 0 {
+		r.Proof = "fence" // changes behind it may be waiting
+	}
 	r.HasLetters, r.HasGaps = r.Letters > 0, r.Gaps > 0
 	if l := t.Latency; l != nil {
 		r.Latency = periodText(l.P50) + ", " + periodText(l.P99)

@@ -31,7 +31,7 @@ type Table struct {
 	Ended bool `json:"stream_ended,omitempty"`
 
 	// Time since everything was read into the log, and since everything was applied by every sink; before that, since the
-	// start; -1 unknown.
+	// start; -1 unknown. Behind a fence nothing is to be applied, so AppliedLag counts up to the fence.
 	SourceLag      float64    `json:"source_lag_s"`
 	AppliedLag     float64    `json:"applied_lag_s"`
 	AppliedThrough *time.Time `json:"applied_through"`  // everything written before it is in Bigtable

@@ -30,7 +30,7 @@ func Status(out io.Writer, s pipeline.Status, zone *time.Location) error {
 	fmt.Fprintln(w, "TABLE\tSTATE\tREAD\tAPPLIED\tLATENCY P50, P99\tCHANGES/S\tWAITING\tSHARDS\tLOG\tDEAD\tGAPS\tOWNER")
 	for _, t := range s.Tables {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\n", t.Source, t.State, lagText(t.SourceLag),
-			lagText(t.AppliedLag), latencyText(t.Latency), rateText(t.Rate), pendingText(t.Pending),
+			appliedText(&t), latencyText(t.Latency), rateText(t.Rate), pendingText(t.Pending),
 			shardsText(t), logSize(t.Queue), t.DeadLetters, max(t.Gaps, t.Differing), ownerText(t))
 	}
 	if err := w.Flush(); err != nil {
@@ -51,6 +51,15 @@ func Status(out io.Writer, s pipeline.Status, zone *time.Location) error {
 		}
 	}
 	return nil
+}
+
+// appliedText returns how far the sinks are behind. Where all is applied that a fence lets through, that is
+// the fence: changes behind it may be waiting.
+func appliedText(t *pipeline.TableStatus) string {
+	if t.Fence != nil && t.Fence.Reached && t.AppliedLag == 0 {
+		return "fence"
+	}
+	return lagText(t.AppliedLag)
 }
 
 // fenceText says since when a table is fenced, by which cutover, and what comes next.

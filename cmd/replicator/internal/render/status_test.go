@@ -61,6 +61,9 @@ func TestFencedTableSaysSinceWhenAndWhatIsNext(t *testing.T) {
 			strings.Count(text, "next: `replicator cutover`") != 1 {
 			t.Errorf("lacks %q:\n%s", want, text)
 		}
+		if shown := strings.Contains(out.String(), "  fence  "); shown != reached {
+			t.Errorf("reached: %v, and its sinks are said to stand at the fence: %v\n%s", reached, shown, &out)
+		}
 	}
 }
 
