@@ -125,7 +125,7 @@ func (s *State) applyBeat(b *Beat) {
 			sh.Watermark = max(sh.Watermark, b.Watermark)
 		}
 		// The listing still showed the shard open.
-		if alive := b.Listed - visibilityDelay; !sh.Phase.Closed() && sh.LastAlive < alive {
+		if alive := openUntil(b.Listed); !sh.Phase.Closed() && sh.LastAlive < alive {
 			if sh.LastAlive = alive; sh.inIndex.parent {
 				parents = append(parents, sh)
 			}

@@ -131,6 +131,11 @@ func (p *PageHead) Watermark() change.Millis {
 // visibilityDelay is how long a committed change may take to show up in its shard.
 const visibilityDelay = 2000
 
+// openUntil returns up to when a shard took all writes that a listing shows open: changes of its
+// children are created later. A listing may show a shard open for visibilityDelay after its end, and
+// the creation time of a change is rounded down to the second.
+func openUntil(listed change.Millis) change.Millis { return listed - visibilityDelay - 1000 }
+
 // Beat shows that the owner is alive, and how far idle shards have been read.
 type Beat struct {
 	Date   change.Millis `json:"date"`             // service clock advanced by the owner's monotonic clock

@@ -85,7 +85,7 @@ func (s *State) mergeShards(arn string, seen []ShardSeen, date change.Millis, po
 			s.reopen(sh, date)
 		}
 		if !sh.Phase.Closed() {
-			sh.LastAlive = max(sh.LastAlive, date-visibilityDelay)
+			sh.LastAlive = max(sh.LastAlive, openUntil(date))
 		}
 		s.openShard(sh)
 		s.reindexWithChildren(sh)

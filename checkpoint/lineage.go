@@ -134,7 +134,7 @@ func (s *State) releaseChildren(sh *Shard) {
 // promised to be carried. found is the time at which the loss was found.
 func (s *State) LostBeforeStart(sh *Shard, found change.Millis) bool {
 	st := s.Stream(sh.Stream)
-	if st == nil || sh.FirstSeen != st.Date || sh.Pos.After != "" || sh.LastAlive >= st.Date-visibilityDelay {
+	if st == nil || sh.FirstSeen != st.Date || sh.Pos.After != "" || sh.LastAlive >= openUntil(st.Date) {
 		return false
 	}
 	return sh.Pos.At >= st.Date || found-st.Date <= firstReadsGrace
