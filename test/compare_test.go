@@ -21,6 +21,7 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/sink/bigtable/tableschema"
 	"github.com/tailrace-cdc/replicator/source"
+	"github.com/tailrace-cdc/replicator/test/oracle"
 	"github.com/tailrace-cdc/replicator/transform"
 	"github.com/tailrace-cdc/replicator/verify"
 )
@@ -89,8 +90,8 @@ func (s *sides) compareWith(ctx context.Context, table, target string) error {
 	rows := func(ctx context.Context, f func(*bigtable.Row) error) error {
 		return s.sink.Rows(ctx, target, "", "", verify.Views(program), f)
 	}
-	result, err := verify.Compare(ctx, verify.Options{Dir: s.w.dir, ShowValues: true, Now: s.w.Clock.Now()},
-		[]verify.Source{{Program: program, Schema: program.Table().Schema, Items: items}}, rows)
+	result, err := oracle.Compare(ctx, oracle.Options{ShowValues: true, Now: s.w.Clock.Now()},
+		[]oracle.Source{{Program: program, Schema: program.Table().Schema, Items: items}}, rows)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/test/oracle"
 	"github.com/tailrace-cdc/replicator/verify"
 	"github.com/tailrace-cdc/replicator/verify/report"
 )
@@ -43,16 +44,16 @@ func (w *world) mixTables() {
 // mixedEqual compares both tables with their target, cell by cell.
 func (s *sides) mixedEqual() {
 	s.w.t.Helper()
-	var sources []verify.Source
+	var sources []oracle.Source
 	for _, table := range []string{"Orders", "Items"} {
 		program := s.compile(table)
-		sources = append(sources, verify.Source{Program: program, Schema: program.Table().Schema,
+		sources = append(sources, oracle.Source{Program: program, Schema: program.Table().Schema,
 			Items: func(ctx context.Context, f func(change.Image) error) error { return s.items(ctx, table, f) }})
 	}
 	rows := func(ctx context.Context, f func(*bigtable.Row) error) error {
 		return s.sink.Rows(ctx, "orders", "", "", verify.Views(sources[0].Program), f)
 	}
-	result, err := verify.Compare(s.w.t.Context(), verify.Options{Dir: s.w.dir}, sources, rows)
+	result, err := oracle.Compare(s.w.t.Context(), oracle.Options{}, sources, rows)
 	if err != nil || !result.Equal() {
 		s.w.t.Errorf("cell by cell: %+v, %v", result, err)
 	}

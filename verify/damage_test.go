@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/test/oracle"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -63,7 +64,7 @@ func TestRandomDamageIsFoundAndNothingElse(t *testing.T) {
 				r.Fatalf("%s: %s was repaired, and did not differ", kind.name, x.Key)
 			}
 		}
-		if c := e.compare(Options{}); !c.Equal() {
+		if c := e.compare(oracle.Options{}); !c.Equal() {
 			r.Fatalf("%s: cell by cell: %+v", kind.name, c)
 		}
 		if again := e.resync(); again.Counts.Candidates > 0 || again.Written > 0 {

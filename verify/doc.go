@@ -5,8 +5,7 @@
 // first, in runs on disk when it is large, and then merged with one ordered reading of the target.
 // Memory is bounded whatever the size of the tables.
 //
-// There are two comparisons. Compare is for sides that stand still: each difference is one. A
-// resync of whole tables compares while both sides are written to, so it goes in three steps:
+// Both sides are written to meanwhile, so a comparison goes in three steps:
 //
 //	Full      finds candidates: items, and rows of the target, that may differ. It reads the guards of the rows too:
 //	          they show the owner of a cell that no item explains
@@ -24,9 +23,6 @@
 //
 // Files, from the top down:
 //
-//	verify.go    Compare: both sides stand still
-//	compare.go   the merge of Compare
-//	sort.go      the sorted cells of Compare
 //	resync.go    settles all candidates of a full comparison, and has the differences repaired
 //	check.go     settles all candidates and changes nothing
 //	again.go     has the cells without a known owner looked at again

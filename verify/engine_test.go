@@ -19,6 +19,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/sink/bigtable/guard"
 	"github.com/tailrace-cdc/replicator/source"
+	"github.com/tailrace-cdc/replicator/test/oracle"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -346,7 +347,7 @@ func TestDamageIsRepairedAndSettlesEqual(t *testing.T) {
 		if again := e.resync(); again.Written != 0 || again.Different != 0 || again.Counts.Candidates != 0 {
 			t.Errorf("%s: again: %+v", kind.name, again)
 		}
-		if c := e.compare(Options{}); !c.Equal() {
+		if c := e.compare(oracle.Options{}); !c.Equal() {
 			t.Errorf("%s: cell by cell: %+v", kind.name, c)
 		}
 	}
@@ -376,7 +377,7 @@ func TestMissingRowsAreRepairedBeforeTheySettle(t *testing.T) {
 			t.Errorf("%s was read %d times, want %d", key, n, want)
 		}
 	}
-	if c := e.compare(Options{}); !c.Equal() {
+	if c := e.compare(oracle.Options{}); !c.Equal() {
 		t.Errorf("cell by cell: %+v", c)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
 	sandbox "github.com/tailrace-cdc/replicator/sandbox/bigtable"
+	"github.com/tailrace-cdc/replicator/test/oracle"
 )
 
 // histories are mappings of each class, with the sort keys that they take.
@@ -137,7 +138,7 @@ func (h *history) deliver() {
 
 func (h *history) mustBeEqual(seed uint64) {
 	h.t.Helper()
-	if res := h.compare(Options{ShowValues: true}); !res.Equal() {
+	if res := h.compare(oracle.Options{ShowValues: true}); !res.Equal() {
 		for _, d := range res.Differences {
 			h.t.Logf("%+v want %q have %q", d, d.Want, d.Have)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/test/oracle"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -96,7 +97,7 @@ func TestEachPlantedDifferenceIsNamedAloneAndRepaired(t *testing.T) {
 		if got := e.judged(e.full(e.options()), ""); len(got) > 0 {
 			t.Errorf("%s: after its repair: %v", p.name, got)
 		}
-		if c := e.compare(Options{}); !c.Equal() {
+		if c := e.compare(oracle.Options{}); !c.Equal() {
 			t.Errorf("%s: cell by cell: %+v", p.name, c)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/sink/bigtable/tableschema"
+	"github.com/tailrace-cdc/replicator/test/oracle"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -151,7 +152,7 @@ func TestGhostOfADeadItemIsFoundByItsTombstone(t *testing.T) {
 	if healed, why := res.Healed(false); !healed || res.Repaired != 1 {
 		t.Errorf("%s: %+v", why, res)
 	}
-	if c := e.compare(Options{}); !c.Equal() {
+	if c := e.compare(oracle.Options{}); !c.Equal() {
 		t.Errorf("%+v", c)
 	}
 }
@@ -194,7 +195,7 @@ rules:
 			if again := e.resync(); again.Counts.Candidates+again.Counts.Foreign > 0 || again.Written > 0 {
 				t.Errorf("again: %+v", again)
 			}
-			if c := e.compare(Options{}); !c.Equal() {
+			if c := e.compare(oracle.Options{}); !c.Equal() {
 				t.Errorf("cell by cell: %+v", c)
 			}
 		})
@@ -248,7 +249,7 @@ func TestMovedItemLeavesItsOldRow(t *testing.T) {
 	if healed, why := res.Healed(false); !healed || res.Different != 1 {
 		t.Errorf("%s: %+v", why, res)
 	}
-	if c := e.compare(Options{}); !c.Equal() {
+	if c := e.compare(oracle.Options{}); !c.Equal() {
 		t.Errorf("%+v", c)
 	}
 }

@@ -1,6 +1,8 @@
 package verify
 
 import (
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/transform"
 	"github.com/tailrace-cdc/replicator/verify/guarded"
 )
 
@@ -33,6 +35,9 @@ const (
 	Unowned     = guarded.Unowned
 	Refusal     = guarded.NotTaken
 )
+
+// Views returns what is read of a target for the programs that write it: as many versions of each family as it keeps.
+func Views(programs ...*transform.Program) []bigtable.View { return guarded.Views(programs...) }
 
 // NewTarget returns a table of Bigtable as a Target. The programs are those of all source tables that write it.
 var NewTarget = guarded.NewTarget

@@ -4,9 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,12 +12,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
-	"pgregory.net/rapid"
 
 	"github.com/tailrace-cdc/replicator/change"
 	sandbox "github.com/tailrace-cdc/replicator/sandbox/bigtable"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/sink/bigtable/tableschema"
+	"github.com/tailrace-cdc/replicator/test/oracle"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -167,19 +164,19 @@ func (w *world) read(ctx context.Context, f func(change.Image) error) error {
 	return ctx.Err()
 }
 
-func (w *world) compare(o Options) *Result {
+func (w *world) compare(o oracle.Options) *oracle.Result {
 	w.t.Helper()
 	rows := func(ctx context.Context, f func(*bigtable.Row) error) error {
 		return w.client.Rows(ctx, target, "", "", Views(w.program), f)
 	}
-	res, err := Compare(w.t.Context(), o, []Source{{Program: w.program, Schema: schema, Items: w.read}}, rows)
+	res, err := oracle.Compare(w.t.Context(), o, []oracle.Source{{Program: w.program, Schema: schema, Items: w.read}}, rows)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	return res
 }
 
-func TestEqualSidesAreEqualWhateverTheMemory(t *testing.T) {
+func TestEqualSidesAreEqual(t *testing.T) {
 	w := newWorld(t, "")
 	for i := range 200 {
 		w.put(fmt.Sprintf("p%03d", i%17), fmt.Sprintf("s%03d", i), fmt.Sprintf(`"a":{"N":"%d"},"b":{"S":"x"}`, i))
@@ -187,15 +184,9 @@ func TestEqualSidesAreEqualWhateverTheMemory(t *testing.T) {
 	for i := range 20 {
 		w.put(fmt.Sprintf("p%03d", i%17), fmt.Sprintf("s%03d", i), "")
 	}
-	for _, memory := range []int{1, 1000, 10_000, 1 << 30} {
-		dir := t.TempDir()
-		res := w.compare(Options{Memory: memory, Dir: dir})
-		if diff := cmp.Diff(&Result{Items: 180, Rows: 180, Cells: 360}, res); diff != "" {
-			t.Errorf("memory %d (-want +got):\n%s", memory, diff)
-		}
-		if left, _ := os.ReadDir(dir); len(left) != 0 {
-			t.Errorf("%d runs are left behind", len(left))
-		}
+	res := w.compare(oracle.Options{})
+	if diff := cmp.Diff(&oracle.Result{Items: 180, Rows: 180, Cells: 360}, res); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
@@ -211,16 +202,16 @@ func TestEveryKindOfDifferenceIsFound(t *testing.T) {
 	w.foreign("p#d", "d", "y", "")
 	w.foreign("p#e", "d", "ghost", "boo")
 	w.foreign("z row after all", "d", "x", "9")
-	want := []Difference{
-		{Kind: ExtraRow, Row: "a row before all"},
-		{Kind: Value, Row: "p#b", Family: "d", Qualifier: "x"},
-		{Kind: MissingCell, Row: "p#c", Family: "d", Qualifier: "y"},
-		{Kind: MissingRow, Row: "p#d"},
-		{Kind: ExtraCell, Row: "p#e", Family: "d", Qualifier: "ghost"},
-		{Kind: ExtraRow, Row: "z row after all"},
+	want := []oracle.Difference{
+		{Kind: oracle.ExtraRow, Row: "a row before all"},
+		{Kind: oracle.Value, Row: "p#b", Family: "d", Qualifier: "x"},
+		{Kind: oracle.MissingCell, Row: "p#c", Family: "d", Qualifier: "y"},
+		{Kind: oracle.MissingRow, Row: "p#d"},
+		{Kind: oracle.ExtraCell, Row: "p#e", Family: "d", Qualifier: "ghost"},
+		{Kind: oracle.ExtraRow, Row: "z row after all"},
 	}
-	res := w.compare(Options{})
-	if diff := cmp.Diff(want, res.Differences, cmpopts.IgnoreFields(Difference{}, "KeyHash")); diff != "" {
+	res := w.compare(oracle.Options{})
+	if diff := cmp.Diff(want, res.Differences, cmpopts.IgnoreFields(oracle.Difference{}, "KeyHash")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if res.Count != 6 || res.MissingRows != 1 || res.ExtraRows != 2 || res.Equal() {
@@ -229,7 +220,7 @@ func TestEveryKindOfDifferenceIsFound(t *testing.T) {
 	if res.Differences[3].KeyHash == 0 {
 		t.Error("the missing row does not say whose it is")
 	}
-	shown := w.compare(Options{ShowValues: true, Limit: 2})
+	shown := w.compare(oracle.Options{ShowValues: true, Limit: 2})
 	if d := shown.Differences[1]; string(d.Want) != "1" || string(d.Have) != "changed" || len(shown.Differences) != 2 ||
 		shown.Count != 6 {
 		t.Errorf("%+v", shown)
@@ -243,7 +234,7 @@ func TestOldVersionUnderTheNewestIsNotSeen(t *testing.T) {
 		{Family: "d", Qualifier: []byte("x"), Value: []byte("old"), Time: 1000, Mapped: true}}}
 	w.write(&transform.Write{Item: transform.Item{Guard: [16]byte{1}}, Version: change.Version(w.version),
 		Rows: []transform.Row{old}})
-	if res := w.compare(Options{}); !res.Equal() {
+	if res := w.compare(oracle.Options{}); !res.Equal() {
 		t.Errorf("%+v", res)
 	}
 }
@@ -265,26 +256,26 @@ func TestSiblingsInOneColumnAreComparedByTheirTimes(t *testing.T) {
 	}
 	w.put("v2", "c1000", `"text":{"S":"x"}`)
 	w.put("v2", "c1001", `"text":{"S":"y"}`)
-	res := w.compare(Options{})
+	res := w.compare(oracle.Options{})
 	if !res.Equal() || res.Cells != 5 { // max_versions: 3 of six, and two
 		t.Errorf("%+v", res)
 	}
 	w.put("v2", "c1000", "")
 	w.items[`{"pk":{"S":"v2"},"sk":{"S":"c1002"}}`] = `{"pk":{"S":"v2"},"sk":{"S":"c1002"},"text":{"S":"z"}}`
 	delete(w.items, `{"pk":{"S":"v2"},"sk":{"S":"c1001"}}`)
-	want := []Difference{
-		{Kind: MissingCell, Row: "v2", Family: "c", Qualifier: "comments", Time: 1002},
-		{Kind: ExtraCell, Row: "v2", Family: "c", Qualifier: "comments", Time: 1001},
+	want := []oracle.Difference{
+		{Kind: oracle.MissingCell, Row: "v2", Family: "c", Qualifier: "comments", Time: 1002},
+		{Kind: oracle.ExtraCell, Row: "v2", Family: "c", Qualifier: "comments", Time: 1001},
 	}
-	if diff := cmp.Diff(want, w.compare(Options{}).Differences,
-		cmpopts.IgnoreFields(Difference{}, "KeyHash")); diff != "" {
+	if diff := cmp.Diff(want, w.compare(oracle.Options{}).Differences,
+		cmpopts.IgnoreFields(oracle.Difference{}, "KeyHash")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
 // TestDocumentsAsTheyCameAreComparedByContent: the source does not say in which order their JSON once came.
 func TestDocumentsAsTheyCameAreComparedByContent(t *testing.T) {
-	for _, o := range []Options{{}, {ShowValues: true}, {Memory: 1}} {
+	for _, o := range []oracle.Options{{}, {ShowValues: true}} {
 		w := newWorld(t, `
 families: {d: {max_versions: 1}}
 rules: [{name: doc, match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}", cells: [{doc: all, to: "d:j", format: raw}]}]`)
@@ -296,7 +287,7 @@ rules: [{name: doc, match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}", cells: [{doc:
 		}
 		w.foreign("a#1", "d", "j", `{"pk":{"S":"a"},"sk":{"S":"1"},"n":{"N":"2"}}`)
 		w.foreign("a#2", "d", "j", "no document")
-		if res := w.compare(o); res.Count != 2 || res.Differences[0].Kind != Value || res.Differences[1].Kind != Value {
+		if res := w.compare(o); res.Count != 2 || res.Differences[0].Kind != oracle.Value || res.Differences[1].Kind != oracle.Value {
 			t.Errorf("%+v: %+v", o, res)
 		}
 	}
@@ -305,7 +296,7 @@ rules: [{name: doc, match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}", cells: [{doc:
 func TestRefusedItemIsNotEqual(t *testing.T) {
 	w := newWorld(t, comments)
 	w.items["x"] = `{"pk":{"S":"v1"},"sk":{"S":"no comment"}}`
-	if res := w.compare(Options{}); res.Refused != 1 || res.Equal() {
+	if res := w.compare(oracle.Options{}); res.Refused != 1 || res.Equal() {
 		t.Errorf("%+v", res)
 	}
 }
@@ -313,13 +304,13 @@ func TestRefusedItemIsNotEqual(t *testing.T) {
 func TestErrorOfASideIsAnError(t *testing.T) {
 	w := newWorld(t, "")
 	w.items["x"] = `{"broken`
-	_, err := Compare(t.Context(), Options{}, []Source{{Program: w.program, Schema: schema, Items: w.read}},
+	_, err := oracle.Compare(t.Context(), oracle.Options{}, []oracle.Source{{Program: w.program, Schema: schema, Items: w.read}},
 		func(context.Context, func(*bigtable.Row) error) error { return nil })
 	if err == nil {
 		t.Error("a source that cannot be read was compared")
 	}
 	w.items = nil
-	_, err = Compare(t.Context(), Options{}, []Source{{Program: w.program, Schema: schema, Items: w.read}},
+	_, err = oracle.Compare(t.Context(), oracle.Options{}, []oracle.Source{{Program: w.program, Schema: schema, Items: w.read}},
 		func(ctx context.Context, f func(*bigtable.Row) error) error {
 			return w.client.Rows(ctx, "nowhere", "", "", Views(w.program), f)
 		})
@@ -328,50 +319,8 @@ func TestErrorOfASideIsAnError(t *testing.T) {
 	}
 }
 
-func TestRunsKeepAllCellsInOrder(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		bytesOf := rapid.SliceOfN(rapid.ByteRange(0, 3), 0, 3)
-		cells := rapid.SliceOf(rapid.Custom(func(t *rapid.T) cell {
-			return cell{row: bytesOf.Draw(t, "row"), qualifier: bytesOf.Draw(t, "qualifier"), value: bytesOf.Draw(t, "value"),
-				family: rapid.IntRange(0, 2).Draw(t, "family"), keyHash: rapid.Uint64().Draw(t, "hash"),
-				rawJSON: rapid.Bool().Draw(t, "document"),
-				time:    rapid.OneOf(rapid.Just(int64(unmapped)), rapid.Int64()).Draw(t, "time")}
-		})).Draw(t, "cells")
-		s := &sorter{memory: rapid.IntRange(1, 2000).Draw(t, "memory")}
-		defer s.close()
-		for _, c := range cells {
-			if err := s.add(c); err != nil {
-				t.Fatal(err)
-			}
-		}
-		m, err := s.sorted()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []cell
-		for c, err := m.next(); err == nil; c, err = m.next() {
-			got = append(got, c)
-		}
-		if !slices.IsSortedFunc(got, func(a, b cell) int { return order(&a, &b) }) {
-			t.Fatalf("not in order: %v", got)
-		}
-		// Cells that order takes for equal may come in any order.
-		whole := func(a, b cell) int {
-			if n := order(&a, &b); n != 0 {
-				return n
-			}
-			return strings.Compare(fmt.Sprint(a), fmt.Sprint(b))
-		}
-		slices.SortFunc(cells, whole)
-		slices.SortFunc(got, whole)
-		if diff := cmp.Diff(cells, got, cmp.AllowUnexported(cell{}), cmpopts.EquateEmpty()); diff != "" {
-			t.Fatal(diff)
-		}
-	})
-}
-
 func TestResultInJSON(t *testing.T) {
-	out, err := json.Marshal(&Result{Items: 1, Count: 1, Differences: []Difference{{Kind: ExtraRow, Row: "r"}}})
+	out, err := json.Marshal(&oracle.Result{Items: 1, Count: 1, Differences: []oracle.Difference{{Kind: oracle.ExtraRow, Row: "r"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

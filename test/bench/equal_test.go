@@ -12,6 +12,7 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
+	"github.com/tailrace-cdc/replicator/test/oracle"
 	"github.com/tailrace-cdc/replicator/transform"
 	"github.com/tailrace-cdc/replicator/verify"
 )
@@ -44,7 +45,7 @@ func equal(b *testing.B, l load, sb *sandbox.Sandbox, f *front) {
 			}
 			return sink.Rows(ctx, targetName(i), "", "", verify.Views(program), each)
 		}
-		result, err := verify.Compare(b.Context(), verify.Options{Dir: b.TempDir()}, []verify.Source{{
+		result, err := oracle.Compare(b.Context(), oracle.Options{}, []oracle.Source{{
 			Program: program, Schema: program.Table().Schema,
 			Items: func(ctx context.Context, each func(change.Image) error) error {
 				return scan(ctx, src, sourceName(i), each)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/test/oracle"
 	"github.com/tailrace-cdc/replicator/verify"
 	"github.com/tailrace-cdc/replicator/verify/guarded"
 )
@@ -199,9 +200,9 @@ func plainly(t *testing.T, w *World) (rows []string, ok bool) {
 	if slices.ContainsFunc(w.rules, func(r *Rule) bool { return r.Keep }) {
 		return nil, false
 	}
-	var sources []verify.Source
+	var sources []oracle.Source
 	for i := range w.Tables {
-		sources = append(sources, verify.Source{Program: w.Tables[i].Program, Schema: w.Tables[i].Program.Table().Schema,
+		sources = append(sources, oracle.Source{Program: w.Tables[i].Program, Schema: w.Tables[i].Program.Table().Schema,
 			Items: func(_ context.Context, f func(change.Image) error) error {
 				for _, of := range w.existing() {
 					if of.Table != i {
@@ -218,7 +219,7 @@ func plainly(t *testing.T, w *World) (rows []string, ok bool) {
 				return nil
 			}})
 	}
-	res, err := verify.Compare(t.Context(), verify.Options{Now: w.Now().Time(), Outlive: []string{"h", "a"}}, sources,
+	res, err := oracle.Compare(t.Context(), oracle.Options{Now: w.Now().Time(), Outlive: []string{"h", "a"}}, sources,
 		func(ctx context.Context, f func(*bigtable.Row) error) error {
 			return w.Scan(ctx, func(r *verify.Row) error { return f(&bigtable.Row{Key: r.Key, Cells: r.Cells}) })
 		})

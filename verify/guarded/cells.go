@@ -205,10 +205,10 @@ func (r *Cells) matches(w *WantedCell, have []byte) bool {
 	case "hll":
 		return true
 	default:
-		return AggregateIncludes(kind, w.value, have)
+		return aggregateIncludes(kind, w.value, have)
 	}
 	if w.rawJSON {
-		have = CanonicalDocument(&r.dec, have)
+		have = canonicalDocument(&r.dec, have)
 	}
 	if w.hashed {
 		sum := sha256.Sum256(have)
@@ -217,9 +217,9 @@ func (r *Cells) matches(w *WantedCell, have []byte) bool {
 	return bytes.Equal(w.value, have)
 }
 
-// CanonicalDocument returns a document in the canonical form of the projection, because the target has it as it was
+// canonicalDocument returns a document in the canonical form of the projection, because the target has it as it was
 // written, with its JSON in any order. It returns bytes that are not a document unchanged.
-func CanonicalDocument(d *change.Decoder, document []byte) []byte {
+func canonicalDocument(d *change.Decoder, document []byte) []byte {
 	d.Reset()
 	img, err := d.Image(document)
 	if err != nil {
@@ -228,8 +228,8 @@ func CanonicalDocument(d *change.Decoder, document []byte) []byte {
 	return img.AppendJSON(nil)
 }
 
-// AggregateIncludes reports whether the aggregate have, of the given kind, may include the value want.
-func AggregateIncludes(aggregate string, want, have []byte) bool {
+// aggregateIncludes reports whether the aggregate have, of the given kind, may include the value want.
+func aggregateIncludes(aggregate string, want, have []byte) bool {
 	if len(want) != 8 || len(have) != 8 {
 		return false
 	}

@@ -184,7 +184,7 @@ func (p *Projector) Cell(c *transform.Cell) WantedCell {
 	}
 	if c.RawJSON {
 		var d change.Decoder
-		w.value = CanonicalDocument(&d, c.Value)
+		w.value = canonicalDocument(&d, c.Value)
 	}
 	if len(w.value) > wholeValue && p.families.List[w.family].Aggregate == "" {
 		sum := sha256.Sum256(w.value)

@@ -525,7 +525,7 @@ func TestAggregatesMayIncludeMore(t *testing.T) {
 		{"min_int64", number(3), number(-2), true},
 		{"max", number(3), number(4)[1:], false}, {"max", number(3)[1:], number(4), false}, {"max", nil, nil, false},
 	} {
-		if got := AggregateIncludes(c.kind, c.want, c.have); got != c.includes {
+		if got := aggregateIncludes(c.kind, c.want, c.have); got != c.includes {
 			t.Errorf("%s of %x in %x: %v", c.kind, c.want, c.have, got)
 		}
 	}

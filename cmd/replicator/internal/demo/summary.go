@@ -1,13 +1,15 @@
 package demo
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
+	"github.com/tailrace-cdc/replicator/audit"
+	"github.com/tailrace-cdc/replicator/audit/pair"
 	"github.com/tailrace-cdc/replicator/catalog"
-	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/control"
@@ -16,9 +18,7 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
 	"github.com/tailrace-cdc/replicator/sink/archive/layout"
 	"github.com/tailrace-cdc/replicator/sink/archive/object"
-	"github.com/tailrace-cdc/replicator/sink/bigtable"
-	"github.com/tailrace-cdc/replicator/source"
-	"github.com/tailrace-cdc/replicator/verify"
+	"github.com/tailrace-cdc/replicator/verify/report"
 )
 
 // Summary is the last line of demo --json.
@@ -65,21 +65,38 @@ func (s *Stage) Compare(ctx context.Context) (*Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	sink, err := clients.Bigtable(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var total verify.Result
-	for _, t := range tables.Tables {
-		if err := s.compareTable(ctx, src, sink, t, &total); err != nil {
-			return nil, fmt.Errorf("table %s: %w", t.Source, err)
+	var compared []report.Table
+	for _, first := range pair.Targets(tables) {
+		both, err := pair.Open(ctx, s.cfg, clients, tables, first)
+		if err != nil {
+			return nil, err
 		}
+		found, err := audit.Full(ctx, s.cfg, both, audit.Options{Strong: true, Lines: &fewLines{say: s.o.Say}})
+		if err != nil {
+			return nil, fmt.Errorf("compare %s: %w", both.Target, err)
+		}
+		compared = append(compared, found...)
 	}
-	sum, err := s.summary(ctx, &total)
+	sum, err := s.summary(ctx, compared)
 	if err == nil {
 		sum.Copied, err = s.countCopied(ctx, clients)
 	}
 	return sum, err
+}
+
+// fewLines says the first differences, one a line.
+type fewLines struct {
+	say  func(string)
+	said int
+}
+
+func (f *fewLines) Write(lines []byte) (int, error) {
+	for line := range bytes.Lines(lines) {
+		if f.said++; f.said <= shownDifferences {
+			f.say("difference: " + string(bytes.TrimSpace(line)))
+		}
+	}
+	return len(lines), nil
 }
 
 // countCopied returns how many items were copied, all tables together, as the logs say.
@@ -96,58 +113,17 @@ func (s *Stage) countCopied(ctx context.Context, clients *clients.Clients) (n in
 	return n, err
 }
 
-// compareTable compares one table and adds the result to the total.
-func (s *Stage) compareTable(
-	ctx context.Context, src *source.Source, sink *bigtable.Client, t *catalog.Table, total *verify.Result,
-) error {
-	// Items that Drain expired may have been deleted or not: the comparison accepts both.
-	o := verify.Options{Dir: s.dir, Now: s.sandbox.Clock.Now().Add(2 * SoonExpired)}
-	from := []verify.Source{{Program: t.Program, Schema: t.Info.Schema, Items: scan(src, t.Source)}}
-	result, err := verify.Compare(ctx, o, from, func(ctx context.Context, f func(*bigtable.Row) error) error {
-		return sink.Rows(ctx, t.Target, "", "", verify.Views(t.Program), f)
-	})
-	if err != nil {
-		return err
-	}
-	for _, diff := range result.Differences[:min(shownDifferences, len(result.Differences))] {
-		s.o.Say(fmt.Sprintf("difference: %s in %s row %q %s:%q", diff.Kind, t.Target, diff.Row, diff.Family, diff.Qualifier))
-	}
-	total.Items, total.Rows, total.Cells = total.Items+result.Items, total.Rows+result.Rows, total.Cells+result.Cells
-	total.Count, total.Refused, total.Unproven =
-		total.Count+result.Count, total.Refused+result.Refused, total.Unproven+result.Unproven
-	return nil
-}
-
-// scan reads a whole source table.
-func scan(src *source.Source, table string) verify.Items {
-	return func(ctx context.Context, f func(change.Image) error) error {
-		var dec change.Decoder
-		for page, err := range src.Scan(ctx, table, 0, 1) {
-			if err != nil {
-				return err
-			}
-			for _, raw := range page.Items {
-				img, err := dec.Image(raw)
-				if err == nil {
-					err = f(img)
-				}
-				if err != nil {
-					return err
-				}
-				dec.Reset()
-			}
-		}
-		return nil
-	}
-}
-
 // summary sums up what happened, all tables together.
-func (s *Stage) summary(ctx context.Context, result *verify.Result) (*Summary, error) {
+func (s *Stage) summary(ctx context.Context, compared []report.Table) (*Summary, error) {
 	splits, rotations := s.stream.Splits()
 	sum := &Summary{
 		Type: "summary", Seed: s.o.Seed, Duration: s.played.Seconds(), Tables: len(s.cfg.Tables),
-		Items: result.Items, Rows: result.Rows, Cells: result.Cells, Splits: splits, Rotations: rotations, Kills: s.kills,
-		Differences: result.Count, Lag: s.lags.percentiles(),
+		Splits: splits, Rotations: rotations, Kills: s.kills, Lag: s.lags.percentiles(),
+	}
+	for i := range compared {
+		t := &compared[i]
+		sum.Items, sum.Rows, sum.Cells = sum.Items+t.Items, sum.Rows+t.Rows, sum.Cells+t.Cells
+		sum.Differences += t.Different + t.Foreign + t.Refused + t.Unproven
 	}
 	for _, t := range s.cfg.Tables {
 		sum.addChanges(s.sandbox.Ledger, t)
@@ -165,7 +141,7 @@ func (s *Stage) summary(ctx context.Context, result *verify.Result) (*Summary, e
 		sum.DeadLetters, sum.Gaps = sum.DeadLetters+t.DeadLetters, sum.Gaps+t.Gaps
 		sum.Shards += t.Shards.Open + t.Shards.Closed + t.Shards.Waiting + t.Shards.Done
 	}
-	sum.Equal = result.Equal() && sum.Expired == sum.Archived && sum.DeadLetters == 0 && sum.Gaps == 0
+	sum.Equal = report.Worst(compared) == report.Equal && sum.Expired == sum.Archived && sum.DeadLetters == 0 && sum.Gaps == 0
 	return sum, nil
 }
 

@@ -1,15 +1,25 @@
-package verify
+// Package oracle compares a target table with its source tables cell by cell, for tests. Options, Source
+// and Compare are all of it:
+//
+//	result, err := oracle.Compare(ctx, oracle.Options{}, []oracle.Source{{Program: p, Schema: k, Items: scan}}, rows)
+//
+// It projects every item and compares every cell that results with the target's cells, both sorted in
+// memory. It ignores guards and looks once, so nothing may write meanwhile. What decides in package
+// verify, which looks while both sides change, is written a second time here: a fault would have to be
+// made twice.
+package oracle
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/transform"
-	"github.com/tailrace-cdc/replicator/verify/guarded"
 )
 
 // Items calls f with every item of a source table, in any order. An error of f ends it and is returned. The image is
@@ -29,23 +39,30 @@ type Source struct {
 
 // Options of a comparison. Zero values mean the defaults.
 type Options struct {
-	Dir        string    // for sorted runs; default the system's temporary directory
-	Memory     int       // bytes of cells before a run is written; default 64 MiB
 	Limit      int       // differences in the result, which counts all; default 1000
-	ShowValues bool      // differences have the values; needs memory and disk for all values
+	ShowValues bool      // differences have the values
 	Now        time.Time // for families with a maximum age; zero: no cell has aged
 	Outlive    []string  // families whose cells may outlive their items (archives, histories): extra cells are allowed
 }
 
 func (o Options) withDefaults() Options {
-	if o.Memory == 0 {
-		o.Memory = 64 << 20
-	}
 	if o.Limit == 0 {
 		o.Limit = 1000
 	}
 	return o
 }
+
+// Kind is what differs.
+type Kind string
+
+// The kinds of a Difference. A missing or extra row counts once, whatever cells it has.
+const (
+	MissingRow  Kind = "missing_row"
+	ExtraRow    Kind = "extra_row"
+	MissingCell Kind = "missing_cell"
+	ExtraCell   Kind = "extra_cell"
+	Value       Kind = "value"
+)
 
 // Difference is one row or cell in which Bigtable differs from the source's projection.
 type Difference struct {
@@ -75,9 +92,6 @@ type Result struct {
 // Equal reports whether everything was compared and nothing differs.
 func (r *Result) Equal() bool { return r.Count == 0 && r.Refused == 0 && r.Unproven == 0 }
 
-// Views returns what Rows must read for the programs of one target: as many versions of each family as it keeps.
-func Views(programs ...*transform.Program) []bigtable.View { return guarded.Views(programs...) }
-
 // Compare reads all sources of one target and then the target, and returns their differences.
 func Compare(ctx context.Context, o Options, sources []Source, rows Rows) (*Result, error) {
 	o = o.withDefaults()
@@ -85,20 +99,17 @@ func Compare(ctx context.Context, o Options, sources []Source, rows Rows) (*Resu
 	for i, s := range sources {
 		programs[i] = s.Program
 	}
-	families := guarded.AllFamilies(programs)
-	sorter := &sorter{memory: o.Memory, dir: o.Dir}
-	defer sorter.close()
+	families := familiesOf(programs)
 	res := &Result{}
+	var wanted []cell
 	for _, s := range sources {
-		p := projection{source: s, families: families, options: o, into: sorter, result: res}
+		p := projection{source: s, families: families, options: o, result: res}
 		if err := s.Items(ctx, p.addItem); err != nil {
 			return nil, fmt.Errorf("project items: %w", err)
 		}
+		wanted = append(wanted, p.cells...)
 	}
-	wanted, err := sorter.sorted()
-	if err != nil {
-		return nil, fmt.Errorf("sort projection: %w", err)
-	}
+	slices.SortFunc(wanted, func(a, b cell) int { return order(&a, &b) })
 	c := comparison{options: o, families: families, wanted: wanted, result: res}
 	if err := c.nextWantedRow(); err != nil {
 		return nil, fmt.Errorf("read projection: %w", err)
@@ -112,12 +123,24 @@ func Compare(ctx context.Context, o Options, sources []Source, rows Rows) (*Resu
 	return res, nil
 }
 
+// familiesOf returns the families of all programs, each once.
+func familiesOf(programs []*transform.Program) (all []transform.Family) {
+	for _, p := range programs {
+		for _, f := range p.Families() {
+			if !slices.ContainsFunc(all, func(o transform.Family) bool { return o.Name == f.Name }) {
+				all = append(all, f)
+			}
+		}
+	}
+	return all
+}
+
 // projection turns items into the cells that Bigtable should hold.
 type projection struct {
 	source   Source
 	families []transform.Family
 	options  Options
-	into     *sorter
+	cells    []cell
 	result   *Result
 	key      []byte
 }
@@ -140,17 +163,15 @@ func (p *projection) addItem(img change.Image) error {
 	hash := change.HashKey(p.key)
 	for i := range rows {
 		for j := range rows[i].Cells {
-			if err := p.into.add(p.cell(rows[i].Key, &rows[i].Cells[j], hash)); err != nil {
-				return err
-			}
+			p.cells = append(p.cells, p.cell(rows[i].Key, &rows[i].Cells[j], hash))
 		}
 	}
 	return nil
 }
 
-// cell returns one cell of an item for the sorter.
+// cell returns one cell of an item, which the caller may keep.
 func (p *projection) cell(row []byte, c *transform.Cell, hash uint64) cell {
-	out := cell{row: row, qualifier: c.Qualifier, time: unmapped, keyHash: hash, rawJSON: c.RawJSON}
+	out := cell{row: bytes.Clone(row), qualifier: bytes.Clone(c.Qualifier), time: unmapped, keyHash: hash, rawJSON: c.RawJSON}
 	for i := range p.families {
 		if p.families[i].Name == c.Family {
 			out.family = i
@@ -159,6 +180,6 @@ func (p *projection) cell(row []byte, c *transform.Cell, hash uint64) cell {
 	if c.Mapped {
 		out.time = c.Time
 	}
-	out.value = valueKey(c.Value, p.options.ShowValues || p.families[out.family].Aggregate != "")
+	out.value = valueKey(bytes.Clone(c.Value), p.options.ShowValues || p.families[out.family].Aggregate != "")
 	return out
 }
