@@ -1,9 +1,15 @@
 // Package change is the model of one change of one DynamoDB item, and its wire form.
 //
-// It holds what all other packages share: the records of a raw GetRecords page, found by a scanner that decodes
-// nothing; the decoded attribute values of an image; canonical keys; the position and the page of a feed; and the
-// scalar types of the system, times, versions and sequence numbers. It imports the standard library only and knows
-// neither AWS nor NATS nor Bigtable.
+//	records, next, err := change.ScanPage(body, nil) // of a GetRecords reply; nothing is decoded
+//	r.Version = clock.Next(r.Created)                // once, before the log
+//	image, err := decoder.Image(r.New)               // only what is needed
+//	key, err := schema.Canonical(nil, keys)          // names the item, however the record writes it
+//
+// ExampleScanPage runs. The package holds what all other packages share: the records of a raw
+// GetRecords page, found by a scanner that decodes nothing; the decoded attribute values of an
+// image; canonical keys; the position and the page of a feed; and the scalar types of the system,
+// times, versions and sequence numbers. It imports the standard library only and knows neither AWS
+// nor NATS nor Bigtable.
 //
 // Files, from the top down:
 //

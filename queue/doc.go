@@ -1,40 +1,49 @@
-// Package queue keeps the durable log of each table: one JetStream stream, one writer at a time, entries in one
-// order. It claims a log, appends to it, folds it into a state, reads it, trims it, and reports where it is damaged.
-// The packages below it are independent of logs: conn (JetStream), embedded (a server in this process), deadletter,
-// request, journal, frame; and presence, the messages with which the processes of a pipeline announce themselves.
+// Package queue keeps the durable log of each table: one JetStream stream, one writer at a time,
+// entries in one order. It claims a log, appends to it, folds it into a state, reads it, trims it,
+// and reports where it is damaged.
+//
+//	q, err := queue.Open(ctx, options, logger, registry) // in this process, or a server elsewhere
+//	log, err := q.Log(ctx, "Orders")                     // ErrNoLog: CreateLog
+//
+//	end, err := queue.Walk{Log: log}.Changes(ctx, f) // reads beside the owner; ExampleWalk runs
+//
+//	w, err := log.Claim(ctx, queue.ClaimOptions{…}) // waits until the log may be claimed
+//	seq, err := w.Append(ctx, body, data)           // durable when it returns nil
+//	if errors.Is(err, queue.ErrOutcomeUnknown) { err = w.Recover(ctx) }
+//
+// The packages below it are independent of logs: conn (JetStream), embedded (a server in this
+// process), deadletter, request, journal, frame; and presence, the messages with which the
+// processes of a pipeline announce themselves.
 //
 // # The log
 //
-// A Log is one stream. Every append carries Nats-Expected-Last-Sequence, so the server itself refuses a second
-// writer, including a former owner that has not noticed the new claim (Rule 2). A sequence number alone does not
-// identify an entry, because a store that lost its tail assigns the same numbers again. Therefore every entry also
-// carries the hash of its predecessor, and the fold and every reader check that chain (checkpoint.Chain). A message
-// that is not part of the chain has no effect.
+// A Log is one stream. Every append carries Nats-Expected-Last-Sequence, so the server itself
+// refuses a second writer, including a former owner that has not noticed the new claim (Rule 2). A
+// sequence number alone does not identify an entry, because a store that lost its tail assigns the
+// same numbers again. Therefore every entry also carries the hash of its predecessor, and the fold
+// and every reader check that chain (checkpoint.Chain). A message that is not part of the chain has
+// no effect.
 //
 // # The state
 //
-// The state of a table is the fold of its log and nothing else: the last complete snapshot and the entries after it.
-// The Writer holds that state, and appends a snapshot whenever enough bytes were appended since the last one.
-//
-//	q, err := queue.Open(ctx, options, logger, registry)   // in this process, or a server elsewhere
-//	log, err := q.Log(ctx, "Orders")                       // ErrNoLog: CreateLog
-//	w, err := log.Claim(ctx, queue.ClaimOptions{…})        // waits until the log may be claimed
-//	seq, err := w.Append(ctx, body, data)                  // durable when it returns nil
-//	if errors.Is(err, queue.ErrOutcomeUnknown) { err = w.Recover(ctx) }
+// The state of a table is the fold of its log and nothing else: the last complete snapshot and the
+// entries after it. The Writer holds that state, and appends a snapshot whenever enough bytes were
+// appended since the last one.
 //
 // # Unknown outcomes
 //
-// After a lost acknowledgement, a time-out or a reconnect the outcome of an append is unknown. Append then returns
-// ErrOutcomeUnknown and refuses to go on until Recover has read what the stream really holds (Rule 4). The caller
-// discards what it held in memory before.
+// After a lost acknowledgement, a time-out or a reconnect the outcome of an append is unknown.
+// Append then returns ErrOutcomeUnknown and refuses to go on until Recover has read what the stream
+// really holds (Rule 4). The caller discards what it held in memory before.
 //
 // # Goroutines
 //
-// Nothing here starts a goroutine that outlives a call, apart from the NATS client and the embedded server, which
-// Close ends. Queue.Run blocks; one goroutine calls it. Queue and Log may be used by several goroutines. A Writer
-// belongs to the write loop of its table: appends, Recover, Trim and Release run one at a time under its mutex, and
-// the state that State returns is valid only in the goroutine that appends. BeatDueIn and ClaimValid may be called
-// from anywhere. A Reader belongs to the goroutine that calls Next.
+// Nothing here starts a goroutine that outlives a call, apart from the NATS client and the embedded
+// server, which Close ends. Queue.Run blocks; one goroutine calls it. Queue and Log may be used by
+// several goroutines. A Writer belongs to the write loop of its table: appends, Recover, Trim and
+// Release run one at a time under its mutex, and the state that State returns is valid only in the
+// goroutine that appends. BeatDueIn and ClaimValid may be called from anywhere. A Reader belongs to
+// the goroutine that calls Next.
 //
 // # Order
 //

@@ -1,11 +1,20 @@
-// Package transform turns a change of an item into the rows and cells for Bigtable and the events for the archive. It
-// compiles mappings into programs, and it is the entry to the packages below it for the rest of the replicator. A
-// program's result depends on the change and the mapping alone: no clock, no I/O, no randomness (Rule 7), so a
-// replay gives the same bytes.
+// Package transform turns a change of an item into the rows and cells for Bigtable and the events
+// for the archive.
 //
-// Compile makes the program of a table; Program.Change and Program.Coalesce fill a Write with the rows that a change
-// enters and leaves. Program.Resync fills it from an item that was read from the table itself. Unmap turns rows back
-// for `explain --row`.
+//	mapping, problems := transform.ParseMapping("orders.yaml", text)
+//	table := transform.Table{Source: "Orders", Target: "orders", Schema: schema, Mapping: mapping}
+//	program, more := transform.Compile(table)
+//	rows, err := program.Project(item)        // what Bigtable holds of an item that is up to date
+//	err = program.Change(&decoder, c, &write) // the rows that a change enters and leaves
+//
+// The program is nil where a problem is an error. A *Refusal means that the mapping does not take
+// the item: its change becomes a dead letter. Coalesce unites waiting changes of one item, Resync
+// fills a Write from an item that was read from the table itself, and Unmap turns rows back into
+// items. ExampleCompile runs.
+//
+// A program's result depends on the change and the mapping alone: no clock, no I/O, no randomness
+// (Rule 7), so a replay gives the same bytes. The package is the entry to those below it for the
+// rest of the replicator.
 //
 // Below it, from the mapping file to the Write:
 //
