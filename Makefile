@@ -26,11 +26,13 @@ TEST_BUILD := -trimpath -ldflags=-w
 # time is for machines that are busy with other things.
 TEST_FLAGS ?= -timeout 60m -parallel 5 -p $(shell getconf _NPROCESSORS_ONLN) $(TEST_BUILD)
 PACKAGES   ?= ./test ./pipeline ./queue ./...
+STRUCTURE  := ^(TestImportArrows|TestFilesStaySmall|TestDocsNameWhatExists|TestTextsAreNotRead|TestEveryAlertHasItsEntry)$$
+MODULES    ?= .
 # Without this, each program that has the race detector sleeps for a second before it exits: tests, and what they start.
 export GORACE ?= atexit_sleep_ms=0
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo demo-ttl test short check fmt vet cross lint vuln race bench sim mutants explore answers soak chaos fuzz acceptance chart alerts dashboards man schema tools release release-files clean
+.PHONY: help build demo demo-ttl test short check fmt vet tidy structure cross lint vuln race bench sim mutants explore answers soak chaos fuzz acceptance chart alerts dashboards man schema tools release release-files clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,14 +63,22 @@ race: ## all tests, with the race detector or not at all
 	@$(MAKE) test REQUIRE_RACE=1
 
 check: export TAILRACE_BROWSER = 1 # the tests of the status page need a Chromium and do not skip themselves
-check: fmt vet cross lint vuln race chart alerts dashboards ## all that must hold before a release
+check: MODULES = . tools tools/release
+check: fmt tidy vet cross lint vuln race chart alerts dashboards ## all that must hold before a release
 
 fmt: ## is everything gofmt-ed?
 	@bad=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
 	if [ -n "$$bad" ]; then echo "not gofmt-ed:" >&2; echo "$$bad" >&2; exit 1; fi
 
+# Compiled as the tests are, so that nothing is compiled twice.
 vet: ## go vet
-	$(GO) vet ./...
+	$(GO) vet $(RACE) -trimpath ./...
+
+tidy: ## do go.mod and go.sum hold what is imported, and no more? MODULES=". tools tools/release" for all
+	@for module in $(MODULES); do (cd $$module && GO=$(GO) $(CURDIR)/tools/tidy) || exit 1; done
+
+structure: ## arrows between packages, sizes of files, and that documents name what exists, before the tests that take long
+	$(GO) test $(RACE) $(TEST_BUILD) -run '$(STRUCTURE)' ./test
 
 cross: ## compile the program for each system and processor of a release
 	@for platform in $(PLATFORMS); do echo "$$platform"; \
