@@ -96,7 +96,7 @@ func TestDocsNameWhatExists(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, doc := range []string{"ARCHITECTURE.md", "CONTRIBUTING.md", "docs/glossary.md", "docs/guarantees.md",
-		"docs/protocol.md", "sandbox/README.md"} {
+		"docs/protocol.md", "docs/tour.md", "sandbox/README.md"} {
 		text := read(t, "../"+doc)
 		for _, m := range docPath.FindAllStringSubmatch(text, -1) {
 			if _, err := os.Stat(filepath.Join("..", m[1])); err != nil {
