@@ -6,14 +6,14 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/embedded"
+	"github.com/tailrace-cdc/replicator/sandbox"
 )
 
 // A stall so long that frames stop at 80 % of the log and beats and listings at 90 %, before there was any snapshot.
@@ -102,14 +102,9 @@ func TestFullVolumeIsOutlived(t *testing.T) {
 	long(t, "6 s")
 	w := newWorld(t)
 	w.createTable("Orders")
-	if err := unix.Mount("tmpfs", w.dir, "tmpfs", 0, "size=64m"); err != nil {
-		t.Skipf("a file system cannot be mounted here: %v", err)
+	if err := sandbox.SmallVolume(t, w.dir, "64m"); err != nil {
+		t.Skip(err)
 	}
-	t.Cleanup(func() {
-		if err := unix.Unmount(w.dir, unix.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
 	w.qopts = func(o *queue.Options) {
 		o.MaxBytes, o.LettersMaxBytes, o.ReplayWindow, o.DiskCheck, o.AckTimeout = 32<<20, 1<<20, -1, 50*time.Millisecond,
 			time.Second
@@ -126,7 +121,7 @@ func TestFullVolumeIsOutlived(t *testing.T) {
 	for piece := make([]byte, 64<<10); err == nil; {
 		_, err = f.Write(piece)
 	}
-	if !errors.Is(err, unix.ENOSPC) {
+	if !errors.Is(err, syscall.ENOSPC) {
 		t.Fatal(err)
 	}
 	if err := f.Close(); err != nil {

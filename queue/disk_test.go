@@ -7,16 +7,16 @@ import (
 	"math"
 	"os"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue/conn"
 	"github.com/tailrace-cdc/replicator/queue/embedded"
+	"github.com/tailrace-cdc/replicator/sandbox"
 )
 
 // smallVolume mounts a file system of that size. Where that is not permitted only the tests with an injected volume
@@ -24,14 +24,9 @@ import (
 func smallVolume(t *testing.T, size string) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
-		t.Skipf("a file system cannot be mounted here: %v", err)
+	if err := sandbox.SmallVolume(t, dir, size); err != nil {
+		t.Skip(err)
 	}
-	t.Cleanup(func() {
-		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
 	return dir
 }
 
@@ -50,7 +45,7 @@ func fillVolume(t *testing.T, dir string, left uint64) (release func()) {
 		if v.Available <= left {
 			break
 		}
-		if _, err := f.Write(make([]byte, min(v.Available-left, 1<<20))); err != nil && !errors.Is(err, unix.ENOSPC) {
+		if _, err := f.Write(make([]byte, min(v.Available-left, 1<<20))); err != nil && !errors.Is(err, syscall.ENOSPC) {
 			t.Fatal(err)
 		}
 	}

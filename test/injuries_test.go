@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-	"golang.org/x/sys/unix"
 
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/sandbox"
 	"github.com/tailrace-cdc/replicator/sandbox/bigtable"
 	"github.com/tailrace-cdc/replicator/sandbox/fault"
 )
@@ -348,15 +348,10 @@ func mountStores(t *testing.T, dir string) bool {
 		if err := os.Mkdir(store, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := unix.Mount("tmpfs", store, "tmpfs", 0, "size=128m"); err != nil {
-			t.Logf("without full disks: a file system cannot be mounted here: %v", err)
+		if err := sandbox.SmallVolume(t, store, "128m"); err != nil {
+			t.Logf("without full disks: %v", err)
 			return false
 		}
-		t.Cleanup(func() {
-			if err := unix.Unmount(store, unix.MNT_DETACH); err != nil {
-				t.Error(err)
-			}
-		})
 	}
 	return true
 }
@@ -372,7 +367,7 @@ func fill(t *testing.T, dir string) (free func()) {
 	for piece := make([]byte, 64<<10); err == nil; {
 		_, err = f.Write(piece)
 	}
-	if !errors.Is(err, unix.ENOSPC) {
+	if !errors.Is(err, syscall.ENOSPC) {
 		t.Fatal(err)
 	}
 	if err := f.Close(); err != nil {
