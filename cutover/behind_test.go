@@ -30,6 +30,7 @@ const (
 // world is a log in an embedded queue with its owner, and a cutover of its table that knows nothing but the log.
 type world struct {
 	*testing.T
+	queue   *queue.Queue
 	log     *queue.Log
 	owner   *queue.Writer
 	records int
@@ -45,7 +46,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = q.Close() })
-	w := &world{T: t}
+	w := &world{T: t, queue: q}
 	if w.log, err = q.CreateLog(ctx, "Orders", "t0ken"); err != nil {
 		t.Fatal(err)
 	}
@@ -290,6 +291,51 @@ func TestQuietTimeEndsWithTheLastChangeBeforeTheFence(t *testing.T) {
 	c.quiet = 0 // another process has waited
 	w.write("c", begin+9000)
 	look(0)
+}
+
+// TestQuietTimeIsWaitedFor in full, as far as the shards are read: a change begins it anew, a deletion by TTL does not.
+func TestQuietTimeIsWaitedFor(t *testing.T) {
+	w := newWorld(t)
+	c := w.cutover
+	c.Quiet = 10 * time.Second
+	read := func(through change.Millis) func() {
+		return func() { w.append(&checkpoint.Beat{Date: through, Listed: through, Watermark: through}, nil) }
+	}
+	steps := []func(){
+		read(begin + 9_000), func() { w.write("a", begin+11_000) }, func() { w.expire("b", begin+13_000) },
+		read(begin + 21_000), read(begin + 22_000),
+	}
+	looks := 0
+	c.logs = func(ctx context.Context) ([]*control.Log, error) {
+		if looks++; looks > len(steps) {
+			return nil, errors.New("it does not end")
+		}
+		steps[looks-1]()
+		return w.folded(ctx)
+	}
+	if err := c.awaitQuietFrom(t.Context(), begin); err != nil || c.quiet != begin+12_000 {
+		t.Errorf("quiet since %s: %v", c.quiet.Time().UTC().Format(time.TimeOnly), err)
+	}
+	if looks != len(steps) {
+		t.Errorf("it ended at look %d of %d", looks, len(steps))
+	}
+}
+
+// TestQuietTimeEndsWhereTheLogCannotBeRead: what was written is not known then.
+func TestQuietTimeEndsWhereTheLogCannotBeRead(t *testing.T) {
+	w := newWorld(t)
+	c, looks := w.cutover, 0
+	c.logs = func(ctx context.Context) ([]*control.Log, error) {
+		logs, err := w.folded(ctx)
+		if looks++; err == nil && looks == 2 {
+			err = w.queue.DeleteLog(ctx, w.log)
+		}
+		return logs, err
+	}
+	c.Quiet = time.Hour
+	if err := c.awaitQuietFrom(t.Context(), begin); !errors.Is(err, queue.ErrEmptied) {
+		t.Errorf("a log that was deleted meanwhile: %v", err)
+	}
 }
 
 // TestQuietTimeIsReadInEveryShard: Rule 10. A listing, the reads of all shards, and no shard that a

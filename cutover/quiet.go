@@ -18,8 +18,12 @@ func (c *Cutover) awaitQuiet(ctx context.Context) error {
 	c.Say("Stop the writers now. The fence comes when nothing was written for %s; press ^C to stop before it.", c.Quiet)
 	c.Say("The point of no return is the first write of the application to Bigtable behind the fence: the replicator " +
 		"carries nothing back to DynamoDB.")
-	c.quiet = c.pair.Now()
-	c.marks = map[string]checkpoint.Mark{}
+	return c.awaitQuietFrom(ctx, c.pair.Now())
+}
+
+// awaitQuietFrom is awaitQuiet for a quiet time that begins at a time of the service, at the earliest.
+func (c *Cutover) awaitQuietFrom(ctx context.Context, now change.Millis) error {
+	c.quiet, c.marks = now, map[string]checkpoint.Mark{}
 	var walkErr error
 	err := c.poll(ctx, func(logs []*control.Log) bool {
 		for _, l := range logs {

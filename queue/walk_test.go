@@ -68,12 +68,24 @@ func (w *writer) append(body any, data []byte) {
 // write appends a frame with a change of each item: its key in DynamoDB's JSON.
 func (w *writer) write(keys ...string) {
 	w.Helper()
+	w.read(`"eventName":"MODIFY"`, "NewImage", keys...)
+}
+
+// expire appends a frame with a deletion of each item by TTL.
+func (w *writer) expire(keys ...string) {
+	w.Helper()
+	w.read(`"eventName":"REMOVE","userIdentity":{"PrincipalId":"dynamodb.amazonaws.com","Type":"Service"}`, "OldImage",
+		keys...)
+}
+
+func (w *writer) read(what, image string, keys ...string) {
+	w.Helper()
 	var records []string
 	for _, key := range keys {
 		w.records++
-		records = append(records, fmt.Sprintf(`{"dynamodb":{"ApproximateCreationDateTime":%d,"Keys":%s,"NewImage":%s,`+
-			`"SequenceNumber":"1%020d","SizeBytes":9},"eventID":"e","eventName":"MODIFY"}`,
-			loggedSecond/1000, key, key, w.records))
+		records = append(records, fmt.Sprintf(`{"dynamodb":{"ApproximateCreationDateTime":%d,"Keys":%s,%q:%s,`+
+			`"SequenceNumber":"1%020d","SizeBytes":9},"eventID":"e",%s}`,
+			loggedSecond/1000, key, image, key, w.records, what))
 	}
 	recs, _, err := change.ScanPage([]byte(`{"Records":[`+strings.Join(records, ",")+`]}`), nil)
 	if err != nil {
@@ -262,5 +274,71 @@ func TestLogIsTrimmedDuringAWalk(t *testing.T) {
 	})
 	if seen == entries || !errors.Is(err, ErrTrimmed) {
 		t.Errorf("%d changes: %v", seen, err)
+	}
+}
+
+// TestOwnerOfATrimmedClaimIsNotKnown, but for the newest one: the entries of two owners are left, and neither claim is.
+func TestOwnerOfATrimmedClaimIsNotKnown(t *testing.T) {
+	x := &walking{owner: "b", epoch: 2}
+	for _, c := range []struct {
+		epoch uint64
+		body  any
+		want  string
+	}{
+		{1, &checkpoint.Beat{}, ""}, {2, &checkpoint.Beat{}, "b"}, {3, &checkpoint.Claim{Owner: "c"}, "c"},
+		{3, &checkpoint.Beat{}, "c"}, {2, &checkpoint.Beat{}, ""},
+	} {
+		if e := x.entry(checkpoint.Mark{}, &checkpoint.Entry{Epoch: c.epoch, Body: c.body}); e.Owner != c.want {
+			t.Errorf("%T of epoch %d is of owner %q, want %q", c.body, c.epoch, e.Owner, c.want)
+		}
+	}
+}
+
+// TestWalkFindsNoItemByItsHashAlone: other items may share it.
+func TestWalkFindsNoItemByItsHashAlone(t *testing.T) {
+	w := newWriter(t)
+	w.write(itemKey("a", "1"))
+	wanted := change.KeySchema{Partition: change.KeyAttr{Name: "pk", Type: 'S'}} // spells the key in another way
+	_, err := Walk{Log: w.Log()}.ChangesOf(t.Context(), wanted, [][]byte{[]byte(itemKey("a", "1"))},
+		func(int, *WalkedChange) error {
+			t.Error("an item with another key is found by the hash")
+			return nil
+		})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// TestEntryOfATimeIsBeforeIt: a change that was created then may have been stored by a server whose clock is behind by
+// as much as a minute.
+func TestEntryOfATimeIsBeforeIt(t *testing.T) {
+	w := newWriter(t)
+	first := w.State().Seq
+	w.write(itemKey("a", "1"))
+	info, err := w.Log().Info(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := change.MillisOf(info.Now)
+	seq, err := EntrySinceCreated(t.Context(), w.Log(), now+30_000, now)
+	if err != nil || seq > first {
+		t.Errorf("a walk of what was created from now on begins at entry %d, and %d is as new: %v", seq, first, err)
+	}
+}
+
+// TestDeletionsByTTLAreNotNamed among what was written behind a fence.
+func TestDeletionsByTTLAreNotNamed(t *testing.T) {
+	w := newWriter(t)
+	behind := w.State().Seq
+	w.expire(itemKey("a", "1"))
+	if hashes, err := KeyHashesBehind(t.Context(), w.Log(), behind, 9); len(hashes) > 0 || err != nil {
+		t.Errorf("deleted by TTL: %v, %v", hashes, err)
+	}
+	w.write(itemKey("a", "2"), itemKey("a", "2"), itemKey("a", "3"))
+	if hashes, err := KeyHashesBehind(t.Context(), w.Log(), behind, 9); len(hashes) != 2 || err != nil {
+		t.Errorf("two items were written: %v, %v", hashes, err)
+	}
+	if hashes, err := KeyHashesBehind(t.Context(), w.Log(), behind, 1); len(hashes) != 1 || err != nil {
+		t.Errorf("one is enough: %v, %v", hashes, err)
 	}
 }

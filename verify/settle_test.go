@@ -581,3 +581,28 @@ func TestThousandCandidatesShareTheirProofs(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatIsOpenIsNotHealed: each of it alone stands in the way, also an item that nothing but a dead letter keeps from
+// being equal. Cells that are kept do not, and foreign ones only while they are not accepted.
+func TestWhatIsOpenIsNotHealed(t *testing.T) {
+	for why, r := range map[string]Resynced{
+		"1 item is hot":               {Different: 1, Hot: 1},
+		"1 item still differs":        {Different: 2, Repaired: 1},
+		"unproven":                    {Unproven: 1},
+		"does not show its owner":     {Unowned: 1},
+		"the mapping refuses":         {Refused: 1},
+		"behind a dead letter":        {Different: 2, Repaired: 1, Letters: 1},
+		"no guard of its row can own": {Foreign: 1},
+	} {
+		if healed, says := r.Healed(false); healed || !strings.Contains(says, why) {
+			t.Errorf("%+v is healed: %v, %q", r, healed, says)
+		}
+		if healed, _ := r.Healed(true); healed != (r.Foreign > 0) {
+			t.Errorf("%+v with accepted foreign cells: healed %v", r, healed)
+		}
+	}
+	done := Resynced{Different: 3, Repaired: 3, Equal: 7, Kept: 2, Busy: 1, ByLog: 1}
+	if healed, why := done.Healed(false); !healed {
+		t.Errorf("%+v: %s", done, why)
+	}
+}

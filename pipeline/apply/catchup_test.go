@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
+	sandbigtable "github.com/tailrace-cdc/replicator/sandbox/bigtable"
 )
 
 // differences is a shared row with columns of the item's own: class D.
@@ -129,6 +130,32 @@ func TestLettersWaitUntilAReadingIsAboveTheRows(t *testing.T) {
 	if out = b.resync(item); len(b.storedLetters()) > 0 || out.LettersUntil != 0 {
 		t.Errorf("%d letters are left at the time that was told: %+v", len(b.storedLetters()), out)
 	}
+	b.equal()
+}
+
+// TestLettersStayOverAPutThatWasNotAnswered: the second attempt of the put finds its own version in the row. The row
+// may hold what was read, so an earlier letter would take it back.
+func TestLettersStayOverAPutThatWasNotAnswered(t *testing.T) {
+	x := newTable(t, func(x *table) { x.mapping = differences })
+	b := &busy{life: x.begin(), items: 1, every: time.Second}
+	b.writeFor(3 * time.Second)
+	b.settle()
+	b.write("1.5")
+	b.settle()
+	b.writeFor(70 * time.Second)
+	b.settle()
+	item := b.read("p", "item0")
+	b.Bigtable.Faults.Next(sandbigtable.Ambiguous, 1)
+	out := b.resync(item)
+	if out.Skipped != 1 || out.Written != 0 || out.Refused != nil || out.LettersWaiting == 0 {
+		t.Errorf("after a put that was not answered: %+v", out)
+	}
+	for _, id := range b.storedLetters() {
+		if l, err := b.letters.stored.Get(t.Context(), id); err != nil || l.Attempts > 0 {
+			t.Errorf("letter %s was tried %d times: %v", id, l.Attempts, err)
+		}
+	}
+	b.resync(b.readLater("p", "item0"))
 	b.equal()
 }
 

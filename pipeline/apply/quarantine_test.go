@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
@@ -63,5 +64,49 @@ func TestCallThatEndsAfterASuspensionIsNotParked(t *testing.T) {
 		if err := c.end(t.Context(), inner, context.Cause(inner)); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestCallIsParkedOnlyBeforeRecordsAreLost: while there is retention left, or it is not known, a call that is stuck
+// waits, whatever others do.
+func TestCallIsParkedOnlyBeforeRecordsAreLost(t *testing.T) {
+	for name, c := range map[string]struct {
+		left  time.Duration
+		known bool
+		want  bool
+	}{
+		"not known": {0, false, false}, "a lot": {ParkBelow + 1, true, false}, "little": {ParkBelow, true, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			now := change.Millis(1_000_000)
+			q := newQuarantine(func() change.Millis { return now },
+				func() (time.Duration, bool) { return c.left, c.known }, 0)
+			call := q.newCall()
+			inner := call.begin(t.Context())
+			now += 2 * change.Millis(parkAfter/time.Millisecond)
+			q.applied.Add(1)
+			ctx, end := context.WithTimeout(t.Context(), 2*defaultPark)
+			defer end()
+			if err := q.watch(ctx); err != nil {
+				t.Error(err)
+			}
+			if got := errors.Is(context.Cause(inner), errParked); got != c.want {
+				t.Errorf("%s left: cut off %t, want %t", name, got, c.want)
+			}
+		})
+	}
+}
+
+// TestItemFromBeforeAGapIsNotFresh: the rows may have been healed of it already.
+func TestItemFromBeforeAGapIsNotFresh(t *testing.T) {
+	at := time.Now()
+	for until, want := range map[change.Millis]bool{999: true, 1000: false, 1001: false} {
+		x := &ResyncItem{Requested: 1000, ReadAt: at, GapsUntil: func() change.Millis { return until }}
+		if got := x.Fresh(at.Add(time.Second)); got != want {
+			t.Errorf("a gap until %d, read at %d: fresh is %t", until, x.Requested, got)
+		}
+	}
+	if x := (&ResyncItem{Requested: 1000, ReadAt: at}); !x.Fresh(at.Add(time.Second)) {
+		t.Error("an item without gaps is not fresh")
 	}
 }

@@ -151,6 +151,33 @@ func TestStatusOfADeadDaemonSaysSo(t *testing.T) {
 	}
 }
 
+// TestProcessKnowsMoreOfTheOwnerThanTheLog: a process that owns the log, or that reports that it carries the table,
+// and one that halts it and could not store that.
+func TestProcessKnowsMoreOfTheOwnerThanTheLog(t *testing.T) {
+	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
+	seen := func(carried bool) *Observed {
+		s := open(now.UnixMilli(), now.UnixMilli())
+		s.Released = true
+		return Observe(Seen{State: s, Now: change.MillisOf(now), ClaimTTL: 15 * time.Second, Retry: time.Minute,
+			Carried: carried}, nil)
+	}
+	own, halt := seen(false), &checkpoint.Halt{Sink: outcome.Pipeline, Reason: "no permission", At: change.MillisOf(now)}
+	own.SetOwn(true)
+	for name, c := range map[string]struct {
+		o    *Observed
+		want string
+	}{
+		"released":      {seen(false), "no owner: no replicator carries the table"},
+		"carried":       {seen(true), ""},
+		"own":           {own, ""},
+		"halts it here": {seen(false).With(Now{Halt: halt}), "halted: no permission"},
+	} {
+		if why := strings.Join(c.o.At(now, c.o.lookedAt).Reasons, "; "); why != c.want {
+			t.Errorf("%s: not ready because %q, want %q", name, why, c.want)
+		}
+	}
+}
+
 func halted(s *checkpoint.State) {
 	h := &checkpoint.Halt{Sink: outcome.Pipeline, Reason: "no permission", At: s.Date}
 	s.Released, s.Halts = true, map[string]*checkpoint.Halt{h.Sink: h}
