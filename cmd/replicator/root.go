@@ -1,8 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -71,6 +74,42 @@ Start with a live table:    replicator init --table NAME -o tailrace.yaml
 			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 		}
 	}
+	group(root)
 	completing.Register(root, a.App)
 	return root
+}
+
+// groups are the groups of commands in the help, in their order.
+var groups = []struct{ id, title, commands string }{
+	{"start", "Start:", "demo sandbox init check schema run"},
+	{"watch", "Watch:", "status verify"},
+	{"inspect", "Inspect:", "explain queue archive"},
+	{"migrate", "Migrate:", "copy mapping cutover table"},
+	{"repair", "Repair:", "repair resync gaps dlq recover"},
+	{"administer", "Administer:", "pause resume upgrade config version"},
+}
+
+// group gives each command its group and its place in the help.
+func group(root *cobra.Command) {
+	cobra.EnableCommandSorting = false // the help shows the commands in the order in which they are used
+	var order []string
+	for _, g := range groups {
+		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
+		names := strings.Fields(g.commands)
+		for _, cmd := range root.Commands() {
+			if slices.Contains(names, cmd.Name()) {
+				cmd.GroupID = g.id
+			}
+		}
+		order = append(order, names...)
+	}
+	last := groups[len(groups)-1].id
+	root.SetHelpCommandGroupID(last)
+	root.SetCompletionCommandGroupID(last)
+	commands := root.Commands()
+	root.RemoveCommand(commands...)
+	slices.SortStableFunc(commands, func(a, b *cobra.Command) int {
+		return cmp.Compare(slices.Index(order, a.Name()), slices.Index(order, b.Name()))
+	})
+	root.AddCommand(commands...)
 }
