@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -196,4 +197,28 @@ func TestSilenceOfAnOwnerIsObserved(t *testing.T) {
 			t.Errorf("an owner that lives is silent for %s: %v", silent, err)
 		}
 	}
+}
+
+// TestCommandWaitsUntilAnOwnerMayHaveTakenOver: for as long as the former one counts as alive and another one needs to
+// start, and not for ever.
+func TestCommandWaitsUntilAnOwnerMayHaveTakenOver(t *testing.T) {
+	cfg := config.Default()
+	cfg.Queue.Dir = t.TempDir()
+	const ttl = 15 * time.Second
+	synctest.Test(t, func(t *testing.T) {
+		away := 0
+		a := &Requester{
+			Table: "Orders", ClaimTTL: ttl, Away: func(error) { away++ },
+			Clients: clients.ForCommand(&cfg, func(zapcore.Level) *zap.Logger { return zap.NewNop() }),
+		}
+		began := time.Now()
+		err := a.repeat(t.Context(), func(context.Context, *request.Store) error { return nil })
+		if class, hint := failure.Of(err); class != failure.Unready || !strings.Contains(hint, "replicator run") || away != 1 {
+			t.Errorf("%v, %q, told %d times", err, hint, away)
+		}
+		patience := protocol.TakeoverPatience(ttl)
+		if waited := time.Since(began); waited <= patience || waited > patience+2*lookPeriod+retryPause {
+			t.Errorf("it waited for %s, and another owner may need %s", waited, patience)
+		}
+	})
 }

@@ -342,3 +342,12 @@ func TestDeletionsByTTLAreNotNamed(t *testing.T) {
 		t.Errorf("one is enough: %v, %v", hashes, err)
 	}
 }
+
+// TestWalkFromBeyondTheEndIsNotTrimmed: what is not there yet was not deleted.
+func TestWalkFromBeyondTheEndIsNotTrimmed(t *testing.T) {
+	w := newWriter(t)
+	_, err := Walk{Log: w.Log(), From: w.State().Seq + 9}.Entries(t.Context(), func(*WalkedEntry) error { return nil })
+	if !errors.Is(err, ErrGap) || errors.Is(err, ErrTrimmed) {
+		t.Errorf("a walk from beyond the end: %v", err)
+	}
+}

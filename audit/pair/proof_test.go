@@ -134,16 +134,19 @@ func TestObstaclesAreNamed(t *testing.T) {
 	if err := obstacleOf("Orders", logState(100, 100, 7, 7)); err != nil {
 		t.Error(err)
 	}
-	for name, change := range map[string]func(*checkpoint.State){
-		"copy":    func(s *checkpoint.State) { s.Copy = &checkpoint.CopyState{} },
-		"pending": func(s *checkpoint.State) { s.Backfill = checkpoint.FromScan },
-		"mapping": func(s *checkpoint.State) { s.Accepting = &checkpoint.Accept{} },
-		"resync":  func(s *checkpoint.State) { s.Resync = &checkpoint.PendingResync{} },
+	for name, c := range map[string]struct {
+		change func(*checkpoint.State)
+		text   string
+	}{
+		"copy":    {func(s *checkpoint.State) { s.Copy = &checkpoint.CopyState{} }, "is being copied"},
+		"pending": {func(s *checkpoint.State) { s.Backfill = checkpoint.FromScan }, "is being copied"},
+		"mapping": {func(s *checkpoint.State) { s.Accepting = &checkpoint.Accept{} }, "is being switched"},
+		"resync":  {func(s *checkpoint.State) { s.Resync = &checkpoint.PendingResync{} }, "is being resynced"},
 	} {
 		s := logState(100, 100, 7, 7)
-		change(s)
-		if err := unfinished("Orders", s); err == nil {
-			t.Errorf("%s: no error", name)
+		c.change(s)
+		if err := unfinished("Orders", s); err == nil || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -63,6 +63,15 @@ func TestAskedTimeIsThatOfTheReply(t *testing.T) {
 	if err := s.CheckOwner("Others", state); err == nil {
 		t.Error("the beat of one table is taken for another's")
 	}
+	// Where nothing else stands in the way, a table without an owner has no proof, and one is awaited
+	// unless the table is paused.
+	unowned := logState(int64(now), int64(now), 7, 7)
+	if err := s.obstacle("Orders", unowned); err == nil || !s.Away("Orders", unowned) {
+		t.Errorf("a table without an owner: %v", err)
+	}
+	if unowned.Paused = true; s.Away("Orders", unowned) {
+		t.Error("an owner of a paused table is awaited")
+	}
 }
 
 // TestAskedTimeIsCertain, Rule 13: the first Date is 100 s behind, and is not what a proof reaches
@@ -164,5 +173,20 @@ func TestReadinessAwaitsALifeSign(t *testing.T) {
 	<-stopped
 	if err == nil || strings.Contains(err.Error(), "no sign of life") || !strings.Contains(err.Error(), "not started") {
 		t.Errorf("the owner lives, and its table is not started: %v", err)
+	}
+	for _, body := range []any{
+		&checkpoint.Start{
+			Stream: "arn:aws:dynamodb:us-east-1:000000000000:table/Orders/stream/2026-01-01T00:00:00.000",
+			Date:   change.MillisOf(w.Clock.Now()), Shards: []checkpoint.ShardSeen{{ID: "shard-1"}},
+			Backfill: checkpoint.FromScan,
+		},
+		&checkpoint.Marks{Sinks: map[string]checkpoint.Mark{checkpoint.SinkBigtable: {Seq: owner.State().Seq}}},
+	} {
+		if _, err := owner.Append(t.Context(), body, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "is being copied") {
+		t.Errorf("what the copy brings is missing: %v", err)
 	}
 }
