@@ -199,3 +199,19 @@ func (c *Catalog) OldMapping(table, file string) (map[string][]byte, error) {
 	}
 	return map[string][]byte{cmp.Or(table, c.Tables[0].Source): text}, nil
 }
+
+// Verdict says in a sentence how far a changed mapping moves the rows of a table, and what to do.
+func (e *MappingEdit) Verdict() (what, hint string) {
+	switch {
+	case e.From == "":
+		return fmt.Sprintf("%s: it was never started, so no rows are written with another mapping.", e.Source), ""
+	case e.From == e.To:
+		return fmt.Sprintf("%s: its rows were written with this mapping.", e.Source), ""
+	case e.Acceptable:
+		return fmt.Sprintf("%s: the mapping has changed (%s).", e.Source, e.Kind),
+			"`replicator schema --apply` where it has new families, then `replicator mapping accept --table " + e.Source +
+				"`, both with the file of this mapping: the table is copied again"
+	}
+	return fmt.Sprintf("%s: the mapping has changed (%s) and cannot be accepted: %s.", e.Source, e.Kind, e.Why),
+		"put the mapping back, or write a new target: see `replicator mapping diff` and docs/backfill.md"
+}

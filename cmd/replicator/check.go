@@ -92,7 +92,7 @@ func (a *app) report(r *preflight.Report, o checkOptions) error {
 	switch {
 	case o.format == "markdown":
 		a.Printed = true
-		r.WriteMarkdown(a.Out, a.ConfigPath)
+		render.CheckPage(a.Out, r, a.ConfigPath)
 	case a.JSON:
 		report := checkReport{schema, ok, all, r.Principals, r.Endpoints, r.Cost, r.Tables, r.Selections, r.Policies}
 		if err := a.PrintJSON(report); err != nil {
@@ -100,7 +100,7 @@ func (a *app) report(r *preflight.Report, o checkOptions) error {
 		}
 	default:
 		a.Printed = true
-		if err := r.WriteTables(a.Out); err != nil {
+		if err := render.Checked(a.Out, r); err != nil {
 			return err
 		}
 		a.Problems(a.Out, all)

@@ -15,6 +15,7 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/pipeline/settings"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/sink/bigtable/tableschema"
 	"github.com/tailrace-cdc/replicator/source"
@@ -177,7 +178,7 @@ func (a *app) printDifferences(differences []tableschema.Difference, asJSON, app
 			a.Print("%s", render.Made(d))
 			continue
 		}
-		a.Print("%s", render.Difference(d))
+		a.Print("%s", settings.DifferenceText(d))
 		for _, line := range d.CBT() {
 			a.Print("    %s", line)
 		}

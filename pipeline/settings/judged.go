@@ -2,6 +2,7 @@ package settings
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -107,4 +108,24 @@ func Lifecycle(url string, rules []bucket.Expiry, err error) (protocol.Premises,
 // unread returns what cannot be read.
 func unread(code, what, why string) protocol.Premises {
 	return protocol.Premises{{Code: code, What: what, Unread: why}}
+}
+
+// DifferenceText describes a table or family that the Bigtable instance lacks, or has with other settings than the mapping
+// needs, and says what a wrong rule does.
+func DifferenceText(d tableschema.Difference) string {
+	name := d.Table
+	if d.Family != "" {
+		name += ":" + d.Family
+	}
+	if d.Have == "missing" {
+		return strings.TrimSuffix(fmt.Sprintf("%s is missing (%s)", name, d.Want), " (table)")
+	}
+	text := fmt.Sprintf("%s: has %s, needs %s", name, d.Have, d.Want)
+	switch p := Family(d); {
+	case p.Unsafe:
+		text += ": " + p.Cost + "; `run` writes nothing to Bigtable"
+	case p.Cost != "":
+		text += ": " + p.Cost
+	}
+	return text
 }

@@ -2,11 +2,10 @@ package preflight
 
 import (
 	"fmt"
-	"io"
 	"math"
-	"text/tabwriter"
 
 	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
 
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/source"
@@ -72,9 +71,9 @@ type WayEstimate struct {
 	Note      string  `json:"note"`
 }
 
-// estimateCopy estimates the copy of a table from its description, whose counts are up to six hours old. A budget that
+// EstimateCopy estimates the copy of a table from its description, whose counts are up to six hours old. A budget that
 // the table cannot have is reported elsewhere; it counts as the default here.
-func estimateCopy(info *source.TableInfo, b config.Backfill) *CopyEstimate {
+func EstimateCopy(info *source.TableInfo, b config.Backfill) *CopyEstimate {
 	budget, err := info.ReadUnitsFor(b.ReadUnits.Absolute, b.ReadUnits.Percent)
 	if err != nil {
 		budget = source.DefaultReadUnits
@@ -111,14 +110,14 @@ func estimateCopy(info *source.TableInfo, b config.Backfill) *CopyEstimate {
 
 // CopySentence says what copying the items of a table by scan takes, with the default budget.
 func CopySentence(info *source.TableInfo) string {
-	return estimateCopy(info, config.Backfill{}).Sentence()
+	return EstimateCopy(info, config.Backfill{}).Sentence()
 }
 
 // ResyncCost says what reading a whole table once for a resync takes, and how many hours that is.
 func ResyncCost(info *source.TableInfo, b config.Backfill) (what string, hours float64) {
-	e := estimateCopy(info, b)
+	e := EstimateCopy(info, b)
 	what = fmt.Sprintf("that reads about %s (%s, %s read units) %s",
-		itemCount(e.Items), humanize.IBytes(uint64(e.Bytes)), humanize.Comma(e.Scan.ReadUnits), e.Scan.Note)
+		english.Plural(int(e.Items), "item", ""), humanize.IBytes(uint64(e.Bytes)), humanize.Comma(e.Scan.ReadUnits), e.Scan.Note)
 	return what, e.Scan.Hours
 }
 
@@ -135,30 +134,14 @@ func writeSeconds(info *source.TableInfo, b config.Backfill) float64 {
 	return seconds
 }
 
-// way is a way of copying, with its name in the configuration.
-type way struct {
-	name string
+// Way is a way of copying, with its name in the configuration.
+type Way struct {
+	Name string
 	*WayEstimate
 }
 
-func (e *CopyEstimate) ways() []way { return []way{{"scan", e.Scan}, {"export", e.Export}} }
-
-// Write writes the estimate for people, the two ways side by side.
-func (e *CopyEstimate) Write(out io.Writer) error {
-	recovery := ""
-	if e.Recovery != "unknown" {
-		recovery = ", point-in-time recovery " + e.Recovery
-	}
-	fmt.Fprintf(out, "  about %s, %s, %s%s; backfill: %s\n",
-		itemCount(e.Items), humanize.IBytes(uint64(e.Bytes)), e.Billing, recovery, e.From)
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "    COPY BY\tREAD UNITS\tDOLLARS\tHOURS\tREMARKS")
-	for _, way := range e.ways() {
-		fmt.Fprintf(w, "    %s\t%s\t%s\t%s\t%s\n", way.name, humanize.Comma(way.ReadUnits), dollars(way.Dollars),
-			hours(way.Hours), way.Note)
-	}
-	return w.Flush()
-}
+// Ways returns both ways of copying.
+func (e *CopyEstimate) Ways() []Way { return []Way{{"scan", e.Scan}, {"export", e.Export}} }
 
 // Sentence says what the copy that begins with the next run takes; "" if none does.
 func (e *CopyEstimate) Sentence() string {
@@ -170,27 +153,21 @@ func (e *CopyEstimate) Sentence() string {
 		way = e.Export
 	}
 	return fmt.Sprintf("copies about %s (%s) by %s: about %s dollars and %s hours",
-		itemCount(e.Items), humanize.IBytes(uint64(e.Bytes)), e.From, dollars(way.Dollars), hours(way.Hours))
+		english.Plural(int(e.Items), "item", ""), humanize.IBytes(uint64(e.Bytes)), e.From, way.DollarsText(), way.HoursText())
 }
 
-// itemCount returns "1 item" or "12,345 items".
-func itemCount(n int64) string {
-	if n == 1 {
-		return "1 item"
-	}
-	return humanize.Comma(n) + " items"
+// DollarsText returns the dollars with cents.
+func (w *WayEstimate) DollarsText() string {
+	return humanize.CommafWithDigits(math.Round(w.Dollars*100)/100, 2)
 }
 
-// dollars returns an amount with cents.
-func dollars(d float64) string { return humanize.CommafWithDigits(math.Round(d*100)/100, 2) }
-
-// hours returns a time in hours, to a tenth below ten.
-func hours(h float64) string {
-	switch {
+// HoursText returns the hours, to a tenth below ten.
+func (w *WayEstimate) HoursText() string {
+	switch h := w.Hours; {
 	case h < 0.1:
 		return "0.1"
 	case h < 10:
 		return fmt.Sprintf("%.1f", h)
 	}
-	return humanize.Comma(int64(math.Round(h)))
+	return humanize.Comma(int64(math.Round(w.Hours)))
 }

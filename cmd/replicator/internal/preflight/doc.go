@@ -5,8 +5,6 @@
 // Files, from the top down:
 //
 //	preflight.go  the report, and the order of the checks
-//	markdown.go   the report as a page to share
-//	print.go      the report for people
 //	selections.go which tables the selections choose
 //	sample.go     the mappings on a sample of items
 //	servers.go    DynamoDB, Bigtable and the queue

@@ -33,7 +33,7 @@ func FirstStarts(
 		if t.Info.Items == 0 || len(found) > 0 {
 			continue
 		}
-		if text := estimateCopy(&t.Info, t.Backfill).Sentence(); text != "" {
+		if text := EstimateCopy(&t.Info, t.Backfill).Sentence(); text != "" {
 			copies = append(copies, t.Source+" → "+t.Target+": "+text)
 		}
 	}

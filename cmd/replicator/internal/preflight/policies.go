@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/url"
 	"slices"
 	"strings"
@@ -185,17 +184,6 @@ func bindings(b *config.Bigtable) []Bindings {
 		bind("run and all commands", "roles/bigtable.user"),
 		bind("check, schema --diff; run, to watch GC rules and app profile", "roles/bigtable.viewer"),
 		bind("schema --apply", "roles/bigtable.admin"),
-	}
-}
-
-// Write writes the policies so that each can be copied from the terminal.
-func (p *Policies) Write(out io.Writer) {
-	fmt.Fprintf(out, "AWS: the IAM policy that this configuration needs (docs/credentials.md)\n%s\n", p.AWS.Text())
-	if len(p.Google) > 0 {
-		fmt.Fprintln(out, "Google Cloud: the roles that it needs, on the instance")
-	}
-	for _, b := range p.Google {
-		fmt.Fprintf(out, "# %s\n%s\n", b.For, b.Command)
 	}
 }
 

@@ -150,7 +150,7 @@ func (c *check) compile() {
 		if t.Program != nil {
 			r := newTableReport(t)
 			if t.Info.Items > 0 && !t.ArchivedOnly() {
-				r.Copy = estimateCopy(&t.Info, t.Backfill)
+				r.Copy = EstimateCopy(&t.Info, t.Backfill)
 			}
 			c.Tables = append(c.Tables, r)
 		}

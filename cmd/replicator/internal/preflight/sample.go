@@ -17,6 +17,8 @@ import (
 
 // TableReport describes the mapping of a table, and what it did with the sample.
 type TableReport struct {
+	Entry    string                `json:"-"` // of the configuration, which may choose several tables
+	Archived bool                  `json:"-"` // and nothing else: it has no target
 	Source   string                `json:"source"`
 	Target   string                `json:"target"`
 	Rules    []transform.RowReport `json:"rules"`
@@ -37,7 +39,8 @@ type AttributeUse struct {
 
 func newTableReport(t *catalog.Table) *TableReport {
 	return &TableReport{
-		Source: t.Source, Target: t.Target, Rules: t.Program.Report(), Coverage: []AttributeUse{}, table: t,
+		Entry: t.Path, Archived: t.ArchivedOnly(), Source: t.Source, Target: t.Target, Rules: t.Program.Report(),
+		Coverage: []AttributeUse{}, table: t,
 	}
 }
 

@@ -3,10 +3,6 @@ package preflight
 import (
 	"context"
 	"fmt"
-	"io"
-	"maps"
-	"slices"
-	"strings"
 
 	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/config"
@@ -64,20 +60,4 @@ func (r *Report) chosen(s *config.Table, tables []config.Table) {
 			"is the region right, or a tag missing? tables that come later begin by themselves", "it chooses no table yet"))
 	}
 	r.Selections = append(r.Selections, chosen)
-}
-
-// write prints which tables an entry chooses, on one line.
-func (s *Selection) write(out io.Writer) {
-	var by []string
-	if s.Source != "" {
-		by = append(by, s.Source)
-	}
-	for _, key := range slices.Sorted(maps.Keys(s.Tag)) {
-		by = append(by, key+"="+s.Tag[key])
-	}
-	tables := "no table yet"
-	if len(s.Tables) > 0 {
-		tables = strings.Join(s.Tables, ", ")
-	}
-	fmt.Fprintf(out, "%s %s: %s\n", s.Path, strings.Join(by, " "), tables)
 }

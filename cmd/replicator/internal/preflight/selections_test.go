@@ -7,11 +7,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/sandbox/fault"
-	"github.com/tailrace-cdc/replicator/transform"
 )
 
 // TestCheckNamesFoundTables: which entry chooses which tables, what one of them lacks, and that an entry chooses none.
@@ -74,28 +72,5 @@ func TestGoneTableIsNamed(t *testing.T) {
 	}
 	if d := cmp.Diff([]string{"o1"}, r.Selections[0].Tables); d != "" {
 		t.Error(d)
-	}
-}
-
-// TestFoundTablesAreWrittenOnce: of a hundred tables of one entry there is the same to say. Those of other entries
-// stand by themselves, also when their rules are the same.
-func TestFoundTablesAreWrittenOnce(t *testing.T) {
-	report := func(name, path, why string) *TableReport {
-		return &TableReport{
-			Source: name, Target: name, Rules: []transform.RowReport{{Name: "row", Why: why}},
-			table: &catalog.Table{Path: path, Table: config.Table{Target: name}},
-		}
-	}
-	r := &Report{Tables: []*TableReport{
-		report("a", "tables[0]", "x"), report("b", "tables[0]", "x"), report("c", "tables[0]", "y"),
-		report("d", "tables[1]", "y"),
-	}}
-	out := &strings.Builder{}
-	if err := r.WriteTables(out); err != nil {
-		t.Fatal(err)
-	}
-	want := "a → a\nb → b\n  row: x\nc → c\n  row: y\nd → d\n  row: y\n\n"
-	if d := cmp.Diff(want, out.String()); d != "" {
-		t.Errorf("(-want +got):\n%s", d)
 	}
 }

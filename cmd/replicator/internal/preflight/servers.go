@@ -10,9 +10,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/clients"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/host"
@@ -124,7 +125,7 @@ func tableProblems(t *catalog.Table) (problems []problem.Problem) {
 	if info.Items > 0 && t.Backfill.From == "none" && !t.ArchivedOnly() {
 		add(warnf(codeBackfill, path, "backfill: scan copies them: see docs/backfill.md",
 			"with backfill: none, the about %s that %s holds arrive when they change next",
-			render.Count(int(info.Items), "item"), t.Source))
+			english.Plural(int(info.Items), "item", ""), t.Source))
 	}
 	return problems
 }
@@ -206,7 +207,7 @@ func (c *check) bigtable(ctx context.Context) {
 		return
 	}
 	for _, d := range differences {
-		c.add(errorf("schema", "bigtable", "`replicator schema --apply -c "+c.cfg.File+"`", "%s", render.Difference(d)))
+		c.add(errorf("schema", "bigtable", "`replicator schema --apply -c "+c.cfg.File+"`", "%s", settings.DifferenceText(d)))
 	}
 }
 
@@ -231,7 +232,7 @@ func CheckTarget(ctx context.Context, sink *bigtable.Client, tables *catalog.Cat
 	}
 	var lacks []string
 	for _, d := range differences {
-		lacks = append(lacks, render.Difference(d))
+		lacks = append(lacks, settings.DifferenceText(d))
 	}
 	if len(lacks) == 0 {
 		return nil

@@ -10,7 +10,6 @@ import (
 	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/clients"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/pipeline/staterow"
@@ -147,7 +146,7 @@ func (c *check) mappingEdit(ctx context.Context, t *catalog.Table) {
 		if e.Source != t.Source || e.From == e.To {
 			continue
 		}
-		what, hint := render.MappingVerdict(&e)
+		what, hint := e.Verdict()
 		c.add(warnf("mapping_changed", t.Path+".mapping", hint, "%s", what))
 	}
 }

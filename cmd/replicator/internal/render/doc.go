@@ -5,6 +5,8 @@
 //
 //	explained.go why an item or a row looks as it does
 //	explain.go  the steps from an item to its cells
+//	checked.go  what a check found
+//	checkpage.go  the same as a page to share
 //	check.go    the rules of a mapping, and what becomes of the attributes
 //	schema.go   what a Bigtable instance lacks
 //	mapping.go  what a changed mapping does to the rows

@@ -10,7 +10,7 @@ import (
 // MappingEdit writes what has changed between the mapping that wrote the rows of a table and the one of the
 // configuration, and what to do about it; with accept it is being done, if it can be.
 func MappingEdit(out io.Writer, e *catalog.MappingEdit, accept bool) {
-	what, hint := MappingVerdict(e)
+	what, hint := e.Verdict()
 	fmt.Fprintln(out, what)
 	for _, reason := range e.Reasons {
 		fmt.Fprintf(out, "  %s\n", reason)
@@ -21,22 +21,6 @@ func MappingEdit(out io.Writer, e *catalog.MappingEdit, accept bool) {
 	if e.From != e.To && !e.Acceptable {
 		fmt.Fprintf(out, otherWay, e.Source, e.Target)
 	}
-}
-
-// MappingVerdict says in a sentence how far a changed mapping moves the rows of a table, and what to do.
-func MappingVerdict(e *catalog.MappingEdit) (what, hint string) {
-	switch {
-	case e.From == "":
-		return fmt.Sprintf("%s: it was never started, so no rows are written with another mapping.", e.Source), ""
-	case e.From == e.To:
-		return fmt.Sprintf("%s: its rows were written with this mapping.", e.Source), ""
-	case e.Acceptable:
-		return fmt.Sprintf("%s: the mapping has changed (%s).", e.Source, e.Kind),
-			"`replicator schema --apply` where it has new families, then `replicator mapping accept --table " + e.Source +
-				"`, both with the file of this mapping: the table is copied again"
-	}
-	return fmt.Sprintf("%s: the mapping has changed (%s) and cannot be accepted: %s.", e.Source, e.Kind, e.Why),
-		"put the mapping back, or write a new target: see `replicator mapping diff` and docs/backfill.md"
 }
 
 // otherWay is how a mapping changes that cannot be accepted: source and target of the table follow.

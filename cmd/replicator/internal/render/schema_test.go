@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tailrace-cdc/replicator/pipeline/settings"
 	"github.com/tailrace-cdc/replicator/sink/bigtable/tableschema"
 )
 
@@ -35,7 +36,7 @@ func TestSchemaThatWasMadeIsNotSaidToBeMissing(t *testing.T) {
 			"orders:_tr_live: changed from maxage=1d to maxversions=1",
 		},
 	} {
-		if lacking, made := Difference(c.d), Made(c.d); lacking != c.lacking || made != c.made {
+		if lacking, made := settings.DifferenceText(c.d), Made(c.d); lacking != c.lacking || made != c.made {
 			t.Errorf("%q and %q, want %q and %q", lacking, made, c.lacking, c.made)
 		}
 	}

@@ -1,4 +1,4 @@
-package preflight
+package render
 
 import (
 	"fmt"
@@ -9,17 +9,17 @@ import (
 
 	"github.com/dustin/go-humanize"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/preflight"
 	"github.com/tailrace-cdc/replicator/problem"
 )
 
-// WriteMarkdown writes the report as a page to share: the verdict, all problems, each table with its rules and what a
-// copy of it costs, and the permissions. It holds no items and no secrets.
-func (r *Report) WriteMarkdown(out io.Writer, configuration string) {
+// CheckPage writes what a check found as a page to share: the verdict, all problems, each table with
+// its rules and what a copy of it costs, and the permissions. It holds no items and no secrets.
+func CheckPage(out io.Writer, r *preflight.Report, configuration string) {
 	all := append(slices.Clone(r.Problems), r.Environment...)
 	errs := problem.CountErrors(all)
-	fmt.Fprintf(out, "# Check of %s\n\n**%s, %s.**\n", cell(configuration), render.Count(errs, "error"),
-		render.Count(len(all)-errs, "warning"))
+	fmt.Fprintf(out, "# Check of %s\n\n**%s, %s.**\n", cell(configuration), Count(errs, "error"),
+		Count(len(all)-errs, "warning"))
 	if len(all) > 0 {
 		fmt.Fprint(out, "\n## Problems\n\n| | where | what | what to do |\n|---|---|---|---|\n")
 	}
@@ -27,18 +27,18 @@ func (r *Report) WriteMarkdown(out io.Writer, configuration string) {
 		fmt.Fprintf(out, "| %s | %s | %s | %s |\n", all[i].Severity, cell(place(&all[i])),
 			cell(all[i].What), cell(all[i].Hint))
 	}
-	r.markdownServers(out)
+	pageServers(out, r)
 	if len(r.Selections) > 0 {
 		fmt.Fprint(out, "\n## Found tables\n\n")
 	}
 	for i := range r.Selections {
 		fmt.Fprint(out, "- ")
-		r.Selections[i].write(out)
+		writeSelection(out, &r.Selections[i])
 	}
 	for _, t := range r.Tables {
-		t.markdown(out)
+		pageTable(out, t)
 	}
-	r.markdownCopies(out)
+	pageCopies(out, r)
 	if r.Policies != nil {
 		fmt.Fprintf(out, "\n## Permissions\n\nAWS:\n\n```json\n%s\n```\n", r.Policies.AWS.Text())
 		if len(r.Policies.Google) > 0 {
@@ -51,9 +51,9 @@ func (r *Report) WriteMarkdown(out io.Writer, configuration string) {
 	}
 }
 
-// markdownServers writes who was asked as whom, and the memory that run takes.
-func (r *Report) markdownServers(out io.Writer) {
-	usual, known := r.Cost[CostMemory]
+// pageServers writes who was asked as whom, and the memory that run takes.
+func pageServers(out io.Writer, r *preflight.Report) {
+	usual, known := r.Cost[preflight.CostMemory]
 	if len(r.Principals) == 0 && !known {
 		return
 	}
@@ -63,13 +63,13 @@ func (r *Report) markdownServers(out io.Writer) {
 	}
 	if known {
 		fmt.Fprintf(out, "- memory of run: about %d MiB, up to %d MiB with items of hundreds of KB in every table\n",
-			usual>>20, r.Cost[CostMemoryLarge]>>20)
+			usual>>20, r.Cost[preflight.CostMemoryLarge]>>20)
 	}
 }
 
-// markdown writes the rules of a table.
-func (t *TableReport) markdown(out io.Writer) {
-	if t.table.ArchivedOnly() {
+// pageTable writes the rules of a table.
+func pageTable(out io.Writer, t *preflight.TableReport) {
+	if t.Archived {
 		fmt.Fprintf(out, "\n## %s → the archive\n", cell(t.Source))
 		return
 	}
@@ -79,30 +79,30 @@ func (t *TableReport) markdown(out io.Writer) {
 		fmt.Fprintf(out, "| %s | %s | %s | %s |\n", cell(rule.Name), code(rule.Row), cell(rule.Class), cell(rule.Why))
 	}
 	if t.Sampled > 0 {
-		fmt.Fprintf(out, "\n%s sampled: %s.\n", render.Count(t.Sampled, "item"), cell(render.AttributeUses(t.Uses)))
+		fmt.Fprintf(out, "\n%s sampled: %s.\n", Count(t.Sampled, "item"), cell(AttributeUses(t.Uses)))
 	}
 }
 
-// markdownCopies writes what the copies that begin with the first run take.
-func (r *Report) markdownCopies(out io.Writer) {
-	tables := slices.DeleteFunc(slices.Clone(r.Tables), func(t *TableReport) bool { return t.Copy == nil })
+// pageCopies writes what the copies that begin with the first run take.
+func pageCopies(out io.Writer, r *preflight.Report) {
+	tables := slices.DeleteFunc(slices.Clone(r.Tables), func(t *preflight.TableReport) bool { return t.Copy == nil })
 	if len(tables) == 0 {
 		return
 	}
 	fmt.Fprint(out, "\n## Cost of the copies\n\n| table | items | size | by | read units | dollars | hours | |\n"+
 		"|---|---:|---:|---|---:|---:|---:|---|\n")
 	for _, t := range tables {
-		for _, way := range t.Copy.ways() {
-			name := way.name
+		for _, way := range t.Copy.Ways() {
+			name := way.Name
 			if name == t.Copy.From {
 				name = "**" + name + "**"
 			}
 			fmt.Fprintf(out, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", cell(t.Source), humanize.Comma(t.Copy.Items),
-				humanize.IBytes(uint64(t.Copy.Bytes)), name, humanize.Comma(way.ReadUnits), dollars(way.Dollars),
-				hours(way.Hours), cell(way.Note))
+				humanize.IBytes(uint64(t.Copy.Bytes)), name, humanize.Comma(way.ReadUnits), way.DollarsText(),
+				way.HoursText(), cell(way.Note))
 		}
 	}
-	fmt.Fprintf(out, "\n%s. What the configuration chooses is in bold.\n", PriceNote())
+	fmt.Fprintf(out, "\n%s. What the configuration chooses is in bold.\n", preflight.PriceNote())
 }
 
 // place names where a problem is.
