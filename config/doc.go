@@ -15,6 +15,7 @@
 //	expand.go        ${NAME} and ${file:PATH} in values
 //	report.go        the reader and collector of problems, and checks of single values
 //	config.go        the keys of the file, and their defaults
+//	heap.go          how large the heap of run gets
 //	testing.go       periods of the protocol, for tests
 //	values.go        durations, sizes, starts, inline mappings, keys
 package config

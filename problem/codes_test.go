@@ -16,7 +16,7 @@ import (
 // reporters are the functions and methods that take a problem's code, as their first argument that looks like one.
 var reporters = map[string]bool{
 	"Errorf": true, "Warnf": true, "fault": true, "warn": true, // config, lang, transform
-	"errorf": true, "warnf": true, "failed": true, // cmd/replicator/internal/preflight
+	"errorf": true, "warnf": true, "failed": true, // preflight
 }
 
 var (
@@ -44,7 +44,7 @@ func TestEveryCodeIsExplained(t *testing.T) {
 	if n := strings.Count(string(page), "\n### "); n != len(explained) {
 		t.Errorf("%d headings, but %d entries of codes that are complete", n, len(explained))
 	}
-	reported, literals := codesInSource(t, "../config", "../transform", "../cmd/replicator", ".")
+	reported, literals := codesInSource(t, "../config", "../transform", "../cmd/replicator", "../preflight", ".")
 	for code, place := range reported {
 		if !explained[code] {
 			t.Errorf("%s: %s has no heading %q in %s", place, code, "### "+code, messagesPage)

@@ -28,7 +28,7 @@ const module = "github.com/tailrace-cdc/replicator/"
 var arrows = map[string][]string{
 	"cmd": {
 		"admin", "audit", "catalog", "change", "checkpoint", "clients", "cmd", "config", "control", "cutover",
-		"deploy", "explain", "failure", "host", "pipeline", "problem", "protocol",
+		"daemon", "deploy", "explain", "failure", "host", "pipeline", "preflight", "problem", "protocol",
 		"queue", "sandbox", "sink", "source", "transform", "verify",
 	},
 	"audit": {
@@ -38,6 +38,10 @@ var arrows = map[string][]string{
 	"cutover": {
 		"audit", "clients", "config", "control", "cutover", "pipeline", "protocol", "queue", "checkpoint", "verify", "sink",
 		"source", "transform", "change", "failure",
+	},
+	"preflight": {
+		"catalog", "clients", "config", "control", "pipeline", "preflight", "protocol", "queue", "checkpoint", "transform",
+		"sink", "source", "change", "problem", "failure", "host",
 	},
 	"explain": {
 		"audit", "catalog", "clients", "config", "control", "explain", "queue", "checkpoint", "verify", "transform", "sink",
@@ -86,7 +90,7 @@ var outside = map[string][]string{
 	"cloud.google.com/go/storage":  {"sink/archive/bucket"},
 	"gocloud.dev/":                 {"source/export", "sandbox", "sink/archive/bucket"},
 	"github.com/nats-io/":          {"queue", "sink/archive", "sandbox"},
-	"go.yaml.in/yaml":              {"config", "problem", "transform/lang", "sandbox/control", "cmd"},
+	"go.yaml.in/yaml":              {"config", "problem", "transform/lang", "sandbox/control", "preflight", "cmd"},
 	"github.com/spf13/cobra":       {"cmd"},
 	"github.com/prometheus/client_golang/prometheus/promhttp": {"admin"},
 }

@@ -28,14 +28,10 @@
 //	internal/dlq        the commands about dead letters
 //	internal/cli        what all commands share: global flags, configuration, output, exit code
 //	internal/demo       the whole demo
-//	internal/recovery   what recover does
-//	internal/proposing  what init proposes
-//	internal/preflight  what check finds
 //	internal/mappingtest unit tests of mappings
 //	internal/running    finds the sandbox that runs, for sandbox env
 //	internal/completing completes tables, dead letters and words in a shell
 //	internal/dump       a log as lines
-//	internal/heap       how large the heap of run may get
 //	internal/render     text for people: status, explain, rules
 //
 // Files, from the top down:
@@ -47,7 +43,7 @@
 //	sandbox.go    sandbox: DynamoDB, Bigtable and NATS on loopback
 //	run.go        run: the daemon
 //	found.go      tables that the daemon finds
-//	check.go      check: prints what internal/preflight finds
+//	check.go      check: prints what package preflight finds
 //	schema.go     schema: what Bigtable must have
 //	status.go     status: what is in Bigtable and what is not
 //	queue.go      queue: the logs as lines

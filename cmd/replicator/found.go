@@ -16,7 +16,7 @@ import (
 
 // find looks for the tables of the selections, if the file has some. What is wrong with one of them halts that one: a
 // table that somebody creates must not keep the daemon from starting.
-func (d *daemon) find(ctx context.Context, src *source.Source, q *queue.Queue) error {
+func (d *replicator) find(ctx context.Context, src *source.Source, q *queue.Queue) error {
 	if !d.cfg.Selecting() {
 		return nil
 	}
@@ -36,14 +36,14 @@ func (d *daemon) find(ctx context.Context, src *source.Source, q *queue.Queue) e
 }
 
 // follow takes over a configuration that has other tables.
-func (d *daemon) follow(cfg *config.Config) {
+func (d *replicator) follow(cfg *config.Config) {
 	d.now.Store(cfg)
 	d.heap.Fit(cfg)
 }
 
 // growing is a pipeline whose tables come and go, as package catalog needs it.
 type growing struct {
-	*daemon
+	*replicator
 	*pipeline.Pipeline
 	src *source.Source
 }

@@ -11,16 +11,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/proposing"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/preflight"
 	"github.com/tailrace-cdc/replicator/problem"
 )
 
 // initOptions are the flags of init.
 type initOptions struct {
-	proposing.Options
+	preflight.ProposeOptions
 	out string
 }
 
@@ -73,11 +73,11 @@ func (a *app) propose(ctx context.Context, o initOptions) error {
 	if err != nil {
 		return err
 	}
-	tables, err := proposing.Look(ctx, src, &o.Options)
+	tables, err := preflight.Propose(ctx, src, &o.ProposeOptions)
 	if err != nil {
 		return err
 	}
-	text := proposing.Configuration(&o.Options, tables)
+	text := preflight.Configuration(&o.ProposeOptions, tables)
 	if o.out != "" {
 		if err := writeNew(o.out, text); err != nil {
 			return err
@@ -87,7 +87,7 @@ func (a *app) propose(ctx context.Context, o initOptions) error {
 }
 
 // printProposal prints what was found in the tables, and the configuration unless it is in a file.
-func (a *app) printProposal(o *initOptions, tables []*proposing.Table, text string) error {
+func (a *app) printProposal(o *initOptions, tables []*preflight.Proposed, text string) error {
 	items, problems := 0, []problem.Problem{}
 	for _, t := range tables {
 		items += t.Items

@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tailrace-cdc/replicator/catalog"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/recovery"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/staterow"
+	"github.com/tailrace-cdc/replicator/preflight"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
@@ -64,7 +64,7 @@ func (a *app) recover(ctx context.Context, table string, yes bool) error {
 	if err != nil {
 		return err
 	}
-	plans, err := recovery.Plan(ctx, cfg, clients, tables, table)
+	plans, err := preflight.PlanRecoveries(ctx, cfg, clients, tables, table)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (a *app) recover(ctx context.Context, table string, yes bool) error {
 	if len(plans) == 0 {
 		fmt.Fprintln(a.Errs, "Nothing to recover: every log can go on.")
 	}
-	if recovery.Asks(plans) && !yes && !a.Confirmed() {
+	if preflight.Asks(plans) && !yes && !a.Confirmed() {
 		return failure.Usagef("repeat it with --yes", "nothing was changed: recover was not confirmed")
 	}
 	for _, p := range plans {
@@ -98,7 +98,7 @@ func (a *app) recover(ctx context.Context, table string, yes bool) error {
 	}
 	if a.JSON {
 		if plans == nil {
-			plans = []*recovery.Life{} // [] in place of null
+			plans = []*preflight.Life{} // [] in place of null
 		}
 		return a.PrintJSON(map[string]any{"schema": schema, "tables": plans})
 	}

@@ -21,15 +21,15 @@ import (
 	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/dry"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/heap"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/preflight"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/upgrading"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/control"
+	"github.com/tailrace-cdc/replicator/daemon"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
+	"github.com/tailrace-cdc/replicator/preflight"
 	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
@@ -110,7 +110,7 @@ func (a *app) run(ctx context.Context, o runOptions) (err error) {
 	d := newDaemon(cfg, o)
 	d.bars, d.reg = a.Bars, clients.Registry(build)
 	d.log = a.Logger(zapcore.InfoLevel).WithOptions(zap.WrapCore(d.errors.Beside))
-	d.heap = heap.NewWatcher(cfg, d.reg)
+	d.heap = daemon.NewHeapWatcher(cfg, d.reg)
 	d.now.Store(cfg)
 	if d.admin, err = clients.ListenAdmin(ctx, cfg); err != nil {
 		return err
@@ -128,7 +128,7 @@ func (a *app) run(ctx context.Context, o runOptions) (err error) {
 }
 
 // open opens the clients and wires the pipeline; tables are those that the file names.
-func (a *app) open(ctx context.Context, d *daemon, tables *catalog.Catalog) (none growing, err error) {
+func (a *app) open(ctx context.Context, d *replicator, tables *catalog.Catalog) (none growing, err error) {
 	src, err := d.clients.Source(ctx)
 	if err != nil {
 		return none, err
@@ -171,7 +171,7 @@ const announceDelay = 10 * time.Second
 
 // announceCopies says on a terminal what the copies take that are about to begin, and which tables are not copied, and
 // waits: a copy costs money, and Ctrl-C leaves everything as it was. The log says both without a terminal.
-func (a *app) announceCopies(ctx context.Context, d *daemon, tables *catalog.Catalog, sink *bigtable.Client) error {
+func (a *app) announceCopies(ctx context.Context, d *replicator, tables *catalog.Catalog, sink *bigtable.Client) error {
 	copies, problems := preflight.FirstStarts(ctx, d.cfg, tables, sink)
 	if !a.Terminal() {
 		return nil
@@ -190,8 +190,8 @@ func (a *app) announceCopies(ctx context.Context, d *daemon, tables *catalog.Cat
 	return failure.Pause(ctx, announceDelay)
 }
 
-// daemon is a running replicator: what it has open.
-type daemon struct {
+// replicator is a running one: what it has open.
+type replicator struct {
 	cfg      *config.Config                // with the tables that were found at the start
 	now      atomic.Pointer[config.Config] // with those that are replicated now
 	finder   *catalog.Finder               // nil: the configuration names every table
@@ -200,7 +200,7 @@ type daemon struct {
 	log      *zap.Logger
 	errors   *admin.ErrorLog // what log said last, for the status page
 	reg      *prometheus.Registry
-	heap     *heap.Watcher
+	heap     *daemon.HeapWatcher
 	admin    net.Listener
 	owner    string // this process
 	traces   *clients.Traces
@@ -209,20 +209,20 @@ type daemon struct {
 }
 
 // newDaemon returns a daemon that has nothing open yet.
-func newDaemon(cfg *config.Config, o runOptions) *daemon {
-	return &daemon{cfg: cfg, adopt: o.adopt, errors: &admin.ErrorLog{}, owner: clients.OwnerName()}
+func newDaemon(cfg *config.Config, o runOptions) *replicator {
+	return &replicator{cfg: cfg, adopt: o.adopt, errors: &admin.ErrorLog{}, owner: clients.OwnerName()}
 }
 
 const describeTimeout = 10 * time.Second // that DynamoDB has for the tables at the start
 
 // compile compiles the mappings of the tables that DynamoDB describes now, so that a mapping with errors is refused at
 // once. The other tables are compiled when they can be described.
-func (d *daemon) compile(ctx context.Context, src *source.Source, tables *catalog.Catalog) []problem.Problem {
+func (d *replicator) compile(ctx context.Context, src *source.Source, tables *catalog.Catalog) []problem.Problem {
 	d.describe(ctx, src, tables)
 	return append(tables.Compile(), tables.Settings()...)
 }
 
-func (d *daemon) describe(ctx context.Context, src *source.Source, tables *catalog.Catalog) {
+func (d *replicator) describe(ctx context.Context, src *source.Source, tables *catalog.Catalog) {
 	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
 	for _, err := range tables.Describe(ctx, src) {
@@ -231,7 +231,7 @@ func (d *daemon) describe(ctx context.Context, src *source.Source, tables *catal
 }
 
 // options returns the options of the pipeline.
-func (d *daemon) options(src *source.Source, arch *archiving.Place) pipeline.Options {
+func (d *replicator) options(src *source.Source, arch *archiving.Place) pipeline.Options {
 	o := clients.PipelineOptions(d.cfg)
 	o.Owner, o.Build, o.Adopt, o.Services = d.owner, buildVersion(), d.adopt, &d.services
 	o.Archive, o.Tracer = arch, d.traces.Tracer()
@@ -242,7 +242,7 @@ func (d *daemon) options(src *source.Source, arch *archiving.Place) pipeline.Opt
 }
 
 // table returns the options of a table of a configuration. That has all tables that share its target.
-func (d *daemon) table(src *source.Source, cfg *config.Config, table config.Table) pipeline.Table {
+func (d *replicator) table(src *source.Source, cfg *config.Config, table config.Table) pipeline.Table {
 	o := clients.TableOptions(cfg, &table)
 	o.Compile = func(info source.TableInfo) (*transform.Program, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), compileTimeout)
@@ -279,7 +279,7 @@ const compileTimeout = 30 * time.Second
 // run replicates the tables until ctx ends. If drain is not nil, it also ends once everything that was
 // written before the start is in Bigtable, but for what drain accepts. The admin server and the heap
 // watcher run on until the tables have drained.
-func (d *daemon) run(ctx context.Context, p growing, drain *protocol.Accept) error {
+func (d *replicator) run(ctx context.Context, p growing, drain *protocol.Accept) error {
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	g, ctx := errgroup.WithContext(ctx)
@@ -331,7 +331,7 @@ func (d *daemon) run(ctx context.Context, p growing, drain *protocol.Accept) err
 }
 
 // close closes the clients and, if the admin server has not, its port.
-func (d *daemon) close() error {
+func (d *replicator) close() error {
 	d.traces.End()
 	err := d.clients.Close()
 	if closed := d.admin.Close(); !errors.Is(closed, net.ErrClosed) {

@@ -17,7 +17,7 @@ func TestEveryPeriodOfTheConfigurationIsTaken(t *testing.T) {
 	for i := range written.NumField() {
 		written.Field(i).SetInt(int64(1000 + i))
 	}
-	d := &daemon{cfg: &cfg}
+	d := &replicator{cfg: &cfg}
 	taken := map[int64]bool{}
 	periods := reflect.ValueOf(d.options(nil, nil).Periods)
 	for i := range periods.NumField() {
@@ -58,7 +58,7 @@ func TestBackfillOfTheConfigurationIsTaken(t *testing.T) {
 	want := pipeline.Backfill{
 		From: "export", ReadUnits: 1, Percent: 2, Segments: 3, WriteRows: 4, URL: "u", Bucket: "b", Prefix: "p",
 	}
-	o := (&daemon{cfg: &cfg}).options(nil, nil)
+	o := (&replicator{cfg: &cfg}).options(nil, nil)
 	if got := o.Tables[0]; got.Backfill != want || got.OnGap != "heal" || o.Scratch != "/runs" || o.CopyMemory != 7 {
 		t.Errorf("%+v, scratch %s, copy memory %d", got, o.Scratch, o.CopyMemory)
 	}

@@ -1,4 +1,4 @@
-package recovery
+package preflight
 
 import (
 	"context"
@@ -91,7 +91,7 @@ tables:
 				t.Fatal(err)
 			}
 			tables := &catalog.Catalog{Tables: []*catalog.Table{{Table: cfg.Tables[0]}}}
-			if lives, err := Plan(t.Context(), cfg, clients, tables, ""); !errors.Is(err, queue.ErrVolume) || len(lives) > 0 {
+			if lives, err := PlanRecoveries(t.Context(), cfg, clients, tables, ""); !errors.Is(err, queue.ErrVolume) || len(lives) > 0 {
 				t.Errorf("%+v, %v", lives, err)
 			}
 		})

@@ -1,4 +1,4 @@
-package proposing
+package preflight
 
 import (
 	"context"
@@ -9,15 +9,14 @@ import (
 	"strings"
 
 	"github.com/tailrace-cdc/replicator/catalog"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/preflight"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/transform/propose"
 )
 
-// Options choose the tables, and say what no table shows.
-type Options struct {
+// ProposeOptions choose the tables, and say what no table shows.
+type ProposeOptions struct {
 	Tables   []string // names, or patterns such as orders-*
 	Target   string   // of each table: {table} stands for its name
 	Pipeline string   // "": from the tables' names
@@ -28,8 +27,8 @@ type Options struct {
 	Region, Endpoint string // of DynamoDB, as the configuration has them
 }
 
-// Table is what was found out about a table.
-type Table struct {
+// Proposed is what was found out about a table.
+type Proposed struct {
 	Source   string            `json:"table"`
 	Target   string            `json:"target"`
 	Items    int               `json:"items"` // in the sample
@@ -40,8 +39,8 @@ type Table struct {
 	mapping string
 }
 
-// Look looks at each table that the options name.
-func Look(ctx context.Context, src *source.Source, o *Options) ([]*Table, error) {
+// Propose looks at each table that the options name.
+func Propose(ctx context.Context, src *source.Source, o *ProposeOptions) ([]*Proposed, error) {
 	names, err := find(ctx, src, o.Tables)
 	if err != nil {
 		return nil, err
@@ -50,9 +49,9 @@ func Look(ctx context.Context, src *source.Source, o *Options) ([]*Table, error)
 		return nil, failure.Usagef("for example --target 'shop-{table}'",
 			"--target %q is one name for %d tables", o.Target, len(names))
 	}
-	var all []*Table
+	var all []*Proposed
 	for _, name := range names {
-		t, err := look(ctx, src, name, o.Sample)
+		t, err := proposeFor(ctx, src, name, o.Sample)
 		if err != nil {
 			return nil, err
 		}
@@ -112,8 +111,8 @@ func few(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// look describes a table and samples its items.
-func look(ctx context.Context, src *source.Source, name string, sample int) (*Table, error) {
+// proposeFor describes a table and samples its items.
+func proposeFor(ctx context.Context, src *source.Source, name string, sample int) (*Proposed, error) {
 	info, err := src.Table(ctx, name)
 	if err != nil {
 		return nil, source.Explain(err)
@@ -125,15 +124,15 @@ func look(ctx context.Context, src *source.Source, name string, sample int) (*Ta
 		return nil, err
 	}
 	proposal := sampler.Proposal()
-	t := &Table{
+	t := &Proposed{
 		Source: name, Items: sampler.Items(), Problems: []problem.Problem{}, info: info, mapping: proposal.Mapping,
 	}
-	for _, p := range append(preflight.StreamProblems(name, &info, ""), proposal.Findings...) {
+	for _, p := range append(StreamProblems(name, &info, ""), proposal.Findings...) {
 		p.File, p.Severity = name, problem.SeverityWarning // their paths are attributes; nothing is refused yet
 		t.Problems = append(t.Problems, p)
 	}
 	if info.Items > 0 || t.Items > 0 {
-		t.Copy = preflight.CopySentence(&info)
+		t.Copy = CopySentence(&info)
 	}
 	return t, nil
 }

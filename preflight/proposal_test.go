@@ -1,4 +1,4 @@
-package proposing
+package preflight
 
 import (
 	"regexp"
@@ -14,12 +14,12 @@ func TestAnyTableNameIsProposed(t *testing.T) {
 	for _, name := range []string{
 		"Orders", "null", "true", "yes", "1e3", "0x1F", "0o17", ".inf", ".NaN", "-abc", "---", "...", "2026-11-26", "_a.b",
 	} {
-		o := &Options{Region: "us-east-1", Tables: []string{name}, Project: "123456", Instance: "i"}
+		o := &ProposeOptions{Region: "us-east-1", Tables: []string{name}, Project: "123456", Instance: "i"}
 		target := targetOf(tableMark, name)
 		if !possible.MatchString(target) {
 			t.Errorf("%s: target %q", name, target)
 		}
-		text := Configuration(o, []*Table{{
+		text := Configuration(o, []*Proposed{{
 			Source: name, Target: target, mapping: "mapping: 1\nfamilies: {d: {}}\nrules: []\n",
 		}})
 		cfg, problems := config.Parse([]byte(text), "tailrace.yaml")

@@ -9,7 +9,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/tailrace-cdc/replicator/clients"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/heap"
+	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/embedded"
@@ -24,8 +24,8 @@ const (
 
 // memory reports how much memory run needs, and a limit of this process that is lower.
 func (c *check) memory() {
-	need := heap.NeedOf(c.cfg)
-	c.Cost[CostMemory], c.Cost[CostMemoryLarge] = heap.ProcessBytes(need.Usual), heap.ProcessBytes(need.Most)
+	need := c.cfg.HeapNeed()
+	c.Cost[CostMemory], c.Cost[CostMemoryLarge] = config.ProcessBytes(need.Usual), config.ProcessBytes(need.Most)
 	if shortage := need.Shortage(); shortage != "" {
 		c.add(warnf("memory", "memory.total",
 			"give it more, lower memory.total, or replicate fewer tables per process: else garbage collection uses up the CPU",

@@ -160,7 +160,7 @@ func TestBulkLoadsAreNamed(t *testing.T) {
 
 // TestPoliciesAreThoseOfTheDocs: what check prints and what the page says must not drift apart.
 func TestPoliciesAreThoseOfTheDocs(t *testing.T) {
-	page, err := os.ReadFile("../../../../docs/credentials.md")
+	page, err := os.ReadFile("../docs/credentials.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package proposing
+package preflight
 
 import (
 	"cmp"
@@ -45,12 +45,12 @@ func plain(name string) string {
 }
 
 // pipelineOf returns the name of the pipeline: the one that was given, or one after the first table or pattern.
-func pipelineOf(o *Options) string {
+func pipelineOf(o *ProposeOptions) string {
 	return cmp.Or(o.Pipeline, strings.Trim(plain(o.Tables[0]), "-"), "main")
 }
 
 // Configuration returns the smallest configuration for the tables, with the proposed mappings inline.
-func Configuration(o *Options, tables []*Table) string {
+func Configuration(o *ProposeOptions, tables []*Proposed) string {
 	b := &strings.Builder{}
 	b.WriteString("# yaml-language-server: $schema=tailrace.schema.json" +
 		"   # for editors: replicator config schema >tailrace.schema.json\n")
@@ -76,7 +76,7 @@ func Configuration(o *Options, tables []*Table) string {
 }
 
 // write writes the block of a table.
-func (t *Table) write(b *strings.Builder) {
+func (t *Proposed) write(b *strings.Builder) {
 	fmt.Fprintf(b, "- source: %s\n  target: %s\n  keys: [%s]\n", scalar(t.Source), scalar(t.Target), quotedKeys(&t.info))
 	if t.info.TTLAttr != "" {
 		fmt.Fprintf(b, "  on_ttl_expiry: delete   # items expire by %q: delete, keep or archive\n", t.info.TTLAttr)

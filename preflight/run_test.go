@@ -266,7 +266,7 @@ func TestEveryFindingHasATest(t *testing.T) {
 		`(?:"(\w+)"|codeBackfill|codeScan|codeItems|codeExport|codeNoRecovery)`)
 	found := map[string]bool{}
 	tests := ""
-	for _, pattern := range []string{"*.go", "../../../../test/check_test.go"} {
+	for _, pattern := range []string{"*.go", "../test/check_test.go"} {
 		names, err := filepath.Glob(pattern)
 		if err != nil || len(names) == 0 {
 			t.Fatalf("%s: %v %v", pattern, names, err)

@@ -13,7 +13,7 @@ import (
 
 // TestAssumedPricesAreSaid: with region and date, by check, in its JSON and in the documents.
 func TestAssumedPricesAreSaid(t *testing.T) {
-	page, err := os.ReadFile("../../../../docs/backfill.md")
+	page, err := os.ReadFile("../docs/backfill.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,4 @@
-// Package recovery plans what `replicator recover` does: it compares each table's log with the table's row in Bigtable,
-// and estimates what a new life costs and how long it takes.
-package recovery
+package preflight
 
 import (
 	"context"
@@ -13,7 +11,6 @@ import (
 	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/clients"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/preflight"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline"
@@ -39,9 +36,9 @@ type Life struct {
 	archivedOnly bool
 }
 
-// Plan returns the new lives of the tables whose logs cannot go on; of one table if its name is not empty. The tables
+// PlanRecoveries returns the new lives of the tables whose logs cannot go on; of one table if its name is not empty. The tables
 // must be described and compiled.
-func Plan(
+func PlanRecoveries(
 	ctx context.Context, cfg *config.Config, clients *clients.Clients, tables *catalog.Catalog, only string,
 ) (lives []*Life, err error) {
 	q, err := openQueue(ctx, cfg, clients)
@@ -52,7 +49,7 @@ func Plan(
 		if only != "" && t.Source != only {
 			continue
 		}
-		found, err := look(ctx, cfg, clients, t, q)
+		found, err := foundOf(ctx, cfg, clients, t, q)
 		if err != nil {
 			return nil, err
 		}
@@ -66,7 +63,7 @@ func Plan(
 		if plan == nil {
 			continue
 		}
-		reads, hours := preflight.ResyncCost(&t.Info, t.Backfill)
+		reads, hours := ResyncCost(&t.Info, t.Backfill)
 		if plan.Restores {
 			reads, hours = "", 0
 		}
@@ -93,8 +90,8 @@ func openQueue(ctx context.Context, cfg *config.Config, clients *clients.Clients
 	return clients.Queue(ctx)
 }
 
-// look returns what a recovery of a table looks at.
-func look(
+// foundOf returns what a recovery of a table looks at.
+func foundOf(
 	ctx context.Context, cfg *config.Config, c *clients.Clients, t *catalog.Table, q *queue.Queue,
 ) (f staterow.Found, err error) {
 	var sink *bigtable.Client

@@ -1,6 +1,8 @@
-// Package preflight finds everything that would keep `replicator run` from working, or that its user should know, in
-// the configuration and the mappings, in DynamoDB, Bigtable and the queue, and in what earlier runs stored. It writes
-// nothing.
+// Package preflight finds what stands in the way before anything is written: everything that would
+// keep `replicator run` from working, or that its user should know, in the configuration and the
+// mappings, in DynamoDB, Bigtable and the queue, and in what earlier runs stored. It proposes a
+// configuration for live tables, and plans recoveries. It writes nothing but, for a recovery that
+// was confirmed, the new life in the row of a table.
 //
 // Files, from the top down:
 //
@@ -16,5 +18,8 @@
 //	copycost.go   what copying the items of a table takes
 //	durable.go    directories that this operating system cannot sync
 //	capacity.go   memory, the volume of the logs, the limits of the logs and of the NATS account
+//	propose.go    what init finds out about each table
+//	proposal.go   the configuration that it proposes
+//	recovery.go   what recover does
 //	finding.go    adds what a check finds to the report
 package preflight
