@@ -6,6 +6,9 @@
 //
 // Files, from the top down:
 //
+//	propose.go    what init finds out about each table
+//	proposal.go   the configuration that it proposes
+//	recovery.go   what recover does
 //	preflight.go  the report, and the order of the checks
 //	selections.go which tables the selections choose
 //	sample.go     the mappings on a sample of items
@@ -18,8 +21,5 @@
 //	copycost.go   what copying the items of a table takes
 //	durable.go    directories that this operating system cannot sync
 //	capacity.go   memory, the volume of the logs, the limits of the logs and of the NATS account
-//	propose.go    what init finds out about each table
-//	proposal.go   the configuration that it proposes
-//	recovery.go   what recover does
 //	finding.go    adds what a check finds to the report
 package preflight
