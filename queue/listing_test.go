@@ -145,3 +145,22 @@ func TestListingIsAskedForAgain(t *testing.T) {
 		t.Errorf("tables %q, %v, after %d listings", tables, err, asked.Load())
 	}
 }
+
+// TestLogOfAnIncompleteListingMayBeGone: the complete one that follows does not have it.
+func TestLogOfAnIncompleteListingMayBeGone(t *testing.T) {
+	stream := func(table string) string {
+		return fmt.Sprintf(`{"config":{"name":%q,"metadata":{%q:"shop",%q:%q}}}`, streamName("shop", table),
+			conn.MetaPipeline, conn.MetaTable, table)
+	}
+	const answer = `{"type":"io.nats.jetstream.api.v1.stream_list_response","total":%d,"streams":[%s],"missing":[%s]}`
+	var asked atomic.Int32
+	q := answering(t, func(int) string {
+		if asked.Add(1) == 1 {
+			return fmt.Sprintf(answer, 2, stream("A"), fmt.Sprintf("%q", streamName("shop", "B")))
+		}
+		return fmt.Sprintf(answer, 1, stream("B"), "")
+	})
+	if tables, err := q.Tables(t.Context()); err != nil || !slices.Equal(tables, []string{"B"}) {
+		t.Errorf("tables %q, %v, after %d listings", tables, err, asked.Load())
+	}
+}
