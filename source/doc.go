@@ -1,7 +1,7 @@
 // Package source reads DynamoDB: it lists the shards of a stream, reads their records as raw pages, and reads items for
 // copies and comparison. It and the packages below it are the only ones that know the AWS SDK: source/raw makes the
 // calls whose replies stay raw, source/export takes items out of files in S3. source/heartbeat tells the items that the
-// replicator writes itself from all others, and source/restore writes archived items back.
+// replicator writes itself from all others, and source/putback writes archived items back.
 //
 //	Table ─► List / Children ─► Reader (one shard) ─► Page{raw records, versions, positions}
 //	                              │ lease of memory, pace                       │

@@ -29,7 +29,7 @@ var arrows = map[string][]string{
 	"cmd": {
 		"admin", "audit", "catalog", "change", "checkpoint", "clients", "cmd", "config", "control", "cutover",
 		"daemon", "deploy", "explain", "failure", "host", "pipeline", "preflight", "problem", "protocol",
-		"queue", "sandbox", "sink", "source", "transform", "verify",
+		"queue", "restore", "sandbox", "sink", "source", "transform", "verify",
 	},
 	"audit": {
 		"audit", "catalog", "clients", "config", "control", "pipeline", "protocol", "queue", "checkpoint", "verify",
@@ -42,6 +42,9 @@ var arrows = map[string][]string{
 	"preflight": {
 		"catalog", "clients", "config", "control", "pipeline", "preflight", "protocol", "queue", "checkpoint", "transform",
 		"sink", "source", "change", "problem", "failure", "host",
+	},
+	"restore": {
+		"catalog", "clients", "config", "control", "pipeline", "queue", "restore", "transform", "sink", "source", "change", "failure",
 	},
 	"explain": {
 		"audit", "catalog", "clients", "config", "control", "explain", "queue", "checkpoint", "verify", "transform", "sink",

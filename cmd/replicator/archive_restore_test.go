@@ -17,13 +17,13 @@ import (
 	"testing"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/archived"
+	"github.com/tailrace-cdc/replicator/restore"
 	"github.com/tailrace-cdc/replicator/sandbox"
 	"github.com/tailrace-cdc/replicator/sandbox/fault"
 	"github.com/tailrace-cdc/replicator/sink/archive/coverage"
 	"github.com/tailrace-cdc/replicator/sink/archive/layout"
 	"github.com/tailrace-cdc/replicator/sink/archive/object"
-	"github.com/tailrace-cdc/replicator/source/restore"
+	"github.com/tailrace-cdc/replicator/source/putback"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -128,7 +128,7 @@ func expired(key, attributes string) *transform.Event {
 }
 
 // restore runs the command with --json, and returns the summary.
-func (s *shelved) restore(ctx context.Context, want int, args ...string) (out archived.Restored, errs string) {
+func (s *shelved) restore(ctx context.Context, want int, args ...string) (out restore.Restored, errs string) {
 	s.t.Helper()
 	var stdout, stderr bytes.Buffer
 	line := append([]string{"archive", "restore", "--table", "Orders", "--json", "-c", s.config}, args...)
@@ -190,7 +190,7 @@ func TestRestoreIsExactAndGoesOnAfterAnInterruption(t *testing.T) {
 
 	s.puts.Store(0)
 	dry, _ := s.restore(t.Context(), 0, "--read-units", "1e6")
-	want := archived.Restored{Schema: 1, Table: "Orders", DryRun: true, Events: int64(n) + earlier + 3,
+	want := restore.Restored{Schema: 1, Table: "Orders", DryRun: true, Events: int64(n) + earlier + 3,
 		Items: int64(n) + 2, Restored: int64(n) - 1, Bytes: dry.Bytes, WriteUnits: float64(n) - 1,
 		ReadUnits: dry.ReadUnits, Recreated: 1, WithoutItem: 1, DeletedByUser: 1}
 	if dry != want || dry.Bytes < 60*int64(n) || s.puts.Load() != 0 {
@@ -207,7 +207,7 @@ func TestRestoreIsExactAndGoesOnAfterAnInterruption(t *testing.T) {
 	differences := filepath.Join(s.dir, "differences.jsonl")
 	args := []string{"--yes", "--write-units", "1e6", "--differences", differences}
 	_, errs := s.restore(ctx, 1, args...)
-	if there := len(s.Items("Orders")); there < middle/2 || there > middle+restore.Concurrency ||
+	if there := len(s.Items("Orders")); there < middle/2 || there > middle+putback.Concurrency ||
 		!strings.Contains(errs, "running it again") {
 		t.Errorf("%d items after an interruption: %s", there, errs)
 	}
@@ -241,7 +241,7 @@ func TestRestoreIsExactAndGoesOnAfterAnInterruption(t *testing.T) {
 			t.Fatal(err)
 		}
 		subject := expired(k.PK.S, "").Subject
-		if !restore.Equal(item, originals[subject], "") {
+		if !putback.Equal(item, originals[subject], "") {
 			t.Fatalf("%s, want %s", item, originals[subject])
 		}
 		delete(originals, subject)

@@ -20,10 +20,10 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/archived"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/journal"
+	"github.com/tailrace-cdc/replicator/restore"
 	"github.com/tailrace-cdc/replicator/sink/archive/coverage"
 	"github.com/tailrace-cdc/replicator/sink/archive/ddl"
 	"github.com/tailrace-cdc/replicator/sink/archive/layout"
@@ -158,7 +158,7 @@ func (f *filled) tell() {
 	if _, err := j.Append(ctx, journal.End{Last: info.Last}, false, entry); err != nil {
 		f.t.Fatal(err)
 	}
-	head, err := archived.Head(ctx, q, "Orders")
+	head, err := restore.Head(ctx, q, "Orders")
 	if err != nil || head == nil || *head != f.head {
 		f.t.Fatalf("the log's head is %v, %v", head, err)
 	}
@@ -180,7 +180,7 @@ func TestArchiveIsListedVerifiedAndQueried(t *testing.T) {
 		t.Errorf("list: %d\n%s%s", code, out, errs)
 	}
 	out, _, code = f.command("archive", "list", "--json", "--objects", "--from", first, "--to", (expiredAt + 1).String())
-	var o archived.Object
+	var o restore.Object
 	if err := json.Unmarshal([]byte(out), &o); err != nil || code != 0 || o.Events != 5 || !o.Named ||
 		o.Hour != expiredAt {
 		t.Errorf("objects: %d, %v\n%s", code, err, out)
@@ -267,7 +267,7 @@ func TestArchiveThatWasCutOffDiffersAndIsUnprovenWithoutTheLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, errs, code := f.command("archive", "verify", "--json")
-	var v archived.Verified
+	var v restore.Verified
 	if err := json.Unmarshal([]byte(out), &v); err != nil || code != 0 || v.Verdict != manifest.Unproven ||
 		v.Tables[0].Counts[manifest.HeadUnknown] != 1 || !strings.Contains(errs, "the queue cannot be reached") {
 		t.Errorf("without the log: %d, %v\n%s%s", code, err, out, errs)
@@ -380,7 +380,7 @@ func TestStatementsForQueryEngines(t *testing.T) {
 		}
 	}
 	out, errs, code := f.command("archive", "ddl", "duckdb", "--table", "Orders", "--json")
-	var s archived.Statement
+	var s archiveStatement
 	if err := json.Unmarshal([]byte(out), &s); err != nil || code != 0 || s.Table != "Orders" || s.Schema != 1 ||
 		s.Dialect != ddl.DuckDB || !strings.Contains(s.SQL, "read_parquet(") {
 		t.Errorf("JSON: %d, %v\n%s%s", code, err, out, errs)

@@ -15,7 +15,7 @@
 //	     ▼ CheckAndMutateRow         ▼ objects by hour, a subject                 ▼ :9464
 //	 Bigtable                     archive                                     Prometheus, probes
 //
-// Each subcommand has a file of its own, here, in internal/compare, internal/archived or internal/dlq: flags and
+// Each subcommand has a file of its own, here, in internal/compare or internal/dlq: flags and
 // printing. A package below internal does the work. The commands that look at a running daemon or tell it what to do
 // (status, queue, dlq, gaps, pause, resume, copy, resync, mapping) read and write its log: there is no other interface,
 // so they work against a stopped daemon as well. Only what writes rows needs the daemon: dlq retry and resync of single
@@ -24,7 +24,6 @@
 // Packages below, from the top down:
 //
 //	internal/compare    the commands that compare both sides, flags and printing
-//	internal/archived   the commands about the archive
 //	internal/dlq        the commands about dead letters
 //	internal/cli        what all commands share: global flags, configuration, output, exit code
 //	internal/demo       the whole demo
@@ -52,6 +51,10 @@
 //	gaps.go       gaps: what was lost before it was read
 //	gaps_archive.go  its heal, for the archive
 //	resync.go     resync: makes the rows of a table, or of some items, true again
+//	archive.go    archive: what is there, is it whole, which events
+//	archive_restore.go  its restore: brings items back
+//	archive_open.go  what its commands work on
+//	archive_ddl.go  its ddl: statements for query engines
 //	mapping.go    mapping: what a changed mapping does, and accepts it
 //	mapping_tests.go  its test: runs unit tests of mappings
 //	recover.go    recover: a new life after a lost log

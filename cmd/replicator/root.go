@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/archived"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/compare"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/completing"
@@ -66,7 +65,7 @@ Start with a live table:    replicator init --table NAME -o tailrace.yaml
 		a.resumeCommand(), a.copyCommand(), a.resyncCommand(), a.mappingCommand(),
 		a.recoverCommand(), a.tableCommand(), a.configCommand(),
 	)
-	root.AddCommand(archived.Command(a.App), upgrading.Command(a.App))
+	root.AddCommand(a.archiveCommand(), upgrading.Command(a.App))
 	root.AddCommand(compare.Commands(a.App)...)
 	for _, cmd := range root.Commands() {
 		if cmd.HasSubCommands() && !cmd.Runnable() {

@@ -3,10 +3,10 @@
 //
 // Files, from the top down:
 //
+//	checkpage.go  what a check found, as a page to share
+//	checked.go  the same as text
 //	explained.go why an item or a row looks as it does
 //	explain.go  the steps from an item to its cells
-//	checked.go  what a check found
-//	checkpage.go  the same as a page to share
 //	check.go    the rules of a mapping, and what becomes of the attributes
 //	schema.go   what a Bigtable instance lacks
 //	mapping.go  what a changed mapping does to the rows
@@ -16,5 +16,7 @@
 //	progress.go how far copies and resyncs are, as bars or lines
 //	asked.go    dead letters that were tried again, items that were resynced
 //	status.go   the status, in a sentence and a table
+//	archived.go what an archive holds, and what was restored from it
 //	archive.go  how far the archive of a table is
+//	count.go    a number with its noun
 package render

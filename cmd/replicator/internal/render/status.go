@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/dustin/go-humanize"
-	"github.com/dustin/go-humanize/english"
 
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
@@ -311,6 +310,3 @@ func ownerText(t pipeline.TableStatus) string {
 	}
 	return fmt.Sprintf("%s (epoch %d)", t.Owner, t.Epoch)
 }
-
-// Count returns "1 error" or "2 errors".
-func Count(n int, noun string) string { return english.Plural(n, noun, "") }

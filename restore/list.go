@@ -1,4 +1,4 @@
-package archived
+package restore
 
 import (
 	"cmp"

@@ -1,4 +1,4 @@
-package archived
+package restore
 
 import (
 	"strconv"
@@ -14,10 +14,10 @@ type Range struct{ From, To time.Time }
 
 // ParseRange reads --from and --to; "" is no bound.
 func ParseRange(from, to string, now time.Time) (r Range, err error) {
-	if r.From, err = parseTime("--from", from, now); err != nil {
+	if r.From, err = ParseTime("--from", from, now); err != nil {
 		return r, err
 	}
-	if r.To, err = parseTime("--to", to, now); err != nil {
+	if r.To, err = ParseTime("--to", to, now); err != nil {
 		return r, err
 	}
 	if !r.To.IsZero() && !r.From.Before(r.To) {
@@ -26,8 +26,8 @@ func ParseRange(from, to string, now time.Time) (r Range, err error) {
 	return r, nil
 }
 
-// parseTime reads a time, a day, an hour, or how long ago it was.
-func parseTime(flag, text string, now time.Time) (time.Time, error) {
+// ParseTime reads a time, a day, an hour, or how long ago it was.
+func ParseTime(flag, text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}

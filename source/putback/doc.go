@@ -1,4 +1,4 @@
-// Package restore writes archived items back into their table, never over an item that exists. Items are sent in the
+// Package putback writes archived items back into their table, never over an item that exists. Items are sent in the
 // typed JSON in which they were archived, so that every type and every digit arrives.
 //
 // Files, from the top down:
@@ -6,4 +6,4 @@
 //	writer.go  conditional writes, at a limited rate, with retries
 //	ttl.go     what becomes of the attribute by which items expire
 //	item.go    what a write of an item costs, and whether two items are equal
-package restore
+package putback

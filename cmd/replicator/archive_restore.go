@@ -1,4 +1,4 @@
-package archived
+package main
 
 import (
 	"context"
@@ -9,19 +9,21 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+	"github.com/tailrace-cdc/replicator/restore"
+
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
 	"github.com/tailrace-cdc/replicator/failure"
-	"github.com/tailrace-cdc/replicator/source"
-	"github.com/tailrace-cdc/replicator/source/restore"
+	"github.com/tailrace-cdc/replicator/source/putback"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
 // restoreFlags are the flags of `archive restore`.
 type restoreFlags struct {
-	flags
+	archiveFlags
 	asOf, class, ttl, ttlAttr, differences string
 	key                                    []string
 	units, reads                           float64
@@ -29,7 +31,7 @@ type restoreFlags struct {
 }
 
 // restoreCommand returns the command `replicator archive restore`.
-func (a *commands) restoreCommand() *cobra.Command {
+func (a *archiveCommands) restoreCommand() *cobra.Command {
 	var f restoreFlags
 	cmd := &cobra.Command{
 		Use: "restore --table NAME [--ttl remove|keep|+30d] [--yes]", Short: "Bring archived items back into DynamoDB",
@@ -69,12 +71,12 @@ Exit 4: some items were not restored, because they were re-created, DynamoDB ref
 }
 
 // restore restores items, or says what it would restore.
-func (a *commands) restore(ctx context.Context, f *restoreFlags) error {
+func (a *archiveCommands) restore(ctx context.Context, f *restoreFlags) error {
 	r, err := f.read()
 	if err != nil {
 		return err
 	}
-	s, err := a.open(ctx, &f.flags)
+	s, err := a.open(ctx, &f.archiveFlags)
 	if err != nil {
 		return err
 	}
@@ -87,7 +89,7 @@ func (a *commands) restore(ctx context.Context, f *restoreFlags) error {
 	if r.Source, err = clients.Source(ctx); err != nil {
 		return err
 	}
-	if err := r.checkTable(ctx, f); err != nil {
+	if err := r.CheckTable(ctx, f.limits()); err != nil {
 		return err
 	}
 	differ, finish, err := a.differ(f)
@@ -112,7 +114,7 @@ func (a *commands) restore(ctx context.Context, f *restoreFlags) error {
 	if a.JSON {
 		err = a.PrintJSON(out)
 	} else {
-		a.Print("%s", out.Text(r.Into, f.units))
+		a.Print("%s", render.Restored(out, r.Into, f.units))
 	}
 	if err == nil && f.yes && out.Left() > 0 {
 		return failure.Reported(failure.Different)
@@ -121,27 +123,34 @@ func (a *commands) restore(ctx context.Context, f *restoreFlags) error {
 }
 
 // read reads the flags that need neither store nor table.
-func (f *restoreFlags) read() (*Restore, error) {
-	r := &Restore{Query: Query{Table: f.table, Class: transform.EventClass(f.class)}, Now: time.Now()}
-	if f.class != "" && !slices.Contains(Classes, r.Class) {
+func (f *restoreFlags) read() (*restore.Restore, error) {
+	r := &restore.Restore{Query: restore.Query{Table: f.table, Class: transform.EventClass(f.class)}, Now: time.Now()}
+	if f.class != "" && !slices.Contains(restore.Classes, r.Class) {
 		return nil, failure.Usagef("ttl, user, inferred or healed", "%q is not a class of events", f.class)
 	}
 	if f.units <= 0 || f.reads < 0 {
 		return nil, failure.Usagef("such as 100", "--write-units and --read-units are above 0")
 	}
 	var err error
-	if r.Key, err = ParseKey(f.key); err != nil {
+	if r.Key, err = restore.ParseKey(f.key); err != nil {
 		return nil, err
 	}
-	if r.TTL, err = restore.ParseTTL(f.ttl); err != nil {
+	if r.TTL, err = putback.ParseTTL(f.ttl); err != nil {
 		return nil, failure.Usagef("--ttl remove, --ttl keep, or --ttl +30d", "--ttl: %w", err)
 	}
 	return r, nil
 }
 
+// limits returns what the flags say of the table and of its load.
+func (f *restoreFlags) limits() restore.Limits {
+	return restore.Limits{
+		Table: f.table, TTL: f.ttl, TTLAttr: f.ttlAttr, WriteUnits: f.units, ReadUnits: f.reads, Write: f.yes,
+	}
+}
+
 // time returns the chosen time: deletions are known to the second, and that of --as-of is included.
-func (f *restoreFlags) time(in Range) (Range, error) {
-	at, err := parseTime("--as-of", f.asOf, time.Now())
+func (f *restoreFlags) time(in restore.Range) (restore.Range, error) {
+	at, err := restore.ParseTime("--as-of", f.asOf, time.Now())
 	if err != nil || at.IsZero() {
 		return in, err
 	}
@@ -152,52 +161,10 @@ func (f *restoreFlags) time(in Range) (Range, error) {
 	return in, nil
 }
 
-// checkTable describes the table, and returns why the items cannot be written to it.
-func (r *Restore) checkTable(ctx context.Context, f *restoreFlags) error {
-	info, err := r.Source.Table(ctx, f.table)
-	if err != nil {
-		return source.Explain(err)
-	}
-	if info.Status != "ACTIVE" && info.Status != "UPDATING" {
-		return failure.With(failure.Unready, "wait until it is ACTIVE",
-			fmt.Errorf("table %s is %s", info.Name, info.Status))
-	}
-	r.Into, r.TTLAttr = &info, info.TTLAttr
-	if r.TTLAttr == "" {
-		r.TTLAttr = f.ttlAttr
-	}
-	changes := r.TTL.Mode == restore.Remove || r.TTL.Mode == restore.Later
-	switch key := info.Schema; {
-	case f.ttlAttr != "" && f.ttlAttr != r.TTLAttr:
-		return failure.Usagef("leave --ttl-attribute out", "items of %s expire by %q", info.Name, r.TTLAttr)
-	case r.TTLAttr != "" && r.TTL.Mode == restore.Unchosen:
-		return needTTL(fmt.Sprintf("items of %s expire by %q", info.Name, r.TTLAttr))
-	case changes && r.TTLAttr == "" && info.TTLError != nil:
-		return failure.With(failure.Unready, "name the attribute with --ttl-attribute, or permit DescribeTimeToLive",
-			info.TTLError)
-	case changes && r.TTLAttr == "":
-		return failure.Usagef("--ttl-attribute NAME, or --ttl keep",
-			"time to live of %s is off: nothing says which attribute --ttl %s is about", info.Name, f.ttl)
-	case changes && (key.Partition.Name == r.TTLAttr || key.Sort != nil && key.Sort.Name == r.TTLAttr):
-		return failure.Usagef("--ttl keep", "%q is part of the key of %s: restore cannot change it", r.TTLAttr,
-			info.Name)
-	}
-	reads, err := info.ReadUnitsFor(f.reads, 0)
-	if err != nil {
-		return fmt.Errorf("choose read budget: %w", err)
-	}
-	if f.reads == 0 {
-		reads = max(reads, f.units)
-	}
-	r.Reads = source.NewBudget(reads)
-	if f.yes {
-		r.Writer = restore.New(r.Source, &info, f.units)
-	}
-	return nil
-}
-
 // differ returns what receives the items that are not restored, and what closes their file.
-func (a *commands) differ(f *restoreFlags) (differ func(*Difference) error, finish func() error, err error) {
+func (a *archiveCommands) differ(f *restoreFlags) (
+	differ func(*restore.Difference) error, finish func() error, err error,
+) {
 	var file *os.File
 	finish = func() error { return nil }
 	if f.differences != "" {
@@ -207,7 +174,7 @@ func (a *commands) differ(f *restoreFlags) (differ func(*Difference) error, fini
 		}
 		finish = func() error { return errors.Join(file.Sync(), file.Close()) }
 	}
-	return func(d *Difference) error {
+	return func(d *restore.Difference) error {
 		if f.showData && !a.JSON {
 			a.Print("%s %s", d.Outcome, d.Key)
 		}

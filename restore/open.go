@@ -1,4 +1,4 @@
-package archived
+package restore
 
 import (
 	"cmp"
@@ -32,9 +32,9 @@ func Open(ctx context.Context, cfg *config.Config) (bucket.Bucket, error) {
 	return b, nil
 }
 
-// tables returns the tables of the configuration that have an archive, or the named one. That may be one which is not
+// Tables returns the tables of the configuration that have an archive, or the named one. That may be one which is not
 // replicated any more: archives outlive it.
-func tables(ctx context.Context, b bucket.Bucket, cfg *config.Config, name string) (names []string, err error) {
+func Tables(ctx context.Context, b bucket.Bucket, cfg *config.Config, name string) (names []string, err error) {
 	selected, err := catalog.Select(cfg, name)
 	if err != nil {
 		if has, failed := hasArchive(ctx, b, name); has || failed != nil {

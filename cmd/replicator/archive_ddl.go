@@ -1,4 +1,4 @@
-package archived
+package main
 
 import (
 	"fmt"
@@ -14,8 +14,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/archive/ddl"
 )
 
-// Statement is what `archive ddl` prints of a table as JSON.
-type Statement struct {
+// archiveStatement is what `archive ddl` prints of a table as JSON.
+type archiveStatement struct {
 	Schema  int         `json:"schema"`
 	Table   string      `json:"table"`
 	Dialect ddl.Dialect `json:"dialect"`
@@ -23,7 +23,7 @@ type Statement struct {
 }
 
 // ddlCommand returns the command `archive ddl`.
-func (a *commands) ddlCommand() *cobra.Command {
+func (a *archiveCommands) ddlCommand() *cobra.Command {
 	var table string
 	cmd := &cobra.Command{
 		Use:   "ddl " + strings.Join(dialects(), "|"),
@@ -53,7 +53,7 @@ deletes no object.`,
 
 // statements prints the statements of the tables that are archived, or of the named one, which only a rule of its
 // mapping may archive.
-func (a *commands) statements(cfg *config.Config, dialect ddl.Dialect, table string) error {
+func (a *archiveCommands) statements(cfg *config.Config, dialect ddl.Dialect, table string) error {
 	if cfg.Archive.URL == "" {
 		return failure.Usagef("archive: {url: …}", "the configuration has no archive of objects")
 	}
@@ -72,7 +72,9 @@ func (a *commands) statements(cfg *config.Config, dialect ddl.Dialect, table str
 		}
 		if !a.JSON {
 			fmt.Fprintln(a.Out, strings.TrimSpace(text))
-		} else if err := a.PrintJSON(Statement{Schema: schema, Table: t.Source, Dialect: dialect, SQL: text}); err != nil {
+			continue
+		}
+		if err := a.PrintJSON(archiveStatement{schema, t.Source, dialect, text}); err != nil {
 			return err
 		}
 	}

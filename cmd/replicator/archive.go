@@ -1,4 +1,4 @@
-package archived
+package main
 
 import (
 	"context"
@@ -7,26 +7,25 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
-	"time"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+	"github.com/tailrace-cdc/replicator/restore"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
-	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
-	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
 	"github.com/tailrace-cdc/replicator/sink/archive/manifest"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// commands has a method for each command.
-type commands struct{ *cli.App }
+// archiveCommands has a method for each command.
+type archiveCommands struct{ *cli.App }
 
-// Command returns the command `replicator archive`.
-func Command(app *cli.App) *cobra.Command {
-	a := &commands{app}
+// archiveCommand returns the command `replicator archive`.
+func (a *app) archiveCommand() *cobra.Command {
+	c := &archiveCommands{a.App}
 	cmd := &cobra.Command{
 		Use:   "archive",
 		Short: "The archive of what expired: what is there, is it whole, which events; restore items",
@@ -35,53 +34,13 @@ commands read the store of archive.url, and need no running replicator. They wri
 brings items back into DynamoDB.`,
 		Args: a.Args(cobra.NoArgs),
 	}
-	cmd.AddCommand(a.listCommand(), a.verifyCommand(), a.queryCommand(), a.restoreCommand(), a.ddlCommand())
+	cmd.AddCommand(c.listCommand(), c.verifyCommand(), c.queryCommand(), c.restoreCommand(), c.ddlCommand())
 	return cmd
 }
 
-// flags are the flags that all of these commands have.
-type flags struct{ table, from, to string }
-
-func (f *flags) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.table, "table", "", "only this source table")
-	cmd.Flags().StringVar(&f.from, "from", "", "a time (UTC), a day, an hour (2026-05-04T13), or how long ago (36h, 30d)")
-	cmd.Flags().StringVar(&f.to, "to", "", "the end of the time, not included")
-}
-
-// scope is what a command works on: the tables, the time, and the opened store.
-type scope struct {
-	cfg    *config.Config
-	tables []string
-	in     Range
-	bucket bucket.Bucket
-}
-
-// close closes the store. Its error is ignored, because nothing was written.
-func (s *scope) close() { _ = s.bucket.Close() }
-
-// open opens the store and reads the flags.
-func (a *commands) open(ctx context.Context, f *flags) (*scope, error) {
-	cfg, err := a.Config(ctx)
-	if err != nil {
-		return nil, err
-	}
-	s := &scope{cfg: cfg}
-	if s.in, err = ParseRange(f.from, f.to, time.Now()); err != nil {
-		return nil, err
-	}
-	if s.bucket, err = Open(ctx, cfg); err != nil {
-		return nil, err
-	}
-	if s.tables, err = tables(ctx, s.bucket, cfg, f.table); err != nil {
-		s.close()
-		return nil, err
-	}
-	return s, nil
-}
-
 // listCommand returns the command `replicator archive list`.
-func (a *commands) listCommand() *cobra.Command {
-	var f flags
+func (a *archiveCommands) listCommand() *cobra.Command {
+	var f archiveFlags
 	var objects bool
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the hours of the archive, and whether they are closed", Args: a.Args(cobra.NoArgs),
@@ -99,7 +58,7 @@ events were lost in a gap or a recovery), or open. With --objects it prints a li
 				fmt.Fprintln(w, "TABLE\tHOUR\tCLASS\tSTATE\tOBJECTS\tEVENTS\tSIZE")
 			}
 			for _, t := range s.tables {
-				l, err := List(ctx, s.bucket, t, s.in)
+				l, err := restore.List(ctx, s.bucket, t, s.in)
 				if err != nil {
 					return err
 				}
@@ -120,7 +79,7 @@ events were lost in a gap or a recovery), or open. With --objects it prints a li
 }
 
 // printListing prints the hours or the objects of a table.
-func (a *commands) printListing(w *tabwriter.Writer, table string, l *Listing, objects bool) error {
+func (a *archiveCommands) printListing(w *tabwriter.Writer, table string, l *restore.Listing, objects bool) error {
 	if objects {
 		for i := range l.Objects {
 			o := &l.Objects[i]
@@ -153,8 +112,8 @@ func (a *commands) printListing(w *tabwriter.Writer, table string, l *Listing, o
 }
 
 // verifyCommand returns the command `replicator archive verify`.
-func (a *commands) verifyCommand() *cobra.Command {
-	var f flags
+func (a *archiveCommands) verifyCommand() *cobra.Command {
+	var f archiveFlags
 	var full, quick bool
 	cmd := &cobra.Command{
 		Use: "verify", Short: "Compare the archive with its manifests: is it whole, unaltered, each event once",
@@ -191,7 +150,7 @@ were not counted, an hour is incomplete because of a gap. Exit 4: differences we
 }
 
 // verify compares the archive of each table, and prints the reports.
-func (a *commands) verify(ctx context.Context, s *scope, o manifest.Options) error {
+func (a *archiveCommands) verify(ctx context.Context, s *archiveScope, o manifest.Options) error {
 	if !strings.HasPrefix(s.cfg.Archive.URL, "file:") { // far away: fetch each object once
 		o.Scratch = s.cfg.Scratch
 		if _, err := os.Stat(o.Scratch); err != nil {
@@ -199,14 +158,14 @@ func (a *commands) verify(ctx context.Context, s *scope, o manifest.Options) err
 		}
 	}
 	heads := a.heads(ctx, s)
-	var all Verified
+	var all restore.Verified
 	for _, t := range s.tables {
 		o.Head = heads[t]
 		progress, done := a.bar("verify " + t)
 		o.Progress = func(p manifest.Progress) {
 			progress(p.Bytes, p.AllBytes, fmt.Sprintf("%d of %d objects", p.Objects, p.AllObjects))
 		}
-		r, err := Verify(ctx, s.bucket, t, o)
+		r, err := restore.Verify(ctx, s.bucket, t, o)
 		done()
 		if err != nil {
 			return err
@@ -214,7 +173,7 @@ func (a *commands) verify(ctx context.Context, s *scope, o manifest.Options) err
 		all.Add(r)
 		if !a.JSON {
 			a.Printed = true
-			Print(a.Out, r)
+			render.ArchiveReport(a.Out, r)
 		}
 	}
 	if a.JSON {
@@ -230,7 +189,7 @@ func (a *commands) verify(ctx context.Context, s *scope, o manifest.Options) err
 
 // heads asks the logs for the ends of the chains, and says on stderr where none answers: the archive is as it is
 // without them. It closes the queue at once, so that a replicator can start while objects are read.
-func (a *commands) heads(ctx context.Context, s *scope) map[string]*manifest.Head {
+func (a *archiveCommands) heads(ctx context.Context, s *archiveScope) map[string]*manifest.Head {
 	clients := a.Clients(s.cfg)
 	defer clients.Close()
 	q, err := clients.Queue(ctx)
@@ -240,29 +199,16 @@ func (a *commands) heads(ctx context.Context, s *scope) map[string]*manifest.Hea
 	}
 	heads := map[string]*manifest.Head{}
 	for _, t := range s.tables {
-		if heads[t], err = Head(ctx, q, t); err != nil {
+		if heads[t], err = restore.Head(ctx, q, t); err != nil {
 			fmt.Fprintf(a.Errs, "%s: the log of %s cannot be read: %v\n", a.Path, t, err)
 		}
 	}
 	return heads
 }
 
-// bar returns what shows a bar on a terminal, and what removes it.
-func (a *commands) bar(name string) (show func(done, all int64, text string), remove func()) {
-	if !a.ShowsBars() {
-		return func(int64, int64, string) {}, func() {}
-	}
-	drawn, began := bars.New(a.Errs), time.Now()
-	return func(done, all int64, text string) {
-		rate := float64(done) / max(time.Since(began).Seconds(), 0.001)
-		drawn.Show([]bars.Step{{Name: name, Percent: 100 * float64(done) / float64(max(all, 1)),
-			Text: fmt.Sprintf("%s, %s/s", text, humanize.Bytes(uint64(rate)))}})
-	}, drawn.Close
-}
-
 // queryCommand returns the command `replicator archive query`.
-func (a *commands) queryCommand() *cobra.Command {
-	var f flags
+func (a *archiveCommands) queryCommand() *cobra.Command {
+	var f archiveFlags
 	var key []string
 	var class string
 	cmd := &cobra.Command{
@@ -274,10 +220,10 @@ asked for are read; without --from and --to those are all.`,
   replicator archive query --table Sessions --key '{"pk":{"S":"hats"},"sk":{"N":"12"}}' | tail -1 | jq .data.item`,
 		Args: a.Args(cobra.NoArgs),
 		RunE: a.Body(func(ctx context.Context, _ []string) error {
-			if class != "" && !slices.Contains(Classes, transform.EventClass(class)) {
+			if class != "" && !slices.Contains(restore.Classes, transform.EventClass(class)) {
 				return failure.Usagef("ttl, user, inferred or healed", "%q is not a class of events", class)
 			}
-			k, err := ParseKey(key)
+			k, err := restore.ParseKey(key)
 			if err != nil {
 				return err
 			}
@@ -286,7 +232,7 @@ asked for are read; without --from and --to those are all.`,
 				return err
 			}
 			defer s.close()
-			q := Query{Table: f.table, Time: s.in, Class: transform.EventClass(class), Key: k}
+			q := restore.Query{Table: f.table, Time: s.in, Class: transform.EventClass(class), Key: k}
 			progress, done := a.bar("query " + f.table)
 			defer done()
 			q.Progress = func(bytes, all int64) { progress(bytes, all, humanize.Bytes(uint64(bytes))) }

@@ -1,4 +1,4 @@
-package archived
+package restore
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
 	"github.com/tailrace-cdc/replicator/source"
-	"github.com/tailrace-cdc/replicator/source/restore"
+	"github.com/tailrace-cdc/replicator/source/putback"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -23,9 +23,9 @@ type Restore struct {
 	Source *source.Source
 	Into   *source.TableInfo
 	Reads  *source.Budget  // of looking which items exist
-	Writer *restore.Writer // nil: a dry run
+	Writer *putback.Writer // nil: a dry run
 
-	TTL     restore.TTL
+	TTL     putback.TTL
 	TTLAttr string    // the attribute that TTL is about; "": the table has none
 	Now     time.Time // what TTL counts from
 
@@ -113,7 +113,7 @@ func (r *Restore) candidate(e *transform.Event, out *Restored) (*candidate, erro
 	case len(e.Item) == 0:
 		c.outcome, c.reason = withoutItem, "its stream had no image of it"
 		return nil, r.count(c, out)
-	case e.Expiry != "" && r.TTL.Mode == restore.Unchosen:
+	case e.Expiry != "" && r.TTL.Mode == putback.Unchosen:
 		return nil, needTTL("items carry an expiry")
 	}
 	var d change.Decoder
@@ -125,7 +125,7 @@ func (r *Restore) candidate(e *transform.Event, out *Restored) (*candidate, erro
 		c.item, err = r.TTL.Apply(e.Item, r.TTLAttr, r.Now)
 	}
 	if err == nil {
-		c.size, err = restore.Size(c.item)
+		c.size, err = putback.Size(c.item)
 	}
 	if err != nil {
 		c.outcome, c.reason = refused, err.Error()
@@ -188,7 +188,7 @@ func (r *Restore) compare(ctx context.Context, batch []*candidate, out *Restored
 		switch {
 		case there.Items[i] == nil:
 			absent(c)
-		case restore.Equal(there.Items[i], c.item, r.TTLAttr):
+		case putback.Equal(there.Items[i], c.item, r.TTLAttr):
 			c.outcome = unchanged
 		default:
 			c.outcome, c.reason = recreated, "an item with other content has its key"
@@ -201,12 +201,12 @@ func (r *Restore) compare(ctx context.Context, batch []*candidate, out *Restored
 func (r *Restore) write(ctx context.Context, absent []*candidate, out *Restored) error {
 	if r.Writer == nil {
 		for _, c := range absent {
-			c.outcome, c.units = restored, restore.Units(c.size)
+			c.outcome, c.units = restored, putback.Units(c.size)
 		}
 		return nil
 	}
 	var group errgroup.Group // without a context: a write under way ends, and is counted
-	group.SetLimit(restore.Concurrency)
+	group.SetLimit(putback.Concurrency)
 	for _, c := range absent {
 		group.Go(func() error { return r.put(ctx, c) })
 	}
@@ -242,9 +242,9 @@ func (r *Restore) put(ctx context.Context, c *candidate) error {
 	switch {
 	case err == nil:
 		c.outcome = restored
-	case errors.Is(err, restore.ErrExists):
+	case errors.Is(err, putback.ErrExists):
 		c.outcome, c.reason = recreated, "an item was written meanwhile"
-	case errors.Is(err, restore.ErrRefused):
+	case errors.Is(err, putback.ErrRefused):
 		c.outcome, c.reason = refused, err.Error()
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -274,7 +274,7 @@ func (r *Restore) count(c *candidate, out *Restored) error {
 	case restored:
 		out.Restored++
 		out.Bytes += int64(c.size)
-		if restore.Expires(c.item, r.TTLAttr, r.Now) {
+		if putback.Expires(c.item, r.TTLAttr, r.Now) {
 			out.ExpireAtOnce++
 		}
 		return nil
