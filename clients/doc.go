@@ -22,6 +22,7 @@
 //	clients.go  Clients: each client on its first use, all closed together
 //	archive.go  where archival events go
 //	queue.go    the queue of a command, of the daemon, and of a daemon that is about to start
+//	explain.go  class and hint of what a service answered and no caller has explained
 //	options.go  the options of each package, from the configuration
 //	metrics.go  the metrics of the process, and the label target
 //	tracing.go  where traces go

@@ -74,6 +74,10 @@ func Classify(err error) failure.Class {
 	return failure.Fatal
 }
 
+// Answered reports whether an error is one that a request to the queue's server ended with, in whatever
+// it is wrapped.
+func Answered(err error) bool { return conn.Answered(err) }
+
 // Explain adds class and hint to an error of opening the queue that ends a command. dir is that of
 // the embedded queue, "" for a server of its own.
 func Explain(dir string, err error) error {

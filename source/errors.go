@@ -269,6 +269,14 @@ func isExpired(err error) bool {
 
 func isValidation(err error) bool { return isCode(err, "ValidationException") }
 
+// Answered reports whether an error is one that a call to DynamoDB ended with, in whatever it is wrapped.
+func Answered(err error) bool {
+	var own *Error
+	var api smithy.APIError
+	var call *smithy.OperationError
+	return errors.As(err, &own) || errors.As(err, &api) || errors.As(err, &call)
+}
+
 // Explain adds class and hint to an error of DynamoDB that ends a command.
 func Explain(err error) error {
 	hint := Hint(err)

@@ -124,6 +124,17 @@ func Classify(err error) failure.Class {
 	return failure.Fatal
 }
 
+// Answered reports whether an error is one that a request or publish ended with, or that no
+// connection was made, in whatever it is wrapped.
+func Answered(err error) bool {
+	var own jetstream.JetStreamError
+	return errors.As(err, &own) || errors.Is(err, ErrDenied) || errors.Is(err, ErrUnreachable) ||
+		errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrMaxPayload) ||
+		slices.ContainsFunc(temporaryErrors, func(known error) bool {
+			return !errors.Is(known, context.DeadlineExceeded) && errors.Is(err, known)
+		})
+}
+
 // Transient reports whether the same request may succeed when it is sent again.
 func Transient(err error) bool { return Classify(err) == failure.Transient }
 

@@ -106,6 +106,12 @@ func (e *stuckError) Error() string {
 }
 func (e *stuckError) Unwrap() error { return e.last }
 
+// Answered reports whether an error is one that a call to Bigtable ended with, in whatever it is wrapped.
+func Answered(err error) bool {
+	var st interface{ GRPCStatus() *status.Status }
+	return errors.As(err, &st)
+}
+
 // Explain adds class and hint to an error of Bigtable that ends a command.
 func Explain(err error) error {
 	hint := "are bigtable.project and bigtable.instance right, and is the service reachable from here?"

@@ -283,6 +283,7 @@ func (a *App) Verdict(ctx context.Context, err error) int {
 	if err == nil {
 		return 0
 	}
+	err = clients.Explain(err)
 	_, hint := failure.Of(err)
 	code := exitCode(err)
 	switch {
