@@ -213,7 +213,8 @@ func TestCommandWaitsUntilAnOwnerMayHaveTakenOver(t *testing.T) {
 		}
 		began := time.Now()
 		err := a.repeat(t.Context(), func(context.Context, *request.Store) error { return nil })
-		if class, hint := failure.Of(err); class != failure.Unready || !strings.Contains(hint, "replicator run") || away != 1 {
+		class, hint := failure.Of(err)
+		if class != failure.Unready || !strings.Contains(hint, "replicator run") || away != 1 {
 			t.Errorf("%v, %q, told %d times", err, hint, away)
 		}
 		patience := protocol.TakeoverPatience(ttl)
