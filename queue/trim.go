@@ -23,8 +23,8 @@ const (
 
 // Trim deletes entries that are not needed any more: those below the sinks' marks, below the first part of the last
 // complete snapshot, outside the replay window (while there is room for one) and below the caller's bound. That bound
-// is FirstNeeded of the sinks that the caller runs, so that sinks without a mark yet count too; math.MaxUint64 means
-// no bound.
+// is the lowest sequence that a sink which the caller runs has not applied, so that sinks without a mark yet count
+// too; math.MaxUint64 means no bound.
 //
 // It purges by sequence, always from the start of the log, and only entries below an acknowledged append of this
 // epoch: an owner that lost its claim, or whose log went back to an older copy, would otherwise delete entries that the
@@ -200,18 +200,4 @@ func (l *Log) pressure(i Info, snapshot int) Pressure {
 		p.HoursLeft = max(0, left/float64(i.Bytes)*age.Hours())
 	}
 	return p
-}
-
-// FirstNeeded returns the lowest sequence that these sinks have not applied yet, for Trim: 0 when one of them has no
-// mark, so that nothing is trimmed.
-func FirstNeeded(s *checkpoint.State, sinks ...string) uint64 {
-	least := uint64(math.MaxUint64)
-	for _, sink := range sinks {
-		m, ok := s.Marks[sink]
-		if !ok {
-			return 0
-		}
-		least = min(least, m.Seq+1)
-	}
-	return least
 }

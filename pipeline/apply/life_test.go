@@ -19,6 +19,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/ingest"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sandbox"
 	"github.com/tailrace-cdc/replicator/sandbox/clock"
@@ -282,7 +283,7 @@ func (l *life) read(pk, sk string) *ResyncItem {
 		l.t.Fatal(err)
 	}
 	return &ResyncItem{
-		Keys: keys, Hash: change.HashKey(keys), Item: b.Items[0], Version: ResyncVersion(b.Requested, 0),
+		Keys: keys, Hash: change.HashKey(keys), Item: b.Items[0], Version: protocol.Version(b.Requested, 0),
 		Requested: b.Requested, ReadAt: b.At,
 	}
 }

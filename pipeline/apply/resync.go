@@ -88,11 +88,6 @@ const (
 	laneTimeLetter = 2 * time.Minute
 )
 
-// ResyncVersion returns the version of an item that was requested at a time, in a life with a floor.
-func ResyncVersion(requested change.Millis, floor change.Version) change.Version {
-	return protocol.Version(requested, floor)
-}
-
 var (
 	errPassEnded   = errors.New("the pass has ended")
 	errYield       = errors.New("the resync gives its lane to the changes behind it")

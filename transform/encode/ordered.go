@@ -45,26 +45,3 @@ func significant(c string) (digits string, exp int) {
 	exp -= len(all) - len(trimmed)
 	return strings.TrimRight(trimmed, "0"), exp
 }
-
-// ParseOrderedNumber is the inverse of OrderedNumber.
-func ParseOrderedNumber(s string) (string, error) {
-	bad := func() (string, error) { return "", fmt.Errorf("%.60q is not an ordered number", s) }
-	if s == "1" {
-		return "0", nil
-	}
-	if len(s) < 6 || (s[0] != '0' && s[0] != '2') {
-		return bad()
-	}
-	sign, text := "", []byte(s[1:len(s)-1])
-	if s[0] == '0' {
-		sign = "-"
-		for i, c := range text {
-			text[i] = '9' - c + '0'
-		}
-	}
-	exp, err := strconv.Atoi(string(text[:3]))
-	if err != nil {
-		return bad()
-	}
-	return change.CanonicalNumber(sign + "0." + string(text[3:]) + "E" + strconv.Itoa(exp-500))
-}

@@ -42,29 +42,6 @@ func Chain(ctx context.Context, b bucket.Bucket, table string, after Head) iter.
 	}
 }
 
-// Last returns the last manifest of a table, nil if there is none, and the head of its chain. It does not look at those
-// before it.
-func Last(ctx context.Context, b bucket.Bucket, table string) (*Manifest, Head, error) {
-	var last uint64
-	for n, err := range numbers(ctx, b, table, 0) {
-		if err != nil {
-			return nil, Head{}, err
-		}
-		last = n
-	}
-	if last == 0 {
-		return nil, Head{}, nil
-	}
-	l, err := fetch(ctx, b, table, last)
-	if err != nil {
-		return nil, Head{}, err
-	}
-	if len(l.faults) > 0 {
-		return nil, Head{}, &ChainError{l.faults[0]}
-	}
-	return l.manifest, l.head, nil
-}
-
 // link is one manifest as it was found.
 type link struct {
 	manifest *Manifest // nil where it cannot be read

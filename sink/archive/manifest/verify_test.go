@@ -355,13 +355,6 @@ func TestChainStopsAtTheFirstFault(t *testing.T) {
 	if !errors.As(fault, &broken) || broken.Finding.Kind != ChainBroken || !slices.Equal(got, []uint64{1, 2}) {
 		t.Errorf("read %v, then %v", got, fault)
 	}
-	m, head, err := Last(t.Context(), s.b, table)
-	if err != nil || m.N != 4 || head != s.head {
-		t.Errorf("last: %+v, %+v, %v", m, head, err)
-	}
-	if m, head, err := Last(t.Context(), s.b, "Other"); m != nil || head != (Head{}) || err != nil {
-		t.Errorf("of a table without manifests: %+v, %+v, %v", m, head, err)
-	}
 }
 
 // TestStoreThatFailsIsNotAFinding: whoever reads that an object is altered looks for who altered it.
