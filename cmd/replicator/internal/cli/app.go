@@ -270,7 +270,8 @@ func exitCode(err error) int {
 }
 
 // interrupted reports whether an error is that of a call which ended with the command's context,
-// and not what the service said. The package that made the call calls both Unready.
+// and not what the service said. Both are Unready, so both have the exit code of the environment;
+// the hint of the service would be wrong.
 func interrupted(ctx context.Context, err error) bool {
 	class, _ := failure.Of(err)
 	return ctx.Err() != nil && (class == failure.Unready || !failure.Known(err)) &&
@@ -290,7 +291,7 @@ func (a *App) Verdict(ctx context.Context, err error) int {
 	case failure.IsReported(err):
 		return code
 	case a.Accepted && interrupted(ctx, err):
-		code, hint = codeRuntime, "it was interrupted; running it again is safe"
+		hint = "it was interrupted; running it again is safe"
 	case failure.Known(err):
 	case !a.Accepted:
 		code, hint = codeUsage, "see `"+a.Path+" --help`"

@@ -38,8 +38,8 @@ func TestExitCodeOfEachClass(t *testing.T) {
 	}
 }
 
-// TestInterruptedCallIsNoFaultOfItsService: a call that ends because the command does says nothing of the service, so
-// neither exit code 3 nor the service's hint is true. What the service itself said stays.
+// TestInterruptedCallIsNoFaultOfItsService: a call that ends because the command does says nothing of
+// the service, so the service's hint is not true. What the service itself said stays.
 func TestInterruptedCallIsNoFaultOfItsService(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
@@ -53,8 +53,8 @@ func TestInterruptedCallIsNoFaultOfItsService(t *testing.T) {
 		hint string
 	}{
 		{ended, fmt.Errorf("wait: %w", context.Canceled), codeRuntime, safe},
-		{ended, source.Explain(called), codeRuntime, safe},
-		{ended, bigtable.Explain(fmt.Errorf("load state: %w", closed)), codeRuntime, safe},
+		{ended, source.Explain(called), codeEnvironment, safe},
+		{ended, bigtable.Explain(fmt.Errorf("load state: %w", closed)), codeEnvironment, safe},
 		{ended, failure.With(failure.None, "the fence stays", called), codeRuntime, "the fence stays"},
 		{ended, source.Explain(errors.New("no route")), codeEnvironment, "are region, endpoint and credentials right?"},
 		{ended, failure.With(failure.Different, "see above", context.Canceled), codeDifferences, "see above"},
