@@ -83,8 +83,8 @@ func ObjectForm(cfg *config.Config, t *config.Table) object.Options {
 	return o
 }
 
-// tableArchive returns what of a table is archived, and how.
-func tableArchive(cfg *config.Config, t *config.Table) pipeline.Archive {
+// TableArchive returns what of a table is archived, and how.
+func TableArchive(cfg *config.Config, t *config.Table) pipeline.Archive {
 	own := cfg.ArchiveOf(t)
 	return pipeline.Archive{
 		On: cfg.Archive.Enabled(), Form: ObjectForm(cfg, t), Roll: time.Duration(own.Roll),

@@ -24,7 +24,4 @@
 //	queue.go    the queue of a command, of the daemon, and of a daemon that is about to start
 //	explain.go  class and hint of what a service answered and no caller has explained
 //	options.go  the options of each package, from the configuration
-//	metrics.go  the metrics of the process, and the label target
-//	tracing.go  where traces go
-//	process.go  the name of the process
 package clients

@@ -20,35 +20,6 @@ const budgetShare = 6
 // Budget returns how many bytes of pages may be in memory on one side of the log, all tables together.
 func Budget(cfg *config.Config) int64 { return int64(cfg.Memory.Total) / budgetShare }
 
-// PipelineOptions returns the options of package pipeline that the configuration holds: all but the owner, the clients,
-// the flags of run, and what only a running daemon can compile.
-func PipelineOptions(cfg *config.Config) pipeline.Options {
-	t := &cfg.Testing
-	o := pipeline.Options{
-		Name: cfg.Pipeline, Memory: Budget(cfg), CopyMemory: int64(cfg.Memory.Copy), Scratch: cfg.Scratch, Start: Start(cfg),
-		Periods: pipeline.Periods{
-			ClaimTTL: time.Duration(t.ClaimTTL), Beat: time.Duration(t.Beat), Listing: time.Duration(t.Listing),
-			Describe: time.Duration(t.Describe), Mark: time.Duration(t.MarkInterval), Trim: time.Duration(t.Trim),
-			Retry: time.Duration(t.RetryHalted), Shutdown: time.Duration(cfg.ShutdownTimeout), Lead: time.Duration(t.Lead),
-			Late: LateAfter(cfg), Patience: time.Duration(t.Patience),
-		},
-	}
-	o.Grows = cfg.Selecting()
-	for _, table := range cfg.Tables {
-		o.Tables = append(o.Tables, TableOptions(cfg, &table))
-	}
-	return o
-}
-
-// TableOptions returns the options of one table, as far as PipelineOptions does.
-func TableOptions(cfg *config.Config, table *config.Table) pipeline.Table {
-	return pipeline.Table{
-		Source: table.Source, Target: table.Target, OnReject: table.OnReject, OnGap: table.OnGap,
-		Backfill: Backfill(table.Backfill), Heartbeat: Heartbeat(table.Heartbeat), Archive: tableArchive(cfg, table),
-		Verify: pipeline.Verify{ReadUnits: table.Verify.ReadUnits.Absolute, Percent: table.Verify.ReadUnits.Percent},
-	}
-}
-
 // foundTables is how many tables a daemon with selections has room for besides those of the file: its clients are made
 // before the tables are found, and tables may come later. More of them work too, with less memory of their own each;
 // the embedded server takes no further logs then until the next start.
@@ -75,22 +46,6 @@ func announced(cfg *config.Config) int {
 func Start(cfg *config.Config) pipeline.Start {
 	s := cfg.Source.Start
 	return pipeline.Start{Horizon: s.Horizon, Latest: s.Latest, At: s.At}
-}
-
-// Backfill returns how a table is copied.
-func Backfill(b config.Backfill) pipeline.Backfill {
-	return pipeline.Backfill{
-		From: b.From, URL: b.URL, Bucket: b.Bucket, Prefix: b.Prefix,
-		ReadUnits: b.ReadUnits.Absolute, Percent: b.ReadUnits.Percent, Segments: b.Segments, WriteRows: float64(b.WriteRows),
-	}
-}
-
-// Heartbeat returns which heartbeats a table gets.
-func Heartbeat(h config.Heartbeat) pipeline.Heartbeat {
-	if !h.Write {
-		return pipeline.Heartbeat{}
-	}
-	return pipeline.Heartbeat{Keys: HeartbeatKeys(h), Every: time.Duration(h.Every)}
 }
 
 // HeartbeatKeys returns the keys of the heartbeats of a table, which are left out of what is read.

@@ -50,9 +50,9 @@ var arrows = map[string][]string{
 		"audit", "catalog", "clients", "config", "control", "explain", "queue", "checkpoint", "verify", "transform", "sink",
 		"source", "change", "failure",
 	},
-	"daemon": { // daemontest
-		"audit", "catalog", "clients", "config", "control", "pipeline", "queue", "checkpoint", "transform", "sink",
-		"source", "problem", "sandbox",
+	"daemon": { // audit and sandbox are those of daemontest
+		"admin", "audit", "catalog", "clients", "config", "control", "daemon", "pipeline", "protocol", "queue", "checkpoint",
+		"transform", "sink", "source", "problem", "failure", "sandbox",
 	},
 	"catalog": {
 		"clients", "config", "pipeline", "queue", "transform", "sink", "source", "change", "problem", "failure",

@@ -41,7 +41,6 @@
 //	init.go       init: a proposal from live tables
 //	sandbox.go    sandbox: DynamoDB, Bigtable and NATS on loopback
 //	run.go        run: the daemon
-//	found.go      tables that the daemon finds
 //	check.go      check: prints what package preflight finds
 //	schema.go     schema: what Bigtable must have
 //	status.go     status: what is in Bigtable and what is not

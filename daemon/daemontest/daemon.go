@@ -9,12 +9,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
-	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/daemon"
 	"github.com/tailrace-cdc/replicator/pipeline"
-	"github.com/tailrace-cdc/replicator/source"
-	"github.com/tailrace-cdc/replicator/transform"
 )
 
 // Daemon is a replicator that runs in the process of the test.
@@ -63,24 +61,8 @@ func (d *Daemon) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o := clients.PipelineOptions(d.cfg)
-	o.Owner, o.Services, o.Adopt = clients.OwnerName(), &d.services, d.w.Adopt
-	for i, table := range d.cfg.Tables {
-		t := &o.Tables[i]
-		all := func(
-			info source.TableInfo, kept []byte,
-		) (own *transform.Program, programs []*transform.Program, err error) {
-			return catalog.CompileTarget(ctx, d.cfg, src, table, info, kept)
-		}
-		t.CompileKept = all
-		t.Compile = func(info source.TableInfo) (*transform.Program, error) {
-			return catalog.CompileTable(ctx, d.cfg, src, table, info)
-		}
-		t.Sharing = func(info source.TableInfo) ([]*transform.Program, error) {
-			own, others, err := all(info, nil)
-			return slices.DeleteFunc(others, func(p *transform.Program) bool { return p == own }), err
-		}
-	}
+	o := daemon.PipelineOptions(d.cfg, src)
+	o.Owner, o.Services, o.Adopt = daemon.OwnerName(), &d.services, d.w.Adopt
 	d.pipeline = pipeline.New(o, src, q, sink, zap.NewNop(), reg)
 	return nil
 }

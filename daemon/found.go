@@ -1,4 +1,4 @@
-package main
+package daemon
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 
 // find looks for the tables of the selections, if the file has some. What is wrong with one of them halts that one: a
 // table that somebody creates must not keep the daemon from starting.
-func (d *replicator) find(ctx context.Context, src *source.Source, q *queue.Queue) error {
+func (d *Daemon) find(ctx context.Context, src *source.Source, q *queue.Queue) error {
 	if !d.cfg.Selecting() {
 		return nil
 	}
@@ -36,14 +36,14 @@ func (d *replicator) find(ctx context.Context, src *source.Source, q *queue.Queu
 }
 
 // follow takes over a configuration that has other tables.
-func (d *replicator) follow(cfg *config.Config) {
+func (d *Daemon) follow(cfg *config.Config) {
 	d.now.Store(cfg)
 	d.heap.Fit(cfg)
 }
 
 // growing is a pipeline whose tables come and go, as package catalog needs it.
 type growing struct {
-	*replicator
+	d *Daemon
 	*pipeline.Pipeline
 	src *source.Source
 }
@@ -51,8 +51,10 @@ type growing struct {
 // Add begins to replicate a table.
 func (g growing) Add(ctx context.Context, cfg *config.Config, t config.Table) error {
 	g.src.UseHeartbeats(t.Source, clients.HeartbeatKeys(t.Heartbeat))
-	g.follow(cfg)
-	return g.Pipeline.Add(ctx, g.table(g.src, cfg, t))
+	g.d.follow(cfg)
+	o := TableOptions(cfg, g.src, t)
+	g.d.watch(&t, &o)
+	return g.Pipeline.Add(ctx, o)
 }
 
 // ReadToEnd reports whether everything of a table's stream is applied that there will ever be.
