@@ -19,5 +19,7 @@
 //	letters.go      opens and finds dead letters
 //	awaitresync.go  waits for the end of a resync of a whole table
 //	owner.go        whether a replicator owns the table, and lives
+//	dump.go         the entries of a log as lines
+//	upgrade.go      which formats the logs have, and how they are raised
 //	log.go          the log of a table with its state, and what is appended to it
 package control

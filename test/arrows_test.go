@@ -60,7 +60,7 @@ var arrows = map[string][]string{
 	"clients": {"config", "pipeline", "queue", "sink", "source", "change", "failure"},
 	"config":  {"transform", "change", "problem", "host"},
 	"control": {
-		"catalog", "clients", "config", "pipeline", "protocol", "queue", "checkpoint", "source", "change", "failure",
+		"catalog", "clients", "config", "pipeline", "protocol", "queue", "checkpoint", "sink", "source", "change", "failure",
 	},
 	"pipeline": {
 		"pipeline", "source", "queue", "protocol", "checkpoint", "transform", "sink", "verify", "change", "failure",

@@ -30,7 +30,6 @@
 //	internal/mappingtest unit tests of mappings
 //	internal/running    finds the sandbox that runs, for sandbox env
 //	internal/completing completes tables, dead letters and words in a shell
-//	internal/dump       a log as lines
 //	internal/render     text for people: status, explain, rules
 //
 // Files, from the top down:
@@ -59,5 +58,6 @@
 //	recover.go    recover: a new life after a lost log
 //	table.go      table retire: the end of a table's replication
 //	config.go     config: the schemas of the files
+//	upgrade.go    upgrade: the format of the logs
 //	version.go    version, and the man pages
 package main

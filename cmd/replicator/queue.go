@@ -13,7 +13,7 @@ import (
 	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/dump"
+	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue"
 )
@@ -53,7 +53,7 @@ printed only with --show-data.`,
 
 // dumpOptions are the flags of `queue dump`.
 type dumpOptions struct {
-	dump.Options
+	control.DumpOptions
 	table, key string
 	kinds      []string
 	follow     bool
@@ -72,10 +72,10 @@ func (a *app) dump(ctx context.Context, o dumpOptions) error {
 	if err != nil {
 		return err
 	}
-	if o.Keys, err = dump.KeyHashes(o.key); err != nil {
+	if o.Keys, err = control.KeyHashes(o.key); err != nil {
 		return err
 	}
-	if o.Kinds, err = dump.KindsOf(o.kinds); err != nil {
+	if o.Kinds, err = control.DumpKindsOf(o.kinds); err != nil {
 		return err
 	}
 	clients := a.Clients(cfg)
@@ -84,7 +84,7 @@ func (a *app) dump(ctx context.Context, o dumpOptions) error {
 	if err != nil {
 		return err
 	}
-	logs := map[string]*dump.Dumper{}
+	logs := map[string]*control.Dumper{}
 	for _, t := range tables {
 		log, err := q.Log(ctx, t.Source)
 		if errors.Is(err, queue.ErrNoLog) && o.table == "" {
@@ -93,7 +93,7 @@ func (a *app) dump(ctx context.Context, o dumpOptions) error {
 		if err != nil {
 			return failure.With(failure.Unready, "see `replicator check`", fmt.Errorf("open log of %s: %w", t.Source, err))
 		}
-		logs[t.Source] = dump.New(log, o.Options, a.printDumped)
+		logs[t.Source] = control.NewDumper(log, o.DumpOptions, a.printDumped)
 		if err := a.dumpNext(ctx, t.Source, logs, o.follow); err != nil {
 			return err
 		}
@@ -112,7 +112,7 @@ func (a *app) dump(ctx context.Context, o dumpOptions) error {
 }
 
 // dumpNext prints what is new in a table's log. A log of which enough lines were printed is taken out of logs.
-func (a *app) dumpNext(ctx context.Context, table string, logs map[string]*dump.Dumper, follow bool) error {
+func (a *app) dumpNext(ctx context.Context, table string, logs map[string]*control.Dumper, follow bool) error {
 	full, err := logs[table].Next(ctx)
 	switch {
 	case full:
@@ -127,7 +127,7 @@ func (a *app) dumpNext(ctx context.Context, table string, logs map[string]*dump.
 	return nil
 }
 
-func (a *app) printDumped(line *dump.Line) error {
+func (a *app) printDumped(line *control.DumpedLine) error {
 	line.Schema = schema
 	return a.PrintJSON(line)
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/compare"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/completing"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/dlq"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/upgrading"
 )
 
 // app has a method for each command.
@@ -65,7 +64,7 @@ Start with a live table:    replicator init --table NAME -o tailrace.yaml
 		a.resumeCommand(), a.copyCommand(), a.resyncCommand(), a.mappingCommand(),
 		a.recoverCommand(), a.tableCommand(), a.configCommand(),
 	)
-	root.AddCommand(a.archiveCommand(), upgrading.Command(a.App))
+	root.AddCommand(a.archiveCommand(), a.upgradeCommand())
 	root.AddCommand(compare.Commands(a.App)...)
 	for _, cmd := range root.Commands() {
 		if cmd.HasSubCommands() && !cmd.Runnable() {

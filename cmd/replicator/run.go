@@ -14,7 +14,6 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/dry"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/upgrading"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/daemon"
 	"github.com/tailrace-cdc/replicator/failure"
@@ -65,7 +64,7 @@ the marks; the second one ends it at once. Ending it in any way, at any moment, 
 	o.bind(cmd.Flags())
 	cmd.MarkFlagsMutuallyExclusive("drain-and-exit", "dry-run")
 	cmd.MarkFlagsMutuallyExclusive("adopt", "dry-run")
-	cmd.SetFlagErrorFunc(upgrading.FlagError(a.App))
+	cmd.SetFlagErrorFunc(a.upgradeFlagError())
 	return cmd
 }
 

@@ -13,8 +13,8 @@ import (
 
 	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/dump"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/queue/deadletter"
 )
@@ -31,7 +31,7 @@ var words = map[string]map[string][]string{
 	},
 	"replicator schema":     {"format": {"cbt", "json", "markdown"}},
 	"replicator check":      {"format": {"text", "markdown"}},
-	"replicator queue dump": {"kind": dump.Kinds()},
+	"replicator queue dump": {"kind": control.DumpKinds()},
 	"replicator run":        {"from": {"latest", "trim_horizon"}},
 }
 

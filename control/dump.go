@@ -1,5 +1,4 @@
-// Package dump turns the entries of a table's log into lines of JSON, for `replicator queue dump`.
-package dump
+package control
 
 import (
 	"bytes"
@@ -19,8 +18,8 @@ import (
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
-// Options choose what is dumped.
-type Options struct {
+// DumpOptions choose what is dumped.
+type DumpOptions struct {
 	Shard    string          // only changes of this shard; "": all
 	From     string          // first entry: a sequence number, or a time (RFC 3339); "": the oldest
 	Since    time.Duration   // first entry: the first one stored within this time, instead of From; 0: From
@@ -30,8 +29,8 @@ type Options struct {
 	ShowData bool            // with keys and images
 }
 
-// Line is one line: a change, or an entry without changes.
-type Line struct {
+// DumpedLine is one line: a change, or an entry without changes.
+type DumpedLine struct {
 	Schema  int             `json:"schema"` // set by the command
 	Seq     uint64          `json:"seq"`
 	Hash    string          `json:"hash"` // of the entry, and the id of its trace
@@ -51,20 +50,20 @@ type Line struct {
 	Old     json.RawMessage `json:"old,omitempty"`
 }
 
-// errLimit ends a dump at its limit.
-var errLimit = errors.New("limit reached")
+// errDumpLimit ends a dump at its limit.
+var errDumpLimit = errors.New("limit reached")
 
 // Dumper dumps the log of one table.
 type Dumper struct {
-	o     Options
+	o     DumpOptions
 	log   *queue.Log
-	print func(*Line) error
+	print func(*DumpedLine) error
 	lines int
 	end   checkpoint.Mark // of the newest entry that was dumped
 }
 
-// New returns what dumps a table's log: it calls print with each line.
-func New(log *queue.Log, o Options, print func(*Line) error) *Dumper {
+// NewDumper returns what dumps a table's log: it calls print with each line.
+func NewDumper(log *queue.Log, o DumpOptions, print func(*DumpedLine) error) *Dumper {
 	return &Dumper{o: o, log: log, print: print}
 }
 
@@ -76,7 +75,7 @@ func (d *Dumper) Next(ctx context.Context) (full bool, err error) {
 	} else {
 		d.end, err = queue.Walk{Log: d.log, After: d.end}.Entries(ctx, d.entry)
 	}
-	if errors.Is(err, errLimit) {
+	if errors.Is(err, errDumpLimit) {
 		return true, nil
 	}
 	return false, err
@@ -120,7 +119,7 @@ func (d *Dumper) first(ctx context.Context) (uint64, error) {
 
 // entry prints an entry: a frame as a line for each change, any other one as a line with its body.
 func (d *Dumper) entry(e *queue.WalkedEntry) error {
-	line := Line{Seq: e.Seq, Hash: e.Hash.String(), Table: d.log.Table(), Owner: e.Owner, Epoch: e.Epoch}
+	line := DumpedLine{Seq: e.Seq, Hash: e.Hash.String(), Table: d.log.Table(), Owner: e.Owner, Epoch: e.Epoch}
 	line.Kind, line.Bytes = e.Kind.String(), len(e.Data)
 	everything := d.o.Keys == nil && d.o.Shard == ""
 	pages, ok := e.Body.(*checkpoint.Frame)
@@ -131,7 +130,7 @@ func (d *Dumper) entry(e *queue.WalkedEntry) error {
 		line.Body = e.Body
 		return d.add(&line)
 	}
-	if everything && len(pages.Pages) > 0 && records(pages) == 0 {
+	if everything && len(pages.Pages) > 0 && recordsOf(pages) == 0 {
 		line.Body = pages
 		return d.add(&line)
 	}
@@ -139,7 +138,7 @@ func (d *Dumper) entry(e *queue.WalkedEntry) error {
 	return e.Changes(func(c *queue.WalkedChange) error { return d.change(line, c) })
 }
 
-func records(f *checkpoint.Frame) (n int) {
+func recordsOf(f *checkpoint.Frame) (n int) {
 	for _, p := range f.Pages {
 		n += p.Records
 	}
@@ -147,7 +146,7 @@ func records(f *checkpoint.Frame) (n int) {
 }
 
 // change prints a change, unless the options leave it out.
-func (d *Dumper) change(line Line, c *queue.WalkedChange) error {
+func (d *Dumper) change(line DumpedLine, c *queue.WalkedChange) error {
 	if d.o.Shard != "" && c.Feed.Shard != d.o.Shard || d.o.Keys != nil && !d.o.Keys[c.KeyHash] {
 		return nil
 	}
@@ -159,8 +158,8 @@ func (d *Dumper) change(line Line, c *queue.WalkedChange) error {
 	return d.add(&line)
 }
 
-// Kinds returns the kinds of lines: changes, and the entries without changes.
-func Kinds() []string {
+// DumpKinds returns the kinds of lines: changes, and the entries without changes.
+func DumpKinds() []string {
 	kinds := []string{"change"}
 	for k := range math.MaxUint8 {
 		if kind := checkpoint.Kind(k); kind.String() != "unknown" {
@@ -171,22 +170,22 @@ func Kinds() []string {
 	return kinds
 }
 
-// KindsOf reads the names of kinds of lines, separated by commas; nil for none.
-func KindsOf(names []string) (map[string]bool, error) {
+// DumpKindsOf reads the names of kinds of lines, separated by commas; nil for none.
+func DumpKindsOf(names []string) (map[string]bool, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
 	kinds := map[string]bool{}
 	for _, name := range names {
-		if !slices.Contains(Kinds(), name) {
-			return nil, failure.Usagef(strings.Join(Kinds(), ", "), "%q is no kind of line", name)
+		if !slices.Contains(DumpKinds(), name) {
+			return nil, failure.Usagef(strings.Join(DumpKinds(), ", "), "%q is no kind of line", name)
 		}
 		kinds[name] = true
 	}
 	return kinds, nil
 }
 
-func (d *Dumper) add(line *Line) error {
+func (d *Dumper) add(line *DumpedLine) error {
 	if d.o.Kinds != nil && !d.o.Kinds[line.Kind] {
 		return nil
 	}
@@ -194,7 +193,7 @@ func (d *Dumper) add(line *Line) error {
 		return err
 	}
 	if d.lines++; d.lines == d.o.Limit {
-		return errLimit
+		return errDumpLimit
 	}
 	return nil
 }
