@@ -52,7 +52,7 @@ func (c *Conn) GetMessage(ctx context.Context, stream string, what MessageReques
 		} `json:"message"`
 	}
 	if err := json.Unmarshal(answer.Data, &got); err != nil {
-		return nil, fmt.Errorf("get message of %s: %w", stream, err)
+		return nil, fmt.Errorf("get message of %s: %w: %w", stream, jetstream.ErrInvalidJetStreamResponse, err)
 	}
 	switch {
 	case got.Error != nil && got.Error.ErrorCode == jetstream.JSErrCodeMessageNotFound:
