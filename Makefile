@@ -46,6 +46,8 @@ demo-ttl: build ## items expire and are archived, the replicator is killed twice
 demo: build ## the whole way on embedded parts: copies, writes, kills the replicator twice, compares every cell
 	bin/replicator demo
 
+# The tests in ./test run the program as its users do. With the race detector in it two cores need three times as long, and
+# each package has it in its own tests: so `make test` leaves it out of the program, and `make race` does not.
 test: ## all tests, with the race detector where a C compiler exists
 ifeq ($(RACE),)
 ifdef REQUIRE_RACE
@@ -54,13 +56,22 @@ else
 	@echo 'make: no C compiler, so these tests run WITHOUT the race detector' >&2
 endif
 endif
+ifeq ($(origin PACKAGES),file)
+	@echo '$(GO) test $(RACE_PROGRAM) $(TEST_FLAGS) ./test'; failed=0; \
+	$(GO) test $(RACE_PROGRAM) $(TEST_FLAGS) ./test || failed=1; \
+	others="./pipeline ./queue $$($(GO) list ./... | grep -v '/test$$' | tr '\n' ' ')"; \
+	echo '$(GO) test $(RACE) $(TEST_FLAGS) # all others'; \
+	$(GO) test $(RACE) $(TEST_FLAGS) $$others || failed=1; \
+	exit $$failed
+else
 	$(GO) test $(RACE) $(TEST_FLAGS) $(PACKAGES)
+endif
 
 short: ## what a developer runs after each change: unit tests, and few histories of each kind
 	$(GO) test -short $(TEST_FLAGS) $(PACKAGES)
 
-race: ## all tests, with the race detector or not at all
-	@$(MAKE) test REQUIRE_RACE=1
+race: ## all tests, with the race detector in the program under test too, or not at all
+	@$(MAKE) test REQUIRE_RACE=1 RACE_PROGRAM=-race
 
 check: export TAILRACE_BROWSER = 1 # the tests of the status page need a Chromium and do not skip themselves
 # Not tools/release, which cannot be: a test of a module that it needs imports a package that its module has no more.
