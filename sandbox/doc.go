@@ -23,5 +23,6 @@
 //	sandbox.go       starts and stops the servers
 //	call.go          one DynamoDB call
 //	save.go          what outlives a restart
+//	remembered.go    the sandbox that runs on this machine, for `sandbox env`
 //	watch.go         waits for facts, with a deadline that renews
 package sandbox

@@ -28,7 +28,6 @@
 //	internal/cli        what all commands share: global flags, configuration, output, exit code
 //	internal/demo       the whole demo
 //	internal/mappingtest unit tests of mappings
-//	internal/running    finds the sandbox that runs, for sandbox env
 //	internal/completing completes tables, dead letters and words in a shell
 //	internal/render     text for people: status, explain, rules
 //

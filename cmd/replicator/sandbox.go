@@ -12,7 +12,6 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/running"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/host"
 	"github.com/tailrace-cdc/replicator/sandbox"
@@ -38,7 +37,7 @@ Nothing in it is for production; without --dir nothing is kept.`,
 			forget := func() {}
 			o.Ready = func(env []string) {
 				var err error
-				if forget, err = running.Remember(env); err != nil {
+				if forget, err = sandbox.Remember(env); err != nil {
 					log.Warn("`sandbox env` will not find this sandbox", zap.Error(err))
 				}
 				fmt.Fprintf(a.Errs, `The sandbox is ready. Clients find it with these, or by: eval "$(replicator sandbox env)"
@@ -84,7 +83,7 @@ or with --dynamodb, --bigtable, --nats or --s3, it prints those of a sandbox at 
 	cmd.RunE = a.Body(func(ctx context.Context, _ []string) error {
 		lines := sandbox.Env(*o)
 		given := slices.ContainsFunc([]string{"dynamodb", "bigtable", "nats", "s3"}, cmd.Flags().Changed)
-		if found := running.Env(ctx); !given && found != nil {
+		if found := sandbox.RememberedEnv(ctx); !given && found != nil {
 			lines = found
 		}
 		env := map[string]any{"schema": schema}

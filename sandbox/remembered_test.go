@@ -1,4 +1,4 @@
-package running
+package sandbox
 
 import (
 	"net"
@@ -10,7 +10,7 @@ import (
 func TestOnlyASandboxThatListensIsFound(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("XDG_CACHE_HOME", "")
-	if env := Env(t.Context()); env != nil {
+	if env := RememberedEnv(t.Context()); env != nil {
 		t.Errorf("%v without a sandbox", env)
 	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -22,7 +22,7 @@ func TestOnlyASandboxThatListensIsFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if env := Env(t.Context()); !slices.Equal(env, first) {
+	if env := RememberedEnv(t.Context()); !slices.Equal(env, first) {
 		t.Errorf("%v, want %v", env, first)
 	}
 	second := append(slices.Clone(first), "BIGTABLE_EMULATOR_HOST=127.0.0.1:8086")
@@ -31,17 +31,17 @@ func TestOnlyASandboxThatListensIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	forget() // of a sandbox that was replaced: nothing is removed
-	if env := Env(t.Context()); !slices.Equal(env, second) {
+	if env := RememberedEnv(t.Context()); !slices.Equal(env, second) {
 		t.Errorf("%v, want %v", env, second)
 	}
 	if err := ln.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if env := Env(t.Context()); env != nil {
+	if env := RememberedEnv(t.Context()); env != nil {
 		t.Errorf("%v of a sandbox that was killed", env)
 	}
 	forgetSecond()
-	file, err := path()
+	file, err := rememberedPath()
 	if err != nil {
 		t.Fatal(err)
 	}

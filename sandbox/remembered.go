@@ -1,6 +1,4 @@
-// Package running lets `sandbox env` find the sandbox that runs on this machine: a file in the user's cache directory
-// holds the variables of the one that was started last.
-package running
+package sandbox
 
 import (
 	"bytes"
@@ -14,11 +12,11 @@ import (
 	"time"
 )
 
-// dialTimeout is how long a server on loopback has to accept a connection.
-const dialTimeout = time.Second
+// rememberedDial is how long a server on loopback has to accept a connection.
+const rememberedDial = time.Second
 
-// path returns the file of the variables.
-func path() (string, error) {
+// rememberedPath returns the file of the variables.
+func rememberedPath() (string, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
 		return "", err
@@ -30,7 +28,7 @@ func path() (string, error) {
 // has replaced them; it is never nil.
 func Remember(env []string) (forget func(), err error) {
 	forget = func() {}
-	file, err := path()
+	file, err := rememberedPath()
 	if err != nil {
 		return forget, fmt.Errorf("find cache directory: %w", err)
 	}
@@ -60,9 +58,9 @@ func Remember(env []string) (forget func(), err error) {
 	}, nil
 }
 
-// Env returns the variables of the sandbox that was started last; nil when it does not listen any more.
-func Env(ctx context.Context) []string {
-	file, err := path()
+// RememberedEnv returns the variables of the sandbox that was started last; nil when it does not listen any more.
+func RememberedEnv(ctx context.Context) []string {
+	file, err := rememberedPath()
 	if err != nil {
 		return nil
 	}
@@ -80,7 +78,7 @@ func Env(ctx context.Context) []string {
 		if err != nil {
 			return nil
 		}
-		conn, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", u.Host)
+		conn, err := (&net.Dialer{Timeout: rememberedDial}).DialContext(ctx, "tcp", u.Host)
 		if err != nil {
 			return nil
 		}
