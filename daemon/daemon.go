@@ -111,7 +111,9 @@ func (d *Daemon) Open(ctx context.Context, tables *catalog.Catalog) (problems []
 }
 
 // announce calls Announce with the tables of the file and those that were found.
-func (d *Daemon) announce(ctx context.Context, src *source.Source, tables *catalog.Catalog, sink *bigtable.Client) error {
+func (d *Daemon) announce(
+	ctx context.Context, src *source.Source, tables *catalog.Catalog, sink *bigtable.Client,
+) error {
 	if d.o.Announce == nil {
 		return nil
 	}

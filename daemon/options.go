@@ -18,7 +18,8 @@ import (
 func PipelineOptions(cfg *config.Config, src *source.Source) pipeline.Options {
 	t := &cfg.Testing
 	o := pipeline.Options{
-		Name: cfg.Pipeline, Memory: clients.Budget(cfg), CopyMemory: int64(cfg.Memory.Copy), Scratch: cfg.Scratch, Start: clients.Start(cfg),
+		Name: cfg.Pipeline, Memory: clients.Budget(cfg), CopyMemory: int64(cfg.Memory.Copy),
+		Scratch: cfg.Scratch, Start: clients.Start(cfg),
 		Periods: pipeline.Periods{
 			ClaimTTL: time.Duration(t.ClaimTTL), Beat: time.Duration(t.Beat), Listing: time.Duration(t.Listing),
 			Describe: time.Duration(t.Describe), Mark: time.Duration(t.MarkInterval), Trim: time.Duration(t.Trim),

@@ -117,7 +117,8 @@ func CopySentence(info *source.TableInfo) string {
 func ResyncCost(info *source.TableInfo, b config.Backfill) (what string, hours float64) {
 	e := EstimateCopy(info, b)
 	what = fmt.Sprintf("that reads about %s (%s, %s read units) %s",
-		english.Plural(int(e.Items), "item", ""), humanize.IBytes(uint64(e.Bytes)), humanize.Comma(e.Scan.ReadUnits), e.Scan.Note)
+		english.Plural(int(e.Items), "item", ""), humanize.IBytes(uint64(e.Bytes)), humanize.Comma(e.Scan.ReadUnits),
+		e.Scan.Note)
 	return what, e.Scan.Hours
 }
 
@@ -153,7 +154,8 @@ func (e *CopyEstimate) Sentence() string {
 		way = e.Export
 	}
 	return fmt.Sprintf("copies about %s (%s) by %s: about %s dollars and %s hours",
-		english.Plural(int(e.Items), "item", ""), humanize.IBytes(uint64(e.Bytes)), e.From, way.DollarsText(), way.HoursText())
+		english.Plural(int(e.Items), "item", ""), humanize.IBytes(uint64(e.Bytes)), e.From, way.DollarsText(),
+		way.HoursText())
 }
 
 // DollarsText returns the dollars with cents.

@@ -36,8 +36,8 @@ type Life struct {
 	archivedOnly bool
 }
 
-// PlanRecoveries returns the new lives of the tables whose logs cannot go on; of one table if its name is not empty. The tables
-// must be described and compiled.
+// PlanRecoveries returns the new lives of the tables whose logs cannot go on; of one table if its
+// name is not empty. The tables must be described and compiled.
 func PlanRecoveries(
 	ctx context.Context, cfg *config.Config, clients *clients.Clients, tables *catalog.Catalog, only string,
 ) (lives []*Life, err error) {

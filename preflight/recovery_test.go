@@ -91,7 +91,8 @@ tables:
 				t.Fatal(err)
 			}
 			tables := &catalog.Catalog{Tables: []*catalog.Table{{Table: cfg.Tables[0]}}}
-			if lives, err := PlanRecoveries(t.Context(), cfg, clients, tables, ""); !errors.Is(err, queue.ErrVolume) || len(lives) > 0 {
+			lives, err := PlanRecoveries(t.Context(), cfg, clients, tables, "")
+			if !errors.Is(err, queue.ErrVolume) || len(lives) > 0 {
 				t.Errorf("%+v, %v", lives, err)
 			}
 		})

@@ -17,7 +17,8 @@ func TestRequestsOfAnItemArePrinted(t *testing.T) {
 	render.Item(&none, item)
 	item.Requests = []explain.Request{{ID: "r1-0", What: "resync", By: "ann@laptop", Asked: time.UnixMilli(0)}}
 	render.Item(&one, item)
-	if text := none.String(); !strings.Contains(text, "\nNo requests for it.\n") || !strings.HasSuffix(text, "\nequal.\n") {
+	if text := none.String(); !strings.Contains(text, "\nNo requests for it.\n") ||
+		!strings.HasSuffix(text, "\nequal.\n") {
 		t.Errorf("without requests:\n%s", text)
 	}
 	if text := one.String(); strings.Contains(text, "No requests") ||

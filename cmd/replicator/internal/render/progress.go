@@ -101,7 +101,9 @@ func reasonsOf(s *pipeline.Status, table string) []string {
 	var tables []pipeline.TableStatus
 	for i := range s.Tables {
 		if t := s.Tables[i]; table == "" || t.Source == table {
-			t.Explain(slices.DeleteFunc(slices.Clone(t.Why), func(r status.Reason) bool { return r.Code == status.WhyLetters })...)
+			t.Explain(slices.DeleteFunc(slices.Clone(t.Why), func(r status.Reason) bool {
+				return r.Code == status.WhyLetters
+			})...)
 			tables = append(tables, t)
 		}
 	}

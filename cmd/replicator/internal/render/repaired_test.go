@@ -10,7 +10,8 @@ import (
 // TestDryRunNamesKindsInWords: the words are those of verify, and a kind counts items: one may lack several cells.
 func TestDryRunNamesKindsInWords(t *testing.T) {
 	r := audit.Repaired{DryRun: true, Tables: []*audit.RepairedTable{{Source: "Orders", Items: 3, Rows: 2,
-		Kinds: map[string]int64{"missing_row": 1, "value": 2}}}, Foreign: []*audit.RepairedForeign{{Target: "orders", Columns: 1}}}
+		Kinds: map[string]int64{"missing_row": 1, "value": 2}}},
+		Foreign: []*audit.RepairedForeign{{Target: "orders", Columns: 1}}}
 	want := "Orders: 3 items would be looked at, and 2 rows that the differences name: missing rows in 1 item, " +
 		"wrong cells in 2 items.\norders: 1 foreign column, left as it is without --delete-foreign --yes."
 	if got := render.Repaired(&r); got != want {
