@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	simSeeds = flag.Uint64("sim.seeds", 25, "histories to simulate; at most 5 with -short")
+	simSeeds = flag.Uint64("sim.seeds", 8, "histories to simulate; at most 5 with -short")
 	simSeed  = flag.Uint64("sim.seed", 0, "simulate only this history")
 )
 
