@@ -8,7 +8,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/restore"
 	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
@@ -59,10 +59,10 @@ func (a *archiveCommands) bar(name string) (show func(done, all int64, text stri
 	if !a.ShowsBars() {
 		return func(int64, int64, string) {}, func() {}
 	}
-	drawn, began := bars.New(a.Errs), time.Now()
+	drawn, began := render.NewBars(a.Errs), time.Now()
 	return func(done, all int64, text string) {
 		rate := float64(done) / max(time.Since(began).Seconds(), 0.001)
-		drawn.Show([]bars.Step{{Name: name, Percent: 100 * float64(done) / float64(max(all, 1)),
+		drawn.Show([]render.Step{{Name: name, Percent: 100 * float64(done) / float64(max(all, 1)),
 			Text: fmt.Sprintf("%s, %s/s", text, humanize.Bytes(uint64(rate)))}})
 	}, drawn.Close
 }

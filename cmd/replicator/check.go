@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/config"
@@ -72,9 +71,9 @@ func (a *app) check(ctx context.Context, o checkOptions) error {
 	run := preflight.Options{Offline: o.offline, Sample: o.sample, Logger: a.Logger}
 	if a.ShowsBars() {
 		run.Sampling = func(table string, items int64) (progress func(items int), done func()) {
-			b := bars.New(a.Errs)
+			b := render.NewBars(a.Errs)
 			return func(read int) {
-				b.Show([]bars.Step{{
+				b.Show([]render.Step{{
 					Name: "sampling " + table, Percent: 100 * float64(read) / float64(max(items, 1)), Text: render.Count(read, "item"),
 				}})
 			}, b.Close

@@ -10,7 +10,6 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/demo"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/failure"
@@ -98,12 +97,12 @@ func (a *app) withLogTail(stage *demo.Stage, err error) error {
 type demoScreen struct {
 	a        *app
 	duration time.Duration
-	bar      *bars.Bars // nil: the applications do not write, or progress is printed as lines
+	bar      *render.Bars // nil: the applications do not write, or progress is printed as lines
 }
 
 func (s *demoScreen) open() {
 	if s.a.ShowsBars() {
-		s.bar = bars.New(s.a.Errs)
+		s.bar = render.NewBars(s.a.Errs)
 	}
 }
 
@@ -128,7 +127,7 @@ func (s *demoScreen) progress(p *demo.Progress) error {
 	case s.a.JSON:
 		return s.a.PrintJSON(p)
 	case s.bar != nil:
-		s.bar.Show([]bars.Step{{Name: "writing", Percent: 100 * p.Elapsed / s.duration.Seconds(), Text: p.String()}})
+		s.bar.Show([]render.Step{{Name: "writing", Percent: 100 * p.Elapsed / s.duration.Seconds(), Text: p.String()}})
 	default:
 		s.say(fmt.Sprintf("%4.0f s  %s", p.Elapsed, p))
 	}

@@ -15,20 +15,16 @@
 //	     ▼ CheckAndMutateRow         ▼ objects by hour, a subject                 ▼ :9464
 //	 Bigtable                     archive                                     Prometheus, probes
 //
-// Each subcommand has a file of its own, here, in internal/compare or internal/dlq: flags and
-// printing. A package below internal does the work. The commands that look at a running daemon or tell it what to do
+// Each subcommand has a file of its own: flags and printing. A package below internal does the work. The commands that look at a running daemon or tell it what to do
 // (status, queue, dlq, gaps, pause, resume, copy, resync, mapping) read and write its log: there is no other interface,
 // so they work against a stopped daemon as well. Only what writes rows needs the daemon: dlq retry and resync of single
 // items ask it through the requests beside the log.
 //
 // Packages below, from the top down:
 //
-//	internal/compare    the commands that compare both sides, flags and printing
-//	internal/dlq        the commands about dead letters
 //	internal/cli        what all commands share: global flags, configuration, output, exit code
 //	internal/demo       the whole demo
 //	internal/mappingtest unit tests of mappings
-//	internal/completing completes tables, dead letters and words in a shell
 //	internal/render     text for people: status, explain, rules
 //
 // Files, from the top down:
@@ -39,15 +35,24 @@
 //	init.go       init: a proposal from live tables
 //	sandbox.go    sandbox: DynamoDB, Bigtable and NATS on loopback
 //	run.go        run: the daemon
+//	run_dry.go    its --dry-run: reads streams and applies mappings, without a log and without Bigtable
+//	run_dry_print.go  what a dry run says
 //	check.go      check: prints what package preflight finds
 //	schema.go     schema: what Bigtable must have
 //	status.go     status: what is in Bigtable and what is not
+//	verify.go     verify: compares both sides
+//	verify_groups.go  its counts by rule and by prefix
+//	verify_html.go  its page
+//	explain.go    explain: why an item or a row looks as it does
 //	queue.go      queue: the logs as lines
 //	pause.go      pause and resume: through the log
 //	copy.go       copy: pauses, resumes and cancels a backfill
 //	gaps.go       gaps: what was lost before it was read
 //	gaps_archive.go  its heal, for the archive
 //	resync.go     resync: makes the rows of a table, or of some items, true again
+//	repair.go     repair: makes the rows of single items true again, and says what is true afterwards
+//	dlq.go        dlq: list, show and drop dead letters
+//	dlq_retry.go  its retry: applies dead letters again
 //	archive.go    archive: what is there, is it whole, which events
 //	archive_restore.go  its restore: brings items back
 //	archive_open.go  what its commands work on
@@ -55,8 +60,11 @@
 //	mapping.go    mapping: what a changed mapping does, and accepts it
 //	mapping_tests.go  its test: runs unit tests of mappings
 //	recover.go    recover: a new life after a lost log
+//	cutover.go    cutover: proves at a fence that both sides are equal
 //	table.go      table retire: the end of a table's replication
 //	config.go     config: the schemas of the files
 //	upgrade.go    upgrade: the format of the logs
 //	version.go    version, and the man pages
+//	completing.go  completes tables, dead letters and words in a shell; not what takes more than two seconds
+//	output.go     the files that commands write
 package main

@@ -10,9 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/compare"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/completing"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/dlq"
 )
 
 // app has a method for each command.
@@ -60,12 +57,12 @@ Start with a live table:    replicator init --table NAME -o tailrace.yaml
 	root.AddCommand(
 		a.versionCommand(), a.manCommand(),
 		a.demoCommand(), a.initCommand(), a.sandboxCommand(), a.runCommand(), a.checkCommand(), a.schemaCommand(),
-		a.statusCommand(), a.queueCommand(), dlq.Command(a.App), a.gapsCommand(), a.pauseCommand(),
+		a.statusCommand(), a.queueCommand(), dlqCommand(a.App), a.gapsCommand(), a.pauseCommand(),
 		a.resumeCommand(), a.copyCommand(), a.resyncCommand(), a.mappingCommand(),
 		a.recoverCommand(), a.tableCommand(), a.configCommand(),
 	)
 	root.AddCommand(a.archiveCommand(), a.upgradeCommand())
-	root.AddCommand(compare.Commands(a.App)...)
+	root.AddCommand(verifyCommand(a.App), explainCommand(a.App), repairCommand(a.App), cutoverCommand(a.App))
 	for _, cmd := range root.Commands() {
 		if cmd.HasSubCommands() && !cmd.Runnable() {
 			// Without a function of its own, cobra prints the help for any argument, and a mistyped subcommand succeeds.
@@ -73,7 +70,7 @@ Start with a live table:    replicator init --table NAME -o tailrace.yaml
 		}
 	}
 	group(root)
-	completing.Register(root, a.App)
+	registerCompletions(root, a.App)
 	return root
 }
 

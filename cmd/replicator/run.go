@@ -11,8 +11,6 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/tailrace-cdc/replicator/catalog"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/dry"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/daemon"
@@ -27,7 +25,7 @@ import (
 type runOptions struct {
 	drain, dry, adopt, trial bool
 	accept                   []string
-	rehearsal                dry.Options
+	rehearsal                dryOptions
 }
 
 // bind declares the flags.
@@ -38,7 +36,7 @@ func (o *runOptions) bind(f *pflag.FlagSet) {
 	f.BoolVar(&o.dry, "dry-run", false,
 		"read the streams and apply the mappings, write nothing, and say what a run would do and cost")
 	f.DurationVar(&o.rehearsal.Duration, "duration", 0, "with --dry-run: how long; without it until Ctrl-C")
-	f.StringVar(&o.rehearsal.From, "from", dry.Latest, "with --dry-run: latest or trim_horizon")
+	f.StringVar(&o.rehearsal.From, "from", fromLatest, "with --dry-run: latest or trim_horizon")
 	f.BoolVar(&o.adopt, "adopt", false,
 		"take targets that another pipeline has written: only at a first start, and only when that pipeline is stopped")
 	f.BoolVar(&o.trial, "trial", false, "also where a power cut could lose what the log holds: for the demo")
@@ -71,9 +69,9 @@ the marks; the second one ends it at once. Ending it in any way, at any moment, 
 // run reads and checks the configuration, and runs the daemon until ctx ends.
 func (a *app) run(ctx context.Context, f runOptions) (err error) {
 	if f.dry {
-		return dry.Run(ctx, a.App, f.rehearsal)
+		return runDry(ctx, a.App, f.rehearsal)
 	}
-	if f.rehearsal != (dry.Options{From: dry.Latest}) {
+	if f.rehearsal != (dryOptions{From: fromLatest}) {
 		return failure.Usagef("`replicator run --dry-run`, or without them", "--duration and --from belong to --dry-run")
 	}
 	accept, err := acceptOf(f.accept, f.drain, "--drain-and-exit")
@@ -94,7 +92,7 @@ func (a *app) run(ctx context.Context, f runOptions) (err error) {
 	tables, _ := catalog.Parse(cfg)
 	o := f.options()
 	if a.ShowsBars() {
-		a.Bars = bars.New(a.Errs)
+		a.Bars = render.NewBars(a.Errs)
 		defer a.Bars.Close()
 		o.Show = func(s *pipeline.Status) { a.Bars.Show(render.Steps(*s, "")) }
 	}

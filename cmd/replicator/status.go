@@ -164,7 +164,7 @@ func (a *app) watch(ctx context.Context, observer *control.Observer) error {
 		}
 		if a.Redraws() {
 			fmt.Fprint(a.Out, "\x1b[H\x1b[2J")
-			render.Bars(a.Out, render.Steps(status, ""))
+			render.PrintBars(a.Out, render.Steps(status, ""))
 		}
 		if err := a.printStatus(status); err != nil {
 			return err

@@ -20,7 +20,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/clients"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
@@ -38,7 +37,7 @@ const ConfigHint = "name the file with -c, or let `replicator init --table NAME 
 // App is what all commands share: the global flags, and where output goes.
 type App struct {
 	Out, Errs io.Writer
-	Bars      *bars.Bars // drawn under the log of run on a terminal; else nil
+	Bars      *render.Bars // drawn under the log of run on a terminal; else nil
 
 	Version string // of the program
 

@@ -7,5 +7,6 @@
 //	logs.go      opens logs and dead letters of the configured tables
 //	progress.go  how far the owner of a table is with what a command has asked for
 //	terminal.go  moving progress, and questions, on a terminal
+//	waiting.go   how far the daemon is, while a command waits for it
 //	text.go      quoting
 package cli

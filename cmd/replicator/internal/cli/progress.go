@@ -5,7 +5,6 @@ import (
 	"io"
 	"time"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/control"
 )
@@ -38,17 +37,17 @@ func reportProgress(w io.Writer, table string) func(*control.RequestProgress) {
 
 // drawProgress returns a Progress that draws a bar on a terminal.
 func drawProgress(terminal io.Writer, table string) func(*control.RequestProgress) {
-	drawn := bars.New(terminal)
+	drawn := render.NewBars(terminal)
 	return func(p *control.RequestProgress) {
 		if p == nil {
 			drawn.Close()
 			return
 		}
-		step := bars.Step{Name: "resyncing items of " + table, Text: progressText(p)}
+		step := render.Step{Name: "resyncing items of " + table, Text: progressText(p)}
 		if p.Asked > 0 {
 			step.Percent = 100 * float64(p.Done) / float64(p.Asked)
 		}
-		drawn.Show([]bars.Step{step})
+		drawn.Show([]render.Step{step})
 	}
 }
 

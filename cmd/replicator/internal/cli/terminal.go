@@ -10,12 +10,11 @@ import (
 	"golang.org/x/term"
 
 	"github.com/tailrace-cdc/replicator/clients"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/waiting"
 )
 
 // ShowProgress shows what a table waits for, or with an empty name all tables, until the returned function is called.
 func (a *App) ShowProgress(ctx context.Context, clients *clients.Clients, table string) (stop func()) {
-	return waiting.Show(ctx, a.Errs, clients.Config(), table, a.ShowsBars())
+	return showWaiting(ctx, a.Errs, clients.Config(), table, a.ShowsBars())
 }
 
 // ShowsBars reports whether stderr may show a moving bar: it is a terminal, and neither --json nor --no-color is set.

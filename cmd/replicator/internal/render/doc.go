@@ -14,6 +14,7 @@
 //	kept.go     what is kept of a table that is retired
 //	gaps.go     gaps, and what they mean for the rows
 //	progress.go how far copies and resyncs are, as bars or lines
+//	bars.go     draws a bar for each thing in progress, under the lines of a log
 //	asked.go    dead letters that were tried again, items that were resynced
 //	status.go   the status, in a sentence and a table
 //	archived.go what an archive holds, and what was restored from it

@@ -7,20 +7,19 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 )
 
 // Steps returns how far copies and resyncs are, of one table or of all.
-func Steps(s pipeline.Status, table string) (steps []bars.Step) {
+func Steps(s pipeline.Status, table string) (steps []Step) {
 	for i := range s.Tables {
 		t := &s.Tables[i]
 		if table != "" && t.Source != table || t.State == status.StandBy {
 			continue
 		}
 		if c := t.Copy; c != nil {
-			steps = append(steps, bars.Step{Name: "copying " + t.Source, Percent: c.Percent, Text: c.Details()})
+			steps = append(steps, Step{Name: "copying " + t.Source, Percent: c.Percent, Text: c.Details()})
 		}
 		if t.ResyncSince != nil {
 			steps = append(steps, resyncStep(t))
@@ -31,8 +30,8 @@ func Steps(s pipeline.Status, table string) (steps []bars.Step) {
 
 // resyncStep returns how far the resync of a whole table is. Its share is that of the items that were compared: how
 // long the repair takes is not known before.
-func resyncStep(t *pipeline.TableStatus) bars.Step {
-	step := bars.Step{Name: "resyncing " + t.Source, Text: "since " + clockTime(t.ResyncSince.Local())}
+func resyncStep(t *pipeline.TableStatus) Step {
+	step := Step{Name: "resyncing " + t.Source, Text: "since " + clockTime(t.ResyncSince.Local())}
 	if t.State == "recovering" || t.State == "healing" {
 		step.Name = t.State + " " + t.Source
 	}
@@ -52,11 +51,11 @@ func resyncStep(t *pipeline.TableStatus) bars.Step {
 	return step
 }
 
-// barWidth is the width of a bar that is not drawn by package bars.
+// barWidth is the width of a bar that is not drawn by Bars.
 const barWidth = 24
 
-// Bars writes a line with a bar for each step, for output that is redrawn as a whole.
-func Bars(out io.Writer, steps []bars.Step) {
+// PrintBars writes a line with a bar for each step, for output that is redrawn as a whole.
+func PrintBars(out io.Writer, steps []Step) {
 	for _, s := range steps {
 		full := min(barWidth, int(s.Percent*barWidth/100))
 		fmt.Fprintf(out, "%s [%s%s] %3.0f %%  %s\n", s.Name, strings.Repeat("=", full), strings.Repeat("-", barWidth-full),
@@ -68,7 +67,7 @@ func Bars(out io.Writer, steps []bars.Step) {
 }
 
 // Lines writes a plain line for each step, with the time.
-func Lines(out io.Writer, steps []bars.Step, now time.Time) {
+func Lines(out io.Writer, steps []Step, now time.Time) {
 	for _, s := range steps {
 		fmt.Fprintf(out, "%s %s: %.0f %% · %s\n", now.Format(time.TimeOnly), s.Name, s.Percent, s.Text)
 	}

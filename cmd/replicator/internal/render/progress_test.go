@@ -25,7 +25,7 @@ func TestProgressOfEachTable(t *testing.T) {
 		{Source: "Other", State: status.StandBy, ResyncSince: &since},
 	}}
 	var out bytes.Buffer
-	Bars(&out, Steps(s, ""))
+	PrintBars(&out, Steps(s, ""))
 	for _, want := range []string{
 		"copying Orders [============------------]  50 %  12.3 M of about 30 M items · 5,100/s · about 58 min left\n",
 		"healing Carts [==================------]  75 %  repairing · 9 may differ, 7 looked at again: " +

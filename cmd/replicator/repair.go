@@ -1,4 +1,4 @@
-package compare
+package main
 
 import (
 	"context"
@@ -9,8 +9,10 @@ import (
 
 	"github.com/tailrace-cdc/replicator/audit"
 	"github.com/tailrace-cdc/replicator/audit/pair"
+	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 )
@@ -36,7 +38,7 @@ outside of the mappings are never touched.
 
 Exit 4: something is hot, refused, unproven, still different or not deleted. Repeating the command is safe.`,
 		Args: a.Args(cobra.NoArgs),
-		RunE: a.Body(func(ctx context.Context, _ []string) error { return repair(ctx, a, o, yes) }),
+		RunE: a.Body(func(ctx context.Context, _ []string) error { return runRepair(ctx, a, o, yes) }),
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.From, "from", "", "`FILE` of differences, as verify --differences writes it")
@@ -52,7 +54,7 @@ Exit 4: something is hot, refused, unproven, still different or not deleted. Rep
 	return cmd
 }
 
-func repair(ctx context.Context, a *cli.App, o audit.RepairOptions, yes bool) error {
+func runRepair(ctx context.Context, a *cli.App, o audit.RepairOptions, yes bool) error {
 	if o.DeleteForeign && !o.DryRun && !yes && !a.Confirmed() {
 		return failure.Usagef("look with --dry-run, then repeat it with --yes",
 			"nothing was changed: cells are deleted for good")
@@ -107,4 +109,16 @@ func repair(ctx context.Context, a *cli.App, o audit.RepairOptions, yes bool) er
 			errors.New("not everything is repaired"))
 	}
 	return nil
+}
+
+// onlyTable returns the named source table, or the only one.
+func onlyTable(a *cli.App, cfg *config.Config, name string) (string, error) {
+	if name == "" && len(cfg.Tables) == 1 {
+		return cfg.Tables[0].Source, nil
+	}
+	if name == "" {
+		return "", failure.Usagef("--table NAME", "%s has %d tables: which one?", a.ConfigPath, len(cfg.Tables))
+	}
+	_, err := catalog.Select(cfg, name)
+	return name, err
 }

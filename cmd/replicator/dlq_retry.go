@@ -1,4 +1,4 @@
-package dlq
+package main
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 )
 
 // retryCommand returns the command `replicator dlq retry`.
-func (a *commands) retryCommand() *cobra.Command {
+func (a *dlqCommands) retryCommand() *cobra.Command {
 	var all, wait bool
 	var some control.LetterFilter
 	cmd := &cobra.Command{
@@ -55,12 +55,12 @@ Without a running owner nothing is tried: only the owner writes rows.`,
 
 // retry has the letters of one letter's item tried again, or those that a filter chooses when id is
 // empty. With wait it tries those a second time that are only too new for the first one.
-func (a *commands) retry(ctx context.Context, id string, some control.LetterFilter, wait bool) error {
+func (a *dlqCommands) retry(ctx context.Context, id string, some control.LetterFilter, wait bool) error {
 	cfg, err := a.Config(ctx)
 	if err != nil {
 		return err
 	}
-	r := &retrying{commands: a, cfg: cfg, id: id, table: some.Table, only: some.Match}
+	r := &retrying{dlqCommands: a, cfg: cfg, id: id, table: some.Table, only: some.Match}
 	retried, err := r.once(ctx)
 	if err != nil && retried == nil {
 		return err
@@ -88,7 +88,7 @@ func (a *commands) retry(ctx context.Context, id string, some control.LetterFilt
 // retrying is a retry of the letters that the command chooses. Each try opens the letters again,
 // because the daemon with their server may start again while the command waits.
 type retrying struct {
-	*commands
+	*dlqCommands
 	cfg   *config.Config
 	id    string // of a letter of the item; "" once table and only say which, or if none is
 	table string

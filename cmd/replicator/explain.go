@@ -1,4 +1,4 @@
-package compare
+package main
 
 import (
 	"context"
@@ -157,8 +157,8 @@ func verdictCode(v *explain.Verdict, err error) error {
 	return err
 }
 
-// explanation is what explain --json prints of a file: the steps, and once more the parts of the first row, for
-// scripts.
+// explanation is what explain --json prints of a file: the steps, and once more the parts of the
+// first row, for scripts.
 type explanation struct {
 	Schema int    `json:"schema"`
 	Table  string `json:"table"`

@@ -1,12 +1,10 @@
-// Package waiting shows how far the daemon is, while a command waits for it.
-package waiting
+package cli
 
 import (
 	"context"
 	"io"
 	"time"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/control"
@@ -19,11 +17,11 @@ const (
 	linesEvery = time.Minute     // between two lines
 )
 
-// Show shows what a table waits for, or with an empty name all tables, until the returned function is called: a bar
-// for each copy and resync if asBars, and lines from time to time.
-func Show(ctx context.Context, out io.Writer, cfg *config.Config, table string, asBars bool) (stop func()) {
+// showWaiting shows what a table waits for, or with an empty name all tables, until the returned
+// function is called: a bar for each copy and resync if asBars, and lines from time to time.
+func showWaiting(ctx context.Context, out io.Writer, cfg *config.Config, table string, asBars bool) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	drawn, next, done := bars.New(out), time.Now().Add(firstLine), make(chan struct{})
+	drawn, next, done := render.NewBars(out), time.Now().Add(firstLine), make(chan struct{})
 	go func() {
 		defer close(done)
 		for failure.Pause(ctx, askEvery) == nil {

@@ -1,6 +1,4 @@
-// Package completing completes arguments and flags in a shell: names of tables, ids of dead letters, and words. What
-// cannot be looked up within two seconds is not completed, and never an error.
-package completing
+package main
 
 import (
 	"context"
@@ -19,11 +17,13 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/deadletter"
 )
 
-// patience is how long a completion may take: a person waits for it at each press of the tab key.
-const patience = 2 * time.Second
+// completionPatience is how long a completion may take: a person waits for it at each press of the
+// tab key.
+const completionPatience = 2 * time.Second
 
-// words are the values of flags that have a fixed choice, by the path of the command, or for all commands.
-var words = map[string]map[string][]string{
+// completionWords are the values of flags that have a fixed choice, by the path of the command, or
+// for all commands.
+var completionWords = map[string]map[string][]string{
 	"": {
 		"log-level":  {"debug", "info", "warn", "error"},
 		"log-format": {"json", "console"},
@@ -35,23 +35,23 @@ var words = map[string]map[string][]string{
 	"replicator run":        {"from": {"latest", "trim_horizon"}},
 }
 
-// Register adds the completions of all commands below root.
-func Register(root *cobra.Command, a *cli.App) {
+// registerCompletions adds the completions of all commands below root.
+func registerCompletions(root *cobra.Command, a *cli.App) {
 	for _, cmd := range root.Commands() {
-		Register(cmd, a)
+		registerCompletions(cmd, a)
 	}
 	flags := func(f *pflag.Flag) {
 		switch {
 		case f.Name == "table":
-			complete(root, f, func() []string { return tables(a) })
+			completeFlag(root, f, func() []string { return completeTables(a) })
 		case f.Name == "code" && root.Parent() != nil && root.Parent().Name() == "dlq":
-			complete(root, f, func() []string { return letters(a, func(l *deadletter.Letter) string { return l.Code }) })
+			completeFlag(root, f, func() []string { return completeLetters(a, func(l *deadletter.Letter) string { return l.Code }) })
 		case f.Name == "sink" && root.Parent() != nil && root.Parent().Name() == "dlq":
-			complete(root, f, func() []string { return letters(a, func(l *deadletter.Letter) string { return l.Sink }) })
-		case words[root.CommandPath()][f.Name] != nil:
-			complete(root, f, func() []string { return words[root.CommandPath()][f.Name] })
-		case words[""][f.Name] != nil:
-			complete(root, f, func() []string { return words[""][f.Name] })
+			completeFlag(root, f, func() []string { return completeLetters(a, func(l *deadletter.Letter) string { return l.Sink }) })
+		case completionWords[root.CommandPath()][f.Name] != nil:
+			completeFlag(root, f, func() []string { return completionWords[root.CommandPath()][f.Name] })
+		case completionWords[""][f.Name] != nil:
+			completeFlag(root, f, func() []string { return completionWords[""][f.Name] })
 		}
 	}
 	root.Flags().VisitAll(flags)
@@ -61,13 +61,13 @@ func Register(root *cobra.Command, a *cli.App) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return letters(a, described), cobra.ShellCompDirectiveNoFileComp
+			return completeLetters(a, describedLetter), cobra.ShellCompDirectiveNoFileComp
 		}
 	}
 }
 
-// complete registers what completes a flag. It is registered once: some commands share a flag.
-func complete(cmd *cobra.Command, f *pflag.Flag, values func() []string) {
+// completeFlag registers what completes a flag. It is registered once: some commands share a flag.
+func completeFlag(cmd *cobra.Command, f *pflag.Flag, values func() []string) {
 	if _, there := cmd.GetFlagCompletionFunc(f.Name); there {
 		return
 	}
@@ -77,8 +77,9 @@ func complete(cmd *cobra.Command, f *pflag.Flag, values func() []string) {
 		}))
 }
 
-// tables returns the source tables of the configuration, and those found by its selections that have a log.
-func tables(a *cli.App) (names []string) {
+// completeTables returns the source tables of the configuration, and those found by its selections
+// that have a log.
+func completeTables(a *cli.App) (names []string) {
 	cfg, problems, err := config.Load(a.ConfigPath)
 	if err != nil || problem.AnyError(problems) {
 		return nil
@@ -87,7 +88,7 @@ func tables(a *cli.App) (names []string) {
 		names = append(names, t.Source)
 	}
 	if cfg.Selecting() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), completionPatience)
 		defer cancel()
 		names = append(names, catalog.Logged(ctx, cfg, a.Logger)...)
 	}
@@ -95,13 +96,13 @@ func tables(a *cli.App) (names []string) {
 	return slices.Compact(names)
 }
 
-// letters returns something of each dead letter, each text once.
-func letters(a *cli.App, of func(*deadletter.Letter) string) (all []string) {
+// completeLetters returns something of each dead letter, each text once.
+func completeLetters(a *cli.App, of func(*deadletter.Letter) string) (all []string) {
 	cfg, problems, err := config.Load(a.ConfigPath)
 	if err != nil || problem.AnyError(problems) {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), completionPatience)
 	defer cancel()
 	clients, tables, err := a.OpenLetters(ctx, cfg, "")
 	if err != nil {
@@ -121,7 +122,7 @@ func letters(a *cli.App, of func(*deadletter.Letter) string) (all []string) {
 	return all
 }
 
-// described returns a letter's id with what a person needs to choose it.
-func described(l *deadletter.Letter) string {
+// describedLetter returns a letter's id with what a person needs to choose it.
+func describedLetter(l *deadletter.Letter) string {
 	return fmt.Sprintf("%s\t%s, %s: %s", l.ID, l.Table, l.Sink, l.Code)
 }

@@ -1,4 +1,4 @@
-package compare
+package main
 
 import (
 	"context"
@@ -53,7 +53,7 @@ Bigtable to DynamoDB, so the first write of the application to Bigtable is the p
 			case o.check != "":
 				return checkCertificate(a, o.check, o.key)
 			case o.undo:
-				return undo(ctx, a, &o)
+				return undoCutover(ctx, a, &o)
 			case len(o.Tables) == 0:
 				return failure.Usagef("`replicator cutover --table NAME`, with all tables of one target",
 					"cutover needs tables")
@@ -123,7 +123,8 @@ func runCutover(ctx context.Context, a *cli.App, o *cutoverFlags) error {
 	return nil
 }
 
-// hintRefused says what to do after a refusal. fence is the one that was raised or found, "" for none.
+// hintRefused says what to do after a refusal. fence is the one that was raised or found, "" for
+// none.
 func hintRefused(refused *cutover.Refused, fence string) string {
 	switch {
 	case fence == "":
@@ -136,9 +137,9 @@ func hintRefused(refused *cutover.Refused, fence string) string {
 		"or take it away with `replicator cutover --undo`"
 }
 
-// writeCertificate writes a certificate, for everybody to read, once it is noted in the logs that it was issued:
-// until the file is complete nobody can use it. Where that fails, the fence stands, and the same command issues
-// another one.
+// writeCertificate writes a certificate, for everybody to read, once it is noted in the logs that
+// it was issued: until the file is complete nobody can use it. Where that fails, the fence stands,
+// and the same command issues another one.
 func writeCertificate(path string, cert *certificate.Certificate, key ed25519.PrivateKey, note func() error) error {
 	b, err := certificate.Encode(cert, key)
 	if err != nil {
@@ -209,8 +210,8 @@ func checkCertificate(a *cli.App, path, keyFile string) error {
 	return nil
 }
 
-// undo takes the fences of the tables away.
-func undo(ctx context.Context, a *cli.App, o *cutoverFlags) error {
+// undoCutover takes the fences of the tables away.
+func undoCutover(ctx context.Context, a *cli.App, o *cutoverFlags) error {
 	cfg, err := a.Replicated(ctx, "")
 	if err != nil {
 		return err
@@ -253,8 +254,8 @@ func undo(ctx context.Context, a *cli.App, o *cutoverFlags) error {
 	return nil
 }
 
-// printUndone prints what became of each fence, and what is due if the application wrote to Bigtable behind it: those
-// rows differ from DynamoDB, and no change in a log says which they are.
+// printUndone prints what became of each fence, and what is due if the application wrote to
+// Bigtable behind it: those rows differ from DynamoDB, and no change in a log says which they are.
 func printUndone(a *cli.App, undone []cutover.Undone) {
 	for _, u := range undone {
 		if u.Unread == "" {
@@ -277,7 +278,8 @@ func printUndone(a *cli.App, undone []cutover.Undone) {
 	a.Print("The next cutover compares all items again: what was compared before the fence does not serve any more.")
 }
 
-// undoneTables returns all source tables of the targets of the named ones; all of the configuration without names.
+// undoneTables returns all source tables of the targets of the named ones; all of the configuration
+// without names.
 func undoneTables(tables []config.Table, named []string) (names []string) {
 	targets := map[string]bool{}
 	for _, t := range tables {

@@ -1,5 +1,4 @@
-// Package bars draws a bar for each thing in progress at the bottom of a terminal, under the lines of a log.
-package bars
+package render
 
 import (
 	"fmt"
@@ -12,9 +11,9 @@ import (
 )
 
 const (
-	width  = 24
-	steps  = 1000 // of a bar; more than a terminal can show
-	redraw = 250 * time.Millisecond
+	barsWidth    = 24
+	barSteps     = 1000 // of a bar; more than a terminal can show
+	redrawPeriod = 250 * time.Millisecond
 )
 
 // Step is how far one thing has come.
@@ -24,8 +23,8 @@ type Step struct {
 	Text    string  // right of the bar
 }
 
-// Bars draws bars, and writes lines above them. While there is nothing in progress it only writes. It may be used by
-// several goroutines.
+// Bars draws bars, and writes lines above them. While there is nothing in progress it only writes.
+// It may be used by several goroutines.
 type Bars struct {
 	out io.Writer
 
@@ -41,8 +40,8 @@ type bar struct {
 	text  string
 }
 
-// New returns bars on a terminal.
-func New(out io.Writer) *Bars { return &Bars{out: out, shown: map[string]*bar{}} }
+// NewBars returns bars on a terminal.
+func NewBars(out io.Writer) *Bars { return &Bars{out: out, shown: map[string]*bar{}} }
 
 // Write writes whole lines above the bars.
 func (b *Bars) Write(lines []byte) (int, error) {
@@ -63,7 +62,7 @@ func (b *Bars) Show(now []Step) {
 		return
 	}
 	if b.all == nil {
-		b.all = mpb.New(mpb.WithOutput(b.out), mpb.WithWidth(width), mpb.WithRefreshRate(redraw), mpb.WithAutoRefresh())
+		b.all = mpb.New(mpb.WithOutput(b.out), mpb.WithWidth(barsWidth), mpb.WithRefreshRate(redrawPeriod), mpb.WithAutoRefresh())
 	}
 	over := map[string]*bar{}
 	for name, x := range b.shown {
@@ -86,7 +85,7 @@ func (b *Bars) Show(now []Step) {
 // add draws a new bar. The mutex is held.
 func (b *Bars) add(name string) *bar {
 	x := &bar{}
-	x.drawn = b.all.AddBar(steps, mpb.PrependDecorators(decor.Name(name+" ")),
+	x.drawn = b.all.AddBar(barSteps, mpb.PrependDecorators(decor.Name(name+" ")),
 		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return " " + x.right() })))
 	b.shown[name] = x
 	return x
@@ -97,7 +96,7 @@ func (x *bar) set(s Step) {
 	x.mu.Lock()
 	x.text = fmt.Sprintf("%3.0f %%  %s", s.Percent, s.Text)
 	x.mu.Unlock()
-	x.drawn.SetCurrent(min(int64(s.Percent*steps/100), steps-1))
+	x.drawn.SetCurrent(min(int64(s.Percent*barSteps/100), barSteps-1))
 }
 
 func (x *bar) right() string {

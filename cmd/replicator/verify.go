@@ -1,4 +1,4 @@
-package compare
+package main
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 	"github.com/tailrace-cdc/replicator/audit"
 	"github.com/tailrace-cdc/replicator/audit/pair"
 	"github.com/tailrace-cdc/replicator/catalog"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/verify/report"
@@ -147,7 +147,7 @@ func runVerify(ctx context.Context, a *cli.App, o *verifyFlags) error {
 
 // verifyFiles are the files that verify writes; nil where they are not wanted.
 type verifyFiles struct {
-	differences *output
+	differences *outputFile
 	html        *htmlPage
 }
 
@@ -222,27 +222,28 @@ func timeOf(text string, now time.Time) (time.Time, error) {
 	return at, nil
 }
 
-// showProgress shows how far the comparison is, on a terminal, until the returned function is called.
+// showProgress shows how far the comparison is, on a terminal, until the returned function is
+// called.
 func (o *verifyFlags) showProgress(a *cli.App) (stop func()) {
 	if !a.ShowsBars() {
 		return func() {}
 	}
-	drawn, began, doing := bars.New(a.Errs), time.Now(), ""
+	drawn, began, doing := render.NewBars(a.Errs), time.Now(), ""
 	o.Progress = func(s audit.Step) {
 		if s.Doing != doing { // settling has a rate of its own
 			began, doing = time.Now(), s.Doing
 		}
-		drawn.Show([]bars.Step{stepOf(s, time.Since(began))})
+		drawn.Show([]render.Step{verifyStep(s, time.Since(began))})
 	}
 	o.Say = func(line string) { fmt.Fprintln(drawn, line) }
 	return drawn.Close
 }
 
-// stepOf returns a step as a bar. The estimate is the service's count, up to six hours old.
-func stepOf(s audit.Step, took time.Duration) bars.Step {
+// verifyStep returns a step as a bar. The estimate is the service's count, up to six hours old.
+func verifyStep(s audit.Step, took time.Duration) render.Step {
 	rate := float64(s.Items) / max(took.Seconds(), 0.001)
 	text := fmt.Sprintf("%s, %s/s", english.Plural(int(s.Items), "item", ""), humanize.Comma(int64(rate)))
-	step := bars.Step{Name: s.Doing, Text: text}
+	step := render.Step{Name: s.Doing, Text: text}
 	if s.Estimate > 0 {
 		step.Percent = min(99, 100*float64(s.Items)/float64(s.Estimate))
 		if left := float64(s.Estimate - s.Items); left > 0 && rate > 0 {
@@ -261,7 +262,7 @@ func printVerified(a *cli.App, v *verified, file string) error {
 	} else {
 		a.Printed = true
 		for i := range v.Tables {
-			printTable(a.Out, &v.Tables[i])
+			printVerifiedTable(a.Out, &v.Tables[i])
 		}
 	}
 	if v.Verdict == report.Equal {
@@ -275,8 +276,8 @@ func printVerified(a *cli.App, v *verified, file string) error {
 	return failure.Reported(failure.Different)
 }
 
-// printTable prints a sentence about a table, and its counts.
-func printTable(w io.Writer, t *report.Table) {
+// printVerifiedTable prints a sentence about a table, and its counts.
+func printVerifiedTable(w io.Writer, t *report.Table) {
 	fmt.Fprintln(w, t.Sentence())
 	for _, c := range []struct {
 		name string

@@ -1,4 +1,4 @@
-package dry
+package main
 
 import (
 	"fmt"
@@ -10,29 +10,28 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/dustin/go-humanize/english"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/pipeline/dryrun"
 )
 
-// steps returns a bar for each table: how much of the duration is over, and the rates so far.
-func steps(r *dryrun.Report, elapsed, duration time.Duration) (all []bars.Step) {
+// drySteps returns a bar for each table: how much of the duration is over, and the rates so far.
+func drySteps(r *dryrun.Report, elapsed, duration time.Duration) (all []render.Step) {
 	percent := 100.0
 	if duration > 0 {
 		percent = min(100, 100*elapsed.Seconds()/duration.Seconds())
 	}
 	for i := range r.Tables {
 		t := &r.Tables[i]
-		all = append(all, bars.Step{Name: t.Source, Percent: percent, Text: fmt.Sprintf(
+		all = append(all, render.Step{Name: t.Source, Percent: percent, Text: fmt.Sprintf(
 			"%s records, %s/s, %s rows/s, %s refused", humanize.Comma(t.Records), rate(t.RecordsRate), rate(t.RowsRate),
 			humanize.Comma(t.Refused))})
 	}
 	return all
 }
 
-// Write writes the report for people: the sentence, a line per table, what would be refused, what is hot, the costs,
-// and what to do next.
-func Write(out io.Writer, r *dryrun.Report) error {
+// writeDry writes the report for people: the sentence, a line per table, what would be refused,
+// what is hot, the costs, and what to do next.
+func writeDry(out io.Writer, r *dryrun.Report) error {
 	var records, refused int64
 	for i := range r.Tables {
 		records, refused = records+r.Tables[i].Records, refused+r.Tables[i].Refused
@@ -55,7 +54,7 @@ func Write(out io.Writer, r *dryrun.Report) error {
 		return fmt.Errorf("write report: %w", err)
 	}
 	for i := range r.Tables {
-		writeTable(out, &r.Tables[i])
+		writeDryTable(out, &r.Tables[i])
 	}
 	writeEstimate(out, e)
 	for _, text := range r.Warnings {
@@ -69,8 +68,8 @@ func Write(out io.Writer, r *dryrun.Report) error {
 	return nil
 }
 
-// writeTable writes what stands out in one table.
-func writeTable(out io.Writer, t *dryrun.TableReport) {
+// writeDryTable writes what stands out in one table.
+func writeDryTable(out io.Writer, t *dryrun.TableReport) {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	if t.Records == 0 {

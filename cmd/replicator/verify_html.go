@@ -1,4 +1,4 @@
-package compare
+package main
 
 import (
 	"io"
@@ -8,7 +8,7 @@ import (
 
 // htmlPage is the page that verify --html writes.
 type htmlPage struct {
-	*output
+	*outputFile
 	found report.Collector
 }
 
@@ -18,7 +18,7 @@ func openPage(path string) (*htmlPage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &htmlPage{output: file}, nil
+	return &htmlPage{outputFile: file}, nil
 }
 
 // lines returns a file of differences that the page sees too. to may be nil.
@@ -31,8 +31,8 @@ func (p *htmlPage) lines(to io.Writer) io.Writer {
 
 // finish writes the page and gives it its name.
 func (p *htmlPage) finish(o report.PageOptions, tables []report.Table) error {
-	if err := report.WritePage(p.output, o, tables, &p.found); err != nil {
+	if err := report.WritePage(p.outputFile, o, tables, &p.found); err != nil {
 		return err
 	}
-	return p.output.finish(0o600)
+	return p.outputFile.finish(0o600)
 }

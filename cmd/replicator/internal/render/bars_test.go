@@ -1,4 +1,4 @@
-package bars
+package render
 
 import (
 	"bytes"
@@ -28,7 +28,7 @@ func (s *screen) String() string {
 // TestLinesAreNotLostBesideBars: before the first bar, while bars come and go, and after the last one.
 func TestLinesAreNotLostBesideBars(t *testing.T) {
 	s := &screen{}
-	b := New(s)
+	b := NewBars(s)
 	say := func(line string) {
 		t.Helper()
 		if n, err := b.Write([]byte(line + "\n")); err != nil || n != len(line)+1 {

@@ -1,4 +1,4 @@
-package dry
+package main
 
 import (
 	"strings"
@@ -21,7 +21,7 @@ func TestReportForPeople(t *testing.T) {
 		}, {Source: "Idle"}},
 	}
 	var out strings.Builder
-	if err := Write(&out, r); err != nil {
+	if err := writeDry(&out, r); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
@@ -37,10 +37,10 @@ func TestReportForPeople(t *testing.T) {
 	}
 	r.Tables[0].Refused = 0
 	out.Reset()
-	if err := Write(&out, r); err != nil || !strings.Contains(out.String(), "next: `replicator check`") {
+	if err := writeDry(&out, r); err != nil || !strings.Contains(out.String(), "next: `replicator check`") {
 		t.Errorf("%v\n%s", err, &out)
 	}
-	shown := steps(r, 3*time.Minute, 12*time.Minute)
+	shown := drySteps(r, 3*time.Minute, 12*time.Minute)
 	if len(shown) != 2 || shown[0].Percent != 25 || !strings.Contains(shown[0].Text, "21/s") {
 		t.Errorf("bars %+v", shown)
 	}

@@ -1,6 +1,4 @@
-// Package dry is `replicator run --dry-run`: it reads the streams of the configured tables and applies their mappings,
-// and shows what a run would do and cost. It opens DynamoDB alone: no log, no Bigtable.
-package dry
+package main
 
 import (
 	"context"
@@ -11,28 +9,28 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/tailrace-cdc/replicator/catalog"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/dryrun"
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// Options are the flags of a dry run.
-type Options struct {
+// dryOptions are the flags of a dry run.
+type dryOptions struct {
 	From     string        // latest or trim_horizon
 	Duration time.Duration // 0: until interrupted
 }
 
 // The values of --from.
 const (
-	Latest  = "latest"
-	Horizon = "trim_horizon"
+	fromLatest  = "latest"
+	fromHorizon = "trim_horizon"
 )
 
 // Check refuses flags without a meaning.
-func (o Options) Check() error {
-	if o.From != Latest && o.From != Horizon {
+func (o dryOptions) Check() error {
+	if o.From != fromLatest && o.From != fromHorizon {
 		return failure.Usagef("--from latest, or --from trim_horizon", "read --from: %q is not a start of a dry run",
 			o.From)
 	}
@@ -42,8 +40,8 @@ func (o Options) Check() error {
 	return nil
 }
 
-// Run reads until the duration is over or ctx ends, and prints what it counted.
-func Run(ctx context.Context, a *cli.App, o Options) error {
+// runDry reads until the duration is over or ctx ends, and prints what it counted.
+func runDry(ctx context.Context, a *cli.App, o dryOptions) error {
 	if err := o.Check(); err != nil {
 		return err
 	}
@@ -52,7 +50,7 @@ func Run(ctx context.Context, a *cli.App, o Options) error {
 		return err
 	}
 	if a.ShowsBars() {
-		a.Bars = bars.New(a.Errs)
+		a.Bars = render.NewBars(a.Errs)
 		defer a.Bars.Close()
 	}
 	clients := a.Clients(cfg)
@@ -66,7 +64,7 @@ func Run(ctx context.Context, a *cli.App, o Options) error {
 		return err
 	}
 	run := dryrun.Options{
-		Source: src, Horizon: o.From == Horizon, Logger: a.Logger(zapcore.WarnLevel).Named("dry-run"),
+		Source: src, Horizon: o.From == fromHorizon, Logger: a.Logger(zapcore.WarnLevel).Named("dry-run"),
 	}
 	for _, t := range tables.Tables {
 		if t.Info.StreamARN == "" {
@@ -74,16 +72,16 @@ func Run(ctx context.Context, a *cli.App, o Options) error {
 				t.Source+" --stream-specification StreamEnabled=true,StreamViewType=NEW_AND_OLD_IMAGES",
 				fmt.Errorf("table %s has no stream", t.Source))
 		}
-		run.Tables = append(run.Tables, tableOf(t))
+		run.Tables = append(run.Tables, dryTable(t))
 	}
 	began := time.Now()
 	if a.Bars != nil {
-		run.Show = func(r *dryrun.Report) { a.Bars.Show(steps(r, time.Since(began), o.Duration)) }
+		run.Show = func(r *dryrun.Report) { a.Bars.Show(drySteps(r, time.Since(began), o.Duration)) }
 	}
 	if !a.JSON {
-		fmt.Fprintln(a.Errs, announce(o))
+		fmt.Fprintln(a.Errs, announceDry(o))
 	}
-	report, err := runFor(ctx, run, o.Duration)
+	report, err := dryRunFor(ctx, run, o.Duration)
 	if a.Bars != nil {
 		a.Bars.Show(nil)
 	}
@@ -94,29 +92,29 @@ func Run(ctx context.Context, a *cli.App, o Options) error {
 		return a.PrintJSON(report)
 	}
 	a.Printed = true
-	return Write(a.Out, report)
+	return writeDry(a.Out, report)
 }
 
-func tableOf(t *catalog.Table) dryrun.Table {
+func dryTable(t *catalog.Table) dryrun.Table {
 	return dryrun.Table{Source: t.Source, Target: t.Target, Info: t.Info, Program: t.Program}
 }
 
-// errOver ends a dry run whose duration is over.
-var errOver = errors.New("the duration is over")
+// errDryOver ends a dry run whose duration is over.
+var errDryOver = errors.New("the duration is over")
 
-func runFor(ctx context.Context, run dryrun.Options, duration time.Duration) (*dryrun.Report, error) {
+func dryRunFor(ctx context.Context, run dryrun.Options, duration time.Duration) (*dryrun.Report, error) {
 	if duration > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, duration, errOver)
+		ctx, cancel = context.WithTimeoutCause(ctx, duration, errDryOver)
 		defer cancel()
 	}
 	return dryrun.Run(ctx, run)
 }
 
-// announce says what begins.
-func announce(o Options) string {
+// announceDry says what begins.
+func announceDry(o dryOptions) string {
 	text := "dry run: reads the streams from now on"
-	if o.From == Horizon {
+	if o.From == fromHorizon {
 		text = "dry run: reads the streams from the trim horizon on"
 	}
 	if o.Duration > 0 {

@@ -1,4 +1,4 @@
-package compare
+package main
 
 import (
 	"errors"
@@ -12,9 +12,10 @@ import (
 	"github.com/tailrace-cdc/replicator/verify/extsort"
 )
 
-// output is a file that a command writes. It is made beside its path, readable by its owner alone, and gets its name
-// when it is complete: an earlier file of that name keeps its content until then, and does not lend it its mode.
-type output struct {
+// outputFile is a file that a command writes. It is made beside its path, readable by its owner
+// alone, and gets its name when it is complete: an earlier file of that name keeps its content
+// until then, and does not lend it its mode.
+type outputFile struct {
 	what, flag string // in messages
 	path       string
 	file       *os.File
@@ -23,8 +24,8 @@ type output struct {
 }
 
 // openOutput begins a file: a directory that takes none is named before anything is compared.
-func openOutput(path, what, flag string) (*output, error) {
-	o := &output{what: what, flag: flag, path: path}
+func openOutput(path, what, flag string) (*outputFile, error) {
+	o := &outputFile{what: what, flag: flag, path: path}
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		o.path = real // a link stays one
 	}
@@ -41,7 +42,7 @@ func openOutput(path, what, flag string) (*output, error) {
 }
 
 // Write implements io.Writer. Its errors are those of a command.
-func (o *output) Write(p []byte) (int, error) {
+func (o *outputFile) Write(p []byte) (int, error) {
 	n, err := o.file.Write(p)
 	if o.written += int64(n); err != nil {
 		return n, o.because("write", err)
@@ -50,7 +51,7 @@ func (o *output) Write(p []byte) (int, error) {
 }
 
 // finish gives the file its name.
-func (o *output) finish(mode os.FileMode) error {
+func (o *outputFile) finish(mode os.FileMode) error {
 	if o.direct {
 		return nil
 	}
@@ -65,14 +66,14 @@ func (o *output) finish(mode os.FileMode) error {
 }
 
 // close removes a file that is not complete.
-func (o *output) close() {
+func (o *outputFile) close() {
 	_ = o.file.Close()
 	if !o.direct {
 		_ = os.Remove(o.file.Name()) // it is gone when it has its name
 	}
 }
 
-func (o *output) because(verb string, err error) error {
+func (o *outputFile) because(verb string, err error) error {
 	done := ""
 	if o.written > 0 {
 		done = " after " + humanize.IBytes(uint64(o.written))

@@ -1,4 +1,4 @@
-package dlq
+package main
 
 import (
 	"context"
@@ -14,12 +14,12 @@ import (
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
-// commands has a method for each command.
-type commands struct{ *cli.App }
+// dlqCommands has a method for each command.
+type dlqCommands struct{ *cli.App }
 
-// Command returns the command `replicator dlq`.
-func Command(app *cli.App) *cobra.Command {
-	a := &commands{app}
+// dlqCommand returns the command `replicator dlq`.
+func dlqCommand(app *cli.App) *cobra.Command {
+	a := &dlqCommands{app}
 	cmd := &cobra.Command{
 		Use:   "dlq",
 		Short: "List, show, retry and drop dead letters",
@@ -32,7 +32,7 @@ reason until it is applied (retry) or dropped on purpose (drop). A table is not 
 }
 
 // listCommand returns the command `replicator dlq list`.
-func (a *commands) listCommand() *cobra.Command {
+func (a *dlqCommands) listCommand() *cobra.Command {
 	var some control.LetterFilter
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the dead letters, oldest first", Args: a.Args(cobra.NoArgs),
@@ -89,7 +89,8 @@ func chooseLetters(cmd *cobra.Command, some *control.LetterFilter) {
 	f.StringVar(&some.Sink, "sink", "", "only those of this sink: bigtable, archive, archive.subject")
 }
 
-// chosenOnce returns an error unless dead letters are chosen in one way: by an id, by a filter, or all.
+// chosenOnce returns an error unless dead letters are chosen in one way: by an id, by a filter, or
+// all.
 func chosenOnce(command string, args []string, all bool, some control.LetterFilter) error {
 	ways := len(args)
 	if all {
@@ -106,7 +107,7 @@ func chosenOnce(command string, args []string, all bool, some control.LetterFilt
 }
 
 // showCommand returns the command `replicator dlq show`.
-func (a *commands) showCommand() *cobra.Command {
+func (a *dlqCommands) showCommand() *cobra.Command {
 	var showData bool
 	cmd := &cobra.Command{
 		Use: "show ID", Short: "Show one dead letter", Args: a.Args(cobra.ExactArgs(1)),
@@ -146,7 +147,7 @@ func (a *commands) showCommand() *cobra.Command {
 }
 
 // dropCommand returns the command `replicator dlq drop`.
-func (a *commands) dropCommand() *cobra.Command {
+func (a *dlqCommands) dropCommand() *cobra.Command {
 	var yes, all bool
 	var some control.LetterFilter
 	cmd := &cobra.Command{
@@ -173,7 +174,7 @@ func (a *commands) dropCommand() *cobra.Command {
 }
 
 // dropLetter drops one dead letter.
-func (a *commands) dropLetter(ctx context.Context, id string) error {
+func (a *dlqCommands) dropLetter(ctx context.Context, id string) error {
 	cfg, err := a.Config(ctx)
 	if err != nil {
 		return err
@@ -198,7 +199,7 @@ func (a *commands) dropLetter(ctx context.Context, id string) error {
 }
 
 // dropLetters drops the dead letters that a filter chooses, among those that are there now.
-func (a *commands) dropLetters(ctx context.Context, some control.LetterFilter) error {
+func (a *dlqCommands) dropLetters(ctx context.Context, some control.LetterFilter) error {
 	cfg, err := a.Config(ctx)
 	if err != nil {
 		return err
