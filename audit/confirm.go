@@ -8,8 +8,9 @@ import (
 	"github.com/tailrace-cdc/replicator/verify/report"
 )
 
-// doubt takes from the logs what this comparison can put an end to: copies of exports that DynamoDB could not be asked
-// about. It is called before anything is read, so what the logs get later is not among it.
+// doubt takes from the logs what this comparison can put an end to: copies of exports that DynamoDB
+// could not be asked about. It is called before anything is read, so what the logs get later is not
+// among it.
 func (r *run) doubt(ctx context.Context) error {
 	logs, err := r.pair.Running(ctx)
 	if err != nil {
@@ -24,7 +25,8 @@ func (r *run) doubt(ctx context.Context) error {
 	return nil
 }
 
-// confirm notes in the logs of the tables that were found equal that nothing was left out of their copies.
+// confirm notes in the logs of the tables that were found equal that nothing was left out of their
+// copies.
 func (r *run) confirm(ctx context.Context) error {
 	if len(r.doubts) == 0 {
 		return nil

@@ -9,9 +9,10 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// Drawer draws items of a table: one random item from the first page of each of some random segments. Segments are
-// ranges of the keys' hashes, of equal width. So an item in a sparse segment is drawn a little more often than one in a
-// dense segment; and of a segment with several pages only the first one is seen.
+// Drawer draws items of a table: one random item from the first page of each of some random
+// segments. Segments are ranges of the keys' hashes, of equal width. So an item in a sparse segment
+// is drawn a little more often than one in a dense segment; and of a segment with several pages
+// only the first one is seen.
 type Drawer struct {
 	Page   func(ctx context.Context, segment int) (*source.ItemPage, error) // the first page of a segment
 	Total  int                                                              // segments of the table
@@ -27,13 +28,14 @@ const (
 	emptyPerItem    = 20        // pages without a new item, for each item that is wanted
 )
 
-// Segments returns into how many segments a table is divided to draw n items. items and bytes may be old or unknown.
+// Segments returns into how many segments a table is divided to draw n items. items and bytes may
+// be old or unknown.
 func Segments(n int, items, bytes int64) int {
 	return int(min(max(items/itemsPerSegment, bytes/bytesPerSegment, int64(n), 1), maxSegments))
 }
 
-// Draw returns the canonical keys of n different items; fewer where the table has not as many, or they are hard to
-// find: empty segments are drawn again, but not without end.
+// Draw returns the canonical keys of n different items; fewer where the table has not as many, or
+// they are hard to find: empty segments are drawn again, but not without end.
 func (d *Drawer) Draw(ctx context.Context, n int) (keys []string, err error) {
 	seen, done := map[string]bool{}, map[int]bool{}
 	for fruitless := 0; len(keys) < n && len(done) < d.Total && fruitless < n*emptyPerItem; {

@@ -12,7 +12,8 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// drawer returns a Drawer over items, which are spread evenly over the segments, and counts the pages that it reads.
+// drawer returns a Drawer over items, which are spread evenly over the segments, and counts the
+// pages that it reads.
 func drawer(items, segments int, seed uint64) (d *Drawer, pages *int) {
 	pages = new(int)
 	return &Drawer{

@@ -22,8 +22,8 @@ type follower struct {
 	key    []byte
 }
 
-// follow reads what the logs have got since the last time, and stores it. What makes the comparison useless is stored,
-// too, and is no error.
+// follow reads what the logs have got since the last time, and stores it. What makes the comparison
+// useless is stored, too, and is no error.
 func (f *follower) follow(ctx context.Context) error {
 	for i, t := range f.pair.Tables {
 		if f.keys.Broken != "" {
@@ -46,8 +46,9 @@ func (f *follower) follow(ctx context.Context) error {
 	return f.keys.save()
 }
 
-// lost says why a log does not show any more what has changed; "" where the error is another one, or nil. A log that
-// was resumed behind damage, or that has lost its end, holds other entries than those that were read.
+// lost says why a log does not show any more what has changed; "" where the error is another one,
+// or nil. A log that was resumed behind damage, or that has lost its end, holds other entries than
+// those that were read.
 func lost(table string, err error) string {
 	switch {
 	case errors.Is(err, queue.ErrTrimmed):
@@ -59,8 +60,8 @@ func lost(table string, err error) string {
 	return ""
 }
 
-// first returns the first entry of a table's log that is read when there is no mark. Without another one it is the very
-// first, not the oldest that is left.
+// first returns the first entry of a table's log that is read when there is no mark. Without
+// another one it is the very first, not the oldest that is left.
 func (f *follower) first(table int) uint64 {
 	if f.from == nil {
 		return 1
@@ -68,7 +69,8 @@ func (f *follower) first(table int) uint64 {
 	return f.from[table]
 }
 
-// entry takes the changes of an entry, or notes why those of the log are not all that was done to the rows.
+// entry takes the changes of an entry, or notes why those of the log are not all that was done to
+// the rows.
 //
 // Rule 14: checkpoint.ChangesRows decides.
 func (f *follower) entry(table int, e *queue.WalkedEntry) error {
@@ -80,7 +82,8 @@ func (f *follower) entry(table int, e *queue.WalkedEntry) error {
 	return e.Changes(func(c *queue.WalkedChange) error { return f.change(table, c) })
 }
 
-// began says what a kept comparison began before, by the reason for which it does not serve any more.
+// began says what a kept comparison began before, by the reason for which it does not serve any
+// more.
 var began = map[checkpoint.RowsReason]string{
 	checkpoint.RowsByStream:      "a stream",
 	checkpoint.RowsByGap:         "a loss of changes",
@@ -92,8 +95,8 @@ var began = map[checkpoint.RowsReason]string{
 	checkpoint.RowsUnknown:       "an entry of an unknown kind",
 }
 
-// change adds the item of a change, with the rows that it had before and after. An image that the mapping refuses has
-// none.
+// change adds the item of a change, with the rows that it had before and after. An image that the
+// mapping refuses has none.
 func (f *follower) change(table int, c *queue.WalkedChange) (err error) {
 	t := f.pair.Tables[table]
 	if f.key, err = c.Key(f.key[:0], t.Info.Schema); err != nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
-// moving is a mapping whose rows depend on more than the key; it refuses items without the attribute.
+// moving is a mapping whose rows depend on more than the key; it refuses items without the
+// attribute.
 const moving = `families: {d: {max_versions: 1}}
 rules:
 - name: item
@@ -45,8 +46,8 @@ func pairOf(t *testing.T, mappings ...string) *pair.Pair {
 	return all
 }
 
-// TestEntriesThatMakeTheComparisonUseless: what is done to rows beside the changes of the log, and what is missing in
-// it, behind the begin of the kept comparison; nothing before it.
+// TestEntriesThatMakeTheComparisonUseless: what is done to rows beside the changes of the log, and
+// what is missing in it, behind the begin of the kept comparison; nothing before it.
 func TestEntriesThatMakeTheComparisonUseless(t *testing.T) {
 	pause := true
 	for name, c := range map[string]struct {
@@ -97,7 +98,8 @@ func TestEntriesThatMakeTheComparisonUseless(t *testing.T) {
 	}
 }
 
-// TestChangedItemsHaveTheRowsOfBothImages: those that it has left, too. An image that the mapping refuses has none.
+// TestChangedItemsHaveTheRowsOfBothImages: those that it has left, too. An image that the mapping
+// refuses has none.
 func TestChangedItemsHaveTheRowsOfBothImages(t *testing.T) {
 	image := func(sk, rest string) []byte {
 		return []byte(`{"pk":{"S":"p"},"sk":{"S":"` + sk + `"}` + rest + `}`)
@@ -165,7 +167,8 @@ func TestResultOfOtherTablesIsUseless(t *testing.T) {
 	}
 }
 
-// TestMappingsThatAlterOtherItems: what a change does to other items than its own, the log does not name.
+// TestMappingsThatAlterOtherItems: what a change does to other items than its own, the log does not
+// name.
 func TestMappingsThatAlterOtherItems(t *testing.T) {
 	const rules = `families: {d: {max_versions: 1}}
 rules:

@@ -41,8 +41,8 @@ type Step struct {
 	Estimate int64  // of all items; 0: not known
 }
 
-// Full compares all items with all rows of the target. Finished parts of one that was interrupted are used again. The
-// result is kept when all tables of the target are compared.
+// Full compares all items with all rows of the target. Finished parts of one that was interrupted
+// are used again. The result is kept when all tables of the target are compared.
 func Full(ctx context.Context, cfg *config.Config, s *pair.Pair, o Options) (all []report.Table, err error) {
 	if err := s.Ready(ctx); err != nil {
 		return nil, err
@@ -265,7 +265,8 @@ func (r *run) say(line string) {
 	}
 }
 
-// LockScratch makes a directory for what is sorted, and keeps other comparisons out of it until the file is closed.
+// LockScratch makes a directory for what is sorted, and keeps other comparisons out of it until the
+// file is closed.
 func LockScratch(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, failure.With(failure.Unready, "set `scratch:` or --scratch",

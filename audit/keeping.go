@@ -8,8 +8,9 @@ import (
 	"github.com/tailrace-cdc/replicator/verify/report"
 )
 
-// record begins to record the comparison, if it is one of all tables of the target. Parts that an earlier process has
-// read are removed unless the record goes on where that one began: they are older than the logs now.
+// record begins to record the comparison, if it is one of all tables of the target. Parts that an
+// earlier process has read are removed unless the record goes on where that one began: they are
+// older than the logs now.
 func (r *run) record(ctx context.Context, cfg *config.Config, dir string) error {
 	if !r.all() {
 		return nil
@@ -33,7 +34,8 @@ func (r *run) along(ctx context.Context, compare func(context.Context) error) er
 	return r.recorder.Along(ctx, compare)
 }
 
-// keep keeps the result. Where the logs could not be read along, the tables are not proven equal for a cutover.
+// keep keeps the result. Where the logs could not be read along, the tables are not proven equal
+// for a cutover.
 func (r *run) keep() error {
 	if r.recorder == nil {
 		return nil

@@ -35,7 +35,8 @@ type progress struct {
 	Broken string            `json:"broken,omitempty"` // what makes the kept comparison useless; "" for nothing
 }
 
-// keys are items with the rows that they are or were in. They are sorted on disk, so memory is bounded.
+// keys are items with the rows that they are or were in. They are sorted on disk, so memory is
+// bounded.
 type keys struct {
 	store *extsort.Store
 
@@ -89,7 +90,8 @@ func (k *keys) add(part, table int, key, row []byte) error {
 	if !w.Full() {
 		return nil
 	}
-	// The note stays as it was: marks that are behind the keys are harmless, because keys may be added again.
+	// The note stays as it was: marks that are behind the keys are harmless, because keys may be
+	// added again.
 	if err := w.Save("", w.Part().Note, false); err != nil {
 		return fmt.Errorf("keep keys: %w", err)
 	}

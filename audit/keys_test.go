@@ -59,8 +59,8 @@ func items(t *testing.T, each func(int, func([]verify.Candidate) error) error, n
 	return batches
 }
 
-// TestKeptItemsComeOnceWithAllTheirRows: whether they were not equal, or have changed since, or both; also after the
-// process has ended. Items of different tables may have one key.
+// TestKeptItemsComeOnceWithAllTheirRows: whether they were not equal, or have changed since, or
+// both; also after the process has ended. Items of different tables may have one key.
 func TestKeptItemsComeOnceWithAllTheirRows(t *testing.T) {
 	folder := t.TempDir()
 	begin := checkpoint.Mark{Seq: 3}
@@ -97,7 +97,8 @@ func TestKeptItemsComeOnceWithAllTheirRows(t *testing.T) {
 	}
 }
 
-// TestHotItemIsStoredOnce: not each time it changes, also where memory is written because it is full.
+// TestHotItemIsStoredOnce: not each time it changes, also where memory is written because it is
+// full.
 func TestHotItemIsStoredOnce(t *testing.T) {
 	k := newKeys(t, t.TempDir(), checkpoint.Mark{Seq: 3})
 	w := k.parts[partChanged]

@@ -9,8 +9,9 @@ import (
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
-// TestLogThatIsNotTheOneThatWasReadProvesNothing: a log that is trimmed, damaged, or resumed behind damage makes the
-// comparison useless, which a full one repairs. One that does not answer is an error.
+// TestLogThatIsNotTheOneThatWasReadProvesNothing: a log that is trimmed, damaged, or resumed behind
+// damage makes the comparison useless, which a full one repairs. One that does not answer is an
+// error.
 func TestLogThatIsNotTheOneThatWasReadProvesNothing(t *testing.T) {
 	for _, err := range []error{queue.ErrTrimmed, queue.ErrDamaged, queue.ErrChain, queue.ErrGap, queue.ErrEmptied} {
 		if why := lost("Orders", fmt.Errorf("read: %w", err)); !strings.Contains(why, "the log of Orders does not") {

@@ -31,8 +31,8 @@ type RecordOptions struct {
 	Strong        bool // items are read strongly
 	Along         bool // the logs are read along
 
-	// DropParts removes what an interrupted comparison has read, so that it will not be used again; nil where there is
-	// nothing.
+	// DropParts removes what an interrupted comparison has read, so that it will not be used again;
+	// nil where there is nothing.
 	DropParts func() error
 }
 
@@ -44,12 +44,13 @@ type Recorder struct {
 	cells  *os.File
 }
 
-// Record begins to record: it takes how far the logs are now, so it comes before the first item is read. Where the logs
-// are read along, it does not matter when they are trimmed.
+// Record begins to record: it takes how far the logs are now, so it comes before the first item is
+// read. Where the logs are read along, it does not matter when they are trimmed.
 //
-// Where an interrupted comparison has left parts, Record goes on with that one if it can. Else it drops the parts,
-// before it notes that another one has begun: a process that is killed between the two must not leave parts that seem
-// to be of the new one, because what changed between the two would be looked at by neither.
+// Where an interrupted comparison has left parts, Record goes on with that one if it can. Else it
+// drops the parts, before it notes that another one has begun: a process that is killed between the
+// two must not leave parts that seem to be of the new one, because what changed between the two
+// would be looked at by neither.
 func Record(ctx context.Context, s *pair.Pair, o RecordOptions) (r *Recorder, resumed bool, err error) {
 	tables, marks, err := tablesNow(ctx, s, o.Pipeline)
 	if err != nil {
@@ -116,7 +117,8 @@ func (r *Recorder) resume(s *pair.Pair, o RecordOptions, tables []SavedTable) bo
 	return true
 }
 
-// tablesNow returns what the tables of a target are at this moment, and up to which entry of its log Bigtable has each.
+// tablesNow returns what the tables of a target are at this moment, and up to which entry of its
+// log Bigtable has each.
 func tablesNow(
 	ctx context.Context, s *pair.Pair, pipeline string,
 ) (all []SavedTable, marks []checkpoint.Mark, err error) {
@@ -199,7 +201,8 @@ func (r *Recorder) Cell(o *verify.Open) error {
 	return nil
 }
 
-// Keep keeps the result. It returns why it will not serve, where that is known: what Along could not read.
+// Keep keeps the result. It returns why it will not serve, where that is known: what Along could
+// not read.
 func (r *Recorder) Keep(tables []report.Table) (broken string, err error) {
 	for i := range tables {
 		r.result.Tables[i].Result = tables[i]
@@ -217,5 +220,6 @@ func (r *Recorder) Keep(tables []report.Table) (broken string, err error) {
 	return r.keys.Broken, nil
 }
 
-// Close closes the files. What is not kept by then is used by the next comparison, or removed by it.
+// Close closes the files. What is not kept by then is used by the next comparison, or removed by
+// it.
 func (r *Recorder) Close() error { return r.cells.Close() }

@@ -17,7 +17,8 @@ import (
 	"github.com/tailrace-cdc/replicator/verify/report"
 )
 
-// RepairOptions say what is repaired: the differences of From, or the items of Table that Keys names.
+// RepairOptions say what is repaired: the differences of From, or the items of Table that Keys
+// names.
 type RepairOptions struct {
 	From          string // file of differences
 	Keys          string // file of keys, - for Repairer.Stdin
@@ -44,7 +45,8 @@ type Repairer struct {
 // repairedAtOnce is how many items are asked for, and settled afterwards, at once.
 const repairedAtOnce = 1000
 
-// Run reads everything that is asked for, so that nothing is changed where a line is wrong, and then repairs it.
+// Run reads everything that is asked for, so that nothing is changed where a line is wrong, and
+// then repairs it.
 func (r *Repairer) Run(ctx context.Context) (*Repaired, error) {
 	r.result = &Repaired{DryRun: r.DryRun, Tables: []*RepairedTable{}, Foreign: []*RepairedForeign{}}
 	r.tables, r.foreign = map[string]*tableRepair{}, map[string]*foreignDeletion{}

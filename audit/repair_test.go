@@ -10,7 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
-// TestPipeOfDifferencesIsRefused: it would be counted by the first reading, and be empty in the second, which repairs.
+// TestPipeOfDifferencesIsRefused: it would be counted by the first reading, and be empty in the
+// second, which repairs.
 func TestPipeOfDifferencesIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {

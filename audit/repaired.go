@@ -10,8 +10,8 @@ type Repaired struct {
 	Foreign []*RepairedForeign `json:"foreign"` // by target
 }
 
-// RepairedTable is what was repaired of one source table. After a repair, Repaired, Hot, Different, Refused and Unproven add up
-// to Items.
+// RepairedTable is what was repaired of one source table. After a repair, Repaired, Hot, Different,
+// Refused and Unproven add up to Items.
 type RepairedTable struct {
 	Source string           `json:"source"`
 	Target string           `json:"target"`

@@ -39,7 +39,8 @@ const (
 	repairPause = 2 * time.Second
 )
 
-// flush has the items of the batch repaired, and settles them. Those that still differ are asked for again.
+// flush has the items of the batch repaired, and settles them. Those that still differ are asked
+// for again.
 func (w *tableRepair) flush(ctx context.Context) (err error) {
 	open := w.batch
 	w.batch = nil
@@ -99,8 +100,9 @@ func repairRequests(items []item) iter.Seq2[request.Item, error] {
 	}
 }
 
-// settle looks at items again, and counts what they are now. It returns those that may be repaired by another request.
-// An item whose rows hold a newer write than its repair may be equal: the stream has written it.
+// settle looks at items again, and counts what they are now. It returns those that may be repaired
+// by another request. An item whose rows hold a newer write than its repair may be equal: the
+// stream has written it.
 func (w *tableRepair) settle(ctx context.Context, items []item, last bool) (again []item, err error) {
 	candidates := make([]verify.Candidate, len(items))
 	for i := range items {

@@ -15,7 +15,8 @@ import (
 	"github.com/tailrace-cdc/replicator/verify/extsort"
 )
 
-// TestFullScratchIsAnErrorOfTheEnvironment: before a comparison and during it, also where only the path is known.
+// TestFullScratchIsAnErrorOfTheEnvironment: before a comparison and during it, also where only the
+// path is known.
 func TestFullScratchIsAnErrorOfTheEnvironment(t *testing.T) {
 	for _, err := range []error{
 		&extsort.NoRoomError{Dir: "scratch", Need: 1 << 30},
@@ -38,8 +39,8 @@ func TestFullScratchIsAnErrorOfTheEnvironment(t *testing.T) {
 	}
 }
 
-// TestFullScratchIsCleared, because the logs may be on the same volume, but only where the volume is that of the
-// directory, and something was written.
+// TestFullScratchIsCleared, because the logs may be on the same volume, but only where the volume
+// is that of the directory, and something was written.
 func TestFullScratchIsCleared(t *testing.T) {
 	for _, c := range []struct {
 		name string

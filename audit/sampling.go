@@ -115,8 +115,8 @@ func (x *sample) draw(ctx context.Context) ([]string, error) {
 	return d.Draw(ctx, x.o.N)
 }
 
-// add counts a settled item, and writes it down unless it is equal. An item that was removed since it was drawn is none
-// of the source any more.
+// add counts a settled item, and writes it down unless it is equal. An item that was removed since
+// it was drawn is none of the source any more.
 func (x *sample) add(v *verify.Verdict, of int64) error {
 	x.done++
 	x.step("settling", x.done, of)

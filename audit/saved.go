@@ -45,12 +45,13 @@ type Saved struct {
 	OpenItems int64 `json:"open_items"`
 	OpenCells int64 `json:"open_cells"`
 
-	// Since is the newest incremental comparison that found everything equal: what changed before it is done.
+	// Since is the newest incremental comparison that found everything equal: what changed before
+	// it is done.
 	Since *SavedSince `json:"since,omitempty"`
 }
 
-// CellsListed reports whether all cells that were not equal are in the folder: those beyond a limit are only counted,
-// if at all.
+// CellsListed reports whether all cells that were not equal are in the folder: those beyond a limit
+// are only counted, if at all.
 func (s *Saved) CellsListed() bool { return s.OpenCells < maxSavedCells }
 
 // SavedSince is an incremental comparison that found everything equal.
@@ -68,11 +69,14 @@ type SavedTable struct {
 	LogCreated  time.Time     `json:"log_created"`
 	Life        uint64        `json:"life"`
 	Requests    SavedRequests `json:"requests"`
-	// Mark is where the log must be read from: Bigtable had what is before it when the comparison began.
+	// Mark is where the log must be read from: Bigtable had what is before it when the comparison
+	// began.
 	Mark checkpoint.Mark `json:"mark"`
-	// Begun is the newest entry of the log then. What was done to the rows before it was seen by the comparison.
+	// Begun is the newest entry of the log then. What was done to the rows before it was seen by
+	// the comparison.
 	Begun uint64 `json:"begun"`
-	// OpenGaps are losses of changes that waited to be accepted then: what their shards get until then is in no log.
+	// OpenGaps are losses of changes that waited to be accepted then: what their shards get until
+	// then is in no log.
 	OpenGaps int `json:"open_gaps,omitempty"`
 }
 

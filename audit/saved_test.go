@@ -56,8 +56,8 @@ func TestResultIsKeptAsAWhole(t *testing.T) {
 	}
 }
 
-// TestResultThatCannotBeReadIsNone: one of another format (Rule 11), and one that a power failure has damaged. The
-// error says which file, and why.
+// TestResultThatCannotBeReadIsNone: one of another format (Rule 11), and one that a power failure
+// has damaged. The error says which file, and why.
 func TestResultThatCannotBeReadIsNone(t *testing.T) {
 	for content, why := range map[string]string{
 		`{"format": 0}`:                         "has format 0",
@@ -79,7 +79,8 @@ func TestResultThatCannotBeReadIsNone(t *testing.T) {
 	}
 }
 
-// TestOnlyListedCellsAreAccepted: of more cells than the list takes, nobody knows whether all may be accepted.
+// TestOnlyListedCellsAreAccepted: of more cells than the list takes, nobody knows whether all may
+// be accepted.
 func TestOnlyListedCellsAreAccepted(t *testing.T) {
 	for cells, want := range map[int64]bool{
 		0: true, maxSavedCells - 1: true, maxSavedCells: false, maxSavedCells + 1: false,

@@ -75,8 +75,8 @@ func SinceLast(ctx context.Context, s *pair.Pair, pipeline, dir string) (*Change
 	return c, c.read(ctx)
 }
 
-// lost returns why not all is there any more that was not equal, as after a power failure; "" where it is. Otherwise it
-// would pass for equal.
+// lost returns why not all is there any more that was not equal, as after a power failure; "" where
+// it is. Otherwise it would pass for equal.
 func (c *Changed) lost(k *keys) (why string, err error) {
 	const lost = "what the last full one found to differ is not all kept"
 	if c.Result.OpenItems > 0 && len(k.parts[partOpen].Part().Files) == 0 {
@@ -143,8 +143,8 @@ func SinceTime(ctx context.Context, s *pair.Pair, dir string, since change.Milli
 	return c, c.read(ctx)
 }
 
-// leaks returns why changes since the comparison may be in no log although none of its entries says so; "" where none
-// may: while a loss waits to be accepted its shard is not read.
+// leaks returns why changes since the comparison may be in no log although none of its entries says
+// so; "" where none may: while a loss waits to be accepted its shard is not read.
 func (s *Saved) leaks() string {
 	for i := range s.Tables {
 		if t := &s.Tables[i]; t.OpenGaps > 0 {
@@ -155,7 +155,8 @@ func (s *Saved) leaks() string {
 	return ""
 }
 
-// alters returns why a change may alter what the target has of other items than its own; "" where none does.
+// alters returns why a change may alter what the target has of other items than its own; "" where
+// none does.
 func alters(s *pair.Pair) string {
 	for _, t := range s.Tables {
 		switch {
@@ -180,7 +181,8 @@ func (c *Changed) read(ctx context.Context) error {
 	return nil
 }
 
-// Items calls f with the items that were not equal, and with those that have changed since, at most n at a time.
+// Items calls f with the items that were not equal, and with those that have changed since, at most
+// n at a time.
 func (c *Changed) Items(n int, f func([]verify.Candidate) error) error { return c.keys.each(n, f) }
 
 // EachCell calls f with each cell without a known owner that the kept comparison found.
@@ -206,7 +208,8 @@ func (c *Changed) EachCell(f func(*verify.Open) error) error {
 	}
 }
 
-// Requested returns why requests of commands make the kept comparison useless for a cutover; "" where none was made.
+// Requested returns why requests of commands make the kept comparison useless for a cutover; ""
+// where none was made.
 func (c *Changed) Requested(ctx context.Context) (string, error) {
 	logs, err := c.pair.Running(ctx)
 	if err != nil {

@@ -198,7 +198,8 @@ func (s *stage) keep(o RecordOptions, during func(*Recorder)) (broken string) {
 	return broken
 }
 
-// since returns what has changed since the last comparison: sort keys. why is that of a useless one.
+// since returns what has changed since the last comparison: sort keys. why is that of a useless
+// one.
 func (s *stage) since() (c *Changed, sorts []string, why string) {
 	s.Helper()
 	c, err := SinceLast(s.Context(), s.pair, "shop", s.dir)
@@ -237,8 +238,8 @@ func (s *stage) want(what string, got []string, want ...string) {
 	}
 }
 
-// TestSinceLastHasWhatChangedAfterTheComparisonBegan: and what was not equal then. What was equal is not compared
-// again, and once all is equal, the next one begins there.
+// TestSinceLastHasWhatChangedAfterTheComparisonBegan: and what was not equal then. What was equal
+// is not compared again, and once all is equal, the next one begins there.
 func TestSinceLastHasWhatChangedAfterTheComparisonBegan(t *testing.T) {
 	s := newStage(t)
 	if _, _, why := s.since(); !strings.Contains(why, "no full comparison") {
@@ -353,8 +354,8 @@ func TestComparisonThatTheLogsContradictIsUseless(t *testing.T) {
 	}
 }
 
-// TestComparisonBesideAnOpenGapIsUseless: until the gap is accepted its shard is not read, and what it gets
-// meanwhile is in no log. No entry behind the begin of the comparison says so.
+// TestComparisonBesideAnOpenGapIsUseless: until the gap is accepted its shard is not read, and what
+// it gets meanwhile is in no log. No entry behind the begin of the comparison says so.
 func TestComparisonBesideAnOpenGapIsUseless(t *testing.T) {
 	s := newStage(t)
 	s.applied()
@@ -391,7 +392,8 @@ func TestChangesThatAreTrimmedMakeItUseless(t *testing.T) {
 	}
 }
 
-// TestResultNamesWhatItIsOf: table, mapping, log and life, so that another one's is not taken for it.
+// TestResultNamesWhatItIsOf: table, mapping, log and life, so that another one's is not taken for
+// it.
 func TestResultNamesWhatItIsOf(t *testing.T) {
 	s := newStage(t)
 	s.write("a")
@@ -494,7 +496,8 @@ func TestInterruptedComparisonIsResumedWhereItServes(t *testing.T) {
 	}
 }
 
-// TestKeptCellsThatAreGoneAreNotFound: of the cells without an owner, those count that are still in the target.
+// TestKeptCellsThatAreGoneAreNotFound: of the cells without an owner, those count that are still in
+// the target.
 func TestKeptCellsThatAreGoneAreNotFound(t *testing.T) {
 	s := newStage(t)
 	s.applied()
@@ -531,7 +534,8 @@ func TestKeptCellsThatAreGoneAreNotFound(t *testing.T) {
 	s.want("cells", cells())
 }
 
-// TestWhatWasNotEqualIsNeverForgotten: where its keys or cells are lost, nothing shows any more that all is equal.
+// TestWhatWasNotEqualIsNeverForgotten: where its keys or cells are lost, nothing shows any more
+// that all is equal.
 func TestWhatWasNotEqualIsNeverForgotten(t *testing.T) {
 	s := newStage(t)
 	s.applied()

@@ -19,9 +19,9 @@ import (
 
 const settledAtOnce = 1000
 
-// Since compares the items that have changed since the last full comparison began, and those that were not equal then;
-// or, where since is not zero, those that have changed since that time. When everything is equal to the last full
-// comparison, the next one begins where this one did.
+// Since compares the items that have changed since the last full comparison began, and those that
+// were not equal then; or, where since is not zero, those that have changed since that time. When
+// everything is equal to the last full comparison, the next one begins where this one did.
 func Since(
 	ctx context.Context, cfg *config.Config, s *pair.Pair, o Options, since time.Time,
 ) (all []report.Table, err error) {

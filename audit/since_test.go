@@ -78,9 +78,9 @@ func (w *world) trim() {
 	w.d.Settle()
 }
 
-// A log that does not reach back to the begin of the window proves nothing, although both sides may be equal: what has
-// changed before its oldest entry is not known. That stays so, also when more changes come; another full comparison
-// begins a new window.
+// A log that does not reach back to the begin of the window proves nothing, although both sides may
+// be equal: what has changed before its oldest entry is not known. That stays so, also when more
+// changes come; another full comparison begins a new window.
 func TestSinceOverATrimmedLogIsUnproven(t *testing.T) {
 	w := newWorld(t, 911)
 	w.d = w.Run()
@@ -113,8 +113,8 @@ func TestSinceOverATrimmedLogIsUnproven(t *testing.T) {
 	}
 }
 
-// verify --for-cutover notes what changes while it reads, so that trimming behind it does not matter; where the log was
-// trimmed before that was noted, it says that it will not serve.
+// verify --for-cutover notes what changes while it reads, so that trimming behind it does not
+// matter; where the log was trimmed before that was noted, it says that it will not serve.
 func TestLogIsTrimmedWhileAllIsReadForACutover(t *testing.T) {
 	w := newWorld(t, 912)
 	w.d = w.Run()

@@ -6,7 +6,8 @@ import (
 	"github.com/tailrace-cdc/replicator/verify"
 )
 
-// Templates returns the templates of row keys, by rule. They are the user's own words, and hold no data.
+// Templates returns the templates of row keys, by rule. They are the user's own words, and hold no
+// data.
 func Templates(p *transform.Program) map[string]string {
 	all := map[string]string{}
 	for _, r := range p.Report() {

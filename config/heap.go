@@ -22,9 +22,10 @@ const (
 	blockBytes   = 8 << 20  // per log: the block that the embedded server writes and reads
 )
 
-// HeapNeed estimates the heap. One table needs the memory of the configuration and more than half as much again, for the
-// server's blocks, 256 workers of the lanes, connections and garbage. Each further table may hold an entry, a page and
-// a block regardless of the budgets, so that no table waits for another one.
+// HeapNeed estimates the heap. One table needs the memory of the configuration and more than half
+// as much again, for the server's blocks, 256 workers of the lanes, connections and garbage. Each
+// further table may hold an entry, a page and a block regardless of the budgets, so that no table
+// waits for another one.
 func (c *Config) HeapNeed() HeapNeed {
 	perTable := int64(frameBytes + pageBytes)
 	if c.Queue.URL == "" {
@@ -34,15 +35,16 @@ func (c *Config) HeapNeed() HeapNeed {
 	return HeapNeed{Usual: usual, Most: 2*usual + 128<<20 + 2*int64(c.Memory.Copy)}
 }
 
-// Limit returns the heap limit for a number of live bytes: 1.5 times that, at least Usual and at most Most. With a
-// lower limit the garbage collector runs so often that it takes up to half of the CPU.
+// Limit returns the heap limit for a number of live bytes: 1.5 times that, at least Usual and at
+// most Most. With a lower limit the garbage collector runs so often that it takes up to half of the
+// CPU.
 func (n HeapNeed) Limit(live int64) int64 { return min(max(live*3/2, n.Usual), n.Most) }
 
 // ProcessBytes returns the memory of the whole process when its heap has the given size.
 func ProcessBytes(heap int64) int64 { return heap + programPages }
 
-// Shortage names the memory limit of this process that is below the need; it returns "" when every limit is high
-// enough.
+// Shortage names the memory limit of this process that is below the need; it returns "" when every
+// limit is high enough.
 func (n HeapNeed) Shortage() string { return n.shortage(debug.SetMemoryLimit(-1), containerLimit()) }
 
 func (n HeapNeed) shortage(goLimit, container int64) string {
@@ -56,7 +58,8 @@ func (n HeapNeed) shortage(goLimit, container int64) string {
 	return ""
 }
 
-// containerLimit returns the memory limit of the control group of this process, or the largest number if there is none.
+// containerLimit returns the memory limit of the control group of this process, or the largest
+// number if there is none.
 func containerLimit() int64 {
 	text, err := os.ReadFile("/sys/fs/cgroup/memory.max")
 	n, bad := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)

@@ -67,8 +67,8 @@ func NewDumper(log *queue.Log, o DumpOptions, print func(*DumpedLine) error) *Du
 	return &Dumper{o: o, log: log, print: print}
 }
 
-// Next dumps the entries from the one that the options name, or from behind the last call's newest one, to the newest
-// of this moment. It reports whether the limit of lines was reached.
+// Next dumps the entries from the one that the options name, or from behind the last call's newest
+// one, to the newest of this moment. It reports whether the limit of lines was reached.
 func (d *Dumper) Next(ctx context.Context) (full bool, err error) {
 	if d.end.Seq == 0 {
 		err = d.begin(ctx)
@@ -81,7 +81,8 @@ func (d *Dumper) Next(ctx context.Context) (full bool, err error) {
 	return false, err
 }
 
-// Restart lets the next call of Next begin at the oldest entry: those behind the last one are trimmed.
+// Restart lets the next call of Next begin at the oldest entry: those behind the last one are
+// trimmed.
 func (d *Dumper) Restart() { d.end, d.o.From, d.o.Since = checkpoint.Mark{}, "", 0 }
 
 // begin dumps the entries from the first one of the options to the newest of this moment.
@@ -198,8 +199,9 @@ func (d *Dumper) add(line *DumpedLine) error {
 	return nil
 }
 
-// KeyHashes returns the hashes that the item with a key, in DynamoDB JSON, may have. Which of two attributes is the
-// partition key is not in the log, so both orders are tried. An empty key has no hashes.
+// KeyHashes returns the hashes that the item with a key, in DynamoDB JSON, may have. Which of two
+// attributes is the partition key is not in the log, so both orders are tried. An empty key has no
+// hashes.
 func KeyHashes(key string) (map[uint64]bool, error) {
 	if key == "" {
 		return nil, nil

@@ -48,7 +48,8 @@ func FormatStore(ctx context.Context, cfg *config.Config, clients *clients.Clien
 	return rollout.InBucket(b, func(context.Context) error { return nil }), err
 }
 
-// Formats reads which formats the pipeline and its logs have. It refuses a pipeline that this build cannot read.
+// Formats reads which formats the pipeline and its logs have. It refuses a pipeline that this build
+// cannot read.
 func Formats(ctx context.Context, cfg *config.Config, q *queue.Queue, store rollout.Store) (*LogFormats, error) {
 	r := &LogFormats{
 		Pipeline: cfg.Pipeline, Newest: checkpoint.Format, Logs: []LogFormat{}, Older: []string{},
@@ -127,8 +128,8 @@ func formatOf(ctx context.Context, q *queue.Queue, table string) (LogFormat, err
 // listenFor is how long a command listens for replicators, which speak every two seconds.
 const listenFor = 3 * time.Second
 
-// heard returns the replicators of the pipeline that are heard. One with the embedded server is alone, and says
-// nothing.
+// heard returns the replicators of the pipeline that are heard. One with the embedded server is
+// alone, and says nothing.
 func heard(ctx context.Context, q *queue.Queue) (all []rollout.Member, err error) {
 	group := q.Group(presence.Options{})
 	if group == nil {

@@ -17,8 +17,9 @@ import (
 	"github.com/tailrace-cdc/replicator/verify/report"
 )
 
-// A retirement by mistake is undone by `run --adopt`, also at once: the rows have guards that a burst ran ahead of the
-// time, the floor is above them, the copy writes at the floor, and the first change of each shard is above the copy.
+// A retirement by mistake is undone by `run --adopt`, also at once: the rows have guards that a
+// burst ran ahead of the time, the floor is above them, the copy writes at the floor, and the first
+// change of each shard is above the copy.
 func TestRetirementByMistakeIsUndone(t *testing.T) {
 	w := newSharedWorld(t, 946)
 	only := strings.Replace(orders, "none", "scan", 1)
@@ -76,8 +77,8 @@ func (w *sharedWorld) guardAt(row string, at time.Time) {
 	})
 }
 
-// A table that is given up without a cutover: what the log holds and no replicator has applied is lost with it, so the
-// refusal names the number, which must be waived.
+// A table that is given up without a cutover: what the log holds and no replicator has applied is
+// lost with it, so the refusal names the number, which must be waived.
 func TestChangesThatWereNeverAppliedAreNotDeletedUnasked(t *testing.T) {
 	w := newSharedWorld(t, 947)
 	w.Configure(orders)

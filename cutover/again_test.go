@@ -12,9 +12,9 @@ import (
 	"github.com/tailrace-cdc/replicator/verify/report"
 )
 
-// Attack 88. The first cutover is certified, the application moves and writes to Bigtable, and is moved back. What
-// it wrote is in no log, so the second cutover must not rest on the comparison from before the first fence: it
-// compares all items, and refuses until they are mended.
+// Attack 88. The first cutover is certified, the application moves and writes to Bigtable, and is
+// moved back. What it wrote is in no log, so the second cutover must not rest on the comparison
+// from before the first fence: it compares all items, and refuses until they are mended.
 func TestSecondCutoverDoesNotRestOnAComparisonFromBeforeTheFirst(t *testing.T) {
 	w := newWorld(t, 991, "")
 	w.Window = "1h" // so that nothing is trimmed, as with the replay window of a default configuration

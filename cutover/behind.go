@@ -26,8 +26,8 @@ type behind struct {
 // maxExpired bounds the items that are kept in memory.
 const maxExpired = 200_000
 
-// lookBehind looks at the changes behind the fences. Deletions by TTL are none of an application: their items are
-// compared as they were before. Any other change forbids the certificate.
+// lookBehind looks at the changes behind the fences. Deletions by TTL are none of an application:
+// their items are compared as they were before. Any other change forbids the certificate.
 func (c *Cutover) lookBehind(ctx context.Context) (logs []*control.Log, err error) {
 	if logs, err = c.logs(ctx); err != nil {
 		return nil, err
@@ -101,7 +101,8 @@ func wayOut(s *checkpoint.State) string {
 	return stopWriters
 }
 
-// stands refuses a log whose fence is not the one that was seen first: behind it rows may have been written.
+// stands refuses a log whose fence is not the one that was seen first: behind it rows may have been
+// written.
 func (b *behind) stands(id string, l *control.Log) error {
 	f := l.State.Fence
 	if f == nil || f.ID != id || b.fence != 0 && b.fence != f.Seq {

@@ -27,7 +27,8 @@ const (
 	begin  = change.Millis(1_790_000_000_000)
 )
 
-// world is a log in an embedded queue with its owner, and a cutover of its table that knows nothing but the log.
+// world is a log in an embedded queue with its owner, and a cutover of its table that knows nothing
+// but the log.
 type world struct {
 	*testing.T
 	queue   *queue.Queue
@@ -137,8 +138,9 @@ func (w *world) refused(err error, says string) {
 	}
 }
 
-// TestLateRecordForbidsTheCertificate: reads of a shard were empty although it held a change, as DynamoDB may answer.
-// The change comes out of the shard while the certificate waits for the heartbeat that lies behind it.
+// TestLateRecordForbidsTheCertificate: reads of a shard were empty although it held a change, as
+// DynamoDB may answer. The change comes out of the shard while the certificate waits for the
+// heartbeat that lies behind it.
 func TestLateRecordForbidsTheCertificate(t *testing.T) {
 	w := newWorld(t)
 	w.fence("f1", false)
@@ -164,8 +166,8 @@ func TestLateRecordForbidsTheCertificate(t *testing.T) {
 	w.refused(err, "Orders was written to behind the fence: Bigtable lacks 1 change")
 }
 
-// TestFenceThatIsRaisedAnewIsAnotherOne: another process has taken the fence away, and a third one, which had read its
-// id before, has raised it again. Rows were written in between.
+// TestFenceThatIsRaisedAnewIsAnotherOne: another process has taken the fence away, and a third one,
+// which had read its id before, has raised it again. Rows were written in between.
 func TestFenceThatIsRaisedAnewIsAnotherOne(t *testing.T) {
 	w := newWorld(t)
 	w.fence("f1", false)
@@ -193,8 +195,9 @@ func TestFenceThatIsRaisedAnewIsAnotherOne(t *testing.T) {
 	}
 }
 
-// TestOwnerThatHasNotReadTheFenceIsWaitedFor: the fence is the newest entry of the log, so its owner may not have read
-// it, and may apply one more entry that it has in hand. Only what it appends behind the fence shows that it has.
+// TestOwnerThatHasNotReadTheFenceIsWaitedFor: the fence is the newest entry of the log, so its
+// owner may not have read it, and may apply one more entry that it has in hand. Only what it
+// appends behind the fence shows that it has.
 func TestOwnerThatHasNotReadTheFenceIsWaitedFor(t *testing.T) {
 	w := newWorld(t)
 	w.write("a", begin+1000)
@@ -222,8 +225,8 @@ func TestOwnerThatHasNotReadTheFenceIsWaitedFor(t *testing.T) {
 	}
 }
 
-// TestItemsAreSettledAgainWhereTTLWasFaster: an item that TTL deletes while both sides are settled seems to differ. All
-// are settled again, and counted anew, but not for ever.
+// TestItemsAreSettledAgainWhereTTLWasFaster: an item that TTL deletes while both sides are settled
+// seems to differ. All are settled again, and counted anew, but not for ever.
 func TestItemsAreSettledAgainWhereTTLWasFaster(t *testing.T) {
 	w := newWorld(t)
 	w.fence("f1", false)
@@ -250,8 +253,8 @@ func TestItemsAreSettledAgainWhereTTLWasFaster(t *testing.T) {
 	w.refused(err, "1 change that neither TTL nor a heartbeat made")
 }
 
-// TestQuietTimeBeginsBehindWhatTheLogHas: a change that was read before the first look at the log is not looked at, so
-// the quiet time begins after it.
+// TestQuietTimeBeginsBehindWhatTheLogHas: a change that was read before the first look at the log
+// is not looked at, so the quiet time begins after it.
 func TestQuietTimeBeginsBehindWhatTheLogHas(t *testing.T) {
 	w := newWorld(t)
 	w.write("a", begin+5000)
@@ -270,8 +273,8 @@ func TestQuietTimeBeginsBehindWhatTheLogHas(t *testing.T) {
 	}
 }
 
-// TestQuietTimeEndsWithTheLastChangeBeforeTheFence: a change that came between the last look and the fence is compared,
-// and no certificate may say that nothing was written then.
+// TestQuietTimeEndsWithTheLastChangeBeforeTheFence: a change that came between the last look and
+// the fence is compared, and no certificate may say that nothing was written then.
 func TestQuietTimeEndsWithTheLastChangeBeforeTheFence(t *testing.T) {
 	w := newWorld(t)
 	c := w.cutover
@@ -293,7 +296,8 @@ func TestQuietTimeEndsWithTheLastChangeBeforeTheFence(t *testing.T) {
 	look(0)
 }
 
-// TestQuietTimeIsWaitedFor in full, as far as the shards are read: a change begins it anew, a deletion by TTL does not.
+// TestQuietTimeIsWaitedFor in full, as far as the shards are read: a change begins it anew, a
+// deletion by TTL does not.
 func TestQuietTimeIsWaitedFor(t *testing.T) {
 	w := newWorld(t)
 	c := w.cutover

@@ -8,8 +8,8 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
-// A change that is read between the last look behind the fence and the note of the certificate forbids the note,
-// and with it the certificate. A fence that was taken away does so, too.
+// A change that is read between the last look behind the fence and the note of the certificate
+// forbids the note, and with it the certificate. A fence that was taken away does so, too.
 func TestCertificateIsNotNotedOverAChangeBehindTheFence(t *testing.T) {
 	w := newWorld(t)
 	w.fence("f1", false)

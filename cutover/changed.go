@@ -15,8 +15,8 @@ import (
 // atOnce is how many changed items are settled at once.
 const atOnce = 1000
 
-// verify compares both sides, with strong reads, and refuses what is not equal. It compares all items, or, where the
-// kept full comparison shows the rest, those that have changed since that one.
+// verify compares both sides, with strong reads, and refuses what is not equal. It compares all
+// items, or, where the kept full comparison shows the rest, those that have changed since that one.
 func (c *Cutover) verify(ctx context.Context) (*verified, error) {
 	v, why, err := c.verifyChanged(ctx)
 	if err == nil && v == nil {
@@ -30,8 +30,8 @@ func (c *Cutover) verify(ctx context.Context) (*verified, error) {
 	return v, nil
 }
 
-// verifyChanged compares the items that have changed since the kept full comparison. Where that one does not show the
-// rest, it returns nil and why.
+// verifyChanged compares the items that have changed since the kept full comparison. Where that one
+// does not show the rest, it returns nil and why.
 func (c *Cutover) verifyChanged(ctx context.Context) (v *verified, why string, err error) {
 	if c.Full {
 		return nil, "--full asks for it", nil
@@ -73,8 +73,8 @@ func (c *Cutover) verifyChanged(ctx context.Context) (v *verified, why string, e
 	return v, "", nil
 }
 
-// changedSince returns the items that have changed since the kept comparison, or why that one does not show that the
-// others are equal.
+// changedSince returns the items that have changed since the kept comparison, or why that one does
+// not show that the others are equal.
 func (c *Cutover) changedSince(ctx context.Context, dir string) (changed *audit.Changed, why string, err error) {
 	changed, err = audit.SinceLast(ctx, c.pair, c.cfg.Pipeline, dir)
 	if useless := (*audit.Stale)(nil); errors.As(err, &useless) {
@@ -86,7 +86,8 @@ func (c *Cutover) changedSince(ctx context.Context, dir string) (changed *audit.
 	return changed, why, err
 }
 
-// unusable returns why the kept comparison does not show that the items that have not changed since are equal.
+// unusable returns why the kept comparison does not show that the items that have not changed since
+// are equal.
 func (c *Cutover) unusable(ctx context.Context, changed *audit.Changed) (why string, err error) {
 	r := changed.Result
 	switch {

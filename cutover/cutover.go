@@ -58,19 +58,20 @@ func New(cfg *config.Config, clients *clients.Clients, s *pair.Pair, o Options) 
 	}
 }
 
-// Fence returns the id of the fence that Run has raised, in whole or in part, or has found; "" for none.
+// Fence returns the id of the fence that Run has raised, in whole or in part, or has found; "" for
+// none.
 func (c *Cutover) Fence() string { return c.id }
 
-// Run makes the steps that are left, and returns the certificate. It may be interrupted at any step, and be run again,
-// also by another process: what was reached is in rows and logs.
+// Run makes the steps that are left, and returns the certificate. It may be interrupted at any
+// step, and be run again, also by another process: what was reached is in rows and logs.
 func (c *Cutover) Run(ctx context.Context) (*certificate.Certificate, error) {
 	cert, err := c.run(ctx)
 	return cert, c.interrupted(err)
 }
 
-// Certify notes in the logs that the certificate was issued: from then on the application may write to Bigtable,
-// and `replicator status` says so. It is refused if a change was read behind the fence since the certificate's last
-// look, and then the certificate must not be used.
+// Certify notes in the logs that the certificate was issued: from then on the application may write
+// to Bigtable, and `replicator status` says so. It is refused if a change was read behind the fence
+// since the certificate's last look, and then the certificate must not be used.
 func (c *Cutover) Certify(ctx context.Context) error {
 	logs, err := c.unowned(ctx)
 	if err != nil {
@@ -88,8 +89,9 @@ func (c *Cutover) Certify(ctx context.Context) error {
 	return nil
 }
 
-// interrupted adds to the error of an interruption that the fence stays, if this process has found or
-// raised one: Bigtable falls behind until the cutover goes on. Other errors are returned unchanged.
+// interrupted adds to the error of an interruption that the fence stays, if this process has found
+// or raised one: Bigtable falls behind until the cutover goes on. Other errors are returned
+// unchanged.
 func (c *Cutover) interrupted(err error) error {
 	if c.id == "" || !errors.Is(err, context.Canceled) {
 		return err
@@ -130,8 +132,9 @@ func (c *Cutover) run(ctx context.Context) (*certificate.Certificate, error) {
 	return c.issue(ctx, drained, verified, through)
 }
 
-// fence raises the fence once nothing is written any more. A fence that an earlier process has begun to raise is
-// completed at once: until the logs hold it, no owner runs, and without owners no check passes.
+// fence raises the fence once nothing is written any more. A fence that an earlier process has
+// begun to raise is completed at once: until the logs hold it, no owner runs, and without owners no
+// check passes.
 func (c *Cutover) fence(ctx context.Context) error {
 	if err := c.findFence(ctx); err != nil { // first, so that a refusal says whether one stands
 		return err
@@ -166,8 +169,8 @@ func (c *Cutover) fence(ctx context.Context) error {
 	return c.lookBeforeFence(ctx)
 }
 
-// drain waits until the sinks stand at the fence, and until every shard was read past a time after it; then it looks at
-// what is behind the fence. It returns that time.
+// drain waits until the sinks stand at the fence, and until every shard was read past a time after
+// it; then it looks at what is behind the fence. It returns that time.
 func (c *Cutover) drain(ctx context.Context) (through change.Millis, err error) {
 	c.Say("Draining: what was written before the fence is read and applied.")
 	if err := c.awaitOwners(ctx); err != nil {
@@ -185,8 +188,9 @@ func (c *Cutover) drain(ctx context.Context) (through change.Millis, err error) 
 	return through, err
 }
 
-// awaitOwners waits until the owner of each table has appended an entry behind the fence: it knows of the fence then,
-// and whatever it was writing has ended. It refuses when the fence is taken away meanwhile: no entry would come.
+// awaitOwners waits until the owner of each table has appended an entry behind the fence: it knows
+// of the fence then, and whatever it was writing has ended. It refuses when the fence is taken away
+// meanwhile: no entry would come.
 func (c *Cutover) awaitOwners(ctx context.Context) error {
 	var gone error
 	err := c.poll(ctx, func(logs []*control.Log) bool {

@@ -12,8 +12,8 @@ import (
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
-// TestInterruptedBehindTheFenceSaysThatItStays: before the fence nothing has changed; behind it Bigtable gets nothing
-// more, and who has pressed ^C must know.
+// TestInterruptedBehindTheFenceSaysThatItStays: before the fence nothing has changed; behind it
+// Bigtable gets nothing more, and who has pressed ^C must know.
 func TestInterruptedBehindTheFenceSaysThatItStays(t *testing.T) {
 	interrupt := fmt.Errorf("read log: %w", context.Canceled)
 	if err := (&Cutover{}).interrupted(interrupt); failure.Known(err) {
@@ -32,8 +32,8 @@ func TestInterruptedBehindTheFenceSaysThatItStays(t *testing.T) {
 	}
 }
 
-// TestCertificateNamesOnlyTheQuietTimeThatWasWaitedFor: the process that goes on with another one's fence does not know
-// how long that one waited.
+// TestCertificateNamesOnlyTheQuietTimeThatWasWaitedFor: the process that goes on with another one's
+// fence does not know how long that one waited.
 func TestCertificateNamesOnlyTheQuietTimeThatWasWaitedFor(t *testing.T) {
 	c := &Cutover{Options: Options{Quiet: time.Minute}, quiet: 1000, fenced: 90_000}
 	at := func(ms change.Millis) time.Time { return ms.Time().UTC() }

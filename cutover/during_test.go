@@ -10,9 +10,10 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/fault"
 )
 
-// A write that comes while both sides are compared is behind the fence, and the comparison need not show it: it may
-// have read the item before. Its shard is not read until the comparison is over, so no look at the log finds it by
-// then. The cutover must wait until every shard is read past the end of the comparison, and refuse.
+// A write that comes while both sides are compared is behind the fence, and the comparison need not
+// show it: it may have read the item before. Its shard is not read until the comparison is over, so
+// no look at the log finds it by then. The cutover must wait until every shard is read past the end
+// of the comparison, and refuse.
 func TestWriteDuringTheComparisonWhoseShardIsReadLateForbidsTheCertificate(t *testing.T) {
 	w := newWorld(t, 992, "")
 	w.d = w.Run()
@@ -38,8 +39,8 @@ func TestWriteDuringTheComparisonWhoseShardIsReadLateForbidsTheCertificate(t *te
 	}
 }
 
-// Another operator takes the fence away while the comparison runs: the replicator writes again, and there is
-// nothing to certify. So it is when a third one raises another fence meanwhile.
+// Another operator takes the fence away while the comparison runs: the replicator writes again, and
+// there is nothing to certify. So it is when a third one raises another fence meanwhile.
 func TestUndoDuringTheComparisonForbidsTheCertificate(t *testing.T) {
 	for name, seed := range map[string]uint64{"undone": 993, "undone, and fenced again": 994} {
 		t.Run(name, func(t *testing.T) {

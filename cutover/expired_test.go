@@ -10,8 +10,9 @@ import (
 	"github.com/tailrace-cdc/replicator/cutover"
 )
 
-// An item that Bigtable lacks is deleted by TTL behind the fence, before both sides are compared: no scan sees it, and
-// there is no row of it. The table held it at the fence, so the certificate would say that it is in Bigtable.
+// An item that Bigtable lacks is deleted by TTL behind the fence, before both sides are compared:
+// no scan sees it, and there is no row of it. The table held it at the fence, so the certificate
+// would say that it is in Bigtable.
 func TestItemThatExpiresBehindTheFenceIsCompared(t *testing.T) {
 	w := newWorld(t, 925, "")
 	w.Call("UpdateTimeToLive",

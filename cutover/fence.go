@@ -32,8 +32,8 @@ func (c *Cutover) findFence(ctx context.Context) error {
 	return nil
 }
 
-// raise fences all tables: first every row, then every log. Until all rows are fenced no log is, so a crash between
-// leaves no table that stands alone.
+// raise fences all tables: first every row, then every log. Until all rows are fenced no log is, so
+// a crash between leaves no table that stands alone.
 func (c *Cutover) raise(ctx context.Context) error {
 	if c.id == "" {
 		var b [6]byte
@@ -63,8 +63,8 @@ func (c *Cutover) raise(ctx context.Context) error {
 	return nil
 }
 
-// fenceRows fences the rows of all tables. Of two cutovers that begin at once the one that comes second to the first
-// row goes on with the other one's fence.
+// fenceRows fences the rows of all tables. Of two cutovers that begin at once the one that comes
+// second to the first row goes on with the other one's fence.
 func (c *Cutover) fenceRows(ctx context.Context) error {
 	for i, t := range c.pair.Tables {
 		var other *bigtable.Fenced
@@ -99,7 +99,8 @@ func (c *Cutover) refuseTwo(other *bigtable.Fenced) error {
 	return refuse("the tables of the target have fences of two cutovers, %s and %s: undo both", c.id, other.ID)
 }
 
-// checkRows refuses tables whose rows in the state table say something else by now than when the cutover began.
+// checkRows refuses tables whose rows in the state table say something else by now than when the
+// cutover began.
 func (c *Cutover) checkRows(ctx context.Context) error {
 	for _, t := range c.pair.Tables {
 		row, err := c.pair.Sink().LoadState(ctx, c.cfg.Pipeline, t.Source)
@@ -113,9 +114,10 @@ func (c *Cutover) checkRows(ctx context.Context) error {
 	return nil
 }
 
-// checkRow refuses a table whose row is not fenced any more: with a fence in the log alone, a table whose log is lost
-// would be recovered, over what the application has written. And one whose mapping was switched while the cutover
-// waited for the writers: of what only the new mapping writes, nothing was compared.
+// checkRow refuses a table whose row is not fenced any more: with a fence in the log alone, a table
+// whose log is lost would be recovered, over what the application has written. And one whose
+// mapping was switched while the cutover waited for the writers: of what only the new mapping
+// writes, nothing was compared.
 func (c *Cutover) checkRow(row *bigtable.State, mapping string) error {
 	switch {
 	case row.Fenced == nil || row.Fenced.ID != c.id:

@@ -53,7 +53,8 @@ func (w *world) put(n int, value string) {
 	w.d.Settle()
 }
 
-// verifyForCutover makes the full comparison that a cutover may use, which must find everything equal.
+// verifyForCutover makes the full comparison that a cutover may use, which must find everything
+// equal.
 func (w *world) verifyForCutover() {
 	w.t.Helper()
 	_, s := w.Pair("Orders")
@@ -76,7 +77,8 @@ func (w *world) trim() {
 	w.d.Settle()
 }
 
-// whyAll returns why a cutover would compare all items; "" where it would compare only what has changed.
+// whyAll returns why a cutover would compare all items; "" where it would compare only what has
+// changed.
 func (w *world) whyAll() string {
 	w.t.Helper()
 	clients, s := w.Pair("Orders")
@@ -165,9 +167,9 @@ rules:
   cells: [{attr: n, to: "d:n", as: int64}]
 `
 
-// Attack 44: what happens between verify --for-cutover and the fence. Another owner's changes are in the log like any
-// others. What is done to rows beside the log's changes, or is not in the log any more, makes the comparison useless,
-// and the cutover says so.
+// Attack 44: what happens between verify --for-cutover and the fence. Another owner's changes are
+// in the log like any others. What is done to rows beside the log's changes, or is not in the log
+// any more, makes the comparison useless, and the cutover says so.
 func TestWhatComesBetweenTheComparisonAndTheFence(t *testing.T) {
 	w := newWorld(t, 921, typed)
 	w.Window = "1h" // else the next owner would trim the log
@@ -241,8 +243,9 @@ func (w *world) retryLetters() {
 	}
 }
 
-// Attack 44: a log that was trimmed since the comparison does not name all items that have changed. The cutover says
-// so, compares all of them, and finds what the items that have changed would not show.
+// Attack 44: a log that was trimmed since the comparison does not name all items that have changed.
+// The cutover says so, compares all of them, and finds what the items that have changed would not
+// show.
 func TestCutoverBehindATrimmedLogComparesAll(t *testing.T) {
 	w := newWorld(t, 922, "")
 	w.d = w.Run()
@@ -260,9 +263,10 @@ func TestCutoverBehindATrimmedLogComparesAll(t *testing.T) {
 	}
 }
 
-// Other tables that write to the target are in no configuration of the command: one of this pipeline that was taken out
-// of the configuration, and one of a pipeline whose target was adopted. Both are named, before anything is fenced.
-// Those that are fenced write nothing, and rows of other targets do not matter.
+// Other tables that write to the target are in no configuration of the command: one of this
+// pipeline that was taken out of the configuration, and one of a pipeline whose target was adopted.
+// Both are named, before anything is fenced. Those that are fenced write nothing, and rows of other
+// targets do not matter.
 func TestCutoverNamesWhoElseWritesToTheTarget(t *testing.T) {
 	w := newWorld(t, 923, "")
 	sink := w.Sink(w.Clients())
@@ -300,7 +304,8 @@ func TestCutoverNamesWhoElseWritesToTheTarget(t *testing.T) {
 	}
 }
 
-// unshown is a mapping whose columns do not show to which item of the row they belong, in a family whose cells age.
+// unshown is a mapping whose columns do not show to which item of the row they belong, in a family
+// whose cells age.
 const unshown = `families: {d: {max_versions: 1}, t: {max_versions: 1, max_age: 720h, combine: union}}
 rules:
 - name: item
@@ -312,8 +317,9 @@ rules:
   - {attrs: all, except: [pk, sk, n, m], to: "d:{s}/{attr}/{type}"}
 `
 
-// What is accepted by name: an aged family before the fence, a column that cannot be compared in one row behind it. A
-// rule that is spelled wrong is noticed before the writers are stopped. The certificate says what was accepted.
+// What is accepted by name: an aged family before the fence, a column that cannot be compared in
+// one row behind it. A rule that is spelled wrong is noticed before the writers are stopped. The
+// certificate says what was accepted.
 func TestCutoverAcceptsByName(t *testing.T) {
 	w := newWorld(t, 924, unshown)
 	w.d = w.Run()

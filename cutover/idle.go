@@ -9,8 +9,8 @@ import (
 	"github.com/tailrace-cdc/replicator/cutover/certificate"
 )
 
-// awaitHeartbeats waits until heartbeats prove, of each table that gets them, that it was read up to a time. It does
-// not wait for long: without the proof it is assumed.
+// awaitHeartbeats waits until heartbeats prove, of each table that gets them, that it was read up
+// to a time. It does not wait for long: without the proof it is assumed.
 func (c *Cutover) awaitHeartbeats(ctx context.Context, through change.Millis) error {
 	wait, began := c.pair.BeatsWait(), time.Now()
 	return c.poll(ctx, func(logs []*control.Log) bool {
@@ -18,8 +18,9 @@ func (c *Cutover) awaitHeartbeats(ctx context.Context, through change.Millis) er
 	})
 }
 
-// heardOf reports whether heartbeats prove what they may, of each table that gets them. That a shard has none yet says
-// nothing: the fence ends a life of the owner, and the next one proves it again.
+// heardOf reports whether heartbeats prove what they may, of each table that gets them. That a
+// shard has none yet says nothing: the fence ends a life of the owner, and the next one proves it
+// again.
 func (c *Cutover) heardOf(logs []*control.Log, through change.Millis) bool {
 	for i, l := range logs {
 		if c.pair.Tables[i].Heartbeat.Write && idleness(l, through) == certificate.Assumed {
@@ -29,7 +30,8 @@ func (c *Cutover) heardOf(logs []*control.Log, through change.Millis) bool {
 	return true
 }
 
-// idleness says how it is known that nothing was written to a table up to a time that its stream does not show yet.
+// idleness says how it is known that nothing was written to a table up to a time that its stream
+// does not show yet.
 func idleness(l *control.Log, through change.Millis) string {
 	if p := &l.State.Proof; p.Assumed == 0 && p.Read >= through {
 		return certificate.Proven

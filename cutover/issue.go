@@ -15,15 +15,16 @@ import (
 	"github.com/tailrace-cdc/replicator/cutover/certificate"
 )
 
-// issue writes down what was found. v is the comparison, and through the time up to which every shard was read after
-// it.
+// issue writes down what was found. v is the comparison, and through the time up to which every
+// shard was read after it.
 func (c *Cutover) issue(
 	ctx context.Context, drained change.Millis, v *verified, through change.Millis,
 ) (*certificate.Certificate, error) {
 	if err := c.awaitHeartbeats(ctx, through); err != nil {
 		return nil, err
 	}
-	// A record that came out of its shard later than empty reads had shown lies before the heartbeats.
+	// A record that came out of its shard later than empty reads had shown lies before the
+	// heartbeats.
 	logs, err := c.lookBehind(ctx)
 	if err != nil {
 		return nil, err
@@ -60,8 +61,9 @@ func (c *Cutover) issue(
 	return cert, nil
 }
 
-// times returns when the steps were made. The quiet time is left out where the fence stood when this process began: it
-// is stored nowhere how long the other one waited, and the options of this one say nothing about it.
+// times returns when the steps were made. The quiet time is left out where the fence stood when
+// this process began: it is stored nowhere how long the other one waited, and the options of this
+// one say nothing about it.
 func (c *Cutover) times(drained, certified change.Millis) certificate.Times {
 	t := certificate.Times{Fenced: utc(c.fenced), Drained: utc(drained), Certified: utc(certified)}
 	if c.quiet > 0 {

@@ -23,8 +23,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
-// TestTableThatMayStillBeReplicatedIsNotRetired: one that is configured must be fenced, and no dead letter is lost
-// without a word.
+// TestTableThatMayStillBeReplicatedIsNotRetired: one that is configured must be fenced, and no dead
+// letter is lost without a word.
 func TestTableThatMayStillBeReplicatedIsNotRetired(t *testing.T) {
 	fenced := &bigtable.State{Fenced: &bigtable.Fenced{ID: "f"}}
 	log := []queue.Kept{{What: "log"}}

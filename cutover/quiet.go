@@ -12,8 +12,8 @@ import (
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
-// awaitQuiet waits until no shard of any table yields a change for Quiet. Deletions by TTL and heartbeats do not count:
-// nobody can stop them.
+// awaitQuiet waits until no shard of any table yields a change for Quiet. Deletions by TTL and
+// heartbeats do not count: nobody can stop them.
 func (c *Cutover) awaitQuiet(ctx context.Context) error {
 	c.Say("Stop the writers now. The fence comes when nothing was written for %s; press ^C to stop before it.", c.Quiet)
 	c.Say("The point of no return is the first write of the application to Bigtable behind the fence: the replicator " +
@@ -21,7 +21,8 @@ func (c *Cutover) awaitQuiet(ctx context.Context) error {
 	return c.awaitQuietFrom(ctx, c.pair.Now())
 }
 
-// awaitQuietFrom is awaitQuiet for a quiet time that begins at a time of the service, at the earliest.
+// awaitQuietFrom is awaitQuiet for a quiet time that begins at a time of the service, at the
+// earliest.
 func (c *Cutover) awaitQuietFrom(ctx context.Context, now change.Millis) error {
 	c.quiet, c.marks = now, map[string]checkpoint.Mark{}
 	var walkErr error
@@ -55,8 +56,9 @@ func readThrough(logs []*control.Log, through change.Millis) bool {
 	})
 }
 
-// lookBeforeFence moves the begin of the quiet time past what came between the last look and the fence. It is compared
-// as everything before the fence, but the certificate must not say that nothing was written.
+// lookBeforeFence moves the begin of the quiet time past what came between the last look and the
+// fence. It is compared as everything before the fence, but the certificate must not say that
+// nothing was written.
 func (c *Cutover) lookBeforeFence(ctx context.Context) error {
 	if c.quiet == 0 { // it was another process that waited
 		return nil
@@ -80,8 +82,8 @@ func (c *Cutover) lookBeforeFence(ctx context.Context) error {
 // lastSecond returns the second of the change at which the quiet time begins.
 func (c *Cutover) lastSecond() string { return (c.quiet - 1000).Time().UTC().Format(time.TimeOnly) }
 
-// lastChange moves the begin of the quiet time past the changes that a log has got since the last look, and reports
-// whether there were any.
+// lastChange moves the begin of the quiet time past the changes that a log has got since the last
+// look, and reports whether there were any.
 func (c *Cutover) lastChange(ctx context.Context, l *control.Log) (moved bool, err error) {
 	after, known := c.marks[l.Table]
 	if !known { // what the log has by now is as old as its newest entry, at most

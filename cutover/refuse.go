@@ -32,8 +32,8 @@ func refuse(format string, args ...any) error {
 
 func joined(reasons []string) string { return strings.Join(reasons, "; ") }
 
-// check refuses a cutover of tables that are not ready, or whose copies, resyncs or requests are open. A fence of a
-// cutover is not red.
+// check refuses a cutover of tables that are not ready, or whose copies, resyncs or requests are
+// open. A fence of a cutover is not red.
 func (c *Cutover) check(ctx context.Context) error {
 	var tables []config.Table
 	for _, t := range c.pair.Tables {
@@ -72,8 +72,8 @@ func (c *Cutover) check(ctx context.Context) error {
 	return nil
 }
 
-// awaitLife waits while no table's owner has given a sign of life, as just after one was killed: another process takes
-// over. If none does, the check that follows refuses.
+// awaitLife waits while no table's owner has given a sign of life, as just after one was killed:
+// another process takes over. If none does, the check that follows refuses.
 func (c *Cutover) awaitLife(ctx context.Context) error {
 	once, cancel := context.WithTimeout(ctx, protocol.SilentAfter(time.Duration(c.cfg.Testing.ClaimTTL)))
 	defer cancel()
@@ -86,8 +86,9 @@ func (c *Cutover) awaitLife(ctx context.Context) error {
 	return err
 }
 
-// otherTables says which tables of the target are not named, and which named ones are not of the target. A table that
-// is not in this configuration may still be written by a replicator with another one.
+// otherTables says which tables of the target are not named, and which named ones are not of the
+// target. A table that is not in this configuration may still be written by a replicator with
+// another one.
 func (c *Cutover) otherTables(ctx context.Context) (reasons []string, err error) {
 	for _, t := range c.pair.Tables {
 		if !slices.Contains(c.Tables, t.Source) {
@@ -104,9 +105,9 @@ func (c *Cutover) otherTables(ctx context.Context) (reasons []string, err error)
 	return append(reasons, others...), err
 }
 
-// otherWriters says which tables that are not in this configuration have rows in the target. Those of this pipeline
-// would be left out of the comparison; who replicates those of another one, whose target was adopted for instance, may
-// write behind the fence, unless they are fenced, too.
+// otherWriters says which tables that are not in this configuration have rows in the target. Those
+// of this pipeline would be left out of the comparison; who replicates those of another one, whose
+// target was adopted for instance, may write behind the fence, unless they are fenced, too.
 //
 // Rule 12: behind a fence nothing is written to Bigtable.
 func (c *Cutover) otherWriters(ctx context.Context) (reasons []string, err error) {
@@ -139,8 +140,9 @@ func openRequest(ctx context.Context, l *control.Log) (bool, error) {
 	return chunk != nil, err
 }
 
-// poll looks at the logs until a fact is there, and asks the owners for signs of life meanwhile. It returns an error
-// when the logs cannot be read for too long, or when no process has owned a table for as long.
+// poll looks at the logs until a fact is there, and asks the owners for signs of life meanwhile. It
+// returns an error when the logs cannot be read for too long, or when no process has owned a table
+// for as long.
 func (c *Cutover) poll(ctx context.Context, fact func([]*control.Log) bool) error {
 	var missing, stuck time.Time // since when the logs cannot be read, and since when there is an obstacle
 	for looks := 0; ; looks++ {
@@ -171,8 +173,8 @@ func (c *Cutover) poll(ctx context.Context, fact func([]*control.Log) bool) erro
 	}
 }
 
-// stuckSince returns since when there is an obstacle, zero for none, and the obstacle when it has been there for so
-// long that no other owner is about to take over.
+// stuckSince returns since when there is an obstacle, zero for none, and the obstacle when it has
+// been there for so long that no other owner is about to take over.
 func (c *Cutover) stuckSince(since time.Time, logs []*control.Log) (time.Time, error) {
 	err := c.obstacle(logs)
 	switch {

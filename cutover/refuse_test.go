@@ -28,7 +28,8 @@ func columnOf(rules, column string) *verify.Open {
 	return &verify.Open{Kind: verify.Unowned, Rules: strings.Fields(rules), Family: "d", Qualifier: []byte(column)}
 }
 
-// TestNothingUnequalIsCertified: only what was accepted by its name does not forbid the certificate, and is in it.
+// TestNothingUnequalIsCertified: only what was accepted by its name does not forbid the
+// certificate, and is in it.
 func TestNothingUnequalIsCertified(t *testing.T) {
 	foreign, sealed := &verify.Open{Kind: verify.Foreign}, &verify.Open{Kind: verify.Sealed}
 	column := columnOf("a b", "x")
@@ -131,8 +132,8 @@ rules:
 	}
 }
 
-// TestOpenRequestIsSeen: a repair that waits would be done when the fence is taken away, and the rows are not what it
-// makes of them.
+// TestOpenRequestIsSeen: a repair that waits would be done when the fence is taken away, and the
+// rows are not what it makes of them.
 func TestOpenRequestIsSeen(t *testing.T) {
 	w := newWorld(t)
 	logs, err := w.folded(t.Context())
@@ -171,7 +172,8 @@ func TestOpenRequestIsSeen(t *testing.T) {
 	}
 }
 
-// TestCutoverDoesNotWaitForTheOwnerBehindAFenceThatIsGone: no entry of an owner would ever be behind it.
+// TestCutoverDoesNotWaitForTheOwnerBehindAFenceThatIsGone: no entry of an owner would ever be
+// behind it.
 func TestCutoverDoesNotWaitForTheOwnerBehindAFenceThatIsGone(t *testing.T) {
 	w := newWorld(t)
 	w.cutover.id = "f1"
@@ -182,7 +184,8 @@ func TestCutoverDoesNotWaitForTheOwnerBehindAFenceThatIsGone(t *testing.T) {
 	w.refused(w.cutover.awaitOwners(t.Context()), "the fence of Orders was taken away meanwhile")
 }
 
-// TestCutoverDoesNotWaitForEverForAnOwner: with an external queue the logs can be read when no replicator runs.
+// TestCutoverDoesNotWaitForEverForAnOwner: with an external queue the logs can be read when no
+// replicator runs.
 func TestCutoverDoesNotWaitForEverForAnOwner(t *testing.T) {
 	const ttl = 15 * time.Second
 	nobody := errors.New("no replicator owns table Orders")
@@ -213,8 +216,8 @@ func TestCutoverDoesNotWaitForEverForAnOwner(t *testing.T) {
 	})
 }
 
-// TestOwnerMustKnowOfTheFence: no entry of an owner that does not know of a fence is behind it, and what it was writing
-// when the fence was raised ends before its next entry.
+// TestOwnerMustKnowOfTheFence: no entry of an owner that does not know of a fence is behind it, and
+// what it was writing when the fence was raised ends before its next entry.
 func TestOwnerMustKnowOfTheFence(t *testing.T) {
 	for _, applied := range []bool{false, true} {
 		w := newWorld(t)
@@ -249,8 +252,8 @@ func TestOwnerMustKnowOfTheFence(t *testing.T) {
 	}
 }
 
-// TestDeletionsByTTLAreNoWriters: behind the fence their items are read as they were, and a change of anybody else
-// forbids the certificate.
+// TestDeletionsByTTLAreNoWriters: behind the fence their items are read as they were, and a change
+// of anybody else forbids the certificate.
 func TestDeletionsByTTLAreNoWriters(t *testing.T) {
 	w := newWorld(t)
 	w.fence("f1", false)
@@ -270,8 +273,8 @@ func TestDeletionsByTTLAreNoWriters(t *testing.T) {
 	w.refused(err, "1 change that neither TTL nor a heartbeat made")
 }
 
-// TestRowThatSaysSomethingElseForbidsTheCertificate: the fence was undone, or another mapping accepted, by a command
-// elsewhere.
+// TestRowThatSaysSomethingElseForbidsTheCertificate: the fence was undone, or another mapping
+// accepted, by a command elsewhere.
 func TestRowThatSaysSomethingElseForbidsTheCertificate(t *testing.T) {
 	c := &Cutover{id: "f1"}
 	row := func(fence, mapping string) *bigtable.State {

@@ -13,8 +13,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
-// TestCutoverFindsTheDaemonThatWasStartedAgain: an embedded queue has another address and token then. A cutover that
-// waits for its owner behind a fence must not end.
+// TestCutoverFindsTheDaemonThatWasStartedAgain: an embedded queue has another address and token
+// then. A cutover that waits for its owner behind a fence must not end.
 func TestCutoverFindsTheDaemonThatWasStartedAgain(t *testing.T) {
 	t.Parallel()
 	w := daemontest.New(t, 719)

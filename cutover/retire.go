@@ -33,7 +33,8 @@ type RetireOptions struct {
 	Say         func(format string, args ...any) // prints a step as it happens
 }
 
-// Retirement is the end of one table's replication. Its zero value is not useful; use PlanRetirement.
+// Retirement is the end of one table's replication. Its zero value is not useful; use
+// PlanRetirement.
 type Retirement struct {
 	RetireOptions
 	Kept Kept
@@ -45,7 +46,8 @@ type Retirement struct {
 	row   *bigtable.State // nil: there is none
 }
 
-// RowStore is where the table's row is kept: in Bigtable or, for a table without a target, in the archive's bucket.
+// RowStore is where the table's row is kept: in Bigtable or, for a table without a target, in the
+// archive's bucket.
 type RowStore interface {
 	staterow.Store
 	RemoveState(ctx context.Context, s *bigtable.State) error
@@ -62,7 +64,8 @@ type Kept struct {
 	Files   []string     `json:"files"`            // folders in scratch
 	Guards  *Guards      `json:"guards,omitempty"` // with RetireOptions.DropGuards
 	Letters uint64       `json:"dead_letters"`     // of Streams
-	// Unapplied are changes that Bigtable never gets: behind the fence, or not applied before the table was given up.
+	// Unapplied are changes that Bigtable never gets: behind the fence, or not applied before the
+	// table was given up.
 	Unapplied *status.BehindFence `json:"unapplied,omitempty"`
 }
 
@@ -71,8 +74,8 @@ func (k *Kept) Nothing() bool {
 	return !k.Row && len(k.Streams) == 0 && len(k.Files) == 0 && (k.Guards == nil || k.Guards.Cells == 0)
 }
 
-// PlanRetirement finds what is kept of a table, and refuses what may not be retired. It changes nothing. q is nil where there is
-// no queue, sink for a table without a target.
+// PlanRetirement finds what is kept of a table, and refuses what may not be retired. It changes
+// nothing. q is nil where there is no queue, sink for a table without a target.
 func PlanRetirement(
 	ctx context.Context, cfg *config.Config, q *queue.Queue, sink *bigtable.Client, rows RowStore, o RetireOptions,
 ) (*Retirement, error) {
@@ -139,8 +142,9 @@ func (r *Retirement) loadRow(ctx context.Context) error {
 	return nil
 }
 
-// findRetired finds the target of a table that is retired already: its row is gone, and the target's note is what is
-// left. So guards that were to stay can be deleted later, also when the table is not configured any more.
+// findRetired finds the target of a table that is retired already: its row is gone, and the
+// target's note is what is left. So guards that were to stay can be deleted later, also when the
+// table is not configured any more.
 func (r *Retirement) findRetired(ctx context.Context) error {
 	if r.row != nil || r.sink == nil {
 		return nil
@@ -167,7 +171,8 @@ func (r *Retirement) findRetired(ctx context.Context) error {
 	return nil
 }
 
-// configured returns the index of the table in the configuration; -1: it is not there, or has vanished from DynamoDB.
+// configured returns the index of the table in the configuration; -1: it is not there, or has
+// vanished from DynamoDB.
 func (r *Retirement) configured() int {
 	return slices.IndexFunc(r.cfg.Tables, func(t config.Table) bool {
 		return t.Source == r.Table &&

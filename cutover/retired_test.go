@@ -54,7 +54,8 @@ rules:
 	return w
 }
 
-// replicate writes items to both tables, of which one of Orders is refused, and stops when they are applied.
+// replicate writes items to both tables, of which one of Orders is refused, and stops when they are
+// applied.
 func (w *sharedWorld) replicate() {
 	w.t.Helper()
 	d := w.Run()
@@ -120,8 +121,8 @@ func (w *sharedWorld) edit(change func(*cloud.Table) error) {
 	}
 }
 
-// Guards that a retired table has left are found and deleted later, although its row and its log are gone and it is not
-// configured any more. Those of the other table in the target stay.
+// Guards that a retired table has left are found and deleted later, although its row and its log
+// are gone and it is not configured any more. Those of the other table in the target stay.
 func TestGuardsOfARetiredTableAreDroppedLater(t *testing.T) {
 	w := newSharedWorld(t, 944)
 	w.replicate()
@@ -145,10 +146,11 @@ func TestGuardsOfARetiredTableAreDroppedLater(t *testing.T) {
 	}
 }
 
-// A table that is not configured any more is retired without a cutover, with letters that were never applied only if
-// they are waived, also with its guards. Then the rows of the other table in the target are compared as before: what
-// Orders has left, and what the application adds to it, is no difference and is never deleted as foreign cells; and
-// people are told so. What nobody but the other table could have written is foreign as ever.
+// A table that is not configured any more is retired without a cutover, with letters that were
+// never applied only if they are waived, also with its guards. Then the rows of the other table in
+// the target are compared as before: what Orders has left, and what the application adds to it, is
+// no difference and is never deleted as foreign cells; and people are told so. What nobody but the
+// other table could have written is foreign as ever.
 func TestTargetOfARetiredTableIsComparedForTheOthers(t *testing.T) {
 	w := newSharedWorld(t, 941)
 	w.replicate()
@@ -196,8 +198,8 @@ func TestTargetOfARetiredTableIsComparedForTheOthers(t *testing.T) {
 		t.Errorf("repair --delete-foreign: %s", got)
 	}
 
-	// Configured again it is refused, and with --adopt the operator takes the rows back: they are left out no more. Those
-	// of another retired table are not taken back with them.
+	// Configured again it is refused, and with --adopt the operator takes the rows back: they are
+	// left out no more. Those of another retired table are not taken back with them.
 	sink := w.Sink(w.Clients())
 	err = sink.Retire(t.Context(), "shop", "shared", "Former", bigtable.Retired{At: w.Clock.Now(), Floor: 1})
 	if err != nil {
@@ -221,7 +223,8 @@ func TestTargetOfARetiredTableIsComparedForTheOthers(t *testing.T) {
 	}
 }
 
-// A pipeline that adopts a target in which another one has retired a table may replicate a table of that name.
+// A pipeline that adopts a target in which another one has retired a table may replicate a table of
+// that name.
 func TestRetiredTableOfAnotherPipelineIsAdopted(t *testing.T) {
 	w := newSharedWorld(t, 945)
 	w.Configure(orders)
@@ -264,7 +267,8 @@ func (w *sharedWorld) explain(row string) *explain.Row {
 	return found
 }
 
-// deleteForeign has the column d:n of rows deleted as the owner of the table would, and returns what became of them.
+// deleteForeign has the column d:n of rows deleted as the owner of the table would, and returns
+// what became of them.
 func (w *sharedWorld) deleteForeign(rows ...string) string {
 	w.t.Helper()
 	_, s := w.Pair("Other")

@@ -16,15 +16,15 @@ import (
 type Undone struct {
 	Table string `json:"table"`
 	ID    string `json:"id"`
-	// Unread says why the log could not be read. The fence in it, if it holds one, is still there: the table stands at it
-	// until the log can be read, and then the same command takes it away.
+	// Unread says why the log could not be read. The fence in it, if it holds one, is still there:
+	// the table stands at it until the log can be read, and then the same command takes it away.
 	Unread string `json:"unread,omitempty"`
 }
 
-// Undo takes the fences of tables away: in the log first, in the row last, so that an interruption leaves the table
-// refused and not half at work. A log that is lost, or that cannot be read, is left out: else nothing could ever take
-// the fence away, because what lets a damaged log go on, `resume` and `recover`, needs the row. q is nil where there is
-// no queue at all.
+// Undo takes the fences of tables away: in the log first, in the row last, so that an interruption
+// leaves the table refused and not half at work. A log that is lost, or that cannot be read, is
+// left out: else nothing could ever take the fence away, because what lets a damaged log go on,
+// `resume` and `recover`, needs the row. q is nil where there is no queue at all.
 func Undo(
 	ctx context.Context, q *queue.Queue, sink *bigtable.Client, pipeline string, tables []string,
 ) (all []Undone, err error) {
@@ -61,8 +61,9 @@ func fenceOfRow(ctx context.Context, sink *bigtable.Client, pipeline, table stri
 	return id, err
 }
 
-// unfenceRow takes a fence away from a table's row. It leaves one that another cutover has raised since the undo began:
-// with its certificate the application may have moved, and without that fence a lost log would be recovered.
+// unfenceRow takes a fence away from a table's row. It leaves one that another cutover has raised
+// since the undo began: with its certificate the application may have moved, and without that fence
+// a lost log would be recovered.
 func unfenceRow(ctx context.Context, sink *bigtable.Client, pipeline, table, id string) error {
 	return editRow(ctx, sink, pipeline, table, func(s *bigtable.State) bool {
 		if s.Fenced == nil || s.Fenced.ID != id {

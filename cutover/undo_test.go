@@ -19,7 +19,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
-// store is the embedded store of a table that is fenced, in its log and in its row, and that nobody owns.
+// store is the embedded store of a table that is fenced, in its log and in its row, and that nobody
+// owns.
 type store struct {
 	*testing.T
 	dir  string
@@ -110,9 +111,10 @@ func (s *store) fenced() bool {
 	return row.Fenced != nil
 }
 
-// A fenced table whose log is damaged: everything that lets the log go on is refused while the row is fenced, so the
-// undo takes that fence away, and says that the log could not be read. When the log goes on, before the damage, it has
-// the fence or not; the same command again takes away what there is.
+// A fenced table whose log is damaged: everything that lets the log go on is refused while the row
+// is fenced, so the undo takes that fence away, and says that the log could not be read. When the
+// log goes on, before the damage, it has the fence or not; the same command again takes away what
+// there is.
 func TestUndoOverADamagedLog(t *testing.T) {
 	for name, c := range map[string]struct {
 		seed  uint64
@@ -153,8 +155,8 @@ func TestUndoOverADamagedLog(t *testing.T) {
 	}
 }
 
-// A log that a newer build has written is not damaged: that build can read it, so nothing is changed, and the error
-// says so.
+// A log that a newer build has written is not damaged: that build can read it, so nothing is
+// changed, and the error says so.
 func TestUndoOverALogOfANewerBuild(t *testing.T) {
 	s := newStore(t, 933)
 	q := s.open()
@@ -180,8 +182,8 @@ func TestUndoOverALogOfANewerBuild(t *testing.T) {
 	}
 }
 
-// An undo stands still before its last step. Another one ends, and another cutover fences the table and certifies it:
-// the undo that goes on leaves the fence of that one.
+// An undo stands still before its last step. Another one ends, and another cutover fences the table
+// and certifies it: the undo that goes on leaves the fence of that one.
 func TestUndoLeavesTheFenceOfAnotherCutover(t *testing.T) {
 	s := newStore(t, 934)
 	for _, c := range []struct {

@@ -49,7 +49,8 @@ func newCutover(t *testing.T, o Options, mappings ...string) *Cutover {
 	return New(&cfg, nil, all, o)
 }
 
-// TestEachThingThatIsNotEqualForbidsTheCertificate: unless it is accepted by name, and then the certificate says so.
+// TestEachThingThatIsNotEqualForbidsTheCertificate: unless it is accepted by name, and then the
+// certificate says so.
 func TestEachThingThatIsNotEqualForbidsTheCertificate(t *testing.T) {
 	const column = "columns:r/d:x"
 	accept := func(names ...string) Options { return Options{Accept: names} }
@@ -142,7 +143,8 @@ func TestItemsAreTallied(t *testing.T) {
 	}
 }
 
-// TestWhatIsOnlyCountedForbidsTheCertificate: cells without a known owner, beyond those that are looked at again.
+// TestWhatIsOnlyCountedForbidsTheCertificate: cells without a known owner, beyond those that are
+// looked at again.
 func TestWhatIsOnlyCountedForbidsTheCertificate(t *testing.T) {
 	n := verify.Counts{Items: 10, Rows: 20, Cells: 30, Kept: 4, Foreign: 7, Unproven: 6}
 	for _, c := range []struct {
@@ -198,7 +200,8 @@ func TestFullComparisonThatIsNotOneForACutoverIsNotUsed(t *testing.T) {
 	}
 }
 
-// TestIdlenessIsProvenByHeartbeatsOfEveryShard: and of every table, up to the end of the comparison.
+// TestIdlenessIsProvenByHeartbeatsOfEveryShard: and of every table, up to the end of the
+// comparison.
 func TestIdlenessIsProvenByHeartbeatsOfEveryShard(t *testing.T) {
 	const through = change.Millis(100)
 	log := func(p checkpoint.Proof) *control.Log { return &control.Log{State: &checkpoint.State{Proof: p}} }
@@ -222,8 +225,8 @@ func TestIdlenessIsProvenByHeartbeatsOfEveryShard(t *testing.T) {
 	}
 }
 
-// TestCertificateWaitsForHeartbeats: of the tables that get them, also where the owner has heard of no shard yet, as
-// after the fence, which ends a life of it.
+// TestCertificateWaitsForHeartbeats: of the tables that get them, also where the owner has heard of
+// no shard yet, as after the fence, which ends a life of it.
 func TestCertificateWaitsForHeartbeats(t *testing.T) {
 	const through = change.Millis(100)
 	log := func(p checkpoint.Proof) *control.Log { return &control.Log{State: &checkpoint.State{Proof: p}} }

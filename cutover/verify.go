@@ -22,7 +22,8 @@ type verified struct {
 	waivers []certificate.Waiver
 }
 
-// tries is how often both sides are settled: TTL may delete an item between a reading and a look behind the fence.
+// tries is how often both sides are settled: TTL may delete an item between a reading and a look
+// behind the fence.
 const tries = 3
 
 // verifyAll compares all items with all rows.
@@ -57,9 +58,9 @@ func (c *Cutover) verifyAll(ctx context.Context) (*verified, error) {
 	return v, nil
 }
 
-// verifyExpired compares the items that TTL has deleted behind the fence as they were: where Bigtable lacks one that
-// was deleted before the comparison has read it, neither side has shown it. It needs no proof of its own: behind the
-// fence no row changes.
+// verifyExpired compares the items that TTL has deleted behind the fence as they were: where
+// Bigtable lacks one that was deleted before the comparison has read it, neither side has shown it.
+// It needs no proof of its own: behind the fence no row changes.
 func (c *Cutover) verifyExpired(ctx context.Context, v *verified) error {
 	var items []verify.Candidate
 	for i := range c.behind {
@@ -168,8 +169,8 @@ func (t *tally) cell(o *verify.Open) error {
 	return nil
 }
 
-// addFull adds what a full comparison counts, and does not settle: of cells without a known owner it hands on the first
-// million.
+// addFull adds what a full comparison counts, and does not settle: of cells without a known owner
+// it hands on the first million.
 func (t *tally) addFull(v *certificate.Verify, n *verify.Counts) {
 	v.Items, v.Rows, v.Cells = n.Items, n.Rows, n.Cells
 	v.Equal, v.Kept = n.Items-t.notEqual, n.Kept+t.kept

@@ -10,8 +10,9 @@ import (
 	"github.com/tailrace-cdc/replicator/verify"
 )
 
-// TestWaiverCoversItsColumnOfItsRuleAlone: of a cell that several rules may have written, each must be accepted. A
-// column that is unproven in some rows is waived in those, and what is waived is counted once for the verdict.
+// TestWaiverCoversItsColumnOfItsRuleAlone: of a cell that several rules may have written, each must
+// be accepted. A column that is unproven in some rows is waived in those, and what is waived is
+// counted once for the verdict.
 func TestWaiverCoversItsColumnOfItsRuleAlone(t *testing.T) {
 	cell := func(row, rules, column string) *verify.Open {
 		return &verify.Open{Kind: verify.Unowned, Row: []byte(row), Rule: "index x of rule b | rule b", // for people
@@ -71,7 +72,8 @@ func TestWaiverCoversItsColumnOfItsRuleAlone(t *testing.T) {
 	}
 }
 
-// TestCertificateSaysWhatWasAccepted: a reader of the certificate must not take what was waived for proven.
+// TestCertificateSaysWhatWasAccepted: a reader of the certificate must not take what was waived for
+// proven.
 func TestCertificateSaysWhatWasAccepted(t *testing.T) {
 	says := strings.Join(accepted([]certificate.Waiver{{Name: "foreign", Count: 2}, {Name: "columns:a/d:x", Count: 3},
 		{Name: "aged"}}), "\n")

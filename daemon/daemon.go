@@ -30,8 +30,9 @@ type Options struct {
 	Version string
 	Adopt   bool // targets that another pipeline has written
 	Log     *zap.Logger
-	// Announce is called once everything is open and nothing was written yet, with the tables as far as
-	// DynamoDB describes them; nil: nobody is told. sink is nil when every table is archived only.
+	// Announce is called once everything is open and nothing was written yet, with the tables as
+	// far as DynamoDB describes them; nil: nobody is told. sink is nil when every table is archived
+	// only.
 	Announce func(ctx context.Context, cfg *config.Config, tables *catalog.Catalog, sink *bigtable.Client) error
 	// Show is called every second with the status; nil: it is not shown.
 	Show func(*pipeline.Status)
@@ -126,8 +127,8 @@ func (d *Daemon) announce(
 
 const describeTimeout = 10 * time.Second // that DynamoDB has for the tables at the start
 
-// compile compiles the mappings of the tables that DynamoDB describes now, so that a mapping with errors is refused at
-// once. The other tables are compiled when they can be described.
+// compile compiles the mappings of the tables that DynamoDB describes now, so that a mapping with
+// errors is refused at once. The other tables are compiled when they can be described.
 func (d *Daemon) compile(ctx context.Context, src *source.Source, tables *catalog.Catalog) []problem.Problem {
 	d.describe(ctx, src, tables)
 	return append(tables.Compile(), tables.Settings()...)
@@ -159,9 +160,9 @@ func (d *Daemon) watch(t *config.Table, o *pipeline.Table) {
 	}
 }
 
-// Run replicates the tables until ctx ends. If drain is not nil, it also ends once everything that was
-// written before the start is in Bigtable, but for what drain accepts. The admin server and the heap
-// watcher run on until the tables have drained.
+// Run replicates the tables until ctx ends. If drain is not nil, it also ends once everything that
+// was written before the start is in Bigtable, but for what drain accepts. The admin server and the
+// heap watcher run on until the tables have drained.
 func (d *Daemon) Run(ctx context.Context, drain *protocol.Accept) error {
 	p := d.pipeline
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))

@@ -14,8 +14,8 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// find looks for the tables of the selections, if the file has some. What is wrong with one of them halts that one: a
-// table that somebody creates must not keep the daemon from starting.
+// find looks for the tables of the selections, if the file has some. What is wrong with one of them
+// halts that one: a table that somebody creates must not keep the daemon from starting.
 func (d *Daemon) find(ctx context.Context, src *source.Source, q *queue.Queue) error {
 	if !d.cfg.Selecting() {
 		return nil

@@ -15,7 +15,8 @@ import (
 	"github.com/tailrace-cdc/replicator/config"
 )
 
-// HeapWatcher adjusts the heap limit of this process and measures how much CPU garbage collection takes.
+// HeapWatcher adjusts the heap limit of this process and measures how much CPU garbage collection
+// takes.
 type HeapWatcher struct {
 	need        atomic.Pointer[config.HeapNeed]
 	adjusts     bool          // HeapWatcher sets the limit: neither $GOMEMLIMIT nor $GOGC is given
@@ -32,8 +33,8 @@ const (
 	busyFraction = 10 // a share is reported only if the process used a tenth of one CPU
 )
 
-// NewHeapWatcher sets the initial heap limit, unless $GOMEMLIMIT or $GOGC is given, and registers the metric of the
-// collector's share of the CPU.
+// NewHeapWatcher sets the initial heap limit, unless $GOMEMLIMIT or $GOGC is given, and registers
+// the metric of the collector's share of the CPU.
 func NewHeapWatcher(cfg *config.Config, reg prometheus.Registerer) *HeapWatcher {
 	w := &HeapWatcher{adjusts: os.Getenv("GOMEMLIMIT") == "" && os.Getenv("GOGC") == ""}
 	w.Fit(cfg)
@@ -55,7 +56,8 @@ func (w *HeapWatcher) Fit(cfg *config.Config) {
 	}
 }
 
-// percentFor returns how much garbage, in percent of the live bytes, a process with so many tables may hold.
+// percentFor returns how much garbage, in percent of the live bytes, a process with so many tables
+// may hold.
 func percentFor(tables int) int {
 	if tables >= manyTables {
 		return gcManyTables
@@ -63,8 +65,8 @@ func percentFor(tables int) int {
 	return gcPercent
 }
 
-// Run adjusts the limit every second and measures the collector's share every minute, until ctx ends. It returns nil
-// then.
+// Run adjusts the limit every second and measures the collector's share every minute, until ctx
+// ends. It returns nil then.
 func (w *HeapWatcher) Run(ctx context.Context, log *zap.Logger) error {
 	tick := time.NewTicker(limitPeriod)
 	defer tick.Stop()
@@ -112,8 +114,8 @@ func takeSample() sample {
 	}
 }
 
-// gcShare returns the share of garbage collection in the CPU time since an earlier sample, and whether that is too
-// high. No share is too high while the process is almost idle.
+// gcShare returns the share of garbage collection in the CPU time since an earlier sample, and
+// whether that is too high. No share is too high while the process is almost idle.
 func (s sample) gcShare(since sample, wall time.Duration) (share float64, high bool) {
 	cpu := s.cpuSeconds - since.cpuSeconds
 	if cpu <= 0 {

@@ -24,7 +24,8 @@ func TestManyTablesHoldLessGarbage(t *testing.T) {
 	}
 }
 
-// TestShareOfCollectionIsMeasured: the metrics of the runtime have the meaning that gcShare assumes.
+// TestShareOfCollectionIsMeasured: the metrics of the runtime have the meaning that gcShare
+// assumes.
 func TestShareOfCollectionIsMeasured(t *testing.T) {
 	before := takeSample()
 	for range 20 {

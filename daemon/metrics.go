@@ -45,10 +45,10 @@ func BuildOf(version string) Build {
 	return b
 }
 
-// WithTargets adds the label target to each metric of a table. In every metric of ours, table is the name of a table in
-// DynamoDB and target that of the table in Bigtable. Packages that know the first only, as those that read the stream
-// and the log do, leave the second to this function. A table without a target has none. tables returns the tables at
-// the time of a scrape.
+// WithTargets adds the label target to each metric of a table. In every metric of ours, table is
+// the name of a table in DynamoDB and target that of the table in Bigtable. Packages that know the
+// first only, as those that read the stream and the log do, leave the second to this function. A
+// table without a target has none. tables returns the tables at the time of a scrape.
 func WithTargets(metrics prometheus.Gatherer, tables func() []config.Table) prometheus.Gatherer {
 	return prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
 		targets := map[string]string{}
@@ -68,8 +68,8 @@ func WithTargets(metrics prometheus.Gatherer, tables func() []config.Table) prom
 	})
 }
 
-// withTarget returns the labels of a series with its target, ordered by name. The given ones stay as they are: series
-// share them from one call to the next.
+// withTarget returns the labels of a series with its target, ordered by name. The given ones stay
+// as they are: series share them from one call to the next.
 func withTarget(labels []*dto.LabelPair, targets map[string]string) []*dto.LabelPair {
 	byName := func(l *dto.LabelPair, name string) int { return cmp.Compare(l.GetName(), name) }
 	table, hasTable := slices.BinarySearchFunc(labels, "table", byName)

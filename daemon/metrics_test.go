@@ -10,8 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/config"
 )
 
-// TestEachMetricOfATableHasItsTarget: also where the package that counts knows the source alone. The labels that a
-// series shares between two calls stay as they are.
+// TestEachMetricOfATableHasItsTarget: also where the package that counts knows the source alone.
+// The labels that a series shares between two calls stay as they are.
 func TestEachMetricOfATableHasItsTarget(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	add := func(name string, labels map[string]string) {

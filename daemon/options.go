@@ -34,7 +34,8 @@ func PipelineOptions(cfg *config.Config, src *source.Source) pipeline.Options {
 	return o
 }
 
-// TableOptions returns the options of a table of a configuration. That has all tables that share its target.
+// TableOptions returns the options of a table of a configuration. That has all tables that share
+// its target.
 func TableOptions(cfg *config.Config, src *source.Source, table config.Table) pipeline.Table {
 	o := tableOptions(cfg, &table)
 	o.Compile = func(info source.TableInfo) (*transform.Program, error) {
@@ -63,7 +64,8 @@ func compileTarget(
 	return catalog.CompileTarget(ctx, cfg, src, table, info, kept)
 }
 
-// compileTimeout is how long DynamoDB has to describe the tables that share a target, when one of them is compiled.
+// compileTimeout is how long DynamoDB has to describe the tables that share a target, when one of
+// them is compiled.
 const compileTimeout = 30 * time.Second
 
 // tableOptions returns what the configuration holds of a table.

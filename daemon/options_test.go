@@ -8,7 +8,8 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline"
 )
 
-// TestEveryPeriodOfTheConfigurationIsTaken: a key that reaches no period of the pipeline would have no effect.
+// TestEveryPeriodOfTheConfigurationIsTaken: a key that reaches no period of the pipeline would have
+// no effect.
 func TestEveryPeriodOfTheConfigurationIsTaken(t *testing.T) {
 	cfg := config.Default()
 	written := reflect.ValueOf(&cfg.Testing).Elem()
@@ -41,7 +42,8 @@ func TestAdoptionReachesThePipeline(t *testing.T) {
 	}
 }
 
-// TestBackfillOfTheConfigurationIsTaken: a key that reaches no field of the pipeline would have no effect.
+// TestBackfillOfTheConfigurationIsTaken: a key that reaches no field of the pipeline would have no
+// effect.
 func TestBackfillOfTheConfigurationIsTaken(t *testing.T) {
 	cfg := config.Default()
 	cfg.Scratch, cfg.Memory.Copy = "/runs", 7

@@ -47,8 +47,8 @@ func (t *Traces) End() {
 	}
 }
 
-// Tracing opens the tracing of the configuration; nil where that has none. A collector that does not answer loses spans
-// and holds up nothing.
+// Tracing opens the tracing of the configuration; nil where that has none. A collector that does
+// not answer loses spans and holds up nothing.
 func Tracing(ctx context.Context, cfg *config.Config, build Build, owner string, log *zap.Logger) (*Traces, error) {
 	if cfg.Tracing.Endpoint == "" {
 		return nil, nil

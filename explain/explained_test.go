@@ -62,8 +62,8 @@ func (w *world) orders() *cloud.Table {
 	return client.Open("orders")
 }
 
-// A burst of changes may have the daemon raise how far versions may be ahead, while a command waits for the proof. What
-// it writes then has no guard in the future.
+// A burst of changes may have the daemon raise how far versions may be ahead, while a command waits
+// for the proof. What it writes then has no guard in the future.
 func TestLeadThatIsRaisedWhileTheProofIsAwaited(t *testing.T) {
 	w := newWorld(t, 953)
 	w.Run().Settle()
@@ -91,8 +91,8 @@ func TestLeadThatIsRaisedWhileTheProofIsAwaited(t *testing.T) {
 	}
 }
 
-// A cell in such a column belongs to the item that should have it as it is. One that no item should have may be a
-// ghost of any of them: its owner is not known, and the row is unproven.
+// A cell in such a column belongs to the item that should have it as it is. One that no item should
+// have may be a ghost of any of them: its owner is not known, and the row is unproven.
 func TestCellWhoseColumnDoesNotShowItsItem(t *testing.T) {
 	w := newWorld(t, 951)
 	d := w.Run()

@@ -166,8 +166,8 @@ func (h *history) readLetters(ctx context.Context) error {
 	return nil
 }
 
-// isOf reports whether a letter with the hash of the item's key is of the item. One that cannot be read is taken for
-// one: its reason may explain the row.
+// isOf reports whether a letter with the hash of the item's key is of the item. One that cannot be
+// read is taken for one: its reason may explain the row.
 func (h *history) isOf(l *deadletter.Letter) bool {
 	keys := []byte(l.Keys)
 	if c, err := l.Change(); err == nil {
@@ -220,8 +220,9 @@ func (h *history) lettersShown(data bool) []deadletter.Summary {
 	return out
 }
 
-// pending returns how many changes of the item Bigtable has not applied: the mark is behind them, and the guards do not
-// say that the rows have their version or a later one. The mark follows within a second.
+// pending returns how many changes of the item Bigtable has not applied: the mark is behind them,
+// and the guards do not say that the rows have their version or a later one. The mark follows
+// within a second.
 func (h *history) pending(applied change.Version) (n int, last uint64) {
 	for _, c := range h.above {
 		if c.version > applied {
@@ -255,8 +256,8 @@ const (
 	etaPeriod = time.Second // marks are stored once a second
 )
 
-// eta waits a little and estimates by the way of the mark when an entry is applied; 0: it is by now. moving says
-// whether the mark moves at all.
+// eta waits a little and estimates by the way of the mark when an entry is applied; 0: it is by
+// now. moving says whether the mark moves at all.
 func (h *history) eta(ctx context.Context, entry uint64) (d time.Duration, moving bool, err error) {
 	began, first := time.Now(), h.mark()
 	for range etaLooks {

@@ -33,8 +33,8 @@ type Explainer struct {
 	Say      func(string) // receives what takes time, for people
 }
 
-// Key explains the item with a key, given as a JSON object in either notation. What cannot be looked at is named in the
-// result; only an item that cannot be read is an error.
+// Key explains the item with a key, given as a JSON object in either notation. What cannot be
+// looked at is named in the result; only an item that cannot be read is an error.
 func (e *Explainer) Key(ctx context.Context, object string) (*Item, error) {
 	key, err := control.ParseKey([]byte(object), e.Table.Info.Schema)
 	if err != nil {
@@ -233,7 +233,8 @@ func (x *explained) settling() *settling {
 	return &settling{pair: x.pair, data: x.ShowData, say: x.Say}
 }
 
-// wait estimates when changes are applied that are in the log. It reports whether they were applied meanwhile.
+// wait estimates when changes are applied that are in the log. It reports whether they were applied
+// meanwhile.
 func (x *explained) wait(ctx context.Context) (caughtUp bool, err error) {
 	f := &x.facts
 	n, last := x.history.pending(x.applied)
@@ -275,7 +276,8 @@ func (x *explained) prove(ctx context.Context) error {
 	return nil
 }
 
-// compareWithLog finds out whether item and rows are as the newest change of the item in the log left them.
+// compareWithLog finds out whether item and rows are as the newest change of the item in the log
+// left them.
 func (x *explained) compareWithLog(ctx context.Context) error {
 	l := x.history.latest
 	if l == nil || settled(x.facts.seen) {

@@ -9,8 +9,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// names gives rows and columns names that show no data unless that is asked for. What is made of the key and of names
-// of attributes alone is no data: the user gave the key.
+// names gives rows and columns names that show no data unless that is asked for. What is made of
+// the key and of names of attributes alone is no data: the user gave the key.
 type names struct {
 	data    bool
 	byKey   bool              // the rows of an item are functions of its key
@@ -18,8 +18,8 @@ type names struct {
 	columns map[string]string // columns of the projection, by row, family and column
 }
 
-// newNames returns the names of a program. full are the steps of the item, and shown the same without data; both nil
-// where there is none.
+// newNames returns the names of a program. full are the steps of the item, and shown the same
+// without data; both nil where there is none.
 func newNames(p *transform.Program, data bool, full, shown *transform.Steps) *names {
 	n := &names{data: data, byKey: p.KeysShowRows(), rows: map[string]string{}, columns: map[string]string{}}
 	if full == nil {

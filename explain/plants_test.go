@@ -11,8 +11,8 @@ import (
 	"github.com/tailrace-cdc/replicator/verify/guarded"
 )
 
-// TestExplainedRowsDifferWherePlanted: the comparison of one item with its rows names exactly the item that a planted
-// difference belongs to, over random mappings and histories.
+// TestExplainedRowsDifferWherePlanted: the comparison of one item with its rows names exactly the
+// item that a planted difference belongs to, over random mappings and histories.
 func TestExplainedRowsDifferWherePlanted(t *testing.T) {
 	worlds := uint64(60)
 	if testing.Short() {

@@ -10,8 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/verify"
 )
 
-// Item is what explain --key found. Row, Class, Cells and Deletes are once more the parts of the first row that the
-// mapping makes, for scripts.
+// Item is what explain --key found. Row, Class, Cells and Deletes are once more the parts of the
+// first row that the mapping makes, for scripts.
 type Item struct {
 	Schema  int             `json:"schema"` // set by the command
 	Table   string          `json:"table"`
@@ -71,7 +71,8 @@ type StoredCell struct {
 	Bytes     int            `json:"bytes"`
 	Value     string         `json:"value,omitempty"` // only with data
 	Want      string         `json:"want,omitempty"`  // only with data, where the cell differs or is missing
-	// Outside is set on a differing cell that is newer than the item in the row: the replicator did not write it.
+	// Outside is set on a differing cell that is newer than the item in the row: the replicator did
+	// not write it.
 	Outside bool `json:"outside,omitempty"`
 }
 
@@ -170,7 +171,8 @@ type RowItem struct {
 	Guard   change.Version  `json:"guard,omitempty"`   // version of the item in the row; 0: the row does not hold it
 	Deleted change.Version  `json:"deleted,omitempty"` // version at which the item was taken out of the row
 	Verdict Verdict         `json:"verdict"`
-	// Back is the item that the cells turn back into, only with data; Attributes are its attributes.
+	// Back is the item that the cells turn back into, only with data; Attributes are its
+	// attributes.
 	Back       json.RawMessage `json:"back,omitempty"`
 	Attributes []Attribute     `json:"attributes,omitempty"`
 	NoWayBack  string          `json:"no_way_back,omitempty"` // why the cells do not show the item, or not all of it

@@ -22,8 +22,8 @@ type settling struct {
 	say  func(string)
 }
 
-// look compares items with their rows at once, without a proof that Bigtable has every change: what is equal is equal,
-// and what differs may be on its way.
+// look compares items with their rows at once, without a proof that Bigtable has every change: what
+// is equal is equal, and what differs may be on its way.
 func (x *settling) look(ctx context.Context, items []verify.Candidate) ([]verify.Verdict, error) {
 	s := x.settler()
 	s.Prove = func(context.Context, change.Millis) error { return nil }

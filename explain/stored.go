@@ -112,9 +112,10 @@ func (x *stored) read(ctx context.Context, keys []string) (out []StoredRow, err 
 	return out, err
 }
 
-// appliedIn returns the version up to which the changes of an item are in its rows: the newest one that a guard names.
-// An item with several rows may have been written to some of them when its owner died, so a row that differs counts
-// with its own guard. One that does not differ need not: not every change writes every row.
+// appliedIn returns the version up to which the changes of an item are in its rows: the newest one
+// that a guard names. An item with several rows may have been written to some of them when its
+// owner died, so a row that differs counts with its own guard. One that does not differ need not:
+// not every change writes every row.
 func appliedIn(rows []StoredRow) (applied change.Version) {
 	for i := range rows {
 		applied = max(applied, rows[i].Guard, rows[i].Deleted)

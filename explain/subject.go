@@ -11,7 +11,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// Steps returns the steps of the item in one file, or of the record in the other; the other name is empty.
+// Steps returns the steps of the item in one file, or of the record in the other; the other name is
+// empty.
 func Steps(t *catalog.Table, item, record string) (*transform.Steps, error) {
 	if record != "" {
 		return stepsOfRecord(t, record)

@@ -102,7 +102,8 @@ func TestVerdictOfARowIsThatOfItsWorstItem(t *testing.T) {
 	}
 }
 
-// TestColumnNamesShowNoData: a column named by an attribute's name is shown, one that is named by a value is not.
+// TestColumnNamesShowNoData: a column named by an attribute's name is shown, one that is named by a
+// value is not.
 func TestColumnNamesShowNoData(t *testing.T) {
 	n := &names{}
 	for entry, want := range map[transform.Entry]string{
@@ -117,8 +118,9 @@ func TestColumnNamesShowNoData(t *testing.T) {
 	}
 }
 
-// TestChangeIsPendingUntilAllRowsHaveIt: an owner that dies between two rows of an item leaves the change in one of
-// them. The next owner applies it to the other one, so the item is behind and not different.
+// TestChangeIsPendingUntilAllRowsHaveIt: an owner that dies between two rows of an item leaves the
+// change in one of them. The next owner applies it to the other one, so the item is behind and not
+// different.
 func TestChangeIsPendingUntilAllRowsHaveIt(t *testing.T) {
 	right := func(guard, deleted change.Version) StoredRow {
 		return StoredRow{Wanted: guard > 0, Guard: guard, Deleted: deleted}

@@ -22,11 +22,12 @@ const (
 	codeNoRecovery = "no_recovery"
 )
 
-// exportAge is how old an existing export may be at a first start: the stream must still hold what changed since.
+// exportAge is how old an existing export may be at a first start: the stream must still hold what
+// changed since.
 const exportAge = 23 * time.Hour
 
-// items reads an item that cannot exist: resyncs, heals and `dlq retry` read single items, which may be forbidden where
-// scans are allowed.
+// items reads an item that cannot exist: resyncs, heals and `dlq retry` read single items, which
+// may be forbidden where scans are allowed.
 func (c *check) items(ctx context.Context, t *catalog.Table) {
 	if !t.Described {
 		return
@@ -105,7 +106,8 @@ func (c *check) existingExport(ctx context.Context, t *catalog.Table) {
 	}
 }
 
-// exportable checks that an export can be asked for and read. Whether it may be written shows the first one only.
+// exportable checks that an export can be asked for and read. Whether it may be written shows the
+// first one only.
 func (c *check) exportable(ctx context.Context, t *catalog.Table) {
 	path := t.Path + ".backfill.bucket"
 	p, err := c.src.PointInTime(ctx, t.Source)

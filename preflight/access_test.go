@@ -103,8 +103,8 @@ func (s *stage) exported(t *testing.T, more string) {
 	s.cfg.Tables[0].Backfill = config.Backfill{From: "export", URL: "file://" + s.Buckets.Dir("exports")}
 }
 
-// TestBulkLoadsAreNamed: of the tables that are replicated, those that a load writes to now; where nobody may ask, one
-// line.
+// TestBulkLoadsAreNamed: of the tables that are replicated, those that a load writes to now; where
+// nobody may ask, one line.
 func TestBulkLoadsAreNamed(t *testing.T) {
 	s := newStage(t)
 	statuses := []string{"IN_PROGRESS", "COMPLETED", "CANCELLING", "FAILED"}
@@ -204,7 +204,8 @@ func hasPolicies(t *testing.T, name, page string, p *Policies) {
 	}
 }
 
-// TestPoliciesNameEachTableAndBucketOnce: tables of one bucket share its statements, and ARNs of other partitions hold.
+// TestPoliciesNameEachTableAndBucketOnce: tables of one bucket share its statements, and ARNs of
+// other partitions hold.
 func TestPoliciesNameEachTableAndBucketOnce(t *testing.T) {
 	cfg := config.Default()
 	cfg.Source.Region = "cn-north-1"
@@ -239,7 +240,8 @@ func TestPoliciesNameEachTableAndBucketOnce(t *testing.T) {
 	}
 }
 
-// TestClusterChangeIsFound: emulators have no app profiles, so the finding is tested without a server.
+// TestClusterChangeIsFound: emulators have no app profiles, so the finding is tested without a
+// server.
 func TestClusterChangeIsFound(t *testing.T) {
 	for _, x := range []struct {
 		row, now string

@@ -16,8 +16,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
 )
 
-// archive looks whether the archive's bucket can be listed. It creates nothing: whether objects may be created, and
-// each name only once, shows at the start of run.
+// archive looks whether the archive's bucket can be listed. It creates nothing: whether objects may
+// be created, and each name only once, shows at the start of run.
 func (c *check) archive(ctx context.Context) {
 	if c.cfg.Archive.URL == "" {
 		return
@@ -42,7 +42,8 @@ func (c *check) archive(ctx context.Context) {
 	c.add(lifecycleProblems(c.cfg.Archive.URL, rules, err)...)
 }
 
-// lifecycleProblems judges the lifecycle of the archive's bucket, or the error of reading it, as run does.
+// lifecycleProblems judges the lifecycle of the archive's bucket, or the error of reading it, as
+// run does.
 func lifecycleProblems(url string, rules []bucket.Expiry, err error) (problems []problem.Problem) {
 	found, err := settings.Lifecycle(url, rules, err)
 	if err != nil {
@@ -64,8 +65,8 @@ func lifecycleProblems(url string, rules []bucket.Expiry, err error) (problems [
 	return problems
 }
 
-// keepArchive returns what an archive in S3 takes: list the bucket and look at its lifecycle, get and create objects.
-// None is deleted.
+// keepArchive returns what an archive in S3 takes: list the bucket and look at its lifecycle, get
+// and create objects. None is deleted.
 func keepArchive(partition string, a *config.Archive) []Statement {
 	place, ok := strings.CutPrefix(a.URL, "s3://")
 	if !ok {

@@ -15,8 +15,8 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/embedded"
 )
 
-// CostMemory and CostMemoryLarge are the keys of Report.Cost that hold the memory of run: with items of a few KB, and
-// with items of hundreds of KB in every table.
+// CostMemory and CostMemoryLarge are the keys of Report.Cost that hold the memory of run: with
+// items of a few KB, and with items of hundreds of KB in every table.
 const (
 	CostMemory      = "memory_bytes"
 	CostMemoryLarge = "memory_bytes_large_items"
@@ -33,7 +33,8 @@ func (c *check) memory() {
 	}
 }
 
-// cost reports the calls of an idle shard (one GetRecords per idle_poll), and how large the tables are.
+// cost reports the calls of an idle shard (one GetRecords per idle_poll), and how large the tables
+// are.
 func (c *check) cost() {
 	c.Cost["idle_reads_per_shard_and_hour"] = int64(time.Hour / time.Duration(c.cfg.Source.IdlePoll))
 	var items, bytes int64
@@ -80,8 +81,8 @@ func snapshotBytes(ctx context.Context, q *queue.Queue, table string) (int, erro
 	return l.SnapshotBytes(ctx)
 }
 
-// limitProblems refuses a limit that leaves no room for the state of a table: what a full log keeps free must hold two
-// snapshots, or the log cannot be trimmed.
+// limitProblems refuses a limit that leaves no room for the state of a table: what a full log keeps
+// free must hold two snapshots, or the log cannot be trimmed.
 func limitProblems(table string, snapshot int, limit int64) []problem.Problem {
 	least := queue.MinMaxBytes(snapshot)
 	if limit >= least {
@@ -101,8 +102,8 @@ func (c *check) sources() (names []string) {
 	return names
 }
 
-// diskProblems compares the volume of the embedded queue with the bytes that the logs, and the streams beside them, may
-// take.
+// diskProblems compares the volume of the embedded queue with the bytes that the logs, and the
+// streams beside them, may take.
 func diskProblems(d embedded.Disk, need queue.Needs, dir string) []problem.Problem {
 	switch {
 	case d.Low:
@@ -118,8 +119,8 @@ func diskProblems(d embedded.Disk, need queue.Needs, dir string) []problem.Probl
 	return nil
 }
 
-// natsServer compares what the logs need with what the NATS servers and the account offer. The embedded server has no
-// account.
+// natsServer compares what the logs need with what the NATS servers and the account offer. The
+// embedded server has no account.
 func (c *check) natsServer(ctx context.Context) {
 	s, external, err := c.queue.ServerInfo(ctx)
 	if err != nil {
@@ -157,8 +158,9 @@ func serverProblems(s queue.ServerInfo, copies int) (problems []problem.Problem)
 	return problems
 }
 
-// storageProblems checks that an account with a limit has room for the bytes that the logs still have to reserve. The
-// limit of the servers is not visible to clients, so where there is no other the user has to compare.
+// storageProblems checks that an account with a limit has room for the bytes that the logs still
+// have to reserve. The limit of the servers is not visible to clients, so where there is no other
+// the user has to compare.
 func storageProblems(s queue.ServerInfo, need int64, copies int) []problem.Problem {
 	left := s.Store - s.Reserved
 	switch {

@@ -11,8 +11,9 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// Prices are the list prices that an estimate assumes, in dollars. Nobody asks AWS for them: its pages fill in their
-// prices in the browser, so that users must compare them before they rely on an estimate.
+// Prices are the list prices that an estimate assumes, in dollars. Nobody asks AWS for them: its
+// pages fill in their prices in the browser, so that users must compare them before they rely on an
+// estimate.
 type Prices struct {
 	Region       string  `json:"region"`
 	AsOf         string  `json:"as_of"` // of reading; the other two are not confirmed by a dated page
@@ -25,13 +26,15 @@ type Prices struct {
 var assumed = Prices{
 	// Standard table class. Other regions cost up to about twice as much.
 	Region: "us-east-1",
-	// Halved on 2024-11-01. https://aws.amazon.com/dynamodb/pricing/on-demand/ has the current one; it was confirmed with
-	// https://airbyte.com/data-engineering-resources/dynamodb-pricing of 2025-07-21.
+	// Halved on 2024-11-01. https://aws.amazon.com/dynamodb/pricing/on-demand/ has the current one;
+	// it was confirmed with https://airbyte.com/data-engineering-resources/dynamodb-pricing of
+	// 2025-07-21.
 	AsOf: "2024-11-01", MillionUnits: 0.125,
 	// "Data export to Amazon S3", by the size of the table: look it up under
 	// https://aws.amazon.com/dynamodb/pricing/on-demand/
 	ExportedGB: 0.10,
-	// S3 Standard, the first 50 TB, for a month: look it up under https://aws.amazon.com/s3/pricing/
+	// S3 Standard, the first 50 TB, for a month: look it up under
+	// https://aws.amazon.com/s3/pricing/
 	StoredGB: 0.023,
 }
 
@@ -45,7 +48,8 @@ func PriceNote() string {
 
 const (
 	unitBytes = 4096 // that a read unit reads strongly consistently
-	// copyRate is how many items of 1 KB a second are copied with two cores; larger items count as several.
+	// copyRate is how many items of 1 KB a second are copied with two cores; larger items count as
+	// several.
 	copyRate      = 10_000
 	copyItemBytes = 1024
 )
@@ -71,8 +75,8 @@ type WayEstimate struct {
 	Note      string  `json:"note"`
 }
 
-// EstimateCopy estimates the copy of a table from its description, whose counts are up to six hours old. A budget that
-// the table cannot have is reported elsewhere; it counts as the default here.
+// EstimateCopy estimates the copy of a table from its description, whose counts are up to six hours
+// old. A budget that the table cannot have is reported elsewhere; it counts as the default here.
 func EstimateCopy(info *source.TableInfo, b config.Backfill) *CopyEstimate {
 	budget, err := info.ReadUnitsFor(b.ReadUnits.Absolute, b.ReadUnits.Percent)
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"github.com/tailrace-cdc/replicator/config"
 )
 
-// TestDirectoriesThatCannotBeSyncedAreRefused: with a log and an archive elsewhere, run works on every system.
+// TestDirectoriesThatCannotBeSyncedAreRefused: with a log and an archive elsewhere, run works on
+// every system.
 func TestDirectoriesThatCannotBeSyncedAreRefused(t *testing.T) {
 	local, far := config.Default(), config.Default()
 	local.Queue.Dir, local.Archive.URL = "log", "file:///archive"

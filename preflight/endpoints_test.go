@@ -12,8 +12,8 @@ import (
 	"github.com/tailrace-cdc/replicator/config"
 )
 
-// TestEndpointsShowNoUser checks with a user and a password in every endpoint, none of which answers. Neither is in the
-// report, in any form, nor in the logs.
+// TestEndpointsShowNoUser checks with a user and a password in every endpoint, none of which
+// answers. Neither is in the report, in any form, nor in the logs.
 func TestEndpointsShowNoUser(t *testing.T) {
 	const user, password = "m3user", "s3cret"
 	with := func(scheme string) string { return scheme + user + ":" + password + "@127.0.0.1:1" }

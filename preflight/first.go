@@ -12,9 +12,10 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
-// FirstStarts returns, for the tables that no run has started yet, what their copies take, a sentence each, and which
-// are not copied because of a later start. It looks at the described tables only, and leaves out those whose state
-// Bigtable does not show in time: the pipeline waits for that by itself.
+// FirstStarts returns, for the tables that no run has started yet, what their copies take, a
+// sentence each, and which are not copied because of a later start. It looks at the described
+// tables only, and leaves out those whose state Bigtable does not show in time: the pipeline waits
+// for that by itself.
 func FirstStarts(
 	ctx context.Context, cfg *config.Config, tables *catalog.Catalog, sink *bigtable.Client,
 ) (copies []string, problems []problem.Problem) {
@@ -40,8 +41,8 @@ func FirstStarts(
 	return copies, problems
 }
 
-// firstStart warns of what a first start alone decides: a table without the key backfill is copied, unless a later
-// start leaves out the changes that a copy needs.
+// firstStart warns of what a first start alone decides: a table without the key backfill is copied,
+// unless a later start leaves out the changes that a copy needs.
 func firstStart(t *catalog.Table, cfg *config.Config) []problem.Problem {
 	if t.Backfill.From != "" {
 		return nil // config has checked it

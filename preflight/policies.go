@@ -11,8 +11,8 @@ import (
 	"github.com/tailrace-cdc/replicator/config"
 )
 
-// Policies are the least permissions that run, check and the commands beside them need in both clouds.
-// docs/credentials.md prints the same statements; a test compares them.
+// Policies are the least permissions that run, check and the commands beside them need in both
+// clouds. docs/credentials.md prints the same statements; a test compares them.
 type Policies struct {
 	AWS    Policy     `json:"aws"`
 	Google []Bindings `json:"google"`
@@ -40,8 +40,8 @@ type Bindings struct {
 	Command string `json:"command"`
 }
 
-// policies returns the permissions that a configuration needs. arns holds the ARN of each table that is known; the
-// others have the placeholder ACCOUNT in theirs.
+// policies returns the permissions that a configuration needs. arns holds the ARN of each table
+// that is known; the others have the placeholder ACCOUNT in theirs.
 func policies(cfg *config.Config, arns map[string]string) *Policies {
 	p := Policy{Version: "2012-10-17"}
 	var tables, archived, streams, exported, exports []string
@@ -98,8 +98,8 @@ func policies(cfg *config.Config, arns map[string]string) *Policies {
 	return &Policies{AWS: p, Google: append(google, storeBindings(&cfg.Archive)...)}
 }
 
-// entries returns the entries of the file: permissions are for all tables that a selection may choose, not only for
-// those that it chooses now.
+// entries returns the entries of the file: permissions are for all tables that a selection may
+// choose, not only for those that it chooses now.
 func entries(cfg *config.Config) (all []config.Table) {
 	for _, t := range cfg.Tables {
 		if !t.Found {
@@ -113,7 +113,8 @@ func entries(cfg *config.Config) (all []config.Table) {
 	return all
 }
 
-// arnOf returns the ARN of a table, or of all tables of a pattern: * and ? mean there what they mean here.
+// arnOf returns the ARN of a table, or of all tables of a pattern: * and ? mean there what they
+// mean here.
 func arnOf(cfg *config.Config, name string, arns map[string]string) string {
 	if arn := arns[name]; arn != "" {
 		return arn
@@ -133,9 +134,11 @@ func (p *Policy) allow(resources []string, actions ...string) {
 	}
 }
 
-// writeHeartbeats returns what writing heartbeats takes: of one table, under their partition keys alone.
+// writeHeartbeats returns what writing heartbeats takes: of one table, under their partition keys
+// alone.
 //
-// Source: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/specifying-conditions.html
+// Source:
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/specifying-conditions.html
 func writeHeartbeats(arn string, h *config.Heartbeat) Statement {
 	operator, keys := "ForAllValues:StringEquals", h.Keys
 	if h.Prefix != "" {
@@ -147,9 +150,11 @@ func writeHeartbeats(arn string, h *config.Heartbeat) Statement {
 	}
 }
 
-// writeExport returns what the service needs to write an export that we ask for: it writes with our permissions.
+// writeExport returns what the service needs to write an export that we ask for: it writes with our
+// permissions.
 //
-// Source: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/S3DataExport_Requesting.html
+// Source:
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/S3DataExport_Requesting.html
 func writeExport(partition, bucket, prefix string) Statement {
 	return Statement{
 		Effect: "Allow", Action: []string{"s3:AbortMultipartUpload", "s3:PutObject", "s3:PutObjectAcl"},

@@ -13,7 +13,8 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// DefaultSample is how many items of each table are read, in pages of at most 1 MB: 128 read units each.
+// DefaultSample is how many items of each table are read, in pages of at most 1 MB: 128 read units
+// each.
 const DefaultSample = 1000
 
 // timeout is the time limit for all servers together.
@@ -25,8 +26,9 @@ type Options struct {
 	Sample  int  // items of each table that the mapping is tried on; 0: none
 	Logger  clients.Logger
 
-	// Sampling is called before a table is sampled, with the number of items to expect. It returns a function to call with
-	// the number of items read so far, and one to call at the end. Nil: progress is not shown.
+	// Sampling is called before a table is sampled, with the number of items to expect. It returns
+	// a function to call with the number of items read so far, and one to call at the end. Nil:
+	// progress is not shown.
 	Sampling func(table string, items int64) (progress func(items int), done func())
 }
 
@@ -42,8 +44,8 @@ type Report struct {
 	Policies    *Policies // permissions that the configuration needs; nil if that is not known
 }
 
-// Run checks a configuration that was loaded with the given problems. Servers are asked only if configuration and
-// mappings have no error so far.
+// Run checks a configuration that was loaded with the given problems. Servers are asked only if
+// configuration and mappings have no error so far.
 func Run(ctx context.Context, cfg *config.Config, problems []problem.Problem, o Options) *Report {
 	r := &Report{
 		Problems: append(problems, catalog.Mappings(cfg)...), Endpoints: map[string]string{}, Principals: map[string]string{},
@@ -85,7 +87,8 @@ type check struct {
 	writesTo   string           // cluster that the app profile routes to; "": not known
 }
 
-// offline compiles what can be compiled without DynamoDB: the mappings of tables whose key is declared.
+// offline compiles what can be compiled without DynamoDB: the mappings of tables whose key is
+// declared.
 func (c *check) offline() {
 	for _, t := range c.catalog.Tables {
 		if t.TakeDeclaredKey(); !t.Described && t.Mapping != nil {
@@ -98,8 +101,8 @@ func (c *check) offline() {
 	c.compile()
 }
 
-// online asks the servers. An error of one server does not stop the checks of the others, except that without a client
-// of DynamoDB nothing else is checked.
+// online asks the servers. An error of one server does not stop the checks of the others, except
+// that without a client of DynamoDB nothing else is checked.
 func (c *check) online(ctx context.Context, o Options) {
 	c.endpoints()
 	c.adminPort(ctx)
@@ -133,7 +136,8 @@ func (c *check) online(ctx context.Context, o Options) {
 	c.cost()
 }
 
-// policies notes which permissions the configuration needs, with the ARNs of the tables that are described.
+// policies notes which permissions the configuration needs, with the ARNs of the tables that are
+// described.
 func (c *check) policies() {
 	arns := map[string]string{}
 	for _, t := range c.catalog.Tables {

@@ -20,8 +20,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// TestAppProfileThatWouldRefuseEveryWriteIsFound: with routing to several clusters or without transactional writes no
-// conditional write is taken.
+// TestAppProfileThatWouldRefuseEveryWriteIsFound: with routing to several clusters or without
+// transactional writes no conditional write is taken.
 func TestAppProfileThatWouldRefuseEveryWriteIsFound(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -61,7 +61,8 @@ func TestLifecycleThatCannotBeReadIsNamed(t *testing.T) {
 	}
 }
 
-// TestWhatDynamoDBSaysOfATableIsJudged: a global table shows every write in every region, and an expiry in one alone.
+// TestWhatDynamoDBSaysOfATableIsJudged: a global table shows every write in every region, and an
+// expiry in one alone.
 func TestWhatDynamoDBSaysOfATableIsJudged(t *testing.T) {
 	good := source.TableInfo{Streaming: true, View: "NEW_AND_OLD_IMAGES", TTLAttr: "exp"}
 	for want, change := range map[string]func(*source.TableInfo){
@@ -94,7 +95,8 @@ func TestWhatDynamoDBSaysOfATableIsJudged(t *testing.T) {
 	}
 }
 
-// TestSampleOfAMappedTableIsJudgedByItsMapping: a finding that matters without a mapping may not matter with one.
+// TestSampleOfAMappedTableIsJudgedByItsMapping: a finding that matters without a mapping may not
+// matter with one.
 func TestSampleOfAMappedTableIsJudgedByItsMapping(t *testing.T) {
 	m, problems := transform.ParseMapping("m.yaml", []byte(`families: {d: {max_versions: 1}}
 rules:

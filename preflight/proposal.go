@@ -25,7 +25,8 @@ func targetOf(template, table string) string {
 	return name[:min(maxTarget, len(name))]
 }
 
-// scalar returns a name as a value of YAML, quoted where it would be something else, as null or 1e3 would be.
+// scalar returns a name as a value of YAML, quoted where it would be something else, as null or 1e3
+// would be.
 func scalar(name string) string {
 	b, err := yaml.Marshal(name)
 	if err != nil {
@@ -44,12 +45,14 @@ func plain(name string) string {
 	}, strings.ToLower(name))
 }
 
-// pipelineOf returns the name of the pipeline: the one that was given, or one after the first table or pattern.
+// pipelineOf returns the name of the pipeline: the one that was given, or one after the first table
+// or pattern.
 func pipelineOf(o *ProposeOptions) string {
 	return cmp.Or(o.Pipeline, strings.Trim(plain(o.Tables[0]), "-"), "main")
 }
 
-// Configuration returns the smallest configuration for the tables, with the proposed mappings inline.
+// Configuration returns the smallest configuration for the tables, with the proposed mappings
+// inline.
 func Configuration(o *ProposeOptions, tables []*Proposed) string {
 	b := &strings.Builder{}
 	b.WriteString("# yaml-language-server: $schema=tailrace.schema.json" +

@@ -8,7 +8,8 @@ import (
 	"github.com/tailrace-cdc/replicator/problem"
 )
 
-// TestAnyTableNameIsProposed: DynamoDB takes names that YAML reads as something else, or that Bigtable does not take.
+// TestAnyTableNameIsProposed: DynamoDB takes names that YAML reads as something else, or that
+// Bigtable does not take.
 func TestAnyTableNameIsProposed(t *testing.T) {
 	possible := regexp.MustCompile(`^[_a-zA-Z0-9][-_.a-zA-Z0-9]{0,49}$`) // Bigtable's names
 	for _, name := range []string{

@@ -19,7 +19,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
-// Life is the new life of a table that a recovery begins, or the row of a table that it stores again.
+// Life is the new life of a table that a recovery begins, or the row of a table that it stores
+// again.
 type Life struct {
 	Table string  `json:"table"`
 	Why   string  `json:"why"` // the old log cannot go on
@@ -27,7 +28,8 @@ type Life struct {
 	Lead  float64 `json:"lead_s"` // how far versions are ahead of the clock at first
 	Hours float64 `json:"red_hours"`
 	Begun bool    `json:"begun"` // by an earlier recover: nothing is changed
-	// Restores says that no new life begins: the row of the table is gone, and is stored again from the log.
+	// Restores says that no new life begins: the row of the table is gone, and is stored again from
+	// the log.
 	Restores bool `json:"restores_row,omitempty"`
 
 	plan  *staterow.Recovery
@@ -186,8 +188,8 @@ func (l *Life) Text() string {
 		l.Table, l.Why, l.Life, (time.Duration(l.Lead) * time.Second).String(), l.reads, span(l.Hours))
 }
 
-// span returns a time in words. A small table takes some minutes too: the resync first waits until earlier owners write
-// nothing any more.
+// span returns a time in words. A small table takes some minutes too: the resync first waits until
+// earlier owners write nothing any more.
 func span(hours float64) string {
 	switch {
 	case hours < 0.05:

@@ -68,8 +68,9 @@ func (s *stage) run(t *testing.T, o Options) (codes []string, r *Report) {
 	return codes, r
 }
 
-// TestRunFindsWhatTheServersLack: one cause at a time, and what follows from it. Without the Bigtable tables,
-// "schema!" is always found; an external queue always has a setting that a client cannot see.
+// TestRunFindsWhatTheServersLack: one cause at a time, and what follows from it. Without the
+// Bigtable tables, "schema!" is always found; an external queue always has a setting that a client
+// cannot see.
 func TestRunFindsWhatTheServersLack(t *testing.T) {
 	always := []string{"queue_unverified", "schema!", "storage_unverified"}
 	for name, c := range map[string]struct {
@@ -209,7 +210,8 @@ func TestReportOfASample(t *testing.T) {
 	}
 }
 
-// TestOfflineAsksNoServer: the mapping of a table whose key is declared is compiled, another one is named.
+// TestOfflineAsksNoServer: the mapping of a table whose key is declared is compiled, another one is
+// named.
 func TestOfflineAsksNoServer(t *testing.T) {
 	cfg := config.Default()
 	cfg.Source.Endpoint, cfg.Bigtable.Endpoint = "http://127.0.0.1:1", "127.0.0.1:1"
@@ -228,7 +230,8 @@ rules: [{name: r, match: {pk: "{p}"}, row: "{p}", cells: [{attrs: all, except: [
 	}
 }
 
-// testedBy names the test of each finding; those of stored state need a daemon, and are in test/check_test.go.
+// testedBy names the test of each finding; those of stored state need a daemon, and are in
+// test/check_test.go.
 var testedBy = map[string]string{
 	"chooses_nothing": "TestCheckNamesFoundTables", "gone": "TestGoneTableIsNamed", "tables": "TestCheckNamesFoundTables",
 	"admin_port": "TestRunFindsWhatTheServersLack", "backfill": "TestWhatDynamoDBSaysOfATableIsJudged",
@@ -260,7 +263,8 @@ var testedBy = map[string]string{
 	"ttl_unknown": "TestWhatDynamoDBSaysOfATableIsJudged", "view_type": "TestWhatDynamoDBSaysOfATableIsJudged",
 }
 
-// TestEveryFindingHasATest compares testedBy with the codes in the sources, and with the tests that exist.
+// TestEveryFindingHasATest compares testedBy with the codes in the sources, and with the tests that
+// exist.
 func TestEveryFindingHasATest(t *testing.T) {
 	code := regexp.MustCompile(`(?:errorf|warnf|c\.failed)\(` +
 		`(?:"(\w+)"|codeBackfill|codeScan|codeItems|codeExport|codeNoRecovery)`)

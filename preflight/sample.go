@@ -72,8 +72,8 @@ func (c *check) sample(ctx context.Context, r *TableReport, o Options) {
 	}
 }
 
-// readSample reads the items, counts what becomes of their attributes, and adds what the mapping's survey and the
-// proposals find in them.
+// readSample reads the items, counts what becomes of their attributes, and adds what the mapping's
+// survey and the proposals find in them.
 func (c *check) readSample(ctx context.Context, r *TableReport, o Options) error {
 	t := r.table
 	survey := propose.NewSurvey(t.Program)
@@ -117,8 +117,9 @@ func sorted(uses map[AttributeUse]int) []AttributeUse {
 	return list
 }
 
-// concerns reports whether a finding in a table's items matters for its mapping. Findings about key attributes matter
-// only without a mapping: with one, the survey looks at the rows that the keys become.
+// concerns reports whether a finding in a table's items matters for its mapping. Findings about key
+// attributes matter only without a mapping: with one, the survey looks at the rows that the keys
+// become.
 func concerns(t *catalog.Table, p *problem.Problem) bool {
 	switch p.Code {
 	case "mixed_types":

@@ -17,7 +17,8 @@ type Selection struct {
 	Tables []string          `json:"tables"` // in order
 }
 
-// find returns the configuration with the tables that its selections choose, and reports them. Offline there are none.
+// find returns the configuration with the tables that its selections choose, and reports them.
+// Offline there are none.
 func (r *Report) find(ctx context.Context, cfg *config.Config, o Options) *config.Config {
 	if !cfg.Selecting() || o.Offline {
 		return cfg

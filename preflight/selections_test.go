@@ -12,7 +12,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/fault"
 )
 
-// TestCheckNamesFoundTables: which entry chooses which tables, what one of them lacks, and that an entry chooses none.
+// TestCheckNamesFoundTables: which entry chooses which tables, what one of them lacks, and that an
+// entry chooses none.
 func TestCheckNamesFoundTables(t *testing.T) {
 	s := newStage(t)
 	s.CreateTable("orders-eu")

@@ -18,15 +18,15 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
-// codeBackfill warns about a table whose items are not copied. It is withdrawn for a table that an earlier run has
-// started: whether that one was copied is decided.
+// codeBackfill warns about a table whose items are not copied. It is withdrawn for a table that an
+// earlier run has started: whether that one was copied is decided.
 const codeBackfill = "backfill"
 
 // codeScan refuses a table whose items are to be copied and cannot be read.
 const codeScan = "scan"
 
-// stored compares the tables with what earlier runs left: the pipeline's rows in Bigtable, the owners of the targets,
-// and the logs. It refuses what run refuses, with the same messages.
+// stored compares the tables with what earlier runs left: the pipeline's rows in Bigtable, the
+// owners of the targets, and the logs. It refuses what run refuses, with the same messages.
 func (c *check) stored(ctx context.Context) {
 	for _, t := range c.catalog.Tables {
 		if !t.Described || t.Program == nil || c.sink == nil && !t.ArchivedOnly() {
@@ -85,7 +85,8 @@ func (c *check) compareStored(ctx context.Context, t *catalog.Table) error {
 	return nil
 }
 
-// storedRow returns the table's row, and nil if it was never started: then it looks whether it may be.
+// storedRow returns the table's row, and nil if it was never started: then it looks whether it may
+// be.
 func (c *check) storedRow(ctx context.Context, t *catalog.Table) (*bigtable.State, error) {
 	if t.ArchivedOnly() && !c.bucket {
 		return nil, nil // there is none yet, or that it cannot be read is reported already
@@ -134,7 +135,8 @@ func (c *check) targetOwner(ctx context.Context, t *catalog.Table) error {
 	return nil
 }
 
-// mappingEdit says what `mapping diff` says about a table whose mapping has changed: whether it can be accepted.
+// mappingEdit says what `mapping diff` says about a table whose mapping has changed: whether it can
+// be accepted.
 func (c *check) mappingEdit(ctx context.Context, t *catalog.Table) {
 	ctx, cancel := context.WithTimeout(ctx, clients.AskTimeout)
 	defer cancel()
@@ -151,7 +153,8 @@ func (c *check) mappingEdit(ctx context.Context, t *catalog.Table) {
 	}
 }
 
-// cluster compares the cluster that the app profile writes to with the one that the rows were written to.
+// cluster compares the cluster that the app profile writes to with the one that the rows were
+// written to.
 func (c *check) cluster(t *catalog.Table, row *bigtable.State) {
 	if row.Cluster == "" || c.writesTo == "" || row.Cluster == c.writesTo {
 		return
@@ -180,7 +183,8 @@ func (c *check) withdraw(code, path string) {
 	c.Environment = slices.DeleteFunc(c.Environment, found)
 }
 
-// withdrawCopy removes the estimate of a copy that will not begin: a table is copied at its first start only.
+// withdrawCopy removes the estimate of a copy that will not begin: a table is copied at its first
+// start only.
 func (c *check) withdrawCopy(source string) {
 	for _, r := range c.Tables {
 		if r.Source == source {

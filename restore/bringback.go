@@ -75,10 +75,11 @@ const (
 	batchBytes = 4 << 20
 )
 
-// Run restores the items, or in a dry run says what it would do. After an error the result says what was done before.
+// Run restores the items, or in a dry run says what it would do. After an error the result says
+// what was done before.
 //
-// There is no state: an item that is in the table as it was archived is found by reading it, at a fraction of what a
-// write costs. So a run that was interrupted is repeated.
+// There is no state: an item that is in the table as it was archived is found by reading it, at a
+// fraction of what a write costs. So a run that was interrupted is repeated.
 func (r *Restore) Run(ctx context.Context, b bucket.Bucket) (*Restored, error) {
 	out := &Restored{Schema: schema, Table: r.Table, DryRun: r.Writer == nil, TTL: r.TTL.Mode}
 	var batch []*candidate
@@ -103,7 +104,8 @@ func (r *Restore) Run(ctx context.Context, b bucket.Bucket) (*Restored, error) {
 	return out, err
 }
 
-// candidate returns an item that may be restored; nil for one that cannot be, or is not to be, which it counts.
+// candidate returns an item that may be restored; nil for one that cannot be, or is not to be,
+// which it counts.
 func (r *Restore) candidate(e *transform.Event, out *Restored) (*candidate, error) {
 	c := &candidate{event: e}
 	switch {

@@ -20,7 +20,8 @@ type Key struct {
 	members []string // of the canonical key; nil before the first event
 }
 
-// ParseKey reads {"pk":"hats"}, typed or plain, or NAME=VALUE for each attribute; nil if there is none.
+// ParseKey reads {"pk":"hats"}, typed or plain, or NAME=VALUE for each attribute; nil if there is
+// none.
 func ParseKey(words []string) (*Key, error) {
 	if len(words) == 0 {
 		return nil, nil
@@ -47,8 +48,8 @@ func errKey(what string) error {
 		what)
 }
 
-// matches reports whether a canonical key has every attribute that was given. The first key gives the types of the
-// table's key attributes.
+// matches reports whether a canonical key has every attribute that was given. The first key gives
+// the types of the table's key attributes.
 func (k *Key) matches(canonical string) (bool, error) {
 	if k.members == nil {
 		if err := k.setMembers(canonical); err != nil {
@@ -58,8 +59,8 @@ func (k *Key) matches(canonical string) (bool, error) {
 	return !slices.ContainsFunc(k.members, func(m string) bool { return !hasMember(canonical, m) }), nil
 }
 
-// hasMember reports whether a canonical key has a member, as in "pk":{"S":"hats"}. Quotes inside texts are escaped, so
-// a match behind { or , is a member and not part of a value.
+// hasMember reports whether a canonical key has a member, as in "pk":{"S":"hats"}. Quotes inside
+// texts are escaped, so a match behind { or , is a member and not part of a value.
 func hasMember(canonical, member string) bool {
 	for rest := canonical; ; {
 		at := strings.Index(rest, member)

@@ -154,7 +154,8 @@ func (l *lister) unnamed(ctx context.Context, b bucket.Bucket) error {
 	return nil
 }
 
-// eventsOf returns how many events an object holds, by its footer; 0 where it cannot be read, which verify reports.
+// eventsOf returns how many events an object holds, by its footer; 0 where it cannot be read, which
+// verify reports.
 func eventsOf(ctx context.Context, b bucket.Bucket, name string) int64 {
 	r, err := b.Open(ctx, name)
 	if err != nil {

@@ -25,8 +25,9 @@ type newest struct {
 	at               int // which event of the hour
 }
 
-// Newest yields the newest event of each item, from the last hour back to the first. It reads the objects of an hour
-// twice: to find the newest events, then to yield them. Events counts all events of the first reading.
+// Newest yields the newest event of each item, from the last hour back to the first. It reads the
+// objects of an hour twice: to find the newest events, then to yield them. Events counts all events
+// of the first reading.
 func (q *Query) Newest(ctx context.Context, b bucket.Bucket, events *int64, yield func(*transform.Event) error) error {
 	hours, bytes, err := q.hours(ctx, b)
 	if err != nil {
@@ -64,7 +65,8 @@ func (q *Query) Newest(ctx context.Context, b bucket.Bucket, events *int64, yiel
 	return nil
 }
 
-// choose returns the newest event of each item of an hour that no later hour has, and how many events were read.
+// choose returns the newest event of each item of an hour that no later hour has, and how many
+// events were read.
 func (q *Query) choose(
 	ctx context.Context, b bucket.Bucket, objects []found, seen map[keyHash]struct{},
 ) (chosen map[keyHash]newest, events int, err error) {

@@ -32,8 +32,8 @@ func Open(ctx context.Context, cfg *config.Config) (bucket.Bucket, error) {
 	return b, nil
 }
 
-// Tables returns the tables of the configuration that have an archive, or the named one. That may be one which is not
-// replicated any more: archives outlive it.
+// Tables returns the tables of the configuration that have an archive, or the named one. That may
+// be one which is not replicated any more: archives outlive it.
 func Tables(ctx context.Context, b bucket.Bucket, cfg *config.Config, name string) (names []string, err error) {
 	selected, err := catalog.Select(cfg, name)
 	if err != nil {
@@ -87,8 +87,8 @@ func Failed(err error) error {
 	return failure.With(failure.Unready, hint, err)
 }
 
-// Head returns the end of the chain of manifests as the archive's stream of a table has it, or its log, where there is
-// no such stream any more; nil where neither does.
+// Head returns the end of the chain of manifests as the archive's stream of a table has it, or its
+// log, where there is no such stream any more; nil where neither does.
 func Head(ctx context.Context, q *queue.Queue, table string) (*manifest.Head, error) {
 	log, err := q.Log(ctx, table)
 	if errors.Is(err, queue.ErrNoLog) {

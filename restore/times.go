@@ -49,7 +49,8 @@ func ParseTime(flag, text string, now time.Time) (time.Time, error) {
 		"%s: %q is not a time", flag, text)
 }
 
-// Hours returns the hours of the range, for manifest.Options: the last one is not included, and 0 is no bound.
+// Hours returns the hours of the range, for manifest.Options: the last one is not included, and 0
+// is no bound.
 func (r Range) Hours() (from, to layout.Hour) {
 	if !r.From.IsZero() {
 		from = layout.HourOf(r.From)
