@@ -16,6 +16,8 @@ import (
 
 // exports are the exports of all tables, those of deleted tables too.
 type exports struct {
+	finish sync.Mutex // held while exports are written
+
 	mu    sync.Mutex
 	all   []*exportJob // oldest first
 	takes time.Duration
@@ -116,8 +118,10 @@ func (e *exportJob) sameRequest(r *export.Export) bool {
 		same(r.Time, e.Time) && same(r.From, e.From) && same(r.To, e.To)
 }
 
-// FinishExports writes the exports that are due, and returns when it has. One call at a time does anything useful.
+// FinishExports writes the exports that are due, and returns when it has, one call after the other.
 func (s *Server) FinishExports() {
+	s.exports.finish.Lock()
+	defer s.exports.finish.Unlock()
 	now := s.o.Clock.Now()
 	s.exports.mu.Lock()
 	var due []*exportJob

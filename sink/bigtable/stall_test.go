@@ -57,6 +57,7 @@ func stopBetweenLookAndCall(t *testing.T, reconnect bool) {
 	if !errors.Is(err, lost) || asked != 2 || f.count() != 0 {
 		t.Errorf("%v; the look was asked %d times, and %d calls arrived", err, asked, f.count())
 	}
+	plain(t, c) // what was open before the stop is not used any more
 	asked = 0
 	err = c.ApplyWhile(t.Context(), target, own("belts", 1, "x", "1"), func() error {
 		asked++

@@ -129,12 +129,30 @@ func (s *Stage) notePause(why string) {
 	s.pause = why
 }
 
-// sayPauses notes every second whether reading pauses, until ctx ends.
-func (s *Stage) sayPauses(ctx context.Context) {
+// watchDrain says why reading pauses, and calls moved each time that more has been read, copied or applied.
+func (s *Stage) watchDrain(ctx context.Context, moved func()) {
+	last := ""
 	for failure.Pause(ctx, time.Second) == nil {
-		if status := s.status(ctx); status != nil {
-			s.notePause(pauseOf(status))
+		status := s.status(ctx)
+		if status == nil {
+			continue
 		}
+		s.notePause(pauseOf(status))
+		at := ""
+		for _, t := range status.Tables {
+			through, copied := time.Time{}, int64(0)
+			if t.AppliedThrough != nil {
+				through = *t.AppliedThrough
+			}
+			if t.Copy != nil {
+				copied = t.Copy.Items
+			}
+			at += fmt.Sprintln(t.Changes, through, copied)
+		}
+		if at != last {
+			moved()
+		}
+		last = at
 	}
 }
 

@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	drainTimeout = 2 * time.Minute // for applying what is left when the writers have stopped
+	drainTimeout = 2 * time.Minute // without progress, while what is left is applied when the writers have stopped
 	killTimeout  = 2 * time.Minute // after the duration, for kills that are still due: a slow replicator is killed late
 	galleryShare = 0.25            // share of the writes that go to the worked examples; the rest goes to the catalogue
 	oldShare     = 6               // the catalogue first holds as many items as are written in this part of the duration
@@ -304,12 +304,16 @@ func inTheCopy(t *pipeline.TableStatus) string {
 	return fmt.Sprintf(", its copy at %.0f %%", t.Copy.Percent)
 }
 
+var errStuck = fmt.Errorf("not everything was applied, and for %s nothing more was", drainTimeout)
+
 // Drain expires the items that are due within SoonExpired, and waits until every change is applied.
 func (s *Stage) Drain(ctx context.Context) error {
 	s.o.Say("the writers have stopped; draining")
 	s.sandbox.DynamoDB.ExpireNow(s.sandbox.Clock.Now().Add(SoonExpired))
-	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	patience := time.AfterFunc(drainTimeout, func() { cancel(errStuck) })
+	defer patience.Stop()
 	clients := clients.ForCommand(s.cfg, s.o.Logger)
 	defer clients.Close()
 	if err := clients.ReadClock(ctx, Table); err != nil {
@@ -317,13 +321,13 @@ func (s *Stage) Drain(ctx context.Context) error {
 	}
 	watching, stop := context.WithCancel(ctx)
 	var watch sync.WaitGroup
-	watch.Go(func() { s.sayPauses(watching) })
+	watch.Go(func() { s.watchDrain(watching, func() { patience.Reset(drainTimeout) }) })
 	accept := protocol.Accept{Gaps: true, Letters: true} // the summary counts them
 	_, reached, err := control.NewObserver(s.cfg, s.cfg.Tables, clients).Await(ctx, time.Time{}, accept)
 	stop()
 	watch.Wait()
-	if err == nil && !reached.Met {
-		err = fmt.Errorf("not everything was applied within %s", drainTimeout)
+	if errors.Is(context.Cause(ctx), errStuck) || err == nil && !reached.Met {
+		err = errStuck
 	}
 	if err != nil && s.pause != "" {
 		err = failure.With(failure.Unready, s.pause, fmt.Errorf("%w: reading pauses", err))

@@ -141,7 +141,7 @@ func (s *Stage) summary(ctx context.Context, compared []report.Table) (*Summary,
 		sum.DeadLetters, sum.Gaps = sum.DeadLetters+t.DeadLetters, sum.Gaps+t.Gaps
 		sum.Shards += t.Shards.Open + t.Shards.Closed + t.Shards.Waiting + t.Shards.Done
 	}
-	sum.Equal = report.Worst(compared) == report.Equal && sum.Expired == sum.Archived && sum.DeadLetters == 0 && sum.Gaps == 0
+	sum.Equal = report.Worst(compared) == report.Equal && sum.Expired == sum.Archived && sum.DeadLetters+sum.Gaps == 0
 	return sum, nil
 }
 
