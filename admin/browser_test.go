@@ -55,7 +55,8 @@ func TestOpenPageFollowsAndSaysWhenItIsAlone(t *testing.T) {
 	go func() { ended <- Serve(serving, ln, o) }()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	// The browser's own clock runs ahead while nothing is to be done, and the page is printed when that is over.
+	// The browser's own clock runs ahead while nothing is to be done, and the page is printed when
+	// that is over.
 	out, err := exec.CommandContext(ctx, chromium, "--headless=new", "--no-sandbox", "--disable-gpu",
 		"--user-data-dir="+t.TempDir(), "--virtual-time-budget=30000", "--dump-dom",
 		"http://"+ln.Addr().String()+"/").Output()

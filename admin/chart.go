@@ -32,7 +32,8 @@ func charts(points []latency.Point) []chart {
 	}
 }
 
-// newChart draws the values of points; the newest is at the right edge, the highest at the upper one.
+// newChart draws the values of points; the newest is at the right edge, the highest at the upper
+// one.
 func newChart(name string, points []latency.Point, text func(float64) string, of func(*latency.Point) float64) chart {
 	high, last := 0.0, points[len(points)-1]
 	for i := range points {

@@ -18,8 +18,8 @@ type limits struct {
 	connections int
 }
 
-// defaultLimits are the limits of a running replicator. A page needs two connections, Prometheus and
-// a kubelet one each.
+// defaultLimits are the limits of a running replicator. A page needs two connections, Prometheus
+// and a kubelet one each.
 var defaultLimits = limits{
 	header: 5 * time.Second, read: 10 * time.Second, write: 30 * time.Second, idle: 90 * time.Second,
 	connections: 256,

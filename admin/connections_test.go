@@ -102,7 +102,8 @@ func TestHeldConnectionsKeepNoProbeOut(t *testing.T) {
 	}
 }
 
-// TestConnectionsAreBoundedUnderRequests: where requests are in progress on all connections, a new one is closed.
+// TestConnectionsAreBoundedUnderRequests: where requests are in progress on all connections, a new
+// one is closed.
 func TestConnectionsAreBoundedUnderRequests(t *testing.T) {
 	l := defaultLimits
 	l.connections = 2

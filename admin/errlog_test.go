@@ -10,7 +10,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// TestLastLinesOfATableAreKept: those that somebody must read, without fields that could name an item.
+// TestLastLinesOfATableAreKept: those that somebody must read, without fields that could name an
+// item.
 func TestLastLinesOfATableAreKept(t *testing.T) {
 	var kept ErrorLog
 	log := zap.New(kept.Beside(zapcore.NewNopCore()))

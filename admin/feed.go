@@ -20,7 +20,8 @@ type feed struct {
 
 func newFeed(p pages) *feed { return &feed{pages: p, readers: make(chan struct{}, feedReaders)} }
 
-// ServeHTTP sends an event whenever the page that the query names has changed, until the client or the server goes.
+// ServeHTTP sends an event whenever the page that the query names has changed, until the client or
+// the server goes.
 func (f *feed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead { // its connection may stay open, and nothing is ever sent on it
 		w.Header().Set("Content-Type", "text/event-stream")

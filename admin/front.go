@@ -19,7 +19,8 @@ type tableRow struct {
 	HasLetters, HasGaps                      bool
 }
 
-// columns are those of the front page that some table needs; most pipelines need none of them most of the time.
+// columns are those of the front page that some table needs; most pipelines need none of them most
+// of the time.
 type columns struct{ Copy, Verify, Archive bool }
 
 func (c *columns) add(t *status.Table) {
@@ -72,7 +73,8 @@ func orNaN(x *float64) float64 {
 	return *x
 }
 
-// tableTone returns the colour of a table's state. While a service fails that every table needs, no table is green.
+// tableTone returns the colour of a table's state. While a service fails that every table needs, no
+// table is green.
 func tableTone(t *status.Table, failing bool) string {
 	switch {
 	case t.State == "halted" || t.State == "gap" || t.State == status.WrittenBehindFence || t.PauseReason != "":

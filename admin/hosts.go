@@ -13,7 +13,8 @@ import (
 // DNS, and names for private use.
 var privateSuffixes = []string{".localhost", ".svc", ".local", ".internal"}
 
-// hosts are the names by which the server answers, beside addresses and names that no public DNS has.
+// hosts are the names by which the server answers, beside addresses and names that no public DNS
+// has.
 type hosts []string
 
 // hostsOf returns the names of the configuration and the machine's own.
@@ -28,8 +29,8 @@ func hostsOf(configured []string) (own hosts) {
 }
 
 // refuseOthers answers requests with a Host header that is not a name of the server. A browser that
-// is on a page of a name that an attacker makes resolve to this address (DNS rebinding) may read the
-// replies, and sends that name. So a name is accepted only if no attacker can own it.
+// is on a page of a name that an attacker makes resolve to this address (DNS rebinding) may read
+// the replies, and sends that name. So a name is accepted only if no attacker can own it.
 func (own hosts) refuseOthers(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !own.answersTo(r.Host) {
@@ -41,10 +42,10 @@ func (own hosts) refuseOthers(h http.Handler) http.Handler {
 	})
 }
 
-// answersTo reports whether a Host header is accepted: an address (probes of a pod, port forwarding,
-// load balancers), a name without a dot (localhost, a service of Compose or of the same namespace), a
-// name under a private suffix, the machine's own name, or one of the configuration. Browsers always
-// send the header; without one there is no name to be rebound.
+// answersTo reports whether a Host header is accepted: an address (probes of a pod, port
+// forwarding, load balancers), a name without a dot (localhost, a service of Compose or of the same
+// namespace), a name under a private suffix, the machine's own name, or one of the configuration.
+// Browsers always send the header; without one there is no name to be rebound.
 func (own hosts) answersTo(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

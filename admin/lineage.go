@@ -25,7 +25,8 @@ type node struct {
 	shards                             []status.Shard
 }
 
-// The drawing is bounded: a column with more shards than these shows groups, and only the newest columns are drawn.
+// The drawing is bounded: a column with more shards than these shows groups, and only the newest
+// columns are drawn.
 const (
 	generations = 8
 	perColumn   = 12
@@ -131,8 +132,8 @@ func intoColumns(shards []status.Shard) (columns [][]status.Shard, omitted int) 
 	return columns, omitted
 }
 
-// nodesOf returns the nodes of a column: its shards in the order of their parents, or groups of them. of holds the
-// nodes of the columns before.
+// nodesOf returns the nodes of a column: its shards in the order of their parents, or groups of
+// them. of holds the nodes of the columns before.
 func nodesOf(column []status.Shard, of map[string]*node) (nodes []*node) {
 	if len(column) <= perColumn {
 		slices.SortStableFunc(column, func(a, b status.Shard) int {

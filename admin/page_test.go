@@ -105,7 +105,8 @@ func someShards(generations, width int) (all []status.Shard) {
 	return all
 }
 
-// TestDrawingIsBounded: hundreds of shards are groups, and old generations are left out and counted.
+// TestDrawingIsBounded: hundreds of shards are groups, and old generations are left out and
+// counted.
 func TestDrawingIsBounded(t *testing.T) {
 	few := draw(someShards(3, 4), 0)
 	if len(few.Nodes) != 12 || len(few.Edges) != 8 || few.Omitted != "" {

@@ -81,7 +81,8 @@ func TestPagesAreStrict(t *testing.T) {
 	}
 }
 
-// TestOpenPagesHearOfChanges: a page that is open is told, others wait for room; the server's end ends the feeds.
+// TestOpenPagesHearOfChanges: a page that is open is told, others wait for room; the server's end
+// ends the feeds.
 func TestOpenPagesHearOfChanges(t *testing.T) {
 	base := serve(t, &health{}, prometheus.NewRegistry())
 	ctx, cancel := context.WithCancel(t.Context())

@@ -15,7 +15,8 @@ func reasonsOf(err error) []string {
 	return []string{err.Error()}
 }
 
-// writeProbe replies 200 without reasons and 503 with them, as text or, if the client accepts it, as JSON.
+// writeProbe replies 200 without reasons and 503 with them, as text or, if the client accepts it,
+// as JSON.
 func writeProbe(w http.ResponseWriter, r *http.Request, reasons []string) {
 	code := http.StatusOK
 	if len(reasons) > 0 {

@@ -15,19 +15,21 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline"
 )
 
-// Health reports the health of a replicator. All methods are cheap and may be called at any time, from any goroutine.
+// Health reports the health of a replicator. All methods are cheap and may be called at any time,
+// from any goroutine.
 type Health interface {
-	// Live returns why the process should be restarted, or nil: its loops run and its queue answers.
+	// Live returns why the process should be restarted, or nil: its loops run and its queue
+	// answers.
 	Live() error
-	// Started returns what a rollout has to wait for, or nil: the state is loaded, and each table is owned by this process
-	// or another one.
+	// Started returns what a rollout has to wait for, or nil: the state is loaded, and each table
+	// is owned by this process or another one.
 	Started() error
 	// Ready reports whether all tables progress or are idle, and each reason why not.
 	Ready() (bool, []string)
 	// Status returns what `replicator status --json` prints.
 	Status() pipeline.Status
-	// Table returns what the page of a table shows beside the status; it may wait for a second. It is false for an unknown
-	// table.
+	// Table returns what the page of a table shows beside the status; it may wait for a second. It
+	// is false for an unknown table.
 	Table(ctx context.Context, source string) (TablePage, bool)
 	// Version names the build.
 	Version() string
@@ -44,7 +46,8 @@ type Options struct {
 	Log     *zap.Logger
 }
 
-// Serve serves on ln until ctx ends, then closes it and returns nil. It returns an error if the listener fails before.
+// Serve serves on ln until ctx ends, then closes it and returns nil. It returns an error if the
+// listener fails before.
 func Serve(ctx context.Context, ln net.Listener, o Options) error {
 	return serveWithin(ctx, ln, o, defaultLimits)
 }

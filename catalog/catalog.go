@@ -63,7 +63,8 @@ func Parse(cfg *config.Config) (*Catalog, []problem.Problem) {
 	return c, problems
 }
 
-// Mappings returns the problems of the mappings of all entries of the file, those of selections too.
+// Mappings returns the problems of the mappings of all entries of the file, those of selections
+// too.
 func Mappings(cfg *config.Config) []problem.Problem {
 	all := *cfg
 	all.Tables = append(slices.Clone(cfg.Tables), cfg.Selections...)
@@ -71,8 +72,8 @@ func Mappings(cfg *config.Config) []problem.Problem {
 	return problems
 }
 
-// Load parses, describes and compiles all tables. Mappings with errors are a *ProblemsError. A table of a selection
-// that has errors of its own is left out, as long as others are left.
+// Load parses, describes and compiles all tables. Mappings with errors are a *ProblemsError. A
+// table of a selection that has errors of its own is left out, as long as others are left.
 func Load(ctx context.Context, cfg *config.Config, src *source.Source) (*Catalog, error) {
 	c, problems := Parse(cfg)
 	if problem.AnyError(problems) {
@@ -98,8 +99,8 @@ func Load(ctx context.Context, cfg *config.Config, src *source.Source) (*Catalog
 	return c, nil
 }
 
-// KeysDeclared reports whether the configuration declares the key of every table, so that the mappings can be compiled
-// without DynamoDB.
+// KeysDeclared reports whether the configuration declares the key of every table, so that the
+// mappings can be compiled without DynamoDB.
 func KeysDeclared(cfg *config.Config) bool {
 	return !slices.ContainsFunc(cfg.Tables, func(t config.Table) bool {
 		_, declared := t.Keys.Schema()
@@ -107,8 +108,8 @@ func KeysDeclared(cfg *config.Config) bool {
 	})
 }
 
-// Describe describes every table from DynamoDB. It returns the error of each table that cannot be described; those
-// tables keep Described false.
+// Describe describes every table from DynamoDB. It returns the error of each table that cannot be
+// described; those tables keep Described false.
 func (c *Catalog) Describe(ctx context.Context, src *source.Source) (errs []error) {
 	for _, t := range c.Tables {
 		if err := t.Describe(ctx, src); err != nil {
@@ -128,14 +129,16 @@ func (t *Table) Describe(ctx context.Context, src *source.Source) error {
 	return nil
 }
 
-// TakeDeclaredKey describes the table from the key that the configuration declares, if it declares one.
+// TakeDeclaredKey describes the table from the key that the configuration declares, if it declares
+// one.
 func (t *Table) TakeDeclaredKey() {
 	if schema, declared := t.Keys.Schema(); declared {
 		t.Info.Schema, t.Described = schema, true
 	}
 }
 
-// Compile makes the programs of all described tables. Tables with the same target are proved together.
+// Compile makes the programs of all described tables. Tables with the same target are proved
+// together.
 func (c *Catalog) Compile() []problem.Problem {
 	var described []*Table
 	var inputs []transform.Table
@@ -180,8 +183,9 @@ func (c *Catalog) Compile() []problem.Problem {
 	return problems
 }
 
-// Settings returns the problems of settings that do not fit the described tables: a read budget that is a share of a
-// capacity that a table does not have, and heartbeats whose keys are not of the type of its partition key.
+// Settings returns the problems of settings that do not fit the described tables: a read budget
+// that is a share of a capacity that a table does not have, and heartbeats whose keys are not of
+// the type of its partition key.
 func (c *Catalog) Settings() (problems []problem.Problem) {
 	for _, t := range c.Tables {
 		problems = append(problems, t.settings()...)
@@ -261,8 +265,8 @@ func (t *Table) Problems(found []problem.Problem) []problem.Problem {
 	return placed
 }
 
-// name puts the name of a table into its problems if a selection has found it: the place in the configuration is then
-// that of several tables.
+// name puts the name of a table into its problems if a selection has found it: the place in the
+// configuration is then that of several tables.
 func (t *Table) name(problems []problem.Problem) {
 	if !t.Found {
 		return
@@ -283,8 +287,8 @@ func (c *Catalog) Table(source string) *Table {
 	return nil
 }
 
-// BigtableTables returns the Bigtable tables that the programs write, and the ones that the sink itself needs. All
-// tables must be compiled.
+// BigtableTables returns the Bigtable tables that the programs write, and the ones that the sink
+// itself needs. All tables must be compiled.
 func (c *Catalog) BigtableTables() []tableschema.Table {
 	var targets []tableschema.Table
 	for _, t := range c.Tables {
@@ -296,9 +300,10 @@ func (c *Catalog) BigtableTables() []tableschema.Table {
 	return tableschema.Tables(targets, time.Duration(c.cfg.Bigtable.Tombstones))
 }
 
-// CompileTable compiles the mapping of one table for a running pipeline, which has just described it as info. The other
-// tables with the same target are described here, and proved together with it. A table that could not be described when
-// the pipeline started is refused here for what would have been refused then, such as its read budget.
+// CompileTable compiles the mapping of one table for a running pipeline, which has just described
+// it as info. The other tables with the same target are described here, and proved together with
+// it. A table that could not be described when the pipeline started is refused here for what would
+// have been refused then, such as its read budget.
 func CompileTable(
 	ctx context.Context, cfg *config.Config, src *source.Source, table config.Table, info source.TableInfo,
 ) (*transform.Program, error) {
@@ -311,8 +316,8 @@ func CompileTable(
 	return own, err
 }
 
-// CompileTarget is CompileTable that also returns the programs of all tables of the target. With kept, the JSON of a
-// transform.Kept, the table has that mapping instead of the configured one.
+// CompileTarget is CompileTable that also returns the programs of all tables of the target. With
+// kept, the JSON of a transform.Kept, the table has that mapping instead of the configured one.
 func CompileTarget(
 	ctx context.Context, cfg *config.Config, src *source.Source, table config.Table, info source.TableInfo, kept []byte,
 ) (own *transform.Program, all []*transform.Program, err error) {

@@ -29,7 +29,8 @@ func table(source, target, text string, keys ...string) config.Table {
 	return t
 }
 
-// TestProblemsNameTheirPlaceInTheConfiguration: of the file, of the compiler, of the key, of archive and secrets.
+// TestProblemsNameTheirPlaceInTheConfiguration: of the file, of the compiler, of the key, of
+// archive and secrets.
 func TestProblemsNameTheirPlaceInTheConfiguration(t *testing.T) {
 	archives := strings.Replace(mapping, `row: "{p}",`, `row: "{p}", on_ttl_expiry: archive,`, 1)
 	hashed := `{pii: [pk], secrets: {s: "0123456789abcdef"}, families: {d: {}}, rules: [{name: r, match: {pk: "{p}"},
@@ -70,7 +71,8 @@ row: "{p|hmac(s,32)}", cells: [{attr: v, to: "d:v"}]}]}`
 	}
 }
 
-// TestTableWithoutTargetIsNotWarnedAboutRows: that 9 sorts after 10 in row keys hurts nobody where there are no rows.
+// TestTableWithoutTargetIsNotWarnedAboutRows: that 9 sorts after 10 in row keys hurts nobody where
+// there are no rows.
 func TestTableWithoutTargetIsNotWarnedAboutRows(t *testing.T) {
 	for target, want := range map[string]int{"t": 1, "": 0} {
 		all, _ := Parse(configured(table("T", target, "", "pk:S", "sk:N")))
@@ -81,8 +83,9 @@ func TestTableWithoutTargetIsNotWarnedAboutRows(t *testing.T) {
 	}
 }
 
-// TestTablesOfATargetAreProvedTogether: two sources that may write the same rows of one target are refused, each alone
-// is not; and a running pipeline compiles a table together with the others of its target.
+// TestTablesOfATargetAreProvedTogether: two sources that may write the same rows of one target are
+// refused, each alone is not; and a running pipeline compiles a table together with the others of
+// its target.
 func TestTablesOfATargetAreProvedTogether(t *testing.T) {
 	shared := configured(table("A", "t", mapping, "pk:S"), table("B", "t", mapping, "pk:S"))
 	var bad *ProblemsError

@@ -15,12 +15,13 @@ import (
 type Found struct {
 	*config.Config
 	Problems []problem.Problem // each about one table, which is left out
-	// Unlisted is why DynamoDB cannot be listed; then the tables are those that have a log. Nil: it was listed.
+	// Unlisted is why DynamoDB cannot be listed; then the tables are those that have a log. Nil: it
+	// was listed.
 	Unlisted error
 }
 
-// ForCommand looks for the tables of a command. Without DynamoDB it takes those that have a log: commands about the
-// queue need no more. An error means that neither can be had.
+// ForCommand looks for the tables of a command. Without DynamoDB it takes those that have a log:
+// commands about the queue need no more. An error means that neither can be had.
 func ForCommand(ctx context.Context, cfg *config.Config, logger clients.Logger) (*Found, error) {
 	if !cfg.Selecting() {
 		return &Found{Config: cfg}, nil
@@ -44,7 +45,8 @@ func ForCommand(ctx context.Context, cfg *config.Config, logger clients.Logger) 
 	return f, nil
 }
 
-// Logged returns the tables that have a log in the queue of a configuration; none when it cannot be asked.
+// Logged returns the tables that have a log in the queue of a configuration; none when it cannot be
+// asked.
 func Logged(ctx context.Context, cfg *config.Config, logger clients.Logger) []string {
 	clients := clients.ForCommand(cfg, logger)
 	defer clients.Close()

@@ -7,8 +7,8 @@ import (
 	"github.com/tailrace-cdc/replicator/config"
 )
 
-// TestShareOfACapacityThatATableHasNotIsRefused: of a table on demand 25 % is nothing. Before a run begins, and when a
-// running pipeline compiles a table that could not be described then.
+// TestShareOfACapacityThatATableHasNotIsRefused: of a table on demand 25 % is nothing. Before a run
+// begins, and when a running pipeline compiles a table that could not be described then.
 func TestShareOfACapacityThatATableHasNotIsRefused(t *testing.T) {
 	for _, c := range []struct {
 		billing     string

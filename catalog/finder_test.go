@@ -39,8 +39,9 @@ func (daemon) Remove(context.Context, string)        {}
 func (daemon) ReadToEnd(string) bool                 { return false }
 func (d daemon) Note(notes map[string]status.Reason) { d.notes <- notes }
 
-// TestTablesWithManyTagsAreFoundWithoutAPause: their tags cannot be asked for before the daemon begins, five a second.
-// The daemon begins without them, says that and not that a service fails, and does not wait for the next search.
+// TestTablesWithManyTagsAreFoundWithoutAPause: their tags cannot be asked for before the daemon
+// begins, five a second. The daemon begins without them, says that and not that a service fails,
+// and does not wait for the next search.
 func TestTablesWithManyTagsAreFoundWithoutAPause(t *testing.T) {
 	dynamo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)

@@ -9,16 +9,16 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// LeftOut is a table of a selection that cannot be described or compiled. It must not keep a command from the others:
-// somebody may have created or deleted it in the last minute.
+// LeftOut is a table of a selection that cannot be described or compiled. It must not keep a
+// command from the others: somebody may have created or deleted it in the last minute.
 type LeftOut struct {
 	Source   string
 	Problems []problem.Problem
 	Err      error // for a command that names the table
 }
 
-// leaveOutGone takes a table out of the catalog that a selection has found and DynamoDB no longer has, and reports
-// whether it did.
+// leaveOutGone takes a table out of the catalog that a selection has found and DynamoDB no longer
+// has, and reports whether it did.
 func (c *Catalog) leaveOutGone(t *Table, err error) bool {
 	if !t.Found || source.Classify(err) != failure.Gone {
 		return false
@@ -31,8 +31,8 @@ func (c *Catalog) leaveOutGone(t *Table, err error) bool {
 	return true
 }
 
-// leaveOutUnfit takes the tables out of the catalog that selections have found and whose mappings have errors. It
-// returns the problems of the others.
+// leaveOutUnfit takes the tables out of the catalog that selections have found and whose mappings
+// have errors. It returns the problems of the others.
 func (c *Catalog) leaveOutUnfit(problems []problem.Problem) []problem.Problem {
 	of := map[string][]problem.Problem{}
 	rest := slices.DeleteFunc(slices.Clone(problems), func(p problem.Problem) bool {

@@ -8,7 +8,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// TestUnfitFoundTableDoesNotKeepACommandFromTheOthers: somebody creates or deletes a table that a pattern matches.
+// TestUnfitFoundTableDoesNotKeepACommandFromTheOthers: somebody creates or deletes a table that a
+// pattern matches.
 func TestUnfitFoundTableDoesNotKeepACommandFromTheOthers(t *testing.T) {
 	archives := strings.Replace(mapping, `row: "{p}",`, `row: "{p}", on_ttl_expiry: archive,`, 1)
 	good, bad := table("orders-a", "a", mapping, "pk:S"), table("orders-b", "b", archives, "pk:S")

@@ -16,9 +16,11 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// tagCalls is how many times a second tags are asked for. The service allows ten, for the whole account.
+// tagCalls is how many times a second tags are asked for. The service allows ten, for the whole
+// account.
 //
-// Source: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ListTagsOfResource.html
+// Source:
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ListTagsOfResource.html
 const tagCalls = 5
 
 // errPaced means that there is no time for the tags of all tables at this pace.
@@ -35,8 +37,8 @@ func newLister(src *source.Source) *lister {
 	return &lister{src: src, pace: rate.NewLimiter(tagCalls, tagCalls)}
 }
 
-// list returns the tables that DynamoDB has, with their tags where a selection asks for them, and those of the logs
-// that it has not.
+// list returns the tables that DynamoDB has, with their tags where a selection asks for them, and
+// those of the logs that it has not.
 func (l *lister) list(ctx context.Context, cfg *config.Config, logged []string) ([]config.Listed, error) {
 	names, err := l.src.ListTables(ctx)
 	if err != nil {
@@ -120,8 +122,9 @@ func unlisted(logged []string) (all []config.Listed) {
 	return all
 }
 
-// firstStart returns when the first of the pipeline's tables was started, by the service's clock; 0: none was. The logs
-// know it, so every process finds the same time; where the log of the first table is gone, it finds a later one.
+// firstStart returns when the first of the pipeline's tables was started, by the service's clock;
+// 0: none was. The logs know it, so every process finds the same time; where the log of the first
+// table is gone, it finds a later one.
 func firstStart(ctx context.Context, q *queue.Queue) (first change.Millis, err error) {
 	tables, err := q.Tables(ctx)
 	if err != nil {

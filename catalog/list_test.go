@@ -15,8 +15,8 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// TestTableThatIsDeletedDuringTheListingHasVanished: its log is still there. A table that is left out would be ended,
-// and what was left in its stream would never be read.
+// TestTableThatIsDeletedDuringTheListingHasVanished: its log is still there. A table that is left
+// out would be ended, and what was left in its stream would never be read.
 func TestTableThatIsDeletedDuringTheListingHasVanished(t *testing.T) {
 	dynamo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -52,7 +52,8 @@ func TestTableThatIsDeletedDuringTheListingHasVanished(t *testing.T) {
 	}
 }
 
-// TestOneListWithoutTagsIsNotBelieved: it would choose another target for the table, for good. Two are.
+// TestOneListWithoutTagsIsNotBelieved: it would choose another target for the table, for good. Two
+// are.
 func TestOneListWithoutTagsIsNotBelieved(t *testing.T) {
 	asked := 0
 	dynamo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

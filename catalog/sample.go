@@ -31,8 +31,8 @@ func Sample(ctx context.Context, src *source.Source, table string, n int, f func
 	return nil
 }
 
-// Split sets the split keys of the targets from a sample of the given number of items of each source. The keys of a
-// target are set on its first table alone.
+// Split sets the split keys of the targets from a sample of the given number of items of each
+// source. The keys of a target are set on its first table alone.
 func (c *Catalog) Split(ctx context.Context, src *source.Source, sample int) error {
 	rows, size := map[string][][]byte{}, map[string]int64{}
 	for _, t := range c.Tables {

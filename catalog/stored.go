@@ -16,8 +16,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// Identity returns what the table's row in Bigtable must hold, without the creation time of the log. The table must be
-// compiled. sink is not used for a table without a target.
+// Identity returns what the table's row in Bigtable must hold, without the creation time of the
+// log. The table must be compiled. sink is not used for a table without a target.
 func (t *Table) Identity(pipeline string, sink *bigtable.Client) bigtable.Identity {
 	if t.ArchivedOnly() {
 		return bigtable.Identity{Pipeline: pipeline, Table: t.Source, TableID: t.Info.ID, StreamARN: t.Info.StreamARN}
@@ -33,11 +33,12 @@ func hashOf(p *transform.Program) string {
 	return hex.EncodeToString(h[:])
 }
 
-// MappingEdit is the difference between the mapping that wrote a table's rows and the one of the configuration.
+// MappingEdit is the difference between the mapping that wrote a table's rows and the one of the
+// configuration.
 type MappingEdit struct {
 	Source, Target string
-	// From and To are hashes; equal: the mapping is the one that wrote the rows; empty: the table was never started, so
-	// that there are no rows.
+	// From and To are hashes; equal: the mapping is the one that wrote the rows; empty: the table
+	// was never started, so that there are no rows.
 	From, To string
 	transform.MappingChange
 
@@ -58,8 +59,8 @@ func (e *MappingEdit) Store(ctx context.Context, sink *bigtable.Client, pipeline
 	return nil
 }
 
-// EditsOf is MappingEdits of one table, or of all if table is empty. old is the file of the mapping that wrote the
-// rows.
+// EditsOf is MappingEdits of one table, or of all if table is empty. old is the file of the mapping
+// that wrote the rows.
 func (c *Catalog) EditsOf(ctx context.Context, sink *bigtable.Client, table, old string) ([]MappingEdit, error) {
 	files, err := c.OldMapping(table, old)
 	if err != nil {
@@ -74,8 +75,9 @@ func (c *Catalog) EditsOf(ctx context.Context, sink *bigtable.Client, table, old
 	return slices.DeleteFunc(all, func(e MappingEdit) bool { return table != "" && e.Source != table }), err
 }
 
-// MappingEdits compares the mapping of every table that was started with the one that wrote its rows. old holds the
-// texts of mapping files for tables whose rows are older than stored mappings, by source. All tables must be compiled.
+// MappingEdits compares the mapping of every table that was started with the one that wrote its
+// rows. old holds the texts of mapping files for tables whose rows are older than stored mappings,
+// by source. All tables must be compiled.
 func (c *Catalog) MappingEdits(
 	ctx context.Context, sink *bigtable.Client, old map[string][]byte,
 ) (edits []MappingEdit, err error) {
@@ -118,8 +120,8 @@ func (c *Catalog) MappingEdits(
 	return edits, nil
 }
 
-// useStored puts the mapping with a hash into the input of the compiler, if it is not the one of the configuration: the
-// stored one, or that of a file.
+// useStored puts the mapping with a hash into the input of the compiler, if it is not the one of
+// the configuration: the stored one, or that of a file.
 func (c *Catalog) useStored(
 	ctx context.Context, sink *bigtable.Client, in *transform.Table, hash string, file []byte,
 ) error {
@@ -184,8 +186,8 @@ func reasonOf(found []transform.Problem) string {
 	return ""
 }
 
-// OldMapping reads the file of the mapping that wrote the rows of a table, of the only one if table is empty; nil
-// without a file.
+// OldMapping reads the file of the mapping that wrote the rows of a table, of the only one if table
+// is empty; nil without a file.
 func (c *Catalog) OldMapping(table, file string) (map[string][]byte, error) {
 	if file == "" {
 		return nil, nil

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// benchPage is a full page: records with 15 attributes, some of them nested, and images of 1 KB each: 2.4 KB of
-// JSON a record, 1 MB in all.
+// benchPage is a full page: records with 15 attributes, some of them nested, and images of 1 KB
+// each: 2.4 KB of JSON a record, 1 MB in all.
 func benchPage() []byte {
 	rng := rand.New(rand.NewPCG(1, 1))
 	word := func(n int) string {

@@ -29,13 +29,15 @@ type Feed struct {
 	Shard  string `json:"shard"`
 }
 
-// Position is where the reading of a feed goes on. The zero Position is the trim horizon: the oldest record.
+// Position is where the reading of a feed goes on. The zero Position is the trim horizon: the
+// oldest record.
 type Position struct {
 	After SequenceNumber `json:"after,omitempty"` // the last record that was read
 	At    Millis         `json:"at,omitempty"`    // start time; counts only while After is empty
 }
 
-// Record is one stream record inside a page. The byte slices alias the page's body; nothing is decoded.
+// Record is one stream record inside a page. The byte slices alias the page's body; nothing is
+// decoded.
 type Record struct {
 	Raw            []byte // the whole record, a JSON object
 	Keys           []byte // JSON objects in DynamoDB's typed form; nil when absent
@@ -51,8 +53,9 @@ type Record struct {
 	KeyHash        uint64
 }
 
-// Page is what one read of a feed returned. From and ClockFrom are the feed's position and clock before the
-// page, To and Clock those after it; they go into the log together with the records (Rule 2).
+// Page is what one read of a feed returned. From and ClockFrom are the feed's position and clock
+// before the page, To and Clock those after it; they go into the log together with the records
+// (Rule 2).
 type Page struct {
 	Feed      Feed
 	From, To  Position
@@ -66,7 +69,8 @@ type Page struct {
 	Heartbeats []Heartbeat // that were among the records, and are not in Records; see package source/heartbeat
 }
 
-// Newest returns when the newest record of the page was created, heartbeats included; 0 for an empty page.
+// Newest returns when the newest record of the page was created, heartbeats included; 0 for an
+// empty page.
 func (p *Page) Newest() (newest Millis) {
 	if n := len(p.Records); n > 0 {
 		newest = p.Records[n-1].Created
@@ -83,7 +87,8 @@ type Heartbeat struct {
 	Created Millis
 }
 
-// Change is one change as it comes out of the log. The byte slices alias the frame they were read from.
+// Change is one change as it comes out of the log. The byte slices alias the frame they were read
+// from.
 type Change struct {
 	Op             Op
 	TTL            bool
@@ -98,29 +103,31 @@ type Change struct {
 	Old            []byte
 }
 
-// Clock is the hybrid clock of a feed, which assigns versions. A version is the record's creation time, or one more
-// than the version before where that is not greater: creation times have whole seconds, and an item may change a
-// thousand times in one of them.
+// Clock is the hybrid clock of a feed, which assigns versions. A version is the record's creation
+// time, or one more than the version before where that is not greater: creation times have whole
+// seconds, and an item may change a thousand times in one of them.
 type Clock Version
 
-// Life is what a clock must know of its pipeline's life where records are read that are older than the life. Only those
-// created since After get versions above Floor, and only these are applied to the rows of the earlier lives; the rest
-// of the table is resynced. The zero Life changes nothing.
+// Life is what a clock must know of its pipeline's life where records are read that are older than
+// the life. Only those created since After get versions above Floor, and only these are applied to
+// the rows of the earlier lives; the rest of the table is resynced. The zero Life changes nothing.
 type Life struct {
 	Floor Version
 	After Millis
 }
 
-// LowestRead returns the lowest version that copies and resyncs give an item in a life with a floor.
+// LowestRead returns the lowest version that copies and resyncs give an item in a life with a
+// floor.
 //
-// Rule 5: it is above every version of earlier lives, and below every change of this one, the first of each shard
-// included. Copies take it for as long as the floor is ahead of the time.
+// Rule 5: it is above every version of earlier lives, and below every change of this one, the first
+// of each shard included. Copies take it for as long as the floor is ahead of the time.
 func LowestRead(floor Version) Version { return floor + 1 }
 
 // Applies reports whether the change with a version belongs to the life.
 func (l Life) Applies(v Version) bool { return l.After == 0 || v > LowestRead(l.Floor) }
 
-// NextIn is Next in a life. Once a record belongs to the life, all later ones of the feed do, whatever their time.
+// NextIn is Next in a life. Once a record belongs to the life, all later ones of the feed do,
+// whatever their time.
 func (c *Clock) NextIn(l Life, created Millis) Version {
 	if l.After > 0 && created >= l.After {
 		*c = max(*c, Clock(LowestRead(l.Floor)))

@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The generators make values, items and pages; the notation below writes them as JSON in any of the ways that
-// a server may choose: white space, escapes and order differ from one seed to the next.
+// The generators make values, items and pages; the notation below writes them as JSON in any of the
+// ways that a server may choose: white space, escapes and order differ from one seed to the next.
 
 func genNumber() *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
@@ -161,7 +161,8 @@ func (n notation) image(m Image) string {
 	return n.list("{", "}", elems)
 }
 
-// shuffled returns an equal value: members of maps and sets in another order, numbers spelled otherwise.
+// shuffled returns an equal value: members of maps and sets in another order, numbers spelled
+// otherwise.
 func (n notation) shuffled(v Value) Value {
 	if _, err := CanonicalNumber(v.S); v.Kind == KindNumber && err == nil && n.IntN(2) == 0 {
 		sign := v.S[:len(v.S)-len(strings.TrimPrefix(v.S, "-"))]
@@ -210,7 +211,8 @@ func genEvent() *rapid.Generator[event] {
 	})
 }
 
-// event writes a record with its members in any order and, where the service could leave it out, null.
+// event writes a record with its members in any order and, where the service could leave it out,
+// null.
 func (n notation) event(e event) string {
 	body := []string{
 		n.member(`"SequenceNumber"`, `"`+e.Seq+`"`), n.member(`"Keys"`, n.image(e.Keys)),

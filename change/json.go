@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// AppendJSON appends the value in DynamoDB's typed JSON, in one canonical form: members of maps and sets
-// sorted, numbers canonical where they can be, no white space. Equal values give equal bytes.
+// AppendJSON appends the value in DynamoDB's typed JSON, in one canonical form: members of maps and
+// sets sorted, numbers canonical where they can be, no white space. Equal values give equal bytes.
 func (v Value) AppendJSON(dst []byte) []byte {
 	dst = append(dst, '{', '"')
 	dst = append(dst, v.Kind.String()...)
@@ -100,8 +100,8 @@ var plain = func() (t [256]bool) {
 	return
 }()
 
-// AppendString appends s as a JSON string with the fewest escapes. Bytes that are not UTF-8, which DynamoDB never
-// stores, become U+FFFD.
+// AppendString appends s as a JSON string with the fewest escapes. Bytes that are not UTF-8, which
+// DynamoDB never stores, become U+FFFD.
 func AppendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	start := 0

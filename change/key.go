@@ -14,9 +14,9 @@ type KeySchema struct {
 	Sort      *KeyAttr `json:"sort,omitempty"`
 }
 
-// Canonical appends the canonical form of an item's key: {"pk":{"S":"hats"},"sk":{"N":"1"}}, in the order of the schema
-// with canonical numbers. It is injective and does not depend on the notation of a record. Guards, hashes and lanes
-// derive from it. keys may contain further attributes.
+// Canonical appends the canonical form of an item's key: {"pk":{"S":"hats"},"sk":{"N":"1"}}, in the
+// order of the schema with canonical numbers. It is injective and does not depend on the notation
+// of a record. Guards, hashes and lanes derive from it. keys may contain further attributes.
 func (k KeySchema) Canonical(dst []byte, keys Image) ([]byte, error) {
 	dst, err := appendKeyAttr(append(dst, '{'), k.Partition, keys)
 	if err != nil {
@@ -43,8 +43,8 @@ func appendKeyAttr(dst []byte, a KeyAttr, keys Image) ([]byte, error) {
 	return v.AppendJSON(dst), nil
 }
 
-// HashKey returns the FNV-1a hash of a canonical key. It is the same in every process, so that all changes of an item
-// go to the same lane.
+// HashKey returns the FNV-1a hash of a canonical key. It is the same in every process, so that all
+// changes of an item go to the same lane.
 func HashKey(canonical []byte) uint64 {
 	h := uint64(14695981039346656037)
 	for _, c := range canonical {

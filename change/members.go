@@ -2,8 +2,9 @@ package change
 
 import "fmt"
 
-// Members calls f with each member of a JSON object, and stops at f's first error. name is raw: escapes stand in it as
-// they are. name and value alias raw. The structure is checked, the members' own contents are not.
+// Members calls f with each member of a JSON object, and stops at f's first error. name is raw:
+// escapes stand in it as they are. name and value alias raw. The structure is checked, the members'
+// own contents are not.
 func Members(raw []byte, f func(name, value []byte) error) error {
 	var failed error
 	end := scanObject(raw, 0, func(name []byte, v int) int {
@@ -18,8 +19,8 @@ func Members(raw []byte, f func(name, value []byte) error) error {
 	return wholeValue("object", raw, end, failed)
 }
 
-// Elements calls f with each element of a JSON array, and stops at f's first error. The elements alias raw. The
-// structure is checked, the elements' own contents are not.
+// Elements calls f with each element of a JSON array, and stops at f's first error. The elements
+// alias raw. The structure is checked, the elements' own contents are not.
 func Elements(raw []byte, f func(value []byte) error) error {
 	var failed error
 	end := scanArray(raw, skipSpace(raw, 0), func(v int) int {
@@ -34,7 +35,8 @@ func Elements(raw []byte, f func(value []byte) error) error {
 	return wholeValue("array", raw, end, failed)
 }
 
-// wholeValue returns the error of a scan that ended at end: the callback's own, or that raw is not one value.
+// wholeValue returns the error of a scan that ended at end: the callback's own, or that raw is not
+// one value.
 func wholeValue(kind string, raw []byte, end int, failed error) error {
 	if failed != nil {
 		return failed

@@ -42,7 +42,8 @@ func TestCutRepliesAreMalformed(t *testing.T) {
 	}
 }
 
-// FuzzMembers: whatever is valid JSON is read as encoding/json reads it, and nothing makes the scanner panic.
+// FuzzMembers: whatever is valid JSON is read as encoding/json reads it, and nothing makes the
+// scanner panic.
 func FuzzMembers(f *testing.F) {
 	for _, seed := range []string{`{"Items":[{"a":{"S":"x"}}],"Count":1}`, `{"a":[[],{}],"b":"\\\""}`, `{`, `[]`} {
 		f.Add([]byte(seed))

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// The service's number range: 38 significant digits, magnitudes 1E-130 to 9.99E+125.
-// Source: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/HowItWorks.NamingRulesDataTypes.html
+// The service's number range: 38 significant digits, magnitudes 1E-130 to 9.99E+125. Source:
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/HowItWorks.NamingRulesDataTypes.html
 const (
 	maxDigits   = 38
 	maxExponent = 125
@@ -16,9 +16,10 @@ const (
 	plainExponent = 40
 )
 
-// CanonicalNumber writes a DynamoDB number in one form per value: no leading or trailing zeros, no "+",
-// "0" and never "-0"; plain decimals up to an exponent of ±40, "d.dddE+xx" beyond. Any notation that JSON
-// or the service uses is read. It fails for what is not a number, or outside the service's range.
+// CanonicalNumber writes a DynamoDB number in one form per value: no leading or trailing zeros, no
+// "+", "0" and never "-0"; plain decimals up to an exponent of ±40, "d.dddE+xx" beyond. Any
+// notation that JSON or the service uses is read. It fails for what is not a number, or outside the
+// service's range.
 func CanonicalNumber(s string) (string, error) {
 	if plainInteger(s) {
 		return s, nil
@@ -81,8 +82,8 @@ func plainInteger(s string) bool {
 	return true
 }
 
-// parseNumber returns the significant digits without leading or trailing zeros (empty for zero) and the
-// exponent such that the value is 0.digits * 10^exp.
+// parseNumber returns the significant digits without leading or trailing zeros (empty for zero) and
+// the exponent such that the value is 0.digits * 10^exp.
 func parseNumber(s string) (neg bool, digits string, exp int, err error) {
 	bad := func() error { return fmt.Errorf("%.50q is not a number", s) }
 	t := s

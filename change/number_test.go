@@ -38,7 +38,8 @@ func TestNumbersInOneForm(t *testing.T) {
 
 var numberForm = regexp.MustCompile(`^([-+]?)([0-9]*)\.?([0-9]*)(?:[eE]([-+]?[0-9]+))?$`)
 
-// FuzzCanonicalNumber holds it to math/big: same value, one form per value, and the form says the range.
+// FuzzCanonicalNumber holds it to math/big: same value, one form per value, and the form says the
+// range.
 func FuzzCanonicalNumber(f *testing.F) {
 	for i := range 40 {
 		f.Add(genNumber().Example(i), genNumber().Example(i+1000))

@@ -6,10 +6,12 @@ import (
 	"strconv"
 )
 
-// ScanPage finds the records in the body of a GetRecords reply, and returns them in the memory of into. next is the raw
-// NextShardIterator; nil if the reply has none, because the shard ends with these records.
+// ScanPage finds the records in the body of a GetRecords reply, and returns them in the memory of
+// into. next is the raw NextShardIterator; nil if the reply has none, because the shard ends with
+// these records.
 //
-// Source: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_streams_GetRecords.html
+// Source:
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_streams_GetRecords.html
 func ScanPage(body []byte, into []Record) (recs []Record, next []byte, err error) {
 	recs = into[:0]
 	seen := false
@@ -145,10 +147,11 @@ var (
 	ttlPrincipal = []byte(`"dynamodb.amazonaws.com"`)
 )
 
-// isTTL reports whether an identity is the service itself, because TTL and not a user deleted the item.
-// The members are read only as the API's model spells them, PrincipalId and Type, which is what the SDKs read. The
-// principalId and type of the developer guide are those of events for Lambda, which GetRecords never sends.
-// Source: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_streams_Identity.html
+// isTTL reports whether an identity is the service itself, because TTL and not a user deleted the
+// item. The members are read only as the API's model spells them, PrincipalId and Type, which is
+// what the SDKs read. The principalId and type of the developer guide are those of events for
+// Lambda, which GetRecords never sends. Source:
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_streams_Identity.html
 func isTTL(identity []byte) bool {
 	var service, dynamo bool
 	scanObject(identity, 0, func(name []byte, v int) int {
@@ -185,7 +188,8 @@ func digits(b []byte) (n int64, used int) {
 // maxCreated bounds creation times: the year 9999, in unix ms.
 const maxCreated = 253_402_300_799_999
 
-// millis reads epoch seconds, with or without a fraction or an exponent; -1 when b is not such a number.
+// millis reads epoch seconds, with or without a fraction or an exponent; -1 when b is not such a
+// number.
 func millis(b []byte) Millis {
 	n, i := digits(b)
 	if i == 0 || n > maxCreated/1000 {

@@ -139,8 +139,9 @@ func eventOf(t *rapid.T, r Record) event {
 		ID: string(r.EventID), Seconds: int64(r.Created / 1000), TTL: r.TTL}
 }
 
-// FuzzScanPage holds the scanner to encoding/json: of valid JSON it must find the same records, and take and
-// refuse the same pages. What is no JSON it may take (it validates nothing inside images), but never leave the page.
+// FuzzScanPage holds the scanner to encoding/json: of valid JSON it must find the same records, and
+// take and refuse the same pages. What is no JSON it may take (it validates nothing inside images),
+// but never leave the page.
 func FuzzScanPage(f *testing.F) {
 	for _, p := range seedPages() {
 		f.Add([]byte(p))

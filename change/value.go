@@ -72,8 +72,8 @@ func (v Value) Bytes() ([]byte, error) {
 // Source: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 const maxDepth = 40
 
-// Decoder decodes images into arenas: what it returned is valid until Reset, and as long as the raw bytes
-// are. Strings alias the raw bytes unless they hold escapes. A Decoder is for one goroutine.
+// Decoder decodes images into arenas: what it returned is valid until Reset, and as long as the raw
+// bytes are. Strings alias the raw bytes unless they hold escapes. A Decoder is for one goroutine.
 type Decoder struct {
 	vals  []Value
 	attrs []Attr
@@ -89,7 +89,8 @@ func (d *Decoder) Reset() { d.vals, d.attrs = d.vals[:0], d.attrs[:0] }
 // Image decodes a whole image. A nil raw is a nil Image.
 func (d *Decoder) Image(raw []byte) (Image, error) { return d.PartialImage(raw, nil) }
 
-// PartialImage decodes the top-level attributes for which want is true and skips the others. A nil want decodes all.
+// PartialImage decodes the top-level attributes for which want is true and skips the others. A nil
+// want decodes all.
 func (d *Decoder) PartialImage(raw []byte, want func(name string) bool) (Image, error) {
 	if raw == nil {
 		return nil, nil
@@ -102,7 +103,8 @@ func (d *Decoder) PartialImage(raw []byte, want func(name string) bool) (Image, 
 	return m, nil
 }
 
-// decodeMembers decodes the members of the object at i that want selects. It returns the index past the object, or -1.
+// decodeMembers decodes the members of the object at i that want selects. It returns the index past
+// the object, or -1.
 func (d *Decoder) decodeMembers(b []byte, i int, want func(name string) bool) ([]Attr, int) {
 	if d.depth++; d.depth > maxDepth {
 		return nil, -1
@@ -127,8 +129,8 @@ func (d *Decoder) decodeMembers(b []byte, i int, want func(name string) bool) ([
 	return m, end
 }
 
-// decodeElements decodes the list at i or, if set, the set at i, whose members have the given kind. It returns the
-// index past it, or -1.
+// decodeElements decodes the list at i or, if set, the set at i, whose members have the given kind.
+// It returns the index past it, or -1.
 func (d *Decoder) decodeElements(b []byte, i int, member Kind, set bool) ([]Value, int) {
 	if d.depth++; d.depth > maxDepth {
 		return nil, -1
@@ -152,8 +154,8 @@ func (d *Decoder) decodeElements(b []byte, i int, member Kind, set bool) ([]Valu
 	return l, end
 }
 
-// copyToArena copies src into the arena and returns the copy. When the arena is full it begins a new one; slices of the
-// old one stay valid. An empty src gives an empty slice, never nil.
+// copyToArena copies src into the arena and returns the copy. When the arena is full it begins a
+// new one; slices of the old one stay valid. An empty src gives an empty slice, never nil.
 func copyToArena[T any](arena *[]T, src []T) []T {
 	if len(src) == 0 {
 		return []T{}
@@ -167,7 +169,8 @@ func copyToArena[T any](arena *[]T, src []T) []T {
 	return (*arena)[n:len(*arena):len(*arena)]
 }
 
-// decodeValue decodes the typed value at i, such as {"S":"x"}, into v and returns the index past it, or -1.
+// decodeValue decodes the typed value at i, such as {"S":"x"}, into v and returns the index past
+// it, or -1.
 func (d *Decoder) decodeValue(b []byte, i int, v *Value) int {
 	if i >= len(b) || b[i] != '{' {
 		return -1
@@ -195,7 +198,8 @@ func (d *Decoder) decodeValue(b []byte, i int, v *Value) int {
 	return i + 1
 }
 
-// decodeTyped decodes the content of a value of the given type into v and returns the index past it, or -1.
+// decodeTyped decodes the content of a value of the given type into v and returns the index past
+// it, or -1.
 func (d *Decoder) decodeTyped(b []byte, i int, kind []byte, v *Value) (end int) {
 	switch string(kind) {
 	case "S":
@@ -264,8 +268,9 @@ func scanString(b []byte, i int) (string, int) {
 	return s, e + 1
 }
 
-// unescape returns the text of a JSON string, given without its quotes. The text aliases raw unless raw has escapes. It
-// is false for invalid UTF-8: replacing invalid bytes could make two different names or keys equal.
+// unescape returns the text of a JSON string, given without its quotes. The text aliases raw unless
+// raw has escapes. It is false for invalid UTF-8: replacing invalid bytes could make two different
+// names or keys equal.
 func unescape(raw []byte) (string, bool) {
 	if !utf8.Valid(raw) {
 		return "", false

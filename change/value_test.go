@@ -91,7 +91,8 @@ func TestLargeBatchKeepsItsFirstImage(t *testing.T) {
 	}
 }
 
-// An image must stay what it was while later ones of its batch fill the arenas, and while one of them breaks.
+// An image must stay what it was while later ones of its batch fill the arenas, and while one of
+// them breaks.
 func TestLaterImagesLeaveEarlierOnesAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := notationOf(t)

@@ -16,9 +16,10 @@ const (
 	flagOld
 )
 
-// AppendRecords appends the wire form of records: a format byte and the count, then per record an index
-// (op, flags, version, creation time, key hash, sequence number, offsets of keys and images in the raw
-// record) and the raw record itself. So the whole record is stored, and a reader need not scan it again.
+// AppendRecords appends the wire form of records: a format byte and the count, then per record an
+// index (op, flags, version, creation time, key hash, sequence number, offsets of keys and images
+// in the raw record) and the raw record itself. So the whole record is stored, and a reader need
+// not scan it again.
 func AppendRecords(dst []byte, recs []Record) []byte {
 	dst = append(dst, recordsFormat)
 	dst = binary.AppendUvarint(dst, uint64(len(recs)))
@@ -58,8 +59,8 @@ func (r *Record) flags() (f byte) {
 	return f
 }
 
-// appendPart appends offset and length of part in raw; both are slices of one page's body. It panics if part is not
-// inside raw: that is a bug, and such a record could not be read back.
+// appendPart appends offset and length of part in raw; both are slices of one page's body. It
+// panics if part is not inside raw: that is a bug, and such a record could not be read back.
 func appendPart(dst, raw, part []byte) []byte {
 	offset := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(part))) - uintptr(unsafe.Pointer(unsafe.SliceData(raw))))
 	switch {
@@ -72,8 +73,8 @@ func appendPart(dst, raw, part []byte) []byte {
 	return binary.AppendUvarint(dst, uint64(len(part)))
 }
 
-// DecodeRecords calls f with each change in b, in order. The change is valid during the call; its slices alias b. An
-// error of f ends the decoding and is returned as it is.
+// DecodeRecords calls f with each change in b, in order. The change is valid during the call; its
+// slices alias b. An error of f ends the decoding and is returned as it is.
 func DecodeRecords(b []byte, feed Feed, f func(*Change) error) error {
 	d := reader{b: b}
 	switch v := d.byte(); {

@@ -134,7 +134,8 @@ func FuzzDecodeRecords(f *testing.F) {
 	})
 }
 
-// Rule 5: versions grow strictly, stay within a burst's length of the event time, and replays give the same.
+// Rule 5: versions grow strictly, stay within a burst's length of the event time, and replays give
+// the same.
 func TestClockGrowsAndReplaysTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		created := rapid.SliceOf(rapid.Int64Range(0, 50_000)).Draw(t, "created")

@@ -6,8 +6,8 @@ import (
 	"maps"
 )
 
-// CorruptError means that entries of one chain contradict each other, because of a bug or because the store was edited.
-// The table halts.
+// CorruptError means that entries of one chain contradict each other, because of a bug or because
+// the store was edited. The table halts.
 type CorruptError struct {
 	Seq  uint64
 	What string
@@ -15,8 +15,9 @@ type CorruptError struct {
 
 func (e *CorruptError) Error() string { return fmt.Sprintf("log entry %d: %s", e.Seq, e.What) }
 
-// Apply folds the message stored at seq. It returns the entry, or nil for a message that is not an entry of the chain
-// and is only counted: see Chain.Accept. Errors: *CorruptError, *NewerFormatError; the state is then no longer usable.
+// Apply folds the message stored at seq. It returns the entry, or nil for a message that is not an
+// entry of the chain and is only counted: see Chain.Accept. Errors: *CorruptError,
+// *NewerFormatError; the state is then no longer usable.
 func (s *State) Apply(seq uint64, msg []byte) (*Entry, error) {
 	e, err := Decode(msg)
 	if newer := (*NewerFormatError)(nil); errors.As(err, &newer) {
@@ -150,7 +151,8 @@ func (s *State) applyMarks(m *Marks) {
 	}
 }
 
-// applyControl executes an operator's or a sink's request. Resume comes last: it clears what the entry itself sets.
+// applyControl executes an operator's or a sink's request. Resume comes last: it clears what the
+// entry itself sets.
 func (s *State) applyControl(seq uint64, c *Control) {
 	if c.Pause != nil {
 		s.Paused = *c.Pause
@@ -186,7 +188,8 @@ func (s *State) applyControl(seq uint64, c *Control) {
 	}
 }
 
-// applyOrders executes what an operator wants of copies, resyncs and mappings. Behind a fence it is not executed.
+// applyOrders executes what an operator wants of copies, resyncs and mappings. Behind a fence it is
+// not executed.
 func (s *State) applyOrders(seq uint64, c *Control) {
 	if c.Copy != nil {
 		s.controlCopy(c.Copy, c.At)

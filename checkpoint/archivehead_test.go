@@ -6,8 +6,8 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// TestHeadMovesWithWhatItSays: entries of the archive's stream alone are no reason to store it, or marks would be
-// stored for ever; fewer of them are.
+// TestHeadMovesWithWhatItSays: entries of the archive's stream alone are no reason to store it, or
+// marks would be stored for ever; fewer of them are.
 func TestHeadMovesWithWhatItSays(t *testing.T) {
 	known := ArchiveHead{N: 3, Hash: "c", End: 100, Open: 7}
 	for name, x := range map[string]struct {
@@ -28,8 +28,8 @@ func TestHeadMovesWithWhatItSays(t *testing.T) {
 	}
 }
 
-// TestForgottenHourIsNotCountedAsEmpty: a bucket that was away for weeks lets hours be closed that are forgotten by
-// then.
+// TestForgottenHourIsNotCountedAsEmpty: a bucket that was away for weeks lets hours be closed that
+// are forgotten by then.
 func TestForgottenHourIsNotCountedAsEmpty(t *testing.T) {
 	at := func(h Hour) change.Millis { return change.Millis(int64(h) * 3_600_000) }
 	s := &ExpiredCounts{}

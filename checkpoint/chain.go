@@ -2,9 +2,9 @@ package checkpoint
 
 import "fmt"
 
-// Chain decides which message is the next entry of a log. The fold of the state and the readers of all sinks use it, so
-// that they ignore the same messages: its Accept is the one place where readers enforce Rule 2, the log has one writer.
-// The zero Chain is that of an empty log.
+// Chain decides which message is the next entry of a log. The fold of the state and the readers of
+// all sinks use it, so that they ignore the same messages: its Accept is the one place where
+// readers enforce Rule 2, the log has one writer. The zero Chain is that of an empty log.
 type Chain struct {
 	Hash     Hash   // of the newest entry
 	Format   int    // of the log: no entry in it needs a higher one; 0 before the first claim
@@ -12,32 +12,35 @@ type Chain struct {
 	Nonce    Nonce  // of the newest claim
 	Released bool   // its owner gave the log up
 
-	// Set while a chain that begins in the middle of a log lacks the value. The next entry clears the first two.
+	// Set while a chain that begins in the middle of a log lacks the value. The next entry clears
+	// the first two.
 	hashUnknown, ownerUnknown, formatUnknown bool
 }
 
-// ChainAfter returns the chain after the entry with this hash; a zero hash is unknown. The owner and the format of the
-// log are unknown too.
+// ChainAfter returns the chain after the entry with this hash; a zero hash is unknown. The owner
+// and the format of the log are unknown too.
 func ChainAfter(newest Hash) Chain {
 	return Chain{Hash: newest, hashUnknown: newest == Hash{}, ownerUnknown: true, formatUnknown: true}
 }
 
-// ChainFromStart returns the chain of an empty log for a reader, which does not follow when snapshots raise the log's
-// format and therefore leaves the format to the fold.
+// ChainFromStart returns the chain of an empty log for a reader, which does not follow when
+// snapshots raise the log's format and therefore leaves the format to the fold.
 func ChainFromStart() Chain { return Chain{formatUnknown: true} }
 
-// Known reports whether the hash of the newest entry is known. It is not right after ChainAfter with a zero hash.
+// Known reports whether the hash of the newest entry is known. It is not right after ChainAfter
+// with a zero hash.
 func (c *Chain) Known() bool { return !c.hashUnknown }
 
-// Continues reports whether an entry names the newest one as its predecessor. While that is not known, any entry does.
+// Continues reports whether an entry names the newest one as its predecessor. While that is not
+// known, any entry does.
 func (c *Chain) Continues(e *Entry) bool { return c.hashUnknown || e.Prev == c.Hash }
 
-// Accept takes an entry, stored as msg, as the next one of the chain. It returns false, and changes nothing, when the
-// entry does not count: it continues another history, or its writer does not own the log. An entry that counts and
-// needs a newer format than the log's is a *FormatError.
+// Accept takes an entry, stored as msg, as the next one of the chain. It returns false, and changes
+// nothing, when the entry does not count: it continues another history, or its writer does not own
+// the log. An entry that counts and needs a newer format than the log's is a *FormatError.
 //
-// Rule 2: the owner may append until it gives the log up, whoever claims the next epoch may, and anyone may append a
-// control entry.
+// Rule 2: the owner may append until it gives the log up, whoever claims the next epoch may, and
+// anyone may append a control entry.
 func (c *Chain) Accept(e *Entry, msg []byte) (bool, error) {
 	if !c.Continues(e) || !c.mayWrite(e) {
 		return false, nil
@@ -70,7 +73,8 @@ func (c *Chain) mayWrite(e *Entry) bool {
 	return c.Epoch > 0 && !c.Released && e.Epoch == c.Epoch && e.Nonce == c.Nonce
 }
 
-// maxForeign is how many messages of other programs in a row may lie between an entry and its predecessor.
+// maxForeign is how many messages of other programs in a row may lie between an entry and its
+// predecessor.
 const maxForeign = 16
 
 // Predecessor reports whether the entry before a sequence of a log that begins at first has the
@@ -112,7 +116,8 @@ func (c *Chain) isNext(e *Entry, msg []byte) bool {
 
 // checkFormat returns a *FormatError for an entry that needs a newer format than the log's.
 //
-// Rule 11: only the first claim and snapshots decide it. A snapshot that carries a newer format raises the log.
+// Rule 11: only the first claim and snapshots decide it. A snapshot that carries a newer format
+// raises the log.
 func (c *Chain) checkFormat(body any) error {
 	if c.formatUnknown {
 		return nil

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestChainAcceptsOneWriter: Rule 2, for a log that was read from its start and for a reader that begins behind a mark.
+// TestChainAcceptsOneWriter: Rule 2, for a log that was read from its start and for a reader that
+// begins behind a mark.
 func TestChainAcceptsOneWriter(t *testing.T) {
 	newest := Hash{1}
 	owner := Entry{Epoch: 5, Nonce: Nonce{5}, Prev: newest}

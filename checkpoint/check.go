@@ -8,9 +8,10 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// CheckNext reports whether an entry with this body may be appended next. Errors: *FormatError, it needs a newer format
-// than the log's; *CorruptError, it would contradict the log; *FenceError, a fence forbids it. A writer checks before
-// it appends, since a stored entry cannot be taken back; the fold checks again.
+// CheckNext reports whether an entry with this body may be appended next. Errors: *FormatError, it
+// needs a newer format than the log's; *CorruptError, it would contradict the log; *FenceError, a
+// fence forbids it. A writer checks before it appends, since a stored entry cannot be taken back;
+// the fold checks again.
 func (s *State) CheckNext(body any) error {
 	if err := s.checkFormat(body); errors.As(err, new(*FormatError)) {
 		return err
@@ -23,7 +24,8 @@ func (s *State) CheckNext(body any) error {
 	return s.checkFence(body)
 }
 
-// contradicts says how an entry with this body contradicts the entries before it; "" when it does not.
+// contradicts says how an entry with this body contradicts the entries before it; "" when it does
+// not.
 func (s *State) contradicts(seq uint64, body any) string {
 	switch b := body.(type) {
 	case *Claim:
@@ -80,8 +82,9 @@ func checkShards(seen []ShardSeen) string {
 	return ""
 }
 
-// checkFrame compares every page with the log's position and clock of its shard (Rule 2). A frame never holds the end
-// of a shard and a page of its child: the child is read only after the frame is stored (Rule 3).
+// checkFrame compares every page with the log's position and clock of its shard (Rule 2). A frame
+// never holds the end of a shard and a page of its child: the child is read only after the frame is
+// stored (Rule 3).
 func (s *State) checkFrame(f *Frame) string {
 	ends := make(map[string]*PageHead, 1) // the newest page of each shard so far
 	for i := range f.Pages {
@@ -127,8 +130,9 @@ func (p *PageHead) check() string {
 
 // checkRoom says how a page contradicts what copies and resyncs write; "" when it does not.
 //
-// Rule 5: every change that is applied is above what they take from the floor, whatever way the life began. Records
-// that are older than the life are not applied: change.Life.Applies leaves them out.
+// Rule 5: every change that is applied is above what they take from the floor, whatever way the
+// life began. Records that are older than the life are not applied: change.Life.Applies leaves them
+// out.
 func (s *State) checkRoom(p *PageHead) string {
 	if p.Records == 0 || s.LifeOf(p.Feed.Stream) != (change.Life{}) || p.ClockFrom >= s.lowestClock() {
 		return ""

@@ -107,7 +107,8 @@ func TestGapIsHealedForTheSinksThatTheResyncNames(t *testing.T) {
 	sameState(t, "restored", w.l.fold(t), w.l.restored(t))
 }
 
-// A gap that is accepted while a resync runs is healed by a new one: pages of the old one were read too early.
+// A gap that is accepted while a resync runs is healed by a new one: pages of the old one were read
+// too early.
 func TestLaterOrderBeginsTheResyncAgain(t *testing.T) {
 	w := owned(t, ShardSeen{ID: "a"}, ShardSeen{ID: "b"})
 	w.must(t, &Marks{Sinks: map[string]Mark{SinkBigtable: {}}},

@@ -82,7 +82,8 @@ func (p *process) exported(c *CopyState) {
 	p.append(&whole, nil)
 }
 
-// readPage reads on in a part of the copy that is not done. An export is refused when a gap is younger than it.
+// readPage reads on in a part of the copy that is not done. An export is refused when a gap is
+// younger than it.
 func (p *process) readPage(c *CopyState) {
 	part := p.w.IntN(c.Parts)
 	mark, ok := p.copied[part]
@@ -173,8 +174,8 @@ func (p *process) markCopy() {
 	}
 }
 
-// resync does the next step of a pending resync of the whole table: read all items, wait for the proof, write, read
-// again, wait, and compare, until no item is left.
+// resync does the next step of a pending resync of the whole table: read all items, wait for the
+// proof, write, read again, wait, and compare, until no item is left.
 func (p *process) resync() {
 	s := p.wr.s
 	if h := p.healed; h != nil { // it may be stored late: after another order, after an append that was refused
@@ -217,8 +218,8 @@ func (p *process) resync() {
 	}
 }
 
-// readWhole reads the items that are not settled, once the version of the reading is above every gap, and no earlier
-// owner may write any more what it read before that.
+// readWhole reads the items that are not settled, once the version of the reading is above every
+// gap, and no earlier owner may write any more what it read before that.
 func (p *process) readWhole(r *resyncing) {
 	v := version(p.wr.s, p.w.now)
 	above := v > r.order.Above
@@ -241,7 +242,8 @@ func (p *process) readWhole(r *resyncing) {
 	}
 }
 
-// catchUp is what a healthy owner does within some seconds: list, read to the end, store, beat, mark.
+// catchUp is what a healthy owner does within some seconds: list, read to the end, store, beat,
+// mark.
 func (p *process) catchUp() {
 	p.w.now += 7000 + change.Millis(p.w.Int64N(5000))
 	steps := []func(){func() { p.list(true) }}
@@ -321,7 +323,8 @@ func (p *process) order() {
 	}
 }
 
-// recover deletes the log, or finds it lost, and gives the table a new life above every version that was given out.
+// recover deletes the log, or finds it lost, and gives the table a new life above every version
+// that was given out.
 func (w *world) recover(t *testing.T, l *memLog, keep bool) {
 	if l.kept || len(l.msgs) > 0 && l.fold(t).Fence != nil {
 		return
@@ -368,7 +371,8 @@ func finishCopies(t *testing.T, w *world, l *memLog, p *process) {
 	t.Fatalf("the copy and the resync never end\n%s", stateJSON(l.fold(t)))
 }
 
-// equal checks that a last resync of the whole table leaves every row as its item is, and every gap healed or waived.
+// equal checks that a last resync of the whole table leaves every row as its item is, and every gap
+// healed or waived.
 func equal(t *testing.T, w *world, l *memLog, p *process) {
 	t.Helper()
 	s := l.fold(t)

@@ -6,8 +6,9 @@ import (
 	"fmt"
 )
 
-// Hash identifies an entry by its bytes. Every entry carries the hash of its predecessor. A sequence number alone does
-// not identify an entry: a log that lost its tail assigns the same numbers again.
+// Hash identifies an entry by its bytes. Every entry carries the hash of its predecessor. A
+// sequence number alone does not identify an entry: a log that lost its tail assigns the same
+// numbers again.
 type Hash [16]byte
 
 // Nonce is a random number that identifies one claim of a log.

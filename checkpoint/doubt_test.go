@@ -21,8 +21,9 @@ func doubted(t *testing.T) *writer {
 	return w
 }
 
-// TestCopyOfAnUnconfirmedExportStaysInDoubt until a comparison that began later finds everything equal, or a resync of
-// the whole table ends, or an operator waives it. It lasts over restarts and snapshots, and concerns the rows alone.
+// TestCopyOfAnUnconfirmedExportStaysInDoubt until a comparison that began later finds everything
+// equal, or a resync of the whole table ends, or an operator waives it. It lasts over restarts and
+// snapshots, and concerns the rows alone.
 func TestCopyOfAnUnconfirmedExportStaysInDoubt(t *testing.T) {
 	ends := map[string]func(w *writer, id string) []any{
 		"verified": func(_ *writer, id string) []any {
@@ -52,8 +53,8 @@ func TestCopyOfAnUnconfirmedExportStaysInDoubt(t *testing.T) {
 	}
 }
 
-// TestComparisonEndsOnlyDoubts: a gap that lost changes is not healed by it, nor is a doubt that it does not name,
-// because that came after it began.
+// TestComparisonEndsOnlyDoubts: a gap that lost changes is not healed by it, nor is a doubt that it
+// does not name, because that came after it began.
 func TestComparisonEndsOnlyDoubts(t *testing.T) {
 	w := doubted(t)
 	w.must(t, &Gap{Feed: change.Feed{Stream: "arn", Shard: "a"}, Since: 5, Until: 9, Found: w.s.Date, Ends: true,
@@ -73,7 +74,8 @@ func TestComparisonEndsOnlyDoubts(t *testing.T) {
 	sameState(t, "restored", w.l.fold(t), w.l.restored(t))
 }
 
-// TestCopyOfAWholeExportLeavesNoDoubt; and one that was cancelled leaves the gap of a cancelled copy.
+// TestCopyOfAWholeExportLeavesNoDoubt; and one that was cancelled leaves the gap of a cancelled
+// copy.
 func TestCopyOfAWholeExportLeavesNoDoubt(t *testing.T) {
 	w := copied(t)
 	w.must(t, marksOf(SinkBigtable), &CopyMarks{ID: "c1", Parts: map[int]CopyMark{0: {Done: true}, 1: {Done: true}}})

@@ -21,8 +21,8 @@ type Entry struct {
 	Epoch uint64
 	Nonce Nonce
 	Prev  Hash // of the entry before this one; messages that are not entries of the chain do not count
-	// Body is a *Claim, *Release, *Start, *Graph, *Frame, *Beat, *Marks, *Gap, *Control, *Snapshot, *Copy, *CopyMarks or
-	// *Healed.
+	// Body is a *Claim, *Release, *Start, *Graph, *Frame, *Beat, *Marks, *Gap, *Control, *Snapshot,
+	// *Copy, *CopyMarks or *Healed.
 	Body any
 	Data []byte
 }
@@ -52,7 +52,8 @@ type Release struct {
 	To string `json:"to,omitempty"`
 }
 
-// Start stores where every shard of a stream starts. A stream has one, which never changes (Rule 3).
+// Start stores where every shard of a stream starts. A stream has one, which never changes (Rule
+// 3).
 type Start struct {
 	Stream string         `json:"stream"`         // ARN
 	Mode   string         `json:"mode,omitempty"` // start position as it was configured
@@ -65,10 +66,11 @@ type Start struct {
 	Backfill string `json:"backfill,omitempty"`
 	// Recover begins a life whose rows are those of an earlier one: the whole table is resynced.
 	Recover bool `json:"recover,omitempty"`
-	// After is set where records are read that are older than the life: only those created since then get versions above
-	// Floor, and only these are applied to Bigtable.
+	// After is set where records are read that are older than the life: only those created since
+	// then get versions above Floor, and only these are applied to Bigtable.
 	After change.Millis `json:"after,omitempty"`
-	// Part of Parts, from 0, when one entry does not hold all shards. The rest is the same in all of them.
+	// Part of Parts, from 0, when one entry does not hold all shards. The rest is the same in all
+	// of them.
 	Part  int `json:"part,omitempty"`
 	Parts int `json:"parts,omitempty"`
 }
@@ -88,11 +90,11 @@ type Graph struct {
 	Disabled bool          `json:"disabled,omitempty"` // the stream takes no more writes: its leaves are its end
 	Enabled  bool          `json:"enabled,omitempty"`  // takes back an earlier Disabled
 	Shards   []ShardSeen   `json:"shards,omitempty"`
-	// Gone are shards that a complete listing, begun after their child was listed, did not show, and that the service
-	// itself does not know any more.
+	// Gone are shards that a complete listing, begun after their child was listed, did not show,
+	// and that the service itself does not know any more.
 	Gone []string `json:"gone,omitempty"`
-	// Delta says that Shards holds only shards that are new or differ from the state, and Absent the finished ones that
-	// this complete listing is the first not to show.
+	// Delta says that Shards holds only shards that are new or differ from the state, and Absent
+	// the finished ones that this complete listing is the first not to show.
 	Delta  bool     `json:"delta,omitempty"`
 	Absent []string `json:"absent,omitempty"`
 }
@@ -119,8 +121,8 @@ type PageHead struct {
 	Expired   CountsByHour    `json:"expired,omitempty"` // records that are deletions by TTL
 }
 
-// Watermark returns the time up to which the page proves that everything was read: the creation of its newest
-// record, or, when it was empty, two seconds before it was asked for.
+// Watermark returns the time up to which the page proves that everything was read: the creation of
+// its newest record, or, when it was empty, two seconds before it was asked for.
 func (p *PageHead) Watermark() change.Millis {
 	if p.Records > 0 {
 		return p.Newest - 1000
@@ -132,8 +134,8 @@ func (p *PageHead) Watermark() change.Millis {
 const visibilityDelay = 2000
 
 // openUntil returns up to when a shard took all writes that a listing shows open: changes of its
-// children are created later. A listing may show a shard open for visibilityDelay after its end, and
-// the creation time of a change is rounded down to the second.
+// children are created later. A listing may show a shard open for visibilityDelay after its end,
+// and the creation time of a change is rounded down to the second.
 func openUntil(listed change.Millis) change.Millis { return listed - visibilityDelay - 1000 }
 
 // Beat shows that the owner is alive, and how far idle shards have been read.
@@ -152,10 +154,12 @@ type Beat struct {
 	Invented bool `json:"invented,omitempty"`
 }
 
-// Marks moves sinks forward. A mark names the entry up to which everything is durable at the sink (Rule 1).
+// Marks moves sinks forward. A mark names the entry up to which everything is durable at the sink
+// (Rule 1).
 type Marks struct {
 	Sinks map[string]Mark `json:"sinks"`
-	// Retired are sinks that are no longer configured: their marks are dropped, and hold back no trimming.
+	// Retired are sinks that are no longer configured: their marks are dropped, and hold back no
+	// trimming.
 	Retired []string `json:"retired,omitempty"`
 	// Archive is the end of the archive's manifests and of its stream, where they have moved.
 	Archive *ArchiveHead `json:"archive,omitempty"`
@@ -175,8 +179,8 @@ type Gap struct {
 	Until  change.Millis   `json:"until,omitempty"` // … up to this
 	Reason string          `json:"reason"`
 	Found  change.Millis   `json:"found"` // service clock
-	// Ends says that nothing is left to read in the shard. Otherwise reading goes on at the trim horizon once the gap is
-	// accepted.
+	// Ends says that nothing is left to read in the shard. Otherwise reading goes on at the trim
+	// horizon once the gap is accepted.
 	Ends     bool `json:"ends,omitempty"`
 	Accepted bool `json:"accepted,omitempty"` // reading went on behind it
 	// In the state only: the sinks that had begun when the gap was found, and the waivers among
@@ -193,8 +197,8 @@ type Gap struct {
 	Canceled bool `json:"canceled,omitempty"`
 }
 
-// Control changes what the owner does with the table. Anyone may append one. It makes the owner's next append fail, so
-// that the owner folds the log again and finds it.
+// Control changes what the owner does with the table. Anyone may append one. It makes the owner's
+// next append fail, so that the owner folds the log again and finds it.
 type Control struct {
 	Pause     *bool         `json:"pause,omitempty"`
 	Halt      *Halt         `json:"halt,omitempty"`
@@ -219,11 +223,13 @@ type Halt struct {
 	Code   string        `json:"code"`
 	Reason string        `json:"reason"`
 	At     change.Millis `json:"at"`
-	// Held is true when the sink stands before a change that it will never take, because the table halts at refusals.
+	// Held is true when the sink stands before a change that it will never take, because the table
+	// halts at refusals.
 	Held bool `json:"held,omitempty"`
 }
 
-// Snapshot is one part of the state as it was before the first part. The entry's Data is the content.
+// Snapshot is one part of the state as it was before the first part. The entry's Data is the
+// content.
 type Snapshot struct {
 	Part  int    `json:"part"` // from 0
 	Parts int    `json:"parts"`
@@ -235,8 +241,8 @@ type Snapshot struct {
 // ErrForeign means that a message is not an entry.
 var ErrForeign = errors.New("not an entry")
 
-// Encode appends the stored form of an entry: magic, the lowest format that holds it, kind, epoch, nonce, hash of
-// the predecessor, the body as JSON with its length, and the data.
+// Encode appends the stored form of an entry: magic, the lowest format that holds it, kind, epoch,
+// nonce, hash of the predecessor, the body as JSON with its length, and the data.
 func Encode(dst []byte, e *Entry) ([]byte, error) {
 	format := FormatOf(e.Body)
 	if format > Format {
@@ -256,7 +262,8 @@ func Encode(dst []byte, e *Entry) ([]byte, error) {
 	return append(dst, e.Data...), nil
 }
 
-// Decode reads an entry. Its Data aliases msg. Errors: ErrForeign, also for a broken entry; *NewerFormatError.
+// Decode reads an entry. Its Data aliases msg. Errors: ErrForeign, also for a broken entry;
+// *NewerFormatError.
 func Decode(msg []byte) (*Entry, error) { return decode(msg, Format) }
 
 // decode is Decode of a build that reads formats up to highest.

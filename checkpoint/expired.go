@@ -21,14 +21,15 @@ type CountsByHour map[Hour]int64
 type ArchiveHead struct {
 	N    uint64 `json:"n"`
 	Hash string `json:"hash"`
-	// End is an entry that the archive's stream has: where it ends before, it was lost, or its end. Open is the first hour
-	// whose events may then be missing, because no manifest has closed it or they were in no object.
+	// End is an entry that the archive's stream has: where it ends before, it was lost, or its end.
+	// Open is the first hour whose events may then be missing, because no manifest has closed it or
+	// they were in no object.
 	End  uint64 `json:"end,omitempty"`
 	Open Hour   `json:"open,omitempty"`
 }
 
-// Moved reports whether the head is worth an entry of its own, where the log has another one. That the archive's
-// stream has more entries is not: it is stored with the next marks.
+// Moved reports whether the head is worth an entry of its own, where the log has another one. That
+// the archive's stream has more entries is not: it is stored with the next marks.
 func (h ArchiveHead) Moved(from *ArchiveHead) bool {
 	return from == nil || h.N != from.N || h.Hash != from.Hash || h.Open != from.Open || h.End < from.End
 }
@@ -67,7 +68,8 @@ func (s *ExpiredCounts) Add(c CountsByHour, at change.Millis) {
 	maps.DeleteFunc(s.Hours, func(h Hour, _ int64) bool { return h < HourOf(at)-hoursCounted })
 }
 
-// Of returns how many items TTL deleted in an hour; false where that is not known. now is the service's clock.
+// Of returns how many items TTL deleted in an hour; false where that is not known. now is the
+// service's clock.
 func (s *ExpiredCounts) Of(hour Hour, now change.Millis) (int64, bool) {
 	if hour < s.Since || hour < HourOf(now)-hoursCounted {
 		return 0, false

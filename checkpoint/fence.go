@@ -9,11 +9,12 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// Fence is the entry behind which nothing is applied to Bigtable, for a cutover. Reading and the archive go on.
+// Fence is the entry behind which nothing is applied to Bigtable, for a cutover. Reading and the
+// archive go on.
 type Fence struct {
 	ID string `json:"id"`
-	// Seq is the entry's own sequence, Last that of the newest entry with changes before it: a mark at Last or behind it
-	// means that Bigtable has everything up to the fence.
+	// Seq is the entry's own sequence, Last that of the newest entry with changes before it: a mark
+	// at Last or behind it means that Bigtable has everything up to the fence.
 	Seq  uint64        `json:"seq"`
 	Last uint64        `json:"last"`
 	At   change.Millis `json:"at"`
@@ -28,10 +29,11 @@ type Fence struct {
 	Certified change.Millis `json:"certified,omitempty"`
 }
 
-// Stops reports whether an entry is behind the fence, so that a pass into Bigtable does not read it; never without a
-// fence.
+// Stops reports whether an entry is behind the fence, so that a pass into Bigtable does not read
+// it; never without a fence.
 //
-// Rule 12: behind a fence nothing is written to Bigtable, whoever owns the log, and after any restart.
+// Rule 12: behind a fence nothing is written to Bigtable, whoever owns the log, and after any
+// restart.
 func (f *Fence) Stops(seq uint64) bool { return f != nil && seq > f.Seq }
 
 // FenceOrder raises a fence in the log, or takes it away. The row in Bigtable says so before the
@@ -47,7 +49,8 @@ type Certify struct {
 	ID string `json:"id"` // of the cutover
 }
 
-// FenceError means that an entry may not be appended because of a fence, or that a fence may not be raised now.
+// FenceError means that an entry may not be appended because of a fence, or that a fence may not be
+// raised now.
 type FenceError struct{ What string }
 
 func (e *FenceError) Error() string { return e.What }
@@ -67,8 +70,8 @@ func (s *State) StandsAtFence() bool {
 	return ok && s.Fence != nil && mark.Seq >= s.Fence.Last
 }
 
-// AppliedMark returns the entry up to which Bigtable has what it is to have. A sink that stands at a
-// fence has all of it.
+// AppliedMark returns the entry up to which Bigtable has what it is to have. A sink that stands at
+// a fence has all of it.
 func (s *State) AppliedMark() uint64 {
 	if s.StandsAtFence() {
 		return max(s.LastFrame, s.Fence.Seq)
@@ -78,8 +81,9 @@ func (s *State) AppliedMark() uint64 {
 
 // checkFence says why a fence forbids an entry, or why a fence may not be raised now.
 //
-// Rule 12: behind a fence nothing is written to Bigtable, and nothing may ask for it. The writer checks it before it
-// appends, so two commands at once cannot both succeed; the fold ignores what is in the log all the same.
+// Rule 12: behind a fence nothing is written to Bigtable, and nothing may ask for it. The writer
+// checks it before it appends, so two commands at once cannot both succeed; the fold ignores what
+// is in the log all the same.
 func (s *State) checkFence(body any) error {
 	switch b := body.(type) {
 	case *Copy:
@@ -123,8 +127,9 @@ func (s *State) checkFenceOrder(b *FenceOrder) error {
 	return nil
 }
 
-// checkCertify says why it may not be noted now that a certificate was issued. A change that was read behind the
-// fence since the last look is found here: the entry comes behind all that the log holds.
+// checkCertify says why it may not be noted now that a certificate was issued. A change that was
+// read behind the fence since the last look is found here: the entry comes behind all that the log
+// holds.
 func (s *State) checkCertify(b *Certify) error {
 	switch {
 	case s.Fence == nil || s.Fence.ID != b.ID:
@@ -146,7 +151,8 @@ func (s *State) applyCertify(c *Control) {
 	s.Fence = &next
 }
 
-// noteBehind counts the changes of a page behind the fence. The fence that others hold stays as it is.
+// noteBehind counts the changes of a page behind the fence. The fence that others hold stays as it
+// is.
 func (s *State) noteBehind(p *PageHead) {
 	if s.Fence == nil {
 		return
@@ -188,8 +194,9 @@ func (s *State) applyFence(seq uint64, c *Control) {
 	}
 }
 
-// Unapplied returns the sink that has the most entries still to apply, up to the last one with changes, and how many;
-// "" and 0 when none has any. The Bigtable sink has nothing to apply behind a fence.
+// Unapplied returns the sink that has the most entries still to apply, up to the last one with
+// changes, and how many; "" and 0 when none has any. The Bigtable sink has nothing to apply behind
+// a fence.
 func (s *State) Unapplied() (sink string, entries uint64) {
 	for _, name := range slices.Sorted(maps.Keys(s.Marks)) {
 		if mark, end := s.Marks[name].Seq, s.LastFor(name); mark < end && end-mark > entries {

@@ -11,7 +11,8 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// fenced is a log with a frame, a fence of id "f" behind it, and a mark of the sink at the start of the log.
+// fenced is a log with a frame, a fence of id "f" behind it, and a mark of the sink at the start of
+// the log.
 func fenced(t *testing.T) *writer {
 	t.Helper()
 	w := owned(t, seen("a")...)
@@ -59,7 +60,8 @@ func TestSinkStandsAtTheFence(t *testing.T) {
 	}
 }
 
-// TestNothingIsOrderedBehindAFence: the writer refuses it, and the fold of a log that holds it all the same ignores it.
+// TestNothingIsOrderedBehindAFence: the writer refuses it, and the fold of a log that holds it all
+// the same ignores it.
 func TestNothingIsOrderedBehindAFence(t *testing.T) {
 	w := fenced(t)
 	from := mappingOf(w.s)
@@ -92,8 +94,8 @@ func TestNothingIsOrderedBehindAFence(t *testing.T) {
 	}
 }
 
-// What is written behind a fence is counted, but for deletions by TTL, and stays counted through snapshots until the
-// fence is taken away. It forbids the note that the certificate was issued.
+// What is written behind a fence is counted, but for deletions by TTL, and stays counted through
+// snapshots until the fence is taken away. It forbids the note that the certificate was issued.
 func TestChangesBehindAFenceAreCounted(t *testing.T) {
 	w := fenced(t)
 	certify := &Control{Certify: &Certify{ID: "f"}, At: 3_000_000}
@@ -188,7 +190,8 @@ func (p *process) refusedByFence(s *State) {
 	}
 }
 
-// TestUnappliedIsThatOfTheSinkFarthestBehind: with and without a fence, behind which only others have something to do.
+// TestUnappliedIsThatOfTheSinkFarthestBehind: with and without a fence, behind which only others
+// have something to do.
 func TestUnappliedIsThatOfTheSinkFarthestBehind(t *testing.T) {
 	for name, c := range map[string]struct {
 		bigtable, archive uint64 // marks
@@ -234,7 +237,8 @@ func TestNothingIsAppliedWithoutASink(t *testing.T) {
 	}
 }
 
-// TestOrdersOfAFenceThatMayBeRepeated: an undo where there is none, and the same fence whatever is open by then.
+// TestOrdersOfAFenceThatMayBeRepeated: an undo where there is none, and the same fence whatever is
+// open by then.
 func TestOrdersOfAFenceThatMayBeRepeated(t *testing.T) {
 	w := fenced(t)
 	w.s.Resync = &PendingResync{} // as by an older build
@@ -259,7 +263,8 @@ func TestOrdersOfAFenceThatMayBeRepeated(t *testing.T) {
 	}
 }
 
-// TestBeatProvesNoMoreThanIsRead: heartbeats came out of every shard, and one of them is not read so far.
+// TestBeatProvesNoMoreThanIsRead: heartbeats came out of every shard, and one of them is not read
+// so far.
 func TestBeatProvesNoMoreThanIsRead(t *testing.T) {
 	w := owned(t, seen("a")...)
 	w.must(t, markAt(1), frame(page(w.s, "a", 3, false)))

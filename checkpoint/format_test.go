@@ -271,7 +271,8 @@ func TestLaterMembersNeedTheirFormat(t *testing.T) {
 	}
 }
 
-// eachMember calls f for each member of a struct and of what it holds, with a value in which only that member is set.
+// eachMember calls f for each member of a struct and of what it holds, with a value in which only
+// that member is set.
 func eachMember(t *testing.T, typ reflect.Type, f func(owner reflect.Type, field reflect.StructField,
 	only reflect.Value)) {
 	t.Helper()

@@ -14,7 +14,8 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
-// FuzzEntry: whatever is published into a log, nothing crashes, and what decodes encodes again to the same.
+// FuzzEntry: whatever is published into a log, nothing crashes, and what decodes encodes again to
+// the same.
 func FuzzEntry(f *testing.F) {
 	for i := range 60 {
 		f.Add(encode(f, genEntry().Example(i)))
@@ -59,8 +60,8 @@ func oneOfEachKind(t testing.TB) (all [][]byte) {
 	return all
 }
 
-// FuzzState: no text makes the reader of stored states panic, and a state that it takes is stored again as the same
-// state, with the same answers.
+// FuzzState: no text makes the reader of stored states panic, and a state that it takes is stored
+// again as the same state, with the same answers.
 func FuzzState(f *testing.F) {
 	for format := 1; format <= newestFormat; format++ {
 		text, err := os.ReadFile(fmt.Sprintf("testdata/format%d.state.json", format))
@@ -91,7 +92,8 @@ func FuzzState(f *testing.F) {
 	})
 }
 
-// FuzzSnapshot: no data of a snapshot's parts makes Restore panic, or use memory beyond what such data can hold.
+// FuzzSnapshot: no data of a snapshot's parts makes Restore panic, or use memory beyond what such
+// data can hold.
 func FuzzSnapshot(f *testing.F) {
 	for format := 1; format <= newestFormat; format++ {
 		parts, err := goldenLog(f, format).restored(f).Snapshot(1 << 20)
@@ -109,8 +111,8 @@ func FuzzSnapshot(f *testing.F) {
 	})
 }
 
-// FuzzFold: whatever an owner appends to a log of any format, the fold takes it or refuses it, and the state that it
-// takes is stored again as the same state.
+// FuzzFold: whatever an owner appends to a log of any format, the fold takes it or refuses it, and
+// the state that it takes is stored again as the same state.
 func FuzzFold(f *testing.F) {
 	states := map[int]*State{}
 	for format := 1; format <= newestFormat; format++ {

@@ -10,9 +10,9 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// ReasonBeforeStart is the reason of a gap whose records were trimmed before the pipeline ever started. The pipeline
-// does not promise these records, so the gap makes no sink differ. Logs hold it as it stands here, so it is a code: it
-// never changes.
+// ReasonBeforeStart is the reason of a gap whose records were trimmed before the pipeline ever
+// started. The pipeline does not promise these records, so the gap makes no sink differ. Logs hold
+// it as it stands here, so it is a code: it never changes.
 const ReasonBeforeStart = "nothing was left of the shard when the pipeline started"
 
 // BeforeStart reports whether a gap is only of what was trimmed before the pipeline ever started:
@@ -49,8 +49,9 @@ func (s *State) AffectedSinks(g *Gap) []string {
 	return slices.Sorted(maps.Keys(s.Marks)) // none had begun when the gap was found: assume all
 }
 
-// DifferingSinks returns the affected sinks for which the gap is neither healed nor waived, sorted: their content
-// differs from the source. Reading on behind the gap does not change that. Retired sinks are left out.
+// DifferingSinks returns the affected sinks for which the gap is neither healed nor waived, sorted:
+// their content differs from the source. Reading on behind the gap does not change that. Retired
+// sinks are left out.
 func (s *State) DifferingSinks(g *Gap) (sinks []string) {
 	for _, sink := range s.AffectedSinks(g) {
 		_, waived := g.Waived[sink]
@@ -62,8 +63,8 @@ func (s *State) DifferingSinks(g *Gap) (sinks []string) {
 	return sinks
 }
 
-// DiffersSince returns the earliest time from which changes are missing in a sink because of a gap that is
-// not waived for it; 0 when no sink differs.
+// DiffersSince returns the earliest time from which changes are missing in a sink because of a gap
+// that is not waived for it; 0 when no sink differs.
 //
 // Rule 8: accepting a gap lets the reading go on and brings back nothing of what was lost.
 func (s *State) DiffersSince() (since change.Millis) {
@@ -79,8 +80,9 @@ func (s *State) DiffersSince() (since change.Millis) {
 	return since
 }
 
-// GapStart returns the time before which no change was created that a gap lost (Rule 8): its range must hold them all.
-// For a shard of which nothing was read that is the start position of its stream.
+// GapStart returns the time before which no change was created that a gap lost (Rule 8): its range
+// must hold them all. For a shard of which nothing was read that is the start position of its
+// stream.
 func (s *State) GapStart(g *Gap) change.Millis {
 	st := s.Stream(g.Feed.Stream)
 	switch {
@@ -178,7 +180,8 @@ func (s *State) GapByID(id string) *Gap {
 	return nil
 }
 
-// addGap stores a gap with the sinks that have begun by now. Sinks that begin later do not lack what it lost.
+// addGap stores a gap with the sinks that have begun by now. Sinks that begin later do not lack
+// what it lost.
 func (s *State) addGap(g Gap) {
 	if !g.BeforeStart() {
 		g.Sinks = slices.Sorted(maps.Keys(s.Marks))
@@ -205,10 +208,12 @@ func (s *State) PrepareGap(g *Gap) (store bool) {
 	return true
 }
 
-// LostBetween prepares the gap between a stream and the table's next one, and reports whether it must be stored.
+// LostBetween prepares the gap between a stream and the table's next one, and reports whether it
+// must be stored.
 //
-// Rule 8: the owner that stored it before may have died before the next stream was started, and that stream may have
-// been trimmed since then. Within the retention nothing of it is lost; later, what came after the earlier gap may be.
+// Rule 8: the owner that stored it before may have died before the next stream was started, and
+// that stream may have been trimmed since then. Within the retention nothing of it is lost; later,
+// what came after the earlier gap may be.
 func (s *State) LostBetween(g *Gap) bool {
 	for i := range s.Gaps {
 		earlier := &s.Gaps[i]
@@ -223,8 +228,8 @@ func (s *State) LostBetween(g *Gap) bool {
 	return true
 }
 
-// applyGap adds a gap. What was read before the gap but never stored is lost as well, so the gap begins at the position
-// in the log.
+// applyGap adds a gap. What was read before the gap but never stored is lost as well, so the gap
+// begins at the position in the log.
 func (s *State) applyGap(b *Gap) {
 	g := *b
 	s.Date = max(s.Date, g.Found)
@@ -246,8 +251,8 @@ func (s *State) applyGap(b *Gap) {
 	}
 }
 
-// acceptGap lets the shard go on at its trim horizon. Where that is by now is not known; the gap ends there, at most
-// now.
+// acceptGap lets the shard go on at its trim horizon. Where that is by now is not known; the gap
+// ends there, at most now.
 func (s *State) acceptGap(g *Gap) {
 	if sh := s.Shards[g.Feed.Shard]; sh != nil && sh.Loss.Pending && !g.Accepted {
 		g.Until = max(g.Until, s.Date)
@@ -261,8 +266,8 @@ func (s *State) acceptGap(g *Gap) {
 	g.Accepted = true
 }
 
-// waiveGap waives a gap for a sink. It ignores a gap that is unknown or not accepted, and a sink that does not differ
-// because of the gap.
+// waiveGap waives a gap for a sink. It ignores a gap that is unknown or not accepted, and a sink
+// that does not differ because of the gap.
 func (s *State) waiveGap(w *Waive, by Waiver) {
 	g := s.GapByID(w.Gap)
 	if g == nil || !g.Accepted || !slices.Contains(s.DifferingSinks(g), w.Sink) {

@@ -118,8 +118,9 @@ func TestGapOfAShardNeverReadBeginsWhereItsStreamDid(t *testing.T) {
 	}
 }
 
-// An owner that stores the gap between two streams, and dies before the start of the next one, may be followed a day
-// later: what was trimmed of the next stream meanwhile belongs to the gap as well.
+// An owner that stores the gap between two streams, and dies before the start of the next one, may
+// be followed a day later: what was trimmed of the next stream meanwhile belongs to the gap as
+// well.
 func TestGapBetweenStreamsGoesOnWhileNoneIsStarted(t *testing.T) {
 	const day = retention
 	s := NewState()
@@ -239,7 +240,8 @@ func TestGapThatIsKnownIsNotStored(t *testing.T) {
 	}
 }
 
-// TestGapIsSettledOnceNoSinkLacksIt: rows that are accepted as they are leave the archive without what was lost.
+// TestGapIsSettledOnceNoSinkLacksIt: rows that are accepted as they are leave the archive without
+// what was lost.
 func TestGapIsSettledOnceNoSinkLacksIt(t *testing.T) {
 	w := gapped(t)
 	id := w.s.Gaps[0].ID()
@@ -273,8 +275,8 @@ func TestDifferenceIsAsOldAsTheOldestGap(t *testing.T) {
 	}
 }
 
-// TestGapThatIsAcceptedAtOnceKeepsWhatWasGivenOut: repairs of what it lost must be above the versions of a burst before
-// it, as those of a gap that an operator accepts.
+// TestGapThatIsAcceptedAtOnceKeepsWhatWasGivenOut: repairs of what it lost must be above the
+// versions of a burst before it, as those of a gap that an operator accepts.
 func TestGapThatIsAcceptedAtOnceKeepsWhatWasGivenOut(t *testing.T) {
 	w := owned(t, seen("a", "b")...)
 	w.must(t, marksOf(SinkBigtable), frame(page(w.s, "a", 3, false)))

@@ -13,8 +13,8 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
-// goldenLog is the log of a simulated history as a build wrote it whose newest format that was, with foreign messages
-// and torn snapshots in between.
+// goldenLog is the log of a simulated history as a build wrote it whose newest format that was,
+// with foreign messages and torn snapshots in between.
 func goldenLog(t testing.TB, format int) *memLog {
 	t.Helper()
 	packed, err := os.ReadFile(fmt.Sprintf("testdata/format%d.log.s2", format))

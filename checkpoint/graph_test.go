@@ -125,7 +125,8 @@ func TestUnreadShardThatIsGoneIsAGap(t *testing.T) {
 	}
 }
 
-// A shard that opened and ended during an outage of the reader was never listed: its changes are lost as well.
+// A shard that opened and ended during an outage of the reader was never listed: its changes are
+// lost as well.
 func TestShardThatCameAndWentUnseenIsAGap(t *testing.T) {
 	w := owned(t, seen("a")...)
 	w.end(t, "a")
@@ -137,7 +138,8 @@ func TestShardThatCameAndWentUnseenIsAGap(t *testing.T) {
 	}
 }
 
-// Rule 3: a gap closes a shard before its turn; what comes after it still waits for what comes before it.
+// Rule 3: a gap closes a shard before its turn; what comes after it still waits for what comes
+// before it.
 func TestGapBeforeItsTurnDoesNotLetChildrenOvertake(t *testing.T) {
 	for name, lost := range map[string]any{
 		"gap":  &Gap{Feed: change.Feed{Stream: "arn", Shard: "b"}, Ends: true},
@@ -175,7 +177,8 @@ func TestRotationsAreForgottenTwoDaysAfterTheyVanish(t *testing.T) {
 	}
 }
 
-// An inconsistent listing may leave a shard out for hours and show it again: it must not be read twice.
+// An inconsistent listing may leave a shard out for hours and show it again: it must not be read
+// twice.
 func TestShardThatVanishedForADayIsNotReadTwice(t *testing.T) {
 	w := owned(t, seen("a", "b")...)
 	w.s.Shards["a"].Clock = 900
@@ -242,8 +245,8 @@ func TestNewStreamStartsAboveAllVersions(t *testing.T) {
 	}
 }
 
-// TestEndOfAStreamIsTakenBack: an answer that shows the stream taking records is stored, also as a difference, and the
-// shards that end later have children again.
+// TestEndOfAStreamIsTakenBack: an answer that shows the stream taking records is stored, also as a
+// difference, and the shards that end later have children again.
 func TestEndOfAStreamIsTakenBack(t *testing.T) {
 	w := owned(t, seen("a", "b")...)
 	w.must(t, &Graph{Stream: "arn", Date: w.s.Date, Disabled: true})

@@ -23,7 +23,8 @@ func (s *State) OwnerSeen() change.Millis {
 // SinkPipeline.
 func (s *State) AllHalts() map[string]*Halt { return maps.Clone(s.Halts) }
 
-// ClearEntry returns the control entry that ends the halt of a sink; nil when the sink is not halted.
+// ClearEntry returns the control entry that ends the halt of a sink; nil when the sink is not
+// halted.
 func (s *State) ClearEntry(sink string) *Control {
 	if s.Halts[sink] == nil {
 		return nil

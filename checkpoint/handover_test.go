@@ -2,8 +2,8 @@ package checkpoint
 
 import "testing"
 
-// TestReleaseNamesTheNextOwnerUntilAClaim: the state says to whom a log was handed over, also after a restart, and any
-// claim ends that.
+// TestReleaseNamesTheNextOwnerUntilAClaim: the state says to whom a log was handed over, also after
+// a restart, and any claim ends that.
 func TestReleaseNamesTheNextOwnerUntilAClaim(t *testing.T) {
 	w := owned(t, ShardSeen{ID: "a"})
 	if err := w.snapshot(t, 1<<20); err != nil {

@@ -7,9 +7,10 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// index answers questions about all shards of a table without a scan. The write loop asks them at the end of every
-// shard, and with ten thousand shards that rotate every four hours the state holds more than a hundred thousand. The
-// index is derived from the rest of the state: snapshots do not hold it, Restore rebuilds it.
+// index answers questions about all shards of a table without a scan. The write loop asks them at
+// the end of every shard, and with ten thousand shards that rotate every four hours the state holds
+// more than a hundred thousand. The index is derived from the rest of the state: snapshots do not
+// hold it, Restore rebuilds it.
 type index struct {
 	children       map[string][]*Shard // by the parent's ID, also of parents that no listing has shown
 	open           shardHeap           // open shards by Watermark
@@ -96,7 +97,8 @@ func (s *State) addShard(sh *Shard) {
 	s.withParent(sh, s.reindexShard)
 }
 
-// removeShard removes a shard for which no child waits: it is finished, or another stream has a shard of this ID.
+// removeShard removes a shard for which no child waits: it is finished, or another stream has a
+// shard of this ID.
 func (s *State) removeShard(sh *Shard) {
 	delete(s.Shards, sh.ID)
 	if all := slices.DeleteFunc(s.index.children[sh.Parent], func(c *Shard) bool { return c == sh }); len(all) > 0 {
@@ -116,8 +118,8 @@ func (s *State) withParent(sh *Shard, f func(*Shard)) {
 	}
 }
 
-// reindexWithChildren updates the index after a change of a shard. It updates the children too, since the bound that a
-// waiting shard puts on the read watermark depends on its parent.
+// reindexWithChildren updates the index after a change of a shard. It updates the children too,
+// since the bound that a waiting shard puts on the read watermark depends on its parent.
 func (s *State) reindexWithChildren(sh *Shard) {
 	s.reindexShard(sh)
 	for _, child := range s.index.children[sh.ID] {
@@ -201,8 +203,8 @@ func setMember(m map[string]*Shard, sh *Shard, in bool) {
 	}
 }
 
-// watermarkBound returns the time at which a shard holds the read watermark, and the heap for that bound; nil when the
-// shard does not hold it back.
+// watermarkBound returns the time at which a shard holds the read watermark, and the heap for that
+// bound; nil when the shard does not hold it back.
 func (s *State) watermarkBound(sh *Shard) (*shardHeap, change.Millis) {
 	x := &s.index
 	switch {
@@ -211,7 +213,8 @@ func (s *State) watermarkBound(sh *Shard) (*shardHeap, change.Millis) {
 	case sh.Phase.Reading():
 		return &x.open, sh.Watermark
 	case sh.Phase.Waiting():
-		// Its changes are newer than all of its parent's. Empty reads of the parent prove nothing about it.
+		// Its changes are newer than all of its parent's. Empty reads of the parent prove nothing
+		// about it.
 		p := s.Shards[sh.Parent]
 		if p == nil {
 			return &x.others, sh.Watermark
@@ -228,8 +231,8 @@ func (s *State) watermarkBound(sh *Shard) (*shardHeap, change.Millis) {
 	return &x.others, sh.LastAlive // Rule 10: its children may exist and not be listed yet
 }
 
-// noteListing notes the date of a complete listing. Finished shards whose children it must have shown no longer hold
-// the read watermark back.
+// noteListing notes the date of a complete listing. Finished shards whose children it must have
+// shown no longer hold the read watermark back.
 func (s *State) noteListing(date change.Millis) {
 	if date > s.Listed {
 		s.Listed = date
@@ -237,7 +240,8 @@ func (s *State) noteListing(date change.Millis) {
 	}
 }
 
-// releaseFinished updates the finished shards whose children the newest complete listing must have shown.
+// releaseFinished updates the finished shards whose children the newest complete listing must have
+// shown.
 func (s *State) releaseFinished() {
 	x := &s.index
 	for len(x.finished) > 0 && s.Listed >= x.finished[0].FinishedAt+childListingDelay {
@@ -246,8 +250,9 @@ func (s *State) releaseFinished() {
 	}
 }
 
-// TakeReadabilityChanges returns the shards that became readable, or stopped being so, since its previous call; the
-// first call returns all readable ones. Ask Readable for what a shard is now. The list has one consumer.
+// TakeReadabilityChanges returns the shards that became readable, or stopped being so, since its
+// previous call; the first call returns all readable ones. Ask Readable for what a shard is now.
+// The list has one consumer.
 func (s *State) TakeReadabilityChanges() []*Shard {
 	all := s.index.readability
 	s.index.readability = nil
@@ -257,7 +262,8 @@ func (s *State) TakeReadabilityChanges() []*Shard {
 	return all
 }
 
-// AwaitsChildren reports whether a shard of the live stream has ended and no child of it is known yet.
+// AwaitsChildren reports whether a shard of the live stream has ended and no child of it is known
+// yet.
 func (s *State) AwaitsChildren() bool { return s.index.counts[roleChildless] > 0 }
 
 // GappedShards returns the shards of the live stream that stand before a gap that is not accepted.
@@ -272,7 +278,8 @@ func (s *State) GappedShards() (ids []string) {
 	return ids
 }
 
-// heapEntry is a shard in a heap, with its key beside it, so that comparisons do not follow the pointer.
+// heapEntry is a shard in a heap, with its key beside it, so that comparisons do not follow the
+// pointer.
 type heapEntry struct {
 	key change.Millis
 	sh  *Shard

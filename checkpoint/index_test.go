@@ -179,7 +179,8 @@ func (f follower) follow(t testing.TB, s *State) {
 	}
 }
 
-// TestIndexTellsWhatARescanTells: histories with splits, late listings, gaps, disabled streams, forgotten shards.
+// TestIndexTellsWhatARescanTells: histories with splits, late listings, gaps, disabled streams,
+// forgotten shards.
 func TestIndexTellsWhatARescanTells(t *testing.T) {
 	for seed := uint64(100); seed < 100+*simSeeds; seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -206,8 +207,8 @@ func TestIndexTellsWhatARescanTells(t *testing.T) {
 	}
 }
 
-// The shards of a world come in families of one or two children. This test draws any family, any order of listings,
-// and time that passes for none of them.
+// The shards of a world come in families of one or two children. This test draws any family, any
+// order of listings, and time that passes for none of them.
 func TestIndexOfAnyFamily(t *testing.T) {
 	for seed := range 10 * *simSeeds {
 		r := rand.New(rand.NewPCG(seed, 3))

@@ -30,7 +30,8 @@ func of[T any, P interface {
 	return reflect.TypeFor[T]()
 }
 
-// kinds are the words for each kind that metrics, messages and `queue dump` show, and the type of its body.
+// kinds are the words for each kind that metrics, messages and `queue dump` show, and the type of
+// its body.
 var kinds = map[Kind]struct {
 	word string
 	body reflect.Type

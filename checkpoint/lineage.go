@@ -23,14 +23,15 @@ func (s *State) openShard(sh *Shard) {
 	}
 }
 
-// inheritFrom raises a shard's clock and times to those of its finished parent. Rule 5: an item's versions grow along
-// its lineage.
+// inheritFrom raises a shard's clock and times to those of its finished parent. Rule 5: an item's
+// versions grow along its lineage.
 func (sh *Shard) inheritFrom(p *Shard) {
 	sh.Clock, sh.LastAlive = max(sh.Clock, p.Clock), max(sh.LastAlive, p.LastAlive)
 	sh.Watermark = max(sh.Watermark, p.LastAlive)
 }
 
-// finishShard ends the reading of a shard and releases its children, unless its own parent is not finished yet.
+// finishShard ends the reading of a shard and releases its children, unless its own parent is not
+// finished yet.
 func (s *State) finishShard(sh *Shard) {
 	if !sh.Phase.Finished() {
 		was := sh.Phase
@@ -47,20 +48,21 @@ func (s *State) finishShard(sh *Shard) {
 	}
 }
 
-// mayLive reports whether a listing shows a finished shard without an end although none has shown that it has one. It
-// may have begun before the shard was finished: then it shows nothing.
+// mayLive reports whether a listing shows a finished shard without an end although none has shown
+// that it has one. It may have begun before the shard was finished: then it shows nothing.
 func (sh *Shard) mayLive(x ShardSeen, began change.Millis) bool {
 	return sh.Phase == PhaseFinished && sh.Unended && !x.Closed && began >= sh.FinishedAt
 }
 
-// RevivedBy reports whether a listing changes what the log holds about a finished shard: it shows the end that was
-// missing, or that the shard lives.
+// RevivedBy reports whether a listing changes what the log holds about a finished shard: it shows
+// the end that was missing, or that the shard lives.
 func (sh *Shard) RevivedBy(x ShardSeen, began change.Millis) bool {
 	return sh.Unended && x.Closed || sh.mayLive(x, began) && (!sh.SeenOpen || began >= sh.FinishedAt+childListingDelay)
 }
 
-// reopen notes that a finished shard lives. Once listings show that for longer than they may leave out the shard's end
-// and its children, it is read on behind its last position: a gap that ended it was wrong.
+// reopen notes that a finished shard lives. Once listings show that for longer than they may leave
+// out the shard's end and its children, it is read on behind its last position: a gap that ended it
+// was wrong.
 //
 // Rule 13: what a listing shows is believed over an earlier answer that the shard is gone.
 func (s *State) reopen(sh *Shard, began change.Millis) {
@@ -71,11 +73,12 @@ func (s *State) reopen(sh *Shard, began change.Millis) {
 	s.readOn(sh, PhaseOpen)
 }
 
-// showEnd notes that a listing shows the end of a shard, or a child of it. If a gap ended the shard before that, it
-// took writes behind the gap: none of its children is known yet, so what is left of it is read before them.
+// showEnd notes that a listing shows the end of a shard, or a child of it. If a gap ended the shard
+// before that, it took writes behind the gap: none of its children is known yet, so what is left of
+// it is read before them.
 //
-// Rules 8 and 13: what such a gap leaves out would be lost in silence. If the shard is really gone, its reader finds
-// that out, and the gap that follows reaches to the end.
+// Rules 8 and 13: what such a gap leaves out would be lost in silence. If the shard is really gone,
+// its reader finds that out, and the gap that follows reaches to the end.
 func (s *State) showEnd(sh *Shard) {
 	switch {
 	case !sh.Unended || !s.endedByGap(sh):
@@ -100,8 +103,9 @@ func (s *State) readOn(sh *Shard, as Phase) {
 	s.index.finished = slices.DeleteFunc(s.index.finished, func(other *Shard) bool { return other == sh })
 }
 
-// UnreadOpenShards returns the shards of the live stream that are not read although the newest listing shows them
-// without an end and without a child, sorted: finished ones, and those that stand before a gap.
+// UnreadOpenShards returns the shards of the live stream that are not read although the newest
+// listing shows them without an end and without a child, sorted: finished ones, and those that
+// stand before a gap.
 //
 // Rules 10 and 13: while there is one, nothing proves that everything up to some time is read.
 func (s *State) UnreadOpenShards() (ids []string) {
@@ -115,8 +119,8 @@ func (s *State) UnreadOpenShards() (ids []string) {
 	return ids
 }
 
-// releaseChildren lets the children of a finished shard be read, and the descendants behind those children that were
-// finished early.
+// releaseChildren lets the children of a finished shard be read, and the descendants behind those
+// children that were finished early.
 func (s *State) releaseChildren(sh *Shard) {
 	for _, child := range s.index.children[sh.ID] {
 		if child.Phase == PhaseEarly {
@@ -129,9 +133,10 @@ func (s *State) releaseChildren(sh *Shard) {
 	}
 }
 
-// LostBeforeStart reports whether all records of a lost shard were written, and probably trimmed, before the pipeline
-// started: the shard took no more writes at the first listing, and had no records soon after. Such records were never
-// promised to be carried. found is the time at which the loss was found.
+// LostBeforeStart reports whether all records of a lost shard were written, and probably trimmed,
+// before the pipeline started: the shard took no more writes at the first listing, and had no
+// records soon after. Such records were never promised to be carried. found is the time at which
+// the loss was found.
 func (s *State) LostBeforeStart(sh *Shard, found change.Millis) bool {
 	st := s.Stream(sh.Stream)
 	if st == nil || sh.FirstSeen != st.Date || sh.Pos.After != "" || sh.LastAlive >= openUntil(st.Date) {
@@ -140,5 +145,6 @@ func (s *State) LostBeforeStart(sh *Shard, found change.Millis) bool {
 	return sh.Pos.At >= st.Date || found-st.Date <= firstReadsGrace
 }
 
-// firstReadsGrace is how long the first reads of a new pipeline may take to find shards that were trimmed before it.
+// firstReadsGrace is how long the first reads of a new pipeline may take to find shards that were
+// trimmed before it.
 const firstReadsGrace = 3600 * 1000

@@ -117,7 +117,8 @@ func shardDiffers(
 		sh.RevivedBy(*x, b.Date) || s.Shards[x.Parent] == nil && listed[x.Parent] != nil
 }
 
-// newlyAbsent returns the finished shards that this complete listing is the first not to show, sorted.
+// newlyAbsent returns the finished shards that this complete listing is the first not to show,
+// sorted.
 func newlyAbsent(s *State, b *Graph) (ids []string) {
 	if !b.Complete {
 		return nil

@@ -14,7 +14,8 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// memLog is a stream of messages as the server keeps it: who appends names the last sequence number.
+// memLog is a stream of messages as the server keeps it: who appends names the last sequence
+// number.
 type memLog struct {
 	msgs [][]byte
 	// format of its first claim; 0: the newest
@@ -129,7 +130,8 @@ func (w *writer) message(t testing.TB, body any, data []byte) []byte {
 
 var errStale = errors.New("the entry contradicts what is stored")
 
-// append stores an entry and folds it into what the writer knows. After errWrongLast the writer is in doubt.
+// append stores an entry and folds it into what the writer knows. After errWrongLast the writer is
+// in doubt.
 func (w *writer) append(t testing.TB, body any, data []byte) error {
 	t.Helper()
 	if err := w.s.CheckNext(body); err != nil {
@@ -165,7 +167,8 @@ func (w *writer) must(t testing.TB, bodies ...any) {
 	}
 }
 
-// owned returns the writer of a log that holds a claim and the start of stream "arn" with these shards.
+// owned returns the writer of a log that holds a claim and the start of stream "arn" with these
+// shards.
 func owned(t testing.TB, shards ...ShardSeen) *writer {
 	t.Helper()
 	w, err := claim(t, new(memLog), NewState(), "a", 1)

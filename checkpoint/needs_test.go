@@ -9,7 +9,8 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// needs is what no entry may drop before it is done: the copy's marks, the pending resync, gaps, the highest version.
+// needs is what no entry may drop before it is done: the copy's marks, the pending resync, gaps,
+// the highest version.
 type needs struct {
 	top      change.Version
 	copy     *CopyState
@@ -97,8 +98,8 @@ func (n needs) keptBy(t *testing.T, s *State, e *Entry) {
 	}
 }
 
-// fenceBehind returns the fence behind an entry: as it was, with the changes of a frame and the note of a
-// certificate.
+// fenceBehind returns the fence behind an entry: as it was, with the changes of a frame and the
+// note of a certificate.
 func (n needs) fenceBehind(s *State, body any) *Fence {
 	if n.fence == nil {
 		return nil

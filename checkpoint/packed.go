@@ -6,9 +6,10 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
-// maxRatio and maxFree cap the buffer that is allocated for a claimed size, the former as a multiple of the compressed
-// size. The state of 180,000 shards is compressed to an eleventh; one with a long text of one character, such as an
-// error that quotes an item, to a thousandth and less. No entry that brings such a text is larger than maxFree.
+// maxRatio and maxFree cap the buffer that is allocated for a claimed size, the former as a
+// multiple of the compressed size. The state of 180,000 shards is compressed to an eleventh; one
+// with a long text of one character, such as an error that quotes an item, to a thousandth and
+// less. No entry that brings such a text is larger than maxFree.
 const (
 	maxRatio = 1000
 	maxFree  = 8 << 20

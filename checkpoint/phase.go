@@ -3,7 +3,8 @@ package checkpoint
 // Phase is how far the reading of a shard has come, and whether the shard still takes writes.
 type Phase uint8
 
-// The phases of a shard, in their order. A shard waits until its parent is finished in the log (Rule 3).
+// The phases of a shard, in their order. A shard waits until its parent is finished in the log
+// (Rule 3).
 const (
 	PhaseWaiting       Phase = iota + 1
 	PhaseWaitingClosed       // waiting, and takes no more writes
@@ -16,7 +17,8 @@ const (
 // Waiting reports whether the parent must be finished before the shard is read.
 func (p Phase) Waiting() bool { return p == PhaseWaiting || p == PhaseWaitingClosed }
 
-// Reading reports whether the shard is to be read now: its parent is finished, and the shard is not.
+// Reading reports whether the shard is to be read now: its parent is finished, and the shard is
+// not.
 func (p Phase) Reading() bool { return p == PhaseOpen || p == PhaseClosed }
 
 // Finished reports whether nothing is left to read.

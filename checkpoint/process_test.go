@@ -8,8 +8,9 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// process is one instance of the daemon. It knows what it folded when it claimed the log and what it appended
-// since; it may be stopped at any point, die, or go on long after another process has claimed the log.
+// process is one instance of the daemon. It knows what it folded when it claimed the log and what
+// it appended since; it may be stopped at any point, die, or go on long after another process has
+// claimed the log.
 type process struct {
 	*testing.T
 	w     *world
@@ -29,7 +30,8 @@ type process struct {
 	healed   *Healed // not stored yet
 }
 
-// forget drops what the process has in hand, except for what it knows of the table: it goes on with a resync.
+// forget drops what the process has in hand, except for what it knows of the table: it goes on with
+// a resync.
 func (p *process) forget() {
 	p.pages, p.through, p.page, p.copied, p.copiedID = nil, map[string]change.Millis{}, nil, nil, ""
 }
@@ -57,8 +59,8 @@ func recsOf(t testing.TB, e *Entry) (recs []simRec) {
 	return recs
 }
 
-// took looks at what an append said. In doubt the process throws its memory away (Rule 4): it may go on only
-// if what is stored says that the log is still its own.
+// took looks at what an append said. In doubt the process throws its memory away (Rule 4): it may
+// go on only if what is stored says that the log is still its own.
 func (p *process) took(err error) bool {
 	p.Helper()
 	switch {
@@ -147,7 +149,8 @@ func (p *process) list(complete bool) {
 	}
 }
 
-// start returns the start of a stream: the first of a pipeline, of a life after a lost log, or a later one.
+// start returns the start of a stream: the first of a pipeline, of a life after a lost log, or a
+// later one.
 func (p *process) start(g *Graph, first bool) *Start {
 	b := &Start{Stream: g.Stream, Date: g.Date, Shards: g.Shards}
 	if !first {

@@ -13,9 +13,9 @@ type Proof struct {
 	Entry  uint64
 }
 
-// Note takes what a beat at a time proves: that everything created up to read is in the log, whose newest entry with
-// changes is entry. passed reports whether every sink has applied an entry. While a sink is behind, the times in
-// between are not kept.
+// Note takes what a beat at a time proves: that everything created up to read is in the log, whose
+// newest entry with changes is entry. passed reports whether every sink has applied an entry. While
+// a sink is behind, the times in between are not kept.
 func (p *Proof) Note(at change.Millis, assumed int, read change.Millis, entry uint64, passed func(uint64) bool) {
 	if p.Since == 0 && (assumed > 0 || read > 0) {
 		p.Since = at
@@ -26,7 +26,8 @@ func (p *Proof) Note(at change.Millis, assumed int, read change.Millis, entry ui
 	}
 }
 
-// Applied returns the time up to which every change is proved to be durable at every sink; 0 when none is.
+// Applied returns the time up to which every change is proved to be durable at every sink; 0 when
+// none is.
 func (p *Proof) Applied(passed func(uint64) bool) change.Millis {
 	if p.Next > 0 && passed(p.Entry) {
 		return max(p.Passed, p.Next)

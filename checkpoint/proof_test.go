@@ -6,8 +6,8 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// TestProofWaitsForTheSinks: what is read is proved to be applied only once the sinks have passed the entry that was
-// the newest when it was read.
+// TestProofWaitsForTheSinks: what is read is proved to be applied only once the sinks have passed
+// the entry that was the newest when it was read.
 func TestProofWaitsForTheSinks(t *testing.T) {
 	var p Proof
 	mark := uint64(0)

@@ -15,7 +15,8 @@ func gapIn(shard string, since change.Millis) *Gap {
 	return &Gap{Feed: change.Feed{Stream: "arn", Shard: shard}, Since: since, Found: since + 1}
 }
 
-// An export that was asked for completes the copy under its id. What an operator paused meanwhile stays paused.
+// An export that was asked for completes the copy under its id. What an operator paused meanwhile
+// stays paused.
 func TestCopyWhoseExportIsCompleteStaysPaused(t *testing.T) {
 	w := owned(t, seen("a")...)
 	w.must(t, &Copy{ID: "c1", Why: CopyBackfill, From: FromExport, Began: 1},
@@ -36,7 +37,8 @@ func TestCopyWhoseExportIsCompleteStaysPaused(t *testing.T) {
 	sameState(t, "restored", w.l.fold(t), w.l.restored(t))
 }
 
-// A command that looked at the log while the first copy ran, and stored its order when that had ended, stops no other.
+// A command that looked at the log while the first copy ran, and stored its order when that had
+// ended, stops no other.
 func TestOrderForACopyThatHasEndedDoesNotConcernTheNext(t *testing.T) {
 	w := owned(t, seen("a")...)
 	w.must(t, marksOf(SinkBigtable), &Copy{ID: "c1", Why: CopyBackfill, From: FromScan, Parts: 1, Began: 1},
@@ -54,7 +56,8 @@ func TestOrderForACopyThatHasEndedDoesNotConcernTheNext(t *testing.T) {
 	sameState(t, "restored", w.l.fold(t), w.l.restored(t))
 }
 
-// Cancelling an export that was asked for leaves a gap too, and the export that is complete later begins nothing.
+// Cancelling an export that was asked for leaves a gap too, and the export that is complete later
+// begins nothing.
 func TestExportOfACancelledCopyBeginsNothing(t *testing.T) {
 	w := owned(t, seen("a")...)
 	w.must(t, marksOf(SinkBigtable), &Copy{ID: "c1", Why: CopyBackfill, From: FromExport, Began: 1},
@@ -69,7 +72,8 @@ func TestExportOfACancelledCopyBeginsNothing(t *testing.T) {
 	}
 }
 
-// An owner that was asked twice under one id, because an acknowledgement was lost, ends only what it began with.
+// An owner that was asked twice under one id, because an acknowledgement was lost, ends only what
+// it began with.
 func TestResyncOrderedAgainUnderItsIdHealsOnlyWhatItNames(t *testing.T) {
 	w := owned(t, seen("a", "b")...)
 	w.must(t, marksOf(SinkBigtable), gapIn("a", 10), gapIn("b", 20))
@@ -90,8 +94,8 @@ func TestResyncOrderedAgainUnderItsIdHealsOnlyWhatItNames(t *testing.T) {
 	sameState(t, "restored", w.l.fold(t), w.l.restored(t))
 }
 
-// An owner that orders the healing of the same gaps twice has ordered it once: the comparison does not begin again. Of
-// other gaps it is another one, and so is an operator's.
+// An owner that orders the healing of the same gaps twice has ordered it once: the comparison does
+// not begin again. Of other gaps it is another one, and so is an operator's.
 func TestHealingOrderedTwiceIsOneResync(t *testing.T) {
 	w := owned(t, seen("a", "b", "c")...)
 	w.must(t, marksOf(SinkBigtable), gapIn("a", 10), gapIn("b", 20))
@@ -113,7 +117,8 @@ func TestHealingOrderedTwiceIsOneResync(t *testing.T) {
 	sameState(t, "restored", w.l.fold(t), w.l.restored(t))
 }
 
-// A resync of the whole table that names unknown gaps heals none, and one that was waived meanwhile stays waived.
+// A resync of the whole table that names unknown gaps heals none, and one that was waived meanwhile
+// stays waived.
 func TestResyncHealsNoGapThatItDoesNotKnow(t *testing.T) {
 	w := owned(t, seen("a", "b")...)
 	w.must(t, marksOf(SinkBigtable), gapIn("a", 10_000), gapIn("b", 20_000),
@@ -214,7 +219,8 @@ func TestPartsOfAStartAgreeOnTheBackfill(t *testing.T) {
 	}
 }
 
-// The highest version survives a restart although the shard that had it was replaced by one of another stream.
+// The highest version survives a restart although the shard that had it was replaced by one of
+// another stream.
 func TestHighestVersionSurvivesAReplacedShard(t *testing.T) {
 	w := owned(t, seen("a")...)
 	w.must(t, frame(page(w.s, "a", 5, true)), &Graph{Stream: "arn", Date: 2_000_000, Complete: true, Disabled: true})
@@ -228,7 +234,8 @@ func TestHighestVersionSurvivesAReplacedShard(t *testing.T) {
 	}
 }
 
-// A copy with the longest keys that DynamoDB has, all of bytes that JSON escapes, fits into what the log takes.
+// A copy with the longest keys that DynamoDB has, all of bytes that JSON escapes, fits into what
+// the log takes.
 func TestMarksOfLongKeysFit(t *testing.T) {
 	w := owned(t, seen("a")...)
 	w.must(t, &Copy{ID: "c1", Why: CopyBackfill, From: FromScan, Parts: 64, Began: 1})

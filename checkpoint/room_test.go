@@ -7,9 +7,9 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// Rule 5: the first change of each shard is above what a copy or a resync writes by the floor alone, whatever way led
-// into the life and to the shard. A floor may be ahead of the time by as much as versions were, ten minutes at least,
-// and until then copies write at it.
+// Rule 5: the first change of each shard is above what a copy or a resync writes by the floor
+// alone, whatever way led into the life and to the shard. A floor may be ahead of the time by as
+// much as versions were, ten minutes at least, and until then copies write at it.
 func TestFirstChangeOfEachShardIsAboveWhatCopiesWrite(t *testing.T) {
 	const floor, t0 = 900_000_000, 700_000_000
 	begun := func(start *Start, more ...any) *writer {
@@ -68,8 +68,8 @@ func restoredFrom(t *testing.T, w *writer) *State {
 	return w.l.restored(t)
 }
 
-// The fold refuses what takes the room away: pages whose first version a copy may have, and copies that are not above
-// the floor.
+// The fold refuses what takes the room away: pages whose first version a copy may have, and copies
+// that are not above the floor.
 func TestVersionsThatACopyMayHaveAreRefused(t *testing.T) {
 	const floor, t0 = 900_000_000, 700_000_000
 	w, err := claim(t, new(memLog), NewState(), "a", 1)

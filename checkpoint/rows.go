@@ -2,14 +2,15 @@ package checkpoint
 
 import "github.com/tailrace-cdc/replicator/change"
 
-// Body is the body of an entry. Each kind says what it does to rows beside the changes in the log, so a new kind that
-// does not say it does not compile.
+// Body is the body of an entry. Each kind says what it does to rows beside the changes in the log,
+// so a new kind that does not say it does not compile.
 type Body interface {
 	changesRows() RowsReason
 }
 
-// RowsReason is why a comparison of both sides that began before an entry does not show what the rows hold behind it,
-// although all changes that the log has got since are compared as well; "" where it does.
+// RowsReason is why a comparison of both sides that began before an entry does not show what the
+// rows hold behind it, although all changes that the log has got since are compared as well; ""
+// where it does.
 type RowsReason string
 
 // What entries do to rows beside the changes in the log.
@@ -25,8 +26,8 @@ const (
 	RowsUnknown       RowsReason = "unknown_entry" // no build that wrote it is known
 )
 
-// ChangesRows is the one judge of what an entry's body does to rows beside the changes in the log. It is total: a
-// body of an unknown type may have done anything.
+// ChangesRows is the one judge of what an entry's body does to rows beside the changes in the log.
+// It is total: a body of an unknown type may have done anything.
 //
 // Rule 14: what keeps a comparison asks here, and only here, whether an entry makes it useless.
 func ChangesRows(body any) RowsReason {
@@ -48,8 +49,8 @@ func (*Snapshot) changesRows() RowsReason { return RowsByChanges }
 func (*Copy) changesRows() RowsReason      { return RowsByCopy }
 func (*CopyMarks) changesRows() RowsReason { return RowsByCopy }
 
-// changesRows: a shard that the service does not know any more may have been trimmed before it was read to its end.
-// The fold stores such a gap without an entry of its own.
+// changesRows: a shard that the service does not know any more may have been trimmed before it was
+// read to its end. The fold stores such a gap without an entry of its own.
 func (b *Graph) changesRows() RowsReason {
 	if len(b.Gone) > 0 {
 		return RowsByGap
@@ -67,9 +68,9 @@ func (b *Healed) changesRows() RowsReason {
 
 // changesRows judges each member of a control: one that is not named in members does not compile.
 //
-// A fence changes no rows, and the cutover that raised it rests on a comparison from before it. Its undo does:
-// behind the fence the rows may have been the application's. To resume accepts gaps that are entries of their own;
-// a comparison that begins while one waits is not kept for later.
+// A fence changes no rows, and the cutover that raised it rests on a comparison from before it. Its
+// undo does: behind the fence the rows may have been the application's. To resume accepts gaps that
+// are entries of their own; a comparison that begins while one waits is not kept for later.
 func (c *Control) changesRows() RowsReason {
 	members := struct {
 		Pause     *bool         // none

@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// Rule 14: one judge says of each kind of entry, and of each member that decides, what it does to rows beside the
-// changes in the log. A kind or a member of a control that is not listed here fails.
+// Rule 14: one judge says of each kind of entry, and of each member that decides, what it does to
+// rows beside the changes in the log. A kind or a member of a control that is not listed here
+// fails.
 func TestEveryEntrySaysWhetherItChangesRows(t *testing.T) {
 	want := map[Kind]RowsReason{
 		KindClaim: RowsByChanges, KindRelease: RowsByChanges, KindStart: RowsByStream, KindGraph: RowsByChanges,

@@ -221,7 +221,8 @@ func TestLaterClaimDoesNotChangeWhoseLogItIs(t *testing.T) {
 	}
 }
 
-// A message of a log that other hands wrote into: nothing of it counts, all of it is counted (attacks 1, 28, 39).
+// A message of a log that other hands wrote into: nothing of it counts, all of it is counted
+// (attacks 1, 28, 39).
 func TestForeignMessagesFoldAsNothing(t *testing.T) {
 	w := owned(t, seen("a")...)
 	stale := *w
@@ -274,8 +275,8 @@ func TestNobodyWritesBeforeAClaimOrAfterARelease(t *testing.T) {
 	}
 }
 
-// Attack 28: the store lost its tail, a rival filled it up to the same number, and the server takes what the
-// stale writer expects.
+// Attack 28: the store lost its tail, a rival filled it up to the same number, and the server takes
+// what the stale writer expects.
 func TestStaleWriterOnARolledBackLogStoresNothing(t *testing.T) {
 	w := owned(t, seen("a")...)
 	copied := slices.Clone(w.l.msgs)

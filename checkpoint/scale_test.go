@@ -26,7 +26,8 @@ func generations(gens, width int) (all []ShardSeen) {
 	return all
 }
 
-// A server that takes 1 MiB, 1,600 open shards and six generations before them: one entry would not fit.
+// A server that takes 1 MiB, 1,600 open shards and six generations before them: one entry would not
+// fit.
 func TestStartOfManyShardsComesInParts(t *testing.T) {
 	for _, size := range []struct{ gens, width int }{{7, 1_600}, {8, 10_000}} {
 		start := &Start{Stream: "arn", Mode: "latest", At: 5, Date: 1_790_000_000_000, Floor: 3,
@@ -62,7 +63,8 @@ func TestStartOfManyShardsComesInParts(t *testing.T) {
 	}
 }
 
-// Whoever claims the log next does not know what the rest of the listing was: it begins again with its own.
+// Whoever claims the log next does not know what the rest of the listing was: it begins again with
+// its own.
 func TestTornStartBeginsAgain(t *testing.T) {
 	l := new(memLog)
 	w, err := claim(t, l, NewState(), "a", 1)
@@ -132,8 +134,8 @@ func TestListingHoldsOnlyWhatIsNew(t *testing.T) {
 	}
 }
 
-// A look for children shows a part of the shards: it shows that one is closed, and nothing about those that it leaves
-// out.
+// A look for children shows a part of the shards: it shows that one is closed, and nothing about
+// those that it leaves out.
 func TestPartialListingTellsNothingOfTheOthers(t *testing.T) {
 	w := owned(t, seen("a", "b<a", "c")...)
 	w.end(t, "a")
@@ -184,7 +186,8 @@ func TestParentThatIsListedAfterItsChildIsClosed(t *testing.T) {
 	}
 }
 
-// Shards that vanish from listings are marked by name, and forgotten later as if the listings themselves were stored.
+// Shards that vanish from listings are marked by name, and forgotten later as if the listings
+// themselves were stored.
 func TestVanishedShardsAreForgottenFromDeltas(t *testing.T) {
 	w := owned(t, seen("a", "b<a", "c<b")...)
 	w.end(t, "a")
@@ -238,8 +241,8 @@ func rotated(b *testing.B) (w *writer, open []ShardSeen) {
 	return w, all[(gens-1)*width:]
 }
 
-// BenchmarkShardEnd is what the write loop does at the end of one of 180,000 shards and for its child: fold the two
-// entries, and ask what it asks after each. Goal: 20 µs.
+// BenchmarkShardEnd is what the write loop does at the end of one of 180,000 shards and for its
+// child: fold the two entries, and ask what it asks after each. Goal: 20 µs.
 func BenchmarkShardEnd(b *testing.B) {
 	w, parents := rotated(b)
 	s := w.s
@@ -275,7 +278,8 @@ func BenchmarkShardEnd(b *testing.B) {
 	b.ReportMetric(float64(len(s.Shards)), "shards")
 }
 
-// BenchmarkWatermark is a page of one of 180,000 shards, and the question up to when all of them are read. Goal: 1 ms.
+// BenchmarkWatermark is a page of one of 180,000 shards, and the question up to when all of them
+// are read. Goal: 1 ms.
 func BenchmarkWatermark(b *testing.B) {
 	w, open := rotated(b)
 	s := w.s
@@ -312,7 +316,8 @@ func BenchmarkRestore(b *testing.B) {
 	b.ReportMetric(float64(size), "bytes")
 }
 
-// BenchmarkBeatOfManyShards is a beat of 10,000 open shards among 180,000, as it comes every few seconds.
+// BenchmarkBeatOfManyShards is a beat of 10,000 open shards among 180,000, as it comes every few
+// seconds.
 func BenchmarkBeatOfManyShards(b *testing.B) {
 	w, _ := rotated(b)
 	s := w.s

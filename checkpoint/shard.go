@@ -50,8 +50,8 @@ func (sh *Shard) close() {
 	sh.Unended, sh.SeenOpen = false, false
 }
 
-// skipLoss makes the reading of a shard continue at its trim horizon. The loss of changes created before until is
-// accepted.
+// skipLoss makes the reading of a shard continue at its trim horizon. The loss of changes created
+// before until is accepted.
 func (sh *Shard) skipLoss(until change.Millis) {
 	sh.Pos, sh.Loss.AtTrimHorizon, sh.Loss.AcceptedUntil = change.Position{}, true, until
 }

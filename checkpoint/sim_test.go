@@ -14,9 +14,9 @@ var (
 	simSeed  = flag.Uint64("sim.seed", 0, "simulate only this history")
 )
 
-// TestHistories simulates several instances that read a restless table into one log: they claim it from each
-// other, die, go on with an old view, lose the log's tail, meet foreign messages, sleep for days. Whatever
-// happens, the log must add up (Rules 1 to 5 and 8).
+// TestHistories simulates several instances that read a restless table into one log: they claim it
+// from each other, die, go on with an old view, lose the log's tail, meet foreign messages, sleep
+// for days. Whatever happens, the log must add up (Rules 1 to 5 and 8).
 func TestHistories(t *testing.T) {
 	if *simSeed != 0 {
 		simulate(t, *simSeed)
@@ -153,7 +153,8 @@ func (p *process) besides() {
 	}
 }
 
-// stray is a message that no correct writer sends: noise, an old entry again, half an entry, a forged one.
+// stray is a message that no correct writer sends: noise, an old entry again, half an entry, a
+// forged one.
 func stray(w *world, l *memLog) []byte {
 	old := l.msgs[max(0, len(l.msgs)-1-w.IntN(5)):]
 	switch {
@@ -173,7 +174,8 @@ func inspect(t *testing.T, w *world, l *memLog) {
 		if sh.Phase.Waiting() {
 			continue
 		}
-		// Rule 3: whatever was read, or may be, has a parent that is finished, and so on up to the root.
+		// Rule 3: whatever was read, or may be, has a parent that is finished, and so on up to the
+		// root.
 		for at := sh; ; {
 			p := s.Shards[at.Parent]
 			if p == nil || sh.Phase == PhaseEarly {
@@ -187,8 +189,8 @@ func inspect(t *testing.T, w *world, l *memLog) {
 	}
 	stored := recordsOf(t, l, l.last())
 	known := knownTo(l)
-	// A shard that split since the newest listing may go on answering with empty pages, and a listing may leave
-	// its children out for some seconds.
+	// A shard that split since the newest listing may go on answering with empty pages, and a
+	// listing may leave its children out for some seconds.
 	listed := s.Listed - 6000
 	claimed(t, w, s, "read", min(s.ReadWatermark(), listed), known, stored)
 	if m := s.Marks[SinkBigtable]; m.Seq > 0 {
@@ -197,8 +199,8 @@ func inspect(t *testing.T, w *world, l *memLog) {
 	}
 }
 
-// claimed checks what the state says about itself: everything that was created up to through is there, or in
-// a gap (Rules 1 and 10).
+// claimed checks what the state says about itself: everything that was created up to through is
+// there, or in a gap (Rules 1 and 10).
 func claimed(t *testing.T, w *world, s *State, what string, through change.Millis, known map[string]bool,
 	stored map[int]uint64) {
 	t.Helper()
@@ -213,8 +215,9 @@ func claimed(t *testing.T, w *world, s *State, what string, through change.Milli
 	}
 }
 
-// excused says whether a record need not be in the log: it is older than the start, or was trimmed before it, or
-// a gap covers it: one of its shard, of the whole table, or any if the log never heard of its shard.
+// excused says whether a record need not be in the log: it is older than the start, or was trimmed
+// before it, or a gap covers it: one of its shard, of the whole table, or any if the log never
+// heard of its shard.
 func excused(w *world, s *State, known map[string]bool, sh *worldShard, r worldRec) bool {
 	if len(s.Streams) == 0 {
 		return true
@@ -243,8 +246,8 @@ func knownTo(l *memLog) map[string]bool {
 	return known
 }
 
-// recordsOf returns the records that the log's entries hold up to a sequence, and checks Rule 5: no record
-// twice, each item's changes in order, with versions that grow.
+// recordsOf returns the records that the log's entries hold up to a sequence, and checks Rule 5: no
+// record twice, each item's changes in order, with versions that grow.
 func recordsOf(t *testing.T, l *memLog, upTo uint64) map[int]uint64 {
 	t.Helper()
 	s := NewState()
@@ -276,8 +279,9 @@ func recordsOf(t *testing.T, l *memLog, upTo uint64) map[int]uint64 {
 	return at
 }
 
-// inLife checks Rule 5 behind a lost log: what is older than the life is not applied, and nothing of the life left out.
-// Between the floor and the start may lie hours, in which no life read anything.
+// inLife checks Rule 5 behind a lost log: what is older than the life is not applied, and nothing
+// of the life left out. Between the floor and the start may lie hours, in which no life read
+// anything.
 func inLife(t *testing.T, life change.Life, floor change.Version, recs []simRec) {
 	t.Helper()
 	for _, r := range recs {
@@ -324,7 +328,8 @@ func drain(t *testing.T, w *world, l *memLog, p *process) {
 	p.beat()
 }
 
-// account holds the log against the world: what is in neither the log nor a gap was lost in silence (Rule 8).
+// account holds the log against the world: what is in neither the log nor a gap was lost in silence
+// (Rule 8).
 func account(t *testing.T, w *world, l *memLog) {
 	t.Helper()
 	s, stored, known := l.fold(t), recordsOf(t, l, l.last()), knownTo(l)
@@ -343,8 +348,8 @@ func account(t *testing.T, w *world, l *memLog) {
 	}
 }
 
-// restoreEverywhere checks that every snapshot and what follows it add up to the same state, at every cut, and that no
-// entry drops what a table still needs.
+// restoreEverywhere checks that every snapshot and what follows it add up to the same state, at
+// every cut, and that no entry drops what a table still needs.
 func restoreEverywhere(t *testing.T, l *memLog) {
 	t.Helper()
 	full := NewState()

@@ -8,19 +8,21 @@ import (
 // minSnapshotVolume is the least volume of log between two snapshots, in bytes.
 const minSnapshotVolume = 4 << 20
 
-// SnapshotDue reports whether enough log was written since the last snapshot: max(4 MiB, 4 × its size).
+// SnapshotDue reports whether enough log was written since the last snapshot: max(4 MiB, 4 × its
+// size).
 func (s *State) SnapshotDue(lastSize int) bool {
 	return s.BytesSinceSnapshot >= max(minSnapshotVolume, 4*int64(lastSize))
 }
 
-// SnapshotPart is one part of a snapshot, ready to be appended as an entry. Part 0 carries no First; the writer sets
-// it in the others, once it knows the sequence of part 0.
+// SnapshotPart is one part of a snapshot, ready to be appended as an entry. Part 0 carries no
+// First; the writer sets it in the others, once it knows the sequence of part 0.
 type SnapshotPart struct {
 	Body *Snapshot
 	Data []byte
 }
 
-// Snapshot writes the whole state, in the format of the log, in parts of at most maxPart bytes of data.
+// Snapshot writes the whole state, in the format of the log, in parts of at most maxPart bytes of
+// data.
 func (s *State) Snapshot(maxPart int) ([]SnapshotPart, error) {
 	return s.encodeParts(max(1, s.Format), maxPart)
 }
@@ -52,8 +54,8 @@ func (s *State) encodeParts(format, maxPart int) ([]SnapshotPart, error) {
 	return parts, nil
 }
 
-// Restore rebuilds the state that a complete snapshot holds, as it was just before part 0 at sequence first.
-// The caller folds the parts themselves and what follows them.
+// Restore rebuilds the state that a complete snapshot holds, as it was just before part 0 at
+// sequence first. The caller folds the parts themselves and what follows them.
 func Restore(first uint64, msgs [][]byte) (*State, error) {
 	s, err := restore(first, msgs)
 	if err != nil {
@@ -118,12 +120,14 @@ func decodeSnapshot(data []byte) (*State, error) {
 	return decodeState(b)
 }
 
-// applySnapshot notes where the last complete snapshot lies. Its content is the state itself by construction.
+// applySnapshot notes where the last complete snapshot lies. Its content is the state itself by
+// construction.
 func (s *State) applySnapshot(seq uint64, b *Snapshot) {
 	if b.Part == 0 {
 		s.partFirst, s.partNext = seq, 0
 	}
-	// Restore takes parts that stand one after the other. The log is never trimmed below an interrupted snapshot.
+	// Restore takes parts that stand one after the other. The log is never trimmed below an
+	// interrupted snapshot.
 	if b.Part < 0 || b.Part != s.partNext || seq != s.partFirst+uint64(b.Part) || b.Part > 0 && b.First != s.partFirst {
 		s.partNext = -1
 		return

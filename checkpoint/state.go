@@ -77,10 +77,12 @@ func (s *State) LowMark() uint64 {
 // HighestVersion returns the highest version that was ever assigned, or a floor above it.
 func (s *State) HighestVersion() change.Version { return max(s.DroppedVersion, s.index.top) }
 
-// MissingParents returns the parents that waiting shards name and that no listing in the log has shown.
+// MissingParents returns the parents that waiting shards name and that no listing in the log has
+// shown.
 func (s *State) MissingParents() []string { return slices.Sorted(maps.Keys(s.index.missingParents)) }
 
-// ShardCounts returns how many shards are open, closed but not read to their end, waiting, and done.
+// ShardCounts returns how many shards are open, closed but not read to their end, waiting, and
+// done.
 func (s *State) ShardCounts() (open, closed, waiting, done int) {
 	n := &s.index.counts
 	return n[roleOpen], n[roleClosed], n[roleWaiting], n[roleDone]

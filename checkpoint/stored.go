@@ -11,8 +11,8 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// storedState is a State as snapshots hold it, in JSON. Builds of all formats read it, so its members keep their names
-// and their order, whatever the State in memory looks like.
+// storedState is a State as snapshots hold it, in JSON. Builds of all formats read it, so its
+// members keep their names and their order, whatever the State in memory looks like.
 type storedState struct {
 	Epoch    uint64    `json:"epoch"`
 	Owner    string    `json:"owner,omitempty"`
@@ -72,11 +72,12 @@ type storedShard struct {
 	SeenOpen    bool            `json:"seen_open,omitempty"`
 }
 
-// storedShardBytes is a generous guess at the JSON of one shard, so that the buffer for all of them seldom grows.
+// storedShardBytes is a generous guess at the JSON of one shard, so that the buffer for all of them
+// seldom grows.
 const storedShardBytes = 400
 
-// encodeState returns the JSON of a state. The shards are most of it, and are encoded one by one: their stored form is
-// never in memory as a whole.
+// encodeState returns the JSON of a state. The shards are most of it, and are encoded one by one:
+// their stored form is never in memory as a whole.
 func encodeState(s *State) ([]byte, error) {
 	in := &storedState{
 		Epoch: s.Epoch, Owner: s.Owner, Nonce: s.Nonce, Released: s.Released, Life: s.Life, Identity: s.Identity,
@@ -132,7 +133,8 @@ func encodeShards(out *bytes.Buffer, shards map[string]*Shard) error {
 	return out.WriteByte('}')
 }
 
-// decodeState reads the JSON of a state. A shard under another key than its ID, or without a valid phase, is an error.
+// decodeState reads the JSON of a state. A shard under another key than its ID, or without a valid
+// phase, is an error.
 func decodeState(b []byte) (*State, error) {
 	in := storedState{Shards: map[string]*storedShard{}, Marks: map[string]Mark{}}
 	if err := json.NewDecoder(bytes.NewReader(b)).Decode(&in); err != nil {

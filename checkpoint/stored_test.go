@@ -14,8 +14,9 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// earlierState is a state as a build stored it in which Shard was itself what snapshots hold, with what that build
-// answered about it. Together they have every combination of phase and flags that the simulated histories lead to.
+// earlierState is a state as a build stored it in which Shard was itself what snapshots hold, with
+// what that build answered about it. Together they have every combination of phase and flags that
+// the simulated histories lead to.
 type earlierState struct {
 	State     json.RawMessage          `json:"state"`
 	Watermark change.Millis            `json:"watermark"`
@@ -49,7 +50,8 @@ func readEarlierStates(t testing.TB) (all []earlierState) {
 	return all
 }
 
-// TestStoredStatesOfAnEarlierBuildAreReadAndWrittenAsBefore: the same answers, and the same bytes when stored again.
+// TestStoredStatesOfAnEarlierBuildAreReadAndWrittenAsBefore: the same answers, and the same bytes
+// when stored again.
 func TestStoredStatesOfAnEarlierBuildAreReadAndWrittenAsBefore(t *testing.T) {
 	all := readEarlierStates(t)
 	if len(all) != 29 {
@@ -83,8 +85,8 @@ func TestStoredStatesOfAnEarlierBuildAreReadAndWrittenAsBefore(t *testing.T) {
 	}
 }
 
-// TestShardsAreWrittenAsPackageJSONWritesAMap: shards are encoded one by one, whatever text is in their IDs and around
-// them.
+// TestShardsAreWrittenAsPackageJSONWritesAMap: shards are encoded one by one, whatever text is in
+// their IDs and around them.
 func TestShardsAreWrittenAsPackageJSONWritesAMap(t *testing.T) {
 	s := NewState()
 	s.Owner = `"shards":{"":null}`

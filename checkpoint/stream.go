@@ -14,8 +14,8 @@ type Stream struct {
 	Seq      uint64         `json:"seq"`                // of the entry that started it
 }
 
-// Floor returns the version below which the life of the log writes nothing: its copies and resyncs write above it, and
-// its changes above what these take from it. 0 in a target that held nothing.
+// Floor returns the version below which the life of the log writes nothing: its copies and resyncs
+// write above it, and its changes above what these take from it. 0 in a target that held nothing.
 func (s *State) Floor() change.Version {
 	if len(s.Streams) == 0 {
 		return 0
@@ -23,12 +23,13 @@ func (s *State) Floor() change.Version {
 	return s.Streams[0].Floor
 }
 
-// clockAtStart returns the clock of a shard of a stream before its first record. Where records older than the life are
-// read, their versions are below the floor, and the reader raises the clock above it at the first record that counts.
+// clockAtStart returns the clock of a shard of a stream before its first record. Where records
+// older than the life are read, their versions are below the floor, and the reader raises the clock
+// above it at the first record that counts.
 //
-// Rule 5: the first change of a shard is above what copies and resyncs take from the floor of the life, in each stream
-// of the log. Else a floor that is ahead of the time gives a copied item and its first change one version, and the row
-// skips the change.
+// Rule 5: the first change of a shard is above what copies and resyncs take from the floor of the
+// life, in each stream of the log. Else a floor that is ahead of the time gives a copied item and
+// its first change one version, and the row skips the change.
 func (s *State) clockAtStart(st *Stream) change.Version {
 	if st.After > 0 {
 		return 0
@@ -36,8 +37,8 @@ func (s *State) clockAtStart(st *Stream) change.Version {
 	return max(st.Floor, s.lowestClock())
 }
 
-// lowestClock returns the lowest clock of a shard whose next change is applied; 0 without a floor, because then copies
-// take their versions from the time alone.
+// lowestClock returns the lowest clock of a shard whose next change is applied; 0 without a floor,
+// because then copies take their versions from the time alone.
 func (s *State) lowestClock() change.Version {
 	if s.Floor() == 0 {
 		return 0
@@ -88,13 +89,15 @@ func (s *State) Drained(arn string) bool {
 	return st != nil && st.Disabled && s.index.unfinished[arn] == 0
 }
 
-// Readable reports whether a shard may be read now. Rule 3: a child only after its parent is finished in the log.
+// Readable reports whether a shard may be read now. Rule 3: a child only after its parent is
+// finished in the log.
 func (s *State) Readable(sh *Shard) bool { return sh.Phase.Reading() && !sh.Loss.Pending }
 
-// CompleteUntil returns, for a shard that is to be read from its beginning or from the start time, the time up to which
-// none of its changes is missing: they were read, did not exist, are older than what the start promises, or their loss
-// was accepted. Once the retention has passed since that time, some of the shard may have been trimmed, although
-// neither an iterator at the trim horizon nor one at a time reports it.
+// CompleteUntil returns, for a shard that is to be read from its beginning or from the start time,
+// the time up to which none of its changes is missing: they were read, did not exist, are older
+// than what the start promises, or their loss was accepted. Once the retention has passed since
+// that time, some of the shard may have been trimmed, although neither an iterator at the trim
+// horizon nor one at a time reports it.
 func (s *State) CompleteUntil(sh *Shard) change.Millis {
 	since := max(sh.Watermark, sh.Loss.AcceptedUntil)
 	if st := s.Stream(sh.Stream); st != nil {

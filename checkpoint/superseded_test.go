@@ -4,8 +4,9 @@ import (
 	"testing"
 )
 
-// A mapping that is switched cancels the copy that runs: it writes cells of the older mapping, and the copy that
-// follows covers what it did not reach. Else two copies would run, and the older one could write last.
+// A mapping that is switched cancels the copy that runs: it writes cells of the older mapping, and
+// the copy that follows covers what it did not reach. Else two copies would run, and the older one
+// could write last.
 func TestAcceptedMappingCancelsTheOlderCopy(t *testing.T) {
 	w := owned(t, seen("a")...)
 	from := w.s.Identity.Mapping
@@ -30,8 +31,8 @@ func TestAcceptedMappingCancelsTheOlderCopy(t *testing.T) {
 	sameState(t, "restored", w.l.fold(t), w.l.restored(t))
 }
 
-// An owner that was replaced, or that had not read the newer order, stores the end of the older resync: that began
-// before the newer order, and what differs since is still to be found.
+// An owner that was replaced, or that had not read the newer order, stores the end of the older
+// resync: that began before the newer order, and what differs since is still to be found.
 func TestEndOfAReplacedResyncEndsNothing(t *testing.T) {
 	w := owned(t, seen("a", "b")...)
 	w.must(t, marksOf(SinkBigtable), gapIn("a", 10), gapIn("b", 20))

@@ -6,20 +6,22 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// target is Bigtable as far as copies and resyncs can tell: a row per item, written only at a higher version.
+// target is Bigtable as far as copies and resyncs can tell: a row per item, written only at a
+// higher version.
 type target struct {
 	rows   [items]row
 	issued change.Version // highest version that any process ever gave to a record
 }
 
-// row is what a reader sees of an item: its commit, which may be a delete, and the version of the guard.
+// row is what a reader sees of an item: its commit, which may be a delete, and the version of the
+// guard.
 type row struct {
 	n       int
 	version change.Version
 }
 
-// put writes what a commit left of an item, unless the row's version is as high. Whoever reads the row all the time
-// never sees it go back.
+// put writes what a commit left of an item, unless the row's version is as high. Whoever reads the
+// row all the time never sees it go back.
 func (b *target) put(t testing.TB, what string, item, n int, v change.Version) {
 	t.Helper()
 	r := &b.rows[item]
@@ -39,7 +41,8 @@ type worldCommit struct {
 	gone bool // the item was deleted
 }
 
-// resync makes the row of an item true as of a commit. A row that is not there and should not be gets no guard.
+// resync makes the row of an item true as of a commit. A row that is not there and should not be
+// gets no guard.
 func (w *world) resync(t testing.TB, item, n int, v change.Version) {
 	t.Helper()
 	if w.target.rows[item].version == 0 && w.deleted(item, n) {
@@ -77,7 +80,8 @@ func (w *world) newestUntil(item int, through change.Millis) (c worldCommit) {
 	return c
 }
 
-// apply lets a process's sink write what the log's frames hold up to an entry, and no record from before its life.
+// apply lets a process's sink write what the log's frames hold up to an entry, and no record from
+// before its life.
 func (p *process) apply(upTo uint64) {
 	p.Helper()
 	s := NewState()
@@ -102,7 +106,8 @@ func (p *process) apply(upTo uint64) {
 	}
 }
 
-// whole says whether the state calls Bigtable complete: then nothing that it claims to have applied may be missing.
+// whole says whether the state calls Bigtable complete: then nothing that it claims to have applied
+// may be missing.
 func whole(s *State) bool {
 	for i := range s.Gaps {
 		if len(s.Gaps[i].Waived) > 0 {
@@ -113,8 +118,8 @@ func whole(s *State) bool {
 		s.CopyRunning() == nil
 }
 
-// holds checks that Bigtable holds what the state claims: of every item the newest change up to a time, or a later one.
-// The time is one of the stream that the log reads.
+// holds checks that Bigtable holds what the state claims: of every item the newest change up to a
+// time, or a later one. The time is one of the stream that the log reads.
 func holds(t *testing.T, w *world, s *State, through change.Millis) {
 	t.Helper()
 	if !whole(s) {

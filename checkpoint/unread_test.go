@@ -24,8 +24,8 @@ func wantUnread(t *testing.T, s *State, want ...string) {
 	}
 }
 
-// Rule 13: a gap that ended a living shard is wrong. The first listing that shows the shard makes that known, and once
-// listings go on showing it, it is read behind its last position.
+// Rule 13: a gap that ended a living shard is wrong. The first listing that shows the shard makes
+// that known, and once listings go on showing it, it is read behind its last position.
 func TestShardThatAGapEndedIsReadOnWhereAListingShowsIt(t *testing.T) {
 	w := owned(t, seen("a", "b")...)
 	w.must(t, frame(page(w.s, "a", 3, false)))
@@ -54,8 +54,9 @@ func TestShardThatAGapEndedIsReadOnWhereAListingShowsIt(t *testing.T) {
 	}
 }
 
-// What shows that the shard is gone takes the doubt away. What shows that it has ended says that the gap was wrong, or
-// that the shard took writes behind the gap: what is left of it is read, before its children.
+// What shows that the shard is gone takes the doubt away. What shows that it has ended says that
+// the gap was wrong, or that the shard took writes behind the gap: what is left of it is read,
+// before its children.
 func TestShardThatAGapEndedIsReadToTheEndThatAListingShows(t *testing.T) {
 	for name, shards := range map[string][]ShardSeen{
 		"its end": append(ended("a"), seen("b")...), "a child": seen("a", "b", "c<a"), "nothing of it": seen("b"),
@@ -95,7 +96,8 @@ func TestShardThatAGapEndedIsReadToTheEndThatAListingShows(t *testing.T) {
 	}
 }
 
-// A shard whose end was listed before it was read to it stays finished, whatever an inconsistent listing shows.
+// A shard whose end was listed before it was read to it stays finished, whatever an inconsistent
+// listing shows.
 func TestShardThatEndedAsListedStaysFinished(t *testing.T) {
 	w := owned(t, seen("a", "b")...)
 	w.must(t, &Graph{Stream: "arn", Date: w.s.Date, Shards: ended("a")})

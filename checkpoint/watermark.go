@@ -6,14 +6,16 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// Watermark pairs a time with an entry: everything created up to Time was read when Seq was the newest entry with
-// changes. A sink whose mark is at or past Seq has therefore applied everything up to Time.
+// Watermark pairs a time with an entry: everything created up to Time was read when Seq was the
+// newest entry with changes. A sink whose mark is at or past Seq has therefore applied everything
+// up to Time.
 type Watermark struct {
 	Seq  uint64        `json:"seq"`
 	Time change.Millis `json:"through"`
 }
 
-// maxWatermarks bounds the list. A longer list, because the sinks are far behind, loses every second watermark.
+// maxWatermarks bounds the list. A longer list, because the sinks are far behind, loses every
+// second watermark.
 const maxWatermarks = 512
 
 // noteWatermark adds the read watermark as of now, if it has risen.
@@ -38,8 +40,9 @@ func (s *State) noteWatermark() {
 	s.dropPassedWatermarks()
 }
 
-// lowerWatermarks lowers every watermark to the read watermark. That falls when a listing shows a child whose parent
-// ended earlier: the child's changes are as old as the time at which the parent was last seen open.
+// lowerWatermarks lowers every watermark to the read watermark. That falls when a listing shows a
+// child whose parent ended earlier: the child's changes are as old as the time at which the parent
+// was last seen open.
 func (s *State) lowerWatermarks() {
 	read := s.ReadWatermark()
 	if read == 0 {
@@ -71,8 +74,8 @@ func (s *State) allSinksPassed(seq uint64) bool {
 	return len(s.Marks) > 0
 }
 
-// AppliedWatermark returns the time up to which every change is durable at every sink, as far as empty reads
-// show; 0 when that is not known yet.
+// AppliedWatermark returns the time up to which every change is durable at every sink, as far as
+// empty reads show; 0 when that is not known yet.
 func (s *State) AppliedWatermark() change.Millis {
 	if len(s.Watermarks) == 0 || !s.allSinksPassed(s.Watermarks[0].Seq) {
 		return 0
@@ -80,8 +83,8 @@ func (s *State) AppliedWatermark() change.Millis {
 	return s.Watermarks[0].Time
 }
 
-// AppliedAt returns the time up to which a sink with a mark has applied every change, as far as empty
-// reads show; 0 when that is not known.
+// AppliedAt returns the time up to which a sink with a mark has applied every change, as far as
+// empty reads show; 0 when that is not known.
 func (s *State) AppliedAt(mark uint64) (through change.Millis) {
 	for _, w := range s.Watermarks {
 		if w.Seq <= mark {
@@ -91,16 +94,18 @@ func (s *State) AppliedAt(mark uint64) (through change.Millis) {
 	return through
 }
 
-// ProvenWatermark returns the time up to which heartbeats prove that every change is durable at every sink; 0 for none.
+// ProvenWatermark returns the time up to which heartbeats prove that every change is durable at
+// every sink; 0 for none.
 func (s *State) ProvenWatermark() change.Millis { return s.Proof.Applied(s.allSinksPassed) }
 
 // childListingDelay is how long listings may leave out the children of a shard that ended.
 const childListingDelay = 60_000
 
-// ReadWatermark returns the time up to which every change in the live stream was read; 0 when unknown. It rests on
-// empty reads. Beyond Listed, the begin of the newest complete listing, it is valid only if no shard has split since: a
-// caller that needs certainty requests a listing, and waits until both have passed the time. Once a disabled stream was
-// read to its end, the result is the last time at which the stream is known to have taken writes.
+// ReadWatermark returns the time up to which every change in the live stream was read; 0 when
+// unknown. It rests on empty reads. Beyond Listed, the begin of the newest complete listing, it is
+// valid only if no shard has split since: a caller that needs certainty requests a listing, and
+// waits until both have passed the time. Once a disabled stream was read to its end, the result is
+// the last time at which the stream is known to have taken writes.
 func (s *State) ReadWatermark() change.Millis {
 	if s.LiveStream() == nil {
 		return 0
@@ -123,8 +128,8 @@ func (s *State) ReadWatermark() change.Millis {
 	return last
 }
 
-// ReadWatermarkBesideGaps is ReadWatermark without the shards that stand before a gap that is not accepted, and without
-// their descendants. It scans all shards.
+// ReadWatermarkBesideGaps is ReadWatermark without the shards that stand before a gap that is not
+// accepted, and without their descendants. It scans all shards.
 func (s *State) ReadWatermarkBesideGaps() change.Millis {
 	skip := map[string]bool{}
 	for _, id := range s.GappedShards() {

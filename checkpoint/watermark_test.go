@@ -10,8 +10,8 @@ const sink = "bigtable"
 
 func mark(seq uint64) *Marks { return &Marks{Sinks: map[string]Mark{sink: {Seq: seq}}} }
 
-// A sink that has applied everything stays so while nothing but beats comes, and does not lose what it knew when
-// the next change arrives.
+// A sink that has applied everything stays so while nothing but beats comes, and does not lose what
+// it knew when the next change arrives.
 func TestAppliedThroughDoesNotFallBackWhenAnIdleTableWakes(t *testing.T) {
 	w := owned(t, seen("a")...)
 	date := w.s.Date
@@ -47,7 +47,8 @@ func TestAppliedThroughDoesNotFallBackWhenAnIdleTableWakes(t *testing.T) {
 	}
 }
 
-// Attack 37: an idle hour is beats only, and a sink that stands still for 50 hours costs bounded memory.
+// Attack 37: an idle hour is beats only, and a sink that stands still for 50 hours costs bounded
+// memory.
 func TestWatermarksOfAStalledSinkAreBounded(t *testing.T) {
 	w := owned(t, seen("a")...)
 	date := w.s.Date
@@ -122,8 +123,8 @@ func TestThroughIsNoBetterThanTheLeastKnownShard(t *testing.T) {
 	check("no children a minute later: there are none", date+92_000)
 }
 
-// Rule 10: who waits until everything is applied asks for a listing first; what was said before that listing, when
-// a split was not known yet, must not count.
+// Rule 10: who waits until everything is applied asks for a listing first; what was said before
+// that listing, when a split was not known yet, must not count.
 func TestListingThatShowsASplitTakesBackWhatWasSaidBefore(t *testing.T) {
 	w := owned(t, seen("a")...)
 	date := w.s.Date
@@ -141,8 +142,8 @@ func TestListingThatShowsASplitTakesBackWhatWasSaidBefore(t *testing.T) {
 	}
 }
 
-// TestListingMayShowAnEndedShardOpen: the shard ended 1.9 s before the listing that shows it open, and
-// the first change of its child was created in a second that had begun 0.9 s earlier.
+// TestListingMayShowAnEndedShardOpen: the shard ended 1.9 s before the listing that shows it open,
+// and the first change of its child was created in a second that had begun 0.9 s earlier.
 func TestListingMayShowAnEndedShardOpen(t *testing.T) {
 	w := owned(t, seen("a")...)
 	listed := w.s.Date - w.s.Date%1000 + 60_800

@@ -63,8 +63,8 @@ func TestUnfinished(t *testing.T) {
 	}
 }
 
-// TestWorkThatBringsWhatIsMissing: a copy that has no entry yet is one that an owner still begins, and of the resyncs
-// only a plain comparison is not known to bring anything.
+// TestWorkThatBringsWhatIsMissing: a copy that has no entry yet is one that an owner still begins,
+// and of the resyncs only a plain comparison is not known to bring anything.
 func TestWorkThatBringsWhatIsMissing(t *testing.T) {
 	for copied, due := range map[CopyWork]bool{CopyNone: false, CopyDue: true, CopyRuns: false, CopySwitch: true} {
 		if copied.Due() != due {

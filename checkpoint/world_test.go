@@ -8,8 +8,8 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// world is DynamoDB as far as the fold can tell: streams of one table, whose shards split and rotate, are
-// listed late, are trimmed and vanish, and the clock of the service.
+// world is DynamoDB as far as the fold can tell: streams of one table, whose shards split and
+// rotate, are listed late, are trimmed and vanish, and the clock of the service.
 type world struct {
 	*rand.Rand
 	now     change.Millis // unix ms
@@ -124,7 +124,8 @@ func (w *world) pick(ok func(*worldShard) bool) *worldShard {
 	return fit[w.IntN(len(fit))]
 }
 
-// commit changes an item, some much more often than others. While the stream is disabled no stream has the change.
+// commit changes an item, some much more often than others. While the stream is disabled no stream
+// has the change.
 func (w *world) commit() {
 	item := w.IntN(items)
 	if w.IntN(2) == 0 {
@@ -143,7 +144,8 @@ func (w *world) change(item int, at change.Millis) {
 	w.history[item] = append(w.history[item], worldCommit{n: w.commits, at: at, gone: w.IntN(5) == 0})
 }
 
-// gone says whether the service does not know a shard any more; trimmed whether it has lost records of it.
+// gone says whether the service does not know a shard any more; trimmed whether it has lost records
+// of it.
 func (w *world) gone(sh *worldShard) bool { return sh.closed && w.now-sh.ended > retention }
 
 func (w *world) find(id string) *worldShard {
@@ -172,8 +174,8 @@ func (w *world) list(arn string, complete bool) *Graph {
 	return g
 }
 
-// read answers GetRecords: what follows the position, whether records in between were trimmed, and whether
-// the shard ends there.
+// read answers GetRecords: what follows the position, whether records in between were trimmed, and
+// whether the shard ends there.
 func (w *world) read(sh *worldShard, after change.SequenceNumber, at change.Millis, limit int) (recs []worldRec,
 	trimmed, done bool) {
 	for i, r := range sh.recs {

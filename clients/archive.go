@@ -19,8 +19,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/archive/object"
 )
 
-// Archive returns where archival events go, or nil if the configuration has no archive. A subject uses the connection
-// of Queue, which must be open.
+// Archive returns where archival events go, or nil if the configuration has no archive. A subject
+// uses the connection of Queue, which must be open.
 func (c *Clients) Archive(ctx context.Context) (*archiving.Place, error) {
 	cfg := &c.cfg.Archive
 	if !cfg.Enabled() {
@@ -49,8 +49,9 @@ func (c *Clients) Archive(ctx context.Context) (*archiving.Place, error) {
 	return p, nil
 }
 
-// BucketOptions returns how the archive's bucket is opened. A bucket of S3 is taken to be in the region of the tables,
-// but not to belong to their account, which source.assume_role is for: the URL may name a role of its own.
+// BucketOptions returns how the archive's bucket is opened. A bucket of S3 is taken to be in the
+// region of the tables, but not to belong to their account, which source.assume_role is for: the
+// URL may name a role of its own.
 func BucketOptions(cfg *config.Config) bucket.Options {
 	return bucket.Options{Region: cfg.Source.Region}
 }

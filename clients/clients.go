@@ -23,18 +23,20 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// AskTimeout is how long a command waits for the reply to one request: the clients' own retries are longer, for the
-// daemon.
+// AskTimeout is how long a command waits for the reply to one request: the clients' own retries are
+// longer, for the daemon.
 const AskTimeout = 5 * time.Second
 
-// commandAttempts is how often a command calls DynamoDB before it reports that the service cannot be reached.
+// commandAttempts is how often a command calls DynamoDB before it reports that the service cannot
+// be reached.
 const commandAttempts = 3
 
-// Logger returns a logger for a client: at the level of --log-level, or at the given one where that flag is not set.
+// Logger returns a logger for a client: at the level of --log-level, or at the given one where that
+// flag is not set.
 type Logger func(otherwise zapcore.Level) *zap.Logger
 
-// Clients holds the clients of one command or of the daemon. Each is opened when it is first asked for; Close closes
-// all. Clients is not safe for concurrent use.
+// Clients holds the clients of one command or of the daemon. Each is opened when it is first asked
+// for; Close closes all. Clients is not safe for concurrent use.
 type Clients struct {
 	cfg    *config.Config
 	logger Logger
@@ -57,7 +59,8 @@ func ForCommand(cfg *config.Config, logger Logger) *Clients {
 	return &Clients{cfg: cfg, logger: logger}
 }
 
-// ForDaemon returns the clients of the daemon: they count in reg, and report the outcome of each call to services.
+// ForDaemon returns the clients of the daemon: they count in reg, and report the outcome of each
+// call to services.
 func ForDaemon(cfg *config.Config, log *zap.Logger, reg prometheus.Registerer, services *pipeline.Services) *Clients {
 	logger := func(zapcore.Level) *zap.Logger { return log }
 	return &Clients{cfg: cfg, logger: logger, daemon: &daemonParts{reg, services}}
@@ -86,8 +89,8 @@ func (c *Clients) Source(ctx context.Context) (*source.Source, error) {
 	return src, nil
 }
 
-// Bigtable returns the client of Bigtable. For a command it reads one row first, because Google's client retries an
-// address that does not answer until the deadline, and then does not report why.
+// Bigtable returns the client of Bigtable. For a command it reads one row first, because Google's
+// client retries an address that does not answer until the deadline, and then does not report why.
 func (c *Clients) Bigtable(ctx context.Context) (*bigtable.Client, error) {
 	if c.bigtable != nil {
 		return c.bigtable, nil
@@ -118,7 +121,8 @@ func (c *Clients) Bigtable(ctx context.Context) (*bigtable.Client, error) {
 	return sink, nil
 }
 
-// Rows returns where the row of a table is kept: in Bigtable or, without a target, in the archive's bucket.
+// Rows returns where the row of a table is kept: in Bigtable or, without a target, in the archive's
+// bucket.
 func (c *Clients) Rows(ctx context.Context, t *config.Table) (staterow.Store, error) {
 	if !t.ArchivedOnly() {
 		return c.Bigtable(ctx)
@@ -130,8 +134,8 @@ func (c *Clients) Rows(ctx context.Context, t *config.Table) (staterow.Store, er
 	return staterow.NewBucketStore(b), nil
 }
 
-// reach reads one row and returns the error of a server that cannot be reached. It ignores other errors: the caller's
-// own calls report them.
+// reach reads one row and returns the error of a server that cannot be reached. It ignores other
+// errors: the caller's own calls report them.
 func (c *Clients) reach(ctx context.Context, sink *bigtable.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, AskTimeout)
 	defer cancel()
@@ -146,8 +150,8 @@ func (c *Clients) reach(ctx context.Context, sink *bigtable.Client) error {
 	return nil
 }
 
-// Now returns the time of DynamoDB's clock, which positions and the sink's tombstones use; until DynamoDB has answered
-// once, or without a Source, it is the time of this machine.
+// Now returns the time of DynamoDB's clock, which positions and the sink's tombstones use; until
+// DynamoDB has answered once, or without a Source, it is the time of this machine.
 func (c *Clients) Now() time.Time {
 	if c.source != nil {
 		if ms, heard := c.source.Now(); heard {
@@ -157,8 +161,8 @@ func (c *Clients) Now() time.Time {
 	return time.Now()
 }
 
-// ReadClock describes a table, so that Now returns the time of DynamoDB's clock. After an error Now returns the time of
-// this machine.
+// ReadClock describes a table, so that Now returns the time of DynamoDB's clock. After an error Now
+// returns the time of this machine.
 func (c *Clients) ReadClock(ctx context.Context, table string) error {
 	src, err := c.Source(ctx)
 	if err != nil {
@@ -195,7 +199,8 @@ func (c *Clients) AwaitClock(ctx context.Context, table string) error {
 	}
 }
 
-// ServiceTime returns the time of DynamoDB's clock, and asks for it once: ok is false where DynamoDB did not answer.
+// ServiceTime returns the time of DynamoDB's clock, and asks for it once: ok is false where
+// DynamoDB did not answer.
 func (c *Clients) ServiceTime(ctx context.Context, table string) (now change.Millis, ok bool) {
 	if c.source == nil {
 		_ = c.ReadClock(ctx, table) // Now says whether it answered
@@ -206,7 +211,8 @@ func (c *Clients) ServiceTime(ctx context.Context, table string) (now change.Mil
 	return c.source.Now()
 }
 
-// Close closes the clients that were opened, the last one first. Clients may be used again afterwards.
+// Close closes the clients that were opened, the last one first. Clients may be used again
+// afterwards.
 func (c *Clients) Close() error {
 	var errs []error
 	if c.bucket != nil {

@@ -35,7 +35,8 @@ func TestCommandNeedsAQueueThatExists(t *testing.T) {
 	}
 }
 
-// TestClientsWithoutAnything: no archive is nil, the clock is this machine's, and closing twice is harmless.
+// TestClientsWithoutAnything: no archive is nil, the clock is this machine's, and closing twice is
+// harmless.
 func TestClientsWithoutAnything(t *testing.T) {
 	cfg := config.Default()
 	clients := ForCommand(&cfg, nop)
@@ -50,8 +51,8 @@ func TestClientsWithoutAnything(t *testing.T) {
 	}
 }
 
-// TestWaitingForTheDaemonLeavesItTheStore: a command that began without a daemon has the store open. When it waits for
-// a daemon, that daemon gets the store.
+// TestWaitingForTheDaemonLeavesItTheStore: a command that began without a daemon has the store
+// open. When it waits for a daemon, that daemon gets the store.
 func TestWaitingForTheDaemonLeavesItTheStore(t *testing.T) {
 	cfg := config.Default()
 	cfg.Pipeline, cfg.Queue.Dir = "shop", t.TempDir()

@@ -15,8 +15,8 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// TestWhatAServiceAnswersIsTheEnvironment: an error that no caller has explained is not the command's
-// fault, and has a hint.
+// TestWhatAServiceAnswersIsTheEnvironment: an error that no caller has explained is not the
+// command's fault, and has a hint.
 func TestWhatAServiceAnswersIsTheEnvironment(t *testing.T) {
 	for _, of := range []error{
 		status.Error(codes.Internal, "a wrong answer"),

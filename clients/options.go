@@ -13,20 +13,23 @@ import (
 	"github.com/tailrace-cdc/replicator/source/heartbeat"
 )
 
-// budgetShare divides memory.total: pages that are not yet in the log may take 1/budgetShare, and entries that the
-// sinks are applying may take as much; the rest is for the frames and writes made from them.
+// budgetShare divides memory.total: pages that are not yet in the log may take 1/budgetShare, and
+// entries that the sinks are applying may take as much; the rest is for the frames and writes made
+// from them.
 const budgetShare = 6
 
-// Budget returns how many bytes of pages may be in memory on one side of the log, all tables together.
+// Budget returns how many bytes of pages may be in memory on one side of the log, all tables
+// together.
 func Budget(cfg *config.Config) int64 { return int64(cfg.Memory.Total) / budgetShare }
 
-// foundTables is how many tables a daemon with selections has room for besides those of the file: its clients are made
-// before the tables are found, and tables may come later. More of them work too, with less memory of their own each;
-// the embedded server takes no further logs then until the next start.
+// foundTables is how many tables a daemon with selections has room for besides those of the file:
+// its clients are made before the tables are found, and tables may come later. More of them work
+// too, with less memory of their own each; the embedded server takes no further logs then until the
+// next start.
 const foundTables = 64
 
-// sharingTables is how many parts of the memory for pages are kept for tables that are found later: each makes the
-// others' smaller, and a table without one shares the common half.
+// sharingTables is how many parts of the memory for pages are kept for tables that are found later:
+// each makes the others' smaller, and a table without one shares the common half.
 const sharingTables = 8
 
 // announced returns how many tables the clients are told to expect.
@@ -101,13 +104,14 @@ func bigtableOptions(cfg *config.Config) (bigtable.Options, error) {
 	}, nil
 }
 
-// LateAfter returns how far behind a table may be before it counts as late. It includes two idle polls, since an idle
-// shard is read that rarely.
+// LateAfter returns how far behind a table may be before it counts as late. It includes two idle
+// polls, since an idle shard is read that rarely.
 func LateAfter(cfg *config.Config) time.Duration {
 	return status.DefaultLate + 2*time.Duration(cfg.Source.IdlePoll)
 }
 
-// GoneReason returns why a table is not ready whose selection does not choose it any more; false: it does.
+// GoneReason returns why a table is not ready whose selection does not choose it any more; false:
+// it does.
 func GoneReason(t *config.Table) (r status.Reason, gone bool) {
 	r.Code, gone = map[config.Gone]status.ReasonCode{
 		config.GoneVanished: status.WhyVanished, config.GoneTags: status.WhyUntagged, config.GoneOthers: status.WhyChosenElse,

@@ -14,23 +14,27 @@ import (
 
 // Archive says where archival events go: into objects, to a subject, or both.
 type Archive struct {
-	// Where objects are created: file:///var/archive (relative to this file: file://archive), s3://bucket/prefix,
-	// gs://bucket/prefix, azblob://container/prefix. Options follow a question mark, as in s3://b/p?region=eu-west-1.
-	// Nothing under it is ever overwritten or deleted: retention is the bucket's lifecycle.
+	// Where objects are created: file:///var/archive (relative to this file: file://archive),
+	// s3://bucket/prefix, gs://bucket/prefix, azblob://container/prefix. Options follow a question
+	// mark, as in s3://b/p?region=eu-west-1. Nothing under it is ever overwritten or deleted:
+	// retention is the bucket's lifecycle.
 	URL string `yaml:"url"`
 	// Directory: the short form of a url file://DIR with format json.
 	File string `yaml:"file"`
-	// Format of the objects: parquet, or json (JSON lines, compressed). Default: parquet for url, json for file.
+	// Format of the objects: parquet, or json (JSON lines, compressed). Default: parquet for url,
+	// json for file.
 	Format string `yaml:"format" jsonschema:"enum=parquet,enum=json"`
-	// Which deletions are archived: ttl (by DynamoDB's time to live), user (all others), inferred (without an identity,
-	// after the item had expired: time to live in another region's replica).
+	// Which deletions are archived: ttl (by DynamoDB's time to live), user (all others), inferred
+	// (without an identity, after the item had expired: time to live in another region's replica).
 	Classes []string `yaml:"classes"`
-	// Longest time of one object, from 1s to 24h. Longer means fewer and larger objects, and events that appear later.
+	// Longest time of one object, from 1s to 24h. Longer means fewer and larger objects, and events
+	// that appear later.
 	Roll Duration `yaml:"roll"`
-	// Further columns of Parquet objects, by name: {path: price, type: "decimal(10,2)"}. Columns are only ever added.
+	// Further columns of Parquet objects, by name: {path: price, type: "decimal(10,2)"}. Columns
+	// are only ever added.
 	Columns map[string]Column `yaml:"columns"`
-	// What happens to events while the archive's stream is full, because the store is away: hold keeps them in the table's
-	// log, letter makes them dead letters.
+	// What happens to events while the archive's stream is full, because the store is away: hold
+	// keeps them in the table's log, letter makes them dead letters.
 	OnStall string `yaml:"on_stall" jsonschema:"enum=hold,enum=letter"`
 	// Limit of the archive's stream of each table: what it can hold while the store is away.
 	MaxBytes Size `yaml:"max_bytes"`
@@ -38,13 +42,13 @@ type Archive struct {
 	Subject string `yaml:"subject"`
 }
 
-// Column is a typed column of Parquet objects, taken from an attribute of the item. What does not fit the type becomes
-// null there, and is still in the item.
+// Column is a typed column of Parquet objects, taken from an attribute of the item. What does not
+// fit the type becomes null there, and is still in the item.
 type Column struct {
 	// Path of the attribute in the item, as in address.zip. Default: the name of the column.
 	Path string `yaml:"path"`
-	// string, int64, double, bool, timestamp_s or timestamp_ms (a number of seconds or milliseconds since 1970),
-	// decimal(P,S), or json (any value, as DynamoDB's typed JSON).
+	// string, int64, double, bool, timestamp_s or timestamp_ms (a number of seconds or milliseconds
+	// since 1970), decimal(P,S), or json (any value, as DynamoDB's typed JSON).
 	Type string `yaml:"type" jsonschema:"required"`
 }
 
@@ -57,7 +61,8 @@ const (
 // Enabled reports whether archival events have a place.
 func (a *Archive) Enabled() bool { return cmp.Or(a.URL, a.File, a.Subject) != "" }
 
-// resolve makes URL and File relative to dir. A File is a URL too, so that commands need to look at one key.
+// resolve makes URL and File relative to dir. A File is a URL too, so that commands need to look at
+// one key.
 func (a *Archive) resolve(dir string) {
 	if path, ok := strings.CutPrefix(a.URL, "file:"); ok && !strings.HasPrefix(path, "///") {
 		path, options, has := strings.Cut(strings.TrimPrefix(path, "//"), "?")
@@ -75,8 +80,8 @@ func (a *Archive) resolve(dir string) {
 
 const (
 	shortestRoll, longestRoll = Duration(time.Second), Duration(24 * time.Hour)
-	// minArchiveSize is the smallest stream of an archive. One entry may take several MiB, and the stream holds everything
-	// of an object that is not built yet.
+	// minArchiveSize is the smallest stream of an archive. One entry may take several MiB, and the
+	// stream holds everything of an object that is not built yet.
 	minArchiveSize Size = 64 << 20
 )
 
@@ -128,7 +133,8 @@ func (r *report) archivePlace(a *Archive) {
 	}
 }
 
-// impossibleStore returns what is wrong with the URL of a store, "" if nothing is. It repeats no URL with a password.
+// impossibleStore returns what is wrong with the URL of a store, "" if nothing is. It repeats no
+// URL with a password.
 func impossibleStore(text string) string {
 	u, err := url.Parse(text)
 	switch {
@@ -208,7 +214,8 @@ func (r *report) archiveColumns(at string, columns map[string]Column, a *Archive
 	}
 }
 
-// possibleType reports whether a column can have the type. A decimal has up to 38 digits, as DynamoDB's numbers.
+// possibleType reports whether a column can have the type. A decimal has up to 38 digits, as
+// DynamoDB's numbers.
 func possibleType(text string) bool {
 	if m := decimalType.FindStringSubmatch(text); m != nil {
 		precision, _ := strconv.Atoi(m[1]) // digits by the pattern

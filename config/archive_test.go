@@ -97,7 +97,8 @@ archive.columns.z.type: "decimal(2,3)" is not the type of a column`,
 	}
 }
 
-// TestColumnsAreThoseOfObjects: what the configuration takes, objects take, and the other way round.
+// TestColumnsAreThoseOfObjects: what the configuration takes, objects take, and the other way
+// round.
 func TestColumnsAreThoseOfObjects(t *testing.T) {
 	names := []string{
 		"price", "a_1", "A", "_a", "1a", "a-b", "", "tr_dt", "tr_x", "_misfits", "id", "deleted_at", "source", "stream",

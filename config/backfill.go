@@ -13,21 +13,25 @@ import (
 	"github.com/tailrace-cdc/replicator/host"
 )
 
-// Backfill says how the items reach Bigtable that a table held before its stream was read. In the file it is one word,
-// scan, export or none, or a block of these keys. read_units holds for every reading of the table: backfill, heal,
-// recover and resync. write_rows holds for copies, those of a changed mapping too.
+// Backfill says how the items reach Bigtable that a table held before its stream was read. In the
+// file it is one word, scan, export or none, or a block of these keys. read_units holds for every
+// reading of the table: backfill, heal, recover and resync. write_rows holds for copies, those of a
+// changed mapping too.
 type Backfill struct {
-	// scan reads the table; export reads an export of it (point-in-time recovery); none copies nothing.
+	// scan reads the table; export reads an export of it (point-in-time recovery); none copies
+	// nothing.
 	From string `yaml:"from" jsonschema:"enum=scan,enum=export,enum=none"`
-	// Read capacity units per second that the copy may take: a number, or a share of a provisioned table's capacity as in
-	// 25%. Default: 25% of a provisioned table, 500 of one on demand.
+	// Read capacity units per second that the copy may take: a number, or a share of a provisioned
+	// table's capacity as in 25%. Default: 25% of a provisioned table, 500 of one on demand.
 	ReadUnits Units `yaml:"read_units"`
-	// Segments of the backfill's parallel scan, at most 4096. Default: by the table's size, from 8 to 64.
+	// Segments of the backfill's parallel scan, at most 4096. Default: by the table's size, from 8
+	// to 64.
 	Segments int `yaml:"segments"`
-	// Rows per second that the copy may write to Bigtable, as in 5000/s. Default: as many as the lanes take beside the
-	// stream.
+	// Rows per second that the copy may write to Bigtable, as in 5000/s. Default: as many as the
+	// lanes take beside the stream.
 	WriteRows Rate `yaml:"write_rows"`
-	// An existing export, as the service wrote it: s3://bucket/prefix/AWSDynamoDB/ID, or a directory that holds a copy.
+	// An existing export, as the service wrote it: s3://bucket/prefix/AWSDynamoDB/ID, or a
+	// directory that holds a copy.
 	URL string `yaml:"url"`
 	// S3 bucket for an export that the replicator asks for at its first start.
 	Bucket string `yaml:"bucket"`
@@ -53,8 +57,8 @@ const (
 	backfillNone   = "none"
 )
 
-// Units is a rate of reading in read capacity units per second: absolute, or a share of the table's provisioned
-// capacity. At most one is set; the zero Units is the default.
+// Units is a rate of reading in read capacity units per second: absolute, or a share of the table's
+// provisioned capacity. At most one is set; the zero Units is the default.
 type Units struct {
 	Absolute float64
 	Percent  float64
@@ -117,16 +121,17 @@ const (
 	startBefore = 5 * time.Minute
 	// retention is how long DynamoDB Streams keeps a record.
 	retention = 24 * time.Hour
-	// maxSegments bounds what a copy holds in memory and in every snapshot of the log: a mark for each segment, with the
-	// last key, which has up to 3 KB. At most 16 segments are read at once, so more of them make no copy faster. DynamoDB
-	// takes 1,000,000.
-	// Source: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_Scan.html
+	// maxSegments bounds what a copy holds in memory and in every snapshot of the log: a mark for
+	// each segment, with the last key, which has up to 3 KB. At most 16 segments are read at once,
+	// so more of them make no copy faster. DynamoDB takes 1,000,000. Source:
+	// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_Scan.html
 	maxSegments = 4096
 )
 
 var bucketName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
 
-// backfill checks the backfill of a table against itself and against where the stream's reading begins.
+// backfill checks the backfill of a table against itself and against where the stream's reading
+// begins.
 func (r *report) backfill(path string, b *Backfill, start Start) {
 	if r.reported(path) {
 		return
@@ -167,8 +172,8 @@ func (r *report) export(path string, b *Backfill) {
 	}
 }
 
-// laterStart refuses a start that leaves out changes beside a backfill that the file asks for. A start that was
-// accepted once only gets older, so a later load accepts it too.
+// laterStart refuses a start that leaves out changes beside a backfill that the file asks for. A
+// start that was accepted once only gets older, so a later load accepts it too.
 func (r *report) laterStart(path string, b *Backfill, start Start) {
 	if b.From != backfillScan && b.From != backfillExport || r.reported("source.start") {
 		return
@@ -181,8 +186,9 @@ func (r *report) laterStart(path string, b *Backfill, start Start) {
 // LaterStartHint says what to do about a start that leaves out changes.
 const LaterStartHint = "remove source.start, or write backfill: none"
 
-// LeavesOut returns what is lost when reading the stream begins at start while the backfill copies the table: what was
-// written after an item was read, and before the first record that is read. It is "" if nothing is.
+// LeavesOut returns what is lost when reading the stream begins at start while the backfill copies
+// the table: what was written after an item was read, and before the first record that is read. It
+// is "" if nothing is.
 func (b *Backfill) LeavesOut(start Start) string {
 	covers, from := startBefore, "five minutes before the first start"
 	if b.URL != "" {

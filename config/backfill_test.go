@@ -10,7 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/problem"
 )
 
-// TestBackfillThatCannotWorkIsRefused: each with its place, what is wrong, and what to write instead.
+// TestBackfillThatCannotWorkIsRefused: each with its place, what is wrong, and what to write
+// instead.
 func TestBackfillThatCannotWorkIsRefused(t *testing.T) {
 	budget := func(text string) string {
 		return `tables[0].backfill.read_units: "` + text + `" is not a read budget: ` +
@@ -67,8 +68,8 @@ func TestBackfillThatCannotWorkIsRefused(t *testing.T) {
 	}
 }
 
-// TestStartThatLosesChangesBesideABackfillIsRefused: what was written between the copy of an item and the first record
-// that is read would never arrive.
+// TestStartThatLosesChangesBesideABackfillIsRefused: what was written between the copy of an item
+// and the first record that is read would never arrive.
 func TestStartThatLosesChangesBesideABackfillIsRefused(t *testing.T) {
 	ago := func(d time.Duration) string { return time.Now().Add(-d).UTC().Format(time.RFC3339) }
 	for _, c := range []struct {

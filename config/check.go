@@ -17,11 +17,12 @@ var (
 	natsSubject  = regexp.MustCompile(`^[^\s.*>]+(\.[^\s.*>]+)*$`)
 )
 
-// minLogSize is the smallest log that holds any record: a frame takes at most a sixteenth of the log, and a record with
-// two images of 400 KB, in base64 or escaped, takes several MiB.
+// minLogSize is the smallest log that holds any record: a frame takes at most a sixteenth of the
+// log, and a record with two images of 400 KB, in base64 or escaped, takes several MiB.
 const minLogSize Size = 64 << 20
 
-// stateTable is the Bigtable table that holds pipeline identities and version reservations; no mapping may write it.
+// stateTable is the Bigtable table that holds pipeline identities and version reservations; no
+// mapping may write it.
 const stateTable = "tailrace_state"
 
 // check reports values that the decoder took but that are not possible, alone or together.

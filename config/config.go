@@ -8,10 +8,12 @@ import (
 	"time"
 )
 
-// Config is the whole file. Relative paths in it have been resolved against the file's own directory.
+// Config is the whole file. Relative paths in it have been resolved against the file's own
+// directory.
 type Config struct {
-	// Identity of the stored state: it names the log and the rows of tailrace_state. Two configurations with one
-	// pipeline name fight for one log; a changed name starts a new life from nothing.
+	// Identity of the stored state: it names the log and the rows of tailrace_state. Two
+	// configurations with one pipeline name fight for one log; a changed name starts a new life
+	// from nothing.
 	Pipeline string `yaml:"pipeline" jsonschema:"required"`
 	// The DynamoDB side.
 	Source Source `yaml:"source"`
@@ -21,52 +23,58 @@ type Config struct {
 	Queue Queue `yaml:"queue" jsonschema:"required"`
 	// Memory for data in flight between DynamoDB and the log, and between the log and the sinks.
 	Memory Memory `yaml:"memory"`
-	// Directory for the sorted runs of verify, heal and recover. They are made of the keys and row contents of a whole
-	// table, so they take about as much as it does; deleted when they are no longer needed. Default: queue.dir, or the
-	// system's temporary directory where the log is a NATS cluster.
+	// Directory for the sorted runs of verify, heal and recover. They are made of the keys and row
+	// contents of a whole table, so they take about as much as it does; deleted when they are no
+	// longer needed. Default: queue.dir, or the system's temporary directory where the log is a
+	// NATS cluster.
 	Scratch string `yaml:"scratch"`
-	// Secrets that seal the keys in Bigtable's guards where a mapping declares a key attribute as pii: base64 of 32 bytes
-	// each. The first one seals, any of them opens, so a new one is put in front of the old ones.
+	// Secrets that seal the keys in Bigtable's guards where a mapping declares a key attribute as
+	// pii: base64 of 32 bytes each. The first one seals, any of them opens, so a new one is put in
+	// front of the old ones.
 	PIISecrets []string `yaml:"pii_secrets"`
 	// Metrics, health, status page.
 	Admin Admin `yaml:"admin"`
 	// Traces of frames for an OpenTelemetry collector. Off unless an endpoint is set.
 	Tracing Tracing `yaml:"tracing"`
-	// How long shutdown after SIGTERM may take to finish pending writes and save the marks. Keep it below the
-	// orchestrator's grace period; writes that are cut off are repeated, with the same cells and timestamps.
+	// How long shutdown after SIGTERM may take to finish pending writes and save the marks. Keep it
+	// below the orchestrator's grace period; writes that are cut off are repeated, with the same
+	// cells and timestamps.
 	ShutdownTimeout Duration `yaml:"shutdown_timeout"`
 	// Where archival events go: required by tables with on_ttl_expiry: archive.
 	Archive Archive `yaml:"archive"`
 	// The tables to replicate: each has its own log, and a halt of one leaves the others running.
 	Tables []Table `yaml:"tables" jsonschema:"required,minItems=1"`
-	// Selections are the entries of tables that choose several. Load moves them here; Expand adds what they choose to
-	// Tables.
+	// Selections are the entries of tables that choose several. Load moves them here; Expand adds
+	// what they choose to Tables.
 	Selections []Table `yaml:"-"`
 	// Unfit are the tables that Expand has left out.
 	Unfit []Unfit `yaml:"-"`
-	// Other periods of the protocol, for tests and demonstrations. Never for production: short periods cost calls and
-	// fsyncs.
+	// Other periods of the protocol, for tests and demonstrations. Never for production: short
+	// periods cost calls and fsyncs.
 	Testing Testing `yaml:"testing" hidden:"true"`
 
 	// File is the path that was read, for messages.
 	File string `yaml:"-"`
 }
 
-// Source says how DynamoDB and DynamoDB Streams are reached. Credentials come from the AWS default chain.
+// Source says how DynamoDB and DynamoDB Streams are reached. Credentials come from the AWS default
+// chain.
 type Source struct {
 	// AWS region. Empty: $AWS_REGION, then $AWS_DEFAULT_REGION.
 	Region string `yaml:"region"`
 	// Overrides DynamoDB's endpoint: DynamoDB Local, the sandbox, an interface endpoint.
 	Endpoint string `yaml:"endpoint"`
-	// Overrides the endpoint of DynamoDB Streams. Empty: the same as endpoint. On AWS the two differ.
+	// Overrides the endpoint of DynamoDB Streams. Empty: the same as endpoint. On AWS the two
+	// differ.
 	StreamsEndpoint string `yaml:"streams_endpoint"`
 	// ARN of a role to assume, for a table in another account.
 	AssumeRole string `yaml:"assume_role"`
-	// How often an idle shard is polled. Longer costs less and adds lag; DynamoDB allows five reads a second per shard.
+	// How often an idle shard is polled. Longer costs less and adds lag; DynamoDB allows five reads
+	// a second per shard.
 	IdlePoll Duration `yaml:"idle_poll"`
-	// Where reading begins if no mark exists: trim_horizon (all of the last 24 hours), latest, or an RFC 3339 time.
-	// Default: five minutes before the first start where a backfill copies the table, else trim_horizon. Changing it
-	// later is refused.
+	// Where reading begins if no mark exists: trim_horizon (all of the last 24 hours), latest, or
+	// an RFC 3339 time. Default: five minutes before the first start where a backfill copies the
+	// table, else trim_horizon. Changing it later is refused.
 	Start Start `yaml:"start"`
 }
 
@@ -76,14 +84,16 @@ type Bigtable struct {
 	Project string `yaml:"project" jsonschema:"required"`
 	// Bigtable instance.
 	Instance string `yaml:"instance" jsonschema:"required"`
-	// App profile: needs single-cluster routing and transactional writes. Empty: the instance's default profile.
+	// App profile: needs single-cluster routing and transactional writes. Empty: the instance's
+	// default profile.
 	AppProfile string `yaml:"app_profile"`
 	// host:port of an emulator. Empty: Google's service, or $BIGTABLE_EMULATOR_HOST.
 	Endpoint string `yaml:"endpoint"`
-	// Deadline of every single call. Too short: calls are retried that were going to succeed; harmless, but slow.
+	// Deadline of every single call. Too short: calls are retried that were going to succeed;
+	// harmless, but slow.
 	Timeout Duration `yaml:"timeout"`
-	// How long tombstones are kept, which let a delete win over a late older write. A change older than this minus 24
-	// hours becomes a dead letter, so it also bounds how long the sink may lag.
+	// How long tombstones are kept, which let a delete win over a late older write. A change older
+	// than this minus 24 hours becomes a dead letter, so it also bounds how long the sink may lag.
 	Tombstones Duration `yaml:"tombstones"`
 }
 
@@ -95,16 +105,19 @@ type Queue struct {
 	URL string `yaml:"url"`
 	// NATS credentials file, for url.
 	Creds string `yaml:"creds"`
-	// TLS for url. A URL that begins with tls:// needs none of it if the system trusts the servers' authority.
+	// TLS for url. A URL that begins with tls:// needs none of it if the system trusts the servers'
+	// authority.
 	TLS TLS `yaml:"tls"`
-	// Copies of each log in the external cluster. With fewer than 3, the loss of one server loses changes that were not
-	// yet applied. Default: 3 in a cluster, 1 on a single server.
+	// Copies of each log in the external cluster. With fewer than 3, the loss of one server loses
+	// changes that were not yet applied. Default: 3 in a cluster, 1 on a single server.
 	Replicas int `yaml:"replicas" jsonschema:"enum=1,enum=3,enum=5"`
-	// Limit of each table's log. Above 80 % reading pauses, with dir also while the volume is nearly full; the last 10 %
-	// are reserved for entries that let the log be trimmed. DynamoDB keeps 24 hours, so size it for the longest outage
-	// of Bigtable that you want to ride out without a gap.
+	// Limit of each table's log. Above 80 % reading pauses, with dir also while the volume is
+	// nearly full; the last 10 % are reserved for entries that let the log be trimmed. DynamoDB
+	// keeps 24 hours, so size it for the longest outage of Bigtable that you want to ride out
+	// without a gap.
 	MaxBytes Size `yaml:"max_bytes"`
-	// How long entries stay in the log after they were applied, for a replay. Shortened when space is short.
+	// How long entries stay in the log after they were applied, for a replay. Shortened when space
+	// is short.
 	ReplayWindow Duration `yaml:"replay_window"`
 }
 
@@ -124,65 +137,77 @@ type Memory struct {
 	Total Size `yaml:"total"`
 	// One feed. A page of DynamoDB Streams can exceed 4 MiB.
 	PerFeed Size `yaml:"per_feed"`
-	// Pages of a backfill that wait until the stream has caught up with them, all tables together; beside total. The copy
-	// rate is about this much, compressed, in every five to ten seconds.
+	// Pages of a backfill that wait until the stream has caught up with them, all tables together;
+	// beside total. The copy rate is about this much, compressed, in every five to ten seconds.
 	Copy Size `yaml:"copy"`
 }
 
 // Admin is the HTTP server for metrics and health.
 type Admin struct {
-	// host:port. It has no authentication: keep it on loopback or inside the pod's network. Port 0: any free one.
+	// host:port. It has no authentication: keep it on loopback or inside the pod's network. Port 0:
+	// any free one.
 	Listen string `yaml:"listen"`
-	// Further names by which requests may reach it, without ports: of a reverse proxy, or NAME.NAMESPACE of a Kubernetes
-	// service. Requests to other names are refused (DNS rebinding). It always answers to addresses, to the machine's host
-	// name, to names without a dot, and to names that end in .localhost, .svc, .local or .internal.
+	// Further names by which requests may reach it, without ports: of a reverse proxy, or
+	// NAME.NAMESPACE of a Kubernetes service. Requests to other names are refused (DNS rebinding).
+	// It always answers to addresses, to the machine's host name, to names without a dot, and to
+	// names that end in .localhost, .svc, .local or .internal.
 	Hosts []string `yaml:"hosts"`
 }
 
-// Tracing says where traces of frames go: from the reads of their pages to the calls that made their changes durable.
+// Tracing says where traces of frames go: from the reads of their pages to the calls that made
+// their changes durable.
 type Tracing struct {
-	// URL of an OpenTelemetry collector that takes OTLP over HTTP, such as http://127.0.0.1:4318. Empty: nothing is
-	// traced. Headers, certificates and the like: the variables OTEL_EXPORTER_OTLP_… of the OpenTelemetry specification.
+	// URL of an OpenTelemetry collector that takes OTLP over HTTP, such as http://127.0.0.1:4318.
+	// Empty: nothing is traced. Headers, certificates and the like: the variables
+	// OTEL_EXPORTER_OTLP_… of the OpenTelemetry specification.
 	Endpoint string `yaml:"endpoint"`
 	// Share of the frames that are traced, above 0 and up to 1.
 	Share float64 `yaml:"share"`
 }
 
-// Table is one table to replicate, or a selection: all tables that a pattern, tags or both choose, now and while
-// running.
+// Table is one table to replicate, or a selection: all tables that a pattern, tags or both choose,
+// now and while running.
 type Table struct {
-	// DynamoDB table, or a pattern of names: * stands for any characters, ? for one. Without it tag chooses.
+	// DynamoDB table, or a pattern of names: * stands for any characters, ? for one. Without it tag
+	// chooses.
 	Source string `yaml:"source"`
 	// Tags that a table must have, all of them with these values. With it the entry is a selection.
 	Tag map[string]string `yaml:"tag"`
 	// Names and patterns of tables that a selection leaves out, such as tables that were retired.
 	Except []string `yaml:"except"`
-	// Bigtable table; for a selection a name with {table} in it, which stands for the name of the source. Absent, with
-	// archive in its place: what is deleted from the table is archived, and that is all.
+	// Bigtable table; for a selection a name with {table} in it, which stands for the name of the
+	// source. Absent, with archive in its place: what is deleted from the table is archived, and
+	// that is all.
 	Target string `yaml:"target"`
-	// Primary key, partition key first, each with its type: [pk:S, sk:N]. Only needed without a connection to DynamoDB:
-	// with it, check --offline and explain compile the mapping. It must be the table's own key.
+	// Primary key, partition key first, each with its type: [pk:S, sk:N]. Only needed without a
+	// connection to DynamoDB: with it, check --offline and explain compile the mapping. It must be
+	// the table's own key.
 	Keys Keys `yaml:"keys"`
-	// Mapping: a file (relative to this one) or written inline. Absent: an item becomes a row, family d.
+	// Mapping: a file (relative to this one) or written inline. Absent: an item becomes a row,
+	// family d.
 	Mapping Mapping `yaml:"mapping"`
-	// What to do with a change that Bigtable or the mapping rejects for good: letter stores it as a dead letter and
-	// continues, halt stops this table.
+	// What to do with a change that Bigtable or the mapping rejects for good: letter stores it as a
+	// dead letter and continues, halt stops this table.
 	OnReject string `yaml:"on_reject" jsonschema:"enum=letter,enum=halt"`
-	// What a deletion by DynamoDB's time to live does: delete the item's cells, keep them, or delete them and archive.
-	// Default: delete; archive where archive is written here.
+	// What a deletion by DynamoDB's time to live does: delete the item's cells, keep them, or
+	// delete them and archive. Default: delete; archive where archive is written here.
 	OnTTLExpiry string `yaml:"on_ttl_expiry" jsonschema:"enum=delete,enum=keep,enum=archive"`
-	// Archives what is deleted from the table: {} does it as the archive beside tables says. Without a target it is all.
+	// Archives what is deleted from the table: {} does it as the archive beside tables says.
+	// Without a target it is all.
 	Archive TableArchive `yaml:"archive"`
-	// How the items reach Bigtable that the table held before the stream was read: scan, export or none, or a block. Only
-	// the first start of a pipeline looks at from, url, bucket and prefix; later starts go on with what it decided.
-	// Default: a new pipeline scans, one that was started before this key existed copies nothing.
+	// How the items reach Bigtable that the table held before the stream was read: scan, export or
+	// none, or a block. Only the first start of a pipeline looks at from, url, bucket and prefix;
+	// later starts go on with what it decided. Default: a new pipeline scans, one that was started
+	// before this key existed copies nothing.
 	Backfill Backfill `yaml:"backfill"`
-	// What to do after a gap: wait for `replicator gaps heal`, or heal it by reading the whole table at once.
+	// What to do after a gap: wait for `replicator gaps heal`, or heal it by reading the whole
+	// table at once.
 	OnGap string `yaml:"on_gap" jsonschema:"enum=wait,enum=heal"`
 	// Compare the table with Bigtable all the time, beside the stream. Default: not.
 	Verify Verify `yaml:"verify"`
-	// Items that the replicator writes into the table, so that their records prove how far idle shards are read. They are
-	// in no row. Absent: there are none, and that an idle shard is idle is assumed from empty reads.
+	// Items that the replicator writes into the table, so that their records prove how far idle
+	// shards are read. They are in no row. Absent: there are none, and that an idle shard is idle
+	// is assumed from empty reads.
 	Heartbeat Heartbeat `yaml:"heartbeat"`
 	// Leave out the aws:rep:* attributes that legacy global tables write into items.
 	StripGlobal bool `yaml:"strip_global_table_attributes"`
@@ -191,27 +216,31 @@ type Table struct {
 	Path string `yaml:"-"`
 	// Found says that a selection has chosen the table.
 	Found bool `yaml:"-"`
-	// Gone is why the table's selection does not choose it any more, whose log there is; empty: it does.
+	// Gone is why the table's selection does not choose it any more, whose log there is; empty: it
+	// does.
 	Gone Gone `yaml:"-"`
 }
 
 // Verify says how much of the table's read capacity the continuous comparison may take.
 type Verify struct {
-	// Read capacity units per second: a number, or a share of a provisioned table's capacity as in 5%. It takes about as
-	// many all the time. Without it nothing is compared.
+	// Read capacity units per second: a number, or a share of a provisioned table's capacity as in
+	// 5%. It takes about as many all the time. Without it nothing is compared.
 	ReadUnits Units `yaml:"read_units"`
 }
 
 // Heartbeat says which items of a table are heartbeats: exactly one of Prefix and Keys is set.
 type Heartbeat struct {
-	// Begin of the partition keys of heartbeats, where these are strings: "_tailrace#". An item under it that the
-	// replicator has not written is never overwritten, and is replicated like any other.
+	// Begin of the partition keys of heartbeats, where these are strings: "_tailrace#". An item
+	// under it that the replicator has not written is never overwritten, and is replicated like any
+	// other.
 	Prefix string `yaml:"prefix"`
-	// Partition keys of heartbeats, where these are numbers or binary (in base64): several for each shard.
+	// Partition keys of heartbeats, where these are numbers or binary (in base64): several for each
+	// shard.
 	Keys []string `yaml:"keys"`
 	// How often each open shard gets one. Each costs a write unit.
 	Every Duration `yaml:"every"`
-	// Whether heartbeats are written. false only leaves out those that are there, as after opting out.
+	// Whether heartbeats are written. false only leaves out those that are there, as after opting
+	// out.
 	Write bool `yaml:"write"`
 }
 
@@ -225,7 +254,8 @@ type TableArchive struct {
 	Columns map[string]Column `yaml:"columns"`
 }
 
-// ArchivedOnly reports whether the table has no target: what is deleted from it is archived, and that is all.
+// ArchivedOnly reports whether the table has no target: what is deleted from it is archived, and
+// that is all.
 func (t *Table) ArchivedOnly() bool { return t.Target == "" }
 
 // Replicated returns a copy of the configuration that has only the tables with a target.
@@ -301,8 +331,8 @@ func Default() Config {
 	}
 }
 
-// settle fills in the defaults that depend on other keys, and those of tables; written reports whether the file has a
-// path.
+// settle fills in the defaults that depend on other keys, and those of tables; written reports
+// whether the file has a path.
 func (c *Config) settle(written func(path string) bool) {
 	c.Archive.settle()
 	for i := range c.Tables {

@@ -129,7 +129,8 @@ testing: {date_trust: 13s, patience: 14s, claim_ttl: 3s, find: 6s, beat: 500ms, 
 	}
 }
 
-// TestLogThatALargeRecordDoesNotFitIsRefused: such a log would stop for good at the first item of 400 KB.
+// TestLogThatALargeRecordDoesNotFitIsRefused: such a log would stop for good at the first item of
+// 400 KB.
 func TestLogThatALargeRecordDoesNotFitIsRefused(t *testing.T) {
 	for size, refused := range map[string]bool{"63MiB": true, "64MiB": false} {
 		_, problems := parse(t, strings.Replace(smallest, "./tailrace-data", "./tailrace-data, max_bytes: "+size, 1))
@@ -360,7 +361,8 @@ func TestValuesReadBackAsWritten(t *testing.T) {
 	}
 }
 
-// FuzzParse asserts that no text makes the reader panic, and that what it accepts has the required parts.
+// FuzzParse asserts that no text makes the reader panic, and that what it accepts has the required
+// parts.
 func FuzzParse(f *testing.F) {
 	f.Add(smallest)
 	f.Add("tables: [{mapping: {a: b}}, [], 3]\nqueue: *x\n")
@@ -407,7 +409,8 @@ func TestKeysAreReadAsPeopleWriteThem(t *testing.T) {
 	}
 }
 
-// TestProblemsOfServersHaveLines: what DynamoDB says of a table is about a line of the file, or of the block around it.
+// TestProblemsOfServersHaveLines: what DynamoDB says of a table is about a line of the file, or of
+// the block around it.
 func TestProblemsOfServersHaveLines(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tailrace.yaml")
 	text := "pipeline: shop\nsource:\n  region: us-east-1\ntables:\n- source: A\n  target: a\n- target: b\n  source: B\n"

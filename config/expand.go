@@ -18,9 +18,9 @@ var reference = regexp.MustCompile(`\$?\$\{([^}]*)\}`)
 
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// expand replaces references to environment variables and secret files in the values of the tree, never in keys. It
-// leaves inline mappings alone: their template language uses braces too. Origins records which values come from
-// outside.
+// expand replaces references to environment variables and secret files in the values of the tree,
+// never in keys. It leaves inline mappings alone: their template language uses braces too. Origins
+// records which values come from outside.
 func (r *report) expand(root *yaml.Node, dir string) {
 	r.Origins = map[*yaml.Node]string{}
 	r.expandNode(root, "", dir)
@@ -46,8 +46,8 @@ func (r *report) expandNode(n *yaml.Node, path, dir string) {
 	}
 }
 
-// expandScalar replaces the references in one scalar. A reference that cannot be resolved is a problem and becomes
-// empty.
+// expandScalar replaces the references in one scalar. A reference that cannot be resolved is a
+// problem and becomes empty.
 func (r *report) expandScalar(n *yaml.Node, path, dir string) {
 	if !strings.Contains(n.Value, "${") {
 		return
@@ -69,7 +69,8 @@ func (r *report) expandScalar(n *yaml.Node, path, dir string) {
 	})
 }
 
-// lookup returns the value of a reference without its braces: a variable, one with a default, or file:PATH.
+// lookup returns the value of a reference without its braces: a variable, one with a default, or
+// file:PATH.
 func lookup(name, dir string) (string, error) {
 	if path, ok := strings.CutPrefix(name, "file:"); ok {
 		if !filepath.IsAbs(path) {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestHeapNeedGrowsWithTheTables: with the limit of one table, garbage collection would use up the CPU at ten.
+// TestHeapNeedGrowsWithTheTables: with the limit of one table, garbage collection would use up the
+// CPU at ten.
 func TestHeapNeedGrowsWithTheTables(t *testing.T) {
 	need := func(tables int, url string) HeapNeed {
 		cfg := Default()
@@ -25,7 +26,8 @@ func TestHeapNeedGrowsWithTheTables(t *testing.T) {
 	}
 }
 
-// TestLimitFollowsTheLiveBytes: the limit is 1.5 times the live bytes, within the bounds of the need.
+// TestLimitFollowsTheLiveBytes: the limit is 1.5 times the live bytes, within the bounds of the
+// need.
 func TestLimitFollowsTheLiveBytes(t *testing.T) {
 	n := HeapNeed{Usual: 150 << 20, Most: 400 << 20}
 	for alive, want := range map[int64]int64{0: 150, 50: 150, 100: 150, 150: 225, 200: 300, 500: 400} {
@@ -35,7 +37,8 @@ func TestLimitFollowsTheLiveBytes(t *testing.T) {
 	}
 }
 
-// TestShortageNamesTheLimitThatIsTooLow: $GOMEMLIMIT and the control group are compared with the need.
+// TestShortageNamesTheLimitThatIsTooLow: $GOMEMLIMIT and the control group are compared with the
+// need.
 func TestShortageNamesTheLimitThatIsTooLow(t *testing.T) {
 	n := HeapNeed{Usual: 300 << 20, Most: 700 << 20}
 	for _, c := range []struct {

@@ -11,8 +11,9 @@ import (
 	"github.com/tailrace-cdc/replicator/problem"
 )
 
-// Load reads the file at path. The problems are all that can be found without a connection; if one is an error, the
-// Config is incomplete and must not be run. The error is for a file that cannot be read.
+// Load reads the file at path. The problems are all that can be found without a connection; if one
+// is an error, the Config is incomplete and must not be run. The error is for a file that cannot be
+// read.
 func Load(path string) (*Config, []problem.Problem, error) {
 	src, err := os.ReadFile(path)
 	if err != nil {
@@ -22,7 +23,8 @@ func Load(path string) (*Config, []problem.Problem, error) {
 	return cfg, problems, nil
 }
 
-// Parse is Load for a text that was already read; relative paths in it are resolved against the directory of path.
+// Parse is Load for a text that was already read; relative paths in it are resolved against the
+// directory of path.
 func Parse(src []byte, path string) (*Config, []problem.Problem) {
 	cfg := Default()
 	cfg.File = path
@@ -48,8 +50,8 @@ func Parse(src []byte, path string) (*Config, []problem.Problem) {
 	return &cfg, r.List
 }
 
-// Locate sets the lines of problems that were found elsewhere, such as at a server, by their paths in the file. Without
-// the file they stay 0.
+// Locate sets the lines of problems that were found elsewhere, such as at a server, by their paths
+// in the file. Without the file they stay 0.
 func (c *Config) Locate(problems []problem.Problem) {
 	src, err := os.ReadFile(c.File)
 	if err != nil {
@@ -103,9 +105,9 @@ func (r *report) mappings(cfg *Config, src []byte) {
 	}
 }
 
-// inlineText returns the lines of an inline mapping, after as many empty lines as stand before it in the file, so that
-// line numbers in problems are those of the file. A block in flow style shares its lines with other keys, so it is
-// dumped as YAML.
+// inlineText returns the lines of an inline mapping, after as many empty lines as stand before it
+// in the file, so that line numbers in problems are those of the file. A block in flow style shares
+// its lines with other keys, so it is dumped as YAML.
 func inlineText(src []byte, block *yaml.Node) []byte {
 	if block == nil {
 		return nil

@@ -33,14 +33,16 @@ func (r *report) warn(code, path, hint, what string, args ...any) {
 	r.Warnf(r.At(path), code, hint, what, args...)
 }
 
-// reported returns whether the decoder has already reported this value or a block around it: one problem is enough.
+// reported returns whether the decoder has already reported this value or a block around it: one
+// problem is enough.
 func (r *report) reported(path string) bool {
 	return slices.ContainsFunc(r.List, func(p problem.Problem) bool {
 		return p.Path == path || p.Path != "" && strings.HasPrefix(path, p.Path+".") && p.Code == "bad_value"
 	})
 }
 
-// name reports a value that is missing or does not fit the pattern; rule states the pattern for the author.
+// name reports a value that is missing or does not fit the pattern; rule states the pattern for the
+// author.
 func (r *report) name(path, value string, pattern *regexp.Regexp, rule string) {
 	switch {
 	case r.reported(path):

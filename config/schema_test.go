@@ -18,9 +18,9 @@ var update = flag.Bool("update", false, "write the files that the tests compare 
 
 const schemaFile = "../deploy/tailrace.schema.json"
 
-// TestSchemaForEditorsIsCurrent compares the shipped JSON Schema with the one of the types; `make schema` writes it
-// anew. The schema is made here and not by the program: its words are the comments of the source, and no daemon needs
-// them.
+// TestSchemaForEditorsIsCurrent compares the shipped JSON Schema with the one of the types; `make
+// schema` writes it anew. The schema is made here and not by the program: its words are the
+// comments of the source, and no daemon needs them.
 func TestSchemaForEditorsIsCurrent(t *testing.T) {
 	want := schemaOf(t)
 	if *update {

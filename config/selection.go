@@ -17,7 +17,8 @@ const tableWord = "{table}"
 // dynamoPattern is the form of a pattern of DynamoDB names.
 var dynamoPattern = regexp.MustCompile(`^[A-Za-z0-9_.*?-]{1,255}$`)
 
-// Gone is why a table whose log the pipeline has is not chosen by its selection any more; empty: it is.
+// Gone is why a table whose log the pipeline has is not chosen by its selection any more; empty: it
+// is.
 type Gone string
 
 // The reasons.
@@ -54,7 +55,8 @@ func (u Unfit) String() string { return u.Source + ": " + u.Why }
 // selects reports whether an entry is a selection.
 func (t *Table) selects() bool { return t.Tag != nil || strings.ContainsAny(t.Source, "*?") }
 
-// Selecting reports whether the file chooses tables by a pattern or by tags, so that they must be looked for.
+// Selecting reports whether the file chooses tables by a pattern or by tags, so that they must be
+// looked for.
 func (c *Config) Selecting() bool { return len(c.Selections) > 0 }
 
 // SelectsTags reports whether a selection that may choose a table asks for its tags.
@@ -114,10 +116,11 @@ func (c *Config) partSelections() {
 	}
 }
 
-// Expand returns the configuration with the tables that its selections choose among the listed ones, in order of their
-// names behind the tables of the file. An entry of a table wins over selections. Each problem is about one table, which
-// is left out. A table whose log the pipeline has stays chosen by its name when it has vanished or has lost its tags,
-// and a running one as it is when more selections choose it: an edit of a tag must not end it silently.
+// Expand returns the configuration with the tables that its selections choose among the listed
+// ones, in order of their names behind the tables of the file. An entry of a table wins over
+// selections. Each problem is about one table, which is left out. A table whose log the pipeline
+// has stays chosen by its name when it has vanished or has lost its tags, and a running one as it
+// is when more selections choose it: an edit of a tag must not end it silently.
 func (c *Config) Expand(listed []Listed) (*Config, []problem.Problem) {
 	all, problems := *c, []problem.Problem{}
 	all.Unfit = nil
@@ -127,7 +130,8 @@ func (c *Config) Expand(listed []Listed) (*Config, []problem.Problem) {
 	for _, t := range all.Tables {
 		users[t.Target] = t.Source
 	}
-	// Of two that would have one target, the one that is replicated keeps it: by a log, which all replicas see.
+	// Of two that would have one target, the one that is replicated keeps it: by a log, which all
+	// replicas see.
 	listed = slices.SortedFunc(slices.Values(listed), func(a, b Listed) int {
 		return cmp.Or(later(a.Logged, b.Logged), later(a.By != "", b.By != ""), cmp.Compare(a.Name, b.Name))
 	})
@@ -205,7 +209,8 @@ func (c *Config) choose(l *Listed) (*Table, *problem.Problem) {
 	return &t, nil
 }
 
-// GoneReason is why a table is not ready whose selection does not choose it any more, in words; empty: it does.
+// GoneReason is why a table is not ready whose selection does not choose it any more, in words;
+// empty: it does.
 func (t *Table) GoneReason() string {
 	if t.Gone == GoneVanished || t.Gone == GoneTags {
 		return t.Gone.text() + "; its state is kept until `replicator table retire --table " + t.Source + "`"
@@ -238,7 +243,8 @@ func (t *Table) matchesTags(tags map[string]string) bool {
 // targetOf returns the target of a table from that of its selection.
 func targetOf(template, source string) string { return strings.ReplaceAll(template, tableWord, source) }
 
-// checkTarget returns what is wrong with the target of a found table; user is the source that has this target already.
+// checkTarget returns what is wrong with the target of a found table; user is the source that has
+// this target already.
 func checkTarget(t *Table, user string) *problem.Problem {
 	const hint = "give the table an entry of its own, with another target, or name it under except"
 	at := t.Path + ".target"

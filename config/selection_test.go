@@ -50,7 +50,8 @@ func TestSelectionsThatCannotWorkAreRefused(t *testing.T) {
 	}
 }
 
-// expand returns the tables that a configuration makes of listed ones, as source>target, and the problems.
+// expand returns the tables that a configuration makes of listed ones, as source>target, and the
+// problems.
 func expand(t *testing.T, listed []Listed, entries ...string) (tables []string, problems []string, cfg *Config) {
 	t.Helper()
 	cfg, found := parse(t, selecting("", entries...))

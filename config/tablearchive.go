@@ -1,7 +1,7 @@
 package config
 
-// tableArchive checks what a table says about its archive, and that a table without a target has nothing that needs
-// one.
+// tableArchive checks what a table says about its archive, and that a table without a target has
+// nothing that needs one.
 func (r *report) tableArchive(path string, t *Table, a *Archive) {
 	own := path + ".archive"
 	if r.Written(own) && !r.reported(own) {
@@ -49,7 +49,8 @@ func (r *report) tableArchive(path string, t *Table, a *Archive) {
 	}
 }
 
-// needsBigtable reports whether any table is replicated, as one does that lacks its target by mistake.
+// needsBigtable reports whether any table is replicated, as one does that lacks its target by
+// mistake.
 func (r *report) needsBigtable(c *Config) bool {
 	for i := range c.Tables {
 		if c.Tables[i].ArchivedOnly() && r.Written(tablePath(i)+".archive") {

@@ -15,7 +15,8 @@ import (
 // Duration is a span of time, written with units: 10s, 1h30m.
 type Duration time.Duration
 
-// UnmarshalText reads Go's notation. It refuses a number without a unit, which Go would take as nanoseconds.
+// UnmarshalText reads Go's notation. It refuses a number without a unit, which Go would take as
+// nanoseconds.
 func (d *Duration) UnmarshalText(text []byte) error {
 	v, err := time.ParseDuration(string(text))
 	if err != nil {
@@ -59,8 +60,8 @@ func (s Size) String() string {
 	return fmt.Sprintf("%d%s", int64(s), units[i])
 }
 
-// Start is where reading begins if no mark exists. The zero Start means that the file says nothing: five minutes before
-// the first start with a backfill, else the trim horizon.
+// Start is where reading begins if no mark exists. The zero Start means that the file says nothing:
+// five minutes before the first start with a backfill, else the trim horizon.
 type Start struct {
 	Horizon bool      // from the oldest record that the stream still has
 	Latest  bool      // from now on: the first start resolves it to a time, once
@@ -103,7 +104,8 @@ func (s Start) String() string {
 	}
 }
 
-// Mapping is the text of a table's mapping, from a file or inline. The zero Mapping stands for the preset `default`.
+// Mapping is the text of a table's mapping, from a file or inline. The zero Mapping stands for the
+// preset `default`.
 type Mapping struct {
 	File string // path of the mapping file; of the configuration itself where the mapping is inline
 	Data []byte // the YAML text; inline mappings keep the line numbers of the configuration
@@ -135,7 +137,8 @@ func (m *Mapping) UnmarshalYAML(node *yaml.Node) error {
 	return nil
 }
 
-// Keys is the primary key of a table in the notation of the file: [pk:S, sk:N], partition key first.
+// Keys is the primary key of a table in the notation of the file: [pk:S, sk:N], partition key
+// first.
 type Keys []string
 
 // Schema returns the declared key; ok is false if none is declared, or one that is not possible.

@@ -24,7 +24,8 @@ func applied(listed, read int64) *checkpoint.State {
 	return s
 }
 
-// TestWaitIsBlockedOnlyWhenNoTableMoves: an obstacle of one table ends the wait once the others have passed the goal.
+// TestWaitIsBlockedOnlyWhenNoTableMoves: an obstacle of one table ends the wait once the others
+// have passed the goal.
 func TestWaitIsBlockedOnlyWhenNoTableMoves(t *testing.T) {
 	letters := []Reason{{Loss: protocol.Loss{Code: protocol.ObstacleLetters, Count: 2}, Table: "Orders"}}
 	for _, c := range []struct {
@@ -69,7 +70,8 @@ func TestEachObstacleIsDescribed(t *testing.T) {
 	}
 }
 
-// Rule 10: a host of DynamoDB whose clock is ahead dates a change behind the goal that was made before it.
+// Rule 10: a host of DynamoDB whose clock is ahead dates a change behind the goal that was made
+// before it.
 func TestLetterOfAHostThatIsAheadCounts(t *testing.T) {
 	const goal = change.Millis(1_700_000_000_000)
 	for created, want := range map[change.Millis]bool{

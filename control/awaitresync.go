@@ -16,8 +16,8 @@ import (
 // resyncPeriod is how often a waiting command looks whether a resync has ended.
 const resyncPeriod = time.Second
 
-// Resync orders a resync of the whole table. gaps are the ids of the gaps that it heals; empty: all accepted ones. A
-// pending resync begins again, and heals the gaps of both orders.
+// Resync orders a resync of the whole table. gaps are the ids of the gaps that it heals; empty: all
+// accepted ones. A pending resync begins again, and heals the gaps of both orders.
 func (l *Log) Resync(ctx context.Context, what string, gaps []string) (id string, err error) {
 	var random [6]byte
 	_, _ = rand.Read(random[:]) // never fails
@@ -26,9 +26,9 @@ func (l *Log) Resync(ctx context.Context, what string, gaps []string) (id string
 	return id, err
 }
 
-// AwaitResync returns the result of a resync of a whole table when it has ended. The daemon may end and start
-// meanwhile; an error means that ctx has ended, or that waiting longer cannot help. ok is false if a later order took
-// the place of this one.
+// AwaitResync returns the result of a resync of a whole table when it has ended. The daemon may end
+// and start meanwhile; an error means that ctx has ended, or that waiting longer cannot help. ok is
+// false if a later order took the place of this one.
 func AwaitResync(
 	ctx context.Context, clients *clients.Clients, table, id string,
 ) (result checkpoint.ResyncResult, ok bool, err error) {

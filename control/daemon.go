@@ -16,8 +16,9 @@ import (
 // daemonTimeout is how long the daemon's admin server has to answer.
 const daemonTimeout = 2 * time.Second
 
-// Daemon returns the status that the daemon of this configuration serves at admin.listen, or nil if none answers. The
-// logs hold the state of the tables; only the daemon knows which services fail, and why a table has not opened its log.
+// Daemon returns the status that the daemon of this configuration serves at admin.listen, or nil if
+// none answers. The logs hold the state of the tables; only the daemon knows which services fail,
+// and why a table has not opened its log.
 func Daemon(ctx context.Context, cfg *config.Config) *pipeline.Status {
 	host, port, err := net.SplitHostPort(cfg.Admin.Listen)
 	if err != nil || port == "0" {
@@ -53,8 +54,8 @@ func fetch(ctx context.Context, address string) (*pipeline.Status, error) {
 	return status, json.NewDecoder(reply.Body).Decode(status)
 }
 
-// describes reports whether a status belongs to the pipeline of the configuration. The daemon of another pipeline may
-// listen at the same address.
+// describes reports whether a status belongs to the pipeline of the configuration. The daemon of
+// another pipeline may listen at the same address.
 func describes(s *pipeline.Status, cfg *config.Config) bool {
 	if cfg.Selecting() { // the daemon may have found other tables than this process
 		return s.Pipeline == cfg.Pipeline

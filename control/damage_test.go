@@ -17,8 +17,8 @@ import (
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
-// TestStatusShowsTheOthersBesideADamagedLog: one table's log has an entry that cannot be read. The status shows that
-// table as halted, and the others as usual.
+// TestStatusShowsTheOthersBesideADamagedLog: one table's log has an entry that cannot be read. The
+// status shows that table as halted, and the others as usual.
 func TestStatusShowsTheOthersBesideADamagedLog(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	open := func() *queue.Queue {

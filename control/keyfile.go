@@ -16,7 +16,8 @@ import (
 // maxLine is the longest line: an item with its attributes fits.
 const maxLine = 4 << 20
 
-// LineError names the number of a line that is not a key. It never contains the line: keys may be personal data.
+// LineError names the number of a line that is not a key. It never contains the line: keys may be
+// personal data.
 type LineError struct {
 	Line int
 	Err  error
@@ -97,8 +98,8 @@ func appendKey(dst, line []byte, schema change.KeySchema) ([]byte, error) {
 	return schema.Canonical(dst, img)
 }
 
-// typedValue returns a key attribute in the typed notation. A plain value gets the type that the table's key has: text
-// for S, a number or its text for N, base64 for B.
+// typedValue returns a key attribute in the typed notation. A plain value gets the type that the
+// table's key has: text for S, a number or its text for N, base64 for B.
 func typedValue(value json.RawMessage, a change.KeyAttr) (json.RawMessage, error) {
 	value = bytes.TrimSpace(value)
 	switch {

@@ -24,7 +24,8 @@ func read(text string, schema change.KeySchema) (keys []string, err error) {
 	return keys, nil
 }
 
-// TestKeyIsTheSameInEveryNotation: typed, plain, with the attributes in another order, and inside a whole item.
+// TestKeyIsTheSameInEveryNotation: typed, plain, with the attributes in another order, and inside a
+// whole item.
 func TestKeyIsTheSameInEveryNotation(t *testing.T) {
 	got, err := read(`{"pk":{"S":"hats"},"n":{"N":"12.50"}}
 {"n":12.5,"pk":"hats"}

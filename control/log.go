@@ -23,7 +23,8 @@ type Log struct {
 	Table string
 	Log   *queue.Log
 	State *checkpoint.State
-	// Clock asks for the time of DynamoDB's clock; ok is false where that cannot be known. Optional, see Append.
+	// Clock asks for the time of DynamoDB's clock; ok is false where that cannot be known.
+	// Optional, see Append.
 	Clock func(ctx context.Context, table string) (now change.Millis, ok bool)
 }
 
@@ -36,7 +37,8 @@ func Open(ctx context.Context, q *queue.Queue, table string) (*Log, error) {
 	return l, l.Refresh(ctx)
 }
 
-// OpenUnread is Open without folding the log: its State is nil until Append. So it opens a log that is damaged.
+// OpenUnread is Open without folding the log: its State is nil until Append. So it opens a log that
+// is damaged.
 func OpenUnread(ctx context.Context, q *queue.Queue, table string) (*Log, error) {
 	log, err := q.Log(ctx, table)
 	if errors.Is(err, queue.ErrNoLog) {
@@ -74,9 +76,10 @@ func (l *Log) Refresh(ctx context.Context) (err error) {
 
 // Append appends a control entry, and folds the log again. what names the command for errors.
 //
-// The entry's time is that of DynamoDB's clock, as all times in a log are: a resync begins only when that clock is past
-// the order, so that of a machine an hour ahead would delay it by an hour. Where DynamoDB does not answer, it is the
-// newest time in the log. The time at which the queue's server stores the entry would not do: that is a third clock.
+// The entry's time is that of DynamoDB's clock, as all times in a log are: a resync begins only
+// when that clock is past the order, so that of a machine an hour ahead would delay it by an hour.
+// Where DynamoDB does not answer, it is the newest time in the log. The time at which the queue's
+// server stores the entry would not do: that is a third clock.
 func (l *Log) Append(ctx context.Context, what string, control checkpoint.Control) (seq uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, appendTimeout)
 	defer cancel()

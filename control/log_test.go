@@ -12,8 +12,8 @@ import (
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
-// TestOrderHasTheTimeOfTheServicesClock: the operator's machine may be wrong by years, as here, where the log ends in
-// 2001. A resync waits until the service's clock is past its order.
+// TestOrderHasTheTimeOfTheServicesClock: the operator's machine may be wrong by years, as here,
+// where the log ends in 2001. A resync waits until the service's clock is past its order.
 func TestOrderHasTheTimeOfTheServicesClock(t *testing.T) {
 	const begin = change.Millis(1_000_000_000_000)
 	ctx := t.Context()

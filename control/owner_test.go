@@ -199,8 +199,8 @@ func TestSilenceOfAnOwnerIsObserved(t *testing.T) {
 	}
 }
 
-// TestCommandWaitsUntilAnOwnerMayHaveTakenOver: for as long as the former one counts as alive and another one needs to
-// start, and not for ever.
+// TestCommandWaitsUntilAnOwnerMayHaveTakenOver: for as long as the former one counts as alive and
+// another one needs to start, and not for ever.
 func TestCommandWaitsUntilAnOwnerMayHaveTakenOver(t *testing.T) {
 	cfg := config.Default()
 	cfg.Queue.Dir = t.TempDir()

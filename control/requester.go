@@ -34,7 +34,8 @@ type Requester struct {
 	Why func(ctx context.Context) string
 	// Each is called with every chunk that is done, in their order; it may be nil.
 	Each func(c *request.Chunk, o *request.Outcome)
-	// Away is called when the owner goes away, with the reason, and with nil when one is back; it may be nil.
+	// Away is called when the owner goes away, with the reason, and with nil when one is back; it
+	// may be nil.
 	Away func(why error)
 
 	mu     sync.Mutex // covers what follows, and Clients' queue
@@ -53,8 +54,8 @@ type RequestTotal struct {
 	IDs []string // of the chunks
 }
 
-// first opens the table's requests before the first of them. It returns an error of the environment unless an owner of
-// the table lives.
+// first opens the table's requests before the first of them. It returns an error of the environment
+// unless an owner of the table lives.
 func (r *Requester) first(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -100,7 +101,8 @@ func (r *Requester) open(
 // hintQueue is for an answer of the queue that is none.
 const hintQueue = "see `replicator check`; then the same command again"
 
-// Send asks for the items and does not wait for what becomes of them. It blocks while too many requests wait.
+// Send asks for the items and does not wait for what becomes of them. It blocks while too many
+// requests wait.
 func (r *Requester) Send(
 	ctx context.Context, what string, items iter.Seq2[request.Item, error],
 ) (*RequestTotal, error) {
@@ -113,8 +115,8 @@ func (r *Requester) Send(
 	return sum, err
 }
 
-// Do asks for the items and waits until all are done. If items yields an error, the items before it are done all the
-// same.
+// Do asks for the items and waits until all are done. If items yields an error, the items before it
+// are done all the same.
 func (r *Requester) Do(ctx context.Context, what string, items iter.Seq2[request.Item, error]) (*RequestTotal, error) {
 	sum, p := &RequestTotal{}, &count{}
 	defer r.show(ctx, p)()
@@ -177,7 +179,8 @@ func (t *RequestTotal) add(o *request.Outcome) {
 	}
 }
 
-// cut calls f with the items in chunks. If items yields an error, the items before it are asked for all the same.
+// cut calls f with the items in chunks. If items yields an error, the items before it are asked for
+// all the same.
 func (r *Requester) cut(what string, items iter.Seq2[request.Item, error], f func(*request.Chunk) error) (bad error) {
 	cutter := request.Cutter{What: what, By: r.By}
 	for it, err := range items {
@@ -219,7 +222,8 @@ func (r *Requester) await(ctx context.Context, id string) (out *request.Outcome,
 	return out, err
 }
 
-// repeat makes a call again and again until it succeeds or shows that it never will, as long as an owner lives.
+// repeat makes a call again and again until it succeeds or shows that it never will, as long as an
+// owner lives.
 func (r *Requester) repeat(ctx context.Context, call func(context.Context, *request.Store) error) error {
 	seen := time.Now() // when an owner was last seen
 	for {

@@ -65,8 +65,8 @@ type itemKey struct {
 	keys string
 }
 
-// Items yields the items of the letters, in the order in which they were first refused. The owner finds the letters of
-// an item by itself, those that come meanwhile too.
+// Items yields the items of the letters, in the order in which they were first refused. The owner
+// finds the letters of an item by itself, those that come meanwhile too.
 func (l *LetterItems) Items(ctx context.Context) iter.Seq2[request.Item, error] {
 	return func(yield func(request.Item, error) bool) {
 		seen := map[itemKey]bool{}

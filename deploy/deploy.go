@@ -1,5 +1,5 @@
-// Package deploy holds the JSON Schemas of the configuration and of mapping files, for editors. `replicator config
-// schema` prints them.
+// Package deploy holds the JSON Schemas of the configuration and of mapping files, for editors.
+// `replicator config schema` prints them.
 package deploy
 
 import _ "embed"

@@ -1,9 +1,10 @@
-// Package failure is the vocabulary of errors that all packages share: what the caller can do about an
-// error (Class), what its reader can do next (the hint of an Error), and how to wait before another try
-// (Pause).
+// Package failure is the vocabulary of errors that all packages share: what the caller can do about
+// an error (Class), what its reader can do next (the hint of an Error), and how to wait before
+// another try (Pause).
 //
 // source, queue and sink classify the errors of DynamoDB, NATS and Bigtable with it. Only
-// pipeline/outcome decides what a class does to a table, and only package cli makes an exit code of it.
+// pipeline/outcome decides what a class does to a table, and only package cli makes an exit code of
+// it.
 package failure
 
 import (

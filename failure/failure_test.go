@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// TestClassNamesAreThoseOfTheClasses: metrics, logs and JSON show the names, so each class needs one of its own.
+// TestClassNamesAreThoseOfTheClasses: metrics, logs and JSON show the names, so each class needs
+// one of its own.
 func TestClassNamesAreThoseOfTheClasses(t *testing.T) {
 	seen := map[string]bool{}
 	for c := None; c <= Different; c++ {

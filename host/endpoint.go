@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// WithoutUser returns an endpoint without its user and password, for messages and for clients that do
-// not use them: a client's errors repeat the endpoint. Of a text that is no URL everything before the
-// last @ is left out.
+// WithoutUser returns an endpoint without its user and password, for messages and for clients that
+// do not use them: a client's errors repeat the endpoint. Of a text that is no URL everything
+// before the last @ is left out.
 func WithoutUser(endpoint string) string {
 	if !strings.Contains(endpoint, "@") {
 		return endpoint

@@ -12,8 +12,9 @@ import (
 // SyncsDirectories reports whether File.Sync makes the names in a directory durable.
 const SyncsDirectories = true
 
-// Lock locks an open file without waiting, until it is closed or its process ends, and reports whether it could: false
-// means that another process, or another open file of this one, has it locked.
+// Lock locks an open file without waiting, until it is closed or its process ends, and reports
+// whether it could: false means that another process, or another open file of this one, has it
+// locked.
 func Lock(f *os.File, kind Kind) (bool, error) {
 	how := unix.LOCK_SH
 	if kind == Exclusive {
@@ -26,7 +27,8 @@ func Lock(f *os.File, kind Kind) (bool, error) {
 	return err == nil, err
 }
 
-// HasName reports whether an open file still has a name, so that it was not removed since it was opened.
+// HasName reports whether an open file still has a name, so that it was not removed since it was
+// opened.
 func HasName(f *os.File) (bool, error) {
 	var s unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &s); err != nil {
@@ -35,7 +37,8 @@ func HasName(f *os.File) (bool, error) {
 	return s.Nlink > 0, nil
 }
 
-// MayWrite returns why this process cannot make files in a directory; nil when it can. It changes nothing.
+// MayWrite returns why this process cannot make files in a directory; nil when it can. It changes
+// nothing.
 func MayWrite(dir string) error { return unix.Access(dir, unix.W_OK|unix.X_OK) }
 
 func volume(dir string) (Volume, error) {

@@ -7,16 +7,18 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// SyncsDirectories reports whether File.Sync makes the names in a directory durable. Windows refuses to flush a
-// directory, and NTFS writes names to its journal by itself, soon but not at once.
+// SyncsDirectories reports whether File.Sync makes the names in a directory durable. Windows
+// refuses to flush a directory, and NTFS writes names to its journal by itself, soon but not at
+// once.
 const SyncsDirectories = false
 
-// lockedAt is the place of the byte that Lock locks. Other processes cannot read what is locked here, and they must
-// read the pid at the beginning, so it lies far behind any content.
+// lockedAt is the place of the byte that Lock locks. Other processes cannot read what is locked
+// here, and they must read the pid at the beginning, so it lies far behind any content.
 const lockedAt = 1 << 30 // the upper half of the offset
 
-// Lock locks an open file without waiting, until it is closed or its process ends, and reports whether it could: false
-// means that another process, or another open file of this one, has it locked.
+// Lock locks an open file without waiting, until it is closed or its process ends, and reports
+// whether it could: false means that another process, or another open file of this one, has it
+// locked.
 func Lock(f *os.File, kind Kind) (bool, error) {
 	flags := uint32(windows.LOCKFILE_FAIL_IMMEDIATELY)
 	if kind == Exclusive {
@@ -29,7 +31,8 @@ func Lock(f *os.File, kind Kind) (bool, error) {
 	return err == nil, err
 }
 
-// HasName reports whether an open file still has a name, so that it was not removed since it was opened.
+// HasName reports whether an open file still has a name, so that it was not removed since it was
+// opened.
 func HasName(f *os.File) (bool, error) {
 	var i windows.ByHandleFileInformation
 	if err := windows.GetFileInformationByHandle(windows.Handle(f.Fd()), &i); err != nil {

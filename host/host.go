@@ -1,7 +1,8 @@
-// Package host is what differs between operating systems: locks on files, the room on a volume, the errors of a file
-// system and of a port that is taken.
+// Package host is what differs between operating systems: locks on files, the room on a volume, the
+// errors of a file system and of a port that is taken.
 //
-// The files end in _unix.go and _windows.go. Windows is compiled by `make cross`; no test of this project runs on it.
+// The files end in _unix.go and _windows.go. Windows is compiled by `make cross`; no test of this
+// project runs on it.
 package host
 
 import (
@@ -61,8 +62,8 @@ func FilePath(urlPath string) string {
 	return filepath.Clean(filepath.FromSlash(urlPath))
 }
 
-// Unnamed makes a file without a name in a directory, which it makes if it is missing; in the system's own for "". The
-// file is gone with the process, however that ends.
+// Unnamed makes a file without a name in a directory, which it makes if it is missing; in the
+// system's own for "". The file is gone with the process, however that ends.
 func Unnamed(dir, pattern string) (*os.File, error) {
 	if dir != "" {
 		if err := os.MkdirAll(dir, 0o700); err != nil {

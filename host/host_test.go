@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestLockKeepsTheOthersOut: a lock belongs to one open file, other open files of the same process included.
+// TestLockKeepsTheOthersOut: a lock belongs to one open file, other open files of the same process
+// included.
 func TestLockKeepsTheOthersOut(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "lock")
 	open := func() *os.File {
@@ -64,7 +65,8 @@ func TestRemovedFileHasNoName(t *testing.T) {
 	}
 }
 
-// TestVolumeOfMissingDirectory: it is that of the directory above, where the missing one will be made.
+// TestVolumeOfMissingDirectory: it is that of the directory above, where the missing one will be
+// made.
 func TestVolumeOfMissingDirectory(t *testing.T) {
 	dir := t.TempDir()
 	there, err := VolumeOf(dir)
@@ -77,7 +79,8 @@ func TestVolumeOfMissingDirectory(t *testing.T) {
 	}
 }
 
-// TestUnnamedFileNeedsNoDirectory: a directory for temporary files that is missing is made, and no name stays in it.
+// TestUnnamedFileNeedsNoDirectory: a directory for temporary files that is missing is made, and no
+// name stays in it.
 func TestUnnamedFileNeedsNoDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "not", "there")
 	f, err := Unnamed(dir, "x-*")

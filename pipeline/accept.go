@@ -23,8 +23,8 @@ import (
 // above that: it replaces every row, because all rows are of class R with the same keys under both mappings. So the log
 // need not be drained before, and reading never waits for Bigtable.
 
-// switchMapping does what is left of an accepted mapping. Without the row it does nothing: the life begins anew once
-// the row is known.
+// switchMapping does what is left of an accepted mapping. Without the row it does nothing: the life
+// begins anew once the row is known.
 func (t *table) switchMapping(ctx context.Context, w *queue.Writer) error {
 	s := w.State()
 	agrees := t.row.Agrees()
@@ -44,7 +44,8 @@ func (t *table) switchMapping(ctx context.Context, w *queue.Writer) error {
 	return t.beginMappingCopy(ctx, w)
 }
 
-// appendSwitch compiles both mappings, and stores that the new one is in force, or that it is not accepted.
+// appendSwitch compiles both mappings, and stores that the new one is in force, or that it is not
+// accepted.
 func (t *table) appendSwitch(ctx context.Context, w *queue.Writer, a checkpoint.Accept) error {
 	var next *transform.Program
 	var refused string
@@ -75,7 +76,8 @@ func (t *table) appendSwitch(ctx context.Context, w *queue.Writer, a checkpoint.
 	return nil
 }
 
-// acceptedProgram returns the program of an accepted mapping. refused says why it may not be accepted after all.
+// acceptedProgram returns the program of an accepted mapping. refused says why it may not be
+// accepted after all.
 //
 // Rule 6: a mapping is switched only where a copy replaces whatever the old one has written.
 func (t *table) acceptedProgram(

@@ -29,7 +29,8 @@ func TestManyTooOldChangesHaltTheTable(t *testing.T) {
 	}
 }
 
-// Letters from before an applied change stay in the store. A look at all of them must not count them again.
+// Letters from before an applied change stay in the store. A look at all of them must not count
+// them again.
 func TestTooOldChangesBeforeAnAppliedOneDoNotCount(t *testing.T) {
 	long(t, "5 s")
 	w := newWorld(t)
@@ -94,8 +95,9 @@ func TestChangesWithoutRowsDoNotHideThatAllAreTooOld(t *testing.T) {
 	r.until("the table is halted", func() bool { return r.table("Orders").Code == "too_old" })
 }
 
-// age advances the clock until waiting changes are too old, and waits until the source has seen the new time. Bigtable
-// must stay away until the dead letters are stored: a call that was sent before may still arrive and succeed.
+// age advances the clock until waiting changes are too old, and waits until the source has seen the
+// new time. Bigtable must stay away until the dead letters are stored: a call that was sent before
+// may still arrive and succeed.
 func (r *run) age() {
 	r.t.Helper()
 	r.clock.Advance(8 * 24 * time.Hour)

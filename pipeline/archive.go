@@ -15,8 +15,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// applyOptions returns what the sinks need to know about the table in this life, except for the way into the log, and
-// the table's archive; nil: it has none.
+// applyOptions returns what the sinks need to know about the table in this life, except for the way
+// into the log, and the table's archive; nil: it has none.
 func (t *table) applyOptions(s *checkpoint.State) (apply.Options, *archiving.Archiver) {
 	o := apply.Options{
 		Table: apply.Table{

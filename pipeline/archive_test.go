@@ -114,8 +114,8 @@ func TestArchiveThatFailsLosesNoEvent(t *testing.T) {
 	}
 }
 
-// The archive may publish to the server that keeps the log: its errors look like those of an append whose outcome is
-// unknown.
+// The archive may publish to the server that keeps the log: its errors look like those of an append
+// whose outcome is unknown.
 func TestArchiveThatIsAwayHaltsOnlyItself(t *testing.T) {
 	long(t, "3 s")
 	w := newWorld(t)
@@ -222,7 +222,8 @@ func TestEndOfOneSinksHaltLeavesTheOthers(t *testing.T) {
 	r.ready()
 }
 
-// TestLostStreamOfTheArchiveIsNamed: the table's log knows that there was one, before any object says so.
+// TestLostStreamOfTheArchiveIsNamed: the table's log knows that there was one, before any object
+// says so.
 func TestLostStreamOfTheArchiveIsNamed(t *testing.T) {
 	w := newWorld(t)
 	s := &flakyArchive{events: map[string]int{}}

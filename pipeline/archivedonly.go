@@ -12,7 +12,8 @@ import (
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
-// archivedOnly reports whether the table has no target: what is deleted from it is archived, and that is all.
+// archivedOnly reports whether the table has no target: what is deleted from it is archived, and
+// that is all.
 func (t *Table) archivedOnly() bool { return t.Target == "" }
 
 // rows returns where the table's row is kept.
@@ -23,8 +24,8 @@ func (e *env) rows() staterow.Store {
 	return e.bigtable
 }
 
-// endRecovery ends the recovery of a table without a target: it has no rows that could differ. The archive drops what
-// it has already, and its hours say that a recovery was.
+// endRecovery ends the recovery of a table without a target: it has no rows that could differ. The
+// archive drops what it has already, and its hours say that a recovery was.
 func (t *table) endRecovery(ctx context.Context, w *queue.Writer) error {
 	p := w.State().Resync
 	if !t.archivedOnly() || p == nil {
@@ -36,7 +37,8 @@ func (t *table) endRecovery(ctx context.Context, w *queue.Writer) error {
 	return nil
 }
 
-// serveArchived does what commands ask of the owner of a table without a target: its dead letters are tried again.
+// serveArchived does what commands ask of the owner of a table without a target: its dead letters
+// are tried again.
 func (t *table) serveArchived(ctx context.Context, o apply.Options, r *resync.Requests) error {
 	r.Archived = func(ctx context.Context, key []byte) (apply.ResyncOutcome, error) {
 		item := &apply.ResyncItem{Keys: key, Hash: change.HashKey(key), Letters: true}

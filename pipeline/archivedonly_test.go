@@ -90,8 +90,8 @@ func (r *run) untilArchived(b bucket.Bucket, n int) {
 	}
 }
 
-// TestTableWithoutTargetIsOnlyArchived: Bigtable is never asked, what users delete is not archived, and a restart goes
-// on where the last run stopped.
+// TestTableWithoutTargetIsOnlyArchived: Bigtable is never asked, what users delete is not archived,
+// and a restart goes on where the last run stopped.
 func TestTableWithoutTargetIsOnlyArchived(t *testing.T) {
 	long(t, "2 s")
 	w, b := archivedOnly(t)
@@ -111,8 +111,8 @@ func TestTableWithoutTargetIsOnlyArchived(t *testing.T) {
 	r.until("it is ready", func() bool { ok, _ := r.p.Ready(); return ok })
 }
 
-// TestRecoveryOfATableWithoutTarget: the lost log is refused until recover begins a new life in the archive's bucket;
-// then what the stream still holds is archived, each item once.
+// TestRecoveryOfATableWithoutTarget: the lost log is refused until recover begins a new life in the
+// archive's bucket; then what the stream still holds is archived, each item once.
 func TestRecoveryOfATableWithoutTarget(t *testing.T) {
 	long(t, "3 s")
 	w, b := archivedOnly(t)

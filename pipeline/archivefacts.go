@@ -28,7 +28,8 @@ type archiveView struct {
 	facts    atomic.Pointer[archiveFacts]
 }
 
-// observeArchive tells the archive how far the log is copied, and what it says about lost deletions.
+// observeArchive tells the archive how far the log is copied, and what it says about lost
+// deletions.
 func (v *tableView) observeArchive(s *checkpoint.State) {
 	a := v.archiver.Load()
 	if a == nil {
@@ -79,7 +80,8 @@ func (v *tableView) archiveGaps() []archiving.Gap {
 	return nil
 }
 
-// archiveHead returns a function that returns what the log is to know of the archive; nil where the table has none.
+// archiveHead returns a function that returns what the log is to know of the archive; nil where the
+// table has none.
 func (v *tableView) archiveHead() func() checkpoint.ArchiveHead {
 	a := v.archiver.Load()
 	if a == nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/archive/manifest"
 )
 
-// TestArchiveIsTurnedOffAndOnAgain: what expired meanwhile was not to be archived. The hours say so, and nothing counts
-// as lost.
+// TestArchiveIsTurnedOffAndOnAgain: what expired meanwhile was not to be archived. The hours say
+// so, and nothing counts as lost.
 func TestArchiveIsTurnedOffAndOnAgain(t *testing.T) {
 	long(t, "5 s")
 	w := newWorld(t)
@@ -54,8 +54,8 @@ func TestArchiveIsTurnedOffAndOnAgain(t *testing.T) {
 	r.equal()
 }
 
-// TestLogIsLostForLongerThanDynamoDBKeepsRecords: the archive's stream is there, and what expired meanwhile is nowhere.
-// The hours say that a recovery was.
+// TestLogIsLostForLongerThanDynamoDBKeepsRecords: the archive's stream is there, and what expired
+// meanwhile is nowhere. The hours say that a recovery was.
 func TestLogIsLostForLongerThanDynamoDBKeepsRecords(t *testing.T) {
 	long(t, "5 s")
 	w := newWorld(t)

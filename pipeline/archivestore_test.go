@@ -111,7 +111,8 @@ func (w *world) events(b bucket.Bucket, table string) map[string]int {
 	return all
 }
 
-// archivedOnce waits until every expired item but some is in an object, and checks that each of them is there once.
+// archivedOnce waits until every expired item but some is in an object, and checks that each of
+// them is there once.
 func (r *run) archivedOnce(b bucket.Bucket, table string, but int) map[string]int {
 	r.t.Helper()
 	want := r.expired(table)
@@ -128,8 +129,9 @@ func (r *run) archivedOnce(b bucket.Bucket, table string, but int) map[string]in
 	return got
 }
 
-// TestBucketThatIsAwayHoldsNobody: the archive's stream fills up to its mark of 80 %, and then either the archive
-// stands or events become dead letters. Bigtable gets on, of the same table and of another one.
+// TestBucketThatIsAwayHoldsNobody: the archive's stream fills up to its mark of 80 %, and then
+// either the archive stands or events become dead letters. Bigtable gets on, of the same table and
+// of another one.
 func TestBucketThatIsAwayHoldsNobody(t *testing.T) {
 	for name, letters := range map[string]bool{"hold": false, "dead letters": true} {
 		t.Run(name, func(t *testing.T) {
@@ -193,8 +195,8 @@ func TestBucketThatIsAwayHoldsNobody(t *testing.T) {
 	}
 }
 
-// TestRecoveryArchivesNothingTwice: three hours are archived when the log is lost, with the archive's stream.
-// DynamoDB's records are read again, from the trim horizon on.
+// TestRecoveryArchivesNothingTwice: three hours are archived when the log is lost, with the
+// archive's stream. DynamoDB's records are read again, from the trim horizon on.
 func TestRecoveryArchivesNothingTwice(t *testing.T) {
 	long(t, "5 s")
 	w := newWorld(t)
@@ -241,8 +243,9 @@ func footerOf(_ context.Context, r io.ReaderAt, size int64, _ bool) (*manifest.C
 	return &manifest.Content{Part: foot.Part, Coverage: foot.Coverage, Events: foot.Events, Digest: foot.Digest}, nil
 }
 
-// TestUpgradeWithUnarchivedEvents: a build without a stream for the archive has left the archive's mark behind a
-// thousand deletions. They are archived, once, and those before the mark are not archived again.
+// TestUpgradeWithUnarchivedEvents: a build without a stream for the archive has left the archive's
+// mark behind a thousand deletions. They are archived, once, and those before the mark are not
+// archived again.
 func TestUpgradeWithUnarchivedEvents(t *testing.T) {
 	long(t, "5 s")
 	w := newWorld(t)

@@ -28,8 +28,8 @@ func (r *run) loseBetween(lose func()) {
 	r.hastenUntil("the gap is accepted", func() bool { return r.fold("Orders").OpenGaps() == 0 })
 }
 
-// Attack 43: moves are lost in a gap, so the old rows of the items are known to no image. A key list repairs them all
-// the same, and the letter of an item that moved meanwhile.
+// Attack 43: moves are lost in a gap, so the old rows of the items are known to no image. A key
+// list repairs them all the same, and the letter of an item that moved meanwhile.
 func TestMovedItemsAreRepairedByTheirKeys(t *testing.T) {
 	long(t, "4 s")
 	w := newWorld(t)
@@ -67,8 +67,8 @@ func TestMovedItemsAreRepairedByTheirKeys(t *testing.T) {
 	r.hastenUntil("the letter is gone", func() bool { return r.table("Orders").DeadLetters == 0 })
 }
 
-// Attack 48: replies that leave keys unprocessed, mix the items up, or have no Date, while all items are asked for,
-// some of them twice. A reader sees no item vanish.
+// Attack 48: replies that leave keys unprocessed, mix the items up, or have no Date, while all
+// items are asked for, some of them twice. A reader sees no item vanish.
 func TestFaultyBatchesHideNoItem(t *testing.T) {
 	long(t, "3 s")
 	w := newWorld(t)
@@ -107,8 +107,9 @@ func TestFaultyBatchesHideNoItem(t *testing.T) {
 	r.equal()
 }
 
-// Attack 50: the copy reads a comment, and the removal of its video, which takes the row along, is not read yet. The
-// comment waits for the removal; before it, the removal would delete it, and nothing would write it again.
+// Attack 50: the copy reads a comment, and the removal of its video, which takes the row along, is
+// not read yet. The comment waits for the removal; before it, the removal would delete it, and
+// nothing would write it again.
 func TestCopyOfAChildWaitsForTheRemovalOfItsRow(t *testing.T) {
 	long(t, "3 s")
 	w := newWorld(t)
@@ -142,8 +143,8 @@ func TestCopyOfAChildWaitsForTheRemovalOfItsRow(t *testing.T) {
 	}
 }
 
-// holdRecords keeps back the records of all shards until release is called. waiting returns how many reads it holds: as
-// many as there are open shards once no earlier read is under way.
+// holdRecords keeps back the records of all shards until release is called. waiting returns how
+// many reads it holds: as many as there are open shards once no earlier read is under way.
 func (w *world) holdRecords() (waiting func() int, release func()) {
 	held := make(chan struct{})
 	var n atomic.Int64
@@ -164,8 +165,8 @@ func (w *world) holdRecords() (waiting func() int, release func()) {
 	return func() int { return int(n.Load()) }, sync.OnceFunc(func() { close(held) })
 }
 
-// Attack 59: items of a page stand before Bigtable while 30 hours pass, and their deletes are lost in a gap. No reader
-// sees them when Bigtable takes them at last.
+// Attack 59: items of a page stand before Bigtable while 30 hours pass, and their deletes are lost
+// in a gap. No reader sees them when Bigtable takes them at last.
 func TestPageFromBeforeALostDeleteResurrectsNothing(t *testing.T) {
 	long(t, "5 s")
 	w := newWorld(t)
@@ -217,8 +218,9 @@ rules:
   on_ttl_expiry: "archive:arch"
 `
 
-// Attack 70: Bigtable refuses the deletion by TTL that archives an item, and refuses it again. Neither a resync of the
-// table nor a retry of the letter takes the last copy of the item away; the retry archives it at last.
+// Attack 70: Bigtable refuses the deletion by TTL that archives an item, and refuses it again.
+// Neither a resync of the table nor a retry of the letter takes the last copy of the item away; the
+// retry archives it at last.
 func TestLastCopyOfAnExpiredItemOutlivesResyncs(t *testing.T) {
 	long(t, "5 s")
 	w := newWorld(t)
@@ -262,9 +264,9 @@ func TestLastCopyOfAnExpiredItemOutlivesResyncs(t *testing.T) {
 	holds("arch")
 }
 
-// TestRandomChangesBesideResyncs: seeded puts, removals and moves of few items, while lists of their keys and then the
-// whole table are resynced behind a gap. A reader that polls all the time sees no item step back or come back, and none
-// in two states at once.
+// TestRandomChangesBesideResyncs: seeded puts, removals and moves of few items, while lists of
+// their keys and then the whole table are resynced behind a gap. A reader that polls all the time
+// sees no item step back or come back, and none in two states at once.
 func TestRandomChangesBesideResyncs(t *testing.T) {
 	long(t, "10 s")
 	seed := uint64(time.Now().UnixNano())

@@ -51,7 +51,8 @@ func (p *Pipeline) answers() balance.Services {
 	return all
 }
 
-// prove proves that this process can work with a table for whose log it waits: both services answer for it.
+// prove proves that this process can work with a table for whose log it waits: both services answer
+// for it.
 func (p *Pipeline) prove(ctx context.Context, source string) error {
 	for _, t := range p.all() {
 		if t.Source != source || !t.view.waiting.Load() {
@@ -75,10 +76,12 @@ func (p *Pipeline) handOver(source, to string) {
 	}
 }
 
-// handedOverAtOnce is how many tables a process that ends hands over side by side; the others work on meanwhile.
+// handedOverAtOnce is how many tables a process that ends hands over side by side; the others work
+// on meanwhile.
 const handedOverAtOnce = 8
 
-// end ends a table because the process ends: at once, or in its turn where another process gets its log.
+// end ends a table because the process ends: at once, or in its turn where another process gets its
+// log.
 func (p *Pipeline) end(t *table, leave context.CancelCauseFunc) {
 	p.leaving.Do(func() { p.successors = p.balancer.Leave() })
 	to := p.successors[t.Source]
@@ -98,7 +101,8 @@ func (p *Pipeline) end(t *table, leave context.CancelCauseFunc) {
 	<-t.ended
 }
 
-// formatOptions returns where the format of the pipeline is kept: in Bigtable if any table has a target.
+// formatOptions returns where the format of the pipeline is kept: in Bigtable if any table has a
+// target.
 func (p *Pipeline) formatOptions() rollout.Options {
 	o := rollout.Options{
 		Pipeline: p.o.Name, Owner: p.o.Owner, Build: p.o.Build, Queue: p.queue, Members: p.heard, Logger: p.log,

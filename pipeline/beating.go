@@ -15,10 +15,12 @@ import (
 // currentLog returns the table's log, nil before it is open.
 func (t *table) currentLog() *queue.Log { return t.stream.Load() }
 
-// observe publishes what the log holds, for status and metrics. The goroutine that owns the log's writer calls it.
+// observe publishes what the log holds, for status and metrics. The goroutine that owns the log's
+// writer calls it.
 func (t *table) observe(s *checkpoint.State) { t.view.observe(s, t.pressure, t.letters.Count()) }
 
-// beat appends a beat, which shows that the owner is alive. It is skipped while the log is too full.
+// beat appends a beat, which shows that the owner is alive. It is skipped while the log is too
+// full.
 func (t *table) beat(ctx context.Context, w *queue.Writer) error {
 	if _, err := w.Append(ctx, &checkpoint.Beat{Date: t.now()}, nil); err != nil && !errors.Is(err, queue.ErrFull) {
 		return err
@@ -29,7 +31,8 @@ func (t *table) beat(ctx context.Context, w *queue.Writer) error {
 // ownedPause is how often an owner that was silent looks whether its claim holds again.
 const ownedPause = 10 * time.Millisecond
 
-// owned returns a function that blocks until no other process can have claimed the log, or ctx ends.
+// owned returns a function that blocks until no other process can have claimed the log, or ctx
+// ends.
 //
 // Rule 12: protocol.MayWrite says why. The owner's next append shows whether it owns the log; until
 // then it writes nothing.
@@ -44,9 +47,10 @@ func owned(ctx context.Context, w *queue.Writer) func() error {
 	}
 }
 
-// beatWhile runs f and appends a beat every Periods.Beat until f returns. The write loop, which beats later, does not
-// run yet, and what f waits for (a listing of many shards, Bigtable, a walk over all dead letters) may take longer than
-// a claim lives: another replica would take the log over, and do the same.
+// beatWhile runs f and appends a beat every Periods.Beat until f returns. The write loop, which
+// beats later, does not run yet, and what f waits for (a listing of many shards, Bigtable, a walk
+// over all dead letters) may take longer than a claim lives: another replica would take the log
+// over, and do the same.
 //
 // The caller owns w meanwhile: f runs in a goroutine of its own and must not use w or its state.
 func (t *table) beatWhile(ctx context.Context, w *queue.Writer, f func(context.Context) error) error {

@@ -12,8 +12,8 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/request"
 )
 
-// TestTableHaltsWhenBigtableRefusesEveryChange: the changes are not at fault. They are no dead letters, whatever lives
-// begin meanwhile, and they are applied when the refusal ends.
+// TestTableHaltsWhenBigtableRefusesEveryChange: the changes are not at fault. They are no dead
+// letters, whatever lives begin meanwhile, and they are applied when the refusal ends.
 func TestTableHaltsWhenBigtableRefusesEveryChange(t *testing.T) {
 	long(t, "10 s")
 	const refusals, changes = 1000, 1300 // the first is how many letters there may be
@@ -70,7 +70,8 @@ func TestTableHaltsWhenBigtableRefusesEveryChange(t *testing.T) {
 	r.equal()
 }
 
-// TestResumeLetsAThousandMoreBecomeLetters: a load of items that are refused for good is brought to its end by hand.
+// TestResumeLetsAThousandMoreBecomeLetters: a load of items that are refused for good is brought to
+// its end by hand.
 func TestResumeLetsAThousandMoreBecomeLetters(t *testing.T) {
 	long(t, "10 s")
 	w := newWorld(t)

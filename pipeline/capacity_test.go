@@ -16,9 +16,9 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox"
 )
 
-// A stall so long that frames stop at 80 % of the log and beats and listings at 90 %, before there was any snapshot.
-// When the sink is back the marks are stored and the log is trimmed: while running, at the next start, and with another
-// limit.
+// A stall so long that frames stop at 80 % of the log and beats and listings at 90 %, before there
+// was any snapshot. When the sink is back the marks are stored and the log is trimmed: while
+// running, at the next start, and with another limit.
 func TestLongStallLeavesRoomForTheMarks(t *testing.T) {
 	for name, limit := range map[string]int64{"while running": 0, "after a restart": 2 << 20,
 		"after a restart with a larger log":  64 << 20,
@@ -62,8 +62,8 @@ func TestLongStallLeavesRoomForTheMarks(t *testing.T) {
 	}
 }
 
-// Reading pauses while the volume of the log has little room left, whatever the log's own limit is, and goes on by
-// itself.
+// Reading pauses while the volume of the log has little room left, whatever the log's own limit is,
+// and goes on by itself.
 func TestCrowdedVolumePausesReading(t *testing.T) {
 	long(t, "3 s")
 	w := newWorld(t)
@@ -96,8 +96,8 @@ func TestCrowdedVolumePausesReading(t *testing.T) {
 	r.until("the metric says so", func() bool { return r.metric("tailrace_queue_disk_low") == 0 })
 }
 
-// Another program takes the volume's last byte. Nothing is stored, the store opens again by itself, and all that
-// was written meanwhile arrives.
+// Another program takes the volume's last byte. Nothing is stored, the store opens again by itself,
+// and all that was written meanwhile arrives.
 func TestFullVolumeIsOutlived(t *testing.T) {
 	long(t, "6 s")
 	w := newWorld(t)

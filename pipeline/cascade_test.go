@@ -26,7 +26,8 @@ rules:
   cells: [{attr: text, to: "d:comment/{n}"}]
 `
 
-// Each row refuses its first write, which is that of the removal or, without an order of the row, a comment's.
+// Each row refuses its first write, which is that of the removal or, without an order of the row, a
+// comment's.
 func TestRetriedRemovalKeepsWhatWasWrittenAfterIt(t *testing.T) {
 	long(t, "3 s")
 	w := newWorld(t)
@@ -54,7 +55,8 @@ func TestRetriedRemovalKeepsWhatWasWrittenAfterIt(t *testing.T) {
 	}
 }
 
-// shelves is a mapping in which the removal of a shelf takes along its row, and books move between them.
+// shelves is a mapping in which the removal of a shelf takes along its row, and books move between
+// them.
 const shelves = `
 families: {d: {max_versions: 1}}
 rules:
@@ -70,7 +72,8 @@ rules:
   cells: [{attr: v, to: "d:book/{n}"}]
 `
 
-// Items move between rows by an attribute, so that a change may have two rows: the order of both counts.
+// Items move between rows by an attribute, so that a change may have two rows: the order of both
+// counts.
 func TestOrderOfRowsThatItemsMoveBetween(t *testing.T) {
 	long(t, "3 s")
 	w := newWorld(t)

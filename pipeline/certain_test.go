@@ -12,8 +12,8 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// TestNothingIsReadForRowsAtAnUncertainTime: versions of what is read would come from a Date that may be wrong. A copy
-// and a repair try again, and read once the time is certain.
+// TestNothingIsReadForRowsAtAnUncertainTime: versions of what is read would come from a Date that
+// may be wrong. A copy and a repair try again, and read once the time is certain.
 func TestNothingIsReadForRowsAtAnUncertainTime(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "test")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")

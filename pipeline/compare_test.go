@@ -74,7 +74,8 @@ func (r *run) projected(name string) map[string][]string {
 	return sorted(rows)
 }
 
-// viewsOf returns how a plain reader reads the target of a table. Readers that poll ask again and again.
+// viewsOf returns how a plain reader reads the target of a table. Readers that poll ask again and
+// again.
 func (r *run) viewsOf(ctx context.Context, name string) (views []bigtable.View) {
 	r.t.Helper()
 	key := name + r.mapping
@@ -124,8 +125,8 @@ func sorted(rows map[string][]string) map[string][]string {
 	return rows
 }
 
-// changeItems makes n seeded changes to items of a table: puts with changing attributes, removals of attributes,
-// deletes, hot keys.
+// changeItems makes n seeded changes to items of a table: puts with changing attributes, removals
+// of attributes, deletes, hot keys.
 func (w *world) changeItems(table string, seed uint64, n int) {
 	w.t.Helper()
 	w.t.Logf("seed %d", seed)

@@ -31,15 +31,17 @@ const (
 )
 
 const (
-	// startBefore is how far before the first start the stream is read beside a backfill. Records are created with whole
-	// seconds, in parts of the service with whole minutes, by clocks that differ: a change that the first page of the copy
-	// lacks must be among the records that are read.
+	// startBefore is how far before the first start the stream is read beside a backfill. Records
+	// are created with whole seconds, in parts of the service with whole minutes, by clocks that
+	// differ: a change that the first page of the copy lacks must be among the records that are
+	// read.
 	startBefore change.Millis = 5 * 60 * 1000
 	// clockSkew is how much the clocks of two parts of the service may differ.
 	clockSkew change.Millis = 5 * 1000
 )
 
-// startPlan is where the first life of a table begins to read, and where the items come from that are older.
+// startPlan is where the first life of a table begins to read, and where the items come from that
+// are older.
 type startPlan struct {
 	mode     string
 	at       change.Millis // 0: the trim horizon
@@ -66,15 +68,17 @@ func (t *Table) planStart(start Start, date change.Millis) (startPlan, error) {
 			Hint: "remove source.start, or write backfill: none",
 		}
 	}
-	// An export that exists already is as old as the trim horizon must be, and an archive wants all records.
+	// An export that exists already is as old as the trim horizon must be, and an archive wants all
+	// records.
 	if start.IsZero() && p.backfill != "" && t.Backfill.URL == "" && !t.Archive.On {
 		p.mode, p.at = staterow.ModeBackfill, date-startBefore
 	}
 	return p, nil
 }
 
-// whetherNew returns how the table is copied at a first start at a time of the service: not, where it is new and does
-// not say how. The log keeps the decision (Rule 3), so every later owner makes the same.
+// whetherNew returns how the table is copied at a first start at a time of the service: not, where
+// it is new and does not say how. The log keeps the decision (Rule 3), so every later owner makes
+// the same.
 func (t *table) whetherNew(ctx context.Context, w *queue.Writer, date change.Millis) (own Table, err error) {
 	own = t.Table
 	if own.NewAfter == nil || own.Backfill.From != "" {
@@ -90,8 +94,8 @@ func (t *table) whetherNew(ctx context.Context, w *queue.Writer, date change.Mil
 	return own, err
 }
 
-// beginCopy stores that the copy begins that the start decided on. After a crash between the two entries the next life
-// does it.
+// beginCopy stores that the copy begins that the start decided on. After a crash between the two
+// entries the next life does it.
 func (t *table) beginCopy(ctx context.Context, w *queue.Writer) error {
 	c := protocol.FirstCopy(w.State())
 	if c == nil {
@@ -123,9 +127,10 @@ func (t *table) openExport(ctx context.Context, url string) (*export.Export, err
 	return e, err
 }
 
-// checkBackfill refuses, before anything is stored, an export that cannot be copied beside the stream: that of another
-// table, in another format, or older than what is read. An export that cannot be opened now keeps nothing from
-// starting, because records of the stream would be trimmed meanwhile: the copy waits for it.
+// checkBackfill refuses, before anything is stored, an export that cannot be copied beside the
+// stream: that of another table, in another format, or older than what is read. An export that
+// cannot be opened now keeps nothing from starting, because records of the stream would be trimmed
+// meanwhile: the copy waits for it.
 func (t *table) checkBackfill(ctx context.Context, w *queue.Writer, start *checkpoint.Start) error {
 	if start.Backfill != checkpoint.FromExport || t.Backfill.URL == "" {
 		return nil
@@ -165,12 +170,13 @@ func (t *table) checkBackfill(ctx context.Context, w *queue.Writer, start *check
 // openAtStart is how long the first start waits for an export.
 const openAtStart = 30 * time.Second
 
-// horizon is how far back the stream is read from the trim horizon at least: records live for 24 hours, and the oldest
-// may be trimmed before they are read.
+// horizon is how far back the stream is read from the trim horizon at least: records live for 24
+// hours, and the oldest may be trimmed before they are read.
 const horizon change.Millis = 23 * 3600 * 1000
 
-// cover returns the time from which on all changes of the table are read by a start: at, or the trim horizon. A stream
-// holds none from before it was enabled, which is what the last part of its ARN says.
+// cover returns the time from which on all changes of the table are read by a start: at, or the
+// trim horizon. A stream holds none from before it was enabled, which is what the last part of its
+// ARN says.
 func cover(arn string, at, date change.Millis) change.Millis {
 	from := at
 	if from == 0 {
@@ -178,7 +184,8 @@ func cover(arn string, at, date change.Millis) change.Millis {
 	}
 	label := arn[strings.LastIndexByte(arn, '/')+1:]
 	if enabled, err := time.Parse("2006-01-02T15:04:05.000", label); err == nil {
-		// An export may be as old as the stream itself: CheckExport subtracts the margin of versions.
+		// An export may be as old as the stream itself: CheckExport subtracts the margin of
+		// versions.
 		from = max(from, change.MillisOf(enabled)-apply.ResyncMargin+clockSkew)
 	}
 	return from
@@ -197,7 +204,8 @@ func (t *table) newCopier(s *checkpoint.State, o resync.Options) *resync.Copier 
 	return resync.New(o, c)
 }
 
-// resyncOptions returns what copies and resyncs of the table need for one life. They share one read budget.
+// resyncOptions returns what copies and resyncs of the table need for one life. They share one read
+// budget.
 func (t *table) resyncOptions(s *checkpoint.State, in *ingest.Ingest, sink resync.Writer) resync.Options {
 	units, err := t.info.ReadUnitsFor(t.Backfill.ReadUnits, t.Backfill.Percent)
 	if err != nil { // it was provisioned when the process started: not reading its stream would lose changes

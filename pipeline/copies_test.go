@@ -21,7 +21,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/fault"
 )
 
-// oldTable makes a table whose items are too old for its stream. Items of the partitions 0 to 6 change later.
+// oldTable makes a table whose items are too old for its stream. Items of the partitions 0 to 6
+// change later.
 func (w *world) oldTable(n int) {
 	w.t.Helper()
 	w.createTable("Orders")
@@ -57,8 +58,8 @@ const leastItems = 1500
 var copyItems = flag.Int("copy.items", leastItems, "items of the table that is copied under kills; "+
 	"more than the default are copied with mappings of all classes and more kills")
 
-// TestOldTableIsCopiedBesideItsStream: under load, with owners killed at random moments and shards that split, for
-// mappings of each class.
+// TestOldTableIsCopiedBesideItsStream: under load, with owners killed at random moments and shards
+// that split, for mappings of each class.
 func TestOldTableIsCopiedBesideItsStream(t *testing.T) {
 	long(t, "30 s")
 	mappings, kills := map[string]string{"own rows": "", "shared rows": sharedRows, "rows by attribute": movingRows}, 2
@@ -144,8 +145,8 @@ rules:
   cells: [{attrs: all, except: [pk, sk], to: "d:{attr}"}]
 `
 
-// TestReaderNeverSeesACopiedItemStepBack: nor come back after a delete. A page is old when it is written, and the
-// stream has brought newer changes, or brings them later.
+// TestReaderNeverSeesACopiedItemStepBack: nor come back after a delete. A page is old when it is
+// written, and the stream has brought newer changes, or brings them later.
 func TestReaderNeverSeesACopiedItemStepBack(t *testing.T) {
 	long(t, "12 s")
 	w := newWorld(t)
@@ -265,8 +266,8 @@ func TestItemsThatACopyCannotWriteAreLetters(t *testing.T) {
 	r.equal()
 }
 
-// TestEmptyTableIsReadyAtOnce: a table that does not say how it is copied is scanned, and an empty one is copied as
-// soon as the first page may be read.
+// TestEmptyTableIsReadyAtOnce: a table that does not say how it is copied is scanned, and an empty
+// one is copied as soon as the first page may be read.
 func TestEmptyTableIsReadyAtOnce(t *testing.T) {
 	w := newWorld(t)
 	w.backfill = pipeline.Backfill{}
@@ -280,7 +281,8 @@ func TestEmptyTableIsReadyAtOnce(t *testing.T) {
 	r.equal()
 }
 
-// TestOverloadedBigtableIsCounted: what Bigtable refuses as too much slows the copy down, and nothing is lost.
+// TestOverloadedBigtableIsCounted: what Bigtable refuses as too much slows the copy down, and
+// nothing is lost.
 func TestOverloadedBigtableIsCounted(t *testing.T) {
 	long(t, "10 s")
 	w := newWorld(t)
@@ -296,7 +298,8 @@ func TestOverloadedBigtableIsCounted(t *testing.T) {
 	r.equal()
 }
 
-// TestCanceledCopyLeavesAGapUntilAResync: the table is not ready, and says why, until it was compared with its target.
+// TestCanceledCopyLeavesAGapUntilAResync: the table is not ready, and says why, until it was
+// compared with its target.
 func TestCanceledCopyLeavesAGapUntilAResync(t *testing.T) {
 	long(t, "15 s")
 	w := newWorld(t)
@@ -322,8 +325,8 @@ func TestCanceledCopyLeavesAGapUntilAResync(t *testing.T) {
 	r.healed()
 }
 
-// TestServerThatKnowsNoTimesIsReadFromItsHorizon: some servers give an iterator AT_TIMESTAMP and then cannot read with
-// it.
+// TestServerThatKnowsNoTimesIsReadFromItsHorizon: some servers give an iterator AT_TIMESTAMP and
+// then cannot read with it.
 func TestServerThatKnowsNoTimesIsReadFromItsHorizon(t *testing.T) {
 	long(t, "5 s")
 	w := newWorld(t)

@@ -25,8 +25,9 @@ func (w *world) changeAll(n int) {
 	}
 }
 
-// TestDatesAheadWhileATableIsCopied: the Dates of the first replies are 100 s ahead, and then right. Versions from them
-// would be above those of every change of the next 100 s, which Bigtable would then lack for good.
+// TestDatesAheadWhileATableIsCopied: the Dates of the first replies are 100 s ahead, and then
+// right. Versions from them would be above those of every change of the next 100 s, which Bigtable
+// would then lack for good.
 func TestDatesAheadWhileATableIsCopied(t *testing.T) {
 	long(t, "8 s")
 	w := newWorld(t)
@@ -51,7 +52,8 @@ func TestDatesAheadWhileATableIsCopied(t *testing.T) {
 	r.equal()
 }
 
-// TestDatesAheadForAWhileChangeNothing: the time is known when Dates are 100 s ahead or behind while a table is copied.
+// TestDatesAheadForAWhileChangeNothing: the time is known when Dates are 100 s ahead or behind
+// while a table is copied.
 func TestDatesAheadForAWhileChangeNothing(t *testing.T) {
 	long(t, "8 s")
 	for _, wrong := range []time.Duration{100 * time.Second, -100 * time.Second} {

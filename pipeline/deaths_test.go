@@ -99,8 +99,9 @@ type death struct {
 	end  func(r *run) *run                 // nil: a kill
 }
 
-// Attack 63: the owner dies at each step of a request. The next one completes the request: no dead letter is lost, the
-// histories get no version twice, and what the dead one had on its way comes too late.
+// Attack 63: the owner dies at each step of a request. The next one completes the request: no dead
+// letter is lost, the histories get no version twice, and what the dead one had on its way comes
+// too late.
 func TestOwnerDiesAtEachStepOfARequest(t *testing.T) {
 	long(t, "starts a pipeline ten times")
 	w := newWorld(t)
@@ -211,14 +212,16 @@ func TestOwnerDiesAtEachStepOfARequest(t *testing.T) {
 	}
 }
 
-// appliesChanges waits until the life applies changes: reading begins before the table's row agrees with the log.
+// appliesChanges waits until the life applies changes: reading begins before the table's row agrees
+// with the log.
 func (r *run) appliesChanges(name string) {
 	r.t.Helper()
 	r.put("Orders", "begun", name, `"v":{"N":"1"}`)
 	r.until("changes are applied", func() bool { r.hasten(); return r.has("begun#" + name) })
 }
 
-// hastenUnlessRead is hasten while the items are to be written: those that were only read stay unproven.
+// hastenUnlessRead is hasten while the items are to be written: those that were only read stay
+// unproven.
 func (r *run) hastenUnlessRead(pk string) {
 	if pk != "read" {
 		r.hasten()

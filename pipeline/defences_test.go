@@ -12,8 +12,9 @@ import (
 	sandbigtable "github.com/tailrace-cdc/replicator/sandbox/bigtable"
 )
 
-// TestChangesOfAnItemReachBigtableInOrder looks at the calls themselves: at the end the guards hide every disorder.
-// While nothing fails, a call is skipped only if a later version of its item was there before it.
+// TestChangesOfAnItemReachBigtableInOrder looks at the calls themselves: at the end the guards hide
+// every disorder. While nothing fails, a call is skipped only if a later version of its item was
+// there before it.
 func TestChangesOfAnItemReachBigtableInOrder(t *testing.T) {
 	long(t, "14 s")
 	w := newWorld(t)
@@ -46,8 +47,8 @@ rules:
   cells: [{attrs: all, except: [pk, sk], to: "d:{s}/{attr}"}]
 `
 
-// TestChangeBehindADeadLetterWaitsForAResync: a difference to an image that was never applied leaves what it does not
-// know of. A shared row with a wildcard is written by differences.
+// TestChangeBehindADeadLetterWaitsForAResync: a difference to an image that was never applied
+// leaves what it does not know of. A shared row with a wildcard is written by differences.
 func TestChangeBehindADeadLetterWaitsForAResync(t *testing.T) {
 	long(t, "5 s")
 	w := newWorld(t)
@@ -78,8 +79,8 @@ func TestChangeBehindADeadLetterWaitsForAResync(t *testing.T) {
 	}
 }
 
-// TestChangesBeforeADeadLetterAreNotBehindIt: a restart reads changes again that were applied before the refused one.
-// As letters they could never be retried.
+// TestChangesBeforeADeadLetterAreNotBehindIt: a restart reads changes again that were applied
+// before the refused one. As letters they could never be retried.
 func TestChangesBeforeADeadLetterAreNotBehindIt(t *testing.T) {
 	w := newWorld(t)
 	w.mapping = sharedRows
@@ -105,8 +106,8 @@ func TestChangesBeforeADeadLetterAreNotBehindIt(t *testing.T) {
 	}
 }
 
-// TestLogOfAnotherLifeIsRefused: a log of the same name that holds changes, of the same pipeline and table, but not the
-// one that the pipeline's row in Bigtable names.
+// TestLogOfAnotherLifeIsRefused: a log of the same name that holds changes, of the same pipeline
+// and table, but not the one that the pipeline's row in Bigtable names.
 func TestLogOfAnotherLifeIsRefused(t *testing.T) {
 	long(t, "3 s")
 	w := newWorld(t)
@@ -131,7 +132,8 @@ func TestLogOfAnotherLifeIsRefused(t *testing.T) {
 	run() // another Bigtable and another log: a pipeline of its own
 	w.front = first
 	r := w.start("Orders")
-	// Where Bigtable is slow to answer, the log is read on until the row is known: then the table halts.
+	// Where Bigtable is slow to answer, the log is read on until the row is known: then the table
+	// halts.
 	why := ""
 	r.wait("the log of another life is refused", func() bool {
 		if st := r.table("Orders"); st.Code == "log_refused" {
@@ -148,7 +150,8 @@ func TestLogOfAnotherLifeIsRefused(t *testing.T) {
 	}
 }
 
-// TestPagesDoNotOvertakeTheOneThatWaitsForItsLead: several pages of one shard come while its first waits for Bigtable.
+// TestPagesDoNotOvertakeTheOneThatWaitsForItsLead: several pages of one shard come while its first
+// waits for Bigtable.
 func TestPagesDoNotOvertakeTheOneThatWaitsForItsLead(t *testing.T) {
 	w := newWorld(t)
 	w.createTable("Orders")

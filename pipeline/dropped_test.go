@@ -2,9 +2,9 @@ package pipeline_test
 
 import "testing"
 
-// TestDroppedLetterStaysDroppedAfterAReplay (attack 76): the mark cannot pass a change that waits for Bigtable, so the
-// refused change behind it is replayed by the next life. It is neither a letter again nor in the way of the item's next
-// change.
+// TestDroppedLetterStaysDroppedAfterAReplay (attack 76): the mark cannot pass a change that waits
+// for Bigtable, so the refused change behind it is replayed by the next life. It is neither a
+// letter again nor in the way of the item's next change.
 func TestDroppedLetterStaysDroppedAfterAReplay(t *testing.T) {
 	w := newWorld(t)
 	w.mapping = `

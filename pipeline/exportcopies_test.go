@@ -85,8 +85,8 @@ func (w *world) dataFiles(folder string) (names []string) {
 	return names
 }
 
-// watchValues reads the target all the time until stop is called. It fails the test when an item shows an older value
-// than before, or when one that was there and gone is there again.
+// watchValues reads the target all the time until stop is called. It fails the test when an item
+// shows an older value than before, or when one that was there and gone is there again.
 func (r *run) watchValues() (stop func()) {
 	ctx, end := context.WithCancel(r.t.Context())
 	var reading sync.WaitGroup
@@ -119,8 +119,8 @@ func (r *run) watchValues() (stop func()) {
 	}
 }
 
-// TestExistingExportIsCopied from a folder and from S3, beside changes and deletes of the same items from before and
-// after the export. A reader sees nothing step back or come back.
+// TestExistingExportIsCopied from a folder and from S3, beside changes and deletes of the same
+// items from before and after the export. A reader sees nothing step back or come back.
 func TestExistingExportIsCopied(t *testing.T) {
 	long(t, "15 s")
 	for _, from := range []string{"file", "s3"} {
@@ -161,8 +161,9 @@ func TestExistingExportIsCopied(t *testing.T) {
 	}
 }
 
-// TestExportBesideAStreamThatWasJustEnabled: an export of the moment of the first start is older than the stream may be
-// joined to. The copy asks for it when it is not, and the first start needs no operator.
+// TestExportBesideAStreamThatWasJustEnabled: an export of the moment of the first start is older
+// than the stream may be joined to. The copy asks for it when it is not, and the first start needs
+// no operator.
 func TestExportBesideAStreamThatWasJustEnabled(t *testing.T) {
 	long(t, "3 s")
 	w := newWorld(t)
@@ -190,8 +191,8 @@ func TestExportBesideAStreamThatWasJustEnabled(t *testing.T) {
 	}
 }
 
-// TestFilteredExportIsNotCopied: the first start is refused before anything is stored, whichever expression filters it;
-// with a whole export of the same moment it goes on.
+// TestFilteredExportIsNotCopied: the first start is refused before anything is stored, whichever
+// expression filters it; with a whole export of the same moment it goes on.
 func TestFilteredExportIsNotCopied(t *testing.T) {
 	long(t, "5 s")
 	w := newWorld(t)
@@ -254,8 +255,9 @@ func TestExportIsAskedForOnce(t *testing.T) {
 	}
 }
 
-// TestExportThatCannotBeReadNowHoldsOnlyTheCopy: it is not there yet, or one of its files is missing, cut or altered.
-// The stream goes on, the status says what is missing, and the copy goes on when it is there.
+// TestExportThatCannotBeReadNowHoldsOnlyTheCopy: it is not there yet, or one of its files is
+// missing, cut or altered. The stream goes on, the status says what is missing, and the copy goes
+// on when it is there.
 func TestExportThatCannotBeReadNowHoldsOnlyTheCopy(t *testing.T) {
 	long(t, "20 s")
 	change := func(f func([]byte) []byte) func(string) (string, func() error) {
@@ -322,8 +324,8 @@ func TestExportThatCannotBeReadNowHoldsOnlyTheCopy(t *testing.T) {
 	}
 }
 
-// TestExportThatCannotBeCopiedIsRefused before anything is stored: of another table, in Ion, incremental, older than
-// the stream.
+// TestExportThatCannotBeCopiedIsRefused before anything is stored: of another table, in Ion,
+// incremental, older than the stream.
 func TestExportThatCannotBeCopiedIsRefused(t *testing.T) {
 	long(t, "5 s")
 	for what, c := range map[string]struct {
@@ -362,7 +364,8 @@ func TestExportThatCannotBeCopiedIsRefused(t *testing.T) {
 	}
 }
 
-// TestCopyOfAnExportGoesOnInTheMiddleOfAFile after a stop, which stores the marks of the pages that are complete.
+// TestCopyOfAnExportGoesOnInTheMiddleOfAFile after a stop, which stores the marks of the pages that
+// are complete.
 func TestCopyOfAnExportGoesOnInTheMiddleOfAFile(t *testing.T) {
 	long(t, "15 s")
 	w := newWorld(t)

@@ -23,7 +23,8 @@ func s3Error(status int, code string) http.HandlerFunc {
 	}
 }
 
-// half sends the first half of the answer of next. cut: and closes the connection; else as if it were the whole.
+// half sends the first half of the answer of next. cut: and closes the connection; else as if it
+// were the whole.
 func half(next http.Handler, cut bool) http.HandlerFunc {
 	return func(rw http.ResponseWriter, req *http.Request) {
 		whole := httptest.NewRecorder()
@@ -44,9 +45,10 @@ func half(next http.Handler, cut bool) http.HandlerFunc {
 	}
 }
 
-// TestCopyFromTroubledS3: S3 refuses the listing, then it has one trouble after the other with all files of an export
-// but the first. The status names each with its remedy, the stream goes on, and so does the copy when S3 is well, in
-// the next life; that each file is an internal error at first is no trouble.
+// TestCopyFromTroubledS3: S3 refuses the listing, then it has one trouble after the other with all
+// files of an export but the first. The status names each with its remedy, the stream goes on, and
+// so does the copy when S3 is well, in the next life; that each file is an internal error at first
+// is no trouble.
 func TestCopyFromTroubledS3(t *testing.T) {
 	long(t, "8 s")
 	w := newWorld(t)
@@ -132,8 +134,9 @@ func (w *world) finishExports() {
 	})
 }
 
-// TestExportThatDynamoDBDoesNotMake: it is refused, has failed, or is not what was asked for. The status says why and
-// what to do, the stream goes on, and the copy asks again until there is an export.
+// TestExportThatDynamoDBDoesNotMake: it is refused, has failed, or is not what was asked for. The
+// status says why and what to do, the stream goes on, and the copy asks again until there is an
+// export.
 func TestExportThatDynamoDBDoesNotMake(t *testing.T) {
 	long(t, "12 s")
 	for what, c := range map[string]struct {

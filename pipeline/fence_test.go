@@ -60,8 +60,9 @@ func (r *run) standing(nth int) {
 	})
 }
 
-// Attack 44, 67: behind the fence nothing reaches Bigtable, whoever owns the log and after any restart. Reading and
-// the archive go on, and the table is red only because the application still writes.
+// Attack 44, 67: behind the fence nothing reaches Bigtable, whoever owns the log and after any
+// restart. Reading and the archive go on, and the table is red only because the application still
+// writes.
 func TestNothingIsAppliedBehindAFence(t *testing.T) {
 	long(t, "three owners")
 	w := newWorld(t)
@@ -165,8 +166,8 @@ func TestNextStreamIsReadBehindAFence(t *testing.T) {
 	r.equal()
 }
 
-// Attack 66: a fenced table whose log is lost stays as it is. Nothing writes what DynamoDB holds over what the
-// application has written to Bigtable since.
+// Attack 66: a fenced table whose log is lost stays as it is. Nothing writes what DynamoDB holds
+// over what the application has written to Bigtable since.
 func TestLostLogOfAFencedTableIsNotRecovered(t *testing.T) {
 	w := newWorld(t)
 	w.patient()
@@ -193,8 +194,8 @@ func TestLostLogOfAFencedTableIsNotRecovered(t *testing.T) {
 	}
 }
 
-// The fence is raised in the row first and taken away there last. Between the two steps, whoever owns the table applies
-// nothing.
+// The fence is raised in the row first and taken away there last. Between the two steps, whoever
+// owns the table applies nothing.
 func TestFencedRowOverALogWithoutItIsRefused(t *testing.T) {
 	long(t, "waits for an undo that does not come")
 	w := newWorld(t)
@@ -231,7 +232,8 @@ func TestFencedRowOverALogWithoutItIsRefused(t *testing.T) {
 	r.equal()
 }
 
-// What would write rows is not done behind a fence: requests wait for its end, and gaps do not heal by themselves.
+// What would write rows is not done behind a fence: requests wait for its end, and gaps do not heal
+// by themselves.
 func TestNothingIsRepairedBehindAFence(t *testing.T) {
 	long(t, "a gap")
 	w := newWorld(t)
@@ -263,8 +265,8 @@ func TestNothingIsRepairedBehindAFence(t *testing.T) {
 	r.healed()
 }
 
-// A further table of the pipeline is configured to write to the fenced target: it has no fence of its own, and is not
-// started.
+// A further table of the pipeline is configured to write to the fenced target: it has no fence of
+// its own, and is not started.
 func TestNewTableWritesNothingToAFencedTarget(t *testing.T) {
 	w := newWorld(t)
 	w.createTable("Orders")

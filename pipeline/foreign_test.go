@@ -34,8 +34,9 @@ func (r *run) plant(row, family, qualifier, pipeline string, at time.Time) {
 	}
 }
 
-// Attack 49: only what no guard of its row can own is deleted, all versions of it, and nothing that is newer than what
-// a late write of an item may be. What the stream wrote into the row meanwhile stays.
+// Attack 49: only what no guard of its row can own is deleted, all versions of it, and nothing that
+// is newer than what a late write of an item may be. What the stream wrote into the row meanwhile
+// stays.
 func TestForeignCellsAreDeletedOnRequest(t *testing.T) {
 	w := newWorld(t)
 	w.mapping = `
@@ -89,8 +90,9 @@ rules:
 	}
 }
 
-// TestForeignCellsAreDeletedByTheOwnerAlone: nothing is deleted before it is proven that all changes up to the request
-// are applied, whose guards may own the cells; nor by an owner that may have lost its claim, Rule 12.
+// TestForeignCellsAreDeletedByTheOwnerAlone: nothing is deleted before it is proven that all
+// changes up to the request are applied, whose guards may own the cells; nor by an owner that may
+// have lost its claim, Rule 12.
 func TestForeignCellsAreDeletedByTheOwnerAlone(t *testing.T) {
 	w := newWorld(t)
 	w.createTable("Orders")

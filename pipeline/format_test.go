@@ -56,8 +56,8 @@ func (r *run) raise(to int) {
 	}
 }
 
-// A build that is rolled out beside an older one must not lock that out of the log. Once the pipeline is raised, the
-// owner raises its log while it runs.
+// A build that is rolled out beside an older one must not lock that out of the log. Once the
+// pipeline is raised, the owner raises its log while it runs.
 func TestLogIsRaisedWhileItIsReadOnceThePipelineIs(t *testing.T) {
 	long(t, "4 s")
 	w := newWorld(t)
@@ -83,7 +83,8 @@ func TestLogIsRaisedWhileItIsReadOnceThePipelineIs(t *testing.T) {
 	}
 }
 
-// A table that is added to a pipeline of an older format begins in that: the older version can still take it over.
+// A table that is added to a pipeline of an older format begins in that: the older version can
+// still take it over.
 func TestNewLogBeginsInTheFormatOfThePipeline(t *testing.T) {
 	long(t, "4 s")
 	w := newWorld(t)

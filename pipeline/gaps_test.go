@@ -87,7 +87,8 @@ func (r *run) kill() {
 	_ = r.stop()
 }
 
-// pause is the pace of a test's load, and of its readers: up to a second when they outrun the pipeline.
+// pause is the pace of a test's load, and of its readers: up to a second when they outrun the
+// pipeline.
 func (w *world) pause(ctx context.Context, pace time.Duration) {
 	began := time.Now()
 	for waits := true; waits; waits = w.load.outruns(w.clock.Now()) && time.Since(began) < 800*time.Millisecond {
@@ -99,16 +100,16 @@ func (w *world) pause(ctx context.Context, pace time.Duration) {
 	}
 }
 
-// load is what a test does beside a pipeline, in turns. On a busy machine one of a fixed pace would leave the pipeline
-// no time to catch up, ever.
+// load is what a test does beside a pipeline, in turns. On a busy machine one of a fixed pace would
+// leave the pipeline no time to catch up, ever.
 type load struct {
 	mu    sync.Mutex
 	run   *run        // the newest one
 	turns []time.Time // the newest ones, on the service's clock
 }
 
-// outruns reports whether so many turns are not applied yet that the next one should wait; if not, it is taken. Behind
-// a gap nothing counts as applied.
+// outruns reports whether so many turns are not applied yet that the next one should wait; if not,
+// it is taken. Behind a gap nothing counts as applied.
 func (x *load) outruns(now time.Time) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -142,7 +143,8 @@ func (r *run) gapsOfTable() (ids []string) {
 
 var allGaps = flag.Bool("gaps.all", false, "heal each kind of gap for mappings of each class; else each class once")
 
-// TestGapOfEachKindIsHealedForEachClass: while an application writes, and under a reader that polls all the time.
+// TestGapOfEachKindIsHealedForEachClass: while an application writes, and under a reader that polls
+// all the time.
 func TestGapOfEachKindIsHealedForEachClass(t *testing.T) {
 	kinds := slices.Sorted(maps.Keys(losses))
 	histories := len(classes)
@@ -219,8 +221,9 @@ func (w *world) healGap(class, loss string) *run {
 	return r
 }
 
-// TestGapOverColumnsWithoutAnInverseIsHealedButForThem: in a gap an attribute changes its type, which is in the name of
-// its column. The old cell stays, and no guard shows whose it is: the gap is healed, and its note names what is left.
+// TestGapOverColumnsWithoutAnInverseIsHealedButForThem: in a gap an attribute changes its type,
+// which is in the name of its column. The old cell stays, and no guard shows whose it is: the gap
+// is healed, and its note names what is left.
 func TestGapOverColumnsWithoutAnInverseIsHealedButForThem(t *testing.T) {
 	w := newWorld(t)
 	w.mapping, w.onGap = `
@@ -257,8 +260,8 @@ rules:
 	}
 }
 
-// TestSecondGapInTheMiddleOfAResync: what was read before it may be older than what it lost, so the table is read
-// again. Bigtable is away when it is found.
+// TestSecondGapInTheMiddleOfAResync: what was read before it may be older than what it lost, so the
+// table is read again. Bigtable is away when it is found.
 func TestSecondGapInTheMiddleOfAResync(t *testing.T) {
 	long(t, "5 s")
 	w := newWorld(t)
@@ -338,7 +341,8 @@ func TestDamageInTheLogIsHealed(t *testing.T) {
 	r.healed()
 }
 
-// TestArchiveOfAHealedGapStaysNamed: a comparison of the table brings Bigtable back, and no archival event.
+// TestArchiveOfAHealedGapStaysNamed: a comparison of the table brings Bigtable back, and no
+// archival event.
 func TestArchiveOfAHealedGapStaysNamed(t *testing.T) {
 	long(t, "10 s")
 	w := newWorld(t)

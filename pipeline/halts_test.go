@@ -6,8 +6,8 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
-// The owner was killed after it had stored the mark that passed the halt, and before it could say that the halt is
-// over; or after it had retired the sink. No change comes that would move a mark.
+// The owner was killed after it had stored the mark that passed the halt, and before it could say
+// that the halt is over; or after it had retired the sink. No change comes that would move a mark.
 func TestHaltThatIsOverEndsAtTheNextStart(t *testing.T) {
 	for what, halt := range map[string]checkpoint.Halt{
 		"the mark has passed it":      {Sink: "bigtable", Seq: 1, Code: "away", Reason: "it was away"},

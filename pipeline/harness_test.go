@@ -38,11 +38,13 @@ import (
 const (
 	// patience is how long a test waits while nothing moves.
 	patience = 60 * time.Second
-	// longest is how long it waits while changes are read and applied: a busy machine slows everything down.
+	// longest is how long it waits while changes are read and applied: a busy machine slows
+	// everything down.
 	longest = 15 * patience
 )
 
-// world is a DynamoDB, a Bigtable and a queue directory, which outlive the pipelines that run on them.
+// world is a DynamoDB, a Bigtable and a queue directory, which outlive the pipelines that run on
+// them.
 type world struct {
 	t        *testing.T
 	clock    *clock.Clock
@@ -89,8 +91,9 @@ func long(t *testing.T, why string) {
 	}
 }
 
-// patient gives Bigtable as long to answer before a claim as outside of tests, 5 s. A table goes on by its log alone
-// after that, and what its row would refuse only halts it then: on a busy machine 2 s may be over.
+// patient gives Bigtable as long to answer before a claim as outside of tests, 5 s. A table goes on
+// by its log alone after that, and what its row would refuse only halts it then: on a busy machine
+// 2 s may be over.
 func (w *world) patient() { w.claimTTL = 15 * time.Second }
 
 // newWorld makes a world. Worlds share nothing, and their tests mostly wait: they run side by side.
@@ -355,8 +358,8 @@ func (r *run) close() {
 	r.src.Close()
 }
 
-// settle waits until everything written so far is applied. A running clock is moved on meanwhile: that it is known
-// takes some seconds of the service's time.
+// settle waits until everything written so far is applied. A running clock is moved on meanwhile:
+// that it is known takes some seconds of the service's time.
 func (r *run) settle() {
 	r.t.Helper()
 	r.settledAt(r.clock.Now())

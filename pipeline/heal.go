@@ -54,7 +54,8 @@ func (t *table) newWhole(o resync.Options) (*resync.Whole, error) {
 	return w, nil
 }
 
-// resyncBeside resyncs the whole table, and asks for that where gaps heal by themselves, until ctx ends.
+// resyncBeside resyncs the whole table, and asks for that where gaps heal by themselves, until ctx
+// ends.
 func (t *table) resyncBeside(ctx context.Context, o resync.Options) error {
 	for {
 		w, err := t.newWhole(o)
@@ -69,8 +70,8 @@ func (t *table) resyncBeside(ctx context.Context, o resync.Options) error {
 	}
 }
 
-// healGaps accepts the gaps that are found and orders a resync that heals them, until ctx ends. It does nothing where
-// gaps wait for an operator.
+// healGaps accepts the gaps that are found and orders a resync that heals them, until ctx ends. It
+// does nothing where gaps wait for an operator.
 func (t *table) healGaps(ctx context.Context, o resync.Options) error {
 	if t.OnGap != onGapHeal {
 		return nil
@@ -92,11 +93,13 @@ func (t *table) healGaps(ctx context.Context, o resync.Options) error {
 	return nil
 }
 
-// errDamageAccepted ends a life, because sinks take from the state with which it begins what damage they may pass.
+// errDamageAccepted ends a life, because sinks take from the state with which it begins what damage
+// they may pass.
 var errDamageAccepted = errors.New("damage in the log is accepted: the sinks begin again")
 
-// healOrder returns the order of a resync that heals gaps. Its id is that of the gaps: an owner that stores it again,
-// because it does not know yet that the log holds it, asks for the same resync.
+// healOrder returns the order of a resync that heals gaps. Its id is that of the gaps: an owner
+// that stores it again, because it does not know yet that the log holds it, asks for the same
+// resync.
 func healOrder(gaps []string) *checkpoint.ResyncOrder {
 	sum := sha256.Sum256([]byte(strings.Join(gaps, " ")))
 	return &checkpoint.ResyncOrder{ID: "gap-" + hex.EncodeToString(sum[:5]), Gaps: gaps}

@@ -16,8 +16,9 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/archive/object"
 )
 
-// TestArchiveOfAGapIsHealedFromExports: items expire in a gap, before it and behind it in its time, and while the
-// pipeline is away; each is archived once, and the gap is over. The owner is killed and goes on.
+// TestArchiveOfAGapIsHealedFromExports: items expire in a gap, before it and behind it in its time,
+// and while the pipeline is away; each is archived once, and the gap is over. The owner is killed
+// and goes on.
 func TestArchiveOfAGapIsHealedFromExports(t *testing.T) {
 	long(t, "10 s")
 	w := newWorld(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
-// loseChanges updates, deletes and inserts items, and deletes and writes one again, while the pipeline is away for
-// longer than DynamoDB keeps its records.
+// loseChanges updates, deletes and inserts items, and deletes and writes one again, while the
+// pipeline is away for longer than DynamoDB keeps its records.
 func (w *world) loseChanges() {
 	w.t.Helper()
 	for i := range 30 {
@@ -35,10 +35,11 @@ func (w *world) loseChanges() {
 	w.streams.Trim(w.clock.Now().Add(-24 * time.Hour))
 }
 
-// hasten advances the time while something waits for it, as fast as the stream follows: what waits for changes that are
-// too far behind the time would wait for longer. On a busy machine it is called less often, and advances further. It
-// leaves the time alone while a copy writes, whose pages may become too old, and advances slowly while other items are
-// read and written: on a machine that stands still for some seconds they would be too old each time.
+// hasten advances the time while something waits for it, as fast as the stream follows: what waits
+// for changes that are too far behind the time would wait for longer. On a busy machine it is
+// called less often, and advances further. It leaves the time alone while a copy writes, whose
+// pages may become too old, and advances slowly while other items are read and written: on a
+// machine that stands still for some seconds they would be too old each time.
 func (r *run) hasten() {
 	since := time.Since(r.hastened)
 	step := min(max(time.Second, 100*since), 10*time.Second)
@@ -69,7 +70,8 @@ func (r *run) hastenUntil(what string, fact func() bool) {
 	})
 }
 
-// healed advances the time until nothing is pending, so that the minute below the reading does not have to pass.
+// healed advances the time until nothing is pending, so that the minute below the reading does not
+// have to pass.
 func (r *run) healed() {
 	r.t.Helper()
 	r.hastenUntil("the resync is complete", func() bool {
@@ -124,8 +126,9 @@ func TestGapIsHealedByAResyncOfTheTable(t *testing.T) {
 	}
 }
 
-// TestResyncOfAnEqualTableWritesNothing: rewriting equal rows would cost the target, give their cells new times, and
-// push versions out of histories. A reader that polls all the time sees the same cells with the same times.
+// TestResyncOfAnEqualTableWritesNothing: rewriting equal rows would cost the target, give their
+// cells new times, and push versions out of histories. A reader that polls all the time sees the
+// same cells with the same times.
 func TestResyncOfAnEqualTableWritesNothing(t *testing.T) {
 	long(t, "reads the tables")
 	for name, mapping := range map[string]string{
@@ -184,7 +187,8 @@ func (r *run) dated(name string) (cells []string) {
 	return cells
 }
 
-// TestLostLogIsRecoveredWithEveryChange: what was written while there was no log is brought by the resync.
+// TestLostLogIsRecoveredWithEveryChange: what was written while there was no log is brought by the
+// resync.
 func TestLostLogIsRecoveredWithEveryChange(t *testing.T) {
 	long(t, "starts a pipeline twice")
 	w := newWorld(t)

@@ -31,7 +31,8 @@ func TestStatusWithoutReasonsHasAnEmptyList(t *testing.T) {
 	}
 }
 
-// A loop that has not published for six claims stands still; a table that is not owned may be silent.
+// A loop that has not published for six claims stands still; a table that is not owned may be
+// silent.
 func TestLoopThatStandsStillIsNotLive(t *testing.T) {
 	o := Options{Tables: []Table{{Source: "Orders", Target: "orders"}}, Periods: Periods{ClaimTTL: time.Second}}
 	p := New(o, nil, &queue.Queue{}, nil, zap.NewNop(), nil)
@@ -61,8 +62,8 @@ func TestStandByTellsASilentOwner(t *testing.T) {
 	}
 }
 
-// TestStandByAfterAHaltIsNotRed: a row that was changed by a recovery halts a replica, which reads it again and then
-// waits for the owner.
+// TestStandByAfterAHaltIsNotRed: a row that was changed by a recovery halts a replica, which reads
+// it again and then waits for the owner.
 func TestStandByAfterAHaltIsNotRed(t *testing.T) {
 	v := &tableView{env: &env{o: &Options{Periods: Periods{ClaimTTL: 15 * time.Second}}}}
 	v.halted.Store(&checkpoint.Halt{Reason: "the log is another one"})
@@ -73,8 +74,9 @@ func TestStandByAfterAHaltIsNotRed(t *testing.T) {
 	}
 }
 
-// TestTableThatIsTakenOverIsAsOldAsItsLastSign: before the first look of a new owner, lag and retention count from the
-// last sign of the old one, and not from the start of a process that has stood by for a day.
+// TestTableThatIsTakenOverIsAsOldAsItsLastSign: before the first look of a new owner, lag and
+// retention count from the last sign of the old one, and not from the start of a process that has
+// stood by for a day.
 func TestTableThatIsTakenOverIsAsOldAsItsLastSign(t *testing.T) {
 	o := Options{Tables: []Table{{Source: "Orders", Target: "orders"}}}
 	p := New(o, &source.Source{}, &queue.Queue{}, nil, zap.NewNop(), nil)
@@ -90,7 +92,8 @@ func TestTableThatIsTakenOverIsAsOldAsItsLastSign(t *testing.T) {
 	}
 }
 
-// TestHaltForTheSameReasonKeepsItsTime: each try halts the table anew; "since" is when it stopped working.
+// TestHaltForTheSameReasonKeepsItsTime: each try halts the table anew; "since" is when it stopped
+// working.
 func TestHaltForTheSameReasonKeepsItsTime(t *testing.T) {
 	v := &tableView{env: &env{log: zap.NewNop(), o: &Options{}}}
 	for i, tt := range []struct {

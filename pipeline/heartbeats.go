@@ -8,7 +8,8 @@ import (
 	sourceheartbeat "github.com/tailrace-cdc/replicator/source/heartbeat"
 )
 
-// Heartbeat says which heartbeats a table gets, and how often each open shard gets one. The zero Heartbeat is none.
+// Heartbeat says which heartbeats a table gets, and how often each open shard gets one. The zero
+// Heartbeat is none.
 type Heartbeat struct {
 	Keys  sourceheartbeat.Keys
 	Every time.Duration
@@ -23,7 +24,8 @@ func (t *table) newHeartbeats() *ingest.HeartbeatPlanner {
 	return ingest.NewHeartbeatPlanner(keys)
 }
 
-// writeHeartbeats writes heartbeats until ctx ends; nil then. Only the owner of the log writes some.
+// writeHeartbeats writes heartbeats until ctx ends; nil then. Only the owner of the log writes
+// some.
 func (t *table) writeHeartbeats(ctx context.Context, p *ingest.HeartbeatPlanner) error {
 	if p == nil {
 		return nil

@@ -17,7 +17,8 @@ func (w *world) beats(every time.Duration) {
 	w.opts = func(o *pipeline.Options) { o.Tables[0].Heartbeat = pipeline.Heartbeat{Keys: keys, Every: every} }
 }
 
-// proven waits until heartbeats prove that everything written before now is applied, and returns the status.
+// proven waits until heartbeats prove that everything written before now is applied, and returns
+// the status.
 func (r *run) proven(why string) pipeline.TableStatus {
 	r.t.Helper()
 	now := r.clock.Now()
@@ -33,8 +34,9 @@ func (r *run) proven(why string) pipeline.TableStatus {
 	return st
 }
 
-// TestHeartbeatsProveThatIdleShardsAreIdle: of each open shard, again after splits and by another owner. They are in no
-// row, letter or count; items of the user under their prefix are copied and replicated, and none is overwritten.
+// TestHeartbeatsProveThatIdleShardsAreIdle: of each open shard, again after splits and by another
+// owner. They are in no row, letter or count; items of the user under their prefix are copied and
+// replicated, and none is overwritten.
 func TestHeartbeatsProveThatIdleShardsAreIdle(t *testing.T) {
 	w := newWorld(t)
 	w.createTable("Orders")

@@ -19,7 +19,8 @@ func (h *handOver) Error() string { return "the log is handed over to " + h.to }
 
 var errHandedOver = errors.New("the log was handed over") // by a life that has ended
 
-// successor returns the process that gets the log of a life whose context has ended; false when none does.
+// successor returns the process that gets the log of a life whose context has ended; false when
+// none does.
 func successor(ctx context.Context) (to string, ok bool) {
 	h := (*handOver)(nil)
 	if errors.As(context.Cause(ctx), &h) {
@@ -28,7 +29,8 @@ func successor(ctx context.Context) (to string, ok bool) {
 	return "", false
 }
 
-// release gives up a log that was not released in the course of the work, so that no other process waits for it.
+// release gives up a log that was not released in the course of the work, so that no other process
+// waits for it.
 func (t *table) release(ctx context.Context, w *queue.Writer) {
 	to, _ := successor(ctx)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
@@ -78,8 +80,8 @@ func (t *table) haltOf(out outcome.Outcome) *checkpoint.Halt {
 	return &checkpoint.Halt{Sink: outcome.Pipeline, Seq: out.Entry, Code: out.Code, Reason: out.Reason, At: t.now()}
 }
 
-// paused holds the log and beats until resume: that arrives as a control entry of another process, after which the next
-// beat is refused.
+// paused holds the log and beats until resume: that arrives as a control entry of another process,
+// after which the next beat is refused.
 func (t *table) paused(ctx context.Context, w *queue.Writer) error {
 	t.log.Info("paused")
 	t.view.halted.Store(nil)

@@ -19,8 +19,8 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// TestLogsAreHandedOverEightAtATime: the other tables of a process that ends work on until it is their turn, or half of
-// the time to end is over. A log that nobody takes over ends at once.
+// TestLogsAreHandedOverEightAtATime: the other tables of a process that ends work on until it is
+// their turn, or half of the time to end is over. A log that nobody takes over ends at once.
 func TestLogsAreHandedOverEightAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 20

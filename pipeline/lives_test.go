@@ -20,7 +20,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/fault"
 )
 
-// prepareLoss makes a table whose items have changed several times within the last minutes, and stops the pipeline.
+// prepareLoss makes a table whose items have changed several times within the last minutes, and
+// stops the pipeline.
 func (w *world) prepareLoss() (*pairs, *run) {
 	w.t.Helper()
 	w.createTable("Orders")
@@ -59,7 +60,8 @@ func (r *run) recovered() {
 	r.healed()
 }
 
-// Attack 36: the records of the last minutes are read again, and each of them is a state that readers have left behind.
+// Attack 36: the records of the last minutes are read again, and each of them is a state that
+// readers have left behind.
 func TestRecoveryDoesNotReplayOldStates(t *testing.T) {
 	long(t, "starts a pipeline twice")
 	for name, mapping := range map[string]string{
@@ -82,7 +84,8 @@ func TestRecoveryDoesNotReplayOldStates(t *testing.T) {
 			stop()
 			r.settle()
 			r.equal()
-			// The records of what was lost are there, and left to the resync, like all that are older than the life.
+			// The records of what was lost are there, and left to the resync, like all that are
+			// older than the life.
 			if n := r.fold("Orders").LastResync.Result.Written; n < 10 {
 				t.Errorf("the resync wrote %d items, so records from before the life were applied", n)
 			}
@@ -198,8 +201,8 @@ func (w *world) forgetNote() {
 	}
 }
 
-// TestOlderCopyOfTheVolumeOfTheSameLife: one that is not recognized, because nothing is noted of the log. What it lacks
-// is read again, gets the versions that it had, and changes nothing.
+// TestOlderCopyOfTheVolumeOfTheSameLife: one that is not recognized, because nothing is noted of
+// the log. What it lacks is read again, gets the versions that it had, and changes nothing.
 func TestOlderCopyOfTheVolumeOfTheSameLife(t *testing.T) {
 	long(t, "starts a pipeline twice")
 	w := newWorld(t)
@@ -228,7 +231,8 @@ func TestOlderCopyOfTheVolumeOfTheSameLife(t *testing.T) {
 	r.equal()
 }
 
-// Attack 68: a recovery that is killed after any of its steps goes on at the next start, and never with the old log.
+// Attack 68: a recovery that is killed after any of its steps goes on at the next start, and never
+// with the old log.
 func TestKilledAfterEachStepOfARecovery(t *testing.T) {
 	long(t, "starts a pipeline six times")
 	w := newWorld(t)
@@ -303,7 +307,8 @@ func TestKilledAfterEachStepOfARecovery(t *testing.T) {
 	}
 }
 
-// TestRecoveryWithAnArchive: it takes all records that are left of the life before; Bigtable takes none of them.
+// TestRecoveryWithAnArchive: it takes all records that are left of the life before; Bigtable takes
+// none of them.
 func TestRecoveryWithAnArchive(t *testing.T) {
 	long(t, "starts a pipeline twice")
 	w := newWorld(t)

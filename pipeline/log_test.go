@@ -44,8 +44,8 @@ func TestLostLogVolumeIsRefused(t *testing.T) {
 	}
 }
 
-// The log lost everything from its start entry on, as when a server cuts off what it cannot read. Starting once more,
-// at "latest" for example, would leave out what was written in between.
+// The log lost everything from its start entry on, as when a server cuts off what it cannot read.
+// Starting once more, at "latest" for example, would leave out what was written in between.
 func TestLogThatLostItsStartIsNotStartedAgain(t *testing.T) {
 	w := newWorld(t)
 	w.patient()
@@ -106,8 +106,8 @@ func TestTableGoesOnWhenItsVolumeIsBack(t *testing.T) {
 	r.equal()
 }
 
-// A byte of a frame that Bigtable has not applied yet flips, after a snapshot. The state is whole; the halt of the sink
-// names what is lost, and the sink goes on after it once the gap is accepted.
+// A byte of a frame that Bigtable has not applied yet flips, after a snapshot. The state is whole;
+// the halt of the sink names what is lost, and the sink goes on after it once the gap is accepted.
 func TestSinkGoesOnBehindADamagedFrameOnceThatIsAccepted(t *testing.T) {
 	long(t, "3 s")
 	w := newWorld(t)
@@ -146,7 +146,8 @@ func TestSinkGoesOnBehindADamagedFrameOnceThatIsAccepted(t *testing.T) {
 	}
 }
 
-// frame returns the stored entry that holds the nth change of a table, while no process has the log open.
+// frame returns the stored entry that holds the nth change of a table, while no process has the log
+// open.
 func (w *world) frame(table string, nth uint64) []byte {
 	w.t.Helper()
 	ctx := w.t.Context()
@@ -204,8 +205,8 @@ func (w *world) spoil(data []byte) {
 	w.t.Fatal("the entry is not in the store")
 }
 
-// cutLog spoils the first entry that begins like this and lets the server read its blocks again: it cuts off the log
-// there.
+// cutLog spoils the first entry that begins like this and lets the server read its blocks again: it
+// cuts off the log there.
 func (w *world) cutLog(entry *regexp.Regexp) {
 	w.t.Helper()
 	blocks, _ := filepath.Glob(filepath.Join(w.dir, "jetstream", "*", "streams", "*", "msgs", "*.blk"))
@@ -391,7 +392,8 @@ func TestBurstAheadOfItsLeadWaitsForBigtable(t *testing.T) {
 	r.settle() // with that its start is noted in Bigtable, too
 	w.clock.Freeze()
 	w.front.Faults.Outage(0)
-	// One second of the service's clock holds far more changes than milliseconds: versions run ahead.
+	// One second of the service's clock holds far more changes than milliseconds: versions run
+	// ahead.
 	for i := range uint64(3) {
 		w.changeItems("Orders", 50+i, 700)
 	}

@@ -39,8 +39,8 @@ func (r *run) refusedAsOlder() {
 	}
 }
 
-// Attack 97: an older copy of the log's volume is put back. With it a pause would be over that was asked for since. It
-// is refused, and what the refusal names makes all well.
+// Attack 97: an older copy of the log's volume is put back. With it a pause would be over that was
+// asked for since. It is refused, and what the refusal names makes all well.
 func TestOlderCopyOfTheLogIsRefused(t *testing.T) {
 	long(t, "starts a pipeline five times")
 	w := newWorld(t)
@@ -76,8 +76,8 @@ func TestOlderCopyOfTheLogIsRefused(t *testing.T) {
 	r.equal()
 }
 
-// A pipeline reads on without its row. An older copy of the log grows beyond what the row notes then; nothing of it is
-// applied, and once Bigtable answers the table halts.
+// A pipeline reads on without its row. An older copy of the log grows beyond what the row notes
+// then; nothing of it is applied, and once Bigtable answers the table halts.
 func TestOlderCopyThatHasGrownIsRefused(t *testing.T) {
 	long(t, "starts a pipeline three times")
 	w := newWorld(t)
@@ -157,8 +157,9 @@ func TestDeletedRowIsSaidWhileBigtableIsAway(t *testing.T) {
 	r.ready()
 }
 
-// The row of a table is deleted while a replica runs: the table halts at the next look at it. The recovery that the
-// halt names stores the row again, from the log, and the table goes on in its life.
+// The row of a table is deleted while a replica runs: the table halts at the next look at it. The
+// recovery that the halt names stores the row again, from the log, and the table goes on in its
+// life.
 func TestDeletedRowHaltsAndIsStoredAgain(t *testing.T) {
 	w := newWorld(t)
 	w.createTable("Orders")

@@ -11,16 +11,17 @@ import (
 	"github.com/tailrace-cdc/replicator/verify/continuous"
 )
 
-// registerMetrics registers the gauges of the tables; reg may be nil. Labels are the table's source name and nothing
-// that grows. What is counted is counted where it happens; every gauge is computed when it is scraped, by collector.
+// registerMetrics registers the gauges of the tables; reg may be nil. Labels are the table's source
+// name and nothing that grows. What is counted is counted where it happens; every gauge is computed
+// when it is scraped, by collector.
 func registerMetrics(reg prometheus.Registerer, p *Pipeline) {
 	if reg != nil {
 		reg.MustRegister(collector{p})
 	}
 }
 
-// collector computes the gauges at scrape time, from the same status that /readyz and /status show, so that they never
-// disagree, and so that a lag grows while no news arrives.
+// collector computes the gauges at scrape time, from the same status that /readyz and /status show,
+// so that they never disagree, and so that a lag grows while no news arrives.
 type collector struct{ p *Pipeline }
 
 func (c collector) Describe(ch chan<- *prometheus.Desc) {
@@ -50,7 +51,8 @@ func (c collector) failing(service string, now time.Time) time.Duration {
 	return 0
 }
 
-// collectTable sends the gauges of a table. A process that stands by leaves out what the owner reports.
+// collectTable sends the gauges of a table. A process that stands by leaves out what the owner
+// reports.
 func (c collector) collectTable(ch chan<- prometheus.Metric, t *table, now time.Time, served bool) {
 	st := t.view.status(now)
 	send := func(d *prometheus.Desc, v float64) {
@@ -125,8 +127,8 @@ func (collector) collectVerify(send func(*prometheus.Desc, float64), t *table, s
 	}
 }
 
-// retention returns the seconds until the oldest unread record may be lost, as the log shows it or, when they know more
-// about idle shards, as the readers do.
+// retention returns the seconds until the oldest unread record may be lost, as the log shows it or,
+// when they know more about idle shards, as the readers do.
 func (c collector) retention(st *TableStatus, unseen time.Duration) float64 {
 	left := st.Retention
 	if left < 0 { // nothing is known for so long

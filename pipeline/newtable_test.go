@@ -9,9 +9,10 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline"
 )
 
-// TestOutageAfterTheStartOfANewTableIsAGap: a table that a selection has found is not copied, because its stream holds
-// everything. It is 22 hours old at its start, the process dies before the first page, and is away while the oldest
-// records are trimmed. The start is no time up to which the stream is complete.
+// TestOutageAfterTheStartOfANewTableIsAGap: a table that a selection has found is not copied,
+// because its stream holds everything. It is 22 hours old at its start, the process dies before the
+// first page, and is away while the oldest records are trimmed. The start is no time up to which
+// the stream is complete.
 func TestOutageAfterTheStartOfANewTableIsAGap(t *testing.T) {
 	w := newWorld(t)
 	w.backfill = pipeline.Backfill{}

@@ -25,15 +25,16 @@ type Options struct {
 	Grows  bool // tables may be added while it runs: refusals of all that there are never end it
 	Start  Start
 	Memory int64 // bytes of changes between the log and the sinks, all tables together
-	// CopyMemory bounds the pages of backfills that wait until the stream has caught up with them, all tables together.
+	// CopyMemory bounds the pages of backfills that wait until the stream has caught up with them,
+	// all tables together.
 	CopyMemory int64
 	Lanes      int // per table; about as many work at once, all tables together
 	// Scratch is the directory of the sorted runs of whole-table resyncs.
 	Scratch string
 	// Archive is where deleted items go that a mapping archives; nil: nowhere.
 	Archive *archiving.Place
-	// Adopt lets a first start take a target that another pipeline has written: its own versions then begin above every
-	// guard found there.
+	// Adopt lets a first start take a target that another pipeline has written: its own versions
+	// then begin above every guard found there.
 	Adopt bool
 
 	Periods  Periods
@@ -50,11 +51,13 @@ type Table struct {
 	Backfill Backfill
 	OnGap    string // wait | heal; empty: wait
 	Verify   Verify // the continuous comparison
-	// Sole says that no other table may have the target, of whichever replicator of the pipeline: tables that are found
-	// are compiled without knowing of each other, and replicas may find them in another order.
+	// Sole says that no other table may have the target, of whichever replicator of the pipeline:
+	// tables that are found are compiled without knowing of each other, and replicas may find them
+	// in another order.
 	Sole bool
-	// NewAfter returns the first start of the pipeline, a time of the service, 0 before it: a table that was created
-	// later, whose stream holds every change since, is not copied unless Backfill says so. Nil: that does not matter.
+	// NewAfter returns the first start of the pipeline, a time of the service, 0 before it: a table
+	// that was created later, whose stream holds every change since, is not copied unless Backfill
+	// says so. Nil: that does not matter.
 	NewAfter func(context.Context) (change.Millis, error)
 	// Heartbeat items, which are in no row; the Source leaves them out of what it reads.
 	Heartbeat Heartbeat
@@ -62,8 +65,8 @@ type Table struct {
 	Compile func(source.TableInfo) (*transform.Program, error)
 	// Sharing compiles the mappings of the other tables with the same target. Nil: there are none.
 	Sharing func(source.TableInfo) ([]*transform.Program, error)
-	// CompileKept compiles a mapping of the table as it is stored beside its hash (transform.Kept), with all programs of
-	// the target that it belongs to. Nil: no mapping can be accepted.
+	// CompileKept compiles a mapping of the table as it is stored beside its hash (transform.Kept),
+	// with all programs of the target that it belongs to. Nil: no mapping can be accepted.
 	CompileKept func(info source.TableInfo, text []byte) (own *transform.Program, all []*transform.Program, err error)
 }
 
@@ -75,8 +78,9 @@ type Archive struct {
 	Roll    time.Duration // how long an event waits for its object at most
 }
 
-// Backfill says how items reach the target that the table held before its stream was read. The first start alone uses
-// From, URL, Bucket and Prefix, and stores its decision in the log; the rest holds for every reading of the table.
+// Backfill says how items reach the target that the table held before its stream was read. The
+// first start alone uses From, URL, Bucket and Prefix, and stores its decision in the log; the rest
+// holds for every reading of the table.
 type Backfill struct {
 	From                string  // scan | export | none; empty: scan if the pipeline is new, else none
 	URL, Bucket, Prefix string  // of an export: one that exists, or where to the first start asks for one
@@ -86,8 +90,8 @@ type Backfill struct {
 	WriteRows           float64 // rows per second; 0: no limit of its own
 }
 
-// Verify says how many read capacity units per second the continuous comparison takes: absolute, or a percentage of the
-// provisioned capacity. Both 0: there is no such comparison.
+// Verify says how many read capacity units per second the continuous comparison takes: absolute, or
+// a percentage of the provisioned capacity. Both 0: there is no such comparison.
 type Verify struct{ ReadUnits, Percent float64 }
 
 // Start is where the first life of a table begins to read.

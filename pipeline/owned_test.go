@@ -13,8 +13,9 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox"
 )
 
-// Rule 12: no beat of an owner succeeds for most of the time that a claim lives. From then on nothing is let through to
-// Bigtable, until the next one succeeds: another process may own the log, and that shows whether it does.
+// Rule 12: no beat of an owner succeeds for most of the time that a claim lives. From then on
+// nothing is let through to Bigtable, until the next one succeeds: another process may own the log,
+// and that shows whether it does.
 func TestSilentOwnerIsHeldUntilABeatSucceeds(t *testing.T) {
 	world := sandbox.NewWorld(t, sandbox.WorldOptions{})
 	q, err := queue.Open(t.Context(), queue.Options{Pipeline: "shop", URL: world.NATS.URL(), MaxBytes: 64 << 20},

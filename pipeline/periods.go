@@ -25,8 +25,8 @@ type Periods struct {
 	Verified time.Duration // before a difference that it knows is looked at again; default 5 minutes
 	Shutdown time.Duration // to drain after the first signal
 	Late     time.Duration // how far behind a table may be before it must be seen to move, or is not ready
-	// Lead is how far versions may run ahead of creation times before Bigtable must be asked for more. Only a burst of
-	// more than a thousand changes a second in one shard gets there.
+	// Lead is how far versions may run ahead of creation times before Bigtable must be asked for
+	// more. Only a burst of more than a thousand changes a second in one shard gets there.
 	Lead time.Duration
 	// Park is how long a call of Bigtable that has waited for an hour is observed before its change
 	// is parked; default a minute.

@@ -81,10 +81,10 @@ func New(o Options, src *source.Source, q *queue.Queue, sink *bigtable.Client,
 	return p
 }
 
-// Run works until ctx ends, then drains: it stops reading, applies what the logs hold, writes the marks and releases
-// the logs, within Periods.Shutdown. It returns nil after that. A *RefusedError says that no table can run, because
-// each one's state is refused; everything else that goes wrong halts one table, is retried, and leaves the others
-// running.
+// Run works until ctx ends, then drains: it stops reading, applies what the logs hold, writes the
+// marks and releases the logs, within Periods.Shutdown. It returns nil after that. A *RefusedError
+// says that no table can run, because each one's state is refused; everything else that goes wrong
+// halts one table, is retried, and leaves the others running.
 func (p *Pipeline) Run(ctx context.Context) error {
 	defer p.keepQueue(ctx)()
 	if err := p.format.Begin(ctx); err != nil {
@@ -101,8 +101,8 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// endWithoutQueue returns a *RefusedError when the connection to NATS is closed for good: no table can go on, and
-// another process begins with a new connection.
+// endWithoutQueue returns a *RefusedError when the connection to NATS is closed for good: no table
+// can go on, and another process begins with a new connection.
 func (p *Pipeline) endWithoutQueue(ctx context.Context) error {
 	if err := p.queue.GivenUp(ctx); err != nil {
 		return &RefusedError{What: err.Error(), Hint: "start the process again: nothing is lost"}
@@ -131,8 +131,8 @@ func (p *Pipeline) keepHistory(ctx context.Context) error {
 	}
 }
 
-// keepQueue looks after the queue's store, and speaks with the other processes, until the returned function is called.
-// That is longer than ctx: a drain stores marks, too.
+// keepQueue looks after the queue's store, and speaks with the other processes, until the returned
+// function is called. That is longer than ctx: a drain stores marks, too.
 func (p *Pipeline) keepQueue(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var g errgroup.Group

@@ -7,8 +7,8 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/staterow"
 )
 
-// TestStartBesideABackfill: a scan needs the changes of the minutes before it, an export all that the stream has, and
-// an archive, too. A later start would lose changes.
+// TestStartBesideABackfill: a scan needs the changes of the minutes before it, an export all that
+// the stream has, and an archive, too. A later start would lose changes.
 func TestStartBesideABackfill(t *testing.T) {
 	const now = 1_700_000_000_000
 	early := now - 5*60*1000

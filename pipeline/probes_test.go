@@ -11,8 +11,8 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline"
 )
 
-// TestProbesFollowTheTablesAndTheQueue: a rollout waits for every table's state, and a queue that cannot store is a
-// reason to restart the process.
+// TestProbesFollowTheTablesAndTheQueue: a rollout waits for every table's state, and a queue that
+// cannot store is a reason to restart the process.
 func TestProbesFollowTheTablesAndTheQueue(t *testing.T) {
 	w := newWorld(t)
 	w.createTable("Orders")

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// pairs writes items whose attributes a and b are equal, and larger than those of every write before.
+// pairs writes items whose attributes a and b are equal, and larger than those of every write
+// before.
 type pairs struct {
 	w  *world
 	mu sync.Mutex
@@ -51,11 +52,12 @@ type watcher struct {
 	stop func()
 }
 
-// cellOfPair matches a cell of pairs: what comes before the attribute's name tells apart the items of one row.
+// cellOfPair matches a cell of pairs: what comes before the attribute's name tells apart the items
+// of one row.
 var cellOfPair = regexp.MustCompile(`^(.*[":/])([ab])"="(\d+)"$`)
 
-// watch polls the target until stop is called. It fails the test when an item's number goes back, when an item comes
-// back without a new number, and when a row mixes two states of an item.
+// watch polls the target until stop is called. It fails the test when an item's number goes back,
+// when an item comes back without a new number, and when a row mixes two states of an item.
 func (r *run) watch() *watcher {
 	x := &watcher{r: r, seen: map[string]int{}, gone: map[string]bool{}}
 	x.stop = x.poll()

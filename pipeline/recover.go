@@ -23,8 +23,9 @@ import (
 // The first step is the operator's. While the row is recovering, nothing goes on with the old log: a log of an earlier
 // life, or one whose start has a lower floor than the row's, is never read on.
 
-// leaveOldLog deletes the log that a recovery leaves, if it is still there, and reports whether it did. stored is what
-// the log holds; nil: it could not be read now, because of unread. A log that cannot be opened is set aside.
+// leaveOldLog deletes the log that a recovery leaves, if it is still there, and reports whether it
+// did. stored is what the log holds; nil: it could not be read now, because of unread. A log that
+// cannot be opened is set aside.
 func (t *table) leaveOldLog(ctx context.Context, stored *checkpoint.State, unread error) (left bool, err error) {
 	if unopened := (*queue.UnopenedError)(nil); errors.As(unread, &unopened) {
 		t.log.Warn("recover: the old log is set aside", zap.String("stream", unopened.Stream))
@@ -42,13 +43,13 @@ func (t *table) leaveOldLog(ctx context.Context, stored *checkpoint.State, unrea
 	return true, nil
 }
 
-// firstReplay is how far before the new life its reading begins: the clocks of the service differ, and a change that is
-// read twice leaves the same cells.
+// firstReplay is how far before the new life its reading begins: the clocks of the service differ,
+// and a change that is read twice leaves the same cells.
 const firstReplay = 5 * time.Minute
 
-// recoveredStart returns the start entry of a new life. Its records from before t0 are not applied to Bigtable: the
-// rows hold them, or a later state, or the resync that follows covers them, and readers would see the rows go back. An
-// archive takes all that is left of them.
+// recoveredStart returns the start entry of a new life. Its records from before t0 are not applied
+// to Bigtable: the rows hold them, or a later state, or the resync that follows covers them, and
+// readers would see the rows go back. An archive takes all that is left of them.
 func (t *table) recoveredStart(ls source.Listing) *checkpoint.Start {
 	start := &checkpoint.Start{
 		Mode: t.o.Start.Mode(), Floor: t.row.Known().Floor, Recover: true, After: ls.Started,

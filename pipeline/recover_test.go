@@ -92,9 +92,10 @@ func (r *run) fold(table string) *checkpoint.State {
 	return s
 }
 
-// Attack 46: the room for versions that run ahead of the time stays a matter of minutes, however often the log is lost,
-// and the versions of each life are above all that were given out before (Rule 5), also above those of a burst. A
-// reader sees no row step back, although each log but the last is lost before the table was compared.
+// Attack 46: the room for versions that run ahead of the time stays a matter of minutes, however
+// often the log is lost, and the versions of each life are above all that were given out before
+// (Rule 5), also above those of a burst. A reader sees no row step back, although each log but the
+// last is lost before the table was compared.
 func TestFourRecoveriesKeepTheLeadAtMinutes(t *testing.T) {
 	long(t, "starts a pipeline five times")
 	w := newWorld(t)
@@ -184,7 +185,8 @@ func TestRecoveryThatHasBegunIsNotBegunAgain(t *testing.T) {
 	}
 }
 
-// Attack 68: until the recovery is complete nothing goes on with the old log, wherever the process is killed.
+// Attack 68: until the recovery is complete nothing goes on with the old log, wherever the process
+// is killed.
 func TestOldLogIsNeverReadOnWhileRecovering(t *testing.T) {
 	long(t, "starts a pipeline three times")
 	w := newWorld(t)

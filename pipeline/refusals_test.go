@@ -11,7 +11,8 @@ import (
 const otherRows = "families: {d: {max_versions: 1}}\nrules:\n- name: all\n  match: {pk: \"{p}\", sk: \"{s}\"}\n" +
 	"  row: \"{s}#{p}\"\n  cells: [{attrs: all, except: [pk, sk], to: \"d:{attr}\"}]\n"
 
-// When the process starts again, the stored state of Orders is refused. Users is new to the pipeline, or unchanged.
+// When the process starts again, the stored state of Orders is refused. Users is new to the
+// pipeline, or unchanged.
 func TestRefusedTableLeavesOthersRunning(t *testing.T) {
 	for name, c := range map[string]struct {
 		first  []string           // the tables of the first run

@@ -12,8 +12,8 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 )
 
-// TestReportSaysWhatTheLastMinuteBrought: changes are those since the report before. A stand-by has no
-// line.
+// TestReportSaysWhatTheLastMinuteBrought: changes are those since the report before. A stand-by has
+// no line.
 func TestReportSaysWhatTheLastMinuteBrought(t *testing.T) {
 	core, lines := observer.New(zap.InfoLevel)
 	h := &latency.Histogram{}

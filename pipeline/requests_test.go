@@ -42,7 +42,8 @@ func (r *run) ask(what string, items ...request.Item) []*request.Chunk {
 	return chunks
 }
 
-// answered waits until nothing is asked for any more, while the time goes on, and returns the sum of the outcomes.
+// answered waits until nothing is asked for any more, while the time goes on, and returns the sum
+// of the outcomes.
 func (r *run) answered(chunks []*request.Chunk) (sum request.Outcome) {
 	r.t.Helper()
 	s := r.requests("Orders")
@@ -88,8 +89,8 @@ func (r *run) forge(pk, sk, attrs string, v change.Version) {
 	}
 }
 
-// Attack 75: every change of an item loses to guards that a broken clock has left, of another version in each row. A
-// request repairs one item, and a resync of the whole table the other.
+// Attack 75: every change of an item loses to guards that a broken clock has left, of another
+// version in each row. A request repairs one item, and a resync of the whole table the other.
 func TestGuardsInTheFutureAreRepaired(t *testing.T) {
 	long(t, "resyncs a table")
 	w := newWorld(t)
@@ -123,8 +124,8 @@ func TestGuardsInTheFutureAreRepaired(t *testing.T) {
 	r.equal()
 }
 
-// An item of two requests, as when a file of keys names it twice, is not taken for one that changes all the time: it is
-// written by one of them, and the other one's reading is as old.
+// An item of two requests, as when a file of keys names it twice, is not taken for one that changes
+// all the time: it is written by one of them, and the other one's reading is as old.
 func TestItemOfSeveralRequestsIsNotHot(t *testing.T) {
 	w := newWorld(t)
 	w.createTable("Orders")
@@ -147,8 +148,9 @@ func TestItemOfSeveralRequestsIsNotHot(t *testing.T) {
 	r.equal()
 }
 
-// Attack 63: 60 requests for 1,200 items, half of which the stream does not have, beside an application that writes the
-// other half all the time. The owner's writer never meets an unknown outcome, and nothing halts.
+// Attack 63: 60 requests for 1,200 items, half of which the stream does not have, beside an
+// application that writes the other half all the time. The owner's writer never meets an unknown
+// outcome, and nothing halts.
 func TestManyRequestsUnderLoad(t *testing.T) {
 	long(t, "60 proofs, one after the other")
 	w := newWorld(t)

@@ -7,7 +7,8 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline"
 )
 
-// away writes an item while the pipeline is away for longer than DynamoDB keeps it, and one after that.
+// away writes an item while the pipeline is away for longer than DynamoDB keeps it, and one after
+// that.
 func (w *world) away(gone func()) {
 	w.t.Helper()
 	w.clock.Advance(time.Hour)
@@ -26,8 +27,8 @@ func (r *run) lost() {
 	}
 }
 
-// Nothing was read of the shard yet, so its position is still where the pipeline started: neither a time nor the trim
-// horizon shows that something is missing.
+// Nothing was read of the shard yet, so its position is still where the pipeline started: neither a
+// time nor the trim horizon shows that something is missing.
 func TestOutageBeforeTheFirstRecordIsAGap(t *testing.T) {
 	for name, start := range map[string]func(time.Time) pipeline.Start{
 		"latest":       func(time.Time) pipeline.Start { return pipeline.Start{Latest: true} },
@@ -53,8 +54,8 @@ func TestOutageBeforeTheFirstRecordIsAGap(t *testing.T) {
 	}
 }
 
-// A shard that was idle at the first listing took records later, was closed, and is gone. What was trimmed before the
-// pipeline started was never promised and is no open gap; this is one.
+// A shard that was idle at the first listing took records later, was closed, and is gone. What was
+// trimmed before the pipeline started was never promised and is no open gap; this is one.
 func TestLossOfAnIdleShardIsNotTakenForOneBeforeTheStart(t *testing.T) {
 	w := newWorld(t)
 	w.createTable("Orders")

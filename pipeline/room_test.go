@@ -10,9 +10,10 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
-// Attack 86. A life that begins above a floor ahead of the time copies every item at one version, and the first change
-// of each shard must be above it: a row that holds the item at this version skips the change for good. The shards have
-// no record any more, so what changes first is the first of its shard.
+// Attack 86. A life that begins above a floor ahead of the time copies every item at one version,
+// and the first change of each shard must be above it: a row that holds the item at this version
+// skips the change for good. The shards have no record any more, so what changes first is the first
+// of its shard.
 func TestFirstChangeOfEachShardIsAppliedAboveAFloor(t *testing.T) {
 	long(t, "3 s")
 	const lead = 10 * time.Minute // of a row, at least

@@ -131,8 +131,8 @@ func TestBurstAfterARestartWithoutBigtableWaitsForIt(t *testing.T) {
 	}
 }
 
-// Killed between the start entry and the note in the row that changes are read: without that note a lost log would be
-// taken for one that never held any, so nothing may be read before it.
+// Killed between the start entry and the note in the row that changes are read: without that note a
+// lost log would be taken for one that never held any, so nothing may be read before it.
 func TestStartThatIsNotNotedInTheRowWaitsForBigtable(t *testing.T) {
 	long(t, "4 s")
 	w := newWorld(t)
@@ -173,8 +173,8 @@ func TestStartThatIsNotNotedInTheRowWaitsForBigtable(t *testing.T) {
 	}
 }
 
-// Two processes of one pipeline start for the first time, each with a log of its own, and the other one is faster: the
-// row names its log, and says that changes are read into that.
+// Two processes of one pipeline start for the first time, each with a log of its own, and the other
+// one is faster: the row names its log, and says that changes are read into that.
 func TestRowThatNamesTheLogOfAFasterStartIsObeyed(t *testing.T) {
 	w := newWorld(t)
 	w.createTable("Orders")

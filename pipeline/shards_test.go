@@ -45,7 +45,8 @@ func TestChildrenHiddenAfterTheEndOfTheirParent(t *testing.T) {
 	w.changeItems("Orders", 5, 100)
 	w.streams.Rotate("Orders")
 	w.changeItems("Orders", 6, 100)
-	// Rule 13: while a listing shows neither an end nor a child, a page without an iterator ends nothing.
+	// Rule 13: while a listing shows neither an end nor a child, a page without an iterator ends
+	// nothing.
 	r.until("the parents are asked again and again", func() bool {
 		return r.metricWith("tailrace_source_iterators_total", "reason", "denied") >= 12
 	})
@@ -68,7 +69,8 @@ func TestParentTrimmedBeforeItsChildIsSeen(t *testing.T) {
 	w.changeItems("Orders", 8, 100)
 	r := w.start("Orders")
 	r.settle()
-	// While no process reads, a whole generation comes and goes; its children have parents that no listing shows.
+	// While no process reads, a whole generation comes and goes; its children have parents that no
+	// listing shows.
 	if err := r.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +114,8 @@ func TestTrimmedMarkIsAGap(t *testing.T) {
 	r.resume("Orders")
 	r.until("the gap is accepted and reading goes on", func() bool { return r.table("Orders").Gaps == 0 })
 	r.settle()
-	// Every item that exists was written after the gap, so they are equal; what the gap swallowed were deletes.
+	// Every item that exists was written after the gap, so they are equal; what the gap swallowed
+	// were deletes.
 	for key, cells := range r.projected("Orders") {
 		if got := r.stored("Orders")[key]; strings.Join(got, ",") != strings.Join(cells, ",") {
 			t.Errorf("row %q: %v, want %v", key, got, cells)

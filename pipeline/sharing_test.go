@@ -33,8 +33,8 @@ func (r *replica) owned() (tables []string) {
 	return tables
 }
 
-// TestReplicasShareTheTables: processes that start together divide the tables, one that ends hands its tables over, and
-// one that comes later gets its share. Nothing is lost meanwhile.
+// TestReplicasShareTheTables: processes that start together divide the tables, one that ends hands
+// its tables over, and one that comes later gets its share. Nothing is lost meanwhile.
 func TestReplicasShareTheTables(t *testing.T) {
 	long(t, "35 s")
 	w := newWorld(t)

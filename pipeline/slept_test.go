@@ -16,8 +16,8 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// A replica that stood by sleeps while the log is lost and another replica recovers. By what it knows of the pipeline's
-// row, which is of the life before, the new log is a foreign one.
+// A replica that stood by sleeps while the log is lost and another replica recovers. By what it
+// knows of the pipeline's row, which is of the life before, the new log is a foreign one.
 func TestReplicaThatSleptThroughARecoveryStandsByAgain(t *testing.T) {
 	w := newWorld(t)
 	w.createTable("Orders")

@@ -75,8 +75,9 @@ func (t *table) claim(ctx context.Context) (*queue.Writer, error) {
 	return w, nil
 }
 
-// describe reads the description of the table from DynamoDB and, the first time, compiles the mapping for its key. What
-// this process knows of a table stays true when the table is deleted: its stream can be read for a day.
+// describe reads the description of the table from DynamoDB and, the first time, compiles the
+// mapping for its key. What this process knows of a table stays true when the table is deleted: its
+// stream can be read for a day.
 func (t *table) describe(ctx context.Context) error {
 	info, err := t.source.Table(ctx, t.Source)
 	if source.Classify(err) == failure.Gone && t.info.StreamARN != "" {
@@ -185,8 +186,9 @@ func (t *table) start(ctx context.Context, w *queue.Writer) error {
 	return nil
 }
 
-// checkTimeStart lets a start that the program has chosen begin at the trim horizon where the service cannot read from
-// a time on, once and for all shards. What is read in addition is older than the copy, or is left out by its version.
+// checkTimeStart lets a start that the program has chosen begin at the trim horizon where the
+// service cannot read from a time on, once and for all shards. What is read in addition is older
+// than the copy, or is left out by its version.
 func (t *table) checkTimeStart(
 	ctx context.Context, w *queue.Writer, start *checkpoint.Start, ls source.Listing,
 ) error {
@@ -208,7 +210,8 @@ func (t *table) checkTimeStart(
 	return nil
 }
 
-// firstStart returns the start entry of the pipeline's first life, or of the one that a recovery begins.
+// firstStart returns the start entry of the pipeline's first life, or of the one that a recovery
+// begins.
 func (t *table) firstStart(ctx context.Context, w *queue.Writer, ls source.Listing) (*checkpoint.Start, error) {
 	if t.row.Known().Recovering {
 		return t.recoveredStart(ls), nil

@@ -11,8 +11,8 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline"
 )
 
-// holdIterators keeps back the answers to GetShardIterator after a start until release is called. Before that the
-// pipeline asks for one to see whether the service knows AT_TIMESTAMP.
+// holdIterators keeps back the answers to GetShardIterator after a start until release is called.
+// Before that the pipeline asks for one to see whether the service knows AT_TIMESTAMP.
 func (w *world) holdIterators() (release func()) {
 	held := make(chan struct{})
 	w.tables.Use(func(next http.Handler) http.Handler {
@@ -31,8 +31,9 @@ func (w *world) holdIterators() (release func()) {
 	return sync.OnceFunc(func() { close(held) })
 }
 
-// TestChangesAroundTheFirstStartAreRead: the pages of the copy are read first, then items change, and only then are the
-// shards opened. The service cuts the times of those changes to whole minutes, so they lie before the start.
+// TestChangesAroundTheFirstStartAreRead: the pages of the copy are read first, then items change,
+// and only then are the shards opened. The service cuts the times of those changes to whole
+// minutes, so they lie before the start.
 func TestChangesAroundTheFirstStartAreRead(t *testing.T) {
 	w := newWorld(t)
 	w.oldTable(200)

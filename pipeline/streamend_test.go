@@ -81,8 +81,8 @@ func replaced(body []byte) []byte {
 	return slices.Concat(body[:end], []byte("x"), body[end:])
 }
 
-// TestOneAnswerDoesNotDisableAStream: a listing that shows the stream off, or a table that names another one, as long
-// as the other call shows it taking records.
+// TestOneAnswerDoesNotDisableAStream: a listing that shows the stream off, or a table that names
+// another one, as long as the other call shows it taking records.
 func TestOneAnswerDoesNotDisableAStream(t *testing.T) {
 	long(t, "4 s")
 	w := newWorld(t)
@@ -109,8 +109,8 @@ func TestOneAnswerDoesNotDisableAStream(t *testing.T) {
 	r.equal()
 }
 
-// TestEndOfAStreamIsTakenBackWhenItTakesRecords: both calls were wrong, and the end is stored. The first right answer
-// takes it back: the table is ready again and reads on.
+// TestEndOfAStreamIsTakenBackWhenItTakesRecords: both calls were wrong, and the end is stored. The
+// first right answer takes it back: the table is ready again and reads on.
 func TestEndOfAStreamIsTakenBackWhenItTakesRecords(t *testing.T) {
 	long(t, "4 s")
 	w := newWorld(t)

@@ -24,8 +24,8 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// table runs one table: one life after the other until the context ends. The goroutine of run owns its fields; during
-// the work of a life the write loop observes, and owns pressure.
+// table runs one table: one life after the other until the context ends. The goroutine of run owns
+// its fields; during the work of a life the write loop observes, and owns pressure.
 type table struct {
 	*env
 	shared   *apply.Shared
@@ -73,7 +73,8 @@ const (
 	maxRestarts  = 10                     // attempts in a row, each of which fails at once, before the table halts
 )
 
-// run returns nil when ctx ends, and the refusals of all tables when none can run. Other trouble stays with the table.
+// run returns nil when ctx ends, and the refusals of all tables when none can run. Other trouble
+// stays with the table.
 func (t *table) run(ctx context.Context) error {
 	defer func() {
 		t.view.unsaved.Store(t.view.claimed.Load() && !t.view.saved.Load())
@@ -107,8 +108,8 @@ func (t *table) run(ctx context.Context) error {
 	}
 }
 
-// waitForNextLife waits before the next life, at most until another process has written into the log, as resume does.
-// It returns false when ctx ends.
+// waitForNextLife waits before the next life, at most until another process has written into the
+// log, as resume does. It returns false when ctx ends.
 func (t *table) waitForNextLife(ctx context.Context, pause time.Duration) bool {
 	var requests <-chan struct{}
 	if l := t.currentLog(); l != nil {
@@ -119,7 +120,8 @@ func (t *table) waitForNextLife(ctx context.Context, pause time.Duration) bool {
 	return outcome.AwaitNext(ctx, pause, requests, t.currentLog().Info)
 }
 
-// endLife prepares the next life as the outcome of the last one asks for, and returns how long to wait before it.
+// endLife prepares the next life as the outcome of the last one asks for, and returns how long to
+// wait before it.
 func (t *table) endLife(out outcome.Outcome, err error) time.Duration {
 	t.view.claimed.Store(false)
 	switch out.Action {
@@ -128,7 +130,8 @@ func (t *table) endLife(out outcome.Outcome, err error) time.Duration {
 		t.stats.Rows.Forget()
 		return restartPause
 	case outcome.Again:
-		// Rule 4: what was in memory is gone with the life; the next one starts from what is stored.
+		// Rule 4: what was in memory is gone with the life; the next one starts from what is
+		// stored.
 		t.log.Warn("start again from the stored state", zap.Error(err))
 		return restartPause
 	}
@@ -136,8 +139,9 @@ func (t *table) endLife(out outcome.Outcome, err error) time.Duration {
 	return t.o.Periods.Retry
 }
 
-// life claims the log and works until ctx ends (nil, drained), or until something is lost or halted. Work whose outcome
-// is unknown begins again from what is stored, as long as the log is still claimed.
+// life claims the log and works until ctx ends (nil, drained), or until something is lost or
+// halted. Work whose outcome is unknown begins again from what is stored, as long as the log is
+// still claimed.
 func (t *table) life(ctx context.Context) error {
 	t.row.BeginLife()
 	w, err := t.claim(ctx)
@@ -193,7 +197,8 @@ func (t *table) life(ctx context.Context) error {
 	return err
 }
 
-// runClaimed does what the state of the claimed log requires: it waits while paused, starts the stream, or works.
+// runClaimed does what the state of the claimed log requires: it waits while paused, starts the
+// stream, or works.
 func (t *table) runClaimed(ctx context.Context, w *queue.Writer) error {
 	t.view.claimed.Store(true)
 	t.view.saved.Store(false)
@@ -335,8 +340,8 @@ func (t *table) repairBeside(
 	g.Go(func() error { return requests.Run(ctx) })
 }
 
-// copyBeside runs a copy beside reading and applying; there may be none. stop ends it early; ended is closed when it
-// has ended and its last marks are stored.
+// copyBeside runs a copy beside reading and applying; there may be none. stop ends it early; ended
+// is closed when it has ended and its last marks are stored.
 func (t *table) copyBeside(
 	ctx context.Context, g *errgroup.Group, c *resync.Copier,
 ) (ended <-chan struct{}, stop func()) {

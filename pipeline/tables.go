@@ -30,8 +30,8 @@ func (p *Pipeline) join(o Table) *table {
 	return t
 }
 
-// Add lets a running pipeline replicate one more table, which must not have the source or the target of another one.
-// It returns once the table has begun, or ctx has ended.
+// Add lets a running pipeline replicate one more table, which must not have the source or the
+// target of another one. It returns once the table has begun, or ctx has ended.
 func (p *Pipeline) Add(ctx context.Context, o Table) error {
 	for _, t := range p.all() {
 		if t.Source == o.Source || t.Target == o.Target && o.Target != "" {
@@ -70,8 +70,8 @@ func (p *Pipeline) beginAdded(ctx context.Context, g *errgroup.Group) error {
 	}
 }
 
-// Remove drains a table of a running pipeline, releases its log, and forgets the table: what is stored of it stays. It
-// returns when the table has ended, or when ctx has.
+// Remove drains a table of a running pipeline, releases its log, and forgets the table: what is
+// stored of it stays. It returns when the table has ended, or when ctx has.
 func (p *Pipeline) Remove(ctx context.Context, source string) {
 	for _, t := range p.all() {
 		leave := t.leave.Load()
@@ -91,8 +91,8 @@ func (p *Pipeline) Remove(ctx context.Context, source string) {
 	}
 }
 
-// Note sets what is to be said of sources from outside: each is a reason why its table, or one that cannot be
-// replicated at all, is not ready.
+// Note sets what is to be said of sources from outside: each is a reason why its table, or one that
+// cannot be replicated at all, is not ready.
 func (p *Pipeline) Note(notes map[string]status.Reason) {
 	notes = maps.Clone(notes)
 	for _, t := range p.all() {

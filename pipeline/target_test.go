@@ -212,8 +212,8 @@ func TestTargetTakenDuringAnOutageIsNotWritten(t *testing.T) {
 	}
 }
 
-// TestAdoptedTargetHasOnlyTheNewPipelinesState: the new pipeline begins above every guard of the old one, or the rows
-// would skip its writes (attack 47).
+// TestAdoptedTargetHasOnlyTheNewPipelinesState: the new pipeline begins above every guard of the
+// old one, or the rows would skip its writes (attack 47).
 func TestAdoptedTargetHasOnlyTheNewPipelinesState(t *testing.T) {
 	long(t, "3 s")
 	w := newWorld(t)

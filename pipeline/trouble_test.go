@@ -137,7 +137,8 @@ func TestStalledTableLeavesMemoryToTheOthers(t *testing.T) {
 func TestBurstThatWaitsForBigtableHoldsNoOtherShard(t *testing.T) {
 	w := newWorld(t)
 	w.createTable("Orders")
-	// Versions count as ahead for as long as the reply took, too: on a busy machine by more than a short lead.
+	// Versions count as ahead for as long as the reply took, too: on a busy machine by more than a
+	// short lead.
 	w.opts = func(o *pipeline.Options) { o.Periods.Lead = 3 * time.Second }
 	r := w.start("Orders")
 	r.settle() // with that its start is noted in Bigtable, too
@@ -282,7 +283,8 @@ func TestLongDrainShowsThatTheOwnerLives(t *testing.T) {
 	if err := first.stop(); err != nil { // in vain: Bigtable is away
 		t.Fatal(err)
 	}
-	// An owner that has lost its log cannot release it. On a busy machine one may also end without the release.
+	// An owner that has lost its log cannot release it. On a busy machine one may also end without
+	// the release.
 	claimed, released := w.logged.FilterMessage("log claimed").Len(), w.logged.FilterMessage("released the log").Len()
 	if claimed > 1 && released == 0 {
 		t.Error("the log was taken from an owner that was draining")

@@ -17,7 +17,8 @@ import (
 	engine "github.com/tailrace-cdc/replicator/verify/continuous"
 )
 
-// verifyBeside compares the table with its target beside the stream until ctx ends, where that is configured.
+// verifyBeside compares the table with its target beside the stream until ctx ends, where that is
+// configured.
 func (t *table) verifyBeside(ctx context.Context, o resync.Options) error {
 	if t.Verify == (Verify{}) {
 		return nil
@@ -34,7 +35,8 @@ func (t *table) verifyBeside(ctx context.Context, o resync.Options) error {
 	return nil
 }
 
-// newVerifier returns the continuous comparison of this life, which goes on where that of the last one stopped.
+// newVerifier returns the continuous comparison of this life, which goes on where that of the last
+// one stopped.
 func (t *table) newVerifier(ctx context.Context, o resync.Options) (*engine.Runner, error) {
 	sharing, err := t.sharing()
 	if err != nil {
@@ -87,7 +89,8 @@ func (p positions) Save(ctx context.Context, position []byte) error {
 
 func leadOf(o resync.Options) change.Millis { return change.Millis(o.Lead().Milliseconds()) }
 
-// holdsVerifier returns why rows may differ for a reason that is known, or no proof can come; "" where neither is so.
+// holdsVerifier returns why rows may differ for a reason that is known, or no proof can come; ""
+// where neither is so.
 func (t *table) holdsVerifier() string {
 	seen := t.view.seen.Load()
 	if seen == nil {

@@ -78,8 +78,9 @@ func (r *run) guardsOf(key string) (live, dead int) {
 	return live, dead
 }
 
-// TestContinuousComparisonCollectsGuardsOfExpiredItems: the mapping keeps items that TTL deleted. Once the cells of one
-// have aged away, its guard holds nothing and becomes a tombstone; one with a cell that stays keeps its guard.
+// TestContinuousComparisonCollectsGuardsOfExpiredItems: the mapping keeps items that TTL deleted.
+// Once the cells of one have aged away, its guard holds nothing and becomes a tombstone; one with a
+// cell that stays keeps its guard.
 func TestContinuousComparisonCollectsGuardsOfExpiredItems(t *testing.T) {
 	long(t, "compares a table several times")
 	w := newWorld(t)
@@ -125,8 +126,8 @@ rules:
 	}
 }
 
-// TestContinuousComparisonFindsWhatWasPlanted within a cycle; the next process knows it at once, and it is cleared when
-// it is repaired. Neither the log nor the status names a key.
+// TestContinuousComparisonFindsWhatWasPlanted within a cycle; the next process knows it at once,
+// and it is cleared when it is repaired. Neither the log nor the status names a key.
 func TestContinuousComparisonFindsWhatWasPlanted(t *testing.T) {
 	long(t, "compares a table several times")
 	w := newWorld(t)

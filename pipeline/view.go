@@ -34,7 +34,8 @@ type tableView struct {
 	writer  atomic.Pointer[queue.Writer] // of the claimed log; nil while it is not claimed
 	applies atomic.Pointer[apply.Sink]   // into Bigtable; nil between two lives, and without a target
 	history *latency.History
-	// reported is what the histogram had counted at the last report; keepHistory's goroutine alone uses it.
+	// reported is what the histogram had counted at the last report; keepHistory's goroutine alone
+	// uses it.
 	reported latency.Counts
 	detail   status.Watched
 	halted   atomic.Pointer[checkpoint.Halt]
@@ -44,8 +45,8 @@ type tableView struct {
 	stored   atomic.Pointer[status.Observed] // what the log held before the last try to claim it; nil without a log
 	rival    atomic.Pointer[rival]           // who else owns the log, while this process waits for it
 
-	// What a copy follows, as the owner saw it last: the time up to which Bigtable has everything, 0 unknown, and the end
-	// of the latest gap.
+	// What a copy follows, as the owner saw it last: the time up to which Bigtable has everything,
+	// 0 unknown, and the end of the latest gap.
 	applied, gapsUntil atomic.Int64
 	copier             atomic.Pointer[resync.Copier] // that runs; nil without one
 
@@ -107,8 +108,8 @@ func (v *tableView) observeStored(s *checkpoint.State) {
 	}, v.stored.Load()))
 }
 
-// showSink lets the view ask the table's first sink until the returned function is called. The archive's, where it is
-// the only one, is not asked.
+// showSink lets the view ask the table's first sink until the returned function is called. The
+// archive's, where it is the only one, is not asked.
 func (v *tableView) showSink(s *apply.Sink) (stop func()) {
 	if s.Name() == apply.SinkBigtable {
 		v.applies.Store(s)
@@ -116,7 +117,8 @@ func (v *tableView) showSink(s *apply.Sink) (stop func()) {
 	return func() { v.applies.Store(nil) }
 }
 
-// pending returns how many of the changes in the log Bigtable has not got; false while that is unknown.
+// pending returns how many of the changes in the log Bigtable has not got; false while that is
+// unknown.
 func (v *tableView) pending(changes uint64) (n uint64, known bool) {
 	sink := v.applies.Load()
 	if sink == nil {
@@ -208,8 +210,8 @@ func (v *tableView) seenStatus(now time.Time) TableStatus {
 	return st
 }
 
-// standBy returns the status of a table that another process carries. That one reports it; here it is ready as long as
-// the log moves.
+// standBy returns the status of a table that another process carries. That one reports it; here it
+// is ready as long as the log moves.
 func (v *tableView) standBy(r *rival, now time.Time) TableStatus {
 	st := TableStatus{
 		Source: v.Source, Target: v.Target, State: status.StandBy, SourceLag: -1, AppliedLag: -1, Retention: -1,

@@ -62,7 +62,8 @@ func (w *world) countScans() func() map[int]int {
 	}
 }
 
-// holdScans keeps back the answers to parallel scans of segments from one on, until release is called.
+// holdScans keeps back the answers to parallel scans of segments from one on, until release is
+// called.
 func (w *world) holdScans(from int) (release func()) {
 	held := make(chan struct{})
 	w.tables.Use(func(next http.Handler) http.Handler {
@@ -85,8 +86,8 @@ func (w *world) holdScans(from int) (release func()) {
 	return sync.OnceFunc(func() { close(held) })
 }
 
-// TestKilledResyncReadsNoFinishedPartTwice: what was read and sorted before is still true, because what has changed
-// since is in the stream. Another order reads all parts again.
+// TestKilledResyncReadsNoFinishedPartTwice: what was read and sorted before is still true, because
+// what has changed since is in the stream. Another order reads all parts again.
 func TestKilledResyncReadsNoFinishedPartTwice(t *testing.T) {
 	long(t, "starts a pipeline five times")
 	w := newWorld(t)
@@ -116,8 +117,8 @@ func TestKilledResyncReadsNoFinishedPartTwice(t *testing.T) {
 	}
 	r.healed()
 	segments := len(pages())
-	// Two parts are read at once: each kill costs at most these. A part has one page, and its end is confirmed by a
-	// second read.
+	// Two parts are read at once: each kill costs at most these. A part has one page, and its end
+	// is confirmed by a second read.
 	if n := read(); n > 2*(segments+2*kills) {
 		t.Errorf("%d pages of %d parts were read in spite of %d kills: %v", n, segments, kills, pages())
 	}
@@ -126,7 +127,8 @@ func TestKilledResyncReadsNoFinishedPartTwice(t *testing.T) {
 	}
 }
 
-// TestLaterOrderBeginsAResyncAgain: what the first one has read may be older than what the second one is to heal.
+// TestLaterOrderBeginsAResyncAgain: what the first one has read may be older than what the second
+// one is to heal.
 func TestLaterOrderBeginsAResyncAgain(t *testing.T) {
 	long(t, "10 s")
 	w := newWorld(t)
@@ -159,7 +161,8 @@ func TestLaterOrderBeginsAResyncAgain(t *testing.T) {
 	}
 }
 
-// TestHotItemDoesNotKeepAResyncOpen: an item that is written 50 times a second is never the same twice.
+// TestHotItemDoesNotKeepAResyncOpen: an item that is written 50 times a second is never the same
+// twice.
 func TestHotItemDoesNotKeepAResyncOpen(t *testing.T) {
 	for name, mapping := range map[string]string{"own rows": "", "shared rows": sharedRows} {
 		t.Run(name, func(t *testing.T) {
@@ -192,8 +195,8 @@ func TestHotItemDoesNotKeepAResyncOpen(t *testing.T) {
 	}
 }
 
-// TestScratchWithoutRoomStopsTheResyncAlone: before its first part or in the middle, the status says what is wrong, the
-// stream goes on, and so does the resync when it can.
+// TestScratchWithoutRoomStopsTheResyncAlone: before its first part or in the middle, the status
+// says what is wrong, the stream goes on, and so does the resync when it can.
 func TestScratchWithoutRoomStopsTheResyncAlone(t *testing.T) {
 	long(t, "5 s")
 	w := newWorld(t)

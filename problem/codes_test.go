@@ -13,7 +13,8 @@ import (
 	"testing"
 )
 
-// reporters are the functions and methods that take a problem's code, as their first argument that looks like one.
+// reporters are the functions and methods that take a problem's code, as their first argument that
+// looks like one.
 var reporters = map[string]bool{
 	"Errorf": true, "Warnf": true, "fault": true, "warn": true, // config, lang, transform
 	"errorf": true, "warnf": true, "failed": true, // preflight
@@ -24,8 +25,9 @@ var (
 	codeHeading = regexp.MustCompile(`(?m)^### ([a-z0-9_]+)\n\n(\*(?:Error|Warning|Error or warning)\* · (?s:.+?)\n)\n`)
 )
 
-// TestEveryCodeIsExplained compares the codes in the source with the headings of the page that problems link to: each
-// code has an entry with cause, example and fix, and no entry is about a code that nothing reports.
+// TestEveryCodeIsExplained compares the codes in the source with the headings of the page that
+// problems link to: each code has an entry with cause, example and fix, and no entry is about a
+// code that nothing reports.
 func TestEveryCodeIsExplained(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", messagesPage))
 	if err != nil {
@@ -60,8 +62,8 @@ func TestEveryCodeIsExplained(t *testing.T) {
 	}
 }
 
-// codesInSource returns the codes that the packages below the directories report, with a place of each, and all their
-// string literals.
+// codesInSource returns the codes that the packages below the directories report, with a place of
+// each, and all their string literals.
 func codesInSource(t *testing.T, dirs ...string) (reported map[string]string, literals map[string]bool) {
 	t.Helper()
 	reported, literals = map[string]string{}, map[string]bool{}

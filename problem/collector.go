@@ -9,7 +9,8 @@ type Text struct {
 	Path string
 }
 
-// MarshalText writes the scalar without its place, so that the JSON of a file's model is its content.
+// MarshalText writes the scalar without its place, so that the JSON of a file's model is its
+// content.
 func (t Text) MarshalText() ([]byte, error) { return []byte(t.S), nil }
 
 // Set reports whether the author wrote the scalar at all.

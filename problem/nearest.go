@@ -21,7 +21,8 @@ func Mistyped(word string, known []string) string {
 	return closest(word, known, min(2, len(word)/3), func(s string) string { return s })
 }
 
-// closest returns the known word with the fewest edits, at most the given number, between the folded words.
+// closest returns the known word with the fewest edits, at most the given number, between the
+// folded words.
 func closest(word string, known []string, edits int, fold func(string) string) string {
 	best, least := "", edits+1
 	for _, k := range known {

@@ -1,9 +1,10 @@
-// Package problem is what the replicator reports about the files and tables that it is given: each problem with its
-// place, severity and code, what is wrong, and what to do about it.
+// Package problem is what the replicator reports about the files and tables that it is given: each
+// problem with its place, severity and code, what is wrong, and what to do about it.
 //
-// The configuration, the mapping compiler, the proposals from samples and the commands all report problems of this one
-// kind, so they sort, print and count alike. Every code has an entry in docs/mapping/messages.md. The subpackage
-// yamlfile reads YAML files strictly and reports what it finds here.
+// The configuration, the mapping compiler, the proposals from samples and the commands all report
+// problems of this one kind, so they sort, print and count alike. Every code has an entry in
+// docs/mapping/messages.md. The subpackage yamlfile reads YAML files strictly and reports what it
+// finds here.
 package problem
 
 import (
@@ -36,7 +37,8 @@ type Problem struct {
 	Hint     string `json:"hint"`
 }
 
-// Doc returns the link to the explanation of the problem's code, relative to the root of the repository.
+// Doc returns the link to the explanation of the problem's code, relative to the root of the
+// repository.
 func (p Problem) Doc() string { return messagesPage + "#" + p.Code }
 
 // MarshalJSON writes the fields, and the link of Doc as "doc".
@@ -61,8 +63,8 @@ func (p Problem) String() string {
 	return s + p.pathAndWhat()
 }
 
-// Report returns the problem in the form that editors parse, "file:line: severity: path: what [code]", and the hint on
-// a second line. A problem without a file is about defaultFile.
+// Report returns the problem in the form that editors parse, "file:line: severity: path: what
+// [code]", and the hint on a second line. A problem without a file is about defaultFile.
 func (p Problem) Report(defaultFile string) string {
 	place := cmp.Or(p.File, defaultFile)
 	if p.Line > 0 {
@@ -82,7 +84,8 @@ func (p Problem) pathAndWhat() string {
 	return p.Path + ": " + p.What
 }
 
-// Print writes the reports of all problems, each followed by the link to the explanation of its code.
+// Print writes the reports of all problems, each followed by the link to the explanation of its
+// code.
 func Print(w io.Writer, list []Problem, defaultFile string) {
 	for _, p := range list {
 		fmt.Fprintf(w, "%s\n    %s\n", p.Report(defaultFile), p.Doc())

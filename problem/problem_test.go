@@ -8,7 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestReportsAreTheSameForEveryFile pins the three forms of a problem: for editors, for a terminal, for scripts.
+// TestReportsAreTheSameForEveryFile pins the three forms of a problem: for editors, for a terminal,
+// for scripts.
 func TestReportsAreTheSameForEveryFile(t *testing.T) {
 	list := []Problem{
 		{Severity: SeverityWarning, Code: "memory", Path: "memory.total", What: "the machine has less"},

@@ -44,8 +44,8 @@ func EachGroup[T any, J interface {
 	return nil
 }
 
-// writeSameHash writes changes with one key hash, in order. Two items may share a hash, and a key may be spelled in two
-// ways: only changes whose keys are the same bytes are united.
+// writeSameHash writes changes with one key hash, in order. Two items may share a hash, and a key
+// may be spelled in two ways: only changes whose keys are the same bytes are united.
 func writeSameHash[J Job](jobs []J, write func([]J) error) error {
 	for len(jobs) > 0 {
 		n := countSameItem(jobs)

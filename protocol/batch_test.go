@@ -7,7 +7,8 @@ type job struct{ key string }
 func (j *job) Hash() uint64 { return 7 }
 func (j *job) Key() []byte  { return []byte(j.key) }
 
-// TestItemsThatShareAHashAreNotUnited: a lane collects changes by the hash of their keys, and two keys may share one.
+// TestItemsThatShareAHashAreNotUnited: a lane collects changes by the hash of their keys, and two
+// keys may share one.
 func TestItemsThatShareAHashAreNotUnited(t *testing.T) {
 	a, b := `{"pk":{"S":"a"}}`, `{"pk":{"S":"b"}}`
 	for _, tt := range []struct {

@@ -10,11 +10,14 @@ const (
 	// log to replace a look at the log. The next message is due after PresencePeriod; a look must
 	// follow before the silence counts as a break.
 	heardLately = PresencePeriod + 300*time.Millisecond
-	// missing is after how long without a message the owner's process counts as gone: four messages are missing.
+	// missing is after how long without a message the owner's process counts as gone: four messages
+	// are missing.
 	missing = 4 * PresencePeriod
-	// settled is how long a connection must have lasted before a missing message on it means anything.
+	// settled is how long a connection must have lasted before a missing message on it means
+	// anything.
 	settled = 10 * time.Second
-	// handedOver is for how long only the process may claim a log to which its owner has handed it over.
+	// handedOver is for how long only the process may claim a log to which its owner has handed it
+	// over.
 	handedOver = 2 * time.Second
 )
 
@@ -25,10 +28,11 @@ const (
 // append. A claim from an owner that lives costs a pause, so a ClaimWatch waits until the owner's
 // silence has been observed.
 type ClaimWatch struct {
-	// TTL is how long nothing must have been appended before another process may claim a log that was not released.
-	// Owners append at least every TTL/3.
+	// TTL is how long nothing must have been appended before another process may claim a log that
+	// was not released. Owners append at least every TTL/3.
 	TTL time.Duration
-	// Random returns a random duration below its argument, so that not all members that wait for a log claim it at once.
+	// Random returns a random duration below its argument, so that not all members that wait for a
+	// log claim it at once.
 	Random func(time.Duration) time.Duration
 
 	seq   uint64    // the log's newest sequence
@@ -43,18 +47,18 @@ type ClaimWatch struct {
 	freeAt uint64
 }
 
-// Saw notes the log's newest sequence, as its leader gave it. It reports whether the log has grown since the last look;
-// false at the first one.
+// Saw notes the log's newest sequence, as its leader gave it. It reports whether the log has grown
+// since the last look; false at the first one.
 func (w *ClaimWatch) Saw(now time.Time, seq, connection uint64) (grown bool) {
 	return w.note(now, seq, connection)
 }
 
-// Heard notes when the process that owns the log was heard last, which sequence it had appended then, and how long
-// before. It may be called again with the same message. One that was under way for long gives an older sequence, which
-// proves no less: the log has held seq since then.
+// Heard notes when the process that owns the log was heard last, which sequence it had appended
+// then, and how long before. It may be called again with the same message. One that was under way
+// for long gives an older sequence, which proves no less: the log has held seq since then.
 //
-// What an owner says counts as a look at the log only while it appends as often as an idle one does. Else the log may
-// be away for all, and nobody could see that it is silent.
+// What an owner says counts as a look at the log only while it appends as often as an idle one
+// does. Else the log may be away for all, and nobody could see that it is silent.
 func (w *ClaimWatch) Heard(at time.Time, seq uint64, ago time.Duration, connection uint64) (grown bool) {
 	switch {
 	case !at.After(w.heard) || at.Before(w.looked) && connection != w.connection:
@@ -69,9 +73,9 @@ func (w *ClaimWatch) Heard(at time.Time, seq uint64, ago time.Duration, connecti
 
 // note records an observation.
 //
-// Silence counts only while it is observed: after a break, because the server or this process was away, the owner may
-// not have come back yet to append a beat. So the wait begins anew, and with a random part, as all members that wait
-// for the log see the same break.
+// Silence counts only while it is observed: after a break, because the server or this process was
+// away, the owner may not have come back yet to append a beat. So the wait begins anew, and with a
+// random part, as all members that wait for the log see the same break.
 func (w *ClaimWatch) note(now time.Time, seq, connection uint64) (grown bool) {
 	first := w.since.IsZero()
 	broken := !first && (connection != w.connection || now.Sub(w.looked) > max(w.TTL/5, time.Second))
@@ -89,8 +93,8 @@ func (w *ClaimWatch) note(now time.Time, seq, connection uint64) (grown bool) {
 	return grown
 }
 
-// Look reports whether the leader must be asked for the log's newest sequence now. While the owner's process is heard,
-// and says that the log grows, nothing needs to be asked.
+// Look reports whether the leader must be asked for the log's newest sequence now. While the
+// owner's process is heard, and says that the log grows, nothing needs to be asked.
 func (w *ClaimWatch) Look(now time.Time) bool {
 	return w.heard.IsZero() || now.Sub(w.heard) > heardLately || now.Sub(w.since) > w.TTL/3+PresencePeriod
 }
@@ -109,8 +113,9 @@ func MayWrite(ttl time.Duration, sent, now Instant) bool {
 	return now.Since(sent) < min(ttl/4*3, ttl/3+2*time.Second)
 }
 
-// Silent reports whether the log's owner counts as gone: nothing was appended for TTL; or for as long as a healthy idle
-// owner is silent and three seconds more, while four messages of its process are missing on a connection that holds.
+// Silent reports whether the log's owner counts as gone: nothing was appended for TTL; or for as
+// long as a healthy idle owner is silent and three seconds more, while four messages of its process
+// are missing on a connection that holds.
 func (w *ClaimWatch) Silent(now time.Time) bool {
 	if w.since.IsZero() {
 		return false
@@ -128,8 +133,9 @@ type WatchedLog struct {
 	Connection uint64 // the number of the connection during the fold
 }
 
-// May reports whether the process called me may claim the log, after a fold that began when silent was Silent. A fold
-// may take long, and is no look. turn is how long the process leaves a log that is free to those with less load.
+// May reports whether the process called me may claim the log, after a fold that began when silent
+// was Silent. A fold may take long, and is no look. turn is how long the process leaves a log that
+// is free to those with less load.
 func (w *ClaimWatch) May(me string, l WatchedLog, silent bool, turn time.Duration, now time.Time) bool {
 	switch {
 	case l.Owned && (!silent || l.Seq != w.seq || l.Connection != w.connection):

@@ -26,7 +26,8 @@ func newHistory(t *testing.T) *history {
 	return h
 }
 
-// look lets time pass, with a look at the log at the end of each second. The last message of the owner is still known.
+// look lets time pass, with a look at the log at the end of each second. The last message of the
+// owner is still known.
 func (h *history) look(d time.Duration) {
 	for end := h.now.Add(d); h.now.Before(end); {
 		h.now = h.now.Add(time.Second)
@@ -61,8 +62,9 @@ func (h *history) want(what string, may bool) {
 	}
 }
 
-// While the server is away the owner cannot beat, and while the claimer is stopped it sees no beats: a log that did not
-// grow in such a time does not mean that its owner is gone. The owner may need until its next beat to show it.
+// While the server is away the owner cannot beat, and while the claimer is stopped it sees no
+// beats: a log that did not grow in such a time does not mean that its owner is gone. The owner may
+// need until its next beat to show it.
 func TestSilenceCountsOnlyWhileItIsObserved(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -101,8 +103,8 @@ func TestSilenceCountsOnlyWhileItIsObserved(t *testing.T) {
 	}
 }
 
-// TestOwnerThatIsGoneIsReplacedSooner: four messages of the owner's process are missing, and its log is silent for
-// longer than an idle owner's. Each of the two alone means nothing.
+// TestOwnerThatIsGoneIsReplacedSooner: four messages of the owner's process are missing, and its
+// log is silent for longer than an idle owner's. Each of the two alone means nothing.
 func TestOwnerThatIsGoneIsReplacedSooner(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -146,7 +148,8 @@ func TestOwnerThatIsGoneIsReplacedSooner(t *testing.T) {
 	}
 }
 
-// TestHeardOwnerWhoseLogStandsStillIsReplaced: the process lives, and what appends to this log does not.
+// TestHeardOwnerWhoseLogStandsStillIsReplaced: the process lives, and what appends to this log does
+// not.
 func TestHeardOwnerWhoseLogStandsStillIsReplaced(t *testing.T) {
 	h := newHistory(t)
 	h.hear(10*time.Second, true)
@@ -207,7 +210,8 @@ func TestFoldThatTookLongProvesNothing(t *testing.T) {
 	}
 }
 
-// TestYoungConnectionProvesNothing: what broke the last one may have cut off the owner, too, though it was heard.
+// TestYoungConnectionProvesNothing: what broke the last one may have cut off the owner, too, though
+// it was heard.
 func TestYoungConnectionProvesNothing(t *testing.T) {
 	h := newHistory(t)
 	h.w.Random = func(time.Duration) time.Duration { return 0 } // the shortest waits
@@ -223,8 +227,9 @@ func TestYoungConnectionProvesNothing(t *testing.T) {
 	h.want("ten seconds after", true)
 }
 
-// TestHearingIsNoLookAtTheLog: the owner is heard all the time, and says that it cannot append, because the log has no
-// leader: nobody can look at the log either. Its silence was not observed then, and the owner must have its time.
+// TestHearingIsNoLookAtTheLog: the owner is heard all the time, and says that it cannot append,
+// because the log has no leader: nobody can look at the log either. Its silence was not observed
+// then, and the owner must have its time.
 func TestHearingIsNoLookAtTheLog(t *testing.T) {
 	h := newHistory(t)
 	h.look(2 * time.Second)
@@ -266,7 +271,8 @@ func TestMessageWithoutTimeIsNoLook(t *testing.T) {
 	h.want("at the first look since", false)
 }
 
-// TestFreeLogIsLeftToOthersForTheWholeTurn: from when it is seen to be free, with the entries that it holds then.
+// TestFreeLogIsLeftToOthersForTheWholeTurn: from when it is seen to be free, with the entries that
+// it holds then.
 func TestFreeLogIsLeftToOthersForTheWholeTurn(t *testing.T) {
 	h := newHistory(t)
 	if h.w.Silent(h.now) {

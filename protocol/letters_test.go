@@ -7,8 +7,8 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// TestLettersFollowAReading: states are letters of the alphabet, - is the absent item, and each pair
-// is a dead letter.
+// TestLettersFollowAReading: states are letters of the alphabet, - is the absent item, and each
+// pair is a dead letter.
 func TestLettersFollowAReading(t *testing.T) {
 	for _, tt := range []struct {
 		read    string
@@ -47,8 +47,8 @@ func TestLettersFollowAReading(t *testing.T) {
 	}
 }
 
-// TestLettersWithoutImagesFollowNothing: an absent old image is that of an insert alone, an absent new one that of a
-// removal alone.
+// TestLettersWithoutImagesFollowNothing: an absent old image is that of an insert alone, an absent
+// new one that of a removal alone.
 func TestLettersWithoutImagesFollowNothing(t *testing.T) {
 	c := &change.Change{Op: change.Modify, New: imageOf("b")}
 	if got := FollowOf(nil, []*change.Change{c}); got != FollowNot {

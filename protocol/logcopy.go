@@ -6,15 +6,16 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
-// LogNote is what is noted outside of a log about it: an entry of it that the server has acknowledged to its owner.
+// LogNote is what is noted outside of a log about it: an entry of it that the server has
+// acknowledged to its owner.
 type LogNote struct {
 	Created time.Time // of the log
 	Seq     uint64    // of the entry
 	Hash    checkpoint.Hash
 }
 
-// LogSeen is what the server that keeps a log has where a note points to. It is asked after a claim of the log was
-// acknowledged, so that the answer is that of the log's leader.
+// LogSeen is what the server that keeps a log has where a note points to. It is asked after a claim
+// of the log was acknowledged, so that the answer is that of the log's leader.
 type LogSeen struct {
 	Created     time.Time
 	First, Last uint64 // sequences of the oldest and of the newest message
@@ -40,8 +41,9 @@ func (c LogCopy) Older() bool { return c == LogBehind || c == LogForked }
 // within the log proves nothing: the fold finds it, and either refuses the log or goes back with it
 // and reads the source again from there.
 //
-// Rule 13: that a log lacks what was acknowledged is not believed of one answer. The note is the server's own earlier
-// acknowledgement, and a later one, that of the claim, stands before the look at the log.
+// Rule 13: that a log lacks what was acknowledged is not believed of one answer. The note is the
+// server's own earlier acknowledgement, and a later one, that of the claim, stands before the look
+// at the log.
 func JudgeLog(n *LogNote, seen LogSeen) LogCopy {
 	switch {
 	case n == nil, !n.Created.Equal(seen.Created):

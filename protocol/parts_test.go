@@ -58,8 +58,8 @@ func TestMarkOfAPartEndsAtTheFirstPageThatIsNotDurable(t *testing.T) {
 	}
 }
 
-// TestPageBehindOneThatIsReadAgainIsDropped: it was being read when the page before it became too old. With it, the
-// mark would pass what is not written (Rule 1).
+// TestPageBehindOneThatIsReadAgainIsDropped: it was being read when the page before it became too
+// old. With it, the mark would pass what is not written (Rule 1).
 func TestPageBehindOneThatIsReadAgainIsDropped(t *testing.T) {
 	p := partsOf(1)
 	x := p.All[0]

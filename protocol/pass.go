@@ -20,8 +20,9 @@ const (
 
 // Before returns the step before the entry at a sequence is read.
 //
-// Rule 12: behind a fence nothing is written to Bigtable, whoever owns the log, and after any restart. An owner that
-// does not know of the fence cannot read past it: it has appended nothing there, and applies no later owner's entries.
+// Rule 12: behind a fence nothing is written to Bigtable, whoever owns the log, and after any
+// restart. An owner that does not know of the fence cannot read past it: it has appended nothing
+// there, and applies no later owner's entries.
 func (p Pass) Before(seq uint64) PassStep {
 	if p.Fence.Stops(seq) {
 		return PassHolds
@@ -31,8 +32,9 @@ func (p Pass) Before(seq uint64) PassStep {
 
 // Next returns the step with an entry that was read; it may be a later one than the next.
 //
-// Rule 2: an owner that did not notice a later claim applies nothing of what follows it. The later owner may have
-// switched the mapping, and a write of the old one at the same version would stand in the way of the new one's.
+// Rule 2: an owner that did not notice a later claim applies nothing of what follows it. The later
+// owner may have switched the mapping, and a write of the old one at the same version would stand
+// in the way of the new one's.
 func (p Pass) Next(seq uint64, e *checkpoint.Entry) PassStep {
 	if e.Epoch > p.Epoch {
 		return PassEnds

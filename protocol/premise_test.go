@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A premise that could not be read makes nothing red and stops nothing; one that is broken does, and one that is unsafe
-// stops writing.
+// A premise that could not be read makes nothing red and stops nothing; one that is broken does,
+// and one that is unsafe stops writing.
 func TestPremisesSayWhatStopsWriting(t *testing.T) {
 	unread := Premise{Code: "lifecycle", What: "bucket b", Unsafe: true, Unread: "denied"}
 	odd := Premise{Code: "max_age", What: "stream S", Found: "1h", Wanted: "0s", Mend: "nats stream edit S"}

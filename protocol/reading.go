@@ -10,25 +10,27 @@ import (
 // These times keep an item that was read from the table itself, by a copy or a resync, from
 // standing in the way of the stream's changes.
 const (
-	// ReadingMargin is how far below the time of its read an item's version is, in ms. A change that
-	// the read has not seen has a higher version, because the clocks of the service's hosts differ
-	// by less.
+	// ReadingMargin is how far below the time of its read an item's version is, in ms. A change
+	// that the read has not seen has a higher version, because the clocks of the service's hosts
+	// differ by less.
 	ReadingMargin = 60_000
 
-	// ReadingAge is how old a read may be when its item is written. The version of an old read would
-	// still beat a change that was lost in a gap, so that an owner that was frozen for a day would
-	// bring back what was deleted since. A resync that heals a gap begins when everything read before
-	// its order is as old.
+	// ReadingAge is how old a read may be when its item is written. The version of an old read
+	// would still beat a change that was lost in a gap, so that an owner that was frozen for a day
+	// would bring back what was deleted since. A resync that heals a gap begins when everything
+	// read before its order is as old.
 	ReadingAge = 2 * time.Minute
 
-	// AnswerMargin is added to the Date of a reply, in ms: Date is cut to seconds, and the clocks of the service's hosts
-	// differ. Everything up to then must be applied before the items of the reply are written.
+	// AnswerMargin is added to the Date of a reply, in ms: Date is cut to seconds, and the clocks
+	// of the service's hosts differ. Everything up to then must be applied before the items of the
+	// reply are written.
 	AnswerMargin change.Millis = 5_000
 
-	// lateWrites is the time from what made rows differ to the first read of a resync of the whole table. An owner that
-	// froze in the middle of a copy, and was replaced, may bring back an item that was deleted since, for as long as its
-	// read is young enough; only a row that is looked at later is sure to be seen. In a new life it also covers records
-	// created before its begin, which are not applied: some hosts of the service cut their times to whole minutes.
+	// lateWrites is the time from what made rows differ to the first read of a resync of the whole
+	// table. An owner that froze in the middle of a copy, and was replaced, may bring back an item
+	// that was deleted since, for as long as its read is young enough; only a row that is looked at
+	// later is sure to be seen. In a new life it also covers records created before its begin,
+	// which are not applied: some hosts of the service cut their times to whole minutes.
 	lateWrites = change.Millis(ReadingAge/time.Millisecond) + AnswerMargin
 )
 
@@ -47,8 +49,9 @@ func (r Reading) Fresh(now Instant, gapsUntil change.Millis) bool {
 
 // Version returns the version of an item that was requested at a time, in a life with a floor.
 //
-// A change that the read lacks was made after the request, so its version is higher. A change that the read includes
-// may have a higher version, too: then the write is skipped and the stream's row stays.
+// A change that the read lacks was made after the request, so its version is higher. A change that
+// the read includes may have a higher version, too: then the write is skipped and the stream's row
+// stays.
 func Version(requested change.Millis, floor change.Version) change.Version {
 	return max(change.Version(requested)-ReadingMargin, change.LowestRead(floor))
 }

@@ -30,9 +30,10 @@ func (l *log) append(body any) {
 	}
 }
 
-// A burst has run a shard's clock six minutes ahead of the time, then records were lost. The rows hold versions of
-// the burst, and a repair below them would be skipped: so the resync that heals the gap reads only when its repairs
-// are above every version that was given out, in each way that it can be ordered.
+// A burst has run a shard's clock six minutes ahead of the time, then records were lost. The rows
+// hold versions of the burst, and a repair below them would be skipped: so the resync that heals
+// the gap reads only when its repairs are above every version that was given out, in each way that
+// it can be ordered.
 func TestRepairsAreAboveABurstThatEndsInAGap(t *testing.T) {
 	const now, ahead = 1_790_000_000_000, 360_000
 	feed := change.Feed{Stream: "arn", Shard: "a"}
@@ -95,8 +96,9 @@ func TestReadingIsFreshForTwoMinutesBehindEachGap(t *testing.T) {
 	}
 }
 
-// TestResyncReadsAboveWhatWasLostAndLate: repairs are a minute below their reading. What late owners may still write is
-// two minutes and five seconds old at most, and a Date may be early by a second and a half.
+// TestResyncReadsAboveWhatWasLostAndLate: repairs are a minute below their reading. What late
+// owners may still write is two minutes and five seconds old at most, and a Date may be early by a
+// second and a half.
 func TestResyncReadsAboveWhatWasLostAndLate(t *testing.T) {
 	const (
 		asked  change.Millis = 1_790_000_000_000
@@ -128,7 +130,8 @@ func TestResyncReadsAboveWhatWasLostAndLate(t *testing.T) {
 	}
 }
 
-// TestItemThatWasReadIsAboveTheFloorOfItsLife: the clock of the reading may be below what the log before gave out.
+// TestItemThatWasReadIsAboveTheFloorOfItsLife: the clock of the reading may be below what the log
+// before gave out.
 func TestItemThatWasReadIsAboveTheFloorOfItsLife(t *testing.T) {
 	const read change.Millis = 1_790_000_000_000
 	floor := change.Version(read) + 500_000

@@ -8,8 +8,8 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
-// TestMappingCopyIsAboveTheMappingBefore: versions may run ahead of time, and the copy must replace every row that the
-// mapping before wrote.
+// TestMappingCopyIsAboveTheMappingBefore: versions may run ahead of time, and the copy must replace
+// every row that the mapping before wrote.
 func TestMappingCopyIsAboveTheMappingBefore(t *testing.T) {
 	const now change.Millis = 1_000_000_000
 	v := change.Version(now)

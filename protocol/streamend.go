@@ -23,18 +23,20 @@ const (
 	StreamUnknown                     // the service does not know the stream, or its table
 )
 
-// StreamAnswer is an answer of the service about a stream. Times are compared by the monotonic clock.
+// StreamAnswer is an answer of the service about a stream. Times are compared by the monotonic
+// clock.
 type StreamAnswer struct {
 	By              StreamCall
 	Shows           StreamShown
 	Asked, Answered time.Time
 }
 
-// StreamEnded reports whether two answers prove that a stream takes no more records, so that its open shards are its
-// last ones and another stream may follow.
+// StreamEnded reports whether two answers prove that a stream takes no more records, so that its
+// open shards are its last ones and another stream may follow.
 //
-// Rule 13: the second answer was asked for after the first had come, and by another call. "Not found" alone proves
-// nothing, however often it is said: one of the two describes a stream that is off, or was replaced.
+// Rule 13: the second answer was asked for after the first had come, and by another call. "Not
+// found" alone proves nothing, however often it is said: one of the two describes a stream that is
+// off, or was replaced.
 func StreamEnded(first, second StreamAnswer) bool {
 	ends := func(a StreamAnswer) bool {
 		return a.Shows == StreamOff || a.Shows == StreamReplaced || a.Shows == StreamUnknown

@@ -41,15 +41,16 @@ type TrackedEntry struct {
 	release    func()       // gives the entry's memory back; may be nil
 }
 
-// known is how many changes the log holds up to an entry. The fold with which a life begins tells it for its last entry
-// only, so it is unknown for those before.
+// known is how many changes the log holds up to an entry. The fold with which a life begins tells
+// it for its last entry only, so it is unknown for those before.
 type known struct {
 	seq     uint64
 	changes uint64
 	ok      bool
 }
 
-// and returns what is known at the next entry that is read. base is what is known of one entry of the log.
+// and returns what is known at the next entry that is read. base is what is known of one entry of
+// the log.
 func (k known) and(seq, changes uint64, base known) known {
 	switch {
 	case k.ok, seq < base.seq:
@@ -78,8 +79,8 @@ func (t *MarkTracker) CountFrom(s *checkpoint.State) *MarkTracker {
 	return t
 }
 
-// Add begins to track an entry; entries are added in the order of the log. An entry stays open until ack has counted
-// each of its changes, and the entry itself once all of them are handed out.
+// Add begins to track an entry; entries are added in the order of the log. An entry stays open
+// until ack has counted each of its changes, and the entry itself once all of them are handed out.
 func (t *MarkTracker) Add(at checkpoint.Mark, changes int, release func()) *TrackedEntry {
 	e := &TrackedEntry{tracker: t, At: at, since: time.Now(), hasChanges: changes > 0, release: release}
 	t.pending.Add(int64(changes) + 1)
@@ -130,7 +131,8 @@ func (t *MarkTracker) advance() {
 // Progress receives when the mark has moved.
 func (t *MarkTracker) Progress() <-chan struct{} { return t.progress }
 
-// Acked returns the mark, and the newest entry with changes that it has passed; 0 while it has passed none.
+// Acked returns the mark, and the newest entry with changes that it has passed; 0 while it has
+// passed none.
 func (t *MarkTracker) Acked() (m checkpoint.Mark, lastChanges uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -143,7 +145,8 @@ func (t *MarkTracker) Mark() checkpoint.Mark {
 	return m
 }
 
-// Backlog returns how many changes are not durable, about, and since when the oldest of them is there.
+// Backlog returns how many changes are not durable, about, and since when the oldest of them is
+// there.
 func (t *MarkTracker) Backlog(now time.Time) (changes int, oldest time.Duration) {
 	if changes = int(t.pending.Load()); changes == 0 {
 		return 0, 0
@@ -156,7 +159,8 @@ func (t *MarkTracker) Backlog(now time.Time) (changes int, oldest time.Duration)
 	return changes, oldest
 }
 
-// Behind returns how many of the changes that the log holds lie behind the mark; false while that is unknown.
+// Behind returns how many of the changes that the log holds lie behind the mark; false while that
+// is unknown.
 func (t *MarkTracker) Behind(changes uint64) (n uint64, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -174,8 +178,8 @@ func (t *MarkTracker) Next() *MarkTracker {
 	return next
 }
 
-// Abandon gives back the memory of the entries that are still open after a pass has ended: the next pass reads them
-// again.
+// Abandon gives back the memory of the entries that are still open after a pass has ended: the next
+// pass reads them again.
 func (t *MarkTracker) Abandon() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -141,8 +141,8 @@ func TestBacklogCountsChangesThatAreNotDurable(t *testing.T) {
 	}
 }
 
-// TestPendingIsKnownBehindTheEndOfTheFold: the fold with which a life begins counts the changes of the log as a whole,
-// and not those before its mark.
+// TestPendingIsKnownBehindTheEndOfTheFold: the fold with which a life begins counts the changes of
+// the log as a whole, and not those before its mark.
 func TestPendingIsKnownBehindTheEndOfTheFold(t *testing.T) {
 	want := func(p *MarkTracker, changes, n uint64, known bool) {
 		t.Helper()

@@ -9,8 +9,8 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
-// A beat is due some time after the last frame or beat. Marks do not count (Attack 37 of test/attacklist_test.go),
-// because otherwise the lag of an idle table would never be known.
+// A beat is due some time after the last frame or beat. Marks do not count (Attack 37 of
+// test/attacklist_test.go), because otherwise the lag of an idle table would never be known.
 func TestMarksDoNotDelayTheBeat(t *testing.T) {
 	w := owned(t, embeddedQueue(t))
 	appendPage(t, w, 3, 10)
@@ -28,7 +28,8 @@ func TestMarksDoNotDelayTheBeat(t *testing.T) {
 	}
 }
 
-// Attack 14 of test/attacklist_test.go: after most of TTL without a successful append, ClaimValid returns false.
+// Attack 14 of test/attacklist_test.go: after most of TTL without a successful append, ClaimValid
+// returns false.
 func TestClaimIsInvalidAfterMostOfTTLWithoutAnAppend(t *testing.T) {
 	w := owned(t, connectTo(t, startExternal(t).addr(), nil))
 	mustAppend(t, w, &checkpoint.Beat{Date: second}, nil)

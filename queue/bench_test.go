@@ -55,7 +55,8 @@ func repeat(p *change.Page, s *checkpoint.State, n int) {
 	p.To, p.Clock = change.Position{After: testpage.Sequence(n)}, sh.Clock+change.Version(len(p.Records))
 }
 
-// BenchmarkAppend packs pages into frames and appends them, fsynced; SHA-256, S2, client and server included.
+// BenchmarkAppend packs pages into frames and appends them, fsynced; SHA-256, S2, client and server
+// included.
 func BenchmarkAppend(b *testing.B) {
 	ctx := context.Background()
 	for _, kib := range []int{16, 64, 256, 1024} {
@@ -90,7 +91,8 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// BenchmarkRead reads frames from the log, checks the chain, unpacks them and calls back with each change.
+// BenchmarkRead reads frames from the log, checks the chain, unpacks them and calls back with each
+// change.
 func BenchmarkRead(b *testing.B) {
 	ctx := context.Background()
 	for _, kib := range []int{64, 256, 1024} {

@@ -9,7 +9,8 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/request"
 )
 
-// Beside its log a table may have streams of its own, each of which is made the first time that somebody writes to it.
+// Beside its log a table may have streams of its own, each of which is made the first time that
+// somebody writes to it.
 
 // DeadLetters opens the table's dead letters, and makes their stream the first time.
 func (l *Log) DeadLetters(ctx context.Context) (*deadletter.Store, error) {
@@ -19,7 +20,8 @@ func (l *Log) DeadLetters(ctx context.Context) (*deadletter.Store, error) {
 	return deadletter.Open(ctx, l.q.conn, l.deadLetters())
 }
 
-// ExistingDeadLetters is DeadLetters for commands, which write nothing: nil without an error while there is no stream.
+// ExistingDeadLetters is DeadLetters for commands, which write nothing: nil without an error while
+// there is no stream.
 func (l *Log) ExistingDeadLetters(ctx context.Context) (*deadletter.Store, error) {
 	if err := l.q.checkUnopened(ctx, l.deadLetters().Stream, hintLetters); err != nil {
 		return nil, fmt.Errorf("open stream beside the log of %s: %w", l.table, err)
@@ -35,7 +37,8 @@ func (l *Log) deadLetters() deadletter.Options {
 	}
 }
 
-// Requests opens what commands ask the owner of the log to do with single items, and makes their stream the first time.
+// Requests opens what commands ask the owner of the log to do with single items, and makes their
+// stream the first time.
 func (l *Log) Requests(ctx context.Context) (*request.Store, error) {
 	if err := l.q.checkUnopened(ctx, l.requests().Stream, hintRequests); err != nil {
 		return nil, fmt.Errorf("open stream beside the log of %s: %w", l.table, err)
@@ -43,7 +46,8 @@ func (l *Log) Requests(ctx context.Context) (*request.Store, error) {
 	return request.Open(ctx, l.q.conn, l.requests())
 }
 
-// ExistingRequests is Requests for the owner: nil without an error while nobody has asked for anything.
+// ExistingRequests is Requests for the owner: nil without an error while nobody has asked for
+// anything.
 func (l *Log) ExistingRequests(ctx context.Context) (*request.Store, error) {
 	if err := l.q.checkUnopened(ctx, l.requests().Stream, hintRequests); err != nil {
 		return nil, fmt.Errorf("open stream beside the log of %s: %w", l.table, err)

@@ -20,11 +20,11 @@ import (
 // ClaimOptions say who claims a log, and how long it waits.
 type ClaimOptions struct {
 	Owner string // name and a random id per process start: no two processes have the same
-	// TTL is how long nothing must have been appended before another owner may claim a log that was not released. Owners
-	// beat every TTL/3. 0 = 15 s.
+	// TTL is how long nothing must have been appended before another owner may claim a log that was
+	// not released. Owners beat every TTL/3. 0 = 15 s.
 	TTL time.Duration
-	// Alone says that no other process can own the log, because this one holds the lock of the store: whoever owned it
-	// is dead, and the claim does not wait for TTL.
+	// Alone says that no other process can own the log, because this one holds the lock of the
+	// store: whoever owned it is dead, and the claim does not wait for TTL.
 	Alone bool
 	// Life and Identity are stored in the claim. Life is that of a log without one: a later claim
 	// keeps the log's own, so that a claim which only notes a refusal never lifts an old log into a
@@ -32,7 +32,8 @@ type ClaimOptions struct {
 	Life     uint64
 	Identity *checkpoint.Identity
 	Format   int // of a log that was never claimed; 0 = the newest
-	// Group hears what the log's owner says of it; nil: nothing is heard, and the log is looked at all the time.
+	// Group hears what the log's owner says of it; nil: nothing is heard, and the log is looked at
+	// all the time.
 	Group *presence.Group
 	// Turn returns how long this process leaves a free log to others; nil: not at all.
 	Turn func() time.Duration
@@ -91,8 +92,8 @@ func newClaimer(l *Log, o ClaimOptions, nonce checkpoint.Nonce) *claimer {
 	return &claimer{l: l, o: o, nonce: nonce, watch: protocol.ClaimWatch{TTL: o.TTL, Random: rand.N[time.Duration]}}
 }
 
-// try claims the log if that is allowed now. It returns nil, nil while the log may not be claimed yet. sight is what
-// the owner says of it; nil while none is heard.
+// try claims the log if that is allowed now. It returns nil, nil while the log may not be claimed
+// yet. sight is what the owner says of it; nil while none is heard.
 func (c *claimer) try(ctx context.Context, sight *presence.Sight) (*Writer, error) {
 	lost := c.heard && sight == nil
 	if c.heard = sight != nil; c.heard {
@@ -152,8 +153,8 @@ func (c *claimer) pause() time.Duration {
 	return min(c.o.TTL/10, time.Second)
 }
 
-// haltedStays is for how long a halted log is left to its last owner, which tries again once a minute: what is wrong
-// with a table is wrong with it everywhere.
+// haltedStays is for how long a halted log is left to its last owner, which tries again once a
+// minute: what is wrong with a table is wrong with it everywhere.
 const haltedStays = 2 * time.Minute
 
 // may asks the watch whether a log may be claimed.
@@ -168,7 +169,8 @@ func (c *claimer) may(l protocol.WatchedLog, released *checkpoint.Release, silen
 	return c.watch.May(c.o.Owner, l, silent, turn, time.Now())
 }
 
-// readNewestClaim asks who owns the log now that it has grown. It is one small message, however long the log is.
+// readNewestClaim asks who owns the log now that it has grown. It is one small message, however
+// long the log is.
 func (c *claimer) readNewestClaim(ctx context.Context) {
 	e := c.l.NewestClaim(ctx)
 	if c.unread = e == nil; c.unread {
@@ -182,8 +184,8 @@ func (c *claimer) readNewestClaim(ctx context.Context) {
 	}
 }
 
-// NewestClaim returns the newest claim or release; nil if it cannot be had. It is one small message, however long the
-// log is.
+// NewestClaim returns the newest claim or release; nil if it cannot be had. It is one small
+// message, however long the log is.
 func (l *Log) NewestClaim(ctx context.Context) *checkpoint.Entry {
 	m, err := l.newest(ctx, l.subject.Claim)
 	if err != nil {
@@ -212,7 +214,8 @@ func (c *claimer) appendClaim(ctx context.Context, f *folded) (*Writer, error) {
 	return w, nil
 }
 
-// newWriter returns a writer that appends after what was folded, and whose claim is as old as it may be (Rule 12).
+// newWriter returns a writer that appends after what was folded, and whose claim is as old as it
+// may be (Rule 12).
 func (c *claimer) newWriter(f *folded) *Writer {
 	now := cmp.Or(c.claimSent, time.Now())
 	w := &Writer{

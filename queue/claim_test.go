@@ -42,8 +42,9 @@ func TestLaterClaimKeepsTheLifeOfTheLog(t *testing.T) {
 	}
 }
 
-// Rule 12: a claim whose acknowledgement was lost is as old as it was sent, not as the fold that shows it: another
-// process may claim the log TTL after that, also while this one cannot reach the server.
+// Rule 12: a claim whose acknowledgement was lost is as old as it was sent, not as the fold that
+// shows it: another process may claim the log TTL after that, also while this one cannot reach the
+// server.
 func TestClaimThatIsFoundLateIsNotValid(t *testing.T) {
 	ctx := testContext(t)
 	q := connectTo(t, startExternal(t).addr(), nil)
@@ -64,8 +65,8 @@ func TestClaimThatIsFoundLateIsNotValid(t *testing.T) {
 	}
 }
 
-// A claim that was refused, because another one came first, is forgotten: the stand-by hears the owner and looks at the
-// log as before, and folds it no more.
+// A claim that was refused, because another one came first, is forgotten: the stand-by hears the
+// owner and looks at the log as before, and folds it no more.
 func TestRefusedClaimIsForgotten(t *testing.T) {
 	ctx := testContext(t)
 	q := embeddedQueue(t)

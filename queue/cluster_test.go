@@ -136,7 +136,8 @@ func claimIn(t *testing.T, q *Queue) *Writer {
 	return claim(t, l, "a")
 }
 
-// appendAndRecover appends an entry. When the outcome is unknown it recovers: the entry may be stored, or not.
+// appendAndRecover appends an entry. When the outcome is unknown it recovers: the entry may be
+// stored, or not.
 func appendAndRecover(ctx context.Context, w *Writer, body any, data []byte) error {
 	_, err := w.Append(ctx, body, data)
 	for errors.Is(err, ErrOutcomeUnknown) && ctx.Err() == nil {
@@ -145,7 +146,8 @@ func appendAndRecover(ctx context.Context, w *Writer, body any, data []byte) err
 	return err
 }
 
-// With three copies: leaders step down and are stopped, the writer recovers, nothing is lost or stored twice.
+// With three copies: leaders step down and are stopped, the writer recovers, nothing is lost or
+// stored twice.
 func TestLeaderChangesUnderTheWriter(t *testing.T) {
 	long(t, "electing a leader takes seconds")
 	ctx := testContext(t)

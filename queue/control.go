@@ -10,9 +10,10 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
-// AppendControl appends a control entry without owning the log, and returns its sequence. The owner's next append is
-// then refused, so that the owner folds the log again and acts on the entry. AppendControl retries while other
-// messages come first, until ctx ends. After a time-out the entry may have been stored twice, which changes nothing.
+// AppendControl appends a control entry without owning the log, and returns its sequence. The
+// owner's next append is then refused, so that the owner folds the log again and acts on the entry.
+// AppendControl retries while other messages come first, until ctx ends. After a time-out the entry
+// may have been stored twice, which changes nothing.
 func (l *Log) AppendControl(ctx context.Context, body *checkpoint.Control) (seq uint64, err error) {
 	nonce, err := newNonce()
 	if err != nil {
@@ -38,8 +39,9 @@ func (l *Log) AppendControl(ctx context.Context, body *checkpoint.Control) (seq 
 	}
 }
 
-// appendControlOnce folds the log and appends the entry behind it, once. It reads on from an earlier fold: a fold from
-// the beginning takes longer than an owner that is busy leaves between two entries, and would come too late for ever.
+// appendControlOnce folds the log and appends the entry behind it, once. It reads on from an
+// earlier fold: a fold from the beginning takes longer than an owner that is busy leaves between
+// two entries, and would come too late for ever.
 func (l *Log) appendControlOnce(
 	ctx context.Context, before *folded, body *checkpoint.Control, nonce checkpoint.Nonce,
 ) (f *folded, seq uint64, err error) {

@@ -11,7 +11,8 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
-// busy is a client whose messages come too late, so many times: the owner has appended an entry just before.
+// busy is a client whose messages come too late, so many times: the owner has appended an entry
+// just before.
 type busy struct {
 	jetstream.JetStream
 	times  int
@@ -30,8 +31,8 @@ func (b *busy) PublishMsg(
 	return b.JetStream.PublishMsg(ctx, m, opts...)
 }
 
-// TestControlBesideABusyOwnerReadsTheLogOnce: an owner that appends more often than the log can be folded would keep
-// the entry out for ever.
+// TestControlBesideABusyOwnerReadsTheLogOnce: an owner that appends more often than the log can be
+// folded would keep the entry out for ever.
 func TestControlBesideABusyOwnerReadsTheLogOnce(t *testing.T) {
 	q := embeddedQueue(t)
 	w := owned(t, q)

@@ -14,12 +14,14 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
-// DamageError says that entries inside a log cannot be read, because their store is damaged. The entries after them
-// cannot be folded, and nothing may be appended, until an operator resumes the table.
+// DamageError says that entries inside a log cannot be read, because their store is damaged. The
+// entries after them cannot be folded, and nothing may be appended, until an operator resumes the
+// table.
 //
-// Resuming appends a control entry, which continues the chain from the last entry before the damage: the entries in
-// between have no effect any more. Positions, clocks and marks are then those before the damage. What is lost is read
-// again from the source, as far as the source still has it; the rest becomes a gap.
+// Resuming appends a control entry, which continues the chain from the last entry before the
+// damage: the entries in between have no effect any more. Positions, clocks and marks are then
+// those before the damage. What is lost is read again from the source, as far as the source still
+// has it; the rest becomes a gap.
 type DamageError struct {
 	From, To uint64    // the first range of entries that cannot be read
 	Last     uint64    // the newest message of the log
@@ -56,8 +58,9 @@ const (
 	hintNoSnapshot = "no snapshot is left to begin with: see \"Damaged log\" in docs/operations.md"
 )
 
-// tailDeleted reports whether the server lists the message at a sequence as deleted, as it does for a tail that was
-// lost in a crash: then the state went back with it. Otherwise the message is stored and cannot be read.
+// tailDeleted reports whether the server lists the message at a sequence as deleted, as it does for
+// a tail that was lost in a crash: then the state went back with it. Otherwise the message is
+// stored and cannot be read.
 func (l *Log) tailDeleted(ctx context.Context, from uint64) (bool, error) {
 	info, err := l.q.conn.StreamInfo(ctx, l.stream, jetstream.WithDeletedDetails(true))
 	if err != nil {
@@ -71,21 +74,22 @@ func (l *Log) tailDeleted(ctx context.Context, from uint64) (bool, error) {
 	return false, nil
 }
 
-// maxCopySearch is how many consumers in a row may fail to deliver an entry before it counts as unreadable. The
-// server picks the replica of each at random: if only one of three copies is good, 18 consumers all miss it with a
-// probability of less than one in a thousand.
+// maxCopySearch is how many consumers in a row may fail to deliver an entry before it counts as
+// unreadable. The server picks the replica of each at random: if only one of three copies is good,
+// 18 consumers all miss it with a probability of less than one in a thousand.
 const maxCopySearch = 18
 
-// copySearch counts the consumers that did not deliver an entry. The leader of a stream may hold the only copy in which
-// the entry is damaged, while a consumer may be served by any replica, and the hash chain proves what it delivers. So
-// the entry counts as unreadable only after several consumers have failed to deliver it.
+// copySearch counts the consumers that did not deliver an entry. The leader of a stream may hold
+// the only copy in which the entry is damaged, while a consumer may be served by any replica, and
+// the hash chain proves what it delivers. So the entry counts as unreadable only after several
+// consumers have failed to deliver it.
 type copySearch struct {
 	after uint64 // the entry that was read last
 	tries int    // consumers that did not deliver the next one
 }
 
-// tryAnother counts a consumer that did not deliver the entry after a sequence, and reports whether to try another
-// consumer, whose replica may have the entry.
+// tryAnother counts a consumer that did not deliver the entry after a sequence, and reports whether
+// to try another consumer, whose replica may have the entry.
 func (s *copySearch) tryAnother(after uint64, copies int) bool {
 	if s.after != after {
 		*s = copySearch{after: after}
@@ -109,8 +113,9 @@ func (f *folded) noteDamage(m conn.Message) {
 	}
 }
 
-// explainMissing returns why the messages of the sequences [from, to) were not delivered: nil when the leader has the
-// first of them, errLogChanged when they were trimmed meanwhile, otherwise a *DamageError.
+// explainMissing returns why the messages of the sequences [from, to) were not delivered: nil when
+// the leader has the first of them, errLogChanged when they were trimmed meanwhile, otherwise a
+// *DamageError.
 func (l *Log) explainMissing(ctx context.Context, from, to uint64) error {
 	_, err := l.message(ctx, from)
 	if !errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -134,15 +139,16 @@ func isEntry(msg []byte) bool {
 	return err == nil
 }
 
-// continues reports whether a message holds an entry that names the newest one of a chain as its predecessor.
+// continues reports whether a message holds an entry that names the newest one of a chain as its
+// predecessor.
 func continues(c *checkpoint.Chain, msg []byte) bool {
 	e, err := checkpoint.Decode(msg)
 	return err == nil && c.Continues(e)
 }
 
-// logTruncation logs when the server cut off the end of the log as it opened its store, because it could not read on.
-// The state went back with the entries, and their changes are read again from the source: without this line the
-// operator would not learn why.
+// logTruncation logs when the server cut off the end of the log as it opened its store, because it
+// could not read on. The state went back with the entries, and their changes are read again from
+// the source: without this line the operator would not learn why.
 func (l *Log) logTruncation(ctx context.Context, s *checkpoint.State) {
 	ctx, cancel := l.q.conn.WithAckTimeout(ctx)
 	defer cancel()

@@ -44,8 +44,9 @@ func flipByte(t *testing.T, dir string, entry []byte) {
 	t.Fatal("the entry is in no block")
 }
 
-// logWithFlippedByte makes a log of ten pages of five changes, and flips a byte in one of them, counted from 0. It
-// returns the log as the next process opens it, and the damaged entry's sequence.
+// logWithFlippedByte makes a log of ten pages of five changes, and flips a byte in one of them,
+// counted from 0. It returns the log as the next process opens it, and the damaged entry's
+// sequence.
 func logWithFlippedByte(t *testing.T, page int) (*Log, uint64) {
 	t.Helper()
 	dir := t.TempDir()
@@ -70,8 +71,9 @@ func logWithFlippedByte(t *testing.T, page int) (*Log, uint64) {
 	return l, seqs[page]
 }
 
-// A byte of an entry flips on disk. The server skips the entry silently; a fold must not return the entries before it
-// as the whole log. Resuming accepts the loss: positions go back to before it, and the source is read again.
+// A byte of an entry flips on disk. The server skips the entry silently; a fold must not return the
+// entries before it as the whole log. Resuming accepts the loss: positions go back to before it,
+// and the source is read again.
 func TestFlippedByteHaltsTheLogUntilItIsResumed(t *testing.T) {
 	for name, page := range map[string]int{"in the middle": 4, "in the newest entry": 9} {
 		t.Run(name, func(t *testing.T) {
@@ -107,8 +109,8 @@ func TestFlippedByteHaltsTheLogUntilItIsResumed(t *testing.T) {
 	}
 }
 
-// The damage lies before the last snapshot: the state is whole, only a sink that has not applied the entry stops
-// there, until it is told to go on behind it.
+// The damage lies before the last snapshot: the state is whole, only a sink that has not applied
+// the entry stops there, until it is told to go on behind it.
 func TestReaderStopsAtAFlippedByte(t *testing.T) {
 	ctx := testContext(t)
 	dir := t.TempDir()
@@ -149,8 +151,8 @@ func TestReaderStopsAtAFlippedByte(t *testing.T) {
 	}
 }
 
-// A server that lost its index reads every block again, and cuts off what follows an entry that it cannot read. The
-// log is shorter then, and nothing in it shows that: the owner says so.
+// A server that lost its index reads every block again, and cuts off what follows an entry that it
+// cannot read. The log is shorter then, and nothing in it shows that: the owner says so.
 func TestCutOffEndIsReported(t *testing.T) {
 	ctx := testContext(t)
 	dir := t.TempDir()
@@ -194,7 +196,8 @@ func TestCutOffEndIsReported(t *testing.T) {
 	}
 }
 
-// The stream's leader has the damaged copy of an entry: an entry that other copies have is not damage.
+// The stream's leader has the damaged copy of an entry: an entry that other copies have is not
+// damage.
 func TestEntryThatOnlyTheLeaderCannotReadIsReadElsewhere(t *testing.T) {
 	long(t, "electing a leader takes seconds")
 	ctx := testContext(t)

@@ -98,7 +98,8 @@ func (u *undecided) PublishMsg(
 	return u.JetStream.PublishMsg(ctx, m, opts...)
 }
 
-// An earlier attempt is under way, and nobody knows whether it will be stored: the letter is not there yet.
+// An earlier attempt is under way, and nobody knows whether it will be stored: the letter is not
+// there yet.
 func TestLetterUnderWayIsNotStored(t *testing.T) {
 	ctx := testContext(t)
 	q := embeddedQueue(t)

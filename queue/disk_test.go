@@ -19,8 +19,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox"
 )
 
-// smallVolume mounts a file system of that size. Where that is not permitted only the tests with an injected volume
-// run.
+// smallVolume mounts a file system of that size. Where that is not permitted only the tests with an
+// injected volume run.
 func smallVolume(t *testing.T, size string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -86,8 +86,8 @@ func volumeOptions(o *Options) {
 	o.MaxBytes, o.DiskCheck = 32<<20, 10*time.Millisecond
 }
 
-// The volume fills up to its last byte. The store goes on by itself: marks are stored and the log is trimmed while
-// the volume is still full, frames when there is room again.
+// The volume fills up to its last byte. The store goes on by itself: marks are stored and the log
+// is trimmed while the volume is still full, frames when there is room again.
 func TestStoreOnAFullVolumeGoesOnByItself(t *testing.T) {
 	long(t, "10 s")
 	ctx := testContext(t)
@@ -229,7 +229,8 @@ func TestReadingPausesWhileTheVolumeHasLittleRoom(t *testing.T) {
 	}
 }
 
-// The store was opened again while the writer was idle: what it knows may differ from what is stored.
+// The store was opened again while the writer was idle: what it knows may differ from what is
+// stored.
 func TestReopenedStoreMakesTheOutcomeUnknown(t *testing.T) {
 	ctx := testContext(t)
 	q := embeddedQueue(t)

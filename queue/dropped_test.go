@@ -50,8 +50,8 @@ func command(t *testing.T, log *Log) *deadletter.Store {
 	return d
 }
 
-// Attack 76: the change of a dropped letter is replayed, by an owner that knows of it and by one that does not yet, as
-// a Put that arrives late.
+// Attack 76: the change of a dropped letter is replayed, by an owner that knows of it and by one
+// that does not yet, as a Put that arrives late.
 func TestDroppedLetterStaysDropped(t *testing.T) {
 	ctx := testContext(t)
 	log, owner, letters := lettersOf(t, 4)

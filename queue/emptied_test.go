@@ -87,7 +87,8 @@ func TestLogPurgedByHandIsRefused(t *testing.T) {
 	}
 }
 
-// Everything up to and including the last snapshot was purged: no state can be computed from the rest.
+// Everything up to and including the last snapshot was purged: no state can be computed from the
+// rest.
 func TestLogWithoutItsBeginningIsRefused(t *testing.T) {
 	ctx := testContext(t)
 	w := owned(t, embeddedQueue(t))
@@ -109,8 +110,8 @@ func TestLogWithoutItsBeginningIsRefused(t *testing.T) {
 // streamStoreFailed is the server's code for a stream whose store could not be made.
 const streamStoreFailed jetstream.ErrorCode = 10049
 
-// ownedDamageable returns the writer of a log whose messages can be deleted one by one, as if the store were damaged.
-// Logs normally deny that.
+// ownedDamageable returns the writer of a log whose messages can be deleted one by one, as if the
+// store were damaged. Logs normally deny that.
 func ownedDamageable(t *testing.T, q *Queue) *Writer {
 	t.Helper()
 	ctx := testContext(t)
@@ -120,7 +121,8 @@ func ownedDamageable(t *testing.T, q *Queue) *Writer {
 		t.Fatal(err)
 	}
 	config.DenyDelete = false
-	// The server answers a deletion before its directory is gone, and then cannot make another of that name yet.
+	// The server answers a deletion before its directory is gone, and then cannot make another of
+	// that name yet.
 	var busy *jetstream.APIError
 	_, err := q.conn.JS.CreateStream(ctx, config)
 	for errors.As(err, &busy) && busy.ErrorCode == streamStoreFailed && ctx.Err() == nil {
@@ -132,7 +134,8 @@ func ownedDamageable(t *testing.T, q *Queue) *Writer {
 	return owned(t, q)
 }
 
-// When a store has lost its newest entries, the state goes back to the entries before them, and appends go on there.
+// When a store has lost its newest entries, the state goes back to the entries before them, and
+// appends go on there.
 func TestLostTailRollsTheStateBack(t *testing.T) {
 	ctx := testContext(t)
 	w := ownedDamageable(t, embeddedQueue(t))

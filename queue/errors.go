@@ -16,28 +16,35 @@ var (
 	ErrNoLog = errors.New("no such log")
 	// ErrHeld means that the log's owner kept appending until the context of Claim ended.
 	ErrHeld = errors.New("log is held by another owner")
-	// ErrLost means that another owner has claimed the log. This Writer cannot append any more: call Claim again.
+	// ErrLost means that another owner has claimed the log. This Writer cannot append any more:
+	// call Claim again.
 	ErrLost = errors.New("log was claimed by another owner")
-	// ErrOutcomeUnknown means that an append may or may not have been stored. Discard what is in memory, then Recover.
+	// ErrOutcomeUnknown means that an append may or may not have been stored. Discard what is in
+	// memory, then Recover.
 	ErrOutcomeUnknown = errors.New("outcome unknown")
-	// ErrFull means that nothing was stored because the log is at its limit. Wait for trimming, append again.
+	// ErrFull means that nothing was stored because the log is at its limit. Wait for trimming,
+	// append again.
 	ErrFull = conn.ErrFull
 	// ErrTooLarge means that nothing was stored because the entry exceeds what the server accepts.
 	ErrTooLarge = frame.ErrTooLarge
-	// ErrEmptied means that the stream is not the one that was opened, or lost entries that it had: it was
-	// deleted, re-created, emptied or put back to an older copy. An operator decides.
+	// ErrEmptied means that the stream is not the one that was opened, or lost entries that it had:
+	// it was deleted, re-created, emptied or put back to an older copy. An operator decides.
 	ErrEmptied = errors.New("log was emptied or re-created")
-	// ErrGap means that the entries after a mark were trimmed away, or that the mark lies beyond the end.
+	// ErrGap means that the entries after a mark were trimmed away, or that the mark lies beyond
+	// the end.
 	ErrGap = errors.New("entries are missing")
-	// ErrDamaged means that entries inside the log cannot be read; the error is a *DamageError. An operator decides.
+	// ErrDamaged means that entries inside the log cannot be read; the error is a *DamageError. An
+	// operator decides.
 	ErrDamaged = errors.New("log is damaged")
-	// ErrChain means that the entries read so far are not the predecessors of what the stream holds.
+	// ErrChain means that the entries read so far are not the predecessors of what the stream
+	// holds.
 	ErrChain = errors.New("hash chain is broken")
 	// ErrListing means that a listing of the logs lacks one, or is no listing.
 	ErrListing = conn.ErrListing
 	// ErrOldServer means that the server is older than what the logs need.
 	ErrOldServer = conn.ErrOldServer
-	// ErrDenied means that the server refuses this client: wrong user, password, token or certificate.
+	// ErrDenied means that the server refuses this client: wrong user, password, token or
+	// certificate.
 	ErrDenied = conn.ErrDenied
 	// ErrUnreachable means that no server could be connected to.
 	ErrUnreachable = conn.ErrUnreachable
@@ -45,7 +52,8 @@ var (
 	ErrGivenUp = conn.ErrGivenUp
 	// ErrLocked means that another process has the store open.
 	ErrLocked = embedded.ErrLocked
-	// ErrNoSpace means that the volume of the embedded store is full, so that not even the store can be opened.
+	// ErrNoSpace means that the volume of the embedded store is full, so that not even the store
+	// can be opened.
 	ErrNoSpace = embedded.ErrNoSpace
 )
 
@@ -74,8 +82,8 @@ func Classify(err error) failure.Class {
 	return failure.Fatal
 }
 
-// Answered reports whether an error is one that a request to the queue's server ended with, in whatever
-// it is wrapped.
+// Answered reports whether an error is one that a request to the queue's server ended with, in
+// whatever it is wrapped.
 func Answered(err error) bool { return conn.Answered(err) }
 
 // Explain adds class and hint to an error of opening the queue that ends a command. dir is that of

@@ -20,8 +20,8 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
-// reservePorts returns ports that are free, for servers that must find them free again after a restart. They lie below
-// those that the system gives to clients and to whoever listens on port 0.
+// reservePorts returns ports that are free, for servers that must find them free again after a
+// restart. They lie below those that the system gives to clients and to whoever listens on port 0.
 func reservePorts(t testing.TB, n int) (ports []int) {
 	t.Helper()
 	for range 1000 {
@@ -39,7 +39,8 @@ func reservePorts(t testing.TB, n int) (ports []int) {
 	return nil
 }
 
-// externalServer is a NATS server outside of the queue, which tests stop, start and restore to older copies.
+// externalServer is a NATS server outside of the queue, which tests stop, start and restore to
+// older copies.
 type externalServer struct {
 	t    testing.TB
 	dir  string
@@ -138,7 +139,8 @@ func connectTo(t testing.TB, addr string, edit func(*Options)) *Queue {
 	return q
 }
 
-// restart stops the server, does something while it is away, starts it again and waits until the queue is connected.
+// restart stops the server, does something while it is away, starts it again and waits until the
+// queue is connected.
 func (o *externalServer) restart(q *Queue, away func()) {
 	o.t.Helper()
 	before := q.conn.Connections.Load()
@@ -226,8 +228,8 @@ func (p *proxy) serve(client net.Conn) {
 	wg.Wait()
 }
 
-// setDeaf withholds the server's answers, or lets them through again; what was withheld is lost, and so is the
-// connection it was lost from.
+// setDeaf withholds the server's answers, or lets them through again; what was withheld is lost,
+// and so is the connection it was lost from.
 func (p *proxy) setDeaf(deaf bool) {
 	p.mu.Lock()
 	p.deaf = deaf

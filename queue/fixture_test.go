@@ -108,7 +108,8 @@ func fold(t testing.TB, l *Log) *checkpoint.State {
 	return s
 }
 
-// pageOf makes a page of n records after what the state holds of shard-1, each with images of size bytes.
+// pageOf makes a page of n records after what the state holds of shard-1, each with images of size
+// bytes.
 func pageOf(t testing.TB, s *checkpoint.State, n, size int) *change.Page {
 	t.Helper()
 	sh := s.Shards["shard-1"]
@@ -133,7 +134,8 @@ func appendPage(t testing.TB, w *Writer, n, size int) (seq uint64) {
 	return seq
 }
 
-// readSeqs reads the log from the start up to entry last and returns the sequence numbers of all changes.
+// readSeqs reads the log from the start up to entry last and returns the sequence numbers of all
+// changes.
 func readSeqs(t testing.TB, l *Log, last uint64) (seqs []string) {
 	t.Helper()
 	ctx := testContext(t)

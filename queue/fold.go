@@ -28,7 +28,8 @@ type folded struct {
 	copies     copySearch      // counts attempts to read from other replicas what the leader cannot read
 }
 
-// noteMessage records facts about a message that the state does not keep: its id, and the size of a snapshot.
+// noteMessage records facts about a message that the state does not keep: its id, and the size of a
+// snapshot.
 func (f *folded) noteMessage(m conn.Message, e *checkpoint.Entry) {
 	f.lastID = m.ID
 	if e == nil {
@@ -42,9 +43,9 @@ func (f *folded) noteMessage(m conn.Message, e *checkpoint.Entry) {
 	}
 }
 
-// Fold computes the state from the last complete snapshot and the entries after it, up to the newest one that the
-// stream's leader holds. Errors: ErrEmptied, *DamageError, *VolumeError, *checkpoint.CorruptError,
-// *checkpoint.NewerFormatError; others are transient.
+// Fold computes the state from the last complete snapshot and the entries after it, up to the
+// newest one that the stream's leader holds. Errors: ErrEmptied, *DamageError, *VolumeError,
+// *checkpoint.CorruptError, *checkpoint.NewerFormatError; others are transient.
 func (l *Log) Fold(ctx context.Context) (*checkpoint.State, error) {
 	f, err := l.fold(ctx)
 	if err != nil {
@@ -53,12 +54,12 @@ func (l *Log) Fold(ctx context.Context) (*checkpoint.State, error) {
 	return f.state, nil
 }
 
-// errLogChanged means that the log was trimmed beyond what a fold has read, or put back to an older copy: the fold
-// begins again.
+// errLogChanged means that the log was trimmed beyond what a fold has read, or put back to an older
+// copy: the fold begins again.
 var errLogChanged = errors.New("the log changed while it was read")
 
-// fold does what Fold documents, and returns what else this package needs. With a *DamageError it also returns what was
-// read before the damage, and where the log ends.
+// fold does what Fold documents, and returns what else this package needs. With a *DamageError it
+// also returns what was read before the damage, and where the log ends.
 func (l *Log) fold(ctx context.Context) (*folded, error) {
 	for pause := conn.LeastPause; ; pause = min(2*pause, conn.MostPause) {
 		f, err := l.foldOnce(ctx)
@@ -78,8 +79,8 @@ func (l *Log) fold(ctx context.Context) (*folded, error) {
 	}
 }
 
-// readOn reads what has come since a fold, and reports whether the result is a fold, too. It is none where it is not
-// plain that the log only grew.
+// readOn reads what has come since a fold, and reports whether the result is a fold, too. It is
+// none where it is not plain that the log only grew.
 func (l *Log) readOn(ctx context.Context, f *folded) bool {
 	info, err := l.Info(ctx)
 	if err != nil || info.Last <= f.state.Seq || f.damage != nil || f.state.Epoch == 0 {
@@ -118,9 +119,9 @@ func (l *Log) foldOnce(ctx context.Context) (*folded, error) {
 	return f, nil
 }
 
-// applyRest applies everything after the snapshot, up to what the leader held when the fold began. When a consumer has
-// no more to deliver, that need not be the end of the log: its replica may lag behind the leader, and then another
-// consumer goes on.
+// applyRest applies everything after the snapshot, up to what the leader held when the fold began.
+// When a consumer has no more to deliver, that need not be the end of the log: its replica may lag
+// behind the leader, and then another consumer goes on.
 func (l *Log) applyRest(ctx context.Context, f *folded) error {
 	for pause := conn.LeastPause; f.state.Seq < f.info.Last; pause = min(2*pause, conn.MostPause) {
 		before := f.state.Seq
@@ -161,8 +162,9 @@ func (l *Log) applyRest(ctx context.Context, f *folded) error {
 	return f.damage
 }
 
-// noteMissingTail records that the log's last sequence numbers have no messages: the next append gets a number after
-// them. It returns true when another copy may have the messages, so that the fold goes on.
+// noteMissingTail records that the log's last sequence numbers have no messages: the next append
+// gets a number after them. It returns true when another copy may have the messages, so that the
+// fold goes on.
 func (l *Log) noteMissingTail(ctx context.Context, f *folded) (bool, error) {
 	lost, err := l.tailDeleted(ctx, f.state.Seq+1)
 	if err != nil {
@@ -182,7 +184,8 @@ func (l *Log) noteMissingTail(ctx context.Context, f *folded) (bool, error) {
 	return false, nil
 }
 
-// applyDelivered applies what one consumer delivers after the state, until it has no more or the fold is complete.
+// applyDelivered applies what one consumer delivers after the state, until it has no more or the
+// fold is complete.
 func (l *Log) applyDelivered(ctx context.Context, f *folded) error {
 	c, err := l.consume(ctx, f.state.Seq+1)
 	if err != nil {
@@ -218,8 +221,8 @@ func (l *Log) applyDelivered(ctx context.Context, f *folded) error {
 	return nil
 }
 
-// apply applies the next message to the state. After damage, messages have no effect until an entry continues the chain
-// from before the damage.
+// apply applies the next message to the state. After damage, messages have no effect until an entry
+// continues the chain from before the damage.
 func (f *folded) apply(m conn.Message) error {
 	unknown := f.state.Hash == (checkpoint.Hash{})
 	e, err := f.state.Apply(m.Seq, m.Data)
@@ -237,9 +240,10 @@ func (f *folded) apply(m conn.Message) error {
 	return nil
 }
 
-// verifyNewest checks that the newest message that was read is the one that the leader holds at its sequence. With
-// that the whole state is the leader's, because each entry carries the hash of the one before. Rule 2: an entry
-// appended behind another predecessor than its writer knows would fork the log.
+// verifyNewest checks that the newest message that was read is the one that the leader holds at its
+// sequence. With that the whole state is the leader's, because each entry carries the hash of the
+// one before. Rule 2: an entry appended behind another predecessor than its writer knows would fork
+// the log.
 func (l *Log) verifyNewest(ctx context.Context, f *folded) error {
 	if f.newest == 0 {
 		return nil
@@ -257,8 +261,8 @@ func (l *Log) verifyNewest(ctx context.Context, f *folded) error {
 	return nil
 }
 
-// explainNewestGone returns why the leader does not have the newest message that was read: it was trimmed
-// (errLogChanged), or only another copy has it (*DamageError).
+// explainNewestGone returns why the leader does not have the newest message that was read: it was
+// trimmed (errLogChanged), or only another copy has it (*DamageError).
 func (l *Log) explainNewestGone(ctx context.Context, f *folded) error {
 	now, err := l.Info(ctx)
 	switch {
@@ -270,8 +274,8 @@ func (l *Log) explainNewestGone(ctx context.Context, f *folded) error {
 	return &DamageError{From: f.newest, To: f.newest, Last: now.Last, Since: f.storedAt, Until: now.Now, Hint: hintResume}
 }
 
-// loadBase sets the state to fold on: that of the last complete snapshot, or the empty one in a log that was never
-// trimmed.
+// loadBase sets the state to fold on: that of the last complete snapshot, or the empty one in a log
+// that was never trimmed.
 func (l *Log) loadBase(ctx context.Context, f *folded) error {
 	var below uint64
 	info := f.info
@@ -305,8 +309,9 @@ func (l *Log) loadBase(ctx context.Context, f *folded) error {
 	return nil
 }
 
-// snapshotBefore returns the newest message on the snapshots' subject below a sequence. It reads all of them: it is
-// needed only after a crash between the parts of a snapshot, or after a message of another program.
+// snapshotBefore returns the newest message on the snapshots' subject below a sequence. It reads
+// all of them: it is needed only after a crash between the parts of a snapshot, or after a message
+// of another program.
 func (l *Log) snapshotBefore(ctx context.Context, info Info, below uint64) (*jetstream.RawStreamMsg, error) {
 	var found uint64
 	for from := info.First; from < below; {
@@ -328,8 +333,8 @@ func (l *Log) snapshotBefore(ctx context.Context, info Info, below uint64) (*jet
 	return l.message(ctx, found)
 }
 
-// restore rebuilds the state of the snapshot whose last part is m. It returns an error when the snapshot is
-// incomplete, or does not follow from what is stored before it.
+// restore rebuilds the state of the snapshot whose last part is m. It returns an error when the
+// snapshot is incomplete, or does not follow from what is stored before it.
 func (l *Log) restore(ctx context.Context, info Info, m *jetstream.RawStreamMsg) (*checkpoint.State, error) {
 	e, err := checkpoint.Decode(m.Data)
 	if err != nil {

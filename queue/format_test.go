@@ -46,7 +46,8 @@ func TestNewLogBeginsAtTheNewestFormat(t *testing.T) {
 	}
 }
 
-// TestNewLogBeginsInTheFormatOfItsPipeline: an older replicator beside this one can take the log over.
+// TestNewLogBeginsInTheFormatOfItsPipeline: an older replicator beside this one can take the log
+// over.
 func TestNewLogBeginsInTheFormatOfItsPipeline(t *testing.T) {
 	older := newer(t)
 	q := embeddedQueue(t)
@@ -70,7 +71,8 @@ func TestNewLogBeginsInTheFormatOfItsPipeline(t *testing.T) {
 	}
 }
 
-// Rule 11: the log of an older build keeps its format until an operator raises it with `replicator upgrade`.
+// Rule 11: the log of an older build keeps its format until an operator raises it with `replicator
+// upgrade`.
 func TestLogIsRaisedOnlyByUpgrade(t *testing.T) {
 	ctx, older := testContext(t), newer(t)
 	l := olderLog(t, older)
@@ -100,7 +102,8 @@ func TestLogIsRaisedOnlyByUpgrade(t *testing.T) {
 	}
 }
 
-// An upgrade with an unknown outcome is not stored here: Recover finds that, and the next Upgrade stores it.
+// An upgrade with an unknown outcome is not stored here: Recover finds that, and the next Upgrade
+// stores it.
 func TestUpgradeWithUnknownOutcomeIsRepeated(t *testing.T) {
 	l := olderLog(t, newer(t))
 	w := claim(t, l, "newer")
@@ -124,8 +127,9 @@ func TestUpgradeWithUnknownOutcomeIsRepeated(t *testing.T) {
 	}
 }
 
-// A NATS server with its default configuration takes messages of 1 MiB. The test lists 1,600 open shards with six
-// generations before them, and 10,000 with seven: about a day of shards that rotate every three hours.
+// A NATS server with its default configuration takes messages of 1 MiB. The test lists 1,600 open
+// shards with six generations before them, and 10,000 with seven: about a day of shards that rotate
+// every three hours.
 func TestManyShardsStartOnAServerWithItsDefaultPayload(t *testing.T) {
 	o := &externalServer{t: t, dir: t.TempDir(), port: reservePorts(t, 1)[0], payload: 1 << 20}
 	o.start()

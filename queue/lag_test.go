@@ -18,7 +18,8 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/deadletter"
 )
 
-// lagging makes a copy of a stream as it is now, which stands for a replica that lags behind its leader.
+// lagging makes a copy of a stream as it is now, which stands for a replica that lags behind its
+// leader.
 func lagging(t *testing.T, q *Queue, name string) (copied string) {
 	t.Helper()
 	ctx := testContext(t)
@@ -46,7 +47,8 @@ func lagging(t *testing.T, q *Queue, name string) (copied string) {
 	return copied
 }
 
-// serveFrom lets the lagging replica serve the next n consumers of its stream, and returns how many it served.
+// serveFrom lets the lagging replica serve the next n consumers of its stream, and returns how many
+// it served.
 func serveFrom(q *Queue, copied string, n int) (served func() int) {
 	used := 0
 	q.conn.CreateConsumer = func(
@@ -61,8 +63,8 @@ func serveFrom(q *Queue, copied string, n int) (served func() int) {
 	return func() int { return used }
 }
 
-// A consumer runs on a replica that has not caught up. The fold does not end where that replica does, because an entry
-// appended to the older state would fork the log.
+// A consumer runs on a replica that has not caught up. The fold does not end where that replica
+// does, because an entry appended to the older state would fork the log.
 func TestFoldOnALaggingReplicaGoesOnToTheLeadersEnd(t *testing.T) {
 	ctx := testContext(t)
 	q := embeddedQueue(t)
@@ -127,7 +129,8 @@ func TestFoldOfAnotherHistoryIsReadAgain(t *testing.T) {
 	}
 }
 
-// The newest message is not an entry: the fold compares it with the leader's and ends there without an error.
+// The newest message is not an entry: the fold compares it with the leader's and ends there without
+// an error.
 func TestFoldEndsAtAStrayMessage(t *testing.T) {
 	ctx := testContext(t)
 	q := embeddedQueue(t)
@@ -143,7 +146,8 @@ func TestFoldEndsAtAStrayMessage(t *testing.T) {
 	}
 }
 
-// A reader with EndAt gets to the end even if the last messages are not entries or are lost, and the replica lags.
+// A reader with EndAt gets to the end even if the last messages are not entries or are lost, and
+// the replica lags.
 func TestReadingOnceEndsWhereTheLogDoes(t *testing.T) {
 	for name, spoil := range map[string]func(*testing.T, *Writer){
 		"stray message": func(t *testing.T, w *Writer) {
@@ -190,7 +194,8 @@ func TestReadingOnceEndsWhereTheLogDoes(t *testing.T) {
 	}
 }
 
-// The owner appends a snapshot and trims while another process folds from the snapshot before: that fold begins again.
+// The owner appends a snapshot and trims while another process folds from the snapshot before: that
+// fold begins again.
 func TestFoldGoesOnWhenTheLogIsTrimmedMeanwhile(t *testing.T) {
 	ctx := testContext(t)
 	q := embeddedQueue(t)
@@ -329,8 +334,8 @@ func TestLeaderAnswersAlsoWhereDirectReadsAreAllowed(t *testing.T) {
 	}
 }
 
-// The same in a cluster: one of three servers was away, comes back, and serves consumers while it catches up. Every
-// fold is the leader's, and what the owner appends after it counts.
+// The same in a cluster: one of three servers was away, comes back, and serves consumers while it
+// catches up. Every fold is the leader's, and what the owner appends after it counts.
 func TestFoldWhileAReplicaCatchesUp(t *testing.T) {
 	long(t, "electing a leader takes seconds")
 	ctx := testContext(t)

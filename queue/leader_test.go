@@ -10,7 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
-// replicaStream is a stream about which a replica answers, because the stream has no leader or is not open yet.
+// replicaStream is a stream about which a replica answers, because the stream has no leader or is
+// not open yet.
 type replicaStream struct {
 	jetstream.Stream
 	info *jetstream.StreamInfo
@@ -21,7 +22,8 @@ func (d replicaStream) Info(context.Context, ...jetstream.StreamInfoOpt) (*jetst
 	return d.info, d.err
 }
 
-// A replica may answer with old facts, or with "not found" for a stream that it has not opened yet: neither is trusted.
+// A replica may answer with old facts, or with "not found" for a stream that it has not opened yet:
+// neither is trusted.
 func TestAnswersOfAReplicaAboutAStreamAreNotTrusted(t *testing.T) {
 	ctx := testContext(t)
 	q := embeddedQueue(t)

@@ -12,17 +12,17 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
-// The fractions of a log's limit up to which entries of a kind are stored. The room above them is reserved for the
-// entries without which a log cannot be trimmed or owned: marks, claims, releases, controls, starts, gaps, and the
-// one snapshot that trimming needs. Without the reserve, a long stall would fill the log, and the server would refuse
-// the marks that make room again.
+// The fractions of a log's limit up to which entries of a kind are stored. The room above them is
+// reserved for the entries without which a log cannot be trimmed or owned: marks, claims, releases,
+// controls, starts, gaps, and the one snapshot that trimming needs. Without the reserve, a long
+// stall would fill the log, and the server would refuse the marks that make room again.
 const (
 	framesUpTo  = 0.8 // compared before a frame is stored, so that one frame may exceed it
 	reportsUpTo = 0.9 // of beats, graphs, copies and periodic snapshots
 )
 
-// ceiling returns how many bytes the log may hold after an entry of this kind was stored. snapshot is the size of the
-// last snapshot: two of them fit above the ceiling of frames and reports.
+// ceiling returns how many bytes the log may hold after an entry of this kind was stored. snapshot
+// is the size of the last snapshot: two of them fit above the ceiling of frames and reports.
 //
 // Rule 9: a full log pauses reading, it never drops.
 func (i Info) ceiling(kind checkpoint.Kind, snapshot int) uint64 {
@@ -41,8 +41,8 @@ func (i Info) ceiling(kind checkpoint.Kind, snapshot int) uint64 {
 	return math.MaxUint64 // only the server's own limit applies
 }
 
-// mustFit reports whether an entry of this kind is stored however full the log is. Snapshots are checked before their
-// first part is appended.
+// mustFit reports whether an entry of this kind is stored however full the log is. Snapshots are
+// checked before their first part is appended.
 func mustFit(kind checkpoint.Kind) bool {
 	switch kind {
 	case checkpoint.KindFrame, checkpoint.KindBeat, checkpoint.KindGraph,
@@ -52,7 +52,8 @@ func mustFit(kind checkpoint.Kind) bool {
 	return true
 }
 
-// MinMaxBytes returns the lowest limit of a log whose snapshots have this size: its top tenth holds two of them.
+// MinMaxBytes returns the lowest limit of a log whose snapshots have this size: its top tenth holds
+// two of them.
 func MinMaxBytes(snapshot int) int64 {
 	return int64(math.Ceil(2 * float64(snapshot) / (1 - reportsUpTo)))
 }
@@ -74,8 +75,8 @@ func (l *Log) SnapshotBytes(ctx context.Context) (int, error) {
 	return 0, nil // not a snapshot of this log: the fold looks for another one
 }
 
-// checkRoom returns ErrFull when the rest of the log is reserved for other kinds of entries. size is that of the
-// encoded entry, 0 for a frame.
+// checkRoom returns ErrFull when the rest of the log is reserved for other kinds of entries. size
+// is that of the encoded entry, 0 for a frame.
 func (w *Writer) checkRoom(kind checkpoint.Kind, size int) error {
 	reason := w.noRoomReason(kind, size)
 	if reason == "" {
@@ -85,7 +86,8 @@ func (w *Writer) checkRoom(kind checkpoint.Kind, size int) error {
 	return fmt.Errorf("append %s to log of %s: %w: %s", kind, w.l.table, ErrFull, reason)
 }
 
-// noRoomReason returns why an entry may not be stored now, in the log or on the volume; "" when it fits.
+// noRoomReason returns why an entry may not be stored now, in the log or on the volume; "" when it
+// fits.
 func (w *Writer) noRoomReason(kind checkpoint.Kind, size int) string {
 	info := &w.folded.info
 	frame, ceiling := kind == checkpoint.KindFrame, info.ceiling(kind, w.folded.snapshot)
@@ -101,16 +103,17 @@ func (w *Writer) noRoomReason(kind checkpoint.Kind, size int) string {
 // usage says how full the log is, for messages.
 func (i Info) usage() string { return fmt.Sprintf("%.0f %% of its limit in use", 100*i.fraction()) }
 
-// neededLimit returns the stream limit to set on the server: the configured one, or more where marks and one snapshot
-// would not fit on top of the bytes that are stored.
+// neededLimit returns the stream limit to set on the server: the configured one, or more where
+// marks and one snapshot would not fit on top of the bytes that are stored.
 func (l *Log) neededLimit(bytes uint64, snapshot int) int64 {
 	configured := l.q.opts.MaxBytes
 	return max(configured, int64(bytes)+configured/20+2*int64(snapshot)+minTrimVolume)
 }
 
-// raiseLimit raises the server's limit to the configured one, and above it where the log is so full that not even a
-// claim or marks would fit, because it was filled under another limit. Reading stays paused by the configured limit;
-// lowerLimit restores that once the log is trimmed. Errors are logged: the next append fails with them.
+// raiseLimit raises the server's limit to the configured one, and above it where the log is so full
+// that not even a claim or marks would fit, because it was filled under another limit. Reading
+// stays paused by the configured limit; lowerLimit restores that once the log is trimmed. Errors
+// are logged: the next append fails with them.
 func (l *Log) raiseLimit(ctx context.Context, bytes uint64, snapshot int) {
 	ctx, cancel := l.q.conn.WithAckTimeout(ctx)
 	defer cancel()
@@ -142,15 +145,16 @@ func (w *Writer) lowerLimit(ctx context.Context) {
 	}
 }
 
-// claimNearlyExpired reports whether other processes may soon claim the log: then a beat is stored even if the log is
-// full. No other process can claim a log of the embedded server.
+// claimNearlyExpired reports whether other processes may soon claim the log: then a beat is stored
+// even if the log is full. No other process can claim a log of the embedded server.
 func (w *Writer) claimNearlyExpired() bool {
 	sent, now := w.silence()
 	return w.l.q.embedded == nil && now.Since(sent) > w.ttl/2
 }
 
-// configure sets the stream's limits to those of the options, as far as they leave room on top of what it holds. Only
-// the owner calls it. When it fails the old limits stay. snapshot is the size of the last snapshot.
+// configure sets the stream's limits to those of the options, as far as they leave room on top of
+// what it holds. Only the owner calls it. When it fails the old limits stay. snapshot is the size
+// of the last snapshot.
 func (l *Log) configure(ctx context.Context, snapshot int) {
 	ctx, cancel := l.q.conn.WithAckTimeout(ctx)
 	defer cancel()

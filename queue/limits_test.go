@@ -14,8 +14,9 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/embedded"
 )
 
-// stall fills a log as a long stall does: frames, then listings and beats, each until it is refused, with a state of
-// many shards whose snapshot needs more room than a beat. It returns how many changes are stored.
+// stall fills a log as a long stall does: frames, then listings and beats, each until it is
+// refused, with a state of many shards whose snapshot needs more room than a beat. It returns how
+// many changes are stored.
 func stall(t testing.TB, w *Writer) uint64 {
 	t.Helper()
 	for refused := false; !refused; {
@@ -30,7 +31,8 @@ func stall(t testing.TB, w *Writer) uint64 {
 	return w.State().Changes
 }
 
-// fillToServerLimit fills the log up to the server's own limit, as earlier builds without a reserve did.
+// fillToServerLimit fills the log up to the server's own limit, as earlier builds without a reserve
+// did.
 func fillToServerLimit(t testing.TB, w *Writer) {
 	t.Helper()
 	w.folded.info.MaxBytes = 0 // blind to the reserve
@@ -71,7 +73,8 @@ func pressure(t testing.TB, w *Writer) Pressure {
 	return p
 }
 
-// Rule 9, and what follows from it: only what lets the log be trimmed and owned may use its last tenth.
+// Rule 9, and what follows from it: only what lets the log be trimmed and owned may use its last
+// tenth.
 func TestBeatsListingsAndSnapshotsLeaveAFullLogItsReserve(t *testing.T) {
 	w := owned(t, embeddedIn(t, t.TempDir(), func(o *Options) { o.MaxBytes = 8 << 20 }))
 	stall(t, w)
@@ -104,7 +107,8 @@ func TestBeatsListingsAndSnapshotsLeaveAFullLogItsReserve(t *testing.T) {
 	sameState(t, fold(t, w.Log()), next.State())
 }
 
-// Only one more snapshot lets the log be trimmed, because the last one lies below all entries that are applied now.
+// Only one more snapshot lets the log be trimmed, because the last one lies below all entries that
+// are applied now.
 func TestStalledLogIsTrimmedAlthoughItsSnapshotLiesBelowTheFirstMark(t *testing.T) {
 	for name, limit := range map[string]int64{"no snapshot yet": 4 << 20, "an old snapshot": 8 << 20} {
 		t.Run(name, func(t *testing.T) {
@@ -129,7 +133,8 @@ func TestStalledLogIsTrimmedAlthoughItsSnapshotLiesBelowTheFirstMark(t *testing.
 	}
 }
 
-// A log that is full to the last byte takes marks, while running and after a restart, and is trimmed by them.
+// A log that is full to the last byte takes marks, while running and after a restart, and is
+// trimmed by them.
 func TestLogAtTheServersLimitRecovers(t *testing.T) {
 	long(t, "3 s")
 	for name, limit := range map[string]int64{"while running": 0, "after a restart": 8 << 20,
@@ -185,7 +190,8 @@ func TestLogAtTheServersLimitRecovers(t *testing.T) {
 	}
 }
 
-// A claim that is refused for another reason has raised the limit all the same: it does not depend on the claim.
+// A claim that is refused for another reason has raised the limit all the same: it does not depend
+// on the claim.
 func TestLimitIsRaisedBeforeTheClaim(t *testing.T) {
 	ctx := testContext(t)
 	q := embeddedIn(t, t.TempDir(), func(o *Options) { o.MaxBytes = 8 << 20 })
@@ -204,8 +210,8 @@ func TestLimitIsRaisedBeforeTheClaim(t *testing.T) {
 	}
 }
 
-// Above the ceiling of beats an owner with rivals still beats, as rarely as its claim allows, because a log that does
-// not grow is claimed by another process.
+// Above the ceiling of beats an owner with rivals still beats, as rarely as its claim allows,
+// because a log that does not grow is claimed by another process.
 func TestFullLogTakesBeatsThatAClaimNeeds(t *testing.T) {
 	ctx := testContext(t)
 	srv := startExternal(t)

@@ -112,8 +112,8 @@ func TestEntryThatContradictsTheLogIsNotStored(t *testing.T) {
 	appendPage(t, w, 5, 10)
 }
 
-// beatUntil appends beats until a claim of another owner with this TTL has ended. late says that the machine stood
-// still for so long that the other one may have the log.
+// beatUntil appends beats until a claim of another owner with this TTL has ended. late says that
+// the machine stood still for so long that the other one may have the log.
 func beatUntil(t *testing.T, w *Writer, ttl time.Duration, claimed <-chan error) (late bool, err error) {
 	t.Helper()
 	for {
@@ -162,7 +162,8 @@ func TestReleasedLogIsClaimedAtOnce(t *testing.T) {
 	}
 }
 
-// A TTL of a millisecond is not enough: on a busy machine each look takes longer, and such time does not count.
+// A TTL of a millisecond is not enough: on a busy machine each look takes longer, and such time
+// does not count.
 func TestLogOfADeadOwnerIsClaimedAtOnceByTheOnlyProcess(t *testing.T) {
 	w := owned(t, embeddedQueue(t))
 	mustAppend(t, w, &checkpoint.Beat{Date: second}, nil)

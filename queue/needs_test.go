@@ -10,8 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/request"
 )
 
-// TestNeedsAreWhatTheServerReserves makes all streams of a table on a server that has just as much room as they are
-// said to need, and then on one that has a byte less.
+// TestNeedsAreWhatTheServerReserves makes all streams of a table on a server that has just as much
+// room as they are said to need, and then on one that has a byte less.
 func TestNeedsAreWhatTheServerReserves(t *testing.T) {
 	const table = "Orders"
 	o := Options{Pipeline: "shop", MaxBytes: 64 << 20, LettersMaxBytes: 8 << 20, ArchiveMaxBytes: 16 << 20}

@@ -98,7 +98,8 @@ func TestRefusedStreamNamesTheSetting(t *testing.T) {
 	}
 }
 
-// pemFiles makes a certificate authority, and a certificate signed by it for the server on 127.0.0.1 and for a client.
+// pemFiles makes a certificate authority, and a certificate signed by it for the server on
+// 127.0.0.1 and for a client.
 func pemFiles(t *testing.T) (ca, cert, key string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -172,8 +173,8 @@ func TestOpenWaitsForTheElection(t *testing.T) {
 	for name := range c.options {
 		c.stop(name)
 	}
-	// A server that leads, or is handed the lead by one that stops, goes on answering for seconds without the others. One
-	// that starts alone never leads.
+	// A server that leads, or is handed the lead by one that stops, goes on answering for seconds
+	// without the others. One that starts alone never leads.
 	c.start(t, "n0")
 	core, lines := observer.New(zap.WarnLevel)
 	o := c.options["n0"]
@@ -205,8 +206,8 @@ func TestOpenWaitsForTheElection(t *testing.T) {
 	}
 }
 
-// promised is a cluster in which another process has just made the stream: its name is in use, but for a while it
-// cannot be opened.
+// promised is a cluster in which another process has just made the stream: its name is in use, but
+// for a while it cannot be opened.
 type promised struct {
 	jetstream.JetStream
 	few, missing int
@@ -237,7 +238,8 @@ func (p *promised) DeleteStream(ctx context.Context, name string) error {
 	return p.JetStream.DeleteStream(ctx, name)
 }
 
-// Processes that start together on a new cluster make the same streams: the slower ones wait for them.
+// Processes that start together on a new cluster make the same streams: the slower ones wait for
+// them.
 func TestStreamThatAnotherProcessMakesIsWaitedFor(t *testing.T) {
 	q := embeddedQueue(t)
 	l := createLog(t, q)

@@ -10,7 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/request"
 )
 
-// MaxPayload is what the embedded server accepts in one message, and the most that this package ever sends.
+// MaxPayload is what the embedded server accepts in one message, and the most that this package
+// ever sends.
 const MaxPayload = conn.MaxPayload
 
 const (
@@ -27,12 +28,13 @@ const (
 type Options struct {
 	Pipeline string // part of every stream's name: two pipelines never share a log
 
-	// Dir runs the server inside this process, with its store in Dir. Exactly one of Dir and URL is set.
+	// Dir runs the server inside this process, with its store in Dir. Exactly one of Dir and URL is
+	// set.
 	Dir    string
 	Listen string // embedded: host:port for the commands and the nats tool; "" = a random loopback port
 
-	// URL connects to an external server or cluster. It must run with sync_interval: always, or a power cut
-	// loses entries that were acknowledged.
+	// URL connects to an external server or cluster. It must run with sync_interval: always, or a
+	// power cut loses entries that were acknowledged.
 	URL string
 	// URLNow returns URL as it is now, see conn.Options. Optional.
 	URLNow      func() string
@@ -44,27 +46,31 @@ type Options struct {
 
 	// MaxBytes is the hard limit of each table's log; 0 = 20 GiB. Reading pauses at 80 % of it.
 	MaxBytes int64
-	// Logs is the expected number of tables, if more than 16. With MaxBytes it bounds the embedded server's whole store.
+	// Logs is the expected number of tables, if more than 16. With MaxBytes it bounds the embedded
+	// server's whole store.
 	Logs int
 	// LettersMaxBytes is the hard limit of each table's dead letters; 0 = 1 GiB.
 	LettersMaxBytes int64
-	// ArchiveMaxBytes is the hard limit of each table's events that are to be archived; 0 = the tables have no archive.
+	// ArchiveMaxBytes is the hard limit of each table's events that are to be archived; 0 = the
+	// tables have no archive.
 	ArchiveMaxBytes int64
-	// ReplayWindow is how long entries stay in the log after every sink has applied them, while there is room. 0 = 1 h,
-	// negative = they are trimmed at once.
+	// ReplayWindow is how long entries stay in the log after every sink has applied them, while
+	// there is room. 0 = 1 h, negative = they are trimmed at once.
 	ReplayWindow time.Duration
 
 	// AckTimeout bounds the wait for one acknowledgement; after it the outcome is unknown. 0 = 5 s.
 	AckTimeout time.Duration
 	// DiskCheck is how often Run looks at the embedded store and its volume. 0 = 1 s.
 	DiskCheck time.Duration
-	// Volume asks the file system that holds Dir; nil = embedded.VolumeOf. Tests replace it to simulate a full disk.
+	// Volume asks the file system that holds Dir; nil = embedded.VolumeOf. Tests replace it to
+	// simulate a full disk.
 	Volume func(dir string) (embedded.Volume, error)
-	// IdleCheck is how often a reader that receives nothing asks whether the stream is still the same. 0 = 5 s.
+	// IdleCheck is how often a reader that receives nothing asks whether the stream is still the
+	// same. 0 = 5 s.
 	IdleCheck time.Duration
 
-	// Report is called with the result of each request to the server: nil where it answered, otherwise the error. It must
-	// be fast. Optional.
+	// Report is called with the result of each request to the server: nil where it answered,
+	// otherwise the error. It must be fast. Optional.
 	Report func(op string, err error)
 
 	command bool // OpenClient
@@ -109,7 +115,8 @@ func (o Options) check() error {
 	return nil
 }
 
-// besideMaxBytes returns what the streams beside a log may take: dead letters, requests, events for the archive.
+// besideMaxBytes returns what the streams beside a log may take: dead letters, requests, events for
+// the archive.
 func (o Options) besideMaxBytes() int64 {
 	return o.LettersMaxBytes + request.MaxBytes + o.ArchiveMaxBytes
 }

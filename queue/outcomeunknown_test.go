@@ -16,7 +16,8 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/internal/testpage"
 )
 
-// Attack 15 of test/attacklist_test.go: an append is stored and its acknowledgement lost. What was stored counts, once.
+// Attack 15 of test/attacklist_test.go: an append is stored and its acknowledgement lost. What was
+// stored counts, once.
 func TestLostAcknowledgementIsResolvedFromTheLog(t *testing.T) {
 	ctx := testContext(t)
 	srv := startExternal(t)
@@ -62,7 +63,8 @@ func awaitStored(t *testing.T, srv *externalServer, seq uint64) {
 	}
 }
 
-// The acknowledgement comes too late, on a connection that never broke: the writer appends nothing before Recover.
+// The acknowledgement comes too late, on a connection that never broke: the writer appends nothing
+// before Recover.
 func TestLateAcknowledgementIsIgnored(t *testing.T) {
 	ctx := testContext(t)
 	p := startProxy(t, startExternal(t).addr())
@@ -88,8 +90,8 @@ func TestLateAcknowledgementIsIgnored(t *testing.T) {
 	mustAppend(t, w, &checkpoint.Beat{Date: second}, nil)
 }
 
-// reconnecting is a client that loses its connection after the server has stored an entry, and is back with another
-// one before the acknowledgement is looked at.
+// reconnecting is a client that loses its connection after the server has stored an entry, and is
+// back with another one before the acknowledgement is looked at.
 type reconnecting struct {
 	jetstream.JetStream
 	q *Queue
@@ -103,7 +105,8 @@ func (r reconnecting) PublishMsg(
 	return ack, err
 }
 
-// Rule 4: after a reconnect it is unknown what the server holds, even for an append that was acknowledged before.
+// Rule 4: after a reconnect it is unknown what the server holds, even for an append that was
+// acknowledged before.
 func TestAcknowledgementAcrossAReconnectIsNotTrusted(t *testing.T) {
 	ctx := testContext(t)
 	q := embeddedQueue(t)
@@ -139,8 +142,8 @@ func TestStaleSequenceIsRefused(t *testing.T) {
 	}
 }
 
-// The server treats two attempts with one message id as the same entry. Attempts of this package never share an id; if
-// they did, the second must not count as stored.
+// The server treats two attempts with one message id as the same entry. Attempts of this package
+// never share an id; if they did, the second must not count as stored.
 func TestDuplicateIsNotAnAcknowledgement(t *testing.T) {
 	ctx := testContext(t)
 	w := owned(t, embeddedQueue(t))
@@ -157,7 +160,8 @@ func TestDuplicateIsNotAnAcknowledgement(t *testing.T) {
 	}
 }
 
-// An append is never sent because the server is stopped: after Recover the entry is not part of the state.
+// An append is never sent because the server is stopped: after Recover the entry is not part of the
+// state.
 func TestUnsentAppendIsResolvedFromTheLog(t *testing.T) {
 	ctx := testContext(t)
 	srv := startExternal(t)
@@ -227,8 +231,8 @@ func TestReaderSurvivesARestartOfNATS(t *testing.T) {
 	}
 }
 
-// Attack 1 of test/attacklist_test.go: a writer pauses before an append while a rival finishes the shard and trims
-// the log.
+// Attack 1 of test/attacklist_test.go: a writer pauses before an append while a rival finishes the
+// shard and trims the log.
 func TestPausedWriterStoresNothingAfterRivalTrimmed(t *testing.T) {
 	ctx := testContext(t)
 	w := owned(t, embeddedQueue(t))
@@ -256,8 +260,9 @@ func TestPausedWriterStoresNothingAfterRivalTrimmed(t *testing.T) {
 	sameState(t, fold(t, w.Log()), before)
 }
 
-// Attack 28 of test/attacklist_test.go: the store is put back to an older copy and a rival fills it up to the very
-// number that the old owner knows. No entry of the rival is skipped, and no entry of the old owner is stored.
+// Attack 28 of test/attacklist_test.go: the store is put back to an older copy and a rival fills it
+// up to the very number that the old owner knows. No entry of the rival is skipped, and no entry of
+// the old owner is stored.
 func TestRestoredStoreFilledToTheSameNumber(t *testing.T) {
 	ctx := testContext(t)
 	srv := startExternal(t)
@@ -305,7 +310,8 @@ func TestRestoredStoreFilledToTheSameNumber(t *testing.T) {
 	}
 }
 
-// If the server does not compare ids, an entry that continues a lost history is stored, but has no effect.
+// If the server does not compare ids, an entry that continues a lost history is stored, but has no
+// effect.
 func TestEntryOfALostHistoryHasNoEffect(t *testing.T) {
 	ctx := testContext(t)
 	w := owned(t, embeddedQueue(t))

@@ -18,8 +18,8 @@ type streamKind struct {
 	again string // makes the stream again with its settings, where none of it can be edited
 }
 
-// JudgePremises returns the settings of a stream that are not as this package relies on. The limits of bytes and of a
-// message, and the number of copies, are the owner's (Log.configure).
+// JudgePremises returns the settings of a stream that are not as this package relies on. The limits
+// of bytes and of a message, and the number of copies, are the owner's (Log.configure).
 func JudgePremises(cfg *jetstream.StreamConfig, kind streamKind) (found protocol.Premises) {
 	check := func(ok bool, code string, is any, wanted, edit string, unsafe bool) {
 		if ok {
@@ -56,7 +56,8 @@ func JudgePremises(cfg *jetstream.StreamConfig, kind streamKind) (found protocol
 	return found
 }
 
-// Premises returns the settings of the table's streams, as the server has them, that are not as this package relies on.
+// Premises returns the settings of the table's streams, as the server has them, that are not as
+// this package relies on.
 //
 // Rule 15: they are asked for at the start and then each minute.
 func (l *Log) Premises(ctx context.Context) (found protocol.Premises, err error) {

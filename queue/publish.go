@@ -13,13 +13,13 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
-// publish sends one encoded entry, to be stored right after the message at sequence last and nowhere else. It returns
-// the entry's sequence.
+// publish sends one encoded entry, to be stored right after the message at sequence last and
+// nowhere else. It returns the entry's sequence.
 //
-// Rule 2: the server compares the sequence, and, where one copy is kept, also the id of the newest message: a store
-// that was put back to an older copy and filled up again by another owner has the same number but another id. With
-// replicas no id is sent, because followers may not have loaded the ids that they compare; there the quorum prevents
-// that a store goes back.
+// Rule 2: the server compares the sequence, and, where one copy is kept, also the id of the newest
+// message: a store that was put back to an older copy and filled up again by another owner has the
+// same number but another id. With replicas no id is sent, because followers may not have loaded
+// the ids that they compare; there the quorum prevents that a store goes back.
 func (l *Log) publish(
 	ctx context.Context, kind checkpoint.Kind, msg []byte, last uint64, lastID, id string,
 ) (uint64, error) {
@@ -61,8 +61,9 @@ func (l *Log) subjectOf(kind checkpoint.Kind) string {
 	return l.subject.Entry
 }
 
-// messageID returns an id for one attempt. No attempt uses the id of another: an earlier attempt at the same sequence
-// may have other content and arrive late, and the server would treat the next attempt as its duplicate.
+// messageID returns an id for one attempt. No attempt uses the id of another: an earlier attempt at
+// the same sequence may have other content and arrive late, and the server would treat the next
+// attempt as its duplicate.
 func (q *Queue) messageID(nonce checkpoint.Nonce) string {
 	return fmt.Sprintf("%x-%s", nonce[:], strconv.FormatUint(q.attempts.Add(1), 36))
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
-// Reader reads the entries of a log in order. It checks that none is missing and that each continues the one before.
-// It may be used by one goroutine only; Close it.
+// Reader reads the entries of a log in order. It checks that none is missing and that each
+// continues the one before. It may be used by one goroutine only; Close it.
 type Reader struct {
 	l          *Log
 	cur        *conn.Consumer // nil until it is made again
@@ -35,9 +35,9 @@ type Reader struct {
 	idleRounds int    // how often in a row no message came although there is more to read
 }
 
-// Read starts at sequence from, the one after a mark whose hash is prev; with 0 at the oldest entry there is. ErrGap
-// when from was trimmed or lies beyond the end; ErrChain when the entry before it has another hash, because the mark
-// belongs to another log.
+// Read starts at sequence from, the one after a mark whose hash is prev; with 0 at the oldest entry
+// there is. ErrGap when from was trimmed or lies beyond the end; ErrChain when the entry before it
+// has another hash, because the mark belongs to another log.
 func (l *Log) Read(ctx context.Context, from uint64, prev checkpoint.Hash) (*Reader, error) {
 	r := &Reader{l: l, connection: l.q.conn.Connections.Load()}
 	info, err := l.Info(ctx)
@@ -55,7 +55,8 @@ func (l *Log) Read(ctx context.Context, from uint64, prev checkpoint.Hash) (*Rea
 		r.chain = checkpoint.ChainFromStart()
 	}
 	if prev != (checkpoint.Hash{}) {
-		// The sequence of a mark alone proves nothing: the log may have gone back to an older copy and filled up again.
+		// The sequence of a mark alone proves nothing: the log may have gone back to an older copy
+		// and filled up again.
 		if err := r.verifyLastRead(ctx); err != nil {
 			return nil, fmt.Errorf("read log of %s: %w", l.table, err)
 		}
@@ -66,8 +67,8 @@ func (l *Log) Read(ctx context.Context, from uint64, prev checkpoint.Hash) (*Rea
 	return r, nil
 }
 
-// EndAt makes Next return io.EOF after the last entry up to this sequence, which is at most the log's last. There
-// need not be an entry at it.
+// EndAt makes Next return io.EOF after the last entry up to this sequence, which is at most the
+// log's last. There need not be an entry at it.
 func (r *Reader) EndAt(seq uint64) { r.endAt = seq }
 
 // Next returns the next entry, which aliases nothing that later calls change. It blocks until there is one, and
@@ -131,8 +132,9 @@ func (r *Reader) next(ctx context.Context) (uint64, *checkpoint.Entry, error) {
 	}
 }
 
-// SkipDamage lets Next go on after entries that cannot be read, once it has returned d for them. The owner of the next
-// entry and the hash of its predecessor are then unknown, as at the start of a trimmed log.
+// SkipDamage lets Next go on after entries that cannot be read, once it has returned d for them.
+// The owner of the next entry and the hash of its predecessor are then unknown, as at the start of
+// a trimmed log.
 func (r *Reader) SkipDamage(ctx context.Context, d *DamageError) {
 	r.Close(ctx)
 	r.cur, r.damage = nil, nil
@@ -149,8 +151,8 @@ func (r *Reader) Close(ctx context.Context) {
 	}
 }
 
-// accept returns the entry in m; nil when the message has no effect. conn.ErrDropped when messages before m must be
-// read again, from another consumer.
+// accept returns the entry in m; nil when the message has no effect. conn.ErrDropped when messages
+// before m must be read again, from another consumer.
 func (r *Reader) accept(ctx context.Context, m conn.Message) (*checkpoint.Entry, error) {
 	r.idleRounds = 0
 	if m.Seq <= r.seq {
@@ -180,14 +182,16 @@ func (r *Reader) accept(ctx context.Context, m conn.Message) (*checkpoint.Entry,
 		}
 	}
 	if r.damage != nil && (!follows || !r.chain.Known()) {
-		// Rule 8: only an entry that continues the chain from before the damage shows that an operator accepted it.
+		// Rule 8: only an entry that continues the chain from before the damage shows that an
+		// operator accepted it.
 		if r.seq = m.Seq; m.Seq >= r.damage.Last {
 			return nil, r.damage
 		}
 		return nil, nil
 	}
 	if r.damage = nil; err == nil && !follows {
-		// Either another program wrote the message, or the log went back and continued with other entries.
+		// Either another program wrote the message, or the log went back and continued with other
+		// entries.
 		if err := r.verifyLastRead(ctx); err != nil {
 			return nil, err
 		}
@@ -225,8 +229,8 @@ func (r *Reader) verifyLastRead(ctx context.Context) error {
 	return r.l.verifyPredecessor(ctx, info, r.entry+1, r.chain.Hash, nil)
 }
 
-// restart makes another consumer, after a reconnect or when the old one ended, once it has verified that the log still
-// holds what was read.
+// restart makes another consumer, after a reconnect or when the old one ended, once it has verified
+// that the log still holds what was read.
 func (r *Reader) restart(ctx context.Context) error {
 	r.l.metrics.resets.Inc()
 	r.Close(ctx)
@@ -249,8 +253,8 @@ func (r *Reader) restart(ctx context.Context) error {
 	return err
 }
 
-// checkIdle finds out why no message came: the reader has reached the end of the log, or the consumer does not deliver,
-// and then checkIdle restarts it.
+// checkIdle finds out why no message came: the reader has reached the end of the log, or the
+// consumer does not deliver, and then checkIdle restarts it.
 func (r *Reader) checkIdle(ctx context.Context) error {
 	info, err := r.l.Info(ctx)
 	switch {

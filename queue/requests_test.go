@@ -87,7 +87,8 @@ func TestRequestIsDoneAgainUntilItsOutcomeIsStored(t *testing.T) {
 	}
 }
 
-// TestOutcomeIsFetchedWithoutItsCleanUp: Rule 15. What was done is known although the request cannot be deleted.
+// TestOutcomeIsFetchedWithoutItsCleanUp: Rule 15. What was done is known although the request
+// cannot be deleted.
 func TestOutcomeIsFetchedWithoutItsCleanUp(t *testing.T) {
 	ctx, l := testContext(t), createLog(t, embeddedQueue(t))
 	s := openRequests(t, l)
@@ -190,7 +191,8 @@ func storedBytes(t *testing.T, l *Log) uint64 {
 	return st.CachedInfo().State.Bytes
 }
 
-// Whoever asks for more than may wait is held back, not refused, and the owner's outcomes always fit.
+// Whoever asks for more than may wait is held back, not refused, and the owner's outcomes always
+// fit.
 func TestFullRequestsHoldTheAskerBack(t *testing.T) {
 	long(t, "fills 16 MiB")
 	ctx, l := testContext(t), createLog(t, embeddedQueue(t))
@@ -240,7 +242,8 @@ func TestFullRequestsHoldTheAskerBack(t *testing.T) {
 	}
 }
 
-// A message under the name of another request has nobody who waits for it, and no outcome would end it.
+// A message under the name of another request has nobody who waits for it, and no outcome would end
+// it.
 func TestRequestUnderAnotherNameIsDropped(t *testing.T) {
 	ctx, l := testContext(t), createLog(t, embeddedQueue(t))
 	s := openRequests(t, l)
@@ -302,7 +305,8 @@ func TestRequestsNeverThrowTheWriterIntoDoubt(t *testing.T) {
 	}
 }
 
-// stepDown makes the leader of the requests' stream give up, so that the next call meets an election.
+// stepDown makes the leader of the requests' stream give up, so that the next call meets an
+// election.
 func stepDown(t *testing.T, q *Queue, stream string) {
 	t.Helper()
 	ctx := testContext(t)
@@ -314,8 +318,8 @@ func stepDown(t *testing.T, q *Queue, stream string) {
 	}
 }
 
-// With three copies: leaders step down and are stopped under the asker and the owner. Every request is stored once, and
-// the first outcome of each reaches the asker.
+// With three copies: leaders step down and are stopped under the asker and the owner. Every request
+// is stored once, and the first outcome of each reaches the asker.
 func TestLeaderChangesUnderRequests(t *testing.T) {
 	long(t, "electing a leader takes seconds")
 	ctx, c := testContext(t), startCluster(t)

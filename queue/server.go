@@ -10,14 +10,16 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/request"
 )
 
-// ServerInfo describes an external server and the account that this client uses, as far as clients can query them.
+// ServerInfo describes an external server and the account that this client uses, as far as clients
+// can query them.
 type ServerInfo struct {
 	Cluster    string // name of its cluster; "" for a single server
 	Servers    int    // how many servers clients may connect to, this one included
 	MaxPayload int64  // bytes of one message
-	// Store is the account's limit of bytes on disk, negative without one; Reserved is the part of it that its streams
-	// have reserved. Each copy counts, unless the account has a limit for streams with this number of copies. The
-	// server's own limit (max_file_store) is not visible to clients.
+	// Store is the account's limit of bytes on disk, negative without one; Reserved is the part of
+	// it that its streams have reserved. Each copy counts, unless the account has a limit for
+	// streams with this number of copies. The server's own limit (max_file_store) is not visible to
+	// clients.
 	Store, Reserved int64
 	Copies          int64 // how many copies of a log count towards Store
 }
@@ -44,8 +46,8 @@ func (q *Queue) ServerInfo(ctx context.Context) (s ServerInfo, ok bool, err erro
 	return s, true, nil
 }
 
-// defaultReplicas returns the number of copies of a new log when Options.Replicas is 0: three in a cluster, so that one
-// server may be lost; one on a single server, which can hold no more.
+// defaultReplicas returns the number of copies of a new log when Options.Replicas is 0: three in a
+// cluster, so that one server may be lost; one on a single server, which can hold no more.
 func (q *Queue) defaultReplicas() int {
 	if q.conn.NC.ConnectedClusterName() != "" {
 		return 3
@@ -62,7 +64,8 @@ type Needs struct {
 	Grow    int64 // that the streams may still take on disk until each has reached its limit
 }
 
-// Needs adds up what the streams of these tables still need: log, dead letters, requests, and events for the archive.
+// Needs adds up what the streams of these tables still need: log, dead letters, requests, and
+// events for the archive.
 func (q *Queue) Needs(ctx context.Context, tables []string) (n Needs, err error) {
 	for _, table := range tables {
 		for stream, limit := range q.opts.limits(table) {
@@ -104,6 +107,6 @@ func (o Options) limits(table string) map[string]int64 {
 	}
 }
 
-// Conn returns the queue's own connection, for publishing beside the logs: archival events go to the same servers. The
-// caller must not close it.
+// Conn returns the queue's own connection, for publishing beside the logs: archival events go to
+// the same servers. The caller must not close it.
 func (q *Queue) Conn() *nats.Conn { return q.conn.NC }

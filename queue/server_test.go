@@ -27,8 +27,8 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/embedded"
 )
 
-// The test binary is also the child process that tests kill: with this variable it opens the queue in that directory,
-// goes on appending to the log, and prints how many changes are acknowledged.
+// The test binary is also the child process that tests kill: with this variable it opens the queue
+// in that directory, goes on appending to the log, and prints how many changes are acknowledged.
 const childDir = "TAILRACE_QUEUE_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -83,8 +83,8 @@ func process(t *testing.T, env ...string) *exec.Cmd {
 	return cmd
 }
 
-// SIGKILL of the server's process, in the middle of appends: what was acknowledged is stored, once, and the
-// writer goes on after Recover.
+// SIGKILL of the server's process, in the middle of appends: what was acknowledged is stored, once,
+// and the writer goes on after Recover.
 func TestKilledServerLosesNoAcknowledgedAppend(t *testing.T) {
 	long(t, "6 s")
 	ctx := testContext(t)
@@ -191,8 +191,8 @@ func appendForever(dir string) error {
 	}
 }
 
-// appendAndKill starts the child, waits for some acknowledged appends and kills it in the middle of the next. It
-// returns how many changes were acknowledged.
+// appendAndKill starts the child, waits for some acknowledged appends and kills it in the middle of
+// the next. It returns how many changes were acknowledged.
 func appendAndKill(t *testing.T, dir string, appends int) (acknowledged uint64) {
 	t.Helper()
 	cmd := process(t, childDir+"="+dir)
@@ -220,7 +220,8 @@ func appendAndKill(t *testing.T, dir string, appends int) (acknowledged uint64) 
 	return acknowledged
 }
 
-// SIGKILL at any moment: every acknowledged append is stored, nothing is stored twice, and the log goes on.
+// SIGKILL at any moment: every acknowledged append is stored, nothing is stored twice, and the log
+// goes on.
 func TestKilledProcessLosesNoAcknowledgedAppend(t *testing.T) {
 	dir := t.TempDir()
 	rng := rand.New(rand.NewPCG(7, 7))
@@ -332,8 +333,8 @@ func TestCommandsWorkWithoutADaemon(t *testing.T) {
 	sameState(t, fold(t, l), want)
 }
 
-// A command that starts while the daemon waits for another command's store does not use that store, which is about to
-// be closed: it waits for the daemon's address.
+// A command that starts while the daemon waits for another command's store does not use that store,
+// which is about to be closed: it waits for the daemon's address.
 func TestCommandWaitsForADaemonThatIsAboutToStart(t *testing.T) {
 	ctx, dir := testContext(t), t.TempDir()
 	o := Options{Pipeline: "shop", Dir: dir}

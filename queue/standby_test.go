@@ -32,8 +32,8 @@ func hear(t *testing.T, q *Queue, me string, say func() presence.Message) *prese
 	return g
 }
 
-// TestStandByAsksNothingWhileTheOwnerIsHeard: a hundred logs with two stand-bys must cost the server next to nothing.
-// Once the owner is not heard any more, the log is looked at again.
+// TestStandByAsksNothingWhileTheOwnerIsHeard: a hundred logs with two stand-bys must cost the
+// server next to nothing. Once the owner is not heard any more, the log is looked at again.
 func TestStandByAsksNothingWhileTheOwnerIsHeard(t *testing.T) {
 	url := startExternal(t).addr()
 	a, b := connectTo(t, url, nil), connectTo(t, url, nil)
@@ -106,7 +106,8 @@ func TestStandByAsksNothingWhileTheOwnerIsHeard(t *testing.T) {
 	}
 }
 
-// TestHandedOverLogIsClaimedAtOnce by the process that it was handed over to, and by no other one meanwhile.
+// TestHandedOverLogIsClaimedAtOnce by the process that it was handed over to, and by no other one
+// meanwhile.
 func TestHandedOverLogIsClaimedAtOnce(t *testing.T) {
 	url := startExternal(t).addr()
 	w := owned(t, connectTo(t, url, nil))

@@ -15,22 +15,24 @@ import (
 )
 
 const (
-	// shortenWindowAt is the part of the limit above which the replay window is shortened, oldest entries first.
+	// shortenWindowAt is the part of the limit above which the replay window is shortened, oldest
+	// entries first.
 	shortenWindowAt = 0.6
-	// minTrimVolume is how many bytes must follow the last snapshot before trimming appends another one.
+	// minTrimVolume is how many bytes must follow the last snapshot before trimming appends another
+	// one.
 	minTrimVolume = 64 << 10
 )
 
-// Trim deletes entries that are not needed any more: those below the sinks' marks, below the first part of the last
-// complete snapshot, outside the replay window (while there is room for one) and below the caller's bound. That bound
-// is the lowest sequence that a sink which the caller runs has not applied, so that sinks without a mark yet count
-// too; math.MaxUint64 means no bound.
+// Trim deletes entries that are not needed any more: those below the sinks' marks, below the first
+// part of the last complete snapshot, outside the replay window (while there is room for one) and
+// below the caller's bound. That bound is the lowest sequence that a sink which the caller runs has
+// not applied, so that sinks without a mark yet count too; math.MaxUint64 means no bound.
 //
-// It purges by sequence, always from the start of the log, and only entries below an acknowledged append of this
-// epoch: an owner that lost its claim, or whose log went back to an older copy, would otherwise delete entries that the
-// new owner needs. When the log is above 60 % of its limit and only the last snapshot prevents trimming, Trim appends
-// a new snapshot first.
-// It returns the first sequence that remains. ErrOutcomeUnknown and ErrLost as from Append.
+// It purges by sequence, always from the start of the log, and only entries below an acknowledged
+// append of this epoch: an owner that lost its claim, or whose log went back to an older copy,
+// would otherwise delete entries that the new owner needs. When the log is above 60 % of its limit
+// and only the last snapshot prevents trimming, Trim appends a new snapshot first. It returns the
+// first sequence that remains. ErrOutcomeUnknown and ErrLost as from Append.
 func (w *Writer) Trim(ctx context.Context, below uint64) (uint64, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -77,8 +79,8 @@ func (l *Log) purge(ctx context.Context, below uint64) error {
 	return l.q.conn.Purge(ctx, l.name, conn.PurgeRequest{Below: below})
 }
 
-// noteStreamGone returns err. If err says that the stream is gone or was replaced, it first records that the outcome is
-// unknown, so that the caller has to call Recover, which ends the writer.
+// noteStreamGone returns err. If err says that the stream is gone or was replaced, it first records
+// that the outcome is unknown, so that the caller has to call Recover, which ends the writer.
 func (w *Writer) noteStreamGone(err error) error {
 	if errors.Is(err, ErrEmptied) && w.unknown == nil {
 		w.unknown = err
@@ -103,8 +105,9 @@ func (w *Writer) trimBound(ctx context.Context, info Info, below uint64) (uint64
 	return min(applied, max(window, shortenedWindow(info))), nil
 }
 
-// shortenedWindow returns the first sequence that the replay window keeps when the log is too full for all of it. The
-// sizes of single entries are not known, so it assumes that all are equal; the next call corrects the difference.
+// shortenedWindow returns the first sequence that the replay window keeps when the log is too full
+// for all of it. The sizes of single entries are not known, so it assumes that all are equal; the
+// next call corrects the difference.
 func shortenedWindow(info Info) uint64 {
 	excess := info.fraction() - shortenWindowAt
 	if excess <= 0 || info.empty() {
@@ -154,10 +157,11 @@ type Pressure struct {
 	Bytes    uint64
 	Limit    uint64
 	Oldest   time.Time // when the oldest entry was stored; zero in an empty log
-	// HoursLeft is the time until reading pauses if the log goes on filling as fast as it did since Oldest and nothing is
-	// trimmed; +Inf without a limit or a rate.
+	// HoursLeft is the time until reading pauses if the log goes on filling as fast as it did since
+	// Oldest and nothing is trimmed; +Inf without a limit or a rate.
 	HoursLeft float64
-	// Pause is true while reading must pause: above 80 %, or while the volume of an embedded store has little room.
+	// Pause is true while reading must pause: above 80 %, or while the volume of an embedded store
+	// has little room.
 	Pause           bool
 	Reason          string // of the pause
 	TooFullForBeats bool   // beats are refused, except where the claim would expire
@@ -172,8 +176,8 @@ func (l *Log) Pressure(ctx context.Context) (Pressure, error) {
 	return l.pressure(info, 0), nil
 }
 
-// Pressure returns how full the log is. Append compares with the newest answer: after ErrFull it accepts frames again
-// once Trim or Pressure has seen enough room.
+// Pressure returns how full the log is. Append compares with the newest answer: after ErrFull it
+// accepts frames again once Trim or Pressure has seen enough room.
 func (w *Writer) Pressure(ctx context.Context) (Pressure, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

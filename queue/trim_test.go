@@ -39,8 +39,8 @@ func fillToSnapshot(t testing.TB, w *Writer) {
 	}
 }
 
-// Attack 2 of test/attacklist_test.go: ten virtual days of a table without changes: only beats and listings. Trimming
-// keeps the state.
+// Attack 2 of test/attacklist_test.go: ten virtual days of a table without changes: only beats and
+// listings. Trimming keeps the state.
 func TestQuietTableKeepsItsStateThroughTrimming(t *testing.T) {
 	q := embeddedQueue(t)
 	w := owned(t, q)
@@ -151,7 +151,8 @@ func TestEntriesOlderThanTheWindowAreTrimmed(t *testing.T) {
 	}
 }
 
-// Rule 9: a full log takes no frames, drops nothing, and its reserve is for what lets it be trimmed.
+// Rule 9: a full log takes no frames, drops nothing, and its reserve is for what lets it be
+// trimmed.
 func TestFullLogPausesAndRecovers(t *testing.T) {
 	ctx := testContext(t)
 	w := owned(t, embeddedIn(t, t.TempDir(), func(o *Options) { o.MaxBytes = 8 << 20 }))
@@ -187,7 +188,8 @@ func TestFullLogPausesAndRecovers(t *testing.T) {
 	}
 }
 
-// A changed limit takes effect at the next start: a larger one helps a full log that cannot be trimmed yet.
+// A changed limit takes effect at the next start: a larger one helps a full log that cannot be
+// trimmed yet.
 func TestChangedLimitIsApplied(t *testing.T) {
 	t.Run("larger", func(t *testing.T) { checkLimitApplied(t, 8<<20, 16<<20) })
 	t.Run("smaller", func(t *testing.T) { checkLimitApplied(t, 16<<20, 8<<20) })
@@ -220,7 +222,8 @@ func checkLimitApplied(t *testing.T, from, to int64) {
 	}
 }
 
-// The server enforces the log's limit as well. When it refuses an entry, nothing is stored and the outcome is known.
+// The server enforces the log's limit as well. When it refuses an entry, nothing is stored and the
+// outcome is known.
 func TestAppendBeyondTheServersLimitHasAKnownOutcome(t *testing.T) {
 	ctx := testContext(t)
 	q := embeddedIn(t, t.TempDir(), func(o *Options) { o.MaxBytes = 1 << 20 })
@@ -263,8 +266,8 @@ func TestSupersededOwnerDoesNotTrim(t *testing.T) {
 	}
 }
 
-// Rule 1: after an unknown outcome the log may be an older copy that a rival has claimed. Nothing is trimmed
-// before an append of this owner was acknowledged in it.
+// Rule 1: after an unknown outcome the log may be an older copy that a rival has claimed. Nothing
+// is trimmed before an append of this owner was acknowledged in it.
 func TestNothingIsTrimmedBetweenAnUnknownOutcomeAndTheNextAppend(t *testing.T) {
 	ctx := testContext(t)
 	w := owned(t, embeddedQueue(t))
@@ -289,7 +292,8 @@ func TestNothingIsTrimmedBetweenAnUnknownOutcomeAndTheNextAppend(t *testing.T) {
 	}
 }
 
-// A state too large for one message goes into several; a crash between them leaves the snapshot before.
+// A state too large for one message goes into several; a crash between them leaves the snapshot
+// before.
 func TestSnapshotInParts(t *testing.T) {
 	ctx := testContext(t)
 	w := owned(t, embeddedQueue(t))

@@ -12,8 +12,9 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/embedded"
 )
 
-// UnopenedError says that the embedded store has a folder of a stream that the server has not opened. The stream is
-// neither there nor gone: nothing may be made in its place before an operator decides.
+// UnopenedError says that the embedded store has a folder of a stream that the server has not
+// opened. The stream is neither there nor gone: nothing may be made in its place before an operator
+// decides.
 type UnopenedError struct {
 	Stream string
 	Why    error
@@ -44,12 +45,12 @@ const (
 	hintRequests = "move its folder out of the store: it holds only requests of commands"
 )
 
-// unopenedAsks is how often a stream with a folder is asked for before it counts as unopened: the server makes the
-// folder of a new stream before it knows the stream.
+// unopenedAsks is how often a stream with a folder is asked for before it counts as unopened: the
+// server makes the folder of a new stream before it knows the stream.
 const unopenedAsks = 10
 
-// checkUnopened returns an *UnopenedError when the embedded store has a folder of a stream that the server does not
-// know, and a *VolumeError when that folder cannot be read.
+// checkUnopened returns an *UnopenedError when the embedded store has a folder of a stream that the
+// server does not know, and a *VolumeError when that folder cannot be read.
 //
 // Rule 13: the server's "not found" is no fact while the stream's folder is there.
 func (q *Queue) checkUnopened(ctx context.Context, stream, hint string) error {
@@ -82,8 +83,8 @@ func (q *Queue) checkUnopened(ctx context.Context, stream, hint string) error {
 	return &UnopenedError{Stream: stream, Why: why, hint: hint}
 }
 
-// SetAside moves the folder of a table's log, which the embedded server has not opened, out of its way, so that a new
-// life can make another log. Nothing is deleted.
+// SetAside moves the folder of a table's log, which the embedded server has not opened, out of its
+// way, so that a new life can make another log. Nothing is deleted.
 func (q *Queue) SetAside(unopened *UnopenedError) error {
 	if q.embedded == nil {
 		return unopened

@@ -11,9 +11,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// TestDamagedFolderBesideTheLogIsNotReplaced: dead letters, requests or events whose folder the server cannot open are
-// neither there nor gone. Who asks for them is told what to do, nothing is made in their place, and the log and the
-// other two are open.
+// TestDamagedFolderBesideTheLogIsNotReplaced: dead letters, requests or events whose folder the
+// server cannot open are neither there nor gone. Who asks for them is told what to do, nothing is
+// made in their place, and the log and the other two are open.
 func TestDamagedFolderBesideTheLogIsNotReplaced(t *testing.T) {
 	beside := map[string]struct {
 		name     func(log string) string

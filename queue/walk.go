@@ -14,16 +14,19 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/frame"
 )
 
-// ErrTrimmed means that entries were deleted from the log before they were read: sinks have applied them, and the
-// replay window is over. What a walk has yielded by then is right, but it is not everything from its beginning.
+// ErrTrimmed means that entries were deleted from the log before they were read: sinks have applied
+// them, and the replay window is over. What a walk has yielded by then is right, but it is not
+// everything from its beginning.
 var ErrTrimmed = errors.New("the log is trimmed above that position")
 
-// Walk is a way through the log of a table. The zero values of From and After walk from its oldest entry.
+// Walk is a way through the log of a table. The zero values of From and After walk from its oldest
+// entry.
 type Walk struct {
 	Log *Log
 	// From is the first entry. ErrTrimmed when it is not in the log any more.
 	From uint64
-	// After begins behind an entry, instead of From. Its hash shows whether the log is still the one that held it.
+	// After begins behind an entry, instead of From. Its hash shows whether the log is still the
+	// one that held it.
 	After checkpoint.Mark
 }
 
@@ -44,8 +47,9 @@ type WalkedChange struct {
 	Page  *checkpoint.PageHead
 }
 
-// Entries calls f with every entry, from the first one to the newest of this moment, and returns the mark of the last
-// one, behind which another walk can go on. An error of f ends the walk and is returned unchanged.
+// Entries calls f with every entry, from the first one to the newest of this moment, and returns
+// the mark of the last one, behind which another walk can go on. An error of f ends the walk and is
+// returned unchanged.
 func (w Walk) Entries(ctx context.Context, f func(*WalkedEntry) error) (checkpoint.Mark, error) {
 	from, end := w.From, w.After
 	if w.After.Seq > 0 {
@@ -92,8 +96,8 @@ func (w Walk) Changes(ctx context.Context, f func(*WalkedChange) error) (checkpo
 	return w.Entries(ctx, func(e *WalkedEntry) error { return e.Changes(f) })
 }
 
-// ChangesOf calls f with every change of some items, which are named by their canonical keys, and with the index of the
-// key; otherwise as Entries does.
+// ChangesOf calls f with every change of some items, which are named by their canonical keys, and
+// with the index of the key; otherwise as Entries does.
 func (w Walk) ChangesOf(
 	ctx context.Context, schema change.KeySchema, keys [][]byte, f func(key int, c *WalkedChange) error,
 ) (checkpoint.Mark, error) {
@@ -201,7 +205,8 @@ type walking struct {
 	buf   []byte // of an unpacked frame
 }
 
-// entry returns an entry with its owner. Until the first claim, only those of the newest epoch have a known one.
+// entry returns an entry with its owner. Until the first claim, only those of the newest epoch have
+// a known one.
 func (x *walking) entry(at checkpoint.Mark, e *checkpoint.Entry) *WalkedEntry {
 	if claim, ok := e.Body.(*checkpoint.Claim); ok {
 		x.owner, x.epoch = claim.Owner, e.Epoch

@@ -277,7 +277,8 @@ func TestLogIsTrimmedDuringAWalk(t *testing.T) {
 	}
 }
 
-// TestOwnerOfATrimmedClaimIsNotKnown, but for the newest one: the entries of two owners are left, and neither claim is.
+// TestOwnerOfATrimmedClaimIsNotKnown, but for the newest one: the entries of two owners are left,
+// and neither claim is.
 func TestOwnerOfATrimmedClaimIsNotKnown(t *testing.T) {
 	x := &walking{owner: "b", epoch: 2}
 	for _, c := range []struct {
@@ -309,8 +310,8 @@ func TestWalkFindsNoItemByItsHashAlone(t *testing.T) {
 	}
 }
 
-// TestEntryOfATimeIsBeforeIt: a change that was created then may have been stored by a server whose clock is behind by
-// as much as a minute.
+// TestEntryOfATimeIsBeforeIt: a change that was created then may have been stored by a server whose
+// clock is behind by as much as a minute.
 func TestEntryOfATimeIsBeforeIt(t *testing.T) {
 	w := newWriter(t)
 	first := w.State().Seq

@@ -21,8 +21,8 @@ const (
 	perMessage = 256     // estimated bytes that the store adds to an entry
 )
 
-// Writer appends to a log, from its claim until the claim is lost or released. Its methods may be called by several
-// goroutines; appends run one at a time.
+// Writer appends to a log, from its claim until the claim is lost or released. Its methods may be
+// called by several goroutines; appends run one at a time.
 type Writer struct {
 	l     *Log
 	ttl   time.Duration
@@ -42,8 +42,8 @@ type Writer struct {
 	acked    atomic.Pointer[protocol.LogNote]
 }
 
-// State returns the state as of the last acknowledged append or Recover. The next append changes it, and Recover
-// replaces it: only the goroutine that appends may read it.
+// State returns the state as of the last acknowledged append or Recover. The next append changes
+// it, and Recover replaces it: only the goroutine that appends may read it.
 func (w *Writer) State() *checkpoint.State {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -83,7 +83,8 @@ func (w *Writer) Append(ctx context.Context, body any, data []byte) (seq uint64,
 		return 0, err
 	}
 	if w.folded.state.SnapshotDue(w.folded.snapshot) {
-		// The entry is stored even if the snapshot fails. If its outcome is unknown, the next append returns that error.
+		// The entry is stored even if the snapshot fails. If its outcome is unknown, the next
+		// append returns that error.
 		if err := w.snapshot(ctx, false); err != nil && !errors.Is(err, ErrFull) {
 			w.l.log.Warn("snapshot not stored, trying again later", zap.Error(err))
 		}
@@ -91,8 +92,8 @@ func (w *Writer) Append(ctx context.Context, body any, data []byte) (seq uint64,
 	return seq, nil
 }
 
-// checkUsable returns why no append can be tried: the claim is lost, the outcome of an earlier append is unknown, or
-// ctx has ended.
+// checkUsable returns why no append can be tried: the claim is lost, the outcome of an earlier
+// append is unknown, or ctx has ended.
 func (w *Writer) checkUsable(ctx context.Context) error {
 	if w.ended != nil {
 		return w.ended
@@ -112,7 +113,8 @@ func (w *Writer) checkUsable(ctx context.Context) error {
 // append sends one entry and folds it once it is acknowledged.
 func (w *Writer) append(ctx context.Context, body any, data []byte) (uint64, error) {
 	s := w.folded.state
-	// A stored entry cannot be taken back, and after one that contradicts the log no fold would succeed.
+	// A stored entry cannot be taken back, and after one that contradicts the log no fold would
+	// succeed.
 	if err := s.CheckNext(body); err != nil {
 		return 0, fmt.Errorf("append to log of %s: %w", w.l.table, err)
 	}
@@ -151,8 +153,8 @@ func (w *Writer) append(ctx context.Context, body any, data []byte) (uint64, err
 	return seq, w.applyAcknowledged(seq, msg, id, sent)
 }
 
-// publishError turns the error of a publish into that of Append. When the outcome is unknown it also records that, so
-// that nothing is appended before Recover.
+// publishError turns the error of a publish into that of Append. When the outcome is unknown it
+// also records that, so that nothing is appended before Recover.
 func (w *Writer) publishError(kind checkpoint.Kind, err error) error {
 	m := w.l.metrics
 	var what error
@@ -201,8 +203,9 @@ func (w *Writer) applyAcknowledged(seq uint64, msg []byte, id string, sent time.
 	return nil
 }
 
-// Upgrade raises a log of an older format to a newer one, by appending a snapshot. From then on builds that cannot read
-// that format refuse the log: call it only when none of them runs any more. Errors: those of Append.
+// Upgrade raises a log of an older format to a newer one, by appending a snapshot. From then on
+// builds that cannot read that format refuse the log: call it only when none of them runs any more.
+// Errors: those of Append.
 func (w *Writer) Upgrade(ctx context.Context, to int) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -227,8 +230,9 @@ func (w *Writer) Upgrade(ctx context.Context, to int) error {
 // partSize returns the most bytes of a part of a snapshot.
 func (w *Writer) partSize() int { return min(maxPart, w.l.q.conn.MaxMessage()-4096) }
 
-// snapshot appends the whole state. ErrFull when the log has no room for it. With needed, because nothing can be
-// trimmed without this snapshot, it may also use the room that is reserved for marks and claims.
+// snapshot appends the whole state. ErrFull when the log has no room for it. With needed, because
+// nothing can be trimmed without this snapshot, it may also use the room that is reserved for marks
+// and claims.
 func (w *Writer) snapshot(ctx context.Context, needed bool) error {
 	if !needed && w.checkRoom(checkpoint.KindSnapshot, w.folded.snapshot) != nil {
 		return ErrFull // checked here too, to save the encoding
@@ -249,8 +253,8 @@ func (w *Writer) snapshot(ctx context.Context, needed bool) error {
 	return w.appendParts(ctx, parts)
 }
 
-// appendParts appends the parts of a snapshot. If another message comes between them, the server refuses the next part,
-// and the snapshot is abandoned.
+// appendParts appends the parts of a snapshot. If another message comes between them, the server
+// refuses the next part, and the snapshot is abandoned.
 func (w *Writer) appendParts(ctx context.Context, parts []checkpoint.SnapshotPart) error {
 	first := w.folded.state.Seq + 1
 	for _, p := range parts {
@@ -264,12 +268,13 @@ func (w *Writer) appendParts(ctx context.Context, parts []checkpoint.SnapshotPar
 	return nil
 }
 
-// Recover reads what the log really holds, after ErrOutcomeUnknown, and retries transient errors until ctx ends.
+// Recover reads what the log really holds, after ErrOutcomeUnknown, and retries transient errors
+// until ctx ends.
 //
-// Rule 4: after an unknown outcome, go on from what is stored. Before the call, drop the pages and iterators in
-// memory; after it, start the source's readers from the positions of the new State. Errors: ErrLost when another
-// owner has claimed the log, ErrEmptied when the stream was deleted, re-created or emptied; nothing can be appended
-// any more then.
+// Rule 4: after an unknown outcome, go on from what is stored. Before the call, drop the pages and
+// iterators in memory; after it, start the source's readers from the positions of the new State.
+// Errors: ErrLost when another owner has claimed the log, ErrEmptied when the stream was deleted,
+// re-created or emptied; nothing can be appended any more then.
 func (w *Writer) Recover(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -300,22 +305,25 @@ func (w *Writer) Recover(ctx context.Context) error {
 		w.l.log.Warn("log lost acknowledged entries, going on from what is stored",
 			zap.Uint64("acknowledged", w.lastAcked), zap.Uint64("stored", f.state.Seq))
 	}
-	// The log may have gone back, so that earlier acknowledgements prove nothing: Trim waits for the next append.
+	// The log may have gone back, so that earlier acknowledgements prove nothing: Trim waits for
+	// the next append.
 	w.folded, w.unknown, w.lastAcked = f, nil, 0
 	w.acked.Store(nil)
 	return nil
 }
 
-// Head returns the sequence of the last entry that the writer knows, and when it was sent. Any goroutine may call it.
+// Head returns the sequence of the last entry that the writer knows, and when it was sent. Any
+// goroutine may call it.
 func (w *Writer) Head() (seq uint64, sent time.Time) { return w.lastSeq.Load(), *w.lastSent.Load() }
 
-// Acked returns the last entry that the server has acknowledged to this writer; nil before the first one, and after
-// Recover before the next one. Any goroutine may call it.
+// Acked returns the last entry that the server has acknowledged to this writer; nil before the
+// first one, and after Recover before the next one. Any goroutine may call it.
 func (w *Writer) Acked() *protocol.LogNote { return w.acked.Load() }
 
-// Release gives up the log, so that the next owner need not wait for TTL. When enough was appended since the last
-// snapshot it appends another one first, so that the next owner starts fast. Nothing can be appended afterwards, even
-// if Release fails: where its outcome is unknown, the next owner waits for TTL.
+// Release gives up the log, so that the next owner need not wait for TTL. When enough was appended
+// since the last snapshot it appends another one first, so that the next owner starts fast. Nothing
+// can be appended afterwards, even if Release fails: where its outcome is unknown, the next owner
+// waits for TTL.
 func (w *Writer) Release(ctx context.Context) error { return w.HandOver(ctx, "") }
 
 // HandOver releases the log to one process, which alone may claim it for two seconds; "": to
@@ -337,8 +345,8 @@ func (w *Writer) HandOver(ctx context.Context, to string) error {
 	return err
 }
 
-// BeatDueIn returns the time until the next beat is due: TTL/3 after the last frame or beat. Marks do not count: they
-// carry no progress of the source. Zero or less means now.
+// BeatDueIn returns the time until the next beat is due: TTL/3 after the last frame or beat. Marks
+// do not count: they carry no progress of the source. Zero or less means now.
 func (w *Writer) BeatDueIn() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -24,8 +24,9 @@ func (e *CallError) Error() string {
 	return fmt.Sprintf("%s: %d %s: %s", e.Operation, e.Status, e.Code, e.Message)
 }
 
-// Call makes one DynamoDB or DynamoDB Streams call as a client would, injected faults included, but without the network
-// in between. operation is a name such as "PutItem", body and reply are JSON. A refused call returns a *CallError.
+// Call makes one DynamoDB or DynamoDB Streams call as a client would, injected faults included, but
+// without the network in between. operation is a name such as "PutItem", body and reply are JSON. A
+// refused call returns a *CallError.
 func (s *Sandbox) Call(ctx context.Context, operation, body string) (reply []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.Endpoint(), strings.NewReader(body))
 	if err != nil {

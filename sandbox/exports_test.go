@@ -28,7 +28,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/clock"
 )
 
-// exportRig is a rig with a virtual clock, a table Orders with point-in-time recovery, and a bucket.
+// exportRig is a rig with a virtual clock, a table Orders with point-in-time recovery, and a
+// bucket.
 type exportRig struct {
 	*rig
 	c *clock.Clock
@@ -79,7 +80,8 @@ func (r *exportRig) finished(e *types.ExportDescription) *types.ExportDescriptio
 	return e
 }
 
-// lines returns the lines of an export's data files, which it reads through S3 and checks against the manifests.
+// lines returns the lines of an export's data files, which it reads through S3 and checks against
+// the manifests.
 func (r *exportRig) lines(e *types.ExportDescription) (all []string) {
 	r.t.Helper()
 	if e.ExportStatus != types.ExportStatusCompleted {
@@ -145,7 +147,8 @@ func (r *exportRig) object(bucket, key string) (body []byte, tag string) {
 
 func item(pk string, n int) string { return fmt.Sprintf(`{"n":{"N":"%d"},"pk":{"S":"%s"}}`, n, pk) }
 
-// TestFullExportIsTheTableAtItsTime: later writes and deletes do not show, also when it is asked for afterwards.
+// TestFullExportIsTheTableAtItsTime: later writes and deletes do not show, also when it is asked
+// for afterwards.
 func TestFullExportIsTheTableAtItsTime(t *testing.T) {
 	r := newExportRig(t, sandbox.Options{})
 	for i := range 9 {
@@ -190,7 +193,8 @@ func (r *rig) itemsOf(table string) (all []string) {
 	return all
 }
 
-// TestIncrementalExportHasNetChanges: each item once, with its first old and its last new image of the period.
+// TestIncrementalExportHasNetChanges: each item once, with its first old and its last new image of
+// the period.
 func TestIncrementalExportHasNetChanges(t *testing.T) {
 	r := newExportRig(t, sandbox.Options{})
 	for _, pk := range []string{"kept", "changed", "gone", "early"} {
@@ -242,8 +246,8 @@ func TestIncrementalExportHasNetChanges(t *testing.T) {
 	}
 }
 
-// TestFilteredExportHasWhatItsExpressionsTake: an incremental one decides by the newest image, of a deleted item by the
-// old one. The description shows the filter; the manifest says nothing.
+// TestFilteredExportHasWhatItsExpressionsTake: an incremental one decides by the newest image, of a
+// deleted item by the old one. The description shows the filter; the manifest says nothing.
 func TestFilteredExportHasWhatItsExpressionsTake(t *testing.T) {
 	r := newExportRig(t, sandbox.Options{})
 	r.do("exports", `{"takes":"5m"}`)
@@ -361,7 +365,8 @@ func TestExportsAreRefusedAsByTheService(t *testing.T) {
 	}
 }
 
-// TestExportTakesItsTimeAndIsNotRepeated: it is as of its request, whatever is written while it is in progress.
+// TestExportTakesItsTimeAndIsNotRepeated: it is as of its request, whatever is written while it is
+// in progress.
 func TestExportTakesItsTimeAndIsNotRepeated(t *testing.T) {
 	r := newExportRig(t, sandbox.Options{})
 	r.do("exports", `{"takes":"5m","files":7}`)

@@ -48,8 +48,8 @@ func TestFilledItemsAreOlderThanTheStream(t *testing.T) {
 	}
 }
 
-// TestSegmentsCoverTheTableWhileWritersWrite: every item that is there all the time is on exactly one page, and a page
-// ends at 1 MB.
+// TestSegmentsCoverTheTableWhileWritersWrite: every item that is there all the time is on exactly
+// one page, and a page ends at 1 MB.
 func TestSegmentsCoverTheTableWhileWritersWrite(t *testing.T) {
 	const items, segments = 20_000, 7
 	w := readsWorld(t, 0, sandbox.Options{})

@@ -47,7 +47,8 @@ func readsWorld(t *testing.T, n int, o sandbox.Options) *sandbox.World {
 	return w
 }
 
-// TestConsumedCapacityIsRoundedAsTheServiceDoes: a page is rounded up once, items of a batch each by themselves.
+// TestConsumedCapacityIsRoundedAsTheServiceDoes: a page is rounded up once, items of a batch each
+// by themselves.
 func TestConsumedCapacityIsRoundedAsTheServiceDoes(t *testing.T) {
 	w := readsWorld(t, 10, sandbox.Options{})
 	const keys = `{"RequestItems":{"Orders":{"Keys":[{"pk":{"S":"1"},"sk":{"S":"s"}},{"pk":{"S":"none"},"sk":{"S":"s"}}],
@@ -169,7 +170,8 @@ func do(t *testing.T, w *sandbox.World, name, args string) any {
 	return out
 }
 
-// TestLaggingReadsShowThePast: only reads that are not consistent lag, and deleted items are seen again.
+// TestLaggingReadsShowThePast: only reads that are not consistent lag, and deleted items are seen
+// again.
 func TestLaggingReadsShowThePast(t *testing.T) {
 	c := clock.NewVirtual(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
 	w := readsWorld(t, 0, sandbox.Options{Clock: c})
@@ -259,8 +261,8 @@ func TestCountsOfSomeHoursAgo(t *testing.T) {
 	}
 }
 
-// TestRecordTimesAreSkewedAndCut: creation times of records differ from the commit's by up to two seconds, or are cut
-// to whole minutes.
+// TestRecordTimesAreSkewedAndCut: creation times of records differ from the commit's by up to two
+// seconds, or are cut to whole minutes.
 func TestRecordTimesAreSkewedAndCut(t *testing.T) {
 	c := clock.NewVirtual(time.Date(2026, 11, 21, 12, 0, 30, 0, time.UTC))
 	r := newRig(t, sandbox.Options{Clock: c, NoBigtable: true, NoNATS: true, Partitions: 1})

@@ -24,8 +24,8 @@ func rememberedPath() (string, error) {
 	return filepath.Join(dir, "tailrace", "sandbox.env"), nil
 }
 
-// Remember stores the variables of a sandbox that listens. The returned function removes them, unless another sandbox
-// has replaced them; it is never nil.
+// Remember stores the variables of a sandbox that listens. The returned function removes them,
+// unless another sandbox has replaced them; it is never nil.
 func Remember(env []string) (forget func(), err error) {
 	forget = func() {}
 	file, err := rememberedPath()
@@ -58,7 +58,8 @@ func Remember(env []string) (forget func(), err error) {
 	}, nil
 }
 
-// RememberedEnv returns the variables of the sandbox that was started last; nil when it does not listen any more.
+// RememberedEnv returns the variables of the sandbox that was started last; nil when it does not
+// listen any more.
 func RememberedEnv(ctx context.Context) []string {
 	file, err := rememberedPath()
 	if err != nil {

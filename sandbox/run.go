@@ -11,8 +11,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/control"
 )
 
-// Run runs a sandbox until ctx ends, by default on the default ports. It writes the ready file when all servers
-// listen, and removes it at the end.
+// Run runs a sandbox until ctx ends, by default on the default ports. It writes the ready file when
+// all servers listen, and removes it at the end.
 func Run(ctx context.Context, o Options) (err error) {
 	o = o.withDefaultPorts()
 	var timeline *control.Timeline

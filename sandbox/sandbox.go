@@ -40,7 +40,8 @@ const (
 	Account = "000000000000"
 )
 
-// Options configures a sandbox. The zero value suits tests: free ports, nothing kept, the machine's clock.
+// Options configures a sandbox. The zero value suits tests: free ports, nothing kept, the machine's
+// clock.
 type Options struct {
 	DynamoDB, Bigtable, NATS, S3 string // addresses; empty: a free port on loopback
 
@@ -84,8 +85,8 @@ type Sandbox struct {
 	scratch  string // the temporary folder of the buckets; "" when they are kept
 }
 
-// Start starts a sandbox and returns when all servers listen. The caller closes it. When a port is taken,
-// errors.Is(err, syscall.EADDRINUSE) holds.
+// Start starts a sandbox and returns when all servers listen. The caller closes it. When a port is
+// taken, errors.Is(err, syscall.EADDRINUSE) holds.
 func Start(o Options) (*Sandbox, error) {
 	s := &Sandbox{o: o.withDefaults()}
 	if err := s.start(); err != nil {
@@ -199,7 +200,8 @@ func (s *Sandbox) serve(ctx context.Context) {
 	s.tasks.Go(func() error { return s.finishExports(ctx) })
 }
 
-// finishExports writes exports when they are due. It is not a part of background, because a large one takes seconds.
+// finishExports writes exports when they are due. It is not a part of background, because a large
+// one takes seconds.
 func (s *Sandbox) finishExports(ctx context.Context) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -241,7 +243,8 @@ func (s *Sandbox) background(ctx context.Context) error {
 	}
 }
 
-// Close stops all servers and waits for them. A sandbox with a directory saves everything that it has acknowledged.
+// Close stops all servers and waits for them. A sandbox with a directory saves everything that it
+// has acknowledged.
 func (s *Sandbox) Close() error {
 	err := s.http.Close()
 	if s.o.Dir != "" {
@@ -279,7 +282,8 @@ func (s *Sandbox) close() error {
 // Endpoint returns the URL of DynamoDB and its streams.
 func (s *Sandbox) Endpoint() string { return "http://" + s.listener.Addr().String() }
 
-// Env returns the environment variables, as KEY=value, with which the usual clients use this sandbox.
+// Env returns the environment variables, as KEY=value, with which the usual clients use this
+// sandbox.
 func (s *Sandbox) Env() []string {
 	o := Options{DynamoDB: s.listener.Addr().String()}
 	if s.Bigtable != nil {
@@ -294,13 +298,15 @@ func (s *Sandbox) Env() []string {
 	return Env(o)
 }
 
-// Progress returns a number that grows with every DynamoDB call that may write, every stream record that is served and
-// every Bigtable call that may write. Tests use it to see that a system under test moves on.
+// Progress returns a number that grows with every DynamoDB call that may write, every stream record
+// that is served and every Bigtable call that may write. Tests use it to see that a system under
+// test moves on.
 func (s *Sandbox) Progress() uint64 {
 	return s.saves.requests.Load() + s.Stream.Served() + s.bigtableWrites()
 }
 
-// TB is the part of testing.TB that a sandbox in a test needs. It is an interface so that no binary links testing.
+// TB is the part of testing.TB that a sandbox in a test needs. It is an interface so that no binary
+// links testing.
 type TB interface {
 	Helper()
 	Context() context.Context
@@ -324,8 +330,9 @@ func Test(t TB, o Options) *Sandbox {
 	return s
 }
 
-// Env returns the environment variables, as KEY=value, with which the usual clients use a sandbox on these addresses;
-// empty ones are Run's defaults. Any credentials do: the sandbox checks only the form of a signature.
+// Env returns the environment variables, as KEY=value, with which the usual clients use a sandbox
+// on these addresses; empty ones are Run's defaults. Any credentials do: the sandbox checks only
+// the form of a signature.
 func Env(o Options) []string {
 	o = o.withDefaultPorts()
 	url := "http://" + o.DynamoDB
@@ -355,8 +362,8 @@ func (o Options) withDefaultPorts() Options {
 	return o
 }
 
-// besideDynamoDB returns the default address of S3: a thousand ports above DynamoDB, or a free one if DynamoDB's is
-// free too. So sandboxes side by side need no further address.
+// besideDynamoDB returns the default address of S3: a thousand ports above DynamoDB, or a free one
+// if DynamoDB's is free too. So sandboxes side by side need no further address.
 func besideDynamoDB(addr string) string {
 	host, text, err := net.SplitHostPort(addr)
 	port, _ := strconv.Atoi(text)

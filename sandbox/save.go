@@ -31,8 +31,8 @@ type saves struct {
 	count    int        // saves so far
 }
 
-// reads are the operations that change nothing. They are not blocked and do not block: a client that does not take its
-// reply cannot delay a save.
+// reads are the operations that change nothing. They are not blocked and do not block: a client
+// that does not take its reply cannot delay a save.
 var reads = map[string]bool{
 	"GetItem": true, "BatchGetItem": true, "TransactGetItems": true, "Query": true, "Scan": true,
 	"DescribeTable": true, "ListTables": true, "DescribeTimeToLive": true, "DescribeContinuousBackups": true,
@@ -62,9 +62,10 @@ func (s *Sandbox) natsDir() string {
 	return filepath.Join(s.o.Dir, "nats")
 }
 
-// Save writes everything except NATS, which has its own directory, to a new directory within Options.Dir, which becomes
-// the current one when it is complete. DynamoDB's tables and streams are saved as of one moment; callers that use
-// DynamoDB without HTTP must not write meanwhile. It does nothing when there was no write since the last save.
+// Save writes everything except NATS, which has its own directory, to a new directory within
+// Options.Dir, which becomes the current one when it is complete. DynamoDB's tables and streams are
+// saved as of one moment; callers that use DynamoDB without HTTP must not write meanwhile. It does
+// nothing when there was no write since the last save.
 func (s *Sandbox) Save(ctx context.Context) error {
 	v := &s.saves
 	v.writing.Lock()
@@ -175,7 +176,8 @@ func (s *Sandbox) restore(ctx context.Context) error {
 	return nil
 }
 
-// readFile restores one part from its file. A missing file is not an error: the saving sandbox did not have that part.
+// readFile restores one part from its file. A missing file is not an error: the saving sandbox did
+// not have that part.
 func readFile(dir, name string, restore func(io.Reader) error) error {
 	f, err := os.Open(filepath.Join(dir, name))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -10,8 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox"
 )
 
-// BenchmarkScanHTTP scans 100,000 items of 1 KB over loopback, page by page in eight segments; client and server share
-// the processors.
+// BenchmarkScanHTTP scans 100,000 items of 1 KB over loopback, page by page in eight segments;
+// client and server share the processors.
 func BenchmarkScanHTTP(b *testing.B) {
 	s := sandbox.Test(b, sandbox.Options{NoLedger: true, NoBigtable: true, NoNATS: true})
 	if _, err := s.Call(b.Context(), "CreateTable", `{"TableName":"Bench","BillingMode":"PAY_PER_REQUEST",

@@ -6,12 +6,15 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/clock"
 )
 
-// Watch is how a test waits for a fact without a fixed deadline: the wait ends once nothing has moved for Patience, so
-// a busy machine makes a test slower but does not break it. The zero value of each field is a default.
+// Watch is how a test waits for a fact without a fixed deadline: the wait ends once nothing has
+// moved for Patience, so a busy machine makes a test slower but does not break it. The zero value
+// of each field is a default.
 type Watch struct {
-	// Progress returns a number that changes whenever the system under test moves on. nil: nothing renews the deadline.
+	// Progress returns a number that changes whenever the system under test moves on. nil: nothing
+	// renews the deadline.
 	Progress func() uint64
-	// Err returns an error once waiting is pointless, for example because the system under test has ended. nil: never.
+	// Err returns an error once waiting is pointless, for example because the system under test has
+	// ended. nil: never.
 	Err func() error
 	// State returns what a failed wait prints. nil: nothing.
 	State func() any
@@ -47,10 +50,10 @@ const (
 	checkRest  = 250 * time.Millisecond // the longest pause
 )
 
-// Until blocks until condition returns true, and checks it every 10 ms, in a long wait at the pace of Every; after a
-// check that took longer it rests as long, up to a quarter of a second, so that the system under test has time. what
-// describes the condition, as in "every change is applied". When the wait fails it ends the test, so call it on the
-// test's own goroutine.
+// Until blocks until condition returns true, and checks it every 10 ms, in a long wait at the pace
+// of Every; after a check that took longer it rests as long, up to a quarter of a second, so that
+// the system under test has time. what describes the condition, as in "every change is applied".
+// When the wait fails it ends the test, so call it on the test's own goroutine.
 func (w Watch) Until(t TB, what string, condition func() bool) {
 	t.Helper()
 	w = w.withDefaults()

@@ -17,8 +17,9 @@ import (
 type WorldOptions struct {
 	Options        // of the sandbox. Sweep 0 means never here: a test sweeps by a command
 	View    string // stream view type of the tables that CreateTable makes; default NEW_AND_OLD_IMAGES
-	// Compare compares a table with its target and returns what differs as an error. It comes from the caller because
-	// only the system under test knows which cells an item becomes. nil: Equal fails.
+	// Compare compares a table with its target and returns what differs as an error. It comes from
+	// the caller because only the system under test knows which cells an item becomes. nil: Equal
+	// fails.
 	Compare func(ctx context.Context, table string) error
 }
 
@@ -28,12 +29,13 @@ func (o WorldOptions) withDefaults() WorldOptions {
 	return o
 }
 
-// World is a sandbox for one test, with what tests do to its tables. It outlives the systems under test that run
-// against it. Call, CreateTable, Put, Update and Delete may run on any goroutine: a refused call marks the test as
-// failed and does not end it.
+// World is a sandbox for one test, with what tests do to its tables. It outlives the systems under
+// test that run against it. Call, CreateTable, Put, Update and Delete may run on any goroutine: a
+// refused call marks the test as failed and does not end it.
 type World struct {
 	*Sandbox
-	// Watch is how Until waits. NewWorld sets its Progress to that of the sandbox; the rest is the test's to set.
+	// Watch is how Until waits. NewWorld sets its Progress to that of the sandbox; the rest is the
+	// test's to set.
 	Watch Watch
 	View  string // stream view type of the tables that CreateTable makes from now on
 
@@ -56,8 +58,8 @@ type Key struct{ Name, Type string }
 // defaultKeys are the keys that Put, Update and Delete write.
 var defaultKeys = []Key{{"pk", "S"}, {"sk", "S"}}
 
-// CreateTable makes an on-demand table with a stream. keys are its partition key and its sort key, if it has one; the
-// default is pk and sk, both strings, which is what Put, Update and Delete need.
+// CreateTable makes an on-demand table with a stream. keys are its partition key and its sort key,
+// if it has one; the default is pk and sk, both strings, which is what Put, Update and Delete need.
 func (w *World) CreateTable(name string, keys ...Key) {
 	w.t.Helper()
 	if len(keys) == 0 {
@@ -88,7 +90,8 @@ func (w *World) Call(operation, body string) []byte {
 	return reply
 }
 
-// Put puts an item. attributes are those beside the key, as the fields of a DynamoDB JSON object: `"n":{"N":"1"}`.
+// Put puts an item. attributes are those beside the key, as the fields of a DynamoDB JSON object:
+// `"n":{"N":"1"}`.
 func (w *World) Put(table, pk, sk, attributes string) {
 	w.t.Helper()
 	if attributes != "" {
@@ -97,8 +100,8 @@ func (w *World) Put(table, pk, sk, attributes string) {
 	w.Call("PutItem", fmt.Sprintf(`{"TableName":%s,"Item":{%s%s}}`, quote(table), keyFields(pk, sk), attributes))
 }
 
-// Fill puts n items that are older than the table's stream: no stream record and no line of the ledger is made of them.
-// item returns the i-th one as DynamoDB JSON.
+// Fill puts n items that are older than the table's stream: no stream record and no line of the
+// ledger is made of them. item returns the i-th one as DynamoDB JSON.
 func (w *World) Fill(table string, n int, item func(i int) []byte) {
 	w.t.Helper()
 	err := w.DynamoDB.Fill(table, func(yield func([]byte) bool) {
@@ -110,7 +113,8 @@ func (w *World) Fill(table string, n int, item func(i int) []byte) {
 	}
 }
 
-// Update applies an update expression to an item. values are the fields of ExpressionAttributeValues, "" for none.
+// Update applies an update expression to an item. values are the fields of
+// ExpressionAttributeValues, "" for none.
 func (w *World) Update(table, pk, sk, expression, values string) {
 	w.t.Helper()
 	if values != "" {
@@ -134,7 +138,8 @@ func keyFields(pk, sk string) string {
 // quote writes a string as JSON.
 func quote(s string) string { return string(wire.AppendString(nil, s)) }
 
-// Items returns every item of a table as DynamoDB JSON, in the order of a Scan. Faults do not apply.
+// Items returns every item of a table as DynamoDB JSON, in the order of a Scan. Faults do not
+// apply.
 func (w *World) Items(table string) [][]byte {
 	w.t.Helper()
 	items, err := w.DynamoDB.Items(table)
@@ -150,7 +155,8 @@ func (w *World) Until(what string, condition func() bool) {
 	w.Watch.Until(w.t, what, condition)
 }
 
-// Equal compares tables with their targets through WorldOptions.Compare, and fails the test with what differs.
+// Equal compares tables with their targets through WorldOptions.Compare, and fails the test with
+// what differs.
 func (w *World) Equal(tables ...string) {
 	w.t.Helper()
 	if w.compare == nil {
@@ -166,9 +172,10 @@ func (w *World) Equal(tables ...string) {
 // asked counts the addresses that FreeAddr has looked at.
 var asked atomic.Int64
 
-// FreeAddr returns an address on loopback at which nothing listens, for a server that is to find it free again after a
-// restart, or for one that is never there. Its port lies below those that the system gives to clients and to whoever
-// listens on port 0, so that no test takes it by accident. Processes side by side begin far from each other.
+// FreeAddr returns an address on loopback at which nothing listens, for a server that is to find it
+// free again after a restart, or for one that is never there. Its port lies below those that the
+// system gives to clients and to whoever listens on port 0, so that no test takes it by accident.
+// Processes side by side begin far from each other.
 func FreeAddr(t TB) string {
 	t.Helper()
 	for range 1000 {

@@ -47,8 +47,8 @@ func newBatch(keys [][]byte) (*itemBatchReply, error) {
 	return b, nil
 }
 
-// schemaOf returns the key schema that a key has by itself. The order of its attributes is that of the key, which may
-// differ from the table's; all keys of one batch are compared by the same one.
+// schemaOf returns the key schema that a key has by itself. The order of its attributes is that of
+// the key, which may differ from the table's; all keys of one batch are compared by the same one.
 func schemaOf(key []byte) (k change.KeySchema, err error) {
 	var d change.Decoder
 	img, err := d.Image(key)
@@ -92,8 +92,9 @@ func (b *itemBatchReply) Next() (asked []string) {
 	return asked
 }
 
-// Take stores the items of a reply, in whatever order they come, and puts the unprocessed keys back. A key is absent
-// only if the reply names it neither as an item nor as unprocessed, so a reply without either list is malformed.
+// Take stores the items of a reply, in whatever order they come, and puts the unprocessed keys
+// back. A key is absent only if the reply names it neither as an item nor as unprocessed, so a
+// reply without either list is malformed.
 func (b *itemBatchReply) Take(asked []string, body []byte) (left int, err error) {
 	var responses, unprocessed []byte
 	err = change.Members(body, func(name, value []byte) (err error) {
@@ -174,8 +175,9 @@ func (b *itemBatchReply) putBack(unprocessed []byte, unanswered map[string]bool)
 	return left, err
 }
 
-// onlyTable calls f with the value of the only member of an object that is by table. The object may be empty, not
-// missing. The member's name is not compared, because it may be the name or the ARN of the table that was asked for.
+// onlyTable calls f with the value of the only member of an object that is by table. The object may
+// be empty, not missing. The member's name is not compared, because it may be the name or the ARN
+// of the table that was asked for.
 func onlyTable(what string, byTable []byte, f func(value []byte) error) error {
 	if byTable == nil {
 		return fmt.Errorf("no %s", what)

@@ -14,7 +14,8 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// pageOf is a full page: n MODIFY records of fifteen attributes, 1 KB new and 1 KB old image, 2.4 KB of JSON each.
+// pageOf is a full page: n MODIFY records of fifteen attributes, 1 KB new and 1 KB old image, 2.4
+// KB of JSON each.
 func pageOf(n int, next string) []byte {
 	image := func(v int) string {
 		var b strings.Builder
@@ -111,8 +112,9 @@ func BenchmarkStamp(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(recs)), "ns/record")
 }
 
-// BenchmarkIdleShards drives a thousand idle shards by a pool over loopback, at the default idle poll. It
-// reports the share of one core and the memory of a shard; the server is in the same process and counts.
+// BenchmarkIdleShards drives a thousand idle shards by a pool over loopback, at the default idle
+// poll. It reports the share of one core and the memory of a shard; the server is in the same
+// process and counts.
 func BenchmarkIdleShards(b *testing.B) {
 	const shards = 1000
 	server := httptest.NewServer(canned([]byte(`{"Records":[],"NextShardIterator":"` + strings.Repeat("i", 300) + `"}`)))

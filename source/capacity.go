@@ -10,13 +10,14 @@ import (
 // burst is how much unused budget is kept for later: that of one second.
 const burst = 1
 
-// Budget limits the read capacity that all readers of one table consume together. A reader calls Take with an estimate
-// before a call and Settle with the units that the call did consume. It is safe for concurrent use. A nil Budget has no
-// limit.
+// Budget limits the read capacity that all readers of one table consume together. A reader calls
+// Take with an estimate before a call and Settle with the units that the call did consume. It is
+// safe for concurrent use. A nil Budget has no limit.
 //
-// A call starts as soon as the balance is not negative, and may overdraw it: calls wait until that is paid off. So a
-// page may cost more than a second's budget, and a wrong estimate shifts consumption without adding to it. Package rate
-// cannot do this: its limiter refuses more than its burst, counts in integers and takes nothing back.
+// A call starts as soon as the balance is not negative, and may overdraw it: calls wait until that
+// is paid off. So a page may cost more than a second's budget, and a wrong estimate shifts
+// consumption without adding to it. Package rate cannot do this: its limiter refuses more than its
+// burst, counts in integers and takes nothing back.
 type Budget struct {
 	turn chan struct{} // held by the only reader that waits for the balance; the others wait for it in their order
 
@@ -67,8 +68,9 @@ func (b *Budget) wake() {
 	b.changed = make(chan struct{})
 }
 
-// Take waits until a call that will consume about so many units may start, and accounts for them. Every successful Take
-// must be followed by a Settle, with 0 units when the call failed without a reply. The error is the context's cause.
+// Take waits until a call that will consume about so many units may start, and accounts for them.
+// Every successful Take must be followed by a Settle, with 0 units when the call failed without a
+// reply. The error is the context's cause.
 func (b *Budget) Take(ctx context.Context, estimate float64) error {
 	if b == nil {
 		return context.Cause(ctx)
@@ -93,8 +95,8 @@ func (b *Budget) Take(ctx context.Context, estimate float64) error {
 	}
 }
 
-// tryTake accounts for the estimate and returns 0, or returns how long to wait before the next try: less if
-// changed is closed, because the rate changed or an estimate was too high.
+// tryTake accounts for the estimate and returns 0, or returns how long to wait before the next try:
+// less if changed is closed, because the rate changed or an estimate was too high.
 func (b *Budget) tryTake(estimate float64) (wait time.Duration, changed <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -110,7 +112,8 @@ func (b *Budget) tryTake(estimate float64) (wait time.Duration, changed <-chan s
 	return time.Duration(math.Ceil(seconds * float64(time.Second))), b.changed
 }
 
-// pauseUnless waits for d, or until changed is closed or ctx ends: then it returns the context's cause.
+// pauseUnless waits for d, or until changed is closed or ctx ends: then it returns the context's
+// cause.
 func pauseUnless(ctx context.Context, d time.Duration, changed <-chan struct{}) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -166,11 +169,12 @@ func (b *Budget) Usage() BudgetUsage {
 	return BudgetUsage{Rate: b.rate, Used: b.used, Allowed: b.allowed}
 }
 
-// pageUnits is what a full page of 1 MB costs when it is read with strong consistency: a unit for 4 KB.
+// pageUnits is what a full page of 1 MB costs when it is read with strong consistency: a unit for 4
+// KB.
 const pageUnits = 256
 
-// PageLimit returns how many items of the given cost a page should ask for, so that one page costs no more than a
-// second's budget and consumption stays even. 0: a full page fits.
+// PageLimit returns how many items of the given cost a page should ask for, so that one page costs
+// no more than a second's budget and consumption stays even. 0: a full page fits.
 func (b *Budget) PageLimit(itemUnits float64) int {
 	if b == nil {
 		return 0

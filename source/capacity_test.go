@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// consume runs readers of pages until ctx ends. A page costs what cost returns, and its estimate is wrong by the
-// factor.
+// consume runs readers of pages until ctx ends. A page costs what cost returns, and its estimate is
+// wrong by the factor.
 func consume(ctx context.Context, b *Budget, readers int, factor float64, cost func() float64) {
 	var all sync.WaitGroup
 	for range readers {
@@ -29,8 +29,8 @@ func consume(ctx context.Context, b *Budget, readers int, factor float64, cost f
 	all.Wait()
 }
 
-// TestMinuteOfConsumptionMeetsTheBudget: within ± 10 %, whatever the number of readers, the size of a page against the
-// budget, and the error of the estimates.
+// TestMinuteOfConsumptionMeetsTheBudget: within ± 10 %, whatever the number of readers, the size of
+// a page against the budget, and the error of the estimates.
 func TestMinuteOfConsumptionMeetsTheBudget(t *testing.T) {
 	for name, c := range map[string]struct {
 		rate, page, factor float64
@@ -79,8 +79,8 @@ func TestMinuteOfConsumptionMeetsTheBudget(t *testing.T) {
 	}
 }
 
-// TestIdleBudgetDoesNotBurst: after an hour without readers, no more than two seconds' budget and a page are consumed
-// in the first second.
+// TestIdleBudgetDoesNotBurst: after an hour without readers, no more than two seconds' budget and a
+// page are consumed in the first second.
 func TestIdleBudgetDoesNotBurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(1000)
@@ -94,8 +94,8 @@ func TestIdleBudgetDoesNotBurst(t *testing.T) {
 	})
 }
 
-// TestSlowedBudgetHoldsWaitingReaders: SetRate acts on a reader that waits already, 0 stops it, and a later rate lets
-// it go on.
+// TestSlowedBudgetHoldsWaitingReaders: SetRate acts on a reader that waits already, 0 stops it, and
+// a later rate lets it go on.
 func TestSlowedBudgetHoldsWaitingReaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(100)
@@ -126,8 +126,8 @@ func TestSlowedBudgetHoldsWaitingReaders(t *testing.T) {
 	})
 }
 
-// TestReadersTakeTheirTurn: one reader of large pages does not starve those of small ones, and a reader that gives up
-// lets the next one go.
+// TestReadersTakeTheirTurn: one reader of large pages does not starve those of small ones, and a
+// reader that gives up lets the next one go.
 func TestReadersTakeTheirTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(100)
@@ -179,8 +179,9 @@ func TestPagesOfASmallBudget(t *testing.T) {
 	}
 }
 
-// TestTooHighAnEstimateHoldsNobodyUp: the next call waits for what the one before it did consume, also where that
-// leaves the budget overdrawn. Else a table with a small budget is read a page for each estimate of a full page.
+// TestTooHighAnEstimateHoldsNobodyUp: the next call waits for what the one before it did consume,
+// also where that leaves the budget overdrawn. Else a table with a small budget is read a page for
+// each estimate of a full page.
 func TestTooHighAnEstimateHoldsNobodyUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(1)

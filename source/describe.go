@@ -13,7 +13,8 @@ import (
 const (
 	// DefaultReadUnits is the read budget of an on-demand table, in capacity units a second.
 	DefaultReadUnits = 500
-	// DefaultReadPercent is the read budget of a provisioned table, in percent of its provisioned capacity.
+	// DefaultReadPercent is the read budget of a provisioned table, in percent of its provisioned
+	// capacity.
 	DefaultReadPercent = 25
 )
 
@@ -60,9 +61,9 @@ func tableInfoOf(t *types.TableDescription) (TableInfo, error) {
 	return info, err
 }
 
-// billing returns the billing mode and the provisioned read capacity, 0 on demand. A table that was never on demand has
-// no summary of its billing.
-// Source: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BillingModeSummary.html
+// billing returns the billing mode and the provisioned read capacity, 0 on demand. A table that was
+// never on demand has no summary of its billing. Source:
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BillingModeSummary.html
 func billing(t *types.TableDescription) (mode string, readUnits float64) {
 	mode = string(types.BillingModeProvisioned)
 	if t.BillingModeSummary != nil && t.BillingModeSummary.BillingMode != "" {
@@ -74,17 +75,19 @@ func billing(t *types.TableDescription) (mode string, readUnits float64) {
 	return mode, readUnits
 }
 
-// enabledWithin is how long after its table a stream was created that CreateTable has enabled: a table takes longer
-// until it can be written to, or changed.
+// enabledWithin is how long after its table a stream was created that CreateTable has enabled: a
+// table takes longer until it can be written to, or changed.
 const enabledWithin = time.Second
 
-// inStream is how old a table may be so that its stream has lost nothing yet, of the 24 hours that records live.
+// inStream is how old a table may be so that its stream has lost nothing yet, of the 24 hours that
+// records live.
 const inStream = 23 * time.Hour
 
-// NewSince reports whether the table was created at or after a time of the service, and its stream holds every change
-// since: it was enabled with the table, not later, and the table is younger than records live. after 0 is no such time.
-// A replica of a global table is never new: DynamoDB makes it with its stream and fills it with the items of the other
-// regions, and promises no records of these.
+// NewSince reports whether the table was created at or after a time of the service, and its stream
+// holds every change since: it was enabled with the table, not later, and the table is younger than
+// records live. after 0 is no such time. A replica of a global table is never new: DynamoDB makes
+// it with its stream and fills it with the items of the other regions, and promises no records of
+// these.
 func (t *TableInfo) NewSince(after, now change.Millis) bool {
 	enabled, known := change.StreamEnabled(t.StreamARN)
 	created := change.MillisOf(t.Created)
@@ -92,9 +95,9 @@ func (t *TableInfo) NewSince(after, now change.Millis) bool {
 		now-created < change.Millis(inStream.Milliseconds()) && enabled-created <= change.Millis(enabledWithin.Milliseconds())
 }
 
-// ReadUnitsFor returns the rate of a Budget for the table: absolute units a second where that is given, else percent of
-// the provisioned capacity, else the default. Percent of an on-demand table is an error, because there is no number
-// that it could be a part of.
+// ReadUnitsFor returns the rate of a Budget for the table: absolute units a second where that is
+// given, else percent of the provisioned capacity, else the default. Percent of an on-demand table
+// is an error, because there is no number that it could be a part of.
 func (t *TableInfo) ReadUnitsFor(absolute, percent float64) (float64, error) {
 	switch {
 	case absolute > 0:
@@ -110,8 +113,8 @@ func (t *TableInfo) ReadUnitsFor(absolute, percent float64) (float64, error) {
 	return DefaultReadUnits, nil
 }
 
-// indexes returns the keys of the secondary indexes. It leaves out those that it cannot read, because they only serve
-// to propose a mapping.
+// indexes returns the keys of the secondary indexes. It leaves out those that it cannot read,
+// because they only serve to propose a mapping.
 func indexes(t *types.TableDescription) map[string]change.KeySchema {
 	all := map[string]change.KeySchema{}
 	for _, x := range t.GlobalSecondaryIndexes {

@@ -135,7 +135,8 @@ func plainImage(img change.Image) map[string]any {
 	return m
 }
 
-// plainValue spells a value as "kind:text", lists and maps recursively, so that two decoders can be compared.
+// plainValue spells a value as "kind:text", lists and maps recursively, so that two decoders can be
+// compared.
 func plainValue(v change.Value) any {
 	switch v.Kind {
 	case change.KindNull:
@@ -254,7 +255,8 @@ func TestKeyHashIsOfTheItemNotOfItsSpelling(t *testing.T) {
 	}
 }
 
-// A record that breaks a promise halts the reader: it must be neither dropped nor given a wrong version.
+// A record that breaks a promise halts the reader: it must be neither dropped nor given a wrong
+// version.
 func TestRecordsThatBreakPromises(t *testing.T) {
 	good := `{"pk":{"S":"x"}}`
 	for name, records := range map[string][]string{

@@ -29,8 +29,8 @@ var (
 	// ErrNoDate means that a reply has no Date header, so that the time of the reading is unknown.
 	// It is Transient: the caller reads again.
 	ErrNoDate = raw.ErrNoDate
-	// ErrDateDropped means that the Date of a reply is far from the service's time, as earlier replies show it. It is
-	// Transient as well.
+	// ErrDateDropped means that the Date of a reply is far from the service's time, as earlier
+	// replies show it. It is Transient as well.
 	ErrDateDropped = raw.ErrDateDropped
 )
 
@@ -269,7 +269,8 @@ func isExpired(err error) bool {
 
 func isValidation(err error) bool { return isCode(err, "ValidationException") }
 
-// Answered reports whether an error is one that a call to DynamoDB ended with, in whatever it is wrapped.
+// Answered reports whether an error is one that a call to DynamoDB ended with, in whatever it is
+// wrapped.
 func Answered(err error) bool {
 	var own *Error
 	var api smithy.APIError

@@ -13,8 +13,8 @@ import (
 	"github.com/tailrace-cdc/replicator/source/heartbeat"
 )
 
-// Heartbeats returns what tells the heartbeats of a table from its items; nil for a table without. It describes the
-// table if nothing has yet.
+// Heartbeats returns what tells the heartbeats of a table from its items; nil for a table without.
+// It describes the table if nothing has yet.
 func (s *Source) Heartbeats(ctx context.Context, table string) (*heartbeat.Filter, error) {
 	keys := s.heartbeatKeys(table)
 	if keys.None() {
@@ -39,7 +39,8 @@ func (s *Source) schema(ctx context.Context, table string) (change.KeySchema, er
 	return info.Schema, err
 }
 
-// UseHeartbeats sets the keys of the heartbeats of a table, before anything of it is read: see Options.Heartbeats.
+// UseHeartbeats sets the keys of the heartbeats of a table, before anything of it is read: see
+// Options.Heartbeats.
 func (s *Source) UseHeartbeats(table string, keys heartbeat.Keys) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,13 +63,14 @@ func (s *Source) noteSchema(table string, schema change.KeySchema) {
 // ErrNotHeartbeat means that another item has the key of a heartbeat, and was left as it is.
 var ErrNotHeartbeat = errors.New("an item that is not a heartbeat has its key")
 
-// WriteHeartbeat writes the heartbeat with a partition key, as heartbeat.Keys.Nth gives it. It does not retry: another
-// one follows.
+// WriteHeartbeat writes the heartbeat with a partition key, as heartbeat.Keys.Nth gives it. It does
+// not retry: another one follows.
 func (s *Source) WriteHeartbeat(ctx context.Context, table *TableInfo, key string) error {
 	return s.putHeartbeat(ctx, table, key, false)
 }
 
-// MayWriteHeartbeats checks the permission to write heartbeats, by a write whose condition is never true.
+// MayWriteHeartbeats checks the permission to write heartbeats, by a write whose condition is never
+// true.
 func (s *Source) MayWriteHeartbeats(ctx context.Context, table *TableInfo, key string) error {
 	err := s.putHeartbeat(ctx, table, key, true)
 	if errors.Is(err, ErrNotHeartbeat) || Classify(err) == failure.Throttled {

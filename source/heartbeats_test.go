@@ -14,8 +14,8 @@ import (
 
 func withHeartbeats(o *Options) { o.Heartbeats = map[string]heartbeat.Keys{"Tab": {Prefix: "_tr#"}} }
 
-// TestHeartbeatsAreInNothingThatIsRead: scans, items by key and pages of the stream; items of the user under the prefix
-// are in all of them, and no heartbeat replaces one.
+// TestHeartbeatsAreInNothingThatIsRead: scans, items by key and pages of the stream; items of the
+// user under the prefix are in all of them, and no heartbeat replaces one.
 func TestHeartbeatsAreInNothingThatIsRead(t *testing.T) {
 	w := newWorld(t, withHeartbeats)
 	info := createTable(t, w.testSource, "Tab")
@@ -59,8 +59,8 @@ func TestHeartbeatsAreInNothingThatIsRead(t *testing.T) {
 	}
 }
 
-// readWhole reads all open shards until they are empty, and checks that each page begins where the log ends: pages
-// without records are in no log.
+// readWhole reads all open shards until they are empty, and checks that each page begins where the
+// log ends: pages without records are in no log.
 func readWhole(t *testing.T, w *world, info TableInfo) (records, heartbeats int) {
 	t.Helper()
 	l, err := w.List(t.Context(), info.StreamARN)

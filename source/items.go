@@ -17,22 +17,24 @@ import (
 type ItemBatch struct {
 	Items [][]byte // for each key its item in typed JSON; nil: there is no such item
 
-	// Requested and Answered enclose the readings by the service's clock, as those of an ItemPage do. Of several calls
-	// they are the earliest and the latest.
+	// Requested and Answered enclose the readings by the service's clock, as those of an ItemPage
+	// do. Of several calls they are the earliest and the latest.
 	Requested, Answered change.Millis
 
 	At    time.Time // of the first request, by our clock
 	Units float64   // read capacity of all calls
 }
 
-// ErrUnprocessed means that the service kept returning keys unread: their items are neither there nor absent.
+// ErrUnprocessed means that the service kept returning keys unread: their items are neither there
+// nor absent.
 var ErrUnprocessed = errors.New("the service left keys unprocessed")
 
-// ReadItems reads items by their keys with strong consistency; for a heartbeat there is none. keys are in typed JSON,
-// as change.KeySchema.Canonical or change.Record.Keys give them; a key that occurs twice, be it in another notation, is
-// read once. ReadItems makes as many calls as it needs: keys that the service leaves unprocessed are asked for again
-// after a backoff, and so are all keys of a reply without a Date, because the time of the reading is unknown. It
-// returns all items or an error.
+// ReadItems reads items by their keys with strong consistency; for a heartbeat there is none. keys
+// are in typed JSON, as change.KeySchema.Canonical or change.Record.Keys give them; a key that
+// occurs twice, be it in another notation, is read once. ReadItems makes as many calls as it needs:
+// keys that the service leaves unprocessed are asked for again after a backoff, and so are all keys
+// of a reply without a Date, because the time of the reading is unknown. It returns all items or an
+// error.
 //
 // All items are in memory at once: 100 keys may be 40 MB.
 //
@@ -41,7 +43,8 @@ func (s *Source) ReadItems(ctx context.Context, table string, keys [][]byte) (*I
 	return s.readItems(ctx, table, keys, true)
 }
 
-// ReadItemsEventually is ReadItems with eventual consistency, at half the cost: an item may be as it was before.
+// ReadItemsEventually is ReadItems with eventual consistency, at half the cost: an item may be as
+// it was before.
 func (s *Source) ReadItemsEventually(ctx context.Context, table string, keys [][]byte) (*ItemBatch, error) {
 	return s.readItems(ctx, table, keys, false)
 }
@@ -96,7 +99,8 @@ func (s *Source) readItemsOnce(ctx context.Context, table string, keys [][]byte,
 	return result, nil
 }
 
-// readBatch makes one call for the next open keys, and returns how many of them the service left unprocessed.
+// readBatch makes one call for the next open keys, and returns how many of them the service left
+// unprocessed.
 func (s *Source) readBatch(
 	ctx context.Context, table string, b *itemBatchReply, result *ItemBatch, strong bool,
 ) (left int, err error) {

@@ -22,8 +22,8 @@ import (
 	"github.com/tailrace-cdc/replicator/source/raw"
 )
 
-// batchServer answers BatchGetItem from its items, badly: it may leave keys unprocessed, change the order and the
-// notation of numbers, omit the Date, and it refuses duplicates as the service does.
+// batchServer answers BatchGetItem from its items, badly: it may leave keys unprocessed, change the
+// order and the notation of numbers, omit the Date, and it refuses duplicates as the service does.
 type batchServer struct {
 	mu      sync.Mutex
 	items   map[string]string // number → item
@@ -79,8 +79,8 @@ func leftOver(keys []string) string {
 	return fmt.Sprintf(`"T":{"ConsistentRead":true,"Keys":[%s]}`, strings.Join(keys, ","))
 }
 
-// TestUnprocessedIsNotAbsent reads 250 keys, some in two notations, of a server that answers in disorder, leaves a
-// third of the keys unprocessed and sends replies without a Date.
+// TestUnprocessedIsNotAbsent reads 250 keys, some in two notations, of a server that answers in
+// disorder, leaves a third of the keys unprocessed and sends replies without a Date.
 func TestUnprocessedIsNotAbsent(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -116,7 +116,8 @@ func TestUnprocessedIsNotAbsent(t *testing.T) {
 	})
 }
 
-// TestBatchEnclosesAllItsReadings: Requested is before the first call and Answered not before the last one.
+// TestBatchEnclosesAllItsReadings: Requested is before the first call and Answered not before the
+// last one.
 func TestBatchEnclosesAllItsReadings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire()
@@ -146,7 +147,8 @@ func TestKeysUnprocessedForGoodAreThrottled(t *testing.T) {
 	})
 }
 
-// TestMalformedBatchProvesNoAbsence: a reply that lacks a list, or has items that nobody asked for, is an error.
+// TestMalformedBatchProvesNoAbsence: a reply that lacks a list, or has items that nobody asked for,
+// is an error.
 func TestMalformedBatchProvesNoAbsence(t *testing.T) {
 	for name, body := range map[string]string{
 		"empty":             `{}`,
@@ -186,8 +188,8 @@ func TestMalformedBatchProvesNoAbsence(t *testing.T) {
 	}
 }
 
-// TestLargeBatchOnTheWire reads more than the 16 MB that one reply of the service has, over a connection that is cut,
-// throttled and reset in between.
+// TestLargeBatchOnTheWire reads more than the 16 MB that one reply of the service has, over a
+// connection that is cut, throttled and reset in between.
 func TestLargeBatchOnTheWire(t *testing.T) {
 	w := newWorld(t)
 	w.CreateTable("Tab")
@@ -226,8 +228,8 @@ func TestLargeBatchOnTheWire(t *testing.T) {
 	}
 }
 
-// TestFaultsOfABatchGiveTheSameItems: keys left unprocessed, items in disorder and repeated, replies without a Date,
-// over the wire; two keys of one item in other notations are one.
+// TestFaultsOfABatchGiveTheSameItems: keys left unprocessed, items in disorder and repeated,
+// replies without a Date, over the wire; two keys of one item in other notations are one.
 func TestFaultsOfABatchGiveTheSameItems(t *testing.T) {
 	w := newWorld(t)
 	info := createTable(t, w.testSource, "Items")
@@ -266,8 +268,9 @@ func TestFaultsOfABatchGiveTheSameItems(t *testing.T) {
 	}
 }
 
-// Item reads one item with GetItem, which nothing but tests does: what ReadItems returns is compared with it. It
-// returns nil when there is no such item. key is its primary key in DynamoDB's typed JSON.
+// Item reads one item with GetItem, which nothing but tests does: what ReadItems returns is
+// compared with it. It returns nil when there is no such item. key is its primary key in DynamoDB's
+// typed JSON.
 func (s *Source) Item(ctx context.Context, table string, key []byte) ([]byte, error) {
 	k, err := itemKey(key)
 	if err != nil {

@@ -15,9 +15,10 @@ import (
 	"github.com/tailrace-cdc/replicator/source/raw"
 )
 
-// iteratorAge is how long an iterator is used. The service lets it expire after 15 minutes; a new one is taken well
-// before that, so that a reader that was parked does not begin with an expired one.
-// Source: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_streams_GetShardIterator.html
+// iteratorAge is how long an iterator is used. The service lets it expire after 15 minutes; a new
+// one is taken well before that, so that a reader that was parked does not begin with an expired
+// one. Source:
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_streams_GetShardIterator.html
 const iteratorAge = 10 * time.Minute
 
 // ensureIterator takes a new iterator where the reader has none or an old one.
@@ -49,11 +50,12 @@ func (r *Reader) ensureIterator(ctx context.Context) error {
 	return nil
 }
 
-// checkRetention returns ErrTrimmed where a reply came from a read that began without a sequence number (at the trim
-// horizon or at a time) and the retention has passed since the shard was last known to be empty up to there. Some
-// records may have been trimmed then, and the service answers with what is left. A trimmed sequence number is refused
-// by the service. It is called after the reply, whose Date is the service's time: before it, a machine that was
-// suspended still has the time of before, because the clock that measures the time since the last reply stood still.
+// checkRetention returns ErrTrimmed where a reply came from a read that began without a sequence
+// number (at the trim horizon or at a time) and the retention has passed since the shard was last
+// known to be empty up to there. Some records may have been trimmed then, and the service answers
+// with what is left. A trimmed sequence number is refused by the service. It is called after the
+// reply, whose Date is the service's time: before it, a machine that was suspended still has the
+// time of before, because the clock that measures the time since the last reply stood still.
 //
 // Rule 8: what may be lost is reported.
 func (r *Reader) checkRetention() error {
@@ -66,8 +68,8 @@ func (r *Reader) checkRetention() error {
 	return nil
 }
 
-// iteratorInput asks for an iterator at the reader's position. It never asks for LATEST, which loses what is written
-// before the reply, and a child shard must be read from its beginning.
+// iteratorInput asks for an iterator at the reader's position. It never asks for LATEST, which
+// loses what is written before the reply, and a child shard must be read from its beginning.
 func (r *Reader) iteratorInput() *dynamodbstreams.GetShardIteratorInput {
 	in := &dynamodbstreams.GetShardIteratorInput{
 		StreamArn: &r.start.Feed.Stream, ShardId: &r.start.Feed.Shard, ShardIteratorType: types.ShardIteratorTypeTrimHorizon,
@@ -83,9 +85,10 @@ func (r *Reader) iteratorInput() *dynamodbstreams.GetShardIteratorInput {
 	return in
 }
 
-// skipFromTrimHorizon makes the reader begin at the trim horizon and skip what is older than the start time, for a
-// server that does not know AT_TIMESTAMP. Records have creation times cut to the second, on some servers to the minute,
-// so it skips only up to the minute: a few records too many are harmless, a record too few would be lost.
+// skipFromTrimHorizon makes the reader begin at the trim horizon and skip what is older than the
+// start time, for a server that does not know AT_TIMESTAMP. Records have creation times cut to the
+// second, on some servers to the minute, so it skips only up to the minute: a few records too many
+// are harmless, a record too few would be lost.
 func (r *Reader) skipFromTrimHorizon(err error) {
 	r.noTimestampStart = true
 	r.skipTo = r.pos.At - r.pos.At%change.Millis(time.Minute.Milliseconds())

@@ -12,9 +12,9 @@ type PageLease struct {
 // Lease makes a lease that holds nothing.
 func (f *FeedMemory) Lease() *PageLease { return &PageLease{feed: f} }
 
-// Reserve makes the lease hold room for a page, unless it holds something already, and returns true. Where it has to
-// wait it returns false; granted is called once the lease holds the room, from any goroutine and with no lock held.
-// Release withdraws it before that.
+// Reserve makes the lease hold room for a page, unless it holds something already, and returns
+// true. Where it has to wait it returns false; granted is called once the lease holds the room,
+// from any goroutine and with no lock held. Release withdraws it before that.
 func (l *PageLease) Reserve(granted func()) bool {
 	b := l.feed.budget
 	b.mu.Lock()
@@ -34,8 +34,8 @@ func (l *PageLease) TryReserve() bool {
 	return b.grantNow(l)
 }
 
-// Settle changes what the lease holds to the n bytes of the page that was read. It never waits, even if these are more
-// than were reserved, because the bytes are in memory already.
+// Settle changes what the lease holds to the n bytes of the page that was read. It never waits,
+// even if these are more than were reserved, because the bytes are in memory already.
 func (l *PageLease) Settle(n int64) {
 	b := l.feed.budget
 	b.mu.Lock()
@@ -46,7 +46,8 @@ func (l *PageLease) Settle(n int64) {
 	}
 }
 
-// Release gives back what the lease holds, or withdraws a Reserve that waits. Releasing again changes nothing.
+// Release gives back what the lease holds, or withdraws a Reserve that waits. Releasing again
+// changes nothing.
 func (l *PageLease) Release() {
 	if l == nil {
 		return

@@ -16,8 +16,9 @@ import (
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
-// DynamoDB takes ten DescribeStream calls a second for a stream, over all pages and callers. We make fewer.
-// Source: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_streams_DescribeStream.html
+// DynamoDB takes ten DescribeStream calls a second for a stream, over all pages and callers. We
+// make fewer. Source:
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_streams_DescribeStream.html
 const (
 	describeRate  = 8
 	describeBurst = 2
@@ -35,8 +36,8 @@ type Shard struct {
 	Leaf     bool   // none of its children is listed
 }
 
-// Created returns the creation time that the shard's name contains, or 0. AWS does not document it, so it is for
-// display and estimates only.
+// Created returns the creation time that the shard's name contains, or 0. AWS does not document it,
+// so it is for display and estimates only.
 func (s Shard) Created() change.Millis { return shardCreated(s.ID) }
 
 func shardCreated(id string) change.Millis {
@@ -49,8 +50,8 @@ func shardCreated(id string) change.Millis {
 	return change.Millis(ms)
 }
 
-// Listing is the shards of a stream, with contradictions between its pages resolved. An incomplete listing is still
-// correct about the shards it has: the caller reads these, and lists again.
+// Listing is the shards of a stream, with contradictions between its pages resolved. An incomplete
+// listing is still correct about the shards it has: the caller reads these, and lists again.
 type Listing struct {
 	Stream   string
 	Status   string // ENABLING, ENABLED, DISABLING, DISABLED
@@ -60,14 +61,16 @@ type Listing struct {
 	Shards   []Shard
 }
 
-// Disabled reports whether the stream takes no more records: its leaves end when they are drained, without children.
+// Disabled reports whether the stream takes no more records: its leaves end when they are drained,
+// without children.
 func (l Listing) Disabled() bool { return l.Status == string(types.StreamStatusDisabled) }
 
 // Enabled reports whether the stream takes records.
 func (l Listing) Enabled() bool { return l.Status == string(types.StreamStatusEnabled) }
 
-// List returns all shards of a stream. It waits between pages where the stream's rate of calls demands it. On an error
-// after the first page it returns the shards so far, with Complete false, together with the error.
+// List returns all shards of a stream. It waits between pages where the stream's rate of calls
+// demands it. On an error after the first page it returns the shards so far, with Complete false,
+// together with the error.
 func (s *Source) List(ctx context.Context, arn string) (Listing, error) {
 	l := Listing{Stream: arn}
 	err := s.describePages(ctx, &l, nil)
@@ -76,7 +79,8 @@ func (s *Source) List(ctx context.Context, arn string) (Listing, error) {
 	return l, err
 }
 
-// describePages appends the shards of all pages of a listing to l. Each page has its own deadline and retries.
+// describePages appends the shards of all pages of a listing to l. Each page has its own deadline
+// and retries.
 func (s *Source) describePages(ctx context.Context, l *Listing, filter *types.ShardFilter) error {
 	seen := map[string]bool{}
 	in := &dynamodbstreams.DescribeStreamInput{StreamArn: &l.Stream, ShardFilter: filter, Limit: aws.Int32(listingPage)}
@@ -122,7 +126,8 @@ func (s *Source) describeStream(
 	return out.StreamDescription, nil
 }
 
-// describeLimiter returns the limiter of DescribeStream calls for a stream, which all its listings share.
+// describeLimiter returns the limiter of DescribeStream calls for a stream, which all its listings
+// share.
 func (s *Source) describeLimiter(arn string) *rate.Limiter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,8 +147,9 @@ func shardOf(sh types.Shard) Shard {
 	return out
 }
 
-// repair makes one graph of pages that were read at different moments: it merges a shard that is listed twice, closes a
-// parent without an end if a child of it is listed, and marks shards whose parent is not listed as orphans.
+// repair makes one graph of pages that were read at different moments: it merges a shard that is
+// listed twice, closes a parent without an end if a child of it is listed, and marks shards whose
+// parent is not listed as orphans.
 func (l *Listing) repair() {
 	index := make(map[string]int, len(l.Shards))
 	unique := l.Shards[:0]
@@ -175,9 +181,10 @@ func (l *Listing) repair() {
 
 const childTries = 10
 
-// Children returns the children of a shard that has ended. Children may become visible seconds after the end, so it
-// asks up to ten times within about six seconds. It returns none, without an error, when there are still none or the
-// stream is disabled; the caller has to List the stream later.
+// Children returns the children of a shard that has ended. Children may become visible seconds
+// after the end, so it asks up to ten times within about six seconds. It returns none, without an
+// error, when there are still none or the stream is disabled; the caller has to List the stream
+// later.
 func (s *Source) Children(ctx context.Context, arn, shard string) ([]Shard, error) {
 	for try := range childTries {
 		found, disabled, err := s.children(ctx, arn, shard)
@@ -188,7 +195,8 @@ func (s *Source) Children(ctx context.Context, arn, shard string) ([]Shard, erro
 			break
 		}
 		wait := min(50*time.Millisecond<<try, time.Second)
-		// The jitter only adds to wait: children that become visible five seconds late are not rare.
+		// The jitter only adds to wait: children that become visible five seconds late are not
+		// rare.
 		if err := failure.Pause(ctx, jitter(wait+wait/10, 0.1)); err != nil {
 			return nil, s.wrap(ctx, "list children of "+shard, err)
 		}
@@ -202,8 +210,9 @@ func (s *Source) ChildrenNow(ctx context.Context, arn, shard string) ([]Shard, e
 	return found, err
 }
 
-// children asks once, with the filter CHILD_SHARDS. A server that does not know the filter lists all shards or refuses
-// the call, which is then made without it. The children are selected by their parent in either case.
+// children asks once, with the filter CHILD_SHARDS. A server that does not know the filter lists
+// all shards or refuses the call, which is then made without it. The children are selected by their
+// parent in either case.
 func (s *Source) children(ctx context.Context, arn, shard string) (found []Shard, disabled bool, err error) {
 	l := Listing{Stream: arn}
 	err = s.describePages(ctx, &l, &types.ShardFilter{Type: types.ShardFilterTypeChildShards, ShardId: &shard})

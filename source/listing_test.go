@@ -146,7 +146,8 @@ func TestChildrenAppearSecondsLate(t *testing.T) {
 	})
 }
 
-// DynamoDB Local ignores the filter, others refuse it: the children are found all the same, over all pages.
+// DynamoDB Local ignores the filter, others refuse it: the children are found all the same, over
+// all pages.
 func TestServersWithoutChildFilter(t *testing.T) {
 	for _, refused := range []bool{true, false} {
 		w := newWire()
@@ -190,7 +191,8 @@ func TestCreationTimeOfAShard(t *testing.T) {
 	}
 }
 
-// The SDK's retries come from a quota that all calls of a client share: one bad stream would use it up.
+// The SDK's retries come from a quota that all calls of a client share: one bad stream would use it
+// up.
 func TestOneStreamsThrottlesLeaveRetriesToOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire()

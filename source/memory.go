@@ -115,8 +115,9 @@ func (b *PageMemory) Parked() (n int, since time.Time) {
 	return n, since
 }
 
-// grantNow grants a page to the lease unless it must wait. It overtakes no waiter: an earlier one of the table belongs
-// to a feed at its own limit, or else the table gets no page. The mutex is held.
+// grantNow grants a page to the lease unless it must wait. It overtakes no waiter: an earlier one
+// of the table belongs to a feed at its own limit, or else the table gets no page. The mutex is
+// held.
 func (b *PageMemory) grantNow(l *PageLease) bool {
 	if l.bytes > 0 {
 		return true
@@ -136,8 +137,9 @@ func (b *PageMemory) enqueue(l *PageLease, granted func()) {
 	heap.Push(&l.feed.table.waiting, w)
 }
 
-// resizeAndServe changes the lease to n bytes, and grants pages to waiting leases if memory became free. It returns
-// their waiters, whose granted the caller calls without the mutex. The mutex is held.
+// resizeAndServe changes the lease to n bytes, and grants pages to waiting leases if memory became
+// free. It returns their waiters, whose granted the caller calls without the mutex. The mutex is
+// held.
 func (b *PageMemory) resizeAndServe(l *PageLease, n int64) (granted []*waiter) {
 	if n == l.bytes {
 		return nil
@@ -150,7 +152,8 @@ func (b *PageMemory) resizeAndServe(l *PageLease, n int64) (granted []*waiter) {
 	return b.serve()
 }
 
-// serve grants pages to waiting leases, the longest-waiting first, until none of them fits. The mutex is held.
+// serve grants pages to waiting leases, the longest-waiting first, until none of them fits. The
+// mutex is held.
 func (b *PageMemory) serve() (granted []*waiter) {
 	for {
 		var first *waiter
@@ -193,5 +196,6 @@ func (b *PageMemory) fits(t *tableMemory) bool {
 	return t.used == 0 || more == 0 || b.borrowed+more <= b.common
 }
 
-// atLimit reports whether the feed itself holds so much that it gets no more. It may always have one page.
+// atLimit reports whether the feed itself holds so much that it gets no more. It may always have
+// one page.
 func (b *PageMemory) atLimit(f *FeedMemory) bool { return f.used > 0 && f.used+b.page > b.perFeed }

@@ -80,7 +80,8 @@ func (m *model) held(table int) (sum int64) {
 
 func (m *model) atLimit(f *feed) bool { return f.has() > 0 && f.has()+modelPage > m.b.perFeed }
 
-// reserve asks for a page for the feed, and checks that the feed overtakes no other one of its table.
+// reserve asks for a page for the feed, and checks that the feed overtakes no other one of its
+// table.
 func (m *model) reserve(table int, f *feed) {
 	m.waiting[table] = append(m.waiting[table], f)
 	granted := func() {
@@ -207,7 +208,8 @@ func (m *model) checkWaiting(table int, promised int64) {
 	}
 }
 
-// goOn lets the tables read and release for many rounds, and returns how many of their feeds still wait.
+// goOn lets the tables read and release for many rounds, and returns how many of their feeds still
+// wait.
 func (m *model) goOn(tables ...int) (wait int) {
 	for _, i := range tables {
 		for range 2 * len(m.tables[i]) { // in one round a feed releases, in another it may be served
@@ -226,8 +228,9 @@ func (m *model) goOn(tables ...int) (wait int) {
 	return wait
 }
 
-// Whatever feeds reserve, read, release and withdraw: the budget stays within its bound, no feed waits that could be
-// served, the feeds of a table are served in order, no table blocks another one, and in the end all memory is free.
+// Whatever feeds reserve, read, release and withdraw: the budget stays within its bound, no feed
+// waits that could be served, the feeds of a table are served in order, no table blocks another
+// one, and in the end all memory is free.
 func TestBudgetIsBoundedAndNoTableStarves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newModel(t)
@@ -287,8 +290,8 @@ func await(l *PageLease, turn *[]*PageLease) {
 	}
 }
 
-// BenchmarkBudgetTurn is a page of one of ten thousand feeds: read, released, the next one granted, and the feed at
-// the end of the queue again.
+// BenchmarkBudgetTurn is a page of one of ten thousand feeds: read, released, the next one granted,
+// and the feed at the end of the queue again.
 func BenchmarkBudgetTurn(b *testing.B) {
 	for name, tables := range map[string]int{"1 table": 1, "20 tables": 20} {
 		b.Run(name, func(b *testing.B) {

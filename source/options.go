@@ -8,8 +8,8 @@ import (
 	"github.com/tailrace-cdc/replicator/source/heartbeat"
 )
 
-// Options configure the access to DynamoDB: endpoints, credentials, call rates and memory. The zero value of a field
-// is its default.
+// Options configure the access to DynamoDB: endpoints, credentials, call rates and memory. The zero
+// value of a field is its default.
 type Options struct {
 	Region          string        // empty: from the environment
 	Endpoint        string        // of DynamoDB; empty: AWS's own
@@ -27,16 +27,17 @@ type Options struct {
 	HTTPClient      HTTPClient    // transport in place of the SDK's own; tests with virtual time need one
 	Attempts        int           // of a call that may be repeated: 10; interactive commands make fewer
 
-	// DateTrust is how long Dates that are far from the expected time must advance with it until they are believed: 2
-	// minutes. Below zero they are believed at once; the sandbox's clock jumps in tests.
+	// DateTrust is how long Dates that are far from the expected time must advance with it until
+	// they are believed: 2 minutes. Below zero they are believed at once; the sandbox's clock jumps
+	// in tests.
 	DateTrust time.Duration
 
-	// Heartbeats are the keys of the heartbeats of each table that has some, by name. Heartbeats are left out of what is
-	// read, and only pages of a stream tell of them.
+	// Heartbeats are the keys of the heartbeats of each table that has some, by name. Heartbeats
+	// are left out of what is read, and only pages of a stream tell of them.
 	Heartbeats map[string]heartbeat.Keys
 
-	// Report is called with the outcome of each call that reading depends on: nil where the service answered, else why
-	// it did not answer or refused the call. It must be fast. It may be nil.
+	// Report is called with the outcome of each call that reading depends on: nil where the service
+	// answered, else why it did not answer or refused the call. It must be fast. It may be nil.
 	Report func(op string, err error)
 }
 

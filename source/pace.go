@@ -15,14 +15,14 @@ const (
 
 // Pace decides when a shard may be read next.
 //
-// Every shard has its own rate, so a throttled shard slows down alone: each throttled call halves the rate, each read
-// increases it by a step. Idle shards are polled less and less often, down to the idle poll, but only after a second
-// without records, because a busy shard has empty pages too: a shard with eight batches a second has every fifth page
-// empty.
+// Every shard has its own rate, so a throttled shard slows down alone: each throttled call halves
+// the rate, each read increases it by a step. Idle shards are polled less and less often, down to
+// the idle poll, but only after a second without records, because a busy shard has empty pages too:
+// a shard with eight batches a second has every fifth page empty.
 //
-// A Pace has a backoff of its own instead of cenkalti/backoff's, which keeps its state in one call's loop: here no
-// goroutine waits, the due times of thousands of shards are in a heap, and a read may be delayed by rate, idleness and
-// failures at once.
+// A Pace has a backoff of its own instead of cenkalti/backoff's, which keeps its state in one
+// call's loop: here no goroutine waits, the due times of thousands of shards are in a heap, and a
+// read may be delayed by rate, idleness and failures at once.
 type Pace struct {
 	Rate  float32       // reads a second, now
 	idle  time.Duration // last delay; 0 after a full page
@@ -36,7 +36,8 @@ func (p *Pace) ReadStarted(now time.Time) {
 	p.Due = now.Add(time.Duration(float64(time.Second) / float64(p.Rate)))
 }
 
-// ReadSucceeded notes how much a read returned. A closed shard gets no new records, so it is read on without delay.
+// ReadSucceeded notes how much a read returned. A closed shard gets no new records, so it is read
+// on without delay.
 func (p *Pace) ReadSucceeded(now time.Time, limit float64, kind pageKind, closed bool, idlePoll time.Duration) {
 	p.Fails = 0
 	p.Rate = min(p.Rate+0.1, float32(limit))
@@ -62,8 +63,8 @@ func (p *Pace) ReadSucceeded(now time.Time, limit float64, kind pageKind, closed
 	}
 }
 
-// align makes the shard due at a multiple of d, up to d earlier. So idle shards are due together, because waking up for
-// each of them costs as much as the call itself.
+// align makes the shard due at a multiple of d, up to d earlier. So idle shards are due together,
+// because waking up for each of them costs as much as the call itself.
 func (p *Pace) align(d time.Duration) {
 	p.Due = p.Due.Add(-time.Duration(p.Due.UnixNano() % int64(d)))
 }

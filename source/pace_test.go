@@ -33,8 +33,8 @@ func TestPaceOfAShard(t *testing.T) {
 	}
 }
 
-// A shard that gets eight batches a second, at random moments, is read as soon with an idle poll of ten seconds as with
-// the least one.
+// A shard that gets eight batches a second, at random moments, is read as soon with an idle poll of
+// ten seconds as with the least one.
 func TestBusyShardIsReadAsSoonWhateverTheIdlePoll(t *testing.T) {
 	lags := func(idlePoll time.Duration) (median, p99 time.Duration) {
 		random := rand.New(rand.NewPCG(1, 1))
@@ -96,7 +96,8 @@ func TestClosedShardIsReadWithoutPauses(t *testing.T) {
 	}
 }
 
-// Idle shards that were read at any moments are due at few of them, and none later than the idle poll.
+// Idle shards that were read at any moments are due at few of them, and none later than the idle
+// poll.
 func TestIdleShardsAreDueTogether(t *testing.T) {
 	moments := map[time.Time]bool{}
 	random := rand.New(rand.NewPCG(1, 1))

@@ -14,8 +14,9 @@ import (
 	"github.com/tailrace-cdc/replicator/source/raw"
 )
 
-// Page is one raw page of a shard. Its records alias pooled memory, for which it has a lease of the source's budget.
-// The consumer must release every page, empty ones too, exactly once, after the last record has been copied or written.
+// Page is one raw page of a shard. Its records alias pooled memory, for which it has a lease of the
+// source's budget. The consumer must release every page, empty ones too, exactly once, after the
+// last record has been copied or written.
 type Page struct {
 	change.Page
 
@@ -34,8 +35,9 @@ func (p *Page) Release() {
 	p.lease.Release()
 }
 
-// reservation is the memory of one GetRecords reply: 1 MB by the service's count, in a pooled buffer, and the index of
-// a thousand records. Other servers may send more, which overdraws the budget by the difference, once for each feed.
+// reservation is the memory of one GetRecords reply: 1 MB by the service's count, in a pooled
+// buffer, and the index of a thousand records. Other servers may send more, which overdraws the
+// budget by the difference, once for each feed.
 const reservation = 3 << 19
 
 var recordPool sync.Pool
@@ -57,8 +59,8 @@ func putRecords(r []change.Record) {
 	}
 }
 
-// scan finds the records in the body and indexes them: in a pooled slice, or in one of the right size if they are few.
-// next is the iterator that follows, as raw JSON.
+// scan finds the records in the body and indexes them: in a pooled slice, or in one of the right
+// size if they are few. next is the iterator that follows, as raw JSON.
 func (p *Page) scan() (next []byte, err error) {
 	scratch := getRecords()
 	recs, next, err := change.ScanPage(p.body.Bytes(), scratch)
@@ -75,7 +77,8 @@ func (p *Page) scan() (next []byte, err error) {
 	return next, nil
 }
 
-// countBytes sets Bytes to the memory that the page holds. A page without records gives up its memory.
+// countBytes sets Bytes to the memory that the page holds. A page without records gives up its
+// memory.
 func (p *Page) countBytes() {
 	if len(p.Records) == 0 {
 		p.body.Free()
@@ -94,9 +97,10 @@ type stamper struct {
 
 var stampers = sync.Pool{New: func() any { return new(stamper) }}
 
-// stampRecords gives every record its version and the hash of its canonical key, and returns the clock after them. A
-// record that does not follow the one before it, has no creation time or has no valid key is an error, because its
-// version could not be the right one. Heartbeats get no version: they move from the records to the page's Heartbeats.
+// stampRecords gives every record its version and the hash of its canonical key, and returns the
+// clock after them. A record that does not follow the one before it, has no creation time or has no
+// valid key is an error, because its version could not be the right one. Heartbeats get no version:
+// they move from the records to the page's Heartbeats.
 //
 // Rule 5: versions are assigned here, once, before the log, and never recomputed.
 func (p *Page) stampRecords(start *Start, clock change.Version, last change.SequenceNumber) (change.Version, error) {

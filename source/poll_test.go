@@ -52,8 +52,8 @@ func recording(next http.Handler, op string, into *[]seen) http.Handler {
 	})
 }
 
-// signature computes the signature of a request anew, as the service does.
-// Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
+// signature computes the signature of a request anew, as the service does. Source:
+// https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
 func (r seen) signature(secret string) (claimed, right string) {
 	auth := strings.ReplaceAll(strings.TrimPrefix(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256 "), ", ", ",")
 	part := map[string]string{}

@@ -10,17 +10,19 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Event is a page of a reader, or the error that ended it: one of Page and Err is set. After an error, and after a page
-// that is Done, the pool has removed and closed the reader; after ReadOn it may be added again.
+// Event is a page of a reader, or the error that ended it: one of Page and Err is set. After an
+// error, and after a page that is Done, the pool has removed and closed the reader; after ReadOn it
+// may be added again.
 type Event struct {
 	Reader *Reader
 	Page   *Page
 	Err    error
 }
 
-// Pool reads any number of shards with few goroutines: it keeps its readers in a heap ordered by due time, and runs a
-// goroutine for a reader only during one call. A shard is not read again before its last page has been received, so the
-// pages of a shard come in order. Other shards go on meanwhile.
+// Pool reads any number of shards with few goroutines: it keeps its readers in a heap ordered by
+// due time, and runs a goroutine for a reader only during one call. A shard is not read again
+// before its last page has been received, so the pages of a shard come in order. Other shards go on
+// meanwhile.
 type Pool struct {
 	src *Source
 
@@ -38,7 +40,8 @@ func (s *Source) NewPool() *Pool {
 	return &Pool{src: s, members: map[*Reader]struct{}{}, parked: map[*Reader]time.Time{}, wake: make(chan struct{}, 1)}
 }
 
-// Add hands a reader over to the pool, before or during Run. After Run has returned it only closes the reader.
+// Add hands a reader over to the pool, before or during Run. After Run has returned it only closes
+// the reader.
 func (p *Pool) Add(r *Reader) {
 	p.mu.Lock()
 	ended := p.ended
@@ -60,9 +63,9 @@ func (p *Pool) Len() int {
 	return len(p.members)
 }
 
-// Run reads until the context ends, and sends every page and every reader's end to out. It returns the context's cause,
-// after all reads have ended and all readers are closed. Pages that were read but not received are released: their
-// records count as not read.
+// Run reads until the context ends, and sends every page and every reader's end to out. It returns
+// the context's cause, after all reads have ended and all readers are closed. Pages that were read
+// but not received are released: their records count as not read.
 func (p *Pool) Run(ctx context.Context, out chan<- Event) error {
 	var g errgroup.Group
 	p.schedule(ctx, &g, out)
@@ -71,14 +74,16 @@ func (p *Pool) Run(ctx context.Context, out chan<- Event) error {
 	members := p.members
 	p.ended, p.members, p.due, p.parked = true, nil, nil, map[*Reader]time.Time{}
 	p.mu.Unlock()
-	// Without the lock: memory that one reader gives back may be granted to another, and that calls push.
+	// Without the lock: memory that one reader gives back may be granted to another, and that calls
+	// push.
 	for r := range members {
 		r.Close()
 	}
 	return context.Cause(ctx)
 }
 
-// schedule starts a goroutine of g for every reader that is due and has memory and a slot, until ctx ends.
+// schedule starts a goroutine of g for every reader that is due and has memory and a slot, until
+// ctx ends.
 func (p *Pool) schedule(ctx context.Context, g *errgroup.Group, out chan<- Event) {
 	timer := time.NewTimer(longPark)
 	defer timer.Stop()
@@ -108,8 +113,8 @@ func (p *Pool) schedule(ctx context.Context, g *errgroup.Group, out chan<- Event
 	}
 }
 
-// reserve takes memory for one read and returns true, or parks the reader until memory is free, when it is pushed
-// again.
+// reserve takes memory for one read and returns true, or parks the reader until memory is free,
+// when it is pushed again.
 func (p *Pool) reserve(r *Reader) bool {
 	p.mu.Lock()
 	p.parked[r] = time.Now()
@@ -123,8 +128,8 @@ func (p *Pool) reserve(r *Reader) bool {
 	return ok
 }
 
-// read makes one read of a reader that has memory and a slot, and sends the result to out. It blocks until the result
-// is received or ctx ends, and makes the reader due again.
+// read makes one read of a reader that has memory and a slot, and sends the result to out. It
+// blocks until the result is received or ctx ends, and makes the reader due again.
 func (p *Pool) read(ctx context.Context, r *Reader, out chan<- Event) {
 	page, err := r.readOnce(ctx)
 	<-p.src.slots
@@ -157,7 +162,8 @@ func (p *Pool) remove(r *Reader) {
 	r.Close()
 }
 
-// push puts a reader into the heap of due readers, unless it has left the pool, and wakes the scheduler.
+// push puts a reader into the heap of due readers, unless it has left the pool, and wakes the
+// scheduler.
 func (p *Pool) push(r *Reader) {
 	p.mu.Lock()
 	if _, member := p.members[r]; member {
@@ -171,7 +177,8 @@ func (p *Pool) push(r *Reader) {
 	}
 }
 
-// pop takes a reader that is due out of the heap, or returns nil and the time until the next one is due.
+// pop takes a reader that is due out of the heap, or returns nil and the time until the next one is
+// due.
 func (p *Pool) pop(now time.Time) (*Reader, time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -184,7 +191,8 @@ func (p *Pool) pop(now time.Time) (*Reader, time.Duration) {
 	return heap.Pop(&p.due).(*Reader), 0
 }
 
-// warnParked logs how many readers have waited longer than longPark for memory, and which of them has waited longest.
+// warnParked logs how many readers have waited longer than longPark for memory, and which of them
+// has waited longest.
 func (p *Pool) warnParked(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

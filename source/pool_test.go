@@ -229,7 +229,8 @@ func TestTableThatKeepsItsPagesStopsNoOtherTable(t *testing.T) {
 	})
 }
 
-// Idle shards are read without memory of the budget, so they never wait for it, however small it is.
+// Idle shards are read without memory of the budget, so they never wait for it, however small it
+// is.
 func TestIdleShardsNeedNoMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire()
@@ -362,8 +363,8 @@ func TestGapEndsOneReaderOnly(t *testing.T) {
 	})
 }
 
-// When a pool ends while readers wait for memory, closing one reader grants its memory to the next: no reader may be
-// left waiting.
+// When a pool ends while readers wait for memory, closing one reader grants its memory to the next:
+// no reader may be left waiting.
 func TestPoolEndsWhileReadersWaitForMemory(t *testing.T) {
 	w := newWire()
 	s := open(t, w, func(o *Options) { o.MemoryPerFeed, o.MemoryTotal = reservation, reservation })

@@ -8,11 +8,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 )
 
-// ErrNoIdentities means that the caller's identity is unknown, because the endpoints are not AWS's own and have no
-// token service. Examples are the sandbox and DynamoDB Local.
+// ErrNoIdentities means that the caller's identity is unknown, because the endpoints are not AWS's
+// own and have no token service. Examples are the sandbox and DynamoDB Local.
 var ErrNoIdentities = errors.New("the server knows no identities")
 
-// Principal returns the ARN of the caller's identity, from the security token service. It needs no permission.
+// Principal returns the ARN of the caller's identity, from the security token service. It needs no
+// permission.
 func (s *Source) Principal(ctx context.Context) (string, error) {
 	base := aws.ToString(s.identities.Options().BaseEndpoint) // $AWS_ENDPOINT_URL_STS or $AWS_ENDPOINT_URL
 	if base == "" && s.opt.Endpoint != "" && !isAWS(s.opt.Endpoint) {

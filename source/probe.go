@@ -15,11 +15,13 @@ import (
 	"github.com/tailrace-cdc/replicator/source/raw"
 )
 
-// MayRead checks the permissions to read a stream: it makes each of the calls that reading needs, on shards that a
-// daemon would read next. The error names the refused call and the reason. The calls have no effect on later reads.
+// MayRead checks the permissions to read a stream: it makes each of the calls that reading needs,
+// on shards that a daemon would read next. The error names the refused call and the reason. The
+// calls have no effect on later reads.
 //
-// A listing may show shards that are gone, and the oldest are the first to go. So a shard that cannot be read any more
-// shows nothing about the stream, unless none of those that take records can be read.
+// A listing may show shards that are gone, and the oldest are the first to go. So a shard that
+// cannot be read any more shows nothing about the stream, unless none of those that take records
+// can be read.
 func (s *Source) MayRead(ctx context.Context, arn string) error {
 	l, err := s.List(ctx, arn)
 	if err != nil || len(l.Shards) == 0 {
@@ -47,8 +49,8 @@ func (s *Source) MayRead(ctx context.Context, arn string) error {
 // probes is how many shards are asked before "not found" is taken for an answer about their stream.
 const probes = 3
 
-// probed returns the shards of a listing that a question about their stream is asked with: the newest without an end
-// first, because those with one may be gone at any moment.
+// probed returns the shards of a listing that a question about their stream is asked with: the
+// newest without an end first, because those with one may be gone at any moment.
 func probed(shards []Shard) []Shard {
 	newest := slices.Clone(shards)
 	slices.SortStableFunc(newest, func(a, b Shard) int {
@@ -63,12 +65,13 @@ func probed(shards []Shard) []Shard {
 	return newest[:min(len(newest), probes)]
 }
 
-// StartsAtTimes reports whether the service can read the shards of a listing from a time on. Some servers do not know
-// AT_TIMESTAMP: they refuse such an iterator, or give one and then refuse to read with it, while they read from the
-// trim horizon. An error means that it is unknown.
+// StartsAtTimes reports whether the service can read the shards of a listing from a time on. Some
+// servers do not know AT_TIMESTAMP: they refuse such an iterator, or give one and then refuse to
+// read with it, while they read from the trim horizon. An error means that it is unknown.
 //
-// Rule 13: only a refusal of the request itself shows that the server does not know times, and it is confirmed: the
-// shard can be read from its trim horizon, and a second request with a time is refused as the first one was.
+// Rule 13: only a refusal of the request itself shows that the server does not know times, and it
+// is confirmed: the shard can be read from its trim horizon, and a second request with a time is
+// refused as the first one was.
 func (s *Source) StartsAtTimes(ctx context.Context, l Listing, at change.Millis) (bool, error) {
 	var err error
 	for _, sh := range probed(l.Shards) {
@@ -98,13 +101,14 @@ func (s *Source) StartsAtTimes(ctx context.Context, l Listing, at change.Millis)
 	return false, err
 }
 
-// refusesTimes reports whether an error shows that a server does not know AT_TIMESTAMP. An outage, a damaged reply or
-// an iterator that has expired do not.
+// refusesTimes reports whether an error shows that a server does not know AT_TIMESTAMP. An outage,
+// a damaged reply or an iterator that has expired do not.
 func refusesTimes(err error) bool {
 	return isValidation(err) || isCode(err, "UnknownOperationException")
 }
 
-// tryRead reads one record at a new iterator. It retries what is throttled or fails on the way, as the SDK does.
+// tryRead reads one record at a new iterator. It retries what is throttled or fails on the way, as
+// the SDK does.
 func (s *Source) tryRead(ctx context.Context, arn string, in *dynamodbstreams.GetShardIteratorInput) error {
 	for n := 1; ; n++ {
 		op, err := s.tryOnce(ctx, in)
@@ -137,12 +141,12 @@ func (s *Source) tryOnce(ctx context.Context, in *dynamodbstreams.GetShardIterat
 	return "GetRecords", err
 }
 
-// Exists asks the service whether it still knows a shard that a listing does not show. It is the second half of the
-// proof that a parent is gone (Rule 3). A trimmed shard exists as long as the service knows it. listed is a shard that
-// the listing shows.
+// Exists asks the service whether it still knows a shard that a listing does not show. It is the
+// second half of the proof that a parent is gone (Rule 3). A trimmed shard exists as long as the
+// service knows it. listed is a shard that the listing shows.
 //
-// Rule 13: one answer that there is no such shard proves nothing. It counts if the service knows the listed shard
-// afterwards, and gives the same answer again.
+// Rule 13: one answer that there is no such shard proves nothing. It counts if the service knows
+// the listed shard afterwards, and gives the same answer again.
 func (s *Source) Exists(ctx context.Context, feed change.Feed, listed string) (bool, error) {
 	if known, err := s.knows(ctx, feed); err != nil || known {
 		return known, err

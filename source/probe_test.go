@@ -9,7 +9,8 @@ import (
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
-// answers to a request that reads at a time, which show nothing about whether the server knows times.
+// answers to a request that reads at a time, which show nothing about whether the server knows
+// times.
 var unrelated = map[string]*wireReply{
 	"500":     {status: 500, body: `{"__type":"InternalServerError","message":"try again"}`},
 	"HTML":    {body: "<html>503 Service Unavailable</html>"},
@@ -27,8 +28,8 @@ func timed(c wireCall, op string) bool {
 	return c.op == op && (c.kind == "AT_TIMESTAMP" || iterator == "timed")
 }
 
-// TestOnlyARefusalShowsThatTimesAreUnknown: at GetShardIterator as at GetRecords, any other answer is asked again.
-// If it stays, it is an error and decides nothing.
+// TestOnlyARefusalShowsThatTimesAreUnknown: at GetShardIterator as at GetRecords, any other answer
+// is asked again. If it stays, it is an error and decides nothing.
 func TestOnlyARefusalShowsThatTimesAreUnknown(t *testing.T) {
 	for _, op := range []string{"GetShardIterator", "GetRecords"} {
 		for name, reply := range unrelated {
@@ -48,8 +49,8 @@ func TestOnlyARefusalShowsThatTimesAreUnknown(t *testing.T) {
 	}
 }
 
-// startsAtTimes asks a server that answers an operation so many times with a reply, -1: always, where it reads at a
-// time.
+// startsAtTimes asks a server that answers an operation so many times with a reply, -1: always,
+// where it reads at a time.
 func startsAtTimes(t *testing.T, op string, times int, reply *wireReply) (bool, error) {
 	w := newWire()
 	w.shard(shardID(1), "", 1)
@@ -75,7 +76,8 @@ func startsAtTimes(t *testing.T, op string, times int, reply *wireReply) (bool, 
 	return s.StartsAtTimes(t.Context(), l, change.MillisOf(time.Now().Add(-time.Minute)))
 }
 
-// TestRefusalOfTimesIsConfirmed: a server that refuses them does so twice, and reads from the trim horizon.
+// TestRefusalOfTimesIsConfirmed: a server that refuses them does so twice, and reads from the trim
+// horizon.
 func TestRefusalOfTimesIsConfirmed(t *testing.T) {
 	for _, code := range []string{"ValidationException", "UnknownOperationException"} {
 		for _, op := range []string{"GetShardIterator", "GetRecords"} {
@@ -90,8 +92,8 @@ func TestRefusalOfTimesIsConfirmed(t *testing.T) {
 	}
 }
 
-// TestDeadShardsDoNotHideTheStream: a listing shows shards that are gone, with an end and without, before those that
-// are read.
+// TestDeadShardsDoNotHideTheStream: a listing shows shards that are gone, with an end and without,
+// before those that are read.
 func TestDeadShardsDoNotHideTheStream(t *testing.T) {
 	w := newWire()
 	for i := range 5 {

@@ -21,11 +21,11 @@ type Start struct {
 
 	heartbeats *heartbeat.Filter // of the table
 
-	// Since matters while nothing of the shard has been read, so that its position is still the trim horizon or the
-	// start time. It is the time up to which the shard did not exist yet or was seen to be empty, whichever is later.
-	// The service does not report records that are missing before the trim horizon or a time, so when more than the
-	// retention has passed since then, the reader ends with a GapError instead of reading what is left. Zero: read what
-	// is left.
+	// Since matters while nothing of the shard has been read, so that its position is still the
+	// trim horizon or the start time. It is the time up to which the shard did not exist yet or was
+	// seen to be empty, whichever is later. The service does not report records that are missing
+	// before the trim horizon or a time, so when more than the retention has passed since then, the
+	// reader ends with a GapError instead of reading what is left. Zero: read what is left.
 	Since change.Millis
 	// Read is the time up to which records of the shard were read, as stored; 0: none was.
 	Read change.Millis
@@ -40,12 +40,13 @@ const (
 	shardUnknown
 )
 
-// Reader reads one shard in order, page by page. It belongs to one goroutine or to one Pool. Between reads it
-// holds an iterator and a few hundred bytes: no goroutine, no buffer.
+// Reader reads one shard in order, page by page. It belongs to one goroutine or to one Pool.
+// Between reads it holds an iterator and a few hundred bytes: no goroutine, no buffer.
 //
-// It repeats throttled calls, time-outs, malformed replies and expired iterators for ever. It ends with io.EOF after
-// the page that is Done, with a *GapError when the service answers that the position cannot be read any more, and with
-// an *Error when an operator has to act. Rule 13: the first two rest on one answer, and ReadOn takes them back.
+// It repeats throttled calls, time-outs, malformed replies and expired iterators for ever. It ends
+// with io.EOF after the page that is Done, with a *GapError when the service answers that the
+// position cannot be read any more, and with an *Error when an operator has to act. Rule 13: the
+// first two rest on one answer, and ReadOn takes them back.
 type Reader struct {
 	src   *Source
 	m     *tableMetrics
@@ -84,7 +85,8 @@ type Reader struct {
 	progress progress
 }
 
-// NewReader makes a reader, without any call to the service. The caller must close it, unless it adds it to a Pool.
+// NewReader makes a reader, without any call to the service. The caller must close it, unless it
+// adds it to a Pool.
 func (s *Source) NewReader(start Start) *Reader {
 	start.heartbeats = heartbeat.NewFilter(s.heartbeatKeys(start.Table), start.Schema.Partition)
 	r := &Reader{
@@ -104,7 +106,8 @@ func (s *Source) NewReader(start Start) *Reader {
 // Feed returns the shard that is read.
 func (r *Reader) Feed() change.Feed { return r.start.Feed }
 
-// Close gives back the memory that the reader has reserved. Pages that were delivered stay valid until released.
+// Close gives back the memory that the reader has reserved. Pages that were delivered stay valid
+// until released.
 func (r *Reader) Close() {
 	r.endPark()
 	r.lease.Release()

@@ -141,7 +141,8 @@ func TestExpiredIteratorGoesOnAfterTheLastRecord(t *testing.T) {
 	})
 }
 
-// Before anything was read there is no sequence number to go on after: the start is asked for again.
+// Before anything was read there is no sequence number to go on after: the start is asked for
+// again.
 func TestExpiredIteratorBeforeAnyRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire()
@@ -160,7 +161,8 @@ func TestExpiredIteratorBeforeAnyRecord(t *testing.T) {
 	})
 }
 
-// A reader that waits for memory longer than an iterator lives takes a new one, and never shows the old.
+// A reader that waits for memory longer than an iterator lives takes a new one, and never shows the
+// old.
 func TestBackPressureLongerThanAnIteratorLives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire()
@@ -244,8 +246,8 @@ func TestTrimmedBetweenIteratorAndRead(t *testing.T) {
 	}
 }
 
-// A shard of which nothing was read for more than a day may have lost its first records; neither the trim horizon nor
-// a time would tell.
+// A shard of which nothing was read for more than a day may have lost its first records; neither
+// the trim horizon nor a time would tell.
 func TestShardThatWaitedLongerThanRetention(t *testing.T) {
 	began := time.Now().Add(-Retention - 2*time.Hour).UnixMilli()
 	for _, pos := range []change.Position{{}, {At: change.Millis(began)}} {
@@ -273,8 +275,9 @@ func TestShardThatWaitedLongerThanRetention(t *testing.T) {
 	}
 }
 
-// A process that cannot reach the service for more than a day, and an idle shard: what came and was trimmed meanwhile
-// is in no page, and a new iterator at the trim horizon or at a time would not tell.
+// A process that cannot reach the service for more than a day, and an idle shard: what came and was
+// trimmed meanwhile is in no page, and a new iterator at the trim horizon or at a time would not
+// tell.
 func TestIdleShardAfterAnOutageLongerThanRetention(t *testing.T) {
 	for _, pos := range []change.Position{{}, {At: change.MillisOf(time.Now())}} {
 		for outage, want := range map[time.Duration]bool{20 * time.Hour: false, 25 * time.Hour: true} {
@@ -311,8 +314,8 @@ func TestIdleShardAfterAnOutageLongerThanRetention(t *testing.T) {
 	}
 }
 
-// The machine was suspended for 25 hours: its clock for the time since the last reply stood still, so only the Date of
-// the first reply afterwards says that the retention has passed.
+// The machine was suspended for 25 hours: its clock for the time since the last reply stood still,
+// so only the Date of the first reply afterwards says that the retention has passed.
 func TestIdleShardOfASuspendedMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire()
@@ -427,8 +430,8 @@ func TestStartAtATime(t *testing.T) {
 	}
 }
 
-// While everything is skipped the position stays the start time: a restart must skip again, not go on with
-// old records.
+// While everything is skipped the position stays the start time: a restart must skip again, not go
+// on with old records.
 func TestRestartWhileSkipping(t *testing.T) {
 	w := newWire()
 	sh := w.shard("a", "", 0)

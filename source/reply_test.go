@@ -16,8 +16,8 @@ func keys(texts ...string) (all [][]byte) {
 	return all
 }
 
-// TestRepeatedItemIsTakenOnce: some servers answer an item twice. The same bytes are the same reading; other bytes are
-// two readings, and nobody knows which is the newer one.
+// TestRepeatedItemIsTakenOnce: some servers answer an item twice. The same bytes are the same
+// reading; other bytes are two readings, and nobody knows which is the newer one.
 func TestRepeatedItemIsTakenOnce(t *testing.T) {
 	for second, ok := range map[string]bool{
 		`{"id":{"N":"1"},"v":{"N":"1"}}`: true, `{"id":{"N":"1"},"v":{"N":"2"}}`: false,
@@ -35,7 +35,8 @@ func TestRepeatedItemIsTakenOnce(t *testing.T) {
 	}
 }
 
-// TestCallsHaveAtMostHundredKeys: and what is left unprocessed is asked for after the keys that were never asked for.
+// TestCallsHaveAtMostHundredKeys: and what is left unprocessed is asked for after the keys that
+// were never asked for.
 func TestCallsHaveAtMostHundredKeys(t *testing.T) {
 	var all [][]byte
 	for i := range 150 {

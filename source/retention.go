@@ -12,8 +12,9 @@ import (
 // Source: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Streams.html
 const Retention = 24 * time.Hour
 
-// A shard is taken for idle, with nothing left to read, after idlePages empty pages in a row over at least idleTime.
-// One empty page is not enough, because DynamoDB may return one although more records follow.
+// A shard is taken for idle, with nothing left to read, after idlePages empty pages in a row over
+// at least idleTime. One empty page is not enough, because DynamoDB may return one although more
+// records follow.
 const (
 	idlePages = 10
 	idleTime  = time.Minute
@@ -30,8 +31,9 @@ type progress struct {
 	emptySince time.Time
 }
 
-// readThrough returns a time before which everything of the shard is read, or 0. The time that is known at the start
-// counts only after a minute of reading, because the last record of an idle shard may be a week old.
+// readThrough returns a time before which everything of the shard is read, or 0. The time that is
+// known at the start counts only after a minute of reading, because the last record of an idle
+// shard may be a week old.
 func (p *progress) readThrough() change.Millis {
 	if t := p.through.Load(); t > 0 {
 		return change.Millis(t)
@@ -82,8 +84,8 @@ func (f *retentionFuse) remove(p *progress) {
 	delete(f.readers[p.table], p)
 }
 
-// remaining returns Retention less the age of the oldest record that a live reader of the table has not read. It is
-// false while the progress of no reader of the table is known.
+// remaining returns Retention less the age of the oldest record that a live reader of the table has
+// not read. It is false while the progress of no reader of the table is known.
 func (f *retentionFuse) remaining(table string, now change.Millis) (left time.Duration, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

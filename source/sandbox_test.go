@@ -63,7 +63,8 @@ func TestSandboxConformsWithGzip(t *testing.T) {
 	conform(t, w.testSource)
 }
 
-// lineage reads a whole stream as its owner would: a child begins when its parent is done, with its clock.
+// lineage reads a whole stream as its owner would: a child begins when its parent is done, with its
+// clock.
 type lineage struct {
 	w          *world
 	info       TableInfo
@@ -108,8 +109,9 @@ func (l *lineage) take(t *testing.T, p *Page) {
 	}
 }
 
-// Splits, rotations, late children, throttles, cut and reset replies, expired iterators and empty pages at
-// once: every change arrives, once, in order per item, with growing versions, its images untouched.
+// Splits, rotations, late children, throttles, cut and reset replies, expired iterators and empty
+// pages at once: every change arrives, once, in order per item, with growing versions, its images
+// untouched.
 func TestEverythingOnceInOrderUnderAllOfIt(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.Connections, o.CallTimeout = 4, 2*time.Second })
 	info := createTable(t, w.testSource, "Things")
@@ -312,8 +314,8 @@ func TestTrimmedShardExistsWhileItIsKnown(t *testing.T) {
 			t.Errorf("%s: %v, %v", shard, got, err)
 		}
 	}
-	// Rule 3: a shard whose records are trimmed is one that the service knows. Its children wait for it to be read to its
-	// end.
+	// Rule 3: a shard whose records are trimmed is one that the service knows. Its children wait
+	// for it to be read to its end.
 	if err := w.Faults.Inject(fault.Rule{Effect: fault.Error, Operation: "GetShardIterator",
 		Code: "TrimmedDataAccessException"}); err != nil {
 		t.Fatal(err)
@@ -323,7 +325,8 @@ func TestTrimmedShardExistsWhileItIsKnown(t *testing.T) {
 	}
 }
 
-// Rule 13: a service that denies a shard which it lists denies every shard, and a single answer may be of one server.
+// Rule 13: a service that denies a shard which it lists denies every shard, and a single answer may
+// be of one server.
 func TestShardIsNotGoneByOneAnswer(t *testing.T) {
 	w := newWorld(t)
 	info := createTable(t, w.testSource, "Things")

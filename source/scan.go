@@ -21,8 +21,9 @@ type ItemPage struct {
 	After string   // key that the next page begins after, in typed JSON; "" when Done
 	Done  bool     // the segment ends with this page
 
-	// Requested and Answered enclose the moment of each item's reading, by the service's clock. Requested is never later
-	// than the request. Answered is the reply's Date, which is cut to whole seconds: the reading may be a second later.
+	// Requested and Answered enclose the moment of each item's reading, by the service's clock.
+	// Requested is never later than the request. Answered is the reply's Date, which is cut to
+	// whole seconds: the reading may be a second later.
 	Requested, Answered change.Millis
 
 	At    time.Time // of the request, by our clock
@@ -33,8 +34,8 @@ type ItemPage struct {
 	body raw.Body
 }
 
-// Free lets the page's memory be used again. Its Items must not be used afterwards. A page that is never freed is
-// collected as garbage.
+// Free lets the page's memory be used again. Its Items must not be used afterwards. A page that is
+// never freed is collected as garbage.
 func (p *ItemPage) Free() { p.body.Free() }
 
 // ScanRequest asks for one page of one segment of a table.
@@ -47,9 +48,10 @@ type ScanRequest struct {
 	Sampled        bool   // items may be missing: the end of the segment is not confirmed
 }
 
-// ScanPage reads one page with one call. It does not retry: the caller has a pace of its own, which must know about
-// every throttled call. A truncated reply is Transient, and so is ErrNoDate, a reply without the service's time: its
-// age is unknown. Where a page ends its segment, a second call confirms that; Units counts both.
+// ScanPage reads one page with one call. It does not retry: the caller has a pace of its own, which
+// must know about every throttled call. A truncated reply is Transient, and so is ErrNoDate, a
+// reply without the service's time: its age is unknown. Where a page ends its segment, a second
+// call confirms that; Units counts both.
 //
 // Source: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_Scan.html
 func (s *Source) ScanPage(ctx context.Context, r ScanRequest) (*ItemPage, error) {
@@ -61,8 +63,9 @@ func (s *Source) ScanPage(ctx context.Context, r ScanRequest) (*ItemPage, error)
 	return page, nil
 }
 
-// Scan reads one segment of a table with strong consistency, page by page. An error ends it, after the retries of the
-// SDK. A page is freed when the next one is read. Where the server sends no Date, Requested and Answered are 0.
+// Scan reads one segment of a table with strong consistency, page by page. An error ends it, after
+// the retries of the SDK. A page is freed when the next one is read. Where the server sends no
+// Date, Requested and Answered are 0.
 func (s *Source) Scan(ctx context.Context, table string, segment, total int) iter.Seq2[*ItemPage, error] {
 	return func(yield func(*ItemPage, error) bool) {
 		r := ScanRequest{Table: table, Segment: segment, Total: total}
@@ -75,12 +78,12 @@ func (s *Source) Scan(ctx context.Context, table string, segment, total int) ite
 	}
 }
 
-// sampleSegments is the number of segments that a sample is spread over, because all items of one segment may belong to
-// one large item collection.
+// sampleSegments is the number of segments that a sample is spread over, because all items of one
+// segment may belong to one large item collection.
 const sampleSegments = 16
 
-// Sample reads about n items, or all if there are fewer, spread over a table. It reads with eventual consistency, which
-// costs half, and may return some more than n.
+// Sample reads about n items, or all if there are fewer, spread over a table. It reads with
+// eventual consistency, which costs half, and may return some more than n.
 func (s *Source) Sample(ctx context.Context, table string, n int) iter.Seq2[*ItemPage, error] {
 	return func(yield func(*ItemPage, error) bool) {
 		var segments []*ScanRequest
@@ -108,8 +111,8 @@ func (s *Source) Sample(ctx context.Context, table string, n int) iter.Seq2[*Ite
 	}
 }
 
-// scanNext reads one page with the SDK's retries, yields it or its error, frees it, and moves r to the next page. more
-// reports whether there is one, ok whether the consumer wants it.
+// scanNext reads one page with the SDK's retries, yields it or its error, frees it, and moves r to
+// the next page. more reports whether there is one, ok whether the consumer wants it.
 func (s *Source) scanNext(
 	ctx context.Context, r *ScanRequest, yield func(*ItemPage, error) bool,
 ) (more, ok bool) {
@@ -127,8 +130,9 @@ const falseEnds = 3
 
 // scanInto reads the page that r asks for into page.
 //
-// Rule 13: a page without a key to go on from ends its segment only if a second call, which begins after its last item,
-// finds nothing more. Else the next page begins there. A false empty page would leave out the rest of the segment.
+// Rule 13: a page without a key to go on from ends its segment only if a second call, which begins
+// after its last item, finds nothing more. Else the next page begins there. A false empty page
+// would leave out the rest of the segment.
 func (s *Source) scanInto(ctx context.Context, r ScanRequest, page *ItemPage, opts ...func(*dynamodb.Options)) error {
 	units := 0.0
 	for range falseEnds {
@@ -165,8 +169,9 @@ func (s *Source) scanInto(ctx context.Context, r ScanRequest, page *ItemPage, op
 
 var errFalseEnd = errors.New("pages without items and without a key to go on from, and items follow")
 
-// follows reports whether a segment has an item after a key, and what the answer cost. The SDK retries the call: where
-// reads are throttled, a second call at once would hardly ever succeed, and the page would be read again and again.
+// follows reports whether a segment has an item after a key, and what the answer cost. The SDK
+// retries the call: where reads are throttled, a second call at once would hardly ever succeed, and
+// the page would be read again and again.
 func (s *Source) follows(ctx context.Context, r ScanRequest, key string) (more bool, units float64, err error) {
 	page := ItemPage{}
 	defer page.Free()
@@ -177,7 +182,8 @@ func (s *Source) follows(ctx context.Context, r ScanRequest, key string) (more b
 	return page.last != nil || !page.Done, page.Units, nil
 }
 
-// lastKey returns the key of the last item of a page in typed JSON; without items, where the page begins.
+// lastKey returns the key of the last item of a page in typed JSON; without items, where the page
+// begins.
 func (s *Source) lastKey(ctx context.Context, r *ScanRequest, page *ItemPage) (string, error) {
 	if page.last == nil {
 		return r.After, nil
@@ -251,7 +257,8 @@ func (r *ScanRequest) input() (*dynamodb.ScanInput, error) {
 	return in, err
 }
 
-// fill takes the items and the other members out of the reply. after is the key that the page begins after.
+// fill takes the items and the other members out of the reply. after is the key that the page
+// begins after.
 func (p *ItemPage) fill(after string) error {
 	found, err := scanReply(p.body.Bytes())
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/fault"
 )
 
-// TestSegmentsAreReadOnFromTheirKeys reads three segments in turn, a page each, and carries nothing but After from one
-// page to the next, as a copy does that was killed in between.
+// TestSegmentsAreReadOnFromTheirKeys reads three segments in turn, a page each, and carries nothing
+// but After from one page to the next, as a copy does that was killed in between.
 func TestSegmentsAreReadOnFromTheirKeys(t *testing.T) {
 	const items, segments = 90, 3
 	w := newWorld(t)
@@ -104,8 +104,8 @@ func TestStrongPageCostsTwice(t *testing.T) {
 
 const honestPage = `{"Count":1,"Items":[{"pk":{"S":"a"}}],"LastEvaluatedKey":{"pk":{"S":"a"}},"ScannedCount":1}`
 
-// TestBadPageIsNeverTheEnd: a page that is cut, empty or undated is an error to try again, in one call each, and never
-// the end of the segment.
+// TestBadPageIsNeverTheEnd: a page that is cut, empty or undated is an error to try again, in one
+// call each, and never the end of the segment.
 func TestBadPageIsNeverTheEnd(t *testing.T) {
 	dateless := map[string]string{"Date": ""}
 	for name, c := range map[string]struct {
@@ -187,8 +187,9 @@ func (n *slowNetwork) Do(r *http.Request) (*http.Response, error) {
 	return reply, err
 }
 
-// TestRequestedIsNeverLaterThanTheRequest: the version of what a page shows is computed from Requested, so that it must
-// lie before any change which the page lacks, although Date has whole seconds and says nothing of the way back.
+// TestRequestedIsNeverLaterThanTheRequest: the version of what a page shows is computed from
+// Requested, so that it must lie before any change which the page lacks, although Date has whole
+// seconds and says nothing of the way back.
 func TestRequestedIsNeverLaterThanTheRequest(t *testing.T) {
 	seed := rand.Uint64()
 	rnd := rand.New(rand.NewPCG(seed, 1))
@@ -214,8 +215,8 @@ func TestRequestedIsNeverLaterThanTheRequest(t *testing.T) {
 	})
 }
 
-// TestTellingALargePage: a page of more than a megabyte, in which items hold braces, quotes and commas, is cut into the
-// same items as the SDK's decoder makes of it.
+// TestTellingALargePage: a page of more than a megabyte, in which items hold braces, quotes and
+// commas, is cut into the same items as the SDK's decoder makes of it.
 func TestTellingALargePage(t *testing.T) {
 	var items []string
 	for i := range 3000 {

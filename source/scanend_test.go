@@ -64,8 +64,8 @@ func scanAll(t *testing.T, s testSource, r ScanRequest) (keys []string, err erro
 	}
 }
 
-// TestFalseEndOfASegmentLeavesOutNothing: each call of a scan in turn answers with an empty page without a key to go on
-// from, or with its items and without the key.
+// TestFalseEndOfASegmentLeavesOutNothing: each call of a scan in turn answers with an empty page
+// without a key to go on from, or with its items and without the key.
 func TestFalseEndOfASegmentLeavesOutNothing(t *testing.T) {
 	var want []string
 	for i := range 10 {

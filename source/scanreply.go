@@ -18,8 +18,8 @@ type replyPage struct {
 
 // scanReply finds the items and the other members of a reply to Scan.
 //
-// A reply that lacks its list of items, or has another number of items than it says, must not count as the end of the
-// table: it may come from a proxy.
+// A reply that lacks its list of items, or has another number of items than it says, must not count
+// as the end of the table: it may come from a proxy.
 func scanReply(body []byte) (*replyPage, error) {
 	p := &replyPage{}
 	seen, count := false, -1
@@ -66,7 +66,8 @@ func objects(array []byte) (all [][]byte, err error) {
 	return all, err
 }
 
-// unitsOf returns the capacity units of a ConsumedCapacity: an object, or in the reply to a batch a list of them.
+// unitsOf returns the capacity units of a ConsumedCapacity: an object, or in the reply to a batch a
+// list of them.
 func unitsOf(consumed []byte) (units float64, err error) {
 	type capacity struct{ CapacityUnits float64 }
 	if consumed[0] != '[' {

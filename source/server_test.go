@@ -86,7 +86,8 @@ func hardItem(i int) map[string]dbtypes.AttributeValue {
 	}
 }
 
-// conform writes items, reads them back by stream, scan and key, and compares each way with the SDK's own.
+// conform writes items, reads them back by stream, scan and key, and compares each way with the
+// SDK's own.
 func conform(t *testing.T, s testSource) {
 	const items = 20
 	info := createTable(t, s, fmt.Sprintf("conform-%d", time.Now().UnixNano()))
@@ -145,7 +146,8 @@ func compareShard(t *testing.T, s testSource, info TableInfo, sh Shard) int {
 	return len(p.Records)
 }
 
-// compareTimed starts an hour ago. Some servers take such an iterator and then fail to read from it.
+// compareTimed starts an hour ago. Some servers take such an iterator and then fail to read from
+// it.
 func compareTimed(t *testing.T, s testSource, info TableInfo, p *Page) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)

@@ -61,8 +61,8 @@ type Source struct {
 	heartbeats map[string]heartbeat.Keys // by table
 }
 
-// Open resolves credentials and region by the AWS default chain and makes the clients. It makes no calls besides those
-// of the chain. reg may be nil.
+// Open resolves credentials and region by the AWS default chain and makes the clients. It makes no
+// calls besides those of the chain. reg may be nil.
 func Open(ctx context.Context, o Options, log *zap.Logger, reg prometheus.Registerer) (*Source, error) {
 	o = o.withDefaults()
 	s := &Source{
@@ -133,8 +133,8 @@ func (s *Source) loadConfig(ctx context.Context) (aws.Config, error) {
 	return cfg, nil
 }
 
-// transport keeps a connection for every call that may be in flight. It does not ask for gzip by default, because
-// inside a region unpacking a page costs twice what scanning it does.
+// transport keeps a connection for every call that may be in flight. It does not ask for gzip by
+// default, because inside a region unpacking a page costs twice what scanning it does.
 func (s *Source) transport() *awshttp.BuildableClient {
 	return awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
 		t.MaxIdleConns = 2 * s.opt.Connections
@@ -144,7 +144,8 @@ func (s *Source) transport() *awshttp.BuildableClient {
 	})
 }
 
-// httpClient makes a client that can be closed from the SDK's transport, which has the certificates of the environment.
+// httpClient makes a client that can be closed from the SDK's transport, which has the certificates
+// of the environment.
 func (s *Source) httpClient(resolved aws.HTTPClient) HTTPClient {
 	if s.opt.HTTPClient != nil {
 		return s.opt.HTTPClient
@@ -164,15 +165,16 @@ func (s *Source) httpClient(resolved aws.HTTPClient) HTTPClient {
 func (s *Source) rawClient() *raw.Client {
 	send := s.streams.Options().HTTPClient.Do
 	if s.http != nil {
-		// The transport alone is enough: the deadline is the context's, and redirects are not followed.
+		// The transport alone is enough: the deadline is the context's, and redirects are not
+		// followed.
 		send = s.http.Transport.RoundTrip
 	}
 	return raw.NewClient(s.streams, s.withoutRetry, send)
 }
 
-// bucketClient makes the client that package export reads exports with. Any other server than AWS gets the bucket's
-// name in the path, because names below its host need not resolve. The time limit is the reader's: a file may take
-// longer than any call to DynamoDB.
+// bucketClient makes the client that package export reads exports with. Any other server than AWS
+// gets the bucket's name in the path, because names below its host need not resolve. The time limit
+// is the reader's: a file may take longer than any call to DynamoDB.
 func (s *Source) bucketClient(cfg aws.Config) *s3.Client {
 	return s3.NewFromConfig(cfg, func(c *s3.Options) {
 		c.BaseEndpoint = endpoint(s.opt.S3Endpoint, c.BaseEndpoint)
@@ -200,8 +202,8 @@ func (s *Source) Close() {
 	}
 }
 
-// standardRetryer lets the SDK retry a call, with our backoff. The SDK's retry quota is off: all calls of a client
-// share it, so one throttled shard would use up the retries of all the others.
+// standardRetryer lets the SDK retry a call, with our backoff. The SDK's retry quota is off: all
+// calls of a client share it, so one throttled shard would use up the retries of all the others.
 func standardRetryer(attempts int) aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = attempts
@@ -226,13 +228,14 @@ func (s *Source) withoutRetry(o *dynamodbstreams.Options) { o.Retryer = s.noRetr
 // callDeadline returns the time limit of a call with the SDK's retries.
 func (s *Source) callDeadline() time.Duration { return 4 * s.opt.CallTimeout }
 
-// reported are the calls that reading depends on. The other calls do not affect readiness, even if they always fail.
+// reported are the calls that reading depends on. The other calls do not affect readiness, even if
+// they always fail.
 var reported = map[string]bool{
 	"DescribeTable": true, "DescribeStream": true, "GetShardIterator": true, "GetRecords": true,
 }
 
-// report passes the outcome of a call to Options.Report. An answer that something was trimmed, is gone or has expired
-// is reported as nil, because it shows that the service is available.
+// report passes the outcome of a call to Options.Report. An answer that something was trimmed, is
+// gone or has expired is reported as nil, because it shows that the service is available.
 func (s *Source) report(op string, err error) {
 	if !reported[op] {
 		return
@@ -266,8 +269,8 @@ func (s *Source) wrap(ctx context.Context, op string, err error) error {
 	return wrapped
 }
 
-// Now returns the time of the service's clock: the latest Date header, advanced by our own monotonic clock. It is false
-// before the first reply.
+// Now returns the time of the service's clock: the latest Date header, advanced by our own
+// monotonic clock. It is false before the first reply.
 func (s *Source) Now() (now change.Millis, ok bool) { return s.now.Read(time.Now()) }
 
 // nowOrLocal returns Now, or our own clock's time before the first reply.
@@ -278,15 +281,16 @@ func (s *Source) nowOrLocal() change.Millis {
 	return change.Millis(time.Now().UnixMilli())
 }
 
-// observeCall adjusts the estimate of the service's clock by the reply to a call that the SDK made, see
-// raw.Clock.Observe.
+// observeCall adjusts the estimate of the service's clock by the reply to a call that the SDK made,
+// see raw.Clock.Observe.
 func (s *Source) observeCall(md middleware.Metadata, start time.Time) change.Millis {
 	requested, _ := s.observe(raw.TimingOf(md, start))
 	return requested
 }
 
-// observeDates is observeCall, and returns the reply's Date too; both are 0 where the reply has none. ErrDateDropped
-// means that the Date is not the service's time: what was read with it has no version.
+// observeDates is observeCall, and returns the reply's Date too; both are 0 where the reply has
+// none. ErrDateDropped means that the Date is not the service's time: what was read with it has no
+// version.
 func (s *Source) observeDates(
 	md middleware.Metadata, start time.Time,
 ) (requested, answered change.Millis, err error) {
@@ -298,10 +302,12 @@ func (s *Source) observeDates(
 	return requested, answered, err
 }
 
-// droppedEvery is how often dropped Dates are logged at most, in milliseconds: there are many replies a second.
+// droppedEvery is how often dropped Dates are logged at most, in milliseconds: there are many
+// replies a second.
 const droppedEvery = 30_000
 
-// observe passes the timing of a call to the clock, and logs what becomes of a Date that is not as expected.
+// observe passes the timing of a call to the clock, and logs what becomes of a Date that is not as
+// expected.
 //
 // Rule 13: while the time is uncertain, a call counts as sent at the earlier of two times: that of
 // the Date, and that of this machine. With a Date that is ahead, an empty page would prove that
@@ -343,9 +349,9 @@ func (s *Source) Apart() (apart time.Duration, uncertain bool) {
 	return time.Duration(s.now.Apart()) * time.Millisecond, s.now.Uncertain()
 }
 
-// Certain returns an error, of class Transient, while the service's time is uncertain: the first Date was far from this
-// machine's clock, and none has shown yet that Dates advance as time does. Versions of what is read must not come from
-// such a time.
+// Certain returns an error, of class Transient, while the service's time is uncertain: the first
+// Date was far from this machine's clock, and none has shown yet that Dates advance as time does.
+// Versions of what is read must not come from such a time.
 func (s *Source) Certain() error {
 	if _, uncertain := s.Apart(); !uncertain {
 		return nil
@@ -355,15 +361,15 @@ func (s *Source) Certain() error {
 		Hint: "this goes on when Dates have advanced steadily for " + s.opt.DateTrust.String() + "; set this machine's clock"}
 }
 
-// Retention returns the time until the oldest record that a live reader of the table has not read may be lost: 24 hours
-// less its age, never below zero. Records of shards that wait for their parent are younger. It is false while the
-// progress of no reader of the table is known.
+// Retention returns the time until the oldest record that a live reader of the table has not read
+// may be lost: 24 hours less its age, never below zero. Records of shards that wait for their
+// parent are younger. It is false while the progress of no reader of the table is known.
 func (s *Source) Retention(table string) (left time.Duration, ok bool) {
 	return s.fuse.remaining(table, s.nowOrLocal())
 }
 
-// ThrottledSince returns since when reads of the table's stream have been throttled, on this process's clock; false
-// where none were lately, or a few of them only.
+// ThrottledSince returns since when reads of the table's stream have been throttled, on this
+// process's clock; false where none were lately, or a few of them only.
 func (s *Source) ThrottledSince(table string) (since time.Time, ok bool) {
 	return s.throttled.Since(table, time.Now())
 }

@@ -60,7 +60,8 @@ func (c *clock) run(until time.Duration) {
 	}
 }
 
-// reader reads one feed for ever: it waits for memory, for a call of read, and until the page has been appended.
+// reader reads one feed for ever: it waits for memory, for a call of read, and until the page has
+// been appended.
 type reader struct {
 	feed         *FeedMemory
 	bytes        int64         // of each page
@@ -88,12 +89,14 @@ func (r *reader) next(c *clock) {
 	}
 }
 
-// BenchmarkBusyAmongTwenty compares the splits in virtual time: a busy table of 64 shards with full pages among 19
-// tables of four shards with small pages five times a second; in one case the log of one of these is full. It reports
-// the throughput of the busy table, and how long the others wait for memory.
+// BenchmarkBusyAmongTwenty compares the splits in virtual time: a busy table of 64 shards with full
+// pages among 19 tables of four shards with small pages five times a second; in one case the log of
+// one of these is full. It reports the throughput of the busy table, and how long the others wait
+// for memory.
 //
-// Without a common half the busy table has a tenth of the throughput. With a page each it has a third more, but where
-// there are few tables, a table whose log is full would leave the others a page each for hours.
+// Without a common half the busy table has a tenth of the throughput. With a page each it has a
+// third more, but where there are few tables, a table whose log is full would leave the others a
+// page each for hours.
 func BenchmarkBusyAmongTwenty(b *testing.B) {
 	const tables, total, span = 20, 96 << 20, 20 * time.Second
 	cases := []struct {
@@ -142,8 +145,9 @@ func BenchmarkBusyAmongTwenty(b *testing.B) {
 	}
 }
 
-// measure returns the throughput of the busy readers in MB/s, and of the others how long they waited for memory (99 of
-// a hundred, and at most) in ms and the fewest pages a second that one of them read.
+// measure returns the throughput of the busy readers in MB/s, and of the others how long they
+// waited for memory (99 of a hundred, and at most) in ms and the fewest pages a second that one of
+// them read.
 func measure(busy, others []*reader, span time.Duration) (mbps, p99, worst, slowest float64) {
 	for _, r := range busy {
 		mbps += float64(r.pages) * float64(r.bytes) / 1e6 / span.Seconds()

@@ -12,7 +12,8 @@ import (
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
-// Table describes a table: its identity, stream and key. An error with class Gone means that it does not exist.
+// Table describes a table: its identity, stream and key. An error with class Gone means that it
+// does not exist.
 func (s *Source) Table(ctx context.Context, name string) (TableInfo, error) {
 	info, err := s.describeTable(ctx, name)
 	if Classify(err) == failure.Gone {
@@ -90,9 +91,11 @@ func (s *Source) nextTables(ctx context.Context, pages *dynamodb.ListTablesPagin
 	return out.TableNames, nil
 }
 
-// Tags returns the tags of a table, by its ARN. The service allows ten such calls a second for an account.
+// Tags returns the tags of a table, by its ARN. The service allows ten such calls a second for an
+// account.
 //
-// Source: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ListTagsOfResource.html
+// Source:
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ListTagsOfResource.html
 func (s *Source) Tags(ctx context.Context, arn string) (map[string]string, error) {
 	tags := map[string]string{}
 	for in := (&dynamodb.ListTagsOfResourceInput{ResourceArn: &arn}); ; {

@@ -8,8 +8,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// TestBillingOfATable: a budget in percent needs the provisioned capacity, and must not take the leftover number of a
-// table that is on demand now.
+// TestBillingOfATable: a budget in percent needs the provisioned capacity, and must not take the
+// leftover number of a table that is on demand now.
 func TestBillingOfATable(t *testing.T) {
 	w := newWorld(t)
 	create := func(name string, mode types.BillingMode, capacity *types.ProvisionedThroughput) TableInfo {

@@ -10,7 +10,8 @@ const (
 	throttleEnds   = 30 * time.Second // after the last throttled read
 )
 
-// Throttles remembers since when the reads of tables are throttled, again and again. Its zero value is ready for use.
+// Throttles remembers since when the reads of tables are throttled, again and again. Its zero value
+// is ready for use.
 type Throttles struct {
 	mu     sync.Mutex // covers tables
 	tables map[string]throttle

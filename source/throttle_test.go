@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// TestThrottlingIsASpellAndNotASingleRead: DynamoDB throttles a read now and then; that is no trouble.
+// TestThrottlingIsASpellAndNotASingleRead: DynamoDB throttles a read now and then; that is no
+// trouble.
 func TestThrottlingIsASpellAndNotASingleRead(t *testing.T) {
 	var x Throttles
 	at := time.Date(2026, 11, 25, 8, 0, 0, 0, time.UTC)

@@ -10,9 +10,9 @@ import (
 	"github.com/tailrace-cdc/replicator/source/raw"
 )
 
-// TestUncertainTimeIsTheEarlierOfTwo, Rule 13: while the first Date is far from this machine's clock, a reading counts
-// as of the earlier of both. A clock that is days behind makes it no older than a quarter of an hour, or all records
-// would look as if they were about to be lost.
+// TestUncertainTimeIsTheEarlierOfTwo, Rule 13: while the first Date is far from this machine's
+// clock, a reading counts as of the earlier of both. A clock that is days behind makes it no older
+// than a quarter of an hour, or all records would look as if they were about to be lost.
 func TestUncertainTimeIsTheEarlierOfTwo(t *testing.T) {
 	sent := time.Now()
 	for ahead, want := range map[time.Duration]time.Duration{

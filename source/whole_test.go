@@ -20,8 +20,8 @@ const (
 	shardReply  = `{"StreamDescription":{"StreamStatus":"ENABLED","Shards":[{"ShardId":"s"}]}}`
 )
 
-// TestIncompleteReplyIsNoAnswer: a reply with status 200 that lacks what every reply has is asked for again, and is
-// Transient if it stays so: for each call whose reply is decoded.
+// TestIncompleteReplyIsNoAnswer: a reply with status 200 that lacks what every reply has is asked
+// for again, and is Transient if it stays so: for each call whose reply is decoded.
 func TestIncompleteReplyIsNoAnswer(t *testing.T) {
 	for name, c := range map[string]struct {
 		op    string
@@ -100,7 +100,8 @@ func testIncomplete(t *testing.T, op, reply, whole string, call func(t *testing.
 	}
 }
 
-// TestIteratorWithoutATextIsNoAnswer: a reply of GetShardIterator without an iterator shows nothing about a shard.
+// TestIteratorWithoutATextIsNoAnswer: a reply of GetShardIterator without an iterator shows nothing
+// about a shard.
 func TestIteratorWithoutATextIsNoAnswer(t *testing.T) {
 	w := newWire()
 	w.script = func(c wireCall) *wireReply { return &wireReply{body: `{}`} }

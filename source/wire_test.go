@@ -20,8 +20,9 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// wire is a DynamoDB Streams server of a few lines that does what no honest server does: it speaks the
-// service's protocol and is scripted per call. It lives in virtual time as well as in real time.
+// wire is a DynamoDB Streams server of a few lines that does what no honest server does: it speaks
+// the service's protocol and is scripted per call. It lives in virtual time as well as in real
+// time.
 type wire struct {
 	mu       sync.Mutex
 	status   string

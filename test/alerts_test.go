@@ -14,8 +14,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// alertRule is a rule of deploy/alerts.yaml. All of them have the form
-// AGG by (LABELS) ([rate(]METRIC[ - OTHER][{LABEL!~"VALUES"}][[5m])]) OP NUMBER [or absent(METRIC)].
+// alertRule is a rule of deploy/alerts.yaml. All of them have the form AGG by (LABELS)
+// ([rate(]METRIC[ - OTHER][{LABEL!~"VALUES"}][[5m])]) OP NUMBER [or absent(METRIC)].
 type alertRule struct {
 	name, agg      string
 	by             []string
@@ -128,8 +128,8 @@ func (d *daemon) capture() capture {
 	return c
 }
 
-// trend returns the growth per second to extrapolate a series with: the measured one for a counter, one or zero for an
-// age, zero for every other metric.
+// trend returns the growth per second to extrapolate a series with: the measured one for a counter,
+// one or zero for an age, zero for every other metric.
 func trend(metric string, seen float64) float64 {
 	switch {
 	case strings.HasSuffix(metric, "_total"):
@@ -198,7 +198,8 @@ func firing(rules []alertRule, c capture) (names []string) {
 	return names
 }
 
-// promtool returns a capture as a test of promtool: its series as input, and the alerts that must fire.
+// promtool returns a capture as a test of promtool: its series as input, and the alerts that must
+// fire.
 func (c capture) promtool(name string, rules []alertRule, alerts []string) string {
 	b := &strings.Builder{}
 	fmt.Fprintf(b, "- name: %q\n  interval: 1m\n  input_series:\n", name)

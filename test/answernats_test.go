@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// natsShim stands between the replicator and a NATS server, and gives wrong answers to the calls of JetStream: requests
-// to its API, and messages that are to be stored. It reads the protocol's frames.
-// Source: https://docs.nats.io/reference/reference-protocols/nats-protocol
+// natsShim stands between the replicator and a NATS server, and gives wrong answers to the calls of
+// JetStream: requests to its API, and messages that are to be stored. It reads the protocol's
+// frames. Source: https://docs.nats.io/reference/reference-protocols/nats-protocol
 type natsShim struct {
 	shim *shim
 	addr string
@@ -87,7 +87,8 @@ func (n *natsShim) serve(in net.Conn) {
 
 func (c *natsConn) close() { _, _ = c.in.Close(), c.out.Close() }
 
-// natsFrame is one frame of the protocol: its line, and its payload with the line end, if it has one.
+// natsFrame is one frame of the protocol: its line, and its payload with the line end, if it has
+// one.
 type natsFrame struct {
 	line string
 	body []byte
@@ -95,7 +96,8 @@ type natsFrame struct {
 
 func (f *natsFrame) fields() []string { return strings.Fields(f.line) }
 
-// readFrame reads one frame. PUB, HPUB, MSG and HMSG have a payload, whose length is their last field.
+// readFrame reads one frame. PUB, HPUB, MSG and HMSG have a payload, whose length is their last
+// field.
 func readFrame(r *bufio.Reader) (f natsFrame, err error) {
 	if f.line, err = r.ReadString('\n'); err != nil {
 		return f, err
@@ -229,7 +231,8 @@ func (c *natsConn) replies() {
 	}
 }
 
-// natsNames are the parts of a subject that differ between tables and consumers, and what stands for them.
+// natsNames are the parts of a subject that differ between tables and consumers, and what stands
+// for them.
 var natsNames = []struct {
 	from *regexp.Regexp
 	to   string

@@ -17,13 +17,14 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// asked is one kind of call that the replicator makes: the server that it is made to, and its name there, with what it
-// is about.
+// asked is one kind of call that the replicator makes: the server that it is made to, and its name
+// there, with what it is about.
 type asked struct{ side, name string }
 
 func (c asked) String() string { return c.side + " " + c.name }
 
-// wrong is one answer that a server gives in place of the right one. The shims of the sides know what each means.
+// wrong is one answer that a server gives in place of the right one. The shims of the sides know
+// what each means.
 type wrong string
 
 // Answers that each side can give.
@@ -44,7 +45,8 @@ const (
 	sayTrimmed wrong = "trimmed"          // of DynamoDB's streams
 )
 
-// lateness is how late late answers come, and how long nothing is awaited before the shim cuts the connection.
+// lateness is how late late answers come, and how long nothing is awaited before the shim cuts the
+// connection.
 const (
 	lateness = time.Second
 	silence  = 8 * time.Second
@@ -76,7 +78,8 @@ func answersOf(c asked) []wrong {
 		sayLate}
 }
 
-// shim stands between the replicator and its servers, records what calls are made, and gives wrong answers.
+// shim stands between the replicator and its servers, records what calls are made, and gives wrong
+// answers.
 type shim struct {
 	mu    sync.Mutex
 	phase string
@@ -84,8 +87,8 @@ type shim struct {
 	plan  asked
 	give  wrong
 	left  int // how often; below 0: until calm
-	// lead gets the answer leads for its next leadsLeft calls, below 0 until appease: the replicator
-	// then makes calls that an ordinary run does not have.
+	// lead gets the answer leads for its next leadsLeft calls, below 0 until appease: the
+	// replicator then makes calls that an ordinary run does not have.
 	lead      asked
 	leads     wrong
 	leadsLeft int
@@ -102,15 +105,16 @@ func (s *shim) enter(phase string) {
 	s.phase = phase
 }
 
-// arm lets the next calls of a kind get a wrong answer: so many, or, for times below 0, all until calm.
+// arm lets the next calls of a kind get a wrong answer: so many, or, for times below 0, all until
+// calm.
 func (s *shim) arm(c asked, give wrong, times int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.plan, s.give, s.left, s.given, s.first = c, give, times, 0, time.Time{}
 }
 
-// provoke lets the next calls of a kind get a wrong answer, beside what arm asks for: so many, or, for
-// times below 0, all until appease.
+// provoke lets the next calls of a kind get a wrong answer, beside what arm asks for: so many, or,
+// for times below 0, all until appease.
 func (s *shim) provoke(c asked, give wrong, times int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,8 +177,8 @@ func (s *shim) recorded() (lines []string) {
 	return lines
 }
 
-// http stands in front of a server that speaks HTTP. name returns the name of a request's call, refuse the reply that
-// the server has for an answer.
+// http stands in front of a server that speaks HTTP. name returns the name of a request's call,
+// refuse the reply that the server has for an answer.
 func (s *shim) http(side string, name func(*http.Request) string, refuse func(wrong) (status int, body string),
 	next http.Handler,
 ) http.Handler {
@@ -269,8 +273,8 @@ func s3Refusal(give wrong) (status int, body string) {
 		"</Code><Message>a wrong answer</Message></Error>"
 }
 
-// grpc returns the error with which Bigtable answers a call, or nil. carried reports whether the call is carried out
-// all the same, and emptied that its reply has no fields.
+// grpc returns the error with which Bigtable answers a call, or nil. carried reports whether the
+// call is carried out all the same, and emptied that its reply has no fields.
 func (s *shim) grpc(ctx context.Context, c asked) (carried, emptied bool, err error) {
 	of := map[wrong]codes.Code{
 		sayUnknown: codes.NotFound, sayDenied: codes.PermissionDenied, sayInvalid: codes.InvalidArgument,
@@ -296,7 +300,8 @@ func (s *shim) grpc(ctx context.Context, c asked) (carried, emptied bool, err er
 	}
 }
 
-// bigtableCall names a call of Bigtable: the method, and for a call of its data which table it is about.
+// bigtableCall names a call of Bigtable: the method, and for a call of its data which table it is
+// about.
 func bigtableCall(method string, request []byte) asked {
 	name := path.Base(method)
 	if !strings.Contains(method, "admin") {

@@ -19,14 +19,16 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// archived is the content of the archive: each event by its id, the events of each day, and all of them.
+// archived is the content of the archive: each event by its id, the events of each day, and all of
+// them.
 type archived struct {
 	events map[string]*transform.Event
 	days   map[string]int
 	total  int
 }
 
-// readArchive reads the archive. It checks that each object is what its end says, and that no event is there twice.
+// readArchive reads the archive. It checks that each object is what its end says, and that no event
+// is there twice.
 func (w *world) readArchive() archived {
 	w.t.Helper()
 	return w.readArchiveOf(filepath.Join(w.dir, "archive"))
@@ -119,8 +121,8 @@ func TestExpiredItemsAreArchivedAndDeletedOnesAreNot(t *testing.T) {
 	}
 }
 
-// TestOnlyTheClassesThatAreAskedForAreArchived deletes items in the three ways: by TTL, by a user, and by a user after
-// they had expired, which is how TTL in another region's replica looks.
+// TestOnlyTheClassesThatAreAskedForAreArchived deletes items in the three ways: by TTL, by a user,
+// and by a user after they had expired, which is how TTL in another region's replica looks.
 func TestOnlyTheClassesThatAreAskedForAreArchived(t *testing.T) {
 	long(t, "8 s")
 	const each = 15

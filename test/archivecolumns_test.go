@@ -18,9 +18,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestColumnsOfTheConfigurationAreInObjects: typed where the value fits, else null and named in _misfits. Other readers
-// than the writer's library see them: Arrow, and DuckDB through the statement of `archive ddl` where it is installed.
-// It also answers the queries of docs/archive.md.
+// TestColumnsOfTheConfigurationAreInObjects: typed where the value fits, else null and named in
+// _misfits. Other readers than the writer's library see them: Arrow, and DuckDB through the
+// statement of `archive ddl` where it is installed. It also answers the queries of docs/archive.md.
 func TestColumnsOfTheConfigurationAreInObjects(t *testing.T) {
 	w := newWorld(t, 1710)
 	w.archive = `{url: "file://archive", roll: 1s, max_bytes: 64MiB, ` +

@@ -11,8 +11,8 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
-// TestTableWithoutTargetFromItsStartToItsEnd: no command needs Bigtable, a lost log is refused until recover, and after
-// that each item that expired is in the archive once. Then it is retired.
+// TestTableWithoutTargetFromItsStartToItsEnd: no command needs Bigtable, a lost log is refused
+// until recover, and after that each item that expired is in the archive once. Then it is retired.
 func TestTableWithoutTargetFromItsStartToItsEnd(t *testing.T) {
 	long(t, "8 s")
 	w := newWorld(t, 271)

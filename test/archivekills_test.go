@@ -17,9 +17,10 @@ import (
 var archiveSeeds = flag.Uint64("archive.seeds", 1, "histories of an archive with kills and a freeze; "+
 	"every second one on a NATS cluster whose leader is stopped")
 
-// TestArchiveIsExactUnderKillsAndAFreeze lets items expire and users delete items, while three daemons are killed with
-// SIGKILL at random moments and one is frozen until another has taken over. In the end Bigtable has what the table has,
-// and the archive exactly what the sandbox's sweeps have deleted.
+// TestArchiveIsExactUnderKillsAndAFreeze lets items expire and users delete items, while three
+// daemons are killed with SIGKILL at random moments and one is frozen until another has taken over.
+// In the end Bigtable has what the table has, and the archive exactly what the sandbox's sweeps
+// have deleted.
 func TestArchiveIsExactUnderKillsAndAFreeze(t *testing.T) {
 	long(t, "10 s")
 	c := newChances(t, int(*archiveSeeds), 20, []string{heldAtKill, heldWhileRead}, "log claimed",
@@ -42,8 +43,8 @@ func TestArchiveIsExactUnderKillsAndAFreeze(t *testing.T) {
 	}
 }
 
-// startCluster starts a NATS cluster in dir that ends with the test. between is nil, or gets the relays through which
-// the servers find each other.
+// startCluster starts a NATS cluster in dir that ends with the test. between is nil, or gets the
+// relays through which the servers find each other.
 func startCluster(t *testing.T, dir string, between []*relay) *nats.Cluster {
 	t.Helper()
 	var addrs []string
@@ -113,7 +114,8 @@ func (w *world) archiveUnderKills(seed uint64, cluster *nats.Cluster) {
 	w.Equal("Orders")
 }
 
-// loseLeader stops the server that leads the archive's stream, and starts it when a daemon works without it.
+// loseLeader stops the server that leads the archive's stream, and starts it when a daemon works
+// without it.
 func (w *world) loseLeader(c *nats.Cluster) {
 	w.t.Helper()
 	leader := c.Leader("_archive")
@@ -130,7 +132,8 @@ func (w *world) loseLeader(c *nats.Cluster) {
 	d.stop()
 }
 
-// archiveIsWhatExpired compares the events by shard and sequence number with the deletions by TTL that were committed.
+// archiveIsWhatExpired compares the events by shard and sequence number with the deletions by TTL
+// that were committed.
 func (w *world) archiveIsWhatExpired() {
 	w.t.Helper()
 	all := map[string]int{}

@@ -23,8 +23,8 @@ import (
 
 const module = "github.com/tailrace-cdc/replicator/"
 
-// arrows says which packages of ours a package may import; what lies below a name counts as the name. A package that is
-// not here may import none.
+// arrows says which packages of ours a package may import; what lies below a name counts as the
+// name. A package that is not here may import none.
 var arrows = map[string][]string{
 	"cmd": {
 		"admin", "audit", "catalog", "change", "checkpoint", "clients", "cmd", "config", "control", "cutover",
@@ -181,11 +181,12 @@ const (
 	maxUnordered = 6 // files in a package that does without a file order in doc.go
 )
 
-// upwardCalls limits, per group of packages, the pairs of files in which the lower one calls the upper one. A group not
-// listed here is one package with a limit of 2.
+// upwardCalls limits, per group of packages, the pairs of files in which the lower one calls the
+// upper one. A group not listed here is one package with a limit of 2.
 var upwardCalls = map[string]int{"pipeline": 6}
 
-// exported returns an importer of the compiled packages. They are those of the tests: nothing is compiled for it.
+// exported returns an importer of the compiled packages. They are those of the tests: nothing is
+// compiled for it.
 func exported(t *testing.T, fset *token.FileSet) types.Importer {
 	t.Helper()
 	args := []string{"-deps", "-export", "-json=ImportPath,Export"}
@@ -214,11 +215,12 @@ func TestFilesStaySmall(t *testing.T) {
 	}
 }
 
-// orderedFile is a line of the file order in a package comment: a tab or two spaces, the file, what it holds.
+// orderedFile is a line of the file order in a package comment: a tab or two spaces, the file, what
+// it holds.
 var orderedFile = regexp.MustCompile(`(?m)^\s+(\w+\.go)\s+\S`)
 
-// fileOrder returns the place of each file in the order that the package's doc.go gives from the top down; nil when it
-// gives none.
+// fileOrder returns the place of each file in the order that the package's doc.go gives from the
+// top down; nil when it gives none.
 func fileOrder(t *testing.T, r room) map[string]int {
 	if !slices.Contains(r.GoFiles, "doc.go") {
 		return nil
@@ -238,8 +240,8 @@ func fileOrder(t *testing.T, r room) map[string]int {
 	return order
 }
 
-// TestCallsPointDownTheFileOrder holds each package to the order of files that its doc.go states: a reader who follows
-// it from the top meets each function after its callers.
+// TestCallsPointDownTheFileOrder holds each package to the order of files that its doc.go states: a
+// reader who follows it from the top meets each function after its callers.
 func TestCallsPointDownTheFileOrder(t *testing.T) {
 	fset := token.NewFileSet()
 	imported := exported(t, fset)
@@ -284,7 +286,8 @@ func TestCallsPointDownTheFileOrder(t *testing.T) {
 	}
 }
 
-// call is a pair of files of one package in which the first uses a function or method of the second.
+// call is a pair of files of one package in which the first uses a function or method of the
+// second.
 type call struct{ caller, callee string }
 
 func calls(t *testing.T, r room, fset *token.FileSet, imported types.Importer) map[call]bool {

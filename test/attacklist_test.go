@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// attack is a sequence of events that broke an earlier design, with the tests that show that it no longer does.
+// attack is a sequence of events that broke an earlier design, with the tests that show that it no
+// longer does.
 type attack struct {
 	number int
 	what   string
@@ -69,7 +70,8 @@ var attacks = []attack{
 			"pipeline.TestOutageBeforeTheFirstRecordIsAGap",
 		},
 	},
-	// There are no partitions: a table has one log with one writer (ADR 19). An item still moves between shards.
+	// There are no partitions: a table has one log with one writer (ADR 19). An item still moves
+	// between shards.
 	{number: 12, what: "an item changes partition",
 		tests: []string{
 			"queue.TestSecondWriterIsRefusedAndStops",
@@ -655,7 +657,8 @@ var attacks = []attack{
 	},
 }
 
-// TestAttackListNamesRealTests checks that every test in the list exists, and that an attack without tests says why.
+// TestAttackListNamesRealTests checks that every test in the list exists, and that an attack
+// without tests says why.
 func TestAttackListNamesRealTests(t *testing.T) {
 	known := testFunctions(t)
 	for i, a := range attacks {

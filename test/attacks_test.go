@@ -13,8 +13,9 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/ledger"
 )
 
-// TestWriteOfADeadOwnerArrivesAfterADelete delays the puts of a daemon until it is dead and its successor has changed
-// and deleted the items. The late puts must change nothing, also once the tombstone is gone.
+// TestWriteOfADeadOwnerArrivesAfterADelete delays the puts of a daemon until it is dead and its
+// successor has changed and deleted the items. The late puts must change nothing, also once the
+// tombstone is gone.
 func TestWriteOfADeadOwnerArrivesAfterADelete(t *testing.T) {
 	w := newWorld(t, 404)
 	proxy := newDelayProxy(t, w.Bigtable.Addr())
@@ -49,8 +50,8 @@ func TestWriteOfADeadOwnerArrivesAfterADelete(t *testing.T) {
 	s.w.Equal("Orders")
 }
 
-// TestServiceClockIsNotOurs sets the clock of the service off by minutes and by days: versions, tombstones and waits
-// must follow it, and nothing the clock of this machine.
+// TestServiceClockIsNotOurs sets the clock of the service off by minutes and by days: versions,
+// tombstones and waits must follow it, and nothing the clock of this machine.
 func TestServiceClockIsNotOurs(t *testing.T) {
 	long(t, "15 s")
 	for i, off := range []time.Duration{4 * time.Minute, -4 * time.Minute, 8 * 24 * time.Hour, -8 * 24 * time.Hour} {
@@ -81,8 +82,8 @@ func TestServiceClockIsNotOurs(t *testing.T) {
 	}
 }
 
-// TestBurstBeforeANewStreamHidesNothing drives the versions of a shard seconds ahead of the clock, then replaces the
-// stream: changes of the new stream must still win.
+// TestBurstBeforeANewStreamHidesNothing drives the versions of a shard seconds ahead of the clock,
+// then replaces the stream: changes of the new stream must still win.
 func TestBurstBeforeANewStreamHidesNothing(t *testing.T) {
 	long(t, "5 s")
 	w := newWorld(t, 408)
@@ -126,8 +127,9 @@ func TestBurstBeforeANewStreamHidesNothing(t *testing.T) {
 	s.replayIsEqual("Orders", l)
 }
 
-// TestFirstStartAtLatestIsDecidedOnce kills a first start after each of its steps while an application writes: from
-// the moment at which the start was decided, not a change may be missing, and none may come twice.
+// TestFirstStartAtLatestIsDecidedOnce kills a first start after each of its steps while an
+// application writes: from the moment at which the start was decided, not a change may be missing,
+// and none may come twice.
 func TestFirstStartAtLatestIsDecidedOnce(t *testing.T) {
 	long(t, "20 s")
 	for i, step := range firstSteps {
@@ -160,8 +162,8 @@ func TestFirstStartAtLatestIsDecidedOnce(t *testing.T) {
 	}
 }
 
-// rewriteItems writes every item of a table once more, so that all items are in the stream, however late it was read
-// first.
+// rewriteItems writes every item of a table once more, so that all items are in the stream, however
+// late it was read first.
 func (w *world) rewriteItems(d *daemon, table string) {
 	w.t.Helper()
 	var all struct{ Items []json.RawMessage }
@@ -174,8 +176,8 @@ func (w *world) rewriteItems(d *daemon, table string) {
 	}
 }
 
-// logIsSuffix checks that the log holds a suffix of each shard's changes, each once; and every change of the table
-// after the first ones, during which the start was decided.
+// logIsSuffix checks that the log holds a suffix of each shard's changes, each once; and every
+// change of the table after the first ones, during which the start was decided.
 func (w *world) logIsSuffix(l *logged, first uint64) {
 	w.t.Helper()
 	count, n, all := map[string]int{}, uint64(0), w.committed("Orders")
@@ -196,8 +198,8 @@ func (w *world) logIsSuffix(l *logged, first uint64) {
 	w.t.Logf("%d changes, start decided after %d of them at the latest, %d in the log", n, first, len(l.changes))
 }
 
-// TestTwoInstancesRaceOnAFirstStart holds one of two instances after each step of its first start while the other one
-// starts, then lets the first one go on.
+// TestTwoInstancesRaceOnAFirstStart holds one of two instances after each step of its first start
+// while the other one starts, then lets the first one go on.
 func TestTwoInstancesRaceOnAFirstStart(t *testing.T) {
 	long(t, "30 s")
 	for i, step := range firstSteps {
@@ -211,8 +213,8 @@ func TestTwoInstancesRaceOnAFirstStart(t *testing.T) {
 			first := w.run()
 			first.untilHit(p)
 			second := w.run()
-			// Before the claim the second instance overtakes. From the claim on the first one beats, and its held call times out
-			// and is made again.
+			// Before the claim the second instance overtakes. From the claim on the first one
+			// beats, and its held call times out and is made again.
 			second.until("one of them reads", func() bool {
 				return max(first.table("Orders").Changes, second.table("Orders").Changes) >= w.committed("Orders")
 			})
@@ -252,8 +254,8 @@ func TestTwoInstancesRaceOnAFirstStart(t *testing.T) {
 	}
 }
 
-// TestEditedMappingIsRefused edits the mapping between runs: a run must refuse it, because rows of two mappings must
-// not mix.
+// TestEditedMappingIsRefused edits the mapping between runs: a run must refuse it, because rows of
+// two mappings must not mix.
 func TestEditedMappingIsRefused(t *testing.T) {
 	w := newWorld(t, 425)
 	w.shareRows()
@@ -279,8 +281,8 @@ func TestEditedMappingIsRefused(t *testing.T) {
 	w.logIsExact("Orders", w.readLog("Orders"))
 }
 
-// TestIdleTableWritesBeatsOnly advances the clock by hours while a table is idle: only beats may be appended. A
-// listing, mark or snapshot that causes the next one would fill the log.
+// TestIdleTableWritesBeatsOnly advances the clock by hours while a table is idle: only beats may be
+// appended. A listing, mark or snapshot that causes the next one would fill the log.
 func TestIdleTableWritesBeatsOnly(t *testing.T) {
 	long(t, "5 s")
 	w := newWorld(t, 437)
@@ -315,8 +317,8 @@ func TestIdleTableWritesBeatsOnly(t *testing.T) {
 	w.Equal("Orders")
 }
 
-// TestEmptyPagesAreNotTheEnd makes shards return empty pages before their records: status must say that the watermark
-// is assumed, never that it is proven.
+// TestEmptyPagesAreNotTheEnd makes shards return empty pages before their records: status must say
+// that the watermark is assumed, never that it is proven.
 func TestEmptyPagesAreNotTheEnd(t *testing.T) {
 	long(t, "6 s")
 	w := newWorld(t, 417)

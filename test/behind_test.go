@@ -12,9 +12,10 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 )
 
-// Attack 92. A writer that was forgotten writes to DynamoDB behind a certified fence: the table is not ready,
-// everything that shows its state says how much that is, and `table retire`, which would delete the only copy, is
-// refused until exactly so many changes are waived. What TTL deletes there does not count.
+// Attack 92. A writer that was forgotten writes to DynamoDB behind a certified fence: the table is
+// not ready, everything that shows its state says how much that is, and `table retire`, which would
+// delete the only copy, is refused until exactly so many changes are waived. What TTL deletes there
+// does not count.
 func TestWriteBehindACertifiedFenceIsToldAndNotDeleted(t *testing.T) {
 	long(t, "10 s")
 	w := newWorld(t, 714)

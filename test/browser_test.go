@@ -20,8 +20,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/fault"
 )
 
-// browser returns the command of a Chromium. Without one the test is skipped, unless TAILRACE_BROWSER asks for it, as
-// `make check` does.
+// browser returns the command of a Chromium. Without one the test is skipped, unless
+// TAILRACE_BROWSER asks for it, as `make check` does.
 func browser(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
@@ -80,8 +80,8 @@ func said(in *regexp.Regexp, page string) string {
 	return strings.Join(strings.Fields(html.UnescapeString(tags.ReplaceAllString(m[1], ""))), " ")
 }
 
-// pictured are the states in which an operator may find the pipeline: how each comes about, and what the first line and
-// the title say of it: state, cause, since when, next step.
+// pictured are the states in which an operator may find the pipeline: how each comes about, and
+// what the first line and the title say of it: state, cause, since when, next step.
 var pictured = []struct {
 	name, outage string
 	says         string

@@ -44,13 +44,15 @@ func long(t *testing.T, why string) {
 	}
 }
 
-// program returns the path of replicator, built at the first call, with the race detector if the tests have it.
+// program returns the path of replicator, built at the first call, with the race detector if the
+// tests have it.
 var program = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(binDir, "replicator")
 	return path, build("..", path, "-w")
 })
 
-// build builds the replicator of a source tree with what the tests were built with: packages are compiled once for all.
+// build builds the replicator of a source tree with what the tests were built with: packages are
+// compiled once for all.
 func build(tree, path, ldflags string) error {
 	args := []string{"build", "-trimpath", "-ldflags=" + ldflags, "-o", path}
 	if raceEnabled() {

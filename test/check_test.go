@@ -18,7 +18,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
-// checkFinds runs check, which must exit with 3 and report one error, with this code and with what in its text.
+// checkFinds runs check, which must exit with 3 and report one error, with this code and with what
+// in its text.
 func (w *world) checkFinds(code, what string) {
 	w.t.Helper()
 	r := w.command("check", "--json", "--sample", "0")
@@ -39,7 +40,8 @@ func (w *world) checkFinds(code, what string) {
 	}
 }
 
-// TestCheckRefusesWhatRunRefuses checks that a run does not halt after a check that exited with 0, and the other way.
+// TestCheckRefusesWhatRunRefuses checks that a run does not halt after a check that exited with 0,
+// and the other way.
 func TestCheckRefusesWhatRunRefuses(t *testing.T) {
 	w := newWorld(t, 241)
 	w.admin = sandbox.FreeAddr(t)
@@ -149,7 +151,8 @@ func TestCheckAsksTheServersOfTheLog(t *testing.T) {
 	}
 }
 
-// TestCheckSaysAtOnceWhoIsAway checks that a refused connection is reported as such and does not wait for a deadline.
+// TestCheckSaysAtOnceWhoIsAway checks that a refused connection is reported as such and does not
+// wait for a deadline.
 func TestCheckSaysAtOnceWhoIsAway(t *testing.T) {
 	w := newWorld(t, 244)
 	w.prepare("Orders")

@@ -25,7 +25,8 @@ func (w *world) status(args ...string) pipeline.Status {
 	return s
 }
 
-// applied waits until everything written so far is applied, as a user does, and until the pipeline is ready.
+// applied waits until everything written so far is applied, as a user does, and until the pipeline
+// is ready.
 func (w *world) applied() (s pipeline.Status) {
 	w.t.Helper()
 	s = w.status("--wait", "applied=now", "--timeout", longest.String())
@@ -124,7 +125,8 @@ func TestDeadLetterIsRetriedBesideTheDaemon(t *testing.T) {
 	w.Equal("Orders")
 }
 
-// waitsBehind checks that a wait ends with exit code 4 because of an obstacle in Orders, and nothing else.
+// waitsBehind checks that a wait ends with exit code 4 because of an obstacle in Orders, and
+// nothing else.
 func (w *world) waitsBehind(code string, count int) {
 	w.t.Helper()
 	r := w.command("status", "--json", "--wait", "applied=now", "--timeout", longest.String())

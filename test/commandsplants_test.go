@@ -86,8 +86,8 @@ func (p *planted) cells(s *sides) (all []shown) {
 	return all
 }
 
-// newest returns the newest cell of each column of all targets. What a mapping keeps of removed items is among them,
-// which no projection of items shows.
+// newest returns the newest cell of each column of all targets. What a mapping keeps of removed
+// items is among them, which no projection of items shows.
 func (s *sides) newest(all []*planted) (cells []string) {
 	s.w.t.Helper()
 	for _, p := range all {
@@ -109,8 +109,9 @@ func (s *sides) newest(all []*planted) (cells []string) {
 	return cells
 }
 
-// plant plants a difference: a cell less, another value, a cell in the row of a removed item, or a foreign row. Where
-// no item of the table was removed from a row of its own, the third kind is a foreign row.
+// plant plants a difference: a cell less, another value, a cell in the row of a removed item, or a
+// foreign row. Where no item of the table was removed from a row of its own, the third kind is a
+// foreign row.
 func (p *planted) plant(s *sides, kind int) {
 	p.w.t.Helper()
 	all := p.cells(s)
@@ -184,9 +185,10 @@ func (d *daemon) sideBySide(all []*planted, code int, args func(*planted) []stri
 	}
 }
 
-// TestPlantsThroughTheCommands plants one difference into each of twenty targets of random mappings, after random
-// histories: verify names each and nothing else, explain says that each row differs, repair mends all, and so does a
-// resync of whole tables. At the end the newest cell of each column is what it was before.
+// TestPlantsThroughTheCommands plants one difference into each of twenty targets of random
+// mappings, after random histories: verify names each and nothing else, explain says that each row
+// differs, repair mends all, and so does a resync of whole tables. At the end the newest cell of
+// each column is what it was before.
 func TestPlantsThroughTheCommands(t *testing.T) {
 	long(t, "40 s")
 	const seed = 2900

@@ -55,7 +55,8 @@ func (w *world) openPair() *sides {
 // target returns the name of the Bigtable table of a source table.
 func target(table string) string { return strings.ToLower(table) }
 
-// compile compiles a table's mapping, which is in the file named after its target; the default mapping without a file.
+// compile compiles a table's mapping, which is in the file named after its target; the default
+// mapping without a file.
 func (s *sides) compile(table string) *transform.Program {
 	s.w.t.Helper()
 	info, err := s.src.Table(s.w.t.Context(), table)
@@ -124,8 +125,8 @@ func (s *sides) items(ctx context.Context, table string, f func(change.Image) er
 	return nil
 }
 
-// stored returns every cell of the families with its timestamp, guards included, by row. It leaves out the tombstones
-// of shared rows, because they depend on which changes were coalesced.
+// stored returns every cell of the families with its timestamp, guards included, by row. It leaves
+// out the tombstones of shared rows, because they depend on which changes were coalesced.
 func (s *sides) stored(name string, families []transform.Family) map[string][]string {
 	s.w.t.Helper()
 	views := []bigtable.View{{Family: "_tr_live", Versions: 1}}
@@ -204,8 +205,8 @@ func (w *world) readLog(table string) *logged {
 	return all
 }
 
-// logIsExact compares the log with the committed changes: each must be there once, with its images, and the versions of
-// an item must grow.
+// logIsExact compares the log with the committed changes: each must be there once, with its images,
+// and the versions of an item must grow.
 func (w *world) logIsExact(table string, l *logged) {
 	w.t.Helper()
 	var got []ledger.Delivery
@@ -226,8 +227,8 @@ func (w *world) logIsExact(table string, l *logged) {
 	}
 }
 
-// replayIsEqual applies a log to an empty table without any fault, and compares the result with the target: all cells
-// with their timestamps.
+// replayIsEqual applies a log to an empty table without any fault, and compares the result with the
+// target: all cells with their timestamps.
 func (s *sides) replayIsEqual(table string, l *logged) {
 	s.w.t.Helper()
 	ctx := s.w.t.Context()

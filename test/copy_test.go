@@ -12,9 +12,9 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/fault"
 )
 
-// TestItemsChangeBetweenPageAndPut stops the clock while the copy holds every page, because it writes none before the
-// stream is read past it. Meanwhile items expire, are deleted, come to be behind their segment's page, and move to
-// another row, some of them there and back.
+// TestItemsChangeBetweenPageAndPut stops the clock while the copy holds every page, because it
+// writes none before the stream is read past it. Meanwhile items expire, are deleted, come to be
+// behind their segment's page, and move to another row, some of them there and back.
 func TestItemsChangeBetweenPageAndPut(t *testing.T) {
 	long(t, "4 s")
 	const n, parts = 64, 8
@@ -82,9 +82,9 @@ func TestItemsChangeBetweenPageAndPut(t *testing.T) {
 	d.stop()
 }
 
-// TestCopyIsBegunByTheNextOwnerAndCanceled kills the first owner between the start entry and the copy entry. The next
-// one begins the copy; a hot partition keeps it from ending, so that an operator cancels it: the rest of the table is a
-// gap until a resync.
+// TestCopyIsBegunByTheNextOwnerAndCanceled kills the first owner between the start entry and the
+// copy entry. The next one begins the copy; a hot partition keeps it from ending, so that an
+// operator cancels it: the rest of the table is a gap until a resync.
 func TestCopyIsBegunByTheNextOwnerAndCanceled(t *testing.T) {
 	long(t, "6 s")
 	const n = 80

@@ -92,9 +92,10 @@ func (w *world) cutover(d *daemon, code int, said string) {
 	}
 }
 
-// Attacks 44 and 67: after verify --for-cutover, a cutover is killed after each of its steps and taken over by another
-// process; it ends with a certificate and compares only what has changed. Behind the fence a deletion by TTL leaves the
-// row and the certificate; a put leaves none. After a request, all items are compared behind the fence again.
+// Attacks 44 and 67: after verify --for-cutover, a cutover is killed after each of its steps and
+// taken over by another process; it ends with a certificate and compares only what has changed.
+// Behind the fence a deletion by TTL leaves the row and the certificate; a put leaves none. After a
+// request, all items are compared behind the fence again.
 func TestCutoverIsTakenOverBetweenItsSteps(t *testing.T) {
 	long(t, "25 s: seven cutovers")
 	w := newWorld(t, 711)
@@ -214,7 +215,8 @@ func (w *world) certified(name string) certified {
 	return file.Certificate
 }
 
-// Attack 66: the volume of a fenced table is lost. Everything is refused but cutover, which says why, and the undo.
+// Attack 66: the volume of a fenced table is lost. Everything is refused but cutover, which says
+// why, and the undo.
 func TestLostVolumeOfAFencedTable(t *testing.T) {
 	long(t, "a cutover")
 	w := newWorld(t, 712)
@@ -237,8 +239,9 @@ func TestLostVolumeOfAFencedTable(t *testing.T) {
 	}
 }
 
-// Attack 44: an owner that was frozen with changes in hand wakes up behind the certificate of another one, and the
-// application has deleted rows. Their guards are gone with them, so Bigtable would take what the owner still has.
+// Attack 44: an owner that was frozen with changes in hand wakes up behind the certificate of
+// another one, and the application has deleted rows. Their guards are gone with them, so Bigtable
+// would take what the owner still has.
 func TestStaleOwnerWritesNothingBehindTheFence(t *testing.T) {
 	long(t, "15 s")
 	w := newWorld(t, 713)

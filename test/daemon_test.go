@@ -68,7 +68,8 @@ func (w *world) run(args ...string) *daemon {
 	return d
 }
 
-// state returns what a wait that fails prints: what the daemon says of itself, and then the end of its output.
+// state returns what a wait that fails prints: what the daemon says of itself, and then the end of
+// its output.
 func (d *daemon) state() any {
 	_, status := d.get("/status")
 	return fmt.Sprintf("%s\n%s", status, tail(d.output.String(), 5))
@@ -80,7 +81,8 @@ func tail(text string, lines int) string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// kill sends SIGKILL and waits for the end. It fails the test when the daemon had ended before by itself.
+// kill sends SIGKILL and waits for the end. It fails the test when the daemon had ended before by
+// itself.
 func (d *daemon) kill() {
 	d.w.t.Helper()
 	_ = d.cmd.Process.Kill()
@@ -112,7 +114,8 @@ func (d *daemon) exit() int {
 	return d.cmd.ProcessState.ExitCode()
 }
 
-// stop ends the daemon as an orchestrator does, by SIGTERM. It must exit with 0, that is, with all progress stored.
+// stop ends the daemon as an orchestrator does, by SIGTERM. It must exit with 0, that is, with all
+// progress stored.
 func (d *daemon) stop() {
 	d.w.t.Helper()
 	d.signal()
@@ -197,8 +200,9 @@ func (d *daemon) table(name string) pipeline.TableStatus {
 	return pipeline.TableStatus{}
 }
 
-// settle waits until all writes so far to the tables are applied, and items that are older than the stream are copied.
-// It advances the sandbox's clock, because the watermark has a resolution of seconds and real ones would have to pass.
+// settle waits until all writes so far to the tables are applied, and items that are older than the
+// stream are copied. It advances the sandbox's clock, because the watermark has a resolution of
+// seconds and real ones would have to pass.
 func (d *daemon) settle(tables ...string) {
 	d.w.t.Helper()
 	now, jump := d.w.Clock.Now(), 2*time.Second
@@ -217,8 +221,9 @@ func (d *daemon) settle(tables ...string) {
 	}
 }
 
-// hasten moves the sandbox's clock on, no faster than Orders is applied: a page of a copy that waits for more than five
-// minutes is read again. Behind a gap a table stays where it is, and behind a fence it is only read.
+// hasten moves the sandbox's clock on, no faster than Orders is applied: a page of a copy that
+// waits for more than five minutes is read again. Behind a gap a table stays where it is, and
+// behind a fence it is only read.
 func (d *daemon) hasten(step time.Duration) {
 	lag, st := time.Duration(0), d.table("Orders")
 	switch {

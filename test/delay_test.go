@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// delayProxy is a TCP proxy that can hold what its clients send and forward it long after they are dead.
+// delayProxy is a TCP proxy that can hold what its clients send and forward it long after they are
+// dead.
 type delayProxy struct {
 	t    *testing.T
 	addr string
@@ -72,7 +73,8 @@ func (p *delayProxy) serve(down net.Conn) {
 	_, _ = io.Copy(c, down)
 }
 
-// Write forwards bytes to the server, or holds them. The connection to the server outlives the client.
+// Write forwards bytes to the server, or holds them. The connection to the server outlives the
+// client.
 func (c *delayedConn) Write(b []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

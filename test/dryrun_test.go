@@ -13,8 +13,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox"
 )
 
-// TestDryRunWritesNothing: it needs neither Bigtable nor a directory for the log, makes only calls that read, and
-// leaves the log of a running replicator as it is. --json prints one object.
+// TestDryRunWritesNothing: it needs neither Bigtable nor a directory for the log, makes only calls
+// that read, and leaves the log of a running replicator as it is. --json prints one object.
 func TestDryRunWritesNothing(t *testing.T) {
 	w := newWorld(t, 1)
 	w.tables = []string{"{source: Orders, target: orders, backfill: none}"}
@@ -44,9 +44,9 @@ func TestDryRunWritesNothing(t *testing.T) {
 	w.refused(2, "not a start of a dry run", "run", "--dry-run", "--from", "yesterday")
 }
 
-// dryRun runs `run --dry-run` from the trim horizon until it has counted all records that the stream of Orders holds,
-// and returns its report. Its configuration is that of the world, but no Bigtable listens there, and its calls to
-// DynamoDB are its own: none but reads.
+// dryRun runs `run --dry-run` from the trim horizon until it has counted all records that the
+// stream of Orders holds, and returns its report. Its configuration is that of the world, but no
+// Bigtable listens there, and its calls to DynamoDB are its own: none but reads.
 func (w *world) dryRun() (report dryrun.Report) {
 	w.t.Helper()
 	own := &traps{}
@@ -67,7 +67,8 @@ func (w *world) dryRun() (report dryrun.Report) {
 	read := own.set(pageRead, 1, false)
 	d := w.run("-c", "dry.yaml", "--dry-run", "--from", "trim_horizon", "--json")
 	d.untilHit(read)
-	// A shard's children are looked for when its last page was received; what was received is counted.
+	// A shard's children are looked for when its last page was received; what was received is
+	// counted.
 	listed := own.set(point{op: "DescribeStream"}, w.Stream.Rotate("Orders"), false)
 	d.untilHit(listed)
 	if err := d.cmd.Process.Signal(syscall.SIGINT); err != nil {

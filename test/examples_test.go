@@ -15,20 +15,21 @@ import (
 // mappings is where the worked examples of the mapping language are.
 const mappings = "../transform/testdata/mappings"
 
-// example is a worked example of the mapping language: a table with a mapping and items that match its patterns.
+// example is a worked example of the mapping language: a table with a mapping and items that match
+// its patterns.
 type example struct {
 	table   string
 	mapping string        // file; "": the default mapping
 	ttl     string        // attribute with the time to live, "": none
 	view    string        // of the stream; "": both images
 	keys    []sandbox.Key // nil: pk and sk, both strings
-	// item returns the attributes of the i-th item as the fields of a JSON object. Its key depends on i alone, the rest
-	// also on v; expires is a time to live.
+	// item returns the attributes of the i-th item as the fields of a JSON object. Its key depends
+	// on i alone, the rest also on v; expires is a time to live.
 	item func(i, v int, expires int64) string
 }
 
-// examples have rows of their own (R), rows that several items share by key (K) or by difference (D), index rows,
-// histories, and rows that items leave for others.
+// examples have rows of their own (R), rows that several items share by key (K) or by difference
+// (D), index rows, histories, and rows that items leave for others.
 var examples = []example{
 	{table: "Orders", ttl: "expires", item: func(i, v int, expires int64) string {
 		return fmt.Sprintf(`"pk":{"S":"p#%d"},"sk":{"S":"s%d"},"expires":{"N":"%d"},%s`, i%7, i, expires, allTypes(v))
@@ -100,8 +101,8 @@ func iso(seconds int) string {
 	return time.Date(2023, 9, 10, 0, 0, seconds, 0, time.UTC).Format("2006-01-02T15:04:05")
 }
 
-// video is one of the items of a video. A comment's time follows from its sort key, so no two of a video are the same.
-// A video has its views in the old shape or in the new one.
+// video is one of the items of a video. A comment's time follows from its sort key, so no two of a
+// video are the same. A video has its views in the old shape or in the new one.
 func video(i, v int, _ int64) string {
 	n := i / 6
 	pk := fmt.Sprintf(`"pk":{"S":"%04d"},`, n)
@@ -144,8 +145,9 @@ func exampleOf(table string) *example {
 	return &examples[slices.IndexFunc(examples, func(e example) bool { return e.table == table })]
 }
 
-// old makes the tables of examples, each with n items that are older than its stream. A tenth of them has expired long
-// ago and was not deleted yet, another tenth expires while the test runs. Each is copied in pages of a few items.
+// old makes the tables of examples, each with n items that are older than its stream. A tenth of
+// them has expired long ago and was not deleted yet, another tenth expires while the test runs.
+// Each is copied in pages of a few items.
 func (w *world) old(n int, seed uint64, list []*example) {
 	w.t.Helper()
 	rnd := rand.New(rand.NewPCG(seed, 11))

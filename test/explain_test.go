@@ -24,8 +24,8 @@ func (w *world) explains(r result, code int, texts ...string) {
 	}
 }
 
-// TestExplainSaysWhyARowLooksSo asks about items that are equal, behind, different for several reasons, refused by
-// Bigtable, gone, and about rows with a ghost and with a cell of nobody.
+// TestExplainSaysWhyARowLooksSo asks about items that are equal, behind, different for several
+// reasons, refused by Bigtable, gone, and about rows with a ghost and with a cell of nobody.
 func TestExplainSaysWhyARowLooksSo(t *testing.T) {
 	long(t, "15 s")
 	w := newWorld(t, 871)

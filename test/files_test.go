@@ -23,7 +23,8 @@ func read(t *testing.T, path string) string {
 	return string(data)
 }
 
-// TestComposeConfigurationIsAccepted parses the configuration in docker-compose.yml as the replicator does.
+// TestComposeConfigurationIsAccepted parses the configuration in docker-compose.yml as the
+// replicator does.
 func TestComposeConfigurationIsAccepted(t *testing.T) {
 	var compose struct {
 		Services map[string]struct{ Image string }
@@ -58,7 +59,8 @@ var (
 	runbook   = regexp.MustCompile(`(?m)runbook: docs/operations\.md#(\w+)$`)
 )
 
-// TestEveryAlertHasItsEntry checks that every alert links an entry of the operations manual that exists.
+// TestEveryAlertHasItsEntry checks that every alert links an entry of the operations manual that
+// exists.
 func TestEveryAlertHasItsEntry(t *testing.T) {
 	alerts, manual := read(t, "../deploy/alerts.yaml"), read(t, "../docs/operations.md")
 	names := alertName.FindAllStringSubmatch(alerts, -1)
@@ -81,7 +83,8 @@ var (
 	docTest = regexp.MustCompile(`\bTest[A-Z]\w+`)
 )
 
-// TestDocsNameWhatExists checks that the files, directories and tests exist that the documents for contributors name.
+// TestDocsNameWhatExists checks that the files, directories and tests exist that the documents for
+// contributors name.
 func TestDocsNameWhatExists(t *testing.T) {
 	tests := map[string]bool{}
 	err := fs.WalkDir(os.DirFS(".."), ".", func(path string, _ fs.DirEntry, err error) error {

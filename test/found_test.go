@@ -12,7 +12,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// selecting prepares a world whose tables are found: by pattern, by tag, and one with an entry of its own.
+// selecting prepares a world whose tables are found: by pattern, by tag, and one with an entry of
+// its own.
 func selecting(t *testing.T, seed uint64) *world {
 	w := newWorld(t, seed)
 	w.testing = strings.Replace(periods("300ms"), "{", "{find: 200ms, ", 1)
@@ -49,8 +50,8 @@ func oldItem(i int) []byte {
 	return fmt.Appendf(nil, `{"pk":{"S":"old"},"sk":{"S":"%d"},"n":{"N":"%d"}}`, i, i)
 }
 
-// TestTablesAreFoundWhileRunning: by pattern and tag; a new one begins by itself and is not copied, an old one is; a
-// missing target halts it alone, and a restart decides nothing anew.
+// TestTablesAreFoundWhileRunning: by pattern and tag; a new one begins by itself and is not copied,
+// an old one is; a missing target halts it alone, and a restart decides nothing anew.
 func TestTablesAreFoundWhileRunning(t *testing.T) {
 	long(t, "20 s")
 	w := selecting(t, 1601)
@@ -131,7 +132,8 @@ func TestTablesAreFoundWhileRunning(t *testing.T) {
 	w.Equal(found...)
 }
 
-// TestVanishedTableIsNamed: the others go on, its state stays until it is retired, and then it is gone.
+// TestVanishedTableIsNamed: the others go on, its state stays until it is retired, and then it is
+// gone.
 func TestVanishedTableIsNamed(t *testing.T) {
 	long(t, "20 s")
 	w := selecting(t, 1602)
@@ -198,8 +200,8 @@ func TestVanishedTableIsNamed(t *testing.T) {
 	w.Equal("orders-eu", "Products")
 }
 
-// TestFoundTablesWithoutDynamoDB: commands about the queue know the tables by their logs, and a daemon begins with
-// them.
+// TestFoundTablesWithoutDynamoDB: commands about the queue know the tables by their logs, and a
+// daemon begins with them.
 func TestFoundTablesWithoutDynamoDB(t *testing.T) {
 	long(t, "10 s")
 	w := selecting(t, 1603)

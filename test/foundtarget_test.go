@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// TestTwoReplicasWriteNoTwoTablesIntoOneTarget: one replica has found a table and waits for its target when another
-// table appears that would have the same target; a second replica starts, and finds both at once.
+// TestTwoReplicasWriteNoTwoTablesIntoOneTarget: one replica has found a table and waits for its
+// target when another table appears that would have the same target; a second replica starts, and
+// finds both at once.
 func TestTwoReplicasWriteNoTwoTablesIntoOneTarget(t *testing.T) {
 	long(t, "20 s")
 	w := newWorld(t, 1701)

@@ -12,8 +12,9 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// Attack 67: heartbeats prove that nothing more was written, while nothing else is. They forbid no certificate, which
-// rests on them, and they are in no row of Bigtable, although they are items of the table.
+// Attack 67: heartbeats prove that nothing more was written, while nothing else is. They forbid no
+// certificate, which rests on them, and they are in no row of Bigtable, although they are items of
+// the table.
 func TestHeartbeatsProveACutover(t *testing.T) {
 	long(t, "8 s")
 	w := newWorld(t, 751)
@@ -107,8 +108,8 @@ type idle struct {
 	Says []string
 }
 
-// provenCutover runs a cutover of Orders, and returns the certificate. A cutover does not wait for heartbeats for ever:
-// on a machine that is too busy for them it is run again.
+// provenCutover runs a cutover of Orders, and returns the certificate. A cutover does not wait for
+// heartbeats for ever: on a machine that is too busy for them it is run again.
 func provenCutover(w *world, d *daemon) idle {
 	w.t.Helper()
 	for tries := 1; ; tries++ {

@@ -19,8 +19,9 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/fault"
 )
 
-// injury is a fault: do injects it, waits for what it causes, and ends it. It sets began to when it takes effect, where
-// that is not its start. After it the tables are up to date again, and then `after` waits for what takes longer.
+// injury is a fault: do injects it, waits for what it causes, and ends it. It sets began to when it
+// takes effect, where that is not its start. After it the tables are up to date again, and then
+// `after` waits for what takes longer.
 type injury struct {
 	name  string
 	do    func(began *time.Time)
@@ -80,8 +81,8 @@ func (r *replicas) ofMember(m *member) []injury {
 	}
 }
 
-// sickness is a fault that takes more than a minute: a member that does not reach a service gives its tables away.
-// Later it notices by itself that the service answers again.
+// sickness is a fault that takes more than a minute: a member that does not reach a service gives
+// its tables away. Later it notices by itself that the service answers again.
 func (r *replicas) sickness(m *member, service string) injury {
 	way := m.bigtable
 	if service == "DynamoDB" {
@@ -101,8 +102,8 @@ func (r *replicas) sickness(m *member, service string) injury {
 	}}
 }
 
-// ofNATS returns the faults of a NATS server. Each one ends when all copies are complete again: two servers at a time
-// that lack a part of their store are a loss of data, which is not tested here.
+// ofNATS returns the faults of a NATS server. Each one ends when all copies are complete again: two
+// servers at a time that lack a part of their store are a loss of data, which is not tested here.
 func (r *replicas) ofNATS(server int) (all []injury) {
 	n := fmt.Sprintf("NATS server %d", server)
 	add := func(name string, do func(began *time.Time)) {
@@ -249,7 +250,8 @@ func (r *replicas) resynced() {
 	})
 }
 
-// route sets how late the data between a NATS server and the other two comes; never: they are cut off.
+// route sets how late the data between a NATS server and the other two comes; never: they are cut
+// off.
 func (r *replicas) route(server int, late time.Duration) {
 	for to, x := range r.between {
 		if to == server {
@@ -339,8 +341,8 @@ func (r *replicas) emptyStore(server int) {
 	}
 }
 
-// mountStores gives each NATS server a small volume for its store, so that it can be filled. It returns whether that is
-// permitted here.
+// mountStores gives each NATS server a small volume for its store, so that it can be filled. It
+// returns whether that is permitted here.
 func mountStores(t *testing.T, dir string) bool {
 	t.Helper()
 	for i := range 3 {
@@ -402,7 +404,8 @@ func (r *replicas) cutOver() {
 	r.ok("cutover", "--check", "cert.json")
 }
 
-// expire lets the items that have expired go, and waits until they are archived in hours that are closed.
+// expire lets the items that have expired go, and waits until they are archived in hours that are
+// closed.
 func (r *replicas) expire() {
 	r.t.Helper()
 	r.Clock.Advance(5 * time.Second)

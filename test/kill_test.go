@@ -39,15 +39,16 @@ type shot struct {
 	late bool // before the kill, the held call waits while the daemon reads on and stores marks
 }
 
-// firstSteps are the steps of a first start in order: log created, row created, log claimed, start decided, version
-// reservation written. Before the log is created, the format of the pipeline is stored and the target is claimed; the
-// mapping is stored before the row.
+// firstSteps are the steps of a first start in order: log created, row created, log claimed, start
+// decided, version reservation written. Before the log is created, the format of the pipeline is
+// stored and the target is claimed; the mapping is stored before the row.
 var firstSteps = []shot{
 	{at: logMade, n: 3, hold: true}, {at: rowMade, n: 4, hold: true}, {at: claimed, n: 1, hold: true},
 	{at: started, n: decidedCall, hold: true}, {at: issued, n: decidedCall, hold: true},
 }
 
-// decidedCall is the number of the conditional write into tailrace_state that stores that the start is decided.
+// decidedCall is the number of the conditional write into tailrace_state that stores that the start
+// is decided.
 const decidedCall = 5
 
 // anyShot returns a random moment while records are read and applied.
@@ -81,9 +82,10 @@ func (w *world) runUntilKilled(s shot) {
 	w.traps.chances.ReachedIf(slices.Contains(firstSteps, s), firstStep)
 }
 
-// TestKilledAtAnyMomentLosesNothing kills the daemon with SIGKILL two to four times, each time after observed progress,
-// while an application writes and shards split and rotate. At the end every cell must be equal to the source, the log
-// must hold each change once, and every cell must have the timestamp that a run without kills gives it.
+// TestKilledAtAnyMomentLosesNothing kills the daemon with SIGKILL two to four times, each time
+// after observed progress, while an application writes and shards split and rotate. At the end
+// every cell must be equal to the source, the log must hold each change once, and every cell must
+// have the timestamp that a run without kills gives it.
 func TestKilledAtAnyMomentLosesNothing(t *testing.T) {
 	all := seeds()
 	c := newChances(t, len(all), 20, []string{heldAtKill, heldWhileRead, firstStep}, "log claimed")

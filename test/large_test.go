@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestLargestItemIsReplacedThroughTheSandboxsNATS replaces a binary of nearly 400 KiB: the record holds the old and the
-// new one, in base64.
+// TestLargestItemIsReplacedThroughTheSandboxsNATS replaces a binary of nearly 400 KiB: the record
+// holds the old and the new one, in base64.
 func TestLargestItemIsReplacedThroughTheSandboxsNATS(t *testing.T) {
 	w := newWorld(t, 438)
 	w.queue = fmt.Sprintf("{url: %q, replicas: 1}", w.NATS.URL())

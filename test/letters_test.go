@@ -89,8 +89,8 @@ func (w *world) storeLetters(table string, letters ...*deadletter.Letter) {
 	}
 }
 
-// twoDeadLetters runs a daemon whose table has two dead letters of one item in a shared row: the first removes
-// attribute b, the second changes a. Bigtable still holds b.
+// twoDeadLetters runs a daemon whose table has two dead letters of one item in a shared row: the
+// first removes attribute b, the second changes a. Bigtable still holds b.
 func (w *world) twoDeadLetters() *daemon {
 	w.t.Helper()
 	w.shareRows()
@@ -106,8 +106,9 @@ func (w *world) twoDeadLetters() *daemon {
 	return d
 }
 
-// TestRetryAppliesTheLettersOfAnItemInOrder retries the second letter of an item, which must apply the first one
-// before: the second is a difference from the first, and alone it would never remove b.
+// TestRetryAppliesTheLettersOfAnItemInOrder retries the second letter of an item, which must apply
+// the first one before: the second is a difference from the first, and alone it would never remove
+// b.
 func TestRetryAppliesTheLettersOfAnItemInOrder(t *testing.T) {
 	w := newWorld(t, 801)
 	d := w.twoDeadLetters()
@@ -156,7 +157,8 @@ func TestRetryStopsAnItemAtItsFirstRefusal(t *testing.T) {
 	w.Equal("Orders")
 }
 
-// A mapping that run refuses is never used: only the owner of the table writes rows, and there is none.
+// A mapping that run refuses is never used: only the owner of the table writes rows, and there is
+// none.
 func TestRetryUnderAnotherMappingIsRefused(t *testing.T) {
 	long(t, "4 s")
 	w := newWorld(t, 804)
@@ -188,7 +190,8 @@ func TestMalformedLetterHoldsNoOther(t *testing.T) {
 	w.Equal("Orders")
 }
 
-// TestLettersAreChosenByWhatTheyHave lists, retries and drops the dead letters of one code, and leaves the others.
+// TestLettersAreChosenByWhatTheyHave lists, retries and drops the dead letters of one code, and
+// leaves the others.
 func TestLettersAreChosenByWhatTheyHave(t *testing.T) {
 	long(t, "4 s")
 	w := newWorld(t, 813)
@@ -226,8 +229,8 @@ func TestLettersAreChosenByWhatTheyHave(t *testing.T) {
 	w.Equal("Orders")
 }
 
-// TestDamagedLetterHidesNoOther publishes a foreign message into the dead letters: it must be listed, can be dropped,
-// and blocks neither the other letters nor the daemon.
+// TestDamagedLetterHidesNoOther publishes a foreign message into the dead letters: it must be
+// listed, can be dropped, and blocks neither the other letters nor the daemon.
 func TestDamagedLetterHidesNoOther(t *testing.T) {
 	long(t, "4 s")
 	w := newWorld(t, 807)
@@ -249,7 +252,8 @@ func TestDamagedLetterHidesNoOther(t *testing.T) {
 	w.Equal("Orders")
 }
 
-// TestLetterOfTheArchiveIsRetried: its event is archived once, also when the archive has it already.
+// TestLetterOfTheArchiveIsRetried: its event is archived once, also when the archive has it
+// already.
 func TestLetterOfTheArchiveIsRetried(t *testing.T) {
 	long(t, "15 s")
 	w := newWorld(t, 806)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// pickyRows is a mapping of shared rows in which an item has columns of its own, and which refuses an attribute n that
-// is no integer.
+// pickyRows is a mapping of shared rows in which an item has columns of its own, and which refuses
+// an attribute n that is no integer.
 const pickyRows = `mapping: 1
 segments: escape
 families: {d: {max_versions: 1}, e: {max_versions: 1}}
@@ -21,8 +21,8 @@ rules:
   - {attrs: all, except: [pk, sk, n], to: "d:{s}/{attr}"}
 `
 
-// refusedOnce runs a daemon whose table has the dead letter of a refused change, and that of a change behind it which
-// has mended the item.
+// refusedOnce runs a daemon whose table has the dead letter of a refused change, and that of a
+// change behind it which has mended the item.
 func (w *world) refusedOnce() *daemon {
 	w.t.Helper()
 	w.shareRows()
@@ -63,8 +63,8 @@ func TestRetryOfAMendedItemTellsWhenToTryAgain(t *testing.T) {
 	w.Equal("Orders")
 }
 
-// TestItemThatIsWrittenEachSecondIsRetriedOnce: each of its changes is a dead letter behind the refused one, and while
-// the retry runs there are new ones.
+// TestItemThatIsWrittenEachSecondIsRetriedOnce: each of its changes is a dead letter behind the
+// refused one, and while the retry runs there are new ones.
 func TestItemThatIsWrittenEachSecondIsRetriedOnce(t *testing.T) {
 	w := newWorld(t, 812)
 	d := w.refusedOnce()

@@ -39,8 +39,9 @@ func (w *world) mapped(mapping string) *daemon {
 	return d
 }
 
-// TestColumnIsAddedWithoutANewTarget: an edit, mapping accept beside the running daemon, and the copied table. The
-// column is in a new family, without which nothing is accepted: every write of the new mapping would be refused.
+// TestColumnIsAddedWithoutANewTarget: an edit, mapping accept beside the running daemon, and the
+// copied table. The column is in a new family, without which nothing is accepted: every write of
+// the new mapping would be refused.
 func TestColumnIsAddedWithoutANewTarget(t *testing.T) {
 	long(t, "10 s")
 	w := newWorld(t, 1201)
@@ -69,8 +70,9 @@ func TestColumnIsAddedWithoutANewTarget(t *testing.T) {
 	w.refused(3, "the mapping of Orders is not the one", "run")
 }
 
-// TestMovedRowsNeedANewTarget types what mapping diff prints where a mapping cannot be accepted: a second pipeline
-// beside the first one, with the new mapping and another target, until readers may switch.
+// TestMovedRowsNeedANewTarget types what mapping diff prints where a mapping cannot be accepted: a
+// second pipeline beside the first one, with the new mapping and another target, until readers may
+// switch.
 func TestMovedRowsNeedANewTarget(t *testing.T) {
 	long(t, "10 s")
 	w := newWorld(t, 1202)

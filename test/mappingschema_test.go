@@ -30,8 +30,9 @@ type schemaBlock struct {
 	Defs  map[string]schemaBlock `json:"$defs"`
 }
 
-// TestMappingSchemaIsWhatTheReaderKnows: the schema is written by hand, because the reader of mappings reads keys, not
-// structs. At each place a key and a word that do not exist are written: the hints list those that do.
+// TestMappingSchemaIsWhatTheReaderKnows: the schema is written by hand, because the reader of
+// mappings reads keys, not structs. At each place a key and a word that do not exist are written:
+// the hints list those that do.
 func TestMappingSchemaIsWhatTheReaderKnows(t *testing.T) {
 	var top schemaBlock
 	if err := json.Unmarshal(deploy.MappingSchema, &top); err != nil {
@@ -154,7 +155,8 @@ func runningMappings(t *testing.T) map[string]string {
 	return all
 }
 
-// documented finds the mappings of the documentation that run: their first line names the keys of the table.
+// documented finds the mappings of the documentation that run: their first line names the keys of
+// the table.
 var documented = regexp.MustCompile("(?s)```yaml\n(# keys:.*?)```\n```json")
 
 // decoded returns a YAML text as encoding/json would decode the same JSON.

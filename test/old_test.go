@@ -14,8 +14,9 @@ const fewItems = 240
 var oldItems = flag.Int("old.items", fewItems, "items of each table that is copied under kills; "+
 	"more than the default are copied with the mappings of all worked examples, each by itself, and more kills")
 
-// TestOldTablesAreCopiedUnderKills copies tables that are older than their streams while an application writes to them,
-// shards split, and the daemon is killed with SIGKILL at random moments. Every cell must be equal in the end.
+// TestOldTablesAreCopiedUnderKills copies tables that are older than their streams while an
+// application writes to them, shards split, and the daemon is killed with SIGKILL at random
+// moments. Every cell must be equal in the end.
 func TestOldTablesAreCopiedUnderKills(t *testing.T) {
 	long(t, "10 s")
 	seed := uint64(1)
@@ -51,7 +52,8 @@ func TestOldTablesAreCopiedUnderKills(t *testing.T) {
 // goesOn is the branch in which an owner finds marks of a copy.
 const goesOn = "a copy goes on from what is marked as copied"
 
-// copyUnderKills copies tables of n items each with so many kills of the daemon, and compares every cell.
+// copyUnderKills copies tables of n items each with so many kills of the daemon, and compares every
+// cell.
 func (w *world) copyUnderKills(n int, seed uint64, kills int, list []*example) {
 	w.t.Helper()
 	w.t.Logf("seed %d", seed)
@@ -125,9 +127,9 @@ func (w *world) split(rnd *rand.Rand, list []*example) {
 	}
 }
 
-// load changes the tables of a list, which may be empty, while the daemon reads their streams, and moves the clock on,
-// because a page waits for the stream to be read past it. The returned function ends it and returns the number of
-// changes.
+// load changes the tables of a list, which may be empty, while the daemon reads their streams, and
+// moves the clock on, because a page waits for the stream to be read past it. The returned function
+// ends it and returns the number of changes.
 func (w *world) load(n int, seed uint64, step time.Duration, list []*example) (stop func() int) {
 	wake, quit, done := make(chan struct{}, 1), make(chan struct{}), sync.WaitGroup{}
 	w.traps.watch(func(p point) {

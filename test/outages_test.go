@@ -82,8 +82,8 @@ func newStage(t *testing.T, outage string) *stage {
 	return s
 }
 
-// observe waits until /readyz and the alerts are as wanted, and returns the metrics, the firing alerts and the text of
-// /readyz. With -update it takes what they are after 30 seconds.
+// observe waits until /readyz and the alerts are as wanted, and returns the metrics, the firing
+// alerts and the text of /readyz. With -update it takes what they are after 30 seconds.
 func (s *stage) observe(rules []alertRule, want outageRow) (c capture, alerts []string, why string) {
 	s.t.Helper()
 	seen := ""
@@ -217,8 +217,9 @@ var outages = map[string]func(s *stage){
 	"no replicator": func(s *stage) { s.d.kill() },
 }
 
-// TestOutagesShowInProbesAndAlerts runs each outage against the real program, and compares /readyz and the alerts that
-// /metrics cause with the table in docs/operations.md. With -update it writes the metrics as tests for promtool.
+// TestOutagesShowInProbesAndAlerts runs each outage against the real program, and compares /readyz
+// and the alerts that /metrics cause with the table in docs/operations.md. With -update it writes
+// the metrics as tests for promtool.
 func TestOutagesShowInProbesAndAlerts(t *testing.T) {
 	long(t, "60 s")
 	rules, table := alertRules(t), outageTable(t)

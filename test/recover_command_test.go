@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// TestRecoverSaysFirstWhatItDoes: nothing is changed without --yes, a log that can go on is left alone, and after a
-// lost volume a new life begins, once. It is complete although the daemon is killed on the way, and brings what changed
-// while there was no log.
+// TestRecoverSaysFirstWhatItDoes: nothing is changed without --yes, a log that can go on is left
+// alone, and after a lost volume a new life begins, once. It is complete although the daemon is
+// killed on the way, and brings what changed while there was no log.
 func TestRecoverSaysFirstWhatItDoes(t *testing.T) {
 	long(t, "10 s")
 	w := newWorld(t, 263)

@@ -12,8 +12,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox"
 )
 
-// relay is a TCP proxy that can be cut: then it refuses connections, as the address of a server that is down does. It
-// can also be slow, stand still, and lose what one client sends.
+// relay is a TCP proxy that can be cut: then it refuses connections, as the address of a server
+// that is down does. It can also be slow, stand still, and lose what one client sends.
 type relay struct {
 	t    *testing.T
 	addr string
@@ -160,8 +160,8 @@ func (r *relay) serve(in net.Conn) {
 	r.mu.Unlock()
 }
 
-// loseFrom loses everything that a client sends from a small message on that contains a text. Other connections are not
-// touched. The returned channel is closed when the message was sent.
+// loseFrom loses everything that a client sends from a small message on that contains a text. Other
+// connections are not touched. The returned channel is closed when the message was sent.
 func (r *relay) loseFrom(text string) (lost <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -172,8 +172,8 @@ func (r *relay) loseFrom(text string) (lost <-chan struct{}) {
 // serverName is in the first things that a NATS server says where it connects to another one.
 var serverName = regexp.MustCompile(`"server_name":"([^"]+)"`)
 
-// forward copies what one side sends until the connection ends, or until loseFrom's text is in what a client sends; the
-// rest is lost.
+// forward copies what one side sends until the connection ends, or until loseFrom's text is in what
+// a client sends; the rest is lost.
 func (r *relay) forward(e *ends, to io.Writer, from net.Conn) {
 	p := make([]byte, 64<<10)
 	for pieces := 0; ; pieces++ {

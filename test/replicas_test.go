@@ -27,8 +27,8 @@ import (
 var replicasSeeds = flag.Uint64("replicas.seeds", 1,
 	"histories of several replicas to run; with more than one, each fault once with the periods of production, too")
 
-// replicas are three daemons that share the tables of a pipeline, on a cluster of three NATS servers. Between each
-// daemon and each server is a relay that can be cut.
+// replicas are three daemons that share the tables of a pipeline, on a cluster of three NATS
+// servers. Between each daemon and each server is a relay that can be cut.
 type replicas struct {
 	*world
 	cluster *sandnats.Cluster
@@ -221,9 +221,10 @@ func (r *replicas) start(server int) {
 	}
 }
 
-// TestReplicasUnderFaults: three replicas on three NATS servers lose processes, servers, stores and connections while
-// an application writes and a reader of Bigtable polls. The reader never sees an item mixed, older than before, or back
-// after it was gone, and at the end every cell is equal to the source.
+// TestReplicasUnderFaults: three replicas on three NATS servers lose processes, servers, stores and
+// connections while an application writes and a reader of Bigtable polls. The reader never sees an
+// item mixed, older than before, or back after it was gone, and at the end every cell is equal to
+// the source.
 func TestReplicasUnderFaults(t *testing.T) {
 	long(t, "90 s")
 	c := newChances(t, int(*replicasSeeds), 20, nil,
@@ -268,8 +269,8 @@ func TestReplicasUnderFaults(t *testing.T) {
 	}
 }
 
-// end compares all that was written and archived, cuts a table over, and logs what was injected and how long it took to
-// heal.
+// end compares all that was written and archived, cuts a table over, and logs what was injected and
+// how long it took to heal.
 func (r *replicas) end(changes int) {
 	r.t.Helper()
 	r.equal()
@@ -282,8 +283,8 @@ func (r *replicas) end(changes int) {
 	}
 }
 
-// application writes pairs of equal numbers that grow, deletes some items, and polls what a reader of Bigtable sees.
-// stop ends both and returns how many changes were written.
+// application writes pairs of equal numbers that grow, deletes some items, and polls what a reader
+// of Bigtable sees. stop ends both and returns how many changes were written.
 func (r *replicas) application(seed uint64) (stop func() int) {
 	ctx, cancel := context.WithCancel(r.t.Context())
 	rnd, written := rand.New(rand.NewPCG(seed, 3)), 0
@@ -352,8 +353,8 @@ func (x *onlooker) look(item string, cells map[string]string) {
 	x.seen[item], x.gone[item] = max(a, x.seen[item]), false
 }
 
-// TestFaultOfNATSChangesNoOwner: the cluster has no leader for longer than a claim lives, twice, or as often as
-// there are histories; the owners keep their logs, as nobody can have seen them silent.
+// TestFaultOfNATSChangesNoOwner: the cluster has no leader for longer than a claim lives, twice, or
+// as often as there are histories; the owners keep their logs, as nobody can have seen them silent.
 func TestFaultOfNATSChangesNoOwner(t *testing.T) {
 	long(t, "60 s")
 	r := newReplicas(t, 9100, 3)

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// TestResyncOfKeysBringsItemsThatTheStreamLacks names items that no stream has, one that does not exist, and one twice.
+// TestResyncOfKeysBringsItemsThatTheStreamLacks names items that no stream has, one that does not
+// exist, and one twice.
 func TestResyncOfKeysBringsItemsThatTheStreamLacks(t *testing.T) {
 	long(t, "15 s")
 	w := newWorld(t, 821)
@@ -70,7 +71,8 @@ func (w *world) background(args ...string) (out, errs *output, ended <-chan stru
 	return out, errs, done, func() int { return cmd.ProcessState.ExitCode() }
 }
 
-// exportChanges exports what has changed in a table since it was created. Its point-in-time recovery must be on since.
+// exportChanges exports what has changed in a table since it was created. Its point-in-time
+// recovery must be on since.
 func (w *world) exportChanges(table string, since time.Time) (url string) {
 	w.t.Helper()
 	if err := w.Buckets.Create("backups"); err != nil {
@@ -91,9 +93,9 @@ func (w *world) exportChanges(table string, since time.Time) (url string) {
 	return "file://" + filepath.Join(w.Buckets.Dir("backups"), "AWSDynamoDB", string(id[2]))
 }
 
-// TestWaitingResyncOutlivesItsOwner loses changes, the second one of items that moved twice among them, and resyncs
-// what an incremental export names (attack 53). The owner is killed in the middle of that: the command says that it
-// waits, and ends when the next owner has done its request.
+// TestWaitingResyncOutlivesItsOwner loses changes, the second one of items that moved twice among
+// them, and resyncs what an incremental export names (attack 53). The owner is killed in the middle
+// of that: the command says that it waits, and ends when the next owner has done its request.
 func TestWaitingResyncOutlivesItsOwner(t *testing.T) {
 	long(t, "looks for the owner every 5 s")
 	w := newWorld(t, 822)

@@ -43,7 +43,8 @@ func (s *sides) cellsIn(families ...string) map[string][]string {
 	return rows
 }
 
-// fenceRow stores in the row of a table that a cutover has fenced it, as a cutover does before it fences the log.
+// fenceRow stores in the row of a table that a cutover has fenced it, as a cutover does before it
+// fences the log.
 func (s *sides) fenceRow(table, id string) {
 	s.w.t.Helper()
 	for {
@@ -66,8 +67,9 @@ func ofOrders(rows map[string][]string, orders bool) map[string][]string {
 	return rows
 }
 
-// The day after a cutover of two tables in one target: one of them is retired, killed in the middle and once more, and
-// the other one goes on. Before that, a process dies between the fences in the rows and those in the logs.
+// The day after a cutover of two tables in one target: one of them is retired, killed in the middle
+// and once more, and the other one goes on. Before that, a process dies between the fences in the
+// rows and those in the logs.
 func TestRetiredTableLeavesNothingButTheApplicationsRows(t *testing.T) {
 	long(t, "15 s")
 	w := newWorld(t, 721)
@@ -139,7 +141,8 @@ func TestRetiredTableLeavesNothingButTheApplicationsRows(t *testing.T) {
 		t.Error("a dry run has changed the guards")
 	}
 
-	// Killed when one guard is gone: the log is deleted, and the fenced row keeps everybody from writing.
+	// Killed when one guard is gone: the log is deleted, and the fenced row keeps everybody from
+	// writing.
 	held := w.traps.set(afterWrite, 1, true)
 	c = w.begin(d, append(retire, "--yes")...)
 	w.Until("table retire has deleted a guard", func() bool {

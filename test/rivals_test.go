@@ -34,8 +34,9 @@ func (s *sides) fenceOf() *bigtable.Fenced {
 	return row.Fenced
 }
 
-// Two people cut one table over at the same moment: both end with the same fence, and one of them may be told to wait
-// for the other. A certificate is refused when its fence is undone while it is being made.
+// Two people cut one table over at the same moment: both end with the same fence, and one of them
+// may be told to wait for the other. A certificate is refused when its fence is undone while it is
+// being made.
 func TestCutoversOfOneTableAtOnce(t *testing.T) {
 	long(t, "10 s: three cutovers")
 	w := newWorld(t, 714)

@@ -23,8 +23,9 @@ func (d *daemon) since(when string) (int, report.Table) {
 	return r.code, found.Tables[0]
 }
 
-// TestVerifySinceComparesOnlyWhatHasChanged: items that have changed since the last full comparison, rows that an item
-// has left since, and what was not equal then; nothing else. What is equal once is not compared again.
+// TestVerifySinceComparesOnlyWhatHasChanged: items that have changed since the last full
+// comparison, rows that an item has left since, and what was not equal then; nothing else. What is
+// equal once is not compared again.
 func TestVerifySinceComparesOnlyWhatHasChanged(t *testing.T) {
 	long(t, "10 s")
 	w := newWorld(t, 741)

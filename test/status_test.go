@@ -12,8 +12,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/fault"
 )
 
-// untilStatus waits until `status --json --exit-code` prints what it should: each retry of a halted table may end its
-// halt for a moment.
+// untilStatus waits until `status --json --exit-code` prints what it should: each retry of a halted
+// table may end its halt for a moment.
 func (w *world) untilStatus(what string, is func(s pipeline.Status, code int) bool) {
 	w.t.Helper()
 	var r result
@@ -142,8 +142,9 @@ func TestStandByIsNeitherRedNorSilent(t *testing.T) {
 	})
 }
 
-// TestReplicaThatStandsByIsNotHealthy: the owner of a table knows of a dead letter, the other replica sees that the
-// log grows. Its page must not say that all is well: whoever forwards a port gets one of the two.
+// TestReplicaThatStandsByIsNotHealthy: the owner of a table knows of a dead letter, the other
+// replica sees that the log grows. Its page must not say that all is well: whoever forwards a port
+// gets one of the two.
 func TestReplicaThatStandsByIsNotHealthy(t *testing.T) {
 	long(t, "5 s")
 	w := newWorld(t, 1704)

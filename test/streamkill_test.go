@@ -19,8 +19,8 @@ func (w *world) streamFolders(pattern string) []string {
 	return all
 }
 
-// killWhen kills a daemon at the moment at which a condition holds. It looks without a pause: what it looks for is
-// over in a millisecond.
+// killWhen kills a daemon at the moment at which a condition holds. It looks without a pause: what
+// it looks for is over in a millisecond.
 func (d *daemon) killWhen(condition func() bool) {
 	d.w.t.Helper()
 	for !condition() {
@@ -33,8 +33,8 @@ func (d *daemon) killWhen(condition func() bool) {
 	d.kill()
 }
 
-// Attack 82: the daemon is killed each time the server has just made the folder of another stream, and then while it
-// changes a stream. Each next start opens the store, and nothing is lost.
+// Attack 82: the daemon is killed each time the server has just made the folder of another stream,
+// and then while it changes a stream. Each next start opens the store, and nothing is lost.
 func TestKilledWhileStreamsAreMadeAndChanged(t *testing.T) {
 	long(t, "starts seven tables ten times")
 	w := newWorld(t, 282)
@@ -89,8 +89,9 @@ func (w *world) descriptions() string {
 	return all.String()
 }
 
-// The log of one table lost its description on the disk. That table halts and names `recover`, the others go on. After
-// `recover` its folder is set aside, with all it holds, and the table is replicated again.
+// The log of one table lost its description on the disk. That table halts and names `recover`, the
+// others go on. After `recover` its folder is set aside, with all it holds, and the table is
+// replicated again.
 func TestLogThatCannotBeOpenedHaltsItsTableAlone(t *testing.T) {
 	w := newWorld(t, 283)
 	w.tables = []string{"{source: Orders, target: orders}", "{source: Others, target: others}"}

@@ -22,8 +22,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// point is a moment in the life of a daemon that its servers can observe: a call that has arrived and is not carried
-// out yet, or one that is carried out and whose reply is not sent yet.
+// point is a moment in the life of a daemon that its servers can observe: a call that has arrived
+// and is not carried out yet, or one that is carried out and whose reply is not sent yet.
 type point struct {
 	op    string // DynamoDB's or Bigtable's name of the call
 	table string // of CheckAndMutateRow: Bigtable's table
@@ -43,8 +43,8 @@ var (
 	afterWrite  = point{op: "CheckAndMutateRow", table: "orders", done: true}
 )
 
-// trap is hit by the n-th call that passes its point after the trap was set. A holding trap blocks this call and,
-// unless one is set, all later ones, until the caller is dead or the trap is opened.
+// trap is hit by the n-th call that passes its point after the trap was set. A holding trap blocks
+// this call and, unless one is set, all later ones, until the caller is dead or the trap is opened.
 type trap struct {
 	at   point
 	left int
@@ -112,7 +112,8 @@ func (t *traps) watch(f func(point)) {
 	t.hook = f
 }
 
-// pass counts a call at a point and blocks while a trap holds it. It returns an error when the caller is dead.
+// pass counts a call at a point and blocks while a trap holds it. It returns an error when the
+// caller is dead.
 func (t *traps) pass(ctx context.Context, at point) error {
 	if at.op != "GetRecords" || at.data {
 		t.progress.Add(1)
@@ -145,8 +146,8 @@ func (t *traps) pass(ctx context.Context, at point) error {
 	return nil
 }
 
-// untilHit waits until a trap is hit. Unlike Watch.Until it does not poll, so that the kill that follows meets the
-// moment of the hit. It fails the test when the daemon ends before.
+// untilHit waits until a trap is hit. Unlike Watch.Until it does not poll, so that the kill that
+// follows meets the moment of the hit. It fails the test when the daemon ends before.
 func (d *daemon) untilHit(p *trap) {
 	d.w.t.Helper()
 	began, idle, moved := time.Now(), time.Duration(0), d.w.traps.progress.Load()
@@ -196,7 +197,8 @@ func newHTTPTap(t *testing.T, traps *traps, next http.Handler) *httpTap {
 	return &httpTap{url: server.URL}
 }
 
-// grpcTap is a proxy between the daemon and Bigtable whose calls pass the traps. It forwards messages as bytes.
+// grpcTap is a proxy between the daemon and Bigtable whose calls pass the traps. It forwards
+// messages as bytes.
 type grpcTap struct {
 	addr  string
 	next  *grpc.ClientConn

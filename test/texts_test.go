@@ -20,8 +20,8 @@ var textFields = []string{
 	"Trouble",
 }
 
-// readsOfTexts are the functions that read a text of another system, which has neither type nor code for what it says,
-// or one that logs hold as it stands.
+// readsOfTexts are the functions that read a text of another system, which has neither type nor
+// code for what it says, or one that logs hold as it stands.
 var readsOfTexts = map[string]string{
 	"source/errors.go:hintOf":                         "the AWS SDK has no type for missing credentials",
 	"sink/archive/bucket/reply.go:withoutCredentials": "the same",
@@ -36,7 +36,8 @@ var readsOfTexts = map[string]string{
 
 var words = regexp.MustCompile(`[A-Za-z]{2,} [A-Za-z]`)
 
-// TestTextsAreNotRead finds branches on texts for people: a search for words in a text, or in a field that holds one.
+// TestTextsAreNotRead finds branches on texts for people: a search for words in a text, or in a
+// field that holds one.
 //
 // Rule 14: texts for people are made from codes, and nothing branches on a text of ours.
 func TestTextsAreNotRead(t *testing.T) {
@@ -132,7 +133,8 @@ func constantsOf(file *ast.File) map[string]string {
 	return consts
 }
 
-// parsedSources returns the files of the program, by their paths in the repository: without tests, tools and sandbox.
+// parsedSources returns the files of the program, by their paths in the repository: without tests,
+// tools and sandbox.
 func parsedSources(t *testing.T) map[string]*ast.File {
 	t.Helper()
 	files := map[string]*ast.File{}

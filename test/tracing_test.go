@@ -59,7 +59,8 @@ func (c *traces) collectTraces(t *testing.T) string {
 	return s.URL
 }
 
-// tree returns the names of the spans of a trace, each behind those of its parents, and how often each came.
+// tree returns the names of the spans of a trace, each behind those of its parents, and how often
+// each came.
 func (c *traces) tree(trace string) map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,8 +81,8 @@ func (c *traces) tree(trace string) map[string]int {
 	return paths
 }
 
-// TestTraceOfAFrameLeadsFromTheReadToTheCalls: the trace of an entry has its hash as its id, one call that failed and
-// the one that was sent again, and nothing of the item.
+// TestTraceOfAFrameLeadsFromTheReadToTheCalls: the trace of an entry has its hash as its id, one
+// call that failed and the one that was sent again, and nothing of the item.
 func TestTraceOfAFrameLeadsFromTheReadToTheCalls(t *testing.T) {
 	w := newWorld(t, 271)
 	var c traces

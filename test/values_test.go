@@ -25,8 +25,9 @@ type chartValue struct {
 // name is how `helm --set` calls it.
 func (v chartValue) name() string { return strings.Join(v.path, ".") }
 
-// chartValues returns all keys of values.yaml in order. A mapping in block style is described key by key, one in flow
-// style ({…}) as a whole; config as a whole too, because the program describes it.
+// chartValues returns all keys of values.yaml in order. A mapping in block style is described key
+// by key, one in flow style ({…}) as a whole; config as a whole too, because the program describes
+// it.
 func chartValues(t *testing.T) []chartValue {
 	t.Helper()
 	var doc yaml.Node
@@ -55,7 +56,8 @@ func chartValuesOf(t *testing.T, path []string, m *yaml.Node) (all []chartValue)
 	return all
 }
 
-// sentence returns the text of the last block of a comment; the first block of the file is about the chart.
+// sentence returns the text of the last block of a comment; the first block of the file is about
+// the chart.
 func sentence(comment string) string {
 	blocks := strings.Split(comment, "\n\n")
 	lines := strings.Split(blocks[len(blocks)-1], "\n")
@@ -100,9 +102,9 @@ func property(schema map[string]any, path []string) map[string]any {
 	return schema
 }
 
-// TestChartValuesAreDocumented: values.yaml, its schema and README.md have the same keys, and say the same about them.
-// The types are written in the schema by hand; its descriptions are the comments of values.yaml, and what it says of
-// config is the program's own schema.
+// TestChartValuesAreDocumented: values.yaml, its schema and README.md have the same keys, and say
+// the same about them. The types are written in the schema by hand; its descriptions are the
+// comments of values.yaml, and what it says of config is the program's own schema.
 func TestChartValuesAreDocumented(t *testing.T) {
 	values := chartValues(t)
 	place := chartDir + "/values.schema.json"
@@ -131,8 +133,9 @@ func TestChartValuesAreDocumented(t *testing.T) {
 	same(t, chartDir+"/README.md", readme(t, values))
 }
 
-// configSchema replaces what the schema says of config by what the program's says, without the keys that it requires:
-// the chart sets some, and says itself what is missing, also that there are no tables.
+// configSchema replaces what the schema says of config by what the program's says, without the keys
+// that it requires: the chart sets some, and says itself what is missing, also that there are no
+// tables.
 func configSchema(t *testing.T, p map[string]any) {
 	t.Helper()
 	clear(p)

@@ -11,7 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// killedAt runs a command and kills it when it has made the n-th call to DynamoDB, whose reply it never sees.
+// killedAt runs a command and kills it when it has made the n-th call to DynamoDB, whose reply it
+// never sees.
 func (w *world) killedAt(op string, n int, args ...string) {
 	w.t.Helper()
 	held := w.traps.set(point{op: op, done: true}, n, true)
@@ -40,11 +41,12 @@ func (w *world) killedAt(op string, n int, args ...string) {
 	<-ended
 }
 
-// TestVerifyAndItsDaemonAreKilled: verify is killed while it reads and begun again, which reads only what is left; then
-// the daemon is killed while verify settles, and another one takes over. What was changed meanwhile is no difference,
-// and what was planted before is found.
+// TestVerifyAndItsDaemonAreKilled: verify is killed while it reads and begun again, which reads
+// only what is left; then the daemon is killed while verify settles, and another one takes over.
+// What was changed meanwhile is no difference, and what was planted before is found.
 //
-// Attack 72: rows that are as old as an eventually consistent reading look equal; strong readings find them.
+// Attack 72: rows that are as old as an eventually consistent reading look equal; strong readings
+// find them.
 func TestVerifyAndItsDaemonAreKilled(t *testing.T) {
 	long(t, "15 s")
 	w := newWorld(t, 743)

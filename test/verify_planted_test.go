@@ -59,8 +59,9 @@ func (s *sides) mixedEqual() {
 	}
 }
 
-// neighbours writes items beside the planted ones, into the same rows, at each read of the daemon, and only while the
-// daemon is not behind: verify ends when the daemon has applied what verify has read.
+// neighbours writes items beside the planted ones, into the same rows, at each read of the daemon,
+// and only while the daemon is not behind: verify ends when the daemon has applied what verify has
+// read.
 func (d *daemon) neighbours() (stop func()) {
 	w := d.w
 	turn, quit := make(chan struct{}, 1), make(chan struct{})
@@ -102,9 +103,9 @@ func (d *daemon) neighbours() (stop func()) {
 	}
 }
 
-// TestPlantedDifferencesUnderWriters: each kind of difference is planted into the rows of two tables of one target,
-// while neighbours in the same rows are written. verify names each with its item and nothing else, repair removes
-// them, and both sides are equal, cell by cell.
+// TestPlantedDifferencesUnderWriters: each kind of difference is planted into the rows of two
+// tables of one target, while neighbours in the same rows are written. verify names each with its
+// item and nothing else, repair removes them, and both sides are equal, cell by cell.
 func TestPlantedDifferencesUnderWriters(t *testing.T) {
 	long(t, "20 s")
 	w := newWorld(t, 741)
@@ -151,7 +152,8 @@ func TestPlantedDifferencesUnderWriters(t *testing.T) {
 	s.mixedEqual()
 }
 
-// plantAll plants each kind of difference, and returns what verify must name: key or row, and kinds.
+// plantAll plants each kind of difference, and returns what verify must name: key or row, and
+// kinds.
 func (w *world) plantAll(s *sides, now time.Time) map[string]string {
 	w.t.Helper()
 	w.plant("Orders", "by#t#p#0", func(m *cloud.Mutation) { m.DeleteRow() })

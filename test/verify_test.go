@@ -36,8 +36,8 @@ func setCell(column, value string) func(*cloud.Mutation) {
 	return func(m *cloud.Mutation) { m.Set("d", column, cloud.Now(), []byte(value)) }
 }
 
-// TestVerifyNamesWhatDiffers: a wrong value, a missing row, a cell too many and a foreign row, each with its item,
-// while the daemon runs. What is written again is equal.
+// TestVerifyNamesWhatDiffers: a wrong value, a missing row, a cell too many and a foreign row, each
+// with its item, while the daemon runs. What is written again is equal.
 func TestVerifyNamesWhatDiffers(t *testing.T) {
 	long(t, "12 s")
 	w := newWorld(t, 731)
@@ -111,7 +111,8 @@ func TestVerifyNamesWhatDiffers(t *testing.T) {
 	w.refused(3, "owner", "verify")
 }
 
-// namesDifferences fails unless the file has one line for each sort key or row, with its kind, and no value.
+// namesDifferences fails unless the file has one line for each sort key or row, with its kind, and
+// no value.
 func (w *world) namesDifferences(path string, want map[string]string) {
 	w.t.Helper()
 	file, err := os.Open(path)

@@ -8,7 +8,8 @@ import (
 var (
 	// formatRow is a row of the table of formats: number, file.
 	formatRow = regexp.MustCompile("(?m)^\\| .* \\| .* \\| (\\d+) \\| `([\\w/.]+\\.go)` \\|$")
-	// formatNumber is where a file has its number: a constant, or the word that a mapping has to say.
+	// formatNumber is where a file has its number: a constant, or the word that a mapping has to
+	// say.
 	formatNumber = regexp.MustCompile(`(?m)^(?:const |\t)\w*(?:[Ff]ormat|FormatNumber|Version|Schema)\s*= (\d+)|` +
 		`Word\(&version, "(\d+)"\)`)
 )

@@ -15,14 +15,15 @@ import (
 )
 
 const (
-	// patience is the longest wait without progress: while the daemon makes no calls but empty polls.
+	// patience is the longest wait without progress: while the daemon makes no calls but empty
+	// polls.
 	patience = 60 * time.Second
 	// longest bounds a wait with progress. It is long because a busy machine slows everything down.
 	longest = 15 * patience
 )
 
-// world is a sandbox and a directory, which outlive the daemons that run on them. Between the daemons and the servers
-// are taps, where a test can observe and hold every call.
+// world is a sandbox and a directory, which outlive the daemons that run on them. Between the
+// daemons and the servers are taps, where a test can observe and hold every call.
 type world struct {
 	*sandbox.World
 	t   *testing.T
@@ -48,7 +49,8 @@ type world struct {
 	more     []string // variables of the environment of each process
 }
 
-// shareRows gives Orders a mapping by which several items share a row and name their columns (by-diff).
+// shareRows gives Orders a mapping by which several items share a row and name their columns
+// (by-diff).
 func (w *world) shareRows() {
 	w.t.Helper()
 	w.shared = true
@@ -62,7 +64,8 @@ rules:
 	w.tables = []string{"{source: Orders, target: orders, mapping: orders.yaml, backfill: none}"}
 }
 
-// newWorld starts a world that ends with the test, and makes the test parallel: worlds share nothing.
+// newWorld starts a world that ends with the test, and makes the test parallel: worlds share
+// nothing.
 func newWorld(t *testing.T, seed uint64) *world {
 	t.Helper()
 	return newWorldOf(t, sandbox.Options{Seed: seed})
@@ -90,8 +93,8 @@ func newWorldOf(t *testing.T, o sandbox.Options) *world {
 	return w
 }
 
-// periods returns short periods for the key `testing` of the configuration, with the one after which a halted table is
-// tried again.
+// periods returns short periods for the key `testing` of the configuration, with the one after
+// which a halted table is tried again.
 func periods(retryHalted string) string {
 	return "{claim_ttl: 2s, beat: 100ms, listing: 500ms, describe: 200ms, mark_interval: 50ms, trim: 500ms, " +
 		"date_trust: 1ns, patience: 300ms, retry_halted: " + retryHalted + "}"
@@ -197,8 +200,8 @@ func (w *world) program() string {
 	return path
 }
 
-// env returns the environment of a process under test. The race detector's runtime would let each process sleep for a
-// second before it exits.
+// env returns the environment of a process under test. The race detector's runtime would let each
+// process sleep for a second before it exits.
 func (w *world) env() []string {
 	return append(append(os.Environ(), "AWS_EC2_METADATA_DISABLED=true", "GORACE=exitcode=66 atexit_sleep_ms=0",
 		"HOME="+w.dir), w.more...)

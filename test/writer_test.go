@@ -7,16 +7,17 @@ import (
 	"time"
 )
 
-// writer is an application that changes a table while daemons start and end: puts, partial updates, deletes, expiring
-// items, a few hot items, and shards that split and rotate. It writes some changes at each read of the daemon, so that
-// the two keep pace.
+// writer is an application that changes a table while daemons start and end: puts, partial updates,
+// deletes, expiring items, a few hot items, and shards that split and rotate. It writes some
+// changes at each read of the daemon, so that the two keep pace.
 type writer struct {
 	w     *world
 	table string
 	rnd   *rand.Rand
 	n     int
 	calm  bool // no splits and no rotations
-	// sessions says that every other change is one of many items that expire, whom the sandbox sweeps or a user deletes.
+	// sessions says that every other change is one of many items that expire, whom the sandbox
+	// sweeps or a user deletes.
 	sessions bool
 
 	wake chan struct{}
@@ -105,7 +106,8 @@ func (a *writer) change() {
 	}
 }
 
-// session writes an item that expires, or lets a user delete one, which may have expired but not been swept.
+// session writes an item that expires, or lets a user delete one, which may have expired but not
+// been swept.
 func (a *writer) session() {
 	pk, sk := "sessions", fmt.Sprint("n", a.rnd.IntN(300))
 	if a.rnd.IntN(4) == 0 {

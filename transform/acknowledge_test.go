@@ -12,8 +12,8 @@ import (
 	"github.com/tailrace-cdc/replicator/problem"
 )
 
-// TestGoodMappingsCanBeFreeOfWarnings takes every example that is meant as it stands: what is left after acknowledging
-// its warnings would make `check --strict` impossible to meet.
+// TestGoodMappingsCanBeFreeOfWarnings takes every example that is meant as it stands: what is left
+// after acknowledging its warnings would make `check --strict` impossible to meet.
 func TestGoodMappingsCanBeFreeOfWarnings(t *testing.T) {
 	for name, text := range goodMappings(t) {
 		t.Run(name, func(t *testing.T) {

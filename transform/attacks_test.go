@@ -33,8 +33,8 @@ func TestCoalescedMovesLeaveNoGhost(t *testing.T) {
 	}
 }
 
-// TestALetterHealsWithTheNextChange drops random changes, as dead letters do, and then changes every item
-// once more: rows that are functions of the key must come right.
+// TestALetterHealsWithTheNextChange drops random changes, as dead letters do, and then changes
+// every item once more: rows that are functions of the key must come right.
 func TestALetterHealsWithTheNextChange(t *testing.T) {
 	eachHealing(t, func(t *rapid.T, p *Program, s scenario, h history) {
 		m := newModel()
@@ -101,8 +101,8 @@ func TestLateWriteWithMappedTimesDestroysNothing(t *testing.T) {
 	}
 }
 
-// TestRemovalOfARowWantsOneOrder: `on_remove: row` deletes other items' cells of any version, so only changes that
-// come in one order may share such a row.
+// TestRemovalOfARowWantsOneOrder: `on_remove: row` deletes other items' cells of any version, so
+// only changes that come in one order may share such a row.
 func TestRemovalOfARowWantsOneOrder(t *testing.T) {
 	const video = `{name: v, match: {pk: "{id}", sk: Video}, row: "v#{id}", cells: [{attr: v, to: "a:v"}],
     on_remove: row, acknowledged: [cascade]}`

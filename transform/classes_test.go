@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestWorkedExamplesHaveTheirClasses holds how the rows of each worked example are replaced, in the order of
-// its rules and indexes; - is a rule that drops.
+// TestWorkedExamplesHaveTheirClasses holds how the rows of each worked example are replaced, in the
+// order of its rules and indexes; - is a rule that drops.
 func TestWorkedExamplesHaveTheirClasses(t *testing.T) {
 	want := map[string]string{
 		"01_catalog.yaml": "R", "02_video.yaml": "K D K K K", "02b_video_safe.yaml": "K D",

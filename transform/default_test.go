@@ -124,7 +124,8 @@ func TestExpiredItemBecomesAnEvent(t *testing.T) {
 	p := compiled(t, Table{Schema: schema("pk:S"), TTLAttr: "exp", OnTTLExpiry: "archive"}, "")
 	c := step(t, p, 5007, `{"pk":{"S":"a"},"exp":{"N":"1700000000"}}`, "")
 	var d change.Decoder
-	// A deletion without an identity, after the item had expired at 4 s, at 5 s: TTL in another region's replica.
+	// A deletion without an identity, after the item had expired at 4 s, at 5 s: TTL in another
+	// region's replica.
 	for expiry, want := range map[string]EventClass{
 		"4": ClassInferred, "5": ClassInferred, "6": ClassUser, "": ClassUser,
 	} {

@@ -35,8 +35,8 @@ func mappingPages(t *testing.T) string {
 	return all.String()
 }
 
-// TestDocumentationExamplesRun puts the items of every example under docs/mapping through its mapping and compares the
-// table with what the page shows.
+// TestDocumentationExamplesRun puts the items of every example under docs/mapping through its
+// mapping and compares the table with what the page shows.
 func TestDocumentationExamplesRun(t *testing.T) {
 	blocks := fences.FindAllStringSubmatch(mappingPages(t), -1)
 	ran := 0
@@ -52,7 +52,8 @@ func TestDocumentationExamplesRun(t *testing.T) {
 	}
 }
 
-// documentedTable is the source table of an example: its first line names the key, and options of the table.
+// documentedTable is the source table of an example: its first line names the key, and options of
+// the table.
 func documentedTable(mapping string) Table {
 	head, _, _ := strings.Cut(mapping, "\n")
 	head, options, _ := strings.Cut(strings.TrimPrefix(head, "# keys:"), ";")
@@ -98,7 +99,8 @@ func runExample(t *testing.T, mapping, items, want string) {
 	}
 }
 
-// happens applies a change to the table, and says what else becomes of it: a dead letter, an archival event.
+// happens applies a change to the table, and says what else becomes of it: a dead letter, an
+// archival event.
 func happens(t *testing.T, p *Program, m *model, c *change.Change) (said []string) {
 	t.Helper()
 	w := new(Write)

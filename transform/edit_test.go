@@ -96,8 +96,8 @@ func TestMappingChanges(t *testing.T) {
 	}
 }
 
-// TestSecondTableTurnsRowsIntoSharedOnes: the mapping itself stays, but its rows change their class, and with it the
-// guard that protects them.
+// TestSecondTableTurnsRowsIntoSharedOnes: the mapping itself stays, but its rows change their
+// class, and with it the guard that protects them.
 func TestSecondTableTurnsRowsIntoSharedOnes(t *testing.T) {
 	const one = `families: {d: {}, x: {}}
 rules:

@@ -17,7 +17,8 @@ rules:
 - {name: shared, match: {pk: "s#{p}", sk: "{s}"}, row: "s#{p}", on_ttl_expiry: keep, cells: [{attr: v, to: "d:{s}/v"}]}
 `
 
-// TestKeptExpiryOfNothingVisibleIsATombstone: nothing that a reader sees changes, and the guard does not stay for ever.
+// TestKeptExpiryOfNothingVisibleIsATombstone: nothing that a reader sees changes, and the guard
+// does not stay for ever.
 func TestKeptExpiryOfNothingVisibleIsATombstone(t *testing.T) {
 	p := compiled(t, Table{Schema: schema("pk:S", "sk:S")}, keeping)
 	const hour = 3_600_000

@@ -72,7 +72,8 @@ func TestExplainTellsEveryStep(t *testing.T) {
 	}
 }
 
-// TestLeftRowHasTheNameOfWhatWroteIt: the row of the old image may be one of an index, or of another rule.
+// TestLeftRowHasTheNameOfWhatWroteIt: the row of the old image may be one of an index, or of
+// another rule.
 func TestLeftRowHasTheNameOfWhatWroteIt(t *testing.T) {
 	p := compiled(t, Table{Schema: schema("pk:S")}, `
 families: {d: {max_versions: 1}}

@@ -13,8 +13,8 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// feature is one example of testdata/features.yaml: a mapping, a history of one or more items, and what the
-// table holds at the end. docs/mapping/reference.md shows the same examples.
+// feature is one example of testdata/features.yaml: a mapping, a history of one or more items, and
+// what the table holds at the end. docs/mapping/reference.md shows the same examples.
 type feature struct {
 	Name    string
 	Key     []string
@@ -70,8 +70,8 @@ func TestFeatures(t *testing.T) {
 	}
 }
 
-// shown is the table with all versions: row → family:qualifier@time → value; @ is left out where the time is
-// the write's version.
+// shown is the table with all versions: row → family:qualifier@time → value; @ is left out where
+// the time is the write's version.
 func (m *model) shown(p *Program) map[string]map[string]string {
 	out := map[string]map[string]string{}
 	for key, row := range m.rows {

@@ -11,8 +11,9 @@ import (
 	"github.com/tailrace-cdc/replicator/problem"
 )
 
-// FuzzMapping: no mapping file makes the compiler panic, each problem of it names a line and says what is wrong, and
-// what compiles compiles again to the same hash, reads an item, and is kept and taken back with the same hash.
+// FuzzMapping: no mapping file makes the compiler panic, each problem of it names a line and says
+// what is wrong, and what compiles compiles again to the same hash, reads an item, and is kept and
+// taken back with the same hash.
 func FuzzMapping(f *testing.F) {
 	for _, dir := range []string{"mappings", "wrong"} {
 		files, err := filepath.Glob(filepath.Join("testdata", dir, "*.yaml"))

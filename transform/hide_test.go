@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestExplanationWithoutDataShowsOnlyWhatTheKeyTells marks every content with a word and looks for it.
+// TestExplanationWithoutDataShowsOnlyWhatTheKeyTells marks every content with a word and looks for
+// it.
 func TestExplanationWithoutDataShowsOnlyWhatTheKeyTells(t *testing.T) {
 	p := compiled(t, Table{Schema: schema("pk:S", "sk:S")}, `
 families: {d: {max_versions: 1}, t: {max_versions: 1}, o: {max_versions: 1}, x: {max_versions: 1}}

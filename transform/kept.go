@@ -8,9 +8,10 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/lang"
 )
 
-// Kept is the part of a table's configuration that its cells depend on. It is stored beside the program's hash, so that
-// the program that wrote the rows can be compiled again after the mapping has changed. It holds no secret: variables of
-// the environment are named, and secrets in the file are replaced by "${REMOVED}".
+// Kept is the part of a table's configuration that its cells depend on. It is stored beside the
+// program's hash, so that the program that wrote the rows can be compiled again after the mapping
+// has changed. It holds no secret: variables of the environment are named, and secrets in the file
+// are replaced by "${REMOVED}".
 type Kept struct {
 	Mapping     string `json:"mapping"` // the file, normalised; empty: the preset default
 	OnTTLExpiry string `json:"on_ttl_expiry,omitempty"`
@@ -30,8 +31,8 @@ func (p *Program) Keep() ([]byte, error) {
 	return b, nil
 }
 
-// Apply sets in t the mapping and the options that k holds. Compiled with its secrets and together with the other
-// tables of its target, t then gives a program with the stored hash.
+// Apply sets in t the mapping and the options that k holds. Compiled with its secrets and together
+// with the other tables of its target, t then gives a program with the stored hash.
 func (k *Kept) Apply(t *Table) error {
 	t.Mapping, t.OnTTLExpiry, t.StripGlobal = nil, k.OnTTLExpiry, k.StripGlobal
 	if k.Mapping == "" {

@@ -14,7 +14,8 @@ var (
 	notInAnchor  = regexp.MustCompile(`[^\w\- ]`)
 )
 
-// TestLinksOnThePagesLeadSomewhere follows the links between the pages under docs/mapping, and to other files.
+// TestLinksOnThePagesLeadSomewhere follows the links between the pages under docs/mapping, and to
+// other files.
 func TestLinksOnThePagesLeadSomewhere(t *testing.T) {
 	files, err := filepath.Glob("../docs/mapping/*.md")
 	if err != nil {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestBackReferencesToOtherPartsAreOtherPatterns: two rules may differ in nothing but what {=x} refers to.
+// TestBackReferencesToOtherPartsAreOtherPatterns: two rules may differ in nothing but what {=x}
+// refers to.
 func TestBackReferencesToOtherPartsAreOtherPatterns(t *testing.T) {
 	const mapping = `
 families: {d: {max_versions: 1}}
@@ -26,8 +27,8 @@ rules:
 	}
 }
 
-// TestNamesThatAreMeantAsAttributesStayQuiet: index rows and moves refer to attributes, and a rule that names one
-// elsewhere means it.
+// TestNamesThatAreMeantAsAttributesStayQuiet: index rows and moves refer to attributes, and a rule
+// that names one elsewhere means it.
 func TestNamesThatAreMeantAsAttributesStayQuiet(t *testing.T) {
 	for name, mapping := range map[string]string{
 		"a move, tested": `{name: r, match: {pk: "{id}", site: {exists: true}}, row: "{site}#{id}",

@@ -8,7 +8,8 @@ import (
 	"github.com/tailrace-cdc/replicator/problem"
 )
 
-// TestTooManyFamiliesOverAllTables: two tables of one target may stay below the limit each, and pass it together.
+// TestTooManyFamiliesOverAllTables: two tables of one target may stay below the limit each, and
+// pass it together.
 func TestTooManyFamiliesOverAllTables(t *testing.T) {
 	table := func(source, target, family string, n int) Table {
 		var names []string

@@ -10,8 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// model is Bigtable in a few lines: rows of cells, one atomic conditional write per row, the way the sink
-// does it. It keeps all versions, so that tests see what garbage collection would hide.
+// model is Bigtable in a few lines: rows of cells, one atomic conditional write per row, the way
+// the sink does it. It keeps all versions, so that tests see what garbage collection would hide.
 type model struct {
 	rows   map[string]*modelRow
 	minima map[string]bool // families whose aggregate is min
@@ -110,8 +110,8 @@ func (r *modelRow) remove(d Delete) {
 	})
 }
 
-// keeps says that the aggregate already holds more, or less for a minimum. (A sketch of distinct values keeps the
-// greatest one here.)
+// keeps says that the aggregate already holds more, or less for a minimum. (A sketch of distinct
+// values keeps the greatest one here.)
 func (r *modelRow) keeps(c Cell, at int64, minimum bool) bool {
 	return slices.ContainsFunc(r.cells, func(o modelCell) bool {
 		return o.family == c.Family && o.qual == string(c.Qualifier) && o.time == at && o.value != string(c.Value) &&
@@ -133,8 +133,8 @@ type tb interface {
 	Fatalf(format string, args ...any)
 }
 
-// plain is what a reader sees who knows nothing of versions: the newest cell of every column; where siblings
-// share a column, every cell of it.
+// plain is what a reader sees who knows nothing of versions: the newest cell of every column; where
+// siblings share a column, every cell of it.
 func (m *model) plain(siblings map[string]bool) map[string]string {
 	out := map[string]string{}
 	newest := map[string]int64{}

@@ -18,7 +18,8 @@ var (
 	quoted   = regexp.MustCompile("`[^`]+`")
 )
 
-// TestEveryCodeAndKeyIsOnThePage: what the compiler says, and what the parser takes, can be looked up.
+// TestEveryCodeAndKeyIsOnThePage: what the compiler says, and what the parser takes, can be looked
+// up.
 func TestEveryCodeAndKeyIsOnThePage(t *testing.T) {
 	marked := map[string]bool{}
 	for _, code := range quoted.FindAllString(fences.ReplaceAllString(mappingPages(t), ""), -1) {
@@ -41,7 +42,8 @@ func TestEveryCodeAndKeyIsOnThePage(t *testing.T) {
 	}
 }
 
-// TestEveryKeyWordAndFilterHasAnExample: every feature of the language is shown by an example that runs.
+// TestEveryKeyWordAndFilterHasAnExample: every feature of the language is shown by an example that
+// runs.
 func TestEveryKeyWordAndFilterHasAnExample(t *testing.T) {
 	shown := map[string]bool{}
 	for _, block := range fences.FindAllStringSubmatch(mappingPages(t), -1) {

@@ -13,8 +13,9 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/ir"
 )
 
-// mapsOf draws a mapping that is made to go wrong: templates over few letters, all segment modes, separators,
-// filters, captures, index rows, and every form of emitter that writes a column of its own.
+// mapsOf draws a mapping that is made to go wrong: templates over few letters, all segment modes,
+// separators, filters, captures, index rows, and every form of emitter that writes a column of its
+// own.
 func mapsOf(t *rapid.T, sortType string) string {
 	pick := func(o ...string) string { return rapid.SampledFrom(o).Draw(t, "pick") }
 	chance := func(of int) bool { return rapid.IntRange(1, of).Draw(t, "chance") == 1 }
@@ -87,8 +88,8 @@ var nasty = map[string][]string{
 	"N":  {"1", "-1", "0", "1.5", "-1.5", "10", "1000000000000", "100", "-10", "5"},
 }
 
-// TestWhatCompilesKeepsItemsApart: with no acknowledgement, no two items have a cell in common, and no row of class R
-// belongs to two items.
+// TestWhatCompilesKeepsItemsApart: with no acknowledgement, no two items have a cell in common, and
+// no row of class R belongs to two items.
 func TestWhatCompilesKeepsItemsApart(t *testing.T) {
 	taken := 0
 	for _, sortType := range []string{"S", "N"} {
@@ -150,7 +151,8 @@ func clashes(t *rapid.T, p *Program, sortType string) (found []string) {
 	return found
 }
 
-// TestMappingsThatWouldMixItemsAreRefused: each of these mixed or lost cells of two items, or of one.
+// TestMappingsThatWouldMixItemsAreRefused: each of these mixed or lost cells of two items, or of
+// one.
 func TestMappingsThatWouldMixItemsAreRefused(t *testing.T) {
 	wide := func(cells string) string {
 		return `- {name: r, match: {pk: "{p}", sk: "{s}"}, row: "{p}", cells: [` + cells + `]}`
@@ -216,7 +218,8 @@ func TestMappingsThatWouldMixItemsAreRefused(t *testing.T) {
 	}
 }
 
-// TestTwoTablesMayNotArchiveIntoOneFamily: the columns are named by keys, which two tables may have in common.
+// TestTwoTablesMayNotArchiveIntoOneFamily: the columns are named by keys, which two tables may have
+// in common.
 func TestTwoTablesMayNotArchiveIntoOneFamily(t *testing.T) {
 	var tables []Table
 	for _, name := range []string{"A", "B"} {
@@ -234,7 +237,8 @@ rules: [{name: r, match: {pk: "{p}"}, row: "%s#{p}", cells: [{attr: v, to: "d:v"
 	}
 }
 
-// TestIndexSeesNothingOfItsNeighbour: what an index captures belongs to it, not to the next index or the next item.
+// TestIndexSeesNothingOfItsNeighbour: what an index captures belongs to it, not to the next index
+// or the next item.
 func TestIndexSeesNothingOfItsNeighbour(t *testing.T) {
 	const text = `
 families: {d: {max_versions: 1}, x: {max_versions: 1}}
@@ -298,7 +302,8 @@ rules: [{name: r, match: {pk: "{p}"}, row: "{p}",
 	}
 }
 
-// TestRenamedAttributeOfADocumentIsNoSecondOne: a document with one name twice has lost an attribute.
+// TestRenamedAttributeOfADocumentIsNoSecondOne: a document with one name twice has lost an
+// attribute.
 func TestRenamedAttributeOfADocumentIsNoSecondOne(t *testing.T) {
 	p := compiled(t, Table{Schema: schema("pk:S")}, `
 families: {d: {max_versions: 1}}
@@ -310,8 +315,8 @@ rules: [{name: r, match: {pk: "{p}"}, row: "{p}", cells: [{doc: all, rename: {a:
 	}
 }
 
-// TestEntriesThatWriteOtherAttributesDoNotCollide: {attr} is the name of the entry's own attribute, and in a document
-// or a constant none.
+// TestEntriesThatWriteOtherAttributesDoNotCollide: {attr} is the name of the entry's own attribute,
+// and in a document or a constant none.
 func TestEntriesThatWriteOtherAttributesDoNotCollide(t *testing.T) {
 	for _, cells := range []string{
 		`{attr: x, to: "d:{attr}"}, {attr: y, to: "d:{attr}"}`,
@@ -348,7 +353,8 @@ rules: [{name: r, match: {pk: "{p}", sk: "{s}"}, row: "{p}",
 	}
 }
 
-// TestSensibleMappingsAreNotRefused: what these say is provable, and was refused by proofs that looked less closely.
+// TestSensibleMappingsAreNotRefused: what these say is provable, and was refused by proofs that
+// looked less closely.
 func TestSensibleMappingsAreNotRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		class string
@@ -386,7 +392,8 @@ func TestSensibleMappingsAreNotRefused(t *testing.T) {
 	}
 }
 
-// TestRowsThatMayBeTheSameHaveOneGuard: an item that passes from one rule to the other finds its own marker.
+// TestRowsThatMayBeTheSameHaveOneGuard: an item that passes from one rule to the other finds its
+// own marker.
 func TestRowsThatMayBeTheSameHaveOneGuard(t *testing.T) {
 	p := compiled(t, Table{Schema: schema("pk:S", "sk:S")}, `
 families: {d: {max_versions: 1}, top: {aggregate: max}}
@@ -408,7 +415,8 @@ rules:
 	}
 }
 
-// TestFixedColumnWithBracesIsComparedAsItIsWritten: what is left out by name is the attribute, not the template's text.
+// TestFixedColumnWithBracesIsComparedAsItIsWritten: what is left out by name is the attribute, not
+// the template's text.
 func TestFixedColumnWithBracesIsComparedAsItIsWritten(t *testing.T) {
 	p := compiled(t, Table{Schema: schema("pk:S")}, `
 families: {d: {max_versions: 1}}

@@ -16,8 +16,9 @@ var (
 	proofComment    = regexp.MustCompile(`// Proof (\d+)\b`)
 )
 
-// TestProofsOnThePageAreThoseOfThePackage compares the numbers, obligations and functions in docs/mapping/proofs.md
-// with the package comment of transform/prove, and looks for a comment with each number.
+// TestProofsOnThePageAreThoseOfThePackage compares the numbers, obligations and functions in
+// docs/mapping/proofs.md with the package comment of transform/prove, and looks for a comment with
+// each number.
 func TestProofsOnThePageAreThoseOfThePackage(t *testing.T) {
 	list := func(file string, row *regexp.Regexp) (rows []string) {
 		text, err := os.ReadFile(file)

@@ -12,9 +12,9 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// drawMapping draws a mapping for a table with keys pk and sk: one to three rules over kinds of items, with
-// rows of any class, index rows, and emitters of any form. Many are refused by the compiler; what it takes
-// must be right.
+// drawMapping draws a mapping for a table with keys pk and sk: one to three rules over kinds of
+// items, with rows of any class, index rows, and emitters of any form. Many are refused by the
+// compiler; what it takes must be right.
 func drawMapping(t *rapid.T) string {
 	pick := func(label string, options ...string) string { return rapid.SampledFrom(options).Draw(t, label) }
 	var sb strings.Builder
@@ -61,9 +61,9 @@ func drawBody(t *rapid.T, _ string) string {
 
 var randomKeys = two("pk,sk", "a|k1#1", "a|k1#2", "a|k2#1", "b|k1#1", "b|z")
 
-// TestRandomMappingsEndAtTheProjection runs random histories through random mappings: a refused change is a
-// dead letter, and its item is left out of the comparison, as is every item that shares a column by
-// acknowledgement. Resyncs of items at the end change nothing.
+// TestRandomMappingsEndAtTheProjection runs random histories through random mappings: a refused
+// change is a dead letter, and its item is left out of the comparison, as is every item that shares
+// a column by acknowledgement. Resyncs of items at the end change nothing.
 func TestRandomMappingsEndAtTheProjection(t *testing.T) {
 	taken := 0
 	rapid.Check(t, func(t *rapid.T) {

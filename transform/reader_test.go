@@ -14,7 +14,8 @@ import (
 
 var vector = regexp.MustCompile("(?m)^\\| `(\\{[^`]+\\})` \\| `([^`]*)`(?:, `([^`]*)`)? \\| `([^`]*)` \\|$")
 
-// TestVectorsOnThePageHold computes the row keys from which readers of the page test their own code.
+// TestVectorsOnThePageHold computes the row keys from which readers of the page test their own
+// code.
 func TestVectorsOnThePageHold(t *testing.T) {
 	vectors := vector.FindAllStringSubmatch(mappingPages(t), -1)
 	if len(vectors) < 12 {
@@ -22,7 +23,8 @@ func TestVectorsOnThePageHold(t *testing.T) {
 	}
 	for _, v := range vectors {
 		template, a, b, want := strings.ReplaceAll(v[1], `\|`, "|"), v[2], v[3], v[4]
-		// The captures a and b are parts of the key; after the template the row names both, so that it determines them.
+		// The captures a and b are parts of the key; after the template the row names both, so that
+		// it determines them.
 		p := compiled(t, Table{Schema: schema("pk:S", "sk:S")}, fmt.Sprintf(`
 families: {d: {max_versions: 1}}
 rules:
@@ -77,8 +79,8 @@ func TestEveryRefusalCodeIsOnThePage(t *testing.T) {
 	}
 }
 
-// TestPresenceChangesNoMappingWithoutIt: the hash of a mapping stands in stored state, so that a new key of the
-// language may not change the hash of mappings that do not use it.
+// TestPresenceChangesNoMappingWithoutIt: the hash of a mapping stands in stored state, so that a
+// new key of the language may not change the hash of mappings that do not use it.
 func TestPresenceChangesNoMappingWithoutIt(t *testing.T) {
 	at := Table{Source: "Pets", Target: "pets", Schema: schema("pk:S", "sk:N")}
 	without, with := compiled(t, at, "preset: default").Hash(), compiled(t, at, `{preset: default, presence: "_"}`).Hash()
@@ -90,7 +92,8 @@ func TestPresenceChangesNoMappingWithoutIt(t *testing.T) {
 	}
 }
 
-// TestItemThatReadersDoNotSeeIsExplained: an item of nothing but its key leaves no cell in the families that are read.
+// TestItemThatReadersDoNotSeeIsExplained: an item of nothing but its key leaves no cell in the
+// families that are read.
 func TestItemThatReadersDoNotSeeIsExplained(t *testing.T) {
 	at := Table{Schema: schema("pk:S")}
 	for mapping, want := range map[string]bool{"preset: default": true, `{preset: default, presence: "_"}`: false,

@@ -18,14 +18,15 @@ type (
 	HeldCell    = emit.HeldCell
 )
 
-// RowsToRead returns the rows that must be read into r.Held before Resync; none where a replacement of the row by the
-// item's key alone makes it true.
+// RowsToRead returns the rows that must be read into r.Held before Resync; none where a replacement
+// of the row by the item's key alone makes it true.
 func (p *Program) RowsToRead(d *change.Decoder, r *Resync) ([]RowRead, error) {
 	return emit.RowsToRead(p.prog, d, r)
 }
 
-// Resync fills w with the write that makes the item's rows true at r.Version: the rows of its projection, r.Rows, and
-// the rows in r.Held with a guard of the item. The error is a *Refusal when the mapping does not take the item.
+// Resync fills w with the write that makes the item's rows true at r.Version: the rows of its
+// projection, r.Rows, and the rows in r.Held with a guard of the item. The error is a *Refusal when
+// the mapping does not take the item.
 func (p *Program) Resync(d *change.Decoder, r *Resync, w *Write) error {
 	return emit.WriteResync(p.prog, d, r, w)
 }
@@ -45,15 +46,15 @@ const (
 	Remains            = emit.Remains            // whether or not there is one
 )
 
-// MayOutlive lists what may remain in the target without its item; empty when nothing may. Outlives asks the same about
-// one cell.
+// MayOutlive lists what may remain in the target without its item; empty when nothing may. Outlives
+// asks the same about one cell.
 func (p *Program) MayOutlive() []Outlive { return emit.MayOutlive(p.prog) }
 
 // Outlives returns whether a cell may remain in the target although its item is absent, and why.
 func (p *Program) Outlives(c CellAlone) Remaining { return emit.Outlives(p.prog, &c) }
 
-// KeepsRow reports whether a row may hold an item that is absent (on_ttl_expiry: keep). The guard is what may remain,
-// whether or not a reader sees a cell.
+// KeepsRow reports whether a row may hold an item that is absent (on_ttl_expiry: keep). The guard
+// is what may remain, whether or not a reader sees a cell.
 func (p *Program) KeepsRow(keys change.Image, row []byte) bool {
 	return emit.KeepsRow(p.prog, keys, row)
 }
@@ -76,8 +77,8 @@ const (
 	RowsMove  = edit.RowsMove
 )
 
-// DiffMapping compares two programs of one table. oldAll and newAll are the programs of all tables of the target, each
-// from one CompileAll, because a row's class depends on all of them.
+// DiffMapping compares two programs of one table. oldAll and newAll are the programs of all tables
+// of the target, each from one CompileAll, because a row's class depends on all of them.
 func DiffMapping(from, to *Program, oldAll, newAll []*Program) MappingChange {
 	return edit.Diff(from.prog, to.prog, inner(oldAll), inner(newAll))
 }

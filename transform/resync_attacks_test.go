@@ -30,8 +30,8 @@ families: {d: {}}
 rules:
 - {name: r, match: {pk: "{p}", sk: "{s}"}, row: "{p}", cells: [{attrs: all, except: [pk, sk], to: "d:{s}/{attr}"}]}`
 
-// TestGhostsBehindALostRemovalAreDeleted: b is removed in a gap, then x is deleted by a record whose image has no b:
-// only the tombstone still names the row.
+// TestGhostsBehindALostRemovalAreDeleted: b is removed in a gap, then x is deleted by a record
+// whose image has no b: only the tombstone still names the row.
 func TestGhostsBehindALostRemovalAreDeleted(t *testing.T) {
 	p := compiled(t, Table{Schema: schema("pk:S", "sk:S")}, shared)
 	const key = `"pk":{"S":"r"},"sk":{"S":"x"}`
@@ -44,7 +44,8 @@ func TestGhostsBehindALostRemovalAreDeleted(t *testing.T) {
 	m.resync(t, p, resyncOf(t, p, key, "", 40))
 	m.sees(t, "after the resync", "r|d:y/a=3")
 
-	// The same where the put is skipped because the item is hot: the skip branch deletes below its version.
+	// The same where the put is skipped because the item is hot: the skip branch deletes below its
+	// version.
 	m = newModel()
 	m.apply(t, writeOf(t, p, step(t, p, 10, "", both)))
 	m.apply(t, writeOf(t, p, step(t, p, 30, one, `{`+key+`,"a":{"S":"4"}}`)))
@@ -52,7 +53,8 @@ func TestGhostsBehindALostRemovalAreDeleted(t *testing.T) {
 	m.sees(t, "after a skipped put", "r|d:x/a=4")
 }
 
-// TestSkippedPutDeletesNothingNewer: the row is read when the item has a column that a later change has added.
+// TestSkippedPutDeletesNothingNewer: the row is read when the item has a column that a later change
+// has added.
 func TestSkippedPutDeletesNothingNewer(t *testing.T) {
 	p := compiled(t, Table{Schema: schema("pk:S", "sk:S")}, shared)
 	const key = `"pk":{"S":"r"},"sk":{"S":"x"}`
@@ -64,7 +66,8 @@ func TestSkippedPutDeletesNothingNewer(t *testing.T) {
 	m.sees(t, "after an old page", "r|d:x/a=1", "r|d:x/b=2")
 }
 
-// TestLostSecondMoveLeavesNoStaleRow: A→B is applied, B→C lost; only the guard in B names the item there.
+// TestLostSecondMoveLeavesNoStaleRow: A→B is applied, B→C lost; only the guard in B names the item
+// there.
 func TestLostSecondMoveLeavesNoStaleRow(t *testing.T) {
 	p := example(t, "10_regroup.yaml")
 	const key = `"id":{"S":"x"}`
@@ -103,8 +106,8 @@ rules: [{name: r, match: {pk: "{p}", sk: "{s}"}, row: "{site}#{p}#{s}", cells: [
 	}
 }
 
-// TestColumnsOfOtherRowsAreNotTheItems: the index row of one item is the main row of others; which columns an item owns
-// depends on the row.
+// TestColumnsOfOtherRowsAreNotTheItems: the index row of one item is the main row of others; which
+// columns an item owns depends on the row.
 func TestColumnsOfOtherRowsAreNotTheItems(t *testing.T) {
 	p := compiled(t, Table{Schema: schema("pk:S", "sk:S")}, `families: {d: {}, x: {}}
 rules:
@@ -121,7 +124,8 @@ rules:
 	}
 }
 
-// TestExpiredItemsThatAreKeptSurviveAResync: the table does not tell an expired item from a deleted one.
+// TestExpiredItemsThatAreKeptSurviveAResync: the table does not tell an expired item from a deleted
+// one.
 func TestExpiredItemsThatAreKeptSurviveAResync(t *testing.T) {
 	for name, rule := range map[string]string{
 		"one item a row": `row: "{p}#{s}", cells: [{attrs: all, except: [pk, sk], to: "d:{attr}"}]`,
@@ -153,7 +157,8 @@ rules: [{name: r, match: {pk: "{p}", sk: "{s}"}, on_ttl_expiry: keep, `+rule+`}]
 	}
 }
 
-// TestLostRemovalEndsHistories: a removal that was lost ends a history as the removal would have, once.
+// TestLostRemovalEndsHistories: a removal that was lost ends a history as the removal would have,
+// once.
 func TestLostRemovalEndsHistories(t *testing.T) {
 	for name, c := range map[string]struct{ family, rule, want string }{
 		"deleted":   {"h: {max_versions: 3}", "", ""},
@@ -192,8 +197,8 @@ rules: [{name: r, match: {pk: "{p}", sk: "{s}"}, `+c.rule+`row: `+row+`,
 	}
 }
 
-// TestResyncDoesNotCascade: the removal of a video deletes its row with the comments; a resync of the absent video does
-// not, and says that it does not.
+// TestResyncDoesNotCascade: the removal of a video deletes its row with the comments; a resync of
+// the absent video does not, and says that it does not.
 func TestResyncDoesNotCascade(t *testing.T) {
 	p := compiled(t, Table{Schema: schema("pk:S", "sk:S")}, `families: {d: {}}
 rules:
@@ -210,7 +215,8 @@ rules:
 	}
 }
 
-// TestAgedCellsDoNotComeBack resyncs two items each week of a virtual year: one never changes, the other changes once.
+// TestAgedCellsDoNotComeBack resyncs two items each week of a virtual year: one never changes, the
+// other changes once.
 func TestAgedCellsDoNotComeBack(t *testing.T) {
 	for name, family := range map[string]string{
 		"one version":  "m: {max_versions: 1, max_age: 30d, combine: union}",
@@ -247,7 +253,8 @@ rules: [{name: r, match: {pk: "{p}"}, row: "{p}", cells: [{attr: v, to: "m:v"}, 
 					t.Fatalf("week %d: the cell of week 20 is seen: %v", now/week, b)
 				}
 			}
-			// A cell that ages while it is read and put: the version of the resync is from before its end.
+			// A cell that ages while it is read and put: the version of the resync is from before
+			// its end.
 			const edge = `{"pk":{"S":"e"},"v":{"S":"1"}}`
 			m.apply(t, writeOf(t, p, step(t, p, 60*week, "", edge)))
 			m.collect("m", 60*week+30_000)
@@ -270,7 +277,8 @@ func (m *model) collect(family string, before int64) {
 	}
 }
 
-// TestOnlyOwnedColumnsOfALargeRowAreRead: 100,000 items share a row; a resync of one reads a handful of cells.
+// TestOnlyOwnedColumnsOfALargeRowAreRead: 100,000 items share a row; a resync of one reads a
+// handful of cells.
 func TestOnlyOwnedColumnsOfALargeRowAreRead(t *testing.T) {
 	p := compiled(t, Table{Schema: schema("pk:S", "sk:S")}, shared)
 	item := `{"pk":{"S":"r"},"sk":{"S":"77777"},"a":{"S":"1"},"b":{"S":"2"}}`
@@ -293,7 +301,8 @@ func TestOnlyOwnedColumnsOfALargeRowAreRead(t *testing.T) {
 	}
 }
 
-// TestPlainRowsAreNotRead: R and K without history and age are replaced from the item alone, as an Insert would.
+// TestPlainRowsAreNotRead: R and K without history and age are replaced from the item alone, as an
+// Insert would.
 func TestPlainRowsAreNotRead(t *testing.T) {
 	for name, body := range map[string]string{
 		"01_catalog.yaml":        `{"pk":{"S":"hats"},"sk":{"S":"a"},"x":{"S":"1"}}`,
@@ -318,7 +327,8 @@ func TestPlainRowsAreNotRead(t *testing.T) {
 	}
 }
 
-// TestColumnsWithoutAnInverseAreNamed: a column that holds the type of its value does not show whose it was.
+// TestColumnsWithoutAnInverseAreNamed: a column that holds the type of its value does not show
+// whose it was.
 func TestColumnsWithoutAnInverseAreNamed(t *testing.T) {
 	p := compiled(t, Table{Schema: schema("pk:S", "sk:S")}, `segments: escape
 families: {d: {}}
@@ -357,8 +367,8 @@ rules: [{name: bid, match: {pk: "{a}", sk: "{b}"}, row: "{a}", cells: [{attr: n,
 	m.sees(t, "after the item is gone", "a|top:bid=\x00\x00\x00\x00\x00\x00\x00\x09")
 }
 
-// TestEqualHistoryOfAChangedRowGetsNoVersion: one column of a row is repaired; the histories beside it are as they
-// should be, and a version more would push one out.
+// TestEqualHistoryOfAChangedRowGetsNoVersion: one column of a row is repaired; the histories beside
+// it are as they should be, and a version more would push one out.
 func TestEqualHistoryOfAChangedRowGetsNoVersion(t *testing.T) {
 	for _, row := range []string{`"{p}#{s}"`, `"{p}"`} {
 		p := compiled(t, Table{Schema: schema("pk:S", "sk:S")}, `families: {h: {max_versions: 3}, d: {}}
@@ -383,7 +393,8 @@ rules: [{name: r, match: {pk: "{p}", sk: "{s}"}, row: `+row+`,
 	}
 }
 
-// TestEndedHistoryOfAnEarlierLifeStays: the item came back without an attribute whose history its removal had ended.
+// TestEndedHistoryOfAnEarlierLifeStays: the item came back without an attribute whose history its
+// removal had ended.
 func TestEndedHistoryOfAnEarlierLifeStays(t *testing.T) {
 	p := compiled(t, Table{Schema: schema("pk:S")}, `families: {h: {max_versions: 3}}
 rules: [{name: r, match: {pk: "{p}"}, row: "{p}", on_remove: tombstone,

@@ -8,8 +8,8 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// read returns what the sink reads of rows for a resync: the guards of the item, and the newest cells of the columns
-// that the reads name.
+// read returns what the sink reads of rows for a resync: the guards of the item, and the newest
+// cells of the columns that the reads name.
 func (m *model) read(item Item, reads []RowRead) (held []HeldRow) {
 	for _, r := range reads {
 		h := HeldRow{Key: r.Key}
@@ -58,7 +58,8 @@ func wanted(families []FamilyRead, c modelCell) bool {
 	})
 }
 
-// resync does what the lane does with an item that was read from the table: "" is an item that is absent.
+// resync does what the lane does with an item that was read from the table: "" is an item that is
+// absent.
 func (m *model) resync(t tb, p *Program, r *Resync) *Write {
 	t.Helper()
 	var d change.Decoder

@@ -10,8 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// TestRandomMappingsAreHealed loses changes under random mappings, and then resyncs every item with the rows that it
-// was ever in.
+// TestRandomMappingsAreHealed loses changes under random mappings, and then resyncs every item with
+// the rows that it was ever in.
 func TestRandomMappingsAreHealed(t *testing.T) {
 	taken := 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -113,9 +113,10 @@ func (x *stream) put(t *rapid.T) {
 	x.m.resync(t, x.p, r)
 }
 
-// TestResyncBesideTheStreamIsNeverSeen: pages are read at any moment and put later, when all changes that they may have
-// seen are applied (the caller waits for that) and more have come. A reader who polls after each step sees what the
-// stream alone would show: no step back, no mix, no item back from the dead; and histories have the same versions.
+// TestResyncBesideTheStreamIsNeverSeen: pages are read at any moment and put later, when all
+// changes that they may have seen are applied (the caller waits for that) and more have come. A
+// reader who polls after each step sees what the stream alone would show: no step back, no mix, no
+// item back from the dead; and histories have the same versions.
 func TestResyncBesideTheStreamIsNeverSeen(t *testing.T) {
 	eachResync(t, func(t *rapid.T, p *Program, s scenario, h history) {
 		x := &stream{p: p, m: newModel(), s: s, items: map[string]string{}}
@@ -160,8 +161,8 @@ func (m *model) histories(p *Program) map[string][]modelCell {
 	return out
 }
 
-// TestResyncHealsBesideTheStream: changes are lost in a gap while pages are read and put; at the end each item is
-// resynced above everything, with the rows that a difference names.
+// TestResyncHealsBesideTheStream: changes are lost in a gap while pages are read and put; at the
+// end each item is resynced above everything, with the rows that a difference names.
 func TestResyncHealsBesideTheStream(t *testing.T) {
 	eachResync(t, func(t *rapid.T, p *Program, s scenario, h history) {
 		x := &stream{p: p, m: newModel(), s: s, items: map[string]string{}}

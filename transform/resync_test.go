@@ -13,8 +13,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/ir"
 )
 
-// versions are the cells of families that keep histories, and the live guards apart from their times: what a resync of
-// a correct table must not change.
+// versions are the cells of families that keep histories, and the live guards apart from their
+// times: what a resync of a correct table must not change.
 func (m *model) versions(p *Program) map[string][]modelCell {
 	out := map[string][]modelCell{}
 	for key, row := range m.rows {
@@ -38,7 +38,8 @@ func compareCells(a, b modelCell) int {
 
 const late = 9_000_000 // a version after those of every history
 
-// TestResyncOfACorrectTableChangesNothing: every mapping, any key; rows that are read are not even written.
+// TestResyncOfACorrectTableChangesNothing: every mapping, any key; rows that are read are not even
+// written.
 func TestResyncOfACorrectTableChangesNothing(t *testing.T) {
 	eachScenario(t, func(t *rapid.T, p *Program, s scenario, h history) {
 		m := newModel()
@@ -63,8 +64,8 @@ func TestResyncOfACorrectTableChangesNothing(t *testing.T) {
 	})
 }
 
-// TestResyncHealsLostChanges: changes are lost, as in a gap; then every item is resynced, with the rows that a
-// difference names: all that the item was ever in.
+// TestResyncHealsLostChanges: changes are lost, as in a gap; then every item is resynced, with the
+// rows that a difference names: all that the item was ever in.
 func TestResyncHealsLostChanges(t *testing.T) {
 	eachScenario(t, func(t *rapid.T, p *Program, s scenario, h history) {
 		m := newModel()

@@ -109,26 +109,26 @@ const (
 	DeadFamily = ir.DeadFamily
 )
 
-// ParseMapping reads a mapping file. All its problems are reported at once; the mapping may be compiled only if none of
-// them is an error.
+// ParseMapping reads a mapping file. All its problems are reported at once; the mapping may be
+// compiled only if none of them is an error.
 func ParseMapping(file string, data []byte) (*Mapping, []Problem) { return lang.Parse(file, data) }
 
-// Readable returns a name or value as people read it: text where it is text, else hex, with the number where it is a
-// 64-bit integer.
+// Readable returns a name or value as people read it: text where it is text, else hex, with the
+// number where it is a 64-bit integer.
 func Readable(b []byte) string { return steps.Readable(b) }
 
 // Program is a compiled mapping for one table. It is immutable and safe for concurrent use.
 type Program struct{ prog *ir.Program }
 
-// Compile compiles one table's mapping. The program is nil when a problem is an error. The class of a row depends on
-// all tables that write the same target: use CompileAll where there are several.
+// Compile compiles one table's mapping. The program is nil when a problem is an error. The class of
+// a row depends on all tables that write the same target: use CompileAll where there are several.
 func Compile(t Table) (*Program, []Problem) {
 	ps, problems := CompileAll([]Table{t})
 	return ps[0], problems
 }
 
-// CompileAll compiles all tables of a configuration and proves across them which rows belong to one item alone. A table
-// with errors has a nil program.
+// CompileAll compiles all tables of a configuration and proves across them which rows belong to one
+// item alone. A table with errors has a nil program.
 func CompileAll(tables []Table) ([]*Program, []Problem) {
 	compiled, problems := compile.All(tables)
 	out := make([]*Program, len(tables))
@@ -143,11 +143,12 @@ func CompileAll(tables []Table) ([]*Program, []Problem) {
 // Table returns what the program was compiled for.
 func (p *Program) Table() Table { return p.prog.Table }
 
-// Hash identifies the mapping by its content, not by its layout or comments: two programs with one hash give the same
-// cells.
+// Hash identifies the mapping by its content, not by its layout or comments: two programs with one
+// hash give the same cells.
 func (p *Program) Hash() [16]byte { return p.prog.Hash }
 
-// SealsKeys reports whether a key attribute is listed under pii, so that the sink seals the keys in the guards' values.
+// SealsKeys reports whether a key attribute is listed under pii, so that the sink seals the keys in
+// the guards' values.
 func (p *Program) SealsKeys() bool { return p.prog.SealsKeys }
 
 // Families returns the families that the target table needs, without the replicator's own two.
@@ -159,67 +160,73 @@ func (p *Program) Reads() []ReadPattern { return p.prog.Reads }
 // Views lists the materialized views that the mapping asks for. The administrator creates them.
 func (p *Program) Views() []View { return p.prog.Views }
 
-// Change fills w with what one change does. The error is a *Refusal when the mapping does not take the item (the change
-// becomes a dead letter), else the change is malformed. A Write without rows is no error: the mapping drops the item,
-// or its deletion is ignored, or it never had rows.
+// Change fills w with what one change does. The error is a *Refusal when the mapping does not take
+// the item (the change becomes a dead letter), else the change is malformed. A Write without rows
+// is no error: the mapping drops the item, or its deletion is ignored, or it never had rows.
 func (p *Program) Change(d *change.Decoder, c *change.Change, w *Write) error {
 	return emit.Change(p.prog, d, c, w)
 }
 
-// RuleOf returns the name of the rule that takes the item of a key, as typed JSON, with its newest image or nil; ""
-// where none does or it cannot be told. It is for metrics: names are as many as the mapping has rules.
+// RuleOf returns the name of the rule that takes the item of a key, as typed JSON, with its newest
+// image or nil; "" where none does or it cannot be told. It is for metrics: names are as many as
+// the mapping has rules.
 func (p *Program) RuleOf(d *change.Decoder, keys, image []byte) string {
 	return emit.RuleOf(p.prog, d, keys, image)
 }
 
-// CanCoalesce reports whether several changes of one item may be united in one write. They may not where a family keeps
-// a history, because its readers need every version.
+// CanCoalesce reports whether several changes of one item may be united in one write. They may not
+// where a family keeps a history, because its readers need every version.
 func (p *Program) CanCoalesce() bool { return p.prog.Coalesces }
 
-// Coalesce fills w with what several changes of one item do, given in version order: the rows of the last image at the
-// last version. Every row that any of the images had is in the Write, so that moves A→B→C leave nothing in A or B.
-// After a *Refusal, which is about one of the changes, apply them one by one.
+// Coalesce fills w with what several changes of one item do, given in version order: the rows of
+// the last image at the last version. Every row that any of the images had is in the Write, so that
+// moves A→B→C leave nothing in A or B. After a *Refusal, which is about one of the changes, apply
+// them one by one.
 func (p *Program) Coalesce(d *change.Decoder, cs []*change.Change, w *Write) error {
 	return emit.Coalesce(p.prog, d, cs, w)
 }
 
-// Project returns the rows and cells of an item: what Bigtable holds when it is up to date. The error is a *Refusal
-// when the mapping does not take the item. An item that the mapping drops has no rows.
+// Project returns the rows and cells of an item: what Bigtable holds when it is up to date. The
+// error is a *Refusal when the mapping does not take the item. An item that the mapping drops has
+// no rows.
 func (p *Program) Project(img change.Image) ([]Row, error) { return emit.Project(p.prog, img) }
 
-// Wipes returns the finder of the rows that a removal of another item may delete; nil when no rule has
-// `on_remove: row`.
+// Wipes returns the finder of the rows that a removal of another item may delete; nil when no rule
+// has `on_remove: row`.
 func (p *Program) Wipes() *Wipes { return emit.NewWipes(p.prog) }
 
-// Archives reports whether deleted items may become archival events. If so, an archive must be configured.
+// Archives reports whether deleted items may become archival events. If so, an archive must be
+// configured.
 func (p *Program) Archives() bool { return emit.Archives(p.prog) }
 
-// Archive returns the archival event of a change: nil unless it deleted an item that the mapping archives. Its class
-// says who deleted the item.
+// Archive returns the archival event of a change: nil unless it deleted an item that the mapping
+// archives. Its class says who deleted the item.
 func (p *Program) Archive(d *change.Decoder, c *change.Change) (*Event, error) {
 	return emit.Archive(p.prog, d, c)
 }
 
-// PlaceOf returns an event that says of a deletion only where and when it was, for one that is not archived.
+// PlaceOf returns an event that says of a deletion only where and when it was, for one that is not
+// archived.
 func PlaceOf(c *change.Change) *Event { return emit.PlaceOf(c) }
 
 // Lossless reports whether every item can be turned back from its main row, and if not, why.
 func (p *Program) Lossless() (bool, string) { return emit.Lossless(p.prog) }
 
-// Unmap turns an item's main row back into the item. It is exact where the program is Lossless, and elsewhere leaves
-// out what cannot be read back.
+// Unmap turns an item's main row back into the item. It is exact where the program is Lossless, and
+// elsewhere leaves out what cannot be read back.
 func (p *Program) Unmap(keys change.Image, cells []Cell) (change.Image, error) {
 	return emit.Unmap(p.prog, keys, cells)
 }
 
-// Resyncable reports whether rows of class D (by-diff) can be repaired without an old image, and if not, why.
+// Resyncable reports whether rows of class D (by-diff) can be repaired without an old image, and if
+// not, why.
 func (p *Program) Resyncable() (bool, string) { return emit.Resyncable(p.prog) }
 
 // KeysShowRows reports whether an item's key alone shows every row that the item has or had.
 func (p *Program) KeysShowRows() bool { return p.prog.KeyDecidesRule && p.prog.RowsByKey }
 
-// Owned returns which columns of a row belong to an item, whatever it holds now or held before. It is exact where the
-// program is Resyncable.
+// Owned returns which columns of a row belong to an item, whatever it holds now or held before. It
+// is exact where the program is Resyncable.
 func (p *Program) Owned(keys change.Image, row []byte) (*Owned, error) {
 	return emit.OwnedBy(p.prog, keys, row)
 }
@@ -227,7 +234,8 @@ func (p *Program) Owned(keys change.Image, row []byte) (*Owned, error) {
 // Report lists what the program writes, in the order of its rules.
 func (p *Program) Report() []RowReport { return steps.Report(p.prog) }
 
-// RuleName is the name of a rule, and the line of the mapping where it begins; 0 where a preset made it.
+// RuleName is the name of a rule, and the line of the mapping where it begins; 0 where a preset
+// made it.
 type RuleName struct {
 	Name string
 	Line int
@@ -247,17 +255,19 @@ func (p *Program) Explain(img change.Image) *Steps { return steps.Item(p.prog, i
 // ExplainChange explains what one change does: rows, cells, deletes.
 func (p *Program) ExplainChange(c *change.Change) (*Steps, error) { return steps.Change(p.prog, c) }
 
-// ExplainKey explains what the key of an item alone decides: its rule where keys decide that, and its rows.
+// ExplainKey explains what the key of an item alone decides: its rule where keys decide that, and
+// its rows.
 func (p *Program) ExplainKey(keys change.Image) (*Steps, error) { return steps.Key(p.prog, keys) }
 
-// Hide removes from an item's explanation what neither its key nor the mapping shows: values, and captures, row keys,
-// columns and cell times that are made of other attributes.
+// Hide removes from an item's explanation what neither its key nor the mapping shows: values, and
+// captures, row keys, columns and cell times that are made of other attributes.
 func (p *Program) Hide(s *Steps, img change.Image) { steps.Hide(p.prog, s, img) }
 
 // Coverage returns how the mapping uses each attribute of an item.
 func (p *Program) Coverage(img change.Image) []Use { return steps.Coverage(p.prog, img) }
 
-// Leads returns the first capture or attribute in each row key of an item. A row key that begins with a salt has none.
+// Leads returns the first capture or attribute in each row key of an item. A row key that begins
+// with a salt has none.
 func (p *Program) Leads(img change.Image) []Lead { return steps.Leads(p.prog, img) }
 
 // Untyped reports whether some rule writes an attribute so that values of two types can look alike.

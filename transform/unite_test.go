@@ -33,7 +33,8 @@ func TestChangesThatEachLeaveSomethingAreNotUnited(t *testing.T) {
 	}
 }
 
-// TestUnitedChangesEndAsOneByOne: whatever a mapping leaves behind of an earlier life, uniting must not change it.
+// TestUnitedChangesEndAsOneByOne: whatever a mapping leaves behind of an earlier life, uniting must
+// not change it.
 func TestUnitedChangesEndAsOneByOne(t *testing.T) {
 	united := 0
 	for name, rules := range map[string]string{

@@ -100,7 +100,8 @@ func TestLosslessMappingsTurnBackIntoTheItem(t *testing.T) {
 	}
 }
 
-// drawItem draws an item with few attribute names, of which some are the columns of sidecars and constants.
+// drawItem draws an item with few attribute names, of which some are the columns of sidecars and
+// constants.
 func drawItem(t *rapid.T) change.Image {
 	img := change.Image{{Name: "pk", Value: change.Value{Kind: change.KindString, S: text2(t, "pk") + "#"}},
 		{Name: "sk", Value: change.Value{Kind: change.KindString, S: text2(t, "sk") + "s"}}}
@@ -111,7 +112,8 @@ func drawItem(t *rapid.T) change.Image {
 	return img
 }
 
-// turnBack fails unless an item that the mapping takes comes back from its main row; it returns whether it was taken.
+// turnBack fails unless an item that the mapping takes comes back from its main row; it returns
+// whether it was taken.
 func turnBack(t tb, p *Program, img change.Image) bool {
 	t.Helper()
 	rows, err := p.Project(img)
@@ -128,7 +130,8 @@ func turnBack(t tb, p *Program, img change.Image) bool {
 	return true
 }
 
-// drawRow draws a rule of one to three sources of any form, columns with and without filters, and a sidecar.
+// drawRow draws a rule of one to three sources of any form, columns with and without filters, and a
+// sidecar.
 func drawRow(t *rapid.T) string {
 	pick := func(label string, options ...string) string { return rapid.SampledFrom(options).Draw(t, label) }
 	var cells []string
@@ -169,8 +172,8 @@ func drawRow(t *rapid.T) string {
 		pick("row", "{p}#{s}", "{p}"), strings.Join(cells, ", "))
 }
 
-// TestWhatIsCalledLosslessIs draws mappings of every form: one that says that its rows can be turned back must do it
-// with every item that it takes.
+// TestWhatIsCalledLosslessIs draws mappings of every form: one that says that its rows can be
+// turned back must do it with every item that it takes.
 func TestWhatIsCalledLosslessIs(t *testing.T) {
 	lossless, turned, items := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -207,7 +210,8 @@ func TestWhatIsCalledLosslessIs(t *testing.T) {
 	}
 }
 
-// TestColumnWithTheOldNameOfARenamedAttributeIsNotItsOwn: another entry writes it, in another encoding.
+// TestColumnWithTheOldNameOfARenamedAttributeIsNotItsOwn: another entry writes it, in another
+// encoding.
 func TestColumnWithTheOldNameOfARenamedAttributeIsNotItsOwn(t *testing.T) {
 	p := compiled(t, Table{Schema: schema("pk:S", "sk:S")}, `
 types: "t:_types"
@@ -325,7 +329,8 @@ rules:
 	}
 }
 
-// TestFilteredColumnsDoNotDetermineTheirItem: a filter cannot be inverted; a resync learns that beforehand.
+// TestFilteredColumnsDoNotDetermineTheirItem: a filter cannot be inverted; a resync learns that
+// beforehand.
 func TestFilteredColumnsDoNotDetermineTheirItem(t *testing.T) {
 	p := compiled(t, Table{Schema: schema("pk:S", "sk:S")}, `
 families: {d: {max_versions: 1}}
@@ -342,8 +347,8 @@ rules: [{name: r, match: {pk: "{p}", sk: "{s}"}, row: "{p}", cells: [{list: m, t
 	}
 }
 
-// TestRawDocumentsAreTheWholeImage, also where attributes of global tables are left out elsewhere: a projection that
-// left them out would differ from what changes write.
+// TestRawDocumentsAreTheWholeImage, also where attributes of global tables are left out elsewhere:
+// a projection that left them out would differ from what changes write.
 func TestRawDocumentsAreTheWholeImage(t *testing.T) {
 	p := compiled(t, Table{Schema: schema("pk:S"), StripGlobal: true}, `
 families: {d: {max_versions: 1}}

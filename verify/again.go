@@ -9,8 +9,9 @@ import (
 	"github.com/tailrace-cdc/replicator/verify/extsort"
 )
 
-// lookAgain looks again at the foreign and sealed cells of a full comparison, and calls still with those that have no
-// known owner this time either. Items that own one of the others by now become candidates.
+// lookAgain looks again at the foreign and sealed cells of a full comparison, and calls still with
+// those that have no known owner this time either. Items that own one of the others by now become
+// candidates.
 func (s *Settler) lookAgain(ctx context.Context, found *Findings, still func(*Open) error) error {
 	items, errItems := secondPart(found.items)
 	rows, errRows := secondPart(found.rows)
@@ -31,7 +32,8 @@ func (s *Settler) lookAgain(ctx context.Context, found *Findings, still func(*Op
 	return errors.Join(items.Save("", nil, true), rows.Save("", nil, true))
 }
 
-// secondPart returns a writer for what a second look adds to the findings, in place of what an earlier one has added.
+// secondPart returns a writer for what a second look adds to the findings, in place of what an
+// earlier one has added.
 func secondPart(s *extsort.Store) (*extsort.Writer, error) {
 	if err := s.Drop(1); err != nil {
 		return nil, err

@@ -32,8 +32,9 @@ func (e *engine) cellsOf(f *Findings, items *[]string) (left []string) {
 	return left
 }
 
-// TestForeignCellsAreLookedAtAgain: a cell without an owner that is gone once everything is applied was on its way, as
-// a row is that its item is just leaving; one that an item has taken over is settled with its item.
+// TestForeignCellsAreLookedAtAgain: a cell without an owner that is gone once everything is applied
+// was on its way, as a row is that its item is just leaving; one that an item has taken over is
+// settled with its item.
 func TestForeignCellsAreLookedAtAgain(t *testing.T) {
 	e := newEngine(t, sharedRows)
 	e.put("p", "a", `"x":{"S":"1"}`)
@@ -73,7 +74,8 @@ func TestForeignCellsAreLookedAtAgain(t *testing.T) {
 	}
 }
 
-// TestTakenCellThatIsWrongIsADifference: the owner of a cell that was foreign is known by now, and should not have it.
+// TestTakenCellThatIsWrongIsADifference: the owner of a cell that was foreign is known by now, and
+// should not have it.
 func TestTakenCellThatIsWrongIsADifference(t *testing.T) {
 	e := newEngine(t, sharedRows)
 	e.foreignCell("p", "b/x")
@@ -93,7 +95,8 @@ func TestTakenCellThatIsWrongIsADifference(t *testing.T) {
 	}
 }
 
-// TestResyncLooksAtForeignCellsAgain: what is gone does not keep a table from being healed, however often it runs.
+// TestResyncLooksAtForeignCellsAgain: what is gone does not keep a table from being healed, however
+// often it runs.
 func TestResyncLooksAtForeignCellsAgain(t *testing.T) {
 	e := newEngine(t, sharedRows)
 	e.put("p", "a", `"x":{"S":"1"}`)

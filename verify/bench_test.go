@@ -18,7 +18,8 @@ func filledEngine(b *testing.B, n int) *engine {
 	return e
 }
 
-// BenchmarkFull compares equal sides with the emulator in the same process: reading, projection, sort, merge.
+// BenchmarkFull compares equal sides with the emulator in the same process: reading, projection,
+// sort, merge.
 func BenchmarkFull(b *testing.B) {
 	e := filledEngine(b, 20_000)
 	b.ResetTimer()
@@ -34,8 +35,8 @@ func BenchmarkFull(b *testing.B) {
 	b.ReportMetric(float64(b.N*len(e.items))/b.Elapsed().Seconds(), "items/s")
 }
 
-// BenchmarkSettle settles 1,000 candidates that differ: three readings of the items, two of the rows. The two proofs,
-// of 5 to 10 seconds each, are not in it.
+// BenchmarkSettle settles 1,000 candidates that differ: three readings of the items, two of the
+// rows. The two proofs, of 5 to 10 seconds each, are not in it.
 func BenchmarkSettle(b *testing.B) {
 	e := filledEngine(b, 1000)
 	var all []Candidate

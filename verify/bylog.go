@@ -10,11 +10,12 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// ErrTrimmed is what Settler.Logged returns, perhaps wrapped, where the log does not reach back to the time that it is
-// asked for.
+// ErrTrimmed is what Settler.Logged returns, perhaps wrapped, where the log does not reach back to
+// the time that it is asked for.
 var ErrTrimmed = errors.New("the log does not reach back so far")
 
-// rowTries is how often the rows of a busy item are read until all are known in which the log says it is.
+// rowTries is how often the rows of a busy item are read until all are known in which the log says
+// it is.
 const rowTries = 3
 
 // busy is an item that changes all the time, with what the log says of it.
@@ -32,11 +33,13 @@ type image struct {
 	unknown bool // the log does not hold the item's attributes
 }
 
-// settleByLog decides about items that changed in each of their settlings: the guard of a row names a version, the log
-// has that change, and what the mapping makes of the changed item must be in the row.
+// settleByLog decides about items that changed in each of their settlings: the guard of a row names
+// a version, the log has that change, and what the mapping makes of the changed item must be in the
+// row.
 //
-// Not every change writes every row of its item. A row whose guard is older than the newest change that was proven to
-// be applied before the row was read must be as that change makes it. So a row that the item has left is a difference.
+// Not every change writes every row of its item. A row whose guard is older than the newest change
+// that was proven to be applied before the row was read must be as that change makes it. So a row
+// that the item has left is a difference.
 func (s *Settler) settleByLog(ctx context.Context, judge *judge, open []*settling, w window, out []Verdict) error {
 	if s.Logged == nil {
 		return nil
@@ -116,8 +119,8 @@ func (j *judge) readRows(ctx context.Context, list []*busy) (map[string]*Row, er
 	return rows, err
 }
 
-// readLog reads what became of busy items by the changes that their guards name, and by the newest one that is proven
-// to be applied.
+// readLog reads what became of busy items by the changes that their guards name, and by the newest
+// one that is proven to be applied.
 func (s *Settler) readLog(ctx context.Context, judge *judge, list []*busy, w window) error {
 	byTable := map[int][]*busy{}
 	for _, x := range list {
@@ -179,7 +182,8 @@ func (j *judge) imageOf(table int, l *logged) (*image, error) {
 	return &image{version: l.version, want: want}, err
 }
 
-// addRows adds the rows in which the log says the item is, and reports whether they were not all known.
+// addRows adds the rows in which the log says the item is, and reports whether they were not all
+// known.
 func (x *busy) addRows() (more bool) {
 	if x.latest == nil {
 		return false

@@ -23,7 +23,8 @@ func newHotWorld(t *testing.T, mapping string) *hotWorld {
 	return &hotWorld{engine: newEngine(t, mapping)}
 }
 
-// next makes a change of an item that is in the log and not applied; an empty rest removes the item.
+// next makes a change of an item that is in the log and not applied; an empty rest removes the
+// item.
 func (h *hotWorld) next(pk, sk, rest string) *change.Change {
 	item := ""
 	if rest != "" {
@@ -66,8 +67,8 @@ func (h *hotWorld) settle(candidates ...Candidate) []Verdict {
 	return v
 }
 
-// TestBusyItemIsEqualByTheLog in each class of rows: it changes during each settling, moves, goes and comes back, its
-// changes are united, and the newest of them is not applied yet.
+// TestBusyItemIsEqualByTheLog in each class of rows: it changes during each settling, moves, goes
+// and comes back, its changes are united, and the newest of them is not applied yet.
 func TestBusyItemIsEqualByTheLog(t *testing.T) {
 	for _, kind := range histories {
 		h := newHotWorld(t, kind.mapping)
@@ -106,8 +107,9 @@ func TestBusyItemIsEqualByTheLog(t *testing.T) {
 	}
 }
 
-// TestBusyItemIsNeverEqualWithDamage: whatever is wrong under a key that changes all the time, the log does not make it
-// equal. Each damage is done again after each change, because the stream repairs some of them.
+// TestBusyItemIsNeverEqualWithDamage: whatever is wrong under a key that changes all the time, the
+// log does not make it equal. Each damage is done again after each change, because the stream
+// repairs some of them.
 func TestBusyItemIsNeverEqualWithDamage(t *testing.T) {
 	wildcard, moves := histories[1].mapping, histories[4].mapping
 	for _, c := range []struct {

@@ -22,7 +22,8 @@ rules:
   cells: [{attrs: all, except: [pk, sk], to: "e:{attr}"}]
 `
 
-// TestDifferencesNameCellRuleAndEntry: every kind that the settling of an item can find, in rows of two rules.
+// TestDifferencesNameCellRuleAndEntry: every kind that the settling of an item can find, in rows of
+// two rules.
 func TestDifferencesNameCellRuleAndEntry(t *testing.T) {
 	e := newEngine(t, twoRules)
 	for _, sk := range []string{"value", "stale", "extra", "guard"} {

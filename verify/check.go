@@ -18,20 +18,22 @@ type Checker struct {
 
 	// Verdict receives every item that was settled, whatever its status.
 	Verdict func(*Verdict) error
-	// Cell receives every cell of the target whose owner is not known or cannot be told: foreign, sealed and unowned ones.
+	// Cell receives every cell of the target whose owner is not known or cannot be told: foreign,
+	// sealed and unowned ones.
 	Cell func(*Open) error
 
 	notEqual map[item]bool // items that Verdict has received as not equal, the first of them
 }
 
-// mostNotEqual bounds the memory of Checker.notEqual. Beyond it, an item that is not equal may be handed on twice, if
-// it has come to own one of the cells without a known owner.
+// mostNotEqual bounds the memory of Checker.notEqual. Beyond it, an item that is not equal may be
+// handed on twice, if it has come to own one of the cells without a known owner.
 const mostNotEqual = 100_000
 
 const checkedAtOnce = 1000
 
-// Findings settles all candidates of a full comparison. Of the foreign and sealed cells it looks again at the first
-// million, hands on those that still are, and corrects the counts of the findings.
+// Findings settles all candidates of a full comparison. Of the foreign and sealed cells it looks
+// again at the first million, hands on those that still are, and corrects the counts of the
+// findings.
 func (c *Checker) Findings(ctx context.Context, found *Findings) error {
 	if err := c.lookAgain(ctx, found, c.Cell); err != nil {
 		return err
@@ -55,8 +57,8 @@ func (c *Checker) unowned(ctx context.Context, some []Open) error {
 	return c.owners(ctx, owned)
 }
 
-// Cells looks again at cells that had no known owner before a time, and hands on those that have none now either. Items
-// that own one of the others by now are settled.
+// Cells looks again at cells that had no known owner before a time, and hands on those that have
+// none now either. Items that own one of the others by now are settled.
 func (c *Checker) Cells(ctx context.Context, seen change.Millis, each func(func(*Open) error) error) error {
 	var cells []Open
 	owned := map[item]Candidate{}
@@ -79,7 +81,8 @@ func (c *Checker) Cells(ctx context.Context, seen change.Millis, each func(func(
 	return c.owners(ctx, slices.Collect(maps.Values(owned)))
 }
 
-// owners settles the items that own a cell by now, without those that Verdict has received as not equal.
+// owners settles the items that own a cell by now, without those that Verdict has received as not
+// equal.
 func (c *Checker) owners(ctx context.Context, owned []Candidate) error {
 	known := func(x Candidate) bool { return c.notEqual[item{Table: x.Table, Key: x.Key}] }
 	return c.Items(ctx, slices.DeleteFunc(owned, known))

@@ -6,7 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestCheckerTellsAllThatIsNotEqual: a wrong value, a ghost, a new item that is equal by now, and a foreign cell.
+// TestCheckerTellsAllThatIsNotEqual: a wrong value, a ghost, a new item that is equal by now, and a
+// foreign cell.
 func TestCheckerTellsAllThatIsNotEqual(t *testing.T) {
 	e := newEngine(t, "")
 	for _, sk := range []string{"a", "b", "c"} {

@@ -13,9 +13,9 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// TestRandomDamageIsFoundAndNothingElse: changes that only the source has, as in a gap, and cells that somebody else
-// wrote. Every item that was changed in the gap is repaired, and no other one; afterwards a plain reader sees the
-// source, and a second resync writes nothing.
+// TestRandomDamageIsFoundAndNothingElse: changes that only the source has, as in a gap, and cells
+// that somebody else wrote. Every item that was changed in the gap is repaired, and no other one;
+// afterwards a plain reader sees the source, and a second resync writes nothing.
 func TestRandomDamageIsFoundAndNothingElse(t *testing.T) {
 	engines := make([]*engine, len(histories))
 	for i, kind := range histories {
@@ -74,7 +74,8 @@ func TestRandomDamageIsFoundAndNothingElse(t *testing.T) {
 	})
 }
 
-// TestRandomForeignCellsAreForeign: no cell that somebody else wrote is counted as anything else, or repaired.
+// TestRandomForeignCellsAreForeign: no cell that somebody else wrote is counted as anything else,
+// or repaired.
 func TestRandomForeignCellsAreForeign(t *testing.T) {
 	e := newEngine(t, sharedRows)
 	for i := range 20 {

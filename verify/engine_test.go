@@ -353,8 +353,8 @@ func TestDamageIsRepairedAndSettlesEqual(t *testing.T) {
 	}
 }
 
-// TestMissingRowsAreRepairedBeforeTheySettle: where most of a table is missing, each reading costs as much as a copy.
-// An item that was removed after its page was read is not written.
+// TestMissingRowsAreRepairedBeforeTheySettle: where most of a table is missing, each reading costs
+// as much as a copy. An item that was removed after its page was read is not written.
 func TestMissingRowsAreRepairedBeforeTheySettle(t *testing.T) {
 	e := newEngine(t, "")
 	e.put("p", "changed", `"x":{"S":"1"}`)
@@ -414,8 +414,8 @@ func TestRestartGoesOnWithTheRunsThatAreDone(t *testing.T) {
 	}
 }
 
-// TestRestartWithOtherPartsBeginsAnew: the table has shrunk, or its size is estimated anew, so that a part is no longer
-// the part that was read. A row is missing.
+// TestRestartWithOtherPartsBeginsAnew: the table has shrunk, or its size is estimated anew, so that
+// a part is no longer the part that was read. A row is missing.
 func TestRestartWithOtherPartsBeginsAnew(t *testing.T) {
 	e := newEngine(t, "")
 	for i := range 100 {

@@ -13,7 +13,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// beside writes an item of table T into a row, whose guard sorts before or behind that of an item of S.
+// beside writes an item of table T into a row, whose guard sorts before or behind that of an item
+// of S.
 func (w *world) beside(row, of string, order int) {
 	w.t.Helper()
 	own := guardQualifier("p", "S", of)
@@ -54,9 +55,10 @@ families: {d: {max_versions: 1}}
 rules:`
 )
 
-// TestExtraCellBesideAGuardOfAnotherTable: an attribute of an item was removed in a gap. Its own guard shows that
-// the cell is the item's. The guard of a table that is not compared, in the same row, must not hide that, wherever
-// it sorts: one of a table that was retired and left its guards, or one that shares the target.
+// TestExtraCellBesideAGuardOfAnotherTable: an attribute of an item was removed in a gap. Its own
+// guard shows that the cell is the item's. The guard of a table that is not compared, in the same
+// row, must not hide that, wherever it sorts: one of a table that was retired and left its guards,
+// or one that shares the target.
 func TestExtraCellBesideAGuardOfAnotherTable(t *testing.T) {
 	for _, name := range []string{"alone", "retired", "sharing"} {
 		for _, order := range []int{-1, 1} {
@@ -94,8 +96,9 @@ func TestExtraCellBesideAGuardOfAnotherTable(t *testing.T) {
 	}
 }
 
-// TestCellWhoseOwnerComesMeanwhileIsADifference: the owner of a cell cannot be told, so its row is looked at again.
-// Meanwhile an item comes that owns the cell and should not have it, which its guard shows now.
+// TestCellWhoseOwnerComesMeanwhileIsADifference: the owner of a cell cannot be told, so its row is
+// looked at again. Meanwhile an item comes that owns the cell and should not have it, which its
+// guard shows now.
 func TestCellWhoseOwnerComesMeanwhileIsADifference(t *testing.T) {
 	e := newEngine(t, oneFamily+typedRule+plainRule)
 	e.put("p", "a1", `"x":{"S":"1"}`)
@@ -119,9 +122,9 @@ func TestCellWhoseOwnerComesMeanwhileIsADifference(t *testing.T) {
 	}
 }
 
-// TestCellWhoseOwnerCannotBeToldIsLookedAtTwice: an item is changed between the reading of the items and the look at
-// their row, which has a cell then that no item has that was read. After one look it would be unproven, and a cutover
-// would be refused.
+// TestCellWhoseOwnerCannotBeToldIsLookedAtTwice: an item is changed between the reading of the
+// items and the look at their row, which has a cell then that no item has that was read. After one
+// look it would be unproven, and a cutover would be refused.
 func TestCellWhoseOwnerCannotBeToldIsLookedAtTwice(t *testing.T) {
 	e := newEngine(t, strings.Replace(sharedRows, "d:{s}/{attr}", "d:{s}/{attr}/{type}", 1))
 	e.put("p", "a", `"x":{"S":"1"}`)
@@ -145,7 +148,8 @@ func TestCellWhoseOwnerCannotBeToldIsLookedAtTwice(t *testing.T) {
 	}
 }
 
-// TestCellWhoseGuardsGoMeanwhileIsForeign: no guard can own it any more, so it must not vanish from the result.
+// TestCellWhoseGuardsGoMeanwhileIsForeign: no guard can own it any more, so it must not vanish from
+// the result.
 func TestCellWhoseGuardsGoMeanwhileIsForeign(t *testing.T) {
 	e := newEngine(t, oneFamily+typedRule)
 	e.put("p", "a1", `"x":{"S":"1"}`)
@@ -162,8 +166,8 @@ func TestCellWhoseGuardsGoMeanwhileIsForeign(t *testing.T) {
 	}
 }
 
-// TestItemWithTwoGuardsInARow: an earlier mapping gave the row to the item alone. Whichever guard sorts first,
-// what both of them own is looked at when the item is settled.
+// TestItemWithTwoGuardsInARow: an earlier mapping gave the row to the item alone. Whichever guard
+// sorts first, what both of them own is looked at when the item is settled.
 func TestItemWithTwoGuardsInARow(t *testing.T) {
 	for i := range 8 {
 		e := newEngine(t, sharedRows)

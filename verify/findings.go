@@ -28,7 +28,8 @@ type Counts struct {
 	Answered change.Millis `json:"answered"` // the latest reply
 }
 
-// Findings are the candidates of a full comparison, on disk. They are made anew from the kept runs after a restart.
+// Findings are the candidates of a full comparison, on disk. They are made anew from the kept runs
+// after a restart.
 type Findings struct {
 	Counts  Counts
 	ByTable []Counts // items, rows, cells, refused and times of each table
@@ -87,7 +88,8 @@ func itemRow(dst []byte, of item) []byte {
 	return append(binary.BigEndian.AppendUint16(dst, uint16(of.Table)), of.Key...)
 }
 
-// Candidates calls f with at most n items at a time. Each item comes once, in the order of the keys.
+// Candidates calls f with at most n items at a time. Each item comes once, in the order of the
+// keys.
 func (f *Findings) Candidates(n int, each func([]Candidate) error) error {
 	m, err := f.items.Merge()
 	if err != nil {

@@ -45,11 +45,12 @@ func (o FullOptions) withDefaults() FullOptions {
 	return o
 }
 
-// Full compares all items of the tables with all rows of their target, while both are written to. A difference that it
-// sees is only a candidate, about which Settle decides. Memory is bounded whatever the size of the tables.
+// Full compares all items of the tables with all rows of their target, while both are written to. A
+// difference that it sees is only a candidate, about which Settle decides. Memory is bounded
+// whatever the size of the tables.
 //
-// The projection of all items is sorted on disk first. Each finished part of it stays there, so a restart continues
-// with the parts in o.Dir. Remove or Close of the findings must be called.
+// The projection of all items is sorted on disk first. Each finished part of it stays there, so a
+// restart continues with the parts in o.Dir. Remove or Close of the findings must be called.
 func Full(ctx context.Context, o FullOptions, tables []Table, target Target) (*Findings, error) {
 	f := &full{o: o.withDefaults(), tables: tables, target: target, families: guarded.FamiliesOf(tables)}
 	found, err := f.open()
@@ -90,9 +91,9 @@ func (f *full) open() (*Findings, error) {
 	return found, f.checkRoom(found.runs)
 }
 
-// MaxPartAge is how old the items of a part may be for a later process to use them. DynamoDB keeps its stream for 24
-// hours, so a change that was lost before it was read was made earlier than that, and younger parts show it. In older
-// ones, the item before the change equals the row without it.
+// MaxPartAge is how old the items of a part may be for a later process to use them. DynamoDB keeps
+// its stream for 24 hours, so a change that was lost before it was read was made earlier than that,
+// and younger parts show it. In older ones, the item before the change equals the row without it.
 const MaxPartAge = 24 * time.Hour
 
 // isOld reports whether an earlier process has read a part too long ago.
@@ -255,7 +256,8 @@ func (f *full) merge(ctx context.Context, found *Findings) error {
 	return nil
 }
 
-// collect makes empty stores for the candidates. Those of an earlier process are dropped: the merge finds them again.
+// collect makes empty stores for the candidates. Those of an earlier process are dropped: the merge
+// finds them again.
 func (f *full) collect(found *Findings, counts *Counts) (*collector, error) {
 	if err := found.Close(); err != nil {
 		return nil, err
@@ -327,8 +329,8 @@ func (f *full) checkRoom(store *extsort.Store) error {
 	return err
 }
 
-// noRoom returns the error of a full volume with the room that the rest needs, and other errors as they are. The
-// estimate may have been too low, or something else has filled the volume.
+// noRoom returns the error of a full volume with the room that the rest needs, and other errors as
+// they are. The estimate may have been too low, or something else has filled the volume.
 func (f *full) noRoom(store *extsort.Store, err error) error {
 	known := (*extsort.NoRoomError)(nil)
 	if !errors.As(err, &known) {
@@ -339,9 +341,9 @@ func (f *full) noRoom(store *extsort.Store, err error) error {
 	return &full
 }
 
-// roomFor estimates the runs of a table. A row that is stored by its hash needs 16 to 40 bytes for keys and hash, as
-// BenchmarkFullGenerated shows, and more where keys are long; cells need at most what their item has. A quarter more is
-// needed while runs are united.
+// roomFor estimates the runs of a table. A row that is stored by its hash needs 16 to 40 bytes for
+// keys and hash, as BenchmarkFullGenerated shows, and more where keys are long; cells need at most
+// what their item has. A quarter more is needed while runs are united.
 func roomFor(p *transform.Program, items, bytes int64) int64 {
 	f := guarded.AllFamilies([]*transform.Program{p})
 	need := items * 64

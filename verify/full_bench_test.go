@@ -19,7 +19,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// generated is a table of n items and its target, equal, made as they are read: no server, and no memory for them.
+// generated is a table of n items and its target, equal, made as they are read: no server, and no
+// memory for them.
 type generated struct {
 	b       *testing.B
 	n       int
@@ -36,7 +37,8 @@ const generatedPage = 1000
 // key returns the key of the item that is i-th in the order of rows.
 func (g *generated) key(i int) (pk, sk string) {
 	if g.random {
-		// The leading bits rise with i, so that the target can be made in its order; the others look random.
+		// The leading bits rise with i, so that the target can be made in its order; the others
+		// look random.
 		lead, rest := uint64(i)<<40/uint64(g.n), uint64(i)*0x9e3779b97f4a7c15
 		return fmt.Sprintf("%010x-%016x-%06x", lead, rest, rest>>40^0xabc), "0"
 	}
@@ -140,8 +142,8 @@ func processTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkFullGenerated compares equal sides that are made as they are read. FULL_ITEMS sets how many items: the goal
-// is measured with 10,000,000. The making is in the times, about half of them.
+// BenchmarkFullGenerated compares equal sides that are made as they are read. FULL_ITEMS sets how
+// many items: the goal is measured with 10,000,000. The making is in the times, about half of them.
 func BenchmarkFullGenerated(b *testing.B) {
 	n, err := strconv.Atoi(os.Getenv("FULL_ITEMS"))
 	if err != nil {

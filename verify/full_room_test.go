@@ -14,7 +14,8 @@ import (
 	"github.com/tailrace-cdc/replicator/verify/extsort"
 )
 
-// TestVolumeThatFillsUpWhilePartsAreSorted: the error names directory and file, and how much room the rest needs.
+// TestVolumeThatFillsUpWhilePartsAreSorted: the error names directory and file, and how much room
+// the rest needs.
 func TestVolumeThatFillsUpWhilePartsAreSorted(t *testing.T) {
 	e := newEngine(t, "")
 	e.parts, e.perPage = 4, 5
@@ -47,7 +48,8 @@ func TestVolumeThatFillsUpWhilePartsAreSorted(t *testing.T) {
 	}
 }
 
-// TestVolumeThatFillsUpWithWhatWasFound: a list of cells that could not be written is not taken for a shorter one.
+// TestVolumeThatFillsUpWithWhatWasFound: a list of cells that could not be written is not taken for
+// a shorter one.
 func TestVolumeThatFillsUpWithWhatWasFound(t *testing.T) {
 	e := newEngine(t, "")
 	e.foreign("nobody's", "d", "x", "9")
@@ -66,8 +68,8 @@ func TestVolumeThatFillsUpWithWhatWasFound(t *testing.T) {
 	}
 }
 
-// TestPartsAreUsedAgainOnlyWhileTheyAreYoung: a change that the stream lost is not in an older reading of its item, so
-// that its row looked equal.
+// TestPartsAreUsedAgainOnlyWhileTheyAreYoung: a change that the stream lost is not in an older
+// reading of its item, so that its row looked equal.
 func TestPartsAreUsedAgainOnlyWhileTheyAreYoung(t *testing.T) {
 	for _, c := range []struct {
 		age  time.Duration

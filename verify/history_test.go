@@ -76,7 +76,8 @@ func (h *history) next() *change.Change {
 	return c
 }
 
-// step applies one change, or several of one item united; now and then it first replays a stretch of the past.
+// step applies one change, or several of one item united; now and then it first replays a stretch
+// of the past.
 func (h *history) step() {
 	if len(h.done) > 0 && h.rnd.IntN(8) == 0 {
 		for _, c := range h.done[max(0, len(h.done)-1-h.rnd.IntN(8)):] {
@@ -97,8 +98,9 @@ func (h *history) step() {
 	h.apply(together...)
 }
 
-// TestRandomHistoriesStayEqual is the sink's whole promise: under refused calls, lost answers, calls that
-// arrive after their client gave up, replays and coalescing, a plain reader sees the source after each step.
+// TestRandomHistoriesStayEqual is the sink's whole promise: under refused calls, lost answers,
+// calls that arrive after their client gave up, replays and coalescing, a plain reader sees the
+// source after each step.
 func TestRandomHistoriesStayEqual(t *testing.T) {
 	seeds := 6
 	if testing.Short() {

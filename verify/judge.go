@@ -45,7 +45,8 @@ func (s *sighting) add(kind Kind, row []byte) {
 	}
 }
 
-// fingerprint is equal for two sightings only if the item has not been written in between, and the same differs.
+// fingerprint is equal for two sightings only if the item has not been written in between, and the
+// same differs.
 func (s *sighting) fingerprint(content [sha256.Size]byte) [sha256.Size]byte {
 	b := append(content[:], s.guards...)
 	for _, k := range s.kinds {
@@ -77,8 +78,8 @@ func newJudge(s *Settler) *judge {
 	return j
 }
 
-// take stores what a reading of an item shows: the first one what the target should hold of it, the second one whether
-// the item has changed since.
+// take stores what a reading of an item shows: the first one what the target should hold of it, the
+// second one whether the item has changed since.
 func (j *judge) take(x *settling, raw []byte, first bool) error {
 	content, err := j.contentOf(raw)
 	if err != nil {
@@ -131,7 +132,8 @@ func (j *judge) project(table int, raw []byte) (projected, error) {
 	return want, nil
 }
 
-// lookAtRows reads the rows of all items: those that they should have, and those in which they may differ.
+// lookAtRows reads the rows of all items: those that they should have, and those in which they may
+// differ.
 func (j *judge) lookAtRows(ctx context.Context, open []*settling) error {
 	of := map[string][]*settling{}
 	for _, x := range open {
@@ -172,7 +174,8 @@ func (j *judge) lookAtRows(ctx context.Context, open []*settling) error {
 // rowsPerLookup is how many rows one Lookup reads.
 const rowsPerLookup = 100
 
-// inOrder calls f with the rows in the order of keys, and rest after the last of each lookup with its last key.
+// inOrder calls f with the rows in the order of keys, and rest after the last of each lookup with
+// its last key.
 func (j *judge) inOrder(ctx context.Context, keys []string, f func(*Row) error, rest func(string) error) error {
 	for some := range slices.Chunk(keys, rowsPerLookup) {
 		if err := j.s.Target.Lookup(ctx, some, f); err != nil {

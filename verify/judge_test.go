@@ -160,7 +160,8 @@ func TestCellsThatOutliveTheirItem(t *testing.T) {
 	}
 }
 
-// TestCellThatOtherItemsMayWriteIsUnproven: the mapping allows it, and who wrote last cannot be told.
+// TestCellThatOtherItemsMayWriteIsUnproven: the mapping allows it, and who wrote last cannot be
+// told.
 func TestCellThatOtherItemsMayWriteIsUnproven(t *testing.T) {
 	for row, want := range map[string]string{
 		"d:x@new=1; live q@new=S/a1; live r@new=S/b1":                  "equal",
@@ -250,7 +251,8 @@ rules:
 	}
 }
 
-// TestColumnOfAnyItemIsNoExcuse: where the mapping does not let items share cells, a wrong one is a difference.
+// TestColumnOfAnyItemIsNoExcuse: where the mapping does not let items share cells, a wrong one is a
+// difference.
 func TestColumnOfAnyItemIsNoExcuse(t *testing.T) {
 	p := newPaper(t, strings.Replace(sharedRows, "d:{s}/{attr}", "d:{s}/{attr}/{type}", 1))
 	p.items[0]["a"] = `"x":{"S":"1"}`
@@ -260,7 +262,8 @@ func TestColumnOfAnyItemIsNoExcuse(t *testing.T) {
 	}
 }
 
-// TestSightingsThatDifferHaveOtherFingerprints: only the same sight twice decides that an item differs.
+// TestSightingsThatDifferHaveOtherFingerprints: only the same sight twice decides that an item
+// differs.
 func TestSightingsThatDifferHaveOtherFingerprints(t *testing.T) {
 	content := sha256.Sum256([]byte("x"))
 	rows := func(keys ...string) (all [][]byte) {

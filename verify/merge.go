@@ -108,7 +108,8 @@ func (m *merging) nextRow() error {
 	return m.decode()
 }
 
-// decode makes the items of the current row from its records. An item that a page read again has twice is used once.
+// decode makes the items of the current row from its records. An item that a page read again has
+// twice is used once.
 func (m *merging) decode() error {
 	n := 0
 	for i, s := range m.spans {

@@ -15,7 +15,8 @@ import (
 	"github.com/tailrace-cdc/replicator/verify/guarded"
 )
 
-// Open is something that is not proven equal, and why. It may hold a key, so it belongs into files of mode 0600 only.
+// Open is something that is not proven equal, and why. It may hold a key, so it belongs into files
+// of mode 0600 only.
 type Open struct {
 	Kind      guarded.Kind  `json:"kind"`
 	Why       string        `json:"why,omitempty"`

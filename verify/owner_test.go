@@ -10,7 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// owned writes a row as its only item does, with a guard that names any item of any table and pipeline.
+// owned writes a row as its only item does, with a guard that names any item of any table and
+// pipeline.
 func (e *engine) owned(row, pipeline, table, key, x string) {
 	e.t.Helper()
 	e.version++
@@ -19,9 +20,10 @@ func (e *engine) owned(row, pipeline, table, key, x string) {
 		Class: transform.ClassR, Cells: []transform.Cell{{Family: "d", Qualifier: []byte("x"), Value: []byte(x)}}}}})
 }
 
-// TestRowWithTheRightContentOfAnotherItem: rows hold no keys in their cells, so two items may look alike. Under an
-// earlier mapping, or from another pipeline, another item had the row; the write of the item that should be in it now
-// was lost. A removal of the other one would empty the row, so it is not equal, whatever a reader sees.
+// TestRowWithTheRightContentOfAnotherItem: rows hold no keys in their cells, so two items may look
+// alike. Under an earlier mapping, or from another pipeline, another item had the row; the write of
+// the item that should be in it now was lost. A removal of the other one would empty the row, so it
+// is not equal, whatever a reader sees.
 func TestRowWithTheRightContentOfAnotherItem(t *testing.T) {
 	for name, c := range map[string]struct {
 		pipeline, table, key string

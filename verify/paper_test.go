@@ -15,8 +15,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// The times of cells and guards on paper: cells of a family with max_age: 1h age at noon, so old ones have aged away.
-// Those at late are the newest that may be.
+// The times of cells and guards on paper: cells of a family with max_age: 1h age at noon, so old
+// ones have aged away. Those at late are the newest that may be.
 const (
 	noon = change.Millis(2 * 3_600_000)
 	late = noon + 3_600_000
@@ -25,9 +25,10 @@ const (
 var paperTimes = map[string]change.Millis{"old": 1, "new": noon - 1000, "late": late, "future": late + 1,
 	"later": late + 2}
 
-// paper is a world without servers. Rows are written as text, separated by "; ": cells like "d:x@new=1", the guard
-// "live q@new=S/a" of item a of table S (of another pipeline: "live q@new=other:S/a"), and its tombstone
-// "dead q@new=S/a". Tables are called S and T, their partition key is always p, and items are named by their sort key.
+// paper is a world without servers. Rows are written as text, separated by "; ": cells like
+// "d:x@new=1", the guard "live q@new=S/a" of item a of table S (of another pipeline: "live
+// q@new=other:S/a"), and its tombstone "dead q@new=S/a". Tables are called S and T, their partition
+// key is always p, and items are named by their sort key.
 type paper struct {
 	t      *testing.T
 	tables []Table
@@ -153,7 +154,8 @@ func (p *paper) item(table int, key string) []byte {
 	return nil
 }
 
-// verdict settles an item, whose candidate names some rows, and returns what is found as text: status, kinds, rows.
+// verdict settles an item, whose candidate names some rows, and returns what is found as text:
+// status, kinds, rows.
 func (p *paper) verdict(table int, sk string, rows ...string) (text string, v Verdict) {
 	p.t.Helper()
 	c := Candidate{Table: table, Key: keyOf("p", sk)}

@@ -65,8 +65,9 @@ var plants = []planted{
 
 const someText = `"text":{"S":"t"},"x":{"S":"1"},"y":{"S":"1"}`
 
-// TestEachPlantedDifferenceIsNamedAloneAndRepaired: never equal with one of them, each attributed to its item while a
-// neighbour in the same row changes all the time, nothing else named, and equal after its repair, cell by cell.
+// TestEachPlantedDifferenceIsNamedAloneAndRepaired: never equal with one of them, each attributed
+// to its item while a neighbour in the same row changes all the time, nothing else named, and equal
+// after its repair, cell by cell.
 func TestEachPlantedDifferenceIsNamedAloneAndRepaired(t *testing.T) {
 	for _, p := range plants {
 		e := newEngine(t, moves)
@@ -103,7 +104,8 @@ func TestEachPlantedDifferenceIsNamedAloneAndRepaired(t *testing.T) {
 	}
 }
 
-// judged returns what is not proven equal when the findings are settled. Items must differ in these rows.
+// judged returns what is not proven equal when the findings are settled. Items must differ in these
+// rows.
 func (e *engine) judged(f *Findings, rows string) (all []string) {
 	e.t.Helper()
 	c := Checker{Settler: e.settler(), Verdict: func(v *Verdict) error {

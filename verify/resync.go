@@ -53,8 +53,9 @@ type Resynced struct {
 	OpenFile  string `json:"open_file"`  // has the keys of up to a million; Findings.Remove removes it
 }
 
-// Healed reports whether every difference was repaired and settled equal, and if not, why the tables are not healed.
-// Cells that are kept never stand in the way; foreign ones do unless they are accepted.
+// Healed reports whether every difference was repaired and settled equal, and if not, why the
+// tables are not healed. Cells that are kept never stand in the way; foreign ones do unless they
+// are accepted.
 func (r *Resynced) Healed(acceptForeign bool) (bool, string) {
 	switch open := r.Different - r.Repaired - r.Hot - r.Letters; {
 	case r.Hot > 0:
@@ -81,7 +82,8 @@ func (r *Resynced) Healed(acceptForeign bool) (bool, string) {
 // Resyncer settles the candidates of a full comparison, and has the differences repaired.
 type Resyncer struct {
 	Settler
-	// Repair resyncs items, and returns what became of each, in their order. nil: nothing is repaired.
+	// Repair resyncs items, and returns what became of each, in their order. nil: nothing is
+	// repaired.
 	Repair   func(ctx context.Context, repairs []Repair) ([]Repaired, error)
 	Batch    int            // candidates that are settled at once; default 1,000
 	Progress func(Resynced) // may be nil; called whenever more is known
@@ -90,8 +92,8 @@ type Resyncer struct {
 // repairTries is how often an item is repaired that still differs afterwards.
 const repairTries = 5
 
-// Run settles all candidates, repairs those that differ, and settles them again. It may be called again, to look at
-// what stayed open.
+// Run settles all candidates, repairs those that differ, and settles them again. It may be called
+// again, to look at what stayed open.
 func (r *Resyncer) Run(ctx context.Context, found *Findings) (*Resynced, error) {
 	open, err := found.newOpen()
 	if err != nil {
@@ -125,7 +127,8 @@ type resyncing struct {
 	notEqual int64 // items of the source
 }
 
-// leaveUnowned lists the cells whose owner cannot be told, and settles the items that own one of them by now.
+// leaveUnowned lists the cells whose owner cannot be told, and settles the items that own one of
+// them by now.
 func (w *resyncing) leaveUnowned(ctx context.Context, some []Open) error {
 	cells, owned, err := w.settleCells(ctx, some)
 	if err != nil {
@@ -202,9 +205,10 @@ func (w *resyncing) settle(ctx context.Context, batch []Candidate) error {
 	return nil
 }
 
-// takeMissing returns the candidates of which nothing but rows is missing, as different, and the others. They are
-// repaired without being settled before, which would read each of them four times: where a row is missing because of a
-// loss, nearly all are, and an item that was removed since is left alone by its repair. All are settled afterwards.
+// takeMissing returns the candidates of which nothing but rows is missing, as different, and the
+// others. They are repaired without being settled before, which would read each of them four times:
+// where a row is missing because of a loss, nearly all are, and an item that was removed since is
+// left alone by its repair. All are settled afterwards.
 func (w *resyncing) takeMissing(batch []Candidate) (missing []Verdict, rest []Candidate) {
 	for _, c := range batch {
 		if w.Repair == nil || len(c.Kinds) != 1 || c.Kinds[0] != MissingRow {
@@ -230,9 +234,9 @@ func (w *resyncing) progress() {
 	}
 }
 
-// resyncBusy resyncs items that change so often that no settling reads one of them twice alike. That makes their rows
-// true: a row that the resync writes holds the item as it was read; in a row with a later version, the stream has
-// replaced all of the item's cells since.
+// resyncBusy resyncs items that change so often that no settling reads one of them twice alike.
+// That makes their rows true: a row that the resync writes holds the item as it was read; in a row
+// with a later version, the stream has replaced all of the item's cells since.
 func (w *resyncing) resyncBusy(ctx context.Context, busy []Verdict) error {
 	if len(busy) == 0 {
 		return nil
@@ -317,9 +321,9 @@ func (w *resyncing) leave(v *Verdict, o Open) error {
 	return w.open.Add(o)
 }
 
-// repair has items repaired and settles them again. It returns those that still differ. A row that holds a newer write
-// than the repair may be right, since the stream has written it: it is settled too, or an item that is changed every
-// half a minute would be hot for ever.
+// repair has items repaired and settles them again. It returns those that still differ. A row that
+// holds a newer write than the repair may be right, since the stream has written it: it is settled
+// too, or an item that is changed every half a minute would be hot for ever.
 func (w *resyncing) repair(ctx context.Context, todo []Verdict) ([]Verdict, error) {
 	done, err := w.askRepair(ctx, todo)
 	if err != nil {
@@ -349,7 +353,8 @@ func (w *resyncing) repair(ctx context.Context, todo []Verdict) ([]Verdict, erro
 	return w.settleAgain(ctx, again)
 }
 
-// settleHot settles items whose rows hold newer writes than their repair, and lists those that differ until then.
+// settleHot settles items whose rows hold newer writes than their repair, and lists those that
+// differ until then.
 func (w *resyncing) settleHot(ctx context.Context, hot []Candidate, until []change.Millis) error {
 	differ, err := w.settleAgain(ctx, hot)
 	if err != nil {

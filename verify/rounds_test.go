@@ -115,7 +115,8 @@ type paperChange struct {
 	rest             string // attributes after it; "": removed; "?": not in the log
 }
 
-// logs returns Settler.Logged of a log of changes of an item, which are yielded as often as they are listed.
+// logs returns Settler.Logged of a log of changes of an item, which are yielded as often as they
+// are listed.
 func (p *paper) logs(table string, changes ...paperChange) func(
 	context.Context, string, change.Millis, [][]byte, func(int, *change.Change) error,
 ) error {
@@ -142,8 +143,8 @@ func (p *paper) logs(table string, changes ...paperChange) func(
 	}
 }
 
-// TestBusyItemOnPaper: each row is compared with the change that its guard names, or with the newest one that is proven
-// to be applied, whichever is newer.
+// TestBusyItemOnPaper: each row is compared with the change that its guard names, or with the
+// newest one that is proven to be applied, whichever is newer.
 func TestBusyItemOnPaper(t *testing.T) {
 	const (
 		v1, v2, v3 = noon - 300, noon - 200, noon + 100 // v3 is created after the proof

@@ -22,16 +22,18 @@ type Settler struct {
 	ReadItems func(ctx context.Context, table string, keys [][]byte) (*source.ItemBatch, error)
 	// Prove blocks until the target has every change up to t, by the service's clock.
 	Prove func(ctx context.Context, t change.Millis) error
-	// Logged calls f with the changes of items of a table, in their order, that its log has stored since a time of the
-	// service's clock, and with the index of the item's canonical key. A change is valid until f returns. ErrTrimmed where
-	// the log does not reach back so far. nil: items that change in each of their settlings are unproven.
+	// Logged calls f with the changes of items of a table, in their order, that its log has stored
+	// since a time of the service's clock, and with the index of the item's canonical key. A change
+	// is valid until f returns. ErrTrimmed where the log does not reach back so far. nil: items
+	// that change in each of their settlings are unproven.
 	Logged func(ctx context.Context, table string, since change.Millis, keys [][]byte,
 		f func(key int, c *change.Change) error) error
 
 	Now   func() change.Millis                             // the service's clock
 	Lead  change.Millis                                    // how far above it versions may be
 	Pause func(ctx context.Context, d time.Duration) error // default failure.Pause
-	// FirstPause is the pause before items that changed are settled again, which doubles; default half a second.
+	// FirstPause is the pause before items that changed are settled again, which doubles; default
+	// half a second.
 	FirstPause time.Duration
 
 	Cells  int // how many differing cells a Verdict lists; 0: none
@@ -75,19 +77,20 @@ const (
 	firstPause = 500 * time.Millisecond
 )
 
-// proofMargin is how long after the Date of a reply a read may have happened: the Date is cut to seconds, and the
-// servers' clocks differ.
+// proofMargin is how long after the Date of a reply a read may have happened: the Date is cut to
+// seconds, and the servers' clocks differ.
 const proofMargin = change.Millis(5000)
 
-// Settle decides about items: it reads them strongly, waits until the target has every change up to that reading, reads
-// the target's rows, and reads the items again. An item that is the same in both readings is decided by its rows. It is
-// Different only when two settlings in a row see the same: the rows of an item that changes from A to B and back to A
-// between the two readings may show B, although nothing is wrong. All others are settled again after a pause.
+// Settle decides about items: it reads them strongly, waits until the target has every change up to
+// that reading, reads the target's rows, and reads the items again. An item that is the same in
+// both readings is decided by its rows. It is Different only when two settlings in a row see the
+// same: the rows of an item that changes from A to B and back to A between the two readings may
+// show B, although nothing is wrong. All others are settled again after a pause.
 //
 // An item that changes in each of its settlings is equal only by the log, else unproven.
 //
-// All candidates share the readings and proofs, so pass some 1,000 at once: the items of 100 are in memory at a time.
-// Verdicts are in the order of the candidates.
+// All candidates share the readings and proofs, so pass some 1,000 at once: the items of 100 are in
+// memory at a time. Verdicts are in the order of the candidates.
 func (s *Settler) Settle(ctx context.Context, candidates []Candidate) ([]Verdict, error) {
 	open := make([]*settling, len(candidates))
 	for i := range candidates {
@@ -170,8 +173,9 @@ func (s *Settler) once(ctx context.Context, judge *judge, open []*settling, befo
 	return nil
 }
 
-// read reads the items strongly, 100 at once, and returns the time of the last reply. The first reading stores what the
-// target should hold of them, the second one whether they have changed since.
+// read reads the items strongly, 100 at once, and returns the time of the last reply. The first
+// reading stores what the target should hold of them, the second one whether they have changed
+// since.
 func (s *Settler) read(ctx context.Context, judge *judge, open []*settling, first bool) (change.Millis, error) {
 	byTable := map[int][]*settling{}
 	for _, x := range open {
@@ -207,7 +211,8 @@ func (s *Settler) pause(ctx context.Context, d time.Duration) error {
 	return failure.Pause(ctx, d)
 }
 
-// giveUp decides about the items that changed each time. A Resyncer resyncs them: that makes their rows true.
+// giveUp decides about the items that changed each time. A Resyncer resyncs them: that makes their
+// rows true.
 func giveUp(open []*settling, out []Verdict) {
 	for _, x := range open {
 		out[x.at] = Verdict{Table: x.Table, Key: x.Key, Status: Unproven, Why: busyItem,

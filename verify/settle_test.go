@@ -88,7 +88,8 @@ func TestHotNeighbourKeepsNoItemUnsettled(t *testing.T) {
 	}
 }
 
-// TestHotItemIsListedAndNeverHealed: a foreign cell above the version of the repair, and a guard as new as it.
+// TestHotItemIsListedAndNeverHealed: a foreign cell above the version of the repair, and a guard as
+// new as it.
 func TestHotItemIsListedAndNeverHealed(t *testing.T) {
 	e := newEngine(t, "")
 	e.put("p", "a", `"x":{"S":"1"}`)
@@ -102,7 +103,8 @@ func TestHotItemIsListedAndNeverHealed(t *testing.T) {
 	}
 }
 
-// TestItemThatOnlyTheTargetHasIsNotAnItemLess: an item was removed in a gap. It differs, and all others are equal.
+// TestItemThatOnlyTheTargetHasIsNotAnItemLess: an item was removed in a gap. It differs, and all
+// others are equal.
 func TestItemThatOnlyTheTargetHasIsNotAnItemLess(t *testing.T) {
 	e := newEngine(t, "")
 	e.put("p", "a", `"x":{"S":"1"}`)
@@ -118,8 +120,8 @@ func TestItemThatOnlyTheTargetHasIsNotAnItemLess(t *testing.T) {
 	}
 }
 
-// TestRowThatTheStreamHasMadeSinceIsHealed: the row was missing when the sides were compared, and the item changes
-// every half a minute since. No resync could write below its guard.
+// TestRowThatTheStreamHasMadeSinceIsHealed: the row was missing when the sides were compared, and
+// the item changes every half a minute since. No resync could write below its guard.
 func TestRowThatTheStreamHasMadeSinceIsHealed(t *testing.T) {
 	e := newEngine(t, "")
 	e.lose("p", "a", `"x":{"S":"1"}`)
@@ -136,8 +138,8 @@ func TestRowThatTheStreamHasMadeSinceIsHealed(t *testing.T) {
 	}
 }
 
-// TestGhostOfADeadItemIsFoundByItsTombstone: b leaves the row in a gap, x is removed behind it. No _tr_live names the
-// ghost of b's column, which was x's.
+// TestGhostOfADeadItemIsFoundByItsTombstone: b leaves the row in a gap, x is removed behind it. No
+// _tr_live names the ghost of b's column, which was x's.
 func TestGhostOfADeadItemIsFoundByItsTombstone(t *testing.T) {
 	e := newEngine(t, sharedRows)
 	e.put("p", "x", `"a":{"S":"1"},"b":{"S":"2"}`)
@@ -157,8 +159,9 @@ func TestGhostOfADeadItemIsFoundByItsTombstone(t *testing.T) {
 	}
 }
 
-// TestCellInTheRowOfARemovedItemIsRepaired: somebody else wrote it after the item had left the row, and the tombstone
-// shows whose place it is. It is a difference of that item, once, and one repair removes it, whatever owns the row.
+// TestCellInTheRowOfARemovedItemIsRepaired: somebody else wrote it after the item had left the row,
+// and the tombstone shows whose place it is. It is a difference of that item, once, and one repair
+// removes it, whatever owns the row.
 func TestCellInTheRowOfARemovedItemIsRepaired(t *testing.T) {
 	const byKey = `
 mapping: 1
@@ -325,7 +328,8 @@ rules:
 	}
 }
 
-// TestHistoriesOfRemovedItemsStay: cells of a family that keeps what was removed are neither ghosts nor foreign.
+// TestHistoriesOfRemovedItemsStay: cells of a family that keeps what was removed are neither ghosts
+// nor foreign.
 func TestHistoriesOfRemovedItemsStay(t *testing.T) {
 	e := newEngine(t, `
 mapping: 1
@@ -503,7 +507,8 @@ func TestGuardSealedWithAnUnknownSecretIsUnproven(t *testing.T) {
 	}
 }
 
-// TestColumnsThatDoNotShowTheirItemAreUnproven: a ghost in such a column must not pass for a foreign cell.
+// TestColumnsThatDoNotShowTheirItemAreUnproven: a ghost in such a column must not pass for a
+// foreign cell.
 func TestColumnsThatDoNotShowTheirItemAreUnproven(t *testing.T) {
 	e := newEngine(t, strings.Replace(sharedRows, "d:{s}/{attr}", "d:{s}/{attr}/{type}", 1))
 	if ok, _ := e.program.Resyncable(); ok {
@@ -534,7 +539,8 @@ func TestRefusedItemIsListed(t *testing.T) {
 	}
 }
 
-// TestTableThatIsNotComparedKeepsItsCells: two tables write one target, and one of them is resynced.
+// TestTableThatIsNotComparedKeepsItsCells: two tables write one target, and one of them is
+// resynced.
 func TestTableThatIsNotComparedKeepsItsCells(t *testing.T) {
 	e := newEngine(t, "")
 	e.put("p", "a", `"x":{"S":"1"}`)
@@ -582,8 +588,9 @@ func TestThousandCandidatesShareTheirProofs(t *testing.T) {
 	}
 }
 
-// TestWhatIsOpenIsNotHealed: each of it alone stands in the way, also an item that nothing but a dead letter keeps from
-// being equal. Cells that are kept do not, and foreign ones only while they are not accepted.
+// TestWhatIsOpenIsNotHealed: each of it alone stands in the way, also an item that nothing but a
+// dead letter keeps from being equal. Cells that are kept do not, and foreign ones only while they
+// are not accepted.
 func TestWhatIsOpenIsNotHealed(t *testing.T) {
 	for why, r := range map[string]Resynced{
 		"1 item is hot":               {Different: 1, Hot: 1},

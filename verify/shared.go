@@ -36,8 +36,10 @@ const (
 	Refusal     = guarded.NotTaken
 )
 
-// Views returns what is read of a target for the programs that write it: as many versions of each family as it keeps.
+// Views returns what is read of a target for the programs that write it: as many versions of each
+// family as it keeps.
 func Views(programs ...*transform.Program) []bigtable.View { return guarded.Views(programs...) }
 
-// NewTarget returns a table of Bigtable as a Target. The programs are those of all source tables that write it.
+// NewTarget returns a table of Bigtable as a Target. The programs are those of all source tables
+// that write it.
 var NewTarget = guarded.NewTarget

@@ -17,10 +17,11 @@ type cellPlace struct{ row, family, qualifier string }
 
 func placeOf(o *Open) cellPlace { return cellPlace{string(o.Row), o.Family, string(o.Qualifier)} }
 
-// settleCells looks again at cells in columns that do not show to which item they belong. It reads all items that the
-// guards of their rows name. It returns the cells that none of them should have, twice in a row: they are unproven,
-// because each may be a ghost, or foreign, where no guard can own them any more. owned are the items that one of the
-// cells belongs to by now, because they have come meanwhile: they are to be settled.
+// settleCells looks again at cells in columns that do not show to which item they belong. It reads
+// all items that the guards of their rows name. It returns the cells that none of them should have,
+// twice in a row: they are unproven, because each may be a ghost, or foreign, where no guard can
+// own them any more. owned are the items that one of the cells belongs to by now, because they have
+// come meanwhile: they are to be settled.
 func (s *Settler) settleCells(ctx context.Context, cells []Open) (open []Open, owned []Candidate, err error) {
 	var last map[cellPlace]Open
 	items := map[item]Candidate{}

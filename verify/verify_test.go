@@ -273,7 +273,8 @@ func TestSiblingsInOneColumnAreComparedByTheirTimes(t *testing.T) {
 	}
 }
 
-// TestDocumentsAsTheyCameAreComparedByContent: the source does not say in which order their JSON once came.
+// TestDocumentsAsTheyCameAreComparedByContent: the source does not say in which order their JSON
+// once came.
 func TestDocumentsAsTheyCameAreComparedByContent(t *testing.T) {
 	for _, o := range []oracle.Options{{}, {ShowValues: true}} {
 		w := newWorld(t, `

@@ -9,10 +9,12 @@ import (
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
-// heartbeatsLate is how long heartbeats may take beyond their period: from the write to a beat in the log.
+// heartbeatsLate is how long heartbeats may take beyond their period: from the write to a beat in
+// the log.
 const heartbeatsLate = 15 * time.Second
 
-// BeatsWait returns how long it is worth to wait for a heartbeat that is written from now on; 0 where no table has any.
+// BeatsWait returns how long it is worth to wait for a heartbeat that is written from now on; 0
+// where no table has any.
 func (p *Pair) BeatsWait() (wait time.Duration) {
 	for i := range p.Tables {
 		wait = max(wait, p.beatWait(i))
@@ -28,8 +30,9 @@ func (p *Pair) beatWait(table int) time.Duration {
 	return 0
 }
 
-// Proven reports of each table whether heartbeats prove that Bigtable has every change up to now. It waits for them no
-// longer than BeatsWait. Where the logs cannot be read meanwhile, nothing is proven, and that is no error.
+// Proven reports of each table whether heartbeats prove that Bigtable has every change up to now.
+// It waits for them no longer than BeatsWait. Where the logs cannot be read meanwhile, nothing is
+// proven, and that is no error.
 func (p *Pair) Proven(ctx context.Context) ([]bool, error) {
 	b := newBeats(p.Now()+1000, len(p.Tables), p.beatWait) // Date is cut to seconds
 	for began := time.Now(); time.Since(began) < p.BeatsWait(); {
@@ -43,7 +46,8 @@ func (p *Pair) Proven(ctx context.Context) ([]bool, error) {
 	return b.proven, nil
 }
 
-// lookForBeats folds the logs, and asks their owners to say how far heartbeats have come; nil where that fails.
+// lookForBeats folds the logs, and asks their owners to say how far heartbeats have come; nil where
+// that fails.
 func (p *Pair) lookForBeats(ctx context.Context) (states []*checkpoint.State) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()

@@ -15,8 +15,8 @@ import (
 	"github.com/tailrace-cdc/replicator/verify"
 )
 
-// Logs folds the logs of all tables, in their order. Where no daemon runs it opens the embedded store, which keeps one
-// from starting.
+// Logs folds the logs of all tables, in their order. Where no daemon runs it opens the embedded
+// store, which keeps one from starting.
 func (p *Pair) Logs(ctx context.Context) ([]*control.Log, error) {
 	q, err := p.Queue(ctx)
 	if err != nil {
@@ -32,8 +32,8 @@ func (p *Pair) Queue(ctx context.Context) (*queue.Queue, error) {
 	return p.clients.Queue(ctx)
 }
 
-// Running folds the logs of all tables in the queue of the daemon that runs now. While the daemon is started again, or
-// the queue's servers elect a leader, it waits: for a minute at most.
+// Running folds the logs of all tables in the queue of the daemon that runs now. While the daemon
+// is started again, or the queue's servers elect a leader, it waits: for a minute at most.
 func (p *Pair) Running(ctx context.Context) ([]*control.Log, error) {
 	for began := time.Now(); ; {
 		logs, err := p.running(ctx)
@@ -51,8 +51,8 @@ func (p *Pair) Running(ctx context.Context) ([]*control.Log, error) {
 	}
 }
 
-// running folds the logs of all tables in the queue of the daemon that runs now. After an error the next call connects
-// again.
+// running folds the logs of all tables in the queue of the daemon that runs now. After an error the
+// next call connects again.
 func (p *Pair) running(ctx context.Context) ([]*control.Log, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,9 +70,10 @@ func (p *Pair) running(ctx context.Context) ([]*control.Log, error) {
 	return logs, err
 }
 
-// Logged calls f with the changes of items of a table that its log has stored since a time of the service's clock, and
-// with the index of the item's key; verify.ErrTrimmed where the log does not reach back so far. When the owner of the
-// log goes away meanwhile, Logged begins again once there is another one, so f may see a change twice.
+// Logged calls f with the changes of items of a table that its log has stored since a time of the
+// service's clock, and with the index of the item's key; verify.ErrTrimmed where the log does not
+// reach back so far. When the owner of the log goes away meanwhile, Logged begins again once there
+// is another one, so f may see a change twice.
 func (p *Pair) Logged(
 	ctx context.Context, table string, since change.Millis, keys [][]byte, f func(key int, c *change.Change) error,
 ) error {

@@ -39,8 +39,8 @@ type Pair struct {
 	clients *clients.Clients
 }
 
-// Open opens both sides of the target of a source table. It changes nothing, and needs no running daemon: Ready says
-// whether one runs.
+// Open opens both sides of the target of a source table. It changes nothing, and needs no running
+// daemon: Ready says whether one runs.
 func Open(
 	ctx context.Context, cfg *config.Config, clients *clients.Clients, tables *catalog.Catalog, table string,
 ) (*Pair, error) {
@@ -83,8 +83,8 @@ func Open(
 	return p, nil
 }
 
-// Retired returns the source tables whose replication into the target has ended: cells that no item of Tables can have
-// may be what they left, and are not compared.
+// Retired returns the source tables whose replication into the target has ended: cells that no item
+// of Tables can have may be what they left, and are not compared.
 func (p *Pair) Retired() []string { return p.retired }
 
 // Targets returns the first source table of each target, in the order of the configuration.
@@ -102,11 +102,12 @@ func Targets(tables *catalog.Catalog) (sources []string) {
 // ErrNeverReplicated says that no replicator has started with the table yet.
 var ErrNeverReplicated = errors.New("it was never replicated")
 
-// ErrRetired says that `table retire` has ended the replication of a table that is still configured.
+// ErrRetired says that `table retire` has ended the replication of a table that is still
+// configured.
 var ErrRetired = errors.New("its replication was retired")
 
-// readRow reads a table's row in Bigtable: how far versions may run ahead of the clock. A table that was never started
-// has none.
+// readRow reads a table's row in Bigtable: how far versions may run ahead of the clock. A table
+// that was never started has none.
 func (p *Pair) readRow(ctx context.Context, t *catalog.Table) error {
 	row, err := p.sink.LoadState(ctx, p.cfg.Pipeline, t.Source)
 	if errors.Is(err, bigtable.ErrNoState) {
@@ -126,8 +127,8 @@ func (p *Pair) readRow(ctx context.Context, t *catalog.Table) error {
 	return nil
 }
 
-// KeepLead has a settler learn behind each proof how far versions may be ahead by then. The daemon may have raised that
-// since Open, and what it writes then has no guard in the future.
+// KeepLead has a settler learn behind each proof how far versions may be ahead by then. The daemon
+// may have raised that since Open, and what it writes then has no guard in the future.
 func (p *Pair) KeepLead(settler *verify.Settler) {
 	prove := settler.Prove
 	settler.Prove = func(ctx context.Context, through change.Millis) error {
@@ -162,8 +163,9 @@ func (p *Pair) Programs() (all []*transform.Program) {
 // Rows returns the target as it is compared.
 func (p *Pair) Rows() verify.Target { return verify.NewTarget(p.sink, p.Target, p.Programs()...) }
 
-// Compared returns the tables as a full comparison reads them. Of those that are not named only what they own in the
-// target is left out; without names all are compared. Strong reads cost twice what eventually consistent ones do.
+// Compared returns the tables as a full comparison reads them. Of those that are not named only
+// what they own in the target is left out; without names all are compared. Strong reads cost twice
+// what eventually consistent ones do.
 func (p *Pair) Compared(strong bool, names ...string) []verify.Table {
 	var all []verify.Table
 	for i, t := range p.Tables {

@@ -9,8 +9,8 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
-// logState is a log whose newest listing began at listed, that is read up to read, has its newest changes in entry
-// last, and is applied up to entry mark.
+// logState is a log whose newest listing began at listed, that is read up to read, has its newest
+// changes in entry last, and is applied up to entry mark.
 func logState(listed, read int64, last, mark uint64) *checkpoint.State {
 	s := checkpoint.NewState()
 	s.Streams = []*checkpoint.Stream{{ARN: "s"}}
@@ -65,8 +65,8 @@ func beating(s *checkpoint.State, ago change.Millis) *checkpoint.State {
 	return s
 }
 
-// TestHeartbeatsProveWhatWasReadAndApplied: Rule 10. Nothing is awaited of a table in which they cannot prove anything,
-// and what they prove of one table they do not of another.
+// TestHeartbeatsProveWhatWasReadAndApplied: Rule 10. Nothing is awaited of a table in which they
+// cannot prove anything, and what they prove of one table they do not of another.
 func TestHeartbeatsProveWhatWasReadAndApplied(t *testing.T) {
 	for _, c := range []struct {
 		name    string

@@ -14,7 +14,8 @@ import (
 	"github.com/tailrace-cdc/replicator/protocol"
 )
 
-// ErrUnproven says that nothing proves any more that Bigtable has all changes. What was compared so far is unproven.
+// ErrUnproven says that nothing proves any more that Bigtable has all changes. What was compared so
+// far is unproven.
 var ErrUnproven = errors.New("it cannot be proved that Bigtable has every change")
 
 const (
@@ -23,10 +24,10 @@ const (
 	requestEvery = 4                // looks between two requests for a beat and a listing: a second
 )
 
-// Prove blocks until Bigtable has every change of all tables that was created up to a time of the service. While the
-// owner of a log is away, it waits for another one. It returns an error of the environment that wraps ErrUnproven when
-// waiting longer cannot help: the owner stays away, a table is paused, halted or stands before a gap, or nothing has
-// moved for ten minutes.
+// Prove blocks until Bigtable has every change of all tables that was created up to a time of the
+// service. While the owner of a log is away, it waits for another one. It returns an error of the
+// environment that wraps ErrUnproven when waiting longer cannot help: the owner stays away, a table
+// is paused, halted or stands before a gap, or nothing has moved for ten minutes.
 func (p *Pair) Prove(ctx context.Context, through change.Millis) error {
 	w := proving{pair: p, proof: newProof(through, len(p.Tables), time.Now()), seen: time.Now()}
 	for {

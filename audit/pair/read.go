@@ -34,8 +34,8 @@ func (p *Pair) Now() change.Millis {
 	return change.MillisOf(time.Now())
 }
 
-// Ask returns the time of DynamoDB's clock by a reply of this moment. Now may be behind it: our own clock stands still
-// while the machine is suspended.
+// Ask returns the time of DynamoDB's clock by a reply of this moment. Now may be behind it: our own
+// clock stands still while the machine is suspended.
 //
 // Rule 13: it asks again while that time is uncertain. A proof of what was written before a wrong
 // one would leave out what was written since.
@@ -79,7 +79,8 @@ func (p *Pair) ReadItems(ctx context.Context, table string, keys [][]byte) (batc
 	return batch, err
 }
 
-// read makes a call within the read budget of a table, again and again while the service is throttled or away.
+// read makes a call within the read budget of a table, again and again while the service is
+// throttled or away.
 func (p *Pair) read(ctx context.Context, table int, estimate float64, call func() (units float64, err error)) error {
 	budget, began := p.budgets[table], time.Now()
 	for tries := 1; ; tries++ {

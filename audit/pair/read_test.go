@@ -23,8 +23,8 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// TestAskedTimeIsThatOfTheReply: DynamoDB's clock went on while ours stood still, as it does on a machine that is
-// suspended.
+// TestAskedTimeIsThatOfTheReply: DynamoDB's clock went on while ours stood still, as it does on a
+// machine that is suspended.
 func TestAskedTimeIsThatOfTheReply(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "test")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
@@ -63,8 +63,8 @@ func TestAskedTimeIsThatOfTheReply(t *testing.T) {
 	if err := s.CheckOwner("Others", state); err == nil {
 		t.Error("the beat of one table is taken for another's")
 	}
-	// Where nothing else stands in the way, a table without an owner has no proof, and one is awaited
-	// unless the table is paused.
+	// Where nothing else stands in the way, a table without an owner has no proof, and one is
+	// awaited unless the table is paused.
 	unowned := logState(int64(now), int64(now), 7, 7)
 	if err := s.obstacle("Orders", unowned); err == nil || !s.Away("Orders", unowned) {
 		t.Errorf("a table without an owner: %v", err)

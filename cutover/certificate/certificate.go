@@ -55,8 +55,8 @@ type Program struct {
 
 // Times are those of the steps, by the clock of DynamoDB.
 type Times struct {
-	// QuietSince is the time after which no counted change was created before the fence, and Quiet how long that had to
-	// be. Both are absent where another process raised the fence.
+	// QuietSince is the time after which no counted change was created before the fence, and Quiet
+	// how long that had to be. Both are absent where another process raised the fence.
 	QuietSince time.Time `json:"quiet_since,omitzero"`
 	Quiet      string    `json:"quiet,omitempty"`
 	Fenced     time.Time `json:"fenced"`
@@ -99,7 +99,8 @@ type Shard struct {
 	Idle     string    `json:"idle"`           // Proven or Assumed
 }
 
-// Behind counts what the log holds behind the fence. Anything else than these forbids the certificate.
+// Behind counts what the log holds behind the fence. Anything else than these forbids the
+// certificate.
 type Behind struct {
 	Through uint64 `json:"through"` // the newest entry that was looked at
 	Expired int64  `json:"expired"` // items deleted by TTL: their rows are kept
@@ -126,8 +127,9 @@ type Verify struct {
 	Different  int64 `json:"different"`
 }
 
-// Sum says what was equal. After a full comparison that was made before the fence, how many items there were at the
-// fence is not known: of those that have changed since, some were deleted, and some are new.
+// Sum says what was equal. After a full comparison that was made before the fence, how many items
+// there were at the fence is not known: of those that have changed since, some were deleted, and
+// some are new.
 func (v *Verify) Sum() string {
 	if v.Changed == nil {
 		return english.Plural(int(v.Equal), "item is", "items are") + " equal"
@@ -141,7 +143,8 @@ func (v *Verify) Sum() string {
 			"item that has changed since is equal", "items that have changed since are equal"))
 }
 
-// Changed is the comparison, behind the fence, of the items that have changed since the full one began.
+// Changed is the comparison, behind the fence, of the items that have changed since the full one
+// began.
 type Changed struct {
 	Began time.Time `json:"began"`
 	Ended time.Time `json:"ended"`

@@ -88,7 +88,8 @@ func TestCertificateIsReadAsItWasIssued(t *testing.T) {
 	}
 }
 
-// TestAlteredCertificatesAreRefused changes the file as somebody would who wants it to say something else.
+// TestAlteredCertificatesAreRefused changes the file as somebody would who wants it to say
+// something else.
 func TestAlteredCertificatesAreRefused(t *testing.T) {
 	public, private := keys(t)
 	_, other := keys(t)

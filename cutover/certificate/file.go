@@ -22,7 +22,8 @@ var ErrUnsigned = errors.New("the certificate is not signed with this key")
 // errNoCertificate means that a file is something else, or was cut off.
 var errNoCertificate = errors.New("this is not a whole certificate")
 
-// domain begins the message that is signed, so that the key signs nothing that could be taken for something else.
+// domain begins the message that is signed, so that the key signs nothing that could be taken for
+// something else.
 const domain = "tailrace cutover certificate 1\n"
 
 // file is a certificate as it is stored.
@@ -40,7 +41,8 @@ type signature struct {
 	Value     string `json:"value"`     // base64
 }
 
-// Encode returns the file of a certificate, indented for people. key signs it; nil: it has only its hash.
+// Encode returns the file of a certificate, indented for people. key signs it; nil: it has only its
+// hash.
 func Encode(c *Certificate, key ed25519.PrivateKey) ([]byte, error) {
 	raw, err := json.Marshal(c)
 	if err != nil {
@@ -68,15 +70,16 @@ func Encode(c *Certificate, key ed25519.PrivateKey) ([]byte, error) {
 type Checked struct {
 	Certificate *Certificate
 	SHA256      string
-	// SignedBy is the public key of the signature, base64; empty without one. It says who issued the certificate only
-	// where it is known whose key that is: Trusted, by the key given to Check.
+	// SignedBy is the public key of the signature, base64; empty without one. It says who issued
+	// the certificate only where it is known whose key that is: Trusted, by the key given to Check.
 	SignedBy string
 	Trusted  bool
 }
 
-// Check decodes a file. It may be formatted anew; any other change is refused. Without a key only damage is found: who
-// alters a certificate on purpose can write its new hash, too. With a key the certificate must be signed with it.
-// Errors: ErrAltered, ErrUnsigned, an error for a format of a newer build, and one for another file or a part of one.
+// Check decodes a file. It may be formatted anew; any other change is refused. Without a key only
+// damage is found: who alters a certificate on purpose can write its new hash, too. With a key the
+// certificate must be signed with it. Errors: ErrAltered, ErrUnsigned, an error for a format of a
+// newer build, and one for another file or a part of one.
 func Check(b []byte, key ed25519.PublicKey) (*Checked, error) {
 	if err := checkMembers(b); errors.Is(err, ErrAltered) {
 		return nil, fmt.Errorf("read certificate: %w", err)
@@ -154,8 +157,8 @@ func (c *Checked) decode(content []byte) error {
 	return nil
 }
 
-// canonical returns JSON without spaces, with the members of each object sorted, numbers as they are spelled, and no
-// character escaped that JSON does not require.
+// canonical returns JSON without spaces, with the members of each object sorted, numbers as they
+// are spelled, and no character escaped that JSON does not require.
 func canonical(raw []byte) ([]byte, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -192,8 +195,9 @@ func decodeStrictly(b []byte, v any) error {
 	return nil
 }
 
-// checkMembers refuses an object with two members of one name: a program reads the last of them, and a person the
-// first. Names that differ only in case count as one, because package json takes either.
+// checkMembers refuses an object with two members of one name: a program reads the last of them,
+// and a person the first. Names that differ only in case count as one, because package json takes
+// either.
 func checkMembers(b []byte) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.UseNumber()

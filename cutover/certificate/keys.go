@@ -9,8 +9,8 @@ import (
 	"os"
 )
 
-// ReadKey reads the private key with which certificates are signed: PEM, as `openssl genpkey -algorithm ed25519` writes
-// it.
+// ReadKey reads the private key with which certificates are signed: PEM, as `openssl genpkey
+// -algorithm ed25519` writes it.
 func ReadKey(path string) (ed25519.PrivateKey, error) {
 	block, err := readPEM(path, "PRIVATE KEY")
 	if err != nil {
@@ -27,7 +27,8 @@ func ReadKey(path string) (ed25519.PrivateKey, error) {
 	return own, nil
 }
 
-// ReadPublicKey reads the key that a certificate must be signed with: PEM, as `openssl pkey -pubout` writes it.
+// ReadPublicKey reads the key that a certificate must be signed with: PEM, as `openssl pkey
+// -pubout` writes it.
 func ReadPublicKey(path string) (ed25519.PublicKey, error) {
 	block, err := readPEM(path, "PUBLIC KEY")
 	if err != nil {
@@ -46,7 +47,8 @@ func ReadPublicKey(path string) (ed25519.PublicKey, error) {
 
 var errNoPEM = errors.New("not a PEM file")
 
-// readPEM returns the content of the first block of a PEM file, which must be of the kind that is wanted.
+// readPEM returns the content of the first block of a PEM file, which must be of the kind that is
+// wanted.
 func readPEM(path, want string) ([]byte, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {

@@ -26,7 +26,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
-// World is a sandbox with a configuration. Its log is in the sandbox's NATS, so commands and replicators come and go.
+// World is a sandbox with a configuration. Its log is in the sandbox's NATS, so commands and
+// replicators come and go.
 type World struct {
 	*sandbox.World
 	Config *config.Config
@@ -65,7 +66,8 @@ func (w *World) Write(name, text string) {
 	}
 }
 
-// Configure sets the configuration from now on. tables are the entries of its key `tables`, each in YAML on one line.
+// Configure sets the configuration from now on. tables are the entries of its key `tables`, each in
+// YAML on one line.
 func (w *World) Configure(tables ...string) {
 	w.t.Helper()
 	text := fmt.Sprintf(`pipeline: shop
@@ -155,8 +157,8 @@ func (w *World) Log(table string) *control.Log {
 	return l
 }
 
-// Trim deletes everything from the log of a table that is applied, which a replicator does only where that is worth it.
-// No replicator may run.
+// Trim deletes everything from the log of a table that is applied, which a replicator does only
+// where that is worth it. No replicator may run.
 func (w *World) Trim(table string) {
 	w.t.Helper()
 	ctx, l := w.t.Context(), w.Log(table)
@@ -190,8 +192,9 @@ func (w *World) EditRow(table string, edit func(*bigtable.State)) {
 	}
 }
 
-// While runs f on another goroutine, and moves the sandbox's time on until it returns: that everything is known to be
-// applied takes some seconds of that time. It goes no faster than the replicator follows.
+// While runs f on another goroutine, and moves the sandbox's time on until it returns: that
+// everything is known to be applied takes some seconds of that time. It goes no faster than the
+// replicator follows.
 func (w *World) While(what string, f func()) {
 	w.t.Helper()
 	over := make(chan struct{})
@@ -210,8 +213,9 @@ func (w *World) While(what string, f func()) {
 	})
 }
 
-// hasten moves the sandbox's time on a little, unless the replicator does not follow: commands take an owner for gone
-// that gives no sign of life for three times the claim's time, which is six seconds here.
+// hasten moves the sandbox's time on a little, unless the replicator does not follow: commands take
+// an owner for gone that gives no sign of life for three times the claim's time, which is six
+// seconds here.
 func (w *World) hasten() {
 	if d := w.daemon; d != nil {
 		behind := func(t pipeline.TableStatus) bool { return t.SourceLag > 4 }

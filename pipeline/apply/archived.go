@@ -2,8 +2,8 @@ package apply
 
 import "context"
 
-// RetryArchived tries the dead letters of an item again in a table without a target: all are letters of the archive,
-// and there are no rows that a put would make true.
+// RetryArchived tries the dead letters of an item again in a table without a target: all are
+// letters of the archive, and there are no rows that a put would make true.
 func RetryArchived(
 	ctx context.Context, shared *Shared, o *Options, letters *DeadLetters, item *ResyncItem,
 ) (ResyncOutcome, error) {

@@ -13,7 +13,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// archiver is the target archive: it copies deletions into the archive's stream, in the order of the log.
+// archiver is the target archive: it copies deletions into the archive's stream, in the order of
+// the log.
 type archiver struct {
 	o       *Options
 	letters *DeadLetters
@@ -141,8 +142,8 @@ func (a *archiver) record(ctx context.Context, dec *change.Decoder, j *job) (r l
 		r.Event, r.Verdict = transform.PlaceOf(&j.c), ledger.Skip
 	}
 	if r.Verdict == ledger.Keep && a.letters.has(SinkArchive, &j.c) {
-		// It became one before a crash, and would be taken now: what takes it is a retry of the letter, or it would be
-		// archived twice.
+		// It became one before a crash, and would be taken now: what takes it is a retry of the
+		// letter, or it would be archived twice.
 		r.Verdict = ledger.Letter
 	}
 	return r, j.c.TTL || r.Verdict != ledger.Skip && r.Class != "", nil

@@ -27,10 +27,10 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// BenchmarkArchiver archives deletions by TTL of items of 1 KB that are in a table's log: it reads the log, makes
-// events of them, and stores these. It reports the CPU for an event, with the server, which is in this process. With
-// "nowhere" nothing stores the events; with "objects" they go through the archive's stream into Parquet in a directory,
-// of one hour or of 24 at once.
+// BenchmarkArchiver archives deletions by TTL of items of 1 KB that are in a table's log: it reads
+// the log, makes events of them, and stores these. It reports the CPU for an event, with the
+// server, which is in this process. With "nowhere" nothing stores the events; with "objects" they
+// go through the archive's stream into Parquet in a directory, of one hour or of 24 at once.
 func BenchmarkArchiver(b *testing.B) {
 	const events = 200_000
 	for _, load := range []struct {
@@ -202,7 +202,8 @@ func (x *benchLog) page(b *testing.B, shard, from, count int, created change.Mil
 	return p
 }
 
-// copy runs the sink until it has passed the whole log and, where there are objects, these are closed.
+// copy runs the sink until it has passed the whole log and, where there are objects, these are
+// closed.
 func (x *benchLog) copy(b *testing.B, sink *Sink) {
 	b.Helper()
 	ctx, cancel := context.WithCancel(b.Context())

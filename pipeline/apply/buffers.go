@@ -5,12 +5,13 @@ import (
 	"sync"
 )
 
-// buffers holds used buffers of unpacked frames by size class, the power of two that holds them, so that a small frame
-// does not keep a large one's buffer. The changes of a frame alias its buffer until the last of them is durable.
+// buffers holds used buffers of unpacked frames by size class, the power of two that holds them, so
+// that a small frame does not keep a large one's buffer. The changes of a frame alias its buffer
+// until the last of them is durable.
 var buffers [largestClass + 1]sync.Pool
 
-// largestClass caps the buffer that is allocated from an entry's claimed size. No frame is as large; the data behind
-// the claim is checked when it is unpacked.
+// largestClass caps the buffer that is allocated from an entry's claimed size. No frame is as
+// large; the data behind the claim is checked when it is unpacked.
 const largestClass = 26
 
 const smallestBuffer = 1 << 16

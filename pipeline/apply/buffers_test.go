@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestSizeThatAnEntryClaimsIsNotBelievedBeyondAnyFrame: the data behind it is looked at later, by whoever unpacks it.
+// TestSizeThatAnEntryClaimsIsNotBelievedBeyondAnyFrame: the data behind it is looked at later, by
+// whoever unpacks it.
 func TestSizeThatAnEntryClaimsIsNotBelievedBeyondAnyFrame(t *testing.T) {
 	for size, want := range map[int]int{-1: 1 << 16, 0: 1 << 16, 1 << 16: 1 << 16, 1<<16 + 1: 1 << 17, 3 << 20: 4 << 20,
 		math.MaxInt: 1 << largestClass} {

@@ -9,10 +9,10 @@ import (
 	"github.com/tailrace-cdc/replicator/protocol"
 )
 
-// catchUp applies the letters above the version of the put as one write, now that the rows hold what
-// was read. Without it an item of shared rows that is written all the time would never leave the
-// dead letters: each letter of the last minute waits for a reading that is a minute newer, and the
-// item makes new letters until none is left.
+// catchUp applies the letters above the version of the put as one write, now that the rows hold
+// what was read. Without it an item of shared rows that is written all the time would never leave
+// the dead letters: each letter of the last minute waits for a reading that is a minute newer, and
+// the item makes new letters until none is left.
 //
 // The letters of what outlives its item are not united: each of them writes a version of its own.
 //

@@ -23,8 +23,8 @@ rules:
   - {attrs: all, except: [pk, sk, n], to: "d:{s}/{attr}"}
 `
 
-// busy writes items of one row at a rate. Each write adds an attribute and takes one away, so a difference that is
-// applied to another state leaves a cell behind.
+// busy writes items of one row at a rate. Each write adds an attribute and takes one away, so a
+// difference that is applied to another state leaves a cell behind.
 type busy struct {
 	*life
 	items int
@@ -49,9 +49,9 @@ func (b *busy) writeFor(d time.Duration) {
 	}
 }
 
-// Attack 91: a refused change of an item that is written all the time. Each change behind it is a dead letter, and at
-// each reading there are letters of the last minute. One retry drains them, with changes after the reading or without,
-// and the next change is applied to what is there.
+// Attack 91: a refused change of an item that is written all the time. Each change behind it is a
+// dead letter, and at each reading there are letters of the last minute. One retry drains them,
+// with changes after the reading or without, and the next change is applied to what is there.
 func TestBusyItemLeavesTheDeadLettersInOneRetry(t *testing.T) {
 	for name, tt := range map[string]struct {
 		every time.Duration
@@ -101,8 +101,9 @@ func TestBusyItemLeavesTheDeadLettersInOneRetry(t *testing.T) {
 	}
 }
 
-// Where the rows hold a change of the last minute, the put is skipped, and what is there is not what was read: the
-// letters stay, and the outcome has the time from which on one retry drains them.
+// Where the rows hold a change of the last minute, the put is skipped, and what is there is not
+// what was read: the letters stay, and the outcome has the time from which on one retry drains
+// them.
 func TestLettersWaitUntilAReadingIsAboveTheRows(t *testing.T) {
 	x := newTable(t, func(x *table) { x.mapping = differences })
 	b := &busy{life: x.begin(), items: 1, every: time.Second}
@@ -133,8 +134,8 @@ func TestLettersWaitUntilAReadingIsAboveTheRows(t *testing.T) {
 	b.equal()
 }
 
-// TestLettersStayOverAPutThatWasNotAnswered: the second attempt of the put finds its own version in the row. The row
-// may hold what was read, so an earlier letter would take it back.
+// TestLettersStayOverAPutThatWasNotAnswered: the second attempt of the put finds its own version in
+// the row. The row may hold what was read, so an earlier letter would take it back.
 func TestLettersStayOverAPutThatWasNotAnswered(t *testing.T) {
 	x := newTable(t, func(x *table) { x.mapping = differences })
 	b := &busy{life: x.begin(), items: 1, every: time.Second}
@@ -159,8 +160,9 @@ func TestLettersStayOverAPutThatWasNotAnswered(t *testing.T) {
 	b.equal()
 }
 
-// A letter that was dropped by hand leaves a hole: what was read is not what the next letter changed. A difference
-// would be applied to a state that it does not fit, so the letters stay until a reading is above them.
+// A letter that was dropped by hand leaves a hole: what was read is not what the next letter
+// changed. A difference would be applied to a state that it does not fit, so the letters stay until
+// a reading is above them.
 func TestLettersBehindADroppedOneAreNotApplied(t *testing.T) {
 	x := newTable(t, func(x *table) { x.mapping = differences })
 	b := &busy{life: x.begin(), items: 1, every: time.Second}

@@ -7,8 +7,9 @@ type Classes struct{ User, Inferred bool }
 
 func (c Classes) others() bool { return c.User || c.Inferred }
 
-// of returns the class under which an event is archived, "" for none. A deletion that TTL in another region may have
-// made cannot be told from one by a user: where only those by users are wanted, it counts as one of them.
+// of returns the class under which an event is archived, "" for none. A deletion that TTL in
+// another region may have made cannot be told from one by a user: where only those by users are
+// wanted, it counts as one of them.
 func (c Classes) of(class transform.EventClass) transform.EventClass {
 	switch {
 	case class == transform.ClassTTL:

@@ -11,8 +11,8 @@ import (
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
-// damagedRanges are the gaps recorded for unreadable ranges of the log: the gap's reason, and whether it was accepted
-// when the life began. resume, which accepts gaps, ends the life.
+// damagedRanges are the gaps recorded for unreadable ranges of the log: the gap's reason, and
+// whether it was accepted when the life began. resume, which accepts gaps, ends the life.
 type damagedRanges struct{ accepted map[string]bool }
 
 func newDamagedRanges(s *checkpoint.State) *damagedRanges {
@@ -25,8 +25,9 @@ func newDamagedRanges(s *checkpoint.State) *damagedRanges {
 	return &damagedRanges{accepted: known}
 }
 
-// record handles entries of the log that the sink needs and cannot read. It stores them as a gap. It returns nil once
-// an operator has accepted the gap, so that the sink goes on behind it; until then the sink's halt.
+// record handles entries of the log that the sink needs and cannot read. It stores them as a gap.
+// It returns nil once an operator has accepted the gap, so that the sink goes on behind it; until
+// then the sink's halt.
 //
 // Rule 8: what is lost is recorded before anything behind it is applied.
 func (r *damagedRanges) record(ctx context.Context, o *Options, d *queue.DamageError, now change.Millis) error {

@@ -24,8 +24,9 @@ rules:
   - {attr: v, to: "d:v/{s}"}
 `
 
-// A refused change makes its item dirty, so that later changes become letters too. A resync makes all of its rows true,
-// also the one that it left behind a lost move, and drops the letters; the next change is applied.
+// A refused change makes its item dirty, so that later changes become letters too. A resync makes
+// all of its rows true, also the one that it left behind a lost move, and drops the letters; the
+// next change is applied.
 func TestResyncClearsADirtyItem(t *testing.T) {
 	x := newTable(t, func(x *table) { x.mapping = picky })
 	l := x.begin()
@@ -54,8 +55,8 @@ func TestResyncClearsADirtyItem(t *testing.T) {
 	}
 }
 
-// Letters that the put makes needless go after it. Where it fails they stay, and the item stays dirty: a difference
-// would be applied to rows that it does not fit.
+// Letters that the put makes needless go after it. Where it fails they stay, and the item stays
+// dirty: a difference would be applied to rows that it does not fit.
 func TestLettersStayUntilThePutIsDurable(t *testing.T) {
 	x := newTable(t, func(x *table) { x.mapping = picky })
 	l := x.begin()

@@ -17,8 +17,9 @@ rules:
   on_ttl_expiry: "archive:arch"
 `
 
-// Bigtable refuses a deletion by TTL, which would have archived the item's cells. A resync of the absent item would
-// delete the last copy: the letter comes first, and while it is refused nothing is written.
+// Bigtable refuses a deletion by TTL, which would have archived the item's cells. A resync of the
+// absent item would delete the last copy: the letter comes first, and while it is refused nothing
+// is written.
 func TestResyncKeepsTheLastCopyOfAnExpiredItem(t *testing.T) {
 	x := newTable(t, func(x *table) { x.mapping = archivesInRow })
 	l := x.begin()

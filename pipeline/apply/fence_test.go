@@ -7,7 +7,8 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
-// TestNoItemIsWrittenBehindAFence: Rule 12. Whatever asks for it, the rows may belong to the application.
+// TestNoItemIsWrittenBehindAFence: Rule 12. Whatever asks for it, the rows may belong to the
+// application.
 func TestNoItemIsWrittenBehindAFence(t *testing.T) {
 	x := newTable(t, func(x *table) { x.mapping = plain })
 	x.Put("Orders", "p", "1", `"v":{"N":"1"}`)

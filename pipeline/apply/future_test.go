@@ -9,8 +9,9 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// A broken clock has left a guard two hours ahead: every change loses to it. The resync that names it replaces row and
-// guard; what came between its reading and the replacement comes with the next reading.
+// A broken clock has left a guard two hours ahead: every change loses to it. The resync that names
+// it replaces row and guard; what came between its reading and the replacement comes with the next
+// reading.
 func TestGuardInTheFutureIsReplaced(t *testing.T) {
 	x := newTable(t, func(x *table) { x.mapping = plain })
 	l := x.begin()
@@ -58,8 +59,8 @@ func (x *table) forge(pk, sk, attrs string, v change.Version) {
 	}
 }
 
-// Letters of the last minute are above the version of the put: they are applied at their own versions, in order, and
-// the item's next change too.
+// Letters of the last minute are above the version of the put: they are applied at their own
+// versions, in order, and the item's next change too.
 func TestLettersAboveThePutAreAppliedInOrder(t *testing.T) {
 	x := newTable(t, func(x *table) { x.mapping = picky })
 	l := x.begin()

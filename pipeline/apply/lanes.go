@@ -15,14 +15,15 @@ import (
 	"github.com/tailrace-cdc/replicator/protocol"
 )
 
-// lanes is the target Bigtable. All changes of an item go through the same lane; a lane has one worker at a time, and a
-// worker has one call in flight.
+// lanes is the target Bigtable. All changes of an item go through the same lane; a lane has one
+// worker at a time, and a worker has one call in flight.
 //
 // Rule 5: so changes of one item reach the sink in version order or not at all.
 //
-// A worker takes a batch of a lane, then that of another one; it ends when there is none for a while. So an idle lane
-// holds next to nothing: of many tables most are idle. The number of workers that have a batch is bounded over all
-// tables together, because each holds an item's image, cells and request.
+// A worker takes a batch of a lane, then that of another one; it ends when there is none for a
+// while. So an idle lane holds next to nothing: of many tables most are idle. The number of workers
+// that have a batch is bounded over all tables together, because each holds an item's image, cells
+// and request.
 type lanes struct {
 	*lanePass
 	all     []*lane
@@ -42,8 +43,8 @@ type lane struct {
 	room    chan struct{} // capacity 1: a full lane has given its jobs to a worker
 }
 
-// laneRoom bounds the jobs that wait in a lane. The memory budget bounds their bytes; this keeps one hot item from
-// taking all of it.
+// laneRoom bounds the jobs that wait in a lane. The memory budget bounds their bytes; this keeps
+// one hot item from taking all of it.
 const laneRoom = 1024
 
 func newLanes(shared *Shared, o *Options, letters *DeadLetters) *lanes {
@@ -64,8 +65,8 @@ func newLanes(shared *Shared, o *Options, letters *DeadLetters) *lanes {
 	return l
 }
 
-// wants leaves out what is older than the life: the resync with which the life begins covers it, and readers would see
-// the rows go back.
+// wants leaves out what is older than the life: the resync with which the life begins covers it,
+// and readers would see the rows go back.
 func (l *lanes) wants(c *change.Change) bool { return l.o.lives[c.Feed.Stream].Applies(c.Version) }
 
 // submit puts a change into the lane of its item, and blocks while that is full.
@@ -82,8 +83,8 @@ func (l *lanes) submit(ctx context.Context, c *change.Change, e *protocol.Tracke
 	return nil
 }
 
-// put appends a job to a lane, unless that has room jobs. Its turn is taken under the same mutex, so that turns and
-// jobs have one order.
+// put appends a job to a lane, unless that has room jobs. Its turn is taken under the same mutex,
+// so that turns and jobs have one order.
 func (l *lanes) put(ln *lane, j job, room int) bool {
 	ln.mu.Lock()
 	full, wake := len(ln.waiting) >= room, !ln.busy
@@ -99,9 +100,9 @@ func (l *lanes) put(ln *lane, j job, room int) bool {
 	return !full
 }
 
-// submitResync puts an operation into the lane of its item, behind the changes that wait there. It waits until no other
-// operation is in the lane, so that the changes of the stream are not held up by many; the reading of the log never
-// waits for it.
+// submitResync puts an operation into the lane of its item, behind the changes that wait there. It
+// waits until no other operation is in the lane, so that the changes of the stream are not held up
+// by many; the reading of the log never waits for it.
 func (l *lanes) submitResync(ctx context.Context, o *operation) error {
 	turn, hash := l.turns.prepare(o.item.Hash, o.rows, o.changes...)
 	ln := l.all[hash%uint64(len(l.all))]
@@ -117,9 +118,11 @@ func (l *lanes) submitResync(ctx context.Context, o *operation) error {
 	return nil
 }
 
-// run waits until the row in Bigtable agrees with the log, then works until ctx ends or a setting makes writes unsafe.
+// run waits until the row in Bigtable agrees with the log, then works until ctx ends or a setting
+// makes writes unsafe.
 //
-// Rule 15: under such a setting nothing is written: a guard that Bigtable collects too early refuses nothing.
+// Rule 15: under such a setting nothing is written: a guard that Bigtable collects too early
+// refuses nothing.
 func (l *lanes) run(ctx context.Context) error {
 	defer close(l.ended)
 	select {
@@ -146,8 +149,8 @@ func (l *lanes) run(ctx context.Context) error {
 	return err
 }
 
-// enter waits for the gate, and ends the halt that it has made: where nothing waits to be applied, no mark that moves
-// would end it.
+// enter waits for the gate, and ends the halt that it has made: where nothing waits to be applied,
+// no mark that moves would end it.
 func (l *lanes) enter(ctx context.Context) error {
 	if err := l.o.Gate.Enter(ctx); err != nil {
 		return err
@@ -169,8 +172,8 @@ type assigned struct {
 	release func()
 }
 
-// dispatch gives each lane that has jobs to a worker. Where workers wait for each other's changes they are not bounded:
-// the one that all wait for might not be among them.
+// dispatch gives each lane that has jobs to a worker. Where workers wait for each other's changes
+// they are not bounded: the one that all wait for might not be among them.
 func (l *lanes) dispatch(ctx context.Context, g *errgroup.Group, workers *tableWorkers) error {
 	for {
 		select {
@@ -194,8 +197,9 @@ func (l *lanes) dispatch(ctx context.Context, g *errgroup.Group, workers *tableW
 	}
 }
 
-// idleTime is how long a worker waits for another batch. The stack of a goroutine grows several times on the way into a
-// call of Bigtable, which takes a tenth of the time of a write: so workers are used again.
+// idleTime is how long a worker waits for another batch. The stack of a goroutine grows several
+// times on the way into a call of Bigtable, which takes a tenth of the time of a write: so workers
+// are used again.
 const idleTime = time.Second
 
 // work applies a batch, and then those that come before the worker has been idle for too long.
@@ -219,8 +223,8 @@ func (l *lanes) work(ctx context.Context, next assigned) error {
 	}
 }
 
-// applyBatch applies the jobs that wait in a lane. Jobs that arrive meanwhile form a batch of their own, after those of
-// other lanes.
+// applyBatch applies the jobs that wait in a lane. Jobs that arrive meanwhile form a batch of their
+// own, after those of other lanes.
 func (l *lanes) applyBatch(ctx context.Context, ln *lane) error {
 	w := l.workers.Get().(*worker)
 	w.call = ln.call

@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// TestLatencyIsThatOfTheStream: from creation to durable, by the service's clock, for each change that became durable;
-// a resync of an old item is no change that was late.
+// TestLatencyIsThatOfTheStream: from creation to durable, by the service's clock, for each change
+// that became durable; a resync of an old item is no change that was late.
 func TestLatencyIsThatOfTheStream(t *testing.T) {
 	x := newTable(t, nil)
 	l := x.begin()

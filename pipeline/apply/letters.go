@@ -16,7 +16,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// codeCascade is the code of a letter that would delete what other items wrote later. Only a retry sets it.
+// codeCascade is the code of a letter that would delete what other items wrote later. Only a retry
+// sets it.
 const codeCascade = "cascade"
 
 // heldLetter is a dead letter of the item that is resynced.
@@ -46,8 +47,8 @@ func (l *DeadLetters) get(ctx context.Context, ref letterRef) (*heldLetter, erro
 	return x, nil
 }
 
-// loadLetters loads the item's dead letters in version order, with the rows that their images have: what the target
-// holds of the item may be there.
+// loadLetters loads the item's dead letters in version order, with the rows that their images have:
+// what the target holds of the item may be there.
 func (x *resyncing) loadLetters(ctx context.Context, refs []letterRef) error {
 	for _, ref := range refs {
 		l, err := x.worker.letters.get(ctx, ref)
@@ -66,8 +67,8 @@ func (x *resyncing) loadLetters(ctx context.Context, refs []letterRef) error {
 	return nil
 }
 
-// concernsItem reports whether a letter with the hash of the item's key has that key. A letter that cannot be read
-// belongs to no item: it can only be dropped.
+// concernsItem reports whether a letter with the hash of the item's key has that key. A letter that
+// cannot be read belongs to no item: it can only be dropped.
 func (x *resyncing) concernsItem(l *heldLetter) bool {
 	keys := []byte(l.Keys)
 	if l.change != nil {
@@ -80,7 +81,8 @@ func (x *resyncing) concernsItem(l *heldLetter) bool {
 	return err == nil && bytes.Equal(key, x.key)
 }
 
-// rowsOf returns the rows of a change's images. An image that the mapping refuses was never written.
+// rowsOf returns the rows of a change's images. An image that the mapping refuses was never
+// written.
 func (x *resyncing) rowsOf(c *change.Change) (rows [][]byte) {
 	for _, raw := range [][]byte{c.Old, c.New} {
 		if raw == nil {
@@ -111,8 +113,9 @@ func (x *resyncing) rows() [][]byte {
 	return rows
 }
 
-// mayOutlive reports whether a change may write or delete what a put of its item does not make true: archived copies,
-// histories, aggregates, and other items' cells in a row that the removal takes along.
+// mayOutlive reports whether a change may write or delete what a put of its item does not make
+// true: archived copies, histories, aggregates, and other items' cells in a row that the removal
+// takes along.
 func (x *resyncing) mayOutlive(c *change.Change) bool {
 	return len(x.o.Table.Program.MayOutlive()) > 0 || x.turns != nil && c.Op == change.Remove
 }
@@ -124,9 +127,10 @@ func (x *resyncing) isLate(l *heldLetter) bool {
 		x.o.Table.Program.CanCoalesce()
 }
 
-// applyLetters tries the letters of Bigtable that the put does not make needless, in version order. Before the put that
-// is those that may write what outlives the item: a removal by TTL archives what the put would delete. Late ones are
-// above the put and come after it, if that has left the rows as they were.
+// applyLetters tries the letters of Bigtable that the put does not make needless, in version order.
+// Before the put that is those that may write what outlives the item: a removal by TTL archives
+// what the put would delete. Late ones are above the put and come after it, if that has left the
+// rows as they were.
 //
 // Rule 5: once a letter above the version of the put is refused, no later one is applied.
 func (x *resyncing) applyLetters(ctx context.Context, late bool) error {
@@ -155,7 +159,8 @@ func (x *resyncing) applyLetters(ctx context.Context, late bool) error {
 	return nil
 }
 
-// applyLetter applies a letter at its own version. before is the change before it, if that was applied just now.
+// applyLetter applies a letter at its own version. before is the change before it, if that was
+// applied just now.
 func (x *resyncing) applyLetter(ctx context.Context, l *heldLetter, before *change.Change) error {
 	x.dec.Reset()
 	if err := x.o.Table.Program.Change(x.dec, l.change, &x.write); err != nil {
@@ -173,8 +178,9 @@ func (x *resyncing) applyLetter(ctx context.Context, l *heldLetter, before *chan
 	return nil
 }
 
-// checkWrite refuses a write that Bigtable would accept but that would be wrong: one that deletes what other items
-// wrote to the row later, and one that depends on an earlier change that was never applied, unless the put follows.
+// checkWrite refuses a write that Bigtable would accept but that would be wrong: one that deletes
+// what other items wrote to the row later, and one that depends on an earlier change that was never
+// applied, unless the put follows.
 func (x *resyncing) checkWrite(l *heldLetter, before *change.Change) error {
 	for i := range x.write.Rows {
 		if row := &x.write.Rows[i]; row.Exclusive && row.Class != transform.ClassR {
@@ -194,8 +200,8 @@ func (x *resyncing) checkWrite(l *heldLetter, before *change.Change) error {
 		What: "the change before it was never applied, so what the item has in Bigtable is not known; it is resynced later"}
 }
 
-// blockedBy returns why the item must not be put: a removal by TTL is refused again, and what it would archive is the
-// last copy of the expired item, which the put would delete.
+// blockedBy returns why the item must not be put: a removal by TTL is refused again, and what it
+// would archive is the last copy of the expired item, which the put would delete.
 func (x *resyncing) blockedBy() *outcome.Outcome {
 	for _, l := range x.letters {
 		if l.refused != nil && l.refused.Code != codeCascade && l.change.TTL && l.Version <= x.item.Version {
@@ -206,8 +212,9 @@ func (x *resyncing) blockedBy() *outcome.Outcome {
 	return nil
 }
 
-// refuseLetter stores why the item was refused in the first of its letters that the put, or the write after it, would
-// have made needless. It does nothing if a letter was refused in this try: the reason of that one says more.
+// refuseLetter stores why the item was refused in the first of its letters that the put, or the
+// write after it, would have made needless. It does nothing if a letter was refused in this try:
+// the reason of that one says more.
 func (x *resyncing) refuseLetter(why *outcome.Outcome) {
 	for _, l := range x.letters {
 		if l.refused != nil {
@@ -222,14 +229,16 @@ func (x *resyncing) refuseLetter(why *outcome.Outcome) {
 	}
 }
 
-// settleLetters deletes the letters that were applied or that the put made needless, and records the tries of the
-// others. It is the last step: an item stops being dirty only when its rows are durable.
+// settleLetters deletes the letters that were applied or that the put made needless, and records
+// the tries of the others. It is the last step: an item stops being dirty only when its rows are
+// durable.
 func (x *resyncing) settleLetters(ctx context.Context) error {
 	if len(x.letters) == 0 {
 		return nil
 	}
 	put := x.out.Refused == nil
-	// Newest first: wherever this ends, the earliest letters remain, and applying those again changes nothing (Rule 5).
+	// Newest first: wherever this ends, the earliest letters remain, and applying those again
+	// changes nothing (Rule 5).
 	var gone []string
 	for _, l := range slices.Backward(x.letters) {
 		if l.Sink != SinkBigtable {
@@ -253,7 +262,8 @@ func (x *resyncing) settleLetters(ctx context.Context) error {
 	return err
 }
 
-// keep records the try of a letter that stays. put says that the rows of the item are true at its version.
+// keep records the try of a letter that stays. put says that the rows of the item are true at its
+// version.
 func (x *resyncing) keep(ctx context.Context, l *heldLetter, put bool) error {
 	r := deadletter.Retried{Code: l.Code, Reason: l.Reason, Behind: l.Behind, At: x.retriedAt()}
 	if l.refused != nil {
@@ -283,9 +293,9 @@ func (x *resyncing) keep(ctx context.Context, l *heldLetter, put bool) error {
 	return x.worker.letters.recordRetry(ctx, x.item.Hash, l.ID, r)
 }
 
-// neededUntil returns from when on a reading of the item makes a letter above the version of the put needless: its
-// version is above the letter then, or above the rows that hold something else now. It is 0 for a letter of what
-// outlives its item, and of an archive.
+// neededUntil returns from when on a reading of the item makes a letter above the version of the
+// put needless: its version is above the letter then, or above the rows that hold something else
+// now. It is 0 for a letter of what outlives its item, and of an archive.
 func (x *resyncing) neededUntil(l *heldLetter) change.Millis {
 	if l.outlives || l.change == nil || l.Sink != SinkBigtable {
 		return 0
@@ -300,8 +310,8 @@ func (x *resyncing) neededUntil(l *heldLetter) change.Millis {
 // retriedAt returns the time to record, in the precision that is stored.
 func (x *resyncing) retriedAt() time.Time { return x.shared.now().Time().Truncate(time.Millisecond) }
 
-// archiveLetters writes the events of the item's letters of the archive, and publishes those of its subject. Each event
-// has an id of its own, so their order does not matter.
+// archiveLetters writes the events of the item's letters of the archive, and publishes those of its
+// subject. Each event has an id of its own, so their order does not matter.
 func (x *resyncing) archiveLetters(ctx context.Context) error {
 	var gone []string
 	for _, l := range x.letters {
@@ -330,9 +340,9 @@ func (x *resyncing) archiveLetters(ctx context.Context) error {
 	return err
 }
 
-// archiveRefusal returns why a letter of the archive stays; nil for an error that says nothing about the archive. An
-// archive that cannot be written keeps only its own letters: the caller tries again, and the letters of other items and
-// sinks need not wait.
+// archiveRefusal returns why a letter of the archive stays; nil for an error that says nothing
+// about the archive. An archive that cannot be written keeps only its own letters: the caller tries
+// again, and the letters of other items and sinks need not wait.
 func archiveRefusal(ctx context.Context, err error) *outcome.Outcome {
 	if sink := (*outcome.SinkError)(nil); errors.As(err, &sink) && ctx.Err() == nil {
 		out := outcome.OfSink(ctx, err)
@@ -366,12 +376,14 @@ func (w *worker) canonical(keys []byte) ([]byte, error) {
 	return w.o.Table.canonical(w.dec, keys)
 }
 
-// heat notes that a row or letter of the item has version v, above that of the resync: see ResyncOutcome.Hot.
+// heat notes that a row or letter of the item has version v, above that of the resync: see
+// ResyncOutcome.Hot.
 func (x *resyncing) heat(v change.Version) {
 	x.out.Hot = max(x.out.Hot, change.Millis(v)+ResyncMargin)
 }
 
-// refusalOf returns why the item is not taken; nil for an error that does not concern the item alone.
+// refusalOf returns why the item is not taken; nil for an error that does not concern the item
+// alone.
 func refusalOf(err error) *outcome.Outcome {
 	if out := outcome.OfChange(err); out.Action == outcome.DeadLetter {
 		return &out

@@ -19,8 +19,9 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
-// BenchmarkOpenDeadLetters walks over the dead letters of a table, of records of 1 KB, as the owner does before it
-// applies. The server is in this process. It reports milliseconds, and CPU for a letter with the server's.
+// BenchmarkOpenDeadLetters walks over the dead letters of a table, of records of 1 KB, as the owner
+// does before it applies. The server is in this process. It reports milliseconds, and CPU for a
+// letter with the server's.
 func BenchmarkOpenDeadLetters(b *testing.B) {
 	for _, n := range []int{0, 100, 10_000, 100_000} {
 		b.Run(fmt.Sprintf("letters=%d", n), func(b *testing.B) {
@@ -43,7 +44,8 @@ func BenchmarkOpenDeadLetters(b *testing.B) {
 	}
 }
 
-// letteredLog returns a log with so many dead letters. Its server syncs nothing, so that it has them soon.
+// letteredLog returns a log with so many dead letters. Its server syncs nothing, so that it has
+// them soon.
 func letteredLog(b *testing.B, n int) *queue.Log {
 	b.Helper()
 	must := func(err error) {

@@ -20,8 +20,8 @@ func (l *life) refuse(row string, change func()) {
 	l.settle()
 }
 
-// Class K: a removal that takes its whole row along was refused, and other items have written to the row since.
-// Applied now it would delete what they wrote, which no change writes again.
+// Class K: a removal that takes its whole row along was refused, and other items have written to
+// the row since. Applied now it would delete what they wrote, which no change writes again.
 func TestOlderLetterDoesNotWipeARowThatOthersWroteSince(t *testing.T) {
 	x := newTable(t, func(x *table) { x.mapping = cascade })
 	l := x.begin()
@@ -53,8 +53,8 @@ rules:
   - {attr: n, to: "h:n"}
 `
 
-// A letter of what outlives its item: a put of the item makes only its newest version true, so the letter of an
-// older one is not made needless by it. It is applied, or it stays.
+// A letter of what outlives its item: a put of the item makes only its newest version true, so the
+// letter of an older one is not made needless by it. It is applied, or it stays.
 func TestLetterOfWhatOutlivesItsItemIsAppliedOrStays(t *testing.T) {
 	x := newTable(t, func(x *table) { x.mapping = histories })
 	l := x.begin()

@@ -38,7 +38,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// table is the table Orders in a sandbox, with its log and its target, which outlive the lives of the table.
+// table is the table Orders in a sandbox, with its log and its target, which outlive the lives of
+// the table.
 type table struct {
 	*sandbox.World
 	t        *testing.T

@@ -8,9 +8,10 @@ import (
 
 // ChangeMemory bounds the bytes of changes that are between the log and the sinks, over all tables.
 //
-// Rule 9: back-pressure is bounded in bytes: by the limit, plus one entry for each sink of each table. A sink that
-// holds no entry gets its first one at once, so that a stalled sink that holds the whole budget stops no other sink,
-// and an entry larger than the whole budget goes through alone.
+// Rule 9: back-pressure is bounded in bytes: by the limit, plus one entry for each sink of each
+// table. A sink that holds no entry gets its first one at once, so that a stalled sink that holds
+// the whole budget stops no other sink, and an entry larger than the whole budget goes through
+// alone.
 type ChangeMemory struct {
 	limit int64
 
@@ -40,8 +41,9 @@ func (b *ChangeMemory) InUse() int64 {
 	return b.used
 }
 
-// Acquire blocks until n bytes are free or the sink holds no entry, and returns the function that gives the bytes back.
-// One goroutine calls Acquire; any goroutine calls the returned function, once.
+// Acquire blocks until n bytes are free or the sink holds no entry, and returns the function that
+// gives the bytes back. One goroutine calls Acquire; any goroutine calls the returned function,
+// once.
 func (s *memoryShare) Acquire(ctx context.Context, n int) (release func(), err error) {
 	b := s.budget
 	b.mu.Lock()

@@ -44,8 +44,8 @@ type Stats struct {
 
 	applied prometheus.Counter
 	refused *prometheus.CounterVec // sink, code, rule: those of this program and of the mapping, so they are bounded
-	// lastApplied is when a change was applied after some were refused for their age, on the service's clock; 0: not in
-	// this process.
+	// lastApplied is when a change was applied after some were refused for their age, on the
+	// service's clock; 0: not in this process.
 	lastApplied atomic.Int64
 }
 
@@ -57,8 +57,8 @@ func (m *Metrics) Table(source string, log *zap.Logger) *Stats {
 	}
 }
 
-// noteDurable counts changes of an item that have become durable in Bigtable, at a time of the service. It takes no
-// lock: it is called for every write, by all workers.
+// noteDurable counts changes of an item that have become durable in Bigtable, at a time of the
+// service. It takes no lock: it is called for every write, by all workers.
 func (s *Stats) noteDurable(jobs []*job, now change.Millis) {
 	s.applied.Add(float64(len(jobs)))
 	for _, j := range jobs {
@@ -66,7 +66,8 @@ func (s *Stats) noteDurable(jobs []*job, now change.Millis) {
 	}
 }
 
-// ruleOf returns the rule of the mapping that takes an item; "" where none does or it cannot be told.
+// ruleOf returns the rule of the mapping that takes an item; "" where none does or it cannot be
+// told.
 func (l *DeadLetters) ruleOf(keys, image []byte) string {
 	if l.o.Table.Program == nil {
 		return ""

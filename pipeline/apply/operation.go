@@ -12,8 +12,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// findTurns collects what the operation may write, in a table where removals delete whole rows: it takes its turn in
-// each of these rows.
+// findTurns collects what the operation may write, in a table where removals delete whole rows: it
+// takes its turn in each of these rows.
 func (l *lanes) findTurns(ctx context.Context, o *operation) error {
 	if l.turns == nil {
 		return nil
@@ -83,7 +83,8 @@ type operation struct {
 	failure error
 }
 
-// begin returns the context in which the worker does the operation; false when the caller has given it up.
+// begin returns the context in which the worker does the operation; false when the caller has given
+// it up.
 func (o *operation) begin(ctx context.Context, limit time.Duration) (inner context.Context, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -108,8 +109,8 @@ func (o *operation) end(out ResyncOutcome, err error) {
 	close(o.done)
 }
 
-// wait blocks until the operation has ended or can no longer begin. After that the caller's memory is not used any
-// more.
+// wait blocks until the operation has ended or can no longer begin. After that the caller's memory
+// is not used any more.
 func (o *operation) wait(ctx context.Context, passEnded <-chan struct{}) (ResyncOutcome, error) {
 	select {
 	case <-o.done:
@@ -126,8 +127,8 @@ func (o *operation) wait(ctx context.Context, passEnded <-chan struct{}) (Resync
 	return o.out, o.failure
 }
 
-// giveUp keeps a worker from beginning the operation. It returns true when one has begun: then it cuts off what is in
-// flight, and the worker ends the operation.
+// giveUp keeps a worker from beginning the operation. It returns true when one has begun: then it
+// cuts off what is in flight, and the worker ends the operation.
 func (o *operation) giveUp(cause error) (begun bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -145,15 +146,15 @@ type resyncing struct {
 	key     []byte // canonical; read where the item has letters or becomes one
 	letters []*heldLetter
 	out     ResyncOutcome
-	// skipped is from when on a reading is above the rows that the put skipped, and caughtUp is that
-	// time if the letters above the put can be applied then; 0: not.
+	// skipped is from when on a reading is above the rows that the put skipped, and caughtUp is
+	// that time if the letters above the put can be applied then; 0: not.
 	skipped, caughtUp change.Millis
 	again             int // rows that the put skipped at its own version
 }
 
-// resync makes the rows of an item true. The dead letters of the item come first, then the item is put at its version,
-// then what came after its reading, then the letters that this made needless are deleted. What is repeated after a
-// crash between any two of these steps changes nothing.
+// resync makes the rows of an item true. The dead letters of the item come first, then the item is
+// put at its version, then what came after its reading, then the letters that this made needless
+// are deleted. What is repeated after a crash between any two of these steps changes nothing.
 func (w *worker) resync(ctx context.Context, item *ResyncItem, refs []letterRef) (ResyncOutcome, error) {
 	x := &resyncing{worker: w, item: item}
 	if len(refs) > 0 {
@@ -191,10 +192,11 @@ func (x *resyncing) readKey() (err error) {
 	return err
 }
 
-// put writes the rows of the item at its version. Rows that hold that version or a later one are left as they are.
+// put writes the rows of the item at its version. Rows that hold that version or a later one are
+// left as they are.
 //
-// Rule 6: the write never compares and sets a guard's version. That would make the content that was read the newest,
-// although a change that the read lacks may be under way.
+// Rule 6: the write never compares and sets a guard's version. That would make the content that was
+// read the newest, although a change that the read lacks may be under way.
 func (x *resyncing) put(ctx context.Context) error {
 	program, client, target := x.o.Table.Program, x.shared.bigtable, x.o.Table.Target
 	r := &transform.Resync{
@@ -247,8 +249,8 @@ func (x *resyncing) put(ctx context.Context) error {
 	return nil
 }
 
-// replaceGuards replaces the rows whose guard has exactly the version item.Future, guard included, and takes them out
-// of the write. Rows with another guard stay in it and are written as usual.
+// replaceGuards replaces the rows whose guard has exactly the version item.Future, guard included,
+// and takes them out of the write. Rows with another guard stay in it and are written as usual.
 func (x *resyncing) replaceGuards(ctx context.Context, client *bigtable.Client, target string) error {
 	if int64(x.item.Future) <= int64(x.shared.now())+x.item.Lead.Milliseconds() {
 		return nil
@@ -271,8 +273,9 @@ func (x *resyncing) replaceGuards(ctx context.Context, client *bigtable.Client, 
 	return nil
 }
 
-// refuse notes that the item is not taken. In a copy it becomes a dead letter, unless the item has one already: that
-// stands for the copy's as well, because its retry reads the item and writes its rows.
+// refuse notes that the item is not taken. In a copy it becomes a dead letter, unless the item has
+// one already: that stands for the copy's as well, because its retry reads the item and writes its
+// rows.
 //
 // Rule 8: what a copy cannot write is kept with its reason.
 func (x *resyncing) refuse(ctx context.Context, why *outcome.Outcome) error {

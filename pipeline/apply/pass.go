@@ -27,18 +27,20 @@ type pass struct {
 	fence  *checkpoint.Fence // nil: there is none
 }
 
-// target makes changes durable in a service. There are two: the lanes into Bigtable, and the archiver.
+// target makes changes durable in a service. There are two: the lanes into Bigtable, and the
+// archiver.
 type target interface {
 	// run works until ctx ends; nil then.
 	run(ctx context.Context) error
 	// wants reports whether the change concerns the target at all.
 	wants(c *change.Change) bool
-	// submit takes a change whose slices stay valid, and calls e.Ack(1) once it is durable. It blocks while the target
-	// is busy.
+	// submit takes a change whose slices stay valid, and calls e.Ack(1) once it is durable. It
+	// blocks while the target is busy.
 	submit(ctx context.Context, c *change.Change, e *protocol.TrackedEntry) error
 }
 
-// run applies the log until something fails, ctx ends, or awaitDrain returns: then everything is applied.
+// run applies the log until something fails, ctx ends, or awaitDrain returns: then everything is
+// applied.
 func (p *pass) run(ctx context.Context, awaitDrain func(context.Context) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	ctx, cancel := context.WithCancel(ctx)
@@ -55,7 +57,8 @@ func (p *pass) run(ctx context.Context, awaitDrain func(context.Context) error) 
 	return g.Wait()
 }
 
-// read reads until ctx ends or something fails. Entries that cannot be read are skipped once their gap is accepted.
+// read reads until ctx ends or something fails. Entries that cannot be read are skipped once their
+// gap is accepted.
 func (p *pass) read(ctx context.Context) error {
 	mark := p.acks.Mark()
 	r, err := p.o.Log.Read(ctx, mark.Seq+1, mark.Hash)
@@ -99,7 +102,8 @@ func (p *pass) hold(ctx context.Context) error {
 	return fmt.Errorf("stand at the fence: %w", context.Cause(ctx))
 }
 
-// submitEntry hands the changes of a frame to the target. An entry without changes is acked at once.
+// submitEntry hands the changes of a frame to the target. An entry without changes is acked at
+// once.
 func (p *pass) submitEntry(ctx context.Context, at checkpoint.Mark, e *checkpoint.Entry) error {
 	f, ok := e.Body.(*checkpoint.Frame)
 	if !ok {

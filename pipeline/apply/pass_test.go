@@ -10,7 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
-// Rule 9: an entry has its memory before it is unpacked, and gives it back once, also when it cannot be unpacked.
+// Rule 9: an entry has its memory before it is unpacked, and gives it back once, also when it
+// cannot be unpacked.
 func TestEntryTakesMemoryBeforeItIsUnpacked(t *testing.T) {
 	b := NewChangeMemory(1 << 30)
 	acks := protocol.NewMarkTracker(checkpoint.Mark{Seq: 1})
@@ -32,8 +33,9 @@ func TestEntryTakesMemoryBeforeItIsUnpacked(t *testing.T) {
 	}
 }
 
-// TestOwnerAppliesNothingBehindALaterClaim: an owner that was frozen may read what the later owner has stored before
-// its own next append is refused, and would apply it with a mapping that is not in force any more.
+// TestOwnerAppliesNothingBehindALaterClaim: an owner that was frozen may read what the later owner
+// has stored before its own next append is refused, and would apply it with a mapping that is not
+// in force any more.
 func TestOwnerAppliesNothingBehindALaterClaim(t *testing.T) {
 	x := newTable(t, nil)
 	frozen := x.begin()

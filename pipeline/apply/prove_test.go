@@ -12,8 +12,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
 )
 
-// A reader of the table may see what was committed until the reply was sent: the proof covers the response, not the
-// request.
+// A reader of the table may see what was committed until the reply was sent: the proof covers the
+// response, not the request.
 func TestProofCoversWhatWasWrittenUntilTheResponse(t *testing.T) {
 	x := newTable(t, nil)
 	l := x.begin()
@@ -81,7 +81,8 @@ func TestProofDoesNotWaitForTheArchive(t *testing.T) {
 	}
 }
 
-// A shard that splits behind the proof's listing has children that it does not show. What they hold is not read.
+// A shard that splits behind the proof's listing has children that it does not show. What they hold
+// is not read.
 func TestShardThatSplitAfterTheListingKeepsTheProofWaiting(t *testing.T) {
 	x := newTable(t, nil)
 	l := x.begin()
@@ -115,8 +116,8 @@ func TestDisabledStreamProvesNothing(t *testing.T) {
 	}
 }
 
-// The service's time may be an hour ahead of what this process believes: the machine was suspended, and no shard is due
-// to be read. A proof must not wait for that hour.
+// The service's time may be an hour ahead of what this process believes: the machine was suspended,
+// and no shard is due to be read. A proof must not wait for that hour.
 func TestProofAfterTheServicesClockJumped(t *testing.T) {
 	x := newTable(t, func(x *table) { x.mapping, x.idlePoll = plain, time.Minute; x.periods.Describe = time.Hour })
 	l := x.begin()

@@ -18,10 +18,11 @@ import (
 // SinkSubject is the sink that publishes what the archive's stream holds.
 const SinkSubject = archiving.SinkSubject
 
-// StoreEvent makes a dead letter of an event that the archive's subject will never take, or returns the sink's halt.
-// body is the event as it would be published.
+// StoreEvent makes a dead letter of an event that the archive's subject will never take, or returns
+// the sink's halt. body is the event as it would be published.
 //
-// Rule 8: nothing is dropped in silence. A replay stores it once, because its id is the record's own.
+// Rule 8: nothing is dropped in silence. A replay stores it once, because its id is the record's
+// own.
 func (l *DeadLetters) StoreEvent(ctx context.Context, e *transform.Event, body []byte, code, reason string) error {
 	if l.o.Table.Halts {
 		return &outcome.HaltError{Code: code, Reason: reason}

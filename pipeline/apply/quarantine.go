@@ -13,9 +13,9 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// A row that Bigtable neither takes nor refuses holds the mark back. The log fills up behind it, reading pauses, and in
-// the end DynamoDB trims what was not read. Before that happens the change is parked: it becomes a dead letter, and
-// everything else goes on.
+// A row that Bigtable neither takes nor refuses holds the mark back. The log fills up behind it,
+// reading pauses, and in the end DynamoDB trims what was not read. Before that happens the change
+// is parked: it becomes a dead letter, and everything else goes on.
 const (
 	parkAfter  = time.Hour     // of trying
 	parkPeriod = time.Second   // between two looks at the calls in flight
@@ -71,9 +71,9 @@ func (c *call) begin(ctx context.Context) context.Context {
 	return inner
 }
 
-// end takes the error of the call that ran with begin's context inner; ctx is that of the pass. For a call that was cut
-// off it returns a refusal: whether the write arrived is unknown, and does not matter, because the write is conditional
-// and its item is dirty from now on.
+// end takes the error of the call that ran with begin's context inner; ctx is that of the pass. For
+// a call that was cut off it returns a refusal: whether the write arrived is unknown, and does not
+// matter, because the write is conditional and its item is dirty from now on.
 func (c *call) end(ctx, inner context.Context, err error) error {
 	c.mu.Lock()
 	cut := c.cut
@@ -87,8 +87,8 @@ func (c *call) end(ctx, inner context.Context, err error) error {
 	return err
 }
 
-// cutIfStuck cuts the call off if it alone holds the rest back. While nothing is applied at all, Bigtable is away, and
-// this row is not to blame.
+// cutIfStuck cuts the call off if it alone holds the rest back. While nothing is applied at all,
+// Bigtable is away, and this row is not to blame.
 //
 // Rule 13: that a call is stuck is observed. The process may have been suspended for that hour, or
 // the service's time have moved: then every call that was in flight looks as old. Most end at once,

@@ -10,7 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// While no write succeeds Bigtable is away, and a row that waits for it must not become a dead letter.
+// While no write succeeds Bigtable is away, and a row that waits for it must not become a dead
+// letter.
 func TestOnlyACallThatOthersPassedIsCutOff(t *testing.T) {
 	const began = change.Millis(1_000_000)
 	hour := change.Millis(parkAfter / time.Millisecond)
@@ -67,8 +68,8 @@ func TestCallThatEndsAfterASuspensionIsNotParked(t *testing.T) {
 	}
 }
 
-// TestCallIsParkedOnlyBeforeRecordsAreLost: while there is retention left, or it is not known, a call that is stuck
-// waits, whatever others do.
+// TestCallIsParkedOnlyBeforeRecordsAreLost: while there is retention left, or it is not known, a
+// call that is stuck waits, whatever others do.
 func TestCallIsParkedOnlyBeforeRecordsAreLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		left  time.Duration

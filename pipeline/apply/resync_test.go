@@ -42,7 +42,8 @@ func TestResyncsBesideTheStreamLeaveTheSourcesCells(t *testing.T) {
 	l.equal()
 }
 
-// readLaterWith reads an item, changes it meanwhile in three of four ways, and waits for the proof of the read.
+// readLaterWith reads an item, changes it meanwhile in three of four ways, and waits for the proof
+// of the read.
 func (l *life) readLaterWith(sk string, way int) *ResyncItem {
 	l.t.Helper()
 	l.Clock.Advance(2 * time.Second)
@@ -80,8 +81,8 @@ func (l *life) laneState() (resyncs, most, changes int) {
 	return resyncs, most, changes
 }
 
-// calling reports whether a call of a change is in flight: its worker has taken a batch, and what comes into the lane
-// from now on waits there.
+// calling reports whether a call of a change is in flight: its worker has taken a batch, and what
+// comes into the lane from now on waits there.
 func (l *life) calling() bool {
 	l.sink.mu.Lock()
 	defer l.sink.mu.Unlock()
@@ -92,8 +93,8 @@ func (l *life) calling() bool {
 	})
 }
 
-// Resyncs wait outside of a busy lane, all but one, so that they do not hold up the stream; the changes before one are
-// applied before it and those behind it after.
+// Resyncs wait outside of a busy lane, all but one, so that they do not hold up the stream; the
+// changes before one are applied before it and those behind it after.
 func TestAtMostOneResyncWaitsInALane(t *testing.T) {
 	x := newTable(t, func(x *table) { x.mapping, x.lanes = plain, 1 })
 	l := x.begin()
@@ -166,8 +167,8 @@ func TestResyncOutlivesThePass(t *testing.T) {
 	l.equal()
 }
 
-// TestItemIsNotSentWithoutTheLog: Rule 12. An item that is read again is written only by the owner of the log. A life
-// that ends leaves its part of the workers to the others.
+// TestItemIsNotSentWithoutTheLog: Rule 12. An item that is read again is written only by the owner
+// of the log. A life that ends leaves its part of the workers to the others.
 func TestItemIsNotSentWithoutTheLog(t *testing.T) {
 	var lost atomic.Bool
 	claimed := errors.New("another process has claimed the log")
@@ -198,7 +199,8 @@ func TestItemIsNotSentWithoutTheLog(t *testing.T) {
 	}
 }
 
-// An owner that was frozen for a day must not write what it read before: the item may have been deleted in a gap since.
+// An owner that was frozen for a day must not write what it read before: the item may have been
+// deleted in a gap since.
 func TestFrozenOwnerWritesNoOldItem(t *testing.T) {
 	x := newTable(t, func(x *table) { x.mapping = plain })
 	l := x.begin()
@@ -222,7 +224,8 @@ func TestFrozenOwnerWritesNoOldItem(t *testing.T) {
 	}()
 	l.Until("the first attempt was refused", func() bool { return time.Since(began) > 300*time.Millisecond })
 	frozen <- 0
-	// A try that is under way is refused, too: were the rows taken from now on, it might still write them.
+	// A try that is under way is refused, too: were the rows taken from now on, it might still
+	// write them.
 	l.Until("the resync ended", func() bool { return len(done) > 0 })
 	if err := <-done; !errors.Is(err, ErrStale) {
 		t.Errorf("the resync of an old item returned %v", err)
@@ -258,8 +261,8 @@ func TestBeatsDoNotMakeAProvenItemOld(t *testing.T) {
 	l.equal()
 }
 
-// Changes between the request of a read and the put: a delete, a move, a new version. None is lost, in whatever order
-// the put comes.
+// Changes between the request of a read and the put: a delete, a move, a new version. None is lost,
+// in whatever order the put comes.
 func TestPutLosesToWhatCameAfterTheRead(t *testing.T) {
 	x := newTable(t, func(x *table) { x.mapping = picky })
 	l := x.begin()
@@ -328,8 +331,8 @@ rules:
   cells: [{attr: text, to: "d:comment/{n}"}]
 `
 
-// A removal takes its row along, and lags. A comment that is copied before it would be lost for ever, because its guard
-// stops the change that wrote it. The proof waits for the removal.
+// A removal takes its row along, and lags. A comment that is copied before it would be lost for
+// ever, because its guard stops the change that wrote it. The proof waits for the removal.
 func TestCopyWaitsForALaggingRemovalOfTheWholeRow(t *testing.T) {
 	x := newTable(t, func(x *table) { x.mapping = cascade })
 	l := x.begin()
@@ -361,8 +364,9 @@ func TestCopyWaitsForALaggingRemovalOfTheWholeRow(t *testing.T) {
 	}
 }
 
-// A removal that takes its row along is under way, for some time. A comment that was read before it is written behind
-// it: between two attempts of the removal, the second one would delete it again, for good.
+// A removal that takes its row along is under way, for some time. A comment that was read before it
+// is written behind it: between two attempts of the removal, the second one would delete it again,
+// for good.
 func TestResyncTakesItsTurnBehindARemovalOfTheWholeRow(t *testing.T) {
 	x := newTable(t, func(x *table) { x.mapping = cascade })
 	l := x.begin()

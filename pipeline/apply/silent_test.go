@@ -8,9 +8,9 @@ import (
 	"unsafe"
 )
 
-// Rule 12: beats fail for as long as a claim lives, so another process may own the log, and then one succeeds. In
-// between the owner has changes in hand, of which it writes none: it asks before each attempt, and the attempt
-// waits.
+// Rule 12: beats fail for as long as a claim lives, so another process may own the log, and then
+// one succeeds. In between the owner has changes in hand, of which it writes none: it asks before
+// each attempt, and the attempt waits.
 func TestSilentOwnerWritesNothingInBetween(t *testing.T) {
 	var silent atomic.Bool
 	asked, beat := make(chan struct{}, 1), make(chan struct{})
@@ -53,8 +53,8 @@ func TestSilentOwnerWritesNothingInBetween(t *testing.T) {
 	l.equal()
 }
 
-// TestReadingGrowsOldWhileTheProcessIsSuspended: the monotonic clock stands still meanwhile, and a wall clock may
-// be set back. What either of them says is the age.
+// TestReadingGrowsOldWhileTheProcessIsSuspended: the monotonic clock stands still meanwhile, and a
+// wall clock may be set back. What either of them says is the age.
 func TestReadingGrowsOldWhileTheProcessIsSuspended(t *testing.T) {
 	read := time.Now()
 	for name, c := range map[string]struct {
@@ -76,8 +76,9 @@ func TestReadingGrowsOldWhileTheProcessIsSuspended(t *testing.T) {
 	}
 }
 
-// wallMoved returns a time whose wall clock was moved while the monotonic clock stood still, as by a suspended
-// machine. Nothing in package time makes one: its seconds begin at bit 30 of the first word.
+// wallMoved returns a time whose wall clock was moved while the monotonic clock stood still, as by
+// a suspended machine. Nothing in package time makes one: its seconds begin at bit 30 of the first
+// word.
 func wallMoved(t *testing.T, at time.Time, by time.Duration) time.Time {
 	t.Helper()
 	moved := at

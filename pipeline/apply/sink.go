@@ -14,8 +14,8 @@ import (
 	"github.com/tailrace-cdc/replicator/protocol"
 )
 
-// Sink applies a table's log to one service, from the sink's mark on. Its public methods may be called by any
-// goroutine.
+// Sink applies a table's log to one service, from the sink's mark on. Its public methods may be
+// called by any goroutine.
 type Sink struct {
 	name   string
 	o      *Options
@@ -37,9 +37,9 @@ type Sink struct {
 	began chan struct{} // closed when the next pass begins
 }
 
-// New returns the sinks of a table for one life: Bigtable, where the table has a target, and the archive, where it has
-// one; there is at least one of them. They are independent: each has its own mark, its own pass over the log, and its
-// own halts. The state is the log's when the life began.
+// New returns the sinks of a table for one life: Bigtable, where the table has a target, and the
+// archive, where it has one; there is at least one of them. They are independent: each has its own
+// mark, its own pass over the log, and its own halts. The state is the log's when the life began.
 func New(shared *Shared, o Options, letters *DeadLetters, s *checkpoint.State) []*Sink {
 	o.lives, o.epoch = s.Lives(), s.Epoch
 	letters.continueHalted(s)
@@ -68,7 +68,8 @@ func newSink(name string, shared *Shared, o *Options, s *checkpoint.State, newTa
 	return sink
 }
 
-// firstMark returns where a sink goes on: at its stored mark or, for a new sink, at the end of the log as it is now.
+// firstMark returns where a sink goes on: at its stored mark or, for a new sink, at the end of the
+// log as it is now.
 func firstMark(s *checkpoint.State, sink string) checkpoint.Mark {
 	if m, ok := s.Marks[sink]; ok {
 		return m
@@ -79,12 +80,12 @@ func firstMark(s *checkpoint.State, sink string) checkpoint.Mark {
 // Name returns the sink's name in marks, metrics and dead letters.
 func (s *Sink) Name() string { return s.name }
 
-// Acked returns the mark, below which all changes are durable (Rule 1), and the newest entry with changes that this
-// process moved it past; 0 while there is none.
+// Acked returns the mark, below which all changes are durable (Rule 1), and the newest entry with
+// changes that this process moved it past; 0 while there is none.
 func (s *Sink) Acked() (mark checkpoint.Mark, lastChanges uint64) { return s.acks.Load().Acked() }
 
-// Drain asks Run to return once every entry up to seq is durable, none of them behind a fence; or at once if the sink
-// is halted or away.
+// Drain asks Run to return once every entry up to seq is durable, none of them behind a fence; or
+// at once if the sink is halted or away.
 func (s *Sink) Drain(seq uint64) {
 	if s.fence != nil {
 		seq = min(seq, s.fence.Last)
@@ -93,15 +94,16 @@ func (s *Sink) Drain(seq uint64) {
 	signal(s.wakeUp)
 }
 
-// Drained reports whether a drain has nothing more to wait for: all is durable, or the sink takes nothing.
+// Drained reports whether a drain has nothing more to wait for: all is durable, or the sink takes
+// nothing.
 func (s *Sink) Drained() bool {
 	until := s.lastSeq.Load()
 	return s.gaveUp.Load() || until > 0 && s.acks.Load().Mark().Seq >= until
 }
 
-// Run makes pass after pass over the log until ctx ends or the sink is drained. When the sink refuses a change or does
-// not answer, it is tried again, and reading goes on meanwhile: the log is there for that. An error concerns the whole
-// table.
+// Run makes pass after pass over the log until ctx ends or the sink is drained. When the sink
+// refuses a change or does not answer, it is tried again, and reading goes on meanwhile: the log is
+// there for that. An error concerns the whole table.
 func (s *Sink) Run(ctx context.Context) error {
 	defer close(s.ended)
 	var waited time.Duration // since the sink last made progress
@@ -152,7 +154,8 @@ func (s *Sink) halt(ctx context.Context, out outcome.Outcome) error {
 	return s.o.Append(ctx, &checkpoint.Control{Halt: h, By: "owner", At: h.At})
 }
 
-// pause waits until the next try. A drain does not wait: what is left is applied after the next start.
+// pause waits until the next try. A drain does not wait: what is left is applied after the next
+// start.
 func (s *Sink) pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -196,14 +199,15 @@ func (s *Sink) setLanes(l *lanes) {
 	}
 }
 
-// Backlog returns how many changes the sink has read from the log and not applied, and for how long the oldest of them
-// has waited. It is cheap.
+// Backlog returns how many changes the sink has read from the log and not applied, and for how long
+// the oldest of them has waited. It is cheap.
 func (s *Sink) Backlog() (changes int, oldest time.Duration) {
 	return s.acks.Load().Backlog(time.Now())
 }
 
-// Pending returns how many of the changes that the log holds are not durable at the sink. It is false while that is not
-// known: after a start, until the sink has passed what the log held then, unless it had applied all of it. It is cheap.
+// Pending returns how many of the changes that the log holds are not durable at the sink. It is
+// false while that is not known: after a start, until the sink has passed what the log held then,
+// unless it had applied all of it. It is cheap.
 func (s *Sink) Pending(changes uint64) (n uint64, ok bool) { return s.acks.Load().Behind(changes) }
 
 // awaitDrain returns nil once the sink is drained, or ctx ends.

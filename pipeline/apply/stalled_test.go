@@ -11,7 +11,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
 )
 
-// fullArchive takes one event of the first call that has several. From then on it is full, and takes what is no event.
+// fullArchive takes one event of the first call that has several. From then on it is full, and
+// takes what is no event.
 type fullArchive struct {
 	mu   sync.Mutex // covers what follows
 	kept int
@@ -36,7 +37,8 @@ func (a *fullArchive) Store(_ context.Context, records []ledger.Record) (stored 
 	return len(records), nil
 }
 
-// TestOnlyWhatTheFullStreamLacksIsALetter: what was stored before the stream was full is archived, and no letter.
+// TestOnlyWhatTheFullStreamLacksIsALetter: what was stored before the stream was full is archived,
+// and no letter.
 func TestOnlyWhatTheFullStreamLacksIsALetter(t *testing.T) {
 	a := &fullArchive{}
 	x := newTable(t, func(x *table) { x.archive, x.mapping = a, archived })
@@ -58,8 +60,9 @@ func TestOnlyWhatTheFullStreamLacksIsALetter(t *testing.T) {
 	l.equal()
 }
 
-// crashedArchive has no room in the first life, and cannot store either that its events are dead letters: the mark does
-// not pass them. In the next life it takes everything, and counts what it has of each event.
+// crashedArchive has no room in the first life, and cannot store either that its events are dead
+// letters: the mark does not pass them. In the next life it takes everything, and counts what it
+// has of each event.
 type crashedArchive struct {
 	mu     sync.Mutex // covers what follows
 	begun  bool       // the next life
@@ -86,8 +89,9 @@ func (a *crashedArchive) Store(_ context.Context, records []ledger.Record) (stor
 	return len(records), nil
 }
 
-// An event became a dead letter of the archive, and the process died before the mark passed its change. The change is
-// read again, and the archive would take it now: but the letter is retried, too, and the event is to be there once.
+// An event became a dead letter of the archive, and the process died before the mark passed its
+// change. The change is read again, and the archive would take it now: but the letter is retried,
+// too, and the event is to be there once.
 func TestLetterOfTheArchiveThatIsReplayedIsOneEvent(t *testing.T) {
 	const n = 6
 	a := &crashedArchive{events: map[string]int{}}

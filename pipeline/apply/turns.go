@@ -10,15 +10,16 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// turns keeps the order of changes in a table with removals that delete whole rows (`on_remove: row`). Such a removal
-// deletes cells of other items without regard to their versions, so it must be neither late nor early among the changes
-// of its row: each change waits for the earlier ones of the same item and of the rows that it shares. Only changes of
-// one partition share such a row (the compiler makes sure of that), and the log holds these in the order in which they
-// happened.
+// turns keeps the order of changes in a table with removals that delete whole rows (`on_remove:
+// row`). Such a removal deletes cells of other items without regard to their versions, so it must
+// be neither late nor early among the changes of its row: each change waits for the earlier ones of
+// the same item and of the rows that it shares. Only changes of one partition share such a row (the
+// compiler makes sure of that), and the log holds these in the order in which they happened.
 //
-// A lane applies its changes in the order in which they were enqueued here, because lanes.put does both under the
-// lane's mutex, and a change waits for earlier ones only. So the first change that is not applied yet never waits, and
-// no two changes wait for each other. Resyncs take turns like changes.
+// A lane applies its changes in the order in which they were enqueued here, because lanes.put does
+// both under the lane's mutex, and a change waits for earlier ones only. So the first change that
+// is not applied yet never waits, and no two changes wait for each other. Resyncs take turns like
+// changes.
 type turns struct {
 	seed maphash.Seed
 
@@ -44,8 +45,8 @@ func newTurns(p *transform.Program) *turns {
 	return nil
 }
 
-// prepare returns a turn for changes of one item and for further rows, and the hash that chooses its lane: that of a
-// row where it has one, else its item's.
+// prepare returns a turn for changes of one item and for further rows, and the hash that chooses
+// its lane: that of a row where it has one, else its item's.
 func (o *turns) prepare(hash uint64, rows [][]byte, changes ...*change.Change) (t *turn, lane uint64) {
 	if o == nil {
 		return nil, hash

@@ -47,8 +47,8 @@ func enqueueChange(o *turns, c *change.Change) *turn {
 	return turn
 }
 
-// A removal and the insert after it may be in different rows: the item has an order all the same, or for a while it is
-// in both.
+// A removal and the insert after it may be in different rows: the item has an order all the same,
+// or for a while it is in both.
 func TestChangesOfAnItemTakeTurnsAcrossRows(t *testing.T) {
 	const keys = `{"pk":{"S":"p"},"sk":{"S":"Book#1"}}`
 	book := func(shelf string) []byte {
@@ -67,7 +67,8 @@ func TestChangesOfAnItemTakeTurnsAcrossRows(t *testing.T) {
 	}
 }
 
-// The end of a change must not make room before a later change that is not applied yet, and a wait ends with its pass.
+// The end of a change must not make room before a later change that is not applied yet, and a wait
+// ends with its pass.
 func TestFinishedChangeKeepsTheTurnOfTheNextOne(t *testing.T) {
 	o := newBookTurns(t)
 	enqueue := func(version change.Version) *turn {

@@ -21,8 +21,8 @@ type lanePass struct {
 	quarantine *quarantine
 }
 
-// worker applies the batch of one lane. It is used again for other lanes of the table, with the memory that it has
-// grown.
+// worker applies the batch of one lane. It is used again for other lanes of the table, with the
+// memory that it has grown.
 type worker struct {
 	*lanePass
 	call  *call // of the lane
@@ -49,8 +49,8 @@ func (j *job) Key() []byte  { return j.c.Keys }
 
 func newWorker(p *lanePass) *worker { return &worker{lanePass: p, dec: new(change.Decoder)} }
 
-// apply applies the batch in its order. A resync is a barrier: what comes before it in the lane is applied before, and
-// nothing is coalesced across it.
+// apply applies the batch in its order. A resync is a barrier: what comes before it in the lane is
+// applied before, and nothing is coalesced across it.
 func (w *worker) apply(ctx context.Context) error {
 	if w.turns != nil {
 		return w.applyInTurn(ctx)
@@ -69,14 +69,15 @@ func (w *worker) apply(ctx context.Context) error {
 	return nil
 }
 
-// applyChanges applies changes item by item, in the order of the log. The changes of an item are coalesced into its
-// last version.
+// applyChanges applies changes item by item, in the order of the log. The changes of an item are
+// coalesced into its last version.
 func (w *worker) applyChanges(ctx context.Context, jobs []job) error {
 	return protocol.EachGroup(&w.items, jobs, func(same []*job) error { return w.applyItem(ctx, same) })
 }
 
-// applyInTurn applies each change of the batch alone, once the earlier changes of its item and its rows are applied:
-// removals that take whole rows along have to come between the changes before and after them.
+// applyInTurn applies each change of the batch alone, once the earlier changes of its item and its
+// rows are applied: removals that take whole rows along have to come between the changes before and
+// after them.
 func (w *worker) applyInTurn(ctx context.Context) error {
 	for i := range w.batch {
 		j := &w.batch[i]
@@ -96,8 +97,8 @@ func (w *worker) applyInTurn(ctx context.Context) error {
 	return nil
 }
 
-// applyItem applies changes of one item as one write. When that is refused, the changes are applied one by one, so that
-// only those that are refused alone become dead letters (Rule 8).
+// applyItem applies changes of one item as one write. When that is refused, the changes are applied
+// one by one, so that only those that are refused alone become dead letters (Rule 8).
 func (w *worker) applyItem(ctx context.Context, jobs []*job) error {
 	if len(jobs) > 1 && !w.o.Table.Program.CanCoalesce() {
 		return w.applyOneByOne(ctx, jobs) // a history keeps every version
@@ -168,8 +169,9 @@ func (w *worker) writeItem(ctx context.Context, jobs []*job) (err error) {
 	if err != nil || len(w.write.Rows) == 0 {
 		return err
 	}
-	// An item with a dead letter holds cells that no later difference knows about. Only a write that replaces all of the
-	// item may follow; anything else waits with the letter for a resync of the item.
+	// An item with a dead letter holds cells that no later difference knows about. Only a write
+	// that replaces all of the item may follow; anything else waits with the letter for a resync of
+	// the item.
 	last := &jobs[len(jobs)-1].c
 	if !w.write.Heals && w.letters.isDirty(last.KeyHash, last.Version) {
 		return &transform.Refusal{Code: outcome.CodeDirty,

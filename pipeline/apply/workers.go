@@ -6,10 +6,12 @@ import (
 	"sync"
 )
 
-// workers bounds the batches in work over all tables together, because each holds an item's image, cells and request.
+// workers bounds the batches in work over all tables together, because each holds an item's image,
+// cells and request.
 //
-// Rule 9: half of them is for any table, the other half is divided between the tables that this process carries, so
-// that a table whose calls hang leaves workers to the others. Tables for which it stands by count for nothing.
+// Rule 9: half of them is for any table, the other half is divided between the tables that this
+// process carries, so that a table whose calls hang leaves workers to the others. Tables for which
+// it stands by count for nothing.
 type workers struct {
 	half int
 

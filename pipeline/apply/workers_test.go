@@ -71,7 +71,8 @@ func (w *workers) awaitWaiting(t *testing.T, n int) {
 	}
 }
 
-// TestTableThatWaitsGetsAWorker that another table releases, or whose part falls to it when another table ends.
+// TestTableThatWaitsGetsAWorker that another table releases, or whose part falls to it when another
+// table ends.
 func TestTableThatWaitsGetsAWorker(t *testing.T) {
 	w := &workers{half: 100}
 	a, leaveA := w.join()

@@ -21,8 +21,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// Names of the archive's sinks in halts and messages. What copies the table's log into the archive's stream is the sink
-// "archive".
+// Names of the archive's sinks in halts and messages. What copies the table's log into the
+// archive's stream is the sink "archive".
 const (
 	SinkObjects = "archive.objects"
 	SinkSubject = "archive.subject"
@@ -41,18 +41,20 @@ type Options struct {
 	FromStart bool
 	// Recovered is set when the log is new because an earlier one was lost.
 	Recovered bool
-	// Resumed says that the log holds records and no mark of the archive: the table had none, for a time or ever.
+	// Resumed says that the log holds records and no mark of the archive: the table had none, for a
+	// time or ever.
 	Resumed bool
 	// Known is what the table's log knows of the archive's stream.
 	Known checkpoint.ArchiveHead
 	// Facts returns what the table's log says about an hour. It is called often.
 	Facts func(layout.Hour) Facts
-	// Halted are the sinks of the archive that the log has as halted. Halt stores that one is, and Clear that it is not
-	// any more; both may be called again.
+	// Halted are the sinks of the archive that the log has as halted. Halt stores that one is, and
+	// Clear that it is not any more; both may be called again.
 	Halted []string
 	Halt   func(ctx context.Context, sink, code, reason string) error
 	Clear  func(ctx context.Context, sink string) error
-	// Letter stores a dead letter of SinkSubject: an event, with the message that is never taken. It may be called again.
+	// Letter stores a dead letter of SinkSubject: an event, with the message that is never taken.
+	// It may be called again.
 	Letter  func(ctx context.Context, e *transform.Event, body []byte, code, reason string) error
 	Metrics *Metrics
 	Logger  *zap.Logger
@@ -64,11 +66,13 @@ type Facts struct {
 	Incomplete []string // ids of gaps that may have lost deletions of the hour
 }
 
-// Archiver runs the archive of a table during one life of the table. Its methods may be called by several goroutines.
+// Archiver runs the archive of a table during one life of the table. Its methods may be called by
+// several goroutines.
 type Archiver struct {
 	o     Options
 	ready chan *life // holds the life that takes records
-	// through is the time up to which every deletion is in the archive's stream, as far as the table's log knows.
+	// through is the time up to which every deletion is in the archive's stream, as far as the
+	// table's log knows.
 	through atomic.Int64
 	healing atomic.Bool // events of gaps are being stored: their hours are over, and are not cut at each of them
 
@@ -97,7 +101,8 @@ func New(o Options) *Archiver {
 // ErrOvertaken means that a later owner of the table's log writes the archive.
 var ErrOvertaken = errors.New("a later owner of the log writes the archive")
 
-// Run runs the archive until ctx ends. Whatever fails is tried again: the table's log goes on meanwhile.
+// Run runs the archive until ctx ends. Whatever fails is tried again: the table's log goes on
+// meanwhile.
 func (a *Archiver) Run(ctx context.Context) error {
 	for pause := firstPause; ctx.Err() == nil; {
 		began := time.Now()
@@ -159,7 +164,8 @@ func (a *Archiver) clearAbsent(ctx context.Context) {
 	}
 }
 
-// claim folds the stream and appends a claim: an owner that was overtaken in the table's log stops here.
+// claim folds the stream and appends a claim: an owner that was overtaken in the table's log stops
+// here.
 func (a *Archiver) claim(ctx context.Context) (*writer, error) {
 	j, err := a.o.Open(ctx)
 	if err != nil {

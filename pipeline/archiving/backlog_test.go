@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestBacklogOfDaysIsCopiedOnce: what waited in the table's log for days is copied in a moment. A mark behind it need
-// not have been stored when the owner ends, so that all of it comes again.
+// TestBacklogOfDaysIsCopiedOnce: what waited in the table's log for days is copied in a moment. A
+// mark behind it need not have been stored when the owner ends, so that all of it comes again.
 func TestBacklogOfDaysIsCopiedOnce(t *testing.T) {
 	for name, roll := range map[string]time.Duration{"no object yet": time.Hour, "objects": time.Millisecond} {
 		t.Run(name, func(t *testing.T) {

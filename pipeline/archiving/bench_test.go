@@ -30,10 +30,11 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// BenchmarkArchive stores events of 1 KB in the archive's stream and archives them in Parquet in a directory. It
-// reports, for an event, the CPU of both steps, the server's and fsync included; events per second of each; and the
-// memory of this process at its highest: the server is another one. With 24 hours, 24 shards are read at once, each in
-// another hour, as after a day's outage; in turn, the bucket was away for a day.
+// BenchmarkArchive stores events of 1 KB in the archive's stream and archives them in Parquet in a
+// directory. It reports, for an event, the CPU of both steps, the server's and fsync included;
+// events per second of each; and the memory of this process at its highest: the server is another
+// one. With 24 hours, 24 shards are read at once, each in another hour, as after a day's outage; in
+// turn, the bucket was away for a day.
 func BenchmarkArchive(b *testing.B) {
 	const events = 400_000
 	for _, load := range []struct {
@@ -52,7 +53,8 @@ func BenchmarkArchive(b *testing.B) {
 	}
 }
 
-// With this variable the test binary is a NATS server with its store in that directory, until its input ends.
+// With this variable the test binary is a NATS server with its store in that directory, until its
+// input ends.
 const childServer = "TAILRACE_ARCHIVING_BENCH_SERVER"
 
 func serveChild(dir string) error {
@@ -67,7 +69,8 @@ func serveChild(dir string) error {
 	return errors.Join(err, s.Close())
 }
 
-// startServer starts a NATS server in a process of its own, and returns its address and the process's number.
+// startServer starts a NATS server in a process of its own, and returns its address and the
+// process's number.
 func startServer(b *testing.B) (url string, pid int) {
 	b.Helper()
 	cmd := exec.Command(os.Args[0])

@@ -70,7 +70,8 @@ func TestFrozenOwnerAddsNothing(t *testing.T) {
 	}
 }
 
-// TestObjectInTheWayHaltsObjectsAlone: it is another one; the subject goes on, and so do the objects when it is moved.
+// TestObjectInTheWayHaltsObjectsAlone: it is another one; the subject goes on, and so do the
+// objects when it is moved.
 func TestObjectInTheWayHaltsObjectsAlone(t *testing.T) {
 	for name, other := range map[string]string{"another object": "", "no object": "garbage"} {
 		t.Run(name, func(t *testing.T) {
@@ -172,7 +173,8 @@ func (w *world) moveAway(name string) {
 	}
 }
 
-// TestBucketThatRefusesHoldsNobody: what is stored waits in the stream, which is trimmed when the bucket takes it.
+// TestBucketThatRefusesHoldsNobody: what is stored waits in the stream, which is trimmed when the
+// bucket takes it.
 func TestBucketThatRefusesHoldsNobody(t *testing.T) {
 	for name, refusal := range map[string]error{
 		"no permission": os.ErrPermission, "no room": errors.New("no space left on device"), "away": context.DeadlineExceeded,

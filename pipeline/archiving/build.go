@@ -27,8 +27,8 @@ type built struct {
 // discard gives the file's room back.
 func (b *built) discard() { _ = b.file.Close() }
 
-// build writes an object to a file. It is a function of the entries and of the configuration: after a crash, and in any
-// other process, it gives the same events in the same order.
+// build writes an object to a file. It is a function of the entries and of the configuration: after
+// a crash, and in any other process, it gives the same events in the same order.
 func (l *life) build(form object.Options, g *gathered) (*built, error) {
 	f, err := l.a.o.temporary()
 	if err != nil {

@@ -21,7 +21,8 @@ import (
 // lateClose is how long after its end an hour is kept open: records may be late.
 const lateClose = 5 * time.Minute
 
-// closeHours writes a manifest when hours are over: everything of them is in the stream, and in objects that are there.
+// closeHours writes a manifest when hours are over: everything of them is in the stream, and in
+// objects that are there.
 func (l *life) closeHours(ctx context.Context) error {
 	m := l.nextManifest()
 	if m == nil {
@@ -58,7 +59,8 @@ func (l *life) put(ctx context.Context, name string, text []byte) error {
 	return l.a.o.Objects.Create(ctx, name, f, int64(len(text)))
 }
 
-// nextManifest returns the manifest that closes all hours that can be closed; nil when there is none.
+// nextManifest returns the manifest that closes all hours that can be closed; nil when there is
+// none.
 func (l *life) nextManifest() (m *manifest.Manifest) {
 	until := l.closable()
 	l.w.view(func(s *ledger.State) {
@@ -83,7 +85,8 @@ func (l *life) nextManifest() (m *manifest.Manifest) {
 	return m
 }
 
-// hours returns what a manifest says: the hours that it closes, and those closed earlier that got more objects.
+// hours returns what a manifest says: the hours that it closes, and those closed earlier that got
+// more objects.
 func (l *life) hours(s *ledger.State, until layout.Hour) []manifest.Hour {
 	all := map[ledger.PartKey]*manifest.Hour{}
 	at := func(key ledger.PartKey) *manifest.Hour {
@@ -121,7 +124,8 @@ func (l *life) hours(s *ledger.State, until layout.Hour) []manifest.Hour {
 	return hours
 }
 
-// facts returns why an hour may lack events, and how many deletions by TTL were counted when they were read.
+// facts returns why an hour may lack events, and how many deletions by TTL were counted when they
+// were read.
 func (l *life) facts(s *ledger.State, key ledger.PartKey) (incomplete []string, counted *int64) {
 	facts := l.a.o.Facts(key.Hour)
 	incomplete = slices.Clone(facts.Incomplete)

@@ -20,8 +20,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// TestHourClosesOnlyWhenItIsOver: five minutes behind its end, as far as the log is copied, whatever time it is, and
-// when none of its events is without an object that is there.
+// TestHourClosesOnlyWhenItIsOver: five minutes behind its end, as far as the log is copied,
+// whatever time it is, and when none of its events is without an object that is there.
 func TestHourClosesOnlyWhenItIsOver(t *testing.T) {
 	end := hour0.End()
 	wait := func(hour layout.Hour) func(*ledger.State) {
@@ -61,8 +61,8 @@ func TestHourClosesOnlyWhenItIsOver(t *testing.T) {
 	}
 }
 
-// TestHourOfTheFirstClaimIsNotProven: what expired in it before may be missing; and of an incomplete one no numbers are
-// given that could be taken for all.
+// TestHourOfTheFirstClaimIsNotProven: what expired in it before may be missing; and of an
+// incomplete one no numbers are given that could be taken for all.
 func TestHourOfTheFirstClaimIsNotProven(t *testing.T) {
 	n := int64(5)
 	for name, x := range map[string]struct {
@@ -87,7 +87,8 @@ func TestHourOfTheFirstClaimIsNotProven(t *testing.T) {
 	}
 }
 
-// TestEarlierLifeStaysOvertaken: after a recovery epochs begin again, so that the life counts first.
+// TestEarlierLifeStaysOvertaken: after a recovery epochs begin again, so that the life counts
+// first.
 func TestEarlierLifeStaysOvertaken(t *testing.T) {
 	w := newWorld(t)
 	w.epoch = 6
@@ -108,8 +109,8 @@ func TestEarlierLifeStaysOvertaken(t *testing.T) {
 	})
 }
 
-// TestManifestOfAFrozenOwnerIsAdopted: it was about to be created when another owner took over, and appears between
-// that one's start and its first manifest.
+// TestManifestOfAFrozenOwnerIsAdopted: it was about to be created when another owner took over, and
+// appears between that one's start and its first manifest.
 func TestManifestOfAFrozenOwnerIsAdopted(t *testing.T) {
 	w := newWorld(t)
 	old := w.start()
@@ -160,8 +161,8 @@ func TestManifestOfAnotherChainHaltsTheObjects(t *testing.T) {
 	w.proven(r.closed(1))
 }
 
-// TestManifestNamesObjectOfAnOpenIntent: the stream has lost its end, with the entries that said so. The object is
-// there, so its events are not archived again.
+// TestManifestNamesObjectOfAnOpenIntent: the stream has lost its end, with the entries that said
+// so. The object is there, so its events are not archived again.
 func TestManifestNamesObjectOfAnOpenIntent(t *testing.T) {
 	w := newWorld(t)
 	w.edit = func(o *Options) { o.CutAt = 1 << 20 }
@@ -188,7 +189,8 @@ func TestManifestNamesObjectOfAnOpenIntent(t *testing.T) {
 	w.check(r.closed(1))
 }
 
-// TestStreamIsEnabledAgain: a stream with another label may use names of shards and numbers of records again.
+// TestStreamIsEnabledAgain: a stream with another label may use names of shards and numbers of
+// records again.
 func TestStreamIsEnabledAgain(t *testing.T) {
 	w := newWorld(t)
 	r := w.start()
@@ -212,7 +214,8 @@ func TestStreamIsEnabledAgain(t *testing.T) {
 	w.check(r.closed(3))
 }
 
-// TestIntentOfAdoptedEventsIsGivenUp: another history has made an object of some of its events, under another name.
+// TestIntentOfAdoptedEventsIsGivenUp: another history has made an object of some of its events,
+// under another name.
 func TestIntentOfAdoptedEventsIsGivenUp(t *testing.T) {
 	w := newWorld(t)
 	w.files.hook(func(string) error { return errors.New("away") }, nil)

@@ -11,11 +11,13 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/archive/object"
 )
 
-// CodeColumns is the code of the halt of an archive whose configured columns do not fit those of its objects.
+// CodeColumns is the code of the halt of an archive whose configured columns do not fit those of
+// its objects.
 const CodeColumns = "archive_columns"
 
-// settleColumns decides which columns the objects have. Columns are only ever added: one that the configuration has no
-// more stays, and one of another type halts the objects. Readers unite the columns of all objects by name.
+// settleColumns decides which columns the objects have. Columns are only ever added: one that the
+// configuration has no more stays, and one of another type halts the objects. Readers unite the
+// columns of all objects by name.
 func (l *life) settleColumns(ctx context.Context) error {
 	l.form = l.a.o.Form
 	if l.form.Format != object.Parquet {

@@ -44,8 +44,8 @@ func (w *world) columnsOf(objects []string) (all []string) {
 	return all
 }
 
-// TestColumnsAreOnlyAdded: a column that the configuration has no more stays in new objects. One of another type halts
-// the objects until it has another name.
+// TestColumnsAreOnlyAdded: a column that the configuration has no more stays in new objects. One of
+// another type halts the objects until it has another name.
 func TestColumnsAreOnlyAdded(t *testing.T) {
 	w := newWorld(t)
 	hour := 0

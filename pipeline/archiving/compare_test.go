@@ -29,7 +29,8 @@ func (u *unread) ReadAt(p []byte, at int64) (int, error) {
 	return u.content.ReadAt(p, at)
 }
 
-// TestObjectThatCannotBeReadIsNoConflict: its content is not known, and it is read again. What is no object is one.
+// TestObjectThatCannotBeReadIsNoConflict: its content is not known, and it is read again. What is
+// no object is one.
 func TestObjectThatCannotBeReadIsNoConflict(t *testing.T) {
 	u := &unread{content: strings.NewReader("of somebody else, and longer than the end of a footer")}
 	l := &life{a: &Archiver{o: Options{Place: Place{Objects: u}}}}

@@ -11,7 +11,8 @@ import (
 // errCrash is what a bucket answers to an owner that has crashed meanwhile.
 var errCrash = errors.New("the owner has crashed")
 
-// TestOwnerCrashesAtEachStep: whoever goes on creates the same object or finds it, and the same manifest.
+// TestOwnerCrashesAtEachStep: whoever goes on creates the same object or finds it, and the same
+// manifest.
 func TestOwnerCrashesAtEachStep(t *testing.T) {
 	crashing := func(w *world, r *run, word string) func(string) error {
 		return func(name string) error {

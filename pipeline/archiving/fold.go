@@ -16,9 +16,9 @@ func Fold(ctx context.Context, j *journal.Journal) (*ledger.State, error) {
 	return s, err
 }
 
-// fold returns the state of the archive's stream, and says what to do where the stream cannot be read any more: it was
-// purged by hand, put back to an older copy, or is damaged. What its owner trims meanwhile is not missing: a newer
-// snapshot replaces it.
+// fold returns the state of the archive's stream, and says what to do where the stream cannot be
+// read any more: it was purged by hand, put back to an older copy, or is damaged. What its owner
+// trims meanwhile is not missing: a newer snapshot replaces it.
 func fold(ctx context.Context, j *journal.Journal) (*ledger.State, journal.End, journal.Info, error) {
 	s, end, info, err := foldStored(ctx, j)
 	for errors.Is(err, journal.ErrGap) {
@@ -35,11 +35,11 @@ func fold(ctx context.Context, j *journal.Journal) (*ledger.State, journal.End, 
 	return s, end, info, err
 }
 
-// foldStored reads the state of the archive's stream from its last complete snapshot on, up to the newest entry that
-// the stream's leader holds.
+// foldStored reads the state of the archive's stream from its last complete snapshot on, up to the
+// newest entry that the stream's leader holds.
 //
-// Rule 4: only what is stored counts. A fold is believed when the leader has its last entry; the append that follows
-// names it, so that a fold which ended early stores nothing.
+// Rule 4: only what is stored counts. A fold is believed when the leader has its last entry; the
+// append that follows names it, so that a fold which ended early stores nothing.
 func foldStored(ctx context.Context, j *journal.Journal) (*ledger.State, journal.End, journal.Info, error) {
 	info, err := j.Info(ctx)
 	if err != nil || info.First > info.Last {
@@ -89,8 +89,8 @@ func decode(seq uint64, msg []byte) (*ledger.Entry, error) {
 	return e, nil
 }
 
-// newestSnapshot returns the state of the newest complete snapshot; an empty one where the stream begins at its first
-// entry and has none.
+// newestSnapshot returns the state of the newest complete snapshot; an empty one where the stream
+// begins at its first entry and has none.
 func newestSnapshot(ctx context.Context, j *journal.Journal, info journal.Info) (*ledger.State, error) {
 	seq, msg, err := j.Newest(ctx)
 	if err != nil {
@@ -111,7 +111,8 @@ func newestSnapshot(ctx context.Context, j *journal.Journal, info journal.Info) 
 // errIncomplete means that a snapshot lacks parts: its writer ended in between.
 var errIncomplete = errors.New("snapshot is not complete")
 
-// restore reads the snapshot whose part msg at seq is; with errIncomplete it returns where to look for an older one.
+// restore reads the snapshot whose part msg at seq is; with errIncomplete it returns where to look
+// for an older one.
 func restore(ctx context.Context, j *journal.Journal, seq uint64, msg []byte) (*ledger.State, uint64, error) {
 	if ledger.Stray(msg) {
 		return nil, seq - 1, errIncomplete
@@ -136,7 +137,8 @@ func restore(ctx context.Context, j *journal.Journal, seq uint64, msg []byte) (*
 	return s, 0, err
 }
 
-// olderSnapshot looks for the last part of a snapshot at or before a sequence, and at or behind first; 0 for none.
+// olderSnapshot looks for the last part of a snapshot at or before a sequence, and at or behind
+// first; 0 for none.
 func olderSnapshot(ctx context.Context, j *journal.Journal, seq, first uint64) (uint64, []byte, error) {
 	for ; seq >= first && seq > 0; seq-- {
 		msg, _, err := j.At(ctx, seq)

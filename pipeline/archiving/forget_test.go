@@ -6,8 +6,9 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
 )
 
-// TestStateForgetsWhileObjectsAreBuilt: records of later days are stored while objects of the days before are built,
-// and the state drops what those cover. The race detector finds a map that both use.
+// TestStateForgetsWhileObjectsAreBuilt: records of later days are stored while objects of the days
+// before are built, and the state drops what those cover. The race detector finds a map that both
+// use.
 func TestStateForgetsWhileObjectsAreBuilt(t *testing.T) {
 	w := newWorld(t)
 	r := w.start()

@@ -11,7 +11,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// TestFullStreamHoldsOrLetsEventsGo: with hold the table waits, and all of it flows when the bucket is back.
+// TestFullStreamHoldsOrLetsEventsGo: with hold the table waits, and all of it flows when the bucket
+// is back.
 func TestFullStreamHoldsOrLetsEventsGo(t *testing.T) {
 	for name, letters := range map[string]bool{"hold": false, "dead letters": true} {
 		t.Run(name, func(t *testing.T) {

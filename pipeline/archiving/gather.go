@@ -25,12 +25,13 @@ type piece struct {
 	bytes int64  // of its blocks, about
 }
 
-// gatherMax is how many bytes of blocks are gathered in scratch at once, where one piece has not more.
+// gatherMax is how many bytes of blocks are gathered in scratch at once, where one piece has not
+// more.
 const gatherMax = 256 << 20
 
-// together returns those of some pieces that are gathered at once: their entries are the same ones, or adjoin. After an
-// outage many hours are open, and an entry has events of each; read for one piece after another, the stream would be
-// read as often as there are hours.
+// together returns those of some pieces that are gathered at once: their entries are the same ones,
+// or adjoin. After an outage many hours are open, and an entry has events of each; read for one
+// piece after another, the stream would be read as often as there are hours.
 func together(pieces []piece) []piece {
 	slices.SortStableFunc(pieces, func(a, b piece) int { return cmp.Compare(a.first, b.first) })
 	end, bytes := uint64(0), int64(0)
@@ -43,8 +44,8 @@ func together(pieces []piece) []piece {
 	return pieces
 }
 
-// gathered is what the entries have for an object: its blocks, in a file of scratch, one behind the other, each with
-// the table, the source and its length before it.
+// gathered is what the entries have for an object: its blocks, in a file of scratch, one behind the
+// other, each with the table, the source and its length before it.
 type gathered struct {
 	piece
 	intent  ledger.Intent // without what only the events say
@@ -62,7 +63,8 @@ func (g *gathered) full() bool {
 	return g.intent.Last >= g.last || g.cutAt > 0 && g.intent.Stored >= g.cutAt
 }
 
-// gather reads the entries of pieces once, and keeps the blocks of each. The caller discards what it returns.
+// gather reads the entries of pieces once, and keeps the blocks of each. The caller discards what
+// it returns.
 func (l *life) gather(ctx context.Context, pieces []piece) (all []*gathered, err error) {
 	defer func() {
 		if err != nil {
@@ -105,8 +107,8 @@ func (l *life) gather(ctx context.Context, pieces []piece) (all []*gathered, err
 	return all, nil
 }
 
-// covered returns what objects have of a class. It is a copy: records that are stored meanwhile let the state forget
-// what is old.
+// covered returns what objects have of a class. It is a copy: records that are stored meanwhile let
+// the state forget what is old.
 func (l *life) covered(class transform.EventClass) (c coverage.Set) {
 	l.w.view(func(s *ledger.State) { c = s.Covered[class].Clone() })
 	return c

@@ -13,8 +13,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// TestHoursInTheSameEntriesAreReadOnce: the objects of hours whose events came together are made of one reading, and
-// are those that each hour would give on its own.
+// TestHoursInTheSameEntriesAreReadOnce: the objects of hours whose events came together are made of
+// one reading, and are those that each hour would give on its own.
 func TestHoursInTheSameEntriesAreReadOnce(t *testing.T) {
 	for _, cutAt := range []int64{250, 1 << 20} { // some objects end before their hour, none
 		t.Run(fmt.Sprint("cut at ", cutAt), func(t *testing.T) { readOnce(t, cutAt) })

@@ -35,7 +35,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// shared is the queue of the tests that leave the server as it is: each of them has a table of its own.
+// shared is the queue of the tests that leave the server as it is: each of them has a table of its
+// own.
 var shared *queue.Queue
 
 var tables atomic.Int64
@@ -379,7 +380,8 @@ func (r *run) over(hour int) {
 	r.Passed(change.MillisOf(through))
 }
 
-// closed lets all hours be over up to one, and waits until they are closed and everything is in a manifest.
+// closed lets all hours be over up to one, and waits until they are closed and everything is in a
+// manifest.
 func (r *run) closed(hour int) *ledger.State {
 	r.w.t.Helper()
 	r.over(hour)
@@ -404,8 +406,8 @@ func (w *world) names() (objects, manifests []string) {
 	return objects, manifests
 }
 
-// check compares the objects with what was deleted: each event is in one object, once; and lets the archive verify
-// itself. It returns the findings by which something is unproven.
+// check compares the objects with what was deleted: each event is in one object, once; and lets the
+// archive verify itself. It returns the findings by which something is unproven.
 func (w *world) check(s *ledger.State) []manifest.Kind {
 	w.t.Helper()
 	want, got := map[string]int{}, map[string]int{}

@@ -16,9 +16,10 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// Healer makes events of class healed of what gaps lost, as incremental exports show it, and closes the archive's part
-// of the gaps. It stores them as the copier does: in the archive's stream, with the line of the export as the record.
-// So all that holds for records of the table's stream holds for them.
+// Healer makes events of class healed of what gaps lost, as incremental exports show it, and closes
+// the archive's part of the gaps. It stores them as the copier does: in the archive's stream, with
+// the line of the export as the record. So all that holds for records of the table's stream holds
+// for them.
 //
 // An export does not say which shard had a deletion, so most of those in the time of a gap may be
 // archived already. Before anything is stored, each is compared by key and time with what the
@@ -36,7 +37,8 @@ type HealOptions struct {
 	TableARN string
 	TTLAttr  string // attribute of the table's time to live; "": it has none
 	Gaps     func() []Gap
-	// Letters returns how many dead letters of the archive there are. Their deletions are in no object.
+	// Letters returns how many dead letters of the archive there are. Their deletions are in no
+	// object.
 	Letters func() int
 	Open    func(ctx context.Context, name string) (*export.Export, error) // URL or ARN
 	// Event returns the event of a deletion; nil where the mapping does not archive it.
@@ -46,7 +48,8 @@ type HealOptions struct {
 	Logger *zap.Logger
 }
 
-// healMargin is how much a window must extend beyond a gap at each end: some times of records are cut to minutes.
+// healMargin is how much a window must extend beyond a gap at each end: some times of records are
+// cut to minutes.
 const healMargin change.Millis = 60_000
 
 // NewHealer returns a Healer.
@@ -54,8 +57,8 @@ func NewHealer(o HealOptions) *Healer {
 	return &Healer{HealOptions: o, chunk: chunkSize, one: make(chan struct{}, 1)}
 }
 
-// Heal does what an order asks for. It may be called again, by any later owner: what is stored is found and not stored
-// twice. Errors are worth another try.
+// Heal does what an order asks for. It may be called again, by any later owner: what is stored is
+// found and not stored twice. Errors are worth another try.
 func (h *Healer) Heal(ctx context.Context, order *request.HealOrder) (*request.Outcome, error) {
 	select {
 	case <-ctx.Done():
@@ -97,7 +100,8 @@ func (h *Healer) heal(ctx context.Context, order *request.HealOrder) (*request.H
 		id := exportID(e)
 		sum.Exports = append(sum.Exports, id)
 		h.Archive.NoteHealing("gap " + gaps[0].ID + " from export " + id)
-		// Rule 8: the gap is closed only when everything that the exports show is in the archive's stream.
+		// Rule 8: the gap is closed only when everything that the exports show is in the archive's
+		// stream.
 		if err := h.newReading(e, gaps, sum).run(ctx); err != nil {
 			return nil, fmt.Errorf("heal the archive from export %s: %w", id, err)
 		}
@@ -106,8 +110,8 @@ func (h *Healer) heal(ctx context.Context, order *request.HealOrder) (*request.H
 		}
 	}
 	if len(sum.Unconfirmed) > 0 {
-		// Rule 13: what a filter left out of an export looks like what the stream gave. So the archive has more now, and the
-		// gaps stay open.
+		// Rule 13: what a filter left out of an export looks like what the stream gave. So the
+		// archive has more now, and the gaps stay open.
 		h.Logger.Warn("gaps of the archive stay incomplete: DynamoDB cannot be asked whether these exports are whole",
 			zap.Any("exports", sum.Unconfirmed), zap.Int64("events", sum.Events))
 		return sum, nil
@@ -201,7 +205,8 @@ func spanned(gaps []Gap, exports []*export.Export) error {
 
 func timeOf(t change.Millis) string { return t.Time().UTC().Format("2006-01-02T15:04:05Z") }
 
-// settled returns an error while a deletion in the time of a gap may still reach the archive from the stream.
+// settled returns an error while a deletion in the time of a gap may still reach the archive from
+// the stream.
 func (h *Healer) settled(gaps []Gap) error {
 	var until change.Millis
 	for _, g := range gaps {

@@ -17,7 +17,8 @@ const (
 	own                     // this healing stored it, before a crash
 )
 
-// clockSlack is the largest difference between the times that a record and an export give for one deletion.
+// clockSlack is the largest difference between the times that a record and an export give for one
+// deletion.
 const clockSlack change.Millis = 5_000
 
 // compare marks the deletion of a chunk that an event of the archive belongs to.

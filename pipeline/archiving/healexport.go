@@ -18,8 +18,9 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// reading makes events of one export. It reads the export twice: first it collects the deletions, as many as fit into
-// memory; these are compared with the archive; then those that it lacks are stored.
+// reading makes events of one export. It reads the export twice: first it collects the deletions,
+// as many as fit into memory; these are compared with the archive; then those that it lacks are
+// stored.
 type reading struct {
 	h     *Healer
 	e     *export.Export
@@ -72,7 +73,8 @@ func (r *reading) run(ctx context.Context) error {
 		if len(chunk) == 0 {
 			return nil
 		}
-		// From the hour in which the window begins: an event from before it is that of an earlier item.
+		// From the hour in which the window begins: an event from before it is that of an earlier
+		// item.
 		first, last := layout.HourOf(r.e.From.Time())-1, layout.HourOf(r.e.To.Time())+1
 		err = r.h.Archive.Held(ctx, first, last, func(e *transform.Event) { r.compare(chunk, e) })
 		if err == nil {
@@ -119,7 +121,8 @@ func (r *reading) collect(
 	return chunk, to, false, nil
 }
 
-// event returns the event of a line; nil unless it may be of an item that expired in the time of a gap.
+// event returns the event of a line; nil unless it may be of an item that expired in the time of a
+// gap.
 func (r *reading) event(l *export.Line, at place) (*transform.Event, error) {
 	deleted := writtenAt(l)
 	if l.New != nil || !r.inGap(deleted) {
@@ -149,7 +152,8 @@ func (r *reading) event(l *export.Line, at place) (*transform.Event, error) {
 	return e, nil
 }
 
-// writtenAt returns when the item of a line was written last: for one that is gone, when it was deleted.
+// writtenAt returns when the item of a line was written last: for one that is gone, when it was
+// deleted.
 func writtenAt(l *export.Line) change.Millis { return change.Millis(l.Written / 1000) }
 
 // inGap reports whether a deletion at a time may have been lost in one of the gaps.

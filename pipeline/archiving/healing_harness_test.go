@@ -217,7 +217,8 @@ func (w *healingWorld) until(what string, ok func() bool) {
 	}
 }
 
-// archived returns the events of all objects by class and key, once everything is in objects that a manifest names.
+// archived returns the events of all objects by class and key, once everything is in objects that a
+// manifest names.
 func (w *healingWorld) archived() map[string]int {
 	w.t.Helper()
 	w.until("everything is in objects", func() bool {
@@ -278,7 +279,8 @@ func healingContent(_ context.Context, r io.ReaderAt, size int64, _ bool) (*mani
 	return &manifest.Content{Part: foot.Part, Coverage: foot.Coverage, Events: foot.Events, Digest: foot.Digest}, nil
 }
 
-// line is a line of an incremental export: of an item that expires, with an image before and after or without.
+// line is a line of an incremental export: of an item that expires, with an image before and after
+// or without.
 func line(key string, at, expires change.Millis, before, after bool) string {
 	s := fmt.Sprintf(`{"Metadata":{"WriteTimestampMicros":{"N":"%d"}},"Keys":%s`, int64(at)*1000+400_000, keyOf(key))
 	image := fmt.Sprintf(`{"pk":{"S":"%s"},"expires":{"N":"%d"}}`, key, expires/1000)

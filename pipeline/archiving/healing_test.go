@@ -19,8 +19,8 @@ func at(minutes, seconds int) change.Millis {
 	return begin + change.Millis(minutes)*minute + change.Millis(seconds)*1000
 }
 
-// TestEachDeletionOfAGapIsArchivedOnce: an export shows what the stream lost, and what it gave in the same time, in
-// objects and still on its way. The owner ends in the middle, again and again.
+// TestEachDeletionOfAGapIsArchivedOnce: an export shows what the stream lost, and what it gave in
+// the same time, in objects and still on its way. The owner ends in the middle, again and again.
 func TestEachDeletionOfAGapIsArchivedOnce(t *testing.T) {
 	w := newHealingWorld(t)
 	w.chunk = 7
@@ -113,8 +113,9 @@ func TestOverlappingWindowsGiveADeletionOnce(t *testing.T) {
 	}
 }
 
-// TestWindowsThatCannotBeAskedAboutLeaveTheGap: what they show is archived, once; whether they show everything is not
-// known, so the gap stays, with the exports that are in doubt. The same windows end it once DynamoDB answers.
+// TestWindowsThatCannotBeAskedAboutLeaveTheGap: what they show is archived, once; whether they show
+// everything is not known, so the gap stays, with the exports that are in doubt. The same windows
+// end it once DynamoDB answers.
 func TestWindowsThatCannotBeAskedAboutLeaveTheGap(t *testing.T) {
 	w := newHealingWorld(t)
 	w.unasked = true

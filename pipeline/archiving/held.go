@@ -11,8 +11,9 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// Held yields the events that the archive holds of deletions from one hour to another and including it: those in its
-// stream first, for they move into objects meanwhile. The slices of an event are valid during the call.
+// Held yields the events that the archive holds of deletions from one hour to another and including
+// it: those in its stream first, for they move into objects meanwhile. The slices of an event are
+// valid during the call.
 func (a *Archiver) Held(ctx context.Context, from, to layout.Hour, yield func(*transform.Event)) error {
 	l, err := a.awaitLife(ctx)
 	if err == nil {

@@ -19,8 +19,8 @@ func (w *world) retried(id string) []ledger.Record {
 	return []ledger.Record{w.records[at]}
 }
 
-// TestLetterIsArchivedAfterWeeks: what was counted in its hour is forgotten by then, and so is what objects covered. A
-// retry may be made again.
+// TestLetterIsArchivedAfterWeeks: what was counted in its hour is forgotten by then, and so is what
+// objects covered. A retry may be made again.
 func TestLetterIsArchivedAfterWeeks(t *testing.T) {
 	const later = 15 * 24
 	w := newWorld(t)
@@ -43,7 +43,8 @@ func TestLetterIsArchivedAfterWeeks(t *testing.T) {
 	}
 }
 
-// TestLateDeletionsSupplementTheirHour: they come when it is closed, and the next manifest names them.
+// TestLateDeletionsSupplementTheirHour: they come when it is closed, and the next manifest names
+// them.
 func TestLateDeletionsSupplementTheirHour(t *testing.T) {
 	w := newWorld(t)
 	r := w.start()

@@ -8,8 +8,9 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
 )
 
-// Head returns what the table's log stores of the archive: the end of its manifests, and an entry of its stream behind
-// everything that Store has returned for. End is 0 before the stream is folded.
+// Head returns what the table's log stores of the archive: the end of its manifests, and an entry
+// of its stream behind everything that Store has returned for. End is 0 before the stream is
+// folded.
 func (a *Archiver) Head() checkpoint.ArchiveHead {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -36,8 +37,9 @@ func openHour(s *ledger.State) layout.Hour {
 	return hour
 }
 
-// lost returns the hours whose events the stream may have lost: it ends before the entry that the table's log has, it
-// is new, or the log itself was lost. It returns nil when the stream is complete.
+// lost returns the hours whose events the stream may have lost: it ends before the entry that the
+// table's log has, it is new, or the log itself was lost. It returns nil when the stream is
+// complete.
 func (a *Archiver) lost(s *ledger.State) *ledger.Lost {
 	known := a.Head()
 	l := &ledger.Lost{ID: ledger.StreamLost(a.o.Epoch), Until: layout.HourOf(a.o.Now().Time())}

@@ -42,7 +42,8 @@ func TestStreamIsLost(t *testing.T) {
 	w.check(s)
 }
 
-// TestStreamIsLostAfterItsRecords: those of earlier hours are not read again, so that their numbers are not known.
+// TestStreamIsLostAfterItsRecords: those of earlier hours are not read again, so that their numbers
+// are not known.
 func TestStreamIsLostAfterItsRecords(t *testing.T) {
 	w := newWorld(t)
 	r := w.start()
@@ -248,7 +249,8 @@ func must(t testing.TB, errs ...error) {
 	}
 }
 
-// TestPieceWithoutEventsIsPassedOver: adopted objects have all events of a part, but not what lies between them.
+// TestPieceWithoutEventsIsPassedOver: adopted objects have all events of a part, but not what lies
+// between them.
 func TestPieceWithoutEventsIsPassedOver(t *testing.T) {
 	w := newWorld(t)
 	w.edit = func(o *Options) { o.Roll, o.CutAt = time.Hour, 1<<20 }
@@ -270,7 +272,8 @@ func TestPieceWithoutEventsIsPassedOver(t *testing.T) {
 	}
 }
 
-// TestStreamGoesBackByDays: what it still has is in objects since, which are older than all that can be read again.
+// TestStreamGoesBackByDays: what it still has is in objects since, which are older than all that
+// can be read again.
 func TestStreamGoesBackByDays(t *testing.T) {
 	for name, closed := range map[string]bool{"in no manifest": false, "in a manifest": true} {
 		t.Run(name, func(t *testing.T) {
@@ -313,7 +316,8 @@ func TestStreamGoesBackByDays(t *testing.T) {
 	}
 }
 
-// TestLogIsLostAlone: the archive's stream does not know what the log held behind its end. It is named once.
+// TestLogIsLostAlone: the archive's stream does not know what the log held behind its end. It is
+// named once.
 func TestLogIsLostAlone(t *testing.T) {
 	w := newWorld(t)
 	r := w.start()

@@ -24,7 +24,8 @@ func (w *world) in(dir string) {
 	w.edit = func(o *Options) { o.URL = bucket.Place("file://" + dir) }
 }
 
-// leftWithAnOpenHour archives an hour and a part of the next one, and stops between an object and its mark.
+// leftWithAnOpenHour archives an hour and a part of the next one, and stops between an object and
+// its mark.
 func (w *world) leftWithAnOpenHour() {
 	w.t.Helper()
 	w.in(w.dir)
@@ -52,8 +53,8 @@ func TestArchiveIsCopiedToAnotherPlace(t *testing.T) {
 	w.proven(r.closed(2))
 }
 
-// TestArchiveGoesToAnotherPlaceAndBack: each place has a chain of its own, and each event is in one of them, save those
-// of an object that was created and not marked.
+// TestArchiveGoesToAnotherPlaceAndBack: each place has a chain of its own, and each event is in one
+// of them, save those of an object that was created and not marked.
 func TestArchiveGoesToAnotherPlaceAndBack(t *testing.T) {
 	w := newWorld(t)
 	first, second := w.dir, t.TempDir()
@@ -72,7 +73,8 @@ func TestArchiveGoesToAnotherPlaceAndBack(t *testing.T) {
 	w.movedOnce(r.closed(3), first, second, hour0+1)
 }
 
-// movedOnce checks the archive in the present place, and that each event is in one of two; twice only in an hour.
+// movedOnce checks the archive in the present place, and that each event is in one of two; twice
+// only in an hour.
 func (w *world) movedOnce(s *ledger.State, first, second string, but layout.Hour) {
 	w.t.Helper()
 	rep, err := manifest.Verify(w.t.Context(), w.files, table, manifest.Options{
@@ -110,7 +112,8 @@ func (w *world) movedOnce(s *ledger.State, first, second string, but layout.Hour
 	}
 }
 
-// TestEmptyDirectoryIsNotTheArchive: the volume is not mounted at a start, and the directory below shows nothing.
+// TestEmptyDirectoryIsNotTheArchive: the volume is not mounted at a start, and the directory below
+// shows nothing.
 //
 // Rule 13.
 func TestEmptyDirectoryIsNotTheArchive(t *testing.T) {

@@ -14,7 +14,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// ConflictError means that something has the name of an object, or of a manifest, and other content.
+// ConflictError means that something has the name of an object, or of a manifest, and other
+// content.
 type ConflictError struct {
 	Name string
 	What string
@@ -25,7 +26,8 @@ func (e *ConflictError) Error() string {
 		"the archive, then it is created again", e.Name, e.What)
 }
 
-// runObjects makes objects and manifests until something fails or ctx ends. One object is written at a time.
+// runObjects makes objects and manifests until something fails or ctx ends. One object is written
+// at a time.
 func (l *life) runObjects(ctx context.Context) error {
 	if err := l.a.o.Once.probe(ctx, l.a.o.Objects); err != nil {
 		return inBucket("probe the bucket", err)
@@ -74,8 +76,8 @@ func (l *life) runObjects(ctx context.Context) error {
 // partTimes is when this life first saw each part.
 type partTimes map[ledger.PartKey]time.Time
 
-// cutDue makes objects of parts that are due, and says whether there may be more. Otherwise it returns how long none is
-// due.
+// cutDue makes objects of parts that are due, and says whether there may be more. Otherwise it
+// returns how long none is due.
 func (l *life) cutDue(ctx context.Context, since partTimes) (more bool, wait time.Duration, err error) {
 	pieces, wait := l.due(since, time.Now())
 	if len(pieces) == 0 {
@@ -102,8 +104,8 @@ func (l *life) cut(ctx context.Context, g *gathered) error {
 		return err
 	}
 	defer b.discard()
-	// The intent is stored before the object: after a crash the next owner finds the name, and creates this object and
-	// no other.
+	// The intent is stored before the object: after a crash the next owner finds the name, and
+	// creates this object and no other.
 	if err := l.w.append(ctx, &b.intent); err != nil {
 		return err
 	}
@@ -113,13 +115,14 @@ func (l *life) cut(ctx context.Context, g *gathered) error {
 	return l.create(ctx, b)
 }
 
-// due returns the pieces that are to be objects next: those that have reached their size, have waited for long enough,
-// or keep an hour from being closed.
+// due returns the pieces that are to be objects next: those that have reached their size, have
+// waited for long enough, or keep an hour from being closed.
 func (l *life) due(since partTimes, now time.Time) (pieces []piece, wait time.Duration) {
 	wait = l.a.o.Roll
 	closable := l.closable()
 	l.w.view(func(s *ledger.State) {
-		// A stream with a low limit holds no object of the usual size, let alone one for each class.
+		// A stream with a low limit holds no object of the usual size, let alone one for each
+		// class.
 		cutAt := share(l.w.info, l.a.o.CutAt, 8)
 		for key := range since {
 			if _, open := s.Parts[key]; !open {
@@ -150,8 +153,8 @@ func (l *life) due(since partTimes, now time.Time) (pieces []piece, wait time.Du
 
 // create puts an object into the bucket and stores that it is there.
 //
-// An attempt whose outcome is unknown is made again: names are created once only, so the object is the same or it is
-// there.
+// An attempt whose outcome is unknown is made again: names are created once only, so the object is
+// the same or it is there.
 func (l *life) create(ctx context.Context, b *built) error {
 	name, began := b.intent.Name, time.Now()
 	err := l.a.o.Objects.Create(ctx, name, b.file, b.size)
@@ -187,8 +190,8 @@ func (l *life) finishIntents(ctx context.Context) error {
 	return nil
 }
 
-// finishIntent creates the object of an intent, under its name and so in its format: an owner that is frozen before it
-// creates the object may wake at any time, and must find the name taken.
+// finishIntent creates the object of an intent, under its name and so in its format: an owner that
+// is frozen before it creates the object may wake at any time, and must find the name taken.
 func (l *life) finishIntent(ctx context.Context, i *ledger.Intent) error {
 	form := l.form
 	form.Format = object.FormatOf(i.Name)

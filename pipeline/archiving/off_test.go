@@ -50,7 +50,8 @@ func TestObjectsAreTurnedOffAndOnAgain(t *testing.T) {
 	}
 }
 
-// TestSubjectAloneHasLostNothing, whoever owns it: only objects that begin later lack what was before.
+// TestSubjectAloneHasLostNothing, whoever owns it: only objects that begin later lack what was
+// before.
 func TestSubjectAloneHasLostNothing(t *testing.T) {
 	w := newWorld(t)
 	w.edit = func(o *Options) { o.Objects, o.Subject = nil, publisher{w} }

@@ -15,7 +15,8 @@ func (w *world) beside() *world {
 	return other
 }
 
-// TestTwoPipelinesArchiveIntoOnePlace: the second to close an hour finds the manifest of the first, and halts.
+// TestTwoPipelinesArchiveIntoOnePlace: the second to close an hour finds the manifest of the first,
+// and halts.
 func TestTwoPipelinesArchiveIntoOnePlace(t *testing.T) {
 	w := newWorld(t)
 	r := w.start()

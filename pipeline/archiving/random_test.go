@@ -11,8 +11,9 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// TestRandomHistories mixes late deletions, records that are stored again, crashes around what the bucket creates,
-// another format, a lost stream, letters, and owners that go on beside the next one.
+// TestRandomHistories mixes late deletions, records that are stored again, crashes around what the
+// bucket creates, another format, a lost stream, letters, and owners that go on beside the next
+// one.
 func TestRandomHistories(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { randomHistory(t, rand.New(rand.NewPCG(seed, 1))) })
@@ -77,8 +78,8 @@ func randomHistory(t *testing.T, random *rand.Rand) {
 	w.check(r.closed(hour))
 }
 
-// again returns the records from one on as the table's log gives them again: letters that were retried are none any
-// more.
+// again returns the records from one on as the table's log gives them again: letters that were
+// retried are none any more.
 func (w *world) again(from int) []ledger.Record {
 	w.mu.Lock()
 	defer w.mu.Unlock()

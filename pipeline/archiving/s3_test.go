@@ -77,7 +77,8 @@ func (w *world) useS3(t *testing.T) *front {
 	return f
 }
 
-// TestStoreRefuses: the objects alone are halted, with the cause and the way out, and go on when it takes them again.
+// TestStoreRefuses: the objects alone are halted, with the cause and the way out, and go on when it
+// takes them again.
 func TestStoreRefuses(t *testing.T) {
 	for name, x := range map[string]struct {
 		status     int
@@ -133,8 +134,8 @@ func TestStoreIsBusy(t *testing.T) {
 	}
 }
 
-// TestUploadsThatAPageAcceptsAreNotArchived: what stands before the store answers 200 to everything. Objects, and the
-// manifest, are stored once it is gone.
+// TestUploadsThatAPageAcceptsAreNotArchived: what stands before the store answers 200 to
+// everything. Objects, and the manifest, are stored once it is gone.
 //
 // Rule 15.
 func TestUploadsThatAPageAcceptsAreNotArchived(t *testing.T) {

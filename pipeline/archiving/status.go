@@ -30,7 +30,8 @@ type Status struct {
 	// ObjectsSince and SubjectSince are set where a sink was configured later than the archive.
 	ObjectsSince string `json:"objects_since,omitempty"`
 	SubjectSince string `json:"subject_since,omitempty"`
-	// Stalled is set while the stream has no room for events, and OnStall says what becomes of them: hold or letter.
+	// Stalled is set while the stream has no room for events, and OnStall says what becomes of
+	// them: hold or letter.
 	Stalled bool     `json:"stalled"`
 	OnStall string   `json:"on_stall"`
 	Trouble string   `json:"trouble,omitempty"` // of the stream

@@ -15,7 +15,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
 )
 
-// ErrStalled means that the archive's stream has no room for events, and that they are to become dead letters.
+// ErrStalled means that the archive's stream has no room for events, and that they are to become
+// dead letters.
 var ErrStalled = errors.New("the archive's stream is full")
 
 // TooLargeError means that the event of a record fits into no message of the server.
@@ -30,10 +31,10 @@ func (e *TooLargeError) Error() string {
 // maxBatch is how many bytes of events go into one entry before compression.
 const maxBatch = 4 << 20
 
-// Store makes records durable in the archive's stream, in their order, and returns how many are. Records that are there
-// already are left out, and count. It blocks for a while when the stream is not ready or is full. Errors:
-// archive.ErrAway, ErrStalled, and *TooLargeError about the first record that is not stored. After any other error more
-// may be stored than it says.
+// Store makes records durable in the archive's stream, in their order, and returns how many are.
+// Records that are there already are left out, and count. It blocks for a while when the stream is
+// not ready or is full. Errors: archive.ErrAway, ErrStalled, and *TooLargeError about the first
+// record that is not stored. After any other error more may be stored than it says.
 //
 // Rule 1: the mark of the table's log passes a deletion only when this has returned.
 func (a *Archiver) Store(ctx context.Context, records []ledger.Record) (stored int, err error) {
@@ -45,7 +46,8 @@ func (a *Archiver) Store(ctx context.Context, records []ledger.Record) (stored i
 		rest := records[stored:]
 		if slices.ContainsFunc(rest, hasEvent) {
 			if err := l.awaitRoom(ctx); err != nil {
-				// What a full stream has already, before a mark that was lost, needs no room and is no dead letter.
+				// What a full stream has already, before a mark that was lost, needs no room and is
+				// no dead letter.
 				if rest = rest[:l.had(rest)]; len(rest) == 0 {
 					return stored, err
 				}
@@ -74,8 +76,8 @@ func (l *life) had(records []ledger.Record) (n int) {
 	return n
 }
 
-// patience is how long Store waits before it returns archive.ErrAway: then the sink says in the log why it waits, and a
-// drain need not wait for it.
+// patience is how long Store waits before it returns archive.ErrAway: then the sink says in the log
+// why it waits, and a drain need not wait for it.
 const patience = 5 * time.Second
 
 // awaitLife waits until the stream takes records.
@@ -103,7 +105,8 @@ func cut(records []ledger.Record, limit int) int {
 	return len(records)
 }
 
-// store stores records in one entry, or, where they do not fit into a message, some of them; it returns how many.
+// store stores records in one entry, or, where they do not fit into a message, some of them; it
+// returns how many.
 func (l *life) store(ctx context.Context, records []ledger.Record) (int, error) {
 	l.w.mu.Lock()
 	defer l.w.mu.Unlock()
@@ -180,8 +183,8 @@ func (l *life) awaitRoom(ctx context.Context) error {
 	}
 }
 
-// Passed notes that every deletion up to a time is in the archive's stream: the log was read so far, and the sink
-// "archive" has passed it.
+// Passed notes that every deletion up to a time is in the archive's stream: the log was read so
+// far, and the sink "archive" has passed it.
 func (a *Archiver) Passed(through change.Millis) {
 	if a.through.Swap(int64(through)) != int64(through) {
 		a.wake()

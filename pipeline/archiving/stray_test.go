@@ -31,8 +31,9 @@ func byHand(t *testing.T, url string) (jetstream.JetStream, jetstream.Stream) {
 	return nil, nil
 }
 
-// TestStrayMessagesAreLeftOut: somebody publishes on the subjects of the archive's stream, while an owner runs and
-// while none does. Nothing is archived twice or left out, and the subject has everything.
+// TestStrayMessagesAreLeftOut: somebody publishes on the subjects of the archive's stream, while an
+// owner runs and while none does. Nothing is archived twice or left out, and the subject has
+// everything.
 func TestStrayMessagesAreLeftOut(t *testing.T) {
 	w, p := newWorld(t), openWay(t)
 	s := startNATS(t, t.TempDir(), p)
@@ -59,8 +60,8 @@ func TestStrayMessagesAreLeftOut(t *testing.T) {
 	w.await("all are published", func() bool { return w.published() == 15 })
 }
 
-// TestPurgedStreamSaysHowToGoOn: its first entry continues one that is gone. Only a new stream helps, and the hours of
-// what was in the old one alone are named.
+// TestPurgedStreamSaysHowToGoOn: its first entry continues one that is gone. Only a new stream
+// helps, and the hours of what was in the old one alone are named.
 func TestPurgedStreamSaysHowToGoOn(t *testing.T) {
 	w, p := newWorld(t), openWay(t)
 	s := startNATS(t, t.TempDir(), p)

@@ -13,8 +13,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// Publisher is the subject of an archive. It makes events durable before it returns: at least once, with stable ids.
-// It returns those that are too large for it, compressed too.
+// Publisher is the subject of an archive. It makes events durable before it returns: at least once,
+// with stable ids. It returns those that are too large for it, compressed too.
 type Publisher interface {
 	Write(ctx context.Context, messages []archive.Message) (refused []archive.Message, err error)
 }
@@ -75,8 +75,9 @@ type progress struct {
 
 // due reports whether the progress is to be stored: up to done, where the stream ends with last.
 //
-// Rule 1: it never passes an event that is not durable. One that moves behind few entries without events would be an
-// entry itself, for ever; but behind many, or the stream is never trimmed while all deletions are skipped.
+// Rule 1: it never passes an event that is not durable. One that moves behind few entries without
+// events would be an entry itself, for ever; but behind many, or the stream is never trimmed while
+// all deletions are skipped.
 func (p *progress) due(done, last uint64) bool {
 	if p.events == 0 {
 		return done-p.seq >= progressEntries
@@ -156,7 +157,8 @@ func (e *UnpublishableError) Error() string {
 // ErrNoSubject means that the archive has no subject.
 var ErrNoSubject = errors.New("the archive has no subject")
 
-// Publish publishes an event that was refused before. Errors: ErrNoSubject, *UnpublishableError, those of the subject.
+// Publish publishes an event that was refused before. Errors: ErrNoSubject, *UnpublishableError,
+// those of the subject.
 func (a *Archiver) Publish(ctx context.Context, m archive.Message) error {
 	if a.o.Subject == nil {
 		return ErrNoSubject

@@ -10,7 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// TestSubjectsProgressIsStoredBehindItsLastEvents: entries of others may follow at once, and nothing comes after them.
+// TestSubjectsProgressIsStoredBehindItsLastEvents: entries of others may follow at once, and
+// nothing comes after them.
 func TestSubjectsProgressIsStoredBehindItsLastEvents(t *testing.T) {
 	w := newWorld(t)
 	w.edit = func(o *Options) { o.Objects, o.Subject = nil, publisher{w} }

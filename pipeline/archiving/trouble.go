@@ -22,8 +22,8 @@ type sinkError struct {
 func (e *sinkError) Error() string { return e.err.Error() }
 func (e *sinkError) Unwrap() error { return e.err }
 
-// retried runs a sink until ctx ends. Its own trouble ends no other sink: it is tried again, and is halted where an
-// operator must act.
+// retried runs a sink until ctx ends. Its own trouble ends no other sink: it is tried again, and is
+// halted where an operator must act.
 func (l *life) retried(ctx context.Context, sink string, run func(context.Context) error) error {
 	var failing time.Time                                               // since when; zero: the last run worked
 	var said bool                                                       // whether the halt is in the process's log
@@ -62,7 +62,8 @@ func (l *life) retried(ctx context.Context, sink string, run func(context.Contex
 	}
 }
 
-// explain returns why a sink is halted, for people, and the halt's code: "" where it may just be tried again.
+// explain returns why a sink is halted, for people, and the halt's code: "" where it may just be
+// tried again.
 func explain(sink string, err error) (code, reason string) {
 	conflict := (*ConflictError)(nil)
 	class := bucket.Classify(err)

@@ -11,8 +11,9 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
 )
 
-// writer appends to the archive's stream, and folds what it has appended. It is safe for concurrent use. After an error
-// of an append nothing more is appended: what is stored is unknown (Rule 4), and the next life folds it again.
+// writer appends to the archive's stream, and folds what it has appended. It is safe for concurrent
+// use. After an error of an append nothing more is appended: what is stored is unknown (Rule 4),
+// and the next life folds it again.
 type writer struct {
 	journal *journal.Journal
 
@@ -48,7 +49,8 @@ func (w *writer) appendLocked(ctx context.Context, body any, data []byte) error 
 	_, snapshot := body.(*ledger.Snapshot)
 	end, err := w.journal.Append(ctx, w.end, snapshot, msg)
 	if errors.Is(err, journal.ErrFull) && !hasEvents(body) {
-		// Without this entry nothing would ever be trimmed, so that the stream would stay full. Events have to wait.
+		// Without this entry nothing would ever be trimmed, so that the stream would stay full.
+		// Events have to wait.
 		if err = w.journal.SetLimit(ctx); err == nil {
 			end, err = w.journal.Append(ctx, w.end, snapshot, msg)
 		}
@@ -97,7 +99,8 @@ func (w *writer) wait(ctx context.Context) error {
 // errDoubt means that it is unknown what the stream holds.
 var errDoubt = fmt.Errorf("%w: the end of its stream is unknown", archive.ErrAway)
 
-// view calls f with the state, which f must not keep. It returns a channel that is closed by the next entry.
+// view calls f with the state, which f must not keep. It returns a channel that is closed by the
+// next entry.
 func (w *writer) view(f func(*ledger.State)) <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -106,8 +109,8 @@ func (w *writer) view(f func(*ledger.State)) <-chan struct{} {
 }
 
 const (
-	// holdAt is how full the stream may be with events: the rest is for intents, progress and snapshots, without which
-	// it could not be trimmed.
+	// holdAt is how full the stream may be with events: the rest is for intents, progress and
+	// snapshots, without which it could not be trimmed.
 	holdAt = 0.8
 	// lookEvery is after how many bytes the stream's size is asked for.
 	lookEvery = 8 << 20
@@ -138,7 +141,8 @@ func (w *writer) fractionLocked() float64 {
 	return info.Fraction()
 }
 
-// share returns a number of bytes, or less where the stream has a low limit: it is full before that much has come.
+// share returns a number of bytes, or less where the stream has a low limit: it is full before that
+// much has come.
 func share(info journal.Info, bytes int64, parts uint64) int64 {
 	if info.MaxBytes == 0 {
 		return bytes
@@ -151,7 +155,8 @@ func (w *writer) maintain(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := w.state
-	// Entries of finished objects lie behind one that is needed: they go only when a snapshot replaces that one.
+	// Entries of finished objects lie behind one that is needed: they go only when a snapshot
+	// replaces that one.
 	behind := s.Needed() == s.SnapshotFirst
 	every := share(w.info, snapshotEvery, 8)
 	if s.BytesSince >= every || behind && s.BytesSince >= every/4 || s.SnapshotFirst == 0 && s.Seq > 0 {

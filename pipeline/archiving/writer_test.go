@@ -8,8 +8,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
 )
 
-// TestWriterThatIsOvertakenEndsItsLife: an append that fails leaves the end of the stream unknown, so nothing more is
-// appended behind it, and the life ends.
+// TestWriterThatIsOvertakenEndsItsLife: an append that fails leaves the end of the stream unknown,
+// so nothing more is appended behind it, and the life ends.
 func TestWriterThatIsOvertakenEndsItsLife(t *testing.T) {
 	w := newWorld(t)
 	l := w.life()
@@ -26,7 +26,8 @@ func TestWriterThatIsOvertakenEndsItsLife(t *testing.T) {
 	}
 }
 
-// TestFoldBesideAnOwnerThatTrims: what a newer snapshot replaces while another process reads is not missing.
+// TestFoldBesideAnOwnerThatTrims: what a newer snapshot replaces while another process reads is not
+// missing.
 func TestFoldBesideAnOwnerThatTrims(t *testing.T) {
 	w := newWorld(t)
 	owner := w.writer()

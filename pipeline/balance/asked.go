@@ -40,7 +40,8 @@ func (b *Balancer) asked(r presence.Request) (refused string) {
 	return ""
 }
 
-// refusedShare returns why a member keeps a log although another one has less work; "": it does not.
+// refusedShare returns why a member keeps a log although another one has less work; "": it does
+// not.
 func refusedShare(members []Member, own Member, l Log, lastMove time.Duration, never bool) string {
 	mean := 0.0
 	fit := fitMembers(members)

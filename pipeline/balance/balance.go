@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// logBase is what a log costs beside its changes, in changes per second: an idle table takes as much of a processor
-	// as about ten changes a second (docs/tables.md).
+	// logBase is what a log costs beside its changes, in changes per second: an idle table takes as
+	// much of a processor as about ten changes a second (docs/tables.md).
 	logBase = 10
 	// loadThreshold is above how much of the mean a member has too much work.
 	loadThreshold = 1.2
@@ -55,10 +55,10 @@ type Move struct {
 	Epoch    uint64
 }
 
-// NextMove returns the move that makes the work of the members more equal; false when none is worth its pause, or when
-// the last one is too recent. The least loaded member that can take a log gets it from the most loaded one, if that has
-// more than 1.2 times the mean: the log whose move lowers the larger of their two loads most, and by at least five
-// percent of the mean.
+// NextMove returns the move that makes the work of the members more equal; false when none is worth
+// its pause, or when the last one is too recent. The least loaded member that can take a log gets
+// it from the most loaded one, if that has more than 1.2 times the mean: the log whose move lowers
+// the larger of their two loads most, and by at least five percent of the mean.
 func NextMove(members []Member) (best Move, ok bool) {
 	fit := fitMembers(members)
 	mean := 0.0
@@ -86,7 +86,8 @@ func NextMove(members []Member) (best Move, ok bool) {
 	return best, false
 }
 
-// fitMembers returns those that may get logs: the one that asks and the one that is asked reckon with the same ones.
+// fitMembers returns those that may get logs: the one that asks and the one that is asked reckon
+// with the same ones.
 func fitMembers(members []Member) []Member {
 	return slices.DeleteFunc(slices.Clone(members), func(m Member) bool { return m.Unfit })
 }
@@ -107,8 +108,8 @@ func lowering(from, to *Member, mean float64) (table string, epoch uint64, found
 	return table, epoch, found
 }
 
-// Successors says who gets which of a member's logs when it ends: the largest first, each to the member with the least
-// work that can take it. Tables that nobody can take have none.
+// Successors says who gets which of a member's logs when it ends: the largest first, each to the
+// member with the least work that can take it. Tables that nobody can take have none.
 func Successors(leaving string, members []Member) map[string]string {
 	others, loads, logs := fitOthers(leaving, members)
 	slices.SortFunc(
@@ -131,7 +132,8 @@ func Successors(leaving string, members []Member) map[string]string {
 	return to
 }
 
-// fitOthers returns the members that may get the logs of one, in the order of their names, with their loads.
+// fitOthers returns the members that may get the logs of one, in the order of their names, with
+// their loads.
 func fitOthers(leaving string, members []Member) (others []Member, loads []float64, logs []Log) {
 	for _, m := range members {
 		if m.Name == leaving {
@@ -147,8 +149,8 @@ func fitOthers(leaving string, members []Member) (others []Member, loads []float
 	return others, loads, logs
 }
 
-// First returns which member should claim each free log: in the order of their names, each goes to the member with the
-// least work that can take it.
+// First returns which member should claim each free log: in the order of their names, each goes to
+// the member with the least work that can take it.
 func First(free []string, members []Member) map[string]string {
 	nobody := Member{}
 	for _, table := range free {

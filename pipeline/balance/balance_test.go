@@ -54,8 +54,8 @@ func apply(members []Member, m Move) {
 	}
 }
 
-// TestMovesEndInAFairShare: no move makes the larger load larger, they end, and at the end no log could be moved whose
-// move would still be worth it.
+// TestMovesEndInAFairShare: no move makes the larger load larger, they end, and at the end no log
+// could be moved whose move would still be worth it.
 func TestMovesEndInAFairShare(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		members := group(t)
@@ -109,8 +109,8 @@ func TestEqualLogsAreDividedEvenly(t *testing.T) {
 	})
 }
 
-// TestMoveWaits: after a move in the group, for a log that was moved, for a member that is unfit or cannot take it, and
-// where it gains little.
+// TestMoveWaits: after a move in the group, for a log that was moved, for a member that is unfit or
+// cannot take it, and where it gains little.
 func TestMoveWaits(t *testing.T) {
 	all := map[string]bool{"x": true, "y": true}
 	for _, c := range []struct {
@@ -145,8 +145,8 @@ func TestMoveWaits(t *testing.T) {
 	}
 }
 
-// TestMoveIsWorthItsPause: the one with more than 1.2 times the mean gives a log, if that lowers the larger load by a
-// twentieth of the mean or more.
+// TestMoveIsWorthItsPause: the one with more than 1.2 times the mean gives a log, if that lowers
+// the larger load by a twentieth of the mean or more.
 func TestMoveIsWorthItsPause(t *testing.T) {
 	for _, c := range []struct {
 		name                string

@@ -24,13 +24,15 @@ const (
 	claimHandicap = 3 * time.Second
 	// never is a time that does not pass while a process starts.
 	never = time.Hour
-	// sickAfter is after how long without an answer of a service, while calls fail, a member's logs go to others.
+	// sickAfter is after how long without an answer of a service, while calls fail, a member's logs
+	// go to others.
 	sickAfter = 60 * time.Second
 	// unfitAfter is after how long such a member gets no more logs.
 	unfitAfter = 10 * time.Second
 	// avoidFor is for how long a member does not ask for a log with which it failed.
 	avoidFor = 10 * time.Minute
-	// afterRefusal is how long a member asks for nothing after a refusal: the two see the group differently.
+	// afterRefusal is how long a member asks for nothing after a refusal: the two see the group
+	// differently.
 	afterRefusal = 10 * time.Second
 	// probation is how long a log that was moved here has to be claimed, and to be kept.
 	probation = time.Minute
@@ -54,7 +56,8 @@ type Options struct {
 	Reads  int             // highest format of logs that this build reads
 	Tables func() []Table  // of this process
 	Answer func() Services // how the services answer
-	// Prove proves that this process can read a table and reaches its target. It is called before the log is asked for.
+	// Prove proves that this process can read a table and reaches its target. It is called before
+	// the log is asked for.
 	Prove func(ctx context.Context, table string) error
 	// HandOver begins to hand a log over.
 	HandOver func(table, to string)
@@ -136,7 +139,8 @@ func (b *Balancer) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// Leave says that this process ends, and returns which member gets which of its logs; empty: nobody.
+// Leave says that this process ends, and returns which member gets which of its logs; empty:
+// nobody.
 func (b *Balancer) Leave() map[string]string {
 	if b == nil {
 		return nil
@@ -168,7 +172,8 @@ func (b *Balancer) ClaimDelay(table string) time.Duration {
 	return claimHandicap
 }
 
-// firstFor is for how long the answer counts which member is first for each free log: all tables ask at once.
+// firstFor is for how long the answer counts which member is first for each free log: all tables
+// ask at once.
 const firstFor = 100 * time.Millisecond
 
 // firstOf returns which member should claim each log that is free now.
@@ -189,8 +194,8 @@ func (b *Balancer) firstOf(members []Member) map[string]string {
 	return b.first
 }
 
-// Failed notes that this process cannot work with a log, and returns the member to which it goes back: the one that has
-// handed it over a moment ago. Empty: it came otherwise.
+// Failed notes that this process cannot work with a log, and returns the member to which it goes
+// back: the one that has handed it over a moment ago. Empty: it came otherwise.
 func (b *Balancer) Failed(table string) (to string) {
 	if b == nil {
 		return ""
@@ -284,9 +289,9 @@ func (b *Balancer) pull(ctx context.Context) {
 	}
 }
 
-// coming reports whether there is a log that this process has not claimed yet and soon will: it was promised, or it is
-// free at the start and this process is first. Such a log counts to nobody's work, so this process seems to have too
-// little.
+// coming reports whether there is a log that this process has not claimed yet and soon will: it was
+// promised, or it is free at the start and this process is first. Such a log counts to nobody's
+// work, so this process seems to have too little.
 func (b *Balancer) coming(now time.Time, members []Member, listening time.Duration) bool {
 	if listening < b.startupListen+probation {
 		for _, first := range b.firstOf(members) {
@@ -305,8 +310,8 @@ func (b *Balancer) coming(now time.Time, members []Member, listening time.Durati
 	return false
 }
 
-// tryServices calls the services if one has not answered for a while: a process that has given its tables away makes no
-// other calls, and would count as unfit for ever.
+// tryServices calls the services if one has not answered for a while: a process that has given its
+// tables away makes no other calls, and would count as unfit for ever.
 func (b *Balancer) tryServices(ctx context.Context) {
 	m := presence.Message{Services: b.o.Answer()}
 	if !failing(&m, unfitAfter) || time.Since(b.tried) < unfitAfter {

@@ -157,7 +157,8 @@ func (p *process) hears(t *testing.T, of *process, fact func(*presence.Message) 
 // listened lets a process be as if it had listened for long.
 func (p *process) listened() { p.startupListen, p.startupListenAlone = -time.Hour, -time.Hour }
 
-// TestSickMemberHandsItsTablesOver: it does not reach a service, and another one proves that it reaches the table.
+// TestSickMemberHandsItsTablesOver: it does not reach a service, and another one proves that it
+// reaches the table.
 func TestSickMemberHandsItsTablesOver(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -190,7 +191,8 @@ func TestSickMemberHandsItsTablesOver(t *testing.T) {
 	}
 }
 
-// TestMemberThatGaveItsTablesAwayTriesTheServices: it makes no other calls, so nothing else shows that they answer.
+// TestMemberThatGaveItsTablesAwayTriesTheServices: it makes no other calls, so nothing else shows
+// that they answer.
 func TestMemberThatGaveItsTablesAwayTriesTheServices(t *testing.T) {
 	a := processes(t, "a")[0]
 	for _, c := range []struct {
@@ -217,8 +219,8 @@ func TestMemberThatGaveItsTablesAwayTriesTheServices(t *testing.T) {
 	}
 }
 
-// TestLogIsAskedForOnceAndKept: the owner hands a log over once, not to a second one that asks, and not right after
-// another move.
+// TestLogIsAskedForOnceAndKept: the owner hands a log over once, not to a second one that asks, and
+// not right after another move.
 func TestLogIsAskedForOnceAndKept(t *testing.T) {
 	ps := processes(t, "a", "b", "c")
 	a, b, c := ps[0], ps[1], ps[2]
@@ -243,7 +245,8 @@ func TestLogIsAskedForOnceAndKept(t *testing.T) {
 	}
 }
 
-// TestOwnerDecidesByWhatItKnows: the one that asks may be wrong about the claim, and about the services.
+// TestOwnerDecidesByWhatItKnows: the one that asks may be wrong about the claim, and about the
+// services.
 func TestOwnerDecidesByWhatItKnows(t *testing.T) {
 	a := processes(t, "a")[0]
 	a.own("t1", "t2")
@@ -288,8 +291,8 @@ func TestMemberAsksForNothingAfterARefusal(t *testing.T) {
 	}
 }
 
-// TestMemberAsksForTheNextLogWhenItHasTheLastOne: a log on its way counts to nobody's work, so a member whose log takes
-// longer than the time between two moves would ask for more than its share.
+// TestMemberAsksForTheNextLogWhenItHasTheLastOne: a log on its way counts to nobody's work, so a
+// member whose log takes longer than the time between two moves would ask for more than its share.
 func TestMemberAsksForTheNextLogWhenItHasTheLastOne(t *testing.T) {
 	ps := processes(t, "a", "b")
 	a, b := ps[0], ps[1]
@@ -309,7 +312,8 @@ func TestMemberAsksForTheNextLogWhenItHasTheLastOne(t *testing.T) {
 	}
 }
 
-// TestMemberClaimsFreeLogsBeforeItAsksForOthers: two that start together would else ask for each other's first logs.
+// TestMemberClaimsFreeLogsBeforeItAsksForOthers: two that start together would else ask for each
+// other's first logs.
 func TestMemberClaimsFreeLogsBeforeItAsksForOthers(t *testing.T) {
 	ps := processes(t, "a", "b")
 	a, b := ps[0], ps[1]
@@ -349,7 +353,8 @@ func TestLogThatFailsGoesBack(t *testing.T) {
 	a.hears(t, b, func(m *presence.Message) bool { return slices.Equal(m.Wanted, []string{"t2"}) })
 }
 
-// TestFreeLogsAreDividedAtTheStart: nobody claims before it has listened, and then each log has one that is first.
+// TestFreeLogsAreDividedAtTheStart: nobody claims before it has listened, and then each log has one
+// that is first.
 func TestFreeLogsAreDividedAtTheStart(t *testing.T) {
 	ps := processes(t, "a", "b", "c")
 	tables := []string{"t1", "t2", "t3", "t4", "t5", "t6"}
@@ -389,8 +394,8 @@ func TestFreeLogsAreDividedAtTheStart(t *testing.T) {
 	}
 }
 
-// TestOwnerAgreesWithTheAsker: both must reckon with the same members, or the one asks every second what the other one
-// refuses every second, and nothing is shared.
+// TestOwnerAgreesWithTheAsker: both must reckon with the same members, or the one asks every second
+// what the other one refuses every second, and nothing is shared.
 func TestOwnerAgreesWithTheAsker(t *testing.T) {
 	all := map[string]bool{"x": true, "y": true, "z": true}
 	a := Member{
@@ -410,8 +415,8 @@ func TestOwnerAgreesWithTheAsker(t *testing.T) {
 	}
 }
 
-// TestLogOfASickMemberDoesNotGoRound: what nobody reaches makes each owner sick after a minute. A log that was moved
-// for that reason must not be moved again for it.
+// TestLogOfASickMemberDoesNotGoRound: what nobody reaches makes each owner sick after a minute. A
+// log that was moved for that reason must not be moved again for it.
 func TestLogOfASickMemberDoesNotGoRound(t *testing.T) {
 	ps := processes(t, "a", "b")
 	a, b := ps[0], ps[1]
@@ -426,8 +431,8 @@ func TestLogOfASickMemberDoesNotGoRound(t *testing.T) {
 	}
 }
 
-// TestSlowHandOverKeepsItsMove: a log whose fold takes eleven seconds was moved all the same, and stays. One that is
-// lost again, or never claimed, counts as failed.
+// TestSlowHandOverKeepsItsMove: a log whose fold takes eleven seconds was moved all the same, and
+// stays. One that is lost again, or never claimed, counts as failed.
 func TestSlowHandOverKeepsItsMove(t *testing.T) {
 	b := processes(t, "b")[0]
 	for _, c := range []struct {

@@ -46,7 +46,8 @@ const refusalRoom = 64
 
 var otherRefusals = refusal{"other", "further reasons"}
 
-// The code and reason of records that the mapping cannot even read. What is wrong with them would show their content.
+// The code and reason of records that the mapping cannot even read. What is wrong with them would
+// show their content.
 var malformed = refusal{"malformed", "the record is malformed"}
 
 func newTally() tally { return tally{refusals: map[refusal]int64{}} }

@@ -29,7 +29,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// strict refuses an item whose attribute n is no integer of 64 bits, and drops items that begin with "x".
+// strict refuses an item whose attribute n is no integer of 64 bits, and drops items that begin
+// with "x".
 const strict = `families: {d: {max_versions: 1}}
 rules:
 - name: dropped
@@ -144,7 +145,8 @@ func (r *rig) untilRead(records int64) *Report {
 	return r.last
 }
 
-// TestDryRunCountsWhatARunWouldWrite: the counts are those of the mapping, through splits, and show no content.
+// TestDryRunCountsWhatARunWouldWrite: the counts are those of the mapping, through splits, and show
+// no content.
 func TestDryRunCountsWhatARunWouldWrite(t *testing.T) {
 	r := newRig(t)
 	for i := range 60 {

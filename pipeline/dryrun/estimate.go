@@ -2,8 +2,8 @@ package dryrun
 
 import "math"
 
-// Prices are the list prices that an estimate assumes, in dollars. Nobody asks the clouds for them; docs/dry-run.md
-// repeats them and says where to compare.
+// Prices are the list prices that an estimate assumes, in dollars. Nobody asks the clouds for them;
+// docs/dry-run.md repeats them and says where to compare.
 type Prices struct {
 	Region       string  `json:"region"`
 	NodeHour     float64 `json:"bigtable_node_hour"`
@@ -13,21 +13,24 @@ type Prices struct {
 	NotConfirmed bool    `json:"not_confirmed"`
 }
 
-// assumed is the one place where the prices are. The pages fill in their prices in the browser, so that none of these
-// is confirmed by a dated page.
+// assumed is the one place where the prices are. The pages fill in their prices in the browser, so
+// that none of these is confirmed by a dated page.
 var assumed = Prices{
 	Region: "us-central1 and us-east-1", NotConfirmed: true,
-	// A provisioned node of the Enterprise edition, and SSD storage: https://cloud.google.com/bigtable/pricing
+	// A provisioned node of the Enterprise edition, and SSD storage:
+	// https://cloud.google.com/bigtable/pricing
 	NodeHour: 0.65, StoredGB: 0.17,
-	// "DynamoDB Streams", for 100,000 read request units, each a GetRecords call; the first 2.5 million of a month are
-	// free: https://aws.amazon.com/dynamodb/pricing/on-demand/
+	// "DynamoDB Streams", for 100,000 read request units, each a GetRecords call; the first 2.5
+	// million of a month are free: https://aws.amazon.com/dynamodb/pricing/on-demand/
 	StreamReads: 0.02,
-	// Data transfer out to the internet, the first 10 TB: https://aws.amazon.com/ec2/pricing/on-demand/
+	// Data transfer out to the internet, the first 10 TB:
+	// https://aws.amazon.com/ec2/pricing/on-demand/
 	OutgoingGB: 0.09,
 }
 
-// What a node of Bigtable does with SSD storage, for rows of 1 KB. Google advises to stay below 70 % of the CPU where
-// an instance has one cluster, because another one must not be needed for the peaks.
+// What a node of Bigtable does with SSD storage, for rows of 1 KB. Google advises to stay below 70
+// % of the CPU where an instance has one cluster, because another one must not be needed for the
+// peaks.
 //
 // Sources: https://docs.cloud.google.com/bigtable/docs/performance,
 // https://docs.cloud.google.com/bigtable/docs/monitoring-instance
@@ -62,8 +65,9 @@ type Dollars struct {
 
 // estimate returns what the tables take together. reads are GetRecords calls a second.
 //
-// A conditional write reads the row and writes it, so a node does fewer of them than of either alone. Rows above 1 KB
-// count as several. The replicator unites changes of an item that wait, so that bursts cost less than this.
+// A conditional write reads the row and writes it, so a node does fewer of them than of either
+// alone. Rows above 1 KB count as several. The replicator unites changes of an item that wait, so
+// that bursts cost less than this.
 func estimate(tables []*table, counted []TableReport, reads float64) Estimate {
 	var load, bytes, stored float64
 	e := Estimate{Prices: assumed}

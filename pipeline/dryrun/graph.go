@@ -14,8 +14,8 @@ const (
 	ended
 )
 
-// graph is the shards of a stream. A child is read after its parent, as a run does, so that the clock of the page that
-// is read last shows how far the table is.
+// graph is the shards of a stream. A child is read after its parent, as a run does, so that the
+// clock of the page that is read last shows how far the table is.
 type graph struct {
 	shards map[string]*node
 }
@@ -25,8 +25,8 @@ type node struct {
 	phase phase
 }
 
-// begin returns the shards to read first. From the trim horizon these are all without a listed parent; else the open
-// ones, and what has ended before is left out.
+// begin returns the shards to read first. From the trim horizon these are all without a listed
+// parent; else the open ones, and what has ended before is left out.
 func (g *graph) begin(l source.Listing, horizon bool) (ready []source.Shard) {
 	g.shards = map[string]*node{}
 	for _, s := range l.Shards {

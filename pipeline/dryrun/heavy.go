@@ -7,9 +7,10 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// heavy finds the keys that occur most often among any number of keys, in constant memory: a counter for each of room
-// keys, and where there is none for a key, all are lowered (Misra and Gries). A count is never above the truth, and
-// below it by at most the number of keys divided by room.
+// heavy finds the keys that occur most often among any number of keys, in constant memory: a
+// counter for each of room keys, and where there is none for a key, all are lowered (Misra and
+// Gries). A count is never above the truth, and below it by at most the number of keys divided by
+// room.
 type heavy struct {
 	counts map[uint64]int64
 	lost   int64 // by how much all counts were lowered

@@ -41,7 +41,8 @@ func TestPercentileIsAtMostAQuarterTooHigh(t *testing.T) {
 	}
 }
 
-// TestHeavyKeysAreFoundAmongMany: a key with 5 % of a million writes of as many keys is found, with its share.
+// TestHeavyKeysAreFoundAmongMany: a key with 5 % of a million writes of as many keys is found, with
+// its share.
 func TestHeavyKeysAreFoundAmongMany(t *testing.T) {
 	var h heavy
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -18,8 +18,8 @@ type Report struct {
 	Warnings []string      `json:"warnings"`
 }
 
-// TableReport is what was counted of one table. Rates are per second of the time in which the changes were made: from
-// the trim horizon, a day of changes is read in minutes.
+// TableReport is what was counted of one table. Rates are per second of the time in which the
+// changes were made: from the trim horizon, a day of changes is read in minutes.
 type TableReport struct {
 	Source  string     `json:"source"`
 	Target  string     `json:"target"`
@@ -70,7 +70,8 @@ type Refusal struct {
 
 // warnThroughput is what a dry run costs beside another reader of the stream.
 //
-// Source: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html#limits-dynamodb-streams
+// Source:
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html#limits-dynamodb-streams
 const warnThroughput = "the dry run reads the streams: DynamoDB serves two readers of a shard, one for a global " +
 	"table; beside a replicator and a Lambda trigger it is the third, and all of them may be throttled"
 
@@ -81,7 +82,8 @@ func reportOf(tables []*table, began, now time.Time) *Report {
 		x := t.report(r.Seconds, now)
 		if t.o.Horizon {
 			r.From = "trim_horizon"
-			// How often open shards are read once a run has caught up is not known yet: at most this often.
+			// How often open shards are read once a run has caught up is not known yet: at most
+			// this often.
 			reads += readsPerShard * float64(x.Shards.Reading)
 		} else {
 			reads += ratio(float64(x.Reads), r.Seconds)

@@ -40,8 +40,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Run reads until ctx ends and returns what it counted. An error of one table ends all; the report shows what was
-// counted before.
+// Run reads until ctx ends and returns what it counted. An error of one table ends all; the report
+// shows what was counted before.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	o = o.withDefaults()
 	began := time.Now()

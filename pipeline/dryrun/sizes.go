@@ -5,7 +5,8 @@ import (
 	"math/bits"
 )
 
-// sizes counts sizes in buckets, four for each power of two, so that a percentile is at most a quarter too high.
+// sizes counts sizes in buckets, four for each power of two, so that a percentile is at most a
+// quarter too high.
 type sizes struct {
 	buckets [4 * 64]int64
 	n       int64

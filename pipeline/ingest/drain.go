@@ -14,12 +14,14 @@ import (
 // drainPeriod is how often the drain checks whether the sinks are done.
 const drainPeriod = 20 * time.Millisecond
 
-// handOverGrace is how long calls in flight have to succeed when another process goes on with the log at once.
+// handOverGrace is how long calls in flight have to succeed when another process goes on with the
+// log at once.
 const handOverGrace = 300 * time.Millisecond
 
-// drain applies what is in the log, for most of the time that Periods.Shutdown gives, then writes the marks and a
-// snapshot and releases the log. No shard is read any more; pages that are not stored are read again after the next
-// start. A log that another process goes on with is not drained: calls in flight have a moment, and are cut.
+// drain applies what is in the log, for most of the time that Periods.Shutdown gives, then writes
+// the marks and a snapshot and releases the log. No shard is read any more; pages that are not
+// stored are read again after the next start. A log that another process goes on with is not
+// drained: calls in flight have a moment, and are cut.
 func (w *writer) drain(ctx context.Context) (saved bool, err error) {
 	to, handedOver := w.o.successor()
 	patience := w.o.Periods.Shutdown * 4 / 5
@@ -41,7 +43,8 @@ func (w *writer) drain(ctx context.Context) (saved bool, err error) {
 			s.Drain(0) // what is in flight is applied by the next owner, as the same cells
 		}
 	}
-	// A log that is too full for marks is released without them: applying the same changes again leaves the same cells.
+	// A log that is too full for marks is released without them: applying the same changes again
+	// leaves the same cells.
 	full := w.storeMarks(ctx)
 	if full != nil && !errors.Is(full, queue.ErrFull) {
 		return false, full
@@ -58,7 +61,8 @@ func (w *writer) drain(ctx context.Context) (saved bool, err error) {
 	return full == nil, nil
 }
 
-// awaitSinks waits until the sinks are done, and beats meanwhile: that may take longer than a claim lives.
+// awaitSinks waits until the sinks are done, and beats meanwhile: that may take longer than a claim
+// lives.
 func (w *writer) awaitSinks(ctx context.Context, patience time.Duration) error {
 	p := w.o.Periods
 	enough := time.NewTimer(patience)

@@ -15,7 +15,8 @@ func (w *writer) storeRequest(ctx context.Context, r request) error {
 	return err
 }
 
-// storeEntry appends an entry that the lister, a reader or a sink requested, unless it is out of date by now.
+// storeEntry appends an entry that the lister, a reader or a sink requested, unless it is out of
+// date by now.
 func (w *writer) storeEntry(ctx context.Context, body any) error {
 	s := w.log.State()
 	bodies := []any{body}
@@ -47,8 +48,8 @@ func (w *writer) publishChanges() {
 	w.publish(s, s.TakeReadabilityChanges())
 }
 
-// publish gives the readers the shards that became readable among the changed ones, takes from them those that are not
-// any more, and brings watermarks and lister up to date.
+// publish gives the readers the shards that became readable among the changed ones, takes from them
+// those that are not any more, and brings watermarks and lister up to date.
 func (w *writer) publish(s *checkpoint.State, changed []*checkpoint.Shard) {
 	for _, sh := range changed {
 		w.watermarks.add(sh)

@@ -17,8 +17,8 @@ const (
 	framesPerLog = 16      // frames that a log holds at least
 )
 
-// storeArrivals stores the first arrival and what else waits. A gap is stored after the pages that were read before
-// it: before them it would close the shard that they belong to.
+// storeArrivals stores the first arrival and what else waits. A gap is stored after the pages that
+// were read before it: before them it would close the shard that they belong to.
 func (w *writer) storeArrivals(ctx context.Context, first arrival) error {
 	pages, gap := w.collectPages(first)
 	w.gap = gap
@@ -28,8 +28,8 @@ func (w *writer) storeArrivals(ctx context.Context, first arrival) error {
 	return w.storePages(ctx, pages)
 }
 
-// collectPages takes what waits besides the first arrival, up to one frame or to the first gap: the busier the log, the
-// more pages share an append.
+// collectPages takes what waits besides the first arrival, up to one frame or to the first gap: the
+// busier the log, the more pages share an append.
 func (w *writer) collectPages(a arrival) (pages []*source.Page, gap *request) {
 	for size := 0; ; {
 		if a.page == nil {
@@ -47,8 +47,8 @@ func (w *writer) collectPages(a arrival) (pages []*source.Page, gap *request) {
 	}
 }
 
-// storePages packs pages and appends the frames. The pages are released in any case: what is not stored stays in packed
-// form or, when the outcome is unknown, is read again.
+// storePages packs pages and appends the frames. The pages are released in any case: what is not
+// stored stays in packed form or, when the outcome is unknown, is read again.
 func (w *writer) storePages(ctx context.Context, pages []*source.Page) error {
 	full := make([]*change.Page, 0, len(pages))
 	var empty []*change.Page
@@ -94,8 +94,9 @@ func (w *writer) sightings(pages []*source.Page) (all []sighting) {
 	return all
 }
 
-// frameSize returns how large a frame may be: a part of the log's limit only, so that the reserve above which reading
-// pauses always holds one more frame. In a small log a frame that never fits would wait for ever.
+// frameSize returns how large a frame may be: a part of the log's limit only, so that the reserve
+// above which reading pauses always holds one more frame. In a small log a frame that never fits
+// would wait for ever.
 func (w *writer) frameSize() int {
 	if limit := w.pressure.Limit; limit > 0 {
 		return min(w.o.MaxPayload, int(limit/framesPerLog))
@@ -103,8 +104,8 @@ func (w *writer) frameSize() int {
 	return w.o.MaxPayload
 }
 
-// flush appends the packed frames, and then the gap that follows. When the log is full the rest waits, and nothing more
-// is taken from the readers.
+// flush appends the packed frames, and then the gap that follows. When the log is full the rest
+// waits, and nothing more is taken from the readers.
 //
 // Rule 2: a page's position, clock and records are one entry.
 func (w *writer) flush(ctx context.Context) error {

@@ -27,7 +27,8 @@ func (w *writer) clearOwnHalt(ctx context.Context) error {
 	return nil
 }
 
-// clearHalt stores that the halt of a sink is over, if it was halted. The halts of other sinks stay.
+// clearHalt stores that the halt of a sink is over, if it was halted. The halts of other sinks
+// stay.
 func (w *writer) clearHalt(ctx context.Context, sink string) error {
 	c := w.log.State().ClearEntry(sink)
 	if c == nil {
@@ -41,16 +42,16 @@ func (w *writer) clearHalt(ctx context.Context, sink string) error {
 	return nil
 }
 
-// clearsItself reports whether a sink has no mark in the log and ends its halts by itself: one behind the archive's own
-// stream, while there is an archive.
+// clearsItself reports whether a sink has no mark in the log and ends its halts by itself: one
+// behind the archive's own stream, while there is an archive.
 func clearsItself(s *checkpoint.State, sink string) bool {
 	of, _, behind := strings.Cut(sink, ".")
 	_, marked := s.Marks[of]
 	return behind && marked
 }
 
-// clearPassedHalts ends the halts whose entry the sink's mark has passed, and those of sinks that do not exist any
-// more.
+// clearPassedHalts ends the halts whose entry the sink's mark has passed, and those of sinks that
+// do not exist any more.
 func (w *writer) clearPassedHalts(ctx context.Context) error {
 	s := w.log.State()
 	for sink, h := range s.AllHalts() {

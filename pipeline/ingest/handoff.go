@@ -12,7 +12,8 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// handoff is what passes between the write loop and the goroutines beside it: the readers, the lister and the sinks.
+// handoff is what passes between the write loop and the goroutines beside it: the readers, the
+// lister and the sinks.
 type handoff struct {
 	arrivals chan arrival     // of the readers
 	requests chan request     // of the lister and the sinks
@@ -37,7 +38,8 @@ type request struct {
 	done chan error
 }
 
-// arrival is what a reader returned, in the order of its shard: a page, or the gap that ended its reading.
+// arrival is what a reader returned, in the order of its shard: a page, or the gap that ended its
+// reading.
 type arrival struct {
 	page *source.Page
 	gap  request
@@ -64,7 +66,8 @@ type shardTask struct {
 	unreadable bool // the shard may not be read any more
 }
 
-// request asks the write loop to append an entry, and blocks until it is durable. While the log is full it asks again.
+// request asks the write loop to append an entry, and blocks until it is durable. While the log is
+// full it asks again.
 func (h *handoff) request(ctx context.Context, body any) error {
 	return h.requestVia(ctx, body, func(r request) error {
 		select {
@@ -98,7 +101,8 @@ func (h *handoff) requestVia(ctx context.Context, body any, hand func(request) e
 	}
 }
 
-// offerShards gives the readers the shards that became readable, and takes from them those that are not any more.
+// offerShards gives the readers the shards that became readable, and takes from them those that are
+// not any more.
 func (h *handoff) offerShards(s *checkpoint.State, changed []*checkpoint.Shard) {
 	if len(changed) == 0 {
 		return

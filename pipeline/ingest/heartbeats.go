@@ -17,8 +17,9 @@ const HeartbeatCode = "heartbeat"
 // heartbeatWriters bounds the writes under way.
 const heartbeatWriters = 4
 
-// Run writes heartbeats with put, every so often and whenever other shards are open, until ctx ends; nil then. Writes
-// that fail are tried again with the next ones: without heartbeats the shards are read all the same.
+// Run writes heartbeats with put, every so often and whenever other shards are open, until ctx
+// ends; nil then. Writes that fail are tried again with the next ones: without heartbeats the
+// shards are read all the same.
 func (p *HeartbeatPlanner) Run(
 	ctx context.Context, every time.Duration, log *zap.Logger, put func(ctx context.Context, key string) error,
 ) error {

@@ -19,8 +19,9 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// lister keeps the shard graph in the log up to date: complete listings on a slow timer and on request, the children at
-// a shard's end, parents that are not listed any more, a new stream after the old one was disabled.
+// lister keeps the shard graph in the log up to date: complete listings on a slow timer and on
+// request, the children at a shard's end, parents that are not listed any more, a new stream after
+// the old one was disabled.
 type lister struct {
 	o       *Options
 	log     *queue.Log
@@ -100,8 +101,8 @@ func (l *lister) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listen for beat requests: %w", err)
 	}
-	// There may be shards that no earlier life has listed: children of one whose end was the last thing read before a
-	// crash.
+	// There may be shards that no earlier life has listed: children of one whose end was the last
+	// thing read before a crash.
 	signal(l.listNow)
 	for {
 		var err error
@@ -134,8 +135,8 @@ func (l *lister) run(ctx context.Context) error {
 	}
 }
 
-// listForProofs makes the listing that the waiting calls need, unless another listing has served them meanwhile or it
-// is not due yet.
+// listForProofs makes the listing that the waiting calls need, unless another listing has served
+// them meanwhile or it is not due yet.
 func (l *lister) listForProofs(ctx context.Context) error {
 	if wait, needed := l.nextListing(); !needed || wait > 0 {
 		return nil
@@ -144,8 +145,8 @@ func (l *lister) listForProofs(ctx context.Context) error {
 	return l.listAll(ctx)
 }
 
-// scheduleProof sets the timer to the next listing that the waiting calls need, at most one in Periods.Proof, or to the
-// next look at when that is.
+// scheduleProof sets the timer to the next listing that the waiting calls need, at most one in
+// Periods.Proof, or to the next look at when that is.
 func (l *lister) scheduleProof(timer *time.Timer) {
 	if wait, needed := l.nextListing(); needed {
 		timer.Reset(max(min(wait, lookAgain), time.Until(l.proved.Add(l.o.Periods.Proof))))
@@ -165,8 +166,9 @@ func (l *lister) listAll(ctx context.Context) error {
 	}
 	ls, shown, err := l.describeStream(ctx, v.stream)
 	if source.Classify(err) == failure.Gone && len(v.missing) > 0 && v.disabled {
-		// Rule 3: with a stream that has ended its parents are gone that no listing has shown, and their children need not
-		// wait. Rule 13: that it has ended was proven by other answers, see StreamEnded.
+		// Rule 3: with a stream that has ended its parents are gone that no listing has shown, and
+		// their children need not wait. Rule 13: that it has ended was proven by other answers, see
+		// StreamEnded.
 		return l.handoff.request(ctx, &checkpoint.Graph{Stream: v.stream, Date: l.o.now(), Gone: v.missing})
 	}
 	if err != nil && len(ls.Shards) == 0 {
@@ -175,8 +177,8 @@ func (l *lister) listAll(ctx context.Context) error {
 	return errors.Join(l.store(ctx, v, ls, shown), err)
 }
 
-// store stores what is new in a listing, whose answer shows something about the stream. v is what was
-// known when the listing began.
+// store stores what is new in a listing, whose answer shows something about the stream. v is what
+// was known when the listing began.
 func (l *lister) store(
 	ctx context.Context, v streamSummary, ls source.Listing, shown protocol.StreamAnswer,
 ) (err error) {
@@ -260,8 +262,9 @@ func ListedShards(shards []source.Shard) (seen []checkpoint.ShardSeen) {
 
 // findGone returns the missing parents that do not exist any more.
 //
-// Rule 3: a parent that is not listed counts as finished only after a complete listing that began after its child was
-// seen, and when the service itself answers that it does not know the shard, twice, and knows a shard that it lists.
+// Rule 3: a parent that is not listed counts as finished only after a complete listing that began
+// after its child was seen, and when the service itself answers that it does not know the shard,
+// twice, and knows a shard that it lists.
 func (l *lister) findGone(ctx context.Context, ls source.Listing, missing []string) (gone []string, err error) {
 	if len(ls.Shards) == 0 {
 		return nil, nil // a stream has shards: what this listing lacks proves nothing
@@ -287,8 +290,8 @@ func (l *lister) findGone(ctx context.Context, ls source.Listing, missing []stri
 	return gone, nil
 }
 
-// findChildren stores the children of a shard that has just ended. They may be listed seconds later: then a complete
-// listing follows.
+// findChildren stores the children of a shard that has just ended. They may be listed seconds
+// later: then a complete listing follows.
 func (l *lister) findChildren(ctx context.Context, feed change.Feed) error {
 	children, err := l.o.Source.Children(ctx, feed.Stream, feed.Shard)
 	if err != nil || len(children) == 0 {
@@ -303,8 +306,8 @@ func (l *lister) findChildren(ctx context.Context, feed change.Feed) error {
 	})
 }
 
-// checkStream checks whether the table has a new stream: then the old one takes no more writes, and what was written
-// between the two is lost.
+// checkStream checks whether the table has a new stream: then the old one takes no more writes, and
+// what was written between the two is lost.
 func (l *lister) checkStream(ctx context.Context) error {
 	v := l.current()
 	table, shown := l.describeTable(ctx, v.stream)
@@ -327,8 +330,8 @@ func (l *lister) checkStream(ctx context.Context) error {
 	return l.startStream(ctx, table.info.StreamARN, v)
 }
 
-// retireStream stores that the old stream is disabled, if it says so itself; the shards that it still has are read to
-// their end. replaced is what the table's description has shown.
+// retireStream stores that the old stream is disabled, if it says so itself; the shards that it
+// still has are read to their end. replaced is what the table's description has shown.
 func (l *lister) retireStream(ctx context.Context, v streamSummary, replaced protocol.StreamAnswer) error {
 	ls, shown, err := l.describeStream(ctx, v.stream)
 	if !protocol.StreamEnded(replaced, shown) {
@@ -345,8 +348,8 @@ func (l *lister) retireStream(ctx context.Context, v streamSummary, replaced pro
 	return l.handoff.request(ctx, g)
 }
 
-// startStream starts the new stream inside the same life: a gap, then its shards from their trim horizons, with
-// versions above all earlier ones (Rule 5).
+// startStream starts the new stream inside the same life: a gap, then its shards from their trim
+// horizons, with versions above all earlier ones (Rule 5).
 func (l *lister) startStream(ctx context.Context, arn string, old streamSummary) error {
 	ls, err := l.o.Source.List(ctx, arn)
 	if err != nil || !ls.Complete || len(ls.Shards) == 0 {

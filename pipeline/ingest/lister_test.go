@@ -28,8 +28,8 @@ func (forgotten) Do(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// The last owner stored a child whose parent no listing has shown yet, and for a day nobody read: by then the stream is
-// gone, and no listing will ever show the parent.
+// The last owner stored a child whose parent no listing has shown yet, and for a day nobody read:
+// by then the stream is gone, and no listing will ever show the parent.
 func TestChildInAStreamThatIsGoneDoesNotWaitForItsParent(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "x")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "x")

@@ -21,15 +21,18 @@ type Options struct {
 	Periods    Periods
 	Row        Row
 	Logger     *zap.Logger
-	// Heartbeats learns where heartbeats come out; nil for a table without. Each open shard gets one every HeartbeatEvery.
+	// Heartbeats learns where heartbeats come out; nil for a table without. Each open shard gets
+	// one every HeartbeatEvery.
 	Heartbeats     *HeartbeatPlanner
 	HeartbeatEvery time.Duration
-	// Observe is called with what the log holds and how full it is, whenever one of them has changed.
+	// Observe is called with what the log holds and how full it is, whenever one of them has
+	// changed.
 	Observe func(*checkpoint.State, queue.Pressure)
-	// ArchiveHead returns what the log is to know of the archive, with End 0 nothing; nil: the table has no archive.
+	// ArchiveHead returns what the log is to know of the archive, with End 0 nothing; nil: the
+	// table has no archive.
 	ArchiveHead func() checkpoint.ArchiveHead
-	// Successor returns the process that gets the log when this life ends; false where the life just ends. It is called
-	// when a drain begins.
+	// Successor returns the process that gets the log when this life ends; false where the life
+	// just ends. It is called when a drain begins.
 	Successor func() (to string, ok bool)
 	// Beating is called when the life has stored a beat. What halted the table before is over,
 	// unless it followed from the row in Bigtable and rowKnown is false.
@@ -47,14 +50,17 @@ type Periods struct {
 	Patience          time.Duration // with answers that only the same answer confirms; 0: protocol.Patience
 }
 
-// Row is the pipeline's row of the table in Bigtable, as far as reading depends on it. Its methods may be called by any
-// goroutine.
+// Row is the pipeline's row of the table in Bigtable, as far as reading depends on it. Its methods
+// may be called by any goroutine.
 type Row interface {
-	// Reserved returns how far versions may run ahead of the time of their changes. It never blocks.
+	// Reserved returns how far versions may run ahead of the time of their changes. It never
+	// blocks.
 	Reserved() time.Duration
-	// Reserve raises that to cover need with room to spare. It blocks while Bigtable does not answer.
+	// Reserve raises that to cover need with room to spare. It blocks while Bigtable does not
+	// answer.
 	Reserve(ctx context.Context, need time.Duration) error
-	// Agrees reports whether the row was read in this life, and agrees with the log. It never blocks.
+	// Agrees reports whether the row was read in this life, and agrees with the log. It never
+	// blocks.
 	Agrees() bool
 	// Adopt names the table's new stream in the row. It blocks while Bigtable does not answer.
 	Adopt(ctx context.Context, arn string) error
@@ -64,9 +70,11 @@ type Row interface {
 type Sink interface {
 	// Name is the sink's name in marks.
 	Name() string
-	// Acked returns the sink's mark, and the newest entry with changes that this process moved it past; 0 for none.
+	// Acked returns the sink's mark, and the newest entry with changes that this process moved it
+	// past; 0 for none.
 	Acked() (mark checkpoint.Mark, lastChanges uint64)
-	// Drain asks the sink to end once everything up to seq is durable, Drained reports whether it has nothing more to do.
+	// Drain asks the sink to end once everything up to seq is durable, Drained reports whether it
+	// has nothing more to do.
 	Drain(seq uint64)
 	Drained() bool
 }

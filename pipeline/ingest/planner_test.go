@@ -56,7 +56,8 @@ func (s *keySpace) split(i int) {
 	s.shards = slices.Replace(s.shards, i, i+1, name+"a", name+"b")
 }
 
-// round writes what is due; every record comes out. It returns how many were written, and the shards without any.
+// round writes what is due; every record comes out. It returns how many were written, and the
+// shards without any.
 func (s *keySpace) round(p *HeartbeatPlanner) (written int, without []string) {
 	p.Open(s.shards)
 	got := map[string]bool{}
@@ -73,7 +74,8 @@ func (s *keySpace) round(p *HeartbeatPlanner) (written int, without []string) {
 	return written, without
 }
 
-// TestEachOpenShardGetsAHeartbeat: of many and few shards, again after splits, and then no more keys than shards.
+// TestEachOpenShardGetsAHeartbeat: of many and few shards, again after splits, and then no more
+// keys than shards.
 func TestEachOpenShardGetsAHeartbeat(t *testing.T) {
 	for _, n := range []int{1, 4, 30, 300} {
 		s, p := equalKeySpace(n), NewHeartbeatPlanner(heartbeat.Keys{Prefix: "_tr#"})
@@ -99,7 +101,8 @@ func TestEachOpenShardGetsAHeartbeat(t *testing.T) {
 	}
 }
 
-// TestUnseenKeysAreWrittenAgainBeforeNewOnes: while nothing is read, the number of keys does not grow.
+// TestUnseenKeysAreWrittenAgainBeforeNewOnes: while nothing is read, the number of keys does not
+// grow.
 func TestUnseenKeysAreWrittenAgainBeforeNewOnes(t *testing.T) {
 	p := NewHeartbeatPlanner(heartbeat.Keys{Prefix: "_"})
 	p.Open([]string{"a", "b"})
@@ -181,7 +184,8 @@ func TestFailedWritesAreOneWarning(t *testing.T) {
 	})
 }
 
-// TestOnlyOtherShardsAreNews: heartbeats are written at once when shards open, and not each time they are listed.
+// TestOnlyOtherShardsAreNews: heartbeats are written at once when shards open, and not each time
+// they are listed.
 func TestOnlyOtherShardsAreNews(t *testing.T) {
 	p := NewHeartbeatPlanner(heartbeat.Keys{Prefix: "_"})
 	for i, c := range []struct {

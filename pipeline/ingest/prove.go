@@ -14,14 +14,16 @@ import (
 	"github.com/tailrace-cdc/replicator/protocol"
 )
 
-// Prove blocks until the Bigtable sink has applied every change that was created up to through, a time of the service.
-// Then an item that was read before through may be written: all older changes of it are in Bigtable already. It blocks
-// for as long as that cannot be proved: while the stream is disabled, a shard stands before a gap that is not accepted,
-// or the log is full; Unproven says why. It returns an error when ctx or the reading of the life ends.
+// Prove blocks until the Bigtable sink has applied every change that was created up to through, a
+// time of the service. Then an item that was read before through may be written: all older changes
+// of it are in Bigtable already. It blocks for as long as that cannot be proved: while the stream
+// is disabled, a shard stands before a gap that is not accepted, or the log is full; Unproven says
+// why. It returns an error when ctx or the reading of the life ends.
 //
-// Rule 10: the proof rests on a complete listing begun after that time, on reads of every shard that reach past it, and
-// on the mark of the Bigtable sink. The archive and copies do not count. One listing serves all callers that wait for
-// an earlier time; while nobody waits, nothing is listed.
+// Rule 10: the proof rests on a complete listing begun after that time, on reads of every shard
+// that reach past it, and on the mark of the Bigtable sink. The archive and copies do not count.
+// One listing serves all callers that wait for an earlier time; while nobody waits, nothing is
+// listed.
 func (in *Ingest) Prove(ctx context.Context, through change.Millis) error {
 	p := in.prover.add(through)
 	defer in.prover.remove(p)
@@ -38,8 +40,8 @@ func (in *Ingest) Prove(ctx context.Context, through change.Millis) error {
 // Unproven returns what the callers of Prove wait for, in words; empty while nobody waits.
 func (in *Ingest) Unproven() string { return in.prover.reason() }
 
-// prover holds the waiting calls of Prove. The lister makes the listings that they need; the write loop checks after
-// each entry which of them are met.
+// prover holds the waiting calls of Prove. The lister makes the listings that they need; the write
+// loop checks after each entry which of them are met.
 type prover struct {
 	log *zap.Logger
 
@@ -82,18 +84,20 @@ func (v *prover) reason() string {
 	return v.why
 }
 
-// dateStep is the precision of the service's Date: a listing may carry a Date that is earlier than its begin by that.
+// dateStep is the precision of the service's Date: a listing may carry a Date that is earlier than
+// its begin by that.
 const dateStep = time.Second
 
-// lookAgain bounds the time between two looks at the service's clock while a listing is due later. The clock is an
-// estimate, which moves on by this process's monotonic clock and jumps when a reply shows that it was wrong: behind by
-// an hour after the machine was suspended for one.
+// lookAgain bounds the time between two looks at the service's clock while a listing is due later.
+// The clock is an estimate, which moves on by this process's monotonic clock and jumps when a reply
+// shows that it was wrong: behind by an hour after the machine was suspended for one.
 const lookAgain = 250 * time.Millisecond
 
-// nextListing returns how long to wait before a listing that the waiting calls need; false when they need none. listed
-// is when the newest complete listing began, now the time of the service. proved is when the last listing for a proof
-// began, at the present, both by this process's clock. A call that has waited for patience without one gets a listing
-// whatever now says: its reply corrects a clock that is behind, which nothing else may do while no shard is read.
+// nextListing returns how long to wait before a listing that the waiting calls need; false when
+// they need none. listed is when the newest complete listing began, now the time of the service.
+// proved is when the last listing for a proof began, at the present, both by this process's clock.
+// A call that has waited for patience without one gets a listing whatever now says: its reply
+// corrects a clock that is behind, which nothing else may do while no shard is read.
 func (v *prover) nextListing(
 	listed, now change.Millis, proved, at time.Time, patience time.Duration,
 ) (time.Duration, bool) {
@@ -118,8 +122,9 @@ func (v *prover) nextListing(
 	return max(min(due, overdue), 0), true
 }
 
-// wantsBeat reports whether a beat would show that everything is read up to the time of a waiting call. listed and read
-// are what the beat would show; it shows nothing of shards that stand before a gap.
+// wantsBeat reports whether a beat would show that everything is read up to the time of a waiting
+// call. listed and read are what the beat would show; it shows nothing of shards that stand before
+// a gap.
 func (v *prover) wantsBeat(s *checkpoint.State, listed, read change.Millis) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -128,8 +133,8 @@ func (v *prover) wantsBeat(s *checkpoint.State, listed, read change.Millis) bool
 	})
 }
 
-// look ends the waiting calls that are met. mark is the Bigtable sink's, in memory; paused is why reading pauses, if it
-// does.
+// look ends the waiting calls that are met. mark is the Bigtable sink's, in memory; paused is why
+// reading pauses, if it does.
 func (v *prover) look(s *checkpoint.State, mark uint64, paused string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

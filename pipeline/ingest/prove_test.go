@@ -14,8 +14,9 @@ import (
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
-// The service's clock is an estimate that may be behind, by hours after the machine was suspended. Whoever waits for a
-// time that it reaches much later gets its listing nevertheless, and that corrects it.
+// The service's clock is an estimate that may be behind, by hours after the machine was suspended.
+// Whoever waits for a time that it reaches much later gets its listing nevertheless, and that
+// corrects it.
 func TestProofDoesNotWaitForAClockThatIsBehind(t *testing.T) {
 	v := newProver(zap.NewNop())
 	began := time.Now()
@@ -42,7 +43,8 @@ func TestProofDoesNotWaitForAClockThatIsBehind(t *testing.T) {
 	}
 }
 
-// One listing serves all calls that wait for an earlier time; the next one is due when the next call's time has come.
+// One listing serves all calls that wait for an earlier time; the next one is due when the next
+// call's time has come.
 func TestOneListingServesManyProofs(t *testing.T) {
 	v := newProver(zap.NewNop())
 	for i := range 10 {
@@ -60,8 +62,9 @@ func TestOneListingServesManyProofs(t *testing.T) {
 	}
 }
 
-// A proof has three parts: a complete listing begun after the time, reads that reach past it, and Bigtable's mark.
-// While one is missing the reason says what, also in front of a gap and of a full log.
+// A proof has three parts: a complete listing begun after the time, reads that reach past it, and
+// Bigtable's mark. While one is missing the reason says what, also in front of a gap and of a full
+// log.
 func TestProofNeedsItsThreeParts(t *testing.T) {
 	ctx := t.Context()
 	q, err := queue.Open(ctx, queue.Options{Pipeline: "p", Dir: t.TempDir(), MaxBytes: 4 << 20}, zap.NewNop(),

@@ -13,10 +13,11 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// reservation keeps versions below what is reserved in Bigtable. A burst can run a shard's clock ahead of the time; how
-// far it may is reserved in the pipeline's row, so that a later life knows a floor above every version ever given out
-// (Rule 5). The reservation is raised before half of it is used, so that Bigtable is asked only in a burst; while
-// Bigtable is away, only the shards that would exceed the reservation wait. The goroutine of the readers owns the map.
+// reservation keeps versions below what is reserved in Bigtable. A burst can run a shard's clock
+// ahead of the time; how far it may is reserved in the pipeline's row, so that a later life knows a
+// floor above every version ever given out (Rule 5). The reservation is raised before half of it is
+// used, so that Bigtable is asked only in a burst; while Bigtable is away, only the shards that
+// would exceed the reservation wait. The goroutine of the readers owns the map.
 type reservation struct {
 	o       *Options
 	g       *errgroup.Group
@@ -32,8 +33,9 @@ func newReservation(o *Options, g *errgroup.Group) *reservation {
 	return &reservation{o: o, g: g, held: map[string][]arrival{}, granted: make(chan string)}
 }
 
-// aheadOfTime returns how far the page's last version is ahead of the service's clock at the read of the page. Measured
-// against the creation of its record, which may be a day old, it would grow with each new life.
+// aheadOfTime returns how far the page's last version is ahead of the service's clock at the read
+// of the page. Measured against the creation of its record, which may be a day old, it would grow
+// with each new life.
 func aheadOfTime(p *source.Page) time.Duration {
 	n := len(p.Records)
 	if n == 0 {
@@ -42,8 +44,9 @@ func aheadOfTime(p *source.Page) time.Duration {
 	return time.Duration(int64(p.Clock)-int64(p.Date)) * time.Millisecond
 }
 
-// hold reports whether an arrival has to wait, and keeps it then: because its versions exceed the reservation, or
-// because earlier arrivals of its shard wait. The shard's own memory budget bounds what is kept; other shards go on.
+// hold reports whether an arrival has to wait, and keeps it then: because its versions exceed the
+// reservation, or because earlier arrivals of its shard wait. The shard's own memory budget bounds
+// what is kept; other shards go on.
 func (r *reservation) hold(ctx context.Context, shard string, a arrival) bool {
 	if held, ok := r.held[shard]; ok {
 		r.held[shard] = append(held, a)
@@ -108,8 +111,8 @@ func (r *reservation) raise(ctx context.Context, need time.Duration) {
 	})
 }
 
-// resume returns the held arrivals of a shard that may go on. The rest waits again if one of them exceeds the new
-// reservation, too.
+// resume returns the held arrivals of a shard that may go on. The rest waits again if one of them
+// exceeds the new reservation, too.
 func (r *reservation) resume(ctx context.Context, shard string) []arrival {
 	all := r.held[shard]
 	delete(r.held, shard)

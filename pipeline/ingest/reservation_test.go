@@ -13,7 +13,8 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// exactRow reserves no more than what is asked for, so that the next need exceeds the reservation again.
+// exactRow reserves no more than what is asked for, so that the next need exceeds the reservation
+// again.
 type exactRow struct{ reserved atomic.Int64 }
 
 func (r *exactRow) Agrees() bool            { return true }
@@ -36,8 +37,9 @@ func pageAhead(ahead time.Duration) *source.Page {
 	}}
 }
 
-// TestHeldPagesPassOnlyWithinTheReservation: no page goes into the log while its versions exceed what is reserved, also
-// not behind an earlier page of its shard whose smaller need was met (Rule 5), and the shard's order is kept.
+// TestHeldPagesPassOnlyWithinTheReservation: no page goes into the log while its versions exceed
+// what is reserved, also not behind an earlier page of its shard whose smaller need was met (Rule
+// 5), and the shard's order is kept.
 func TestHeldPagesPassOnlyWithinTheReservation(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var g errgroup.Group

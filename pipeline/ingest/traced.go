@@ -25,8 +25,8 @@ func (w *writer) reads(pages []*source.Page) (all []tracing.Read) {
 	return all
 }
 
-// trace makes the trace of the frame that was stored just now, as entry seq. A frame behind which the state was stored
-// at once has none: the hash of its entry is not known any more.
+// trace makes the trace of the frame that was stored just now, as entry seq. A frame behind which
+// the state was stored at once has none: the hash of its entry is not known any more.
 func (w *writer) trace(f *frame.Packed, seq uint64, sent time.Time) {
 	s := w.log.State()
 	if w.o.Tracer == nil || s.Seq != seq {

@@ -5,8 +5,8 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
-// watermarks hold how far empty reads of open shards reach. Only the write loop uses them, and only after everything
-// that was read before is in the log.
+// watermarks hold how far empty reads of open shards reach. Only the write loop uses them, and only
+// after everything that was read before is in the log.
 type watermarks struct {
 	byShard map[string]*watermark
 	all     []*watermark
@@ -15,7 +15,8 @@ type watermarks struct {
 type watermark struct {
 	shard *checkpoint.Shard
 	at    change.Millis
-	// proven is what its records and heartbeats prove, without any empty read. It is of this life only.
+	// proven is what its records and heartbeats prove, without any empty read. It is of this life
+	// only.
 	proven change.Millis
 }
 
@@ -31,8 +32,8 @@ func (w *watermarks) add(sh *checkpoint.Shard) {
 	w.all = append(w.all, m)
 }
 
-// raise notes what a page without records shows about its shard. A page of heartbeats is not empty, so more may follow
-// it, and it shows nothing beyond them.
+// raise notes what a page without records shows about its shard. A page of heartbeats is not empty,
+// so more may follow it, and it shows nothing beyond them.
 func (w *watermarks) raise(p *change.Page) {
 	if m := w.byShard[p.Feed.Shard]; m != nil {
 		newest := p.Newest()
@@ -52,9 +53,10 @@ func (w *watermarks) prove(shard string, newest change.Millis) {
 	}
 }
 
-// proof returns the time up to which records and heartbeats prove that everything was read: the records of a shard are
-// in order, and a shard that took a write had not ended before. It is 0 while nothing has come out of some shard. open
-// are the shards that take writes, assumed is the number of those out of which nothing has come that is recent.
+// proof returns the time up to which records and heartbeats prove that everything was read: the
+// records of a shard are in order, and a shard that took a write had not ended before. It is 0
+// while nothing has come out of some shard. open are the shards that take writes, assumed is the
+// number of those out of which nothing has come that is recent.
 func (w *watermarks) proof(recent change.Millis) (proven change.Millis, open []string, assumed int) {
 	for i, m := range w.all {
 		if i == 0 || m.proven < proven {

@@ -17,8 +17,9 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/frame"
 )
 
-// writer is the write loop. Its goroutine alone appends to the log and owns the state that the log adds up to (Rule 2),
-// and every field below: the readers, the lister and the sinks reach it through the handoff.
+// writer is the write loop. Its goroutine alone appends to the log and owns the state that the log
+// adds up to (Rule 2), and every field below: the readers, the lister and the sinks reach it
+// through the handoff.
 type writer struct {
 	o       *Options
 	log     *queue.Writer
@@ -56,7 +57,8 @@ func (w *writer) run(ctx context.Context) error {
 		return err
 	}
 	for {
-		// Rule 9: above the limit nothing is taken from the readers; their budget fills up and they pause.
+		// Rule 9: above the limit nothing is taken from the readers; their budget fills up and they
+		// pause.
 		arrivals := w.handoff.arrivals
 		if w.pressure.Pause || w.blocked() {
 			arrivals = nil
@@ -123,7 +125,8 @@ func (w *writer) begin(ctx context.Context) error {
 	return nil
 }
 
-// tick stores the marks, looks at the proofs and, while the log is full, makes room and tries again.
+// tick stores the marks, looks at the proofs and, while the log is full, makes room and tries
+// again.
 func (w *writer) tick(ctx context.Context) error {
 	if err := w.tolerateFull(w.storeMarks(ctx)); err != nil {
 		return err
@@ -140,7 +143,8 @@ func (w *writer) tick(ctx context.Context) error {
 	return w.flush(ctx)
 }
 
-// tolerateFull goes on without what a full log did not take: frames wait, beats and marks are sent again.
+// tolerateFull goes on without what a full log did not take: frames wait, beats and marks are sent
+// again.
 func (w *writer) tolerateFull(err error) error {
 	if !errors.Is(err, queue.ErrFull) {
 		w.full = w.full && len(w.frames) > 0
@@ -184,11 +188,13 @@ func (w *writer) prove(b *checkpoint.Beat) {
 	w.o.Heartbeats.Open(open)
 }
 
-// heartbeatWay is how long a heartbeat may take from its write to the log: idle shards are read once a second.
+// heartbeatWay is how long a heartbeat may take from its write to the log: idle shards are read
+// once a second.
 const heartbeatWay = 5 * time.Second
 
-// archiveHead returns what the log is to know of the archive, beside marks that are stored anyway or by itself. It is
-// called when the marks were taken, so that the log knows the entries of the archive's stream that let them move.
+// archiveHead returns what the log is to know of the archive, beside marks that are stored anyway
+// or by itself. It is called when the marks were taken, so that the log knows the entries of the
+// archive's stream that let them move.
 func (w *writer) archiveHead(beside bool) *checkpoint.ArchiveHead {
 	s := w.log.State()
 	if w.o.ArchiveHead == nil {
@@ -201,8 +207,8 @@ func (w *writer) archiveHead(beside bool) *checkpoint.ArchiveHead {
 	return &head
 }
 
-// storeMarks appends the sinks' marks if they passed any change since the stored marks (Rule 1). A mark that only
-// passed beats and marks is not worth an entry: marks would cause marks for ever.
+// storeMarks appends the sinks' marks if they passed any change since the stored marks (Rule 1). A
+// mark that only passed beats and marks is not worth an entry: marks would cause marks for ever.
 func (w *writer) storeMarks(ctx context.Context) error {
 	s := w.log.State()
 	m := &checkpoint.Marks{Sinks: map[string]checkpoint.Mark{}}
@@ -217,8 +223,9 @@ func (w *writer) storeMarks(ctx context.Context) error {
 		return nil
 	}
 	for sink, mark := range m.Sinks {
-		// Rule 4: a sink reads the log itself. An entry that it has read and the writer has not was appended by another
-		// process, a control entry for instance, and the next append would be refused.
+		// Rule 4: a sink reads the log itself. An entry that it has read and the writer has not was
+		// appended by another process, a control entry for instance, and the next append would be
+		// refused.
 		if mark.Seq > s.Seq {
 			return fmt.Errorf("append marks: %w: sink %s has read entry %d, the writer knows %d",
 				queue.ErrOutcomeUnknown, sink, mark.Seq, s.Seq)

@@ -15,8 +15,9 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// TestIdlenessIsKnownOnlyBehindTheFramesBeforeIt: an empty page proves that everything before it was read, and that
-// counts (Rule 10) when everything before it is stored. A full log stores nothing.
+// TestIdlenessIsKnownOnlyBehindTheFramesBeforeIt: an empty page proves that everything before it
+// was read, and that counts (Rule 10) when everything before it is stored. A full log stores
+// nothing.
 func TestIdlenessIsKnownOnlyBehindTheFramesBeforeIt(t *testing.T) {
 	ctx := t.Context()
 	const limit, date = 4 << 20, int64(1_790_000_000_000)
@@ -58,8 +59,9 @@ func TestIdlenessIsKnownOnlyBehindTheFramesBeforeIt(t *testing.T) {
 	}
 }
 
-// TestMarkBeyondTheWritersStateIsAnUnknownOutcome: a sink reads the log by itself, and sees a control entry of another
-// process before the writer's next append is refused for it. That is no broken log.
+// TestMarkBeyondTheWritersStateIsAnUnknownOutcome: a sink reads the log by itself, and sees a
+// control entry of another process before the writer's next append is refused for it. That is no
+// broken log.
 func TestMarkBeyondTheWritersStateIsAnUnknownOutcome(t *testing.T) {
 	ctx := t.Context()
 	q, err := queue.Open(ctx, queue.Options{Pipeline: "p", Dir: t.TempDir(), MaxBytes: 1 << 30}, zaptest.NewLogger(t),

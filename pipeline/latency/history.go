@@ -19,7 +19,8 @@ const (
 	pointsKept = int(time.Hour / (pointEvery * Every))
 )
 
-// History remembers samples of a table: about 10 KB, however long it lives. Its methods may be called by any goroutine.
+// History remembers samples of a table: about 10 KB, however long it lives. Its methods may be
+// called by any goroutine.
 type History struct {
 	latencies *Histogram
 
@@ -49,8 +50,8 @@ type Point struct {
 	Lag     float64 // seconds
 }
 
-// Sample remembers how the table is now: what its histogram has counted, how many changes are pending and how many
-// seconds it lags; NaN where that is unknown.
+// Sample remembers how the table is now: what its histogram has counted, how many changes are
+// pending and how many seconds it lags; NaN where that is unknown.
 func (h *History) Sample(now time.Time, pending, lag float64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
-// `status --wait` requests a beat every second. A table that halted before it claimed its log must not be tried again
-// for that, only when somebody has written into the log.
+// `status --wait` requests a beat every second. A table that halted before it claimed its log must
+// not be tried again for that, only when somebody has written into the log.
 func TestRequestsAloneDoNotEndTheWait(t *testing.T) {
 	var (
 		requests = make(chan struct{}) // not buffered: a request that is taken shows that the wait goes on

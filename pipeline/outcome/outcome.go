@@ -1,6 +1,7 @@
-// Package outcome decides what an error does to a table, to one of its sinks, or to a single change: start again from
-// the stored state, stand by, halt, try again later, store a dead letter. The clients of the services classify their
-// errors (failure.Class); only this package turns a class into an action, for the daemon and for `dlq retry` alike.
+// Package outcome decides what an error does to a table, to one of its sinks, or to a single
+// change: start again from the stored state, stand by, halt, try again later, store a dead letter.
+// The clients of the services classify their errors (failure.Class); only this package turns a
+// class into an action, for the daemon and for `dlq retry` alike.
 package outcome
 
 import (
@@ -45,8 +46,8 @@ type Outcome struct {
 	Entry  uint64 // Halt: the log entry that cannot be passed; 0 unknown
 	// Held is true in a Halt before a change that the sink will never take.
 	Held bool
-	// Refused says that the table's stored state belongs to something else: when that holds for all tables, the process
-	// ends instead of trying again.
+	// Refused says that the table's stored state belongs to something else: when that holds for all
+	// tables, the process ends instead of trying again.
 	Refused bool
 }
 
@@ -62,7 +63,8 @@ const (
 	CodeDirty     = "dirty"   // an earlier change of the item is a dead letter
 	CodeMalformed = "malformed"
 	CodeRefused   = "log_refused" // the table's stored state is that of something else
-	// CodeRefusedAll is the code of a halt, and never that of a letter: Bigtable refuses every change.
+	// CodeRefusedAll is the code of a halt, and never that of a letter: Bigtable refuses every
+	// change.
 	CodeRefusedAll = "refused_all"
 )
 
@@ -103,26 +105,28 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return e.What }
 
-// StaleError says that what is known about the pipeline's row or the table's stream is out of date: it must be read
-// again before the table goes on.
+// StaleError says that what is known about the pipeline's row or the table's stream is out of date:
+// it must be read again before the table goes on.
 type StaleError struct{ Err error }
 
 func (e *StaleError) Error() string { return e.Err.Error() }
 
 func (e *StaleError) Unwrap() error { return e.Err }
 
-// SinkError marks an error as a sink's, whatever it wraps: the archive may publish to the server that also keeps the
-// log, and its time-outs say nothing about the log.
+// SinkError marks an error as a sink's, whatever it wraps: the archive may publish to the server
+// that also keeps the log, and its time-outs say nothing about the log.
 type SinkError struct{ Err error }
 
 func (e *SinkError) Error() string { return e.Err.Error() }
 
 func (e *SinkError) Unwrap() error { return e.Err }
 
-// ErrNotListed says that a new stream has no complete listing yet: its shards would be taken for later ones.
+// ErrNotListed says that a new stream has no complete listing yet: its shards would be taken for
+// later ones.
 var ErrNotListed = errors.New("the new stream has no complete listing yet")
 
-// OfTable decides about an error that ended a table's life, or kept it from beginning: Drained, StandBy, Again or Halt.
+// OfTable decides about an error that ended a table's life, or kept it from beginning: Drained,
+// StandBy, Again or Halt.
 func OfTable(ctx context.Context, err error) Outcome {
 	var (
 		halt    *HaltError
@@ -157,8 +161,8 @@ func withRemedy(err error, reason string) string {
 	return reason
 }
 
-// outdated reports whether an error means that memory and store may differ, so that only the stored state counts (Rule
-// 4).
+// outdated reports whether an error means that memory and store may differ, so that only the stored
+// state counts (Rule 4).
 func outdated(err error) bool {
 	stale := (*StaleError)(nil)
 	return errors.As(err, &stale) || errors.Is(err, queue.ErrOutcomeUnknown) || errors.Is(err, queue.ErrChain) ||
@@ -197,8 +201,8 @@ func haltCode(err error) string {
 	return "error"
 }
 
-// OfSink decides about an error that ended a sink's pass over the log: Proceed, Drained, Retry, Halt, or Escalate when
-// the log is lost or what it holds is unknown.
+// OfSink decides about an error that ended a sink's pass over the log: Proceed, Drained, Retry,
+// Halt, or Escalate when the log is lost or what it holds is unknown.
 func OfSink(ctx context.Context, err error) Outcome {
 	var (
 		halt *HaltError
@@ -233,8 +237,9 @@ func ofSinkError(err error, reason string) Outcome {
 	}
 }
 
-// OfChange decides about an error of applying one change: DeadLetter when mapping, Bigtable or the change itself make
-// sure that it will never be applied, Escalate for any other error, because it does not concern this change alone.
+// OfChange decides about an error of applying one change: DeadLetter when mapping, Bigtable or the
+// change itself make sure that it will never be applied, Escalate for any other error, because it
+// does not concern this change alone.
 func OfChange(err error) Outcome {
 	var (
 		byMapping *transform.Refusal
@@ -253,8 +258,8 @@ func OfChange(err error) Outcome {
 	return Outcome{Action: Escalate}
 }
 
-// OfListing decides about an error of listing shards or describing the table: the next listing may succeed, unless the
-// log refused what was found.
+// OfListing decides about an error of listing shards or describing the table: the next listing may
+// succeed, unless the log refused what was found.
 func OfListing(ctx context.Context, err error) Outcome {
 	switch {
 	case err == nil:
@@ -267,8 +272,9 @@ func OfListing(ctx context.Context, err error) Outcome {
 	return Outcome{Action: Escalate}
 }
 
-// OfRow decides about an error of reading, confirming or raising the pipeline's row in Bigtable: Halt when the row
-// contradicts what is known, Again when another owner has changed it, Retry while Bigtable does not answer.
+// OfRow decides about an error of reading, confirming or raising the pipeline's row in Bigtable:
+// Halt when the row contradicts what is known, Again when another owner has changed it, Retry while
+// Bigtable does not answer.
 func OfRow(ctx context.Context, err error) Outcome {
 	var (
 		refused *RefusedError
@@ -289,7 +295,8 @@ func OfRow(ctx context.Context, err error) Outcome {
 	return Outcome{Action: Retry}
 }
 
-// OfDeadLetters decides about an error of looking at the dead letter store beside the work of a life.
+// OfDeadLetters decides about an error of looking at the dead letter store beside the work of a
+// life.
 func OfDeadLetters(ctx context.Context, err error) Outcome {
 	switch {
 	case err == nil:

@@ -29,8 +29,9 @@ func ofSource(class failure.Class) error {
 
 func ofBigtable(code codes.Code) error { return status.Error(code, "refused") }
 
-// The whole answer of the package: each kind of error of source, queue, sinks, archive and mapping, where it ends a
-// table's life, where it ends a sink's pass (as a sink's own error, too), and where it is about one change.
+// The whole answer of the package: each kind of error of source, queue, sinks, archive and mapping,
+// where it ends a table's life, where it ends a sink's pass (as a sink's own error, too), and where
+// it is about one change.
 func TestOutcomeOfEveryKindOfError(t *testing.T) {
 	const end, halt, letter = Escalate, Halt, DeadLetter
 	tests := []struct {
@@ -128,8 +129,8 @@ func TestOutcomeOfEveryKindOfError(t *testing.T) {
 	}
 }
 
-// Work beside the write loop ends the life only with an answer: as long as there is none, the rest of the table goes
-// on.
+// Work beside the write loop ends the life only with an answer: as long as there is none, the rest
+// of the table goes on.
 func TestOutcomeBesideTheWriteLoop(t *testing.T) {
 	tests := []struct {
 		name                  string
@@ -165,8 +166,9 @@ func TestOutcomeBesideTheWriteLoop(t *testing.T) {
 	}
 }
 
-// Only a state that belongs to something else is marked refused: when all tables are, the process ends with exit 3. A
-// refusal that the next look at the store may take back is marked, too, and does not halt.
+// Only a state that belongs to something else is marked refused: when all tables are, the process
+// ends with exit 3. A refusal that the next look at the store may take back is marked, too, and
+// does not halt.
 func TestOutcomeMarksRefusedState(t *testing.T) {
 	refused := &RefusedError{What: "another log", Hint: "bring it back"}
 	ctx := t.Context()

@@ -7,8 +7,9 @@ import (
 	"sync"
 )
 
-// Refusals are the tables whose stored state is refused. Such a table halts, and is tried again; the others run. Only
-// when no table can run is the environment to blame, and the process ends. It is safe for concurrent use.
+// Refusals are the tables whose stored state is refused. Such a table halts, and is tried again;
+// the others run. Only when no table can run is the environment to blame, and the process ends. It
+// is safe for concurrent use.
 type Refusals struct {
 	mu       sync.Mutex // covers the rest
 	tables   []string
@@ -34,8 +35,9 @@ func (r *Refusals) Forget(source string) {
 	delete(r.bySource, source)
 }
 
-// NoteMatch notes that the stored state of a table was found to belong to it: its log alone, where Bigtable is away.
-// Its row may be refused later; then the table halts and the process stays, as with a table that has run for long.
+// NoteMatch notes that the stored state of a table was found to belong to it: its log alone, where
+// Bigtable is away. Its row may be refused later; then the table halts and the process stays, as
+// with a table that has run for long.
 func (r *Refusals) NoteMatch(source string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -43,7 +45,8 @@ func (r *Refusals) NoteMatch(source string) {
 	delete(r.bySource, source)
 }
 
-// Add notes how a table's life ended. It returns the joined errors of all tables once all of them are refused.
+// Add notes how a table's life ended. It returns the joined errors of all tables once all of them
+// are refused.
 func (r *Refusals) Add(source string, out Outcome, err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,9 +10,10 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
-// LogRestart logs why the work of a table's life begins again. An append that another entry came before is ordinary:
-// that entry is one of a command, such as pause. Nor is anything unknown when what was known is out of date: the row
-// was changed by the owner before, or the pipeline's format was raised.
+// LogRestart logs why the work of a table's life begins again. An append that another entry came
+// before is ordinary: that entry is one of a command, such as pause. Nor is anything unknown when
+// what was known is out of date: the row was changed by the owner before, or the pipeline's format
+// was raised.
 func LogRestart(log *zap.Logger, err error) {
 	if conn.OutcomeOf(err) == conn.Fenced {
 		log.Info("another entry came first: go on behind it")
@@ -25,8 +26,9 @@ func LogRestart(log *zap.Logger, err error) {
 	log.Warn("outcome unknown: go on from the stored state", zap.Error(err))
 }
 
-// LogHalt logs why a table is halted, and when it is tried again. A try that ends as the one before says nothing new;
-// before is its halt, nil if the table worked since. LogHalt reports whether it said something.
+// LogHalt logs why a table is halted, and when it is tried again. A try that ends as the one before
+// says nothing new; before is its halt, nil if the table worked since. LogHalt reports whether it
+// said something.
 func LogHalt(log *zap.Logger, before, h *checkpoint.Halt, retry time.Duration) bool {
 	if before != nil && before.Code == h.Code && before.Reason == h.Reason {
 		return false

@@ -32,7 +32,8 @@ func TestHaltIsLoggedOncePerReason(t *testing.T) {
 	}
 }
 
-// TestOutdatedKnowledgeIsNoWarning: a table that is handed over finds the row changed by the owner before.
+// TestOutdatedKnowledgeIsNoWarning: a table that is handed over finds the row changed by the owner
+// before.
 func TestOutdatedKnowledgeIsNoWarning(t *testing.T) {
 	for _, c := range []struct {
 		err  error

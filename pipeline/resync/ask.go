@@ -26,8 +26,8 @@ type Exporter interface {
 	ExportStatus(ctx context.Context, arn string) (source.ExportStatus, error)
 }
 
-// ask opens the export that exists, or has the table exported and waits for that, and stores in the log what is copied
-// then. A failure is tried again: the stream does not need the copy.
+// ask opens the export that exists, or has the table exported and waits for that, and stores in the
+// log what is copied then. A failure is tried again: the stream does not need the copy.
 func (c *Copier) ask(ctx context.Context) (*checkpoint.CopyState, error) {
 	paid := 0
 	for n := 1; ; n++ {
@@ -70,9 +70,10 @@ func (c *Copier) ask(ctx context.Context) (*checkpoint.CopyState, error) {
 	}
 }
 
-// awaitExport opens the export that exists, or asks for one and waits until it is complete. The same request returns
-// the same export for eight hours, so a restart asks for no second one, and for an export that is of no use another
-// request follows: one that is altered, or that shows too early a moment.
+// awaitExport opens the export that exists, or asks for one and waits until it is complete. The
+// same request returns the same export for eight hours, so a restart asks for no second one, and
+// for an export that is of no use another request follows: one that is altered, or that shows too
+// early a moment.
 func (c *Copier) awaitExport(ctx context.Context) (*export.Export, error) {
 	t := &c.o.Table
 	switch {
@@ -143,8 +144,8 @@ func (c *Copier) refuses(at change.Millis) string {
 	return CheckExport(at, c.o.Cover, c.o.GapsUntil(), c.o.Now())
 }
 
-// ofNoUse returns why an export that the copy asked for cannot be copied, as an error; nil for an empty reason. Another
-// one, asked for later, can.
+// ofNoUse returns why an export that the copy asked for cannot be copied, as an error; nil for an
+// empty reason. Another one, asked for later, can.
 func ofNoUse(why string) error {
 	if why == "" {
 		return nil
@@ -159,8 +160,9 @@ var (
 	errUseless = errors.New("the export that was asked for is of no use")
 )
 
-// exportToken names the export of one life of a table that is asked for after so many others. It depends on where the
-// export is written, because the service refuses a known token with another bucket.
+// exportToken names the export of one life of a table that is asked for after so many others. It
+// depends on where the export is written, because the service refuses a known token with another
+// bucket.
 func exportToken(t *Table, copyID string, asked int) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{
 		t.Pipeline, t.ID, strconv.FormatUint(t.Life, 10), copyID, t.Bucket, t.Prefix, strconv.Itoa(asked),

@@ -18,7 +18,8 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// Copier makes one copy of a table for one life. Run and Save are called by one goroutine, Progress by any.
+// Copier makes one copy of a table for one life. Run and Save are called by one goroutine, Progress
+// by any.
 type Copier struct {
 	o       *Options
 	copy    checkpoint.CopyState // as the life found it
@@ -45,7 +46,8 @@ type Copier struct {
 type origin interface {
 	// readers returns how many parts are read at once.
 	readers() int
-	// read reads the items of a part that follow a position. The batch is valid until done is called.
+	// read reads the items of a part that follow a position. The batch is valid until done is
+	// called.
 	read(ctx context.Context, x *part, from string) (b *batch, done func(), err error)
 	// due returns when the part may be read again after a batch.
 	due(b *batch) time.Time
@@ -65,14 +67,16 @@ func New(o Options, c *checkpoint.CopyState) *Copier {
 const (
 	// unpackedPages is how many pages are unpacked at once, 1 MB each and a little more.
 	unpackedPages = 8
-	// maxRefused is how many items may be refused with one code before the copy pauses: the mapping is wrong then.
+	// maxRefused is how many items may be refused with one code before the copy pauses: the mapping
+	// is wrong then.
 	maxRefused = 1000
 )
 
 // errPaused ends the work of a copy that pauses itself.
 var errPaused = errors.New("the copy pauses")
 
-// Run copies until the copy is complete, pauses itself, or ctx ends; nil then. An error concerns the table's life.
+// Run copies until the copy is complete, pauses itself, or ctx ends; nil then. An error concerns
+// the table's life.
 func (c *Copier) Run(ctx context.Context) error {
 	if c.copy.Paused || c.copy.PausedWhy != "" {
 		return nil
@@ -121,8 +125,8 @@ func (c *Copier) run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// open opens the scan or export that the items are read from. An export that cannot be opened is tried again: the
-// stream does not need it.
+// open opens the scan or export that the items are read from. An export that cannot be opened is
+// tried again: the stream does not need it.
 func (c *Copier) open(ctx context.Context) error {
 	if c.copy.From == checkpoint.FromScan {
 		c.origin = &scan{o: c.o, began: c.copy.Began, total: c.copy.Parts, limit: c.pace.PageLimit}
@@ -164,8 +168,8 @@ func (c *Copier) awaitBegin(ctx context.Context) error {
 	}
 }
 
-// readPages reads the part that is due first, page after page, until all parts are done. A page is written by a
-// goroutine of its own.
+// readPages reads the part that is due first, page after page, until all parts are done. A page is
+// written by a goroutine of its own.
 func (c *Copier) readPages(ctx context.Context, g *errgroup.Group) error {
 	for {
 		if err := c.awaitStream(ctx); err != nil {
@@ -198,8 +202,8 @@ func (c *Copier) readPages(ctx context.Context, g *errgroup.Group) error {
 	}
 }
 
-// awaitStream waits while Bigtable is too far behind, or much is in hand that may not be written yet: pages that are
-// read now would wait as long.
+// awaitStream waits while Bigtable is too far behind, or much is in hand that may not be written
+// yet: pages that are read now would wait as long.
 func (c *Copier) awaitStream(ctx context.Context) error {
 	for {
 		behind := c.o.Behind()
@@ -216,8 +220,8 @@ func (c *Copier) awaitStream(ctx context.Context) error {
 	}
 }
 
-// readPage reads the next page of a part that was taken, and gives the part back. It returns nil if the part must be
-// read again later.
+// readPage reads the next page of a part that was taken, and gives the part back. It returns nil if
+// the part must be read again later.
 func (c *Copier) readPage(ctx context.Context, x *part) (*page, error) {
 	from, rewind := c.parts.position(x)
 	b, done, err := c.origin.read(ctx, x, from)
@@ -236,8 +240,8 @@ func (c *Copier) readPage(ctx context.Context, x *part) (*page, error) {
 	return pg, nil
 }
 
-// readFailed lets a part wait after a failed read; longer after each one, because the others go on meanwhile. A copy
-// that cannot read never ends the table's life: the stream does not need it.
+// readFailed lets a part wait after a failed read; longer after each one, because the others go on
+// meanwhile. A copy that cannot read never ends the table's life: the stream does not need it.
 func (c *Copier) readFailed(ctx context.Context, x *part, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -211,8 +211,8 @@ func (x *table) complete() {
 	}
 }
 
-// TestCopyGoesOnAfterEachKill: killed at any moment, a copy goes on from its marks, and no mark is ahead of what is
-// durable.
+// TestCopyGoesOnAfterEachKill: killed at any moment, a copy goes on from its marks, and no mark is
+// ahead of what is durable.
 func TestCopyGoesOnAfterEachKill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		seed := uint64(time.Now().UnixNano())
@@ -260,8 +260,8 @@ func TestPageThatIsTooOldIsReadAgain(t *testing.T) {
 	})
 }
 
-// TestRefusalsPauseTheCopyAlone: a thousand refused items are dead letters, more of them mean that the mapping is
-// wrong.
+// TestRefusalsPauseTheCopyAlone: a thousand refused items are dead letters, more of them mean that
+// the mapping is wrong.
 func TestRefusalsPauseTheCopyAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newTable(t, 8, 300)
@@ -289,8 +289,8 @@ func TestRefusalsPauseTheCopyAlone(t *testing.T) {
 	})
 }
 
-// TestCopyBesideRemovalsOfWholeRowsOrdersAResync: before the last mark, whoever stores that, because nothing would ask
-// for it after a crash between the two.
+// TestCopyBesideRemovalsOfWholeRowsOrdersAResync: before the last mark, whoever stores that,
+// because nothing would ask for it after a crash between the two.
 func TestCopyBesideRemovalsOfWholeRowsOrdersAResync(t *testing.T) {
 	for _, stopped := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -345,7 +345,8 @@ func TestPausingCopyEndsWithItsLife(t *testing.T) {
 	})
 }
 
-// TestThrottledSegmentDoesNotHoldTheOthersUp: segments are visited in turn, and one in a hot partition waits alone.
+// TestThrottledSegmentDoesNotHoldTheOthersUp: segments are visited in turn, and one in a hot
+// partition waits alone.
 func TestThrottledSegmentDoesNotHoldTheOthersUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newTable(t, 256, 14)

@@ -15,15 +15,16 @@ import (
 	"github.com/tailrace-cdc/replicator/source/export"
 )
 
-// exported reads the files of an export, one after the other. All its items have the same version: a minute below the
-// moment that the export shows.
+// exported reads the files of an export, one after the other. All its items have the same version:
+// a minute below the moment that the export shows.
 //
-// Its items are older than much of what the stream has brought already. Those changes keep their rows, because their
-// versions are higher, and so do tombstones. What the stream brings later must be newer than the export, or a reader
-// would see an item of the export and then an older change of it: so everything up to that moment must be applied
-// before the first item is written. It does not matter when the bytes are read; they never change. A change that was
-// lost between the export and now is the one thing that could make them wrong, so every reading compares the export
-// with the gaps, and what was read is written within minutes.
+// Its items are older than much of what the stream has brought already. Those changes keep their
+// rows, because their versions are higher, and so do tombstones. What the stream brings later must
+// be newer than the export, or a reader would see an item of the export and then an older change of
+// it: so everything up to that moment must be applied before the first item is written. It does not
+// matter when the bytes are read; they never change. A change that was lost between the export and
+// now is the one thing that could make them wrong, so every reading compares the export with the
+// gaps, and what was read is written within minutes.
 type exported struct {
 	o    *Options
 	file *export.Export
@@ -45,7 +46,8 @@ type openFile struct {
 const (
 	exportReaders = 2
 	exportBatch   = 512 << 10 // bytes of items that become one page
-	// tombstones is how long Bigtable remembers deletes, less two days for clocks and for a long copy.
+	// tombstones is how long Bigtable remembers deletes, less two days for clocks and for a long
+	// copy.
 	tombstones = (7*24 - 48) * time.Hour
 )
 
@@ -60,8 +62,8 @@ func (*exported) due(*batch) time.Time { return time.Time{} } // the first file 
 // VersionOfExport returns the version of the items of an export that shows a moment.
 func VersionOfExport(at change.Millis) change.Version { return change.Version(at) - apply.ResyncMargin }
 
-// CheckExport returns why an export cannot be copied beside a stream that is read from cover on; empty when it can.
-// gapsUntil is the end of the latest gap.
+// CheckExport returns why an export cannot be copied beside a stream that is read from cover on;
+// empty when it can. gapsUntil is the end of the latest gap.
 func CheckExport(at, cover, gapsUntil, now change.Millis) string {
 	when := at.Time().UTC().Format(time.RFC3339)
 	from := at - apply.ResyncMargin
@@ -78,8 +80,9 @@ func CheckExport(at, cover, gapsUntil, now change.Millis) string {
 	return ""
 }
 
-// earliestExport returns the first moment that an export may show beside a stream that is read from cover on: clocks
-// differ by less than the margin. It is a whole second, as the moments of exports are.
+// earliestExport returns the first moment that an export may show beside a stream that is read from
+// cover on: clocks differ by less than the margin. It is a whole second, as the moments of exports
+// are.
 func earliestExport(cover change.Millis) change.Millis {
 	return (cover + apply.ResyncMargin + 999) / 1000 * 1000
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// TestExportThatTheStreamDoesNotJoinIsRefused: one that is older than the stream's cover, one from before the end of a
-// gap, healed or not, and one so old that deletes since then are forgotten.
+// TestExportThatTheStreamDoesNotJoinIsRefused: one that is older than the stream's cover, one from
+// before the end of a gap, healed or not, and one so old that deletes since then are forgotten.
 func TestExportThatTheStreamDoesNotJoinIsRefused(t *testing.T) {
 	const hour, now = change.Millis(3600 * 1000), change.Millis(1_700_000_000_000)
 	for _, c := range []struct {
@@ -30,8 +30,8 @@ func TestExportThatTheStreamDoesNotJoinIsRefused(t *testing.T) {
 	}
 }
 
-// TestRefusedExportNamesTheBoundThatCounts: just before it the export is refused, by a sentence that names a later time
-// than the export shows; from it on the export is taken.
+// TestRefusedExportNamesTheBoundThatCounts: just before it the export is refused, by a sentence
+// that names a later time than the export shows; from it on the export is taken.
 func TestRefusedExportNamesTheBoundThatCounts(t *testing.T) {
 	const cover, bound = change.Millis(1_700_000_000_100), change.Millis(1_700_000_061_000)
 	if why := CheckExport(bound, cover, 0, bound); why != "" {

@@ -22,7 +22,8 @@ type ForeignDeleter struct {
 	Target   string
 	Client   *bigtable.Client
 	Programs func() ([]*transform.Program, error) // of all tables of the target
-	// Prove blocks until Bigtable has every change of the table that was created up to a time of the service.
+	// Prove blocks until Bigtable has every change of the table that was created up to a time of
+	// the service.
 	Prove func(ctx context.Context, through change.Millis) error
 	Now   func() change.Millis // the service's clock
 	Owned func() error         // as apply.Options.Owned
@@ -36,10 +37,11 @@ const (
 	CodeOutside = "outside"        // no mapping has its family
 )
 
-// Delete deletes the columns that the items name. Before that it waits until every change up to now is applied, and
-// reads the rows with their guards: a column is deleted only where no guard of its row can own it, and where all its
-// cells are older than a resync of an item may be. Only the cells that were read are deleted, so that what an item
-// writes into the column meanwhile stays. What is gone already is fine.
+// Delete deletes the columns that the items name. Before that it waits until every change up to now
+// is applied, and reads the rows with their guards: a column is deleted only where no guard of its
+// row can own it, and where all its cells are older than a resync of an item may be. Only the cells
+// that were read are deleted, so that what an item writes into the column meanwhile stays. What is
+// gone already is fine.
 func (x *ForeignDeleter) Delete(ctx context.Context, asked []request.Item) (*request.Outcome, error) {
 	programs, err := x.Programs()
 	if err != nil {
@@ -90,7 +92,8 @@ type foreignDeleting struct {
 func (d *foreignDeleting) row(ctx context.Context, row *verify.Row) error {
 	now := d.Now()
 	look := &foreignCells{}
-	// No item is compared, so each cell that a guard may own is reported as something else than foreign.
+	// No item is compared, so each cell that a guard may own is reported as something else than
+	// foreign.
 	c := guarded.NewComparison(d.guards, d.families, now, change.Version(now), look)
 	if err := c.Compare(row.Key, nil, row); err != nil {
 		return err

@@ -10,13 +10,14 @@ const (
 	// bytesInHand bounds the items that were read and wait for the proof, or to be written. One
 	// read may exceed it.
 	bytesInHand = 8 << 20
-	// So many items may be in hand: as many as can be written before they are too old, or they would be read again and
-	// again. Nobody knows how many these are, so the bound grows by each item that is written, and shrinks by twice that
-	// for each that was too old.
+	// So many items may be in hand: as many as can be written before they are too old, or they
+	// would be read again and again. Nobody knows how many these are, so the bound grows by each
+	// item that is written, and shrinks by twice that for each that was too old.
 	firstItems = 4096
 	mostItems  = 1 << 16
 	leastItems = 100
-	// readTime is how long a caller goes on reading while the first of its items grow older: see secondsInHandAtMost.
+	// readTime is how long a caller goes on reading while the first of its items grow older: see
+	// secondsInHandAtMost.
 	readTime = 20 * time.Second
 )
 
@@ -35,9 +36,10 @@ func newItemHand() *itemHand {
 	return &itemHand{turn: make(chan struct{}, 1), freed: make(chan struct{}), most: firstItems}
 }
 
-// Enter waits for its turn to read. since is when the caller began to read what it has in hand; zero: it has nothing in
-// hand, and Enter also waits until there is room. It returns false when there is no room, or when since was too long
-// ago. Whoever has items in hand must not wait for room, because it would be others' room.
+// Enter waits for its turn to read. since is when the caller began to read what it has in hand;
+// zero: it has nothing in hand, and Enter also waits until there is room. It returns false when
+// there is no room, or when since was too long ago. Whoever has items in hand must not wait for
+// room, because it would be others' room.
 func (h *itemHand) Enter(ctx context.Context, since time.Time) (bool, error) {
 	var late <-chan time.Time
 	if !since.IsZero() {

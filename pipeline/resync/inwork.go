@@ -12,8 +12,9 @@ import (
 )
 
 const (
-	// maxInWork is how many chunks are done at once. They share listings and proofs, so that all of them take little
-	// longer than one; and one whose rows Bigtable neither takes nor refuses holds no other.
+	// maxInWork is how many chunks are done at once. They share listings and proofs, so that all of
+	// them take little longer than one; and one whose rows Bigtable neither takes nor refuses holds
+	// no other.
 	maxInWork = 16
 	// slowRequest is how long a chunk may take before status says what it waits for.
 	slowRequest = 30 * time.Second

@@ -22,8 +22,8 @@ type Wanted struct {
 	Key     []byte   // canonical
 	Rows    [][]byte // further rows that may hold the item
 	Letters bool     // its dead letters are tried first
-	// Future is a guard in the future, which only this write may replace; 0: none is known. A resync that meets one
-	// replaces it, too.
+	// Future is a guard in the future, which only this write may replace; 0: none is known. A
+	// resync that meets one replaces it, too.
 	Future change.Version
 
 	passed int // how often it was skipped for another request's reading
@@ -131,8 +131,8 @@ func (x *Items) Resync(ctx context.Context, list []Wanted) ([]apply.ResyncOutcom
 	return out, nil
 }
 
-// readGroup reads open items until enough are in hand for one proof. It returns the items that it did not read, and the
-// time up to which everything must be applied before the others are written.
+// readGroup reads open items until enough are in hand for one proof. It returns the items that it
+// did not read, and the time up to which everything must be applied before the others are written.
 func (x *Items) readGroup(
 	ctx context.Context, list []Wanted, open []int,
 ) (group []read, rest []int, proof change.Millis, err error) {
@@ -186,8 +186,8 @@ func (x *Items) readBatch(ctx context.Context, list []Wanted, open []int) (*sour
 	return x.readKeys(ctx, keys)
 }
 
-// readKeys reads items by their canonical keys within the table's read budget, again and again while the service does
-// not answer.
+// readKeys reads items by their canonical keys within the table's read budget, again and again
+// while the service does not answer.
 func (x *Items) readKeys(ctx context.Context, keys [][]byte) (*source.ItemBatch, error) {
 	for tries := 1; ; tries++ {
 		taken := float64(len(keys) * unitsPerItem)
@@ -244,8 +244,8 @@ func (x *Items) write(
 	return again, err
 }
 
-// passed reports whether an item was skipped for what is old enough by now that another reading is above it: another
-// request for the item, or a change from before the proof.
+// passed reports whether an item was skipped for what is old enough by now that another reading is
+// above it: another request for the item, or a change from before the proof.
 func (x *Items) passed(w *Wanted, o *apply.ResyncOutcome) bool {
 	if o.Skipped == 0 || o.Refused != nil || len(o.LettersLeft) > 0 || o.Hot >= x.o.Now() {
 		return false
@@ -254,8 +254,8 @@ func (x *Items) passed(w *Wanted, o *apply.ResyncOutcome) bool {
 	return w.passed <= maxInWork // of so many requests for the item each may be the last one
 }
 
-// meetsFuture reports whether a row of an item has a guard in the future that was not known, and notes it. No change
-// has such a version, and every change of the item would lose to it.
+// meetsFuture reports whether a row of an item has a guard in the future that was not known, and
+// notes it. No change has such a version, and every change of the item would lose to it.
 func (x *Items) meetsFuture(w *Wanted, o *apply.ResyncOutcome) bool {
 	guard := o.Hot - apply.ResyncMargin // the highest one
 	if guard <= x.o.Now()+change.Millis(x.o.lead().Milliseconds()) || change.Version(guard) == w.Future {
@@ -265,7 +265,8 @@ func (x *Items) meetsFuture(w *Wanted, o *apply.ResyncOutcome) bool {
 	return true
 }
 
-// addOutcome adds what another resync of the same item found. What it wrote and which letters it applied adds up.
+// addOutcome adds what another resync of the same item found. What it wrote and which letters it
+// applied adds up.
 func addOutcome(sum *apply.ResyncOutcome, o apply.ResyncOutcome) {
 	o.Written += sum.Written
 	o.Left = max(o.Left, sum.Left)

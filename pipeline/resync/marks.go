@@ -10,7 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
-// mark stores the marks of what was copied and writes a line to the log from time to time, until all parts are done.
+// mark stores the marks of what was copied and writes a line to the log from time to time, until
+// all parts are done.
 func (c *Copier) mark(ctx context.Context) error {
 	mark, report := time.NewTicker(c.o.Periods.Mark), time.NewTicker(c.o.Periods.Report)
 	defer mark.Stop()
@@ -53,8 +54,8 @@ func (c *Copier) finish(ctx context.Context) error {
 // maxMarks bounds the bytes of keys in one entry of marks.
 const maxMarks = 256 << 10
 
-// Save stores what Run could not store: the marks that have moved since the last time, and why the copy pauses, if it
-// does.
+// Save stores what Run could not store: the marks that have moved since the last time, and why the
+// copy pauses, if it does.
 func (c *Copier) Save(ctx context.Context) error {
 	if next := c.next.Load(); next != nil {
 		return next.Save(ctx)
@@ -91,9 +92,10 @@ func (c *Copier) saveMarks(ctx context.Context) error {
 	return nil
 }
 
-// orderResync is called before marks are stored, and orders a resync if they may be the last ones: after those nothing
-// would ask for it. Where removals delete whole rows, these may have held cells of items that were copied before the
-// removal and not changed since, so the rows are compared with the table once, and repaired.
+// orderResync is called before marks are stored, and orders a resync if they may be the last ones:
+// after those nothing would ask for it. Where removals delete whole rows, these may have held cells
+// of items that were copied before the removal and not changed since, so the rows are compared with
+// the table once, and repaired.
 func (c *Copier) orderResync(ctx context.Context) error {
 	if !c.o.WipesRows || c.ordered || !c.parts.allDone() {
 		return nil

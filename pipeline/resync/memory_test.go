@@ -34,7 +34,8 @@ func (x stout) ScanPage(ctx context.Context, r source.ScanRequest) (*source.Item
 	return pg, nil
 }
 
-// TestMemoryOfManySegmentsIsBounded: 64 segments are read while nothing is proven, so that each page waits in memory.
+// TestMemoryOfManySegmentsIsBounded: 64 segments are read while nothing is proven, so that each
+// page waits in memory.
 // Rule 9: no more of them are read than fit.
 func TestMemoryOfManySegmentsIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -59,7 +59,8 @@ func (m *Metrics) Table(source string) *Stats {
 	}
 }
 
-// Tell logs how a copy stands when a life begins; c is nil without one. That it was cancelled is said once.
+// Tell logs how a copy stands when a life begins; c is nil without one. That it was cancelled is
+// said once.
 func (s *Stats) Tell(log *zap.Logger, c *checkpoint.CopyState, readUnits float64) {
 	if c == nil || c.Done() {
 		return
@@ -80,7 +81,8 @@ func (s *Stats) Tell(log *zap.Logger, c *checkpoint.CopyState, readUnits float64
 	s.told = c.ID
 }
 
-// NoteCopy sets the gauges: the budget of a copy that runs, 0 without one, and whether it is paused.
+// NoteCopy sets the gauges: the budget of a copy that runs, 0 without one, and whether it is
+// paused.
 func (s *Stats) NoteCopy(budget float64, paused bool) {
 	s.budget.Set(budget)
 	s.paused.Set(0)

@@ -10,8 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
-// TestLogSaysHowACopyStands at the beginning of each life: one line, with the reason of a pause, and once that it was
-// cancelled.
+// TestLogSaysHowACopyStands at the beginning of each life: one line, with the reason of a pause,
+// and once that it was cancelled.
 func TestLogSaysHowACopyStands(t *testing.T) {
 	core, logged := observer.New(zap.InfoLevel)
 	s := &Stats{}

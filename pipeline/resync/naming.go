@@ -15,10 +15,11 @@ import (
 // named holds the rows of the target whose guards name requested items: by chunk, then by item.
 type named struct{ rows map[string][][][]byte }
 
-// nameRows finds the rows that may hold the items of a chunk, in a table whose keys do not determine the rows: an item
-// that moved in a gap is still in its old row. That takes one reading of the whole target, so the result serves all
-// waiting chunks of the same command; chunks that are stored later need another reading. A row that an item enters
-// after the reading is written by the stream and needs no repair.
+// nameRows finds the rows that may hold the items of a chunk, in a table whose keys do not
+// determine the rows: an item that moved in a gap is still in its old row. That takes one reading
+// of the whole target, so the result serves all waiting chunks of the same command; chunks that are
+// stored later need another reading. A row that an item enters after the reading is written by the
+// stream and needs no repair.
 //
 // Retries of dead letters do not need this: the images in the letters show the rows.
 func (r *Requests) nameRows(ctx context.Context, store chunks, c *request.Chunk) error {

@@ -23,7 +23,8 @@ type Reader interface {
 // Writer makes the rows of an item true: *apply.Sink.
 type Writer interface {
 	Resync(ctx context.Context, item *apply.ResyncItem) (apply.ResyncOutcome, error)
-	// Backlog returns how many changes of the stream wait in the lanes, and how long the oldest has waited.
+	// Backlog returns how many changes of the stream wait in the lanes, and how long the oldest has
+	// waited.
 	Backlog() (changes int, oldest time.Duration)
 }
 
@@ -45,19 +46,23 @@ type Options struct {
 	Behind func() time.Duration
 	// GapsUntil returns the end of the latest gap that was found; 0 without one.
 	GapsUntil func() change.Millis
-	// Lead returns how far versions may be ahead of the service's clock. Nil: nobody asks for guards in the future.
+	// Lead returns how far versions may be ahead of the service's clock. Nil: nobody asks for
+	// guards in the future.
 	Lead func() time.Duration
-	// Throttled returns how often Bigtable has answered that it is overloaded. Nil: it is not counted.
+	// Throttled returns how often Bigtable has answered that it is overloaded. Nil: it is not
+	// counted.
 	Throttled func() uint64
-	// Exporter requests exports and OpenExport opens them. ExportURL names an export that exists already; empty if one is
-	// requested. The stream is read from Cover on: changes between an older export and Cover would be missing.
+	// Exporter requests exports and OpenExport opens them. ExportURL names an export that exists
+	// already; empty if one is requested. The stream is read from Cover on: changes between an
+	// older export and Cover would be missing.
 	Exporter   Exporter
 	OpenExport func(ctx context.Context, url string) (*export.Export, error)
 	ExportURL  string
 	Cover      change.Millis
 	Floor      change.Version // of the life: every version of the stream is above it; 0 in a target that held nothing
 	WriteRows  float64        // rows per second; 0: no limit of its own
-	// WipesRows says that removals of the mapping delete whole rows, cells of other items with them.
+	// WipesRows says that removals of the mapping delete whole rows, cells of other items with
+	// them.
 	WipesRows bool
 	Periods   Periods
 	Stats     *Stats
@@ -84,8 +89,9 @@ type Periods struct {
 	Report time.Duration // between log lines; before an export that cannot be read is replaced, doubles
 	Poll   time.Duration // between looks at an export that is being made
 	Retry  time.Duration // of a reading that an operator must make possible; at most lastRetry
-	// Recheck is the pause before what a resync of the whole table found not equal is looked at again; it doubles up to
-	// lastRecheck. Settle is the pause before an item is compared again that changed meanwhile; it doubles.
+	// Recheck is the pause before what a resync of the whole table found not equal is looked at
+	// again; it doubles up to lastRecheck. Settle is the pause before an item is compared again
+	// that changed meanwhile; it doubles.
 	Recheck, Settle time.Duration
 }
 
@@ -107,7 +113,8 @@ func (p Periods) withDefaults() Periods {
 // Margins between clocks.
 const (
 	answerMargin = protocol.AnswerMargin
-	// maxBehind is how far Bigtable may be behind while the table is read. Pages read later would only wait longer.
+	// maxBehind is how far Bigtable may be behind while the table is read. Pages read later would
+	// only wait longer.
 	maxBehind = time.Minute
 )
 

@@ -38,15 +38,17 @@ type writePace struct {
 	items    float64    // written so far
 	written  float64    // rows of them
 
-	// What Bigtable takes, where nothing limits the rows: items written lately in the time in which any were.
+	// What Bigtable takes, where nothing limits the rows: items written lately in the time in which
+	// any were.
 	writing int       // items that are being written
 	counted time.Time // up to it busy is counted
 	busy    float64   // seconds, of the last ones
 	done    float64   // items written in them
 }
 
-// A copy that can write few rows reads no more than it can write long before that is too old: else the pages in hand
-// would become too old together, and be read again and again. How many it can write is its limit, or is measured.
+// A copy that can write few rows reads no more than it can write long before that is too old: else
+// the pages in hand would become too old together, and be read again and again. How many it can
+// write is its limit, or is measured.
 const (
 	secondsInHand       = 30
 	secondsOfPage       = 2
@@ -54,7 +56,8 @@ const (
 	secondsInHandAtMost = 45 // of the measured rate, which may change; apply.ErrStale comes after 120
 )
 
-// perSecond returns how many items can be written in a second; 0: not known yet. The caller holds mu.
+// perSecond returns how many items can be written in a second; 0: not known yet. The caller holds
+// mu.
 func (p *writePace) perSecond() float64 {
 	if p.rows != nil {
 		return float64(p.rows.Limit()) / max(1, p.written/max(p.items, 1))
@@ -66,8 +69,9 @@ func (p *writePace) perSecond() float64 {
 	return max(p.done, 1) / p.busy
 }
 
-// measure counts the time in which items are being written. Waiting for the stream or for pages does not count, so a
-// copy that reads little because it writes slowly does not take that for its rate. The caller holds mu.
+// measure counts the time in which items are being written. Waiting for the stream or for pages
+// does not count, so a copy that reads little because it writes slowly does not take that for its
+// rate. The caller holds mu.
 func (p *writePace) measure() {
 	now := time.Now()
 	if p.writing > 0 {
@@ -78,8 +82,9 @@ func (p *writePace) measure() {
 	}
 }
 
-// PageLimit returns how many items one page may hold; 0: any number. At a measured rate the pages being written have
-// an item for each write that is allowed at once, or fewer writes would make the rate smaller still.
+// PageLimit returns how many items one page may hold; 0: any number. At a measured rate the pages
+// being written have an item for each write that is allowed at once, or fewer writes would make the
+// rate smaller still.
 func (p *writePace) PageLimit() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -137,8 +142,8 @@ func (p *writePace) Begin(ctx context.Context) error {
 	return nil
 }
 
-// giveBack returns an item's token, or withholds it while too few are withheld. It must do so here: a returned token
-// goes to a waiting item at once.
+// giveBack returns an item's token, or withholds it while too few are withheld. It must do so here:
+// a returned token goes to a waiting item at once.
 func (p *writePace) giveBack() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -149,8 +154,8 @@ func (p *writePace) giveBack() {
 	<-p.tokens
 }
 
-// End notes that an item was written, and to how many rows, or, if not ok, that it was not. An item of several rows
-// keeps its token until the limit of rows per second allows them.
+// End notes that an item was written, and to how many rows, or, if not ok, that it was not. An item
+// of several rows keeps its token until the limit of rows per second allows them.
 func (p *writePace) End(ctx context.Context, rows int, ok bool) {
 	defer p.giveBack()
 	p.mu.Lock()
@@ -188,8 +193,8 @@ func (p *writePace) Run(ctx context.Context, backlog func() (int, time.Duration)
 	}
 }
 
-// nextAllowed returns how many items may be written at once from now on: half as many while the stream waits or
-// Bigtable is overloaded, else some more.
+// nextAllowed returns how many items may be written at once from now on: half as many while the
+// stream waits or Bigtable is overloaded, else some more.
 func nextAllowed(allowed int, yield bool) int {
 	if yield {
 		return max(allowed/2, minWrites)
@@ -197,7 +202,8 @@ func nextAllowed(allowed int, yield bool) int {
 	return min(allowed+maxWrites/16, maxWrites)
 }
 
-// withhold takes that many tokens out of use. Tokens that items hold are withheld when they are given back.
+// withhold takes that many tokens out of use. Tokens that items hold are withheld when they are
+// given back.
 func (p *writePace) withhold(want int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 )
 
-// TestCopyYieldsToAnOverloadedBigtable: while Bigtable answers that it is overloaded, a tenth of the items is written
-// at once, and as many as before when it does not any more.
+// TestCopyYieldsToAnOverloadedBigtable: while Bigtable answers that it is overloaded, a tenth of
+// the items is written at once, and as many as before when it does not any more.
 func TestCopyYieldsToAnOverloadedBigtable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newTable(t, 64, 300)

@@ -42,8 +42,8 @@ type page struct {
 	letters atomic.Int64 // items that became dead letters
 }
 
-// maxItem is the largest JSON of an item that a packed page may hold: 400 KB in the service's measure are less than
-// this in any notation.
+// maxItem is the largest JSON of an item that a packed page may hold: 400 KB in the service's
+// measure are less than this in any notation.
 const maxItem = 8 << 20
 
 // buffers are used to pack and unpack pages.
@@ -119,14 +119,14 @@ func (k *keyReader) of(item []byte) ([]byte, error) {
 	return k.schema.Canonical(nil, img)
 }
 
-// pageRoom is how much memory is reserved for a page before it is read: the service returns at most 1 MB of items,
-// whose JSON is larger and compresses.
+// pageRoom is how much memory is reserved for a page before it is read: the service returns at most
+// 1 MB of items, whose JSON is larger and compresses.
 const pageRoom = 5 << 18
 
 // Memory bounds the packed pages in hand, of all tables together.
 //
-// Rule 9: bounded in bytes. A page stays in memory while the stream catches up with its reading, so this limit divided
-// by that time is the highest rate of a copy.
+// Rule 9: bounded in bytes. A page stays in memory while the stream catches up with its reading, so
+// this limit divided by that time is the highest rate of a copy.
 type Memory struct {
 	room  *semaphore.Weighted
 	limit int64
@@ -141,8 +141,8 @@ func NewMemory(limit int64) *Memory {
 // reserve blocks until there is room for a page that is not read yet.
 func (m *Memory) reserve(ctx context.Context) error { return m.room.Acquire(ctx, pageRoom) }
 
-// settle replaces the reservation by the size of the page. The caller calls release when it drops the page. A page that
-// is larger than the reservation does not wait for more room.
+// settle replaces the reservation by the size of the page. The caller calls release when it drops
+// the page. A page that is larger than the reservation does not wait for more room.
 func (m *Memory) settle(pg *page) (release func()) {
 	held := int64(pageRoom)
 	if size := int64(len(pg.packed)) + 512; size < held {

@@ -61,8 +61,8 @@ func (p *parts) take(ctx context.Context) (*part, error) {
 	}
 }
 
-// tryTake takes the part that is due first. If none is due now it returns how long to wait, at most until added is
-// closed; negative when all parts are done.
+// tryTake takes the part that is due first. If none is due now it returns how long to wait, at most
+// until added is closed; negative when all parts are done.
 func (p *parts) tryTake(now time.Time) (x *part, wait time.Duration, added <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,8 +104,8 @@ func (p *parts) wake() {
 	p.added = make(chan struct{})
 }
 
-// add notes a page that was read of a taken part after the position from. It returns false if the part was sent back to
-// an earlier position meanwhile: the page is read again then.
+// add notes a page that was read of a taken part after the position from. It returns false if the
+// part was sent back to an earlier position meanwhile: the page is read again then.
 func (p *parts) add(x *part, pg *page, rewinds int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

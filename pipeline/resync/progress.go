@@ -31,7 +31,8 @@ type Progress struct {
 	Letters        int64   `json:"letters"`         // items that became dead letters
 }
 
-// ProgressOf returns what a log shows about its copy at a time of the service; nil when no copy is running.
+// ProgressOf returns what a log shows about its copy at a time of the service; nil when no copy is
+// running.
 func ProgressOf(s *checkpoint.State, now change.Millis) *Progress {
 	c := s.CopyRunning()
 	if c == nil {
@@ -68,8 +69,9 @@ func pauseReason(c *checkpoint.CopyState) string {
 	return c.PausedWhy
 }
 
-// estimate computes percent and the time left. The service counts items every six hours or so, hence the estimate may
-// be too low. The share of the parts that have ended counts where it is higher; a change between the two never sinks.
+// estimate computes percent and the time left. The service counts items every six hours or so,
+// hence the estimate may be too low. The share of the parts that have ended counts where it is
+// higher; a change between the two never sinks.
 func (p *Progress) estimate(ended, parts int) {
 	byParts := 0.0
 	if parts > 0 {
@@ -87,7 +89,8 @@ func (p *Progress) estimate(ended, parts int) {
 	p.Rate = math.Round(p.Rate*10) / 10
 }
 
-// Sentence returns the progress in words: 41 % · 12.3 M of about 30 M items · 5,100/s · about 58 min left.
+// Sentence returns the progress in words: 41 % · 12.3 M of about 30 M items · 5,100/s · about 58
+// min left.
 func (p *Progress) Sentence() string { return strconv.Itoa(int(p.Percent)) + " % · " + p.Details() }
 
 // Details returns the same without the share.
@@ -151,8 +154,8 @@ func left(d time.Duration) string {
 	return fmt.Sprintf("%d h", int(d.Hours()+0.5))
 }
 
-// Progress returns how far the copy has come: all durable items, whether or not a mark is stored for them, and the rate
-// of this life.
+// Progress returns how far the copy has come: all durable items, whether or not a mark is stored
+// for them, and the rate of this life.
 func (c *Copier) Progress() *Progress {
 	if next := c.next.Load(); next != nil {
 		return next.Progress()
@@ -190,7 +193,8 @@ func whyOf(err error) string {
 // noPart stands for trouble of the whole copy instead of one part.
 const noPart = -1
 
-// setTrouble notes why a part, or with noPart the copy, is retried. An empty why clears the trouble of that part.
+// setTrouble notes why a part, or with noPart the copy, is retried. An empty why clears the trouble
+// of that part.
 func (c *Copier) setTrouble(part int, why string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -2,7 +2,8 @@ package resync
 
 import "testing"
 
-// TestPercentDoesNotSink while items arrive and parts end, where the estimate is too low, and where it is too high.
+// TestPercentDoesNotSink while items arrive and parts end, where the estimate is too low, and where
+// it is too high.
 func TestPercentDoesNotSink(t *testing.T) {
 	const parts, perPart = 10, 100
 	for _, estimate := range []int64{0, 1, 300, parts * perPart, 5000} {

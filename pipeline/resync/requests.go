@@ -19,16 +19,17 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// Requests serves the requests of commands to the owner of a table: resync single items, or retry their dead letters.
-// Several chunks are done at once. A chunk whose outcome was not stored is done again by the next life, which changes
-// nothing: every write is conditional.
+// Requests serves the requests of commands to the owner of a table: resync single items, or retry
+// their dead letters. Several chunks are done at once. A chunk whose outcome was not stored is done
+// again by the next life, which changes nothing: every write is conditional.
 type Requests struct {
 	Options
 	Log     *queue.Log
 	Program *transform.Program
 	Client  *bigtable.Client // of the target; read where an item's key does not show its rows
 	Target  string
-	// Archived tries the dead letters of an item again in a table without a target, by its canonical key.
+	// Archived tries the dead letters of an item again in a table without a target, by its
+	// canonical key.
 	Archived func(ctx context.Context, key []byte) (apply.ResyncOutcome, error)
 	Poll     time.Duration // between two looks for a request; default 1 s
 	// Foreign deletes cells that belong to no item, and returns what became of each column.
@@ -49,7 +50,8 @@ type chunks interface {
 	Finish(ctx context.Context, c *request.Chunk, o *request.Outcome) error
 }
 
-// Run serves requests until ctx ends; nil then. What fails is tried again: the stream does not need it.
+// Run serves requests until ctx ends; nil then. What fails is tried again: the stream does not need
+// it.
 func (r *Requests) Run(ctx context.Context) error {
 	if r.Poll == 0 {
 		r.Poll = time.Second
@@ -59,8 +61,8 @@ func (r *Requests) Run(ctx context.Context) error {
 	return nil
 }
 
-// loop serves requests until ctx ends, from store, or from the log's when that is nil. It returns when no chunk is in
-// work any more: what it writes belongs to this life.
+// loop serves requests until ctx ends, from store, or from the log's when that is nil. It returns
+// when no chunk is in work any more: what it writes belongs to this life.
 func (r *Requests) loop(ctx context.Context, store chunks) {
 	defer r.work.all.Wait()
 	for fails := 0; ctx.Err() == nil; {
@@ -107,7 +109,8 @@ func (r *Requests) serve(ctx context.Context, store *chunks) (busy bool, err err
 	return true, nil
 }
 
-// begin works on a chunk until it is done or ctx ends. What fails is tried again: the stream does not need it.
+// begin works on a chunk until it is done or ctx ends. What fails is tried again: the stream does
+// not need it.
 func (r *Requests) begin(ctx context.Context, store chunks, c *request.Chunk) {
 	w := &chunkWork{Chunk: c, rows: r.named.rows[c.ID], items: &Items{o: &r.Options, hand: r.hand}, began: time.Now()}
 	r.work.add(w)
@@ -217,12 +220,12 @@ func (r *Requests) resync(ctx context.Context, c *chunkWork, list []Wanted) (out
 	return out, nil
 }
 
-// maxNotes bounds the notes of an outcome: one that does not fit into a message is never stored, and its chunk would be
-// done again for ever, before all others.
+// maxNotes bounds the notes of an outcome: one that does not fit into a message is never stored,
+// and its chunk would be done again for ever, before all others.
 const maxNotes = 1000
 
-// refusal returns the outcome of a chunk that DynamoDB refuses to read, however often it is asked; nil for other
-// errors.
+// refusal returns the outcome of a chunk that DynamoDB refuses to read, however often it is asked;
+// nil for other errors.
 func refusal(err error) *request.Outcome {
 	var refused *source.Error
 	if !errors.As(err, &refused) {
@@ -250,8 +253,8 @@ func countLetters(out *request.Outcome, i int, o *apply.ResyncOutcome) {
 	}
 }
 
-// wholeSecond returns the second that begins at a time or next after it, because the service's clock shows whole
-// seconds: a reading in it is above what the time stands for. It is zero for 0.
+// wholeSecond returns the second that begins at a time or next after it, because the service's
+// clock shows whole seconds: a reading in it is above what the time stands for. It is zero for 0.
 func wholeSecond(t change.Millis) time.Time {
 	if t == 0 {
 		return time.Time{}

@@ -27,8 +27,8 @@ func (absent) ReadItems(_ context.Context, _ string, keys [][]byte) (*source.Ite
 	return &source.ItemBatch{Items: make([][]byte, len(keys)), Requested: now(), Answered: now(), At: time.Now()}, nil
 }
 
-// TestOutcomeOfManyItemsFitsIntoAMessage: a note for each of thousands of items might not, and an outcome that cannot
-// be stored would keep its chunk before all others.
+// TestOutcomeOfManyItemsFitsIntoAMessage: a note for each of thousands of items might not, and an
+// outcome that cannot be stored would keep its chunk before all others.
 func TestOutcomeOfManyItemsFitsIntoAMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newTable(t, 0, 0)
@@ -139,7 +139,8 @@ func (l *large) ReadItems(ctx context.Context, table string, keys [][]byte) (*so
 	return b, err
 }
 
-// writable is a Bigtable that takes every row but the first of some requests, as long as they are stuck.
+// writable is a Bigtable that takes every row but the first of some requests, as long as they are
+// stuck.
 type writable struct {
 	*table
 	stuck chan struct{} // closed when it takes the rows; nil: it always does
@@ -174,8 +175,8 @@ func serveUntil(t *testing.T, r *Requests, m *memory, but ...string) time.Durati
 	return time.Since(began)
 }
 
-// TestWaitingRequestsShareTheirProof: each chunk waits some seconds until what was written before its reading is in
-// Bigtable, and all that wait do so together.
+// TestWaitingRequestsShareTheirProof: each chunk waits some seconds until what was written before
+// its reading is in Bigtable, and all that wait do so together.
 func TestWaitingRequestsShareTheirProof(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		took := func(chunks int) time.Duration {
@@ -191,7 +192,8 @@ func TestWaitingRequestsShareTheirProof(t *testing.T) {
 	})
 }
 
-// TestRequestsSideBySideStayWithinTheMemory: they all read, but one after the other, and only while there is room.
+// TestRequestsSideBySideStayWithinTheMemory: they all read, but one after the other, and only while
+// there is room.
 func TestRequestsSideBySideStayWithinTheMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newTable(t, 0, 0)
@@ -234,7 +236,8 @@ func TestStuckRowHoldsNoOtherRequest(t *testing.T) {
 	})
 }
 
-// TestStatusSaysThatAllRequestsAreStuck: the ones behind them are not begun, and are done when Bigtable takes the rows.
+// TestStatusSaysThatAllRequestsAreStuck: the ones behind them are not begun, and are done when
+// Bigtable takes the rows.
 func TestStatusSaysThatAllRequestsAreStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newTable(t, 0, 0)
@@ -280,8 +283,8 @@ func (w obstinate) Resync(ctx context.Context, _ *apply.ResyncItem) (apply.Resyn
 	return apply.ResyncOutcome{Written: 1}, err
 }
 
-// TestRequestsEndWithTheirLife: no chunk writes after Run has returned, because the next life may belong to another
-// process.
+// TestRequestsEndWithTheirLife: no chunk writes after Run has returned, because the next life may
+// belong to another process.
 func TestRequestsEndWithTheirLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newTable(t, 0, 0)
@@ -310,7 +313,8 @@ func (x refusing) ReadItems(ctx context.Context, table string, keys [][]byte) (*
 	return x.absent.ReadItems(ctx, table, keys)
 }
 
-// TestRequestThatCannotBeReadHoldsNoRoom: it has items in hand when its second read is refused. Others read after it.
+// TestRequestThatCannotBeReadHoldsNoRoom: it has items in hand when its second read is refused.
+// Others read after it.
 func TestRequestThatCannotBeReadHoldsNoRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newTable(t, 0, 0)
@@ -361,8 +365,8 @@ func TestRequestIsNotRefusedByOneAnswer(t *testing.T) {
 	}
 }
 
-// TestRequestsAreLookedForFromTheBeginning: only a look at all of them finds the outcomes that nobody has fetched for a
-// day, and deletes them.
+// TestRequestsAreLookedForFromTheBeginning: only a look at all of them finds the outcomes that
+// nobody has fetched for a day, and deletes them.
 func TestRequestsAreLookedForFromTheBeginning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newTable(t, 0, 0)

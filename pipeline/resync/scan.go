@@ -28,16 +28,18 @@ func (s *scan) pageLimit(x *part) int {
 }
 
 const (
-	// segmentUnits is how many read capacity units per second one segment may take: a segment may lie in one partition,
-	// which has 3000 for all readers of the table.
+	// segmentUnits is how many read capacity units per second one segment may take: a segment may
+	// lie in one partition, which has 3000 for all readers of the table.
 	segmentUnits = 500
-	// firstUnits estimates the cost of a page while none of its part was read: 1 MB read with strong consistency is 256.
+	// firstUnits estimates the cost of a page while none of its part was read: 1 MB read with
+	// strong consistency is 256.
 	firstUnits = 64
 	// maxReaders is how many segments are read at once.
 	maxReaders = 16
 )
 
-// readers leaves at least four segments to each reader: those that end early or are throttled do not hold the rest up.
+// readers leaves at least four segments to each reader: those that end early or are throttled do
+// not hold the rest up.
 func (s *scan) readers() int { return min(max(s.total/4, 1), maxReaders) }
 
 func (s *scan) read(ctx context.Context, x *part, from string) (*batch, func(), error) {
@@ -75,5 +77,6 @@ func (s *scan) due(b *batch) time.Time {
 
 func (*scan) close() {}
 
-// Segments returns the number of segments for a table of that size: one for each 8 MB, from 8 to 64.
+// Segments returns the number of segments for a table of that size: one for each 8 MB, from 8 to
+// 64.
 func Segments(bytes int64) int { return int(min(max(bytes>>23, 8), 64)) }

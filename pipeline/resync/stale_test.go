@@ -17,8 +17,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// TestCopyThatMayWriteFewRowsEnds: what is in hand is written before it is too old, or the copy would read the same
-// pages again and again.
+// TestCopyThatMayWriteFewRowsEnds: what is in hand is written before it is too old, or the copy
+// would read the same pages again and again.
 func TestCopyThatMayWriteFewRowsEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newTable(t, 8, 600)
@@ -43,8 +43,8 @@ func TestCopyThatMayWriteFewRowsEnds(t *testing.T) {
 	})
 }
 
-// TestCopyToASlowBigtableEnds: without a limit of rows the rate is measured, or all pages in hand would be written in
-// turns, become too old together and be read again for ever.
+// TestCopyToASlowBigtableEnds: without a limit of rows the rate is measured, or all pages in hand
+// would be written in turns, become too old together and be read again for ever.
 func TestCopyToASlowBigtableEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newTable(t, 8, 600)
@@ -85,7 +85,8 @@ func (w *crawling) Resync(ctx context.Context, r *apply.ResyncItem) (apply.Resyn
 	return w.table.Resync(ctx, r)
 }
 
-// TestIdleReadersLeaveTheMemoryToOtherTables: the last pages wait for the stream, and nothing is left to read.
+// TestIdleReadersLeaveTheMemoryToOtherTables: the last pages wait for the stream, and nothing is
+// left to read.
 func TestIdleReadersLeaveTheMemoryToOtherTables(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newTable(t, 8, 5)
@@ -109,7 +110,8 @@ func TestIdleReadersLeaveTheMemoryToOtherTables(t *testing.T) {
 	})
 }
 
-// TestCopyThatCannotProveLeavesTheMemoryToOtherTables: its stream stands before a gap until an operator accepts it.
+// TestCopyThatCannotProveLeavesTheMemoryToOtherTables: its stream stands before a gap until an
+// operator accepts it.
 func TestCopyThatCannotProveLeavesTheMemoryToOtherTables(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newTable(t, 8, 40)
@@ -148,8 +150,8 @@ func TestCopyThatCannotProveLeavesTheMemoryToOtherTables(t *testing.T) {
 	})
 }
 
-// TestPageFromBeforeTheEndOfAGapIsNotWritten: it may hold what was deleted in the gap, and the resync that heals the
-// gap may have passed the row already.
+// TestPageFromBeforeTheEndOfAGapIsNotWritten: it may hold what was deleted in the gap, and the
+// resync that heals the gap may have passed the row already.
 func TestPageFromBeforeTheEndOfAGapIsNotWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newTable(t, 8, 40)
@@ -178,8 +180,8 @@ func TestPageFromBeforeTheEndOfAGapIsNotWritten(t *testing.T) {
 	})
 }
 
-// TestWholeResyncBeginsAboveWhatWasLost: what it reads is newer than everything that was lost, and so are the versions
-// that it writes, except in a new life, whose floor lies ahead of the time.
+// TestWholeResyncBeginsAboveWhatWasLost: what it reads is newer than everything that was lost, and
+// so are the versions that it writes, except in a new life, whose floor lies ahead of the time.
 func TestWholeResyncBeginsAboveWhatWasLost(t *testing.T) {
 	const asked, above, gapsEnd change.Millis = 1_000_000, 2_000_000, 3_000_000
 	for name, c := range map[string]struct {
@@ -217,8 +219,8 @@ func TestWholeResyncBeginsAboveWhatWasLost(t *testing.T) {
 	}
 }
 
-// TestNoPageIsReadBeforeTheResyncMayBegin: what it read before would be older than what was lost, and its repairs would
-// have versions that rows hold already.
+// TestNoPageIsReadBeforeTheResyncMayBegin: what it read before would be older than what was lost,
+// and its repairs would have versions that rows hold already.
 func TestNoPageIsReadBeforeTheResyncMayBegin(t *testing.T) {
 	key := change.KeySchema{Partition: change.KeyAttr{Name: "pk", Type: 'S'}}
 	program, problems := transform.Compile(transform.Table{Pipeline: "p", Source: "S", Target: "t", Schema: key,
@@ -252,8 +254,8 @@ func TestNoPageIsReadBeforeTheResyncMayBegin(t *testing.T) {
 	})
 }
 
-// TestNoPageIsReadBeforeTheCopyMayBegin: what was written between the reading and the first start of the stream would
-// be in neither.
+// TestNoPageIsReadBeforeTheCopyMayBegin: what was written between the reading and the first start
+// of the stream would be in neither.
 func TestNoPageIsReadBeforeTheCopyMayBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newTable(t, 8, 20)
@@ -279,8 +281,8 @@ func TestNoPageIsReadBeforeTheCopyMayBegin(t *testing.T) {
 	})
 }
 
-// TestOnlyABackfillIntoANewTargetTakesRowsForEmpty: everywhere else a row without a guard of the item may hold the
-// item.
+// TestOnlyABackfillIntoANewTargetTakesRowsForEmpty: everywhere else a row without a guard of the
+// item may hold the item.
 func TestOnlyABackfillIntoANewTargetTakesRowsForEmpty(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, why := range []string{checkpoint.CopyBackfill, checkpoint.CopyMapping} {
@@ -304,7 +306,8 @@ func TestOnlyABackfillIntoANewTargetTakesRowsForEmpty(t *testing.T) {
 	})
 }
 
-// TestItemThatWouldBeWrittenTooLateIsReadAgain: the limiter says so before the time is over, with an error of its own.
+// TestItemThatWouldBeWrittenTooLateIsReadAgain: the limiter says so before the time is over, with
+// an error of its own.
 func TestItemThatWouldBeWrittenTooLateIsReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newWritePace(0.001, unpackedPages)
@@ -319,8 +322,8 @@ func TestItemThatWouldBeWrittenTooLateIsReadAgain(t *testing.T) {
 	})
 }
 
-// TestItemWhoseGuardWasReplacedIsReadAgain: a change that came behind the reading may have lost to the guard in the
-// future that is gone now.
+// TestItemWhoseGuardWasReplacedIsReadAgain: a change that came behind the reading may have lost to
+// the guard in the future that is gone now.
 func TestItemWhoseGuardWasReplacedIsReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newTable(t, 1, 1)

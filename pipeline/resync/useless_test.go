@@ -34,8 +34,8 @@ func (u *useless) ExportStatus(context.Context, string) (source.ExportStatus, er
 	return source.ExportStatus{Status: source.ExportCompleted, URL: "s3://backups/x"}, nil
 }
 
-// TestUselessExportsAreNotAskedForWithoutBound: each is paid for, and where none can be read, as in a bucket of another
-// region, the next one cannot either.
+// TestUselessExportsAreNotAskedForWithoutBound: each is paid for, and where none can be read, as in
+// a bucket of another region, the next one cannot either.
 func TestUselessExportsAreNotAskedForWithoutBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newTable(t, 0, 0).options()
@@ -58,7 +58,8 @@ func TestUselessExportsAreNotAskedForWithoutBound(t *testing.T) {
 	})
 }
 
-// prompt makes exports at once, each of the moment of its request. It knows a token for eight hours.
+// prompt makes exports at once, each of the moment of its request. It knows a token for eight
+// hours.
 type prompt struct {
 	o    *Options
 	made map[string]time.Time
@@ -81,9 +82,10 @@ func (p *prompt) open(_ context.Context, url string) (*export.Export, error) {
 		Wholeness: export.Whole}, nil
 }
 
-// TestOwnExportIsOfAMomentThatTheStreamJoins: an export that is asked for as soon as the stream was enabled, or a gap
-// was found, shows too early a moment. The copy waits before it asks; and one that was asked for too early, by another
-// version or before the gap, is replaced by the next. No operator has to do anything.
+// TestOwnExportIsOfAMomentThatTheStreamJoins: an export that is asked for as soon as the stream was
+// enabled, or a gap was found, shows too early a moment. The copy waits before it asks; and one
+// that was asked for too early, by another version or before the gap, is replaced by the next. No
+// operator has to do anything.
 func TestOwnExportIsOfAMomentThatTheStreamJoins(t *testing.T) {
 	for what, c := range map[string]struct {
 		young, gap bool

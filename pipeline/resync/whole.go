@@ -24,9 +24,9 @@ import (
 	"github.com/tailrace-cdc/replicator/verify"
 )
 
-// Whole resyncs the whole table when the log asks for it, after a gap or a lost log: Bigtable is compared with the
-// table, and what differs is written again. Most rows are equal, and writing them again would cost the target, give
-// their cells new times, and push histories out.
+// Whole resyncs the whole table when the log asks for it, after a gap or a lost log: Bigtable is
+// compared with the table, and what differs is written again. Most rows are equal, and writing them
+// again would cost the target, give their cells new times, and push histories out.
 type Whole struct {
 	Options
 	Program *transform.Program
@@ -56,7 +56,8 @@ type WholeStatus struct {
 	Why        string `json:"why,omitempty"` // why it waits or stays open
 }
 
-// Differences says what is known about differences. Until candidates are settled, nobody knows how many are different.
+// Differences says what is known about differences. Until candidates are settled, nobody knows how
+// many are different.
 func (s *WholeStatus) Differences() string {
 	text := fmt.Sprintf("%d may differ", s.Candidates)
 	if s.Settled > 0 {
@@ -74,7 +75,8 @@ func (w *Whole) Status() *WholeStatus { return w.status.Load() }
 const (
 	// wholeLook is the time between two looks at whether the log asks for a resync.
 	wholeLook = time.Second
-	// firstWhole is the pause after a resync failed, as when there is no room for it; it doubles up to lastWhole.
+	// firstWhole is the pause after a resync failed, as when there is no room for it; it doubles up
+	// to lastWhole.
 	firstWhole = 2 * time.Second
 	lastWhole  = time.Minute
 	// lastRecheck is the longest pause before what is not equal yet is looked at again.
@@ -84,8 +86,8 @@ const (
 // errReplaced means that the log holds a later order for a resync.
 var errReplaced = errors.New("another resync was asked for")
 
-// Run does what the log asks for until ctx ends; nil then. A resync that fails is tried again: the stream does not need
-// it. An error concerns the table's life.
+// Run does what the log asks for until ctx ends; nil then. A resync that fails is tried again: the
+// stream does not need it. An error concerns the table's life.
 func (w *Whole) Run(ctx context.Context) error {
 	for retry := firstWhole; ctx.Err() == nil; {
 		p, pause := w.Pending(), wholeLook
@@ -159,7 +161,8 @@ func (w *Whole) beginOf(p *checkpoint.PendingResync) change.Millis {
 	return protocol.ResyncFrom(p, w.GapsUntil())
 }
 
-// awaitBegin waits until a reading is newer than everything that was lost, and the versions of repairs are, too.
+// awaitBegin waits until a reading is newer than everything that was lost, and the versions of
+// repairs are, too.
 func (w *Whole) awaitBegin(ctx context.Context, p *checkpoint.PendingResync) error {
 	for {
 		now := w.Now()
@@ -214,8 +217,9 @@ func (w *Whole) settler() verify.Settler {
 	}
 }
 
-// keepLead has a settler learn behind each proof how far versions may be ahead by then: a burst of changes may have
-// raised that since the resync began, and what it wrote has no guard in the future.
+// keepLead has a settler learn behind each proof how far versions may be ahead by then: a burst of
+// changes may have raised that since the resync began, and what it wrote has no guard in the
+// future.
 func (w *Whole) keepLead(s *verify.Settler) {
 	prove := s.Prove
 	s.Prove = func(ctx context.Context, through change.Millis) error {
@@ -225,7 +229,8 @@ func (w *Whole) keepLead(s *verify.Settler) {
 	}
 }
 
-// page reads a page of the table within the read budget, again and again while the service does not answer.
+// page reads a page of the table within the read budget, again and again while the service does not
+// answer.
 func (w *Whole) page(ctx context.Context, r source.ScanRequest) (*source.ItemPage, error) {
 	for tries := 1; ; tries++ {
 		if err := w.awaitStream(ctx); err != nil {
@@ -252,7 +257,8 @@ func (w *Whole) page(ctx context.Context, r source.ScanRequest) (*source.ItemPag
 	}
 }
 
-// awaitStream waits while Bigtable is too far behind the stream: what is compared then would differ.
+// awaitStream waits while Bigtable is too far behind the stream: what is compared then would
+// differ.
 func (w *Whole) awaitStream(ctx context.Context) error {
 	for w.Behind() > maxBehind {
 		if err := failure.Pause(ctx, 250*time.Millisecond); err != nil {
@@ -320,9 +326,10 @@ func (w *Whole) repairAll(ctx context.Context, s verify.Settler, found *verify.F
 	}
 }
 
-// complete reports whether the resync is complete. Foreign cells do not keep it open: what a gap left behind has
-// guards. Nor do cells whose columns do not show to which item they belong: no other look tells more of them, and the
-// note of the healed gap names them. Cells beside a guard that cannot be read do: with its secret they can be judged.
+// complete reports whether the resync is complete. Foreign cells do not keep it open: what a gap
+// left behind has guards. Nor do cells whose columns do not show to which item they belong: no
+// other look tells more of them, and the note of the healed gap names them. Cells beside a guard
+// that cannot be read do: with its secret they can be judged.
 func complete(res *verify.Resynced) (bool, string) {
 	r := *res
 	r.Unowned = 0

@@ -12,8 +12,8 @@ import (
 	"github.com/tailrace-cdc/replicator/verify"
 )
 
-// TestLeadIsThatOfTheProof: a resync of a whole table takes hours, and a burst of changes may raise meanwhile how far
-// versions may be ahead. What it wrote has no guard in the future.
+// TestLeadIsThatOfTheProof: a resync of a whole table takes hours, and a burst of changes may raise
+// meanwhile how far versions may be ahead. What it wrote has no guard in the future.
 func TestLeadIsThatOfTheProof(t *testing.T) {
 	lead := 10 * time.Minute
 	w := &Whole{Options: Options{Lead: func() time.Duration { return lead }}}
@@ -31,8 +31,8 @@ func TestLeadIsThatOfTheProof(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatNoLookCanTellIsLeft: cells whose columns do not show their owner are named and let the resync end, those
-// beside a guard that cannot be read keep it open.
+// TestOnlyWhatNoLookCanTellIsLeft: cells whose columns do not show their owner are named and let
+// the resync end, those beside a guard that cannot be read keep it open.
 func TestOnlyWhatNoLookCanTellIsLeft(t *testing.T) {
 	key := change.KeySchema{Partition: change.KeyAttr{Name: "pk", Type: 'S'}}
 	program, problems := transform.Compile(transform.Table{Pipeline: "p", Source: "S", Target: "t", Schema: key,

@@ -16,7 +16,8 @@ import (
 
 // writePage waits until the stream has passed the reading of a page, then writes its items.
 //
-// Without the wait a reader could see an item step back: the page's content, then older changes of it.
+// Without the wait a reader could see an item step back: the page's content, then older changes of
+// it.
 func (c *Copier) writePage(ctx context.Context, x *part, pg *page) error {
 	err := c.awaitProof(ctx, pg)
 	if err == nil {
@@ -35,8 +36,9 @@ func (c *Copier) writePage(ctx context.Context, x *part, pg *page) error {
 	return nil
 }
 
-// awaitProof waits until the stream has passed the reading of a page, at most until that is too old. The proof may take
-// for ever, as before a gap that waits for an operator, and meanwhile the page would take memory from other tables.
+// awaitProof waits until the stream has passed the reading of a page, at most until that is too
+// old. The proof may take for ever, as before a gap that waits for an operator, and meanwhile the
+// page would take memory from other tables.
 func (c *Copier) awaitProof(ctx context.Context, pg *page) error {
 	if pg.Items == 0 {
 		return nil
@@ -55,8 +57,9 @@ func (c *Copier) writeProven(ctx context.Context, pg *page) error {
 	return c.writeItems(ctx, pg)
 }
 
-// writeItems writes the items of a page, many at once. Its goroutines write one item after the other, because a stack
-// that grows anew for each costs more than the rest of what a copy does for an item.
+// writeItems writes the items of a page, many at once. Its goroutines write one item after the
+// other, because a stack that grows anew for each costs more than the rest of what a copy does for
+// an item.
 func (c *Copier) writeItems(ctx context.Context, pg *page) error {
 	keys := newKeyReader(c.o.Table.Schema)
 	ctx, cancel := apply.WhileFresh(ctx, pg.at)
@@ -87,8 +90,8 @@ func (c *Copier) writeItems(ctx context.Context, pg *page) error {
 	return c.orStale(ctx, err)
 }
 
-// orStale returns ErrStale for what ended the writing of a page because the page became too old: not everything that
-// was waited for says so itself.
+// orStale returns ErrStale for what ended the writing of a page because the page became too old:
+// not everything that was waited for says so itself.
 func (c *Copier) orStale(ctx context.Context, err error) error {
 	if err != nil && !errors.Is(err, errPaused) && errors.Is(context.Cause(ctx), apply.ErrStale) {
 		return apply.ErrStale
@@ -140,8 +143,8 @@ func (c *Copier) writeItem(ctx context.Context, pg *page, r *apply.ResyncItem) e
 	return nil
 }
 
-// resync writes an item. Trouble with one item is tried again until what was read is too old: it does not end the
-// table's life, because the changes of the stream go on.
+// resync writes an item. Trouble with one item is tried again until what was read is too old: it
+// does not end the table's life, because the changes of the stream go on.
 func (c *Copier) resync(ctx context.Context, r *apply.ResyncItem) (apply.ResyncOutcome, error) {
 	for n := 1; ; n++ {
 		out, err := c.o.write(ctx, r)
@@ -162,8 +165,8 @@ func (c *Copier) resync(ctx context.Context, r *apply.ResyncItem) (apply.ResyncO
 	}
 }
 
-// pause notes why the copy pauses, and returns the error that ends its work; storePause stores the reason then. The
-// stream goes on.
+// pause notes why the copy pauses, and returns the error that ends its work; storePause stores the
+// reason then. The stream goes on.
 func (c *Copier) pause(why string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -174,8 +177,9 @@ func (c *Copier) pause(why string) error {
 	return errPaused
 }
 
-// storePause stores why the copy pauses, if that is not stored yet. It must not be called by the work that pause ends:
-// that work is canceled, and an append that nothing cancels would never return once the write loop has ended.
+// storePause stores why the copy pauses, if that is not stored yet. It must not be called by the
+// work that pause ends: that work is canceled, and an append that nothing cancels would never
+// return once the write loop has ended.
 func (c *Copier) storePause(ctx context.Context) error {
 	c.mu.Lock()
 	why, unstored := c.copy.PausedWhy, c.unstored

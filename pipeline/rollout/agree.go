@@ -32,8 +32,8 @@ type Disagreement struct{ Older []string }
 
 func (d *Disagreement) Error() string { return strings.Join(d.Older, "\n") }
 
-// Agreed returns nil if everyone who was heard, and the owner of each log, reads the format want; else a *Disagreement.
-// Without members only claims count.
+// Agreed returns nil if everyone who was heard, and the owner of each log, reads the format want;
+// else a *Disagreement. Without members only claims count.
 func Agreed(members []Member, claims []Claim, want int) error {
 	d := &Disagreement{}
 	heard := map[string]Member{}
@@ -61,15 +61,17 @@ func Agreed(members []Member, claims []Claim, want int) error {
 }
 
 const (
-	// Patience is how long everyone must agree before a format is raised without a command. It is as long as a stream of
-	// DynamoDB keeps changes, so there is a day in which the older version can be started again.
+	// Patience is how long everyone must agree before a format is raised without a command. It is
+	// as long as a stream of DynamoDB keeps changes, so there is a day in which the older version
+	// can be started again.
 	Patience = 24 * time.Hour
-	// longestBreak is the time between two observations after which nothing is known of the time between them.
+	// longestBreak is the time between two observations after which nothing is known of the time
+	// between them.
 	longestBreak = 5 * time.Minute
 )
 
-// Rollout decides when a format is raised without a command. It is a function of what it is told. Not safe for
-// concurrent use.
+// Rollout decides when a format is raised without a command. It is a function of what it is told.
+// Not safe for concurrent use.
 type Rollout struct {
 	want        int
 	since, last time.Time
@@ -78,9 +80,9 @@ type Rollout struct {
 // NewRollout returns the decision about the format want.
 func NewRollout(want int) *Rollout { return &Rollout{want: want} }
 
-// Observe notes who is heard and who owns the logs now, and reports whether all of them have read the format for
-// Patience without a break. Nobody heard, not even this process, is a break; so is a long time without an observation,
-// for instance of a machine that slept.
+// Observe notes who is heard and who owns the logs now, and reports whether all of them have read
+// the format for Patience without a break. Nobody heard, not even this process, is a break; so is a
+// long time without an observation, for instance of a machine that slept.
 func (r *Rollout) Observe(now time.Time, members []Member, claims []Claim) (finalize bool) {
 	if r.since.IsZero() || now.Sub(r.last) > longestBreak || now.Before(r.last) {
 		r.since = now
@@ -129,7 +131,8 @@ func owns(claims []Claim, owner string) bool {
 	return slices.ContainsFunc(claims, func(c Claim) bool { return c.Owner == owner })
 }
 
-// LowestFormat returns the lowest format that a log of the pipeline has; 0 without logs. It folds all of them.
+// LowestFormat returns the lowest format that a log of the pipeline has; 0 without logs. It folds
+// all of them.
 func LowestFormat(ctx context.Context, q *queue.Queue) (int, error) {
 	tables, err := q.Tables(ctx)
 	if err != nil {

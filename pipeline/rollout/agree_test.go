@@ -80,7 +80,8 @@ func TestFormatIsRaisedAfterADayOfAgreement(t *testing.T) {
 	}
 }
 
-// TestTimeThatNobodyObservedDoesNotCount: a machine that slept knows nothing of an older replicator that ran meanwhile.
+// TestTimeThatNobodyObservedDoesNotCount: a machine that slept knows nothing of an older replicator
+// that ran meanwhile.
 func TestTimeThatNobodyObservedDoesNotCount(t *testing.T) {
 	members := []Member{{Owner: "a", Reads: 5}}
 	r, start := NewRollout(5), time.Unix(1_700_000_000, 0)

@@ -22,14 +22,15 @@ type Options struct {
 	Build    string // its version
 	Store    Store
 	Queue    *queue.Queue
-	// Members returns the replicators that are heard, this one among them. Nil: nobody is heard, and only
-	// `replicator upgrade --finalize` raises the format.
+	// Members returns the replicators that are heard, this one among them. Nil: nobody is heard,
+	// and only `replicator upgrade --finalize` raises the format.
 	Members func(context.Context) ([]Member, error)
 	Every   time.Duration // between two looks at the row
 	Logger  *zap.Logger
 }
 
-// Format is the format of a pipeline's logs, as a running process follows it. Safe for concurrent use.
+// Format is the format of a pipeline's logs, as a running process follows it. Safe for concurrent
+// use.
 type Format struct {
 	o       Options
 	log     *zap.Logger
@@ -50,12 +51,13 @@ func New(o Options) *Format {
 	}
 }
 
-// firstPatience is how long a start waits for the row: an outage of Bigtable must not stop the reading of tables.
+// firstPatience is how long a start waits for the row: an outage of Bigtable must not stop the
+// reading of tables.
 const firstPatience = 5 * time.Second
 
-// Begin reads the row before any log is claimed. A new pipeline gets its row, with the newest format. The error is a
-// *outcome.RefusedError when the pipeline has a format that this build does not know; while the row cannot be read
-// there is none, and the logs go on as they are.
+// Begin reads the row before any log is claimed. A new pipeline gets its row, with the newest
+// format. The error is a *outcome.RefusedError when the pipeline has a format that this build does
+// not know; while the row cannot be read there is none, and the logs go on as they are.
 func (f *Format) Begin(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, firstPatience)
 	defer cancel()
@@ -73,8 +75,9 @@ func (f *Format) Begin(ctx context.Context) error {
 	return f.note(row)
 }
 
-// Run follows the row until ctx ends, and raises it once everyone has agreed for long enough. It returns a
-// *outcome.RefusedError when a newer build has raised the pipeline above what this one reads.
+// Run follows the row until ctx ends, and raises it once everyone has agreed for long enough. It
+// returns a *outcome.RefusedError when a newer build has raised the pipeline above what this one
+// reads.
 func (f *Format) Run(ctx context.Context) error {
 	for {
 		row, err := f.look(ctx)
@@ -180,11 +183,12 @@ func (f *Format) AwaitAbove(ctx context.Context, have int) (int, error) {
 // errRisen ends the work on a log that is to be raised.
 var errRisen = errors.New("the format of the pipeline was raised, and the log follows now")
 
-// retryFull is how long a log that is too full for the snapshot that raises it goes on in its format.
+// retryFull is how long a log that is too full for the snapshot that raises it goes on in its
+// format.
 const retryFull = time.Minute
 
-// Follow returns a *outcome.StaleError once a log that has a format is to be raised, and nil when ctx ends. full says
-// that the log had no room for that just now.
+// Follow returns a *outcome.StaleError once a log that has a format is to be raised, and nil when
+// ctx ends. full says that the log had no room for that just now.
 func (f *Format) Follow(ctx context.Context, have int, full bool) error {
 	if full && failure.Pause(ctx, retryFull) != nil {
 		return nil //nolint:nilerr // ctx has ended
@@ -195,7 +199,8 @@ func (f *Format) Follow(ctx context.Context, have int, full bool) error {
 	return &outcome.StaleError{Err: errRisen}
 }
 
-// RaiseLog raises a log to the format of the pipeline, if that is higher. full says that there was no room for it.
+// RaiseLog raises a log to the format of the pipeline, if that is higher. full says that there was
+// no room for it.
 func (f *Format) RaiseLog(ctx context.Context, w *queue.Writer, log *zap.Logger) (full bool, err error) {
 	have, target := w.State().Format, f.Target()
 	if have >= checkpoint.Format {

@@ -14,7 +14,8 @@ import (
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
-// follower is a process that follows the format of a pipeline with one log, at a time that the test sets.
+// follower is a process that follows the format of a pipeline with one log, at a time that the test
+// sets.
 type follower struct {
 	*Format
 	at      time.Time
@@ -71,7 +72,8 @@ func (f *follower) wait(t *testing.T, d time.Duration) *Row {
 	}
 }
 
-// TestOwnerRaisesThePipelineAfterADayInWhichAllAgree: not before, not while nobody is heard, and not by a stand-by.
+// TestOwnerRaisesThePipelineAfterADayInWhichAllAgree: not before, not while nobody is heard, and
+// not by a stand-by.
 func TestOwnerRaisesThePipelineAfterADayInWhichAllAgree(t *testing.T) {
 	f := newFollower(t)
 	if row := f.wait(t, Patience-time.Minute); row.Log != older || row.By != ByStart || f.Target() != older {

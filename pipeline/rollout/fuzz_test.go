@@ -8,8 +8,8 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
-// FuzzDecode: no content of the row #format#NAME makes the reader panic. What it takes is written again as it is, and
-// a row above what this build reads is refused with the version that reads it.
+// FuzzDecode: no content of the row #format#NAME makes the reader panic. What it takes is written
+// again as it is, and a row above what this build reads is refused with the version that reads it.
 func FuzzDecode(f *testing.F) {
 	stored, err := json.Marshal(&Row{Format: RowFormat, Log: checkpoint.Format, Since: time.Unix(1_790_000_000, 0).UTC(),
 		Build: "1.2.3"})

@@ -35,14 +35,15 @@ const (
 	ByAgreement = "agreement"
 )
 
-// Store keeps the row of each pipeline. old is nil where there is none; Swap reports whether the row is next
-// afterwards.
+// Store keeps the row of each pipeline. old is nil where there is none; Swap reports whether the
+// row is next afterwards.
 type Store interface {
 	Load(ctx context.Context, pipeline string) (*Row, error)
 	Swap(ctx context.Context, pipeline string, old, next *Row) (bool, error)
 }
 
-// Raise makes the row name at least the format of next, and returns the row as it is then. It may be repeated.
+// Raise makes the row name at least the format of next, and returns the row as it is then. It may
+// be repeated.
 func Raise(ctx context.Context, s Store, pipeline string, next Row) (*Row, error) {
 	next.Format, next.Since = RowFormat, next.Since.UTC()
 	for {
@@ -66,7 +67,8 @@ func Raise(ctx context.Context, s Store, pipeline string, next Row) (*Row, error
 	}
 }
 
-// Check returns why this build must not work on the pipeline; nil if it may. It may work on logs of an older format.
+// Check returns why this build must not work on the pipeline; nil if it may. It may work on logs of
+// an older format.
 //
 // Rule 11: a newer format is refused before anything is written.
 func (r *Row) Check(pipeline string) *outcome.RefusedError {
@@ -121,8 +123,9 @@ func (s inBigtable) Swap(ctx context.Context, pipeline string, old, next *Row) (
 	return s.client.SwapFormat(ctx, pipeline, was, b)
 }
 
-// InBucket keeps rows in the archive's bucket, for pipelines none of whose tables has a target. Each format is an
-// object, created if absent, and the highest one counts: so a row cannot fall, and two that raise it at once agree.
+// InBucket keeps rows in the archive's bucket, for pipelines none of whose tables has a target.
+// Each format is an object, created if absent, and the highest one counts: so a row cannot fall,
+// and two that raise it at once agree.
 //
 // probe asks, before each write, whether the bucket creates a name only once.
 func InBucket(b bucket.Bucket, probe func(context.Context) error) Store { return inBucket{b, probe} }
@@ -132,7 +135,8 @@ type inBucket struct {
 	probe  func(context.Context) error
 }
 
-// rowOf is the row's name where the bucket keeps the rows of tables. No table has an exclamation mark in its name.
+// rowOf is the row's name where the bucket keeps the rows of tables. No table has an exclamation
+// mark in its name.
 func rowOf(pipeline string) string { return "format!" + pipeline }
 
 func (s inBucket) Load(ctx context.Context, pipeline string) (*Row, error) {

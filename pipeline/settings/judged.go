@@ -110,8 +110,8 @@ func unread(code, what, why string) protocol.Premises {
 	return protocol.Premises{{Code: code, What: what, Unread: why}}
 }
 
-// DifferenceText describes a table or family that the Bigtable instance lacks, or has with other settings than the mapping
-// needs, and says what a wrong rule does.
+// DifferenceText describes a table or family that the Bigtable instance lacks, or has with other
+// settings than the mapping needs, and says what a wrong rule does.
 func DifferenceText(d tableschema.Difference) string {
 	name := d.Table
 	if d.Family != "" {

@@ -15,9 +15,9 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
-// claimTarget makes the target the pipeline's, or refuses it because it belongs to another pipeline: two into one
-// target mix its rows, and neither would notice. Other tables of this pipeline may share it: the mappings are proved
-// together.
+// claimTarget makes the target the pipeline's, or refuses it because it belongs to another
+// pipeline: two into one target mix its rows, and neither would notice. Other tables of this
+// pipeline may share it: the mappings are proved together.
 func (r *Row) claimTarget(ctx context.Context) error {
 	if r.targetClaimed || r.o.Target == "" {
 		return nil
@@ -42,8 +42,9 @@ func (r *Row) claimTarget(ctx context.Context) error {
 	return nil
 }
 
-// claimSole stores that the target is the table's alone. Replicas may find tables in another order, and each of them
-// compiles a found table without knowing of the others: of two with one target the first that claims it is replicated.
+// claimSole stores that the target is the table's alone. Replicas may find tables in another order,
+// and each of them compiles a found table without knowing of the others: of two with one target the
+// first that claims it is replicated.
 func (r *Row) claimSole(ctx context.Context) error {
 	holder, err := r.o.Client.ClaimSole(ctx, r.o.Pipeline, r.o.Target, r.o.Source)
 	if err != nil || holder == r.o.Source {
@@ -55,8 +56,8 @@ func (r *Row) claimSole(ctx context.Context) error {
 	}
 }
 
-// adopt takes a target over from the pipeline that owns it, with everything in it: this pipeline's versions begin above
-// every guard that is there, else the rows would skip its writes (Rule 5).
+// adopt takes a target over from the pipeline that owns it, with everything in it: this pipeline's
+// versions begin above every guard that is there, else the rows would skip its writes (Rule 5).
 func (r *Row) adopt(ctx context.Context, owner string) error {
 	if err := checkUnfenced(ctx, r.o.Client, r.o.Target); err != nil {
 		return err
@@ -76,9 +77,9 @@ func (r *Row) adopt(ctx context.Context, owner string) error {
 	return r.o.Client.AdoptTarget(ctx, r.o.Pipeline, r.o.Target, owner, floor)
 }
 
-// CheckFirst returns why a table that has no row may not be started: the rows of its target may belong to the
-// application, because a table of whichever pipeline is fenced that writes to it, or because the replication of this
-// very table has ended. nil when it may.
+// CheckFirst returns why a table that has no row may not be started: the rows of its target may
+// belong to the application, because a table of whichever pipeline is fenced that writes to it, or
+// because the replication of this very table has ended. nil when it may.
 //
 // Rule 12: behind a fence nothing is written to Bigtable, whoever asks for it.
 func CheckFirst(ctx context.Context, c *bigtable.Client, table, target string) error {
@@ -130,12 +131,14 @@ func (r *Row) checkFirst(ctx context.Context) error {
 	if err := r.adopt(ctx, r.o.Pipeline); err != nil {
 		return err
 	}
-	// Others that were retired stay so: their rows may belong to the application, with guards that are gone.
+	// Others that were retired stay so: their rows may belong to the application, with guards that
+	// are gone.
 	return r.o.Client.Unretire(ctx, r.o.Pipeline, r.o.Target, r.o.Source)
 }
 
-// floorOfTarget returns the version above which a table that is started for the first time must begin: 0 in a target
-// without rows of other pipelines. It refuses a target that holds some, unless that was allowed.
+// floorOfTarget returns the version above which a table that is started for the first time must
+// begin: 0 in a target without rows of other pipelines. It refuses a target that holds some, unless
+// that was allowed.
 func (r *Row) floorOfTarget(ctx context.Context) (change.Version, error) {
 	if r.o.Target == "" {
 		return 0, nil

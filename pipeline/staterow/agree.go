@@ -19,9 +19,10 @@ import (
 // BeginLife notes that a life of the table begins.
 func (r *Row) BeginLife() { r.read = false }
 
-// LoadForClaim reads the row before a claim. When Bigtable does not answer and the folded log proves itself, Confirm
-// reads the row later. s is nil while there is no log. When the log was refused, logErr, the row may still tell that
-// the table recovers from it. That is asked for as long as a claim may take, and then the refusal stands.
+// LoadForClaim reads the row before a claim. When Bigtable does not answer and the folded log
+// proves itself, Confirm reads the row later. s is nil while there is no log. When the log was
+// refused, logErr, the row may still tell that the table recovers from it. That is asked for as
+// long as a claim may take, and then the refusal stands.
 func (r *Row) LoadForClaim(ctx context.Context, s *checkpoint.State, logErr error) error {
 	r.replaced = replacedBy(s, r.MappingID())
 	r.agreed = make(chan struct{})
@@ -48,8 +49,8 @@ func (r *Row) LoadForClaim(ctx context.Context, s *checkpoint.State, logErr erro
 	return nil
 }
 
-// Reread reads a row that another owner changed, and compares it with the log: at a first start another process of the
-// pipeline may have a log of its own, and have been faster.
+// Reread reads a row that another owner changed, and compares it with the log: at a first start
+// another process of the pipeline may have a log of its own, and have been faster.
 func (r *Row) Reread(ctx context.Context, l *queue.Log, info source.TableInfo) error {
 	if err := r.load(ctx); err != nil {
 		return err
@@ -65,8 +66,9 @@ func (r *Row) Forget() {
 	r.reserved.Store(int64(min(r.o.Lead, leastReserved)))
 }
 
-// Judge returns the outcome of a life that was refused. A refusal by a row that was read in an earlier life proves
-// nothing: this process may have slept, or stood by, while a recovery changed it. The next life reads the row again.
+// Judge returns the outcome of a life that was refused. A refusal by a row that was read in an
+// earlier life proves nothing: this process may have slept, or stood by, while a recovery changed
+// it. The next life reads the row again.
 func (r *Row) Judge(out outcome.Outcome) outcome.Outcome {
 	if !r.read && r.stored != nil && !r.stale {
 		return outcome.Outcome{Action: outcome.Again}
@@ -75,8 +77,8 @@ func (r *Row) Judge(out outcome.Outcome) outcome.Outcome {
 	return out
 }
 
-// Confirm reads the row beside the work of a life, as soon as Bigtable answers; life is that of the log. It returns nil
-// when ctx ends, and otherwise the error that refuses the log.
+// Confirm reads the row beside the work of a life, as soon as Bigtable answers; life is that of the
+// log. It returns nil when ctx ends, and otherwise the error that refuses the log.
 func (r *Row) Confirm(ctx context.Context, life uint64, l *queue.Log, info source.TableInfo) error {
 	for !r.Agrees() {
 		err := r.load(ctx)
@@ -124,7 +126,8 @@ func (r *Row) agreeLater(ctx context.Context, life uint64, l *queue.Log, info so
 	return r.CheckCopy(ctx, l)
 }
 
-// AwaitSwitch says whether a mapping is to be switched once the row is known: then Confirm ends the life.
+// AwaitSwitch says whether a mapping is to be switched once the row is known: then Confirm ends the
+// life.
 func (r *Row) AwaitSwitch(awaits bool) { r.awaitsSwitch = awaits }
 
 // errSwitch ends the work of a life that went on without the row, once the row is known.
@@ -181,7 +184,8 @@ func (r *Row) create(ctx context.Context, l *queue.Log, id bigtable.Identity) er
 		return err
 	}
 	if refused := CheckLog(nil, s, id, r.o.Start); refused != nil {
-		// The row was looked for before the log was read: an instance that started in between has made both.
+		// The row was looked for before the log was read: an instance that started in between has
+		// made both.
 		if _, err := r.o.Store.LoadState(ctx, r.o.Pipeline, r.o.Source); !errors.Is(err, bigtable.ErrNoState) {
 			return &outcome.StaleError{Err: errors.Join(errFaster, err)}
 		}
@@ -207,8 +211,9 @@ func (r *Row) create(ctx context.Context, l *queue.Log, id bigtable.Identity) er
 // unfenceTime is how long after the log's fence was taken away the row may still be fenced.
 const unfenceTime = 5 * time.Second
 
-// NoteFence takes the log's fence for the work that begins. If the row that is known says otherwise it is read again
-// beside the work, and nothing is applied before that: another process may have fenced the table, or unfenced it.
+// NoteFence takes the log's fence for the work that begins. If the row that is known says otherwise
+// it is read again beside the work, and nothing is applied before that: another process may have
+// fenced the table, or unfenced it.
 func (r *Row) NoteFence(f *checkpoint.Fence) {
 	r.fence = f
 	if r.stored == nil || r.stale {

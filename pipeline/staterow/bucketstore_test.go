@@ -77,7 +77,8 @@ func TestRowIsReadBack(t *testing.T) {
 	}
 }
 
-// TestOfTwoChangesOneSucceeds: the other process hears that it was overtaken, whenever it was frozen.
+// TestOfTwoChangesOneSucceeds: the other process hears that it was overtaken, whenever it was
+// frozen.
 func TestOfTwoChangesOneSucceeds(t *testing.T) {
 	s := NewBucketStore(openBucket(t))
 	row := firstLife(t, s)
@@ -129,7 +130,8 @@ func TestChangeWhoseAnswerWasLostSucceedsAgain(t *testing.T) {
 	}
 }
 
-// TestReservationOvertakenIsRaisedAgain: by another owner of the same life; in another life it is refused.
+// TestReservationOvertakenIsRaisedAgain: by another owner of the same life; in another life it is
+// refused.
 func TestReservationOvertakenIsRaisedAgain(t *testing.T) {
 	s := NewBucketStore(openBucket(t))
 	old := firstLife(t, s)

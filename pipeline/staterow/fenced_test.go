@@ -10,8 +10,9 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
-// A log is used with a fenced row only if it holds the very fence. The refusal of a log that is there says how the
-// cutover goes on; that of a lost one, that the rows may belong to the application.
+// A log is used with a fenced row only if it holds the very fence. The refusal of a log that is
+// there says how the cutover goes on; that of a lost one, that the rows may belong to the
+// application.
 func TestLogOfAFencedRowMustHoldItsFence(t *testing.T) {
 	id := bigtable.Identity{Pipeline: "shop", Table: "Orders", TableID: "t1", MappingHash: "m"}
 	row := func(fence string) *bigtable.State {
@@ -52,7 +53,8 @@ func TestLogOfAFencedRowMustHoldItsFence(t *testing.T) {
 	}
 }
 
-// TestRowIsReadAgainWhereTheLogHasAnotherFence: and nothing is applied before that. A row that says the same is enough.
+// TestRowIsReadAgainWhereTheLogHasAnotherFence: and nothing is applied before that. A row that says
+// the same is enough.
 func TestRowIsReadAgainWhereTheLogHasAnotherFence(t *testing.T) {
 	stop, cancel := context.WithCancel(t.Context())
 	cancel() // so that nothing is waited for

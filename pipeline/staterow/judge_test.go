@@ -7,8 +7,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
-// A row that was read in an earlier life refuses nothing: the next life reads it again at once, without a halt. A row
-// that this life has read refuses the table, and an unknown one halts it.
+// A row that was read in an earlier life refuses nothing: the next life reads it again at once,
+// without a halt. A row that this life has read refuses the table, and an unknown one halts it.
 func TestRefusalByAnOldRowIsNoHalt(t *testing.T) {
 	refused := outcome.Outcome{Action: outcome.Halt, Refused: true}
 	halted := outcome.Outcome{Action: outcome.Halt}

@@ -31,8 +31,8 @@ func (a *answers) LoadState(context.Context, string, string) (*bigtable.State, e
 	return row, nil
 }
 
-// TestRowIsLookedForTwice: Rule 13. One answer that a row is not there is none; and a row that another process has
-// changed is read again.
+// TestRowIsLookedForTwice: Rule 13. One answer that a row is not there is none; and a row that
+// another process has changed is read again.
 func TestRowIsLookedForTwice(t *testing.T) {
 	known, other := &bigtable.State{Revision: 3}, &bigtable.State{Revision: 4}
 	for name, c := range map[string]struct {
@@ -56,8 +56,8 @@ func TestRowIsLookedForTwice(t *testing.T) {
 	}
 }
 
-// TestRowIsMadeFromItsLog: with the life, the floor and the fence of the log, and a reservation above every version
-// that was given out.
+// TestRowIsMadeFromItsLog: with the life, the floor and the fence of the log, and a reservation
+// above every version that was given out.
 func TestRowIsMadeFromItsLog(t *testing.T) {
 	const now = change.Millis(1_790_000_000_000)
 	want := bigtable.Identity{Pipeline: "p", Table: "T", TableID: "1", MappingHash: "m", Target: "t"}

@@ -6,7 +6,8 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
-// TestRowMayNameOnlyTheMappingThatTheLogReplaced: a mapping that was switched twice ago is not excused.
+// TestRowMayNameOnlyTheMappingThatTheLogReplaced: a mapping that was switched twice ago is not
+// excused.
 func TestRowMayNameOnlyTheMappingThatTheLogReplaced(t *testing.T) {
 	log := func(now string, accepting, accepted *checkpoint.Accept) *checkpoint.State {
 		s := checkpoint.NewState()

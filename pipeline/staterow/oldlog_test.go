@@ -8,8 +8,9 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
-// TestRecoveryLeavesOnlyOldLogs: a process that waits beside the owner of the new log still knows the row as it was
-// while the recovery went on. It must not delete that log because it cannot read it for a moment.
+// TestRecoveryLeavesOnlyOldLogs: a process that waits beside the owner of the new log still knows
+// the row as it was while the recovery went on. It must not delete that log because it cannot read
+// it for a moment.
 func TestRecoveryLeavesOnlyOldLogs(t *testing.T) {
 	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	row := &bigtable.State{Life: 2, Recovering: true, OldLog: began}

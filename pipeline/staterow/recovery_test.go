@@ -17,9 +17,9 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// TestNewLifeBeginsAboveEveryVersion: Rule 5. What the life before may have given out is below the service's clock, its
-// skew and the reservation, or below its own floor. The row names the log that is left, and that no version was given
-// out since.
+// TestNewLifeBeginsAboveEveryVersion: Rule 5. What the life before may have given out is below the
+// service's clock, its skew and the reservation, or below its own floor. The row names the log that
+// is left, and that no version was given out since.
 func TestNewLifeBeginsAboveEveryVersion(t *testing.T) {
 	const now = change.Millis(1_790_000_000_000)
 	created, id := now.Time().UTC().Add(-time.Hour), bigtable.Identity{Pipeline: "p", Table: "T", MappingHash: "m"}
@@ -54,7 +54,8 @@ func TestNewLifeBeginsAboveEveryVersion(t *testing.T) {
 	}
 }
 
-// TestRecoveryIsRefusedWhereItWouldNotHelp: or would write over what the application has written, Rule 12.
+// TestRecoveryIsRefusedWhereItWouldNotHelp: or would write over what the application has written,
+// Rule 12.
 func TestRecoveryIsRefusedWhereItWouldNotHelp(t *testing.T) {
 	id := bigtable.Identity{Pipeline: "p", Table: "T", TableID: "1", MappingHash: "m", Target: "t"}
 	for says, edit := range map[string]func(*Found){
@@ -79,8 +80,8 @@ func TestRecoveryIsRefusedWhereItWouldNotHelp(t *testing.T) {
 	}
 }
 
-// TestLogThatWasReadOnWithoutTheRowIsRefused: when the row is known at last, and says that the log is an old one, or
-// that there is no row.
+// TestLogThatWasReadOnWithoutTheRowIsRefused: when the row is known at last, and says that the log
+// is an old one, or that there is no row.
 func TestLogThatWasReadOnWithoutTheRowIsRefused(t *testing.T) {
 	for says, stored := range map[string]*bigtable.State{
 		rowMissing: nil, "the pipeline is in life 2": {Life: 2},

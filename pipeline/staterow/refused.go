@@ -19,8 +19,9 @@ const (
 	lifeMissing = "the log holds changes, but archive.url holds nothing of the table: is it the place that it was?"
 )
 
-// CheckLog returns why a log may not be used with a pipeline's row in Bigtable (nil: there is none), its table and its
-// start; nil when it may. For a log that does not exist, s is the empty state.
+// CheckLog returns why a log may not be used with a pipeline's row in Bigtable (nil: there is
+// none), its table and its start; nil when it may. For a log that does not exist, s is the empty
+// state.
 func CheckLog(row *bigtable.State, s *checkpoint.State, want bigtable.Identity, start Start) *outcome.RefusedError {
 	if refused := CheckFence(row, s); refused != nil {
 		return refused
@@ -95,7 +96,8 @@ func CheckStored(s *checkpoint.State, want bigtable.Identity, start Start) *outc
 	return nil
 }
 
-// CheckIdentity returns why table, mapping or log may not be used with a pipeline's row in Bigtable; nil when they may.
+// CheckIdentity returns why table, mapping or log may not be used with a pipeline's row in
+// Bigtable; nil when they may.
 func CheckIdentity(row *bigtable.State, want bigtable.Identity) *outcome.RefusedError {
 	have := row.Identity
 	switch {
@@ -116,8 +118,8 @@ func CheckIdentity(row *bigtable.State, want bigtable.Identity) *outcome.Refused
 	return nil
 }
 
-// CheckTarget returns why a pipeline may not write to a target that belongs to owner, see bigtable.TargetOwner; nil
-// when it may.
+// CheckTarget returns why a pipeline may not write to a target that belongs to owner, see
+// bigtable.TargetOwner; nil when it may.
 func CheckTarget(sink *bigtable.Client, pipeline, target, owner string) *outcome.RefusedError {
 	if owner == "" || owner == pipeline {
 		return nil
@@ -162,8 +164,8 @@ func refusedLog(what string) *outcome.RefusedError {
 	}
 }
 
-// accepts reports whether the log lets the table go on with the mapping that it has now, although its rows were written
-// with another one.
+// accepts reports whether the log lets the table go on with the mapping that it has now, although
+// its rows were written with another one.
 func accepts(s *checkpoint.State, mapping string) bool {
 	switch {
 	case s == nil || s.Identity == nil:
@@ -174,7 +176,8 @@ func accepts(s *checkpoint.State, mapping string) bool {
 	return s.Identity.Mapping == mapping
 }
 
-// replacedBy returns the hash of the mapping that a log accepts another one in place of: the row may still name it.
+// replacedBy returns the hash of the mapping that a log accepts another one in place of: the row
+// may still name it.
 func replacedBy(s *checkpoint.State, mapping string) string {
 	switch {
 	case s == nil:
@@ -186,8 +189,8 @@ func replacedBy(s *checkpoint.State, mapping string) string {
 	return ""
 }
 
-// ProvesItself reports whether a log is enough to read its table on: it names its pipeline, and a sink's mark in it is
-// younger than the note in the row that changes were read.
+// ProvesItself reports whether a log is enough to read its table on: it names its pipeline, and a
+// sink's mark in it is younger than the note in the row that changes were read.
 func ProvesItself(s *checkpoint.State) bool {
 	return s != nil && s.Identity != nil && s.LiveStream() != nil && len(s.Marks) > 0
 }
@@ -200,10 +203,11 @@ func ProvesItself(s *checkpoint.State) bool {
 // else is done to the table: a lost log must not be recovered, because that writes what DynamoDB holds over what the
 // application has written since.
 
-// CheckFence returns why a table may not run because its row is fenced and its log has not that fence; nil when it may.
-// s is the empty state where there is no log.
+// CheckFence returns why a table may not run because its row is fenced and its log has not that
+// fence; nil when it may. s is the empty state where there is no log.
 //
-// Rule 12: a fenced row over a log without its fence is refused to everything but `cutover` and `cutover --undo`.
+// Rule 12: a fenced row over a log without its fence is refused to everything but `cutover` and
+// `cutover --undo`.
 func CheckFence(row *bigtable.State, s *checkpoint.State) *outcome.RefusedError {
 	if s == nil || s.Seq == 0 {
 		return checkFence(row, nil, true)

@@ -47,16 +47,18 @@ type Options struct {
 	Logger *zap.Logger
 }
 
-// Row is the pipeline's row of one table, in Bigtable or, for a table without a target, in the archive's bucket: the
-// identity of what its log and its target hold, and how far versions may run ahead of time.
+// Row is the pipeline's row of one table, in Bigtable or, for a table without a target, in the
+// archive's bucket: the identity of what its log and its target hold, and how far versions may run
+// ahead of time.
 //
-// A table that was read before need not wait for the row to be read on: its log holds pipeline, table and mapping, the
-// position and clock of every shard. What only the row decides waits for it: whether this log is the one that the row
-// names (until then nothing is applied to Bigtable), and how far versions may run ahead (until then, as far as every
-// row allows; shards that would exceed it pause).
+// A table that was read before need not wait for the row to be read on: its log holds pipeline,
+// table and mapping, the position and clock of every shard. What only the row decides waits for it:
+// whether this log is the one that the row names (until then nothing is applied to Bigtable), and
+// how far versions may run ahead (until then, as far as every row allows; shards that would exceed
+// it pause).
 //
-// The goroutine of the table's life owns it between lives. During the work of a life Confirm and the readers use it: mu
-// covers what they share.
+// The goroutine of the table's life owns it between lives. During the work of a life Confirm and
+// the readers use it: mu covers what they share.
 type Row struct {
 	Program *transform.Program // compiled for the table's key; it is set before anything else is called
 
@@ -82,8 +84,8 @@ type Row struct {
 // New returns a row that is not known yet.
 func New(o Options) *Row { return &Row{o: o, log: o.Logger} }
 
-// Known returns the row as it was last read or written; nil while it is not known, and where there is none. The
-// goroutine of the table's life may call it between lives.
+// Known returns the row as it was last read or written; nil while it is not known, and where there
+// is none. The goroutine of the table's life may call it between lives.
 func (r *Row) Known() *bigtable.State { return r.stored }
 
 // Stale reports whether the row must be read again before it decides anything.
@@ -118,8 +120,8 @@ func (r *Row) Await(ctx context.Context) error {
 // Switch replaces the program by that of an accepted mapping, whose text is stored.
 func (r *Row) Switch(p *transform.Program) { r.Program, r.mappingStored = p, true }
 
-// load reads the row once per process: later lives must start without Bigtable, because an outage there must not stop
-// reading. It blocks while Bigtable does not answer.
+// load reads the row once per process: later lives must start without Bigtable, because an outage
+// there must not stop reading. It blocks while Bigtable does not answer.
 func (r *Row) load(ctx context.Context) error {
 	if r.stored != nil && !r.stale {
 		return nil
@@ -153,8 +155,8 @@ func (r *Row) load(ctx context.Context) error {
 	return nil
 }
 
-// loadRetrying loads the row, again and again while Bigtable does not answer. When ctx ends first, the error contains
-// what Bigtable last answered.
+// loadRetrying loads the row, again and again while Bigtable does not answer. When ctx ends first,
+// the error contains what Bigtable last answered.
 func (r *Row) loadRetrying(ctx context.Context) (*bigtable.State, error) {
 	var (
 		last   error
@@ -202,7 +204,8 @@ func (r *Row) Edit(ctx context.Context, change func(*bigtable.State)) error {
 	return nil
 }
 
-// noteChanged returns the error of an edit; the row is read again if another owner has changed it. The mutex is held.
+// noteChanged returns the error of an edit; the row is read again if another owner has changed it.
+// The mutex is held.
 func (r *Row) noteChanged(err error) error {
 	if !errors.Is(err, bigtable.ErrStateChanged) {
 		return err
@@ -236,8 +239,8 @@ func (r *Row) NoteMapping(ctx context.Context) error {
 	return r.Edit(ctx, func(row *bigtable.State) { row.Identity.MappingHash = want })
 }
 
-// storeMapping stores the mapping's text beside its hash, once per process: the program that wrote the rows can be
-// looked up later, also by a pipeline whose mapping has changed.
+// storeMapping stores the mapping's text beside its hash, once per process: the program that wrote
+// the rows can be looked up later, also by a pipeline whose mapping has changed.
 func (r *Row) storeMapping(ctx context.Context) error {
 	if r.mappingStored || r.o.Target == "" {
 		return nil
@@ -253,7 +256,8 @@ func (r *Row) storeMapping(ctx context.Context) error {
 	return nil
 }
 
-// MappingID identifies the mapping of the table; "" for a table without a target, whose mapping writes nothing.
+// MappingID identifies the mapping of the table; "" for a table without a target, whose mapping
+// writes nothing.
 func (r *Row) MappingID() string {
 	if r.o.Target == "" {
 		return ""
@@ -275,12 +279,13 @@ func MappingID(p *transform.Program) string {
 	return hex.EncodeToString(h[:])
 }
 
-// Reserved returns how far versions may run ahead of time. It never blocks: the reading of all shards asks it, also
-// while Bigtable is away.
+// Reserved returns how far versions may run ahead of time. It never blocks: the reading of all
+// shards asks it, also while Bigtable is away.
 func (r *Row) Reserved() time.Duration { return time.Duration(r.reserved.Load()) }
 
-// Reserve raises the reservation to need and Options.Lead beyond it. It blocks while Bigtable is away. The room beyond
-// need does not grow with need, because each new life's floor lies above the reservation of the life before.
+// Reserve raises the reservation to need and Options.Lead beyond it. It blocks while Bigtable is
+// away. The room beyond need does not grow with need, because each new life's floor lies above the
+// reservation of the life before.
 func (r *Row) Reserve(ctx context.Context, need time.Duration) error {
 	if err := r.Await(ctx); err != nil {
 		return err

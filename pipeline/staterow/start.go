@@ -7,15 +7,16 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 )
 
-// Start is where the first life of a table begins to read; used only while the log holds no start. The zero Start is
-// five minutes before the first start with a backfill, else the trim horizon.
+// Start is where the first life of a table begins to read; used only while the log holds no start.
+// The zero Start is five minutes before the first start with a backfill, else the trim horizon.
 type Start struct {
 	Horizon bool // the trim horizon, asked for by name
 	Latest  bool
 	At      time.Time
 }
 
-// ModeBackfill is how the log spells a start that a backfill decides, a few minutes before the first start.
+// ModeBackfill is how the log spells a start that a backfill decides, a few minutes before the
+// first start.
 const ModeBackfill = "before_backfill"
 
 // Mode returns how the start is spelled in the log.
@@ -35,8 +36,8 @@ func (s Start) IsZero() bool { return !s.Horizon && !s.Latest && s.At.IsZero() }
 // Began reports whether a log that spells its start as mode can have begun with this one.
 func (s Start) Began(mode string) bool { return mode == s.Mode() || s.IsZero() && mode == ModeBackfill }
 
-// Time returns the start as a time on the service's clock. LATEST itself is never sent: it has no durable
-// position, and a crash during the first start would lose or flood.
+// Time returns the start as a time on the service's clock. LATEST itself is never sent: it has no
+// durable position, and a crash during the first start would lose or flood.
 func (s Start) Time(date change.Millis) (change.Millis, error) {
 	switch {
 	case s.Latest:

@@ -10,8 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
-// Store keeps the row of a table: the state table in Bigtable or, for a table without a target, the archive's bucket
-// (BucketStore). The methods are those of bigtable.Client.
+// Store keeps the row of a table: the state table in Bigtable or, for a table without a target, the
+// archive's bucket (BucketStore). The methods are those of bigtable.Client.
 type Store interface {
 	LoadState(ctx context.Context, pipeline, table string) (*bigtable.State, error)
 	CreateState(ctx context.Context, s *bigtable.State) error

@@ -36,7 +36,8 @@ type Gap struct {
 // maxShards bounds the shards of a Detail.
 const maxShards = 4000
 
-// DetailOf returns the details of a state at a time of the service. It takes time in proportion to the shards.
+// DetailOf returns the details of a state at a time of the service. It takes time in proportion to
+// the shards.
 func DetailOf(s *checkpoint.State, now change.Millis) *Detail {
 	d := &Detail{LookedAt: time.Now()}
 	all := make([]*checkpoint.Shard, 0, len(s.Shards))

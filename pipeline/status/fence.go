@@ -8,9 +8,9 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
-// judgeBehindFence finds what the application still writes to DynamoDB. Before the certificate the cutover is
-// undone and begun again. Behind it the rows may be the application's, so nothing but the application can carry the
-// changes over.
+// judgeBehindFence finds what the application still writes to DynamoDB. Before the certificate the
+// cutover is undone and begun again. Behind it the rows may be the application's, so nothing but
+// the application can carry the changes over.
 func judgeBehindFence(_ *Outlook, t *Table) *finding {
 	b := t.BehindFence
 	if b == nil {
@@ -41,7 +41,8 @@ func judgeFence(t *Table) *finding {
 		"`replicator cutover` goes on to the certificate", &t.Fence.Since}
 }
 
-// Fence is a fence in the log: nothing behind it is applied to Bigtable, while reading and the archive go on.
+// Fence is a fence in the log: nothing behind it is applied to Bigtable, while reading and the
+// archive go on.
 type Fence struct {
 	ID      string    `json:"id"` // of the cutover
 	Since   time.Time `json:"since"`
@@ -51,7 +52,8 @@ type Fence struct {
 	Certified *time.Time `json:"certified,omitempty"`
 }
 
-// BehindFence are changes behind a fence: Bigtable does not get them. Deletions by TTL and heartbeats do not count.
+// BehindFence are changes behind a fence: Bigtable does not get them. Deletions by TTL and
+// heartbeats do not count.
 type BehindFence struct {
 	Changes uint64    `json:"changes"`
 	Since   time.Time `json:"since"`
@@ -62,8 +64,8 @@ type BehindFence struct {
 // WrittenBehindFence is the state of a fenced table whose application still writes to DynamoDB.
 const WrittenBehindFence = "written-behind-fence"
 
-// takeFence takes from the log whether the table is fenced, whether its cutover is certified, and what was written
-// behind the fence. It returns when the fence was raised; 0 without one.
+// takeFence takes from the log whether the table is fenced, whether its cutover is certified, and
+// what was written behind the fence. It returns when the fence was raised; 0 without one.
 func (st *Table) takeFence(s *checkpoint.State) (at change.Millis) {
 	f := s.Fence
 	if f == nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 )
 
-// vanished reports whether the table is gone from DynamoDB: that it has no owner is no other trouble.
+// vanished reports whether the table is gone from DynamoDB: that it has no owner is no other
+// trouble.
 func (t *Table) vanished() bool { return t.Has(WhyVanished) }
 
 // judgeUnread says what may be missing of a table that vanished while no process read its stream.
@@ -40,8 +41,8 @@ func judgeGone(_ *Outlook, t *Table) *finding {
 	return nil
 }
 
-// judgeNotes finds what no table shows: DynamoDB cannot be listed, a table cannot be replicated, or calls other than
-// those of reading are throttled.
+// judgeNotes finds what no table shows: DynamoDB cannot be listed, a table cannot be replicated, or
+// calls other than those of reading are throttled.
 func judgeNotes(o *Outlook) *finding {
 	for i := range o.Failing {
 		if s := &o.Failing[i]; s.Throttled {
@@ -55,8 +56,8 @@ func judgeNotes(o *Outlook) *finding {
 	return &finding{StateNotReady, o.Notes[0], "`replicator check`", nil}
 }
 
-// judgeElsewhere finds tables that other replicas carry: this one sees that their logs grow, and no gap, halt or dead
-// letter of theirs.
+// judgeElsewhere finds tables that other replicas carry: this one sees that their logs grow, and no
+// gap, halt or dead letter of theirs.
 func judgeElsewhere(tables []Table) *finding {
 	var owners, own = []string{}, []Table{}
 	for i := range tables {

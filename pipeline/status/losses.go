@@ -101,8 +101,8 @@ func (st *Table) haltReasons() (why []Reason) {
 // HaltedBy returns the reason of a table whose pipeline is halted.
 func HaltedBy(why string) Reason { return Reason{WhyHalted, "halted: " + why} }
 
-// gapReasons returns what was lost. An accepted gap still counts: reading went on after it, but the sinks differ from
-// the source until the gap is waived.
+// gapReasons returns what was lost. An accepted gap still counts: reading went on after it, but the
+// sinks differ from the source until the gap is waived.
 func (st *Table) gapReasons() (why []Reason) {
 	if st.Gaps > 0 {
 		why = append(why, Reason{WhyGap, plural(st.Gaps, "gap") + ": records were lost before they were read; nothing is " +
@@ -123,8 +123,8 @@ func (st *Table) gapReasons() (why []Reason) {
 	return why
 }
 
-// endedOpen counts the shards that are not read because they count as read to their end, while a listing shows them
-// without one. For a shard that stands before a gap, the gap is reason enough.
+// endedOpen counts the shards that are not read because they count as read to their end, while a
+// listing shows them without one. For a shard that stands before a gap, the gap is reason enough.
 func endedOpen(s *checkpoint.State) (n int) {
 	for _, id := range s.UnreadOpenShards() {
 		if s.Shards[id].Phase.Finished() {
@@ -152,7 +152,8 @@ func oneOf(n int, one, many string) string {
 	return many
 }
 
-// resyncReason says since when a resync of the whole table is pending, and what it is doing if that is known.
+// resyncReason says since when a resync of the whole table is pending, and what it is doing if that
+// is known.
 func (st *Table) resyncReason(p *checkpoint.PendingResync, now time.Time) string {
 	what := "the whole table is compared, and differences are repaired"
 	if p.Recover {

@@ -10,7 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
 )
 
-// TestCopyThatStandsStillIsSeen: a copy moves when items are added, and a paused one or none stands still in order.
+// TestCopyThatStandsStillIsSeen: a copy moves when items are added, and a paused one or none stands
+// still in order.
 func TestCopyThatStandsStillIsSeen(t *testing.T) {
 	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 	s := open(now.UnixMilli(), now.UnixMilli())
@@ -38,8 +39,9 @@ func TestCopyThatStandsStillIsSeen(t *testing.T) {
 	}
 }
 
-// TestStatusTakesProgressFromTheOwner: the log says that a copy or a resync is pending and since when; the process that
-// does it knows how fast it is, and only the log knows that it was paused a moment ago.
+// TestStatusTakesProgressFromTheOwner: the log says that a copy or a resync is pending and since
+// when; the process that does it knows how fast it is, and only the log knows that it was paused a
+// moment ago.
 func TestStatusTakesProgressFromTheOwner(t *testing.T) {
 	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 	s := open(now.UnixMilli(), now.UnixMilli())
@@ -81,8 +83,9 @@ func TestStatusTakesProgressFromTheOwner(t *testing.T) {
 	}
 }
 
-// TestTableIsNotReadyBeforeItsCopyBegins: between the acceptance of a mapping and the first entry of the copy that it
-// needs there is nothing to count, and the rows are still those of the old mapping.
+// TestTableIsNotReadyBeforeItsCopyBegins: between the acceptance of a mapping and the first entry
+// of the copy that it needs there is nothing to count, and the rows are still those of the old
+// mapping.
 func TestTableIsNotReadyBeforeItsCopyBegins(t *testing.T) {
 	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 	look := func(s *checkpoint.State) Table {

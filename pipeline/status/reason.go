@@ -51,7 +51,8 @@ func (t *Table) Explain(why ...Reason) {
 	t.Add(why...)
 }
 
-// Add adds reasons behind the others. The lists may be shared with an earlier status, so they are copied.
+// Add adds reasons behind the others. The lists may be shared with an earlier status, so they are
+// copied.
 func (t *Table) Add(why ...Reason) {
 	t.Why = append(slices.Clip(t.Why), why...)
 	t.Reasons = textsOf(t.Why)

@@ -28,8 +28,8 @@ var allCodes = []ReasonCode{
 	WhyNotReplicable, WhyNote,
 }
 
-// TestTextsDecideNothing judges random pipelines twice, with other texts everywhere: the same state, table and next
-// step come out.
+// TestTextsDecideNothing judges random pipelines twice, with other texts everywhere: the same
+// state, table and next step come out.
 //
 // Rule 14: texts are made from codes, and nothing branches on a text.
 func TestTextsDecideNothing(t *testing.T) {

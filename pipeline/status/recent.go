@@ -7,14 +7,16 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/latency"
 )
 
-// Latency is the time in seconds from the creation of a change at DynamoDB until it was durable in Bigtable, for half
-// and for 99 % of the changes of the last five minutes; up to a second high, as package latency says.
+// Latency is the time in seconds from the creation of a change at DynamoDB until it was durable in
+// Bigtable, for half and for 99 % of the changes of the last five minutes; up to a second high, as
+// package latency says.
 type Latency struct {
 	P50 float64 `json:"p50"`
 	P99 float64 `json:"p99"`
 }
 
-// takePending takes how many changes Bigtable has not got: none where its mark has passed the last one.
+// takePending takes how many changes Bigtable has not got: none where its mark has passed the last
+// one.
 func (st *Table) takePending(x Seen) {
 	mark, replicated := x.State.Marks[apply.SinkBigtable]
 	switch n := uint64(0); {

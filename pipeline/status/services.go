@@ -16,8 +16,8 @@ const (
 	NATS     = "NATS"
 )
 
-// Services remembers which services fail, and since when. The packages that make the calls report how each one ended.
-// Its zero value is ready for use, by any number of goroutines.
+// Services remembers which services fail, and since when. The packages that make the calls report
+// how each one ended. Its zero value is ready for use, by any number of goroutines.
 type Services struct {
 	failing atomic.Int64 // length of ops: a call that succeeded while nothing fails costs one load
 
@@ -40,19 +40,21 @@ type Failure struct {
 	last time.Time
 }
 
-// FailureGrace is how long an operation must fail before it makes a table not ready: one retry gets past most failures.
+// FailureGrace is how long an operation must fail before it makes a table not ready: one retry gets
+// past most failures.
 const FailureGrace = 5 * time.Second
 
-// failureMemory is how long a failure counts while the operation is not tried again: longer than the longest pause
-// between two tries of a loop, that of the listing.
+// failureMemory is how long a failure counts while the operation is not tried again: longer than
+// the longest pause between two tries of a loop, that of the listing.
 const failureMemory = 10 * time.Minute
 
-// givenUpAfter is the same where the service has answered another call since. A client tries a call that fails again
-// within a minute, so nobody makes this one any more: another process carries the table.
+// givenUpAfter is the same where the service has answered another call since. A client tries a call
+// that fails again within a minute, so nobody makes this one any more: another process carries the
+// table.
 const givenUpAfter = 2 * time.Minute
 
-// Reporter returns the function that a client of the service calls after each call of an operation: nil means that
-// the service answered, an error that it did not, or refused everything alike.
+// Reporter returns the function that a client of the service calls after each call of an operation:
+// nil means that the service answered, an error that it did not, or refused everything alike.
 func (s *Services) Reporter(service string) func(op string, err error) {
 	answered := s.answered(service)
 	return func(op string, err error) {
@@ -125,7 +127,8 @@ func (s *Services) report(op operation, err error, now time.Time) {
 	s.failing.Store(int64(len(s.ops)))
 }
 
-// Failures returns the operation that has failed longest for each service with a failing one, ordered by service.
+// Failures returns the operation that has failed longest for each service with a failing one,
+// ordered by service.
 func (s *Services) Failures(now time.Time) (all []Failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -42,7 +42,8 @@ func open(now, through int64) *checkpoint.State {
 	return s
 }
 
-// TestWrittenBehindAFenceIsNotReady: a fence alone is, and a certificate is shown as soon as the log has it.
+// TestWrittenBehindAFenceIsNotReady: a fence alone is, and a certificate is shown as soon as the
+// log has it.
 func TestWrittenBehindAFenceIsNotReady(t *testing.T) {
 	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 	of := func(f checkpoint.Fence) Table {
@@ -92,7 +93,8 @@ func TestLagsGrowWhileNothingIsHeard(t *testing.T) {
 	}
 }
 
-// TestBehindIsReadyOnlyWhileItMoves: Rule 10. A table that catches up progresses, one that stands still does not.
+// TestBehindIsReadyOnlyWhileItMoves: Rule 10. A table that catches up progresses, one that stands
+// still does not.
 func TestBehindIsReadyOnlyWhileItMoves(t *testing.T) {
 	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 	past := now.Add(-time.Hour).UnixMilli()
@@ -123,7 +125,8 @@ func TestBehindIsReadyOnlyWhileItMoves(t *testing.T) {
 	}
 }
 
-// TestStatusOfADeadDaemonSaysSo: what the log holds of a process that died is not the state of one that runs.
+// TestStatusOfADeadDaemonSaysSo: what the log holds of a process that died is not the state of one
+// that runs.
 func TestStatusOfADeadDaemonSaysSo(t *testing.T) {
 	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
@@ -151,8 +154,8 @@ func TestStatusOfADeadDaemonSaysSo(t *testing.T) {
 	}
 }
 
-// TestProcessKnowsMoreOfTheOwnerThanTheLog: a process that owns the log, or that reports that it carries the table,
-// and one that halts it and could not store that.
+// TestProcessKnowsMoreOfTheOwnerThanTheLog: a process that owns the log, or that reports that it
+// carries the table, and one that halts it and could not store that.
 func TestProcessKnowsMoreOfTheOwnerThanTheLog(t *testing.T) {
 	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 	seen := func(carried bool) *Observed {
@@ -211,7 +214,8 @@ func TestPendingIsLeftOutWhereItIsUnknown(t *testing.T) {
 	}
 }
 
-// TestStreamEndsOnceAllOfItIsApplied: a table that is taken for read to its end too early is never read again.
+// TestStreamEndsOnceAllOfItIsApplied: a table that is taken for read to its end too early is never
+// read again.
 func TestStreamEndsOnceAllOfItIsApplied(t *testing.T) {
 	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC).UnixMilli()
 	ended := func(spoil func(s *checkpoint.State)) bool {

@@ -10,13 +10,13 @@ import (
 	"github.com/tailrace-cdc/replicator/verify/continuous"
 )
 
-// Table is what a table's log shows about the table. It follows from the log alone, so the daemon and the status
-// command show the same.
+// Table is what a table's log shows about the table. It follows from the log alone, so the daemon
+// and the status command show the same.
 type Table struct {
 	Source string `json:"source"`
 	Target string `json:"target"`
-	// State is running, copying, healing, recovering, paused, halted, gap, fenced, written-behind-fence or waiting;
-	// standby where another process owns the log.
+	// State is running, copying, healing, recovering, paused, halted, gap, fenced,
+	// written-behind-fence or waiting; standby where another process owns the log.
 	State string `json:"state"`
 
 	Shards struct {
@@ -27,17 +27,19 @@ type Table struct {
 		// Unread count as read to their end although a listing shows them without one.
 		Unread int `json:"open_unread"`
 	} `json:"shards"`
-	// Ended: no change comes any more, as when the table was deleted, and every sink has applied them all.
+	// Ended: no change comes any more, as when the table was deleted, and every sink has applied
+	// them all.
 	Ended bool `json:"stream_ended,omitempty"`
 
-	// Time since everything was read into the log, and since everything was applied by every sink; before that, since the
-	// start; -1 unknown. Behind a fence nothing is to be applied, so AppliedLag counts up to the fence.
+	// Time since everything was read into the log, and since everything was applied by every sink;
+	// before that, since the start; -1 unknown. Behind a fence nothing is to be applied, so
+	// AppliedLag counts up to the fence.
 	SourceLag      float64    `json:"source_lag_s"`
 	AppliedLag     float64    `json:"applied_lag_s"`
 	AppliedThrough *time.Time `json:"applied_through"`  // everything written before it is in Bigtable
 	Retention      float64    `json:"retention_left_s"` // until the oldest unread record may be lost; -1 unknown
-	// Proof is proven if heartbeats prove ProvenThrough and each open shard has a recent one; else assumed: as far as
-	// empty reads show, in Assumed of the open shards.
+	// Proof is proven if heartbeats prove ProvenThrough and each open shard has a recent one; else
+	// assumed: as far as empty reads show, in Assumed of the open shards.
 	Proof         string     `json:"proof"`
 	ProvenThrough *time.Time `json:"proven_through,omitempty"`
 	Assumed       int        `json:"shards_assumed"`
@@ -48,7 +50,8 @@ type Table struct {
 	Differing     int        `json:"gaps_differing"`          // gaps that are neither healed nor waived for every sink
 	DiffersSince  *time.Time `json:"differs_since"`           // from when on changes are missing because of them
 	CopyCanceled  bool       `json:"copy_canceled,omitempty"` // and nothing has healed that yet
-	// CopyUnconfirmed: DynamoDB could not be asked whether the copied export was whole, and no comparison has shown it.
+	// CopyUnconfirmed: DynamoDB could not be asked whether the copied export was whole, and no
+	// comparison has shown it.
 	CopyUnconfirmed bool `json:"copy_unconfirmed,omitempty"`
 
 	Owner      string  `json:"owner"`
@@ -58,13 +61,14 @@ type Table struct {
 	Foreign    uint64  `json:"foreign_messages"`
 	ClockAhead float64 `json:"clock_ahead_s"`
 
-	// Since is when State began, where the log tells it. PauseReason says why reading pauses, if it does, and
-	// ThrottledSince since when DynamoDB throttles it, as the process knows that reads.
+	// Since is when State began, where the log tells it. PauseReason says why reading pauses, if it
+	// does, and ThrottledSince since when DynamoDB throttles it, as the process knows that reads.
 	Since          *time.Time `json:"state_since,omitempty"`
 	PauseReason    string     `json:"reading_pauses,omitempty"`
 	ThrottledSince *time.Time `json:"throttled_since,omitempty"`
 
-	// How changes fare between DynamoDB and Bigtable, as the process that applies them counts; nil: not known.
+	// How changes fare between DynamoDB and Bigtable, as the process that applies them counts; nil:
+	// not known.
 	Latency *Latency `json:"latency_s,omitempty"`
 	Rate    *float64 `json:"changes_per_s,omitempty"`   // that became durable in Bigtable, in the last minute
 	Pending *uint64  `json:"pending_changes,omitempty"` // that the log holds and Bigtable has not got yet
@@ -137,8 +141,9 @@ func plural(n int, what string) string {
 	return strconv.Itoa(n) + " " + what + "s"
 }
 
-// streamEnded reports whether the live stream is disabled, and all that it will ever have is applied. The shards of a
-// disabled stream are all known only after a complete listing that began behind the last sign of life of any of them.
+// streamEnded reports whether the live stream is disabled, and all that it will ever have is
+// applied. The shards of a disabled stream are all known only after a complete listing that began
+// behind the last sign of life of any of them.
 func streamEnded(s *checkpoint.State) bool {
 	live := s.LiveStream()
 	return live != nil && s.Drained(live.ARN) && s.Listed >= s.ReadWatermark() && s.AllApplied()

@@ -9,8 +9,8 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
-// TestNotReadyWhileAListedOpenShardIsNotRead, Rule 10: whatever the log holds about a shard, it is not read to its end
-// while a listing shows it without one.
+// TestNotReadyWhileAListedOpenShardIsNotRead, Rule 10: whatever the log holds about a shard, it is
+// not read to its end while a listing shows it without one.
 func TestNotReadyWhileAListedOpenShardIsNotRead(t *testing.T) {
 	const want = "1 shard is not read, although a listing shows no end"
 	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)

@@ -11,22 +11,22 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 )
 
-// Verdict is the answer to "is all well, and if not, what is it?": one sentence, the same on the status page, in its
-// title, and in the first line for a terminal.
+// Verdict is the answer to "is all well, and if not, what is it?": one sentence, the same on the
+// status page, in its title, and in the first line for a terminal.
 type Verdict struct {
 	State string `json:"state"` // one of the words below
 	Ready bool   `json:"ready"`
 	Table string `json:"table,omitempty"` // the one that shows it; of several the first
 	Cause string `json:"cause"`
-	// Since is when it began, as far as that is known; where neither log nor service tells it, it is when the daemon saw
-	// it first.
+	// Since is when it began, as far as that is known; where neither log nor service tells it, it
+	// is when the daemon saw it first.
 	Since  *time.Time `json:"since,omitempty"`
 	Next   string     `json:"next"`             // what to do, mostly a command
 	Others int        `json:"others,omitempty"` // further reasons why something is not ready
 }
 
-// The states of a verdict, in the order of precedence: what loses changes stands before what holds them up, and that
-// before what an operator has asked for.
+// The states of a verdict, in the order of precedence: what loses changes stands before what holds
+// them up, and that before what an operator has asked for.
 const (
 	StateGap       = "gap"
 	StateFull      = "log full"
@@ -331,8 +331,8 @@ func (v *Verdict) Line(now time.Time) string {
 	return b.String() + ". Next: " + v.Next + "."
 }
 
-// Tracker remembers since when a process sees the same state. Its zero value is ready for use, by any number of
-// goroutines.
+// Tracker remembers since when a process sees the same state. Its zero value is ready for use, by
+// any number of goroutines.
 type Tracker struct {
 	mu    sync.Mutex // covers what follows
 	of    Verdict    // the state and table that were seen last
@@ -342,11 +342,12 @@ type Tracker struct {
 	haltedOf           Verdict
 }
 
-// haltGrace is how long a halt may be gone and count as the same: each try of a halted table ends its halt for a
-// moment, and the log then tells of the last try alone.
+// haltGrace is how long a halt may be gone and count as the same: each try of a halted table ends
+// its halt for a moment, and the log then tells of the last try alone.
 const haltGrace = 2 * time.Minute
 
-// Note sets since when the state of a verdict lasts: the earlier of what it knows itself and what was seen.
+// Note sets since when the state of a verdict lasts: the earlier of what it knows itself and what
+// was seen.
 func (t *Tracker) Note(v *Verdict, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

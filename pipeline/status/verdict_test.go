@@ -10,7 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
 )
 
-// TestVerdictSaysStateCauseSinceWhenAndNextStep: for each state in which an operator may find the pipeline.
+// TestVerdictSaysStateCauseSinceWhenAndNextStep: for each state in which an operator may find the
+// pipeline.
 func TestVerdictSaysStateCauseSinceWhenAndNextStep(t *testing.T) {
 	now := time.Date(2026, 11, 25, 14, 5, 0, 0, time.UTC)
 	began := now.Add(-2*time.Minute - 5*time.Second)

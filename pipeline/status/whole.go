@@ -44,8 +44,8 @@ func Summarize(pipeline string, tables []Table) Whole {
 // aFew is how many tables with the same reason are still listed each by itself.
 const aFew = 2
 
-// reasonsOf returns the reasons of all tables with their names. What more than a few tables have in common, such as a
-// missing state table, is one line, at the place of the first of them.
+// reasonsOf returns the reasons of all tables with their names. What more than a few tables have in
+// common, such as a missing state table, is one line, at the place of the first of them.
 func reasonsOf(tables []Table) (lines []string) {
 	sources := map[string][]string{} // by reason
 	for i := range tables {

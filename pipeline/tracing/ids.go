@@ -11,7 +11,8 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
-// ids makes the ids of spans: those of a frame's first span from the hash of its entry, the others at random.
+// ids makes the ids of spans: those of a frame's first span from the hash of its entry, the others
+// at random.
 type ids struct{}
 
 type hashKey struct{}

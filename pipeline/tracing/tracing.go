@@ -20,11 +20,11 @@ const scope = "github.com/tailrace-cdc/replicator"
 // New returns a tracer whose spans go to the provider, which was made with Options.
 func New(p trace.TracerProvider) *Tracer { return &Tracer{p.Tracer(scope)} }
 
-// Options returns the options of a provider for New: it takes a share of the frames, from 0 to 1, and gives them the
-// ids by which all processes know them.
+// Options returns the options of a provider for New: it takes a share of the frames, from 0 to 1,
+// and gives them the ids by which all processes know them.
 //
-// Whether a frame is taken depends on its trace id alone: so the process that has stored it and the one that applies it
-// take the same ones.
+// Whether a frame is taken depends on its trace id alone: so the process that has stored it and the
+// one that applies it take the same ones.
 func Options(share float64) []sdktrace.TracerProviderOption {
 	return []sdktrace.TracerProviderOption{
 		sdktrace.WithSampler(sdktrace.TraceIDRatioBased(share)), sdktrace.WithIDGenerator(ids{}),
@@ -77,8 +77,8 @@ func (t *Tracer) Stored(f *Frame) {
 	frame.End(trace.WithTimestamp(f.Stored))
 }
 
-// Apply begins the span of a frame in a sink; the caller ends it when all changes of the frame are durable there. It
-// returns nil for frames that are not traced.
+// Apply begins the span of a frame in a sink; the caller ends it when all changes of the frame are
+// durable there. It returns nil for frames that are not traced.
 func (t *Tracer) Apply(table, sink string, at checkpoint.Mark, changes int) trace.Span {
 	if t == nil {
 		return nil

@@ -36,7 +36,8 @@ func frameAt(h checkpoint.Hash) *Frame {
 	}
 }
 
-// TestFrameIsOneTraceInAllProcesses: one process stores a frame, and two apply it, the second after the first has died.
+// TestFrameIsOneTraceInAllProcesses: one process stores a frame, and two apply it, the second after
+// the first has died.
 func TestFrameIsOneTraceInAllProcesses(t *testing.T) {
 	f := frameAt(checkpoint.Hash{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16})
 	stores, stored := process(t, 1)
@@ -66,7 +67,8 @@ func TestFrameIsOneTraceInAllProcesses(t *testing.T) {
 	}
 }
 
-// TestProcessesTakeTheSameFrames: whatever share of the frames is traced, a frame that is has its whole trace.
+// TestProcessesTakeTheSameFrames: whatever share of the frames is traced, a frame that is has its
+// whole trace.
 func TestProcessesTakeTheSameFrames(t *testing.T) {
 	stores, stored := process(t, 0.3)
 	applies, _ := process(t, 0.3)

@@ -7,10 +7,11 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Decode reads the node into what to points at: structs with yaml tags, maps by name, slices, texts, whole numbers,
-// booleans, and types with UnmarshalText or UnmarshalYAML. A struct with yaml tags and UnmarshalText may be written as
-// a block of its keys or as one text. What the file leaves out, or writes as null, keeps its value. An element of a
-// list or a map that cannot be read stays in place as the zero value, so that paths name elements by their position.
+// Decode reads the node into what to points at: structs with yaml tags, maps by name, slices,
+// texts, whole numbers, booleans, and types with UnmarshalText or UnmarshalYAML. A struct with yaml
+// tags and UnmarshalText may be written as a block of its keys or as one text. What the file leaves
+// out, or writes as null, keeps its value. An element of a list or a map that cannot be read stays
+// in place as the zero value, so that paths name elements by their position.
 func (r *Reader) Decode(n *yaml.Node, path string, to any) {
 	r.decode(Resolve(n), path, reflect.ValueOf(to).Elem())
 }

@@ -42,8 +42,8 @@ func (r *Reader) elsewhere(key string) string {
 	return r.Elsewhere(key)
 }
 
-// Entries calls f for every key of a block, in the order of the file; keys from merged blocks come last. A key that the
-// block has twice is a problem and is read once. A null is an empty block.
+// Entries calls f for every key of a block, in the order of the file; keys from merged blocks come
+// last. A key that the block has twice is a problem and is read once. A null is an empty block.
 func (r *Reader) Entries(n *yaml.Node, path string, f func(key, value *yaml.Node, path string)) {
 	n = Resolve(n)
 	if isNull(n) {
@@ -66,7 +66,8 @@ type entries struct {
 	merged map[*yaml.Node]bool // blocks that were read: an anchor may be used inside its own block
 }
 
-// block reads the entries of one block, then those of the blocks that it merges, whose keys yield to its own.
+// block reads the entries of one block, then those of the blocks that it merges, whose keys yield
+// to its own.
 func (e *entries) block(n *yaml.Node, yields bool) {
 	var merges []*yaml.Node
 	for i := 0; i+1 < len(n.Content); i += 2 {

@@ -1,8 +1,9 @@
-// Package yamlfile reads YAML files strictly: unknown keys, keys that are written twice and values of the wrong kind
-// are problems, and all problems of a file are reported at once, each with its path and line.
+// Package yamlfile reads YAML files strictly: unknown keys, keys that are written twice and values
+// of the wrong kind are problems, and all problems of a file are reported at once, each with its
+// path and line.
 //
-// A file is read into Go values by Decode, after their yaml tags, or key by key by the functions of a Field map. The
-// package knows nothing of what the files mean.
+// A file is read into Go values by Decode, after their yaml tags, or key by key by the functions of
+// a Field map. The package knows nothing of what the files mean.
 package yamlfile
 
 import (
@@ -17,13 +18,13 @@ import (
 	"github.com/tailrace-cdc/replicator/problem"
 )
 
-// Reader reads one file and collects its problems. Set the exported fields before the first call; a zero field turns
-// its feature off.
+// Reader reads one file and collects its problems. Set the exported fields before the first call; a
+// zero field turns its feature off.
 type Reader struct {
 	problem.Collector
 
-	// KindCode and ValueCode are the codes for a value of the wrong kind (a list instead of a text), and for one of the
-	// right kind that is not a possible value.
+	// KindCode and ValueCode are the codes for a value of the wrong kind (a list instead of a
+	// text), and for one of the right kind that is not a possible value.
 	KindCode, ValueCode string
 	// Example is the hint of Decode for wrong values: where to see right ones.
 	Example string
@@ -31,8 +32,8 @@ type Reader struct {
 	Elsewhere func(key string) string
 	// Merge lets `<<: *anchor` share the entries of another block.
 	Merge bool
-	// Origins names what the value of a scalar was taken from, as in ${NAME}. Such a value may be a secret: problems
-	// name the origin instead.
+	// Origins names what the value of a scalar was taken from, as in ${NAME}. Such a value may be a
+	// secret: problems name the origin instead.
 	Origins map[*yaml.Node]string
 
 	places map[string]place // by path
@@ -44,7 +45,8 @@ type place struct {
 	value *yaml.Node
 }
 
-// Load parses the text of a file. It returns nil if that is not YAML, and a null node for an empty file.
+// Load parses the text of a file. It returns nil if that is not YAML, and a null node for an empty
+// file.
 func (r *Reader) Load(data []byte) *yaml.Node {
 	empty := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Line: 1}
 	var doc yaml.Node
@@ -64,8 +66,8 @@ func (r *Reader) Load(data []byte) *yaml.Node {
 	return root
 }
 
-// lines counts the lines of a text, by what YAML takes for a line break. The parser may name the line behind the last
-// one where a text ends early.
+// lines counts the lines of a text, by what YAML takes for a line break. The parser may name the
+// line behind the last one where a text ends early.
 func lines(data []byte) int {
 	n := 1 - bytes.Count(data, []byte("\r\n"))
 	for _, lineBreak := range []string{"\n", "\r", "\u0085", "\u2028", "\u2029"} {
@@ -80,8 +82,8 @@ func (r *Reader) Written(path string) bool { return r.places[path].line > 0 }
 // Value returns the value at path, or nil.
 func (r *Reader) Value(path string) *yaml.Node { return r.places[path].value }
 
-// At returns path with the line where it stands, or where the nearest block around it does; the line is 0 if none of it
-// is written.
+// At returns path with the line where it stands, or where the nearest block around it does; the
+// line is 0 if none of it is written.
 func (r *Reader) At(path string) problem.Text {
 	at := problem.Text{Path: path}
 	for path != "" && at.Line == 0 {

@@ -113,8 +113,8 @@ func TestFileThatIsNotYAML(t *testing.T) {
 	}
 }
 
-// TestMergedBlocks: keys of the block win over merged ones, in any order, and an anchor may be used inside its own
-// block.
+// TestMergedBlocks: keys of the block win over merged ones, in any order, and an anchor may be used
+// inside its own block.
 func TestMergedBlocks(t *testing.T) {
 	const text = "parts:\n- &a {name: a, count: 1}\n- {<<: *a, count: 2}\n- {name: b, <<: [*a, {count: 3, on: " +
 		"true}]}\n- &c {<<: *c, name: c}\n"
@@ -143,7 +143,8 @@ func TestValuesFromOutsideAreNotRepeated(t *testing.T) {
 	}
 }
 
-// FuzzDecode asserts that no text makes the reader panic or recurse without end, and that problems have code and words.
+// FuzzDecode asserts that no text makes the reader panic or recurse without end, and that problems
+// have code and words.
 func FuzzDecode(f *testing.F) {
 	f.Add("part: {name: a}\nparts: [{<<: {name: b}}, 3, *x]\n")
 	f.Add("a: &a [*a]\n<<: {part: x}\n? [1]\n: 2\n")

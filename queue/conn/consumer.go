@@ -15,10 +15,11 @@ const (
 	pullBatch = 1000
 )
 
-// Consumer reads messages of a stream in order, without acknowledgements: nothing is ever delivered a second time or
-// out of order. After an error it does not restart by itself: its user makes another one, after checking that the
-// stream is still the same. Pending 0 does not mean the end of the stream: the replica that serves the consumer may lag
-// behind the stream's leader. A Consumer may be used by one goroutine only.
+// Consumer reads messages of a stream in order, without acknowledgements: nothing is ever delivered
+// a second time or out of order. After an error it does not restart by itself: its user makes
+// another one, after checking that the stream is still the same. Pending 0 does not mean the end of
+// the stream: the replica that serves the consumer may lag behind the stream's leader. A Consumer
+// may be used by one goroutine only.
 type Consumer struct {
 	c         *Conn
 	stream    string
@@ -38,7 +39,8 @@ type Message struct {
 	Stored  time.Time
 }
 
-// Consume starts reading a stream at sequence from, or at the first message after it. read counts the bytes.
+// Consume starts reading a stream at sequence from, or at the first message after it. read counts
+// the bytes.
 func (c *Conn) Consume(ctx context.Context, stream string, from uint64, read prometheus.Counter) (*Consumer, error) {
 	ctx, cancel := c.WithAckTimeout(ctx)
 	defer cancel()
@@ -60,11 +62,12 @@ func (c *Conn) Consume(ctx context.Context, stream string, from uint64, read pro
 	return r, nil
 }
 
-// Pending returns how many messages there are to read, as far as the replica that serves the consumer knows.
+// Pending returns how many messages there are to read, as far as the replica that serves the
+// consumer knows.
 func (r *Consumer) Pending() uint64 { return r.pending }
 
-// Next returns the next message; ErrIdle when none came within idle, the cause of ctx when that ended. After any other
-// error the consumer cannot be used any more.
+// Next returns the next message; ErrIdle when none came within idle, the cause of ctx when that
+// ended. After any other error the consumer cannot be used any more.
 func (r *Consumer) Next(ctx context.Context, idle time.Duration) (Message, error) {
 	waiting, cancel := context.WithTimeout(ctx, idle)
 	defer cancel()
@@ -93,8 +96,8 @@ func (r *Consumer) Next(ctx context.Context, idle time.Duration) (Message, error
 	}, nil
 }
 
-// Close deletes the consumer. If the server cannot be reached now, it deletes the idle consumer by itself after a
-// minute.
+// Close deletes the consumer. If the server cannot be reached now, it deletes the idle consumer by
+// itself after a minute.
 func (r *Consumer) Close(ctx context.Context) {
 	r.msgs.Stop()
 	if !r.c.NC.IsConnected() {

@@ -50,8 +50,8 @@ func (c *Conn) dial(ctx context.Context) error {
 	return nil
 }
 
-// The oldest server that keeps all settings of our streams: older ones drop the metadata in silence,
-// by which a stream is known as a pipeline's.
+// The oldest server that keeps all settings of our streams: older ones drop the metadata in
+// silence, by which a stream is known as a pipeline's.
 const minMajor, minMinor = 2, 10
 
 // newEnough reports whether a server's version is the oldest that will do, or newer. A version that

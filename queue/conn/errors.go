@@ -14,30 +14,36 @@ import (
 )
 
 var (
-	// ErrDenied means that the server refuses this client: wrong user, password, token or certificate.
+	// ErrDenied means that the server refuses this client: wrong user, password, token or
+	// certificate.
 	ErrDenied = errors.New("the NATS server refuses these credentials")
 	// ErrOldServer means that the server is older than what the logs need.
 	ErrOldServer = errors.New("the NATS server is too old")
 	// ErrUnreachable means that no server could be connected to.
 	ErrUnreachable = errors.New("no server can be reached")
-	// ErrGivenUp means that the client library has given the connection up and does not connect again.
+	// ErrGivenUp means that the client library has given the connection up and does not connect
+	// again.
 	ErrGivenUp = errors.New("the connection to NATS was given up")
 	// ErrFull means that nothing was stored because the stream is at its limit.
 	ErrFull = errors.New("log is full")
 	// ErrIdle means that no message came in time.
 	ErrIdle = errors.New("no message yet")
-	// ErrDropped means that a consumer skipped messages that the stream's leader has: the client read too slowly and
-	// dropped them, or the consumer's replica lacks them. Read them again from another consumer.
+	// ErrDropped means that a consumer skipped messages that the stream's leader has: the client
+	// read too slowly and dropped them, or the consumer's replica lacks them. Read them again from
+	// another consumer.
 	ErrDropped = errors.New("messages were dropped before they were read")
-	// ErrNoLeader means that a replica answered because the stream has no leader: its answer may be old.
+	// ErrNoLeader means that a replica answered because the stream has no leader: its answer may be
+	// old.
 	ErrNoLeader = errors.New("stream has no leader now")
 	// ErrListing means that a listing of streams lacks one, or is no listing.
 	ErrListing = errors.New("not all streams were listed")
-	// ErrAttemptPending means that the cluster has neither stored nor abandoned an earlier attempt to store the same.
+	// ErrAttemptPending means that the cluster has neither stored nor abandoned an earlier attempt
+	// to store the same.
 	ErrAttemptPending = errors.New("an earlier attempt is under way")
 )
 
-// The error codes of JetStream that decide the outcome and the class of an error (server/errors.json).
+// The error codes of JetStream that decide the outcome and the class of an error
+// (server/errors.json).
 const (
 	CodeNoPeers         = 10005
 	CodeClusterNotReady = 10008
@@ -72,8 +78,8 @@ const (
 	StreamGone         // the stream does not exist
 )
 
-// OutcomeOf returns the outcome of a publish from its error. Every error that is not listed here is Unknown: then the
-// caller has to read what is stored.
+// OutcomeOf returns the outcome of a publish from its error. Every error that is not listed here is
+// Unknown: then the caller has to read what is stored.
 func OutcomeOf(err error) Outcome {
 	if err == nil {
 		return Stored
@@ -95,8 +101,8 @@ func OutcomeOf(err error) Outcome {
 	case CodeNoResources, CodeStorage:
 		return Full
 	case CodeStoreFailed:
-		// The server uses this code for the stream's limit, when nothing was stored, and for any other failure of the
-		// store, such as a full disk, when the message may have been stored.
+		// The server uses this code for the stream's limit, when nothing was stored, and for any
+		// other failure of the store, such as a full disk, when the message may have been stored.
 		if strings.Contains(api.Description, "maximum") {
 			return Full
 		}
@@ -104,8 +110,8 @@ func OutcomeOf(err error) Outcome {
 	return Unknown
 }
 
-// Classify returns what a caller can do about an error of a request or publish. A full stream is Fatal: sending the
-// same again gives the same error until something is deleted.
+// Classify returns what a caller can do about an error of a request or publish. A full stream is
+// Fatal: sending the same again gives the same error until something is deleted.
 func Classify(err error) failure.Class {
 	switch outcome := OutcomeOf(err); {
 	case err == nil:
@@ -138,7 +144,8 @@ func Answered(err error) bool {
 // Transient reports whether the same request may succeed when it is sent again.
 func Transient(err error) bool { return Classify(err) == failure.Transient }
 
-// temporaryErrors are the errors of the client library, and of this package, after which a request is sent again.
+// temporaryErrors are the errors of the client library, and of this package, after which a request
+// is sent again.
 var temporaryErrors = []error{
 	ErrIdle, ErrDropped, ErrNoLeader, ErrListing, ErrAttemptPending,
 	nats.ErrNoResponders, nats.ErrTimeout, nats.ErrDisconnected, nats.ErrConnectionReconnecting,
@@ -147,7 +154,8 @@ var temporaryErrors = []error{
 	context.DeadlineExceeded,
 }
 
-// isTemporary reports whether an error with an unknown outcome comes from a server that is away, electing, or slow.
+// isTemporary reports whether an error with an unknown outcome comes from a server that is away,
+// electing, or slow.
 func isTemporary(err error) bool {
 	if api := (*jetstream.APIError)(nil); errors.As(err, &api) {
 		if api.ErrorCode == CodeNoJetStream || api.ErrorCode == CodeNoJetStreamForAccount {

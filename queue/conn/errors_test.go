@@ -10,7 +10,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// TestOutcomeOfAPublish lists the outcomes: only a refusal that stores nothing is definite, everything else is Unknown.
+// TestOutcomeOfAPublish lists the outcomes: only a refusal that stores nothing is definite,
+// everything else is Unknown.
 func TestOutcomeOfAPublish(t *testing.T) {
 	api := func(code jetstream.ErrorCode, text string) error {
 		return fmt.Errorf("publish: %w", &jetstream.APIError{Code: 500, ErrorCode: code, Description: text})

@@ -9,7 +9,8 @@ import (
 const noStorage = "less than queue.max_bytes, archive.max_bytes and 1 GiB of dead letters is left per table: " +
 	"lower queue.max_bytes or archive.max_bytes, or raise max_file_store of the servers"
 
-// settings explains, by error code, which key of the configuration to change when JetStream refuses a request.
+// settings explains, by error code, which key of the configuration to change when JetStream refuses
+// a request.
 var settings = map[jetstream.ErrorCode]string{
 	CodeNoPeers: "the cluster has fewer servers with room than queue.replicas asks for: " +
 		"lower it, add servers, or lower queue.max_bytes",
@@ -24,7 +25,8 @@ var settings = map[jetstream.ErrorCode]string{
 	CodeNoJetStream:           "enable JetStream on the servers of queue.url",
 }
 
-// Explain adds to a refusal by JetStream which setting to change; it returns any other error as it is.
+// Explain adds to a refusal by JetStream which setting to change; it returns any other error as it
+// is.
 func Explain(err error) error {
 	if what, ok := settings[codeOf(err)]; ok {
 		return fmt.Errorf("%w: %s", err, what)

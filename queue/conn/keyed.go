@@ -12,8 +12,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Keyed is a stream that holds one message for each id, as those of dead letters and of requests do. A message is
-// replaced by whoever names the sequence of the one that is stored.
+// Keyed is a stream that holds one message for each id, as those of dead letters and of requests
+// do. A message is replaced by whoever names the sequence of the one that is stored.
 type Keyed struct {
 	conn   *Conn
 	Stream jetstream.Stream
@@ -30,8 +30,8 @@ func KeyedConfig(name, prefix, pipeline string) jetstream.StreamConfig {
 	}
 }
 
-// OpenKeyed opens a stream of that kind: nil without an error while there is none, a FormatError when a later program
-// made it.
+// OpenKeyed opens a stream of that kind: nil without an error while there is none, a FormatError
+// when a later program made it.
 func (c *Conn) OpenKeyed(ctx context.Context, name, prefix string) (*Keyed, error) {
 	st, err := c.JS.Stream(ctx, name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -63,7 +63,8 @@ func (c *Conn) keyed(st jetstream.Stream, prefix string, err error) (*Keyed, err
 // ID returns the id in a subject of the stream.
 func (k *Keyed) ID(subject string) string { return strings.TrimPrefix(subject, k.prefix) }
 
-// Get returns the message of an id as the stream's leader has it; jetstream.ErrMsgNotFound when there is none.
+// Get returns the message of an id as the stream's leader has it; jetstream.ErrMsgNotFound when
+// there is none.
 func (k *Keyed) Get(ctx context.Context, id string) (*jetstream.RawStreamMsg, error) {
 	if id == "" || strings.ContainsAny(id, ".*> \t\r\n") { // not one token of a subject
 		return nil, jetstream.ErrMsgNotFound
@@ -71,12 +72,12 @@ func (k *Keyed) Get(ctx context.Context, id string) (*jetstream.RawStreamMsg, er
 	return k.conn.GetMessage(ctx, k.name, MessageRequest{LastFor: k.prefix + id})
 }
 
-// PutFirst calls put, which is to store the first message of an id, until one is stored that readBack returns nil for.
-// readBack returns missing while there is none.
+// PutFirst calls put, which is to store the first message of an id, until one is stored that
+// readBack returns nil for. readBack returns missing while there is none.
 //
-// Rule 1: only a message that can be read back counts as stored. The server answers Fenced where an earlier attempt has
-// stored it and the acknowledgement was lost; with replicas also while that attempt is under way, and it may never
-// reach a quorum.
+// Rule 1: only a message that can be read back counts as stored. The server answers Fenced where an
+// earlier attempt has stored it and the acknowledgement was lost; with replicas also while that
+// attempt is under way, and it may never reach a quorum.
 func (k *Keyed) PutFirst(ctx context.Context, put, readBack func() error, missing error) error {
 	return Retry(ctx, func() error {
 		err := put()
@@ -90,8 +91,8 @@ func (k *Keyed) PutFirst(ctx context.Context, put, readBack func() error, missin
 	})
 }
 
-// Replace calls change, which reads the message of an id and puts another one in its place, until no other attempt is
-// in its way.
+// Replace calls change, which reads the message of an id and puts another one in its place, until
+// no other attempt is in its way.
 func (k *Keyed) Replace(ctx context.Context, change func() error) error {
 	return Retry(ctx, func() error {
 		err := change()
@@ -104,8 +105,8 @@ func (k *Keyed) Replace(ctx context.Context, change func() error) error {
 
 func attemptPending(err error) error { return fmt.Errorf("%w: %s", ErrAttemptPending, err.Error()) }
 
-// Put stores a message if the stored one of its id is at sequence last; with last 0, if none is stored. OutcomeOf tells
-// what an error means.
+// Put stores a message if the stored one of its id is at sequence last; with last 0, if none is
+// stored. OutcomeOf tells what an error means.
 func (k *Keyed) Put(ctx context.Context, id string, data []byte, last uint64) error {
 	ctx, cancel := k.conn.WithAckTimeout(ctx)
 	defer cancel()

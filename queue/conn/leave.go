@@ -8,14 +8,16 @@ import (
 )
 
 const (
-	// leaveAfter is after how long without any answer to requests a server is left for another one, and leaveAtMost
-	// the longest such time: it doubles from one to the next, because the whole cluster may be without a leader.
+	// leaveAfter is after how long without any answer to requests a server is left for another one,
+	// and leaveAtMost the longest such time: it doubles from one to the next, because the whole
+	// cluster may be without a leader.
 	leaveAfter  = 5 * time.Second
 	leaveAtMost = time.Minute
 )
 
-// unanswered watches whether the server that the connection is with answers requests. One that is cut off from the rest
-// of its cluster does not, but it keeps its clients, and answers their pings: without this they would stay for ever.
+// unanswered watches whether the server that the connection is with answers requests. One that is
+// cut off from the rest of its cluster does not, but it keeps its clients, and answers their pings:
+// without this they would stay for ever.
 type unanswered struct {
 	mu         sync.Mutex
 	connection uint64
@@ -31,7 +33,8 @@ func (u *unanswered) noteAnswer(connection uint64, now time.Time) {
 	u.connection, u.answered, u.since, u.patience = connection, now, time.Time{}, leaveAfter
 }
 
-// note notes that a request was not, after waiting for so long, and returns whether the server should be left.
+// note notes that a request was not, after waiting for so long, and returns whether the server
+// should be left.
 func (u *unanswered) note(waited time.Duration, connection uint64, now time.Time) (leave bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

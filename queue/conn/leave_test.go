@@ -10,7 +10,8 @@ import (
 	sandnats "github.com/tailrace-cdc/replicator/sandbox/nats"
 )
 
-// TestConnectionGoesToAnotherServer where requests have had no answer for long enough; one server is not left.
+// TestConnectionGoesToAnotherServer where requests have had no answer for long enough; one server
+// is not left.
 func TestConnectionGoesToAnotherServer(t *testing.T) {
 	var urls []string
 	for range 2 {
@@ -51,8 +52,8 @@ func TestConnectionGoesToAnotherServer(t *testing.T) {
 	}
 }
 
-// TestServerWithoutAnswersIsLeft: after five seconds, then ten, up to a minute, until one answers. Another connection
-// begins anew.
+// TestServerWithoutAnswersIsLeft: after five seconds, then ten, up to a minute, until one answers.
+// Another connection begins anew.
 func TestServerWithoutAnswersIsLeft(t *testing.T) {
 	now, u, connection := time.Now(), &unanswered{}, uint64(1)
 	leftAfter := func() time.Duration {
@@ -89,8 +90,9 @@ func TestServerWithoutAnswersIsLeft(t *testing.T) {
 	}
 }
 
-// TestRequestThatWasNotAnsweredInTimeCountsFromWhenItWasMade, and not from its end: on a server that is silent the
-// second one would have to end, too. Where another request was answered meanwhile, it counts from then.
+// TestRequestThatWasNotAnsweredInTimeCountsFromWhenItWasMade, and not from its end: on a server
+// that is silent the second one would have to end, too. Where another request was answered
+// meanwhile, it counts from then.
 func TestRequestThatWasNotAnsweredInTimeCountsFromWhenItWasMade(t *testing.T) {
 	now, u := time.Now(), &unanswered{}
 	u.noteAnswer(1, now)

@@ -6,8 +6,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Register registers c, or returns the collector that reg already has under this description, so that several Queues
-// on one registry count in the same place. With a nil reg it returns c.
+// Register registers c, or returns the collector that reg already has under this description, so
+// that several Queues on one registry count in the same place. With a nil reg it returns c.
 func Register[C prometheus.Collector](reg prometheus.Registerer, c C) C {
 	if reg == nil {
 		return c

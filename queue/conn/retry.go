@@ -14,9 +14,10 @@ const LeastPause, MostPause = 20 * time.Millisecond, time.Second
 // StorePause is the pause after the first attempt to store a message.
 const StorePause = 5 * time.Millisecond
 
-// NextPause returns the pause that follows one of that length, after an attempt to store with this outcome. It grows
-// while the server does not answer. It does not where another message came first: a busy owner of a log leaves gaps of
-// milliseconds, and with pauses of a second a command misses all of them for minutes.
+// NextPause returns the pause that follows one of that length, after an attempt to store with this
+// outcome. It grows while the server does not answer. It does not where another message came first:
+// a busy owner of a log leaves gaps of milliseconds, and with pauses of a second a command misses
+// all of them for minutes.
 func (o Outcome) NextPause(pause time.Duration) time.Duration {
 	if o == Fenced {
 		return StorePause

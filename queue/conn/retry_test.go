@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// TestPauseGrowsWithoutAnAnswerOnly: a command whose entry loses races against a busy owner tries again soon.
+// TestPauseGrowsWithoutAnAnswerOnly: a command whose entry loses races against a busy owner tries
+// again soon.
 func TestPauseGrowsWithoutAnAnswerOnly(t *testing.T) {
 	silent, lost := StorePause, StorePause
 	for range 20 {

@@ -14,8 +14,8 @@ func (c *Conn) Signal(subject string) error {
 	return c.NC.Flush()
 }
 
-// Signals delivers a value for each Signal on a subject, until ctx ends. Signals that arrive while a value is still
-// waiting to be received are merged into it.
+// Signals delivers a value for each Signal on a subject, until ctx ends. Signals that arrive while
+// a value is still waiting to be received are merged into it.
 func (c *Conn) Signals(ctx context.Context, subject string) (<-chan struct{}, error) {
 	signals := make(chan struct{}, 1)
 	sub, err := c.NC.Subscribe(subject, func(*nats.Msg) {

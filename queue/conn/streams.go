@@ -11,7 +11,8 @@ import (
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
-// FormatNumber is the version of the streams' layout (names, subjects, configuration) and of dead letters.
+// FormatNumber is the version of the streams' layout (names, subjects, configuration) and of dead
+// letters.
 //
 // Rule 11: a newer one is refused.
 const FormatNumber = 1
@@ -46,9 +47,9 @@ func (e *FormatError) Is(target error) bool { return target == ErrNewer }
 // createTimeout is how long CreateStream retries while a cluster cannot make streams yet.
 const createTimeout = 15 * time.Second
 
-// CreateStream makes a stream, or opens the one that another process has just made. While a cluster is forming, it may
-// have too few servers, or refuse a name as taken before it can open the stream of that name: such errors are retried
-// for createTimeout.
+// CreateStream makes a stream, or opens the one that another process has just made. While a cluster
+// is forming, it may have too few servers, or refuse a name as taken before it can open the stream
+// of that name: such errors are retried for createTimeout.
 func (c *Conn) CreateStream(ctx context.Context, cfg jetstream.StreamConfig) (st jetstream.Stream, err error) {
 	forming, cancel := context.WithTimeout(ctx, createTimeout)
 	defer cancel()

@@ -15,8 +15,8 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
-// ErrDropped means that somebody has dropped the letter of this id in the last day: its change is given up, and the
-// letter is not stored again.
+// ErrDropped means that somebody has dropped the letter of this id in the last day: its change is
+// given up, and the letter is not stored again.
 var ErrDropped = errors.New("the dead letter was dropped")
 
 // CodeDropped is the code of a list of dropped letters.
@@ -28,12 +28,13 @@ const (
 	listedAtOnce = 1000           // ids in one list
 )
 
-// Drop deletes letters for good. ErrNotFound when there is none of a single id; of several, those that are gone are
-// passed over.
+// Drop deletes letters for good. ErrNotFound when there is none of a single id; of several, those
+// that are gone are passed over.
 //
-// A replay of the change, or a copy of an earlier Put that arrives late, does not bring a dropped letter back: Drop
-// also stores a list of the ids, beside the letters. It is stored after the letters are gone, for their stream may be
-// full; what comes back before that, the owner of the log sweeps away once it has read the list.
+// A replay of the change, or a copy of an earlier Put that arrives late, does not bring a dropped
+// letter back: Drop also stores a list of the ids, beside the letters. It is stored after the
+// letters are gone, for their stream may be full; what comes back before that, the owner of the log
+// sweeps away once it has read the list.
 func (s *Store) Drop(ctx context.Context, ids ...string) error {
 	for batch := range slices.Chunk(ids, listedAtOnce) {
 		for _, id := range batch {
@@ -78,8 +79,8 @@ func (s *Store) list(ctx context.Context, ids []string) error {
 	})
 }
 
-// Look returns how many letters there are. It reads the lists of dropped letters that are new to this Store, and
-// reports whether there were some: then letters may have to be swept away, by All.
+// Look returns how many letters there are. It reads the lists of dropped letters that are new to
+// this Store, and reports whether there were some: then letters may have to be swept away, by All.
 func (s *Store) Look(ctx context.Context) (n int, dropped bool, err error) {
 	info, err := s.conn.StreamInfo(ctx, s.keyed.Stream, jetstream.WithSubjectFilter(s.opts.Subject+droppedToken+"*"))
 	if err != nil {
@@ -109,7 +110,8 @@ func (s *Store) knowsList(subject string) bool {
 	return s.lists[subject]
 }
 
-// readList takes a list over, or deletes one that has served its time, which the owner of the log does.
+// readList takes a list over, or deletes one that has served its time, which the owner of the log
+// does.
 func (s *Store) readList(ctx context.Context, subject string) error {
 	m, err := s.conn.GetMessage(ctx, s.opts.Stream, conn.MessageRequest{LastFor: subject})
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -142,8 +144,8 @@ func (s *Store) isDropped(id string) bool {
 	return s.dropped[id]
 }
 
-// sweep returns whether a message of the stream is no letter to show: a list, or a letter that has come back after it
-// was dropped. The owner of the log deletes such a letter.
+// sweep returns whether a message of the stream is no letter to show: a list, or a letter that has
+// come back after it was dropped. The owner of the log deletes such a letter.
 func (s *Store) sweep(ctx context.Context, id string) bool {
 	switch {
 	case strings.HasPrefix(id, droppedToken):

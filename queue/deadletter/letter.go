@@ -1,6 +1,6 @@
-// Package deadletter keeps the dead letters of a table: changes that a sink will never take, and items that a copy of
-// the table could not write, each with its reason, in a stream of their own with one subject per letter. The replicator
-// stores them; commands list, retry and drop them.
+// Package deadletter keeps the dead letters of a table: changes that a sink will never take, and
+// items that a copy of the table could not write, each with its reason, in a stream of their own
+// with one subject per letter. The replicator stores them; commands list, retry and drop them.
 package deadletter
 
 import (
@@ -22,9 +22,10 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/frame"
 )
 
-// Letter is a change that a sink will never take, or an item that a copy could not write, kept with its reason (Rule
-// 8). The letter of a copy has Copy and Keys, and no record: the item is read again when it is retried. That of a
-// published event has Event and Keys: the log may not have the record any more.
+// Letter is a change that a sink will never take, or an item that a copy could not write, kept with
+// its reason (Rule 8). The letter of a copy has Copy and Keys, and no record: the item is read
+// again when it is retried. That of a published event has Event and Keys: the log may not have the
+// record any more.
 type Letter struct {
 	ID        string                `json:"id"`
 	Table     string                `json:"table"`
@@ -41,11 +42,11 @@ type Letter struct {
 	Attempts  int                   `json:"attempts"` // beyond the first
 	FirstSeen time.Time             `json:"first_seen"`
 	LastTried time.Time             `json:"last_tried"`
-	// Behind is true when an earlier change of the item was a dead letter at the time this one was refused, so that the
-	// sink does not hold this change's old image.
+	// Behind is true when an earlier change of the item was a dead letter at the time this one was
+	// refused, so that the sink does not hold this change's old image.
 	Behind bool `json:"behind,omitempty"`
-	// Resynced is the version at which the rows of the item were made true since; 0: never. What remains of the letter is
-	// what outlives the item, and the item's next changes may be applied.
+	// Resynced is the version at which the rows of the item were made true since; 0: never. What
+	// remains of the letter is what outlives the item, and the item's next changes may be applied.
 	Resynced change.Version  `json:"resynced,omitempty"`
 	Copy     string          `json:"copy,omitempty"` // id of the copy
 	Keys     json.RawMessage `json:"keys,omitempty"` // of the item, as typed JSON
@@ -53,8 +54,8 @@ type Letter struct {
 	Raw      []byte          `json:"-"` // the record as DynamoDB sent it, or the event as it would be published
 }
 
-// New makes the letter of a change that a sink refused. Its id depends on feed, sequence number and sink only: a replay
-// of the change makes the same letter.
+// New makes the letter of a change that a sink refused. Its id depends on feed, sequence number and
+// sink only: a replay of the change makes the same letter.
 func New(table, sink string, c *change.Change, code, reason string, now time.Time) *Letter {
 	return &Letter{
 		ID: idOf(c.Feed, c.SequenceNumber, sink), Table: table, Sink: sink, Feed: c.Feed, Seq: c.SequenceNumber,
@@ -64,8 +65,8 @@ func New(table, sink string, c *change.Change, code, reason string, now time.Tim
 	}
 }
 
-// MarshalLogObject writes what a log line says of a letter. The reason is left out: it may quote the item, which only
-// `replicator dlq show` prints.
+// MarshalLogObject writes what a log line says of a letter. The reason is left out: it may quote
+// the item, which only `replicator dlq show` prints.
 func (l *Letter) MarshalLogObject(to zapcore.ObjectEncoder) error {
 	to.AddString("letter", l.ID)
 	to.AddString("sink", l.Sink)
@@ -112,8 +113,8 @@ type CopyItem struct {
 	Version   change.Version
 }
 
-// NewOfCopy makes the letter of an item that a copy could not write. Its id depends on copy and key only: when the copy
-// reads the item again, it makes the same letter.
+// NewOfCopy makes the letter of an item that a copy could not write. Its id depends on copy and key
+// only: when the copy reads the item again, it makes the same letter.
 func NewOfCopy(table, sink string, x CopyItem, code, reason string, now time.Time) *Letter {
 	sum := sha256.Sum256(x.Canonical)
 	return &Letter{
@@ -129,12 +130,13 @@ var subjectToken = strings.NewReplacer(".", "_", "*", "_", ">", "_", " ", "_", "
 // ErrNoRecord means that the letter is an item of a copy, or an event: there is no change to apply.
 var ErrNoRecord = errors.New("the letter has no record")
 
-// CodeUnreadable is the code of a stored letter that cannot be read, because it is damaged or another program
-// published it. Such a Letter has no change, only id, table, code and reason: it can be dropped, but never retried.
+// CodeUnreadable is the code of a stored letter that cannot be read, because it is damaged or
+// another program published it. Such a Letter has no change, only id, table, code and reason: it
+// can be dropped, but never retried.
 const CodeUnreadable = "unreadable"
 
-// Change returns the change as it came out of the log, with the version it had. The letter of a copy or
-// of an event has none: ErrNoRecord.
+// Change returns the change as it came out of the log, with the version it had. The letter of a
+// copy or of an event has none: ErrNoRecord.
 func (l *Letter) Change() (*change.Change, error) {
 	if l.Copy != "" || l.Event {
 		return nil, fmt.Errorf("read letter %s: %w", l.ID, ErrNoRecord)
@@ -152,7 +154,8 @@ func (l *Letter) Change() (*change.Change, error) {
 // magic and the format number begin every letter. Rule 11: a newer format is refused.
 var magic = []byte("TRLT")
 
-// encode returns magic, format, the length of the head, the head as JSON, and the compressed record.
+// encode returns magic, format, the length of the head, the head as JSON, and the compressed
+// record.
 func encode(l *Letter) ([]byte, error) {
 	head, err := json.Marshal(l)
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// TestLogOfALetterHasNoContentOfItsItem: the id leads to the reason, which may quote the item and is not logged.
+// TestLogOfALetterHasNoContentOfItsItem: the id leads to the reason, which may quote the item and
+// is not logged.
 func TestLogOfALetterHasNoContentOfItsItem(t *testing.T) {
 	core, lines := observer.New(zapcore.ErrorLevel)
 	letter := New("Orders", "bigtable", &change.Change{KeyHash: 0xab, Version: 7, Keys: []byte(`{"pk":{"S":"secret"}}`)},
@@ -29,7 +30,8 @@ func TestLogOfALetterHasNoContentOfItsItem(t *testing.T) {
 	}
 }
 
-// FuzzDecode: no message makes the reader of letters panic, and what it takes is written again as it is.
+// FuzzDecode: no message makes the reader of letters panic, and what it takes is written again as
+// it is.
 func FuzzDecode(f *testing.F) {
 	now := time.Unix(1_790_000_000, 0)
 	c := &change.Change{Feed: change.Feed{Stream: "arn", Shard: "s"}, SequenceNumber: "1", Version: 7,

@@ -31,13 +31,13 @@ type Options struct {
 	MaxBytes  int64
 	IdleCheck time.Duration      // how long All waits for a message before it asks the leader
 	BytesRead prometheus.Counter // by All
-	// KeepDropped is how long a dropped letter stays dropped, as long as DynamoDB keeps the record: a replay may make the
-	// letter again. 0: 24 hours.
+	// KeepDropped is how long a dropped letter stays dropped, as long as DynamoDB keeps the record:
+	// a replay may make the letter again. 0: 24 hours.
 	KeepDropped time.Duration
 }
 
-// Store holds the dead letters of a table: a stream of their own with one subject per id. Its methods may be called by
-// several goroutines.
+// Store holds the dead letters of a table: a stream of their own with one subject per id. Its
+// methods may be called by several goroutines.
 type Store struct {
 	conn  *conn.Conn
 	opts  Options
@@ -49,7 +49,8 @@ type Store struct {
 	dropped map[string]bool // by id
 }
 
-// Open opens the dead letters of a table for the owner of its log, and makes their stream the first time.
+// Open opens the dead letters of a table for the owner of its log, and makes their stream the first
+// time.
 func Open(ctx context.Context, c *conn.Conn, o Options) (*Store, error) {
 	s, err := OpenExisting(ctx, c, o)
 	if s != nil || err != nil {
@@ -69,7 +70,8 @@ func Open(ctx context.Context, c *conn.Conn, o Options) (*Store, error) {
 	return s, err
 }
 
-// OpenExisting is Open for commands, which write nothing: nil without an error while there is no stream yet.
+// OpenExisting is Open for commands, which write nothing: nil without an error while there is no
+// stream yet.
 func OpenExisting(ctx context.Context, c *conn.Conn, o Options) (*Store, error) {
 	k, err := c.OpenKeyed(ctx, o.Stream, o.Subject)
 	return newStore(c, o, k, err)
@@ -85,10 +87,11 @@ func newStore(c *conn.Conn, o Options, k *conn.Keyed, err error) (*Store, error)
 	return &Store{conn: c, opts: o, keyed: k, lists: map[string]bool{}, dropped: map[string]bool{}}, nil
 }
 
-// Put stores a letter. If one of this id is stored already, Put leaves it as it is, with its attempts, so that a replay
-// stores each letter once. Only when Put has returned nil, which means that the letter is on disk, may the sink's mark
-// pass the change. It retries transient errors until ctx ends. After conn.ErrFull and frame.ErrTooLarge the table
-// halts. ErrDropped: the letter is given up.
+// Put stores a letter. If one of this id is stored already, Put leaves it as it is, with its
+// attempts, so that a replay stores each letter once. Only when Put has returned nil, which means
+// that the letter is on disk, may the sink's mark pass the change. It retries transient errors
+// until ctx ends. After conn.ErrFull and frame.ErrTooLarge the table halts. ErrDropped: the letter
+// is given up.
 func (s *Store) Put(ctx context.Context, letter *Letter) error {
 	if s.isDropped(letter.ID) {
 		return ErrDropped
@@ -128,7 +131,8 @@ func (s *Store) RecordRetry(ctx context.Context, id string, r Retried) error {
 	return s.wrapError("update", id, err)
 }
 
-// write stores the letter if the stored one of its id is at sequence last; with last 0, if none is stored.
+// write stores the letter if the stored one of its id is at sequence last; with last 0, if none is
+// stored.
 func (s *Store) write(ctx context.Context, letter *Letter, last uint64) error {
 	b, err := encode(letter)
 	if err != nil {
@@ -137,7 +141,8 @@ func (s *Store) write(ctx context.Context, letter *Letter, last uint64) error {
 	return s.keyed.Put(ctx, letter.ID, b, last)
 }
 
-// wrapError adds the verb, the letter's id, and ErrFull or ErrTooLarge where they apply. It returns nil for nil.
+// wrapError adds the verb, the letter's id, and ErrFull or ErrTooLarge where they apply. It returns
+// nil for nil.
 func (s *Store) wrapError(verb, id string, err error) error {
 	switch conn.OutcomeOf(err) {
 	case conn.Stored:
@@ -150,7 +155,8 @@ func (s *Store) wrapError(verb, id string, err error) error {
 	return fmt.Errorf("%s dead letter %s of %s: %w", verb, id, s.opts.Table, err)
 }
 
-// Get returns a letter; ErrNotFound when there is none. A letter that cannot be read has CodeUnreadable.
+// Get returns a letter; ErrNotFound when there is none. A letter that cannot be read has
+// CodeUnreadable.
 func (s *Store) Get(ctx context.Context, id string) (*Letter, error) {
 	m, err := s.getMessage(ctx, id)
 	if err != nil {
@@ -169,8 +175,8 @@ func (s *Store) getDecoded(ctx context.Context, id string) (*Letter, uint64, err
 	return letter, m.Sequence, err
 }
 
-// decodeOrPlaceholder decodes a letter. For a damaged one it returns a letter with CodeUnreadable, so that the others
-// can still be listed. A newer format is an error (Rule 11).
+// decodeOrPlaceholder decodes a letter. For a damaged one it returns a letter with CodeUnreadable,
+// so that the others can still be listed. A newer format is an error (Rule 11).
 func (s *Store) decodeOrPlaceholder(id string, data []byte) (*Letter, error) {
 	letter, err := decode(data)
 	if newer := (*conn.FormatError)(nil); err == nil || errors.As(err, &newer) {
@@ -191,8 +197,8 @@ func (s *Store) getMessage(ctx context.Context, id string) (*jetstream.RawStream
 	return m, nil
 }
 
-// All yields the letters that were stored when it began, each once, oldest first. Those that cannot be read have
-// CodeUnreadable. It ends after an error.
+// All yields the letters that were stored when it began, each once, oldest first. Those that cannot
+// be read have CodeUnreadable. It ends after an error.
 func (s *Store) All(ctx context.Context) iter.Seq2[*Letter, error] {
 	return func(yield func(*Letter, error) bool) {
 		if err := s.walk(ctx, func(l *Letter) bool { return yield(l, nil) }); err != nil {
@@ -201,8 +207,8 @@ func (s *Store) All(ctx context.Context) iter.Seq2[*Letter, error] {
 	}
 }
 
-// walk calls yield with each letter until that returns false. A letter that is retried meanwhile moves to the end of
-// the stream, and is yielded from there if it was not yielded before.
+// walk calls yield with each letter until that returns false. A letter that is retried meanwhile
+// moves to the end of the stream, and is yielded from there if it was not yielded before.
 func (s *Store) walk(ctx context.Context, yield func(*Letter) bool) error {
 	if _, _, err := s.Look(ctx); err != nil {
 		return err
@@ -232,7 +238,8 @@ func (s *Store) walk(ctx context.Context, yield func(*Letter) bool) error {
 		if more, err := s.visitDelivered(ctx, &at, visit); !more || err != nil {
 			return err
 		}
-		// The consumer has no more to deliver, but its replica may lag: ask the leader whether there is more.
+		// The consumer has no more to deliver, but its replica may lag: ask the leader whether
+		// there is more.
 		if _, err := s.conn.Next(ctx, s.opts.Stream, at+1); errors.Is(err, jetstream.ErrMsgNotFound) {
 			return nil
 		} else if err != nil {
@@ -247,8 +254,8 @@ func (s *Store) walk(ctx context.Context, yield func(*Letter) bool) error {
 	}
 }
 
-// visitDelivered calls visit with each message that one consumer delivers after sequence *at, and advances *at. It
-// returns false once visit did.
+// visitDelivered calls visit with each message that one consumer delivers after sequence *at, and
+// advances *at. It returns false once visit did.
 func (s *Store) visitDelivered(ctx context.Context, at *uint64, visit func(conn.Message) (bool, error)) (bool, error) {
 	c, err := s.conn.Consume(ctx, s.opts.Stream, *at+1, s.opts.BytesRead)
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// Summary is a dead letter as commands print it: without the record, unless --show-data asks for it.
+// Summary is a dead letter as commands print it: without the record, unless --show-data asks for
+// it.
 type Summary struct {
 	Schema    int             `json:"schema"`
 	ID        string          `json:"id"`

@@ -8,9 +8,9 @@ import (
 	"os"
 )
 
-// The layout of a record in a block of the server's file store: its length, whose highest bit says that there are
-// headers, its sequence, whose two highest bits say that it is erased or a tombstone, a time, the length of the
-// subject, then subject, headers and data, and a checksum.
+// The layout of a record in a block of the server's file store: its length, whose highest bit says
+// that there are headers, its sequence, whose two highest bits say that it is erased or a
+// tombstone, a time, the length of the subject, then subject, headers and data, and a checksum.
 const (
 	recordHeader = 4 + 8 + 8 + 2
 	leastRecord  = recordHeader + 8
@@ -19,8 +19,9 @@ const (
 	tombstone    = 1 << 62
 )
 
-// holdsMessages reports whether a block may hold a message. A new stream that begins at a sequence has a tombstone
-// before it, which is none. What is not understood, such as a compressed block, counts as a message.
+// holdsMessages reports whether a block may hold a message. A new stream that begins at a sequence
+// has a tombstone before it, which is none. What is not understood, such as a compressed block,
+// counts as a message.
 func holdsMessages(path string) (bool, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -11,8 +11,9 @@ import (
 
 const clientFileName = "client.json"
 
-// ClientFile is what <dir>/client.json holds while the embedded server runs: how the commands and the nats tool
-// reach it. The file is readable by its owner only, because the token gives full access to the logs.
+// ClientFile is what <dir>/client.json holds while the embedded server runs: how the commands and
+// the nats tool reach it. The file is readable by its owner only, because the token gives full
+// access to the logs.
 type ClientFile struct {
 	URL     string    `json:"url"`
 	Token   string    `json:"token"`
@@ -42,8 +43,8 @@ func writeClientFile(dir string, c ClientFile) error {
 	return nil
 }
 
-// ReadClientFile returns how to reach the process that has dir open; fs.ErrNotExist when there is no file. The file may
-// also be stale: left by a daemon that was killed.
+// ReadClientFile returns how to reach the process that has dir open; fs.ErrNotExist when there is
+// no file. The file may also be stale: left by a daemon that was killed.
 func ReadClientFile(dir string) (ClientFile, error) {
 	var c ClientFile
 	b, err := os.ReadFile(filepath.Join(dir, clientFileName))

@@ -41,9 +41,10 @@ func (s *store) open() (*Server, jetstream.JetStream, error) {
 	return e, js, nil
 }
 
-// A kill between the two files of a changed stream: the checksum is that of the old description. The store opens with
-// the new one and all messages. A flipped byte is no such kill, and neither is a description that is cut off: then the
-// stream is left out, with the reason, and nothing of it is changed.
+// A kill between the two files of a changed stream: the checksum is that of the old description.
+// The store opens with the new one and all messages. A flipped byte is no such kill, and neither is
+// a description that is cut off: then the stream is left out, with the reason, and nothing of it is
+// changed.
 func TestStreamThatWasBeingChangedIsKept(t *testing.T) {
 	dir := t.TempDir()
 	s := &store{t, Options{Dir: dir, MaxBytes: 64 << 20, Volume: volumeOf}}

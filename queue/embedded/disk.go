@@ -9,15 +9,18 @@ import (
 )
 
 const (
-	// minFree is the room that a volume should have left while logs grow: other programs write to it too.
+	// minFree is the room that a volume should have left while logs grow: other programs write to
+	// it too.
 	minFree = 1 << 30
-	// untakenPart is the fraction of Disk.Untaken that should be left: reading pauses before one table has used up the
-	// room that the other tables may still take.
+	// untakenPart is the fraction of Disk.Untaken that should be left: reading pauses before one
+	// table has used up the room that the other tables may still take.
 	untakenPart = 0.2
-	// volumePart caps both of the above on a small volume, as a fraction of its size. It never raises the threshold: on a
-	// large volume reading does not pause while the logs need less than a tenth of it.
+	// volumePart caps both of the above on a small volume, as a fraction of its size. It never
+	// raises the threshold: on a large volume reading does not pause while the logs need less than
+	// a tenth of it.
 	volumePart = 0.1
-	// resumeFactor is how many times as much room is needed to resume as to pause, so that reading does not flap.
+	// resumeFactor is how many times as much room is needed to resume as to pause, so that reading
+	// does not flap.
 	resumeFactor = 1.5
 )
 
@@ -42,8 +45,8 @@ func pauseBelow(v Volume, untaken uint64) uint64 {
 	return uint64(min(max(minFree, untakenPart*float64(untaken)), volumePart*float64(v.Total)))
 }
 
-// DiskWatch compares the room on the volume of an embedded store with what the logs may still take. For an external
-// server there is none: a client cannot query its disks.
+// DiskWatch compares the room on the volume of an embedded store with what the logs may still take.
+// For an external server there is none: a client cannot query its disks.
 type DiskWatch struct {
 	dir     string
 	limit   uint64 // of all logs together
@@ -70,7 +73,8 @@ func (d *DiskWatch) SetLogBytes(table string, bytes uint64) {
 	d.taken[table] = bytes
 }
 
-// Look asks the file system how much room is left. An error of the file system never pauses reading.
+// Look asks the file system how much room is left. An error of the file system never pauses
+// reading.
 func (d *DiskWatch) Look() (Disk, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -21,16 +21,17 @@ import (
 const (
 	// lockName is the file that a process locks as long as it has the store open.
 	lockName = "LOCK"
-	// daemonName is the file that a daemon locks first, and keeps locked until it begins to close the store. So a second
-	// daemon is told from a command that has the store open for a moment, and no command takes the store from a daemon
-	// that waits for it.
+	// daemonName is the file that a daemon locks first, and keeps locked until it begins to close
+	// the store. So a second daemon is told from a command that has the store open for a moment,
+	// and no command takes the store from a daemon that waits for it.
 	daemonName = "DAEMON"
 
-	// storePatience is how long a daemon waits for a command that has the store open. It is bounded, so that a command
-	// that waits for an operator's answer shows as a daemon that does not start.
+	// storePatience is how long a daemon waits for a command that has the store open. It is
+	// bounded, so that a command that waits for an operator's answer shows as a daemon that does
+	// not start.
 	storePatience = 2 * time.Minute
-	// daemonPatience is how long a daemon waits for another one: one that was killed has not ended at once, and commands
-	// lock the file for a moment to see whether it is locked.
+	// daemonPatience is how long a daemon waits for another one: one that was killed has not ended
+	// at once, and commands lock the file for a moment to see whether it is locked.
 	daemonPatience = time.Second
 	lockPeriod     = 100 * time.Millisecond // between two tries
 )
@@ -38,12 +39,13 @@ const (
 // ErrLocked means that another process has the store open.
 var ErrLocked = errors.New("store is in use by another process")
 
-// locks are the locks that a process has on a store. The kernel releases them when the process ends, however that
-// happens; the pids in the files are for operators.
+// locks are the locks that a process has on a store. The kernel releases them when the process
+// ends, however that happens; the pids in the files are for operators.
 type locks struct{ store, daemon *os.File }
 
-// lockStore locks the store for this process. A command gets ErrLocked at once when another process has the store open
-// or a daemon waits for it; a daemon waits for commands, and gets ErrLocked when another daemon runs.
+// lockStore locks the store for this process. A command gets ErrLocked at once when another process
+// has the store open or a daemon waits for it; a daemon waits for commands, and gets ErrLocked when
+// another daemon runs.
 func lockStore(ctx context.Context, o Options, log *zap.Logger) (l locks, err error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return l, fmt.Errorf("make queue directory: %w", err)
@@ -68,7 +70,8 @@ func lockStore(ctx context.Context, o Options, log *zap.Logger) (l locks, err er
 	return l, nil
 }
 
-// awaitLock locks a file, and waits for its holder. It calls waiting once, with the error that names the holder.
+// awaitLock locks a file, and waits for its holder. It calls waiting once, with the error that
+// names the holder.
 func awaitLock(
 	ctx context.Context, dir, name string, patience time.Duration, waiting func(error),
 ) (*os.File, error) {
@@ -101,8 +104,8 @@ func CheckNoDaemon(dir string) error {
 	return lock(f, dir, host.Shared)
 }
 
-// lockFile locks a file of the store and writes this process's pid into it; ErrLocked when another process has it
-// locked.
+// lockFile locks a file of the store and writes this process's pid into it; ErrLocked when another
+// process has it locked.
 func lockFile(dir, name string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, name), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -124,7 +127,8 @@ func lockFile(dir, name string) (*os.File, error) {
 	return f, nil
 }
 
-// lock locks an open file without waiting; ErrLocked with the holder's pid when another process has it locked.
+// lock locks an open file without waiting; ErrLocked with the holder's pid when another process has
+// it locked.
 func lock(f *os.File, dir string, kind host.Kind) error {
 	locked, err := host.Lock(f, kind)
 	if err != nil {

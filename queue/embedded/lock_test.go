@@ -13,8 +13,9 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-// A command that starts in the same moment as the daemon may get the store first. The daemon waits for it, and says
-// once for whom; no command takes the store before it, and a second daemon is refused at once.
+// A command that starts in the same moment as the daemon may get the store first. The daemon waits
+// for it, and says once for whom; no command takes the store before it, and a second daemon is
+// refused at once.
 func TestDaemonWaitsForACommand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir, begin := t.TempDir(), time.Now()

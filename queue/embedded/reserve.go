@@ -8,12 +8,14 @@ import (
 	"path/filepath"
 )
 
-// reserveName is a file of zeros that reserves room on the volume of an embedded store. It is deleted when the volume
-// is full: without some room, the store cannot be opened, and the marks that let a log be trimmed cannot be stored.
+// reserveName is a file of zeros that reserves room on the volume of an embedded store. It is
+// deleted when the volume is full: without some room, the store cannot be opened, and the marks
+// that let a log be trimmed cannot be stored.
 const reserveName = "reserve"
 
-// reserveSize returns the size of the reserve: room for snapshots, for the blocks of up to 8 MiB that the server
-// rewrites when it trims inside them, and for its own files; less on a small volume.
+// reserveSize returns the size of the reserve: room for snapshots, for the blocks of up to 8 MiB
+// that the server rewrites when it trims inside them, and for its own files; less on a small
+// volume.
 func reserveSize(v Volume) int64 { return int64(min(64<<20, v.Total/4)) }
 
 // makeReserve makes the reserve, unless it exists.

@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// The server reports "not ready for connections" after a millisecond, which also happens on a busy machine: that is
-// unhealthy only when it lasts for seconds.
+// The server reports "not ready for connections" after a millisecond, which also happens on a busy
+// machine: that is unhealthy only when it lasts for seconds.
 func TestHealthIsJudgedOverSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		busy := &server.HealthStatus{StatusCode: http.StatusInternalServerError,

@@ -22,7 +22,8 @@ func VolumeOf(dir string) (Volume, error) {
 	return v, nil
 }
 
-// Writable returns why an embedded store cannot be made or written in dir; nil when it can. It changes nothing.
+// Writable returns why an embedded store cannot be made or written in dir; nil when it can. It
+// changes nothing.
 func Writable(dir string) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

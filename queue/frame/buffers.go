@@ -4,7 +4,8 @@ import (
 	"sync"
 )
 
-// buffers are reused between frames: at full speed their allocation would cost more than the compression.
+// buffers are reused between frames: at full speed their allocation would cost more than the
+// compression.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // Buffer returns an empty buffer with a capacity of at least size bytes.
@@ -24,7 +25,8 @@ func Recycle(b *[]byte) {
 	}
 }
 
-// work holds what packing needs for a moment: the records of a frame one after the other, and their encoding.
+// work holds what packing needs for a moment: the records of a frame one after the other, and their
+// encoding.
 type work struct{ records, encoded []byte }
 
 // works are reused apart from the buffers of frames, which are smaller and wait for the server.

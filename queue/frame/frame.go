@@ -1,4 +1,5 @@
-// Package frame packs pages of records into the frames that a log stores, and unpacks them. It needs no server.
+// Package frame packs pages of records into the frames that a log stores, and unpacks them. It
+// needs no server.
 package frame
 
 import (
@@ -12,14 +13,17 @@ import (
 )
 
 const (
-	// maxFrame is the most bytes of records in one frame before compression. Larger frames would not be faster, because an
-	// fsync takes little time compared with writing 4 MiB, and would take more memory in writers and readers.
+	// maxFrame is the most bytes of records in one frame before compression. Larger frames would
+	// not be faster, because an fsync takes little time compared with writing 4 MiB, and would take
+	// more memory in writers and readers.
 	maxFrame = 4 << 20
-	// maxUnpacked bounds the size of a stored frame after decompression, far above that of any record of DynamoDB.
+	// maxUnpacked bounds the size of a stored frame after decompression, far above that of any
+	// record of DynamoDB.
 	maxUnpacked = 64 << 20
 	// headBytes is an estimate of the size of a page's head in the entry, without its strings.
 	headBytes = 400
-	// frameOverhead is the size of the rest of the message: the entry's own head, the message's headers.
+	// frameOverhead is the size of the rest of the message: the entry's own head, the message's
+	// headers.
 	frameOverhead = 1024
 )
 
@@ -31,8 +35,8 @@ type Packed struct {
 	buf *[]byte
 }
 
-// keep moves Data into a buffer of its own, as large as the data, which is a fraction of what encoding it takes. The
-// frames of many tables wait for the server at a time.
+// keep moves Data into a buffer of its own, as large as the data, which is a fraction of what
+// encoding it takes. The frames of many tables wait for the server at a time.
 func (p *Packed) keep() {
 	if len(p.Data) > 0 {
 		p.buf = Buffer(len(p.Data))
@@ -41,18 +45,19 @@ func (p *Packed) keep() {
 	}
 }
 
-// Release recycles the memory of Data, once the frame was appended. Leaving it to the garbage collector costs several
-// times as much.
+// Release recycles the memory of Data, once the frame was appended. Leaving it to the garbage
+// collector costs several times as much.
 func (p *Packed) Release() {
 	Recycle(p.buf)
 	p.Data, p.buf = nil, nil
 }
 
-// ErrTooLarge means that an entry exceeds what the server accepts, so that nothing was or will be stored.
+// ErrTooLarge means that an entry exceeds what the server accepts, so that nothing was or will be
+// stored.
 var ErrTooLarge = errors.New("entry is too large")
 
-// TooLargeError says that a single record, compressed, exceeds what the server accepts. It matches ErrTooLarge. The
-// table halts until the server accepts larger messages.
+// TooLargeError says that a single record, compressed, exceeds what the server accepts. It matches
+// ErrTooLarge. The table halts until the server accepts larger messages.
 type TooLargeError struct {
 	Feed  change.Feed
 	Seq   change.SequenceNumber
@@ -69,9 +74,9 @@ func (e *TooLargeError) Error() string {
 func (e *TooLargeError) Is(target error) bool { return target == ErrTooLarge }
 
 // Pack packs pages, in their order, into as few frames as fit: at most 4 MiB of records and at most
-// maxPayload bytes of message each (Queue.MaxPayload). A page too large for one frame is split at its records;
-// each part has its own position and clock, only the last one carries Done. *TooLargeError when a single record
-// does not fit. Data does not alias the pages.
+// maxPayload bytes of message each (Queue.MaxPayload). A page too large for one frame is split at
+// its records; each part has its own position and clock, only the last one carries Done.
+// *TooLargeError when a single record does not fit. Data does not alias the pages.
 func Pack(pages []*change.Page, maxPayload int) ([]Packed, error) {
 	p := packer{
 		limit: min(maxFrame, maxPayload-frameOverhead), payload: maxPayload - frameOverhead, work: works.Get().(*work),
@@ -132,7 +137,8 @@ func (p *packer) add(page *change.Page) error {
 	}
 }
 
-// countFitting returns how many records of a piece the current frame still takes, and their size with the head.
+// countFitting returns how many records of a piece the current frame still takes, and their size
+// with the head.
 func (p *packer) countFitting(c piece) (n, size int) {
 	size = headBytes + len(c.head.Feed.Stream) + len(c.head.Feed.Shard)
 	for ; n < len(c.recs); n++ {
@@ -150,7 +156,8 @@ func (p *packer) include(c piece, size int) {
 	p.pieces, p.size = append(p.pieces, c), p.size+size
 }
 
-// split divides a piece before record n. When no record follows, first is the whole piece and left is empty.
+// split divides a piece before record n. When no record follows, first is the whole piece and left
+// is empty.
 func (c piece) split(n int) (first, left piece) {
 	if n >= len(c.recs) {
 		return c, piece{}
@@ -173,7 +180,8 @@ func (p *packer) flush() error {
 	return p.compress(pieces)
 }
 
-// compress makes a frame of pieces. While the frame is larger than a message may be, it splits them and tries again.
+// compress makes a frame of pieces. While the frame is larger than a message may be, it splits them
+// and tries again.
 func (p *packer) compress(pieces []piece) error {
 	body, raw, heads := p.join(pieces)
 	frame := Packed{Body: body}
@@ -196,8 +204,8 @@ func (p *packer) compress(pieces []piece) error {
 	return p.compress(right)
 }
 
-// join writes the records of pieces one after the other into raw, which is valid until the next call. heads is the
-// estimated size of the pages' heads.
+// join writes the records of pieces one after the other into raw, which is valid until the next
+// call. heads is the estimated size of the pages' heads.
 func (p *packer) join(pieces []piece) (body *checkpoint.Frame, raw []byte, heads int) {
 	body = &checkpoint.Frame{Pages: make([]checkpoint.PageHead, len(pieces))}
 	raw = p.work.forRecords(sizeOf(pieces))
@@ -241,8 +249,8 @@ func sizeOf(pieces []piece) (size int) {
 	return size
 }
 
-// splitPieces splits pieces in the middle: between two pieces, or between two records if there is only one piece.
-// *TooLargeError when there is only one record.
+// splitPieces splits pieces in the middle: between two pieces, or between two records if there is
+// only one piece. *TooLargeError when there is only one record.
 func splitPieces(pieces []piece, size, limit int) (left, right []piece, err error) {
 	if n := len(pieces); n > 1 {
 		return pieces[:n/2], pieces[n/2:], nil
@@ -259,9 +267,9 @@ func splitPieces(pieces []piece, size, limit int) (left, right []piece, err erro
 	return []piece{first}, []piece{rest}, nil
 }
 
-// Unpack calls f with each change of a frame, in order. The change is valid during the call; its slices alias the
-// returned buffer (buf, or a larger one), and stay valid until that is passed to Unpack again. It ends with the first
-// error of f, which it returns unwrapped.
+// Unpack calls f with each change of a frame, in order. The change is valid during the call; its
+// slices alias the returned buffer (buf, or a larger one), and stay valid until that is passed to
+// Unpack again. It ends with the first error of f, which it returns unwrapped.
 func Unpack(
 	e *checkpoint.Entry, buf []byte, f func(page *checkpoint.PageHead, c *change.Change) error,
 ) ([]byte, error) {
@@ -289,7 +297,8 @@ func Unpack(
 	return buf, nil
 }
 
-// Decompress returns the bytes that s2 compressed into data. They alias the returned buffer: buf, or a larger one.
+// Decompress returns the bytes that s2 compressed into data. They alias the returned buffer: buf,
+// or a larger one.
 func Decompress(data, buf []byte) (raw, grown []byte, err error) {
 	if len(data) == 0 {
 		return nil, buf, nil

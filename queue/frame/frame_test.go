@@ -46,8 +46,8 @@ func recordsOf(pages []*change.Page) (changes []seen) {
 	return changes
 }
 
-// For any pages, Unpack returns the records that were packed, every message fits, the parts of a page join without a
-// gap, and only the last part is done.
+// For any pages, Unpack returns the records that were packed, every message fits, the parts of a
+// page join without a gap, and only the last part is done.
 func TestUnpackReturnsWhatWasPacked(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var pages []*change.Page

@@ -1,8 +1,9 @@
-// Package journal keeps messages of a table in a stream of their own: in one order, from one writer at a time. What the
-// messages mean is the business of its user; the archive of a table is one.
+// Package journal keeps messages of a table in a stream of their own: in one order, from one writer
+// at a time. What the messages mean is the business of its user; the archive of a table is one.
 //
-// Each append names the last message that its writer has seen, and the server refuses it if there is a later one: so a
-// writer that another one has overtaken stores nothing. There is no other claim of the journal.
+// Each append names the last message that its writer has seen, and the server refuses it if there
+// is a later one: so a writer that another one has overtaken stores nothing. There is no other
+// claim of the journal.
 package journal
 
 import (
@@ -37,7 +38,8 @@ type Options struct {
 
 // The errors that callers tell apart.
 var (
-	// ErrOvertaken means that the journal does not end where the writer expects: read what is stored.
+	// ErrOvertaken means that the journal does not end where the writer expects: read what is
+	// stored.
 	ErrOvertaken = errors.New("another writer has appended")
 	// ErrFull means that the stream is at its limit: nothing was stored.
 	ErrFull = conn.ErrFull
@@ -45,14 +47,16 @@ var (
 	ErrGap = errors.New("messages are missing")
 )
 
-// Journal is the stream of a table. Its methods may be called by several goroutines; two appends at once are refused.
+// Journal is the stream of a table. Its methods may be called by several goroutines; two appends at
+// once are refused.
 type Journal struct {
 	conn   *conn.Conn
 	opts   Options
 	stream jetstream.Stream
 }
 
-// The subjects of a journal. Snapshots have one of their own, so that the newest is found without reading.
+// The subjects of a journal. Snapshots have one of their own, so that the newest is found without
+// reading.
 const (
 	entries   = "e"
 	snapshots = "snap"
@@ -60,7 +64,8 @@ const (
 
 // Open opens the journal of a table, and makes its stream the first time.
 func Open(ctx context.Context, c *conn.Conn, o Options) (*Journal, error) {
-	// Sequences start at the time in microseconds: a stream that is deleted and made again never reuses numbers.
+	// Sequences start at the time in microseconds: a stream that is deleted and made again never
+	// reuses numbers.
 	cfg := jetstream.StreamConfig{
 		Name: o.Stream, Subjects: []string{o.Subject + entries, o.Subject + snapshots},
 		Description: "Tailrace: " + o.What + " of " + o.Table, Retention: jetstream.LimitsPolicy,
@@ -78,7 +83,8 @@ func Open(ctx context.Context, c *conn.Conn, o Options) (*Journal, error) {
 	return open(c, o, st)
 }
 
-// OpenExisting is Open for commands, which write nothing: nil without an error while there is no stream.
+// OpenExisting is Open for commands, which write nothing: nil without an error while there is no
+// stream.
 func OpenExisting(ctx context.Context, c *conn.Conn, o Options) (*Journal, error) {
 	st, err := c.JS.Stream(ctx, o.Stream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -169,11 +175,13 @@ type End struct {
 	ID   string // of the newest message; "" unknown
 }
 
-// Append stores a message behind the end, and returns the new end. It returns only when the message is durable. Errors:
-// ErrOvertaken, ErrFull; after any other the outcome is unknown, and the writer has to read what is stored.
+// Append stores a message behind the end, and returns the new end. It returns only when the message
+// is durable. Errors: ErrOvertaken, ErrFull; after any other the outcome is unknown, and the writer
+// has to read what is stored.
 //
-// Rule 2: the server compares the sequence and, where one copy is kept, the id of the newest message: a store that was
-// put back to an older copy and filled up again has the same number, but another id.
+// Rule 2: the server compares the sequence and, where one copy is kept, the id of the newest
+// message: a store that was put back to an older copy and filled up again has the same number, but
+// another id.
 func (j *Journal) Append(ctx context.Context, at End, snapshot bool, data []byte) (End, error) {
 	call, cancel := j.conn.WithAckTimeout(ctx)
 	defer cancel()

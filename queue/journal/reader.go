@@ -9,7 +9,8 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
-// Reader reads a journal in order and reconnects by itself. It may be used by one goroutine only; Close it.
+// Reader reads a journal in order and reconnects by itself. It may be used by one goroutine only;
+// Close it.
 type Reader struct {
 	j          *Journal
 	cur        *conn.Consumer // nil until it is made again
@@ -21,8 +22,8 @@ type Reader struct {
 // Read starts at a sequence.
 func (j *Journal) Read(from uint64) *Reader { return &Reader{j: j, seq: from - 1} }
 
-// Next returns the next message, which the caller may keep. It blocks until there is one. ErrGap: the messages between
-// were deleted, or the journal ends before the reader.
+// Next returns the next message, which the caller may keep. It blocks until there is one. ErrGap:
+// the messages between were deleted, or the journal ends before the reader.
 func (r *Reader) Next(ctx context.Context) (seq uint64, data []byte, err error) {
 	for {
 		if r.cur == nil || r.connection != r.j.conn.Connections.Load() {
@@ -34,7 +35,8 @@ func (r *Reader) Next(ctx context.Context) (seq uint64, data []byte, err error) 
 		switch {
 		case err == nil && m.Seq <= r.seq:
 		case err == nil && m.Seq > r.seq+1:
-			// The consumer's replica may lag behind the leader: only the leader knows whether the message is gone.
+			// The consumer's replica may lag behind the leader: only the leader knows whether the
+			// message is gone.
 			if _, _, err := r.j.At(ctx, r.seq+1); err != nil && !conn.Transient(err) {
 				return 0, nil, err
 			}

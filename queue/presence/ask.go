@@ -33,8 +33,8 @@ var ErrRefused = errors.New("the owner keeps the log")
 
 const askTimeout = 5 * time.Second
 
-// Ask asks the owner of a log to hand it over to this process. When it returns nil the owner has begun to; its release
-// of the log says so.
+// Ask asks the owner of a log to hand it over to this process. When it returns nil the owner has
+// begun to; its release of the log says so.
 func (g *Group) Ask(ctx context.Context, owner string, r Request) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()

@@ -16,7 +16,8 @@ import (
 // deaf returns a group that hears only what a test gives it.
 func deaf() *Group { return New(Options{Me: "me", Logger: zap.NewNop()}, &conn.Conn{}) }
 
-// FuzzDecode: no message makes the reader panic, no age is negative, and what it takes is written again as it is.
+// FuzzDecode: no message makes the reader panic, no age is negative, and what it takes is written
+// again as it is.
 func FuzzDecode(f *testing.F) {
 	full := Message{Member: "a/1", Build: "1.2.3", Reads: 5, Number: 7, Moved: -1, Wanted: []string{"Orders", "Hats"},
 		Services: map[string]Service{"dynamodb": {Success: 20}, "bigtable": {Success: -1, Failing: 9000}},
@@ -65,8 +66,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzParts: parts of messages that come in any order, several times or not at all, with other bytes between them, add
-// up to one of the messages that was said, or to none.
+// FuzzParts: parts of messages that come in any order, several times or not at all, with other
+// bytes between them, add up to one of the messages that was said, or to none.
 func FuzzParts(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 4, 5, 6, 7, 8}, []byte(`{"member":"m"}`))
 	f.Add([]byte{2, 1, 0, 0, 1, 255, 5, 4, 3}, []byte(`{"member":"m","number":2,"part":4,"parts":5}`))

@@ -21,9 +21,11 @@ import (
 type Options struct {
 	Subject string // of the pipeline: below it are the messages and the requests
 	Me      string // this process, as in claims
-	// Say returns what this process says of itself; the Group fills in Member and Number. It must be fast.
+	// Say returns what this process says of itself; the Group fills in Member and Number. It must
+	// be fast.
 	Say func() Message
-	// Asked decides about a request of another member to hand a log over to it; empty: it is handed over, else why not.
+	// Asked decides about a request of another member to hand a log over to it; empty: it is handed
+	// over, else why not.
 	Asked func(Request) (refused string)
 	// Every is the time between two messages; 0: protocol.PresencePeriod. Tests shorten it.
 	Every  time.Duration
@@ -81,8 +83,8 @@ func New(o Options, c *conn.Conn) *Group {
 	}
 }
 
-// Run listens and speaks until ctx ends. Then it says that the process is gone. It returns an error only when it cannot
-// subscribe, as where permissions forbid the subject.
+// Run listens and speaks until ctx ends. Then it says that the process is gone. It returns an error
+// only when it cannot subscribe, as where permissions forbid the subject.
 func (g *Group) Run(ctx context.Context) error {
 	heard, err := g.conn.NC.Subscribe(g.o.Subject+".is", func(m *nats.Msg) { g.hear(m.Data) })
 	if err != nil {
@@ -116,7 +118,8 @@ func (g *Group) Run(ctx context.Context) error {
 // gather is how long an announcement waits for others.
 const gather = 20 * time.Millisecond
 
-// Listen returns who is heard within d, for a command: it says nothing of itself. Members speak every two seconds.
+// Listen returns who is heard within d, for a command: it says nothing of itself. Members speak
+// every two seconds.
 func (g *Group) Listen(ctx context.Context, d time.Duration) ([]Member, error) {
 	heard, err := g.conn.NC.Subscribe(g.o.Subject+".is", func(m *nats.Msg) { g.hear(m.Data) })
 	if err != nil {
@@ -209,8 +212,8 @@ func (g *Group) hear(data []byte) {
 	g.replace(&Member{Message: full, At: now, Connection: connection})
 }
 
-// replace puts a member in place of what was known of it, and wakes who waits for a log that has another owner now. The
-// caller holds g.mu.
+// replace puts a member in place of what was known of it, and wakes who waits for a log that has
+// another owner now. The caller holds g.mu.
 func (g *Group) replace(m *Member) {
 	owned := map[string]bool{}
 	for _, l := range m.Logs {
@@ -255,7 +258,8 @@ func (g *Group) forget(now time.Time) {
 	}
 }
 
-// sight returns what the owner of a table's log said of it; nil where none is known. The caller holds g.mu.
+// sight returns what the owner of a table's log said of it; nil where none is known. The caller
+// holds g.mu.
 func (g *Group) sight(table string) *Sight {
 	m := g.members[g.owners[table]]
 	if m == nil {
@@ -268,8 +272,8 @@ func (g *Group) sight(table string) *Sight {
 	return &Sight{Log: m.Logs[i], Member: m.Member, At: m.At, Connection: m.Connection}
 }
 
-// Sight returns what the owner of a table's log said of it last, and a channel that is closed when another member, or
-// none, says that it owns the log. The sight is nil while no member says so.
+// Sight returns what the owner of a table's log said of it last, and a channel that is closed when
+// another member, or none, says that it owns the log. The sight is nil while no member says so.
 func (g *Group) Sight(table string) (s *Sight, changed <-chan struct{}) {
 	if g == nil {
 		return nil, nil
@@ -284,8 +288,8 @@ func (g *Group) Sight(table string) (s *Sight, changed <-chan struct{}) {
 	return g.sight(table), c
 }
 
-// Members returns the other members that were heard within four messages, in order of their names, and for how long
-// this process has listened.
+// Members returns the other members that were heard within four messages, in order of their names,
+// and for how long this process has listened.
 func (g *Group) Members(now time.Time) (all []Member, listening time.Duration) {
 	if g == nil {
 		return nil, 0

@@ -80,7 +80,8 @@ func server(t *testing.T) string {
 	return s.URL()
 }
 
-// TestMembersHearOfEachOther: what each owns, in messages of several parts too, who owns a log now, and who is gone.
+// TestMembersHearOfEachOther: what each owns, in messages of several parts too, who owns a log now,
+// and who is gone.
 func TestMembersHearOfEachOther(t *testing.T) {
 	url := server(t)
 	a, b := join(t, url, "a.host", nil), join(t, url, "b.host", nil)
@@ -117,7 +118,8 @@ func TestMembersHearOfEachOther(t *testing.T) {
 	until(t, "the member that has ended is not listed", func() bool { return !b.Hears("c.host") })
 }
 
-// TestOwnerIsAskedForALog: it hands it over or says why not; one that does not answer has not agreed.
+// TestOwnerIsAskedForALog: it hands it over or says why not; one that does not answer has not
+// agreed.
 func TestOwnerIsAskedForALog(t *testing.T) {
 	url := server(t)
 	var got Request
@@ -158,7 +160,8 @@ func TestStrangeMessagesAreIgnored(t *testing.T) {
 	}
 }
 
-// TestEachPartFitsIntoAMessage, of a process that owns or can take thousands of tables with long names.
+// TestEachPartFitsIntoAMessage, of a process that owns or can take thousands of tables with long
+// names.
 func TestEachPartFitsIntoAMessage(t *testing.T) {
 	m := Message{Member: "a"}
 	for i := range 5000 {
@@ -177,7 +180,8 @@ func TestEachPartFitsIntoAMessage(t *testing.T) {
 	}
 }
 
-// TestDuplicatedPartIsNotTheWholeMessage: a part that arrives twice must not stand for the one that is missing.
+// TestDuplicatedPartIsNotTheWholeMessage: a part that arrives twice must not stand for the one that
+// is missing.
 func TestDuplicatedPartIsNotTheWholeMessage(t *testing.T) {
 	url := server(t)
 	b := join(t, url, "b", nil)
@@ -233,7 +237,8 @@ func TestOvertakenMessageIsIgnored(t *testing.T) {
 	}
 }
 
-// TestMemberThatIsNotHeardIsForgotten: its name is never used again, as it is another one at each start.
+// TestMemberThatIsNotHeardIsForgotten: its name is never used again, as it is another one at each
+// start.
 func TestMemberThatIsNotHeardIsForgotten(t *testing.T) {
 	b := join(t, server(t), "b", nil)
 	b.hear([]byte(`{"member":"a","parts":1,"number":1,"logs":[{"table":"x","epoch":1,"seq":1}]}`))

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Message is what a process says of itself. One that owns many logs says it in several parts of the same number.
+// Message is what a process says of itself. One that owns many logs says it in several parts of the
+// same number.
 //
 // Ages are milliseconds before the message was sent: no clock is compared between machines.
 type Message struct {
@@ -43,7 +44,8 @@ type Log struct {
 	Moved    int64   `json:"moved"` // age of the move that brought the log here; -1: it came otherwise
 }
 
-// logsPerPart keeps a message far below what every server takes (1 MiB): names of tables have up to 255 bytes.
+// logsPerPart keeps a message far below what every server takes (1 MiB): names of tables have up to
+// 255 bytes.
 const logsPerPart = 500
 
 // maxParts bounds what is kept of a message that never becomes complete.
@@ -80,7 +82,8 @@ func decode(data []byte) (m Message, err error) {
 	return m, nil
 }
 
-// Age converts an age of a message; false for -1, unknown. An age beyond what a Duration holds is the longest one.
+// Age converts an age of a message; false for -1, unknown. An age beyond what a Duration holds is
+// the longest one.
 func Age(ms int64) (time.Duration, bool) {
 	return time.Duration(min(ms, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond, ms >= 0
 }

@@ -1,10 +1,11 @@
-// Package request stores the requests of commands to the owner of a table: resync single items, or retry their dead
-// letters. A request is cut into chunks, which are messages of a stream of their own beside the dead letters. The owner
-// does several chunks at once and replaces each by its outcome; after a crash or a takeover a chunk without one is done
-// again, which changes nothing.
+// Package request stores the requests of commands to the owner of a table: resync single items, or
+// retry their dead letters. A request is cut into chunks, which are messages of a stream of their
+// own beside the dead letters. The owner does several chunks at once and replaces each by its
+// outcome; after a crash or a takeover a chunk without one is done again, which changes nothing.
 //
-// Requests are not entries of the log, for two reasons: after an append by another process, the owner's next append is
-// refused; and a resync waits until the log is applied, so it must not be an entry that has to be applied first.
+// Requests are not entries of the log, for two reasons: after an append by another process, the
+// owner's next append is refused; and a resync waits until the log is applied, so it must not be an
+// entry that has to be applied first.
 package request
 
 import (
@@ -57,13 +58,14 @@ type HealOrder struct {
 type Healed struct {
 	Events int64 `json:"events"` // archived as class healed
 	Known  int64 `json:"known"`  // the stream gave them, or an earlier healing did
-	// NoImage are items that were created and deleted within one window: the export does not show them.
+	// NoImage are items that were created and deleted within one window: the export does not show
+	// them.
 	NoImage int64    `json:"without_image"`
 	Alive   int64    `json:"deleted"` // their time to live had not passed: somebody deleted them
 	Skipped int64    `json:"skipped"` // the mapping does not archive them
 	Exports []string `json:"exports"` // ids
-	// Unconfirmed are those among Exports that DynamoDB could not be asked about. With one of them the gaps stay
-	// incomplete.
+	// Unconfirmed are those among Exports that DynamoDB could not be asked about. With one of them
+	// the gaps stay incomplete.
 	Unconfirmed []Unconfirmed `json:"unconfirmed,omitempty"`
 }
 
@@ -100,8 +102,9 @@ type Outcome struct {
 	Applied int64     `json:"applied"` // dead letters
 	Refused int64     `json:"refused"` // items, or letters that are refused again
 	Waiting int64     `json:"waiting"` // letters not tried, because an earlier one of their item was refused
-	// Later counts those of the refused and the waiting letters that a retry from Until on makes needless: their items
-	// are true, and only the version of the reading was not above the letters.
+	// Later counts those of the refused and the waiting letters that a retry from Until on makes
+	// needless: their items are true, and only the version of the reading was not above the
+	// letters.
 	Later   int64     `json:"later,omitempty"`
 	Until   time.Time `json:"until,omitzero"`
 	Deleted int64     `json:"deleted,omitempty"` // columns

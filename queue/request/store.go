@@ -34,8 +34,8 @@ type Options struct {
 	Replicas int
 }
 
-// Store holds the requests of a table: a stream of their own with one subject per chunk. Its methods may be called by
-// several goroutines.
+// Store holds the requests of a table: a stream of their own with one subject per chunk. Its
+// methods may be called by several goroutines.
 type Store struct {
 	conn  *conn.Conn
 	opts  Options
@@ -67,8 +67,8 @@ func newStore(c *conn.Conn, o Options, k *conn.Keyed, err error) (*Store, error)
 	return &Store{conn: c, opts: o, keyed: k}, nil
 }
 
-// Ask stores a chunk for the owner. It waits while MaxWaiting bytes wait already, and retries transient errors, until
-// ctx ends. When it returns nil the chunk is on disk.
+// Ask stores a chunk for the owner. It waits while MaxWaiting bytes wait already, and retries
+// transient errors, until ctx ends. When it returns nil the chunk is on disk.
 func (s *Store) Ask(ctx context.Context, c *Chunk) error {
 	put := func() error {
 		if err := s.awaitRoom(ctx); err != nil {
@@ -97,8 +97,8 @@ func (s *Store) awaitRoom(ctx context.Context) error {
 	}
 }
 
-// Next returns the oldest chunk without an outcome; nil when none waits. Only the owner of the log calls it. Outcomes
-// that nobody has fetched for a day are deleted.
+// Next returns the oldest chunk without an outcome; nil when none waits. Only the owner of the log
+// calls it. Outcomes that nobody has fetched for a day are deleted.
 func (s *Store) Next(ctx context.Context, now time.Time) (*Chunk, error) {
 	c, _, err := s.NextAfter(ctx, now, 0)
 	return c, err
@@ -132,15 +132,15 @@ func (s *Store) NextAfter(ctx context.Context, now time.Time, after uint64) (*Ch
 	}
 }
 
-// Waiting returns the chunks of the command that asked for c that have no outcome yet, c among them, oldest first. Only
-// the owner of the log calls it.
+// Waiting returns the chunks of the command that asked for c that have no outcome yet, c among
+// them, oldest first. Only the owner of the log calls it.
 func (s *Store) Waiting(ctx context.Context, c *Chunk) ([]*Chunk, error) {
 	all, err := s.Pending(ctx)
 	return slices.DeleteFunc(all, func(x *Chunk) bool { return x.Command() != c.Command() }), err
 }
 
-// Pending returns the chunks that have no outcome yet, oldest first. Unlike Next it writes nothing, so that commands
-// may call it.
+// Pending returns the chunks that have no outcome yet, oldest first. Unlike Next it writes nothing,
+// so that commands may call it.
 func (s *Store) Pending(ctx context.Context) (all []*Chunk, err error) {
 	for at := uint64(1); ; {
 		m, err := s.conn.Next(ctx, s.opts.Stream, at)
@@ -157,8 +157,9 @@ func (s *Store) Pending(ctx context.Context) (all []*Chunk, err error) {
 	}
 }
 
-// Finish stores the outcome of a chunk over it. Only the owner of the log calls it, and only when everything that the
-// outcome says is durable. A chunk that was withdrawn meanwhile is not stored again.
+// Finish stores the outcome of a chunk over it. Only the owner of the log calls it, and only when
+// everything that the outcome says is durable. A chunk that was withdrawn meanwhile is not stored
+// again.
 func (s *Store) Finish(ctx context.Context, c *Chunk, o *Outcome) error {
 	err := s.keyed.Replace(ctx, func() error {
 		stored, seq, err := s.get(ctx, c.ID)
@@ -175,11 +176,12 @@ func (s *Store) Finish(ctx context.Context, c *Chunk, o *Outcome) error {
 	return s.wrap("finish", c.ID, err)
 }
 
-// Await waits until a chunk has an outcome, fetches it and deletes the chunk. ErrNotFound when it is not there.
+// Await waits until a chunk has an outcome, fetches it and deletes the chunk. ErrNotFound when it
+// is not there.
 //
-// Rule 15: the outcome is the answer, and is returned whatever becomes of the deletion. An error of the deletion would
-// make the caller ask again, and find nothing: the server may have deleted the chunk and lost the acknowledgement. A
-// chunk that stays is deleted by the owner after a day.
+// Rule 15: the outcome is the answer, and is returned whatever becomes of the deletion. An error of
+// the deletion would make the caller ask again, and find nothing: the server may have deleted the
+// chunk and lost the acknowledgement. A chunk that stays is deleted by the owner after a day.
 func (s *Store) Await(ctx context.Context, id string) (*Outcome, error) {
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		c, _, err := s.get(ctx, id)
@@ -229,8 +231,8 @@ func (s *Store) Count(ctx context.Context) (int, error) {
 	return int(info.State.Msgs), nil
 }
 
-// Position returns when the stream was made, and the sequence of its newest message ever. Each request and each outcome
-// raises it, and deletions do not lower it.
+// Position returns when the stream was made, and the sequence of its newest message ever. Each
+// request and each outcome raises it, and deletions do not lower it.
 func (s *Store) Position(ctx context.Context) (created time.Time, last uint64, err error) {
 	info, err := s.conn.StreamInfo(ctx, s.keyed.Stream)
 	if err != nil {
@@ -239,7 +241,8 @@ func (s *Store) Position(ctx context.Context) (created time.Time, last uint64, e
 	return info.Created, info.State.LastSeq, nil
 }
 
-// write stores the chunk if the stored one of its id is at sequence last; with last 0, if none is stored.
+// write stores the chunk if the stored one of its id is at sequence last; with last 0, if none is
+// stored.
 func (s *Store) write(ctx context.Context, c *Chunk, last uint64) error {
 	b, err := encode(c)
 	if err != nil {

@@ -76,8 +76,8 @@ func appendBlob(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// Size returns the item's size as the service counts it for the limit of 400 KB, for pages and for capacity: names and
-// values, 3 bytes for a list or map and 1 for each of its entries.
+// Size returns the item's size as the service counts it for the limit of 400 KB, for pages and for
+// capacity: names and values, 3 bytes for a list or map and 1 for each of its entries.
 func (m Map) Size() int {
 	size := 0
 	for i := range m {

@@ -15,8 +15,8 @@ const (
 	minExponent = -130
 )
 
-// Normalize returns the normal form of a number's text: plain decimal without unneeded zeros, "0" for zero, never an
-// exponent. The error is the service's.
+// Normalize returns the normal form of a number's text: plain decimal without unneeded zeros, "0"
+// for zero, never an exponent. The error is the service's.
 func Normalize(text string) (string, *wire.Error) {
 	if isPlainInt(text) {
 		return text, nil
@@ -34,7 +34,8 @@ func Normalize(text string) (string, *wire.Error) {
 	return d.text(), nil
 }
 
-// isPlainInt reports whether a text is a short integer in normal form: the fast path for the most common numbers.
+// isPlainInt reports whether a text is a short integer in normal form: the fast path for the most
+// common numbers.
 func isPlainInt(s string) bool {
 	if len(s) == 0 || len(s) > 18 || s[0] == '0' && len(s) > 1 {
 		return false
@@ -181,8 +182,8 @@ func sign(n int) int {
 	return 0
 }
 
-// Add returns a+b, or a-b, of two numbers in normal form. A result outside the limits is an error. To the service a
-// result with more than 38 digits is an overflow, whatever its magnitude.
+// Add returns a+b, or a-b, of two numbers in normal form. A result outside the limits is an error.
+// To the service a result with more than 38 digits is an overflow, whatever its magnitude.
 func Add(a, b string, minus bool) (string, *wire.Error) {
 	x, _ := parseDecimal(a)
 	y, _ := parseDecimal(b)
@@ -236,8 +237,8 @@ func AppendSortable(b []byte, text string) []byte {
 	return append(b, 0xff)
 }
 
-// numberSize returns the size of a number as the service counts it: a byte for two digits, one more, and one for a
-// sign.
+// numberSize returns the size of a number as the service counts it: a byte for two digits, one
+// more, and one for a sign.
 func numberSize(text string) int {
 	d, _ := parseDecimal(text)
 	if d.digits == "" {

@@ -1,7 +1,7 @@
-// Package attr has the attribute values of the sandbox's DynamoDB: their types, JSON form, numbers of 38 digits, sizes
-// and equality. Decode and DecodeMap bring values into a normal form: attributes sorted by name, sets sorted, numbers
-// in plain decimal form. Two items are equal by value exactly when the JSON of their normal forms is equal byte for
-// byte.
+// Package attr has the attribute values of the sandbox's DynamoDB: their types, JSON form, numbers
+// of 38 digits, sizes and equality. Decode and DecodeMap bring values into a normal form:
+// attributes sorted by name, sets sorted, numbers in plain decimal form. Two items are equal by
+// value exactly when the JSON of their normal forms is equal byte for byte.
 package attr
 
 import (
@@ -42,8 +42,8 @@ func KindOf(name string) Kind {
 	return None
 }
 
-// Value is one attribute value. Str is a string, a number's plain text or the bytes of a binary; Set has the members of
-// a set in the same forms, sorted; True is the value of BOOL and NULL.
+// Value is one attribute value. Str is a string, a number's plain text or the bytes of a binary;
+// Set has the members of a set in the same forms, sorted; True is the value of BOOL and NULL.
 type Value struct {
 	Kind Kind
 	True bool

@@ -9,11 +9,12 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 )
 
-// The emulator computes sums, but for a maximum or a minimum it stores the last value. The front computes these two
-// under the table's lock and sets the result. For a count of distinct values the last value is stored too, where the
-// service stores a sketch.
+// The emulator computes sums, but for a maximum or a minimum it stores the last value. The front
+// computes these two under the table's lock and sets the result. For a count of distinct values the
+// last value is stored too, where the service stores a sketch.
 
-// mergeOf returns the function with which a family merges two values; nil when the emulator merges them.
+// mergeOf returns the function with which a family merges two values; nil when the emulator merges
+// them.
 func mergeOf(t *btapb.Type) func(have, add int64) int64 {
 	switch t.GetAggregateType().GetAggregator().(type) {
 	case *btapb.Type_Aggregate_Max_:
@@ -24,7 +25,8 @@ func mergeOf(t *btapb.Type) func(have, add int64) int64 {
 	return nil
 }
 
-// merges reports whether the front has to merge for some of the mutations. The caller holds the table's lock.
+// merges reports whether the front has to merge for some of the mutations. The caller holds the
+// table's lock.
 func (t *table) merges(branches ...[]*btpb.Mutation) bool {
 	for _, ms := range branches {
 		for _, m := range ms {
@@ -36,7 +38,8 @@ func (t *table) merges(branches ...[]*btpb.Mutation) bool {
 	return false
 }
 
-// lock takes the table's lock, exclusively when asked to or when a mutation merges, which reads before it writes.
+// lock takes the table's lock, exclusively when asked to or when a mutation merges, which reads
+// before it writes.
 func (t *table) lock(exclusive bool, branches ...[]*btpb.Mutation) (unlock func()) {
 	if !exclusive {
 		t.mu.RLock()
@@ -49,7 +52,8 @@ func (t *table) lock(exclusive bool, branches ...[]*btpb.Mutation) (unlock func(
 	return t.mu.Unlock
 }
 
-// merge replaces additions to a maximum or minimum by the merged values. The caller holds the table's lock exclusively.
+// merge replaces additions to a maximum or minimum by the merged values. The caller holds the
+// table's lock exclusively.
 func (f *Front) merge(ctx context.Context, name string, t *table, key []byte, ms []*btpb.Mutation) error {
 	var merged []*btpb.Mutation_SetCell // cells that these mutations have set so far
 	emptied := false

@@ -59,7 +59,8 @@ func checkBulk(req *btpb.MutateRowsRequest) error {
 	return nil
 }
 
-// emulatorApply returns a function that applies a request in the emulator and returns its answer for each entry.
+// emulatorApply returns a function that applies a request in the emulator and returns its answer
+// for each entry.
 func emulatorApply(srv any, ss grpc.ServerStream, h grpc.StreamHandler) func(context.Context,
 	*btpb.MutateRowsRequest) ([]*btpb.MutateRowsResponse_Entry, error) {
 	return func(ctx context.Context, req *btpb.MutateRowsRequest) ([]*btpb.MutateRowsResponse_Entry, error) {
@@ -75,8 +76,8 @@ func emulatorApply(srv any, ss grpc.ServerStream, h grpc.StreamHandler) func(con
 	}
 }
 
-// serve draws the call's fault, applies its entries and sends the reply. gaveUp is not nil when the caller gave up
-// during an injected latency: the entries are applied all the same.
+// serve draws the call's fault, applies its entries and sends the reply. gaveUp is not nil when the
+// caller gave up during an injected latency: the entries are applied all the same.
 func (b *bulk) serve(ss grpc.ServerStream, gaveUp error) error {
 	x := b.front.Faults
 	kind := x.draw()
@@ -99,7 +100,8 @@ func (b *bulk) serve(ss grpc.ServerStream, gaveUp error) error {
 	return b.send(ss, out)
 }
 
-// run applies the entries that pass the checks, in any order, and returns the answer for each entry.
+// run applies the entries that pass the checks, in any order, and returns the answer for each
+// entry.
 func (b *bulk) run(ctx context.Context) ([]*btpb.MutateRowsResponse_Entry, error) {
 	b.front.writes.Add(1)
 	branches := make([][]*btpb.Mutation, len(b.req.Entries))
@@ -133,8 +135,8 @@ func (b *bulk) run(ctx context.Context) ([]*btpb.MutateRowsResponse_Entry, error
 	return b.distortAnswers(out), nil
 }
 
-// applyEntries applies a request: in one call, or entry by entry when an entry merges into a cell that an earlier one
-// may set.
+// applyEntries applies a request: in one call, or entry by entry when an entry merges into a cell
+// that an earlier one may set.
 func (b *bulk) applyEntries(ctx context.Context, req *btpb.MutateRowsRequest) (out []*btpb.MutateRowsResponse_Entry,
 	err error) {
 	if !slices.ContainsFunc(req.Entries,
@@ -211,7 +213,8 @@ func answerOf(i int, err error) *btpb.MutateRowsResponse_Entry {
 		Message: st.Message()}}
 }
 
-// shuffle reorders entries and their indexes: the service applies entries in any order, also those of one row.
+// shuffle reorders entries and their indexes: the service applies entries in any order, also those
+// of one row.
 func (b *bulk) shuffle(es []*btpb.MutateRowsRequest_Entry, at []int) {
 	if b.front.Faults.ordered() {
 		return
@@ -222,7 +225,8 @@ func (b *bulk) shuffle(es []*btpb.MutateRowsRequest_Entry, at []int) {
 	})
 }
 
-// distortAnswers drops the answers of some applied entries and turns others into errors, by the odds in force.
+// distortAnswers drops the answers of some applied entries and turns others into errors, by the
+// odds in force.
 func (b *bulk) distortAnswers(out []*btpb.MutateRowsResponse_Entry) []*btpb.MutateRowsResponse_Entry {
 	odds, kept := b.front.Faults.currentOdds(), out[:0]
 	for _, e := range out {

@@ -86,8 +86,9 @@ func (w *rowWrite) check(t *table) error {
 	return checkFilter(w.filter)
 }
 
-// write applies a single-row write, unless a fault applies to it. gaveUp is not nil when the caller gave up during an
-// injected latency: the write is applied all the same, as it may be in the service.
+// write applies a single-row write, unless a fault applies to it. gaveUp is not nil when the caller
+// gave up during an injected latency: the write is applied all the same, as it may be in the
+// service.
 func (f *Front) write(ctx context.Context, gaveUp error, w *rowWrite, apply func(context.Context) (any, error)) (any,
 	error) {
 	t, err := f.tableOf(w.table)
@@ -155,8 +156,8 @@ func (f *Front) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInf
 	return h(srv, ss)
 }
 
-// readRows reads from the emulator under the table's exclusive lock, buffers the reply, and sends it after the lock is
-// released, so that a slow reader does not block writers.
+// readRows reads from the emulator under the table's exclusive lock, buffers the reply, and sends
+// it after the lock is released, so that a slow reader does not block writers.
 func (f *Front) readRows(srv any, ss grpc.ServerStream, h grpc.StreamHandler) error {
 	if err := f.Faults.admit(ss.Context()); err != nil {
 		return err
@@ -184,7 +185,8 @@ func (f *Front) readRows(srv any, ss grpc.ServerStream, h grpc.StreamHandler) er
 	return err
 }
 
-// replay is a server stream that gives a handler a request that was already received, and keeps the handler's replies.
+// replay is a server stream that gives a handler a request that was already received, and keeps the
+// handler's replies.
 type replay struct {
 	grpc.ServerStream
 	ctx  context.Context // instead of the stream's, if set

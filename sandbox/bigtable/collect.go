@@ -10,8 +10,9 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 )
 
-// Collect deletes the cells that the tables' garbage-collection rules no longer keep, by the sandbox's clock, and
-// returns their number. Nothing else collects garbage: as in the service, such cells stay readable until then.
+// Collect deletes the cells that the tables' garbage-collection rules no longer keep, by the
+// sandbox's clock, and returns their number. Nothing else collects garbage: as in the service, such
+// cells stay readable until then.
 func (f *Front) Collect(ctx context.Context) (int, error) {
 	total := 0
 	for _, name := range f.Tables() {
@@ -66,7 +67,8 @@ func (f *Front) collect(ctx context.Context, name string) (int, error) {
 	return total, f.mutate(ctx, name, entries)
 }
 
-// expired reports whether a rule no longer keeps a cell. at is the index of the cell in its column, newest first.
+// expired reports whether a rule no longer keeps a cell. at is the index of the cell in its column,
+// newest first.
 func expired(rule *btapb.GcRule, at int, micros int64, now time.Time) bool {
 	switch r := rule.GetRule().(type) {
 	case *btapb.GcRule_MaxNumVersions:

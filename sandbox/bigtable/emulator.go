@@ -14,7 +14,8 @@ import (
 // passHeader is the header by which the front recognises its own calls.
 const passHeader = "sandbox-pass"
 
-// isOwnCall reports whether a call is the front's own. Such a call goes to the emulator without faults or limits.
+// isOwnCall reports whether a call is the front's own. Such a call goes to the emulator without
+// faults or limits.
 func (f *Front) isOwnCall(ctx context.Context) bool {
 	got := metadata.ValueFromIncomingContext(ctx, passHeader)
 	return len(got) == 1 && got[0] == f.pass
@@ -33,7 +34,8 @@ type column struct {
 	values    [][]byte
 }
 
-// scan calls each for every row that a request selects. The caller holds the table's lock exclusively.
+// scan calls each for every row that a request selects. The caller holds the table's lock
+// exclusively.
 func (f *Front) scan(ctx context.Context, req *btpb.ReadRowsRequest, each func(key []byte, cols []column) error) error {
 	ctx, cancel := context.WithCancel(f.ownContext(ctx))
 	defer cancel()
@@ -66,7 +68,8 @@ func (f *Front) scan(ctx context.Context, req *btpb.ReadRowsRequest, each func(k
 	}
 }
 
-// addCell adds a chunk of a reply to the columns of its row. A chunk without family or qualifier repeats the last.
+// addCell adds a chunk of a reply to the columns of its row. A chunk without family or qualifier
+// repeats the last.
 func addCell(cols []column, chunk *btpb.ReadRowsResponse_CellChunk) []column {
 	if k := len(cols); chunk.FamilyName != nil || chunk.Qualifier != nil || k == 0 {
 		next := column{qualifier: chunk.Qualifier.GetValue()}
@@ -88,7 +91,8 @@ func addCell(cols []column, chunk *btpb.ReadRowsResponse_CellChunk) []column {
 // batchRows is how many rows one call of mutate writes.
 const batchRows = 1000
 
-// mutate applies entries to a table. The caller holds the table's lock exclusively, or is its only user.
+// mutate applies entries to a table. The caller holds the table's lock exclusively, or is its only
+// user.
 func (f *Front) mutate(ctx context.Context, name string, entries []*btpb.MutateRowsRequest_Entry) error {
 	client := btpb.NewBigtableClient(f.conn)
 	for len(entries) > 0 {

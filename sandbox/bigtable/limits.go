@@ -34,8 +34,8 @@ func checkKey(key []byte) error {
 	return nil
 }
 
-// checkMutations checks all mutations of an entry before any of them is applied, which makes entries atomic. families
-// are the table's.
+// checkMutations checks all mutations of an entry before any of them is applied, which makes
+// entries atomic. families are the table's.
 func checkMutations(ms []*btpb.Mutation, families map[string]*btapb.Type) error {
 	if len(ms) == 0 {
 		return invalidArgument("No mutations provided")

@@ -134,8 +134,8 @@ func (t *table) show(from *btapb.Table) *btapb.Table {
 	return out
 }
 
-// describeTable returns the emulator's description of a table, with the rules. No schema change runs
-// meanwhile: the emulator reads its families without its lock.
+// describeTable returns the emulator's description of a table, with the rules. No schema change
+// runs meanwhile: the emulator reads its families without its lock.
 func (f *Front) describeTable(ctx context.Context, r *btapb.GetTableRequest, h grpc.UnaryHandler) (any, error) {
 	t, err := f.tableOf(r.Name)
 	if err != nil {

@@ -8,14 +8,16 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 )
 
-// maxWidth limits the columns of a row, the versions of a column, and the cells of a row that one call sets. The
-// service has no limit for the first two and takes 100,000 mutations. The emulator sorts all column names of a row for
-// each column that is added, again for each that an interleaved filter lets pass, and all versions of a column for each
-// one that is added: with tens of thousands of them, one call would keep its table locked for minutes.
+// maxWidth limits the columns of a row, the versions of a column, and the cells of a row that one
+// call sets. The service has no limit for the first two and takes 100,000 mutations. The emulator
+// sorts all column names of a row for each column that is added, again for each that an interleaved
+// filter lets pass, and all versions of a column for each one that is added: with tens of thousands
+// of them, one call would keep its table locked for minutes.
 const maxWidth = 10_000
 
-// widths has an upper bound of each row's width. The width is the number of columns, or the number of versions in one
-// of them, whichever is larger. Writes add to the bound; a row is read and counted only when its bound passes maxWidth.
+// widths has an upper bound of each row's width. The width is the number of columns, or the number
+// of versions in one of them, whichever is larger. Writes add to the bound; a row is read and
+// counted only when its bound passes maxWidth.
 type widths struct {
 	mu    sync.Mutex
 	bound map[string]int // by row key
@@ -61,8 +63,9 @@ func cellsSet(ms []*btpb.Mutation) (n int) {
 	return n
 }
 
-// checkWidth refuses mutations that would make a row wider than maxWidth, and updates the row's bound. others is the
-// number of cells that other entries of the same call set in the row. The caller holds the table's lock exclusively.
+// checkWidth refuses mutations that would make a row wider than maxWidth, and updates the row's
+// bound. others is the number of cells that other entries of the same call set in the row. The
+// caller holds the table's lock exclusively.
 func (f *Front) checkWidth(
 	ctx context.Context, name string, t *table, key []byte, others int, branches ...[]*btpb.Mutation,
 ) error {

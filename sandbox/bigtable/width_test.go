@@ -38,7 +38,8 @@ func (r *rig) width(key string) int {
 	return len(row["d"])
 }
 
-// TestRowsWiderThanTheEmulatorTakesAreRefused grows a row by every kind of write to its limit and past it.
+// TestRowsWiderThanTheEmulatorTakesAreRefused grows a row by every kind of write to its limit and
+// past it.
 func TestRowsWiderThanTheEmulatorTakesAreRefused(t *testing.T) {
 	r := newRig(t)
 	r.apply("wide", columns(0, widest-10), codes.OK)

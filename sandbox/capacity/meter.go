@@ -1,5 +1,5 @@
-// Package capacity counts the read units that tables consume, second by second, and refuses reads beyond a limit as
-// DynamoDB does. Without a limit nothing is refused.
+// Package capacity counts the read units that tables consume, second by second, and refuses reads
+// beyond a limit as DynamoDB does. Without a limit nothing is refused.
 package capacity
 
 import (
@@ -17,15 +17,17 @@ type Second struct {
 
 // Limit is what the reads of a table are limited to. The zero value limits nothing.
 type Limit struct {
-	// Provisioned limits the table to its ReadCapacityUnits. It does nothing while the table is on demand.
+	// Provisioned limits the table to its ReadCapacityUnits. It does nothing while the table is on
+	// demand.
 	Provisioned bool `json:"provisioned"`
-	// Hot limits one partition, that of the lowest hashes, to this many units a second; 0 is no limit.
+	// Hot limits one partition, that of the lowest hashes, to this many units a second; 0 is no
+	// limit.
 	Hot float64 `json:"hot"`
 	// Partitions is how many equal parts of the key space there are for Hot; default 8.
 	Partitions int `json:"partitions"`
-	// Burst is how long unused units are kept. The service keeps them for up to five minutes; the default is a second,
-	// so that a short test meets the limit.
-	// Source: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/burst-adaptive-capacity.html
+	// Burst is how long unused units are kept. The service keeps them for up to five minutes; the
+	// default is a second, so that a short test meets the limit. Source:
+	// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/burst-adaptive-capacity.html
 	Burst time.Duration `json:"-"`
 }
 
@@ -36,8 +38,8 @@ type Read struct {
 	Hash        uint64 // place of the item, or of the first possible item of the page, in the key space
 }
 
-// Meter counts and limits the reads of all tables. It is safe for concurrent use; a nil Meter counts and limits
-// nothing.
+// Meter counts and limits the reads of all tables. It is safe for concurrent use; a nil Meter
+// counts and limits nothing.
 type Meter struct {
 	mu     sync.Mutex
 	tables map[string]*account
@@ -68,7 +70,8 @@ func (m *Meter) account(table string) *account {
 	return a
 }
 
-// Limit limits the reads of a table from now on, in place of an earlier limit. A new limit begins with a full burst.
+// Limit limits the reads of a table from now on, in place of an earlier limit. A new limit begins
+// with a full burst.
 func (m *Meter) Limit(table string, l Limit) {
 	l.Burst, l.Partitions = cmp.Or(l.Burst, time.Second), cmp.Or(l.Partitions, 8)
 	m.mu.Lock()
@@ -86,8 +89,9 @@ func (m *Meter) Calm() {
 	}
 }
 
-// Admit reports whether the limits let a read begin, and counts a refusal. Like the service it does not know yet what
-// the read will consume: a read begins while any unit is left, and what it consumes beyond that delays later ones.
+// Admit reports whether the limits let a read begin, and counts a refusal. Like the service it does
+// not know yet what the read will consume: a read begins while any unit is left, and what it
+// consumes beyond that delays later ones.
 func (m *Meter) Admit(r Read) bool {
 	if m == nil {
 		return true
@@ -141,7 +145,8 @@ func (a *account) second(now time.Time) *Second {
 	return &a.seconds[len(a.seconds)-1]
 }
 
-// Seconds returns the seconds in which a table was read, oldest first; seconds without reads are absent.
+// Seconds returns the seconds in which a table was read, oldest first; seconds without reads are
+// absent.
 func (m *Meter) Seconds(table string) []Second {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -152,7 +157,8 @@ func (m *Meter) Seconds(table string) []Second {
 	return append([]Second(nil), a.seconds...)
 }
 
-// Units returns the read units that a table has consumed since a time; the second of that time counts in full.
+// Units returns the read units that a table has consumed since a time; the second of that time
+// counts in full.
 func (m *Meter) Units(table string, since time.Time) float64 {
 	sum := 0.0
 	for _, s := range m.Seconds(table) {
@@ -169,7 +175,8 @@ type bucket struct {
 	at   time.Time // of the last refill; zero: never
 }
 
-// has refills the bucket at a rate, up to the burst in seconds, and reports whether anything is left.
+// has refills the bucket at a rate, up to the burst in seconds, and reports whether anything is
+// left.
 func (b *bucket) has(rate, burst float64, now time.Time) bool {
 	most := rate * burst
 	if b.at.IsZero() {

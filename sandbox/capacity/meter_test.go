@@ -17,7 +17,8 @@ func newRig() *rig {
 	return r
 }
 
-// consume reads pages of so many units as fast as it is let, for a number of seconds, and returns what it consumed.
+// consume reads pages of so many units as fast as it is let, for a number of seconds, and returns
+// what it consumed.
 func (r *rig) consume(read Read, units float64, seconds int) float64 {
 	sum := 0.0
 	for end := r.at.Add(time.Duration(seconds) * time.Second); r.at.Before(end); r.at = r.at.Add(time.Millisecond) {

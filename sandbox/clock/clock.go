@@ -1,5 +1,6 @@
-// Package clock is the time of one sandbox: the machine's clock plus an offset, or a virtual clock that stands still
-// until it is advanced. It also has the sandbox's one way to wait on the machine's clock, Pause.
+// Package clock is the time of one sandbox: the machine's clock plus an offset, or a virtual clock
+// that stands still until it is advanced. It also has the sandbox's one way to wait on the
+// machine's clock, Pause.
 package clock
 
 import (
@@ -8,8 +9,8 @@ import (
 	"time"
 )
 
-// Clock is the clock that all parts of one sandbox share. It is safe for concurrent use. Make one with New or
-// NewVirtual.
+// Clock is the clock that all parts of one sandbox share. It is safe for concurrent use. Make one
+// with New or NewVirtual.
 type Clock struct {
 	mu      sync.Mutex
 	virtual bool
@@ -41,7 +42,8 @@ func (c *Clock) now() time.Time {
 	return time.Now().UTC().Add(c.offset)
 }
 
-// Advance moves the clock by d, which may be negative (a clock that steps back), and wakes all callers of Until.
+// Advance moves the clock by d, which may be negative (a clock that steps back), and wakes all
+// callers of Until.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,7 +77,8 @@ func (c *Clock) Moved() <-chan struct{} {
 	return c.moved
 }
 
-// Until blocks until the clock shows t or later, or until ctx ends: then it returns the context's cause.
+// Until blocks until the clock shows t or later, or until ctx ends: then it returns the context's
+// cause.
 func (c *Clock) Until(ctx context.Context, t time.Time) error {
 	for {
 		c.mu.Lock()

@@ -1,5 +1,5 @@
-// Package control runs commands on a sandbox by name: over HTTP, from a timeline file, or from Go. Each command calls
-// the Go API of one part of the sandbox, which tests may also call directly.
+// Package control runs commands on a sandbox by name: over HTTP, from a timeline file, or from Go.
+// Each command calls the Go API of one part of the sandbox, which tests may also call directly.
 package control
 
 import (
@@ -27,8 +27,8 @@ import (
 // Prefix is the path under which a sandbox's DynamoDB port takes commands.
 const Prefix = "/_sandbox/"
 
-// Parts are the parts of a sandbox that a console controls. Ledger and Bigtable may be nil: their commands are then
-// unknown.
+// Parts are the parts of a sandbox that a console controls. Ledger and Bigtable may be nil: their
+// commands are then unknown.
 type Parts struct {
 	Clock    *clock.Clock
 	Stream   *stream.Engine
@@ -130,7 +130,8 @@ func fieldsOf(t reflect.Type) []string {
 	return names
 }
 
-// Do runs a command. args is a JSON object, empty for no arguments. The result may be nil, and encodes as JSON.
+// Do runs a command. args is a JSON object, empty for no arguments. The result may be nil, and
+// encodes as JSON.
 func (c *Console) Do(ctx context.Context, name string, args []byte) (any, error) {
 	cmd, ok := c.commands[name]
 	if !ok {
@@ -162,8 +163,8 @@ type Usage struct {
 // maxArguments is the largest request, in bytes: the check of a long test has many deliveries.
 const maxArguments = 256 << 20
 
-// ServeHTTP runs commands: POST Prefix + name with a JSON object as body; GET Prefix returns the list. Every reply is a
-// JSON object.
+// ServeHTTP runs commands: POST Prefix + name with a JSON object as body; GET Prefix returns the
+// list. Every reply is a JSON object.
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name := strings.TrimPrefix(r.URL.Path, Prefix)
 	if name == "" && r.Method == http.MethodGet {

@@ -8,7 +8,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/dynamo"
 )
 
-// readCommands registers what counts, limits and disturbs reads of tables, and the switches of streams.
+// readCommands registers what counts, limits and disturbs reads of tables, and the switches of
+// streams.
 func (c *Console) readCommands() {
 	db := c.DynamoDB
 	add(c, "read_units", "shows the read units that a table consumed and the reads that its limits refused, by second",

@@ -10,8 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/stream"
 )
 
-// shardRef names a shard: by its id, or by a table and a number among its open shards in the order of their keys. The
-// number -1 picks one at random.
+// shardRef names a shard: by its id, or by a table and a number among its open shards in the order
+// of their keys. The number -1 picks one at random.
 type shardRef struct {
 	Shard string `json:"shard"`
 	Table string `json:"table"`

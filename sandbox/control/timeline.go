@@ -22,8 +22,9 @@ type step struct {
 	entry int    // number in the file, from 1
 }
 
-// ReadTimeline reads a YAML list. Each entry has "at" (a duration after the start, on the sandbox's clock), "do" (a
-// command's name), the command's arguments and, to repeat it, "every" (a duration) and "count".
+// ReadTimeline reads a YAML list. Each entry has "at" (a duration after the start, on the sandbox's
+// clock), "do" (a command's name), the command's arguments and, to repeat it, "every" (a duration)
+// and "count".
 func ReadTimeline(path string) (*Timeline, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -77,7 +78,8 @@ func (t *Timeline) read(e map[string]any, entry int) error {
 	return nil
 }
 
-// repeat reads the arguments "every" and "count", and removes them. rotate_every keeps its own "every".
+// repeat reads the arguments "every" and "count", and removes them. rotate_every keeps its own
+// "every".
 func repeat(e map[string]any, name string) (every time.Duration, count int, err error) {
 	count = 1
 	if n, ok := e["count"]; ok {
@@ -110,7 +112,8 @@ func spanOf(e map[string]any, field string) (time.Duration, error) {
 	return d, nil
 }
 
-// Run runs each command at its time and returns after the last one, or with the error of the first that fails.
+// Run runs each command at its time and returns after the last one, or with the error of the first
+// that fails.
 func (t *Timeline) Run(ctx context.Context, c *Console) error {
 	start := c.Clock.Now()
 	for _, s := range t.steps {

@@ -209,8 +209,8 @@ var refusals = []struct{ name, op, body, code, message string }{
 			"SSESpecification or ReplicaUpdates is required"},
 }
 
-// TestLongAttributeNamesAreRefusedEverywhere sends names of 65,535 bytes, which the service takes, and of one byte
-// more.
+// TestLongAttributeNamesAreRefusedEverywhere sends names of 65,535 bytes, which the service takes,
+// and of one byte more.
 func TestLongAttributeNamesAreRefusedEverywhere(t *testing.T) {
 	r := newRig(t)
 	r.table("ttt", "")

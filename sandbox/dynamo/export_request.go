@@ -61,8 +61,8 @@ func timeOf(n *wire.Node) time.Time {
 	return time.UnixMilli(int64(seconds*1000 + 0.5)).UTC()
 }
 
-// The shortest and the longest period of an incremental export.
-// Source: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/S3DataExport_Requesting.html
+// The shortest and the longest period of an incremental export. Source:
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/S3DataExport_Requesting.html
 const (
 	minPeriod = 15 * time.Minute
 	maxPeriod = 24 * time.Hour

@@ -31,15 +31,16 @@ type exportJob struct {
 	lines []iter.Seq[export.Line] // as of the export's time; nil once it is written
 }
 
-// SetExports sets how long exports are IN_PROGRESS on the sandbox's clock, and into how many data files they write; 0
-// files are as many as the table has partitions.
+// SetExports sets how long exports are IN_PROGRESS on the sandbox's clock, and into how many data
+// files they write; 0 files are as many as the table has partitions.
 func (s *Server) SetExports(takes time.Duration, files int) {
 	s.exports.mu.Lock()
 	defer s.exports.mu.Unlock()
 	s.exports.takes, s.exports.files = takes, files
 }
 
-// exportTable answers ExportTableToPointInTime. What is to be written is fixed now, and written by FinishExports.
+// exportTable answers ExportTableToPointInTime. What is to be written is fixed now, and written by
+// FinishExports.
 func (s *Server) exportTable(r *call) ([]byte, *wire.Error) {
 	e, bad := readExport(r.Node)
 	if bad != nil {
@@ -68,7 +69,8 @@ func (s *Server) exportTable(r *call) ([]byte, *wire.Error) {
 	return describe(&job.Export), nil
 }
 
-// begin checks an export's times and fixes what it will write. The caller holds the locks of exports and table.
+// begin checks an export's times and fixes what it will write. The caller holds the locks of
+// exports and table.
 func (s *Server) begin(e *exportJob, t *table.Table) *wire.Error {
 	now := s.o.Clock.Now()
 	since, kept := t.PastSince()
@@ -175,7 +177,8 @@ func (s *Server) describeExport(r *call) ([]byte, *wire.Error) {
 	return nil, &wire.Error{Code: "ExportNotFoundException", Message: "Export not found: " + r.Str("ExportArn")}
 }
 
-// listExports answers ListExports: a page of exports, of one table or of all. NextToken is the ARN of the last one.
+// listExports answers ListExports: a page of exports, of one table or of all. NextToken is the ARN
+// of the last one.
 func (s *Server) listExports(r *call) ([]byte, *wire.Error) {
 	limit, ok := r.Int("MaxResults")
 	if !ok {
@@ -223,8 +226,8 @@ func (s *Server) SaveExports(w io.Writer) error {
 	return json.NewEncoder(w).Encode(all)
 }
 
-// RestoreExports reads what SaveExports wrote. Exports that were in progress have failed: the table's past is not
-// saved.
+// RestoreExports reads what SaveExports wrote. Exports that were in progress have failed: the
+// table's past is not saved.
 func (s *Server) RestoreExports(r io.Reader) error {
 	var all []export.Export
 	if err := json.NewDecoder(r).Decode(&all); err != nil {

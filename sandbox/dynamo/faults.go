@@ -8,9 +8,9 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/table"
 )
 
-// Faults injects faults into reads of items: eventually consistent reads that lag, replies of BatchGetItem that leave
-// keys unprocessed, repeat items or mix their order. All faults are off at first. Every method may be called at any
-// time.
+// Faults injects faults into reads of items: eventually consistent reads that lag, replies of
+// BatchGetItem that leave keys unprocessed, repeat items or mix their order. All faults are off at
+// first. Every method may be called at any time.
 type Faults struct {
 	mu          sync.Mutex
 	rnd         *rand.Rand
@@ -28,18 +28,19 @@ type Unprocessed struct {
 
 func newFaults(seed uint64) *Faults { return &Faults{rnd: rand.New(rand.NewPCG(seed, 11))} }
 
-// LagReads makes eventually consistent reads of all tables return what was there d of the sandbox's time ago, but
-// nothing from before this call; 0 ends it.
+// LagReads makes eventually consistent reads of all tables return what was there d of the sandbox's
+// time ago, but nothing from before this call; 0 ends it.
 func (f *Faults) LagReads(d time.Duration) { f.set(func() { f.lag = d }) }
 
 // LeaveUnprocessed makes BatchGetItem leave keys unprocessed. The zero value ends it.
 func (f *Faults) LeaveUnprocessed(u Unprocessed) { f.set(func() { f.unprocessed = u }) }
 
-// Disorder makes BatchGetItem return items in random order instead of that of the request. The service promises no
-// order.
+// Disorder makes BatchGetItem return items in random order instead of that of the request. The
+// service promises no order.
 func (f *Faults) Disorder(on bool) { f.set(func() { f.disorder = on }) }
 
-// Repeat makes BatchGetItem return each item twice with this probability, which the service never does.
+// Repeat makes BatchGetItem return each item twice with this probability, which the service never
+// does.
 func (f *Faults) Repeat(odds float64) { f.set(func() { f.repeat = odds }) }
 
 // Calm withdraws all faults.
@@ -61,7 +62,8 @@ func (f *Faults) readLag() time.Duration {
 	return f.lag
 }
 
-// left returns, for each of n keys of one call, whether the call leaves it unprocessed; nil when it leaves none.
+// left returns, for each of n keys of one call, whether the call leaves it unprocessed; nil when it
+// leaves none.
 func (f *Faults) left(n int) []bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -10,7 +10,8 @@ import (
 
 var errNoTable = &wire.Error{Code: "ResourceNotFoundException", Message: "Requested resource not found"}
 
-// find returns a table for the operations on items. For them a table that is being created or deleted does not exist.
+// find returns a table for the operations on items. For them a table that is being created or
+// deleted does not exist.
 func (s *Server) find(name string) (*table.Table, *wire.Error) {
 	s.mu.RLock()
 	t := s.tables[name]
@@ -27,7 +28,8 @@ func (s *Server) find(name string) (*table.Table, *wire.Error) {
 	return t, nil
 }
 
-// findAny returns a table in any status, for the operations on tables. It drops a table whose deletion is over.
+// findAny returns a table in any status, for the operations on tables. It drops a table whose
+// deletion is over.
 func (s *Server) findAny(name string) (*table.Table, *wire.Error) {
 	s.mu.RLock()
 	t := s.tables[name]
@@ -69,8 +71,8 @@ func (s *Server) Tables() []string {
 	return names
 }
 
-// drop removes a table; its stream stays readable. It removes the stream engine's state of the table under the same
-// lock, so that it cannot remove that of a new table of the same name.
+// drop removes a table; its stream stays readable. It removes the stream engine's state of the
+// table under the same lock, so that it cannot remove that of a new table of the same name.
 func (s *Server) drop(t *table.Table) {
 	t.Lock()
 	t.Gone = true
@@ -83,7 +85,8 @@ func (s *Server) drop(t *table.Table) {
 	}
 }
 
-// tableOf returns the table's name in an ARN, which every call accepts in its place, and any other text unchanged.
+// tableOf returns the table's name in an ARN, which every call accepts in its place, and any other
+// text unchanged.
 func tableOf(name string) string {
 	if !strings.HasPrefix(name, "arn:") {
 		return name

@@ -14,7 +14,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
-// Put puts an item, given as a DynamoDB JSON object, without HTTP. It is checked, committed and streamed as in PutItem.
+// Put puts an item, given as a DynamoDB JSON object, without HTTP. It is checked, committed and
+// streamed as in PutItem.
 func (s *Server) Put(tableName string, item []byte) error { return s.Load(tableName, item) }
 
 // Load puts many items, as Put does. After an error the items before it stay.
@@ -42,10 +43,10 @@ func (s *Server) Load(tableName string, items ...[]byte) error {
 	return nil
 }
 
-// Fill puts many items without HTTP that are older than the table's stream: they make no stream records and no lines of
-// the ledger. It decodes them on all processors and holds the table's lock for a thousand items at a time, so a table
-// may be filled while it is used. After an error some of the other items are there. The items may be one slice that is
-// reused.
+// Fill puts many items without HTTP that are older than the table's stream: they make no stream
+// records and no lines of the ledger. It decodes them on all processors and holds the table's lock
+// for a thousand items at a time, so a table may be filled while it is used. After an error some of
+// the other items are there. The items may be one slice that is reused.
 func (s *Server) Fill(tableName string, items iter.Seq[[]byte]) error {
 	t, bad := s.find(tableName)
 	if bad != nil {
@@ -141,8 +142,8 @@ func (s *Server) Delete(tableName string, key []byte) error {
 	return nil
 }
 
-// Items returns every item of a table as DynamoDB JSON, in the order of a Scan. The slices are shared: do not change
-// them.
+// Items returns every item of a table as DynamoDB JSON, in the order of a Scan. The slices are
+// shared: do not change them.
 func (s *Server) Items(tableName string) ([][]byte, error) {
 	t, bad := s.find(tableName)
 	if bad != nil {

@@ -9,7 +9,8 @@ import (
 // operations are the supported operations by name.
 var operations map[string]operation
 
-// init fills operations: a variable with this value would depend on itself, because methods refer to operations.
+// init fills operations: a variable with this value would depend on itself, because methods refer
+// to operations.
 func init() {
 	operations = map[string]operation{
 		"CreateTable":               {request.CreateTable, (*Server).createTable},
@@ -59,8 +60,9 @@ var unsupported = map[string]bool{
 	"PutResourcePolicy": true, "GetResourcePolicy": true, "DeleteResourcePolicy": true,
 }
 
-// describeEndpoints returns the address that the client used; otherwise a client that discovers endpoints would go on
-// to the real service. It includes the scheme, which the service leaves out, because clients then assume https.
+// describeEndpoints returns the address that the client used; otherwise a client that discovers
+// endpoints would go on to the real service. It includes the scheme, which the service leaves out,
+// because clients then assume https.
 func (s *Server) describeEndpoints(r *call) ([]byte, *wire.Error) {
 	b := append(wire.AppendField([]byte{'{'}, "Endpoints"), '[', '{')
 	b = wire.AppendText(b, "Address", r.origin)

@@ -57,8 +57,8 @@ func (s *Server) lagging(t *table.Table) *table.Items {
 	return t.AsOf(s.o.Clock.Now().Add(-lag))
 }
 
-// read returns the record under a key, nil if there is none, as a strongly or eventually consistent read sees it, and
-// counts what the read consumes. ok is false when the table's limits refuse it.
+// read returns the record under a key, nil if there is none, as a strongly or eventually consistent
+// read sees it, and counts what the read consumes. ok is false when the table's limits refuse it.
 func (s *Server) read(t *table.Table, key table.Key, consistent bool) (rec *table.Record, units float64, ok bool) {
 	from := (*table.Items)(nil)
 	if !consistent {
@@ -83,13 +83,14 @@ func (s *Server) read(t *table.Table, key table.Key, consistent bool) (rec *tabl
 	return rec, units, true
 }
 
-// ShowCounts makes DescribeTable show these numbers of items and bytes for a table until ShowExactCounts: those of the
-// service are some hours old.
+// ShowCounts makes DescribeTable show these numbers of items and bytes for a table until
+// ShowExactCounts: those of the service are some hours old.
 func (s *Server) ShowCounts(name string, items, bytes int64) error {
 	return s.setCounts(name, &table.Counts{Items: items, Bytes: bytes})
 }
 
-// ShowExactCounts makes DescribeTable show the exact numbers of items and bytes, as it does at first.
+// ShowExactCounts makes DescribeTable show the exact numbers of items and bytes, as it does at
+// first.
 func (s *Server) ShowExactCounts(name string) error { return s.setCounts(name, nil) }
 
 // setCounts sets what DescribeTable shows.

@@ -149,8 +149,8 @@ type batchPage struct {
 	bill    request.Bill
 }
 
-// read reads one table's keys. Those that no longer fit, that the table's limits refuse, or that a fault leaves, become
-// UnprocessedKeys.
+// read reads one table's keys. Those that no longer fit, that the table's limits refuse, or that a
+// fault leaves, become UnprocessedKeys.
 func (p *batchPage) read(b *batchRead) {
 	p.items = append(appendName(p.items, b.node.Name), '[')
 	var over []attr.Map

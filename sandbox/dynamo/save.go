@@ -19,8 +19,8 @@ type saved struct {
 // format is the version of saved files.
 const format = 1
 
-// Save writes all tables with their items as JSON lines, each table as of one moment. No table may be created or
-// deleted meanwhile.
+// Save writes all tables with their items as JSON lines, each table as of one moment. No table may
+// be created or deleted meanwhile.
 func (s *Server) Save(w io.Writer) error {
 	out := bufio.NewWriterSize(w, 1<<20)
 	for _, name := range s.Tables() {
@@ -57,8 +57,9 @@ func saveTable(t *table.Table, out *bufio.Writer, status string) error {
 	return err
 }
 
-// Restore reads what Save wrote into a server without tables. The items make no stream records. A stream that was
-// enabled is enabled again, with a new ARN, unless the stream engine has restored it.
+// Restore reads what Save wrote into a server without tables. The items make no stream records. A
+// stream that was enabled is enabled again, with a new ARN, unless the stream engine has restored
+// it.
 func (s *Server) Restore(r io.Reader) error {
 	in := bufio.NewReaderSize(r, 1<<20)
 	for {

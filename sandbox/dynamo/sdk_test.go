@@ -90,8 +90,8 @@ func TestGoSession(t *testing.T) {
 	}
 }
 
-// TestSDKReadsTheIdentityOfTTLDeletes reads the record of an expired item as a consumer does: the SDK drops members of
-// the identity that are not spelled as in its model.
+// TestSDKReadsTheIdentityOfTTLDeletes reads the record of an expired item as a consumer does: the
+// SDK drops members of the identity that are not spelled as in its model.
 func TestSDKReadsTheIdentityOfTTLDeletes(t *testing.T) {
 	r := newRig(t)
 	r.table("ttt", "")

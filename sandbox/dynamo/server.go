@@ -86,8 +86,8 @@ const (
 	streamPrefix = "DynamoDBStreams_20120810."
 )
 
-// OperationOf returns the operation of a request, such as "PutItem" or "GetRecords", or "" when its target names
-// neither API.
+// OperationOf returns the operation of a request, such as "PutItem" or "GetRecords", or "" when its
+// target names neither API.
 func OperationOf(r *http.Request) string {
 	target := r.Header.Get("X-Amz-Target")
 	if op, ok := strings.CutPrefix(target, tablePrefix); ok {
@@ -130,7 +130,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	reply(w, http.StatusOK, out)
 }
 
-// notAPI answers requests that do not call the API: health checks, browsers, wrong methods. It reports whether it did.
+// notAPI answers requests that do not call the API: health checks, browsers, wrong methods. It
+// reports whether it did.
 func (s *Server) notAPI(w http.ResponseWriter, r *http.Request) bool {
 	h := w.Header()
 	if r.Header.Get("Origin") != "" {

@@ -22,7 +22,8 @@ func TestPythonSession(t *testing.T) {
 	}
 }
 
-// TestCommandLineSession runs a session through the AWS CLI, where there is one. With -update it writes what it prints.
+// TestCommandLineSession runs a session through the AWS CLI, where there is one. With -update it
+// writes what it prints.
 func TestCommandLineSession(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: the AWS CLI takes 30 s; make test runs it")

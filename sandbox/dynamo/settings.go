@@ -9,7 +9,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
-// Time to live, continuous backups and tags: the settings of a table that are not in its definition.
+// Time to live, continuous backups and tags: the settings of a table that are not in its
+// definition.
 
 // updateTimeToLive enables or disables time to live; the change is immediate.
 func (s *Server) updateTimeToLive(r *call) ([]byte, *wire.Error) {
@@ -56,8 +57,8 @@ func (s *Server) describeTimeToLive(r *call) ([]byte, *wire.Error) {
 	return append(wire.AppendText(b, "AttributeName", t.Def.TTLAttribute), '}', '}'), nil
 }
 
-// ExpireNow deletes the items whose time to live is over at now, as the service's sweep does, and returns their number.
-// Items that expired more than five years ago stay.
+// ExpireNow deletes the items whose time to live is over at now, as the service's sweep does, and
+// returns their number. Items that expired more than five years ago stay.
 func (s *Server) ExpireNow(now time.Time) int {
 	n := 0
 	for _, t := range s.all() {
@@ -127,11 +128,12 @@ func (s *Server) backups(t *table.Table) []byte {
 	return append(table.AppendTime(b, "LatestRestorableDateTime", latest), '}', '}', '}')
 }
 
-// latestBehind is how far LatestRestorableDateTime is behind the present.
-// Source: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_PointInTimeRecoveryDescription.html
+// latestBehind is how far LatestRestorableDateTime is behind the present. Source:
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_PointInTimeRecoveryDescription.html
 const latestBehind = 5 * time.Minute
 
-// updateBackups enables or disables point-in-time recovery. While it is enabled the table remembers its past.
+// updateBackups enables or disables point-in-time recovery. While it is enabled the table remembers
+// its past.
 func (s *Server) updateBackups(r *call) ([]byte, *wire.Error) {
 	t, err := s.findBackups(r.Str("TableName"))
 	if err != nil {

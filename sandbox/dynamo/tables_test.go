@@ -26,7 +26,8 @@ func index(name, key string) string {
 		'ProvisionedThroughput':{'ReadCapacityUnits':5,'WriteCapacityUnits':5}}`
 }
 
-// TestUpdateTableShowsWhatIsUnderWay compares the answer to an update with what the table is afterwards.
+// TestUpdateTableShowsWhatIsUnderWay compares the answer to an update with what the table is
+// afterwards.
 func TestUpdateTableShowsWhatIsUnderWay(t *testing.T) {
 	r := newRig(t)
 	r.indexed("ttt")
@@ -98,8 +99,8 @@ func TestDeleteTableTellsLessThanDescribeTable(t *testing.T) {
 	}
 }
 
-// TestUpdatesOfTablesThatTheServiceRefuses sends updates to a table with the indexes lll and ggg, none of which may
-// change it.
+// TestUpdatesOfTablesThatTheServiceRefuses sends updates to a table with the indexes lll and ggg,
+// none of which may change it.
 func TestUpdatesOfTablesThatTheServiceRefuses(t *testing.T) {
 	r := newRig(t)
 	r.indexed("ttt")

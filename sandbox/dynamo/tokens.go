@@ -11,8 +11,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
-// tokens remembers the ClientRequestTokens of the last ten minutes, so that a transaction that is sent again is not
-// applied again.
+// tokens remembers the ClientRequestTokens of the last ten minutes, so that a transaction that is
+// sent again is not applied again.
 type tokens struct {
 	mu   sync.Mutex
 	seen map[string]token
@@ -28,8 +28,8 @@ type token struct {
 // tokenLife is how long a token is remembered.
 const tokenLife = 10 * time.Minute
 
-// known returns the reply to an earlier request with this token, nil if there was none. A token that was used for a
-// different request is an error.
+// known returns the reply to an earlier request with this token, nil if there was none. A token
+// that was used for a different request is an error.
 func (k *tokens) known(name string, hash uint64, now time.Time) ([]byte, *wire.Error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -62,15 +62,16 @@ func (k *tokens) remember(name string, t token) {
 	k.seen[strings.Clone(name)] = t
 }
 
-// hashRequest returns a hash of a transaction's meaning, not of its bytes: SDKs write the fields of an object in any
-// order, which may differ when the same transaction is sent again.
+// hashRequest returns a hash of a transaction's meaning, not of its bytes: SDKs write the fields of
+// an object in any order, which may differ when the same transaction is sent again.
 func hashRequest(items *wire.Node) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write(appendCanonical(nil, items)) // never fails
 	return h.Sum64()
 }
 
-// appendCanonical appends a request with sorted fields, without nulls, and with attribute values in normal form.
+// appendCanonical appends a request with sorted fields, without nulls, and with attribute values in
+// normal form.
 func appendCanonical(b []byte, n *wire.Node) []byte {
 	switch n.Kind {
 	case wire.Array:

@@ -61,7 +61,8 @@ var (
 // maxTransaction is the largest total size of a transaction's items, in bytes.
 const maxTransaction = 4 << 20
 
-// commitAll commits all writes, or none and returns the reasons. It holds the locks of all tables meanwhile.
+// commitAll commits all writes, or none and returns the reasons. It holds the locks of all tables
+// meanwhile.
 func (s *Server) commitAll(writes []*write, reasons []*wire.Error) *wire.Error {
 	locked := lockAll(writes)
 	defer func() {
@@ -118,7 +119,8 @@ func lockAll(writes []*write) []*table.Table {
 	return all
 }
 
-// cancelled returns one error for the reasons, of which there is one per action; nil if all are nil.
+// cancelled returns one error for the reasons, of which there is one per action; nil if all are
+// nil.
 func cancelled(reasons []*wire.Error) *wire.Error {
 	codes := make([]string, len(reasons))
 	extra := []byte(`,"CancellationReasons":[`)

@@ -18,7 +18,8 @@ func (r *rig) client() *dynamodb.Client {
 		Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")})
 }
 
-// TestTransactionTokensCompareMeaning sends one transaction in several forms under one token, then others.
+// TestTransactionTokensCompareMeaning sends one transaction in several forms under one token, then
+// others.
 func TestTransactionTokensCompareMeaning(t *testing.T) {
 	r := newRig(t)
 	r.table("ttt", "")
@@ -74,8 +75,8 @@ func TestTransactionsTakeARNs(t *testing.T) {
 	}
 }
 
-// TestTransactionsThatTheServiceRefuses looks at the code that an SDK sees: a ValidationException is of the request, a
-// TransactionCanceledException of what the items are.
+// TestTransactionsThatTheServiceRefuses looks at the code that an SDK sees: a ValidationException
+// is of the request, a TransactionCanceledException of what the items are.
 func TestTransactionsThatTheServiceRefuses(t *testing.T) {
 	r, ctx := newRig(t), context.Background()
 	r.table("ttt", "")

@@ -11,9 +11,9 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
-// write is one write of one item: a put, a delete, an update or a condition check. It is read and checked in steps:
-// readPut, readDelete or readUpdate from the request, bind against the table, prepare against the item under the
-// table's lock.
+// write is one write of one item: a put, a delete, an update or a condition check. It is read and
+// checked in steps: readPut, readDelete or readUpdate from the request, bind against the table,
+// prepare against the item under the table's lock.
 type write struct {
 	node      *wire.Node
 	table     *table.Table
@@ -196,7 +196,8 @@ func (w *write) bind() *wire.Error {
 	return nil
 }
 
-// prepare reads the item, evaluates the condition and computes the new item. The caller holds the table's lock.
+// prepare reads the item, evaluates the condition and computes the new item. The caller holds the
+// table's lock.
 func (w *write) prepare() *wire.Error {
 	w.old = w.table.Items.Get(w.key)
 	if w.old != nil && (w.condition != nil || w.update != nil) {
@@ -246,8 +247,8 @@ func (w *write) applyUpdate() *wire.Error {
 	return nil
 }
 
-// same reports whether a write changes nothing: the items are equal by value, or both missing. Such a write makes no
-// stream record.
+// same reports whether a write changes nothing: the items are equal by value, or both missing. Such
+// a write makes no stream record.
 func same(old, now *table.Record) bool {
 	if old == nil || now == nil {
 		return old == now
@@ -255,9 +256,9 @@ func same(old, now *table.Record) bool {
 	return old == now || bytes.Equal(old.JSON, now.JSON)
 }
 
-// changeOf returns the change from one record to another, of which one may be nil. keys is an item with the key
-// attributes. The change's size is that of the keys and of the images in the stream's view. The caller holds the
-// table's lock.
+// changeOf returns the change from one record to another, of which one may be nil. keys is an item
+// with the key attributes. The change's size is that of the keys and of the images in the stream's
+// view. The caller holds the table's lock.
 func changeOf(t *table.Table, old, now *table.Record, keys attr.Map) stream.Change {
 	keys = t.Schema.KeyMap(keys)
 	key := keys.AppendJSON(nil)
@@ -325,7 +326,8 @@ func (s *Server) writeOne(r *call, w *write) ([]byte, *wire.Error) {
 	return append(b.AppendOne(out, r.Node), '}'), nil
 }
 
-// commit prepares and stores the write, and commits its change to the stream. The caller holds the table's lock.
+// commit prepares and stores the write, and commits its change to the stream. The caller holds the
+// table's lock.
 func (w *write) commit(s *Server) *wire.Error {
 	if w.table.Gone {
 		return errNoTable
@@ -359,8 +361,8 @@ func (w *write) appendAttributes(out []byte) []byte {
 	return out
 }
 
-// appendCollection appends the metrics of the item's collection. Only tables with local indexes have them; the size is
-// always given as 0 to 1 GB.
+// appendCollection appends the metrics of the item's collection. Only tables with local indexes
+// have them; the size is always given as 0 to 1 GB.
 func (w *write) appendCollection(out []byte) []byte {
 	w.table.RLock()
 	defer w.table.RUnlock()
@@ -384,8 +386,8 @@ func appendPaths(out []byte, item attr.Map, paths []expr.Path) []byte {
 
 var errConditionFailed = &wire.Error{Code: "ConditionalCheckFailedException", Message: "The conditional request failed"}
 
-// conditionFailed returns the error of a write whose condition did not hold. It includes old, the item's JSON, when the
-// request asks for it.
+// conditionFailed returns the error of a write whose condition did not hold. It includes old, the
+// item's JSON, when the request asks for it.
 func conditionFailed(n *wire.Node, old []byte) *wire.Error {
 	if n.Str("ReturnValuesOnConditionCheckFailure") != "ALL_OLD" || old == nil {
 		return errConditionFailed

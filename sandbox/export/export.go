@@ -69,8 +69,8 @@ type Line struct {
 	Size int
 }
 
-// Write writes the data files, one for each sequence of lines, and then the manifests. It sets Items and Bytes; the
-// caller sets End before.
+// Write writes the data files, one for each sequence of lines, and then the manifests. It sets
+// Items and Bytes; the caller sets End before.
 func (e *Export) Write(to *s3.Store, files []iter.Seq[Line]) error {
 	var list bytes.Buffer
 	for _, lines := range files {
@@ -129,8 +129,8 @@ func (e *Export) writeFile(to *s3.Store, lines iter.Seq[Line]) (f dataFile, err 
 	return f, err
 }
 
-// compress writes lines as a gzip stream. Ion's text form includes JSON, so a line of JSON behind the version marker is
-// valid Ion, although the service writes types instead of type descriptors.
+// compress writes lines as a gzip stream. Ion's text form includes JSON, so a line of JSON behind
+// the version marker is valid Ion, although the service writes types instead of type descriptors.
 func (e *Export) compress(w io.Writer, lines iter.Seq[Line], count *int64) error {
 	z, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
 	if err != nil {
@@ -167,7 +167,8 @@ func (e *Export) writeChecked(to *s3.Store, name string, body []byte) error {
 	return nil
 }
 
-// summary is the content of manifest-summary.json. Absent strings are null, as the service writes them.
+// summary is the content of manifest-summary.json. Absent strings are null, as the service writes
+// them.
 type summary struct {
 	Version            string  `json:"version"`
 	ExportARN          string  `json:"exportArn"`
@@ -190,7 +191,8 @@ type summary struct {
 	ExportType         string  `json:"exportType,omitempty"`
 }
 
-// summary returns the content of manifest-summary.json. The versions are those of the service for the two kinds.
+// summary returns the content of manifest-summary.json. The versions are those of the service for
+// the two kinds.
 func (e *Export) summary() summary {
 	s := summary{
 		Version: "2020-06-30", ExportARN: e.ARN, StartTime: stamp(e.Start), EndTime: stamp(e.End),

@@ -49,7 +49,8 @@ func (f *Filter) Same(g *Filter) bool {
 	return string(f.Spec) == string(g.Spec)
 }
 
-// record returns what a full export with the filter has of an item, and whether it has it. A nil filter takes all.
+// record returns what a full export with the filter has of an item, and whether it has it. A nil
+// filter takes all.
 func (f *Filter) record(r *table.Record) (*table.Record, bool) {
 	if f == nil {
 		return r, true
@@ -57,7 +58,8 @@ func (f *Filter) record(r *table.Record) (*table.Record, bool) {
 	return f.project(r), f.takes(r.Item())
 }
 
-// change returns what an incremental export with the filter has of an item's net change, and whether it has it.
+// change returns what an incremental export with the filter has of an item's net change, and
+// whether it has it.
 func (f *Filter) change(c table.Change) (table.Change, bool) {
 	r := c.New
 	if r == nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/table"
 )
 
-// Full returns the lines of a full export: the items of a table that the filter takes, in so many parts of its key
-// space.
+// Full returns the lines of a full export: the items of a table that the filter takes, in so many
+// parts of its key space.
 func Full(items *table.Items, f *Filter, parts int64) []iter.Seq[Line] {
 	var files []iter.Seq[Line]
 	for i := range parts {
@@ -33,9 +33,10 @@ func Full(items *table.Items, f *Filter, parts int64) []iter.Seq[Line] {
 	return files
 }
 
-// Incremental returns the lines of an incremental export: each item that the changes concern, with its last change, in
-// so many parts of the key space. old adds the item as it was before the first change. An item that neither was there
-// before nor is afterwards has no line, nor has one that the filter does not take.
+// Incremental returns the lines of an incremental export: each item that the changes concern, with
+// its last change, in so many parts of the key space. old adds the item as it was before the first
+// change. An item that neither was there before nor is afterwards has no line, nor has one that the
+// filter does not take.
 func Incremental(
 	schema *table.Schema, changes []table.Change, f *Filter, old bool, parts int64,
 ) []iter.Seq[Line] {

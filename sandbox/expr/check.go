@@ -7,7 +7,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
-// conditionCalls and updateCalls are the functions of conditions and of updates, with their numbers of operands.
+// conditionCalls and updateCalls are the functions of conditions and of updates, with their numbers
+// of operands.
 var (
 	conditionCalls = map[string]int{"attribute_exists": 1, "attribute_not_exists": 1, "attribute_type": 2,
 		"begins_with": 2, "contains": 2, "size": 1}
@@ -180,8 +181,8 @@ func (p *parser) distinct(op string, args []*node) {
 	}
 }
 
-// close ends one condition: of its violations, the first in the service's order becomes badCondition, unless an earlier
-// condition has set it.
+// close ends one condition: of its violations, the first in the service's order becomes
+// badCondition, unless an earlier condition has set it.
 func (p *parser) close() {
 	if err := p.first(badName, badCount, badOperand, badDistinct, badArgument); err != nil {
 		p.violation(badCondition, err.Message)

@@ -17,7 +17,8 @@ type Env struct {
 	inUpdate              bool
 }
 
-// NewEnv reads ExpressionAttributeNames and ExpressionAttributeValues. Either is nil when it was not sent.
+// NewEnv reads ExpressionAttributeNames and ExpressionAttributeValues. Either is nil when it was
+// not sent.
 func NewEnv(names, values *wire.Node) (*Env, *wire.Error) {
 	e := &Env{usedNames: map[string]bool{}, usedValues: map[string]bool{}}
 	if names != nil {
@@ -83,7 +84,8 @@ func isPlaceholder(s string, mark byte) bool {
 	return true
 }
 
-// Unused returns the error for placeholders that no expression uses. Call it after all expressions are parsed.
+// Unused returns the error for placeholders that no expression uses. Call it after all expressions
+// are parsed.
 func (e *Env) Unused() *wire.Error {
 	if rest := unused(e.nameOrder, e.usedNames); rest != "" {
 		return wire.Invalid("%s", "Value provided in ExpressionAttributeNames unused in expressions: keys: {"+rest+"}")

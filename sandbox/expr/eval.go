@@ -156,8 +156,8 @@ func size(v *attr.Value) *attr.Value {
 	return &num
 }
 
-// node is one node of a parsed expression. op is "path", "value", a comparator, an arithmetic sign, AND, OR, NOT,
-// BETWEEN, IN, or with isCall a function's name.
+// node is one node of a parsed expression. op is "path", "value", a comparator, an arithmetic sign,
+// AND, OR, NOT, BETWEEN, IN, or with isCall a function's name.
 type node struct {
 	op     string
 	isCall bool
@@ -166,7 +166,8 @@ type node struct {
 	args   []*node
 }
 
-// typ returns the type of a value placeholder, and None for all other nodes: their types depend on the item.
+// typ returns the type of a value placeholder, and None for all other nodes: their types depend on
+// the item.
 func (n *node) typ() attr.Kind {
 	if n.op == "value" && n.value != nil {
 		return n.value.Kind

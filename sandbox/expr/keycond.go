@@ -5,7 +5,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
-// KeyTest is the condition on one key attribute. Op is "=", "<", "<=", ">", ">=", "BETWEEN" or "begins_with".
+// KeyTest is the condition on one key attribute. Op is "=", "<", "<=", ">", ">=", "BETWEEN" or
+// "begins_with".
 type KeyTest struct {
 	Op     string
 	Values []*attr.Value

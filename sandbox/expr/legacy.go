@@ -2,7 +2,8 @@ package expr
 
 import "github.com/tailrace-cdc/replicator/sandbox/attr"
 
-// LegacyTest is one entry of a legacy condition: Expected, ScanFilter, QueryFilter or KeyConditions.
+// LegacyTest is one entry of a legacy condition: Expected, ScanFilter, QueryFilter or
+// KeyConditions.
 type LegacyTest struct {
 	Name   string
 	Op     string // ComparisonOperator

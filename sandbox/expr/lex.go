@@ -100,8 +100,8 @@ func lexOne(s string, i int, t *token) int {
 // MaxLength is the length of the longest expression, in bytes.
 const MaxLength = 4096
 
-// parser parses one expression. Its errors lack the "Invalid XExpression: " in front, which Env.parse adds. A syntax
-// error is a panic with a *wire.Error, which Env.parse recovers.
+// parser parses one expression. Its errors lack the "Invalid XExpression: " in front, which
+// Env.parse adds. A syntax error is a panic with a *wire.Error, which Env.parse recovers.
 type parser struct {
 	src   string
 	toks  []token
@@ -165,7 +165,8 @@ func (p *parser) operator() {
 // violations has the first message of each kind of violation. Syntax errors are not among them.
 type violations map[violationKind]string
 
-// violationKind is what is wrong with an expression. Each grammar has an order in which it reports the kinds.
+// violationKind is what is wrong with an expression. Each grammar has an order in which it reports
+// the kinds.
 type violationKind uint8
 
 const (

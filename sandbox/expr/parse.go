@@ -128,8 +128,8 @@ func (p *parser) primary() *node {
 // comparators are the symbols that compare two operands.
 var comparators = map[string]bool{"=": true, "<>": true, "<": true, "<=": true, ">": true, ">=": true}
 
-// parenthesized parses "(" condition ")". When a comparator follows the closing parenthesis, the content is an operand:
-// then it returns nil and reads nothing.
+// parenthesized parses "(" condition ")". When a comparator follows the closing parenthesis, the
+// content is an operand: then it returns nil and reads nothing.
 func (p *parser) parenthesized() (n *node) {
 	end := p.matching()
 	after := p.toks[min(end+1, len(p.toks)-1)]
@@ -149,7 +149,8 @@ func (p *parser) parenthesized() (n *node) {
 // matching returns the index of the parenthesis that closes the current one.
 func (p *parser) matching() int { return p.matchingAt(p.at) }
 
-// matchingAt returns the index of the parenthesis that closes the one at from, the number of tokens if none does.
+// matchingAt returns the index of the parenthesis that closes the one at from, the number of tokens
+// if none does.
 func (p *parser) matchingAt(from int) int {
 	level := 0
 	for i := from; i < len(p.toks); i++ {

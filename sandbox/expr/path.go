@@ -106,8 +106,8 @@ func (p *parser) pathName() string {
 	return ""
 }
 
-// addPath checks a path against those before it, and adds it. Two paths of one update or projection must not overlap,
-// and must not use the same attribute as a map and as a list.
+// addPath checks a path against those before it, and adds it. Two paths of one update or projection
+// must not overlap, and must not use the same attribute as a map and as a list.
 func (p *parser) addPath(paths []Path, path Path) []Path {
 	for _, other := range paths {
 		p.checkPaths(other, path)

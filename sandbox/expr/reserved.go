@@ -2,8 +2,8 @@ package expr
 
 import "strings"
 
-// reserved are the words that are not accepted as attribute names in expressions. Source: Developer Guide, "Reserved
-// words in DynamoDB".
+// reserved are the words that are not accepted as attribute names in expressions. Source: Developer
+// Guide, "Reserved words in DynamoDB".
 var reserved = words(`
 ABORT ABSOLUTE ACTION ADD AFTER AGENT AGGREGATE ALL ALLOCATE ALTER ANALYZE AND ANY ARCHIVE ARE ARRAY
 AS ASC ASCII ASENSITIVE ASSERTION ASYMMETRIC AT ATOMIC ATTACH ATTRIBUTE AUTH AUTHORIZATION AUTHORIZE

@@ -149,7 +149,8 @@ func (u *Update) Touches(name string) bool {
 	return false
 }
 
-// OnlyRemoves reports whether all actions are REMOVE or DELETE: such an update does not create a missing item.
+// OnlyRemoves reports whether all actions are REMOVE or DELETE: such an update does not create a
+// missing item.
 func (u *Update) OnlyRemoves() bool {
 	for _, a := range u.actions {
 		if a.verb == "SET" || a.verb == "ADD" {
@@ -166,8 +167,8 @@ var (
 	errPath    = wire.Invalid("The document path provided in the update expression is invalid for update")
 )
 
-// Apply changes item, which must be a copy. All operands are read from the item before the update, and list indexes
-// refer to it.
+// Apply changes item, which must be a copy. All operands are read from the item before the update,
+// and list indexes refer to it.
 func (u *Update) Apply(item *attr.Map) *wire.Error {
 	values := make([]*attr.Value, len(u.actions))
 	for i, a := range u.actions {
@@ -190,9 +191,9 @@ func (u *Update) Apply(item *attr.Map) *wire.Error {
 	return nil
 }
 
-// order returns the order in which actions are applied: assignments first, lower indexes before higher ones, so that
-// elements past the end are appended in order; then removals, higher indexes before lower ones, so that each index
-// stays valid.
+// order returns the order in which actions are applied: assignments first, lower indexes before
+// higher ones, so that elements past the end are appended in order; then removals, higher indexes
+// before lower ones, so that each index stays valid.
 func (u *Update) order() []int {
 	order := make([]int, len(u.actions))
 	for i := range order {

@@ -123,7 +123,8 @@ type plan struct {
 // plain reports whether the reply goes out as the server writes it.
 func (p *plan) plain() bool { return p.reply == "" && !p.gzip && p.date.IsZero() && !p.noDate }
 
-// plan draws what the faults in force do to a request, and counts it against their numbers of times.
+// plan draws what the faults in force do to a request, and counts it against their numbers of
+// times.
 func (h *HTTP) plan(op string, r *http.Request) plan {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -204,7 +205,8 @@ const (
 	tolerance = 5 * time.Minute
 )
 
-// refuseSigningTime returns the message for a request that was signed too far from the server's time, "" for any other.
+// refuseSigningTime returns the message for a request that was signed too far from the server's
+// time, "" for any other.
 func (h *HTTP) refuseSigningTime(r *http.Request) string {
 	at, err := time.Parse(amzDate, r.Header.Get("X-Amz-Date"))
 	if err != nil {
@@ -222,7 +224,8 @@ func (h *HTTP) refuseSigningTime(r *http.Request) string {
 	return ""
 }
 
-// Wrap returns next with the faults in front of it. Requests that do not call an AWS API pass unchanged.
+// Wrap returns next with the faults in front of it. Requests that do not call an AWS API pass
+// unchanged.
 func (h *HTTP) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, op, ok := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
@@ -247,8 +250,8 @@ func (h *HTTP) Wrap(next http.Handler) http.Handler {
 	})
 }
 
-// delayRequest delays a request; false means that its client disconnected. It reads the body first, because net/http
-// notices a disconnected client only after that.
+// delayRequest delays a request; false means that its client disconnected. It reads the body first,
+// because net/http notices a disconnected client only after that.
 func delayRequest(r *http.Request, d time.Duration) bool {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/clock"
 )
 
-// afterRequest is how long the head of a stalled reply waits. If it reached the client before the end of the request
-// was sent, the AWS SDK for Go would drop the connection.
+// afterRequest is how long the head of a stalled reply waits. If it reached the client before the
+// end of the request was sent, the AWS SDK for Go would drop the connection.
 const afterRequest = 2 * time.Millisecond
 
 // recorder keeps a reply, so that it can be compressed, cut, stalled or dropped.
@@ -32,7 +32,8 @@ func (rec *recorder) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// send sends the reply as the plan says. It panics with http.ErrAbortHandler to close the connection.
+// send sends the reply as the plan says. It panics with http.ErrAbortHandler to close the
+// connection.
 func (rec *recorder) send(w http.ResponseWriter, r *http.Request, p *plan) {
 	if p.gzip {
 		rec.compress()

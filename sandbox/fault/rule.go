@@ -1,6 +1,6 @@
-// Package fault injects faults on the wire into an awsJson server: refusals, latency, replies cut in the middle or
-// without their date, stalls, resets after the request was carried out, expired credentials, a server clock that is
-// wrong.
+// Package fault injects faults on the wire into an awsJson server: refusals, latency, replies cut
+// in the middle or without their date, stalls, resets after the request was carried out, expired
+// credentials, a server clock that is wrong.
 package fault
 
 import (
@@ -30,7 +30,8 @@ const (
 
 var effects = []Effect{Error, Throttle, Expired, Latency, Cut, Stall, Reset, Truncate, NoDate, ShiftDate}
 
-// Rule is one fault. When several rules in force have the same effect, the oldest that matches a request applies.
+// Rule is one fault. When several rules in force have the same effect, the oldest that matches a
+// request applies.
 type Rule struct {
 	Effect    Effect
 	Operation string        // such as "GetRecords"; empty: every operation

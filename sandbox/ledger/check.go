@@ -10,8 +10,8 @@ type Delivery struct {
 	Images uint64 `json:"images,omitempty"` // HashImages; 0: not compared
 }
 
-// Verdict is the result of a check: whether a consumer delivered exactly what was committed, once each and in order per
-// item, and how many deliveries are wrong in each way.
+// Verdict is the result of a check: whether a consumer delivered exactly what was committed, once
+// each and in order per item, and how many deliveries are wrong in each way.
 type Verdict struct {
 	Exact      bool `json:"exact"` // everything was delivered, once each, in order, and nothing else
 	Committed  int  `json:"committed"`
@@ -29,8 +29,9 @@ type Verdict struct {
 // maxExamples is how many wrong deliveries a verdict describes.
 const maxExamples = 20
 
-// Check compares deliveries, in the order of delivery, with everything committed so far to the given tables; no tables
-// means all. A change that is repeated before any later change of its item counts as repeated, not as out of order.
+// Check compares deliveries, in the order of delivery, with everything committed so far to the
+// given tables; no tables means all. A change that is repeated before any later change of its item
+// counts as repeated, not as out of order.
 func (l *Ledger) Check(deliveries []Delivery, tables ...string) Verdict {
 	if len(tables) == 0 {
 		tables = l.Tables()

@@ -1,5 +1,5 @@
-// Package ledger records every change that the sandbox committed, and checks whether a consumer delivered exactly those
-// changes: once each, in order per item.
+// Package ledger records every change that the sandbox committed, and checks whether a consumer
+// delivered exactly those changes: once each, in order per item.
 package ledger
 
 import (
@@ -33,15 +33,16 @@ type Change struct {
 	Images uint64 `json:"images,string"`
 }
 
-// Ledger has the changes of all tables. It is safe for concurrent use. The changes of one item, and of one shard, must
-// be recorded in order.
+// Ledger has the changes of all tables. It is safe for concurrent use. The changes of one item, and
+// of one shard, must be recorded in order.
 type Ledger struct {
 	mu      sync.Mutex
 	numbers sequence.Numbers
 	tables  map[string]*book
 }
 
-// book has the changes of one table. Items and shards are numbered in the order in which they first appear.
+// book has the changes of one table. Items and shards are numbered in the order in which they first
+// appear.
 type book struct {
 	items   map[string]uint32 // item key → number
 	keys    []string          // item number → key
@@ -73,8 +74,9 @@ func New(numbers sequence.Numbers) *Ledger {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// HashImages returns the fingerprint of a change's images: of their JSON as the stream carries it, nil for an absent
-// image. It consists of two checksums, which is fast and distinguishes the images of one item well enough.
+// HashImages returns the fingerprint of a change's images: of their JSON as the stream carries it,
+// nil for an absent image. It consists of two checksums, which is fast and distinguishes the images
+// of one item well enough.
 func HashImages(newImage, oldImage []byte) uint64 {
 	a := crc32.Update(crc32.Checksum(newImage, castagnoli)+1, castagnoli, oldImage)
 	b := crc32.Update(crc32.ChecksumIEEE(newImage)+1, crc32.IEEETable, oldImage)
@@ -162,8 +164,8 @@ func opName(op byte) string {
 	return "REMOVE"
 }
 
-// Changes calls f with each change of a table in the order of the commits, until f returns false. It holds the ledger's
-// lock: f must not call the ledger.
+// Changes calls f with each change of a table in the order of the commits, until f returns false.
+// It holds the ledger's lock: f must not call the ledger.
 func (l *Ledger) Changes(table string, f func(Change) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -190,7 +192,8 @@ func (l *Ledger) Tables() []string {
 	return names
 }
 
-// Count returns how many changes of a table were committed, and how many of them while its stream was enabled.
+// Count returns how many changes of a table were committed, and how many of them while its stream
+// was enabled.
 func (l *Ledger) Count(table string) (all, streamed int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

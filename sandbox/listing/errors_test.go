@@ -89,7 +89,8 @@ func TestMalformedScansAreRefused(t *testing.T) {
 	}
 }
 
-// TestStartKeyOfAnotherSegmentIsRefused: of two segments one has an item, and the other refuses to start there.
+// TestStartKeyOfAnotherSegmentIsRefused: of two segments one has an item, and the other refuses to
+// start there.
 func TestStartKeyOfAnotherSegmentIsRefused(t *testing.T) {
 	tb := newTable(t)
 	refused := map[string]int{}

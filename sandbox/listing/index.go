@@ -8,8 +8,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/table"
 )
 
-// Secondary indexes are not stored: a read of an index reads the whole table and sorts. That is slow, and always
-// correct.
+// Secondary indexes are not stored: a read of an index reads the whole table and sorts. That is
+// slow, and always correct.
 
 // entry is one record in an index.
 type entry struct {
@@ -17,8 +17,8 @@ type entry struct {
 	record   *table.Record
 }
 
-// indexed returns the entries of the listing's index in order. They are of the records from first on, below end, and
-// with a plan only of those that the plan selects.
+// indexed returns the entries of the listing's index in order. They are of the records from first
+// on, below end, and with a plan only of those that the plan selects.
 func (l *listing) indexed(q *queryPlan, first, end table.Key) []entry {
 	schema := &l.schema
 	var all []entry

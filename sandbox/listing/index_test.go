@@ -7,7 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// indexedItems have g and l in an order that is not that of the table. a2 lacks both, so no index has it.
+// indexedItems have g and l in an order that is not that of the table. a2 lacks both, so no index
+// has it.
 var indexedItems = []string{
 	item("a", 1, "'g':{'S':'y'},'l':{'S':'3'},'x':{'S':'one'},'z':{'S':'z'},"),
 	item("a", 2, "'x':{'S':'two'},"),
@@ -58,7 +59,8 @@ func TestIndexProjectsItsAttributes(t *testing.T) {
 	}
 }
 
-// TestIndexPageIsContinuedByBothKeys: several items may have one index key, so the table's key goes along.
+// TestIndexPageIsContinuedByBothKeys: several items may have one index key, so the table's key goes
+// along.
 func TestIndexPageIsContinuedByBothKeys(t *testing.T) {
 	tb := newTable(t, indexedItems...)
 	p := mustAsk(t, tb, "Query", ofY+",'Limit':1")

@@ -23,8 +23,8 @@ type tester interface {
 	Fatalf(format string, args ...any)
 }
 
-// newTable returns a table Tab with partition key p (S) and sort key c (N), a sparse global index byG of g (S) that has
-// its keys only, and a local index byL of l (S) that includes x.
+// newTable returns a table Tab with partition key p (S) and sort key c (N), a sparse global index
+// byG of g (S) that has its keys only, and a local index byL of l (S) that includes x.
 func newTable(t tester, items ...string) *table.Table {
 	t.Helper()
 	key := func(hash, sort string) []table.KeyElement {
@@ -238,7 +238,8 @@ func TestSortKeyConditions(t *testing.T) {
 	}
 }
 
-// TestStartKeyNeedNotExist: a page goes on at the place of its start key, also when that item was deleted meanwhile.
+// TestStartKeyNeedNotExist: a page goes on at the place of its start key, also when that item was
+// deleted meanwhile.
 func TestStartKeyNeedNotExist(t *testing.T) {
 	tb := newTable(t, item("a", 1, ""), item("a", 5, ""), item("a", 9, ""))
 	start := ",'ExclusiveStartKey':" + item("a", 6, "")
@@ -257,7 +258,8 @@ func TestStartKeyNeedNotExist(t *testing.T) {
 	}
 }
 
-// TestPagesAddUpToTheWhole draws tables, directions, limits and segments: the pages together are the unpaged answer.
+// TestPagesAddUpToTheWhole draws tables, directions, limits and segments: the pages together are
+// the unpaged answer.
 func TestPagesAddUpToTheWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var items []string

@@ -1,7 +1,8 @@
-// Package listing answers Query and Scan: it reads a table or an index in order, filters and projects the items, and
-// divides them into pages.
+// Package listing answers Query and Scan: it reads a table or an index in order, filters and
+// projects the items, and divides them into pages.
 //
-// query.go and scan.go hold the two operations, index.go reads secondary indexes, page.go has what both share.
+// query.go and scan.go hold the two operations, index.go reads secondary indexes, page.go has what
+// both share.
 package listing
 
 import (
@@ -23,7 +24,8 @@ type Find func(name string) (*table.Table, *wire.Error)
 type Host struct {
 	Find  Find
 	Reads *capacity.Meter // counts and limits what is read; nil: nothing is
-	// Lagging returns what an eventually consistent read of a table sees; nil, also as its result, is the table itself.
+	// Lagging returns what an eventually consistent read of a table sees; nil, also as its result,
+	// is the table itself.
 	Lagging func(*table.Table) *table.Items
 }
 
@@ -54,8 +56,8 @@ type listing struct {
 	read    capacity.Read // for the table's limits
 }
 
-// begin asks the table's limits for a page that begins at a key, and sets what the page is read from. The caller calls
-// done after it has read.
+// begin asks the table's limits for a page that begins at a key, and sets what the page is read
+// from. The caller calls done after it has read.
 func (l *listing) begin(at table.Key) (done func(), err *wire.Error) {
 	if l.host.Lagging != nil && !l.r.True("ConsistentRead") {
 		l.from = l.host.Lagging(l.table)
@@ -75,7 +77,8 @@ func (l *listing) begin(at table.Key) (done func(), err *wire.Error) {
 	return done, nil
 }
 
-// readListing reads the parameters that Query and Scan share. filterName is the name of the operation's legacy filter.
+// readListing reads the parameters that Query and Scan share. filterName is the name of the
+// operation's legacy filter.
 func readListing(r *wire.Node, host Host, filterName string) (*listing, *wire.Error) {
 	l := &listing{r: r, host: host, limit: -1, scan: filterName == "ScanFilter"}
 	if n, ok := r.Int("Limit"); ok {
@@ -181,8 +184,8 @@ func (l *listing) checkProjected() *wire.Error {
 	return wire.BadValue("Global secondary index %s does not project [%s]", l.index.Name, strings.Join(missing, ", "))
 }
 
-// add evaluates a record for the page; false means that the page is full. A page ends before the record that would
-// exceed 1 MB, or with the record that reaches the limit.
+// add evaluates a record for the page; false means that the page is full. A page ends before the
+// record that would exceed 1 MB, or with the record that reaches the limit.
 func (l *listing) add(r *table.Record) bool {
 	if l.scanned > 0 && l.size+r.Size > maxPage {
 		return false
@@ -264,8 +267,8 @@ func (l *listing) pageKey() attr.Map {
 
 var errStartKey = wire.Invalid("The provided starting key is invalid")
 
-// checkStart checks the ExclusiveStartKey against the schemas of the table and the index. Scans and queries have
-// different messages.
+// checkStart checks the ExclusiveStartKey against the schemas of the table and the index. Scans and
+// queries have different messages.
 func (l *listing) checkStart() *wire.Error {
 	if l.start == nil {
 		return nil

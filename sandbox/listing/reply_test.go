@@ -41,8 +41,8 @@ func TestCountsAndProjections(t *testing.T) {
 	}
 }
 
-// TestReadCapacityIsOfAllThatWasEvaluated: units of 4 KB, of the page as a whole and before filters; half of them for
-// eventually consistent reads. Source:
+// TestReadCapacityIsOfAllThatWasEvaluated: units of 4 KB, of the page as a whole and before
+// filters; half of them for eventually consistent reads. Source:
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/read-write-operations.html
 func TestReadCapacityIsOfAllThatWasEvaluated(t *testing.T) {
 	body := "'x':{'S':'" + strings.Repeat("x", 3000) + "'},"

@@ -56,8 +56,8 @@ func Scan(r *wire.Node, host Host) ([]byte, *wire.Error) {
 	return l.reply(l.addRange(first, end)), nil
 }
 
-// addRange fills the page with the records from first on, below end, after the start key. It reports whether it reached
-// the last of them.
+// addRange fills the page with the records from first on, below end, after the start key. It
+// reports whether it reached the last of them.
 func (l *listing) addRange(first, end table.Key) (ended bool) {
 	var after table.Key
 	if l.start != nil {

@@ -12,16 +12,17 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// Cluster is three servers that share their streams. They are stopped and started one by one. Its methods are for one
-// goroutine.
+// Cluster is three servers that share their streams. They are stopped and started one by one. Its
+// methods are for one goroutine.
 type Cluster struct {
 	options []*server.Options
 	servers []*server.Server // nil: stopped
 }
 
-// OpenCluster starts three servers with their stores in dir, and returns when one of them leads. addrs are six free
-// addresses of this machine: three for the servers among themselves, and three for clients. between returns the address
-// at which the others find a server, for tests that put something in between; nil: its own.
+// OpenCluster starts three servers with their stores in dir, and returns when one of them leads.
+// addrs are six free addresses of this machine: three for the servers among themselves, and three
+// for clients. between returns the address at which the others find a server, for tests that put
+// something in between; nil: its own.
 func OpenCluster(dir string, addrs []string, between func(to int) string) (*Cluster, error) {
 	c := &Cluster{servers: make([]*server.Server, 3)}
 	found, routes := slices.Clone(addrs[:3]), []string{}
@@ -83,7 +84,8 @@ func (c *Cluster) URL() string {
 	return strings.Join(all, ",")
 }
 
-// Leader returns the number of the server that leads a stream whose name contains a text; -1 where none does.
+// Leader returns the number of the server that leads a stream whose name contains a text; -1 where
+// none does.
 func (c *Cluster) Leader(stream string) int {
 	for i, srv := range c.servers {
 		if srv == nil {
@@ -124,7 +126,8 @@ func (c *Cluster) Stop(i int) {
 	}
 }
 
-// StoreDir returns the directory of a server's store, for tests that damage it while the server is stopped.
+// StoreDir returns the directory of a server's store, for tests that damage it while the server is
+// stopped.
 func (c *Cluster) StoreDir(i int) string { return c.options[i].StoreDir }
 
 // Close stops all servers.

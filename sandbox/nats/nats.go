@@ -1,4 +1,5 @@
-// Package nats is the sandbox's NATS: a JetStream server in this process that syncs every write to disk.
+// Package nats is the sandbox's NATS: a JetStream server in this process that syncs every write to
+// disk.
 package nats
 
 import (
@@ -16,8 +17,8 @@ import (
 // startWithin is how long a server may take to recover its directory.
 const startWithin = time.Minute
 
-// DefaultMaxPayload is large enough for the record of the largest item that is replaced: two images of 400 KB, which in
-// base64 exceed a server's default of 1 MiB.
+// DefaultMaxPayload is large enough for the record of the largest item that is replaced: two images
+// of 400 KB, which in base64 exceed a server's default of 1 MiB.
 const DefaultMaxPayload = 8 << 20
 
 // Options configures a server.
@@ -27,8 +28,9 @@ type Options struct {
 	MaxPayload int    // bytes of one message; 0 is DefaultMaxPayload
 }
 
-// maxStore is how many bytes the limits of all streams may add up to. They are far above what a sandbox stores; as
-// a part of the free disk, which is the server's default, a few pipelines would be too many for a small machine.
+// maxStore is how many bytes the limits of all streams may add up to. They are far above what a
+// sandbox stores; as a part of the free disk, which is the server's default, a few pipelines would
+// be too many for a small machine.
 const maxStore = 64 << 30
 
 // Server is a running JetStream server.
@@ -65,9 +67,9 @@ func Open(o Options) (*Server, error) {
 	return s, nil
 }
 
-// split returns host and port of an address. It listens on a given port once, to return an error if the port is taken:
-// the server would end the process. Port 0 is left to the server, because another process could take a free port in
-// between.
+// split returns host and port of an address. It listens on a given port once, to return an error if
+// the port is taken: the server would end the process. Port 0 is left to the server, because
+// another process could take a free port in between.
 func split(addr string) (host string, port int, err error) {
 	if host, text, err := net.SplitHostPort(addr); err == nil && text == "0" {
 		return host, server.RANDOM_PORT, nil

@@ -69,7 +69,8 @@ func TestMessagesOfEightMegabytesAreTaken(t *testing.T) {
 	}
 }
 
-// TestFreePortsAreNotTakenAway opens servers side by side while somebody else takes and gives back free ports.
+// TestFreePortsAreNotTakenAway opens servers side by side while somebody else takes and gives back
+// free ports.
 func TestFreePortsAreNotTakenAway(t *testing.T) {
 	var all errgroup.Group
 	for range 8 {

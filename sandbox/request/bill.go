@@ -8,7 +8,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
-// ReadUnits returns the capacity units of a strongly or eventually consistent read of that many bytes.
+// ReadUnits returns the capacity units of a strongly or eventually consistent read of that many
+// bytes.
 func ReadUnits(size int, consistent bool) float64 {
 	units := float64(max(1, (size+4095)/4096))
 	if !consistent {
@@ -22,7 +23,8 @@ var ErrThroughput = &wire.Error{Code: "ProvisionedThroughputExceededException",
 	Message: "The level of configured provisioned throughput for the table was exceeded. " +
 		"Consider increasing your provisioning level with the UpdateTable API."}
 
-// ReadOf returns a read of a table that begins at a key, for the table's limits. The caller holds the table's lock.
+// ReadOf returns a read of a table that begins at a key, for the table's limits. The caller holds
+// the table's lock.
 func ReadOf(t *table.Table, at table.Key) capacity.Read {
 	r := capacity.Read{Table: t.Name, Hash: at.Hash()}
 	if !t.Def.OnDemand {
@@ -31,13 +33,14 @@ func ReadOf(t *table.Table, at table.Key) capacity.Read {
 	return r
 }
 
-// WriteUnits returns the capacity units of a write that changes an item's size from before to after.
+// WriteUnits returns the capacity units of a write that changes an item's size from before to
+// after.
 func WriteUnits(before, after int) float64 {
 	return float64(max(1, (max(before, after)+1023)/1024))
 }
 
-// Bill is the consumed capacity of a request, by table. Transact is "Read" or "Write" for transactions, whose replies
-// show the units under that name too.
+// Bill is the consumed capacity of a request, by table. Transact is "Read" or "Write" for
+// transactions, whose replies show the units under that name too.
 type Bill struct {
 	Transact string
 	units    map[string]float64

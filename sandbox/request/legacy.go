@@ -8,7 +8,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
-// The legacy parameters, which expressions have replaced, are translated into parsed expressions here.
+// The legacy parameters, which expressions have replaced, are translated into parsed expressions
+// here.
 
 // Expected returns the condition of a write's legacy parameter Expected, nil when there is none.
 func Expected(n *wire.Node) (*expr.Condition, *wire.Error) {
@@ -68,7 +69,8 @@ func checkExpectation(e *wire.Node, t *expr.LegacyTest, hasAny bool) *wire.Error
 	return checkLegacy(t)
 }
 
-// expectExists reads a condition without a ComparisonOperator: a value, or that the attribute is missing.
+// expectExists reads a condition without a ComparisonOperator: a value, or that the attribute is
+// missing.
 func expectExists(e *wire.Node, t expr.LegacyTest, hasValue bool) (expr.LegacyTest, *wire.Error) {
 	exists := !e.Has("Exists") || e.True("Exists")
 	switch {
@@ -104,7 +106,8 @@ func legacyValues(n *wire.Node) ([]attr.Value, *wire.Error) {
 	return out, nil
 }
 
-// legacyTypes are the types of operands that a comparison takes. A comparison that is not listed takes any.
+// legacyTypes are the types of operands that a comparison takes. A comparison that is not listed
+// takes any.
 var legacyTypes = map[string][]attr.Kind{
 	"LE": scalars, "LT": scalars, "GE": scalars, "GT": scalars, "BETWEEN": scalars, "IN": scalars,
 	"CONTAINS": scalars, "NOT_CONTAINS": scalars, "BEGINS_WITH": {attr.S, attr.B},
@@ -166,7 +169,8 @@ func LegacyTests(f *wire.Node) ([]expr.LegacyTest, *wire.Error) {
 	return tests, nil
 }
 
-// AttributeUpdates returns the update of the legacy parameter AttributeUpdates, nil when there is none.
+// AttributeUpdates returns the update of the legacy parameter AttributeUpdates, nil when there is
+// none.
 func AttributeUpdates(n *wire.Node) (*expr.Update, *wire.Error) {
 	f := n.Get("AttributeUpdates")
 	if f == nil {

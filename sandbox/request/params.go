@@ -8,8 +8,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
-// CheckStyles refuses requests that mix expressions with legacy parameters, or have placeholders without expressions.
-// expressions and legacy are the names of the operation's parameters.
+// CheckStyles refuses requests that mix expressions with legacy parameters, or have placeholders
+// without expressions. expressions and legacy are the names of the operation's parameters.
 func CheckStyles(n *wire.Node, expressions, legacy []string) *wire.Error {
 	used := Present(n, expressions)
 	if old := Present(n, legacy); len(used) > 0 && len(old) > 0 {
@@ -106,7 +106,8 @@ func Parse(n *wire.Node) (p Parsed, err *wire.Error) {
 	return p, env.Unused()
 }
 
-// expressionNames has the order in which the service checks expressions: a filter before the key condition.
+// expressionNames has the order in which the service checks expressions: a filter before the key
+// condition.
 var expressionNames = []string{"UpdateExpression", "ConditionExpression", "FilterExpression", "KeyConditionExpression",
 	"ProjectionExpression"}
 

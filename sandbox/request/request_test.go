@@ -236,7 +236,8 @@ var shapes = map[string]*wire.Shape{
 	"UpdateTimeToLive": request.UpdateTimeToLive, "TagResource": request.TagResource,
 }
 
-// TestShapesOfRequests holds each operation to what its API reference documents: required members, value sets, limits.
+// TestShapesOfRequests holds each operation to what its API reference documents: required members,
+// value sets, limits.
 func TestShapesOfRequests(t *testing.T) {
 	const one = "1 validation error detected: "
 	failed := func(value, at, rule string) string {

@@ -1,5 +1,5 @@
-// Package request reads requests to DynamoDB: the shape of each operation, its expressions and legacy parameters, and
-// the consumed capacity of its reply.
+// Package request reads requests to DynamoDB: the shape of each operation, its expressions and
+// legacy parameters, and the consumed capacity of its reply.
 package request
 
 import (
@@ -120,7 +120,8 @@ func requestOf(fields ...*wire.Shape) *wire.Shape {
 	return &wire.Shape{Kind: wire.Struct, Fields: fields}
 }
 
-// The shapes of the operations' requests. Their fields are in the order in which the service reports violations.
+// The shapes of the operations' requests. Their fields are in the order in which the service
+// reports violations.
 var (
 	PutItem = requestOf(consumed, tableName, values("Item", notNull), logical, expected, returns, metrics, onFailure,
 		text("ConditionExpression"), valuesParam, names)
@@ -184,7 +185,8 @@ var (
 			structure("Delete", "DeleteGlobalSecondaryIndexAction", with(text("IndexName", matches(nameRule), length(3, 255)),
 				notNull)))),
 		streams, boolean("DeletionProtectionEnabled"), text("TableClass", enum("STANDARD", "STANDARD_INFREQUENT_ACCESS")))
-	// OfItemTable names a table, for operations whose TableName is checked as in operations on items.
+	// OfItemTable names a table, for operations whose TableName is checked as in operations on
+	// items.
 	OfItemTable = requestOf(tableName)
 	// OfTable names a table, for operations on tables.
 	OfTable    = requestOf(adminName)

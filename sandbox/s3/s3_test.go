@@ -93,7 +93,8 @@ func TestListingGoesOnAfterEachPage(t *testing.T) {
 	}
 }
 
-// TestFilesAndObjectsAreTheSame: a changed file is another object, a removed one is missing, no key leaves its bucket.
+// TestFilesAndObjectsAreTheSame: a changed file is another object, a removed one is missing, no key
+// leaves its bucket.
 func TestFilesAndObjectsAreTheSame(t *testing.T) {
 	store, url := serve(t, "dir/x")
 	if status, body := get(t, url+"/b/dir/x", "bytes=5-6"); status != http.StatusPartialContent || body != "of" {

@@ -1,8 +1,8 @@
-// Package sequence writes and reads stream sequence numbers: decimal strings of 21 to 40 digits, each of which stands
-// for a position in one count that only grows.
+// Package sequence writes and reads stream sequence numbers: decimal strings of 21 to 40 digits,
+// each of which stands for a position in one count that only grows.
 //
-// The numbers start shortly below a power of ten, so that they gain a digit early in a stream's life: a consumer that
-// compares them as text fails.
+// The numbers start shortly below a power of ten, so that they gain a digit early in a stream's
+// life: a consumer that compares them as text fails.
 package sequence
 
 import (
@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// The forms of numbers. A number is written as leading digits and a low part of lowDigits, or as 1, zeros and the
-// largest part of highDigits.
+// The forms of numbers. A number is written as leading digits and a low part of lowDigits, or as 1,
+// zeros and the largest part of highDigits.
 const (
 	minDigits  = 21
 	maxDigits  = 40
@@ -27,7 +27,8 @@ type Numbers struct {
 	Below  uint64 // how far below the power of ten position 0 is
 }
 
-// New returns numbers that begin with that many digits and gain one after below positions. digits is limited to 21..39.
+// New returns numbers that begin with that many digits and gain one after below positions. digits
+// is limited to 21..39.
 func New(digits int, below uint64) Numbers {
 	return Numbers{Digits: min(max(digits, minDigits), maxDigits-1), Below: min(max(below, 1), lowSpan-1)}
 }
@@ -47,8 +48,8 @@ func (s Numbers) Append(dst []byte, n uint64) []byte {
 // Text returns the sequence number of position n.
 func (s Numbers) Text(n uint64) string { return string(s.Append(make([]byte, 0, maxDigits), n)) }
 
-// Parse returns the position of a sequence number. A number of the right form that no position has is mapped to the
-// nearest position above it. ok is false unless text has 21 to 40 decimal digits.
+// Parse returns the position of a sequence number. A number of the right form that no position has
+// is mapped to the nearest position above it. ok is false unless text has 21 to 40 decimal digits.
 func (s Numbers) Parse(text string) (n uint64, ok bool) {
 	if len(text) < minDigits || len(text) > maxDigits || strings.Trim(text, "0123456789") != "" {
 		return 0, false

@@ -221,7 +221,8 @@ func TestChildShardsFilterAndPaging(t *testing.T) {
 	}
 }
 
-// TestListingIsSortedByIdAndGoesOnAfterAnyId pages through generations of siblings, also from a removed shard.
+// TestListingIsSortedByIdAndGoesOnAfterAnyId pages through generations of siblings, also from a
+// removed shard.
 func TestListingIsSortedByIdAndGoesOnAfterAnyId(t *testing.T) {
 	r := newRig(t, 8)
 	for range 3 {

@@ -18,8 +18,9 @@ type Change struct {
 	TTL            bool // deleted by the time-to-live sweep: the record gets a userIdentity
 }
 
-// Commit appends changes to their shards and to the ledger. The caller holds the lock that orders the changes of an
-// item, and commits them in that order. While the table's stream is disabled, changes go to the ledger alone.
+// Commit appends changes to their shards and to the ledger. The caller holds the lock that orders
+// the changes of an item, and commits them in that order. While the table's stream is disabled,
+// changes go to the ledger alone.
 func (e *Engine) Commit(cs ...Change) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
@@ -37,8 +38,8 @@ func (e *Engine) commit(c *Change) {
 	e.recordInLedger(c, "", 0)
 }
 
-// recordInLedger adds a change to the ledger, if one is kept. A shard's changes are added under the shard's lock, so
-// that the ledger gets them in order. shard is "" while the stream is disabled.
+// recordInLedger adds a change to the ledger, if one is kept. A shard's changes are added under the
+// shard's lock, so that the ledger gets them in order. shard is "" while the stream is disabled.
 func (e *Engine) recordInLedger(c *Change, shard string, seq uint64) {
 	if e.o.Ledger == nil {
 		return

@@ -6,14 +6,16 @@ import (
 	"strings"
 )
 
-// ttlIdentity is the userIdentity of time-to-live deletes, with its members as the API's model spells them. Events for
-// Lambda spell them principalId and type, which the SDKs ignore in a GetRecords reply.
+// ttlIdentity is the userIdentity of time-to-live deletes, with its members as the API's model
+// spells them. Events for Lambda spell them principalId and type, which the SDKs ignore in a
+// GetRecords reply.
 const ttlIdentity = `"userIdentity":{"PrincipalId":"dynamodb.amazonaws.com","Type":"Service"},`
 
 // recordBytes returns an upper bound of a record's encoded size.
 func recordBytes(c *Change) int { return 512 + len(c.Keys) + len(c.New) + len(c.Old) }
 
-// appendRecord appends a record as GetRecords carries it, and a comma. The stream's view decides on the images.
+// appendRecord appends a record as GetRecords carries it, and a comma. The stream's view decides on
+// the images.
 func appendRecord(dst []byte, e *Engine, s *stream, c *Change, seq uint64, created stamp) []byte {
 	dst = append(dst, `{"eventID":"`...)
 	dst = appendEventID(dst, e.o.Seed, seq)

@@ -74,8 +74,8 @@ func (e *Engine) Served() uint64 { return e.served.Load() }
 // Clock returns the clock of records, retention and iterators.
 func (e *Engine) Clock() *clock.Clock { return e.o.Clock }
 
-// KeySpace sets a table's key schema, as the JSON array that DescribeStream shows, and its number of partitions: a new
-// stream gets one shard for each.
+// KeySpace sets a table's key schema, as the JSON array that DescribeStream shows, and its number
+// of partitions: a new stream gets one shard for each.
 func (e *Engine) KeySpace(table string, schema []byte, partitions int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -83,7 +83,8 @@ func (e *Engine) KeySpace(table string, schema []byte, partitions int) {
 	t.keySchema, t.partitions = schema, partitions
 }
 
-// partitions returns how many shards a new stream of a table gets. The caller holds the engine's lock.
+// partitions returns how many shards a new stream of a table gets. The caller holds the engine's
+// lock.
 func (e *Engine) partitions(table string) int {
 	return cmp.Or(e.o.Partitions, e.table(table).partitions, 4)
 }
@@ -98,7 +99,8 @@ func (e *Engine) table(name string) *tableState {
 	return t
 }
 
-// Enable opens a new stream with a new ARN for a table, and closes the one that is enabled. view is a StreamViewType.
+// Enable opens a new stream with a new ARN for a table, and closes the one that is enabled. view is
+// a StreamViewType.
 func (e *Engine) Enable(table, view string) (arn, label string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -120,8 +122,8 @@ func (e *Engine) Disable(table string) {
 	}
 }
 
-// Drop is Disable for a table that is deleted: a later table of that name begins without a stream, while the old stream
-// stays readable under its ARN.
+// Drop is Disable for a table that is deleted: a later table of that name begins without a stream,
+// while the old stream stays readable under its ARN.
 func (e *Engine) Drop(table string) {
 	e.Disable(table)
 	e.mu.Lock()
@@ -129,8 +131,8 @@ func (e *Engine) Drop(table string) {
 	delete(e.tables, table)
 }
 
-// Describe returns a table's newest stream. arn is empty before the first one; enabled reports whether the stream takes
-// records now.
+// Describe returns a table's newest stream. arn is empty before the first one; enabled reports
+// whether the stream takes records now.
 func (e *Engine) Describe(table string) (arn, label, view string, enabled bool) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()

@@ -55,7 +55,8 @@ func ErrorReply(code, message string) []byte {
 	return reply
 }
 
-// checkARN checks the form of a stream's ARN in a field of the request. The service has a message for each rule.
+// checkARN checks the form of a stream's ARN in a field of the request. The service has a message
+// for each rule.
 func checkARN(field, arn string) *serviceError {
 	switch {
 	case arn == "":

@@ -7,9 +7,9 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/clock"
 )
 
-// Faults injects faults into an engine: listings that lack or misstate shards, empty pages, refused calls, expired
-// iterators, skewed record times. All faults are off at first. Every method may be called at any time. Durations are
-// measured on the sandbox's clock, call rates on the machine's.
+// Faults injects faults into an engine: listings that lack or misstate shards, empty pages, refused
+// calls, expired iterators, skewed record times. All faults are off at first. Every method may be
+// called at any time. Durations are measured on the sandbox's clock, call rates on the machine's.
 type Faults struct {
 	clock *clock.Clock
 
@@ -36,7 +36,8 @@ type Faults struct {
 	times       TimeFormat
 }
 
-// TimeFormat is the JSON spelling of a record's creation time. The service and its clients use all three.
+// TimeFormat is the JSON spelling of a record's creation time. The service and its clients use all
+// three.
 type TimeFormat byte
 
 // The formats of RecordTimes.
@@ -65,7 +66,8 @@ func newFaults(c *clock.Clock) *Faults {
 // HideChildren leaves every shard that has a parent out of listings until the shard is d old.
 func (x *Faults) HideChildren(d time.Duration) { x.set(func() { x.hideFor = d }) }
 
-// OpenParents lists every shard that is split from now on as open for another d, beside its children.
+// OpenParents lists every shard that is split from now on as open for another d, beside its
+// children.
 func (x *Faults) OpenParents(d time.Duration) { x.set(func() { x.openFor = d }) }
 
 // DropShard leaves a shard out of listings; it can still be read. drop = false lists it again.
@@ -85,8 +87,8 @@ func (x *Faults) DropParents(drop bool) { x.set(func() { x.dropParents = drop })
 // ListPage makes DescribeStream return at most n shards a page; 0 is the service's 100.
 func (x *Faults) ListPage(n int) { x.set(func() { x.listPage = n }) }
 
-// EmptyPages makes the next n GetRecords of a shard return no records and an iterator at the same position. An empty
-// shard id applies to the next n calls of any shard.
+// EmptyPages makes the next n GetRecords of a shard return no records and an iterator at the same
+// position. An empty shard id applies to the next n calls of any shard.
 func (x *Faults) EmptyPages(shard string, n int) {
 	x.set(func() {
 		if shard == "" {
@@ -97,8 +99,9 @@ func (x *Faults) EmptyPages(shard string, n int) {
 	})
 }
 
-// FalseEnds makes the next n GetRecords of a shard return neither records nor an iterator, as the last page of a closed
-// shard may, although it goes on. A negative n applies to all until n is 0; an empty shard id applies to any shard.
+// FalseEnds makes the next n GetRecords of a shard return neither records nor an iterator, as the
+// last page of a closed shard may, although it goes on. A negative n applies to all until n is 0;
+// an empty shard id applies to any shard.
 func (x *Faults) FalseEnds(shard string, n int) { x.set(func() { x.falseEnds[shard] = n }) }
 
 // FalseEnded returns how many false ends were served.
@@ -122,8 +125,8 @@ func (x *Faults) takeFalseEnd(shard string) bool {
 	return false
 }
 
-// LateEnd makes a closed shard end with an empty page. Otherwise the page with its last records has no
-// NextShardIterator.
+// LateEnd makes a closed shard end with an empty page. Otherwise the page with its last records has
+// no NextShardIterator.
 func (x *Faults) LateEnd(late bool) { x.set(func() { x.lateEnd = late }) }
 
 // LatestSlack makes LATEST iterators start with records up to d old.
@@ -132,26 +135,27 @@ func (x *Faults) LatestSlack(d time.Duration) { x.set(func() { x.slack = d }) }
 // IteratorTTL sets how long an iterator is valid; 0 is the service's 15 minutes.
 func (x *Faults) IteratorTTL(d time.Duration) { x.set(func() { x.iteratorTTL = d }) }
 
-// ReadersPerShard refuses GetRecords with LimitExceededException when more than n iterator chains were used on a shard
-// within a second; 0 is no limit.
+// ReadersPerShard refuses GetRecords with LimitExceededException when more than n iterator chains
+// were used on a shard within a second; 0 is no limit.
 func (x *Faults) ReadersPerShard(n int) { x.set(func() { x.readers = n }) }
 
 // RecordSkew shifts the creation time of records committed from now on.
 func (x *Faults) RecordSkew(d time.Duration) { x.set(func() { x.skew = d }) }
 
-// RecordJitter shifts the creation time of each record committed from now on by a time of its own, by up to d in
-// either direction, repeatable with the engine's seed.
+// RecordJitter shifts the creation time of each record committed from now on by a time of its own,
+// by up to d in either direction, repeatable with the engine's seed.
 func (x *Faults) RecordJitter(d time.Duration) { x.set(func() { x.jitter = d }) }
 
-// RecordCut cuts the creation times of records committed from now on to multiples of d, such as whole minutes; 0 ends
-// it.
+// RecordCut cuts the creation times of records committed from now on to multiples of d, such as
+// whole minutes; 0 ends it.
 func (x *Faults) RecordCut(d time.Duration) { x.set(func() { x.cut = d }) }
 
 // RecordTimes sets how records committed from now on spell their creation time.
 func (x *Faults) RecordTimes(f TimeFormat) { x.set(func() { x.times = f }) }
 
-// ThrottleShard refuses GetRecords on a shard with an error code: the next times calls if times > 0, otherwise all
-// calls beyond perSecond a second. times = 0 and perSecond < 0 removes the throttle.
+// ThrottleShard refuses GetRecords on a shard with an error code: the next times calls if times >
+// 0, otherwise all calls beyond perSecond a second. times = 0 and perSecond < 0 removes the
+// throttle.
 func (x *Faults) ThrottleShard(shard, code string, times int, perSecond float64) {
 	x.set(func() {
 		delete(x.throttles, shard)
@@ -182,8 +186,8 @@ func (x *Faults) set(f func()) {
 	f()
 }
 
-// recordTime returns the creation time of a record that is committed now, and its spelling. draw is a random number of
-// the record.
+// recordTime returns the creation time of a record that is committed now, and its spelling. draw is
+// a random number of the record.
 func (x *Faults) recordTime(now time.Time, draw uint64) (time.Time, TimeFormat) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -204,7 +208,8 @@ func (x *Faults) latestSlack() time.Duration {
 	return x.slack
 }
 
-// iteratorLife returns how long an iterator is valid, and whether a closed shard ends with an empty page.
+// iteratorLife returns how long an iterator is valid, and whether a closed shard ends with an empty
+// page.
 func (x *Faults) iteratorLife() (life time.Duration, lateEnd bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -223,7 +228,8 @@ func (x *Faults) parentClosed(shard string) {
 	})
 }
 
-// listedAs returns whether a listing includes a shard, and whether it shows the shard as open. The caller holds x.mu.
+// listedAs returns whether a listing includes a shard, and whether it shows the shard as open. The
+// caller holds x.mu.
 func (x *Faults) listedAs(sh *shard, hasChild bool, now time.Time) (listed, open bool) {
 	if x.dropped[sh.id] || x.dropParents && hasChild {
 		return false, false
@@ -249,8 +255,8 @@ func (x *Faults) takeEmpty(shard string) bool {
 	return false
 }
 
-// refuse returns the error code for this GetRecords on a shard, or "" when the call passes. reader identifies the chain
-// of iterators that began with one GetShardIterator.
+// refuse returns the error code for this GetRecords on a shard, or "" when the call passes. reader
+// identifies the chain of iterators that began with one GetShardIterator.
 func (x *Faults) refuse(shard string, reader uint64) string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -278,7 +284,8 @@ func (x *Faults) refuse(shard string, reader uint64) string {
 	return ""
 }
 
-// refuse returns the error code for a call at this time, "" when it passes, and counts it. A nil throttle passes all.
+// refuse returns the error code for a call at this time, "" when it passes, and counts it. A nil
+// throttle passes all.
 func (th *throttle) refuse(now time.Time) string {
 	switch {
 	case th == nil || th.left == 0:

@@ -109,7 +109,8 @@ func checkIteratorInput(in *getShardIteratorInput) *serviceError {
 	return nil
 }
 
-// readable returns a shard of a stream with its expired records trimmed, or the error for a shard that is gone.
+// readable returns a shard of a stream with its expired records trimmed, or the error for a shard
+// that is gone.
 func (e *Engine) readable(s *stream, id string) (*shard, *serviceError) {
 	sh := s.byID[id]
 	if sh == nil || sh.closed && sh.closedAt.Before(e.horizon().Add(-e.o.Linger)) {
@@ -135,8 +136,8 @@ func (e *Engine) position(sh *shard, in *getShardIteratorInput) (uint64, *servic
 	return e.atSequence(sh, in)
 }
 
-// atTimestamp returns the position of the first record that is not older than a time. The time has milliseconds,
-// records have whole seconds.
+// atTimestamp returns the position of the first record that is not older than a time. The time has
+// milliseconds, records have whole seconds.
 func (e *Engine) atTimestamp(sh *shard, stamp *json.Number) (uint64, *serviceError) {
 	seconds, err := stamp.Float64()
 	if err != nil {
@@ -148,7 +149,8 @@ func (e *Engine) atTimestamp(sh *shard, stamp *json.Number) (uint64, *serviceErr
 	return sh.since(int64(math.Ceil(seconds))), nil
 }
 
-// atSequence returns the position at or after a sequence number, which need not be that of a record.
+// atSequence returns the position at or after a sequence number, which need not be that of a
+// record.
 func (e *Engine) atSequence(sh *shard, in *getShardIteratorInput) (uint64, *serviceError) {
 	pos, ok := e.o.Numbers.Parse(in.SequenceNumber)
 	if !ok {

@@ -27,8 +27,8 @@ type partition struct {
 
 func (s *stream) enabled() bool { return !s.off }
 
-// newStream opens a stream with that many shards. Its label is the creation time, moved on by milliseconds until no
-// other stream of the table has it.
+// newStream opens a stream with that many shards. Its label is the creation time, moved on by
+// milliseconds until no other stream of the table has it.
 func (e *Engine) newStream(table, view string, keySchema []byte, partitions int) *stream {
 	now := e.now()
 	s := &stream{table: table, view: view, keySchema: keySchema, created: now, byID: map[string]*shard{}}
@@ -45,8 +45,9 @@ func (e *Engine) newStream(table, view string, keySchema []byte, partitions int)
 	return s
 }
 
-// addShards opens n shards that divide the hashes first..last evenly; parent is "" or their parent's id. Their ids
-// carry a time later than that of all shards before, so only they need sorting.
+// addShards opens n shards that divide the hashes first..last evenly; parent is "" or their
+// parent's id. Their ids carry a time later than that of all shards before, so only they need
+// sorting.
 func (e *Engine) addShards(s *stream, parent string, first, last uint64, n int) []partition {
 	ms, before := e.shardMs(), len(s.shards)
 	parts := make([]partition, 0, n)
@@ -101,8 +102,8 @@ func (e *Engine) closeStream(s *stream) {
 	s.parts = nil
 }
 
-// Split closes an open shard and opens n children that divide its keys; n = 1 is a rotation. It returns the children's
-// ids in the order of their keys.
+// Split closes an open shard and opens n children that divide its keys; n = 1 is a rotation. It
+// returns the children's ids in the order of their keys.
 func (e *Engine) Split(shardID string, n int) ([]string, error) {
 	if n < 1 || n > 1000 {
 		return nil, fmt.Errorf("split %s: %d children, want 1 to 1000", shardID, n)
@@ -139,8 +140,8 @@ func (e *Engine) split(s *stream, at, n int) ([]string, error) {
 	return ids, nil
 }
 
-// Rotate closes every open shard of a table's stream and opens one child for each. An empty table name means all
-// tables. It returns how many shards were rotated.
+// Rotate closes every open shard of a table's stream and opens one child for each. An empty table
+// name means all tables. It returns how many shards were rotated.
 func (e *Engine) Rotate(table string) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -158,8 +159,8 @@ func (e *Engine) Rotate(table string) int {
 	return n
 }
 
-// RotateEvery makes RotateDue rotate a table's open shards each time d has passed on the sandbox's clock. An empty
-// table name means all tables; d = 0 ends it.
+// RotateEvery makes RotateDue rotate a table's open shards each time d has passed on the sandbox's
+// clock. An empty table name means all tables; d = 0 ends it.
 func (e *Engine) RotateEvery(table string, d time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -227,8 +228,8 @@ func (e *Engine) Trim(t time.Time) int {
 	return n
 }
 
-// Sweep removes records past their retention, and shards and streams without anything to read. It frees memory only:
-// reads check the retention themselves.
+// Sweep removes records past their retention, and shards and streams without anything to read. It
+// frees memory only: reads check the retention themselves.
 func (e *Engine) Sweep() {
 	e.Trim(e.horizon())
 	e.mu.Lock()

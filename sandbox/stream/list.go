@@ -35,7 +35,8 @@ func limitOf(limit *int) (int, *serviceError) {
 	return *limit, nil
 }
 
-// listStreams lists streams by ARN, so that the next page can start after an ARN whose stream was removed meanwhile.
+// listStreams lists streams by ARN, so that the next page can start after an ARN whose stream was
+// removed meanwhile.
 func (e *Engine) listStreams(in *listStreamsInput) (*listStreamsOutput, *serviceError) {
 	limit, bad := limitOf(in.Limit)
 	if bad != nil {
@@ -170,7 +171,8 @@ func (e *Engine) describe(sh *shard, open bool) shardDescription {
 	return d
 }
 
-// startAfter returns the index of the first shard past an id, whether or not a shard with that id exists.
+// startAfter returns the index of the first shard past an id, whether or not a shard with that id
+// exists.
 func startAfter(s *stream, id string) int {
 	return sort.Search(len(s.shards), func(i int) bool { return s.shards[i].id > id })
 }

@@ -6,13 +6,15 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/sequence"
 )
 
-// Numbers returns the sequence numbers that an engine with this seed uses by default. Its ledger must use the same.
+// Numbers returns the sequence numbers that an engine with this seed uses by default. Its ledger
+// must use the same.
 func Numbers(seed uint64) sequence.Numbers { return sequence.New(21, 2000+mix(seed)%20000) }
 
 // now returns the time of the sandbox's clock, from which records and shards get theirs.
 func (e *Engine) now() time.Time { return e.o.Clock.Now() }
 
-// nextSeq returns the next sequence position. The gaps between positions vary and repeat with the seed.
+// nextSeq returns the next sequence position. The gaps between positions vary and repeat with the
+// seed.
 func (e *Engine) nextSeq() uint64 {
 	for {
 		last := e.last.Load()
@@ -31,8 +33,8 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// shardMs returns the time in the ids of the next shards. It never returns a time twice, so that ids sort by generation
-// even on a clock that stands still.
+// shardMs returns the time in the ids of the next shards. It never returns a time twice, so that
+// ids sort by generation even on a clock that stands still.
 func (e *Engine) shardMs() int64 {
 	ms := max(e.now().UnixMilli(), e.lastMs.Load()+1)
 	e.lastMs.Store(ms)

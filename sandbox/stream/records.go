@@ -44,7 +44,8 @@ func (e *Engine) getRecords(body []byte) ([]byte, *serviceError) {
 	return e.page(sh, it, limit), nil
 }
 
-// shardOf returns the shard of an iterator, or the error of an iterator that is throttled, expired or trimmed.
+// shardOf returns the shard of an iterator, or the error of an iterator that is throttled, expired
+// or trimmed.
 func (e *Engine) shardOf(it *iterator) (*shard, *serviceError) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
@@ -75,8 +76,8 @@ func (e *Engine) shardOf(it *iterator) (*shard, *serviceError) {
 	return sh, nil
 }
 
-// page returns the reply of GetRecords. Whatever faults are in force, a page without a next iterator is the
-// last of a closed shard.
+// page returns the reply of GetRecords. Whatever faults are in force, a page without a next
+// iterator is the last of a closed shard.
 func (e *Engine) page(sh *shard, it *iterator, limit int) []byte {
 	next := *it
 	next.issued = e.now().UnixMilli()
@@ -139,7 +140,8 @@ func (e *Engine) buffer(size int) []byte {
 	return make([]byte, 0, size)
 }
 
-// Release gives a reply of Handle back for reuse; the caller must not touch it again. Calling it is optional.
+// Release gives a reply of Handle back for reuse; the caller must not touch it again. Calling it is
+// optional.
 func (e *Engine) Release(reply []byte) {
 	if cap(reply) < 64<<10 || cap(reply) > 8<<20 {
 		return

@@ -11,8 +11,8 @@ import (
 
 const saveFormat = 1
 
-// restoreGap is how far the sequence numbers of a restored engine begin past the saved ones: numbers assigned between
-// the save and a crash must not be assigned again.
+// restoreGap is how far the sequence numbers of a restored engine begin past the saved ones:
+// numbers assigned between the save and a crash must not be assigned again.
 const restoreGap = 100_000_000
 
 // What Save writes: one savedEngine, then for each stream a savedStream with its shards.
@@ -121,7 +121,8 @@ func (sh *shard) saved() savedShard {
 	return out
 }
 
-// Restore reads what Save wrote into an engine without streams. The engine continues the saved sequence numbers.
+// Restore reads what Save wrote into an engine without streams. The engine continues the saved
+// sequence numbers.
 func (e *Engine) Restore(r io.Reader) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

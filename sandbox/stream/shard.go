@@ -22,8 +22,8 @@ type shard struct {
 	count    int    // records in the segments
 }
 
-// segment is a part of a shard's records, encoded for the wire, each followed by a comma. A segment's bytes never move,
-// so that pages are copied without a lock.
+// segment is a part of a shard's records, encoded for the wire, each followed by a comma. A
+// segment's bytes never move, so that pages are copied without a lock.
 type segment struct {
 	buf []byte
 	idx []entry
@@ -56,8 +56,8 @@ func (sh *shard) append(e *Engine, s *stream, c *Change, seq uint64) {
 	sh.count++
 }
 
-// segmentFor returns a segment with room for n more bytes. Segments double up to 1 MiB, so that ten thousand idle
-// shards need little memory.
+// segmentFor returns a segment with room for n more bytes. Segments double up to 1 MiB, so that ten
+// thousand idle shards need little memory.
 func (sh *shard) segmentFor(n int) *segment {
 	size := minSegment
 	if k := len(sh.segments); k > 0 {
@@ -107,15 +107,16 @@ func (sh *shard) trim(t time.Time) int {
 	return before - sh.count
 }
 
-// fullyTrimmed reports whether the shard is closed and all its records were trimmed. The caller holds the shard's lock.
+// fullyTrimmed reports whether the shard is closed and all its records were trimmed. The caller
+// holds the shard's lock.
 func (sh *shard) fullyTrimmed() bool { return sh.closed && sh.count == 0 && sh.trimmed > 0 }
 
 // span is the encoded records of one segment that go into a page.
 type span []byte
 
-// page returns the records with positions ≥ pos: at most limit of them, and at most maxBytes of SizeBytes unless the
-// first alone is larger. next is the position after the last one; drained reports that the shard is closed and has no
-// record past it.
+// page returns the records with positions ≥ pos: at most limit of them, and at most maxBytes of
+// SizeBytes unless the first alone is larger. next is the position after the last one; drained
+// reports that the shard is closed and has no record past it.
 func (sh *shard) page(pos uint64, limit, maxBytes int) (spans []span, n int, next uint64, drained bool) {
 	sh.mu.RLock()
 	defer sh.mu.RUnlock()
@@ -156,7 +157,8 @@ func (sh *shard) oldest() uint64 {
 	return max(sh.first, sh.trimmed+1)
 }
 
-// since returns the position of the first record created at second t or later, or of the shard's present end.
+// since returns the position of the first record created at second t or later, or of the shard's
+// present end.
 func (sh *shard) since(t int64) uint64 {
 	sh.mu.RLock()
 	defer sh.mu.RUnlock()

@@ -66,15 +66,16 @@ func (d *Definition) readBilling(r *wire.Node) *wire.Error {
 // onDemandPartitions is how many partitions a new on-demand table has.
 const onDemandPartitions = 4
 
-// The capacity of one partition, and the most partitions of a table whose capacity exceeds the service's quotas.
+// The capacity of one partition, and the most partitions of a table whose capacity exceeds the
+// service's quotas.
 const (
 	partitionReads  = 3000
 	partitionWrites = 1000
 	maxPartitions   = 1000
 )
 
-// Partitions returns how many partitions a new table with this capacity has.
-// Source: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/HowItWorks.Partitions.html
+// Partitions returns how many partitions a new table with this capacity has. Source:
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/HowItWorks.Partitions.html
 func (d *Definition) Partitions() int {
 	if d.OnDemand {
 		return onDemandPartitions

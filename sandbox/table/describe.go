@@ -63,7 +63,8 @@ func (t *Table) AppendDeleted(b []byte, s Shown) []byte {
 	return append(d.appendClass(d.appendBilling(b)), '}')
 }
 
-// appendBilling appends the billing mode, which is shown for tables that are or once were on demand.
+// appendBilling appends the billing mode, which is shown for tables that are or once were on
+// demand.
 func (d *Definition) appendBilling(b []byte) []byte {
 	mode, at := "PROVISIONED", d.OnDemandSince
 	if d.OnDemand {

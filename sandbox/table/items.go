@@ -11,8 +11,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/attr"
 )
 
-// Record is a stored item: its key, its JSON in normal form, and its size as the service counts it. A record is never
-// changed, only replaced.
+// Record is a stored item: its key, its JSON in normal form, and its size as the service counts it.
+// A record is never changed, only replaced.
 type Record struct {
 	Key  Key
 	JSON []byte
@@ -102,7 +102,8 @@ func (t *Items) indexExpiry(key Key, item attr.Map) {
 	}
 }
 
-// expiryOf returns an item's time of expiry in Unix seconds; false when the attribute is missing or not a number.
+// expiryOf returns an item's time of expiry in Unix seconds; false when the attribute is missing or
+// not a number.
 func expiryOf(item attr.Map, name string) (int64, bool) {
 	v := item.Get(name)
 	if v == nil || v.Kind != attr.N {
@@ -113,7 +114,8 @@ func expiryOf(item attr.Map, name string) (int64, bool) {
 	return at, err == nil
 }
 
-// SetTTL sets the attribute with the time of expiry, and indexes all items by it; "" disables time to live.
+// SetTTL sets the attribute with the time of expiry, and indexes all items by it; "" disables time
+// to live.
 func (t *Items) SetTTL(name string) {
 	t.ttl, t.expires = name, nil
 	if name == "" {
@@ -128,7 +130,8 @@ func (t *Items) SetTTL(name string) {
 	})
 }
 
-// tooOld is how long ago an item may have expired: like the service, the sandbox takes older times for mistakes.
+// tooOld is how long ago an item may have expired: like the service, the sandbox takes older times
+// for mistakes.
 const tooOld = 5 * 365 * 24 * time.Hour
 
 // Expired returns the records whose time to live is over at now.
@@ -148,18 +151,20 @@ func (t *Items) Expired(now time.Time) []*Record {
 	return due
 }
 
-// Ascend visits records in order, from the first whose key is not below from, until visit returns false.
+// Ascend visits records in order, from the first whose key is not below from, until visit returns
+// false.
 func (t *Items) Ascend(from Key, visit func(*Record) bool) {
 	t.tree.AscendGreaterOrEqual(&Record{Key: from}, visit)
 }
 
-// Descend visits records in reverse order, from the last whose key is not above from, until visit returns false.
+// Descend visits records in reverse order, from the last whose key is not above from, until visit
+// returns false.
 func (t *Items) Descend(from Key, visit func(*Record) bool) {
 	t.tree.DescendLessOrEqual(&Record{Key: from}, visit)
 }
 
-// Segment returns the bounds of one of total segments of a scan: keys from first on, below end. An empty end is no
-// bound.
+// Segment returns the bounds of one of total segments of a scan: keys from first on, below end. An
+// empty end is no bound.
 func Segment(segment, total int64) (first, end Key) {
 	step := ^uint64(0)/uint64(total) + 1
 	bound := func(n int64) Key {

@@ -13,8 +13,9 @@ type Change struct {
 	Old, New *Record
 }
 
-// past has the changes of a table since a time, oldest first. It costs about 60 bytes a change and keeps replaced
-// records, so a table has one only while it needs it: for point-in-time recovery, and for reads that lag.
+// past has the changes of a table since a time, oldest first. It costs about 60 bytes a change and
+// keeps replaced records, so a table has one only while it needs it: for point-in-time recovery,
+// and for reads that lag.
 type past struct {
 	since   time.Time
 	changes []Change
@@ -48,7 +49,8 @@ func (t *Table) PastSince() (since time.Time, ok bool) {
 	return t.past.since, true
 }
 
-// Remember remembers a change, if the table keeps its past. The caller makes the change under the same lock.
+// Remember remembers a change, if the table keeps its past. The caller makes the change under the
+// same lock.
 func (t *Table) Remember(key Key, old, now *Record, at time.Time) {
 	if t.past == nil {
 		return
@@ -59,9 +61,10 @@ func (t *Table) Remember(key Key, old, now *Record, at time.Time) {
 	t.past.changes = append(t.past.changes, Change{At: at, Key: key, Old: old, New: now})
 }
 
-// AsOf returns the table's items as they were at a time, changes at that very time included. Before the time since
-// which the past is known it returns them as of that time. The caller holds the table's lock for writing; afterwards
-// the result needs no lock. It costs as much as there are later changes.
+// AsOf returns the table's items as they were at a time, changes at that very time included. Before
+// the time since which the past is known it returns them as of that time. The caller holds the
+// table's lock for writing; afterwards the result needs no lock. It costs as much as there are
+// later changes.
 func (t *Table) AsOf(at time.Time) *Items {
 	items := &Items{tree: t.Items.tree.Clone(), bytes: t.Items.bytes}
 	if t.past == nil {
@@ -80,7 +83,8 @@ func (t *Table) AsOf(at time.Time) *Items {
 	return items
 }
 
-// Changes returns the changes from a time on and before another one, oldest first. The caller must not change them.
+// Changes returns the changes from a time on and before another one, oldest first. The caller must
+// not change them.
 func (t *Table) Changes(from, to time.Time) []Change {
 	if t.past == nil {
 		return nil

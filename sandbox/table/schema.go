@@ -39,8 +39,9 @@ const (
 	maxRangeKey = 1024
 )
 
-// Key is an item's place in the order of a Scan: hash of the partition key (8 bytes), length of the partition key (2
-// bytes), the partition key, and the sort key in sortable form. So the items of a partition are adjacent, by sort key.
+// Key is an item's place in the order of a Scan: hash of the partition key (8 bytes), length of the
+// partition key (2 bytes), the partition key, and the sort key in sortable form. So the items of a
+// partition are adjacent, by sort key.
 type Key string
 
 // Hash returns the place of a key in the key space, 0 for the empty key.

@@ -129,8 +129,8 @@ func emptyName(k attr.Kind) string {
 	return "string"
 }
 
-// CheckIndexKeys checks that an item's index key attributes have their defined types. updated means that an update made
-// the item, not a put; its messages differ.
+// CheckIndexKeys checks that an item's index key attributes have their defined types. updated means
+// that an update made the item, not a put; its messages differ.
 func (t *Table) CheckIndexKeys(item attr.Map, updated bool) *wire.Error {
 	for _, all := range [2][]Index{t.Def.Global, t.Def.Local} {
 		for i := range all {

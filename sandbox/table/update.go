@@ -27,8 +27,8 @@ func CheckUpdate(r *wire.Node) *wire.Error {
 		"or SSESpecification or ReplicaUpdates is required")
 }
 
-// Change applies an UpdateTable request at a time. The caller passes a copy, because a refused request
-// may leave it partly changed.
+// Change applies an UpdateTable request at a time. The caller passes a copy, because a refused
+// request may leave it partly changed.
 func (d *Definition) Change(r *wire.Node, now time.Time) *wire.Error {
 	through := r.Get("ProvisionedThroughput")
 	switch mode := r.Str("BillingMode"); {
@@ -108,8 +108,8 @@ func (d *Definition) changeIndexes(r *wire.Node) *wire.Error {
 	return nil
 }
 
-// addAttributes adds an update's attribute definitions. An update may repeat the table's definitions and not change
-// them.
+// addAttributes adds an update's attribute definitions. An update may repeat the table's
+// definitions and not change them.
 func (d *Definition) addAttributes(defs *wire.Node) *wire.Error {
 	if defs == nil {
 		return nil
@@ -128,14 +128,16 @@ func (d *Definition) addAttributes(defs *wire.Node) *wire.Error {
 	return nil
 }
 
-// dropUnusedAttributes removes the definitions of attributes that are no longer keys, such as those of a deleted index.
+// dropUnusedAttributes removes the definitions of attributes that are no longer keys, such as those
+// of a deleted index.
 func (d *Definition) dropUnusedAttributes() {
 	used := d.usedAttributes()
 	d.Attributes = slices.DeleteFunc(slices.Clone(d.Attributes),
 		func(a AttributeDefinition) bool { return !used[a.AttributeName] })
 }
 
-// checkIndexUpdates refuses two changes of one index in a call, and two indexes that are created or deleted.
+// checkIndexUpdates refuses two changes of one index in a call, and two indexes that are created or
+// deleted.
 func checkIndexUpdates(updates *wire.Node) *wire.Error {
 	seen, online := map[string]bool{}, 0
 	for i := range updates.Kids {
@@ -219,8 +221,8 @@ func (ix *Index) changeThroughput(n *wire.Node) *wire.Error {
 	return nil
 }
 
-// Updating returns the definition that UpdateTable shows while a table changes from before to d: the old capacity, and
-// the status of indexes that are created, changed or deleted.
+// Updating returns the definition that UpdateTable shows while a table changes from before to d:
+// the old capacity, and the status of indexes that are created, changed or deleted.
 func (d *Definition) Updating(before *Definition) *Definition {
 	shown := *d
 	if d.OnDemand == before.OnDemand {

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// Error is an error reply of the service. Code is its short name, Message the service's text, Extra further JSON
-// fields, each of which begins with a comma.
+// Error is an error reply of the service. Code is its short name, Message the service's text, Extra
+// further JSON fields, each of which begins with a comma.
 type Error struct {
 	Code    string
 	Message string
@@ -104,7 +104,8 @@ func AppendString(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// AppendField appends `"name":` to an object, after a comma unless it is the first field. name needs no escaping.
+// AppendField appends `"name":` to an object, after a comma unless it is the first field. name
+// needs no escaping.
 func AppendField(b []byte, name string) []byte {
 	if len(b) > 0 && b[len(b)-1] != '{' && b[len(b)-1] != '[' {
 		b = append(b, ',')

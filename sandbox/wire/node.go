@@ -1,6 +1,6 @@
-// Package wire reads requests and writes replies in awsJson 1.0. It has a JSON reader that preserves what the service
-// distinguishes (the text of numbers, absent and null), the service's errors, and the checks that the service makes
-// first: JSON types and constraints of fields.
+// Package wire reads requests and writes replies in awsJson 1.0. It has a JSON reader that
+// preserves what the service distinguishes (the text of numbers, absent and null), the service's
+// errors, and the checks that the service makes first: JSON types and constraints of fields.
 package wire
 
 // Kind is the kind of a JSON value.
@@ -17,8 +17,9 @@ const (
 	Object
 )
 
-// Node is one JSON value. Text is a string's value, a number's text, "true" or "false", and aliases the parsed body.
-// Kids are the elements of an array, or the fields of an object, each with its Name.
+// Node is one JSON value. Text is a string's value, a number's text, "true" or "false", and aliases
+// the parsed body. Kids are the elements of an array, or the fields of an object, each with its
+// Name.
 type Node struct {
 	Kind Kind
 	Name string
@@ -26,7 +27,8 @@ type Node struct {
 	Kids []Node
 }
 
-// Get returns a field of an object, nil when it is absent or null. Of several fields with the name it returns the last.
+// Get returns a field of an object, nil when it is absent or null. Of several fields with the name
+// it returns the last.
 func (n *Node) Get(name string) *Node {
 	for i := len(n.Kids) - 1; i >= 0; i-- {
 		if k := &n.Kids[i]; k.Name == name {

@@ -13,7 +13,8 @@ var errSyntax = errors.New("malformed JSON")
 // maxDepth limits recursion. Items may be nested 32 levels deep, which is about 70 in JSON.
 const maxDepth = 512
 
-// Parse parses one JSON document. The nodes alias body, which must not change while they are in use.
+// Parse parses one JSON document. The nodes alias body, which must not change while they are in
+// use.
 func Parse(body string) (*Node, error) {
 	p := parser{s: body}
 	var n Node
@@ -36,7 +37,8 @@ type parser struct {
 	chunk int    // size of the newest chunk; they grow, so that a small document needs little
 }
 
-// take returns a copy of nodes in a shared chunk, so that a request needs few allocations instead of one per attribute.
+// take returns a copy of nodes in a shared chunk, so that a request needs few allocations instead
+// of one per attribute.
 func (p *parser) take(nodes []Node) []Node {
 	if len(nodes) == 0 {
 		return nil
@@ -96,7 +98,8 @@ func (p *parser) value(n *Node, depth int) error {
 	return err
 }
 
-// kids parses the fields of an object or the elements of an array, up to and including the closing byte.
+// kids parses the fields of an object or the elements of an array, up to and including the closing
+// byte.
 func (p *parser) kids(depth int, end byte, named bool) ([]Node, error) {
 	var room [12]Node
 	kids := room[:0]
@@ -253,7 +256,8 @@ func (p *parser) number() (string, error) {
 	return text, nil
 }
 
-// toInt returns a JSON number as the service reads a Long: without its fraction, and limited to the range of int64.
+// toInt returns a JSON number as the service reads a Long: without its fraction, and limited to the
+// range of int64.
 func toInt(text string) int64 {
 	if v, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return v

@@ -22,7 +22,8 @@ const (
 	Any
 )
 
-// Shape is the type of a request's field, with the constraints that the service checks before the meaning of a request.
+// Shape is the type of a request's field, with the constraints that the service checks before the
+// meaning of a request.
 type Shape struct {
 	Name     string // field name
 	Kind     ShapeKind
@@ -44,8 +45,9 @@ type Shape struct {
 // CheckValue checks the shape of an attribute value.
 type CheckValue func(n *Node) *Error
 
-// Check checks a request against the shape: first all types, then required parameters, then the other constraints, of
-// which at most ten violations are reported together. value checks attribute values.
+// Check checks a request against the shape: first all types, then required parameters, then the
+// other constraints, of which at most ten violations are reported together. value checks attribute
+// values.
 func (s *Shape) Check(n *Node, value CheckValue) *Error {
 	if n.Kind != Object {
 		return Unreadable("Unexpected value type in payload")
@@ -71,8 +73,8 @@ func (s *Shape) Check(n *Node, value CheckValue) *Error {
 		plural)+strings.Join(violations, "; "))
 }
 
-// types checks the JSON types of a node and all below it. top is true for a request and for elements of lists and maps,
-// whose messages differ.
+// types checks the JSON types of a node and all below it. top is true for a request and for
+// elements of lists and maps, whose messages differ.
 func (s *Shape) types(n *Node, value CheckValue, top bool) *Error {
 	if n == nil || n.Kind == Null {
 		return nil
@@ -162,8 +164,8 @@ func (s *Shape) scalar(n *Node) *Error {
 	return Scalar(n, s.Kind, class)
 }
 
-// Scalar checks that a node is a string, a boolean or a number. Like the service, it accepts some strings as booleans,
-// and changes the node accordingly. class is the type's name in messages.
+// Scalar checks that a node is a string, a boolean or a number. Like the service, it accepts some
+// strings as booleans, and changes the node accordingly. class is the type's name in messages.
 func Scalar(n *Node, want ShapeKind, class string) *Error {
 	switch n.Kind {
 	case Array:
@@ -205,7 +207,8 @@ func Token(n *Node) string {
 // maxViolations is how many violations the service reports.
 const maxViolations = 10
 
-// fields checks the constraints of a structure's fields. parent is the path of the structure, "" for the request.
+// fields checks the constraints of a structure's fields. parent is the path of the structure, ""
+// for the request.
 func (s *Shape) fields(n *Node, parent string, violations *[]string) {
 	for _, f := range s.Fields {
 		f.constrain(n.Get(f.Name), join(parent, lowerFirst(f.Name)), violations)
@@ -258,7 +261,8 @@ func (s *Shape) constrain(n *Node, at string, violations *[]string) {
 	}
 }
 
-// member is constrain for an element of a list or map, which must not be null. Package attr checks attribute values.
+// member is constrain for an element of a list or map, which must not be null. Package attr checks
+// attribute values.
 func (s *Shape) member(n *Node, at string, violations *[]string) {
 	if s.Kind == Value {
 		return

@@ -227,7 +227,8 @@ func TestSubjectWithoutAStreamReachesSubscribers(t *testing.T) {
 	}
 }
 
-// TestMessageThatIsTooLargeIsCompressedOrRefused, whoever sets the limit: the server, or the stream on the subject.
+// TestMessageThatIsTooLargeIsCompressedOrRefused, whoever sets the limit: the server, or the stream
+// on the subject.
 func TestMessageThatIsTooLargeIsCompressedOrRefused(t *testing.T) {
 	const limit = 16 << 10
 	noise := make([]byte, limit)

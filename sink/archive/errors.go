@@ -11,7 +11,8 @@ import (
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
-// storeFailed is JetStream's code for a stream at its limit and for a store that cannot write (server/errors.json).
+// storeFailed is JetStream's code for a stream at its limit and for a store that cannot write
+// (server/errors.json).
 const storeFailed = 10077
 
 // tooLarge is JetStream's code for a message that is larger than the stream allows.
@@ -23,19 +24,21 @@ func isTooLarge(err error) bool {
 	return errors.As(err, &api) && api.ErrorCode == tooLarge
 }
 
-// ErrAway means that the archive takes nothing now, or that it is unknown what it took: the same may be stored again
-// later.
+// ErrAway means that the archive takes nothing now, or that it is unknown what it took: the same
+// may be stored again later.
 var ErrAway = errors.New("the archive takes nothing now")
 
-// transient lists the errors of a server that is away, electing or busy, or that did not acknowledge in time.
+// transient lists the errors of a server that is away, electing or busy, or that did not
+// acknowledge in time.
 var transient = []error{
 	nats.ErrNoResponders, jetstream.ErrNoStreamResponse, nats.ErrTimeout, nats.ErrDisconnected,
 	nats.ErrConnectionReconnecting, nats.ErrReconnectBufExceeded, nats.ErrStaleConnection,
 	jetstream.ErrTooManyStalledMsgs, jetstream.ErrAsyncPublishTimeout, context.DeadlineExceeded,
 }
 
-// Classify returns the class of an error that Write returned: None, Transient, Canceled or Fatal. A full stream or disk
-// and a directory that cannot be written are Fatal, because an operator has to act.
+// Classify returns the class of an error that Write returned: None, Transient, Canceled or Fatal. A
+// full stream or disk and a directory that cannot be written are Fatal, because an operator has to
+// act.
 func Classify(err error) failure.Class {
 	if err == nil {
 		return failure.None

@@ -22,12 +22,13 @@ type Options struct {
 	Timeout time.Duration // for the acknowledgements of one Write; default 30 s
 }
 
-// Subject publishes events to NATS. Where a JetStream stream listens on the subject, an event is durable once the
-// stream has acknowledged it. Its id is the message id, so that the stream stores a replay within its window only once.
-// Without a stream only current subscribers receive the events.
+// Subject publishes events to NATS. Where a JetStream stream listens on the subject, an event is
+// durable once the stream has acknowledged it. Its id is the message id, so that the stream stores
+// a replay within its window only once. Without a stream only current subscribers receive the
+// events.
 //
-// An event is published at least once. It has the same id on every replay, so that readers can drop duplicates. A
-// Subject is safe for concurrent use.
+// An event is published at least once. It has the same id on every replay, so that readers can drop
+// duplicates. A Subject is safe for concurrent use.
 type Subject struct {
 	name    string
 	conn    *nats.Conn
@@ -61,8 +62,8 @@ func OpenSubject(ctx context.Context, o Options, log *zap.Logger) (*Subject, err
 	case err == nil:
 		return s, nil
 	case noStream(err):
-		// Decided and logged once, at the start. Falling back later, while a stream is unavailable, would lose events
-		// without a message.
+		// Decided and logged once, at the start. Falling back later, while a stream is unavailable,
+		// would lose events without a message.
 		log.Warn("no stream listens on the archive subject: events are not stored, and are lost without a subscriber",
 			zap.String("subject", o.Subject))
 		s.stream = nil
@@ -106,9 +107,10 @@ func confirmNoStream(ctx context.Context, js jetstream.JetStream, subject string
 	return nil
 }
 
-// Write makes the messages durable in the stream, or sends them to the current subscribers. One that is too large for a
-// message of the server, or of the stream, is compressed. Write returns those that are too large even so: they will
-// never be published. After an error some may be durable, and the caller has to write all of them again.
+// Write makes the messages durable in the stream, or sends them to the current subscribers. One
+// that is too large for a message of the server, or of the stream, is compressed. Write returns
+// those that are too large even so: they will never be published. After an error some may be
+// durable, and the caller has to write all of them again.
 //
 // Rule 1: an event counts as published when its publication is acknowledged.
 func (s *Subject) Write(ctx context.Context, messages []Message) (refused []Message, err error) {
@@ -124,7 +126,8 @@ func (s *Subject) Write(ctx context.Context, messages []Message) (refused []Mess
 	return refused, nil
 }
 
-// publish publishes the messages in a form, inFlight at a time, and returns those that are too large in it.
+// publish publishes the messages in a form, inFlight at a time, and returns those that are too
+// large in it.
 func (s *Subject) publish(
 	ctx context.Context, messages []Message, form func(Message) *nats.Msg,
 ) (large []Message, err error) {

@@ -12,20 +12,22 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// Apply makes a write durable in the target table and returns nil then: each of its rows is written, or holds this
-// version or a later one already. It blocks while the service is unavailable, until ctx ends.
+// Apply makes a write durable in the target table and returns nil then: each of its rows is
+// written, or holds this version or a later one already. It blocks while the service is
+// unavailable, until ctx ends.
 //
-// A *RejectedError means that Bigtable will never take the write, which becomes a dead letter. Classify classifies the
-// other errors: Denied, Missing and Fatal writes may succeed once an operator has acted; Canceled means that ctx ended
-// and that the outcome of the last row is unknown. After any error the whole write may be applied again.
+// A *RejectedError means that Bigtable will never take the write, which becomes a dead letter.
+// Classify classifies the other errors: Denied, Missing and Fatal writes may succeed once an
+// operator has acted; Canceled means that ctx ended and that the outcome of the last row is
+// unknown. After any error the whole write may be applied again.
 //
 // Apply does not modify or keep w.
 func (c *Client) Apply(ctx context.Context, target string, w *transform.Write) error {
 	return c.ApplyWhile(ctx, target, w, nil)
 }
 
-// ApplyWhile is Apply for a process that may have lost the right to write: fresh is asked before every attempt of every
-// call, as in Resync. It may block.
+// ApplyWhile is Apply for a process that may have lost the right to write: fresh is asked before
+// every attempt of every call, as in Resync. It may block.
 func (c *Client) ApplyWhile(ctx context.Context, target string, w *transform.Write, fresh func() error) error {
 	t := c.table(target)
 	d := delivery{t: t, w: w, fresh: fresh}
@@ -41,9 +43,10 @@ func (t *table) counted(err error) error {
 	return err
 }
 
-// Declare sets the data families of a target table, over all mappings that write to it. Apply empties these families in
-// rows that it replaces but that also contain a history family, and in shared rows that a removal deletes. Without a
-// declaration Apply asks the service for the table's families, once.
+// Declare sets the data families of a target table, over all mappings that write to it. Apply
+// empties these families in rows that it replaces but that also contain a history family, and in
+// shared rows that a removal deletes. Without a declaration Apply asks the service for the table's
+// families, once.
 func (c *Client) Declare(target string, families []string) {
 	names := slices.Clone(families)
 	c.table(target).families.Store(&names)
@@ -95,11 +98,13 @@ func (d *delivery) rows(ctx context.Context) error {
 			d.done(row, r.matched)
 		}
 	}
-	// Rule 1: A mark never passes a change that is not durable. Only here are all rows of the write durable.
+	// Rule 1: A mark never passes a change that is not durable. Only here are all rows of the write
+	// durable.
 	return nil
 }
 
-// familiesToEmpty returns the families to empty in rows that are not deleted as a whole, or nil without such rows.
+// familiesToEmpty returns the families to empty in rows that are not deleted as a whole, or nil
+// without such rows.
 func (t *table) familiesToEmpty(ctx context.Context, w *transform.Write) ([]string, error) {
 	for i := range w.Rows {
 		if w.Rows[i].Exclusive && !wholeRow(&w.Rows[i]) {
@@ -109,7 +114,8 @@ func (t *table) familiesToEmpty(ctx context.Context, w *transform.Write) ([]stri
 	return nil, nil
 }
 
-// dataFamilies returns the declared families, or else all families of the table except for those of the guards.
+// dataFamilies returns the declared families, or else all families of the table except for those of
+// the guards.
 func (t *table) dataFamilies(ctx context.Context) ([]string, error) {
 	if declared := t.families.Load(); declared != nil {
 		return *declared, nil

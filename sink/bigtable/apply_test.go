@@ -48,7 +48,8 @@ func own(row string, v int64, pairs ...string) *transform.Write {
 		Key: []byte(row), Class: transform.ClassR, Exclusive: true, Left: len(pairs) == 0, Cells: cells(pairs...)}}}
 }
 
-// share is a change of an item in a row that others use too: removed columns, then pairs that are set.
+// share is a change of an item in a row that others use too: removed columns, then pairs that are
+// set.
 func share(class transform.Class, name, row string, v int64, removed []string, pairs ...string) *transform.Write {
 	r := transform.Row{Key: []byte(row), Class: class, Left: len(pairs) == 0, Cells: cells(pairs...)}
 	for _, q := range removed {
@@ -442,7 +443,8 @@ func TestRefusedByTheServiceIsAskedOnceMore(t *testing.T) {
 	}
 }
 
-// TestOneRefusalIsNotBelieved: the service takes the write when it is asked again, at once or after an outage.
+// TestOneRefusalIsNotBelieved: the service takes the write when it is asked again, at once or after
+// an outage.
 func TestOneRefusalIsNotBelieved(t *testing.T) {
 	for name, fates := range map[string][]fate{
 		"taken": {reject, pass}, "away, then taken": {reject, refuse, pass}, "away before": {refuse, reject, pass},

@@ -22,7 +22,8 @@ const (
 	// missingPause is the time before a table, family or instance that is not found is asked for
 	// again.
 	missingPause = 250 * time.Millisecond
-	// warnEvery is the time between two log lines about a table: an outage makes all lanes fail at once.
+	// warnEvery is the time between two log lines about a table: an outage makes all lanes fail at
+	// once.
 	warnEvery = 10 * time.Second
 	// confirmAfter is the time between a refusal and the second question. If it is ten times
 	// shorter, one moment of trouble may answer both; if it is ten times longer, a lane makes at
@@ -30,8 +31,8 @@ const (
 	confirmAfter = 200 * time.Millisecond
 )
 
-// deliver sends a call until it is answered or refused for good, or ctx ends. version is 0 for calls
-// that do not pass the tombstone gate.
+// deliver sends a call until it is answered or refused for good, or ctx ends. version is 0 for
+// calls that do not pass the tombstone gate.
 //
 // Rule 13: a refusal by the service counts only if the call is refused once more when it is sent
 // again. What was refused once and then taken is no dead letter.
@@ -49,8 +50,8 @@ func (t *table) deliver(ctx context.Context, r *request, version change.Version)
 
 // answer sends a call until it is answered or refused, or ctx ends.
 //
-// Google's client library never repeats conditional mutations. Ours may be repeated when the outcome is unknown,
-// because an attempt finds the version that an earlier one has written.
+// Google's client library never repeats conditional mutations. Ours may be repeated when the
+// outcome is unknown, because an attempt finds the version that an earlier one has written.
 func (t *table) answer(ctx context.Context, r *request, version change.Version) error {
 	err := askTwice(ctx, func() error { return t.send(ctx, r, version) })
 	if err == nil || Classify(err) != failure.Transient {
@@ -154,8 +155,8 @@ func loadSignalOf(err error, class failure.Class) loadSignal {
 	return loadNeutral
 }
 
-// warn logs that a call is repeated, at most once in warnEvery for a table. It logs only the error's code, because the
-// text may quote keys.
+// warn logs that a call is repeated, at most once in warnEvery for a table. It logs only the
+// error's code, because the text may quote keys.
 func (t *table) warn(err error, next time.Duration) {
 	last, now := t.warned.Load(), time.Now().UnixNano()
 	if now-last < int64(warnEvery) || !t.warned.CompareAndSwap(last, now) {

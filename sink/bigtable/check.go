@@ -7,7 +7,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// Hard limits of the service (google.bigtable.v2 and "Quotas and limits"); emulators enforce none of them.
+// Hard limits of the service (google.bigtable.v2 and "Quotas and limits"); emulators enforce none
+// of them.
 const (
 	maxRowKey    = 4 << 10
 	maxQualifier = 16 << 10
@@ -20,15 +21,15 @@ const (
 	setOverhead = 48 // bytes of a mutation besides names and values, at most
 )
 
-// TooOld reports whether a change with this version must be rejected at now, because the tombstone that would stop it
-// may have been collected: it could bring a deleted item back for good. now is the source's clock (Options.Now), life
-// how long tombstones are kept (Options.Tombstones).
+// TooOld reports whether a change with this version must be rejected at now, because the tombstone
+// that would stop it may have been collected: it could bring a deleted item back for good. now is
+// the source's clock (Options.Now), life how long tombstones are kept (Options.Tombstones).
 func TooOld(version change.Version, now time.Time, life time.Duration) bool {
 	return int64(version) < now.Add(gateMargin-life).UnixMilli()
 }
 
-// checkWrite rejects what the service would reject, before any row of the write is sent. If a row were rejected after
-// another was written, half of the write would remain.
+// checkWrite rejects what the service would reject, before any row of the write is sent. If a row
+// were rejected after another was written, half of the write would remain.
 func checkWrite(w *transform.Write) *RejectedError {
 	if w.Version <= 0 || w.Version >= maxVersion {
 		return rejectf(CodeTimestamp, "version %d is not a time in milliseconds", w.Version)

@@ -26,8 +26,9 @@ const (
 	CodeService   = "refused"         // the service said InvalidArgument or OutOfRange
 )
 
-// RejectedError means that Bigtable will never take a change. The rejected row was not written, but earlier rows of the
-// same write may have been. Then the item is dirty until its next change or a resync.
+// RejectedError means that Bigtable will never take a change. The rejected row was not written, but
+// earlier rows of the same write may have been. Then the item is dirty until its next change or a
+// resync.
 type RejectedError struct {
 	Code   string // one of the Code constants
 	Reason string // for people; may quote the service
@@ -39,11 +40,12 @@ func rejectf(code, format string, args ...any) *RejectedError {
 	return &RejectedError{Code: code, Reason: fmt.Sprintf(format, args...)}
 }
 
-// Classify returns the class of an error of this package. Rejected carries a *RejectedError where Apply returned it.
-// Apply itself repeats writes that failed with a Transient error, until its context ends.
+// Classify returns the class of an error of this package. Rejected carries a *RejectedError where
+// Apply returned it. Apply itself repeats writes that failed with a Transient error, until its
+// context ends.
 //
-// A call that Bigtable throttles (ResourceExhausted) is Transient too: the concurrency limit and the backoff slow it
-// down.
+// A call that Bigtable throttles (ResourceExhausted) is Transient too: the concurrency limit and
+// the backoff slow it down.
 func Classify(err error) failure.Class {
 	if err == nil {
 		return failure.None
@@ -66,8 +68,9 @@ func Classify(err error) failure.Class {
 	return classOf(st.GRPCStatus().Code())
 }
 
-// classOf returns the class of a status code of the service. FailedPrecondition means an app profile without single-row
-// transactions or a table in the wrong state. It is not caused by a change, so it must not make dead letters.
+// classOf returns the class of a status code of the service. FailedPrecondition means an app
+// profile without single-row transactions or a table in the wrong state. It is not caused by a
+// change, so it must not make dead letters.
 func classOf(code codes.Code) failure.Class {
 	switch code {
 	case codes.OK:
@@ -85,14 +88,15 @@ func classOf(code codes.Code) failure.Class {
 	}
 }
 
-// refusedByService reports whether an error is the service's refusal of a write, and not that of this package.
+// refusedByService reports whether an error is the service's refusal of a write, and not that of
+// this package.
 func refusedByService(err error) bool {
 	var own *RejectedError
 	return Classify(err) == failure.Rejected && !errors.As(err, &own)
 }
 
-// isVague reports whether a code does not show why the call failed. Such a call is repeated, but not for ever, because
-// a server that always returns these codes is broken.
+// isVague reports whether a code does not show why the call failed. Such a call is repeated, but
+// not for ever, because a server that always returns these codes is broken.
 func isVague(code codes.Code) bool { return code == codes.Internal || code == codes.Unknown }
 
 // stuckError ends the retries of a call that failed with a vague code each time.
@@ -106,7 +110,8 @@ func (e *stuckError) Error() string {
 }
 func (e *stuckError) Unwrap() error { return e.last }
 
-// Answered reports whether an error is one that a call to Bigtable ended with, in whatever it is wrapped.
+// Answered reports whether an error is one that a call to Bigtable ended with, in whatever it is
+// wrapped.
 func Answered(err error) bool {
 	var st interface{ GRPCStatus() *status.Status }
 	return errors.As(err, &st)

@@ -42,8 +42,8 @@ type Client struct {
 	admin *bigtable.AdminClient // tables and families
 }
 
-// Open makes a client. It makes no call, so an unavailable service shows at the first use. reg may be nil: then the
-// metrics are not registered.
+// Open makes a client. It makes no call, so an unavailable service shows at the first use. reg may
+// be nil: then the metrics are not registered.
 func Open(ctx context.Context, o Options, log *zap.Logger, reg prometheus.Registerer) (*Client, error) {
 	o = o.withDefaults()
 	if err := o.check(); err != nil {
@@ -129,8 +129,8 @@ func (c *Client) table(name string) *table {
 // Overloads returns how many calls to a table were throttled, timed out or found it unavailable.
 func (c *Client) Overloads(name string) uint64 { return c.table(name).limit.Overloads() }
 
-// headers returns the headers that route a call to the table's cluster and announce that the client honours RetryInfo
-// (google.bigtable.v2.FeatureFlags).
+// headers returns the headers that route a call to the table's cluster and announce that the client
+// honours RetryInfo (google.bigtable.v2.FeatureFlags).
 func headers(table, profile string) metadata.MD {
 	flags, _ := proto.Marshal(&btpb.FeatureFlags{RetryInfo: true})
 	return metadata.Pairs(
@@ -140,7 +140,8 @@ func headers(table, profile string) metadata.MD {
 	)
 }
 
-// clientOptions makes Google's clients share the emulator's connection, because their own would limit replies to 4 MiB.
+// clientOptions makes Google's clients share the emulator's connection, because their own would
+// limit replies to 4 MiB.
 func (c *Client) clientOptions() []option.ClientOption {
 	if p, ok := c.conn.(*pool); ok {
 		return []option.ClientOption{option.WithGRPCConn(p.conns[0])}
@@ -148,8 +149,8 @@ func (c *Client) clientOptions() []option.ClientOption {
 	return nil
 }
 
-// dataClient returns Google's client for reads. Its metrics are off, because it would export them to Cloud Monitoring
-// even with an emulator, and so is its session data path.
+// dataClient returns Google's client for reads. Its metrics are off, because it would export them
+// to Cloud Monitoring even with an emulator, and so is its session data path.
 func (c *Client) dataClient(ctx context.Context) (*bigtable.Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -32,8 +32,9 @@ type connection interface {
 	Close() error
 }
 
-// dialOptions sets every time-out explicitly, because they bound how late a call may arrive, and tombstones must be
-// kept for much longer than that. The keepalive's Timeout also becomes TCP_USER_TIMEOUT.
+// dialOptions sets every time-out explicitly, because they bound how late a call may arrive, and
+// tombstones must be kept for much longer than that. The keepalive's Timeout also becomes
+// TCP_USER_TIMEOUT.
 func dialOptions() []grpc.DialOption {
 	reconnect := backoff.DefaultConfig
 	reconnect.BaseDelay, reconnect.MaxDelay = 100*time.Millisecond, 5*time.Second
@@ -50,7 +51,8 @@ func dialOptions() []grpc.DialOption {
 	}
 }
 
-// dial opens the connections for writes. They connect lazily, so a service that is unavailable is not an error here.
+// dial opens the connections for writes. They connect lazily, so a service that is unavailable is
+// not an error here.
 func dial(ctx context.Context, o Options, watch *stallWatch) (connection, error) {
 	if addr := o.emulator(); addr != "" {
 		return dialEmulator(addr, o.Connections, watch)
@@ -58,8 +60,8 @@ func dial(ctx context.Context, o Options, watch *stallWatch) (connection, error)
 	opts := []option.ClientOption{
 		option.WithEndpoint(service), option.WithScopes(bigtable.Scope), option.WithGRPCConnectionPool(o.Connections),
 	}
-	// Google's library would make the same, with a client certificate or S2A where the environment has
-	// one: the mTLS endpoint alone asks for them, and it is not dialed here.
+	// Google's library would make the same, with a client certificate or S2A where the environment
+	// has one: the mTLS endpoint alone asks for them, and it is not dialed here.
 	secure := wakeful{credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS12}), watch}
 	for _, d := range append(dialOptions(), grpc.WithTransportCredentials(secure)) {
 		opts = append(opts, option.WithGRPCDialOption(d))

@@ -16,8 +16,8 @@ import (
 // exclusiveQualifier represents the item in the guard of a row that only one item can produce.
 var exclusiveQualifier = []byte(guard.Exclusive)
 
-// request is a conditional write of one row: mutations for a row where the guard does not match, and for one where it
-// does. It marshals itself (wire.go), and is used again for the next row.
+// request is a conditional write of one row: mutations for a row where the guard does not match,
+// and for one where it does. It marshals itself (wire.go), and is used again for the next row.
 type request struct {
 	table, profile string
 	key            []byte
@@ -32,9 +32,9 @@ type request struct {
 	matched bool // the reply
 }
 
-// predicate is "the row holds this item at this version or later":
-// interleave(chain(column, timestamps), chain(column, timestamps)) over _tr_live and _tr_dead.
-// The column is a range of one qualifier, which is exact for any bytes. A regular expression would need escaping.
+// predicate is "the row holds this item at this version or later": interleave(chain(column,
+// timestamps), chain(column, timestamps)) over _tr_live and _tr_dead. The column is a range of one
+// qualifier, which is exact for any bytes. A regular expression would need escaping.
 type predicate struct {
 	qualifier []byte
 	version   change.Version
@@ -78,8 +78,8 @@ func (r *request) free() {
 
 // encode makes the request for one row of a checked write. families are the target's data families.
 //
-// Rule 6: A write at version v leaves an item that holds v or later untouched. The body is executed only where the
-// guard finds neither the item nor its tombstone at v or later.
+// Rule 6: A write at version v leaves an item that holds v or later untouched. The body is executed
+// only where the guard finds neither the item nor its tombstone at v or later.
 func (r *request) encode(w *transform.Write, row *transform.Row, families []string) {
 	qualifier := w.Item.Guard[:]
 	if row.Class == transform.ClassR {
@@ -103,8 +103,8 @@ func (r *request) setGuardValue(item *transform.Item, qualifier []byte) {
 	r.guardValue = guard.Append(r.guardValue[:0], item.Pipeline, item.Table, item.Key)
 }
 
-// buildBody builds the body: what replaces the item's cells. Deletes come before sets, so that no delete removes a cell
-// of the same change, whatever its range.
+// buildBody builds the body: what replaces the item's cells. Deletes come before sets, so that no
+// delete removes a cell of the same change, whatever its range.
 func (r *request) buildBody(w *transform.Write, row *transform.Row, qualifier []byte, families []string) {
 	gone, here := transform.DeadFamily, transform.LiveFamily
 	if row.Left {
@@ -138,8 +138,9 @@ func (r *request) buildBody(w *transform.Write, row *transform.Row, qualifier []
 	r.body = append(r.body, op{kind: opSet, family: here, qualifier: qualifier, value: r.guardValue, from: at})
 }
 
-// wholeRow reports whether the row is deleted with all its cells. Where a rule's removal deletes a shared row, the
-// guards of the other items must remain, because they stop late writes to what was deleted.
+// wholeRow reports whether the row is deleted with all its cells. Where a rule's removal deletes a
+// shared row, the guards of the other items must remain, because they stop late writes to what was
+// deleted.
 func wholeRow(row *transform.Row) bool {
 	return row.Exclusive && row.Class == transform.ClassR && len(row.KeepHistory) == 0
 }
@@ -153,10 +154,11 @@ func (r *request) emptyFamilies(families, keep []string) {
 	}
 }
 
-// buildSkip builds the mutations for a row that holds a later version. What a by-diff change (class D) removes must be
-// removed even then, because the later version, which was written first, may not mention it. It removes only cells
-// below v, because those at v may be of this change, sent before; and only where timestamps are versions, because a
-// bound on mapped timestamps would destroy newer data.
+// buildSkip builds the mutations for a row that holds a later version. What a by-diff change (class
+// D) removes must be removed even then, because the later version, which was written first, may not
+// mention it. It removes only cells below v, because those at v may be of this change, sent before;
+// and only where timestamps are versions, because a bound on mapped timestamps would destroy newer
+// data.
 func (r *request) buildSkip(w *transform.Write, row *transform.Row) {
 	if row.Class != transform.ClassD {
 		return
@@ -187,8 +189,9 @@ func deleteColumn(family string, qualifier []byte, from, to int64) op {
 	return op{kind: opDeleteColumn, family: family, qualifier: qualifier, from: from, to: to}
 }
 
-// encodeReplacement makes the request that replaces a row and its guard where the guard has exactly the version broken.
-// Cells that the broken write left above the write's version are deleted, because they would hide what is set.
+// encodeReplacement makes the request that replaces a row and its guard where the guard has exactly
+// the version broken. Cells that the broken write left above the write's version are deleted,
+// because they would hide what is set.
 func (r *request) encodeReplacement(w *transform.Write, row *transform.Row, families []string,
 	broken change.Version) (err error) {
 	r.encode(w, row, families)

@@ -40,8 +40,8 @@ func anyWrite(t *rapid.T) *transform.Write {
 	return w
 }
 
-// TestNoDeleteRemovesWhatItsChangeSets holds for the first attempt, where deletes stand before sets, and for
-// any later one, where the skip branch may only reach below the version.
+// TestNoDeleteRemovesWhatItsChangeSets holds for the first attempt, where deletes stand before
+// sets, and for any later one, where the skip branch may only reach below the version.
 func TestNoDeleteRemovesWhatItsChangeSets(t *testing.T) {
 	r := requests.Get().(*request)
 	rapid.Check(t, func(t *rapid.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable/tableschema"
 )
 
-// FencedTable returns the row of a table, of any pipeline, that writes to a target and is fenced: the rows of the
-// target may belong to the application. nil: there is none.
+// FencedTable returns the row of a table, of any pipeline, that writes to a target and is fenced:
+// the rows of the target may belong to the application. nil: there is none.
 func (c *Client) FencedTable(ctx context.Context, target string) (found *State, err error) {
 	err = c.StatesOf(ctx, target, func(s *State) error {
 		if s.Fenced != nil {
@@ -21,8 +21,9 @@ func (c *Client) FencedTable(ctx context.Context, target string) (found *State, 
 	return found, err
 }
 
-// StatesOf calls f with the rows of all tables, of any pipeline, that write to a target. Rows of other targets do not
-// matter, also where a newer build has written them. An error of f ends it and is returned.
+// StatesOf calls f with the rows of all tables, of any pipeline, that write to a target. Rows of
+// other targets do not matter, also where a newer build has written them. An error of f ends it and
+// is returned.
 func (c *Client) StatesOf(ctx context.Context, target string, f func(*State) error) error {
 	name := c.TargetName(target)
 	return c.storedStates(ctx, func(stored []byte) error {
@@ -43,7 +44,8 @@ func namesTarget(stored []byte, name string) bool {
 	return json.Unmarshal(stored, &s) != nil || s.Identity.Target == name
 }
 
-// States calls f with the rows of all tables of all pipelines. An error of f ends it and is returned.
+// States calls f with the rows of all tables of all pipelines. An error of f ends it and is
+// returned.
 func (c *Client) States(ctx context.Context, f func(*State) error) error {
 	return c.storedStates(ctx, func(stored []byte) error {
 		s, err := decodeState(stored)

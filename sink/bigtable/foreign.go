@@ -11,8 +11,8 @@ import (
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
-// DeleteCells deletes cells of a row, each at exactly its time. So it deletes nothing that is written meanwhile, and
-// may be repeated.
+// DeleteCells deletes cells of a row, each at exactly its time. So it deletes nothing that is
+// written meanwhile, and may be repeated.
 func (c *Client) DeleteCells(ctx context.Context, target string, row []byte, cells []Cell) error {
 	t := c.table(target)
 	r := requests.Get().(*request)

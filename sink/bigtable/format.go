@@ -7,17 +7,19 @@ import (
 
 const formatQualifier = "format"
 
-// formatKey begins with the separator of stateKey, as targetKey does: it differs from the keys of all other rows.
+// formatKey begins with the separator of stateKey, as targetKey does: it differs from the keys of
+// all other rows.
 func formatKey(pipeline string) []byte { return []byte("#format#" + pipeline) }
 
-// LoadFormat reads the row of a pipeline that names the format of its logs, in one attempt; nil if there is none.
+// LoadFormat reads the row of a pipeline that names the format of its logs, in one attempt; nil if
+// there is none.
 func (c *Client) LoadFormat(ctx context.Context, pipeline string) ([]byte, error) {
 	stored, err := c.readCell(ctx, formatKey(pipeline), formatQualifier)
 	return stored, wrap("load format of pipeline "+pipeline, err)
 }
 
-// SwapFormat replaces that row's content old, nil for none, by next, and reports whether the row holds next afterwards.
-// It blocks while the service is unavailable.
+// SwapFormat replaces that row's content old, nil for none, by next, and reports whether the row
+// holds next afterwards. It blocks while the service is unavailable.
 func (c *Client) SwapFormat(ctx context.Context, pipeline string, old, next []byte) (bool, error) {
 	predicate, want := columnFilter(formatQualifier), false
 	if old != nil {

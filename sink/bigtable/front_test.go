@@ -212,8 +212,8 @@ func strict(t testing.TB) (*Client, *sandbox.Front) {
 
 const cbtemulator = "/usr/lib/google-cloud-sdk/platform/bigtable-emulator/cbtemulator"
 
-// everyServer runs a test against the emulator in this process, against the sandbox's strict front, and against
-// Google's emulator where it is installed.
+// everyServer runs a test against the emulator in this process, against the sandbox's strict front,
+// and against Google's emulator where it is installed.
 func everyServer(t *testing.T, test func(t *testing.T, c *Client)) {
 	t.Run("sandbox", func(t *testing.T) {
 		c, _ := strict(t)
@@ -269,7 +269,8 @@ func mustApply(t testing.TB, c *Client, writes ...*transform.Write) {
 	}
 }
 
-// plain is what an application sees: the newest cell of every data column, "row family:qualifier" → value.
+// plain is what an application sees: the newest cell of every data column, "row family:qualifier" →
+// value.
 func plain(t testing.TB, c *Client) map[string]string {
 	t.Helper()
 	return read(t, c, []View{{"d", 1}, {"h", 1}}, false)

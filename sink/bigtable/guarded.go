@@ -14,8 +14,9 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// GuardedRow is a row with its guards: one cell for each item that is in the row, or was. GuardOf reads their values.
-// Rows of tombstones alone are among those read where Dead is asked for. It is valid until the callback returns.
+// GuardedRow is a row with its guards: one cell for each item that is in the row, or was. GuardOf
+// reads their values. Rows of tombstones alone are among those read where Dead is asked for. It is
+// valid until the callback returns.
 type GuardedRow struct {
 	Key        []byte
 	Cells      []Cell // of the views, as in Row
@@ -79,9 +80,10 @@ func (c *Client) listedRows(ctx context.Context, target string, keys []string, v
 	return nil
 }
 
-// RowsNaming reads a whole table once, and calls f with each row whose _tr_live names one of the items, and the item's
-// index. It serves items whose rows are not functions of their keys. unknown counts the guards that are sealed with a
-// secret that is not known here, each of which may name one of the items.
+// RowsNaming reads a whole table once, and calls f with each row whose _tr_live names one of the
+// items, and the item's index. It serves items whose rows are not functions of their keys. unknown
+// counts the guards that are sealed with a secret that is not known here, each of which may name
+// one of the items.
 func (c *Client) RowsNaming(ctx context.Context, target string, items []transform.Item,
 	f func(item int, row []byte) error) (unknown int, err error) {
 	shared, keys := make(map[string]int, len(items)), make(map[string]int, len(items))
@@ -124,8 +126,9 @@ func (c *Client) HighestGuard(ctx context.Context, target string) (change.Versio
 	return c.surveyGuards(ctx, target, 0)
 }
 
-// ForeignGuards returns the pipelines other than Options.Pipeline whose guards the table holds, "" as in HighestGuard.
-// It reads the first limit rows that have guards, and the whole table if limit is 0.
+// ForeignGuards returns the pipelines other than Options.Pipeline whose guards the table holds, ""
+// as in HighestGuard. It reads the first limit rows that have guards, and the whole table if limit
+// is 0.
 func (c *Client) ForeignGuards(ctx context.Context, target string, limit int) ([]string, error) {
 	_, pipelines, err := c.surveyGuards(ctx, target, limit)
 	return slices.DeleteFunc(pipelines, func(p string) bool { return p == c.opt.Pipeline }), err

@@ -12,8 +12,8 @@ type Guard = guard.Guard
 // Sealer seals the keys in the values of guards.
 type Sealer = guard.Sealer
 
-// NewSealer makes a Sealer from secrets of 32 bytes in base64: the first one seals, any of them opens. It returns nil
-// without secrets.
+// NewSealer makes a Sealer from secrets of 32 bytes in base64: the first one seals, any of them
+// opens. It returns nil without secrets.
 func NewSealer(secrets []string) (*Sealer, error) { return guard.NewSealer(secrets) }
 
 var errNoSecret = errors.New("a key attribute is listed under pii, so the guards need a secret: set pii_secrets")

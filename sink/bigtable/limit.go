@@ -20,8 +20,9 @@ type callLimit struct {
 	waiting  []*waiter     // in the order in which they came
 	floor    time.Duration // latency of a call without load
 
-	// The bound decreases at most once in a round, which is as many calls as may be in flight: single failures, which
-	// every service has, do not show its load. These count the calls of the round.
+	// The bound decreases at most once in a round, which is as many calls as may be in flight:
+	// single failures, which every service has, do not show its load. These count the calls of the
+	// round.
 	seen, failed, slow int
 
 	overloads uint64 // calls since the begin that showed an overload
@@ -51,7 +52,8 @@ func newCallLimit(low, start, high int) *callLimit {
 	return &callLimit{low: float64(low), bound: float64(start), high: float64(high)}
 }
 
-// Acquire waits for a slot, first come first served. It returns the context's cause when ctx ends before.
+// Acquire waits for a slot, first come first served. It returns the context's cause when ctx ends
+// before.
 func (l *callLimit) Acquire(ctx context.Context) error {
 	l.mu.Lock()
 	if len(l.waiting) == 0 && float64(l.inFlight) < l.bound {
@@ -70,7 +72,8 @@ func (l *callLimit) Acquire(ctx context.Context) error {
 	}
 }
 
-// abandon removes a waiter from the queue. A slot that was handed to it meanwhile goes to the next waiter.
+// abandon removes a waiter from the queue. A slot that was handed to it meanwhile goes to the next
+// waiter.
 func (l *callLimit) abandon(ctx context.Context, w *waiter) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,7 +88,8 @@ func (l *callLimit) abandon(ctx context.Context, w *waiter) error {
 	return context.Cause(ctx)
 }
 
-// Release gives a slot back, adapts the bound to the call's latency and signal, and returns the bound.
+// Release gives a slot back, adapts the bound to the call's latency and signal, and returns the
+// bound.
 func (l *callLimit) Release(took time.Duration, signal loadSignal) float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

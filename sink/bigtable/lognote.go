@@ -13,12 +13,14 @@ import (
 
 const noteQualifier = "log"
 
-// noteFormat is the highest format of a note that this build knows. Rule 11: a newer one is refused.
+// noteFormat is the highest format of a note that this build knows. Rule 11: a newer one is
+// refused.
 const noteFormat = 1
 
-// LogNote is what the pipeline remembers beside a table's state row of the table's log: an entry that was acknowledged.
-// A log that does not hold it is an older copy. It has a column of its own, so that a note never stands between a
-// command and its change of the row; builds that do not know the column leave it alone.
+// LogNote is what the pipeline remembers beside a table's state row of the table's log: an entry
+// that was acknowledged. A log that does not hold it is an older copy. It has a column of its own,
+// so that a note never stands between a command and its change of the row; builds that do not know
+// the column leave it alone.
 type LogNote struct {
 	Format  int       `json:"format"`
 	Created time.Time `json:"created"` // of the log
@@ -27,9 +29,10 @@ type LogNote struct {
 	At      time.Time `json:"at"` // when the entry was sent, by its owner's clock
 }
 
-// NoteLog stores a note beside a table's state row, and reports whether that row is there: without it nothing is
-// stored. A note of a lower sequence never hides a later one, however late it arrives: the sequence is the cell's time.
-// Sequences of a log begin at the microseconds of its creation, so those of a later log are higher.
+// NoteLog stores a note beside a table's state row, and reports whether that row is there: without
+// it nothing is stored. A note of a lower sequence never hides a later one, however late it
+// arrives: the sequence is the cell's time. Sequences of a log begin at the microseconds of its
+// creation, so those of a later log are higher.
 func (c *Client) NoteLog(ctx context.Context, pipeline, table string, n LogNote) (there bool, err error) {
 	n.Format = noteFormat
 	value, err := json.Marshal(n)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestNoteOfALogStandsBesideTheRow: only where the row is, behind no change of it, and an older note that arrives late
-// hides no newer one.
+// TestNoteOfALogStandsBesideTheRow: only where the row is, behind no change of it, and an older
+// note that arrives late hides no newer one.
 func TestNoteOfALogStandsBesideTheRow(t *testing.T) {
 	everyServer(t, func(t *testing.T, c *Client) {
 		ctx := t.Context()

@@ -11,17 +11,21 @@ import (
 // mappingFormat is the first byte of a stored mapping. Rule 11: a newer one is refused.
 const mappingFormat = 1
 
-// maxMapping is the largest size of a stored mapping, compressed; far more than a mapping written by hand has.
+// maxMapping is the largest size of a stored mapping, compressed; far more than a mapping written
+// by hand has.
 const maxMapping = 4 << 20
 
-// ErrNoMapping means that no mapping with this hash is stored: the rows are older than stored mappings.
+// ErrNoMapping means that no mapping with this hash is stored: the rows are older than stored
+// mappings.
 var ErrNoMapping = errors.New("no mapping is stored under this hash")
 
-// mappingQualifier returns the column, in a table's state row, of a mapping that the table has or had.
+// mappingQualifier returns the column, in a table's state row, of a mapping that the table has or
+// had.
 func mappingQualifier(hash string) string { return "mapping:" + hash }
 
-// StoreMapping stores the text of a mapping under its hash, beside a table's state. Storing it again changes nothing.
-// It must be called before the table's state refers to the hash, so that every hash there has its text.
+// StoreMapping stores the text of a mapping under its hash, beside a table's state. Storing it
+// again changes nothing. It must be called before the table's state refers to the hash, so that
+// every hash there has its text.
 func (c *Client) StoreMapping(ctx context.Context, pipeline, table, hash string, text []byte) error {
 	value := append([]byte{mappingFormat}, s2.EncodeBest(nil, text)...)
 	if len(value) > maxMapping {

@@ -7,12 +7,14 @@ import (
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
-// classes are what Classify returns: the values of the label outcome, besides "skipped" (the guard matched).
+// classes are what Classify returns: the values of the label outcome, besides "skipped" (the guard
+// matched).
 var classes = []failure.Class{
 	failure.None, failure.Transient, failure.Rejected, failure.Denied, failure.Missing, failure.Canceled, failure.Fatal,
 }
 
-// metrics counts per table of Bigtable, which is the label target: several tables of DynamoDB may share it.
+// metrics counts per table of Bigtable, which is the label target: several tables of DynamoDB may
+// share it.
 type metrics struct {
 	calls    *prometheus.CounterVec
 	retries  *prometheus.CounterVec

@@ -22,11 +22,12 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// nullServerEnv makes the test binary a server that acknowledges every unary call without looking at it, so
-// that a benchmark measures the client's process alone.
+// nullServerEnv makes the test binary a server that acknowledges every unary call without looking
+// at it, so that a benchmark measures the client's process alone.
 const nullServerEnv = "TAILRACE_NULL_SERVER"
 
-// nothing is a codec that neither reads nor writes: an empty CheckAndMutateRowResponse has no bytes.
+// nothing is a codec that neither reads nor writes: an empty CheckAndMutateRowResponse has no
+// bytes.
 type nothing struct{}
 
 func (nothing) Name() string                         { return "proto" }
@@ -132,7 +133,8 @@ func BenchmarkApply(b *testing.B) {
 	}
 }
 
-// BenchmarkLibraryApply is the same write through Google's client: what building requests ourselves saves.
+// BenchmarkLibraryApply is the same write through Google's client: what building requests ourselves
+// saves.
 func BenchmarkLibraryApply(b *testing.B) {
 	conn, err := dialEmulator(startNullServer(b), 1, newStallWatch())
 	if err != nil {

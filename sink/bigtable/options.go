@@ -13,18 +13,21 @@ import (
 type Options struct {
 	Project  string
 	Instance string
-	// AppProfile must route to a single cluster and allow transactional writes, else every write fails
-	// with FailedPrecondition. Empty: the instance's default profile.
+	// AppProfile must route to a single cluster and allow transactional writes, else every write
+	// fails with FailedPrecondition. Empty: the instance's default profile.
 	AppProfile string
 	// Endpoint is the host:port of an emulator, spoken to in plain text without credentials.
 	// Empty: $BIGTABLE_EMULATOR_HOST if set, else the service.
 	Endpoint string
-	// Pipeline is the one to which GuardOf attributes values that do not name theirs. Writes take it from the item.
+	// Pipeline is the one to which GuardOf attributes values that do not name theirs. Writes take
+	// it from the item.
 	Pipeline string
-	// Seal seals the guards' values of items whose key is personal data, and opens them. Nil: writes of such items fail.
+	// Seal seals the guards' values of items whose key is personal data, and opens them. Nil:
+	// writes of such items fail.
 	Seal *Sealer
-	// Now is the source's clock: the latest Date of DynamoDB, advanced by the monotonic clock. The tombstone gate depends
-	// on it, so the local wall clock must not be used. Apply returns an error without it.
+	// Now is the source's clock: the latest Date of DynamoDB, advanced by the monotonic clock. The
+	// tombstone gate depends on it, so the local wall clock must not be used. Apply returns an
+	// error without it.
 	Now func() time.Time
 
 	Timeout     time.Duration // of one attempt of a call; default 10 s
@@ -32,8 +35,8 @@ type Options struct {
 	Concurrency int           // calls in flight per table, at most; default 256, starting from a quarter
 	Connections int           // default 4 to the service, 1 to an emulator
 
-	// Report is called with the outcome of each call to a table: nil where the service answered, else why it did not
-	// answer or refused the call. It must be fast. It may be nil.
+	// Report is called with the outcome of each call to a table: nil where the service answered,
+	// else why it did not answer or refused the call. It must be fast. It may be nil.
 	Report func(table string, err error)
 }
 
@@ -81,5 +84,6 @@ func (o Options) emulator() string {
 	return host.WithoutUser(os.Getenv("BIGTABLE_EMULATOR_HOST"))
 }
 
-// gateMargin is the time between the oldest change that is taken and the first tombstone that may be collected.
+// gateMargin is the time between the oldest change that is taken and the first tombstone that may
+// be collected.
 const gateMargin = 24 * time.Hour

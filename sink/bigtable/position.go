@@ -17,8 +17,9 @@ const (
 	maxPosition       = 4 << 20 // bytes of one, compressed
 )
 
-// StorePosition stores how far the continuous comparison of a table is, beside the table's state. The last one counts:
-// where two owners write for a moment, a part of the table is compared twice, or was compared by the other one.
+// StorePosition stores how far the continuous comparison of a table is, beside the table's state.
+// The last one counts: where two owners write for a moment, a part of the table is compared twice,
+// or was compared by the other one.
 func (c *Client) StorePosition(ctx context.Context, pipeline, table string, content []byte) error {
 	value := append([]byte{positionFormat}, s2.Encode(nil, content)...)
 	if len(value) > maxPosition {
@@ -38,7 +39,8 @@ func (c *Client) StorePosition(ctx context.Context, pipeline, table string, cont
 	return wrap("store position of "+table, err)
 }
 
-// LoadPosition returns what StorePosition stored; nil where nothing is stored, or by a later program.
+// LoadPosition returns what StorePosition stored; nil where nothing is stored, or by a later
+// program.
 func (c *Client) LoadPosition(ctx context.Context, pipeline, table string) ([]byte, error) {
 	value, err := c.readCell(ctx, stateKey(pipeline, table), positionQualifier)
 	if err != nil {

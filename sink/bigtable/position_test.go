@@ -11,7 +11,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable/tableschema"
 )
 
-// TestPositionIsKeptBesideTheState, for each table, the last one of several, and the state can be changed after it.
+// TestPositionIsKeptBesideTheState, for each table, the last one of several, and the state can be
+// changed after it.
 func TestPositionIsKeptBesideTheState(t *testing.T) {
 	everyServer(t, func(t *testing.T, c *Client) {
 		if got, err := c.LoadPosition(t.Context(), "shop", "Products"); got != nil || err != nil {
@@ -39,8 +40,8 @@ func TestPositionIsKeptBesideTheState(t *testing.T) {
 	})
 }
 
-// TestPositionThatIsOfNoUse: that of a later build is not guessed at (Rule 11), a broken one is an error, and one that
-// no row may hold is not stored.
+// TestPositionThatIsOfNoUse: that of a later build is not guessed at (Rule 11), a broken one is an
+// error, and one that no row may hold is not stored.
 func TestPositionThatIsOfNoUse(t *testing.T) {
 	c, _ := rig(t)
 	store := func(value string) {

@@ -15,8 +15,8 @@ import (
 // ErrNoIdentities means that the server is an emulator, which does not identify its callers.
 var ErrNoIdentities = errors.New("the server knows no identities")
 
-// Principal returns the identity of the caller as far as the application default credentials show it without a call:
-// the service account, or the kind of credentials.
+// Principal returns the identity of the caller as far as the application default credentials show
+// it without a call: the service account, or the kind of credentials.
 func (c *Client) Principal(ctx context.Context) (string, error) {
 	if c.opt.emulator() != "" {
 		return "", ErrNoIdentities

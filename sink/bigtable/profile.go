@@ -17,16 +17,16 @@ type Profile struct {
 	SingleCluster bool // writes go to one cluster; otherwise guards decide by one copy of several
 	Transactional bool // CheckAndMutateRow is allowed
 
-	// Cluster is the id of the cluster that takes the writes; "" unless SingleCluster. Guards in another cluster may be
-	// older, so writes must not move there unseen.
+	// Cluster is the id of the cluster that takes the writes; "" unless SingleCluster. Guards in
+	// another cluster may be older, so writes must not move there unseen.
 	Cluster string
 }
 
 // ErrNoProfiles means that the server has no app profiles, as emulators do not.
 var ErrNoProfiles = errors.New("the server has no app profiles")
 
-// Profile reads the app profile of the writes. An error of class Denied means that bigtable.appProfiles.get is not
-// permitted, which the writes do not need.
+// Profile reads the app profile of the writes. An error of class Denied means that
+// bigtable.appProfiles.get is not permitted, which the writes do not need.
 func (c *Client) Profile(ctx context.Context) (Profile, error) {
 	admin, err := bigtable.NewInstanceAdminClient(ctx, c.opt.Project, c.clientOptions()...)
 	if err != nil {

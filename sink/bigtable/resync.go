@@ -17,25 +17,27 @@ type Resynced struct {
 	// Again are those of Skipped that hold it at exactly that version: an attempt that was not
 	// answered may have written them.
 	Again int
-	// Hot is the highest version at which a skipped row holds the item, or held it until it left: the caller may resync
-	// the item again once it can do so above this version. 0 without skipped rows.
+	// Hot is the highest version at which a skipped row holds the item, or held it until it left:
+	// the caller may resync the item again once it can do so above this version. 0 without skipped
+	// rows.
 	Hot change.Version
 }
 
-// StaleError means that the content of a write is too old to be sent, see Resync. It is of class Canceled: whether an
-// earlier attempt arrived is not known.
+// StaleError means that the content of a write is too old to be sent, see Resync. It is of class
+// Canceled: whether an earlier attempt arrived is not known.
 type StaleError struct{ Err error }
 
 func (e *StaleError) Error() string { return "not sent: " + e.Err.Error() }
 func (e *StaleError) Unwrap() error { return e.Err }
 
-// Resync is Apply for content that was read from the source table rather than from its stream. It tells what became of
-// the rows. fresh is asked before every attempt of every call, repeated ones included: when it returns an error,
-// nothing more is sent and Resync returns a *StaleError with it. So a process that was frozen does not write what it
-// read before. fresh may be nil.
+// Resync is Apply for content that was read from the source table rather than from its stream. It
+// tells what became of the rows. fresh is asked before every attempt of every call, repeated ones
+// included: when it returns an error, nothing more is sent and Resync returns a *StaleError with
+// it. So a process that was frozen does not write what it read before. fresh may be nil.
 //
-// A skipped row needs no second try at the version that it holds. It holds what the stream wrote later, and a write
-// that were conditional on that version would replace it by older content, for good.
+// A skipped row needs no second try at the version that it holds. It holds what the stream wrote
+// later, and a write that were conditional on that version would replace it by older content, for
+// good.
 func (c *Client) Resync(ctx context.Context, target string, w *transform.Write, fresh func() error) (Resynced, error) {
 	var done Resynced
 	var skipped []transform.RowRead
@@ -77,12 +79,12 @@ type Replacement struct {
 	Fresh  func() error   // as in Resync
 }
 
-// ReplaceGuard writes a row if its newest guard of the item has exactly the version Broken, and replaces the guard too.
-// It reports whether it did; where the reply of an earlier attempt was lost it may report false for a row that it has
-// written.
+// ReplaceGuard writes a row if its newest guard of the item has exactly the version Broken, and
+// replaces the guard too. It reports whether it did; where the reply of an earlier attempt was lost
+// it may report false for a row that it has written.
 //
-// It refuses guards that are not beyond now + Lead. Such a guard was written by a change, and protects newer content
-// than the write can have.
+// It refuses guards that are not beyond now + Lead. Such a guard was written by a change, and
+// protects newer content than the write can have.
 func (c *Client) ReplaceGuard(ctx context.Context, target string, x Replacement) (replaced bool, err error) {
 	t := c.table(target)
 	families, err := (&delivery{t: t, w: x.Write}).prepare(ctx)

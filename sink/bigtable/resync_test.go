@@ -22,8 +22,8 @@ func mustResync(t testing.TB, c *Client, w *transform.Write) Resynced {
 	return done
 }
 
-// TestResyncOfAHotItemIsSkippedAndSaysUntilWhen is attack 65 from the sink's side: nothing is ever written at or below
-// the guard, and the caller hears the version that it must pass.
+// TestResyncOfAHotItemIsSkippedAndSaysUntilWhen is attack 65 from the sink's side: nothing is ever
+// written at or below the guard, and the caller hears the version that it must pass.
 func TestResyncOfAHotItemIsSkippedAndSaysUntilWhen(t *testing.T) {
 	everyServer(t, func(t *testing.T, c *Client) {
 		w := share(transform.ClassD, "a", "new", 5, []string{"ghost"}, "x", "read")
@@ -63,7 +63,8 @@ func TestTombstoneMakesAnItemHot(t *testing.T) {
 	}
 }
 
-// TestPageOfAFrozenProcessIsNotSent is attack 59: the age of what was read is asked before every attempt.
+// TestPageOfAFrozenProcessIsNotSent is attack 59: the age of what was read is asked before every
+// attempt.
 func TestPageOfAFrozenProcessIsNotSent(t *testing.T) {
 	c, f := rig(t)
 	stale := errors.New("read 30 h ago")
@@ -109,7 +110,8 @@ func TestResyncPassesTheTombstoneGate(t *testing.T) {
 	}
 }
 
-// TestGuardInTheFutureIsReplaced is attack 75: with a guard two hours ahead, the item could not be written until then.
+// TestGuardInTheFutureIsReplaced is attack 75: with a guard two hours ahead, the item could not be
+// written until then.
 func TestGuardInTheFutureIsReplaced(t *testing.T) {
 	const hour = 3_600_000
 	future := present.Add(2*time.Hour).UnixMilli() - at(0)
@@ -160,7 +162,8 @@ func TestGuardInTheFutureIsReplaced(t *testing.T) {
 	}
 }
 
-// TestGuardThatAChangeMayHaveWrittenIsNeverReplaced is attack 65: such a guard protects newer content.
+// TestGuardThatAChangeMayHaveWrittenIsNeverReplaced is attack 65: such a guard protects newer
+// content.
 func TestGuardThatAChangeMayHaveWrittenIsNeverReplaced(t *testing.T) {
 	c, f := rig(t)
 	mustApply(t, c, own("row", 9, "x", "9"))

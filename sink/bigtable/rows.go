@@ -10,17 +10,19 @@ import (
 	"cloud.google.com/go/bigtable"
 )
 
-// rowsPerRead is how many rows one ReadRows call returns at most: the call is repeated as a whole where it breaks.
+// rowsPerRead is how many rows one ReadRows call returns at most: the call is repeated as a whole
+// where it breaks.
 var rowsPerRead = 10_000
 
-// View selects what an application sees of a family: the newest Versions cells of each column; 0 means all.
+// View selects what an application sees of a family: the newest Versions cells of each column; 0
+// means all.
 type View struct {
 	Family   string
 	Versions int
 }
 
-// Row is a row as read. Cells are ordered by family (in the order of the views), by qualifier, and newest first. It is
-// valid until the callback returns.
+// Row is a row as read. Cells are ordered by family (in the order of the views), by qualifier, and
+// newest first. It is valid until the callback returns.
 type Row struct {
 	Key   []byte
 	Cells []Cell
@@ -34,11 +36,12 @@ type Cell struct {
 	Time      time.Time
 }
 
-// Rows reads a table in key order from start (inclusive) to end (exclusive; "": to the last row), and calls f with each
-// row that has a cell in one of the views. So a row that has only tombstones does not appear. An error of f ends the
-// reading and is returned.
+// Rows reads a table in key order from start (inclusive) to end (exclusive; "": to the last row),
+// and calls f with each row that has a cell in one of the views. So a row that has only tombstones
+// does not appear. An error of f ends the reading and is returned.
 //
-// Rows that are written meanwhile may appear in an older state, so rows should be compared while nothing is written.
+// Rows that are written meanwhile may appear in an older state, so rows should be compared while
+// nothing is written.
 func (c *Client) Rows(ctx context.Context, target, start, end string, views []View, f func(*Row) error) error {
 	data, err := c.dataClient(ctx)
 	if err != nil {
@@ -93,16 +96,18 @@ func (r *reading) batch(ctx context.Context, rows bigtable.RowSet) (n int, last 
 	return n, last, err
 }
 
-// parts divides a table into parts of about rowsPerRead rows, by keys that Bigtable names as good places to split it.
-// Without parts a call reads to the end of what is asked for, and emulators collect all these rows before they send the
-// first one: their work for a table would grow with its square.
+// parts divides a table into parts of about rowsPerRead rows, by keys that Bigtable names as good
+// places to split it. Without parts a call reads to the end of what is asked for, and emulators
+// collect all these rows before they send the first one: their work for a table would grow with its
+// square.
 type parts struct {
 	keys []string // in order
 	step int      // keys in a part
 }
 
-// partsOf asks for a table's keys. They only save work, so an error is none: the range is read in one part then.
-// Source: https://cloud.google.com/bigtable/docs/reference/data/rpc/google.bigtable.v2#samplerowkeysrequest
+// partsOf asks for a table's keys. They only save work, so an error is none: the range is read in
+// one part then. Source:
+// https://cloud.google.com/bigtable/docs/reference/data/rpc/google.bigtable.v2#samplerowkeysrequest
 func partsOf(ctx context.Context, table *bigtable.Table) *parts {
 	keys, err := table.SampleRowKeys(ctx)
 	if err != nil {
@@ -111,7 +116,8 @@ func partsOf(ctx context.Context, table *bigtable.Table) *parts {
 	return &parts{keys: slices.Sorted(slices.Values(keys)), step: 1}
 }
 
-// after returns the end of the part that begins at start: end at the latest, "" being the end of the table.
+// after returns the end of the part that begins at start: end at the latest, "" being the end of
+// the table.
 func (p *parts) after(start, end string) string {
 	if p == nil {
 		return end
@@ -149,7 +155,8 @@ func (r *reading) convert(row bigtable.Row) *Row {
 	return &r.row
 }
 
-// filterOf selects the views by column ranges, because emulators compile a family's regular expression for each cell.
+// filterOf selects the views by column ranges, because emulators compile a family's regular
+// expression for each cell.
 func filterOf(views []View) bigtable.Filter {
 	families := []bigtable.Filter{}
 	for _, v := range views {
@@ -158,8 +165,8 @@ func filterOf(views []View) bigtable.Filter {
 	return interleave(families)
 }
 
-// newestIn selects the newest cells of each column of a range, all with 0. start is inclusive and end exclusive; "" is
-// the family's end.
+// newestIn selects the newest cells of each column of a range, all with 0. start is inclusive and
+// end exclusive; "" is the family's end.
 func newestIn(family, start, end string, versions int) bigtable.Filter {
 	columns := bigtable.ColumnRangeFilter(family, start, end)
 	if versions == 0 {

@@ -32,7 +32,8 @@ func TestRowsGivesEachRowOnceAcrossCalls(t *testing.T) {
 	}
 }
 
-// The emulator names about one key in a hundred, and the last one: parts end between calls and within them.
+// The emulator names about one key in a hundred, and the last one: parts end between calls and
+// within them.
 func TestRowsGivesEachRowOnceAcrossParts(t *testing.T) {
 	c, _ := rig(t)
 	const n = 1200

@@ -13,26 +13,26 @@ import (
 )
 
 const (
-	// stallLimit is for how long a process may stand still between the look that allows a call and the
-	// sending of the call. An owner may write until eight seconds before another process can claim its
-	// log, so what is sent two seconds late is still its own.
+	// stallLimit is for how long a process may stand still between the look that allows a call and
+	// the sending of the call. An owner may write until eight seconds before another process can
+	// claim its log, so what is sent two seconds late is still its own.
 	stallLimit = 2 * time.Second
-	// stallTick is the time between two observations that the process runs. A busy machine may delay
-	// a few of them.
+	// stallTick is the time between two observations that the process runs. A busy machine may
+	// delay a few of them.
 	stallTick = 250 * time.Millisecond
 )
 
 // errStalled ends the connections that were open while the process stood still.
 var errStalled = errors.New("the process stood still before this was sent")
 
-// stallWatch counts how often the process stood still: it was stopped, its machine was suspended, or
-// nothing of it ran for longer than stallLimit.
+// stallWatch counts how often the process stood still: it was stopped, its machine was suspended,
+// or nothing of it ran for longer than stallLimit.
 //
-// Rule 12: the look at the log that allows a call is made before the call is sent, and a process may be
-// stopped in between. When it goes on, another owner may have raised the fence of a cutover, and the
-// application may have deleted rows with their guards. So a call is sent only on a connection and with
-// a look that are younger than the last stall. The moment between the last check and the system call
-// that sends remains.
+// Rule 12: the look at the log that allows a call is made before the call is sent, and a process
+// may be stopped in between. When it goes on, another owner may have raised the fence of a cutover,
+// and the application may have deleted rows with their guards. So a call is sent only on a
+// connection and with a look that are younger than the last stall. The moment between the last
+// check and the system call that sends remains.
 type stallWatch struct {
 	now func() instant
 
@@ -41,8 +41,8 @@ type stallWatch struct {
 	stalls uint64
 }
 
-// instant is a moment on both clocks of the process. The monotonic one stands still while the machine
-// is suspended, and the wall clock may be set.
+// instant is a moment on both clocks of the process. The monotonic one stands still while the
+// machine is suspended, and the wall clock may be set.
 type instant struct {
 	wall time.Time
 	mono time.Duration
@@ -55,8 +55,8 @@ func newStallWatch() *stallWatch {
 	return w
 }
 
-// count returns how often the process stood still so far. The call itself is an observation: whichever
-// goroutine runs first after a stall notices it.
+// count returns how often the process stood still so far. The call itself is an observation:
+// whichever goroutine runs first after a stall notices it.
 func (w *stallWatch) count() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -101,7 +101,8 @@ func (c wakeful) Clone() credentials.TransportCredentials {
 	return wakeful{c.TransportCredentials.Clone(), c.watch}
 }
 
-// wakefulConn is a connection that ends at the first write after a stall. What is read from it counts.
+// wakefulConn is a connection that ends at the first write after a stall. What is read from it
+// counts.
 type wakefulConn struct {
 	net.Conn
 	watch  *stallWatch
@@ -115,8 +116,9 @@ func (c *wakefulConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// look is the look that allows one attempt of a call. gRPC asks it as the call's credentials each time
-// that it gives the call to a connection, also when it repeats a call that the last one did not send.
+// look is the look that allows one attempt of a call. gRPC asks it as the call's credentials each
+// time that it gives the call to a connection, also when it repeats a call that the last one did
+// not send.
 type look struct {
 	watch  *stallWatch
 	stalls uint64 // before the look

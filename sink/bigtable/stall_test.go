@@ -32,8 +32,8 @@ func stopping(t *testing.T) (*Client, *front, *stoppable) {
 	return c, f, s
 }
 
-// TestCallOfAStoppedProcessIsNotSent is attack 44: the process is stopped behind the look that allows
-// the call, and before the call is sent.
+// TestCallOfAStoppedProcessIsNotSent is attack 44: the process is stopped behind the look that
+// allows the call, and before the call is sent.
 func TestCallOfAStoppedProcessIsNotSent(t *testing.T) {
 	t.Run("on the old connection", func(t *testing.T) { stopBetweenLookAndCall(t, false) })
 	t.Run("on a connection opened behind the stop", func(t *testing.T) { stopBetweenLookAndCall(t, true) })
@@ -85,8 +85,8 @@ func TestCallsGoOnBehindAStop(t *testing.T) {
 	}
 }
 
-// TestConnectionSendsNothingBehindAStop: what gRPC has taken and not sent yet is not sent, whether the
-// write itself notices the stop or the observer was first.
+// TestConnectionSendsNothingBehindAStop: what gRPC has taken and not sent yet is not sent, whether
+// the write itself notices the stop or the observer was first.
 func TestConnectionSendsNothingBehindAStop(t *testing.T) {
 	for name, noticed := range map[string]bool{"by the write": false, "by the observer": true} {
 		t.Run(name, func(t *testing.T) {
@@ -123,8 +123,8 @@ func TestConnectionSendsNothingBehindAStop(t *testing.T) {
 	}
 }
 
-// TestEitherClockShowsAStop: the monotonic clock stands still while the machine is suspended, and the
-// wall clock may be set back while the process is stopped.
+// TestEitherClockShowsAStop: the monotonic clock stands still while the machine is suspended, and
+// the wall clock may be set back while the process is stopped.
 func TestEitherClockShowsAStop(t *testing.T) {
 	at := instant{present, time.Hour}
 	w := &stallWatch{now: func() instant { return at }, seen: at}

@@ -39,7 +39,8 @@ func (e *NewerFormatError) Error() string {
 	return fmt.Sprintf("state row has format %d, this program knows %d: use the newer program", e.Have, e.Know)
 }
 
-// Identity is what a log and its rows in Bigtable belong to. A log with another identity must not be applied.
+// Identity is what a log and its rows in Bigtable belong to. A log with another identity must not
+// be applied.
 type Identity struct {
 	Pipeline    string    `json:"pipeline"`
 	Table       string    `json:"table"`        // source table
@@ -52,9 +53,9 @@ type Identity struct {
 	Target string `json:"target,omitempty"`
 }
 
-// State is one row of the state table. Versions must grow across lives, whatever happens to the log. Therefore no
-// version exceeds its record's creation time by more than Lead, the version reservation, and a new life starts above
-// that.
+// State is one row of the state table. Versions must grow across lives, whatever happens to the
+// log. Therefore no version exceeds its record's creation time by more than Lead, the version
+// reservation, and a new life starts above that.
 type State struct {
 	Format   int            `json:"format"`   // Rule 11: Everything stored carries a format number.
 	Revision int64          `json:"revision"` // grows by one with each change, so that no two contents are equal
@@ -77,8 +78,9 @@ func (s *State) Same(o *State) bool {
 	return s.Revision == o.Revision && bytes.Equal(s.stored, o.stored)
 }
 
-// Fenced says that a cutover has fenced the table: its rows may belong to the application, whatever the log holds, and
-// also when there is no log any more. It is stored before the fence in the log, and removed after it.
+// Fenced says that a cutover has fenced the table: its rows may belong to the application, whatever
+// the log holds, and also when there is no log any more. It is stored before the fence in the log,
+// and removed after it.
 type Fenced struct {
 	ID   string    `json:"id"`
 	Time time.Time `json:"time"`
@@ -87,8 +89,8 @@ type Fenced struct {
 // stateKey is unambiguous: table names of DynamoDB hold no '#'.
 func stateKey(pipeline, table string) []byte { return []byte(pipeline + "#" + table) }
 
-// LoadState reads the row of a pipeline's table; ErrNoState if there is none. It makes one attempt, so that a Transient
-// error shows at once which address did not answer, and why.
+// LoadState reads the row of a pipeline's table; ErrNoState if there is none. It makes one attempt,
+// so that a Transient error shows at once which address did not answer, and why.
 func (c *Client) LoadState(ctx context.Context, pipeline, table string) (*State, error) {
 	stored, err := c.readCell(ctx, stateKey(pipeline, table), stateQualifier)
 	if err != nil {
@@ -119,8 +121,8 @@ func decodeState(stored []byte) (*State, error) {
 	return s, nil
 }
 
-// CreateState stores the first row, and makes s the loaded state. It succeeds again with the same content, and returns
-// ErrStateExists if the row has another one.
+// CreateState stores the first row, and makes s the loaded state. It succeeds again with the same
+// content, and returns ErrStateExists if the row has another one.
 func (c *Client) CreateState(ctx context.Context, s *State) error {
 	next := *s
 	next.Format, next.Revision = StateFormat, 1
@@ -135,8 +137,8 @@ func (c *Client) CreateState(ctx context.Context, s *State) error {
 	return nil
 }
 
-// CompareAndSet replaces the loaded state old by next, which becomes the loaded state. It returns ErrStateChanged if
-// the row has changed since it was loaded.
+// CompareAndSet replaces the loaded state old by next, which becomes the loaded state. It returns
+// ErrStateChanged if the row has changed since it was loaded.
 func (c *Client) CompareAndSet(ctx context.Context, old, next *State) error {
 	if len(old.stored) == 0 {
 		return errors.New("set state: the old state was not loaded")
@@ -154,8 +156,8 @@ func (c *Client) CompareAndSet(ctx context.Context, old, next *State) error {
 	return nil
 }
 
-// RemoveState removes the loaded row of a table that will never be replicated again. It returns ErrStateChanged if the
-// row has changed since it was loaded, and succeeds if it is gone.
+// RemoveState removes the loaded row of a table that will never be replicated again. It returns
+// ErrStateChanged if the row has changed since it was loaded, and succeeds if it is gone.
 func (c *Client) RemoveState(ctx context.Context, s *State) error {
 	r := &request{key: stateKey(s.Identity.Pipeline, s.Identity.Table), skip: []op{{kind: opDeleteRow}}}
 	var err error
@@ -177,8 +179,8 @@ func (c *Client) RemoveState(ctx context.Context, s *State) error {
 	return fmt.Errorf("remove state: %w", ErrStateChanged)
 }
 
-// Reserve raises the version reservation to at least lead, and returns the state with it. Versions up to creation time
-// + lead may be issued only after Reserve has returned without an error.
+// Reserve raises the version reservation to at least lead, and returns the state with it. Versions
+// up to creation time + lead may be issued only after Reserve has returned without an error.
 //
 // Rule 5: versions are assigned once and grow across lives.
 func (c *Client) Reserve(ctx context.Context, s *State, lead time.Duration) (*State, error) {
@@ -206,7 +208,8 @@ func (c *Client) Reserve(ctx context.Context, s *State, lead time.Duration) (*St
 	}
 }
 
-// storeIf stores next if the predicate's result is want, and reports whether the row holds next afterwards.
+// storeIf stores next if the predicate's result is want, and reports whether the row holds next
+// afterwards.
 func (c *Client) storeIf(ctx context.Context, next *State, predicate *btpb.RowFilter, want bool) (bool, error) {
 	stored, err := json.Marshal(next)
 	if err != nil {
@@ -239,7 +242,8 @@ type stateCell struct {
 	time      int64 // ms
 }
 
-// setIf sets the only cell of a column if the predicate's result for the row is want. It returns the result.
+// setIf sets the only cell of a column if the predicate's result for the row is want. It returns
+// the result.
 func (c *Client) setIf(
 	ctx context.Context, x *stateCell, predicate *btpb.RowFilter, want bool,
 ) (matched bool, err error) {
@@ -296,7 +300,8 @@ func (c *Client) readCellOnce(ctx context.Context, key []byte, qualifier string)
 	return value, err
 }
 
-// appendChunks appends the chunks of a reply to the value of a row's only cell. A large value comes in several replies.
+// appendChunks appends the chunks of a reply to the value of a row's only cell. A large value comes
+// in several replies.
 func appendChunks(value []byte, chunks []*btpb.ReadRowsResponse_CellChunk) []byte {
 	for _, chunk := range chunks {
 		if value == nil {

@@ -163,7 +163,8 @@ func TestRowIsRemovedAsItWasLoaded(t *testing.T) {
 	}
 }
 
-// TestFencedTableIsFoundAmongRowsOfOthers: a row of another target hides no fence, whatever build has written it.
+// TestFencedTableIsFoundAmongRowsOfOthers: a row of another target hides no fence, whatever build
+// has written it.
 func TestFencedTableIsFoundAmongRowsOfOthers(t *testing.T) {
 	c, _ := rig(t)
 	store := func(pipeline, target string, format int, fence *Fenced) {

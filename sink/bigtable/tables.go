@@ -33,8 +33,8 @@ func (c *Client) HasTable(ctx context.Context, table string) (bool, error) {
 	return false, fmt.Errorf("look for table %s: %w", table, orInterrupted(ctx, err))
 }
 
-// Ensure removes the differences that Diff finds, and returns them. It may be repeated and run by several processes at
-// once. It never drops a table or family.
+// Ensure removes the differences that Diff finds, and returns them. It may be repeated and run by
+// several processes at once. It never drops a table or family.
 func (c *Client) Ensure(ctx context.Context, want []tableschema.Table) ([]tableschema.Difference, error) {
 	found, err := c.Diff(ctx, want)
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 
 const targetQualifier = "target"
 
-// ErrTargetChanged means that a target table does not belong to the pipeline from which it was to be adopted.
+// ErrTargetChanged means that a target table does not belong to the pipeline from which it was to
+// be adopted.
 var ErrTargetChanged = errors.New("the target belongs to another pipeline meanwhile")
 
 // storedTarget is a target's row, and the cell that holds it; nil: there is none.
@@ -27,15 +28,18 @@ type storedTarget struct {
 // TargetName returns the full name of a target table: projects/P/instances/I/tables/T.
 func (c *Client) TargetName(table string) string { return c.table(table).name }
 
-// targetKey begins with the separator of stateKey, so it differs from all state keys: no pipeline has an empty name.
+// targetKey begins with the separator of stateKey, so it differs from all state keys: no pipeline
+// has an empty name.
 func targetKey(name string) []byte { return []byte("#target#" + name) }
 
-// TargetKey returns the key of the row of the state table that names the pipeline of a target table.
+// TargetKey returns the key of the row of the state table that names the pipeline of a target
+// table.
 func (c *Client) TargetKey(table string) string { return string(targetKey(c.TargetName(table))) }
 
-// ClaimTarget stores that a target table belongs to the pipeline, unless it belongs to another one, and returns the
-// name of the pipeline that owns it then. Two pipelines that claim it at once get the same result. Several tables of
-// one pipeline may share a target. It blocks while the service is unavailable.
+// ClaimTarget stores that a target table belongs to the pipeline, unless it belongs to another one,
+// and returns the name of the pipeline that owns it then. Two pipelines that claim it at once get
+// the same result. Several tables of one pipeline may share a target. It blocks while the service
+// is unavailable.
 func (c *Client) ClaimTarget(ctx context.Context, pipeline, table string) (owner string, err error) {
 	name := c.TargetName(table)
 	row := targetRow{Target: name, Pipeline: pipeline, Since: time.Now().UTC()}
@@ -47,11 +51,12 @@ func (c *Client) ClaimTarget(ctx context.Context, pipeline, table string) (owner
 	return stored.Pipeline, err
 }
 
-// AdoptTarget makes a target table belong to pipeline instead of to from; "" is a target that no pipeline has claimed.
-// floor is the highest guard in the table (HighestGuard), above which the versions of the new pipeline must start; it
-// is stored with the claim, so that a start that is interrupted after this one cannot lose it. It returns
-// ErrTargetChanged if the target belongs to a third pipeline, and succeeds again once it is adopted. It blocks while
-// the service is unavailable.
+// AdoptTarget makes a target table belong to pipeline instead of to from; "" is a target that no
+// pipeline has claimed. floor is the highest guard in the table (HighestGuard), above which the
+// versions of the new pipeline must start; it is stored with the claim, so that a start that is
+// interrupted after this one cannot lose it. It returns ErrTargetChanged if the target belongs to a
+// third pipeline, and succeeds again once it is adopted. It blocks while the service is
+// unavailable.
 //
 // The pipeline from must never run again. A running daemon of it is not stopped by this.
 func (c *Client) AdoptTarget(ctx context.Context, pipeline, table, from string, floor change.Version) error {
@@ -81,8 +86,9 @@ func (c *Client) AdoptTarget(ctx context.Context, pipeline, table, from string, 
 	return err
 }
 
-// Retire notes that the replication of a source table into a target has ended. It may be repeated. A target that
-// belongs to another pipeline is left alone. It blocks while the service is unavailable.
+// Retire notes that the replication of a source table into a target has ended. It may be repeated.
+// A target that belongs to another pipeline is left alone. It blocks while the service is
+// unavailable.
 func (c *Client) Retire(ctx context.Context, pipeline, target, table string, as Retired) error {
 	_, err := c.editTarget(ctx, pipeline, target, func(r *targetRow) bool { return r.Retire(table, as) })
 	return err
@@ -94,14 +100,16 @@ func (c *Client) Unretire(ctx context.Context, pipeline, target, table string) e
 	return err
 }
 
-// ClaimSole stores that a target of the pipeline is for one source table alone, unless it is for another one whose
-// replication has not ended, and returns the table that it is for then. It blocks while the service is unavailable.
+// ClaimSole stores that a target of the pipeline is for one source table alone, unless it is for
+// another one whose replication has not ended, and returns the table that it is for then. It blocks
+// while the service is unavailable.
 func (c *Client) ClaimSole(ctx context.Context, pipeline, target, table string) (holder string, err error) {
 	row, err := c.editTarget(ctx, pipeline, target, func(r *targetRow) bool { return r.ClaimSole(table) })
 	return row.Sole, err
 }
 
-// editTarget changes the row of a target of the pipeline, until edit has nothing to change, and returns it.
+// editTarget changes the row of a target of the pipeline, until edit has nothing to change, and
+// returns it.
 func (c *Client) editTarget(
 	ctx context.Context, pipeline, target string, edit func(*targetRow) (changes bool),
 ) (targetRow, error) {
@@ -117,8 +125,8 @@ func (c *Client) editTarget(
 	}
 }
 
-// Retired returns the source tables whose replication into a target has ended, by name. Also who adopts the target must
-// leave their rows alone.
+// Retired returns the source tables whose replication into a target has ended, by name. Also who
+// adopts the target must leave their rows alone.
 func (c *Client) Retired(ctx context.Context, target string) (map[string]Retired, error) {
 	row, err := c.targetRepeatedly(ctx, target)
 	return row.Retired, err
@@ -136,7 +144,8 @@ func (c *Client) setTarget(ctx context.Context, row targetRow, predicate *btpb.R
 	return err
 }
 
-// TargetFloor returns the version above which the pipeline that adopted a target must start; 0 where none has.
+// TargetFloor returns the version above which the pipeline that adopted a target must start; 0
+// where none has.
 func (c *Client) TargetFloor(ctx context.Context, table string) (change.Version, error) {
 	row, err := c.targetRepeatedly(ctx, table)
 	return row.Floor, err
@@ -150,8 +159,8 @@ func (c *Client) targetRepeatedly(ctx context.Context, table string) (storedTarg
 	}, backoff.WithBackOff(c.newBackOff()), backoff.WithMaxElapsedTime(0))
 }
 
-// TargetOwner returns the name of the pipeline that a target table belongs to, or "" while none has claimed it. A
-// pipeline that was last started by a build without such rows has claimed none.
+// TargetOwner returns the name of the pipeline that a target table belongs to, or "" while none has
+// claimed it. A pipeline that was last started by a build without such rows has claimed none.
 func (c *Client) TargetOwner(ctx context.Context, table string) (pipeline string, err error) {
 	row, err := c.loadTarget(ctx, table)
 	return row.Pipeline, err

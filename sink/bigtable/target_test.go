@@ -169,7 +169,8 @@ func TestAdoptedTargetHasItsFloor(t *testing.T) {
 	})
 }
 
-// TestRetiredTablesStayRetired: whatever is retired or adopted later, because their rows may belong to the application.
+// TestRetiredTablesStayRetired: whatever is retired or adopted later, because their rows may belong
+// to the application.
 func TestRetiredTablesStayRetired(t *testing.T) {
 	everyServer(t, func(t *testing.T, c *Client) {
 		ctx, at := t.Context(), time.Unix(1_790_000_000, 0).UTC()
@@ -236,7 +237,8 @@ func TestOfPipelinesThatAdoptAtOnceOneHasTheTarget(t *testing.T) {
 	}
 }
 
-// TestTargetAdoptedBetweenReadAndWriteIsNotTakenAgain: another adoption comes after the claim was read.
+// TestTargetAdoptedBetweenReadAndWriteIsNotTakenAgain: another adoption comes after the claim was
+// read.
 func TestTargetAdoptedBetweenReadAndWriteIsNotTakenAgain(t *testing.T) {
 	other, f := rig(t)
 	claimed(t, other, "shop")
@@ -258,7 +260,8 @@ func TestTargetAdoptedBetweenReadAndWriteIsNotTakenAgain(t *testing.T) {
 	}
 }
 
-// TestGuardsOfTwoPipelinesInOneTarget is attack 47: what another pipeline wrote is neither ours nor unseen.
+// TestGuardsOfTwoPipelinesInOneTarget is attack 47: what another pipeline wrote is neither ours nor
+// unseen.
 func TestGuardsOfTwoPipelinesInOneTarget(t *testing.T) {
 	c, f := rig(t, func(o *Options) { o.Pipeline = "shop" })
 	if v, pipelines, err := c.HighestGuard(t.Context(), target); v != 0 || len(pipelines) != 0 || err != nil {
@@ -291,7 +294,8 @@ func TestGuardsOfTwoPipelinesInOneTarget(t *testing.T) {
 	}
 }
 
-// TestFloorOfAnAdoptedTargetBeatsItsGuards: above the highest guard, every write of the new pipeline is done.
+// TestFloorOfAnAdoptedTargetBeatsItsGuards: above the highest guard, every write of the new
+// pipeline is done.
 func TestFloorOfAnAdoptedTargetBeatsItsGuards(t *testing.T) {
 	c, _ := rig(t)
 	before := own("hats", 9, "x", "9")
@@ -307,8 +311,8 @@ func TestFloorOfAnAdoptedTargetBeatsItsGuards(t *testing.T) {
 	}
 }
 
-// TestTargetIsForOneTableAlone: of replicas that found two tables of one target, the first takes it, at whatever moment
-// the other one looks; until its replication has ended.
+// TestTargetIsForOneTableAlone: of replicas that found two tables of one target, the first takes
+// it, at whatever moment the other one looks; until its replication has ended.
 func TestTargetIsForOneTableAlone(t *testing.T) {
 	everyServer(t, func(t *testing.T, c *Client) { isForOneTable(t, c, "products") })
 }

@@ -30,7 +30,8 @@ type targetRow struct {
 	Sole string `json:"sole,omitempty"`
 }
 
-// Retired is a source table whose replication into a target has ended: the rows may belong to the application.
+// Retired is a source table whose replication into a target has ended: the rows may belong to the
+// application.
 type Retired struct {
 	At    time.Time      `json:"at"`    // by the clock of the machine that wrote it
 	Floor change.Version `json:"floor"` // no version that the table was given is above it
@@ -58,7 +59,8 @@ func (r *targetRow) Unretire(table string) (changes bool) {
 	return there
 }
 
-// ClaimSole gives the target to one source table, unless it has one whose replication has not ended.
+// ClaimSole gives the target to one source table, unless it has one whose replication has not
+// ended.
 func (r *targetRow) ClaimSole(table string) (changes bool) {
 	_, ended := r.Retired[r.Sole]
 	if r.Sole == table || r.Sole != "" && !ended {

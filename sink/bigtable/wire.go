@@ -11,16 +11,18 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// A request is marshalled without the generated messages, because every change is one CheckAndMutateRowRequest, and
-// building, measuring and marshalling that message cost more than everything else that the sink does for a change
-// (docs/decisions/0012-sink-calls.md). Field numbers are those of google/bigtable/v2/bigtable.proto and data.proto; a
-// test reads the bytes back with the generated code.
+// A request is marshalled without the generated messages, because every change is one
+// CheckAndMutateRowRequest, and building, measuring and marshalling that message cost more than
+// everything else that the sink does for a change (docs/decisions/0012-sink-calls.md). Field
+// numbers are those of google/bigtable/v2/bigtable.proto and data.proto; a test reads the bytes
+// back with the generated code.
 
 // codec writes requests and reads their replies. Every other message is left to gRPC's codec.
 type codec struct{ encoding.CodecV2 }
 
-// Marshal writes into a buffer that gRPC frees after the transport has sent it. So the request may be used again as
-// soon as the call returns, even where the caller gave up the call and its frame still waits to be sent.
+// Marshal writes into a buffer that gRPC frees after the transport has sent it. So the request may
+// be used again as soon as the call returns, even where the caller gave up the call and its frame
+// still waits to be sent.
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	r, ok := v.(*request)
 	if !ok {
@@ -67,9 +69,9 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
-// The following functions return sizes of fields whose numbers are below 16, so that a tag is one byte. messageSize
-// includes empty fields, because members of a oneof are sent even if they are empty. textSize and numberSize do not, as
-// proto3 omits empty fields.
+// The following functions return sizes of fields whose numbers are below 16, so that a tag is one
+// byte. messageSize includes empty fields, because members of a oneof are sent even if they are
+// empty. textSize and numberSize do not, as proto3 omits empty fields.
 func messageSize(size int) int { return 1 + protowire.SizeBytes(size) }
 
 func textSize[T string | []byte](v T) int {

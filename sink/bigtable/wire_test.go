@@ -117,7 +117,8 @@ func drawOps(t *rapid.T, name string) (ops []op) {
 	return ops
 }
 
-// TestRequestIsWhatTheGeneratedCodeWouldSend covers small requests and those that go through pooled buffers.
+// TestRequestIsWhatTheGeneratedCodeWouldSend covers small requests and those that go through pooled
+// buffers.
 func TestRequestIsWhatTheGeneratedCodeWouldSend(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := &request{table: "projects/p/instances/i/tables/t",
@@ -171,7 +172,8 @@ func TestAnswerIsReadAndGarbageIsAnError(t *testing.T) {
 	}
 }
 
-// TestLargeRowGoesThroughWhole is more than one frame of HTTP/2 and more than gRPC's pooled buffers start with.
+// TestLargeRowGoesThroughWhole is more than one frame of HTTP/2 and more than gRPC's pooled buffers
+// start with.
 func TestLargeRowGoesThroughWhole(t *testing.T) {
 	test := func(t *testing.T, c *Client) {
 		createTables(t, c)

@@ -35,7 +35,8 @@ func noScratch(dir string, size int64, err error) error {
 		"copy %d MB to the scratch folder %q: %w", size>>20+1, dir, err)
 }
 
-// wrap returns an error with what was tried. Once ctx has ended the class is Canceled, whatever err is.
+// wrap returns an error with what was tried. Once ctx has ended the class is Canceled, whatever err
+// is.
 func wrap(ctx context.Context, op string, err error) error {
 	own := (*source.Error)(nil)
 	switch {

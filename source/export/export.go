@@ -61,10 +61,11 @@ type File struct {
 	ETag  string
 }
 
-// Open reads the manifests of an export and checks that the export is of the wanted table, in DynamoDB JSON, that it is
-// not filtered, and that all its files are there. url is file:///folder, a path, or s3://bucket/prefix, where ?region=R
-// names the bucket's region if that is another one than the table's. It may name the folder with the manifests, one of
-// the manifests, or a folder above with exactly one export.
+// Open reads the manifests of an export and checks that the export is of the wanted table, in
+// DynamoDB JSON, that it is not filtered, and that all its files are there. url is file:///folder,
+// a path, or s3://bucket/prefix, where ?region=R names the bucket's region if that is another one
+// than the table's. It may name the folder with the manifests, one of the manifests, or a folder
+// above with exactly one export.
 func Open(ctx context.Context, url string, want Want) (*Export, error) {
 	fail := func(err error) error { return wrap(ctx, "open export "+url, err) }
 	store, at, err := openStore(ctx, url, want.Source)
@@ -155,9 +156,9 @@ func millis(name, text string) (change.Millis, error) {
 	return change.MillisOf(t), nil
 }
 
-// place finds the data files beside the manifests, and checks that they exist and have as many items as the export
-// says. The manifests name keys of the bucket that DynamoDB wrote to. The export may have been copied elsewhere, so
-// only the path from the manifest to each file counts.
+// place finds the data files beside the manifests, and checks that they exist and have as many
+// items as the export says. The manifests name keys of the bucket that DynamoDB wrote to. The
+// export may have been copied elsewhere, so only the path from the manifest to each file counts.
 func (e *Export) place(ctx context.Context, root, manifest string) error {
 	var items int64
 	sizes := map[string]map[string]int64{} // folder → file → bytes
@@ -187,9 +188,9 @@ func (e *Export) place(ctx context.Context, root, manifest string) error {
 	return nil
 }
 
-// relocate returns where a data file lies, given the key that DynamoDB wrote it to, the key that the manifest was
-// written to, and where the manifest's folder is now. The files of a full export are in data/ below that folder, those
-// of an incremental one in data/ beside it.
+// relocate returns where a data file lies, given the key that DynamoDB wrote it to, the key that
+// the manifest was written to, and where the manifest's folder is now. The files of a full export
+// are in data/ below that folder, those of an incremental one in data/ beside it.
 func relocate(key, manifest, root string) (string, error) {
 	dir := path.Dir(manifest)
 	if rest, ok := strings.CutPrefix(key, dir+"/"); ok && isPlain(rest) {

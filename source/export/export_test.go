@@ -218,7 +218,8 @@ func TestIncrementalExportHasBothImages(t *testing.T) {
 	}
 }
 
-// TestExportIsFoundFromAnyFolder: by each of the folders that hold it, each manifest, and as a copy elsewhere.
+// TestExportIsFoundFromAnyFolder: by each of the folders that hold it, each manifest, and as a copy
+// elsewhere.
 func TestExportIsFoundFromAnyFolder(t *testing.T) {
 	for _, f := range []*fixture{
 		newFixture(t, items(0, 3)).write(),
@@ -277,7 +278,8 @@ func TestReadOnlyExport(t *testing.T) {
 	}
 }
 
-// TestLongLines: an item of 400 KB of small values has megabytes of JSON, and the last line needs no end.
+// TestLongLines: an item of 400 KB of small values has megabytes of JSON, and the last line needs
+// no end.
 func TestLongLines(t *testing.T) {
 	long := `{"Item":{"id":{"N":"1"},"l":{"L":[` + strings.Repeat(`{"NULL":true},`, 300_000) + `{"NULL":true}]}}}`
 	f := newFixture(t, []string{long, long, `{"Item":{}}`}).write()

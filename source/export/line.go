@@ -14,11 +14,13 @@ type Line struct {
 	// Item is an item of a full export, in DynamoDB's typed JSON.
 	Item []byte
 
-	// Keys are the keys of an item that changed in the window of an incremental export. Old is the item before the
-	// window and New the one at its end; nil: there was none. What happened in between is not in the export.
+	// Keys are the keys of an item that changed in the window of an incremental export. Old is the
+	// item before the window and New the one at its end; nil: there was none. What happened in
+	// between is not in the export.
 	Keys, Old, New []byte
 
-	// Written is when the item was last written within the window, in microseconds; 0 in a full export.
+	// Written is when the item was last written within the window, in microseconds; 0 in a full
+	// export.
 	Written int64
 }
 

@@ -18,12 +18,14 @@ import (
 	"github.com/tailrace-cdc/replicator/host"
 )
 
-// maxLine is the longest line that is read: two images of 400 KB of the smallest values, ten bytes of JSON for each.
+// maxLine is the longest line that is read: two images of 400 KB of the smallest values, ten bytes
+// of JSON for each.
 const maxLine = 64 << 20
 
-// ReadFile calls f with each line of data file i after line after; 0 is the begin. Heartbeats are left out. It stops
-// at f's first error and returns that as it is. No line is handed out before the whole file has been compared with its
-// checksum. Other errors have a class: a Transient one is worth another call, after the last line that f took.
+// ReadFile calls f with each line of data file i after line after; 0 is the begin. Heartbeats are
+// left out. It stops at f's first error and returns that as it is. No line is handed out before the
+// whole file has been compared with its checksum. Other errors have a class: a Transient one is
+// worth another call, after the last line that f took.
 func (e *Export) ReadFile(ctx context.Context, i int, after int64, f func(Line) error) error {
 	file := e.Files[i]
 	op := "read " + e.store.url(file.Key)
@@ -67,7 +69,8 @@ func (e *Export) ReadFile(ctx context.Context, i int, after int64, f func(Line) 
 	}
 }
 
-// isHeartbeat reports whether a line is about a heartbeat. Where a heartbeat was replaced by another item, it is not.
+// isHeartbeat reports whether a line is about a heartbeat. Where a heartbeat was replaced by
+// another item, it is not.
 func (e *Export) isHeartbeat(l *Line) bool {
 	for _, item := range [][]byte{l.Item, l.New, l.Old} {
 		if item != nil {
@@ -85,7 +88,8 @@ func (e *Export) checkCount(file File, lines int64) error {
 	return refused(failure.Fatal, again, "the file has %d items, its manifest says %d", lines, file.Items)
 }
 
-// copyToScratch copies a data file to a file without a name, and compares it with its checksum on the way.
+// copyToScratch copies a data file to a file without a name, and compares it with its checksum on
+// the way.
 func (e *Export) copyToScratch(ctx context.Context, file File) (*os.File, error) {
 	spool, err := host.Unnamed(e.scratch, "tailrace-export-*")
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 
 func newBuffered(text string) *bufio.Reader { return bufio.NewReaderSize(strings.NewReader(text), 16) }
 
-// TestForeignOrUnfinishedExportsAreRefused: each with a reason and with what to do, before any line is read.
+// TestForeignOrUnfinishedExportsAreRefused: each with a reason and with what to do, before any line
+// is read.
 func TestForeignOrUnfinishedExportsAreRefused(t *testing.T) {
 	set := func(name string, value any) func(*fixture) {
 		return func(f *fixture) { f.summary[name] = value }
@@ -92,8 +93,8 @@ func TestFoldersWithoutExport(t *testing.T) {
 	}
 }
 
-// TestBrokenFileGivesNoItem: a file that was altered, cut, lost or replaced after the export was opened is an error
-// that names it, and not even its first, intact lines are handed out.
+// TestBrokenFileGivesNoItem: a file that was altered, cut, lost or replaced after the export was
+// opened is an error that names it, and not even its first, intact lines are handed out.
 func TestBrokenFileGivesNoItem(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(path string, packed []byte)
@@ -130,8 +131,8 @@ func TestBrokenFileGivesNoItem(t *testing.T) {
 	}
 }
 
-// TestManifestThatCountsWrong: a file whose MD5 is right and whose number of lines is not, and one with a line that is
-// none.
+// TestManifestThatCountsWrong: a file whose MD5 is right and whose number of lines is not, and one
+// with a line that is none.
 func TestManifestThatCountsWrong(t *testing.T) {
 	f := newFixture(t, []string{`{"Item":{}}`, `{"Item":1}`}).write()
 	e, err := f.open(Want{})

@@ -27,7 +27,8 @@ type store interface {
 	// open opens a file and returns its size. A missing file is an fs.ErrNotExist.
 	open(ctx context.Context, key string) (io.ReadCloser, int64, error)
 
-	// list returns the files in a folder with their sizes, and the folders in it. A missing folder of a bucket is empty.
+	// list returns the files in a folder with their sizes, and the folders in it. A missing folder
+	// of a bucket is empty.
 	list(ctx context.Context, dir string) (files map[string]int64, dirs []string, err error)
 
 	// url returns how users write a key.
@@ -61,8 +62,8 @@ func openStore(ctx context.Context, text string, src *source.Source) (store, str
 	return bucket{b, u.Host, u.RawQuery}, strings.Trim(u.Path, "/"), nil
 }
 
-// folder is a store of files. The bucket library's own file store is not used: it silently skips files that it may not
-// read, and escapes names.
+// folder is a store of files. The bucket library's own file store is not used: it silently skips
+// files that it may not read, and escapes names.
 type folder struct{}
 
 func (folder) open(_ context.Context, key string) (io.ReadCloser, int64, error) {

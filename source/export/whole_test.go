@@ -6,7 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestWholeness: only DynamoDB's own description makes an export whole, and any sign of a filter makes it filtered.
+// TestWholeness: only DynamoDB's own description makes an export whole, and any sign of a filter
+// makes it filtered.
 func TestWholeness(t *testing.T) {
 	some := []string{"FilterExpression"}
 	for _, c := range []struct {
@@ -26,7 +27,8 @@ func TestWholeness(t *testing.T) {
 	}
 }
 
-// TestManifestThatTellsOfAFilter, under any name and at any depth; members without a value tell nothing.
+// TestManifestThatTellsOfAFilter, under any name and at any depth; members without a value tell
+// nothing.
 func TestManifestThatTellsOfAFilter(t *testing.T) {
 	for text, want := range map[string][]string{
 		`{"tableArn":"a","itemCount":3}`:                                        nil,

@@ -112,8 +112,8 @@ func all(t *testing.T, e *export.Export) (lines []export.Line) {
 	return lines
 }
 
-// TestAskedForExportHasTheItemsOfTheScan: started, described, listed, and read from S3 as it was at its time, item by
-// item as a scan read them then.
+// TestAskedForExportHasTheItemsOfTheScan: started, described, listed, and read from S3 as it was at
+// its time, item by item as a scan read them then.
 func TestAskedForExportHasTheItemsOfTheScan(t *testing.T) {
 	w := newWorld(t)
 	w.recovery()
@@ -235,8 +235,8 @@ func (w *world) filtered(spec, more string) (url, arn string) {
 	return url, arn
 }
 
-// TestFilteredExportsAreNotOpened: full or incremental, from the bucket or from a folder with its copy, whichever
-// expression filters it.
+// TestFilteredExportsAreNotOpened: full or incremental, from the bucket or from a folder with its
+// copy, whichever expression filters it.
 func TestFilteredExportsAreNotOpened(t *testing.T) {
 	w := newWorld(t)
 	w.recovery()
@@ -268,8 +268,8 @@ func TestFilteredExportsAreNotOpened(t *testing.T) {
 	}
 }
 
-// TestExportThatCannotBeAskedAbout: one denial decides nothing; two make the export unconfirmed. One that is listed is
-// found sooner or later, and a throttled call says nothing.
+// TestExportThatCannotBeAskedAbout: one denial decides nothing; two make the export unconfirmed.
+// One that is listed is found sooner or later, and a throttled call says nothing.
 func TestExportThatCannotBeAskedAbout(t *testing.T) {
 	w := newWorld(t)
 	w.recovery()
@@ -277,7 +277,8 @@ func TestExportThatCannotBeAskedAbout(t *testing.T) {
 	w.clock.Advance(10 * time.Minute)
 	url := w.export(source.ExportRequest{}).URL
 	const notFound = `{"__type":"com.amazonaws.dynamodb.v20120810#ExportNotFoundException","message":"no"}`
-	// Beside a virtual clock the SDK takes a denial for a signature with a wrong time, and tries once more.
+	// Beside a virtual clock the SDK takes a denial for a signature with a wrong time, and tries
+	// once more.
 	const denied = `{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"no"}`
 	var mu sync.Mutex
 	replies, unlisted := []string(nil), false
@@ -333,8 +334,9 @@ func TestExportThatCannotBeAskedAbout(t *testing.T) {
 	}
 }
 
-// TestDamagedListingIsNoListing: an object without a time, a listing that is cut off, and a page of a proxy are asked
-// for again, and are Transient if they stay so; none of them means that there is no export, or ends the process.
+// TestDamagedListingIsNoListing: an object without a time, a listing that is cut off, and a page of
+// a proxy are asked for again, and are Transient if they stay so; none of them means that there is
+// no export, or ends the process.
 func TestDamagedListingIsNoListing(t *testing.T) {
 	w := newWorld(t)
 	w.recovery()
@@ -399,7 +401,8 @@ func TestDamagedListingIsNoListing(t *testing.T) {
 	}
 }
 
-// TestRefusedExportsSayWhatToDo: point-in-time recovery is off, the bucket is missing, nothing is known of the export.
+// TestRefusedExportsSayWhatToDo: point-in-time recovery is off, the bucket is missing, nothing is
+// known of the export.
 func TestRefusedExportsSayWhatToDo(t *testing.T) {
 	w := newWorld(t)
 	if p, err := w.src.PointInTime(t.Context(), "Orders"); err != nil || p.Enabled {

@@ -11,12 +11,12 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// Attr is the attribute that only heartbeats have: when the item was written, in milliseconds. Each write changes it,
-// so that there is a record of each.
+// Attr is the attribute that only heartbeats have: when the item was written, in milliseconds. Each
+// write changes it, so that there is a record of each.
 const Attr = "tailrace_at"
 
-// Keys are the partition keys of a table's heartbeats: all that begin with a prefix or, where the partition key is a
-// number or binary, those of a list. The zero Keys are none.
+// Keys are the partition keys of a table's heartbeats: all that begin with a prefix or, where the
+// partition key is a number or binary, those of a list. The zero Keys are none.
 type Keys struct {
 	Prefix string
 	List   []string // numbers, or base64
@@ -25,8 +25,8 @@ type Keys struct {
 // None reports whether the table has no heartbeats.
 func (k Keys) None() bool { return k.Prefix == "" && len(k.List) == 0 }
 
-// Fit returns why the keys cannot be partition keys of a table, and its list in canonical notation; the prefix is for
-// strings, the list for the other types.
+// Fit returns why the keys cannot be partition keys of a table, and its list in canonical notation;
+// the prefix is for strings, the list for the other types.
 func (k Keys) Fit(partition change.KeyAttr) (Keys, error) {
 	if (partition.Type == 'S') != (k.Prefix != "") {
 		if partition.Type == 'S' {
@@ -96,7 +96,8 @@ type Filter struct {
 	partition string
 }
 
-// NewFilter returns the Filter of a table; nil for keys that are none, or that are no keys of the table.
+// NewFilter returns the Filter of a table; nil for keys that are none, or that are no keys of the
+// table.
 func NewFilter(k Keys, partition change.KeyAttr) *Filter {
 	fit, err := k.Fit(partition)
 	if k.None() || err != nil {
@@ -113,8 +114,8 @@ func (f *Filter) Item(item []byte) bool {
 	return f.keys.has(attribute(item, f.partition))
 }
 
-// Record returns the partition key of a record that is one of a heartbeat. keys are the record's, decoded. A record
-// that replaces a heartbeat by another item is not: that item is the user's.
+// Record returns the partition key of a record that is one of a heartbeat. keys are the record's,
+// decoded. A record that replaces a heartbeat by another item is not: that item is the user's.
 func (f *Filter) Record(r *change.Record, keys change.Image) (key string, ok bool) {
 	if f == nil {
 		return "", false
@@ -151,8 +152,8 @@ func (f *Filter) Blank(items [][]byte) {
 	}
 }
 
-// marked reports whether an item has the attribute of heartbeats. The search for its name spares almost every item the
-// decoder: a service that escapes plain letters in names does not exist.
+// marked reports whether an item has the attribute of heartbeats. The search for its name spares
+// almost every item the decoder: a service that escapes plain letters in names does not exist.
 func marked(item []byte) bool {
 	return bytes.Contains(item, []byte(`"`+Attr+`"`)) && attribute(item, Attr) != nil
 }

@@ -13,7 +13,8 @@ import (
 
 const mark = `,"tailrace_at":{"N":"1795257720123"}`
 
-// TestHeartbeatsHaveTheKeyAndTheAttribute: either alone makes no heartbeat, so no item of a user is left out.
+// TestHeartbeatsHaveTheKeyAndTheAttribute: either alone makes no heartbeat, so no item of a user is
+// left out.
 func TestHeartbeatsHaveTheKeyAndTheAttribute(t *testing.T) {
 	strings, list := Keys{Prefix: "_tr#"}, Keys{List: []string{"-1.0", "2e1"}}
 	binary := Keys{List: []string{"AAE="}}
@@ -102,7 +103,8 @@ func TestKeysFitTheTable(t *testing.T) {
 	}
 }
 
-// TestHeartbeatsAreNoItems: they are left out of pages, and blank in replies that keep the order of what was asked for.
+// TestHeartbeatsAreNoItems: they are left out of pages, and blank in replies that keep the order of
+// what was asked for.
 func TestHeartbeatsAreNoItems(t *testing.T) {
 	f := NewFilter(Keys{List: []string{"1"}}, change.KeyAttr{Name: "pk", Type: 'N'})
 	ours, users := `{"pk":{"N":"1.0"}`+mark+`}`, `{"pk":{"N":"2"}}`
@@ -132,7 +134,8 @@ func TestHeartbeatsAreNoItems(t *testing.T) {
 	}
 }
 
-// TestHeartbeatNeverOverwritesAnItem: the write has a condition, and the one that asks for permission is never true.
+// TestHeartbeatNeverOverwritesAnItem: the write has a condition, and the one that asks for
+// permission is never true.
 func TestHeartbeatNeverOverwritesAnItem(t *testing.T) {
 	schema := change.KeySchema{
 		Partition: change.KeyAttr{Name: "p", Type: 'B'}, Sort: &change.KeyAttr{Name: "s", Type: 'N'},

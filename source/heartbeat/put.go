@@ -12,8 +12,9 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// Put returns the write of a heartbeat with a partition key, as Keys.Nth gives it, at a time. It never overwrites an
-// item that is not a heartbeat. With never set its condition is never true: the reply shows whether it is permitted.
+// Put returns the write of a heartbeat with a partition key, as Keys.Nth gives it, at a time. It
+// never overwrites an item that is not a heartbeat. With never set its condition is never true: the
+// reply shows whether it is permitted.
 //
 // Source: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_PutItem.html
 func Put(

@@ -8,9 +8,11 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// Size returns the size of an item in typed JSON as DynamoDB counts it, within a byte for each number.
+// Size returns the size of an item in typed JSON as DynamoDB counts it, within a byte for each
+// number.
 //
-// Source: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
+// Source:
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
 func Size(item []byte) (int, error) {
 	var d change.Decoder
 	image, err := d.Image(item)
@@ -54,8 +56,8 @@ func valueSize(v *change.Value) int {
 // Units returns the write units that an item of a size takes: one for each KB that it has begun.
 func Units(size int) float64 { return float64(max((size+1023)/1024, 1)) }
 
-// Equal reports whether two items in typed JSON are the same, apart from the attribute attr. The order of sets and of
-// attributes, and the notation of numbers, do not count.
+// Equal reports whether two items in typed JSON are the same, apart from the attribute attr. The
+// order of sets and of attributes, and the notation of numbers, do not count.
 func Equal(a, b []byte, attr string) bool {
 	x, err := canonical(a, attr)
 	y, other := canonical(b, attr)

@@ -57,7 +57,8 @@ func (r *rig) put(t *testing.T, item string, want error) (units float64) {
 	return units
 }
 
-// hard has every type, and what is lost on the way through a float64, a Go string or an omitted empty value.
+// hard has every type, and what is lost on the way through a float64, a Go string or an omitted
+// empty value.
 const hard = `{"pk":{"S":"k\"\\\n\u0001/é😀"},"sk":{"S":"1"},"nul\u0000name":{"S":"x"},"empty":{"S":""},
 "big":{"N":"12345678901234567890123456789012345678"},"tiny":{"N":"1E-130"},
 "neg":{"N":"-9.9999999999999999999999999999999999999E+125"},

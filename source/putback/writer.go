@@ -21,10 +21,12 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// Concurrency is how many writes should be in flight: BatchWriteItem has no conditions, so each item is a call.
+// Concurrency is how many writes should be in flight: BatchWriteItem has no conditions, so each
+// item is a call.
 const Concurrency = 16
 
-// attempts is how often one item is sent before the table counts as out of order: about two minutes.
+// attempts is how often one item is sent before the table counts as out of order: about two
+// minutes.
 const attempts = 20
 
 // Writer writes items into one table. It is safe for concurrent use.
@@ -47,15 +49,17 @@ func New(src *source.Source, table *source.TableInfo, units float64) *Writer {
 }
 
 var (
-	// ErrExists means that the table has an item with the key, which was left as it is. It may be the very item of this
-	// call, where an earlier attempt was carried out and its reply was lost.
+	// ErrExists means that the table has an item with the key, which was left as it is. It may be
+	// the very item of this call, where an earlier attempt was carried out and its reply was lost.
 	ErrExists = errors.New("an item with the key exists")
-	// ErrRefused means that DynamoDB will never accept the item: it is too large, or its key is not one of the table.
+	// ErrRefused means that DynamoDB will never accept the item: it is too large, or its key is not
+	// one of the table.
 	ErrRefused = errors.New("DynamoDB refuses the item")
 )
 
-// Put writes an item in typed JSON if none has its key, and returns the write units that it took. It retries what is
-// throttled or lost. Other errors than ErrExists and ErrRefused have a class of their own, see source.Classify.
+// Put writes an item in typed JSON if none has its key, and returns the write units that it took.
+// It retries what is throttled or lost. Other errors than ErrExists and ErrRefused have a class of
+// their own, see source.Classify.
 func (w *Writer) Put(ctx context.Context, item []byte) (units float64, err error) {
 	size, err := Size(item)
 	if err != nil {
@@ -122,8 +126,8 @@ func (w *Writer) body(item []byte) []byte {
 
 var tableProtocol = awsjson.New10(tableschemas.DynamoDB_20120810)
 
-// bodyProtocol replaces the SDK's protocol for one call: it sends a body that is JSON already. The SDK signs it, and
-// decodes the reply.
+// bodyProtocol replaces the SDK's protocol for one call: it sends a body that is JSON already. The
+// SDK signs it, and decodes the reply.
 type bodyProtocol struct {
 	*awsjson.Protocol
 	body []byte

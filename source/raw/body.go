@@ -23,14 +23,15 @@ var (
 	tableProtocol  = awsjson.New10(tableschemas.DynamoDB_20120810)
 )
 
-// rawProtocol replaces the SDK's protocol for one call: it stores the body of a success instead of decoding it.
+// rawProtocol replaces the SDK's protocol for one call: it stores the body of a success instead of
+// decoding it.
 type rawProtocol struct {
 	*awsjson.Protocol
 	into *Body
 }
 
-// DeserializeResponse reads the whole body of a success, which the SDK closes afterwards. Errors are decoded by the
-// SDK.
+// DeserializeResponse reads the whole body of a success, which the SDK closes afterwards. Errors
+// are decoded by the SDK.
 func (p rawProtocol) DeserializeResponse(ctx context.Context, op *smithy.OperationSchema, t *smithy.TypeRegistry,
 	r *smithyhttp.Response, out smithy.Deserializable,
 ) error {
@@ -40,19 +41,22 @@ func (p rawProtocol) DeserializeResponse(ctx context.Context, op *smithy.Operati
 	return p.into.read(r)
 }
 
-// ForStreams is an option of one call: the reply of a success is read into b, and nothing of it is decoded.
+// ForStreams is an option of one call: the reply of a success is read into b, and nothing of it is
+// decoded.
 func (b *Body) ForStreams(o *dynamodbstreams.Options) { o.Protocol = rawProtocol{streamProtocol, b} }
 
 // ForTables is ForStreams for a call to a table.
 func (b *Body) ForTables(o *dynamodb.Options) { o.Protocol = rawProtocol{tableProtocol, b} }
 
-// maxBody is the longest reply that is read. A page is 1 MB by the service's count; other servers do not count.
+// maxBody is the longest reply that is read. A page is 1 MB by the service's count; other servers
+// do not count.
 const maxBody = 128 << 20
 
 var errTooLong = errors.New("reply is longer than 128 MiB")
 
-// peekBytes is the largest reply that is read without memory of the budget, as long as no record is found in it. These
-// bytes are part of the call, as the connection's buffers are: 1 MiB for all calls that may be in flight.
+// peekBytes is the largest reply that is read without memory of the budget, as long as no record is
+// found in it. These bytes are part of the call, as the connection's buffers are: 1 MiB for all
+// calls that may be in flight.
 const peekBytes = 16 << 10
 
 // ErrNoMemory means that the reply was dropped because it needs memory that is not free.
@@ -62,8 +66,8 @@ var ErrNoMemory = errors.New("the reply needs memory that is not free")
 type Body struct {
 	data []byte
 
-	// Room is called before the reply takes more than peekBytes, and reserves the memory of a page. False: none is free.
-	// Nil: the memory is reserved already.
+	// Room is called before the reply takes more than peekBytes, and reserves the memory of a page.
+	// False: none is free. Nil: the memory is reserved already.
 	Room func() bool
 
 	// NeedDate refuses a reply without a Date header with ErrNoDate.
@@ -126,8 +130,8 @@ func (b *Body) grow() {
 	b.data = bigger
 }
 
-// check returns an error if the reply was truncated or changed in transit, as far as the service sent its length or
-// checksum.
+// check returns an error if the reply was truncated or changed in transit, as far as the service
+// sent its length or checksum.
 func (b *Body) check(r *smithyhttp.Response) error {
 	if r.ContentLength >= 0 && int64(len(b.data)) != r.ContentLength {
 		return &MalformedError{fmt.Errorf("reply has %d bytes of %d", len(b.data), r.ContentLength)}

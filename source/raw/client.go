@@ -23,11 +23,12 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// Client sends GetRecords without the SDK's middleware, which costs twice what signing, sending and reading an empty
-// page cost, and idle shards are nothing but empty pages. Everything that decides what is sent stays the SDK's: its
-// first request is the pattern for all others (endpoint, region, user agent, what is signed), requests are signed with
-// its credentials, and its decoder reads errors. Where the credentials cannot be had, the call goes through the SDK,
-// whose error says why. A Client is safe for concurrent use.
+// Client sends GetRecords without the SDK's middleware, which costs twice what signing, sending and
+// reading an empty page cost, and idle shards are nothing but empty pages. Everything that decides
+// what is sent stays the SDK's: its first request is the pattern for all others (endpoint, region,
+// user agent, what is signed), requests are signed with its credentials, and its decoder reads
+// errors. Where the credentials cannot be had, the call goes through the SDK, whose error says why.
+// A Client is safe for concurrent use.
 type Client struct {
 	streams      *dynamodbstreams.Client
 	credentials  aws.CredentialsProvider
@@ -38,7 +39,8 @@ type Client struct {
 	skew         atomic.Int64 // nanoseconds by which the service's clock is ahead of ours, by its last reply
 }
 
-// pattern is what all GetRecords requests of a client have in common. They share it, so it must not be modified.
+// pattern is what all GetRecords requests of a client have in common. They share it, so it must not
+// be modified.
 type pattern struct {
 	request         *http.Request // without header and body
 	host            string
@@ -46,8 +48,8 @@ type pattern struct {
 	region, service string // in the scope of the signature
 }
 
-// NewClient makes a Client that sends the requests that the SDK's client would send, with send. withoutRetry turns the
-// SDK's retries off.
+// NewClient makes a Client that sends the requests that the SDK's client would send, with send.
+// withoutRetry turns the SDK's retries off.
 func NewClient(
 	streams *dynamodbstreams.Client, withoutRetry func(*dynamodbstreams.Options),
 	send func(*http.Request) (*http.Response, error),
@@ -72,7 +74,8 @@ func TimingOf(md middleware.Metadata, sent time.Time) Timing {
 	return t
 }
 
-// HasPattern reports whether the client has a pattern, so that its calls do not go through the SDK any more.
+// HasPattern reports whether the client has a pattern, so that its calls do not go through the SDK
+// any more.
 func (p *Client) HasPattern() bool { return p.pattern.Load() != nil }
 
 // GetRecords makes one call, without retries, and reads its reply into b.
@@ -117,7 +120,8 @@ func (p *Client) GetRecords(ctx context.Context, iterator string, b *Body) (Timi
 	return t, nil
 }
 
-// callThroughSDK makes the call with the SDK's client, and takes the pattern of later calls from its request.
+// callThroughSDK makes the call with the SDK's client, and takes the pattern of later calls from
+// its request.
 func (p *Client) callThroughSDK(ctx context.Context, iterator string, b *Body, start time.Time) (Timing, error) {
 	sent := &recorder{HTTPClient: p.streams.Options().HTTPClient}
 	in := &dynamodbstreams.GetRecordsInput{ShardIterator: &iterator, Limit: aws.Int32(RecordsLimit)}
@@ -149,8 +153,8 @@ func (c *recorder) Do(r *http.Request) (*http.Response, error) {
 // credentialScope finds region and service in an Authorization header.
 var credentialScope = regexp.MustCompile(`^AWS4-HMAC-SHA256 Credential=[^,]*/\d{8}/([^/,]+)/([^/,]+)/aws4_request,`)
 
-// patternOf makes a pattern of a request. It returns nil when the request is not sent and signed in the way that
-// Client.request knows.
+// patternOf makes a pattern of a request. It returns nil when the request is not sent and signed in
+// the way that Client.request knows.
 func patternOf(r *http.Request) *pattern {
 	scope := credentialScope.FindStringSubmatch(r.Header.Get("Authorization"))
 	if scope == nil || r.Method != http.MethodPost || r.URL.RequestURI() != "/" {
@@ -200,8 +204,8 @@ const RecordsLimit = 1000
 var getRecordsSchema = smithy.NewOperationSchema(
 	streamschemas.GetRecords, streamschemas.GetRecordsInput, streamschemas.GetRecordsOutput)
 
-// replyError returns the error that the SDK decodes from a reply. clockError is the difference between the signature's
-// time and the service's.
+// replyError returns the error that the SDK decodes from a reply. clockError is the difference
+// between the signature's time and the service's.
 func replyError(ctx context.Context, r *smithyhttp.Response, clockError time.Duration) error {
 	out := new(dynamodbstreams.GetRecordsOutput)
 	err := streamProtocol.DeserializeResponse(ctx, getRecordsSchema, dynamodbstreams.TypeRegistry, r, out)
@@ -220,7 +224,8 @@ func operationError(err error) error {
 	return &smithy.OperationError{ServiceID: dynamodbstreams.ServiceID, OperationName: "GetRecords", Err: err}
 }
 
-// skewCodes are the codes of a refused signature that a wrong clock may be the reason for, as in the SDK.
+// skewCodes are the codes of a refused signature that a wrong clock may be the reason for, as in
+// the SDK.
 var skewCodes = map[string]bool{
 	"InvalidSignatureException": true, "SignatureDoesNotMatch": true, "AuthFailure": true,
 	"RequestTimeTooSkewed": true, "AccessDeniedException": true,

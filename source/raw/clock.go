@@ -7,8 +7,8 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// Clock estimates the service's clock by the Date headers of its replies and our monotonic clock. Its readings
-// never decrease.
+// Clock estimates the service's clock by the Date headers of its replies and our monotonic clock.
+// Its readings never decrease.
 type Clock struct {
 	mu      sync.Mutex
 	dates   Dates
@@ -34,13 +34,14 @@ func (c *Clock) Apart() change.Millis {
 	return c.dates.Apart()
 }
 
-// Observe processes the timing of a call with its Date header, and returns the service's time at the call's start,
-// never a later one: the header less the time from our start until the reply. Without a header it changes nothing and
-// returns 0. A Date that is dropped changes nothing either: then the earlier of header and estimate is returned.
+// Observe processes the timing of a call with its Date header, and returns the service's time at
+// the call's start, never a later one: the header less the time from our start until the reply.
+// Without a header it changes nothing and returns 0. A Date that is dropped changes nothing either:
+// then the earlier of header and estimate is returned.
 //
 // The header is cut to whole seconds and was written between our request and its reply, so it
-// bounds the service's clock from both sides. An estimate below the lower bound is set to that, one above the upper
-// bound to that. So a reply that took long changes nothing.
+// bounds the service's clock from both sides. An estimate below the lower bound is set to that, one
+// above the upper bound to that. So a reply that took long changes nothing.
 func (c *Clock) Observe(t Timing) (requested change.Millis, judged Judgement) {
 	if t.Server.IsZero() {
 		return 0, DateGood

@@ -40,8 +40,8 @@ func (m *machine) replies(n int) (judged [DateBelieved + 1]int) {
 	return judged
 }
 
-// TestWrongDatesAreDropped: for 8 seconds Dates are 100 s ahead or behind, and right before and after. None of them
-// counts, and the right ones are good at once.
+// TestWrongDatesAreDropped: for 8 seconds Dates are 100 s ahead or behind, and right before and
+// after. None of them counts, and the right ones are good at once.
 func TestWrongDatesAreDropped(t *testing.T) {
 	for _, wrong := range []change.Millis{100_000, -100_000, 31_100, -33_000} {
 		m := newMachine(2 * time.Minute)
@@ -60,8 +60,8 @@ func TestWrongDatesAreDropped(t *testing.T) {
 	}
 }
 
-// TestSteadyDatesAreBelieved when they have advanced with the monotonic clock for two minutes, and not one that comes
-// and goes, or jumps about.
+// TestSteadyDatesAreBelieved when they have advanced with the monotonic clock for two minutes, and
+// not one that comes and goes, or jumps about.
 func TestSteadyDatesAreBelieved(t *testing.T) {
 	m := newMachine(2 * time.Minute)
 	m.replies(5)
@@ -101,8 +101,8 @@ func TestSteadyDatesAreBelieved(t *testing.T) {
 	}
 }
 
-// TestSuspendedProcessGoesOn: its monotonic clock stood still for an hour, its wall clock did not. And a wall clock
-// that is set does no harm, because the monotonic one goes on.
+// TestSuspendedProcessGoesOn: its monotonic clock stood still for an hour, its wall clock did not.
+// And a wall clock that is set does no harm, because the monotonic one goes on.
 func TestSuspendedProcessGoesOn(t *testing.T) {
 	m := newMachine(2 * time.Minute)
 	m.replies(5)
@@ -116,8 +116,8 @@ func TestSuspendedProcessGoesOn(t *testing.T) {
 	}
 }
 
-// TestFirstDateFarFromTheWallClockIsUncertain until Dates have advanced with the monotonic clock for two minutes; also
-// where it was the first Date that was wrong.
+// TestFirstDateFarFromTheWallClockIsUncertain until Dates have advanced with the monotonic clock
+// for two minutes; also where it was the first Date that was wrong.
 func TestFirstDateFarFromTheWallClockIsUncertain(t *testing.T) {
 	for _, stays := range []bool{true, false} {
 		m := newMachine(2 * time.Minute)
@@ -154,7 +154,8 @@ func TestFirstDateFarFromTheWallClockIsUncertain(t *testing.T) {
 	}
 }
 
-// TestDroppedDateMovesNoClock: the estimate stays, and what the reply proves is the earlier of both.
+// TestDroppedDateMovesNoClock: the estimate stays, and what the reply proves is the earlier of
+// both.
 func TestDroppedDateMovesNoClock(t *testing.T) {
 	for _, wrong := range []time.Duration{100 * time.Second, -100 * time.Second} {
 		var c Clock

@@ -22,7 +22,8 @@ func (dateDroppedError) Error() string {
 // RetryableError lets the caller read again.
 func (dateDroppedError) RetryableError() bool { return true }
 
-// MalformedError is a reply with status 200 that is not what it should be: cut off, or not from DynamoDB at all.
+// MalformedError is a reply with status 200 that is not what it should be: cut off, or not from
+// DynamoDB at all.
 type MalformedError struct{ Err error }
 
 func (e *MalformedError) Error() string { return e.Err.Error() }

@@ -8,11 +8,12 @@ import (
 	"sync/atomic"
 )
 
-// NetworkFailure stores why the newest request got no reply: the address and the network's error. A reply clears it.
-// It is safe for concurrent use.
+// NetworkFailure stores why the newest request got no reply: the address and the network's error. A
+// reply clears it. It is safe for concurrent use.
 type NetworkFailure struct{ why atomic.Pointer[error] }
 
-// WithCause adds the stored network error to an error about a deadline. The SDK, which repeats requests, drops it.
+// WithCause adds the stored network error to an error about a deadline. The SDK, which repeats
+// requests, drops it.
 func (f *NetworkFailure) WithCause(err error) error {
 	why := f.why.Load()
 	if why == nil || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, *why) {

@@ -11,10 +11,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// signer signs requests to one endpoint with Signature Version 4. The requests differ only in body and time, so the
-// rest is computed once for given credentials and a day. The SDK's signer sorts and joins all headers for each request,
-// which took a quarter of the CPU time of an idle poll.
-// Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
+// signer signs requests to one endpoint with Signature Version 4. The requests differ only in body
+// and time, so the rest is computed once for given credentials and a day. The SDK's signer sorts
+// and joins all headers for each request, which took a quarter of the CPU time of an idle poll.
+// Source:
+// https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
 type signer struct {
 	pattern     *pattern
 	credentials aws.Credentials
@@ -30,7 +31,8 @@ const (
 	signedTime = "20060102T150405Z"
 )
 
-// signer returns the signer for a day (YYYYMMDD), and makes one only if pattern, credentials or day have changed.
+// signer returns the signer for a day (YYYYMMDD), and makes one only if pattern, credentials or day
+// have changed.
 func (p *Client) signer(base *pattern, c aws.Credentials, day string) *signer {
 	if s := p.signing.Load(); s != nil && s.pattern == base && s.credentials == c && s.day == day {
 		return s

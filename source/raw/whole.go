@@ -13,9 +13,10 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// OnlyWhole makes a client refuse each reply with status 200 that lacks a member that every reply of the operation has:
-// {} for one, which a proxy may send. The error is a MalformedError, inside the SDK's retries. So callers may use these
-// members without a look at whether they are nil, and no absent member counts as "none", "off" or "the end".
+// OnlyWhole makes a client refuse each reply with status 200 that lacks a member that every reply
+// of the operation has: {} for one, which a proxy may send. The error is a MalformedError, inside
+// the SDK's retries. So callers may use these members without a look at whether they are nil, and
+// no absent member counts as "none", "off" or "the end".
 //
 // Rule 13: an empty reply is no answer.
 func OnlyWhole(stack *middleware.Stack) error {
@@ -52,8 +53,9 @@ func first(members ...member) string {
 	return ""
 }
 
-// missing returns the name of a member that a reply lacks and must have. It is "" for replies that are read raw, whose
-// members the reader of the body looks for, and for those of which nothing is read.
+// missing returns the name of a member that a reply lacks and must have. It is "" for replies that
+// are read raw, whose members the reader of the body looks for, and for those of which nothing is
+// read.
 func missing(reply any) string {
 	switch out := reply.(type) {
 	case *dynamodb.DescribeTableOutput:
@@ -111,8 +113,8 @@ func inExport(d *tabletypes.ExportDescription) string {
 		member{"TableArn", !empty(d.TableArn)})
 }
 
-// inObjects looks into a listing of a bucket. A listing that is cut off and names no continuation would count as
-// complete, and the library that reads listings needs the times of all objects.
+// inObjects looks into a listing of a bucket. A listing that is cut off and names no continuation
+// would count as complete, and the library that reads listings needs the times of all objects.
 func inObjects(out *s3.ListObjectsV2Output) string {
 	members := []member{
 		{"Name", !empty(out.Name)},

@@ -1,5 +1,5 @@
-// Command arrowcount prints how many rows the Parquet files below a directory have, as Apache Arrow reads them: a
-// reader from another project than the library that wrote them.
+// Command arrowcount prints how many rows the Parquet files below a directory have, as Apache Arrow
+// reads them: a reader from another project than the library that wrote them.
 package main
 
 import (

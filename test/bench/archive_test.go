@@ -23,9 +23,10 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// BenchmarkArchiveVerify compares an archive in a directory with its manifests, each event of it, in a process of its
-// own. It reports events per second, the CPU of the process for each event, and its peak memory. The day of 10 million
-// events of 1 KB needs 5 GB of disk, and minutes to be written first.
+// BenchmarkArchiveVerify compares an archive in a directory with its manifests, each event of it,
+// in a process of its own. It reports events per second, the CPU of the process for each event, and
+// its peak memory. The day of 10 million events of 1 KB needs 5 GB of disk, and minutes to be
+// written first.
 func BenchmarkArchiveVerify(b *testing.B) {
 	for _, day := range []archivedDay{
 		{name: "million", events: 1_000_000, format: object.Parquet},
@@ -48,7 +49,8 @@ type archivedDay struct {
 	format object.Format
 }
 
-// objectEvents is how many events of 1 KB an object has whose blocks reach 128 MB in the archive's stream.
+// objectEvents is how many events of 1 KB an object has whose blocks reach 128 MB in the archive's
+// stream.
 const objectEvents = 200_000
 
 func (d archivedDay) verify(b *testing.B) {

@@ -25,15 +25,17 @@ type copyLoad struct {
 	writer   bool   // another client writes an item now and then, and looks for it in Bigtable
 }
 
-// BenchmarkCopy copies a table that is older than its stream, by a scan with a read budget that is no limit. It reports
-// items per second of wall time, from the first page that is read until the last item is durable; the daemon's CPU per
-// item, user and system, with all servers outside of its process, and theirs; its peak memory; and, with a writer
-// beside the copy, the time from a put until a reader of Bigtable sees it. Afterwards every cell is compared. On a
-// machine that does other work too, only the CPU times mean something: the rate on N free cores is at most N / (both
+// BenchmarkCopy copies a table that is older than its stream, by a scan with a read budget that is
+// no limit. It reports items per second of wall time, from the first page that is read until the
+// last item is durable; the daemon's CPU per item, user and system, with all servers outside of its
+// process, and theirs; its peak memory; and, with a writer beside the copy, the time from a put
+// until a reader of Bigtable sees it. Afterwards every cell is compared. On a machine that does
+// other work too, only the CPU times mean something: the rate on N free cores is at most N / (both
 // together).
 //
-// What a copy may have in hand, divided by the time that a page waits for the stream, bounds its rate. The first items
-// wait that long, too, which makes a short copy slower: sustained_items/s is the rate from the first durable items on.
+// What a copy may have in hand, divided by the time that a page waits for the stream, bounds its
+// rate. The first items wait that long, too, which makes a short copy slower: sustained_items/s is
+// the rate from the first durable items on.
 func BenchmarkCopy(b *testing.B) {
 	for _, l := range []copyLoad{
 		{name: "compressible/emulator", items: 200_000, writer: true},
@@ -159,8 +161,8 @@ func writeText(s *strings.Builder, rnd *rand.Rand, n int, random bool) {
 	}
 }
 
-// copyBeside returns once all items are durable, with the lags of what was written meanwhile, and the items per second
-// from the first durable ones on.
+// copyBeside returns once all items are durable, with the lags of what was written meanwhile, and
+// the items per second from the first durable ones on.
 func (l copyLoad) copyBeside(b *testing.B, d *daemon) (lags []time.Duration, sustained float64) {
 	b.Helper()
 	copied := make(chan struct{})

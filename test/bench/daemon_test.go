@@ -1,4 +1,5 @@
-// Package bench measures the whole daemon: the real binary in a process of its own, all servers in this one.
+// Package bench measures the whole daemon: the real binary in a process of its own, all servers in
+// this one.
 package bench
 
 import (
@@ -15,13 +16,15 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox"
 )
 
-// BenchmarkDaemon passes a backlog of changes (MODIFY, with old and new image) through `replicator run`. It reports the
-// daemon's own CPU per record, user and system, with all servers outside of its process; the calls of Bigtable per
-// record; its peak memory; and records per second of wall time from its start until all are applied. Afterwards every
-// cell is read back and compared with what the source's items shall be there.
+// BenchmarkDaemon passes a backlog of changes (MODIFY, with old and new image) through `replicator
+// run`. It reports the daemon's own CPU per record, user and system, with all servers outside of
+// its process; the calls of Bigtable per record; its peak memory; and records per second of wall
+// time from its start until all are applied. Afterwards every cell is read back and compared with
+// what the source's items shall be there.
 //
-// Loads of distinct items make a call for each record. Hot items change several times in short order and are coalesced:
-// fewer calls, so a lower price of a record. The price of many tables is for the same records as of one.
+// Loads of distinct items make a call for each record. Hot items change several times in short
+// order and are coalesced: fewer calls, so a lower price of a record. The price of many tables is
+// for the same records as of one.
 func BenchmarkDaemon(b *testing.B) {
 	for _, l := range []load{
 		{name: "distinct", tables: 1, items: 40_000, rounds: 1},

@@ -17,8 +17,8 @@ import (
 	"github.com/tailrace-cdc/replicator/verify"
 )
 
-// equal reads all tables back, and fails unless each holds what the mapping makes of the source's items, and as many
-// rows as it must.
+// equal reads all tables back, and fails unless each holds what the mapping makes of the source's
+// items, and as many rows as it must.
 func equal(b *testing.B, l load, sb *sandbox.Sandbox, f *front) {
 	b.Helper()
 	b.Setenv("AWS_ACCESS_KEY_ID", "a")

@@ -40,8 +40,9 @@ func (raw) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
-// front stands before the emulator. It counts the conditional writes of data tables and passes them on; or, as a null
-// server, it acknowledges them at once and only notes the cells, which is the cheapest server that can be read back.
+// front stands before the emulator. It counts the conditional writes of data tables and passes them
+// on; or, as a null server, it acknowledges them at once and only notes the cells, which is the
+// cheapest server that can be read back.
 type front struct {
 	address string
 	null    bool
@@ -51,7 +52,8 @@ type front struct {
 	forgets bool                      // a null server does not note the cells
 	first   atomic.Pointer[time.Time] // when the first of these calls came; a benchmark begins anew
 
-	// With keepReads, the same read of a data table gets the same replies again, without the emulator.
+	// With keepReads, the same read of a data table gets the same replies again, without the
+	// emulator.
 	keepReads bool
 	reads     sync.Map // [][]byte by method and request
 
@@ -159,7 +161,8 @@ func (f *front) acknowledge(req []byte) {
 	}
 }
 
-// note keeps a write for rows. It is decoded later: that would take more time than the rest of this server.
+// note keeps a write for rows. It is decoded later: that would take more time than the rest of this
+// server.
 func (f *front) note(req []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

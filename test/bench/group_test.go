@@ -18,7 +18,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox"
 )
 
-// group is several daemons of one pipeline on one NATS server, which is in this process, as all servers are.
+// group is several daemons of one pipeline on one NATS server, which is in this process, as all
+// servers are.
 type group struct {
 	b       *testing.B
 	load    load
@@ -29,7 +30,8 @@ type group struct {
 	members []*member
 }
 
-// member is a daemon of a group. Each has a front of its own, so that its calls are told from those of the others.
+// member is a daemon of a group. Each has a front of its own, so that its calls are told from those
+// of the others.
 type member struct {
 	name    string
 	front   *front

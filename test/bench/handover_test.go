@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// BenchmarkHandOver ends the owner of a table, which is written all the time, beside a member that stands by. It
-// reports milliseconds from the moment when the owner reads no more until the other member has claimed the log, and
-// until that one's first write arrives at Bigtable, a null server. Of the owner it reports the time from the signal to
-// that moment.
+// BenchmarkHandOver ends the owner of a table, which is written all the time, beside a member that
+// stands by. It reports milliseconds from the moment when the owner reads no more until the other
+// member has claimed the log, and until that one's first write arrives at Bigtable, a null server.
+// Of the owner it reports the time from the signal to that moment.
 //
-// Where there are 10,000 shards an idle one is asked every ten seconds instead of each second: two cores cannot run
-// both sides of 10,000 reads a second.
+// Where there are 10,000 shards an idle one is asked every ten seconds instead of each second: two
+// cores cannot run both sides of 10,000 reads a second.
 func BenchmarkHandOver(b *testing.B) {
 	for _, x := range []struct {
 		shards int

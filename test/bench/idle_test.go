@@ -20,8 +20,9 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox"
 )
 
-// BenchmarkIdleShards lets the daemon watch 1,000 idle shards at the default poll interval. It reports the share of one
-// core that the daemon uses, the CPU time per poll, and its memory per shard beyond that of a table with four shards.
+// BenchmarkIdleShards lets the daemon watch 1,000 idle shards at the default poll interval. It
+// reports the share of one core that the daemon uses, the CPU time per poll, and its memory per
+// shard beyond that of a table with four shards.
 func BenchmarkIdleShards(b *testing.B) {
 	for range b.N {
 		_, _, small := idle(b, 4)
@@ -33,8 +34,8 @@ func BenchmarkIdleShards(b *testing.B) {
 	}
 }
 
-// BenchmarkIdleTables lets the daemon watch 100 tables with one shard each, after it has carried some changes of each.
-// It reports the share of one core that the daemon uses, and its peak memory.
+// BenchmarkIdleTables lets the daemon watch 100 tables with one shard each, after it has carried
+// some changes of each. It reports the share of one core that the daemon uses, and its peak memory.
 func BenchmarkIdleTables(b *testing.B) {
 	for range b.N {
 		l := load{tables: 100, items: 1000, rounds: 1}
@@ -71,8 +72,9 @@ func idle(b *testing.B, shards int) (cpu time.Duration, polls, mib float64) {
 	return cpu, last - first, peakMemory(b, d.cmd.Process.Pid)
 }
 
-// BenchmarkLag writes single items into an idle table and waits until a reader of Bigtable sees each. It reports
-// the median and the worst of the lags in milliseconds; the poll interval is the default of a second.
+// BenchmarkLag writes single items into an idle table and waits until a reader of Bigtable sees
+// each. It reports the median and the worst of the lags in milliseconds; the poll interval is the
+// default of a second.
 func BenchmarkLag(b *testing.B) {
 	for range b.N {
 		d := startDaemon(b, sandbox.Options{NoLedger: true, NoNATS: true}, "")

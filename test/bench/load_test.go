@@ -29,7 +29,8 @@ func sourceName(i int) string { return fmt.Sprintf("Bench%d", i) }
 
 func targetName(i int) string { return fmt.Sprintf("bench%d", i) }
 
-// Twenty items share a row. In class K their columns are known from the key, in class D they are named by attributes.
+// Twenty items share a row. In class K their columns are known from the key, in class D they are
+// named by attributes.
 const (
 	classK = `mapping: 1
 families: {d: {max_versions: 1}}

@@ -5,14 +5,15 @@ import (
 	"time"
 )
 
-// BenchmarkMembers carries changes of ten tables with one member and with two, which share the tables evenly before.
-// It reports changes per second while all tables have some, the CPU of the members for a change, and how much of a core
-// a member uses; of two members also how many times the rate of one they reach, and its price.
+// BenchmarkMembers carries changes of ten tables with one member and with two, which share the
+// tables evenly before. It reports changes per second while all tables have some, the CPU of the
+// members for a change, and how much of a core a member uses; of two members also how many times
+// the rate of one they reach, and its price.
 //
-// Bigtable is a null server that needs 50 ms for each write, so that what limits a member is how many writes it has in
-// flight, and not its processor: on a machine of two cores, which runs all servers besides, more than that cannot be
-// shown. A member has 256 workers, half of which are divided between the tables that it carries
-// (pipeline/apply/workers.go).
+// Bigtable is a null server that needs 50 ms for each write, so that what limits a member is how
+// many writes it has in flight, and not its processor: on a machine of two cores, which runs all
+// servers besides, more than that cannot be shown. A member has 256 workers, half of which are
+// divided between the tables that it carries (pipeline/apply/workers.go).
 func BenchmarkMembers(b *testing.B) {
 	for range b.N {
 		l := load{tables: 10, items: 24_000, rounds: 1}
@@ -27,8 +28,8 @@ func BenchmarkMembers(b *testing.B) {
 // writeLatency is how long the null server needs for a write.
 const writeLatency = 50 * time.Millisecond
 
-// members carries the load with members that have so many tables each, and returns the changes per second, and the
-// microseconds of CPU for a change.
+// members carries the load with members that have so many tables each, and returns the changes per
+// second, and the microseconds of CPU for a change.
 func (l load) members(b *testing.B, name string, shares ...int) (rate, price float64) {
 	b.Helper()
 	g := newGroup(b, l, 4)

@@ -7,11 +7,12 @@ import (
 	"time"
 )
 
-// BenchmarkRestart starts a daemon again behind two gigabytes of log that are applied and kept, with the store in its
-// own process and with an external NATS. It reports the seconds from the start of the process until its first write
-// arrives at Bigtable, a null server: that of an item which was changed while the daemon was away. With "stopped" the
-// daemon was ended by SIGTERM, with "killed" by SIGKILL: then nobody has released the log, and a claim in an external
-// NATS waits until it was silent for 15 s.
+// BenchmarkRestart starts a daemon again behind two gigabytes of log that are applied and kept,
+// with the store in its own process and with an external NATS. It reports the seconds from the
+// start of the process until its first write arrives at Bigtable, a null server: that of an item
+// which was changed while the daemon was away. With "stopped" the daemon was ended by SIGTERM, with
+// "killed" by SIGKILL: then nobody has released the log, and a claim in an external NATS waits
+// until it was silent for 15 s.
 func BenchmarkRestart(b *testing.B) {
 	for _, x := range []struct{ name, queue string }{{"own_store", "{dir: ./data}"}, {"external_nats", ""}} {
 		b.Run(x.name, func(b *testing.B) {

@@ -12,12 +12,13 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/presence"
 )
 
-// BenchmarkStandBy lets two members stand by for 100 tables that a third one owns. It reports how many messages the two
-// together exchange with the NATS server in a second, in both directions, their own that come back among them; and how
-// much of a core each of them uses: while nothing is written, and while 20 changes a second are.
+// BenchmarkStandBy lets two members stand by for 100 tables that a third one owns. It reports how
+// many messages the two together exchange with the NATS server in a second, in both directions,
+// their own that come back among them; and how much of a core each of them uses: while nothing is
+// written, and while 20 changes a second are.
 //
-// Members share their tables, one every five seconds. So that it stays as it is, a member that has no tables says all
-// the time that it has just been given one.
+// Members share their tables, one every five seconds. So that it stays as it is, a member that has
+// no tables says all the time that it has just been given one.
 func BenchmarkStandBy(b *testing.B) {
 	for range b.N {
 		g := newGroup(b, load{tables: 100, items: 1000}, 1)

@@ -58,7 +58,8 @@ func (l copyLoad) verify(b *testing.B) {
 	d.waitFor("tailrace_copy_items_total{", func(v float64) bool { return v >= float64(l.items) })
 	run(b, dir, env, bin, "status", "--wait", "applied=now", "-c", config)
 
-	// The first comparison reads from the emulator, the second one from a server that has the replies of the first.
+	// The first comparison reads from the emulator, the second one from a server that has the
+	// replies of the first.
 	front := serveFront(b, sb.Bigtable.Addr(), false)
 	front.keepReads = true
 	b.StartTimer()
@@ -89,7 +90,8 @@ func (l copyLoad) compared(b *testing.B, server, dir, bin, config string, env []
 	b.ReportMetric(peak, server+"_MiB")
 }
 
-// command runs a command and returns what it printed on stdout, its CPU, and its peak memory in MiB.
+// command runs a command and returns what it printed on stdout, its CPU, and its peak memory in
+// MiB.
 func command(b *testing.B, dir string, env []string, bin string, args ...string) (
 	stdout []byte, cpu time.Duration, peak float64,
 ) {
@@ -116,7 +118,8 @@ func command(b *testing.B, dir string, env []string, bin string, args ...string)
 	}
 }
 
-// cutOver cuts the table over and returns the time from the end of the quiet period until the command has ended.
+// cutOver cuts the table over and returns the time from the end of the quiet period until the
+// command has ended.
 func cutOver(b *testing.B, dir string, env []string, bin, config string) time.Duration {
 	b.Helper()
 	cmd := exec.Command(bin, "cutover", "--table", sourceName(0), "--quiet", "5s", "--out",

@@ -48,8 +48,8 @@ func freeAddress(b *testing.B) string {
 	return l.Addr().String()
 }
 
-// applied returns when the daemon's own counters say that all changes are applied. The deadline is for a daemon that
-// stands still.
+// applied returns when the daemon's own counters say that all changes are applied. The deadline is
+// for a daemon that stands still.
 func applied(b *testing.B, metrics string, changes int) {
 	b.Helper()
 	last, since := 0, time.Now()
@@ -84,8 +84,8 @@ func sample(metrics, name string) (sum float64, ok bool) {
 	return sum, ok
 }
 
-// peakMemory is the most resident memory of the process so far, in MiB. (What wait4 reports would include the
-// memory of this process, which the child shared until it executed.)
+// peakMemory is the most resident memory of the process so far, in MiB. (What wait4 reports would
+// include the memory of this process, which the child shared until it executed.)
 func peakMemory(b *testing.B, pid int) float64 {
 	b.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

@@ -83,7 +83,8 @@ func (c *comparison) reportRest() error {
 	return nil
 }
 
-// missingRow reports a wanted row that the target does not have, unless all its cells may have aged away.
+// missingRow reports a wanted row that the target does not have, unless all its cells may have aged
+// away.
 func (c *comparison) missingRow() {
 	lost := false
 	for i := range c.group {
@@ -120,7 +121,8 @@ func (c *comparison) mayRemain(f transform.Family, have *bigtable.Cell) bool {
 	return slices.Contains(c.options.Outlive, f.Name) || c.expired(f, have.Time.UnixMilli())
 }
 
-// familyIndex returns the index of a family in the programs' list, by which cells are sorted; -1 for an unknown family.
+// familyIndex returns the index of a family in the programs' list, by which cells are sorted; -1
+// for an unknown family.
 func (c *comparison) familyIndex(name string) int {
 	return slices.IndexFunc(c.families, func(f transform.Family) bool { return f.Name == name })
 }
@@ -159,7 +161,8 @@ func (c *comparison) compareCells(row *bigtable.Row) {
 	}
 }
 
-// sortedCells returns the row's cells in the order of the projection, without those of families that no program has.
+// sortedCells returns the row's cells in the order of the projection, without those of families
+// that no program has.
 func (c *comparison) sortedCells(row *bigtable.Row) []*bigtable.Cell {
 	c.have = c.have[:0]
 	for i := range row.Cells {
@@ -186,9 +189,11 @@ func (c *comparison) extraCell(row *bigtable.Row, cell *bigtable.Cell) {
 	}
 }
 
-// compareColumn compares the cells of one column, which both sides have in the order of time, newest first.
+// compareColumn compares the cells of one column, which both sides have in the order of time,
+// newest first.
 func (c *comparison) compareColumn(f transform.Family, want []cell, have []*bigtable.Cell) {
-	// A cell without a mapped time, which sorts last, is wanted as the column's newest, whatever older cells there are.
+	// A cell without a mapped time, which sorts last, is wanted as the column's newest, whatever
+	// older cells there are.
 	if want[len(want)-1].time == unmapped {
 		c.compareNewest(f, want, have)
 		return
@@ -212,7 +217,8 @@ func (c *comparison) compareColumn(f transform.Family, want []cell, have []*bigt
 	}
 }
 
-// compareTime compares the cells of a column with one mapped time, and returns the target's other cells.
+// compareTime compares the cells of a column with one mapped time, and returns the target's other
+// cells.
 func (c *comparison) compareTime(f transform.Family, want []cell, have []*bigtable.Cell) []*bigtable.Cell {
 	sameTime := func(h *bigtable.Cell) bool { return h.Time.UnixMilli() == want[0].time }
 	if c.expired(f, want[0].time) {
@@ -230,7 +236,8 @@ func (c *comparison) compareTime(f transform.Family, want []cell, have []*bigtab
 	return slices.Delete(have, i, i+1)
 }
 
-// compareNewest compares the newest cell of a column with the wanted cells, which have no mapped time.
+// compareNewest compares the newest cell of a column with the wanted cells, which have no mapped
+// time.
 func (c *comparison) compareNewest(f transform.Family, want []cell, have []*bigtable.Cell) {
 	switch {
 	case len(have) > 0:
@@ -246,8 +253,9 @@ func (c *comparison) compareNewest(f transform.Family, want []cell, have []*bigt
 	}
 }
 
-// matches reports whether a value of the target is one of the wanted values. An aggregate includes earlier values too,
-// and the value of a sketch of distinct values cannot be compared: that it exists must be enough.
+// matches reports whether a value of the target is one of the wanted values. An aggregate includes
+// earlier values too, and the value of a sketch of distinct values cannot be compared: that it
+// exists must be enough.
 func (c *comparison) matches(f transform.Family, want []cell, have []byte) bool {
 	if f.Aggregate == "hll" {
 		return true
@@ -264,8 +272,8 @@ func (c *comparison) matches(f transform.Family, want []cell, have []byte) bool 
 	})
 }
 
-// includes reports whether an aggregate may include a value: a minimum is no higher, a maximum or a sum
-// of values that are not negative no lower.
+// includes reports whether an aggregate may include a value: a minimum is no higher, a maximum or a
+// sum of values that are not negative no lower.
 func includes(aggregate string, want, have []byte) bool {
 	if len(want) != 8 || len(have) != 8 {
 		return false

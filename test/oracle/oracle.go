@@ -22,12 +22,12 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// Items calls f with every item of a source table, in any order. An error of f ends it and is returned. The image is
-// valid until f returns.
+// Items calls f with every item of a source table, in any order. An error of f ends it and is
+// returned. The image is valid until f returns.
 type Items func(ctx context.Context, f func(change.Image) error) error
 
-// Rows calls f with every row of the target in key order, with the cells that Views selects. An error of f ends it and
-// is returned. (*bigtable.Client).Rows is one.
+// Rows calls f with every row of the target in key order, with the cells that Views selects. An
+// error of f ends it and is returned. (*bigtable.Client).Rows is one.
 type Rows func(ctx context.Context, f func(*bigtable.Row) error) error
 
 // Source is one source table with its mapping.

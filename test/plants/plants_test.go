@@ -23,8 +23,9 @@ var (
 	from   = flag.Uint64("plants.seed", 1, "the seed of the first world")
 )
 
-// TestEveryComparerNamesExactlyWhatWasPlanted: after a history every comparer finds both sides equal, whatever the
-// mapping. After one planted difference every comparer names it and nothing else; after its repair they are equal.
+// TestEveryComparerNamesExactlyWhatWasPlanted: after a history every comparer finds both sides
+// equal, whatever the mapping. After one planted difference every comparer names it and nothing
+// else; after its repair they are equal.
 func TestEveryComparerNamesExactlyWhatWasPlanted(t *testing.T) {
 	n := *worlds
 	if testing.Short() {
@@ -162,7 +163,8 @@ func byRow(t *testing.T, w *World) []string {
 	return append(settle(t, w, all), f.cells...)
 }
 
-// byItem settles every item that ever was, with all rows in which it may be: what is asked of one item.
+// byItem settles every item that ever was, with all rows in which it may be: what is asked of one
+// item.
 func byItem(t *testing.T, w *World, row string) []string {
 	t.Helper()
 	var all []verify.Candidate

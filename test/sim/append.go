@@ -14,7 +14,8 @@ func (p *process) end(why string) {
 	p.watch = p.newWatch()
 }
 
-// append appends an entry, and reports whether that was acknowledged. Otherwise nothing is known of it.
+// append appends an entry, and reports whether that was acknowledged. Otherwise nothing is known of
+// it.
 func (p *process) append(body any, data []byte) bool {
 	if p.conn != p.World.log.conn { // the connection was lost in between
 		p.doubt = true
@@ -61,7 +62,8 @@ func (w *World) encode(s *checkpoint.State, epoch uint64, nonce checkpoint.Nonce
 	return msg
 }
 
-// publish sends an append. It may be lost on its way, or its acknowledgement, or it may arrive late.
+// publish sends an append. It may be lost on its way, or its acknowledgement, or it may arrive
+// late.
 func (w *World) publish(p *process, expected uint64, msg []byte) error {
 	if w.log.away || p != nil && p.log != w.log.created {
 		return errUnknown
@@ -79,7 +81,8 @@ func (w *World) publish(p *process, expected uint64, msg []byte) error {
 	return w.store(expected, msg)
 }
 
-// written returns a message as the server has it: the same bytes, but for the mutant that names another predecessor.
+// written returns a message as the server has it: the same bytes, but for the mutant that names
+// another predecessor.
 func (l *server) written(seq uint64, msg []byte) []byte {
 	if seq <= l.last() {
 		return l.at(seq).data

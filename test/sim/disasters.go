@@ -79,8 +79,8 @@ func (w *World) arrive(i int) {
 	w.logf("a late request arrives for %q at %d, skipped: %v", x.request.Row, x.request.Version, matched)
 }
 
-// loseTail drops the newest messages: a store that was restored to an older copy. Its server was restarted for that, so
-// that all connections were lost.
+// loseTail drops the newest messages: a store that was restored to an older copy. Its server was
+// restarted for that, so that all connections were lost.
 func (w *World) loseTail(n int) {
 	l := w.log
 	if len(l.truth.Marks) == 0 {
@@ -115,8 +115,8 @@ func (w *World) loseTail(n int) {
 	w.logf("the log lost its last %d messages, it ends at %d", n, l.last())
 }
 
-// loseLog loses the log with all that it holds. An operator recovers: the next log begins a new life above every
-// version that was given out.
+// loseLog loses the log with all that it holds. An operator recovers: the next log begins a new
+// life above every version that was given out.
 func (w *World) loseLog() {
 	if t := w.log.truth; t.Fence != nil || t.LiveStream() == nil {
 		return
@@ -125,9 +125,9 @@ func (w *World) loseLog() {
 	w.logf("the log is lost, life %d has floor %d", w.lives, w.floor)
 }
 
-// retire ends the replication of the table, and lets an operator take the rows over again at once: the next log begins
-// as that of a new pipeline, with a copy, above the floor that the retirement noted, which is ahead of the time. The
-// operator has the table compared afterwards.
+// retire ends the replication of the table, and lets an operator take the rows over again at once:
+// the next log begins as that of a new pipeline, with a copy, above the floor that the retirement
+// noted, which is ahead of the time. The operator has the table compared afterwards.
 func (w *World) retire() {
 	t := w.log.truth
 	if t.Fence != nil || t.LiveStream() == nil || t.LowMark() < t.LastFrame || t.OpenGaps() > 0 || w.differs() {
@@ -137,7 +137,8 @@ func (w *World) retire() {
 	w.logf("the table is retired and adopted, life %d has floor %d", w.lives, w.floor)
 }
 
-// newLife replaces the log by an empty one whose life begins above every version that was given out.
+// newLife replaces the log by an empty one whose life begins above every version that was given
+// out.
 func (w *World) newLife(adopted bool) {
 	created, conn := w.log.created, w.log.conn
 	w.log = newServer()
@@ -192,8 +193,8 @@ func (w *World) heal() {
 	w.command(&checkpoint.Control{Resync: order})
 }
 
-// unsynced reports whether the rows of an adopted table were not compared yet: those of items that were removed, or
-// moved, before the new log began are made true by no copy.
+// unsynced reports whether the rows of an adopted table were not compared yet: those of items that
+// were removed, or moved, before the new log began are made true by no copy.
 func (w *World) unsynced() bool {
 	s := w.log.truth
 	return w.adopted && s.LiveStream() != nil && s.Resync == nil && s.LastResync == nil

@@ -8,7 +8,8 @@ import (
 
 var everything = flag.Bool("sim.all", false, "enumerate the small world with a fault, and with two preemptions")
 
-// TestAllHistoriesOfASmallWorld enumerates them: with one preemption, or with -sim.all with a fault or two preemptions.
+// TestAllHistoriesOfASmallWorld enumerates them: with one preemption, or with -sim.all with a fault
+// or two preemptions.
 func TestAllHistoriesOfASmallWorld(t *testing.T) {
 	bounds := []*explorer{{preemptions: 1, limit: 20}}
 	if *everything {

@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// small is the world whose histories are enumerated: a table of one item that is older than its stream, whose shard
-// has one child, two processes, a copy of one page, two changes.
+// small is the world whose histories are enumerated: a table of one item that is older than its
+// stream, whose shard has one child, two processes, a copy of one page, two changes.
 var small = Options{items: 1, shards: 1, processes: 2, backfill: true, mapping: 1}
 
 // small histories end by themselves long before.

@@ -8,8 +8,9 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
-// server is JetStream as far as one log goes: messages with rising numbers, an append that names the last number that
-// its writer knows, replicas that lag behind the leader, a store that may lose its tail.
+// server is JetStream as far as one log goes: messages with rising numbers, an append that names
+// the last number that its writer knows, replicas that lag behind the leader, a store that may lose
+// its tail.
 type server struct {
 	msgs  []message // from the first one ever, also what was trimmed: the invariants need it
 	first uint64    // of those that are left

@@ -11,8 +11,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// mapping is one of the mappings that histories draw. Their qualifiers or row keys name the sort key of the item, so
-// that it is plain to which item a cell belongs.
+// mapping is one of the mappings that histories draw. Their qualifiers or row keys name the sort
+// key of the item, so that it is plain to which item a cell belongs.
 type mapping struct {
 	name    string
 	program *transform.Program

@@ -23,7 +23,8 @@ func (p *process) inHand(id string) *page {
 	return nil
 }
 
-// position returns where the reading of a shard continues: behind the pages in hand, or behind what is stored.
+// position returns where the reading of a shard continues: behind the pages in hand, or behind what
+// is stored.
 func (p *process) position(sh *checkpoint.Shard) (change.Position, change.Version) {
 	if pg := p.inHand(sh.ID); pg != nil {
 		return pg.head.To, pg.head.Clock

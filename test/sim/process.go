@@ -11,8 +11,8 @@ import (
 // claimTTL is how long a log must be silent before another process claims it, in ms.
 const claimTTL = 15_000
 
-// process is one instance of the daemon. It acts on its own view of the log, which may be old: it may be frozen at any
-// step and go on long after another one has claimed the log, and it may die.
+// process is one instance of the daemon. It acts on its own view of the log, which may be old: it
+// may be frozen at any step and go on long after another one has claimed the log, and it may die.
 type process struct {
 	*World
 	name  string

@@ -12,8 +12,8 @@ type view struct {
 	commit int // the earliest commit that shows it
 }
 
-// look lets a plain reader look at a row: it sees each item as it was after some commit, and never an earlier one than
-// before.
+// look lets a plain reader look at a row: it sees each item as it was after some commit, and never
+// an earlier one than before.
 func (w *World) look(key string) {
 	for _, x := range w.items {
 		seen := w.seen(x, key)

@@ -1,7 +1,8 @@
 package sim
 
-// shrink shortens a sequence of choices while a history still fails: pieces are cut out, then numbers are lowered. 0 is
-// the choice at which nothing goes wrong, so what is left shows what has to. It tries at most budget histories.
+// shrink shortens a sequence of choices while a history still fails: pieces are cut out, then
+// numbers are lowered. 0 is the choice at which nothing goes wrong, so what is left shows what has
+// to. It tries at most budget histories.
 func shrink(script []int, budget int, fails func([]int) bool) []int {
 	try := func(next []int) bool {
 		if budget <= 0 || !fails(next) {

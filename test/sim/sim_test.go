@@ -82,7 +82,8 @@ func search(n uint64, o Options, m Mutant) (found uint64, broken *Violation) {
 	return found, broken
 }
 
-// report prints a seed, the shortest history that breaks the same invariant, and what happens in it.
+// report prints a seed, the shortest history that breaks the same invariant, and what happens in
+// it.
 func report(t *testing.T, s uint64, v *Violation) {
 	script := shortest(s, v, None)
 	w, short := run(replayOf(script), usual, None, true)
@@ -111,8 +112,8 @@ type kept struct {
 	Choices   []int  `json:"choices"`
 }
 
-// TestKeptHistories replays the histories in testdata: each once broke an invariant, by a fault that is mended, or
-// without a defence. It must break none, and still that one without the defence.
+// TestKeptHistories replays the histories in testdata: each once broke an invariant, by a fault
+// that is mended, or without a defence. It must break none, and still that one without the defence.
 func TestKeptHistories(t *testing.T) {
 	files, err := filepath.Glob("testdata/histories/*.json")
 	if err != nil || len(files) < int(mutants)-1 {
@@ -140,7 +141,8 @@ func TestKeptHistories(t *testing.T) {
 	}
 }
 
-// TestMutants takes one defence after the other away: an invariant must break in -sim.mutants histories.
+// TestMutants takes one defence after the other away: an invariant must break in -sim.mutants
+// histories.
 func TestMutants(t *testing.T) {
 	if *mutantSeeds == 0 {
 		t.Skip("make mutants")

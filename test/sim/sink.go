@@ -11,8 +11,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// sink is one pass over the log into Bigtable: it reads entries from the stored mark on, deals their changes out to
-// lanes, and moves its mark.
+// sink is one pass over the log into Bigtable: it reads entries from the stored mark on, deals
+// their changes out to lanes, and moves its mark.
 type sink struct {
 	seq     uint64 // of the last message read
 	entry   uint64 // of the last entry read
@@ -249,7 +249,8 @@ func (p *process) prepare(unit []*job) ([]bigtable.RowWrite, error) {
 	return bigtable.Requests(&write, families)
 }
 
-// finishUnit ends the first write of a lane's batch: it is durable, or the item was read too long ago.
+// finishUnit ends the first write of a lane's batch: it is durable, or the item was read too long
+// ago.
 func (p *process) finishUnit(ln *lane, err error) {
 	unit := ln.units[0]
 	ln.units, ln.requests = ln.units[1:], nil
@@ -265,8 +266,8 @@ func (p *process) finishUnit(ln *lane, err error) {
 // lateWrite is a request that is still under way although its sender has given it up.
 type lateWrite struct{ request *bigtable.RowWrite }
 
-// send sends a request, and reports whether it was answered. It may be lost on its way, or its answer, or it may arrive
-// late.
+// send sends a request, and reports whether it was answered. It may be lost on its way, or its
+// answer, or it may arrive late.
 func (w *World) send(p *process, c *bigtable.RowWrite, unit []*job) bool {
 	w.sending(p, unit)
 	again := *c

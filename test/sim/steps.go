@@ -177,7 +177,8 @@ func (p *process) needed() (through change.Millis) {
 	return through
 }
 
-// listingDue reports whether a listing is wanted: for a proof, for children or parents, or since the last is old.
+// listingDue reports whether a listing is wanted: for a proof, for children or parents, or since
+// the last is old.
 func (p *process) listingDue() bool {
 	live, age := p.s.LiveStream(), p.now-max(p.listed, p.looked)
 	need := p.needed()

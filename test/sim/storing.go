@@ -73,11 +73,11 @@ func (w *World) deliver(i int) {
 	}
 }
 
-// fold adds up what a process can read: the last snapshot, and what follows it. lag is how far the replica that it
-// reads is behind the leader.
+// fold adds up what a process can read: the last snapshot, and what follows it. lag is how far the
+// replica that it reads is behind the leader.
 //
-// Rule 2: where the replica has no more to deliver although the leader does, the rest is read elsewhere. Without the
-// leader the fold would take the rest for lost.
+// Rule 2: where the replica has no more to deliver although the leader does, the rest is read
+// elsewhere. Without the leader the fold would take the rest for lost.
 func (w *World) fold(lag uint64) *checkpoint.State {
 	l := w.log
 	if l.last() == 0 {

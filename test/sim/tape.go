@@ -2,9 +2,10 @@ package sim
 
 import "math/rand/v2"
 
-// tape is the sequence of choices of one history. A choice is a number below a bound; 0 is the one at which nothing
-// goes wrong. The choices are drawn at random, or replayed: then each is cut to its bound and 0 follows the last, so
-// that any sequence of numbers is a history, also one out of which a shrinker has cut a piece.
+// tape is the sequence of choices of one history. A choice is a number below a bound; 0 is the one
+// at which nothing goes wrong. The choices are drawn at random, or replayed: then each is cut to
+// its bound and 0 follows the last, so that any sequence of numbers is a history, also one out of
+// which a shrinker has cut a piece.
 type tape struct {
 	rng    *rand.Rand // nil: replay
 	script []int
@@ -67,12 +68,13 @@ func (t *tape) draw(n int, random func(*rand.Rand) int) int {
 	return v
 }
 
-// explorer enumerates the histories of a small world: a depth-first search through all choices that leave out what
-// follows a state that was seen before.
+// explorer enumerates the histories of a small world: a depth-first search through all choices that
+// leave out what follows a state that was seen before.
 //
-// A step is one action of one process; by default the one that it wants to do first. A preemption is any other step: a
-// later action of the process, the action of another one, a freeze of it until another one owns the log, a thaw. What
-// happens to the table, and what is under way, happens at any step.
+// A step is one action of one process; by default the one that it wants to do first. A preemption
+// is any other step: a later action of the process, the action of another one, a freeze of it until
+// another one owns the log, a thaw. What happens to the table, and what is under way, happens at
+// any step.
 type explorer struct {
 	faults, preemptions int // that a history may have
 	limit               int // entries of the log

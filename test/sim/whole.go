@@ -8,7 +8,8 @@ import (
 	"github.com/tailrace-cdc/replicator/protocol"
 )
 
-// whole is a resync of the whole table as one life makes it: read, write, read again, compare, until no item differs.
+// whole is a resync of the whole table as one life makes it: read, write, read again, compare,
+// until no item differs.
 type whole struct {
 	order  checkpoint.PendingResync
 	looked change.Millis // when the log was asked whether it still holds the order

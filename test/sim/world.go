@@ -9,8 +9,8 @@ import (
 	"github.com/tailrace-cdc/replicator/test/sometimes"
 )
 
-// World is everything that one history happens in: the table with its stream, the log, the target, the processes, and
-// one clock. Only choices of its tape decide what happens.
+// World is everything that one history happens in: the table with its stream, the log, the target,
+// the processes, and one clock. Only choices of its tape decide what happens.
 type World struct {
 	*tape
 	o       Options

@@ -15,7 +15,8 @@ import (
 	"sync/atomic"
 )
 
-// Counts counts how often each of some branches was reached. Nil counts nothing. Goroutines may share it.
+// Counts counts how often each of some branches was reached. Nil counts nothing. Goroutines may
+// share it.
 type Counts struct {
 	names []string
 	n     []atomic.Uint64

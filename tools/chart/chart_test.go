@@ -170,7 +170,8 @@ func alerts(t *testing.T, r *release) {
 	r.says(t, "  listen: :9000")
 }
 
-// egressPorts returns where a policy lets packets go: the port, and how many peers it is limited to.
+// egressPorts returns where a policy lets packets go: the port, and how many peers it is limited
+// to.
 func egressPorts(p networkingv1.NetworkPolicy) map[string]int {
 	ports := map[string]int{}
 	for _, rule := range p.Spec.Egress {

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// composed loads docker-compose.yml as docker compose does: against the schema of the Compose Specification, which
-// refuses unknown keys.
+// composed loads docker-compose.yml as docker compose does: against the schema of the Compose
+// Specification, which refuses unknown keys.
 func composed(t *testing.T, profiles ...string) *types.Project {
 	t.Helper()
 	dir, err := filepath.Abs(root)
@@ -35,7 +35,8 @@ func composed(t *testing.T, profiles ...string) *types.Project {
 	return project
 }
 
-// TestComposeIsWhole: what services refer to exists, is pinned, and is reached from this machine only.
+// TestComposeIsWhole: what services refer to exists, is pinned, and is reached from this machine
+// only.
 func TestComposeIsWhole(t *testing.T) {
 	project := composed(t, "observe")
 	pinned := regexp.MustCompile(`^[^:@]+:v?[0-9]+\.[0-9]+\.[0-9]+(-[a-z]+)?(@sha256:[0-9a-f]{64})?$`)
@@ -72,7 +73,8 @@ func TestComposeIsWhole(t *testing.T) {
 	}
 }
 
-// TestComposeServicesWaitForHealthyOnes: a service either ends, and others wait for that, or says how it is.
+// TestComposeServicesWaitForHealthyOnes: a service either ends, and others wait for that, or says
+// how it is.
 func TestComposeServicesWaitForHealthyOnes(t *testing.T) {
 	project := composed(t, "observe")
 	ends := map[string]bool{}
@@ -107,7 +109,8 @@ func TestComposeWithoutProfileObservesNothing(t *testing.T) {
 	}
 }
 
-// TestComposeReplicator: the program reads its configuration, has the time to drain, and says itself how it is.
+// TestComposeReplicator: the program reads its configuration, has the time to drain, and says
+// itself how it is.
 func TestComposeReplicator(t *testing.T) {
 	project := composed(t)
 	s := project.Services["replicator"]
@@ -131,7 +134,8 @@ func TestComposeReplicator(t *testing.T) {
 	if program == "" {
 		t.Skip("REPLICATOR is not set: the program was not asked")
 	}
-	// The command exists with its flags: without a server it fails for that reason, and not for its usage (exit code 2).
+	// The command exists with its flags: without a server it fails for that reason, and not for its
+	// usage (exit code 2).
 	command := slices.Replace(slices.Clone(s.HealthCheck.Test[2:]), 3, 4, path)
 	out, err := exec.CommandContext(t.Context(), program, append(command, "--timeout", "1ms")...).CombinedOutput()
 	var exit *exec.ExitError
@@ -143,7 +147,8 @@ func TestComposeReplicator(t *testing.T) {
 	}
 }
 
-// TestComposeObserves: Prometheus scrapes the replicator with the alerts, and Grafana asks that Prometheus.
+// TestComposeObserves: Prometheus scrapes the replicator with the alerts, and Grafana asks that
+// Prometheus.
 func TestComposeObserves(t *testing.T) {
 	project := composed(t, "observe")
 	mounts := map[string]string{} // where the files of deploy are in the containers

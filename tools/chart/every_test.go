@@ -31,8 +31,8 @@ func every(t *testing.T, r *release) {
 	accepted(t, r)
 }
 
-// restricted lets the code of the admission controller judge a pod by the profile "restricted", which says nothing
-// about the root file system.
+// restricted lets the code of the admission controller judge a pod by the profile "restricted",
+// which says nothing about the root file system.
 func restricted(t *testing.T, pod *corev1.PodTemplateSpec) {
 	t.Helper()
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
@@ -60,7 +60,8 @@ func restricted(t *testing.T, pod *corev1.PodTemplateSpec) {
 	}
 }
 
-// mounted asserts that volumes and mounts fit each other, and that there is a place for temporary files.
+// mounted asserts that volumes and mounts fit each other, and that there is a place for temporary
+// files.
 func mounted(t *testing.T, pod corev1.PodSpec, claims bool) {
 	t.Helper()
 	mounts := map[string]string{}
@@ -177,7 +178,8 @@ func referred(t *testing.T, r *release, pod corev1.PodSpec) {
 	}
 }
 
-// accepted lets the program itself read the configuration that the chart wrote ($REPLICATOR; `make chart` sets it).
+// accepted lets the program itself read the configuration that the chart wrote ($REPLICATOR; `make
+// chart` sets it).
 func accepted(t *testing.T, r *release) {
 	t.Helper()
 	program := os.Getenv("REPLICATOR")

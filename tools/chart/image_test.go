@@ -11,7 +11,8 @@ import (
 
 const root = "../.."
 
-// instructions returns the instructions of the last stage of the Dockerfile, comments left out and lines joined.
+// instructions returns the instructions of the last stage of the Dockerfile, comments left out and
+// lines joined.
 func instructions(t *testing.T) (last [][2]string, all string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "Dockerfile"))
@@ -35,8 +36,9 @@ func instructions(t *testing.T) (last [][2]string, all string) {
 	return last, all
 }
 
-// TestImageFitsTheChart: the image has the user, the paths and the port that the chart and compose count on, and what a
-// program from scratch lacks: certificate authorities, time zones, a directory for temporary files.
+// TestImageFitsTheChart: the image has the user, the paths and the port that the chart and compose
+// count on, and what a program from scratch lacks: certificate authorities, time zones, a directory
+// for temporary files.
 func TestImageFitsTheChart(t *testing.T) {
 	last, all := instructions(t)
 	one := map[string]string{}

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestMistakesInValuesAreRefused: each line changes one value of a file that can be rendered, and is refused with a
-// message that names it.
+// TestMistakesInValuesAreRefused: each line changes one value of a file that can be rendered, and
+// is refused with a message that names it.
 func TestMistakesInValuesAreRefused(t *testing.T) {
 	const embedded, external, job = "minimal.yaml", "external.yaml", "schema-job.yaml"
 	for _, c := range []struct{ values, set, want string }{
@@ -71,8 +71,8 @@ func TestMistakesInValuesAreRefused(t *testing.T) {
 	}
 }
 
-// TestNotesSayWhatToDoNext: the notes are read once, by somebody who has just installed the chart. `helm template` does
-// not print them; a dry run of an installation does.
+// TestNotesSayWhatToDoNext: the notes are read once, by somebody who has just installed the chart.
+// `helm template` does not print them; a dry run of an installation does.
 func TestNotesSayWhatToDoNext(t *testing.T) {
 	for values, want := range map[string][]string{
 		"minimal.yaml": {"statefulset/shop-tailrace", "data-shop-tailrace-0", "schema --apply", "status --wait applied=now",

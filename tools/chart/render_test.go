@@ -1,5 +1,6 @@
-// Package chart renders deploy/helm and decodes what comes out as strictly as the API server can: a key that Kubernetes
-// would drop in silence is an error here. It also reads the files of docker compose and the Dockerfile.
+// Package chart renders deploy/helm and decodes what comes out as strictly as the API server can: a
+// key that Kubernetes would drop in silence is an error here. It also reads the files of docker
+// compose and the Dockerfile.
 package chart
 
 import (
@@ -23,7 +24,8 @@ import (
 
 const chartDir = "../../deploy/helm"
 
-// helm runs helm, $HELM or the one of this module, and returns its output; with an error, what it wrote to stderr.
+// helm runs helm, $HELM or the one of this module, and returns its output; with an error, what it
+// wrote to stderr.
 func helm(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	name := os.Getenv("HELM")
@@ -97,8 +99,8 @@ func decode(t *testing.T, text string) *release {
 	return r
 }
 
-// strict decodes a document into a type of the API as the API server does when it is asked to validate fields: unknown
-// and duplicate keys are errors, and so is one in the wrong case.
+// strict decodes a document into a type of the API as the API server does when it is asked to
+// validate fields: unknown and duplicate keys are errors, and so is one in the wrong case.
 func strict[T any](doc []byte) (*T, error) {
 	v := new(T)
 	text, err := yaml.YAMLToJSONStrict(doc)
@@ -150,7 +152,8 @@ type unexpectedKind struct{ kind string }
 
 func (e *unexpectedKind) Error() string { return "unexpected kind " + e.kind }
 
-// rendered returns what a file of deploy/helm/ci makes, after all that must hold for every release has been asserted.
+// rendered returns what a file of deploy/helm/ci makes, after all that must hold for every release
+// has been asserted.
 func rendered(t *testing.T, values string) *release {
 	t.Helper()
 	text, err := render(t, values)

@@ -1,5 +1,5 @@
-// Package dashboard evaluates every query of the Grafana dashboards with Prometheus' own engine, over the metrics of a
-// replicator that runs.
+// Package dashboard evaluates every query of the Grafana dashboards with Prometheus' own engine,
+// over the metrics of a replicator that runs.
 package dashboard
 
 import (
@@ -70,7 +70,8 @@ func panels(t *testing.T, file string) []panel {
 	return board.Panels
 }
 
-// TestPanels: each panel says what it shows, reads the data source that the user chooses, and covers no other.
+// TestPanels: each panel says what it shows, reads the data source that the user chooses, and
+// covers no other.
 func TestPanels(t *testing.T) {
 	files, err := filepath.Glob("../../deploy/grafana/dashboards/*.json")
 	if err != nil {
@@ -110,8 +111,9 @@ func TestPanels(t *testing.T) {
 // unshown are metrics that no panel shows, and why.
 var unshown = map[string]string{}
 
-// TestEveryQueryHasAResult: each query finds series in the metrics of a replicator that copies, replicates, archives,
-// compares and has a dead letter; its legend names labels that these series have; and each metric is in some panel.
+// TestEveryQueryHasAResult: each query finds series in the metrics of a replicator that copies,
+// replicates, archives, compares and has a dead letter; its legend names labels that these series
+// have; and each metric is in some panel.
 func TestEveryQueryHasAResult(t *testing.T) {
 	all := queries(t)
 	r := start(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// checkColumns refuses emitters whose cells of one item would hide each other, or would be in a family that cannot
-// hold them.
+// checkColumns refuses emitters whose cells of one item would hide each other, or would be in a
+// family that cannot hold them.
 func (c *compiler) checkColumns(e *ir.Emitter) {
 	if len(e.Source.Listed()) == 1 && e.Values.Flatten != nil && !e.Qualifier.Vars[tmpl.VarPath] {
 		c.Problems.Errorf(e.Entry.To, "to", "write \""+e.Family.Name+":{path}\"",
@@ -59,7 +59,8 @@ func (c *compiler) checkRename(e *ir.Emitter) {
 	}
 }
 
-// checkPlainFamily refuses a family whose cells are merged or expire, because it cannot hold ordinary cells.
+// checkPlainFamily refuses a family whose cells are merged or expire, because it cannot hold
+// ordinary cells.
 func (c *compiler) checkPlainFamily(f *ir.FamilyRule, at problem.Text) {
 	switch {
 	case f.Aggregate != "":
@@ -105,8 +106,9 @@ func (c *compiler) checkEmitter(e *ir.Emitter) {
 	c.checkTime(e)
 }
 
-// checkAggregate refuses an emitter whose cells the server cannot merge: max and min need 64-bit integers, hll needs
-// attributes, and all need a cell time, because only cells of one column and one time are merged.
+// checkAggregate refuses an emitter whose cells the server cannot merge: max and min need 64-bit
+// integers, hll needs attributes, and all need a cell time, because only cells of one column and
+// one time are merged.
 func (c *compiler) checkAggregate(e *ir.Emitter) {
 	distinct := e.Family.Aggregate == "hll"
 	merges := false
@@ -131,7 +133,8 @@ func (c *compiler) checkAggregate(e *ir.Emitter) {
 	}
 }
 
-// checkTime refuses texts that are no time, and cell times for which garbage collection would remove wanted cells.
+// checkTime refuses texts that are no time, and cell times for which garbage collection would
+// remove wanted cells.
 func (c *compiler) checkTime(e *ir.Emitter) {
 	f := e.Family
 	switch {

@@ -10,8 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/prove"
 )
 
-// All compiles all tables of a configuration and proves across them which rows belong to one item alone. A table with
-// errors has a nil program.
+// All compiles all tables of a configuration and proves across them which rows belong to one item
+// alone. A table with errors has a nil program.
 func All(tables []ir.Table) ([]*ir.Program, []problem.Problem) {
 	compilers := make([]*compiler, len(tables))
 	drafts := make([]*ir.Draft, len(tables))
@@ -55,7 +55,8 @@ func newCompiler(t ir.Table) *compiler {
 	return c
 }
 
-// checkGoogle refuses keys that Google's utility writes in a way that loses items or cannot be read back.
+// checkGoogle refuses keys that Google's utility writes in a way that loses items or cannot be read
+// back.
 func (c *compiler) checkGoogle(s change.KeySchema) {
 	if s.Partition.Type == 'B' {
 		c.Problems.Errorf(c.Mapping.Preset, "preset", "preset: default writes them in hex",
@@ -69,7 +70,8 @@ func (c *compiler) checkGoogle(s change.KeySchema) {
 	}
 }
 
-// compile reads the mapping into the draft. Steps that need the other tables of the target come later.
+// compile reads the mapping into the draft. Steps that need the other tables of the target come
+// later.
 func (c *compiler) compile() {
 	c.compileSecrets()
 	for _, name := range c.Mapping.PII {
@@ -86,8 +88,8 @@ func (c *compiler) compile() {
 	c.Broken = c.Problems.Failed()
 }
 
-// compileSecrets reads secrets from the environment. An unset variable is an error: rows whose keys are hashed with the
-// secret could not be found again.
+// compileSecrets reads secrets from the environment. An unset variable is an error: rows whose keys
+// are hashed with the secret could not be found again.
 func (c *compiler) compileSecrets() {
 	for _, s := range c.Mapping.Secrets {
 		value := s.Value.S

@@ -27,7 +27,8 @@ var variables = map[string][]int{
 	"list":  {tmpl.VarI, tmpl.VarType},
 }
 
-// emitter compiles an entry under `cells`; nil when it has no target or its templates do not compile.
+// emitter compiles an entry under `cells`; nil when it has no target or its templates do not
+// compile.
 func (c *compiler) emitter(r *ir.Rule, src *lang.Emitter, segments problem.Text) *ir.Emitter {
 	f, qualifier, ok := c.Target(src.To)
 	if !ok {
@@ -69,8 +70,9 @@ func (c *compiler) emitter(r *ir.Rule, src *lang.Emitter, segments problem.Text)
 	return e
 }
 
-// perName returns a column template for each attribute that the author named, with the name in place of {attr}, so that
-// proofs have the exact text. It returns nil where the template might not write a name as it is.
+// perName returns a column template for each attribute that the author named, with the name in
+// place of {attr}, so that proofs have the exact text. It returns nil where the template might not
+// write a name as it is.
 func perName(e *ir.Emitter, qualifier string, env *tmpl.Env) []*tmpl.Template {
 	before, after, found := strings.Cut(qualifier, "{attr}")
 	plain := func(s string) bool {
@@ -182,8 +184,8 @@ func (c *compiler) fallback(e *ir.Emitter, src *lang.Emitter) {
 	}
 }
 
-// otherwise compiles what becomes of values that a collection's source cannot expand: they are refused, skipped, or
-// written to a column by an emitter of their own.
+// otherwise compiles what becomes of values that a collection's source cannot expand: they are
+// refused, skipped, or written to a column by an emitter of their own.
 func (c *compiler) otherwise(r *ir.Rule, e *ir.Emitter, segments problem.Text) {
 	s, ok := e.Source.(interface{ Others() *ir.Otherwise })
 	to := e.Entry.Otherwise
@@ -212,7 +214,8 @@ func (c *compiler) otherwise(r *ir.Rule, e *ir.Emitter, segments problem.Text) {
 	}
 }
 
-// columnsFromKey reports whether the emitter's columns are known from the item's key, whatever the item holds.
+// columnsFromKey reports whether the emitter's columns are known from the item's key, whatever the
+// item holds.
 func columnsFromKey(e *ir.Emitter) bool {
 	_, several := e.Source.Variable()
 	if several && e.Source.Listed() == nil || e.Values.Flatten != nil || !e.Qualifier.FromKey || e.Otherwise() != nil ||

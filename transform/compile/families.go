@@ -43,7 +43,8 @@ func (c *compiler) compileFamilies() {
 	}
 }
 
-// checkAggregateKind refuses unknown aggregates, and sum, where a change that is delivered twice would count twice.
+// checkAggregateKind refuses unknown aggregates, and sum, where a change that is delivered twice
+// would count twice.
 func (c *compiler) checkAggregateKind(f *lang.Family) {
 	switch f.Aggregate.S {
 	case "", "max", "min", "hll":

@@ -54,7 +54,8 @@ func wanted(all bool, names map[string]bool) func(string) bool {
 	return func(name string) bool { return slices.Contains(few, name) }
 }
 
-// finish derives what the program needs to run, once all rows have their class, and lints the program.
+// finish derives what the program needs to run, once all rows have their class, and lints the
+// program.
 func (c *compiler) finish() {
 	p := c.Program
 	p.KeyDecidesRule, p.Coalesces = true, true

@@ -8,8 +8,9 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/ir"
 )
 
-// setHash hashes everything that decides a table's cells: the mapping's content with its secrets, the table's options,
-// and the row classes, which may change with the other tables of the same target.
+// setHash hashes everything that decides a table's cells: the mapping's content with its secrets,
+// the table's options, and the row classes, which may change with the other tables of the same
+// target.
 func (c *compiler) setHash() {
 	c.Program.Mapping, c.Program.SecretDigests = c.Mapping, c.digests()
 	var classes []ir.Class
@@ -32,8 +33,8 @@ func (c *compiler) setHash() {
 	copy(c.Program.Hash[:], sum[:])
 }
 
-// digests returns a keyed hash per secret: it distinguishes sets of secrets without showing them. The
-// hash must change with a secret, because rows written with the old one are not found again.
+// digests returns a keyed hash per secret: it distinguishes sets of secrets without showing them.
+// The hash must change with a secret, because rows written with the old one are not found again.
 func (c *compiler) digests() (all [][]byte) {
 	for _, s := range c.Mapping.Secrets {
 		mac := hmac.New(sha256.New, c.Secrets[s.Name])

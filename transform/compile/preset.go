@@ -9,8 +9,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/lang"
 )
 
-// preset spells a preset out as a mapping for one table. The preset default takes every item, and two items never share
-// a row.
+// preset spells a preset out as a mapping for one table. The preset default takes every item, and
+// two items never share a row.
 func preset(name string, m *ir.Mapping, schema change.KeySchema) *ir.Mapping {
 	family := map[string]string{"default": "d", "google": "cf1", "document": "d"}[name]
 	if m.Family.S != "" {
@@ -36,7 +36,8 @@ func preset(name string, m *ir.Mapping, schema change.KeySchema) *ir.Mapping {
 	case "document":
 		e = lang.Emitter{At: e.At, Kind: "doc", All: true, To: text(family + ":j"), Format: text("dynamo_json")}
 	}
-	// Other families may be declared beside the preset; its own is added unless the mapping declares it too.
+	// Other families may be declared beside the preset; its own is added unless the mapping
+	// declares it too.
 	if !slices.ContainsFunc(out.Families, func(f lang.Family) bool { return f.At.S == family }) {
 		out.Families = append(slices.Clip(out.Families), f)
 	}
@@ -50,8 +51,9 @@ func preset(name string, m *ir.Mapping, schema change.KeySchema) *ir.Mapping {
 	return &out
 }
 
-// defaultRow returns the row template of the preset default, its conditions and the key attributes: the partition key
-// with # and % escaped, "#", and the sort key as it is. A partition key without a sort key needs no escaping.
+// defaultRow returns the row template of the preset default, its conditions and the key attributes:
+// the partition key with # and % escaped, "#", and the sort key as it is. A partition key without a
+// sort key needs no escaping.
 func defaultRow(schema change.KeySchema, text func(string) problem.Text) (row string, match []lang.Condition,
 	keys []problem.Text) {
 	part := func(k change.KeyAttr, capture string) string {

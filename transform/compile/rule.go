@@ -32,8 +32,9 @@ func (c *compiler) rule(src *lang.Rule) *ir.Rule {
 	return r
 }
 
-// index compiles an index row. The captures of its conditions follow the rule's own and are removed afterwards: the
-// next index must not refer to them, because their slots may hold captures of another item.
+// index compiles an index row. The captures of its conditions follow the rule's own and are removed
+// afterwards: the next index must not refer to them, because their slots may hold captures of
+// another item.
 func (c *compiler) index(r *ir.Rule, src *lang.Rule, x *lang.Index) {
 	conds := c.conditions(r, x.Match)
 	c.Program.MaxCaptures = max(c.Program.MaxCaptures, len(r.Captures))
@@ -98,8 +99,8 @@ func (c *compiler) conditions(r *ir.Rule, list []lang.Condition) (out []ir.Condi
 	return out
 }
 
-// pattern compiles a pattern, and adds its captures to the rule's. Each of them is a copy of template, which
-// describes the attribute, with a name and a kind.
+// pattern compiles a pattern, and adds its captures to the rule's. Each of them is a copy of
+// template, which describes the attribute, with a name and a kind.
 func (c *compiler) pattern(r *ir.Rule, t problem.Text, template tmpl.Capture) *tmpl.Pattern {
 	ast, err := lang.ParsePattern(t.S)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package describe writes down what a program puts into Bigtable: a data dictionary for people, and the
-// definitions of materialized views.
+// Package describe writes down what a program puts into Bigtable: a data dictionary for people, and
+// the definitions of materialized views.
 package describe
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// Dictionary returns a data dictionary of one table in markdown: entities, keys, columns, encodings, access patterns,
-// and the rows of sample items.
+// Dictionary returns a data dictionary of one table in markdown: entities, keys, columns,
+// encodings, access patterns, and the rows of sample items.
 func Dictionary(p *transform.Program, samples []change.Image) string {
 	var sb strings.Builder
 	t := p.Table()

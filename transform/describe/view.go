@@ -7,9 +7,9 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// Query returns the definition of a materialized view over a table in Bigtable's SQL. The last part of the view's key
-// is the row key of the source, as the service demands of a view without aggregation.
-// Source: https://cloud.google.com/bigtable/docs/asynchronous-secondary-index
+// Query returns the definition of a materialized view over a table in Bigtable's SQL. The last part
+// of the view's key is the row key of the source, as the service demands of a view without
+// aggregation. Source: https://cloud.google.com/bigtable/docs/asynchronous-secondary-index
 func Query(table string, v transform.View) string {
 	names := &aliases{taken: map[string]bool{sourceKey: true}}
 	var selected, wanted, order []string
@@ -37,8 +37,8 @@ func cellOf(c transform.Column) string {
 
 func quoted(name string) string { return "`" + strings.ReplaceAll(name, "`", "\\`") + "`" }
 
-// aliases hands out names for the columns of a view: the column's own with other characters replaced, with the family
-// in front if that is taken.
+// aliases hands out names for the columns of a view: the column's own with other characters
+// replaced, with the family in front if that is taken.
 type aliases struct{ taken map[string]bool }
 
 // unique returns a free name for a column, and reserves it.

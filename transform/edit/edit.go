@@ -1,5 +1,5 @@
-// Package edit compares two mappings of one table: what becomes of the rows and cells that the old one wrote, and
-// whether a copy of the table is enough to make the target true for the new one.
+// Package edit compares two mappings of one table: what becomes of the rows and cells that the old
+// one wrote, and whether a copy of the table is enough to make the target true for the new one.
 package edit
 
 import (
@@ -31,12 +31,13 @@ type Change struct {
 	Why        string   // why it is not acceptable
 }
 
-// Diff compares two programs of one table. oldAll and newAll are the programs of all tables of the target, each from
-// one compilation, because a row's class depends on all of them.
+// Diff compares two programs of one table. oldAll and newAll are the programs of all tables of the
+// target, each from one compilation, because a row's class depends on all of them.
 //
-// A copy writes the rows that items have by the new mapping, and replaces them where the item owns its row. So it is
-// enough where every row of both mappings is of class R, without anything in it that a second writing changes, and
-// where no item loses a row: a row that an item is in no longer would remain.
+// A copy writes the rows that items have by the new mapping, and replaces them where the item owns
+// its row. So it is enough where every row of both mappings is of class R, without anything in it
+// that a second writing changes, and where no item loses a row: a row that an item is in no longer
+// would remain.
 func Diff(from, to *ir.Program, oldAll, newAll []*ir.Program) Change {
 	d := differ{from: from, to: to}
 	d.table()
@@ -149,8 +150,8 @@ func family(p *ir.Program, name string) *ir.FamilyRule {
 	return nil
 }
 
-// rules compares the rules, which take items in their order. A new rule must not take an item from a rule that has
-// written it.
+// rules compares the rules, which take items in their order. A new rule must not take an item from
+// a rule that has written it.
 func (d *differ) rules() {
 	next := 0 // in the old rules
 	var added []*ir.Rule
@@ -197,7 +198,8 @@ func (d *differ) addedRules(added []*ir.Rule, old *ir.Rule) {
 	}
 }
 
-// sameItems reports whether two rules take the same items, as far as they are asked, and cut them in the same way.
+// sameItems reports whether two rules take the same items, as far as they are asked, and cut them
+// in the same way.
 func sameItems(a, b *ir.Rule) bool {
 	return same(a.Src.Match, b.Src.Match) && a.Src.When.S == b.Src.When.S
 }

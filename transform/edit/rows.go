@@ -114,7 +114,8 @@ func (d *differ) refuse(kind Kind, oldAll, newAll []*ir.Program) string {
 	return d.lostFamilies()
 }
 
-// notReplaced returns why writing a row again from its item alone does not make it true; "" when it does.
+// notReplaced returns why writing a row again from its item alone does not make it true; "" when it
+// does.
 func notReplaced(pl *ir.Plan) string {
 	switch {
 	case pl.Class != ir.ClassR:
@@ -127,8 +128,9 @@ func notReplaced(pl *ir.Plan) string {
 	return ""
 }
 
-// reclassed returns which row of any table of the target changes its class; "" when none does. The guard of a row of
-// class R has another column than that of the other classes, and the guard of the old class would be found no more.
+// reclassed returns which row of any table of the target changes its class; "" when none does. The
+// guard of a row of class R has another column than that of the other classes, and the guard of the
+// old class would be found no more.
 func (d *differ) reclassed(oldAll, newAll []*ir.Program) string {
 	for _, a := range oldAll {
 		for _, b := range newAll {
@@ -161,8 +163,9 @@ func reclassedRule(a, b *ir.Rule) string {
 	return ""
 }
 
-// lostFamilies returns which family would keep cells that nothing writes any more: where rows are not deleted as a
-// whole, because archived items in them are spared, only families of the mapping are emptied.
+// lostFamilies returns which family would keep cells that nothing writes any more: where rows are
+// not deleted as a whole, because archived items in them are spared, only families of the mapping
+// are emptied.
 func (d *differ) lostFamilies() string {
 	spares := func(p *ir.Program) bool {
 		return slices.ContainsFunc(p.Rules, func(r *ir.Rule) bool { return r.ArchiveFamily != nil })

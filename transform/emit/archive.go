@@ -8,13 +8,14 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/ir"
 )
 
-// Archives reports whether deleted items may become archival events. If so, an archive must be configured.
+// Archives reports whether deleted items may become archival events. If so, an archive must be
+// configured.
 func Archives(p *ir.Program) bool {
 	return slices.ContainsFunc(p.Rules, func(r *ir.Rule) bool { return r.OnTTL == "archive" })
 }
 
-// Archive returns the archival event of a change: nil unless it deleted an item that the mapping archives. Its class
-// says who deleted the item; the caller keeps those that it wants.
+// Archive returns the archival event of a change: nil unless it deleted an item that the mapping
+// archives. Its class says who deleted the item; the caller keeps those that it wants.
 func Archive(p *ir.Program, d *change.Decoder, c *change.Change) (*Event, error) {
 	if c.Op != change.Remove {
 		return nil, nil
@@ -58,7 +59,8 @@ func classOf(c *change.Change, expiry string) Class {
 	return ClassUser
 }
 
-// expirySeconds returns the item's TTL attribute in epoch seconds, "" where it is unknown or not a number.
+// expirySeconds returns the item's TTL attribute in epoch seconds, "" where it is unknown or not a
+// number.
 func expirySeconds(p *ir.Program, d *change.Decoder, c *change.Change) (string, error) {
 	if p.Table.TTLAttr == "" || c.Old == nil {
 		return "", nil

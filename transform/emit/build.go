@@ -80,7 +80,8 @@ func (b *builder) enterRow(pr *projectedRow) error {
 	return b.addRow(row)
 }
 
-// leaveRow clears a row that the item was in; at is the index of the first earlier projection that has it.
+// leaveRow clears a row that the item was in; at is the index of the first earlier projection that
+// has it.
 func (b *builder) leaveRow(at int, pr *projectedRow) error {
 	pl := pr.plan
 	row := Row{Key: pr.key, Class: pl.Class, Left: true, Exclusive: pl.Exclusive}
@@ -109,7 +110,8 @@ func (b *builder) leaveRow(at int, pr *projectedRow) error {
 	return b.addRow(row)
 }
 
-// archive adds the expired item as a cell of the archive family, in a column named by the item's key.
+// archive adds the expired item as a cell of the archive family, in a column named by the item's
+// key.
 func (b *builder) archive(f *ir.FamilyRule) {
 	if b.last.Old != nil {
 		b.m.cells = append(b.m.cells, Cell{Family: f.Name, Qualifier: b.m.key, Value: b.last.Old})
@@ -143,7 +145,8 @@ func remainingFamilies(pl *ir.Plan, tombstone bool) (names []string) {
 	return names
 }
 
-// deleter adds the deletes, or the empty versions, for cells that the item had or may have had in a row.
+// deleter adds the deletes, or the empty versions, for cells that the item had or may have had in a
+// row.
 type deleter struct {
 	b         *builder
 	row       *Row
@@ -154,7 +157,8 @@ type deleter struct {
 	emptied   []Cell       // the empty versions, the last ones of their columns
 }
 
-// addEarlierDeletes adds the deletes of the cells that the item had in a row, by the projections memory.earlier[at:].
+// addEarlierDeletes adds the deletes of the cells that the item had in a row, by the projections
+// memory.earlier[at:].
 func (d *deleter) addEarlierDeletes(at int, row []byte) {
 	m := d.b.m
 	for _, pr := range m.earlier[at:] {
@@ -172,7 +176,8 @@ func (d *deleter) addDeletes(cells []ir.Emitted) {
 	}
 }
 
-// addCellDelete adds the delete of one cell, unless the wipe deletes it, a new version hides it, or the cell stays.
+// addCellDelete adds the delete of one cell, unless the wipe deletes it, a new version hides it, or
+// the cell stays.
 func (d *deleter) addCellDelete(c *ir.Emitted) {
 	switch {
 	case c.By.Aggregate():
@@ -180,7 +185,8 @@ func (d *deleter) addCellDelete(c *ir.Emitted) {
 	case d.exclusive && !slices.Contains(d.row.KeepHistory, c.Family.Name):
 		return // the wipe deletes it
 	case c.By.Time.Siblings:
-		// Siblings share the column: delete exactly this cell, by the time that the mapping gave it.
+		// Siblings share the column: delete exactly this cell, by the time that the mapping gave
+		// it.
 		if c.Mapped && !d.hasNow(c, true) && !d.keepsOrEmpties(c) {
 			d.addDelete(Delete{Family: c.Family.Name, Qualifier: c.Qualifier, From: c.Time, To: c.Time + 1})
 		}
@@ -196,8 +202,8 @@ func (d *deleter) addCellDelete(c *ir.Emitted) {
 	}
 }
 
-// keepsOrEmpties reports whether a removed cell stays, by the policy of its family or under a tombstone. Where its
-// column must end in an empty version, it adds that version.
+// keepsOrEmpties reports whether a removed cell stays, by the policy of its family or under a
+// tombstone. Where its column must end in an empty version, it adds that version.
 func (d *deleter) keepsOrEmpties(c *ir.Emitted) bool {
 	if !c.Family.History {
 		return false
@@ -220,7 +226,8 @@ func (d *deleter) isEmptied(c *ir.Emitted) bool {
 	return false
 }
 
-// hasNow reports whether the item has the cell's column now, or, with exact, a cell of that column at the same time.
+// hasNow reports whether the item has the cell's column now, or, with exact, a cell of that column
+// at the same time.
 func (d *deleter) hasNow(c *ir.Emitted, exact bool) bool {
 	if len(d.current) > 64 {
 		return d.hasNowIndexed(c, exact)
@@ -251,8 +258,8 @@ func (d *deleter) hasNowIndexed(c *ir.Emitted, exact bool) bool {
 	return ok
 }
 
-// addDelete adds a delete, unless the row has it already. Beyond 256 deletes it no longer compares: a duplicate is
-// harmless, only slower.
+// addDelete adds a delete, unless the row has it already. Beyond 256 deletes it no longer compares:
+// a duplicate is harmless, only slower.
 func (d *deleter) addDelete(del Delete) {
 	list := d.b.m.deletes
 	for i := d.from; i < len(list) && len(list)-d.from <= 256; i++ {

@@ -20,7 +20,8 @@ func Change(p *ir.Program, d *change.Decoder, c *change.Change, w *Write) error 
 // moves A→B→C leave nothing in A or B. After a *tmpl.Refusal, which is about one of the changes,
 // apply them one by one.
 //
-// Rule 5, Rule 6: all rows get one version, that of the last change; the sink compares it in every row.
+// Rule 5, Rule 6: all rows get one version, that of the last change; the sink compares it in every
+// row.
 func Coalesce(p *ir.Program, d *change.Decoder, cs []*change.Change, w *Write) error {
 	keys, err := w.begin(p, d, cs[0].Keys)
 	if err != nil {
@@ -50,7 +51,8 @@ func Coalesce(p *ir.Program, d *change.Decoder, cs []*change.Change, w *Write) e
 	return nil
 }
 
-// begin empties the Write for the next item, and names the item. It returns the item's decoded keys.
+// begin empties the Write for the next item, and names the item. It returns the item's decoded
+// keys.
 func (w *Write) begin(p *ir.Program, d *change.Decoder, rawKeys []byte) (change.Image, error) {
 	if w.mem == nil || w.mem.eval.p != p {
 		w.mem = newMemory(p)
@@ -148,8 +150,8 @@ func (x *projector) projectNew(c *change.Change, values bool) (projection, error
 	return x.project(img, values)
 }
 
-// projectOld projects the old image of a change without values. An old image that the mapping refuses was never
-// written: it has no rows.
+// projectOld projects the old image of a change without values. An old image that the mapping
+// refuses was never written: it has no rows.
 func (x *projector) projectOld(c *change.Change) error {
 	if c.Op == change.Insert {
 		return nil
@@ -194,8 +196,8 @@ func (x *projector) project(img change.Image, values bool) (projection, error) {
 	return x.m.eval.evaluateRule(x.rule, values)
 }
 
-// keepEarlier stores the projection of an image before the last. An image that the mapping refuses is ignored: it has
-// no rows in the target.
+// keepEarlier stores the projection of an image before the last. An image that the mapping refuses
+// is ignored: it has no rows in the target.
 func (x *projector) keepEarlier(pr projection, err error) error {
 	if err == nil {
 		x.m.earlier = append(x.m.earlier, pr)
@@ -203,8 +205,8 @@ func (x *projector) keepEarlier(pr projection, err error) error {
 	return ignoreRefusal(err)
 }
 
-// leaveBareRows fills w with the bare rows of an item that TTL deleted and that the mapping keeps, as its old image
-// shows them. Without one there are none: a later comparison finds them.
+// leaveBareRows fills w with the bare rows of an item that TTL deleted and that the mapping keeps,
+// as its old image shows them. Without one there are none: a later comparison finds them.
 func (x *projector) leaveBareRows(w *Write, c *change.Change) (err error) {
 	if c.Op != change.Remove || c.Old == nil {
 		return nil

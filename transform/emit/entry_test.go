@@ -2,8 +2,8 @@ package emit
 
 import "testing"
 
-// TestColumnsNamedByAttributesShowNoData: a template with any other variable, or with a filter, may show the value of a
-// key, whatever punctuation stands around it.
+// TestColumnsNamedByAttributesShowNoData: a template with any other variable, or with a filter, may
+// show the value of a key, whatever punctuation stands around it.
 func TestColumnsNamedByAttributesShowNoData(t *testing.T) {
 	for to, want := range map[string]bool{
 		"d:{attr}": true, "d:fixed": true, "d:{attr} (x)": true, "d:a (of) {attr}": true, "d: → ": true,

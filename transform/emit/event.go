@@ -26,7 +26,8 @@ type Event struct {
 	Table   string
 	Subject string // canonical key of the item, typed JSON
 
-	// The record: label of its stream, shard, sequence number. They identify the event on every replay.
+	// The record: label of its stream, shard, sequence number. They identify the event on every
+	// replay.
 	Stream, Shard string
 	Sequence      change.SequenceNumber
 
@@ -36,7 +37,8 @@ type Event struct {
 	Expiry  string        // value of the TTL attribute in epoch seconds, a decimal; "" where unknown or not a number
 }
 
-// PlaceOf returns an event that says of a deletion only where and when it was, for one that is not archived.
+// PlaceOf returns an event that says of a deletion only where and when it was, for one that is not
+// archived.
 func PlaceOf(c *change.Change) *Event {
 	e := &Event{Class: ClassUser, Shard: c.Feed.Shard, Sequence: c.SequenceNumber, Created: c.Created}
 	if c.TTL {

@@ -9,8 +9,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// expiryPolicy returns the mapping's policy (on_ttl_expiry) for an item that DynamoDB's TTL deleted: delete, keep or
-// archive.
+// expiryPolicy returns the mapping's policy (on_ttl_expiry) for an item that DynamoDB's TTL
+// deleted: delete, keep or archive.
 func expiryPolicy(p *ir.Program, x *ir.Eval, keys change.Image, c *change.Change) string {
 	r, err := ruleOfKey(p, x, keys)
 	if err == nil && r == nil && !p.KeyDecidesRule && c.Old != nil {
@@ -46,8 +46,8 @@ func RuleOf(p *ir.Program, d *change.Decoder, keys, image []byte) string {
 	return r.Name
 }
 
-// ruleOfKey returns the item's rule where the key alone decides it; nil where it does not, or where no rule takes the
-// item.
+// ruleOfKey returns the item's rule where the key alone decides it; nil where it does not, or where
+// no rule takes the item.
 func ruleOfKey(p *ir.Program, x *ir.Eval, keys change.Image) (*ir.Rule, error) {
 	if !p.KeyDecidesRule {
 		return nil, nil

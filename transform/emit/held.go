@@ -14,8 +14,8 @@ import (
 // errNotRead is returned where the caller did not read a row that RowsToRead named.
 var errNotRead = errors.New("resync item: a row that must be read first is not in Held")
 
-// addHeldRows adds what the item's rows hold to the earlier projections: what it has no longer is then deleted, and
-// rows that it is not in are left.
+// addHeldRows adds what the item's rows hold to the earlier projections: what it has no longer is
+// then deleted, and rows that it is not in are left.
 func (s *resyncer) addHeldRows() error {
 	for i := range s.r.Held {
 		h := &s.r.Held[i]
@@ -37,8 +37,9 @@ func (s *resyncer) addHeldRows() error {
 	return nil
 }
 
-// addKeptRow leaves a row alone that the item is not in, because an item that expired there is kept. If the item is
-// absent and a reader sees nothing of it in the row, its guard becomes a tombstone.
+// addKeptRow leaves a row alone that the item is not in, because an item that expired there is
+// kept. If the item is absent and a reader sees nothing of it in the row, its guard becomes a
+// tombstone.
 func (s *resyncer) addKeptRow(h *HeldRow, from []*origin) error {
 	for _, o := range from {
 		if err := o.columns(); err != nil {
@@ -103,9 +104,10 @@ func (s *resyncer) inFuture(h *HeldRow) bool {
 	return s.r.Future != 0 && (h.Live == s.r.Future || h.Dead == s.r.Future)
 }
 
-// mayHoldMore reports whether a row that the item has left may hold cells of it all the same, which were not read: a
-// difference names the row, and what the item owns there is replaced without being read. So a cell that came into the
-// row after the item had left it goes, as it would go from the row of an item that is there.
+// mayHoldMore reports whether a row that the item has left may hold cells of it all the same, which
+// were not read: a difference names the row, and what the item owns there is replaced without being
+// read. So a cell that came into the row after the item had left it goes, as it would go from the
+// row of an item that is there.
 func (s *resyncer) mayHoldMore(h *HeldRow, from []*origin) bool {
 	named := slices.ContainsFunc(s.r.Rows, func(row []byte) bool { return bytes.Equal(row, h.Key) })
 	return named && slices.ContainsFunc(from, func(o *origin) bool { return o.plan.Exclusive || !o.plan.ReadToResync })
@@ -175,7 +177,8 @@ func (s *resyncer) held(row []byte) *HeldRow {
 	return nil
 }
 
-// finish takes out of the Write what the rows that were read have already, and says what the Write leaves to do.
+// finish takes out of the Write what the rows that were read have already, and says what the Write
+// leaves to do.
 func (s *resyncer) finish() {
 	rows := s.w.Rows[:0]
 	for i := range s.w.Rows {
@@ -295,9 +298,9 @@ func (c *comparison) same(n *ir.Emitted) bool {
 	return false
 }
 
-// agedSlack is how much earlier than its max_age a missing cell counts as aged. A resync's version is the time of the
-// reading less a margin, its put comes minutes later, and a cell that is written again then would have its whole age
-// before it.
+// agedSlack is how much earlier than its max_age a missing cell counts as aged. A resync's version
+// is the time of the reading less a margin, its put comes minutes later, and a cell that is written
+// again then would have its whole age before it.
 const agedSlack = 10 * time.Minute
 
 // mayHaveAged reports whether a cell without a time of the mapping may be missing because of its
@@ -311,7 +314,8 @@ func (c *comparison) mayHaveAged(n *ir.Emitted) bool {
 	return ends <= int64(c.s.r.Version)+agedSlack.Milliseconds()
 }
 
-// sameValue compares values. Documents as DynamoDB sent them may differ in their bytes and be the same.
+// sameValue compares values. Documents as DynamoDB sent them may differ in their bytes and be the
+// same.
 func sameValue(n *ir.Emitted, h *HeldCell) bool {
 	if bytes.Equal(n.Value, h.Value) {
 		return true
@@ -325,7 +329,8 @@ func sameValue(n *ir.Emitted, h *HeldCell) bool {
 	return errA == nil && errB == nil && bytes.Equal(a.AppendJSON(nil), b.AppendJSON(nil))
 }
 
-// includes reports whether an aggregate certainly includes a value. A sketch of distinct values does not tell.
+// includes reports whether an aggregate certainly includes a value. A sketch of distinct values
+// does not tell.
 func includes(kind string, have, value []byte) bool {
 	if len(have) != 8 || len(value) != 8 {
 		return false

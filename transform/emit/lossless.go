@@ -11,8 +11,9 @@ import (
 
 // Lossless reports whether every item can be turned back from its main row, and if not, why.
 //
-// Only the forms that Unmap reads count as kept; whatever is written in another form counts as lost. The attributes
-// aws:rep:* of old global tables are not part of the item where they are stripped.
+// Only the forms that Unmap reads count as kept; whatever is written in another form counts as
+// lost. The attributes aws:rep:* of old global tables are not part of the item where they are
+// stripped.
 func Lossless(p *ir.Program) (bool, string) {
 	for i, r := range p.Rules {
 		if why := WhyLost(p, i); why != "" {
@@ -41,7 +42,8 @@ func WhyLost(p *ir.Program, at int) string {
 	return whyRowLoses(p, r.Plans[0])
 }
 
-// whyRowLoses returns which attribute of an item cannot be read back from its row, and why; "" when all can.
+// whyRowLoses returns which attribute of an item cannot be read back from its row, and why; "" when
+// all can.
 func whyRowLoses(p *ir.Program, pl *ir.Plan) string {
 	readable, reasons := readableEmitters(pl)
 	all := func(e *ir.Emitter) bool { return e.Source.Attributes().All() }
@@ -65,7 +67,8 @@ func whyRowLoses(p *ir.Program, pl *ir.Plan) string {
 	return ""
 }
 
-// readableEmitters returns the emitters of a row whose cells can be read back, and the reasons why the others cannot.
+// readableEmitters returns the emitters of a row whose cells can be read back, and the reasons why
+// the others cannot.
 func readableEmitters(pl *ir.Plan) (list []*ir.Emitter, reasons map[*ir.Emitter]string) {
 	reasons = map[*ir.Emitter]string{}
 	_, missing := usableSidecar(pl)
@@ -93,8 +96,8 @@ func readableEmitters(pl *ir.Plan) (list []*ir.Emitter, reasons map[*ir.Emitter]
 	return list, reasons
 }
 
-// usableSidecar returns the sidecar that keeps the attributes' types; nil and the reason where there is none that can
-// be read back.
+// usableSidecar returns the sidecar that keeps the attributes' types; nil and the reason where
+// there is none that can be read back.
 func usableSidecar(pl *ir.Plan) (*ir.Emitter, string) {
 	for _, e := range pl.Emitters {
 		if !e.IsSidecar() {
@@ -112,7 +115,8 @@ func usableSidecar(pl *ir.Plan) (*ir.Emitter, string) {
 	return nil, "add `types: \"family:column\"`"
 }
 
-// whyUnreadable returns why an emitter's columns cannot be read back, whatever their values; "" when they can.
+// whyUnreadable returns why an emitter's columns cannot be read back, whatever their values; ""
+// when they can.
 func whyUnreadable(e *ir.Emitter) string {
 	for _, at := range e.Columns() {
 		switch {

@@ -55,7 +55,8 @@ func givenBy(all []*origin, row []byte) (may []*origin) {
 	return may
 }
 
-// row returns the row's key where the item's key gives it; nil where it does not, or where the mapping refuses it.
+// row returns the row's key where the item's key gives it; nil where it does not, or where the
+// mapping refuses it.
 func (o *origin) row() []byte {
 	if !o.plan.Row.FromKey {
 		return nil
@@ -67,8 +68,8 @@ func (o *origin) row() []byte {
 	return row
 }
 
-// columns fills the item's columns: fixed are those that its key decides, named those that show to which item they
-// belong. A column that is refused was never written.
+// columns fills the item's columns: fixed are those that its key decides, named those that show to
+// which item they belong. A column that is refused was never written.
 func (o *origin) columns() error {
 	if o.known {
 		return nil
@@ -90,8 +91,8 @@ func (o *origin) columns() error {
 	return nil
 }
 
-// cell returns a held cell as the mapping's, with the entry that writes its column; ok is false for a cell that does
-// not show that it is the item's.
+// cell returns a held cell as the mapping's, with the entry that writes its column; ok is false for
+// a cell that does not show that it is the item's.
 func (o *origin) cell(h *HeldCell) (c ir.Emitted, ok bool) {
 	c = ir.Emitted{Qualifier: h.Qualifier, Value: h.Value, Time: h.Time, Emptied: len(h.Value) == 0}
 	for i := range o.fixed {
@@ -122,7 +123,8 @@ func (o *origin) cell(h *HeldCell) (c ir.Emitted, ok bool) {
 	return c, true
 }
 
-// strayOf returns an entry and a family for a cell that no entry of the mapping writes, so that nothing keeps it.
+// strayOf returns an entry and a family for a cell that no entry of the mapping writes, so that
+// nothing keeps it.
 func strayOf(family string) (*ir.Emitter, *ir.FamilyRule) {
 	f := &ir.FamilyRule{Family: ir.Family{Name: family, MaxVersions: 1}}
 	return &ir.Emitter{Family: f}, f
@@ -134,7 +136,8 @@ func (o *origin) stays(c *ir.Emitted) bool {
 	return why != "" && (!emptied || c.Emptied)
 }
 
-// unproven returns the columns that do not show to which item they belong, in rows of which the item has a part.
+// unproven returns the columns that do not show to which item they belong, in rows of which the
+// item has a part.
 func (o *origin) unproven() (names []string) {
 	if o.plan.Exclusive {
 		return nil
@@ -150,8 +153,8 @@ func (o *origin) unproven() (names []string) {
 	return names
 }
 
-// reads returns what a resync must read of a row, other than its guards. now are the cells that the item has there;
-// left is set where the item is not in the row.
+// reads returns what a resync must read of a row, other than its guards. now are the cells that the
+// item has there; left is set where the item is not in the row.
 func reads(from []*origin, now []ir.Emitted, left bool) ([]FamilyRead, error) {
 	var out families
 	for _, o := range from {
@@ -180,7 +183,8 @@ func reads(from []*origin, now []ir.Emitted, left bool) ([]FamilyRead, error) {
 	return out.merged(), nil
 }
 
-// readsAll returns what must be read of a row to see whether a reader sees a cell of the item there.
+// readsAll returns what must be read of a row to see whether a reader sees a cell of the item
+// there.
 func readsAll(from []*origin) ([]FamilyRead, error) {
 	var out families
 	for _, o := range from {
@@ -205,7 +209,8 @@ func readsAll(from []*origin) ([]FamilyRead, error) {
 	return out.merged(), nil
 }
 
-// exclusive reports whether the row belongs to one item. All plans that can give a row agree about that.
+// exclusive reports whether the row belongs to one item. All plans that can give a row agree about
+// that.
 func exclusive(from []*origin) bool {
 	return slices.ContainsFunc(from, func(o *origin) bool { return o.plan.Exclusive })
 }
@@ -223,8 +228,9 @@ func (fs *families) of(name string) *FamilyRead {
 	return &(*fs)[len(*fs)-1]
 }
 
-// addWhole adds the families of a row that belongs to the item, those included that its plan does not write: somebody
-// else may have written there. Of a row that the item leaves, only histories count: the rest is wiped.
+// addWhole adds the families of a row that belongs to the item, those included that its plan does
+// not write: somebody else may have written there. Of a row that the item leaves, only histories
+// count: the rest is wiped.
 func (fs *families) addWhole(o *origin, left bool) {
 	for _, f := range o.p.FamilyRules {
 		if left && slices.Contains(o.plan.History, f.Name) || !left && o.plan.ReadToResync {
@@ -241,7 +247,8 @@ func (fs *families) addColumn(c *ir.Emitted) {
 	}
 }
 
-// addOwned adds the columns that a template can give for the item: those that begin with its fixed text.
+// addOwned adds the columns that a template can give for the item: those that begin with its fixed
+// text.
 func (fs *families) addOwned(c *ownedColumn) {
 	f := fs.of(c.family.Name)
 	from := []byte(c.before)

@@ -26,8 +26,8 @@ type Alone struct {
 	Keys      change.Image // of the item that its row's guard names; nil: not known
 }
 
-// Remaining is whether a cell may remain in the target although its item is absent. Its zero value is
-// that it may not.
+// Remaining is whether a cell may remain in the target although its item is absent. Its zero value
+// is that it may not.
 type Remaining struct {
 	Code RemainingCode
 	Why  string // for people, in the words of the mapping
@@ -43,7 +43,8 @@ const (
 	Remains                          // whether or not there is one: histories, archives, aggregates
 )
 
-// The reasons why a cell may remain without its item. Those for families are followed by the family's own word.
+// The reasons why a cell may remain without its item. Those for families are followed by the
+// family's own word.
 const (
 	whyKeep      = "on_ttl_expiry: keep"
 	whyArchive   = "on_ttl_expiry: archive:"
@@ -53,8 +54,9 @@ const (
 	whyCascade   = "on_remove: row"
 )
 
-// MayOutlive lists what may remain in the target without its item. It is the one predicate for everything that must
-// tell such cells from cells that were lost track of: Outlives asks it about one cell.
+// MayOutlive lists what may remain in the target without its item. It is the one predicate for
+// everything that must tell such cells from cells that were lost track of: Outlives asks it about
+// one cell.
 func MayOutlive(p *ir.Program) (all []Outlive) {
 	for _, r := range p.Rules {
 		for _, pl := range r.Plans {
@@ -149,7 +151,8 @@ func MayWrite(p *ir.Program, row []byte, family, qualifier string) bool {
 	return false
 }
 
-// mayBeOf reports whether a plan may have given a cell's row, to the item of the guard where that is known.
+// mayBeOf reports whether a plan may have given a cell's row, to the item of the guard where that
+// is known.
 func mayBeOf(p *ir.Program, r *ir.Rule, pl *ir.Plan, a *Alone) bool {
 	if a.Keys == nil {
 		return tmpl.Overlap(pl.Row.Shape, tmpl.Text(string(a.Row)))
@@ -162,8 +165,9 @@ func mayBeOf(p *ir.Program, r *ir.Rule, pl *ir.Plan, a *Alone) bool {
 	return len(givenBy([]*origin{o}, a.Row)) > 0
 }
 
-// KeepsRow reports whether a row may hold an item that is absent, because the mapping keeps items that TTL deleted
-// (on_ttl_expiry: keep). The guard is what may remain, whether or not a reader sees a cell.
+// KeepsRow reports whether a row may hold an item that is absent, because the mapping keeps items
+// that TTL deleted (on_ttl_expiry: keep). The guard is what may remain, whether or not a reader
+// sees a cell.
 func KeepsRow(p *ir.Program, keys change.Image, row []byte) bool {
 	return keepAll(givenBy(originsOf(p, keys), row))
 }

@@ -132,8 +132,8 @@ func mayMatchKey(conditions []ir.Condition, keys change.Image, x *ir.Eval) bool 
 	return true
 }
 
-// add adds the columns of an emitter, including those in its fallback family and those for values that it cannot
-// expand.
+// add adds the columns of an emitter, including those in its fallback family and those for values
+// that it cannot expand.
 func (o *Owned) add(x *ir.Eval, e, by *ir.Emitter) error {
 	if other := e.Otherwise(); other != nil {
 		if err := o.add(x, other, by); err != nil {
@@ -168,22 +168,25 @@ func (o *Owned) add(x *ir.Eval, e, by *ir.Emitter) error {
 // Has reports whether a column belongs to the item.
 func (o *Owned) Has(family string, qualifier []byte) bool { return o.find(family, qualifier) != nil }
 
-// Rules returns the rules and indexes that may give the row to the item, as RowReport names them. Its key may leave
-// several open.
+// Rules returns the rules and indexes that may give the row to the item, as RowReport names them.
+// Its key may leave several open.
 func (o *Owned) Rules() []string { return o.rules }
 
 // RuleNames returns the rules of the same, as their mapping names them.
 func (o *Owned) RuleNames() []string { return o.names }
 
-// Entry is the entry of a mapping that writes a column. The zero value is an entry that is not known.
+// Entry is the entry of a mapping that writes a column. The zero value is an entry that is not
+// known.
 type Entry struct {
 	Text string // for people, as in "attrs: all → d:{attr}"
 	To   string // the template of the columns, as in "d:{attr}"
-	// ByAttributes is true when names of attributes alone make the column's name, so that it shows no data.
+	// ByAttributes is true when names of attributes alone make the column's name, so that it shows
+	// no data.
 	ByAttributes bool
 }
 
-// Entry returns the entry of the mapping that writes a column of the item; the zero value where that is not known.
+// Entry returns the entry of the mapping that writes a column of the item; the zero value where
+// that is not known.
 func (o *Owned) Entry(family string, qualifier []byte) Entry {
 	c := o.find(family, qualifier)
 	if c == nil {
@@ -192,8 +195,9 @@ func (o *Owned) Entry(family string, qualifier []byte) Entry {
 	return entryOf(c.by.Describe(), c.by.Entry.To.S)
 }
 
-// entryOf returns the entry that a description of its source and its target make. The target is a template
-// of the mapping language; one with other variables than {attr}, or with filters, may show data.
+// entryOf returns the entry that a description of its source and its target make. The target is a
+// template of the mapping language; one with other variables than {attr}, or with filters, may show
+// data.
 func entryOf(source, to string) Entry {
 	others := strings.ReplaceAll(to, "{attr}", "")
 	return Entry{Text: source + " → " + to, To: to, ByAttributes: !strings.ContainsAny(others, "{}")}
@@ -209,8 +213,9 @@ func (o *Owned) find(family string, qualifier []byte) *ownedColumn {
 	return nil
 }
 
-// has takes the variable's text from the column's name and tests that the template gives the same name again, for the
-// text unescaped or as it is. A name that the template cannot give belongs to another item.
+// has takes the variable's text from the column's name and tests that the template gives the same
+// name again, for the text unescaped or as it is. A name that the template cannot give belongs to
+// another item.
 func (c *ownedColumn) has(q string) bool {
 	if !c.variable {
 		return q == c.before

@@ -67,8 +67,9 @@ func (m *memory) reset() {
 	m.earlier, m.deletes, m.cells = m.earlier[:0], m.deletes[:0], m.cells[:0]
 }
 
-// Project returns the rows and cells of an item: what Bigtable holds when it is up to date. The error is a
-// *tmpl.Refusal when the mapping does not take the item. An item that the mapping drops has no rows.
+// Project returns the rows and cells of an item: what Bigtable holds when it is up to date. The
+// error is a *tmpl.Refusal when the mapping does not take the item. An item that the mapping drops
+// has no rows.
 //
 // Rule 7: the result depends on the item and the mapping alone.
 func Project(p *ir.Program, img change.Image) ([]Row, error) {
@@ -125,7 +126,8 @@ func (x *evaluation) project(img change.Image, values bool) (projection, error) 
 	return x.evaluateRule(r, values)
 }
 
-// evaluateRule evaluates the rows of a rule. The scope already has the image and the rule's captures.
+// evaluateRule evaluates the rows of a rule. The scope already has the image and the rule's
+// captures.
 func (x *evaluation) evaluateRule(r *ir.Rule, values bool) (projection, error) {
 	x.Values = values
 	first := len(x.rows)

@@ -26,7 +26,8 @@ type Resync struct {
 	ResyncFound // filled by WriteResync
 }
 
-// ResyncFound is what a resync found in the rows that were read. It tells people what the write cannot make true.
+// ResyncFound is what a resync found in the rows that were read. It tells people what the write
+// cannot make true.
 type ResyncFound struct {
 	Equal    bool     // rows were read, and nothing needs to be written
 	Kept     int      // rows that the item is not in and that remain: the mapping may keep them (on_ttl_expiry: keep)
@@ -35,8 +36,8 @@ type ResyncFound struct {
 	Wipes    []string // rules with `on_remove: row` that would delete other items' cells with the item: a resync does not
 }
 
-// RowRead is a row that a resync must read: its guards of the item, and the named columns. Without families it is the
-// guards alone.
+// RowRead is a row that a resync must read: its guards of the item, and the named columns. Without
+// families it is the guards alone.
 type RowRead struct {
 	Key      []byte
 	Class    ir.Class // R: the guard's qualifier is that of rows with one item
@@ -50,7 +51,8 @@ type FamilyRead struct {
 	Ranges   []ColumnRange // in order, without overlaps; none: all columns
 }
 
-// ColumnRange is a range of column qualifiers: those from From (inclusive) to To (exclusive); no To: to the end.
+// ColumnRange is a range of column qualifiers: those from From (inclusive) to To (exclusive); no
+// To: to the end.
 type ColumnRange struct{ From, To []byte }
 
 // HeldRow is what a row holds of an item.
@@ -108,7 +110,8 @@ func mustRead(from []*origin) bool {
 	return slices.ContainsFunc(from, func(o *origin) bool { return o.plan.ReadToResync })
 }
 
-// mayHaveLeft reports whether a row that the item's key gives must be read because the item may have left it.
+// mayHaveLeft reports whether a row that the item's key gives must be read because the item may
+// have left it.
 func (s *resyncer) mayHaveLeft(o *origin, row []byte) bool {
 	switch {
 	case s.rowNow(row) != nil:
@@ -186,9 +189,10 @@ func (s *resyncer) change() *change.Change {
 	return &change.Change{Op: op, Version: s.r.Version, Keys: s.r.Keys, New: s.r.Item}
 }
 
-// WriteResync fills w with the write that makes the item's rows true at r.Version without an old image. Its rows are
-// those of the item's projection, and those that the item has left: rows in r.Held with a guard of the item, and rows
-// that its key gives. The error is a *tmpl.Refusal when the mapping does not take the item.
+// WriteResync fills w with the write that makes the item's rows true at r.Version without an old
+// image. Its rows are those of the item's projection, and those that the item has left: rows in
+// r.Held with a guard of the item, and rows that its key gives. The error is a *tmpl.Refusal when
+// the mapping does not take the item.
 //
 // A row that need not be read is replaced as an Insert would replace it. In a row that was read,
 // the item's columns that it has no longer are deleted, and nothing is written where a plain reader

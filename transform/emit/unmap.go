@@ -12,9 +12,9 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// Unmap turns an item's main row back into the item, from its key attributes (the row's marker holds them) and its
-// cells. It is exact where the program is Lossless, and elsewhere leaves out what cannot be read back. Numbers come
-// back in canonical form, attributes sorted by name.
+// Unmap turns an item's main row back into the item, from its key attributes (the row's marker
+// holds them) and its cells. It is exact where the program is Lossless, and elsewhere leaves out
+// what cannot be read back. Numbers come back in canonical form, attributes sorted by name.
 func Unmap(p *ir.Program, keys change.Image, cells []Cell) (change.Image, error) {
 	x := p.NewEval()
 	r, err := ruleByKey(p, x, keys)
@@ -144,8 +144,9 @@ func (u *unmapper) readColumns(e *ir.Emitter, f func(e *ir.Emitter, part string,
 	return nil
 }
 
-// writesColumn reports whether the emitter gives this column when its variable v is part. Another cell of the family
-// may have the texts around the variable without being one that the template gives.
+// writesColumn reports whether the emitter gives this column when its variable v is part. Another
+// cell of the family may have the texts around the variable without being one that the template
+// gives.
 func writesColumn(e *ir.Emitter, x *ir.Eval, v int, part string, column []byte) bool {
 	x.Scope.Vars[v] = part
 	q, err := e.ColumnName(x)
@@ -158,7 +159,8 @@ func canonicalIndex(part string) (string, bool) {
 	return strconv.FormatUint(n, 10), err == nil
 }
 
-// cutBetween returns the text of s between before and after; false if s does not begin and end with them.
+// cutBetween returns the text of s between before and after; false if s does not begin and end with
+// them.
 func cutBetween(s, before, after string) (string, bool) {
 	if len(s) < len(before)+len(after) || !strings.HasPrefix(s, before) || !strings.HasSuffix(s, after) {
 		return "", false
@@ -184,7 +186,8 @@ func (u *unmapper) readDocument(e *ir.Emitter, _ string, c *Cell) error {
 	return err
 }
 
-// readValue reads one attribute, with its type from the sidecar where its encoding does not show it.
+// readValue reads one attribute, with its type from the sidecar where its encoding does not show
+// it.
 func (u *unmapper) readValue(e *ir.Emitter, name string, c *Cell) (err error) {
 	kind, ok := u.types[name]
 	if !ok {
@@ -235,7 +238,8 @@ func (u *unmapper) readCollection(e *ir.Emitter) error {
 	return err
 }
 
-// decode reads a value in the emitter's encoding; kind is used where the encoding does not show the type.
+// decode reads a value in the emitter's encoding; kind is used where the encoding does not show the
+// type.
 func decode(e *ir.Emitter, kind change.Kind, b []byte) (change.Value, error) {
 	switch e.Entry.As.S {
 	case "int64":
@@ -250,7 +254,8 @@ func decode(e *ir.Emitter, kind change.Kind, b []byte) (change.Value, error) {
 	return encode.ParseNatural(kind, b)
 }
 
-// assemble joins the keys, the values read, and NULLs, which have no cell but are listed in the sidecar.
+// assemble joins the keys, the values read, and NULLs, which have no cell but are listed in the
+// sidecar.
 func (u *unmapper) assemble(p *ir.Program, keys change.Image) change.Image {
 	for name, kind := range u.types {
 		if _, ok := u.values[name]; !ok && kind == change.KindNull {

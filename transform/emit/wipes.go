@@ -7,8 +7,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/ir"
 )
 
-// Wipes finds the rows of a change that a removal of another item may delete (`on_remove: row`). It is not safe for
-// concurrent use.
+// Wipes finds the rows of a change that a removal of another item may delete (`on_remove: row`). It
+// is not safe for concurrent use.
 type Wipes struct {
 	p *ir.Program
 	d change.Decoder
@@ -72,8 +72,8 @@ func (w *Wipes) imageRows(raw []byte, f func(row []byte)) {
 	}
 }
 
-// ruleRows calls f with the rows of a rule that a removal of another item may delete. The scope already has the image
-// and the rule's captures.
+// ruleRows calls f with the rows of a rule that a removal of another item may delete. The scope
+// already has the image and the rule's captures.
 func (w *Wipes) ruleRows(r *ir.Rule, f func(row []byte)) {
 	x := &w.x
 	for i, pl := range r.Plans {

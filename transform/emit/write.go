@@ -24,8 +24,9 @@ type Delete struct {
 	Versioned bool   // the cells' times are versions of this item: a skipped write may still delete [0, its version)
 }
 
-// Row is what one change does to one row: if the row does not hold the item at this version or later, wipe it when
-// Exclusive (all families but KeepHistory), run Deletes, then set Cells and the item's marker.
+// Row is what one change does to one row: if the row does not hold the item at this version or
+// later, wipe it when Exclusive (all families but KeepHistory), run Deletes, then set Cells and the
+// item's marker.
 type Row struct {
 	Key         []byte
 	Class       ir.Class
@@ -51,8 +52,8 @@ type Write struct {
 	Item    Item
 	Version change.Version
 	Rows    []Row
-	// Heals is set when the item's rows and columns depend on its key alone, so that this write repairs whatever an
-	// earlier dead letter of the item left behind.
+	// Heals is set when the item's rows and columns depend on its key alone, so that this write
+	// repairs whatever an earlier dead letter of the item left behind.
 	Heals bool
 
 	mem *memory

@@ -6,8 +6,9 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// Distinct returns an encoding of eight bytes: the first of a SHA-256 over another encoding. Equal values give equal
-// bytes, different values practically never do, as a count of distinct values of any type needs.
+// Distinct returns an encoding of eight bytes: the first of a SHA-256 over another encoding. Equal
+// values give equal bytes, different values practically never do, as a count of distinct values of
+// any type needs.
 func Distinct(encoding func([]byte, *change.Value) ([]byte, error)) func([]byte, *change.Value) ([]byte, error) {
 	return func(dst []byte, v *change.Value) ([]byte, error) {
 		start := len(dst)

@@ -13,10 +13,10 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// Google appends what Google's DynamoDB to Bigtable Migration Utility writes for a value: all scalars as
-// text, binary as base64 of its base64 text, collections as JSON in the order in which Java's hash
-// collections hand them out. It reproduces the tool's mistakes on purpose; for numbers on which the
-// tool fails (integers beyond 64 bits) it writes their text.
+// Google appends what Google's DynamoDB to Bigtable Migration Utility writes for a value: all
+// scalars as text, binary as base64 of its base64 text, collections as JSON in the order in which
+// Java's hash collections hand them out. It reproduces the tool's mistakes on purpose; for numbers
+// on which the tool fails (integers beyond 64 bits) it writes their text.
 func Google(dst []byte, v *change.Value) ([]byte, error) {
 	switch v.Kind {
 	case change.KindString:
@@ -82,8 +82,9 @@ func appendGoogleMap(dst []byte, m []change.Attr) []byte {
 	return append(dst, '}')
 }
 
-// javaOrder returns the order in which a java.util.HashMap iterates over n keys with these hashes: by bucket, within a
-// bucket by insertion. The table has 16 buckets and doubles above three quarters.
+// javaOrder returns the order in which a java.util.HashMap iterates over n keys with these hashes:
+// by bucket, within a bucket by insertion. The table has 16 buckets and doubles above three
+// quarters.
 func javaOrder(n int, hash func(int) uint32) []int {
 	buckets := 16
 	for n*4 > buckets*3 {
@@ -108,7 +109,8 @@ func javaHash(s string) (h uint32) {
 	return h
 }
 
-// memberHash returns the hash code of a set's member in the tool's type: String, Long or BigDecimal.
+// memberHash returns the hash code of a set's member in the tool's type: String, Long or
+// BigDecimal.
 func memberHash(v *change.Value) uint32 {
 	switch v.Kind {
 	case change.KindNumber:
@@ -163,8 +165,8 @@ func javaNumber(s string) string {
 	return bigDecimal(s)
 }
 
-// bigDecimal returns java.math.BigDecimal.toString: with the scale as written, and scientific notation if the scale is
-// negative or the adjusted exponent below -6.
+// bigDecimal returns java.math.BigDecimal.toString: with the scale as written, and scientific
+// notation if the scale is negative or the adjusted exponent below -6.
 func bigDecimal(s string) string {
 	unscaled, scale, ok := parseDecimal(s)
 	if !ok {
@@ -203,7 +205,8 @@ func placePoint(digits string, scale int) string {
 	return digits[:len(digits)-scale] + "." + digits[len(digits)-scale:]
 }
 
-// appendGson appends a JSON string as Gson writes it without HTML escaping: U+2028 and U+2029 are escaped.
+// appendGson appends a JSON string as Gson writes it without HTML escaping: U+2028 and U+2029 are
+// escaped.
 func appendGson(dst []byte, s string) []byte {
 	for i := range len(s) {
 		if s[i] < 0x20 || s[i] == '"' || s[i] == '\\' || s[i] >= 0x80 {

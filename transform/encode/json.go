@@ -14,9 +14,9 @@ import (
 // safeDigits is how many digits of a number every JSON reader preserves.
 const safeDigits = 15
 
-// JSON appends plain JSON for people and for SQL: numbers bare up to 15 digits and as strings beyond,
-// binary as base64, sets as sorted arrays, keys sorted. A string that is a JSON object or array is copied
-// byte for byte. Types are lost; DynamoJSON is the lossless form.
+// JSON appends plain JSON for people and for SQL: numbers bare up to 15 digits and as strings
+// beyond, binary as base64, sets as sorted arrays, keys sorted. A string that is a JSON object or
+// array is copied byte for byte. Types are lost; DynamoJSON is the lossless form.
 func JSON(dst []byte, v *change.Value) ([]byte, error) {
 	if v.Kind == change.KindString && holdsJSON(v.S) {
 		return append(dst, v.S...), nil
@@ -35,9 +35,10 @@ func Document(dst []byte, attrs []change.Attr) ([]byte, error) {
 	return appendMap(dst, attrs, false)
 }
 
-// appendNested appends JSON. If tagged, it marks values for which JSON has no form: {"$n":"…"} for numbers of more than
-// 15 digits, {"$b":"…"} for binary, {"$ss":[…]}, {"$ns":[…]}, {"$bs":[…]} for sets inside of collections;
-// a map key that begins with $ gets one more. The outermost set needs no tag: the attribute's type is known.
+// appendNested appends JSON. If tagged, it marks values for which JSON has no form: {"$n":"…"} for
+// numbers of more than 15 digits, {"$b":"…"} for binary, {"$ss":[…]}, {"$ns":[…]}, {"$bs":[…]} for
+// sets inside of collections; a map key that begins with $ gets one more. The outermost set needs
+// no tag: the attribute's type is known.
 func appendNested(dst []byte, v *change.Value, tagged bool) ([]byte, error) {
 	switch v.Kind {
 	case change.KindStringSet, change.KindNumberSet, change.KindBinarySet:
@@ -151,8 +152,8 @@ func appendSet(dst []byte, v *change.Value, tagged bool) ([]byte, error) {
 	return append(dst, ']'), nil
 }
 
-// Members returns a set's members as bytes, each once, in byte order: strings raw, numbers canonical,
-// binaries decoded.
+// Members returns a set's members as bytes, each once, in byte order: strings raw, numbers
+// canonical, binaries decoded.
 func Members(v *change.Value) ([][]byte, error) {
 	out := make([][]byte, 0, len(v.L))
 	for i := range v.L {

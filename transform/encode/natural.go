@@ -16,8 +16,9 @@ import (
 // ErrRange means that a number does not fit the fixed-width encoding.
 var ErrRange = errors.New("number does not fit")
 
-// Natural appends the default encoding: S raw, N canonical decimal text, B raw bytes, BOOL true or false,
-// NULL nothing, collections as JSON with sorted keys and members. Together with the attribute's type it is lossless.
+// Natural appends the default encoding: S raw, N canonical decimal text, B raw bytes, BOOL true or
+// false, NULL nothing, collections as JSON with sorted keys and members. Together with the
+// attribute's type it is lossless.
 func Natural(dst []byte, v *change.Value) ([]byte, error) {
 	switch v.Kind {
 	case change.KindString:
@@ -44,8 +45,8 @@ func Number(dst []byte, s string) ([]byte, error) {
 	return append(dst, c...), err
 }
 
-// isCanonical reports whether a number is already canonical: the fast path of Number, without allocations. It may
-// return false for some that are.
+// isCanonical reports whether a number is already canonical: the fast path of Number, without
+// allocations. It may return false for some that are.
 func isCanonical(s string) bool {
 	t := s
 	if t != "" && t[0] == '-' {

@@ -8,9 +8,9 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// OrderedNumber appends text that sorts by value, for any number of DynamoDB: zero is "1"; positive numbers are "2",
-// the exponent + 500 in three digits, the significant digits, and "/"; negative numbers are "0", the nines' complement
-// of these digits, and "~", so that longer ones sort first.
+// OrderedNumber appends text that sorts by value, for any number of DynamoDB: zero is "1"; positive
+// numbers are "2", the exponent + 500 in three digits, the significant digits, and "/"; negative
+// numbers are "0", the nines' complement of these digits, and "~", so that longer ones sort first.
 func OrderedNumber(dst []byte, s string) ([]byte, error) {
 	c, err := change.CanonicalNumber(s)
 	if err != nil {

@@ -7,8 +7,9 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// Types appends a JSON object from attribute to type for all wanted attributes that are not strings, sorted by name,
-// and nothing if there are none. With it, natural encodings can be decoded.
+// Types appends a JSON object from attribute to type for all wanted attributes that are not
+// strings, sorted by name, and nothing if there are none. With it, natural encodings can be
+// decoded.
 func Types(dst []byte, img change.Image, want func(name string) bool) []byte {
 	var named []*change.Attr
 	for i := range img {

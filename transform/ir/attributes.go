@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Attributes is a set of attributes, either listed by name or all with exceptions, and the names under which they are
-// written.
+// Attributes is a set of attributes, either listed by name or all with exceptions, and the names
+// under which they are written.
 type Attributes struct {
 	Names       []string        // sorted; nil: all but those in Except
 	Except      map[string]bool // used only where Names is nil

@@ -16,11 +16,12 @@ type CellTime struct {
 	Siblings bool           // `cell_id: ts`: several items share the column, their times distinguish them
 }
 
-// NeverExpires is the cell time of items without expiry in families that expire by timestamp: the year 9999.
+// NeverExpires is the cell time of items without expiry in families that expire by timestamp: the
+// year 9999.
 const NeverExpires = 253402300799000
 
-// evaluate returns the cell time of the item in scope. skip is true when the item has no cell time and the
-// mapping omits such cells (`ts_missing: skip`).
+// evaluate returns the cell time of the item in scope. skip is true when the item has no cell time
+// and the mapping omits such cells (`ts_missing: skip`).
 func (ct *CellTime) evaluate(x *Eval, f *FamilyRule) (t int64, mapped, skip bool, err error) {
 	start := len(x.Buf)
 	if x.Buf, err = ct.Template.Append(x.Buf, &x.Scope); f.Expires && !ct.isExpiry(x) {
@@ -51,8 +52,9 @@ func (ct *CellTime) evaluate(x *Eval, f *FamilyRule) (t int64, mapped, skip bool
 	return t, true, false, nil
 }
 
-// isExpiry reports whether the item has a time to live as DynamoDB sees it: a whole number; anything else never
-// expires. Source: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/howitworks-ttl.html
+// isExpiry reports whether the item has a time to live as DynamoDB sees it: a whole number;
+// anything else never expires. Source:
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/howitworks-ttl.html
 func (ct *CellTime) isExpiry(x *Eval) bool {
 	for _, name := range ct.Template.Attrs {
 		v := x.Scope.Image.Get(name)

@@ -10,8 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// Eval is one evaluation: the item in scope, and the cells that its emitters have given so far. It is reused from item
-// to item, so that evaluating allocates next to nothing.
+// Eval is one evaluation: the item in scope, and the cells that its emitters have given so far. It
+// is reused from item to item, so that evaluating allocates next to nothing.
 type Eval struct {
 	Scope    tmpl.Scope
 	Captures []string  // room for the captures of any rule
@@ -58,8 +58,9 @@ func (c *Emitted) CellKey() string {
 	return "=" + c.ColumnKey() + "\x00" + strconv.FormatInt(c.Time, 10) + "\x00" + strconv.FormatBool(c.Mapped)
 }
 
-// Hides reports whether a reader would see only one of two cells in one column. Both are seen where the server merges
-// them, and where two siblings (`cell_id: ts`) or two versions of a list have different times.
+// Hides reports whether a reader would see only one of two cells in one column. Both are seen where
+// the server merges them, and where two siblings (`cell_id: ts`) or two versions of a list have
+// different times.
 func (c *Emitted) Hides(o *Emitted) bool {
 	byTime := c.By.Time.Siblings && o.By.Time.Siblings || c.By == o.By && c.By.Versions()
 	return !c.By.Aggregate() && (!byTime || c.Time == o.Time)
@@ -74,8 +75,8 @@ func (e *Emitter) presentValue(x *Eval, attr string) *change.Value {
 	return v
 }
 
-// stampTime evaluates the time of the cells that follow. skip is true when there is no such time and the
-// mapping omits the cells.
+// stampTime evaluates the time of the cells that follow. skip is true when there is no such time
+// and the mapping omits the cells.
 func (e *Emitter) stampTime(x *Eval) (skip bool, err error) {
 	if e.Time.Template == nil {
 		x.time, x.mapped = 0, false
@@ -123,8 +124,9 @@ func (e *Emitter) addConstant(x *Eval, value []byte) (err error) {
 	return nil
 }
 
-// addCellOrFallback adds a number to its family, or as text to the fallback family when it does not fit. It encodes the
-// number even when values are not wanted, because the encoding decides the family.
+// addCellOrFallback adds a number to its family, or as text to the fallback family when it does not
+// fit. It encodes the number even when values are not wanted, because the encoding decides the
+// family.
 func (e *Emitter) addCellOrFallback(x *Eval, c Emitted, v *change.Value) error {
 	start := len(x.Buf)
 	out, err := e.Values.Encode(x.Buf, v)
@@ -146,7 +148,8 @@ func (e *Emitter) addCellOrFallback(x *Eval, c Emitted, v *change.Value) error {
 	return nil
 }
 
-// attributeName returns the attribute that a cell is made of, for refusals, which must not show its value.
+// attributeName returns the attribute that a cell is made of, for refusals, which must not show its
+// value.
 func (e *Emitter) attributeName(x *Eval) string {
 	if _, several := e.Source.(*Attrs); several {
 		return x.Scope.Vars[tmpl.VarAttr]
@@ -154,8 +157,8 @@ func (e *Emitter) attributeName(x *Eval) string {
 	return e.Source.Attributes().Names[0]
 }
 
-// EmitPossible adds cells, without values, for all columns that the item's key alone decides, whether or not the item
-// has them. It is called for emitters with FromKey.
+// EmitPossible adds cells, without values, for all columns that the item's key alone decides,
+// whether or not the item has them. It is called for emitters with FromKey.
 func (e *Emitter) EmitPossible(x *Eval) error {
 	c := Emitted{By: e, Family: e.Family, Possible: true}
 	if e.Time.Siblings {

@@ -45,8 +45,8 @@ func (c *Condition) Holds(img change.Image, captures []string) bool {
 	return c.Pattern == nil || c.Pattern.Match(text, captures)
 }
 
-// Matches reports whether an item meets all conditions and the expression, if there is one. Captures go to captures.
-// The error is a Refusal, when the expression cannot be evaluated.
+// Matches reports whether an item meets all conditions and the expression, if there is one.
+// Captures go to captures. The error is a Refusal, when the expression cannot be evaluated.
 func Matches(conditions []Condition, when *Predicate, img change.Image, captures []string) (bool, error) {
 	for i := range conditions {
 		if !conditions[i].Holds(img, captures) {
@@ -59,7 +59,8 @@ func Matches(conditions []Condition, when *Predicate, img change.Image, captures
 	return when.Holds(img)
 }
 
-// RuleOf returns the rule that takes the item in scope, and leaves its captures in the scope; nil when none does.
+// RuleOf returns the rule that takes the item in scope, and leaves its captures in the scope; nil
+// when none does.
 func (p *Program) RuleOf(x *Eval) (*Rule, error) {
 	for _, r := range p.Rules {
 		x.Scope.Caps = x.Captures

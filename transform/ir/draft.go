@@ -35,8 +35,8 @@ func (d *Draft) AddFamily(f *FamilyRule) {
 	d.Program.Families = append(d.Program.Families, f.Family)
 }
 
-// Target resolves "family:qualifier"; ok is false, and the problem noted, when the text has another form or the family
-// is not declared.
+// Target resolves "family:qualifier"; ok is false, and the problem noted, when the text has another
+// form or the family is not declared.
 func (d *Draft) Target(to problem.Text) (f *FamilyRule, qualifier string, ok bool) {
 	name, qualifier, ok := strings.Cut(to.S, ":")
 	if !ok {

@@ -11,8 +11,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// Emitter is one compiled entry under `cells`: a source of values, and the columns that they go to. Its fields
-// are common to all kinds of sources; the rest is in the Source.
+// Emitter is one compiled entry under `cells`: a source of values, and the columns that they go to.
+// Its fields are common to all kinds of sources; the rest is in the Source.
 type Emitter struct {
 	Entry     *lang.Emitter // the entry as its author wrote it
 	Source    Source
@@ -29,8 +29,8 @@ type Emitter struct {
 	RawJSON   bool // a document in the source's own JSON
 }
 
-// Values is the conversion of an attribute's value to the bytes of a cell. Documents, constants and the type sidecar do
-// not use it.
+// Values is the conversion of an attribute's value to the bytes of a cell. Documents, constants and
+// the type sidecar do not use it.
 type Values struct {
 	Encode    Encoding
 	NullEmpty bool     // a NULL gives an empty cell; otherwise it gives none
@@ -46,19 +46,22 @@ type Source interface {
 	Describe() string
 	// Attributes returns the attributes whose values, or parts of them, the cells hold.
 	Attributes() *Attributes
-	// Decoded returns the attributes that must be decoded to make the cells. It differs from Attributes where a document
-	// is copied undecoded, and where a cell is made of the types of attributes and not of their values.
+	// Decoded returns the attributes that must be decoded to make the cells. It differs from
+	// Attributes where a document is copied undecoded, and where a cell is made of the types of
+	// attributes and not of their values.
 	Decoded() *Attributes
-	// Listed returns the attributes that the author named one by one, each with a column of its own.
+	// Listed returns the attributes that the author named one by one, each with a column of its
+	// own.
 	Listed() []string
-	// Variable returns the template variable that differs from cell to cell, and whether an item may have several cells.
+	// Variable returns the template variable that differs from cell to cell, and whether an item
+	// may have several cells.
 	Variable() (variable int, several bool)
 	// emit appends the item's cells to the evaluation.
 	emit(e *Emitter, x *Eval) error
 }
 
-// Emit appends the emitter's cells for the item in scope. A *tmpl.MissingError means that the column needs an attribute
-// that the item lacks: the emitter then has no cells for it.
+// Emit appends the emitter's cells for the item in scope. A *tmpl.MissingError means that the
+// column needs an attribute that the item lacks: the emitter then has no cells for it.
 func (e *Emitter) Emit(x *Eval) error { return e.Source.emit(e, x) }
 
 // Describe names the emitter in messages, in the words of the mapping file.
@@ -90,7 +93,8 @@ type ColumnSet struct {
 // String is the column as its author would write it.
 func (c ColumnSet) String() string { return c.Family.Name + ":" + c.Column.Source }
 
-// Columns returns all columns that the emitter may write, whatever the item: every proof must hold for each of them.
+// Columns returns all columns that the emitter may write, whatever the item: every proof must hold
+// for each of them.
 func (e *Emitter) Columns() []ColumnSet {
 	main := e.PerName
 	if len(main) == 0 {
@@ -109,7 +113,8 @@ func (e *Emitter) Columns() []ColumnSet {
 	return all
 }
 
-// Otherwise returns the emitter for values that the source cannot expand; nil where they are refused or skipped.
+// Otherwise returns the emitter for values that the source cannot expand; nil where they are
+// refused or skipped.
 func (e *Emitter) Otherwise() *Emitter {
 	if c, ok := e.Source.(interface{ Others() *Otherwise }); ok {
 		return c.Others().Emitter
@@ -131,7 +136,8 @@ func (e *Emitter) InFamily(name string) bool {
 	return e.Family.Name == name || e.Fallback != nil && e.Fallback.Name == name
 }
 
-// ColumnOf is the qualifier's template with the name of one attribute filled in where the source has a variable for it.
+// ColumnOf is the qualifier's template with the name of one attribute filled in where the source
+// has a variable for it.
 func (e *Emitter) ColumnOf(attr string) string {
 	if !e.NamesColumns() {
 		return e.Qualifier.Source
@@ -145,7 +151,8 @@ func (e *Emitter) NamesColumns() bool {
 	return e.Qualifier.Vars[tmpl.VarAttr] || e.Qualifier.Vars[tmpl.VarPath]
 }
 
-// MayWrite reports whether the emitter may write a column: a column with variables may be any column.
+// MayWrite reports whether the emitter may write a column: a column with variables may be any
+// column.
 func (e *Emitter) MayWrite(f *FamilyRule, qualifier string) bool {
 	_, declared, _ := strings.Cut(e.Entry.To.S, ":")
 	otherwise := e.Otherwise()
@@ -172,8 +179,8 @@ func CommonColumn(a, b *Emitter) (ca, cb ColumnSet, ok bool) {
 	return ca, cb, false
 }
 
-// Avoids reports whether a list or wildcard of plain attribute names never writes the main column of another emitter,
-// because it does not have the attribute of that name.
+// Avoids reports whether a list or wildcard of plain attribute names never writes the main column
+// of another emitter, because it does not have the attribute of that name.
 func (e *Emitter) Avoids(other *Emitter) bool {
 	if !e.plainNames() {
 		return false
@@ -196,8 +203,8 @@ func (e *Emitter) plainNames() bool {
 	return ok && e.NameOnly && e.Values.Flatten == nil && len(s.Selected.Rename) == 0
 }
 
-// ColumnName evaluates the qualifier in the scope. A *tmpl.MissingError means that the item lacks an attribute of
-// the qualifier.
+// ColumnName evaluates the qualifier in the scope. A *tmpl.MissingError means that the item lacks
+// an attribute of the qualifier.
 func (e *Emitter) ColumnName(x *Eval) (q []byte, err error) {
 	start := len(x.Buf)
 	if e.NameOnly {

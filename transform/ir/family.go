@@ -15,8 +15,8 @@ type Family struct {
 	Aggregate    string        // "", max, min, hll: values are merged by the server
 }
 
-// Ages reports whether the newest cells of a column are removed because of their age. Where a cell goes only when both
-// limits are passed, the newest versions stay whatever their age.
+// Ages reports whether the newest cells of a column are removed because of their age. Where a cell
+// goes only when both limits are passed, the newest versions stay whatever their age.
 func (f *Family) Ages() bool { return f.MaxAge > 0 && (!f.Intersection || f.MaxVersions == 0) }
 
 // FamilyRule is a family with what the mapping says about its cells.

@@ -45,8 +45,9 @@ type Mapping = lang.Mapping
 // Class is the way in which a row's earlier cells are replaced.
 type Class byte
 
-// The classes of a row. R (replace-row): the item owns the row, which is replaced as a whole. K (by-key): the cells to
-// replace are known from the item's key. D (by-diff): they are found by comparing the old and the new image.
+// The classes of a row. R (replace-row): the item owns the row, which is replaced as a whole. K
+// (by-key): the cells to replace are known from the item's key. D (by-diff): they are found by
+// comparing the old and the new image.
 const (
 	ClassR Class = 'R'
 	ClassK Class = 'K'
@@ -72,8 +73,9 @@ type ReadPattern struct {
 	Except []string `json:"except,omitempty"` // columns of the family that the reader leaves out
 }
 
-// View is a continuous materialized view over the target table: its rows under a key made of column values.
-// Bigtable maintains it by itself, with a delay. A row that lacks one of the key columns is not in it.
+// View is a continuous materialized view over the target table: its rows under a key made of column
+// values. Bigtable maintains it by itself, with a delay. A row that lacks one of the key columns is
+// not in it.
 type View struct {
 	Name    string   `json:"name"`
 	Key     []Column `json:"key"`
@@ -98,8 +100,8 @@ func (p *Program) KeyType(attr string) byte {
 	return 0
 }
 
-// DefaultOnTTL returns what becomes of an item that TTL deletes when its rule has no on_ttl_expiry: delete, keep or
-// archive.
+// DefaultOnTTL returns what becomes of an item that TTL deletes when its rule has no on_ttl_expiry:
+// delete, keep or archive.
 func (p *Program) DefaultOnTTL() string {
 	if p.Table.OnTTLExpiry == "" {
 		return "delete"
@@ -107,8 +109,8 @@ func (p *Program) DefaultOnTTL() string {
 	return p.Table.OnTTLExpiry
 }
 
-// LosesTrackOf reports whether the rule keeps the cells of expired items although a new item with the same key may not
-// find them: that needs the old image, or another rule may take the new item.
+// LosesTrackOf reports whether the rule keeps the cells of expired items although a new item with
+// the same key may not find them: that needs the old image, or another rule may take the new item.
 func (p *Program) LosesTrackOf(r *Rule) bool {
 	return r.OnTTL == "keep" && (r.NeedOld || !p.KeyDecidesRule)
 }

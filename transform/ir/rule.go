@@ -82,7 +82,8 @@ func (r *Rule) Mentions(attr string) bool {
 		slices.ContainsFunc(r.Plans, func(pl *Plan) bool { return pl.mentions(attr) })
 }
 
-// mentions reports whether the row key, a column, a cell time or a list of attributes names the attribute.
+// mentions reports whether the row key, a column, a cell time or a list of attributes names the
+// attribute.
 func (pl *Plan) mentions(attr string) bool {
 	return slices.Contains(pl.Row.Attrs, attr) || slices.ContainsFunc(pl.Emitters, func(e *Emitter) bool {
 		t := e.Time.Template
@@ -91,7 +92,8 @@ func (pl *Plan) mentions(attr string) bool {
 	})
 }
 
-// SharesWith reports whether the author of one rule acknowledges that another one may write its cells.
+// SharesWith reports whether the author of one rule acknowledges that another one may write its
+// cells.
 func SharesWith(r, with *Rule) bool {
 	return slices.ContainsFunc(r.Src.ShareWith, func(t problem.Text) bool { return t.S == with.Name })
 }

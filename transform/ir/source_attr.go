@@ -107,8 +107,9 @@ func (f *Flatten) pathPart(name string) string {
 	return string(tmpl.Escape(nil, name, f.Joiner))
 }
 
-// addLeaves adds a cell for each leaf of a map, under the names that lead to it. An empty map is a leaf, so that it is
-// not lost. With `as: google`, where names are not escaped, an empty map in a path has no cell, as in Google's tool.
+// addLeaves adds a cell for each leaf of a map, under the names that lead to it. An empty map is a
+// leaf, so that it is not lost. With `as: google`, where names are not escaped, an empty map in a
+// path has no cell, as in Google's tool.
 func (e *Emitter) addLeaves(x *Eval, f *Flatten, variable int, path string, v *change.Value) error {
 	empty := len(v.M) == 0 && (f.Escapes || variable == tmpl.VarKey)
 	if v.Kind != change.KindMap || empty {

@@ -32,8 +32,8 @@ func (s *Const) emit(e *Emitter, x *Eval) error {
 	return e.addConstant(x, s.Value)
 }
 
-// Types is `types:`, a sidecar: one cell with the types of all attributes that other emitters of the row write and
-// that are not strings. With it natural encodings can be read back.
+// Types is `types:`, a sidecar: one cell with the types of all attributes that other emitters of
+// the row write and that are not strings. With it natural encodings can be read back.
 type Types struct {
 	Beside []*Emitter // the emitters whose attributes it describes
 }
@@ -53,8 +53,8 @@ func (s *Types) Listed() []string { return nil }
 // Variable implements Source.
 func (s *Types) Variable() (int, bool) { return tmpl.VarAttr, false }
 
-// describes reports whether an attribute's type belongs in the cell: whether an entry that is not a document holds the
-// attribute. The sidecar is not used to read documents back.
+// describes reports whether an attribute's type belongs in the cell: whether an entry that is not a
+// document holds the attribute. The sidecar is not used to read documents back.
 func (s *Types) describes(attr string) bool {
 	for _, o := range s.Beside {
 		if _, document := o.Source.(*Document); !document && o.Holds(attr) {

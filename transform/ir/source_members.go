@@ -8,7 +8,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// Members is the common part of the sources that expand one collection into its members: map, list and set.
+// Members is the common part of the sources that expand one collection into its members: map, list
+// and set.
 type Members struct {
 	Name     string
 	word     string // the kind of source as the mapping file has it: map, list or set
@@ -22,7 +23,8 @@ type Otherwise struct {
 	Emitter *Emitter // writes it as one value; nil: it is skipped, or the item is refused
 }
 
-// NewMembers returns the common part of a source that expands an attribute; word is map, list or set.
+// NewMembers returns the common part of a source that expands an attribute; word is map, list or
+// set.
 func NewMembers(word, name string) Members {
 	return Members{Name: name, word: word, selected: oneAttribute(name)}
 }
@@ -42,8 +44,8 @@ func (s *Members) Listed() []string { return nil }
 // Others returns the treatment of values of other types.
 func (s *Members) Others() *Otherwise { return &s.other }
 
-// collection returns the value to expand, and evaluates the time of its cells. It returns nil when the item has no such
-// value, or when it has no cell time and the mapping omits such cells.
+// collection returns the value to expand, and evaluates the time of its cells. It returns nil when
+// the item has no such value, or when it has no cell time and the mapping omits such cells.
 func (s *Members) collection(e *Emitter, x *Eval) (*change.Value, error) {
 	v := e.presentValue(x, s.Name)
 	if v == nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// Predicate is a compiled `when`: a CEL expression over the item, for conditions that patterns cannot express.
+// Predicate is a compiled `when`: a CEL expression over the item, for conditions that patterns
+// cannot express.
 type Predicate struct {
 	Source  string
 	program cel.Program
@@ -19,8 +20,8 @@ type Predicate struct {
 // costLimit bounds the evaluation cost of an expression for one item, in units of CEL.
 const costLimit = 100_000
 
-// NewPredicate compiles a CEL expression. The expression can use `item`, a map of attribute names to values, and
-// nothing that changes between two runs.
+// NewPredicate compiles a CEL expression. The expression can use `item`, a map of attribute names
+// to values, and nothing that changes between two runs.
 func NewPredicate(src string) (*Predicate, error) {
 	env, err := cel.NewEnv(cel.Variable("item", cel.MapType(cel.StringType, cel.DynType)))
 	if err != nil {
@@ -40,8 +41,8 @@ func NewPredicate(src string) (*Predicate, error) {
 	return &Predicate{Source: src, program: prg}, nil
 }
 
-// Holds evaluates the expression. An error in it (a missing attribute without has(), mixed types) refuses
-// the item, because a default would silently write or drop it.
+// Holds evaluates the expression. An error in it (a missing attribute without has(), mixed types)
+// refuses the item, because a default would silently write or drop it.
 func (w *Predicate) Holds(img change.Image) (bool, error) {
 	item := make(map[string]any, len(img))
 	for i := range img {
@@ -58,7 +59,8 @@ func (w *Predicate) Holds(img change.Image) (bool, error) {
 	return b, nil
 }
 
-// native returns a value in the types of CEL: integers as int, other numbers as double, sets as lists.
+// native returns a value in the types of CEL: integers as int, other numbers as double, sets as
+// lists.
 func native(v *change.Value) any {
 	switch v.Kind {
 	case change.KindString:

@@ -9,10 +9,12 @@ import (
 	"github.com/tailrace-cdc/replicator/problem/yamlfile"
 )
 
-// sourceKeys are the keys that name where the cells of an entry come from; an entry has exactly one.
+// sourceKeys are the keys that name where the cells of an entry come from; an entry has exactly
+// one.
 var sourceKeys = []string{"attr", "attrs", "map", "set", "list", "doc", "const"}
 
-// emitter reads one entry of cells: its source, its column, and the options that go with the source.
+// emitter reads one entry of cells: its source, its column, and the options that go with the
+// source.
 func (r *reader) emitter(n *yaml.Node, path string) Emitter {
 	e := Emitter{At: Text{Line: n.Line, Path: path}}
 	var given []string // the sources that the entry names
@@ -97,7 +99,8 @@ func (r *reader) attribute(to *Text) yamlfile.Field {
 var optionKeys = []string{"except", "rename", "flatten", "join", "as", "fallback", "format", "value", "mode",
 	"otherwise"}
 
-// valueSources are the sources whose cells hold the value of an attribute; the others have keys of their own for it.
+// valueSources are the sources whose cells hold the value of an attribute; the others have keys of
+// their own for it.
 var valueSources = []string{"attr", "attrs", "map", "list"}
 
 // allowedFor lists the sources that allow an option.
@@ -121,7 +124,8 @@ func optionHint(option, kind string) string {
 	return hint
 }
 
-// checkEmitter reports an entry without exactly one source, without a column, or with options of another source.
+// checkEmitter reports an entry without exactly one source, without a column, or with options of
+// another source.
 func (r *reader) checkEmitter(e *Emitter, sources []string) {
 	switch {
 	case len(sources) == 0:

@@ -12,8 +12,8 @@ import (
 // removedSecret replaces secrets in the normalised text.
 const removedSecret = "${REMOVED}"
 
-// normalize returns the YAML of a mapping file without comments, layout and secrets in clear. Except for these secrets
-// it parses to the same mapping. It changes the nodes.
+// normalize returns the YAML of a mapping file without comments, layout and secrets in clear.
+// Except for these secrets it parses to the same mapping. It changes the nodes.
 func normalize(root *yaml.Node) ([]byte, error) {
 	removeLayout(root)
 	if root.Kind == yaml.MappingNode {

@@ -9,8 +9,8 @@ import (
 	"github.com/tailrace-cdc/replicator/problem/yamlfile"
 )
 
-// Parse reads a mapping file. The mapping is usable only if no problem is an error; all problems of the file are
-// reported at once.
+// Parse reads a mapping file. The mapping is usable only if no problem is an error; all problems of
+// the file are reported at once.
 func Parse(file string, data []byte) (*Mapping, []problem.Problem) {
 	r := newReader(file)
 	root := r.Load(data)
@@ -108,7 +108,8 @@ func (r *reader) families(m *Mapping, n *yaml.Node, path string) {
 	})
 }
 
-// versions sets how many versions a family keeps: 1 by default, all if it has another limit or merges its cells.
+// versions sets how many versions a family keeps: 1 by default, all if it has another limit or
+// merges its cells.
 func (r *reader) versions(f *Family, t Text) {
 	switch {
 	case t.S == "all":

@@ -24,8 +24,8 @@ type TemplatePart struct {
 // Template is a parsed template.
 type Template []TemplatePart
 
-// ParseTemplate reads literal text with {name}, {name|filter|filter(args)} and {salt(a,b;n)}; {{ and }}
-// stand for braces.
+// ParseTemplate reads literal text with {name}, {name|filter|filter(args)} and {salt(a,b;n)}; {{
+// and }} stand for braces.
 func ParseTemplate(s string) (Template, error) {
 	var out Template
 	err := split(s, func(literal string) {
@@ -70,8 +70,9 @@ func parseReference(inside string) (TemplatePart, error) {
 	return part, nil
 }
 
-// checkName refuses references that are unlikely to name a capture or an attribute. Attributes may have almost any
-// name, so syntax that belongs in a pattern would otherwise be read as an attribute that no item has.
+// checkName refuses references that are unlikely to name a capture or an attribute. Attributes may
+// have almost any name, so syntax that belongs in a pattern would otherwise be read as an attribute
+// that no item has.
 func checkName(inside, name string) error {
 	capture, _, typed := strings.Cut(name, ":")
 	switch {

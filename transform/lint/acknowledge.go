@@ -8,13 +8,15 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/lang"
 )
 
-// Warnings are the codes of all warnings that an author can acknowledge, because the mapping may be intended as it is.
-// With acknowledgements every mapping without errors can pass a check that counts warnings as errors.
+// Warnings are the codes of all warnings that an author can acknowledge, because the mapping may be
+// intended as it is. With acknowledgements every mapping without errors can pass a check that
+// counts warnings as errors.
 var Warnings = []string{"attribute", "binary_key", "cascade", "cells", "family_name", "hashed_key", "history",
 	"hotspot", "match", "mixed_grammar", "order", "pii", "reads", "secret", "ttl", "unpadded"}
 
-// acknowledge drops the warnings that the mapping acknowledges. It refuses acknowledgements of unknown codes, and
-// warns of those that cover no warning, because they would hide the next warning with that code.
+// acknowledge drops the warnings that the mapping acknowledges. It refuses acknowledgements of
+// unknown codes, and warns of those that cover no warning, because they would hide the next warning
+// with that code.
 func (c *linter) acknowledge() {
 	used := make([]bool, len(c.Mapping.Acknowledged))
 	c.Problems.List = slices.DeleteFunc(c.Problems.List, func(p problem.Problem) (acknowledged bool) {

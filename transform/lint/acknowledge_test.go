@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestEveryWarningCanBeAcknowledged compares the codes of warnings in the compiler's source with Warnings: a code
-// that is not listed there could not be acknowledged.
+// TestEveryWarningCanBeAcknowledged compares the codes of warnings in the compiler's source with
+// Warnings: a code that is not listed there could not be acknowledged.
 func TestEveryWarningCanBeAcknowledged(t *testing.T) {
 	var files []string
 	for _, dir := range []string{".", "../compile", "../prove"} {

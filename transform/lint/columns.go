@@ -7,8 +7,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/ir"
 )
 
-// lintTwice refuses an attribute that two entries of one row write to the same column, because every item with that
-// attribute would be refused.
+// lintTwice refuses an attribute that two entries of one row write to the same column, because
+// every item with that attribute would be refused.
 func (c *linter) lintTwice(pl *ir.Plan) {
 	for i, a := range pl.Emitters {
 		for j, b := range pl.Emitters {
@@ -29,16 +29,17 @@ func (c *linter) lintTwice(pl *ir.Plan) {
 	}
 }
 
-// mayName reports whether the emitter may write a column that is named after the attribute. A document, a list, a
-// wildcard, and an emitter with {attr} or {path} in its column can do so only for an attribute that it holds; any other
-// emitter always can.
+// mayName reports whether the emitter may write a column that is named after the attribute. A
+// document, a list, a wildcard, and an emitter with {attr} or {path} in its column can do so only
+// for an attribute that it holds; any other emitter always can.
 func mayName(e *ir.Emitter, attr string) bool {
 	_, document := e.Source.(*ir.Document)
 	_, several := e.Source.(*ir.Attrs)
 	return !document && !several && !e.NamesColumns() || e.Holds(attr)
 }
 
-// writeOnceHint returns the hint how to stop an entry from writing an attribute that another entry writes too.
+// writeOnceHint returns the hint how to stop an entry from writing an attribute that another entry
+// writes too.
 func (c *linter) writeOnceHint(e *ir.Emitter, name string) string {
 	s, several := e.Source.(*ir.Attrs)
 	switch {

@@ -6,8 +6,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/ir"
 )
 
-// lintHistories refuses `on_remove: tombstone` beside `cell_id: ts`, where the versions of a column belong to several
-// items, and warns of histories that no family keeps.
+// lintHistories refuses `on_remove: tombstone` beside `cell_id: ts`, where the versions of a column
+// belong to several items, and warns of histories that no family keeps.
 func (c *linter) lintHistories(r *ir.Rule) {
 	kept := false
 	for _, pl := range r.Plans {
@@ -33,7 +33,8 @@ func (c *linter) lintHistories(r *ir.Rule) {
 	}
 }
 
-// keepsSeveralTimes reports whether some emitter keeps cells of several times in one column of a family.
+// keepsSeveralTimes reports whether some emitter keeps cells of several times in one column of a
+// family.
 func (c *linter) keepsSeveralTimes(f *ir.FamilyRule) bool {
 	return slices.ContainsFunc(c.Program.Rules, func(r *ir.Rule) bool {
 		return slices.ContainsFunc(r.Plans, func(pl *ir.Plan) bool {
@@ -45,7 +46,8 @@ func (c *linter) keepsSeveralTimes(f *ir.FamilyRule) bool {
 	})
 }
 
-// FamilyLimit refuses more column families than a target table can have, over all mappings that write it.
+// FamilyLimit refuses more column families than a target table can have, over all mappings that
+// write it.
 func FamilyLimit(cs []*ir.Draft) {
 	names := map[string]map[string]bool{}
 	for _, c := range cs {

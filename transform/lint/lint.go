@@ -10,8 +10,8 @@ import (
 // linter checks the draft of one table, and adds problems to it.
 type linter struct{ *ir.Draft }
 
-// Conditions checks the conditions of all rules, and marks rules as unreachable if an earlier one takes all their
-// items. It runs before the proofs, which report nothing about unreachable rules.
+// Conditions checks the conditions of all rules, and marks rules as unreachable if an earlier one
+// takes all their items. It runs before the proofs, which report nothing about unreachable rules.
 func Conditions(d *ir.Draft) {
 	c := &linter{d}
 	for i, r := range d.Program.Rules {
@@ -20,8 +20,8 @@ func Conditions(d *ir.Draft) {
 	}
 }
 
-// Program checks the finished program, adds the mapping's access patterns and views to it, and drops the warnings that
-// the mapping acknowledges.
+// Program checks the finished program, adds the mapping's access patterns and views to it, and
+// drops the warnings that the mapping acknowledges.
 func Program(d *ir.Draft) {
 	c := &linter{d}
 	c.lint()

@@ -46,14 +46,16 @@ func isWhole(pattern string) bool {
 	return err == nil && len(p) == 1 && p[0].Kind == lang.Any
 }
 
-// sameTests reports whether two conditions are the same apart from their patterns; those with `in` never count as such.
+// sameTests reports whether two conditions are the same apart from their patterns; those with `in`
+// never count as such.
 func sameTests(a, b *lang.Condition) bool {
 	exists := (a.Exists == nil) == (b.Exists == nil) && (a.Exists == nil || *a.Exists == *b.Exists)
 	return exists && a.Equals.S == b.Equals.S && a.Type.S == b.Type.S && len(a.In) == 0 && len(b.In) == 0
 }
 
-// shapesOf returns the patterns of conditions without the names of captures. A back-reference is written as the place
-// of its capture, so two patterns are equal even if their captures have different names.
+// shapesOf returns the patterns of conditions without the names of captures. A back-reference is
+// written as the place of its capture, so two patterns are equal even if their captures have
+// different names.
 func shapesOf(list []lang.Condition) (shapes []string) {
 	places := map[string]string{}
 	for i := range list {
@@ -90,7 +92,8 @@ func (c *linter) lintMatch(r *ir.Rule) {
 	}
 }
 
-// wrongKey refuses a rule that tests an attribute instead of the key attribute of almost the same name.
+// wrongKey refuses a rule that tests an attribute instead of the key attribute of almost the same
+// name.
 func (c *linter) wrongKey(r *ir.Rule) {
 	for i := range r.Src.Match {
 		x := &r.Src.Match[i]
@@ -104,8 +107,8 @@ func (c *linter) wrongKey(r *ir.Rule) {
 	}
 }
 
-// normalName returns a name in lower case and without separators, so that spellings such as userId and user_id are
-// equal.
+// normalName returns a name in lower case and without separators, so that spellings such as userId
+// and user_id are equal.
 func normalName(name string) string {
 	return strings.NewReplacer("_", "", "-", "", ".", "").Replace(strings.ToLower(name))
 }
@@ -119,8 +122,8 @@ func testsOrRefersTo(r *ir.Rule, attr string) bool {
 // regexOrGlob matches syntax of regular expressions and globs, which has no meaning in patterns.
 var regexOrGlob = regexp.MustCompile(`^\^|\$$|\.[*+]|\[[^]]+\][*+]|\\[dwsS.]|\*`)
 
-// lintText warns of patterns in places that take plain text, and of patterns that look like regular expressions or
-// globs.
+// lintText warns of patterns in places that take plain text, and of patterns that look like regular
+// expressions or globs.
 func (c *linter) lintText(x *lang.Condition) {
 	for _, t := range append(slices.Clone(x.In), x.Equals) {
 		p, err := lang.ParsePattern(t.S)

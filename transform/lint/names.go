@@ -12,9 +12,9 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// lintNames warns of references that are probably mistyped captures. Such a reference compiles, because an attribute
-// of the item may have any name, but every item is then refused. A reference to an attribute that the rule names
-// elsewhere, for example in its match, is taken as intended.
+// lintNames warns of references that are probably mistyped captures. Such a reference compiles,
+// because an attribute of the item may have any name, but every item is then refused. A reference
+// to an attribute that the rule names elsewhere, for example in its match, is taken as intended.
 func (c *linter) lintNames(r *ir.Rule) {
 	if slices.ContainsFunc(r.Src.Match, func(x lang.Condition) bool {
 		_, err := lang.ParsePattern(x.Pattern.S)

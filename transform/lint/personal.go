@@ -10,7 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// lintPersonal refuses personal data in row keys and column names, because these reach logs and monitoring.
+// lintPersonal refuses personal data in row keys and column names, because these reach logs and
+// monitoring.
 func (c *linter) lintPersonal(pl *ir.Plan) {
 	c.personal(*pl.Src, pl.Row, nil)
 	for _, e := range pl.Emitters {
@@ -22,7 +23,8 @@ func (c *linter) lintPersonal(pl *ir.Plan) {
 	}
 }
 
-// personal refuses a template that shows an attribute listed under pii; e is its emitter, nil for row keys.
+// personal refuses a template that shows an attribute listed under pii; e is its emitter, nil for
+// row keys.
 func (c *linter) personal(at problem.Text, t *tmpl.Template, e *ir.Emitter) {
 	t.References(func(name string, capture tmpl.Capture, _ []string) {
 		attr := name
@@ -39,8 +41,8 @@ func (c *linter) personal(at problem.Text, t *tmpl.Template, e *ir.Emitter) {
 	})
 }
 
-// personalPaths refuses personal data in maps whose keys become column names. For a list or wildcard of attributes it
-// only warns, because the mapping does not state which of them are maps.
+// personalPaths refuses personal data in maps whose keys become column names. For a list or
+// wildcard of attributes it only warns, because the mapping does not state which of them are maps.
 func (c *linter) personalPaths(e *ir.Emitter) {
 	if e.Values.Flatten == nil || !e.Qualifier.Exposed[tmpl.VarNames[tmpl.VarPath]] || !e.Qualifier.Vars[tmpl.VarPath] {
 		return
@@ -93,7 +95,8 @@ func shows(r *ir.Rule, family, column, attr string) bool {
 	return false
 }
 
-// canGive reports whether a column template can give a name; one that does not parse counts as any name.
+// canGive reports whether a column template can give a name; one that does not parse counts as any
+// name.
 func canGive(template, name string) bool {
 	t, err := lang.ParseTemplate(template)
 	return err != nil || serves(name, t, false)

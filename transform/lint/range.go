@@ -51,8 +51,8 @@ func (c *linter) lintRange(at problem.Text) {
 	}
 }
 
-// sharedParts returns the text before the first part in which two keys differ, with every reference replaced by the
-// mark anything, and the number of that part.
+// sharedParts returns the text before the first part in which two keys differ, with every reference
+// replaced by the mark anything, and the number of that part.
 func (c *linter) sharedParts(from, to lang.Template) (shared string, depth int) {
 	a, b := byName(from), byName(to)
 	n := 0
@@ -88,8 +88,8 @@ func byName(t lang.Template) string {
 	return sb.String()
 }
 
-// lintGrammar warns if rows of one range have different numbers of parts: a reader cannot split all keys in the same
-// way.
+// lintGrammar warns if rows of one range have different numbers of parts: a reader cannot split all
+// keys in the same way.
 func (c *linter) lintGrammar(at problem.Text, plans []*ir.Plan) {
 	for _, pl := range plans {
 		first, n := plans[0].Row.Parts(c.Delimiter()), pl.Row.Parts(c.Delimiter())
@@ -102,8 +102,9 @@ func (c *linter) lintGrammar(at problem.Text, plans []*ir.Plan) {
 	}
 }
 
-// unordered returns the name of the reference in part number depth of a plan's row key, if the keys may sort
-// otherwise than its values: another part follows, and a value may have a byte below the delimiter.
+// unordered returns the name of the reference in part number depth of a plan's row key, if the keys
+// may sort otherwise than its values: another part follows, and a value may have a byte below the
+// delimiter.
 func (c *linter) unordered(pl *ir.Plan, depth int) (string, bool) {
 	mode := pl.Rule.Src.Segments.S
 	if mode == "" {
@@ -124,8 +125,9 @@ func (c *linter) unordered(pl *ir.Plan, depth int) (string, bool) {
 	return "", false
 }
 
-// lowestByte returns a lower bound of the bytes that a reference can give. It is 0xff for texts of one fixed length:
-// none is the beginning of another, so the delimiter after them does not change their order.
+// lowestByte returns a lower bound of the bytes that a reference can give. It is 0xff for texts of
+// one fixed length: none is the beginning of another, so the delimiter after them does not change
+// their order.
 func (c *linter) lowestByte(r *ir.Rule, part lang.TemplatePart) byte {
 	if part.Salt != nil {
 		return 0xff

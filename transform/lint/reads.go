@@ -9,8 +9,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/lang"
 )
 
-// lintReads adds the access patterns to the program. It checks that each is a key, a prefix or a range, the only ways
-// to read Bigtable, and that some rule writes rows of its form.
+// lintReads adds the access patterns to the program. It checks that each is a key, a prefix or a
+// range, the only ways to read Bigtable, and that some rule writes rows of its form.
 func (c *linter) lintReads() {
 	for i := range c.Mapping.Reads {
 		x := &c.Mapping.Reads[i]
@@ -96,7 +96,8 @@ func flat(t lang.Template) string {
 	return sb.String()
 }
 
-// serves reports whether a row template can give the key or, if prefix is set, a longer key that begins with it.
+// serves reports whether a row template can give the key or, if prefix is set, a longer key that
+// begins with it.
 func serves(key string, row lang.Template, prefix bool) bool {
 	switch {
 	case key == "":

@@ -32,7 +32,8 @@ func (c *linter) lintViews() {
 	}
 }
 
-// columns resolves the columns of a view, and refuses those that no rule writes, without a name, or of aggregates.
+// columns resolves the columns of a view, and refuses those that no rule writes, without a name, or
+// of aggregates.
 func (c *linter) columns(list []problem.Text) (out []ir.Column) {
 	for _, t := range list {
 		f, qualifier, ok := c.Target(t)

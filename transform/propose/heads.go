@@ -38,7 +38,8 @@ func (h *heads) spread() bool {
 // minRows is the smallest sample from which a frequent first part is reported.
 const minRows = 100
 
-// findings reports rows that go to one place: by a frequent first part, or by values that grow with time.
+// findings reports rows that go to one place: by a frequent first part, or by values that grow with
+// time.
 func (h *heads) findings(ps *problem.Collector) {
 	at, of := problem.Text{Path: h.lead.Row}, "{"+h.lead.Of+"}"
 	if n := hottest(h.first); h.rows >= minRows && n*5 > h.rows && len(h.first) > 1 {

@@ -6,14 +6,15 @@ import (
 	"strings"
 )
 
-// form is the way in which a key is built: a word, "#" and an id; a word alone; or, as the zero form, anything.
+// form is the way in which a key is built: a word, "#" and an id; a word alone; or, as the zero
+// form, anything.
 type form struct {
 	word  string
 	alone bool
 }
 
-// formOf returns the form of a key. It takes only capitals as words, as single-table designs write them, so that names
-// of tenants are not taken for words.
+// formOf returns the form of a key. It takes only capitals as words, as single-table designs write
+// them, so that names of tenants are not taken for words.
 func formOf(text string) form {
 	word, _, prefix := strings.Cut(text, "#")
 	if strings.Trim(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "" || strings.Trim(word, "0123456789_-") == "" {
@@ -37,15 +38,16 @@ type kind struct {
 	indexed map[string]int
 }
 
-// A single-table design is recognized in a sample of at least minItems, by forms that are frequent and together cover
-// nearly all items.
+// A single-table design is recognized in a sample of at least minItems, by forms that are frequent
+// and together cover nearly all items.
 const (
 	minItems     = 8
 	minShare     = 50 // a frequent form has at least one of 50 items
 	maxUncovered = 20 // at most one of 20 items has another form
 )
 
-// frequentForms returns the forms with words that are frequent, in order, and whether they cover nearly all items.
+// frequentForms returns the forms with words that are frequent, in order, and whether they cover
+// nearly all items.
 func frequentForms(counts map[form]int) (out []form, cover bool) {
 	all, covered := 0, 0
 	for _, n := range counts {
@@ -71,8 +73,8 @@ func number(b bool) int {
 	return 0
 }
 
-// kinds returns the kinds of items that the words in keys show, nil if one rule will do. prefixed is true if partition
-// keys have words too.
+// kinds returns the kinds of items that the words in keys show, nil if one rule will do. prefixed
+// is true if partition keys have words too.
 func (s *Sampler) kinds() (out []kind, prefixed bool) {
 	if s.items < minItems {
 		return nil, false
@@ -97,8 +99,8 @@ func (s *Sampler) kinds() (out []kind, prefixed bool) {
 	return out, prefixed
 }
 
-// kindsOf returns the kinds of items below one word of partition keys, divided by the words in sort keys if these cover
-// nearly all items.
+// kindsOf returns the kinds of items below one word of partition keys, divided by the words in sort
+// keys if these cover nearly all items.
 func (s *Sampler) kindsOf(word form, prefixed bool) (out []kind) {
 	sks := map[form]int{}
 	for p, n := range s.pairs {

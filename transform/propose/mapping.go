@@ -28,8 +28,9 @@ type writer struct {
 
 func (w *writer) line(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
 
-// mapping returns the proposed file: an item per row, natural encodings, and as comments what the sample showed. Lines
-// that are commented out compile when the # is removed, and leave the rows in class R (replace-row).
+// mapping returns the proposed file: an item per row, natural encodings, and as comments what the
+// sample showed. Lines that are commented out compile when the # is removed, and leave the rows in
+// class R (replace-row).
 func (s *Sampler) mapping() string {
 	w := &writer{s: s}
 	w.line("# Proposed for table %s from a sample of %s. Edit it, then run: replicator check",
@@ -88,7 +89,8 @@ func (w *writer) rule(r *proposed, first bool) {
 	w.indexes(r)
 }
 
-// indexes writes the table's indexes as commented-out rows of a rule, each with the name of its index as prefix.
+// indexes writes the table's indexes as commented-out rows of a rule, each with the name of its
+// index as prefix.
 func (w *writer) indexes(r *proposed) {
 	var lines []string
 	for _, x := range w.s.src.Indexes {
@@ -112,7 +114,8 @@ func (w *writer) indexes(r *proposed) {
 	w.line("  # index:\n%s", strings.Join(lines, "\n"))
 }
 
-// views proposes the indexes as materialized views too, unless they have key attributes, which are not columns.
+// views proposes the indexes as materialized views too, unless they have key attributes, which are
+// not columns.
 func (w *writer) views() {
 	var lines []string
 	for _, x := range w.s.src.Indexes {

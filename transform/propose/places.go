@@ -10,8 +10,9 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// places records which item wrote which place: a whole row of class R (replace-row), in other rows a column, together
-// with the cell time if the mapping sets it. It stores hashes, since a sample may be large.
+// places records which item wrote which place: a whole row of class R (replace-row), in other rows
+// a column, together with the cell time if the mapping sets it. It stores hashes, since a sample
+// may be large.
 type places struct {
 	seed   maphash.Seed
 	owners map[uint64]uint64 // by place: the item, or several
@@ -61,7 +62,8 @@ func (p *places) place(row []byte, family string, qualifier, at []byte) uint64 {
 	return h.Sum64()
 }
 
-// findings reports the places that several items wrote; acknowledged is true if the mapping allows shared cells.
+// findings reports the places that several items wrote; acknowledged is true if the mapping allows
+// shared cells.
 func (p *places) findings(ps *problem.Collector, acknowledged bool) {
 	const report = "report this as a bug: the compiler proved that it cannot happen"
 	at := problem.Text{Path: "sample"}

@@ -102,7 +102,8 @@ func TestProposedMappingCompilesAndTakesTheSample(t *testing.T) {
 	}
 }
 
-// uncommented takes the signs away from all that is proposed as a comment, but for what is to replace something.
+// uncommented takes the signs away from all that is proposed as a comment, but for what is to
+// replace something.
 func uncommented(text string) string {
 	for _, sign := range []string{`(?m)^ *# index:$`, `(?m)^ *# - \{name: [^,]+, (row|key):`, `(?m)^# views:$`,
 		`(?m)^# types:`, `(?m)^ *# [txn]: \{max_versions`, `(?m)^ *# on_ttl_expiry: delete`} {
@@ -179,7 +180,8 @@ var designs = map[string]struct {
 	"none":           {[][2]string{{"%d", "x%d"}}, []string{"0#x0"}, 0},
 }
 
-// TestProposalForASingleTableHoldsWithAndWithoutItsComments: every row stays one item's, every sampled item is taken.
+// TestProposalForASingleTableHoldsWithAndWithoutItsComments: every row stays one item's, every
+// sampled item is taken.
 func TestProposalForASingleTableHoldsWithAndWithoutItsComments(t *testing.T) {
 	attr := func(name string, typ byte) *change.KeyAttr { return &change.KeyAttr{Name: name, Type: typ} }
 	withIndexes := []Index{{"GSI1", change.KeySchema{Partition: *attr("GSI1PK", 'S'), Sort: attr("GSI1SK", 'S')}},
@@ -215,8 +217,8 @@ func TestProposalForASingleTableHoldsWithAndWithoutItsComments(t *testing.T) {
 	}
 }
 
-// holds fails unless a mapping compiles, gives every row of every item to that item alone and takes all items; it
-// returns their main rows.
+// holds fails unless a mapping compiles, gives every row of every item to that item alone and takes
+// all items; it returns their main rows.
 func holds(t *testing.T, name, text string, items []change.Image) (rows []string) {
 	t.Helper()
 	m, problems := transform.ParseMapping("proposed.yaml", []byte(text))
@@ -247,7 +249,8 @@ func holds(t *testing.T, name, text string, items []change.Image) (rows []string
 	return rows
 }
 
-// TestRulesOfASingleTableAreNotSaidToEscapeTheirWords, and a word that all keys begin with is no hot part.
+// TestRulesOfASingleTableAreNotSaidToEscapeTheirWords, and a word that all keys begin with is no
+// hot part.
 func TestRulesOfASingleTableAreNotSaidToEscapeTheirWords(t *testing.T) {
 	s := New(orders)
 	for i := range 200 {
@@ -277,7 +280,8 @@ func surveyed(t *testing.T, mapping string, items ...string) (*transform.Program
 	return p, s.Findings()
 }
 
-// TestSampleShowsCellsOfTwoItems: what was acknowledged does happen; what several items merge is meant.
+// TestSampleShowsCellsOfTwoItems: what was acknowledged does happen; what several items merge is
+// meant.
 func TestSampleShowsCellsOfTwoItems(t *testing.T) {
 	order := func(sk, mail string) string {
 		return fmt.Sprintf(`{"pk":{"S":"a"},"sk":{"S":%q},"mail":{"S":%q},"v":{"N":"1"}}`, sk, mail)
@@ -307,7 +311,8 @@ rules: [{name: r, match: {pk: "{p}", sk: "{s:d}"}, row: "x#{p}",
 	}
 }
 
-// TestSampleShowsWhereRowsGo: the keys of a table say little of the rows that a mapping of its own makes of them.
+// TestSampleShowsWhereRowsGo: the keys of a table say little of the rows that a mapping of its own
+// makes of them.
 func TestSampleShowsWhereRowsGo(t *testing.T) {
 	var items []string
 	for i := range 200 {

@@ -10,8 +10,9 @@ import (
 
 // rules returns the proposed rules: one for all items, or one per kind and one for the rest.
 //
-// Rows of different rules are never equal: those of kinds begin with their words or have them as the second part, and
-// those of the rest begin with a word that no kind has, or have an empty second part.
+// Rows of different rules are never equal: those of kinds begin with their words or have them as
+// the second part, and those of the rest begin with a word that no kind has, or have an empty
+// second part.
 func (s *Sampler) rules() (out []proposed) {
 	kinds, prefixed := s.kinds()
 	pk, rest := s.src.Schema.Partition, proposed{name: "item", keys: quoteName(s.src.Schema.Partition.Name)}
@@ -46,7 +47,8 @@ func (s *Sampler) rules() (out []proposed) {
 	return append(out, rest)
 }
 
-// lead returns a prefix for the rows of one index, or of items, that no partition key and no other index begins with.
+// lead returns a prefix for the rows of one index, or of items, that no partition key and no other
+// index begins with.
 func (s *Sampler) lead(word, index string) string {
 	for {
 		taken := slices.ContainsFunc(s.src.Indexes, func(x Index) bool { return x.Name == word && x.Name != index })
@@ -90,7 +92,8 @@ func (f form) parts(of change.KeyAttr, free string, captures *names) (pattern, r
 	return text, text, []string{f.word}
 }
 
-// ref returns the reference that puts a key attribute into a row key, by the name of its capture or its own.
+// ref returns the reference that puts a key attribute into a row key, by the name of its capture or
+// its own.
 func ref(k change.KeyAttr, name string) string {
 	switch k.Type {
 	case 'B':

@@ -173,7 +173,8 @@ func (s *Sampler) Proposal() Proposal {
 // Findings returns what in the table's data will cause trouble with the preset default.
 func (s *Sampler) Findings() []problem.Problem { return s.findings(false) }
 
-// findings is Findings; with prefixed, rows begin with a word and the first parts of keys are the two after it.
+// findings is Findings; with prefixed, rows begin with a word and the first parts of keys are the
+// two after it.
 func (s *Sampler) findings(prefixed bool) []problem.Problem {
 	ps := &problem.Collector{Table: s.src.Table}
 	warn := func(attr, code, hint, format string, args ...any) {

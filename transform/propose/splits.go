@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// A new table is one tablet, served by one node until Bigtable splits it, but a backfill needs many nodes from its
-// first minute. Split keys are hints: Bigtable merges and splits tablets by their load.
-// Source: https://cloud.google.com/bigtable/docs/managing-tables#splits
+// A new table is one tablet, served by one node until Bigtable splits it, but a backfill needs many
+// nodes from its first minute. Split keys are hints: Bigtable merges and splits tablets by their
+// load. Source: https://cloud.google.com/bigtable/docs/managing-tables#splits
 const (
 	splitSize   = 1 << 30 // bytes of the source per tablet: a tablet is some GB
 	minParts    = 10
@@ -21,9 +21,9 @@ func Parts(bytes int64) int {
 	return int(min(max(bytes/splitSize, minParts), maxParts))
 }
 
-// Splits returns up to parts-1 keys that divide sampled rows into parts of equal size. Each is the shortest prefix of a
-// row that sorts after the rows before it, and so reveals as little of a key as possible. A small sample gives fewer
-// keys, and one below twenty rows none.
+// Splits returns up to parts-1 keys that divide sampled rows into parts of equal size. Each is the
+// shortest prefix of a row that sorts after the rows before it, and so reveals as little of a key
+// as possible. A small sample gives fewer keys, and one below twenty rows none.
 func Splits(rows [][]byte, parts int) (out [][]byte) {
 	sorted := slices.Clone(rows)
 	slices.SortFunc(sorted, bytes.Compare)

@@ -97,8 +97,8 @@ const (
 	largeRow  = 100 << 20
 )
 
-// Findings returns what the sample showed: dead letters to expect, attributes that nothing writes, items that overwrite
-// each other, rows that grow too large or go to one place.
+// Findings returns what the sample showed: dead letters to expect, attributes that nothing writes,
+// items that overwrite each other, rows that grow too large or go to one place.
 func (s *Survey) Findings() []problem.Problem {
 	ps := &problem.Collector{Table: s.p.Table().Source}
 	for _, code := range slices.Sorted(maps.Keys(s.refused)) {

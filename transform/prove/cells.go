@@ -9,8 +9,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// Proof 7: proveCellDeterminesItem shows that a cell in a shared row determines its item: row, column and, with
-// `cell_id: ts`, time together determine the whole primary key.
+// Proof 7: proveCellDeterminesItem shows that a cell in a shared row determines its item: row,
+// column and, with `cell_id: ts`, time together determine the whole primary key.
 func proveCellDeterminesItem(s site, e *ir.Emitter) {
 	if e.Aggregate() || e.Shared {
 		return
@@ -46,8 +46,8 @@ func proveCellDeterminesItem(s site, e *ir.Emitter) {
 	}
 }
 
-// timeHint returns the hint how to make a cell time determine its item. It returns fallback if the time's template has
-// nothing to improve.
+// timeHint returns the hint how to make a cell time determine its item. It returns fallback if the
+// time's template has nothing to improve.
 func timeHint(t *tmpl.Template, fallback string) string {
 	switch {
 	case slices.Contains(t.Filters, "iso_ms"):
@@ -59,10 +59,10 @@ func timeHint(t *tmpl.Template, fallback string) string {
 	return fallback
 }
 
-// Proof 8: proveColumnHasOneItem shows that an item's column of one entry is never another item's column of an
-// earlier entry, or of another column of this one. By proof 7 a column determines its item if the template that gave
-// it is known. If either of two templates may have given it, it determines the item only if both templates begin with
-// the same references to the key.
+// Proof 8: proveColumnHasOneItem shows that an item's column of one entry is never another item's
+// column of an earlier entry, or of another column of this one. By proof 7 a column determines its
+// item if the template that gave it is known. If either of two templates may have given it, it
+// determines the item only if both templates begin with the same references to the key.
 func proveColumnHasOneItem(s site, earlier []*ir.Emitter, e *ir.Emitter) {
 	for _, o := range append(slices.Clone(earlier), e) {
 		if o.Shared || e.Shared || o.Aggregate() {
@@ -84,8 +84,9 @@ func proveColumnHasOneItem(s site, earlier []*ir.Emitter, e *ir.Emitter) {
 	}
 }
 
-// missingInBoth returns the references to those parts of the primary key that equal cells of columns a (of emitter o)
-// and b (of emitter e) do not determine, because the references do not stand in the same place of both templates.
+// missingInBoth returns the references to those parts of the primary key that equal cells of
+// columns a (of emitter o) and b (of emitter e) do not determine, because the references do not
+// stand in the same place of both templates.
 func (s site) missingInBoth(o, e *ir.Emitter, a, b ir.ColumnSet) []string {
 	known := tmpl.Common(a.Column, b.Column)
 	if s.plan.Row.Ambiguity == "" {
@@ -108,9 +109,9 @@ func sameBeginningHint(missing []string, a, b ir.ColumnSet) string {
 		"or say `collisions: acknowledged`"
 }
 
-// Proof 9: proveCellsOfItemDiffer shows that two entries do not write one column of one item. If they may, it returns
-// true: the cells of every item must then be compared while it is mapped. It refuses two fixed columns that are always
-// the same.
+// Proof 9: proveCellsOfItemDiffer shows that two entries do not write one column of one item. If
+// they may, it returns true: the cells of every item must then be compared while it is mapped. It
+// refuses two fixed columns that are always the same.
 func proveCellsOfItemDiffer(s site) (compare bool) {
 	for i, a := range s.plan.Emitters {
 		if mayRepeatColumn(a) {
@@ -132,7 +133,8 @@ func proveCellsOfItemDiffer(s site) (compare bool) {
 	return compare
 }
 
-// mayRepeatColumn reports whether this emitter alone may write two values of one item to the same column.
+// mayRepeatColumn reports whether this emitter alone may write two values of one item to the same
+// column.
 func mayRepeatColumn(e *ir.Emitter) bool {
 	f := e.Values.Flatten
 	return len(e.Source.Attributes().Rename) > 0 || f != nil && !f.Escapes || e.Qualifier.Lossy

@@ -28,8 +28,8 @@ func proveFamiliesAgree(drafts []*ir.Draft) {
 	}
 }
 
-// Proof 3: proveArchiveAlone shows that nothing else writes a family of archived items. Removals spare such a family,
-// so other cells in it would never be removed.
+// Proof 3: proveArchiveAlone shows that nothing else writes a family of archived items. Removals
+// spare such a family, so other cells in it would never be removed.
 func proveArchiveAlone(sites []site) {
 	for _, s := range sites {
 		family := s.plan.Rule.ArchiveFamily

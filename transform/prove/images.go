@@ -7,9 +7,9 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/ir"
 )
 
-// MayCoalesce reports whether only the last of several changes of an item matters to a row. It returns false if an
-// earlier change has an effect that lasts: a kept version, a merged value, an archived copy, or the deletion of the
-// whole row.
+// MayCoalesce reports whether only the last of several changes of an item matters to a row. It
+// returns false if an earlier change has an effect that lasts: a kept version, a merged value, an
+// archived copy, or the deletion of the whole row.
 func MayCoalesce(pl *ir.Plan) bool {
 	if pl.WipesOnRemoval || pl.Rule.ArchiveFamily != nil {
 		return false
@@ -20,8 +20,8 @@ func MayCoalesce(pl *ir.Plan) bool {
 	})
 }
 
-// keepsRemovedSiblings reports whether an emitter with `cell_id: ts`, where the cells of several items (siblings)
-// share a column and differ by their times, keeps the cell of a removed item.
+// keepsRemovedSiblings reports whether an emitter with `cell_id: ts`, where the cells of several
+// items (siblings) share a column and differ by their times, keeps the cell of a removed item.
 func keepsRemovedSiblings(e *ir.Emitter) bool {
 	return e.Time.Siblings && e.Family.History && e.Family.Removed != "delete"
 }
@@ -45,16 +45,17 @@ func NeedsOldImage(r *ir.Rule) bool {
 	return false
 }
 
-// columnNeedsOldImage reports whether only the old image shows which columns of a family must be deleted or emptied.
+// columnNeedsOldImage reports whether only the old image shows which columns of a family must be
+// deleted or emptied.
 func columnNeedsOldImage(pl *ir.Plan, e *ir.Emitter, f *ir.FamilyRule) bool {
 	unknown := !e.FromKey && !e.Aggregate() && (!pl.Exclusive || slices.Contains(pl.History, f.Name))
 	return unknown || e.KeepsVersions(f) && f.Removed == "empty"
 }
 
-// MustReadToResync reports whether what a resync writes to a row depends on what the row holds: the item's earlier
-// columns are not known from its key, or a family keeps versions or ages, where writing a cell again would push an
-// older version out or begin its age anew. Aggregates need no reading: max, min and hll take the same value twice
-// without harm.
+// MustReadToResync reports whether what a resync writes to a row depends on what the row holds: the
+// item's earlier columns are not known from its key, or a family keeps versions or ages, where
+// writing a cell again would push an older version out or begin its age anew. Aggregates need no
+// reading: max, min and hll take the same value twice without harm.
 func MustReadToResync(pl *ir.Plan) bool {
 	return pl.Class == ir.ClassD || slices.ContainsFunc(pl.Emitters, func(e *ir.Emitter) bool {
 		ages := !e.Timed || e.Time.Missing == "version"

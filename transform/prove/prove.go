@@ -6,8 +6,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/ir"
 )
 
-// All gives every row plan its class, and refuses mappings in which two items could write one cell. Problems go to the
-// drafts; of two tables, the later draft gets the problem.
+// All gives every row plan its class, and refuses mappings in which two items could write one cell.
+// Problems go to the drafts; of two tables, the later draft gets the problem.
 func All(drafts []*ir.Draft) {
 	byTarget := map[string][]site{}
 	var targets []string
@@ -75,7 +75,8 @@ func classify(s site) {
 	}
 }
 
-// spareFamilies records in a plan the families with versions to keep, and the families that a wipe of the row spares.
+// spareFamilies records in a plan the families with versions to keep, and the families that a wipe
+// of the row spares.
 func spareFamilies(pl *ir.Plan) {
 	for _, e := range pl.Emitters {
 		for _, c := range e.Columns() {

@@ -5,13 +5,13 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// Proof 6: proveRemovalOrder shows that all changes of a row that a removal may delete have an order, and marks the
-// plans of such rows as wipeable.
+// Proof 6: proveRemovalOrder shows that all changes of a row that a removal may delete have an
+// order, and marks the plans of such rows as wipeable.
 //
-// `on_remove: row` deletes cells of other items, whatever version they have: Bigtable deletes a family whole, or a
-// column in a range of times. So the sink must apply the removal in its place among the changes of the row. Only
-// changes of one partition of one table have an order, because shards and tables are read independently of each
-// other.
+// `on_remove: row` deletes cells of other items, whatever version they have: Bigtable deletes a
+// family whole, or a column in a range of times. So the sink must apply the removal in its place
+// among the changes of the row. Only changes of one partition of one table have an order, because
+// shards and tables are read independently of each other.
 func proveRemovalOrder(sites []site) {
 	for _, a := range sites {
 		if !a.plan.WipesOnRemoval {
@@ -41,7 +41,8 @@ func proveRemovalOrder(sites []site) {
 	}
 }
 
-// samePartition reports whether items that two plans map to the same row always have the same partition key.
+// samePartition reports whether items that two plans map to the same row always have the same
+// partition key.
 func samePartition(a, b site) bool {
 	attr := a.draft.Program.Table.Schema.Partition.Name
 	if x, y := onlyValue(a.plan.Rule, attr), onlyValue(b.plan.Rule, attr); x != nil && y != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// Proof 1: proveRowDeterminesKey shows that the row's key determines the whole primary key, so that the row can belong
-// to one item alone. Otherwise the row is shared, and pl.Why records the reason.
+// Proof 1: proveRowDeterminesKey shows that the row's key determines the whole primary key, so that
+// the row can belong to one item alone. Otherwise the row is shared, and pl.Why records the reason.
 func proveRowDeterminesKey(s site) {
 	pl := s.plan
 	missing := s.missingKeyParts(pl.Row)
@@ -28,8 +28,9 @@ func proveRowDeterminesKey(s site) {
 	}
 }
 
-// Proof 4: proveRowsOrCellsDiffer shows that two plans of one target never write the same cell. If they can produce the
-// same row, neither plan is exclusive any more, and cells that both may write are refused.
+// Proof 4: proveRowsOrCellsDiffer shows that two plans of one target never write the same cell. If
+// they can produce the same row, neither plan is exclusive any more, and cells that both may write
+// are refused.
 func proveRowsOrCellsDiffer(a, b site) {
 	if !tmpl.Overlap(a.plan.Row.Shape, b.plan.Row.Shape) || sameRowIsSameItem(a, b) {
 		return
@@ -51,8 +52,9 @@ func proveRowsOrCellsDiffer(a, b site) {
 	}
 }
 
-// acknowledgedSharing reports whether two emitters are allowed to write one cell: the server merges the cell, or the
-// author acknowledges the sharing. It marks emitters of rules under `may_share_cells_with` as shared.
+// acknowledgedSharing reports whether two emitters are allowed to write one cell: the server merges
+// the cell, or the author acknowledges the sharing. It marks emitters of rules under
+// `may_share_cells_with` as shared.
 func acknowledgedSharing(a, b site, ea, eb *ir.Emitter) bool {
 	if ea.Aggregate() && eb.Aggregate() {
 		return true
@@ -82,9 +84,9 @@ func sharedCellHint(a, b site) string {
 	return hint
 }
 
-// sameRowIsSameItem reports whether equal rows of two rules always come from one and the same item, which passes from
-// one rule to the other: both rows determine the whole key by the same references, and each reference stands for the
-// same text in both rules.
+// sameRowIsSameItem reports whether equal rows of two rules always come from one and the same item,
+// which passes from one rule to the other: both rows determine the whole key by the same
+// references, and each reference stands for the same text in both rules.
 func sameRowIsSameItem(a, b site) bool {
 	if a.draft != b.draft || a.plan.Rule == b.plan.Rule || a.plan.Row.Ambiguity != "" || b.plan.Row.Ambiguity != "" {
 		return false
@@ -98,9 +100,9 @@ func sameRowIsSameItem(a, b site) bool {
 	return len(a.missingGiven(known)) == 0 && len(b.missingGiven(known)) == 0
 }
 
-// Proof 5: proveOneGuard gives rows that can be the same one kind of guard: if the row of one plan is shared, the
-// rows of all plans that can produce it become shared too. The guard that an item wrote by one rule is then also the
-// guard that is checked when the item passes to the other rule.
+// Proof 5: proveOneGuard gives rows that can be the same one kind of guard: if the row of one plan
+// is shared, the rows of all plans that can produce it become shared too. The guard that an item
+// wrote by one rule is then also the guard that is checked when the item passes to the other rule.
 func proveOneGuard(sites []site) {
 	for changed := true; changed; {
 		changed = false

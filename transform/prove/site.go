@@ -15,12 +15,14 @@ type site struct {
 	plan  *ir.Plan
 }
 
-// quiet reports whether a problem about two sites would only follow from one that is reported already.
+// quiet reports whether a problem about two sites would only follow from one that is reported
+// already.
 func quiet(a, b site) bool {
 	return a.draft.Broken || b.draft.Broken || a.plan.Rule.Unreachable || b.plan.Rule.Unreachable
 }
 
-// nameFor returns the plan's name for a message that also names the plan of other: with the table if theirs differ.
+// nameFor returns the plan's name for a message that also names the plan of other: with the table
+// if theirs differ.
 func (s site) nameFor(other site) string {
 	if s.draft != other.draft {
 		return fmt.Sprintf("%s of table %s", s.plan.Name, s.draft.Program.Table.Source)
@@ -28,7 +30,8 @@ func (s site) nameFor(other site) string {
 	return s.plan.Name
 }
 
-// missingKeyParts returns references to the parts of the primary key that the texts of the templates do not determine.
+// missingKeyParts returns references to the parts of the primary key that the texts of the
+// templates do not determine.
 func (s site) missingKeyParts(templates ...*tmpl.Template) []string {
 	known := map[string]bool{}
 	for _, t := range templates {
@@ -39,8 +42,8 @@ func (s site) missingKeyParts(templates ...*tmpl.Template) []string {
 	return s.missingGiven(known)
 }
 
-// missingGiven returns references to the parts of the primary key that are not among the captures and attributes in
-// known.
+// missingGiven returns references to the parts of the primary key that are not among the captures
+// and attributes in known.
 func (s site) missingGiven(known map[string]bool) (missing []string) {
 	for _, attr := range s.draft.KeyNames() {
 		missing = append(missing, s.missingOf(attr, known)...)
@@ -48,8 +51,8 @@ func (s site) missingGiven(known map[string]bool) (missing []string) {
 	return missing
 }
 
-// missingOf returns references to the parts of one key attribute that are not among the captures and attributes in
-// known.
+// missingOf returns references to the parts of one key attribute that are not among the captures
+// and attributes in known.
 func (s site) missingOf(attr string, known map[string]bool) (missing []string) {
 	r := s.plan.Rule
 	if known[attr] && !isCapture(s.plan, attr) {
@@ -71,22 +74,23 @@ func (s site) missingOf(attr string, known map[string]bool) (missing []string) {
 	return missing
 }
 
-// isCapture reports whether a capture of the plan has the name of an attribute: references to that name then stand for
-// the capture, not for the attribute.
+// isCapture reports whether a capture of the plan has the name of an attribute: references to that
+// name then stand for the capture, not for the attribute.
 func isCapture(pl *ir.Plan, name string) bool {
 	return slices.ContainsFunc(pl.Captures, func(c tmpl.Capture) bool { return c.Name == name })
 }
 
-// sameMeaning reports whether references to a key attribute, or to its captures, stand for the same text in two plans.
-// They do if both plans refer to the attribute itself, or if both rules match it with the same pattern. known holds the
-// captures and attributes that both rows determine by the same references.
+// sameMeaning reports whether references to a key attribute, or to its captures, stand for the same
+// text in two plans. They do if both plans refer to the attribute itself, or if both rules match it
+// with the same pattern. known holds the captures and attributes that both rows determine by the
+// same references.
 func sameMeaning(a, b site, attr string, known map[string]bool) bool {
 	byName := known[attr] && !isCapture(a.plan, attr) && !isCapture(b.plan, attr)
 	return byName || samePattern(a.plan.Rule, b.plan.Rule, attr)
 }
 
-// samePattern reports whether two rules match an attribute with the same pattern: its captures then hold the same
-// parts.
+// samePattern reports whether two rules match an attribute with the same pattern: its captures then
+// hold the same parts.
 func samePattern(a, b *ir.Rule, attr string) bool {
 	pattern := func(r *ir.Rule) string {
 		for i := range r.Src.Match {

@@ -9,8 +9,9 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// Hide removes from an item's explanation all data except key attributes and attribute names. It replaces cell
-// values, and those captures, row keys, columns and cell times that are made of other attributes.
+// Hide removes from an item's explanation all data except key attributes and attribute names. It
+// replaces cell values, and those captures, row keys, columns and cell times that are made of other
+// attributes.
 func Hide(p *ir.Program, s *Steps, img change.Image) {
 	rows, err := emit.Trace(p, img)
 	if err != nil { // the item is refused, and no row can be traced to its attributes: hide all rows
@@ -61,7 +62,8 @@ func (s *StepCell) hide(c *ir.Emitted) {
 // hidden returns the text that replaces n bytes of data.
 func hidden(n int) string { return fmt.Sprintf("(%d bytes; --show-data prints them)", n) }
 
-// isKeyCapture reports whether the rule takes the capture of that name from an attribute of the primary key.
+// isKeyCapture reports whether the rule takes the capture of that name from an attribute of the
+// primary key.
 func isKeyCapture(r *ir.Rule, capture string) bool {
 	for _, c := range r.Captures {
 		if c.Name == capture {
@@ -71,7 +73,8 @@ func isKeyCapture(r *ir.Rule, capture string) bool {
 	return false
 }
 
-// nameFromKey reports whether the emitter's columns show nothing but the item's key and attribute names.
+// nameFromKey reports whether the emitter's columns show nothing but the item's key and attribute
+// names.
 func nameFromKey(e *ir.Emitter) bool {
 	vars := e.Qualifier.Vars
 	return e.Qualifier.FromKey && e.Otherwise() == nil && !vars[tmpl.VarKey] && !vars[tmpl.VarMember] &&

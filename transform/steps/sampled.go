@@ -39,7 +39,8 @@ func Leads(p *ir.Program, img change.Image) (out []Lead) {
 	return out
 }
 
-// acknowledgesHotspot reports whether the author has acknowledged that new rows of a plan may all go to one place.
+// acknowledgesHotspot reports whether the author has acknowledged that new rows of a plan may all
+// go to one place.
 func acknowledgesHotspot(p *ir.Program, pl *ir.Plan) bool {
 	m := p.Table.Mapping
 	return m != nil && slices.ContainsFunc(m.Acknowledged, func(t problem.Text) bool {
@@ -47,8 +48,8 @@ func acknowledgesHotspot(p *ir.Program, pl *ir.Plan) bool {
 	})
 }
 
-// Untyped reports whether some rule writes an attribute without recording its type, so that values of two types can
-// give equal cells.
+// Untyped reports whether some rule writes an attribute without recording its type, so that values
+// of two types can give equal cells.
 func Untyped(p *ir.Program, attr string) bool {
 	return slices.ContainsFunc(p.Rules, func(r *ir.Rule) bool {
 		if len(r.Plans) == 0 {
@@ -61,8 +62,9 @@ func Untyped(p *ir.Program, attr string) bool {
 	})
 }
 
-// recordsType reports whether the type of a value follows from the emitter's cells: its encoding keeps the type or is
-// for one type only, or it is a sidecar, which writes the types of other emitters' attributes.
+// recordsType reports whether the type of a value follows from the emitter's cells: its encoding
+// keeps the type or is for one type only, or it is a sidecar, which writes the types of other
+// emitters' attributes.
 func recordsType(e *ir.Emitter) bool {
 	switch s := e.Source.(type) {
 	case *ir.Document:

@@ -44,8 +44,8 @@ type StepRow struct {
 	Wipes bool       `json:"wipes,omitempty"` // the row is deleted as a whole first
 	Keeps []string   `json:"keeps,omitempty"` // families that the wipe spares
 	Cells []StepCell `json:"cells"`
-	// Unseen is set if the item's only cell in the row is its guard in _tr_live: readers of the mapping's families do not
-	// see the item there.
+	// Unseen is set if the item's only cell in the row is its guard in _tr_live: readers of the
+	// mapping's families do not see the item there.
 	Unseen  bool         `json:"unseen,omitempty"`
 	Deletes []StepDelete `json:"deletes,omitempty"`
 }
@@ -128,8 +128,8 @@ func Change(p *ir.Program, c *change.Change) (*Steps, error) {
 	return s, nil
 }
 
-// Key explains what follows from the key of an item alone: its rule and rows. If the rules test other attributes too,
-// the result only reports that the whole item is needed.
+// Key explains what follows from the key of an item alone: its rule and rows. If the rules test
+// other attributes too, the result only reports that the whole item is needed.
 func Key(p *ir.Program, keys change.Image) (*Steps, error) {
 	canonical, err := p.Table.Schema.Canonical(nil, keys)
 	if err != nil {
@@ -148,7 +148,8 @@ func (s *Steps) refused(err error) {
 	}
 }
 
-// explainRule returns the rule that takes an item, and notes why the earlier ones do not; nil when none does.
+// explainRule returns the rule that takes an item, and notes why the earlier ones do not; nil when
+// none does.
 func explainRule(p *ir.Program, img change.Image, s *Steps) *ir.Rule {
 	x := p.NewEval()
 	for _, r := range p.Rules {
@@ -173,7 +174,8 @@ func explainRule(p *ir.Program, img change.Image, s *Steps) *ir.Rule {
 	return nil
 }
 
-// whyPassed returns the first condition of a rule that an item does not meet, as text; "" if it meets all.
+// whyPassed returns the first condition of a rule that an item does not meet, as text; "" if it
+// meets all.
 func whyPassed(r *ir.Rule, img change.Image, caps []string) (string, error) {
 	for i := range r.Conditions {
 		c := &r.Conditions[i]
@@ -212,8 +214,8 @@ func whyUnmet(c *ir.Condition, r *ir.Rule, img change.Image) string {
 	return c.Attr + " does not meet the rule's condition"
 }
 
-// stepRow explains a row. images are the item's images, the newest first; the plan of the row is the first that maps
-// one of them to it.
+// stepRow explains a row. images are the item's images, the newest first; the plan of the row is
+// the first that maps one of them to it.
 func stepRow(p *ir.Program, row *emit.Row, version *int64, images ...change.Image) StepRow {
 	out := StepRow{Row: string(row.Key), Class: row.Class.String(), Left: row.Left, Wipes: row.Exclusive,
 		Keeps: row.KeepHistory}
@@ -270,8 +272,9 @@ func familyOf(p *ir.Program, name string) ir.Family {
 	return p.Families[slices.IndexFunc(p.Families, func(f ir.Family) bool { return f.Name == name })]
 }
 
-// whyDeleted returns the reason of a delete. A delete with an end is of one cell in a column with `cell_id: ts`, which
-// items share and where each has a cell at its own time; the message calls the other items siblings.
+// whyDeleted returns the reason of a delete. A delete with an end is of one cell in a column with
+// `cell_id: ts`, which items share and where each has a cell at its own time; the message calls the
+// other items siblings.
 func whyDeleted(d *emit.Delete) string {
 	switch {
 	case d.To > 0:
@@ -282,7 +285,8 @@ func whyDeleted(d *emit.Delete) string {
 	return "the column is this item's, and its cell times are the mapping's own"
 }
 
-// Readable returns a name or value as text if it is printable, else as hex; eight bytes also as a 64-bit integer.
+// Readable returns a name or value as text if it is printable, else as hex; eight bytes also as a
+// 64-bit integer.
 func Readable(b []byte) string {
 	if utf8.Valid(b) && !bytes.ContainsFunc(b, func(r rune) bool {
 		return !unicode.IsPrint(r) && r != '\n' && r != '\t'

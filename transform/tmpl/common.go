@@ -2,8 +2,9 @@ package tmpl
 
 import "slices"
 
-// Common returns the captures and attributes whose values follow from a text that either of two templates gave, without
-// knowing which: the references at the beginning of both, written alike, and ending at the same place of the text.
+// Common returns the captures and attributes whose values follow from a text that either of two
+// templates gave, without knowing which: the references at the beginning of both, written alike,
+// and ending at the same place of the text.
 func Common(a, b *Template) map[string]bool {
 	common := map[string]bool{}
 	for i := range min(len(a.ops), len(b.ops)) {
@@ -21,7 +22,8 @@ func Common(a, b *Template) map[string]bool {
 	return common
 }
 
-// Begins reports whether two templates begin with the same reference, even if its end in the text is unknown.
+// Begins reports whether two templates begin with the same reference, even if its end in the text
+// is unknown.
 func Begins(a, b *Template) bool {
 	for i := range min(len(a.ops), len(b.ops)) {
 		x, y := &a.ops[i], &b.ops[i]
@@ -41,8 +43,9 @@ func (o *op) readsLike(p *op) bool {
 		slices.EqualFunc(o.filters, p.filters, func(f, g filter) bool { return f.src == g.src })
 }
 
-// endsLike reports whether two references that read the same value end at the same place of a text: by a fixed length,
-// by the same text behind them, or because neither value can hold the first byte of the text behind either.
+// endsLike reports whether two references that read the same value end at the same place of a text:
+// by a fixed length, by the same text behind them, or because neither value can hold the first byte
+// of the text behind either.
 func (o *op) endsLike(p *op) bool {
 	switch {
 	case o.fixed && p.fixed:
@@ -64,8 +67,9 @@ func (o *op) equalSalt(p *op) bool {
 			func(x, y op) bool { return x.kind == y.kind && x.name == y.name && x.slot == y.slot })
 }
 
-// AsNumber records that the text will be parsed as a number, which drops leading zeros and the borders between
-// references: a value follows from it only if it is the only reference and has one way to be written.
+// AsNumber records that the text will be parsed as a number, which drops leading zeros and the
+// borders between references: a value follows from it only if it is the only reference and has one
+// way to be written.
 func (t *Template) AsNumber() {
 	references := 0
 	for i := range t.ops {

@@ -38,8 +38,8 @@ func New(src string, env *Env) (*Template, error) {
 	return t, nil
 }
 
-// separate decides how the end of a reference that is not the last part is recognized, sets Ambig if it is not, and
-// returns the shape of the reference with separators removed or escaped.
+// separate decides how the end of a reference that is not the last part is recognized, sets Ambig
+// if it is not, and returns the shape of the reference with separators removed or escaped.
 func (t *Template) separate(o *op, shape Shape, next lang.TemplatePart, env *Env) Shape {
 	if shape.fixed() {
 		return shape
@@ -103,7 +103,8 @@ func (t *Template) compile(part lang.TemplatePart, env *Env) (op, Shape, error) 
 	return o, shape, nil
 }
 
-// reference resolves a name: a variable of the source, a capture, a key attribute, or an attribute of the item.
+// reference resolves a name: a variable of the source, a capture, a key attribute, or an attribute
+// of the item.
 func (t *Template) reference(name string, env *Env) (op, Shape, error) {
 	t.Uses[name] = true
 	for _, v := range env.Vars {

@@ -47,8 +47,9 @@ var Filters = []struct{ Name, Does string }{
 	{"lower", "lower case; different values may become the same"},
 }
 
-// injectiveDigits is how many hex digits of a hash practically never collide: among a hundred million values, two share
-// 64 bits with a probability of 1 in 3,700. With 32 bits, 77 thousand values have an even chance.
+// injectiveDigits is how many hex digits of a hash practically never collide: among a hundred
+// million values, two share 64 bits with a probability of 1 in 3,700. With 32 bits, 77 thousand
+// values have an even chance.
 const injectiveDigits = 16
 
 // toAny is the shape of filters whose result may be any text.
@@ -115,7 +116,8 @@ func newFilter(f lang.Filter, secrets map[string][]byte) (filter, error) {
 	return out, nil
 }
 
-// arguments checks the number of arguments, and returns the last one as a number, 0 if the filter takes none.
+// arguments checks the number of arguments, and returns the last one as a number, 0 if the filter
+// takes none.
 func arguments(f lang.Filter) (n int, err error) {
 	want := map[string]int{"pad": 1, "revms": 1, "hash": 1, "hmac": 2}[f.Name]
 	names := make([]string, 0, len(Filters))
@@ -148,7 +150,8 @@ func arguments(f lang.Filter) (n int, err error) {
 	return int(v), nil
 }
 
-// checkDigits refuses anything but digits without leading zeros: with them, two texts would become one number.
+// checkDigits refuses anything but digits without leading zeros: with them, two texts would become
+// one number.
 func checkDigits(name, in string) error {
 	if !digits(in) {
 		return Refuse("number", "filter %s takes digits only", name)

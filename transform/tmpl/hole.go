@@ -1,7 +1,7 @@
 package tmpl
 
-// VarPlace is the place of the only variable in a template. Removing the texts before and after it from a column name
-// gives the variable's text back.
+// VarPlace is the place of the only variable in a template. Removing the texts before and after it
+// from a column name gives the variable's text back.
 type VarPlace struct {
 	Var     int
 	Plain   bool     // the text there is the variable's own, neither filtered nor escaped
@@ -9,8 +9,8 @@ type VarPlace struct {
 	at      int
 }
 
-// VarPlace returns the place of the template's variable; ok is false if there is none or several, or if a salt is
-// computed from the variable.
+// VarPlace returns the place of the template's variable; ok is false if there is none or several,
+// or if a salt is computed from the variable.
 func (t *Template) VarPlace() (h VarPlace, ok bool) {
 	for i := range t.ops {
 		o := &t.ops[i]
@@ -43,8 +43,9 @@ func (t *Template) TextsAround(h VarPlace, s *Scope) (before, after string, err 
 	return string(b), string(a), err
 }
 
-// Lead returns the first reference of the template, its filters, and its value before they are applied. ok is false if
-// the first reference is a salt, if there is none, or if the item lacks the value.
+// Lead returns the first reference of the template, its filters, and its value before they are
+// applied. ok is false if the first reference is a salt, if there is none, or if the item lacks the
+// value.
 func (t *Template) Lead(s *Scope) (name, value string, filters []string, ok bool) {
 	for i := range t.ops {
 		o := &t.ops[i]

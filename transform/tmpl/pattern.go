@@ -41,11 +41,12 @@ func NewPattern(p lang.Pattern, delim string, slot func(name string) int) *Patte
 	return out
 }
 
-// Match reports whether the pattern matches the whole text, and fills caps. {x} takes as little text as lets the whole
-// match.
+// Match reports whether the pattern matches the whole text, and fills caps. {x} takes as little
+// text as lets the whole match.
 func (p *Pattern) Match(text string, caps []string) bool { return p.match(0, text, caps) }
 
-// match matches the parts from i on with the rest of the text, trying longer captures until the whole fits.
+// match matches the parts from i on with the rest of the text, trying longer captures until the
+// whole fits.
 func (p *Pattern) match(i int, rest string, caps []string) bool {
 	if i == len(p.parts) {
 		return rest == ""

@@ -78,7 +78,8 @@ func (s Shape) without(c byte) Shape {
 	return out
 }
 
-// escaped returns the shape with the byte and % replaced by their escapes in the states that may repeat.
+// escaped returns the shape with the byte and % replaced by their escapes in the states that may
+// repeat.
 func (s Shape) escaped(c byte) Shape {
 	out, special := s.without(c), Set{}
 	special[c>>6] |= 1 << (c & 63)
@@ -94,8 +95,8 @@ func (s Shape) escaped(c byte) Shape {
 	return out
 }
 
-// Overlap reports whether some text has both shapes. False is a proof; true may be overcautious, since shapes are
-// supersets.
+// Overlap reports whether some text has both shapes. False is a proof; true may be overcautious,
+// since shapes are supersets.
 func Overlap(a, b Shape) bool {
 	seen := make([]bool, (len(a)+1)*(len(b)+1))
 	var walk func(i, j int) bool

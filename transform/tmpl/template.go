@@ -99,8 +99,8 @@ type Template struct {
 	captured  map[string]Capture
 }
 
-// Append appends the template's text for a scope. A *MissingError means that the item lacks an attribute; a *Refusal
-// that a value is not allowed at its place.
+// Append appends the template's text for a scope. A *MissingError means that the item lacks an
+// attribute; a *Refusal that a value is not allowed at its place.
 func (t *Template) Append(dst []byte, s *Scope) ([]byte, error) {
 	for i := range t.ops {
 		o := &t.ops[i]
@@ -122,9 +122,9 @@ func (t *Template) Append(dst []byte, s *Scope) ([]byte, error) {
 	return dst, nil
 }
 
-// ShapeGiven returns the shape of the texts that the template can give for one item whose key is in the scope, with the
-// captures that come from the key: what depends on other attributes stays open. The error is a *Refusal when no item
-// with this key can have such a text.
+// ShapeGiven returns the shape of the texts that the template can give for one item whose key is in
+// the scope, with the captures that come from the key: what depends on other attributes stays open.
+// The error is a *Refusal when no item with this key can have such a text.
 func (t *Template) ShapeGiven(s *Scope) (Shape, error) {
 	var out Shape
 	for i := range t.ops {
@@ -187,7 +187,8 @@ func (o *op) text(s *Scope) (string, error) {
 	return Scalar(o.name, v)
 }
 
-// Scalar returns the text of a string, number or boolean, or the bytes of a binary; other types are refused.
+// Scalar returns the text of a string, number or boolean, or the bytes of a binary; other types are
+// refused.
 func Scalar(name string, v *change.Value) (string, error) {
 	switch v.Kind {
 	case change.KindString:
@@ -220,7 +221,8 @@ func (o *op) appendSalt(dst []byte, s *Scope) ([]byte, error) {
 	return append(append(dst, "00000"[:o.width-len(bucket)]...), bucket...), nil
 }
 
-// separate refuses or rewrites the value from start on, so that its end can be recognized before the text that follows.
+// separate refuses or rewrites the value from start on, so that its end can be recognized before
+// the text that follows.
 func (o *op) separate(dst []byte, start int) ([]byte, error) {
 	value := dst[start:]
 	switch o.mode {
@@ -244,7 +246,8 @@ func (o *op) separate(dst []byte, start int) ([]byte, error) {
 	return dst, nil
 }
 
-// endsEarly reports whether a reader who takes the first stop as the end of the value would cut it off.
+// endsEarly reports whether a reader who takes the first stop as the end of the value would cut it
+// off.
 func endsEarly(value []byte, stop string) bool {
 	if len(stop) == 1 {
 		return bytes.IndexByte(value, stop[0]) >= 0
@@ -303,8 +306,8 @@ func Unescape(text string) string {
 	return string(out)
 }
 
-// First returns the first reference of the template: its name, its capture if it is one, and its filters. ok is false
-// if the template is empty or begins with text or a salt.
+// First returns the first reference of the template: its name, its capture if it is one, and its
+// filters. ok is false if the template is empty or begins with text or a salt.
 func (t *Template) First() (name string, c Capture, filters []string, ok bool) {
 	if len(t.ops) == 0 || t.ops[0].kind == srcLiteral || t.ops[0].kind == srcSalt {
 		return "", Capture{}, nil, false

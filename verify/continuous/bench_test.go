@@ -12,7 +12,8 @@ import (
 	"github.com/tailrace-cdc/replicator/verify"
 )
 
-// made is a world whose pages and rows are made in advance, so that a benchmark measures the comparison alone.
+// made is a world whose pages and rows are made in advance, so that a benchmark measures the
+// comparison alone.
 type made struct {
 	*world
 	pages []*source.ItemPage
@@ -91,7 +92,8 @@ func processTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkContinuous compares equal sides of 20,000 items of about 400 bytes, in pages of 500, in each direction.
+// BenchmarkContinuous compares equal sides of 20,000 items of about 400 bytes, in pages of 500, in
+// each direction.
 func BenchmarkContinuous(b *testing.B) {
 	const n = 20_000
 	for _, mapping := range []struct{ name, text string }{{"own", ""}, {"shared", sharedRows}} {

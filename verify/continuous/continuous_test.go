@@ -166,7 +166,8 @@ func TestCellsOfNobodyAreForeignUntilTheyAreGone(t *testing.T) {
 	}
 }
 
-// TestVersionsOfABurstAreNotInTheFuture: more is reserved for versions by now than when the comparison began.
+// TestVersionsOfABurstAreNotInTheFuture: more is reserved for versions by now than when the
+// comparison began.
 func TestVersionsOfABurstAreNotInTheFuture(t *testing.T) {
 	for class, mapping := range mappings {
 		t.Run(class, func(t *testing.T) {
@@ -195,7 +196,8 @@ func TestVersionsOfABurstAreNotInTheFuture(t *testing.T) {
 	}
 }
 
-// TestLaggingReadIsNoDifference: eventually consistent reads show old items, none, or such that are gone.
+// TestLaggingReadIsNoDifference: eventually consistent reads show old items, none, or such that are
+// gone.
 func TestLaggingReadIsNoDifference(t *testing.T) {
 	for class, mapping := range mappings {
 		t.Run(class, func(t *testing.T) {
@@ -236,8 +238,8 @@ func TestLaggingReadIsNoDifference(t *testing.T) {
 	}
 }
 
-// TestUnitsAreWhatWasTold: scanning, reading and settling together consume the budget ± 10 % in each minute, whatever
-// share of the items looks different.
+// TestUnitsAreWhatWasTold: scanning, reading and settling together consume the budget ± 10 % in
+// each minute, whatever share of the items looks different.
 func TestUnitsAreWhatWasTold(t *testing.T) {
 	for _, lagging := range []int{0, 5, 50} {
 		for _, units := range []float64{10, 40} {
@@ -309,7 +311,8 @@ func TestHeldVerifierReadsNothing(t *testing.T) {
 	})
 }
 
-// TestInterruptedPassGoesOn: what was compared is not compared again, after any number of interruptions.
+// TestInterruptedPassGoesOn: what was compared is not compared again, after any number of
+// interruptions.
 func TestInterruptedPassGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "")

@@ -59,8 +59,8 @@ func (v *Verifier) scan(ctx context.Context) (*source.ItemPage, error) {
 	return page, nil
 }
 
-// compareItems compares items with the rows that they should have. In rows of several items the others may not be in
-// the page: what belongs to them is left to the other direction.
+// compareItems compares items with the rows that they should have. In rows of several items the
+// others may not be in the page: what belongs to them is left to the other direction.
 func (v *Verifier) compareItems(ctx context.Context, items [][]byte) error {
 	wanted := make(map[string][]guarded.Wanted, len(items))
 	for _, raw := range items {

@@ -28,7 +28,8 @@ type Target interface {
 
 // Options of a Verifier. Zero values mean the defaults, where one is named.
 type Options struct {
-	// Tables are all tables of the target; the first one is compared. What the guards of the others own is left out.
+	// Tables are all tables of the target; the first one is compared. What the guards of the others
+	// own is left out.
 	Tables []verify.Table
 	Source Source
 	Target Target
@@ -40,8 +41,8 @@ type Options struct {
 	// FirstPause is verify.Settler.FirstPause.
 	FirstPause time.Duration
 
-	// Hold returns why nothing may be compared now; "" to go on. It is asked before each page, and after each settling: a
-	// verdict that was found meanwhile is dropped.
+	// Hold returns why nothing may be compared now; "" to go on. It is asked before each page, and
+	// after each settling: a verdict that was found meanwhile is dropped.
 	Hold func() string
 
 	Segments int           // of a pass over the items; default by the table's size
@@ -50,8 +51,8 @@ type Options struct {
 
 	From *Snapshot // where an earlier Verifier stopped; nil: the first passes begin
 
-	// Collect has the guards of expired items collected that the mapping keeps, in rows in which a reader sees nothing of
-	// them, as (*resync.Items).Resync does; nil: they stay.
+	// Collect has the guards of expired items collected that the mapping keeps, in rows in which a
+	// reader sees nothing of them, as (*resync.Items).Resync does; nil: they stay.
 	Collect func(ctx context.Context, bare []verify.Verdict) error
 
 	// Changed is called when what is known to differ has changed; nil: nobody wants to know.
@@ -70,6 +71,6 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// segmentsOf returns how many segments a pass has: a restart begins again with the segment that it was in, of 8 MB,
-// which is 20 seconds at 50 units. DynamoDB takes 1,000,000.
+// segmentsOf returns how many segments a pass has: a restart begins again with the segment that it
+// was in, of 8 MB, which is 20 seconds at 50 units. DynamoDB takes 1,000,000.
 func segmentsOf(bytes int64) int { return int(min(max(bytes>>23, 1), 1_000_000)) }

@@ -35,7 +35,8 @@ type direction struct {
 
 func (d *direction) due(now time.Time) bool { return d.Began != 0 || !now.Before(d.from) }
 
-// begin begins a pass unless one is under way. A direction that waited does not catch up with the other one.
+// begin begins a pass unless one is under way. A direction that waited does not catch up with the
+// other one.
 func (d *direction) begin(o Options, now time.Time, other *direction) {
 	if d.Began != 0 {
 		return
@@ -55,7 +56,8 @@ func (d *direction) finish() {
 	}
 }
 
-// share returns which share of its side the pass has seen, from 0 to 1. Only a finished pass knows how much there is.
+// share returns which share of its side the pass has seen, from 0 to 1. Only a finished pass knows
+// how much there is.
 func (d *Pass) share() float64 {
 	if d.Began == 0 {
 		return min(float64(d.Finished), 1)

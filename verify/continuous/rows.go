@@ -53,7 +53,8 @@ func (v *Verifier) stepRows(ctx context.Context) error {
 	return nil
 }
 
-// lookAgainAt compares rows again that had cells whose owner is not known, with strong readings of their items.
+// lookAgainAt compares rows again that had cells whose owner is not known, with strong readings of
+// their items.
 func (v *Verifier) lookAgainAt(ctx context.Context, rows []string) error {
 	p := v.newPage()
 	p.limit = 0
@@ -115,8 +116,8 @@ func (p *rowPage) add(row *verify.Row) error {
 	return nil
 }
 
-// comparePage compares rows with all items that their guards name, and returns what reading those has cost. All cells
-// of the rows are judged, because every owner is known.
+// comparePage compares rows with all items that their guards name, and returns what reading those
+// has cost. All cells of the rows are judged, because every owner is known.
 func (v *Verifier) comparePage(
 	ctx context.Context, p *rowPage, read func(context.Context, [][]byte) (*source.ItemBatch, error),
 ) (units float64, err error) {
@@ -147,8 +148,8 @@ func (v *Verifier) comparePage(
 	return units, nil
 }
 
-// want adds what an item should have in the rows of a page. An item that is gone, or that the mapping refuses, has
-// nothing there: its guard makes it a candidate.
+// want adds what an item should have in the rows of a page. An item that is gone, or that the
+// mapping refuses, has nothing there: its guard makes it a candidate.
 func (v *Verifier) want(raw []byte, wanted map[string][]guarded.Wanted) error {
 	if raw == nil {
 		return nil

@@ -74,7 +74,8 @@ func (v *Verifier) settleAll(ctx context.Context) error {
 	}
 }
 
-// prove waits for a proof, and learns behind it how far versions may be ahead by then: a burst of changes raises that.
+// prove waits for a proof, and learns behind it how far versions may be ahead by then: a burst of
+// changes raises that.
 func (v *Verifier) prove(ctx context.Context, t change.Millis) error {
 	err := v.o.Prove(ctx, t)
 	v.settle.Lead = v.o.Lead()

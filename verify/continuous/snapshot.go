@@ -9,7 +9,8 @@ import (
 	"github.com/tailrace-cdc/replicator/verify"
 )
 
-// Snapshot is what a later Verifier needs to go on: the passes, and what is known to differ. It holds keys.
+// Snapshot is what a later Verifier needs to go on: the passes, and what is known to differ. It
+// holds keys.
 type Snapshot struct {
 	Items  Pass          `json:"items"`
 	Rows   Pass          `json:"rows"`
@@ -58,7 +59,8 @@ func (v *Verifier) Snapshot() *Snapshot {
 	return s
 }
 
-// restore goes on at a snapshot. What was known to differ counts until it is settled again, which is due now.
+// restore goes on at a snapshot. What was known to differ counts until it is settled again, which
+// is due now.
 func (v *Verifier) restore(s *Snapshot) {
 	v.items.Pass, v.rows.Pass, v.last, v.more = s.Items, s.Rows, s.Last, s.Unkept
 	for i := range s.Open {

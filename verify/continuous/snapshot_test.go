@@ -27,8 +27,9 @@ func rowsOf(all []verify.Candidate) string {
 	return strings.Join(out, "; ")
 }
 
-// TestNothingIsForgottenBetweenTwoOwners: what waits to be settled, what is being settled, and what differs goes on
-// with the next one. A cell without an owner that was seen once does not: it is found again.
+// TestNothingIsForgottenBetweenTwoOwners: what waits to be settled, what is being settled, and what
+// differs goes on with the next one. A cell without an owner that was seen once does not: it is
+// found again.
 func TestNothingIsForgottenBetweenTwoOwners(t *testing.T) {
 	o := newWorld(t, "").options(50)
 	v := New(o)
@@ -57,7 +58,8 @@ func TestNothingIsForgottenBetweenTwoOwners(t *testing.T) {
 	}
 }
 
-// TestKnownDifferenceIsSettledWithAllItsRows: those that were known, and those that were seen since.
+// TestKnownDifferenceIsSettledWithAllItsRows: those that were known, and those that were seen
+// since.
 func TestKnownDifferenceIsSettledWithAllItsRows(t *testing.T) {
 	v := New(newWorld(t, "").options(50))
 	v.noteOne(&verify.Verdict{Key: "k", Status: verify.Different, Rows: [][]byte{[]byte("old")}})
@@ -86,8 +88,8 @@ func TestDifferencesBeyondThoseInMemoryAreCounted(t *testing.T) {
 	}
 }
 
-// TestOnlyItemsThatAreKnownAreCandidates: a row with several items is compared with those that the page of a scan
-// holds. Items of other tables of the target are left to their own comparison.
+// TestOnlyItemsThatAreKnownAreCandidates: a row with several items is compared with those that the
+// page of a scan holds. Items of other tables of the target are left to their own comparison.
 func TestOnlyItemsThatAreKnownAreCandidates(t *testing.T) {
 	for all, want := range map[bool]string{false: "known: r", true: "known: r; other: r"} {
 		v := New(newWorld(t, "").options(50))

@@ -23,7 +23,8 @@ type Status struct {
 	Unproven  int64 `json:"unproven"`  // items that change all the time, and cells whose owner cannot be told
 	Refused   int64 `json:"refused"`   // items that the mapping does not take
 
-	// CheckedSince: every item and row was compared at least once since; null before the first cycle is finished.
+	// CheckedSince: every item and row was compared at least once since; null before the first
+	// cycle is finished.
 	CheckedSince   *time.Time `json:"checked_since"`
 	LastDifference *time.Time `json:"last_difference"` // when one was last seen; null for never
 	ReadUnits      float64    `json:"read_units"`      // that it may take a second
@@ -88,7 +89,8 @@ func timeOf(ms change.Millis) *time.Time {
 	return &t
 }
 
-// Differences returns what is not equal, in the form of a file of differences. It holds keys and values.
+// Differences returns what is not equal, in the form of a file of differences. It holds keys and
+// values.
 func (v *Verifier) Differences() (list []*report.Difference) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

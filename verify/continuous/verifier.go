@@ -13,7 +13,8 @@ import (
 	"github.com/tailrace-cdc/replicator/verify/guarded"
 )
 
-// Verifier compares one table with its target, continuously. All methods but Run may be called by any goroutine.
+// Verifier compares one table with its target, continuously. All methods but Run may be called by
+// any goroutine.
 type Verifier struct {
 	o      Options
 	table  string
@@ -66,7 +67,8 @@ const (
 	maxPending = 10_000
 )
 
-// Run compares until ctx ends or a call fails, and returns that error. Another call of Run goes on at the same place.
+// Run compares until ctx ends or a call fails, and returns that error. Another call of Run goes on
+// at the same place.
 func (v *Verifier) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return v.walk(ctx) })
@@ -90,8 +92,8 @@ func (v *Verifier) walk(ctx context.Context) error {
 	}
 }
 
-// next returns what to read next: rows that wait for another look, else a page of the direction that has consumed less.
-// nil: nothing now.
+// next returns what to read next: rows that wait for another look, else a page of the direction
+// that has consumed less. nil: nothing now.
 func (v *Verifier) next() func(context.Context) error {
 	hold := v.o.Hold()
 	v.mu.Lock()

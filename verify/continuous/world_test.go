@@ -196,7 +196,8 @@ func (w *world) GuardOf(value, _, _ []byte) (bigtable.Guard, error) {
 	return bigtable.Guard{Pipeline: "p", Table: "S", Key: value}, nil
 }
 
-// eventual returns an item as an eventually consistent read sees it. "-" in lag is an item that it does not see yet.
+// eventual returns an item as an eventually consistent read sees it. "-" in lag is an item that it
+// does not see yet.
 func (w *world) eventual(key string) (string, bool) {
 	if old, lags := w.lag[key]; lags {
 		return old, old != "-"

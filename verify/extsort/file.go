@@ -23,22 +23,23 @@ func (r *Record) compare(o *Record) int {
 	return bytes.Compare(r.Name, o.Name)
 }
 
-// blockSize is the size of records from which a block is written. A block is its length, its checksum, and its records,
-// compressed: first their rows and names, front-coded, then their values: hashes, which cannot be compressed, do not
-// stand between texts.
+// blockSize is the size of records from which a block is written. A block is its length, its
+// checksum, and its records, compressed: first their rows and names, front-coded, then their
+// values: hashes, which cannot be compressed, do not stand between texts.
 const blockSize = 32 << 10
 
-// headSize is the length of the head of a block: the length of all of it, that of rows and names, and the checksum.
+// headSize is the length of the head of a block: the length of all of it, that of rows and names,
+// and the checksum.
 const headSize = 12
 
-// maxBlock bounds the memory that a damaged length can ask for. One record may be larger than blockSize: a row of
-// 256 MiB is the largest that Bigtable returns.
+// maxBlock bounds the memory that a damaged length can ask for. One record may be larger than
+// blockSize: a row of 256 MiB is the largest that Bigtable returns.
 const maxBlock = 512 << 20
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// packer compresses blocks and unpacker reads them; both may be used by several goroutines. The options are valid, and
-// the checksum of a block is that of its bytes on disk.
+// packer compresses blocks and unpacker reads them; both may be used by several goroutines. The
+// options are valid, and the checksum of a block is that of its bytes on disk.
 var (
 	packer, _ = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false),
 		zstd.WithWindowSize(64<<10), zstd.WithLowerEncoderMem(true), zstd.WithEncoderConcurrency(2))
@@ -100,9 +101,10 @@ func appendBytes(dst, b []byte) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(b))), b...)
 }
 
-// appendName appends a name as what it has in common with the last one: how many bytes at its begin and at its end, and
-// how many bytes of fresh follow the begin. fresh is the end of the row, from where it differs from the last row: of a
-// key that stands in row and name alike, nothing is left to be stored.
+// appendName appends a name as what it has in common with the last one: how many bytes at its begin
+// and at its end, and how many bytes of fresh follow the begin. fresh is the end of the row, from
+// where it differs from the last row: of a key that stands in row and name alike, nothing is left
+// to be stored.
 func appendName(dst, last, name, fresh []byte) []byte {
 	same := commonPrefix(last, name)
 	copied := commonPrefix(fresh, name[same:])
@@ -180,8 +182,8 @@ func openFile(path string, part int, want File, buffer int) (*fileReader, error)
 	return r, nil
 }
 
-// next reads the next record into head. It returns io.EOF after the last one, and a *DamagedError for a file that is
-// not as it was written.
+// next reads the next record into head. It returns io.EOF after the last one, and a *DamagedError
+// for a file that is not as it was written.
 func (r *fileReader) next() error {
 	if r.left == 0 {
 		return io.EOF
@@ -236,7 +238,8 @@ func (r *fileReader) readBlock() error {
 	return nil
 }
 
-// unexpected returns the error of a file that ends too early, which must not be taken for the end of the records.
+// unexpected returns the error of a file that ends too early, which must not be taken for the end
+// of the records.
 func unexpected(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -282,7 +285,8 @@ func cut(b *[]byte) ([]byte, bool) {
 	return first, true
 }
 
-// DamagedError says that a run is missing, or not as it was written. Its part must be made again: see Store.Drop.
+// DamagedError says that a run is missing, or not as it was written. Its part must be made again:
+// see Store.Drop.
 type DamagedError struct {
 	Part int
 	File string

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// FuzzRun reads files whose blocks are whole as their checksums say, with any content. Each ends with its last record
-// or with a DamagedError, and no record is longer than the content.
+// FuzzRun reads files whose blocks are whole as their checksums say, with any content. Each ends
+// with its last record or with a DamagedError, and no record is longer than the content.
 func FuzzRun(f *testing.F) {
 	w := &fileWriter{}
 	first, second := Record{[]byte("row-1"), []byte("item-1"), []byte("a")}, Record{[]byte("row-2"), []byte("item-2"), nil}

@@ -57,8 +57,8 @@ func (m *Merge) open(dir string, part int, f File, n int) error {
 	return nil
 }
 
-// Next returns the next record, which is valid until the next call, or io.EOF. A *DamagedError names the part to make
-// again.
+// Next returns the next record, which is valid until the next call, or io.EOF. A *DamagedError
+// names the part to make again.
 func (m *Merge) Next() (*Record, error) {
 	if m.started && len(m.heap) > 0 {
 		switch err := m.heap[0].next(); {

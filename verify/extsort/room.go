@@ -32,8 +32,8 @@ func (e *NoRoomError) Error() string {
 
 func (e *NoRoomError) Unwrap() error { return e.Err }
 
-// NoRoom returns a *NoRoomError for the error of a write to a directory that says that the volume, or the user's share
-// of it, is full, and any other error as it is.
+// NoRoom returns a *NoRoomError for the error of a write to a directory that says that the volume,
+// or the user's share of it, is full, and any other error as it is.
 func NoRoom(dir string, err error) error {
 	known := (*NoRoomError)(nil)
 	if !errors.Is(err, host.ErrNoSpace) && !errors.Is(err, host.ErrQuota) || errors.As(err, &known) {
@@ -43,8 +43,8 @@ func NoRoom(dir string, err error) error {
 	return &NoRoomError{Dir: dir, Free: free, Err: err}
 }
 
-// Room returns how many bytes the file system of a directory, or of the nearest one above it that exists, has for this
-// process.
+// Room returns how many bytes the file system of a directory, or of the nearest one above it that
+// exists, has for this process.
 func Room(dir string) (int64, error) {
 	v, err := host.VolumeOf(dir)
 	if err != nil {

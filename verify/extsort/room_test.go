@@ -19,8 +19,8 @@ func fill(t *testing.T, dir, name string) {
 	}
 }
 
-// TestFullVolumeIsNamedAndFreed: what could not be written is named with its directory, and does not take room that
-// others need. What was stored before stays.
+// TestFullVolumeIsNamedAndFreed: what could not be written is named with its directory, and does
+// not take room that others need. What was stored before stays.
 func TestFullVolumeIsNamedAndFreed(t *testing.T) {
 	for _, c := range []struct {
 		name string

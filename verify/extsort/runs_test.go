@@ -39,7 +39,8 @@ func sortRecords(rs []Record) {
 	slices.SortStableFunc(rs, func(a, b Record) int { return a.compare(&b) })
 }
 
-// TestRunsKeepAllRecordsInOrder, also where a process is killed between two runs and its successor goes on.
+// TestRunsKeepAllRecordsInOrder, also where a process is killed between two runs and its successor
+// goes on.
 func TestRunsKeepAllRecordsInOrder(t *testing.T) {
 	dir := t.TempDir()
 	n := 0
@@ -209,7 +210,8 @@ func TestRunsOfAnotherFormatAreMadeAgain(t *testing.T) {
 	}
 }
 
-// TestNamesThatTheirRowsHold: what a name has in common with its row, and with the name before, is not stored again.
+// TestNamesThatTheirRowsHold: what a name has in common with its row, and with the name before, is
+// not stored again.
 func TestNamesThatTheirRowsHold(t *testing.T) {
 	s, err := Open(t.TempDir(), "a")
 	if err != nil {

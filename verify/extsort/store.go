@@ -25,8 +25,8 @@ type File struct {
 	Records int64  `json:"records"`
 }
 
-// Part is what the manifest of a part holds. After and Note are the caller's: where the reading of its source goes on,
-// and what it counted.
+// Part is what the manifest of a part holds. After and Note are the caller's: where the reading of
+// its source goes on, and what it counted.
 type Part struct {
 	Files []File          `json:"files,omitempty"`
 	After string          `json:"after,omitempty"`
@@ -48,8 +48,8 @@ type Store struct {
 	free []memory // of parts that are done
 }
 
-// Open opens a directory, and makes it where it does not exist. Parts that were stored under another identity are
-// removed: they belong to another comparison.
+// Open opens a directory, and makes it where it does not exist. Parts that were stored under
+// another identity are removed: they belong to another comparison.
 func Open(dir, identity string) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make directory of runs: %w", err)
@@ -93,8 +93,8 @@ func (s *Store) read(part int) (m manifest, ok bool) {
 	return m, true
 }
 
-// Part returns what is stored of a part; the zero Part when nothing is. A part is dropped if one of its files is
-// missing or has another size.
+// Part returns what is stored of a part; the zero Part when nothing is. A part is dropped if one of
+// its files is missing or has another size.
 func (s *Store) Part(i int) (Part, error) {
 	m, ok := s.read(i)
 	if !ok {
@@ -143,7 +143,8 @@ func (s *Store) Drop(i int) error {
 	return removeAll(names)
 }
 
-// removeUnnamed removes files that no manifest names: those of a process that was killed before it wrote one.
+// removeUnnamed removes files that no manifest names: those of a process that was killed before it
+// wrote one.
 func (s *Store) removeUnnamed() error {
 	named := map[string]bool{}
 	for _, i := range s.parts() {

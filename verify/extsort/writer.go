@@ -46,8 +46,8 @@ func (s *Store) giveMemory(m memory) {
 	s.free = append(s.free, m)
 }
 
-// entry is where a record lies in Writer.bytes. prefix is the first eight bytes of its row, which decide most
-// comparisons.
+// entry is where a record lies in Writer.bytes. prefix is the first eight bytes of its row, which
+// decide most comparisons.
 type entry struct {
 	prefix           uint64
 	at               int
@@ -56,8 +56,8 @@ type entry struct {
 
 const entrySize = 40
 
-// Writer goes on with a part as it is stored. limit is how many bytes of records are collected before Full says that a
-// run should be written.
+// Writer goes on with a part as it is stored. limit is how many bytes of records are collected
+// before Full says that a run should be written.
 func (s *Store) Writer(i, limit int) (*Writer, error) {
 	p, err := s.Part(i)
 	if err != nil {
@@ -95,12 +95,12 @@ func (w *Writer) record(e *entry) Record {
 	return Record{w.bytes[e.at:row], w.bytes[row:name], w.bytes[name : name+e.value]}
 }
 
-// maxFiles is how many runs a part may have when it is done. More are merged, so that the merge of all parts has few
-// enough files open.
+// maxFiles is how many runs a part may have when it is done. More are merged, so that the merge of
+// all parts has few enough files open.
 const maxFiles = 8
 
-// Save writes the records in memory as a run, and the manifest with where the part's source goes on. A done part takes
-// no more records.
+// Save writes the records in memory as a run, and the manifest with where the part's source goes
+// on. A done part takes no more records.
 func (w *Writer) Save(after string, note any, done bool) error {
 	encoded, err := json.Marshal(note)
 	if err != nil {
@@ -137,8 +137,8 @@ func (w *Writer) create() (*fileWriter, string, error) {
 	return f, name, NoRoom(w.store.dir, err)
 }
 
-// discard removes a run that could not be written: on a full volume, others need its room. It returns the error of the
-// write.
+// discard removes a run that could not be written: on a full volume, others need its room. It
+// returns the error of the write.
 func (w *Writer) discard(f *fileWriter, err error) error {
 	_ = f.f.Close() // it may be closed already
 	_ = os.Remove(f.f.Name())
@@ -174,8 +174,8 @@ func (w *Writer) spill() (File, error) {
 	return File{name, f.bytes, f.records}, nil
 }
 
-// unite merges the part's runs into one where there are too many. It returns the paths of those that are no longer
-// needed once the manifest is stored.
+// unite merges the part's runs into one where there are too many. It returns the paths of those
+// that are no longer needed once the manifest is stored.
 func (w *Writer) unite() (old []string, err error) {
 	if len(w.part.Files) <= maxFiles {
 		return nil, nil

@@ -27,7 +27,8 @@ type BigtableTarget struct {
 // askRetired is how long a target believes that no further table was retired.
 const askRetired = time.Minute
 
-// NewTarget returns a table of Bigtable as a Target. The programs are those of all source tables that write it.
+// NewTarget returns a table of Bigtable as a Target. The programs are those of all source tables
+// that write it.
 func NewTarget(c *bigtable.Client, name string, programs ...*transform.Program) *BigtableTarget {
 	return &BigtableTarget{Client: c, Name: name, Views: Views(programs...)}
 }

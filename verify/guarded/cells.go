@@ -13,8 +13,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
-// Cells are the cells of a row of the target in the order of the families, of qualifiers, and newest first, with
-// whether some item explains them.
+// Cells are the cells of a row of the target in the order of the families, of qualifiers, and
+// newest first, with whether some item explains them.
 type Cells struct {
 	families  *Families
 	Now       change.Millis // for families with a maximum age
@@ -85,8 +85,8 @@ func (r *Cells) Explain(i int) {
 	}
 }
 
-// hashIs reports whether the cells of the hashed families have this hash. It marks them as explained in either case: a
-// different hash is reported as a difference of the item.
+// hashIs reports whether the cells of the hashed families have this hash. It marks them as
+// explained in either case: a different hash is reported as a difference of the item.
 func (r *Cells) hashIs(hash []byte) bool {
 	r.content = r.content[:0]
 	for i := range r.List {
@@ -174,7 +174,8 @@ func (r *Cells) Compare(w *WantedCell, written change.Version) (result Outcome, 
 	return IsEqual, from
 }
 
-// compareTime compares a wanted cell that has a time of its own with the cells [from, to) of its column.
+// compareTime compares a wanted cell that has a time of its own with the cells [from, to) of its
+// column.
 func (r *Cells) compareTime(w *WantedCell, from, to int) (result Outcome, at int) {
 	f := &r.families.List[w.family]
 	for i := from; i < to; i++ {
@@ -197,8 +198,8 @@ func (r *Cells) compareTime(w *WantedCell, from, to int) (result Outcome, at int
 	return IsMissing, 0
 }
 
-// matches reports whether the target's value is the wanted one. An aggregate includes earlier values too, and a sketch
-// of distinct values cannot be compared: that it exists must be enough.
+// matches reports whether the target's value is the wanted one. An aggregate includes earlier
+// values too, and a sketch of distinct values cannot be compared: that it exists must be enough.
 func (r *Cells) matches(w *WantedCell, have []byte) bool {
 	switch kind := r.families.List[w.family].Aggregate; kind {
 	case "":
@@ -217,8 +218,9 @@ func (r *Cells) matches(w *WantedCell, have []byte) bool {
 	return bytes.Equal(w.value, have)
 }
 
-// canonicalDocument returns a document in the canonical form of the projection, because the target has it as it was
-// written, with its JSON in any order. It returns bytes that are not a document unchanged.
+// canonicalDocument returns a document in the canonical form of the projection, because the target
+// has it as it was written, with its JSON in any order. It returns bytes that are not a document
+// unchanged.
 func canonicalDocument(d *change.Decoder, document []byte) []byte {
 	d.Reset()
 	img, err := d.Image(document)
@@ -228,7 +230,8 @@ func canonicalDocument(d *change.Decoder, document []byte) []byte {
 	return img.AppendJSON(nil)
 }
 
-// aggregateIncludes reports whether the aggregate have, of the given kind, may include the value want.
+// aggregateIncludes reports whether the aggregate have, of the given kind, may include the value
+// want.
 func aggregateIncludes(aggregate string, want, have []byte) bool {
 	if len(want) != 8 || len(have) != 8 {
 		return false
@@ -240,5 +243,6 @@ func aggregateIncludes(aggregate string, want, have []byte) bool {
 	return h >= w
 }
 
-// unmapped is the time of a cell whose timestamp is the version of its write, which the source does not contain.
+// unmapped is the time of a cell whose timestamp is the version of its write, which the source does
+// not contain.
 const unmapped = math.MinInt64

@@ -62,7 +62,8 @@ func (g *Guards) names(cell *bigtable.Cell, row []byte, of Item) bool {
 // OtherTable is the index of the tables of our pipeline that are not among the given ones.
 const OtherTable = -1
 
-// Read reads the guards of a row into List. It skips cells of the guard families that no replicator wrote.
+// Read reads the guards of a row into List. It skips cells of the guard families that no replicator
+// wrote.
 func (g *Guards) Read(row *Row) {
 	g.List, g.row = g.List[:0], row.Key
 	for _, cells := range [][]bigtable.Cell{row.Live, row.Dead} {
@@ -125,7 +126,8 @@ type Presence struct {
 	Dead    change.Version // the newest version at which it left the row; 0: it did not
 }
 
-// Find returns what the guards of the row say of an item. An earlier mapping may have left a second guard of it.
+// Find returns what the guards of the row say of an item. An earlier mapping may have left a second
+// guard of it.
 func (g *Guards) Find(of Item) (p Presence) {
 	for i := range g.List {
 		if x := &g.List[i]; x.Ours() && x.Item == of {
@@ -135,8 +137,8 @@ func (g *Guards) Find(of Item) (p Presence) {
 	return p
 }
 
-// Guards reports whether the row has a guard that says that it holds an item. One that cannot be read may be that one,
-// unless its column is that of another item.
+// Guards reports whether the row has a guard that says that it holds an item. One that cannot be
+// read may be that one, unless its column is that of another item.
 func (g *Guards) Guards(of Item) bool {
 	for i := range g.List {
 		if x := &g.List[i]; x.Live > 0 && (x.unknown && g.mayName(x, of) || x.Ours() && x.Item == of) {
@@ -146,7 +148,8 @@ func (g *Guards) Guards(of Item) bool {
 	return false
 }
 
-// mayName reports whether a guard that cannot be read may name an item: in rows of one item its column shows nothing.
+// mayName reports whether a guard that cannot be read may name an item: in rows of one item its
+// column shows nothing.
 func (g *Guards) mayName(x *Guard, of Item) bool {
 	t := g.tables[of.Table].Program.Table()
 	q := guard.Qualifier(t.Pipeline, t.Source, []byte(of.Key))
@@ -196,8 +199,9 @@ func (g *Guards) decodeKeys(x *Guard) (err error) {
 	return err
 }
 
-// outlives returns whether a cell may remain without the item of the guard that owns it, and why. An emptied
-// history may remain as a whole: the answer is about the column, not about the cell's own value.
+// outlives returns whether a cell may remain without the item of the guard that owns it, and why.
+// An emptied history may remain as a whole: the answer is about the column, not about the cell's
+// own value.
 func (g *Guards) outlives(x *Guard, row []byte, h *Held) (transform.Remaining, error) {
 	if err := g.decodeKeys(x); err != nil {
 		return transform.Remaining{}, err
@@ -206,8 +210,9 @@ func (g *Guards) outlives(x *Guard, row []byte, h *Held) (transform.Remaining, e
 		Emptied: h.emptied, Keys: x.keys}), nil
 }
 
-// Keeps reports whether the guard of an absent item of ours may remain in the row, because the mapping keeps items that
-// TTL deleted. The guard is the fact, not the cells: they may have aged away, or never have been there.
+// Keeps reports whether the guard of an absent item of ours may remain in the row, because the
+// mapping keeps items that TTL deleted. The guard is the fact, not the cells: they may have aged
+// away, or never have been there.
 func (g *Guards) Keeps(of Item) (bool, error) {
 	if of.Table == OtherTable || g.tables[of.Table].Outlives == nil {
 		return false, nil

@@ -34,8 +34,8 @@ func NewProjector(f *Families, t *Table) *Projector {
 // Key returns the canonical key of the last item, valid until the next one.
 func (p *Projector) Key() []byte { return p.key }
 
-// Rows returns the rows that an item should have, valid until the next call. The error is a *transform.Refusal when
-// the mapping does not take the item.
+// Rows returns the rows that an item should have, valid until the next call. The error is a
+// *transform.Refusal when the mapping does not take the item.
 func (p *Projector) Rows(item []byte) ([]transform.Row, error) {
 	p.dec.Reset()
 	schema := p.program.Table().Schema
@@ -98,14 +98,15 @@ const (
 	rowOfCells = 'c'
 )
 
-// rowHash is how many bytes of a row's SHA-256 are stored: a row that differs passes for equal once in 2^96 times.
+// rowHash is how many bytes of a row's SHA-256 are stored: a row that differs passes for equal once
+// in 2^96 times.
 const rowHash = 12
 
 // wholeValue is the size up to which a value is stored as it is instead of its hash.
 const wholeValue = 16
 
-// Encode returns a row of an item for the runs, valid until the next call: by hash where every difference shows in the
-// newest cells of its own row, else its cells.
+// Encode returns a row of an item for the runs, valid until the next call: by hash where every
+// difference shows in the newest cells of its own row, else its cells.
 func (p *Projector) Encode(row *transform.Row) []byte {
 	p.buf = p.buf[:0]
 	if p.isHashed(row) {
@@ -137,8 +138,8 @@ func flag(b bool) byte {
 	return 0
 }
 
-// isHashed reports whether a row is compared by one hash: it belongs to one item, which replaces all of it, and no cell
-// may age, be merged, have a time of its own or be equal in other bytes.
+// isHashed reports whether a row is compared by one hash: it belongs to one item, which replaces
+// all of it, and no cell may age, be merged, have a time of its own or be equal in other bytes.
 func (p *Projector) isHashed(row *transform.Row) bool {
 	if row.Class != transform.ClassR || len(row.KeepHistory) > 0 {
 		return false
@@ -175,7 +176,8 @@ func appendContent(dst []byte, family int, qualifier, value []byte) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(value))), value...)
 }
 
-// Cell returns a cell as it is compared. It shares the qualifier's memory, and the value's where it is whole.
+// Cell returns a cell as it is compared. It shares the qualifier's memory, and the value's where it
+// is whole.
 func (p *Projector) Cell(c *transform.Cell) WantedCell {
 	w := WantedCell{family: p.families.Index(c.Family), qualifier: c.Qualifier, time: unmapped, value: c.Value,
 		rawJSON: c.RawJSON}

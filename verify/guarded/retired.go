@@ -6,19 +6,21 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
-// Retiring is a Target that knows the source tables whose replication into it has ended. Their rows belong to the
-// application, and their guards may be gone.
+// Retiring is a Target that knows the source tables whose replication into it has ended. Their rows
+// belong to the application, and their guards may be gone.
 type Retiring interface {
 	// Retired returns the names of the tables, as of the last reading of rows.
 	Retired() []string
 }
 
-// whyRetired is why a cell without an owner may be there in a target with retired tables; their names follow.
+// whyRetired is why a cell without an owner may be there in a target with retired tables; their
+// names follow.
 const whyRetired = "the replication of a table has ended that may have written it: "
 
-// Retired returns why a cell that no guard of its row owns may be there although no item should have it: a table was
-// retired, and no item of the given tables may have the cell. So it is no ghost of theirs, and nobody but the
-// application can say whether it is foreign. "" where that is not so.
+// Retired returns why a cell that no guard of its row owns may be there although no item should
+// have it: a table was retired, and no item of the given tables may have the cell. So it is no
+// ghost of theirs, and nobody but the application can say whether it is foreign. "" where that is
+// not so.
 func (g *Guards) Retired(row []byte, cell *bigtable.Cell) (why string) {
 	target, ok := g.target.(Retiring)
 	if !ok {

@@ -27,7 +27,8 @@ type Comparison struct {
 	bad   []bool // per item: it differs
 }
 
-// NewComparison returns a comparison. now is the time by which cells age, and a guard above latest is in the future.
+// NewComparison returns a comparison. now is the time by which cells age, and a guard above latest
+// is in the future.
 func NewComparison(g *Guards, f *Families, now change.Millis, latest change.Version, into Findings) *Comparison {
 	return &Comparison{guards: g, cells: Cells{families: f, Now: now}, latest: latest, into: into}
 }
@@ -61,8 +62,8 @@ func (c *Comparison) Compare(key []byte, items []Wanted, have *Row) error {
 	return c.checkRest(key)
 }
 
-// equalAtOnce reports the common case without a search for owners: the row holds the content of one item and one guard,
-// the exclusive one, and it names that item.
+// equalAtOnce reports the common case without a search for owners: the row holds the content of one
+// item and one guard, the exclusive one, and it names that item.
 func (c *Comparison) equalAtOnce() bool {
 	if c.row == nil || len(c.items) != 1 || c.items[0].hash == nil || len(c.row.Live) != 1 || len(c.row.Dead) > 0 {
 		return false
@@ -125,7 +126,8 @@ func (c *Comparison) differs(kind Kind, i int, key []byte) error {
 	return c.into.Candidate(kind, c.items[i].Item, key)
 }
 
-// compareItem compares the cells of one item, and returns how they differ. Other values are collected in c.other.
+// compareItem compares the cells of one item, and returns how they differ. Other values are
+// collected in c.other.
 func (c *Comparison) compareItem(i int) (kind Kind) {
 	w := &c.items[i]
 	if w.hash != nil {
@@ -199,7 +201,8 @@ func (c *Comparison) checkRest(key []byte) error {
 	return nil
 }
 
-// Again looks again for the owners of cells of a row that no item explains: of those that pick names.
+// Again looks again for the owners of cells of a row that no item explains: of those that pick
+// names.
 func (c *Comparison) Again(row *Row, pick func(*Held) bool) error {
 	c.row, c.items = row, nil
 	c.cells.Load(row)

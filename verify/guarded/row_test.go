@@ -16,7 +16,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// The mappings of the tests. own gives a row to each item, shared a row to all items of a partition.
+// The mappings of the tests. own gives a row to each item, shared a row to all items of a
+// partition.
 const (
 	own = `families: {d: {max_versions: 1}, a: {max_versions: 1, max_age: 1h}}
 rules:
@@ -35,8 +36,8 @@ rules:
 `
 )
 
-// The times of cells and guards in the tests: cells age at noon, so old ones have aged away. Those at late are the
-// newest that may be.
+// The times of cells and guards in the tests: cells age at noon, so old ones have aged away. Those
+// at late are the newest that may be.
 const (
 	noon   = 2 * 3_600_000
 	late   = noon + 3_600_000
@@ -45,7 +46,8 @@ const (
 
 var times = map[string]int64{"old": 1, "aging": noon - 3_600_000, "new": noon - 1000, "late": late, "future": future}
 
-// stage compares rows that are written as text, with the findings as text. Tables are called S0, S1 and so on.
+// stage compares rows that are written as text, with the findings as text. Tables are called S0, S1
+// and so on.
 type stage struct {
 	t        *testing.T
 	tables   []Table
@@ -76,7 +78,8 @@ func newStage(t *testing.T, mappings ...string) *stage {
 
 func keyOf(sk string) string { return fmt.Sprintf(`{"pk":{"S":"p"},"sk":{"S":%q}}`, sk) }
 
-// wanted returns what an item of table S0 should have in its row: the sort key with attributes, as in "a x=1 y=2".
+// wanted returns what an item of table S0 should have in its row: the sort key with attributes, as
+// in "a x=1 y=2".
 func (s *stage) wanted(item string) Wanted {
 	s.t.Helper()
 	p, row, of := s.projected(item)
@@ -104,8 +107,8 @@ func (s *stage) projected(item string) (*Projector, *transform.Row, Item) {
 	return p, &rows[0], Item{0, keyOf(sk)}
 }
 
-// row returns a row: "d:x@new=1" is a cell, "live i@new=S0/a" the guard of item a of S0, and "dead i@new=S0/a" its
-// tombstone.
+// row returns a row: "d:x@new=1" is a cell, "live i@new=S0/a" the guard of item a of S0, and "dead
+// i@new=S0/a" its tombstone.
 func (s *stage) row(texts []string) *Row {
 	s.t.Helper()
 	row := &Row{Key: []byte(s.key)}
@@ -138,8 +141,8 @@ func (s *stage) row(texts []string) *Row {
 	return row
 }
 
-// GuardOf implements Target for guards that are written as text: TABLE/SORT KEY, "sealed", or of another pipeline
-// "PIPELINE:TABLE/SORT KEY".
+// GuardOf implements Target for guards that are written as text: TABLE/SORT KEY, "sealed", or of
+// another pipeline "PIPELINE:TABLE/SORT KEY".
 func (s *stage) GuardOf(value, _, _ []byte) (bigtable.Guard, error) {
 	text := string(value)
 	if text == "sealed" {
@@ -429,7 +432,8 @@ func TestColumnsThatDoNotShowTheirItem(t *testing.T) {
 	})
 }
 
-// TestCellsWithTimesOfTheirOwn: siblings in one column, of which the newest two are kept for an hour.
+// TestCellsWithTimesOfTheirOwn: siblings in one column, of which the newest two are kept for an
+// hour.
 func TestCellsWithTimesOfTheirOwn(t *testing.T) {
 	s := newStage(t, `families: {c: {max_versions: 2, max_age: 1h}}
 rules:
@@ -531,7 +535,8 @@ func TestAggregatesMayIncludeMore(t *testing.T) {
 	}
 }
 
-// TestRowsAreComparedOneAfterTheOther: what one row has is not looked for in the next, and the time goes on.
+// TestRowsAreComparedOneAfterTheOther: what one row has is not looked for in the next, and the time
+// goes on.
 func TestRowsAreComparedOneAfterTheOther(t *testing.T) {
 	s := newStage(t, own)
 	_, c := s.compare([]string{"d:x@new=1", "a:v@new=1", "live i@new=S0/a", "dead q@late=S0/b"})

@@ -10,15 +10,17 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// CellDifference is one cell in which the target differs from an item, or one guard of the item that should not be
-// there. It holds keys and values, so it belongs into files of mode 0600 only, unless the user asks to see data.
+// CellDifference is one cell in which the target differs from an item, or one guard of the item
+// that should not be there. It holds keys and values, so it belongs into files of mode 0600 only,
+// unless the user asks to see data.
 type CellDifference struct {
 	Kind    Kind   `json:"kind"`
 	Row     []byte `json:"row"`
 	Rule    string `json:"rule,omitempty"`    // of the mapping, or an index; several are separated by " | "
 	Entry   string `json:"entry,omitempty"`   // of the rule, for people, as in `attrs: all → d:{attr}`
 	Columns string `json:"columns,omitempty"` // the entry's template of columns, as in `d:{attr}`
-	// ByAttributes is true when names of attributes alone make the column's name, so that it shows no data.
+	// ByAttributes is true when names of attributes alone make the column's name, so that it shows
+	// no data.
 	ByAttributes bool           `json:"by_attributes,omitempty"`
 	Family       string         `json:"family,omitempty"`
 	Qualifier    []byte         `json:"qualifier,omitempty"`
@@ -50,8 +52,8 @@ func (w *WantedCell) Place(f *Families) (family string, qualifier []byte, at cha
 // Size returns how many cells the item should have in the row.
 func (w *Wanted) Size() int { return w.n + len(w.Cells) }
 
-// Names returns which rules of the mapping may give the row that was read to the item, and which entry writes a column
-// of it there; "" where that is not known.
+// Names returns which rules of the mapping may give the row that was read to the item, and which
+// entry writes a column of it there; "" where that is not known.
 func (g *Guards) Names(
 	of Item, row []byte, family string, qualifier []byte,
 ) (rules []string, entry transform.Entry, err error) {
@@ -70,8 +72,8 @@ func (g *Guards) Names(
 	return owned.Rules(), owned.Entry(family, qualifier), nil
 }
 
-// RulesOf returns the rules that may have written a cell of the row that was read whose owner cannot be told: in a text
-// for people, with their indexes, and as the mapping names them.
+// RulesOf returns the rules that may have written a cell of the row that was read whose owner
+// cannot be told: in a text for people, with their indexes, and as the mapping names them.
 func (g *Guards) RulesOf(cell *bigtable.Cell) (text string, rules []string) {
 	var plans []string
 	for i := range g.List {

@@ -2,7 +2,8 @@ package guarded
 
 import "github.com/tailrace-cdc/replicator/transform"
 
-// Standing is what a cell of a row is that no item explains, by all the evidence that the row's guards give.
+// Standing is what a cell of a row is that no item explains, by all the evidence that the row's
+// guards give.
 type Standing struct {
 	Code     StandingCode
 	Owner    *Guard // of CellOwned, CellKept, CellKeptWhileAbsent, CellOfOtherTable; of CellMaybe one of several
@@ -16,7 +17,8 @@ type StandingCode int
 const (
 	// CellForeign is a cell that no guard of its row can own.
 	CellForeign StandingCode = iota
-	// CellRetired may have been written for a table whose replication has ended: it may be the application's.
+	// CellRetired may have been written for a table whose replication has ended: it may be the
+	// application's.
 	CellRetired
 	// CellOfOtherPipeline is foreign, in a row with a guard of another pipeline.
 	CellOfOtherPipeline
@@ -26,13 +28,15 @@ const (
 	CellMaybe
 	// CellSealed stands beside a guard that cannot be read, which may own it.
 	CellSealed
-	// CellMayOutlive has an owner that is not known, and may remain without it (histories, archives, aggregates).
+	// CellMayOutlive has an owner that is not known, and may remain without it (histories,
+	// archives, aggregates).
 	CellMayOutlive
 	// CellOfOtherTable belongs to an item of a table that is not compared.
 	CellOfOtherTable
 	// CellKept belongs to an item that a guard names, and may remain without it.
 	CellKept
-	// CellKeptWhileAbsent is the same, and may remain only while there is no such item (on_ttl_expiry: keep).
+	// CellKeptWhileAbsent is the same, and may remain only while there is no such item
+	// (on_ttl_expiry: keep).
 	CellKeptWhileAbsent
 	// CellOwned belongs to an item that a guard names, which should not have it.
 	CellOwned
@@ -46,11 +50,13 @@ type Evidence struct {
 	Outlives transform.Remaining // with OwnedYes: whether the cell may remain without its item
 }
 
-// Judge decides what a cell is by the evidence of all guards of its row. mayOutlive is why the cell may remain whatever
-// its owner is, retired why it may be a retired table's; "" where that is not so.
+// Judge decides what a cell is by the evidence of all guards of its row. mayOutlive is why the cell
+// may remain whatever its owner is, retired why it may be a retired table's; "" where that is not
+// so.
 //
-// Rule 14: this is the one judge of the question. It looks at all evidence, and the strongest decides. The order
-// of guards in a row is that of hashes, so weaker evidence that is met first must not hide stronger.
+// Rule 14: this is the one judge of the question. It looks at all evidence, and the strongest
+// decides. The order of guards in a row is that of hashes, so weaker evidence that is met first
+// must not hide stronger.
 func Judge(all []Evidence, mayOutlive, retired string) Standing {
 	s := Standing{Code: CellForeign}
 	if retired != "" {
@@ -104,8 +110,8 @@ func (g *Guards) Standing(row []byte, h *Held) (Standing, error) {
 	return Judge(g.evidence, g.mayOutlive(alone), g.Retired(row, h.Cell)), nil
 }
 
-// StandingOf returns what a cell is as far as the guards of one item of ours show it: CellForeign where it is not known
-// to be the item's.
+// StandingOf returns what a cell is as far as the guards of one item of ours show it: CellForeign
+// where it is not known to be the item's.
 func (g *Guards) StandingOf(of Item, row []byte, h *Held) (Standing, error) {
 	g.evidence = g.evidence[:0]
 	for i := range g.List {

@@ -10,7 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// evidenceByStrength is one piece of evidence of each kind, the weakest first, with what the cell is by it.
+// evidenceByStrength is one piece of evidence of each kind, the weakest first, with what the cell
+// is by it.
 var evidenceByStrength = []struct {
 	Evidence
 	code StandingCode
@@ -32,8 +33,8 @@ func remains(code transform.RemainingCode) transform.Remaining {
 	return transform.Remaining{Code: code, Why: "on_ttl_expiry: keep"}
 }
 
-// TestStrongestEvidenceDecidesInAnyOrder: guards stand in the order of hashes, so every set of evidence, in every
-// order, is judged by its strongest member.
+// TestStrongestEvidenceDecidesInAnyOrder: guards stand in the order of hashes, so every set of
+// evidence, in every order, is judged by its strongest member.
 func TestStrongestEvidenceDecidesInAnyOrder(t *testing.T) {
 	n := len(evidenceByStrength)
 	sets := 0
@@ -78,8 +79,8 @@ func reversed(all []Evidence) []Evidence {
 	return out
 }
 
-// TestWeakerGuardHidesNoStrongerOne: a row with the guard of an item that owns the cell, and every other kind of guard
-// before and behind it.
+// TestWeakerGuardHidesNoStrongerOne: a row with the guard of an item that owns the cell, and every
+// other kind of guard before and behind it.
 func TestWeakerGuardHidesNoStrongerOne(t *testing.T) {
 	open := strings.Replace(shared, "d:{s}/{attr}", "d:{s}/{attr}/{type}", 1)
 	s := newStage(t, shared, open, open, own)
@@ -101,8 +102,8 @@ func TestWeakerGuardHidesNoStrongerOne(t *testing.T) {
 	}
 }
 
-// TestSealedGuardOfAnotherItemHidesNoMissingGuard: in rows that items share, the column of a guard shows which item it
-// cannot be.
+// TestSealedGuardOfAnotherItemHidesNoMissingGuard: in rows that items share, the column of a guard
+// shows which item it cannot be.
 func TestSealedGuardOfAnotherItemHidesNoMissingGuard(t *testing.T) {
 	s := newStage(t, shared)
 	s.key = "p"

@@ -9,8 +9,8 @@ const (
 	shownCells = 20  // cells without an item
 )
 
-// Collector is an io.Writer that takes the lines of a file of differences and keeps the first of them. The lines are
-// counted as in the file.
+// Collector is an io.Writer that takes the lines of a file of differences and keeps the first of
+// them. The lines are counted as in the file.
 type Collector struct {
 	begun []byte // a line whose end was not written yet
 	lines int64

@@ -13,8 +13,9 @@ import (
 	"github.com/tailrace-cdc/replicator/verify"
 )
 
-// Difference is a line of a file of differences: an item that is not proven equal, or a cell of the target whose owner
-// is not known. It holds keys, rows and maybe values, so the file has mode 0600. Rows and qualifiers are in base64.
+// Difference is a line of a file of differences: an item that is not proven equal, or a cell of the
+// target whose owner is not known. It holds keys, rows and maybe values, so the file has mode 0600.
+// Rows and qualifiers are in base64.
 type Difference struct {
 	Schema int    `json:"schema"`
 	Table  string `json:"table,omitempty"` // source table of the item
@@ -67,11 +68,12 @@ func (d *Difference) Write(w io.Writer) error {
 	return nil
 }
 
-// maxLine is the longest line of a file: a key has 3 KB, and a row 4 KB, of which some may be listed.
+// maxLine is the longest line of a file: a key has 3 KB, and a row 4 KB, of which some may be
+// listed.
 const maxLine = 64 << 20
 
-// Differences yields the lines of a file. After an error, which names the line and not its content, it yields nothing
-// more.
+// Differences yields the lines of a file. After an error, which names the line and not its content,
+// it yields nothing more.
 func Differences(in io.Reader) iter.Seq2[*Difference, error] {
 	return func(yield func(*Difference, error) bool) {
 		lines := bufio.NewScanner(in)

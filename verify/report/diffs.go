@@ -74,7 +74,8 @@ func (o *PageOptions) diffOf(d *numbered) diff {
 	return out
 }
 
-// cellOf returns a cell that differs. Column names may hold parts of a key; their entry in the mapping does not.
+// cellOf returns a cell that differs. Column names may hold parts of a key; their entry in the
+// mapping does not.
 func (o *PageOptions) cellOf(c *verify.CellDifference) cellDiff {
 	out := cellDiff{Kind: strings.TrimSuffix(KindName(c.Kind), "s"), None: "no such cell",
 		Have: o.contentOf(c.Have), Want: o.contentOf(c.Want)}

@@ -9,8 +9,8 @@ import (
 	"github.com/tailrace-cdc/replicator/verify"
 )
 
-// Group counts what is not equal in the rows of one rule of the mapping, or in the rows below one prefix. Of each item
-// the listed cells are counted: see verify.Settler.Cells.
+// Group counts what is not equal in the rows of one rule of the mapping, or in the rows below one
+// prefix. Of each item the listed cells are counted: see verify.Settler.Cells.
 type Group struct {
 	Rule   string                `json:"rule,omitempty"`   // or index; several are separated by " | "; "": none is known
 	Rows   string                `json:"rows,omitempty"`   // the rule's template of row keys
@@ -37,8 +37,8 @@ type groups struct {
 	byPrefix  map[string]*Group
 }
 
-// CountGroups has ByRule counted, and ByPrefix where prefixes is set: a prefix of a row key is a part of somebody's
-// data. templates are the templates of row keys, by rule.
+// CountGroups has ByRule counted, and ByPrefix where prefixes is set: a prefix of a row key is a
+// part of somebody's data. templates are the templates of row keys, by rule.
 func (t *Table) CountGroups(templates map[string]string, prefixes bool) {
 	t.groups = &groups{templates, prefixes, map[string]*Group{}, map[string]*Group{}}
 }

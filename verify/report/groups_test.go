@@ -60,7 +60,8 @@ func TestDifferencesAreCountedByRuleAndPrefix(t *testing.T) {
 	}
 }
 
-// TestPrefixesAreData: they are not counted unless they are asked for, and memory is bounded whatever keys there are.
+// TestPrefixesAreData: they are not counted unless they are asked for, and memory is bounded
+// whatever keys there are.
 func TestPrefixesAreData(t *testing.T) {
 	hidden := Table{}
 	hidden.CountGroups(nil, false)

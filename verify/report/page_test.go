@@ -10,7 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/verify"
 )
 
-// found is the result of a table in which some items differ, and its differences as their file has them.
+// found is the result of a table in which some items differ, and its differences as their file has
+// them.
 func found(t *testing.T, items int, values bool) ([]Table, *Collector) {
 	t.Helper()
 	table := Table{Source: "Orders", Target: "orders", Items: 12_000, Rows: 12_000, Cells: 48_000,

@@ -45,16 +45,16 @@ type Table struct {
 	Lagging   bool      `json:"lagging"` // the source was read with eventual consistency
 	Proof     Proof     `json:"proof"`
 
-	// Retired are source tables whose replication into the target has ended: cells that no item of a configured table can
-	// have are left out, because they may be the application's.
+	// Retired are source tables whose replication into the target has ended: cells that no item of
+	// a configured table can have are left out, because they may be the application's.
 	Retired []string `json:"retired,omitempty"`
 
 	// Of a sample.
 	Sample int64  `json:"sample,omitempty"` // random items that were asked for; Items says how many were compared
 	Seed   uint64 `json:"seed,omitempty"`
 
-	// Of a comparison that counts only the items that have changed since a time. Full is when the full one began to which
-	// it adds.
+	// Of a comparison that counts only the items that have changed since a time. Full is when the
+	// full one began to which it adds.
 	Since time.Time `json:"since,omitzero"`
 	Full  time.Time `json:"full,omitzero"`
 	Why   string    `json:"why,omitempty"` // why a table is unproven although every item could be decided

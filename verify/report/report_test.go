@@ -9,7 +9,8 @@ import (
 	"github.com/tailrace-cdc/replicator/verify"
 )
 
-// TestVerdictIsEqualOnlyWithoutAnyDoubt: what is kept, and what is equal by the log, does not stand in the way.
+// TestVerdictIsEqualOnlyWithoutAnyDoubt: what is kept, and what is equal by the log, does not stand
+// in the way.
 func TestVerdictIsEqualOnlyWithoutAnyDoubt(t *testing.T) {
 	for _, c := range []struct {
 		add   []verify.Verdict

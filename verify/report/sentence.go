@@ -40,7 +40,8 @@ func (t *Table) found() string {
 		english.Plural(int(t.Cells), "cell", ""), t.Began.UTC().Format(second), t.lagging())
 }
 
-// differing counts what is not equal. What was not found is not named: not everything is looked for in each comparison.
+// differing counts what is not equal. What was not found is not named: not everything is looked for
+// in each comparison.
 func (t *Table) differing() string {
 	var parts []string
 	if t.Different > 0 {
@@ -55,7 +56,8 @@ func (t *Table) differing() string {
 	return strings.Join(parts, ", ")
 }
 
-// are returns a number of things with the verb: "1 item is", "2 items are", and without a noun "1 is".
+// are returns a number of things with the verb: "1 item is", "2 items are", and without a noun "1
+// is".
 func are(n int64, noun string) string {
 	if noun != "" {
 		return english.Plural(int(n), noun+" is", noun+"s are")

@@ -17,7 +17,8 @@ const (
 	Second = change.Millis(1_790_000_000_000)
 )
 
-// After returns a page of n records of shard-1 behind a position, each with two images of size bytes.
+// After returns a page of n records of shard-1 behind a position, each with two images of size
+// bytes.
 func After(t testing.TB, from change.Position, clock change.Version, n, size int) *change.Page {
 	t.Helper()
 	next := 1

@@ -15,22 +15,24 @@ import (
 	"github.com/tailrace-cdc/replicator/host"
 )
 
-// Bucket holds objects by name. Names are paths with slashes, relative to the URL: no empty parts, no "." or "..".
-// Safe for concurrent use, also by several processes.
+// Bucket holds objects by name. Names are paths with slashes, relative to the URL: no empty parts,
+// no "." or "..". Safe for concurrent use, also by several processes.
 type Bucket interface {
-	// Create stores the first size bytes of f, durably, if nothing has the name yet; else it returns ErrExists. That may
-	// be what an earlier call stored whose answer was lost: the caller compares. After any other error the object may
-	// exist too, but only whole: call again. f's own position does not matter and stays.
+	// Create stores the first size bytes of f, durably, if nothing has the name yet; else it
+	// returns ErrExists. That may be what an earlier call stored whose answer was lost: the caller
+	// compares. After any other error the object may exist too, but only whole: call again. f's own
+	// position does not matter and stays.
 	Create(ctx context.Context, name string, f *os.File, size int64) error
 
 	// Open returns a reader of an object, or ErrNotFound. ctx ends the reader too.
 	Open(ctx context.Context, name string) (Reader, error)
 
-	// List returns the objects whose names begin with prefix, rising by the bytes of their names. An error is the last
-	// pair.
+	// List returns the objects whose names begin with prefix, rising by the bytes of their names.
+	// An error is the last pair.
 	List(ctx context.Context, prefix string) iter.Seq2[Info, error]
 
-	// Close releases files and credentials. Readers must have been closed. Idle connections end by themselves.
+	// Close releases files and credentials. Readers must have been closed. Idle connections end by
+	// themselves.
 	Close() error
 }
 
@@ -50,13 +52,15 @@ type Info struct {
 var (
 	// ErrExists means that a name is taken.
 	ErrExists = errors.New("an object of this name exists")
-	// ErrNotFound means that there is no object of a name. A bucket that does not exist is another error.
+	// ErrNotFound means that there is no object of a name. A bucket that does not exist is another
+	// error.
 	ErrNotFound = errors.New("no object of this name")
 )
 
 // Options of a Bucket.
 type Options struct {
-	// ReadOnly makes nothing: a directory must exist, and is not cleared of what a crash left there.
+	// ReadOnly makes nothing: a directory must exist, and is not cleared of what a crash left
+	// there.
 	ReadOnly bool
 	// Region is that of S3 where the URL names none; empty: the environment's.
 	Region string
@@ -92,7 +96,8 @@ func Open(ctx context.Context, rawURL string, o Options) (Bucket, error) {
 	return b, nil
 }
 
-// Place returns what of a URL names the place: the same text for the same objects, however they are reached.
+// Place returns what of a URL names the place: the same text for the same objects, however they are
+// reached.
 func Place(rawURL string) string {
 	u, err := url.Parse(rawURL)
 	if err != nil {

@@ -156,7 +156,8 @@ func TestUploadIsConfirmed(t *testing.T) {
 	refusedBy(t, "of another size", createBytes(t, b, "c", []byte("x")))
 }
 
-// TestContentOfAnotherObjectIsNotRead: a middlebox may answer with what it has kept of an earlier request.
+// TestContentOfAnotherObjectIsNotRead: a middlebox may answer with what it has kept of an earlier
+// request.
 //
 // Rule 15.
 func TestContentOfAnotherObjectIsNotRead(t *testing.T) {

@@ -1,8 +1,9 @@
-// Package coverage says which records of a table's stream an archive has: intervals of sequence numbers for each shard.
+// Package coverage says which records of a table's stream an archive has: intervals of sequence
+// numbers for each shard.
 //
-// The intervals of a class are disjoint: an event extends the interval of its object, or begins a new one, from the
-// last record of the shard that was archived before it. So what overlaps is archived twice, and what lies between two
-// intervals of a shard was never archived.
+// The intervals of a class are disjoint: an event extends the interval of its object, or begins a
+// new one, from the last record of the shard that was archived before it. So what overlaps is
+// archived twice, and what lies between two intervals of a shard was never archived.
 package coverage
 
 import (
@@ -19,8 +20,8 @@ import (
 // Interval is a range of a shard's records: those after From, up to To and including it.
 type Interval struct {
 	From, To change.SequenceNumber
-	// First is set when no earlier record of the shard is known: From is Before the first one, and between it and an
-	// earlier interval nothing needs to be missing.
+	// First is set when no earlier record of the shard is known: From is Before the first one, and
+	// between it and an earlier interval nothing needs to be missing.
 	First bool
 }
 
@@ -46,15 +47,15 @@ func (i *Interval) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Set holds the intervals of each shard, rising and disjoint. The keys are Key of stream and shard. The zero value is
-// empty and may be read.
+// Set holds the intervals of each shard, rising and disjoint. The keys are Key of stream and shard.
+// The zero value is empty and may be read.
 type Set map[string][]Interval
 
 // Key names a shard of a stream.
 func Key(stream, shard string) string { return stream + "/" + shard }
 
-// Before returns the number just below a sequence number, where the record before it is not known. It need not be the
-// number of a record.
+// Before returns the number just below a sequence number, where the record before it is not known.
+// It need not be the number of a record.
 func Before(n change.SequenceNumber) change.SequenceNumber {
 	x, ok := new(big.Int).SetString(string(n), 10)
 	if !ok || x.Sign() <= 0 {

@@ -13,7 +13,8 @@ import (
 
 func seq(n int) change.SequenceNumber { return change.SequenceNumber(strconv.Itoa(n)) }
 
-// TestSetAgreesWithAListOfNumbers compares each operation with the same one on a set of single numbers.
+// TestSetAgreesWithAListOfNumbers compares each operation with the same one on a set of single
+// numbers.
 func TestSetAgreesWithAListOfNumbers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(name string) (Set, map[int]bool) {

@@ -8,7 +8,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/archive/object"
 )
 
-// athena returns an external table with projected partitions: nothing has to be crawled or repaired as hours appear.
+// athena returns an external table with projected partitions: nothing has to be crawled or repaired
+// as hours appear.
 // https://docs.aws.amazon.com/athena/latest/ug/partition-projection-supported-types.html
 func athena(at place, table string, o object.Options) (string, error) {
 	if at.scheme != "s3" {

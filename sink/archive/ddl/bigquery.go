@@ -8,8 +8,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/archive/object"
 )
 
-// bigquery returns an external table that can only be queried with a filter on a partition. DATASET stands for the
-// dataset, which the archive does not know.
+// bigquery returns an external table that can only be queried with a filter on a partition. DATASET
+// stands for the dataset, which the archive does not know.
 // https://cloud.google.com/bigquery/docs/hive-partitioned-queries
 func bigquery(at place, table string, o object.Options) (string, error) {
 	if at.scheme != "gs" {

@@ -1,4 +1,5 @@
-// Package ddl writes the statements by which query engines read an archive: Athena, BigQuery, DuckDB.
+// Package ddl writes the statements by which query engines read an archive: Athena, BigQuery,
+// DuckDB.
 package ddl
 
 import (
@@ -31,8 +32,9 @@ var classes = []string{
 	string(transform.ClassHealed),
 }
 
-// DDL returns the statement for the archive of a table under a URL as the configuration has it: s3://bucket/prefix,
-// gs://bucket/prefix, azblob://container/prefix or file:///directory. The error says what the engine cannot read.
+// DDL returns the statement for the archive of a table under a URL as the configuration has it:
+// s3://bucket/prefix, gs://bucket/prefix, azblob://container/prefix or file:///directory. The error
+// says what the engine cannot read.
 func DDL(d Dialect, rawURL, table string, o object.Options) (string, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/archive/object"
 )
 
-// duckdb returns a view. It has the same columns in both formats, but JSON lines have none of the configured ones.
-// https://duckdb.org/docs/stable/data/partitioning/hive_partitioning
+// duckdb returns a view. It has the same columns in both formats, but JSON lines have none of the
+// configured ones. https://duckdb.org/docs/stable/data/partitioning/hive_partitioning
 func duckdb(at place, table string, o object.Options) (string, error) {
 	if strings.ContainsAny(at.path, "*?[") {
 		return "", errors.New("the dialect duckdb needs a URL without *, ? and [, which stand for other characters there")

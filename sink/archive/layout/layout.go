@@ -22,7 +22,8 @@ type Hour int64
 // HourOf returns the hour of a time.
 func HourOf(t time.Time) Hour { return Hour(t.Unix() / 3600) }
 
-// AdoptHours is how many hours back a start looks, at least, for objects that were created and not noted.
+// AdoptHours is how many hours back a start looks, at least, for objects that were created and not
+// noted.
 const AdoptHours = 72
 
 // Time returns when the hour begins.
@@ -74,8 +75,9 @@ func Class(table string, class transform.EventClass) string {
 // Table returns the prefix of all objects of a table.
 func Table(table string) string { return "tr_table=" + written(table) + "/" }
 
-// written returns a table's name as it is in the names of objects: itself, save where it has an end or a part that
-// stores, or the Go CDK, take for something else. There is an exclamation mark then, which no table has in its name.
+// written returns a table's name as it is in the names of objects: itself, save where it has an end
+// or a part that stores, or the Go CDK, take for something else. There is an exclamation mark then,
+// which no table has in its name.
 func written(table string) string {
 	name := strings.ReplaceAll(table, "__0x", "_!_0x") // of the CDK: an escaped character
 	if strings.HasSuffix(name, ".") {                  // of a path, and Azure has no folders of such a name
@@ -92,8 +94,8 @@ func (p Part) Prefix() string {
 	return fmt.Sprintf("%str_hr=%02d/", Day(p.Table, p.Class, p.Hour), p.Hour.Time().Hour())
 }
 
-// Object names an object of the part: its first and last entry in the archive's stream, eight hexadecimal digits of the
-// last one's hash, and the extension of its format.
+// Object names an object of the part: its first and last entry in the archive's stream, eight
+// hexadecimal digits of the last one's hash, and the extension of its format.
 func (p Part) Object(first, last uint64, hash, extension string) string {
 	return fmt.Sprintf("%s%016d-%016d-%.8s.%s", p.Prefix(), first, last, hash, extension)
 }
@@ -144,5 +146,6 @@ func ParseLife(table, name string) (int64, bool) {
 	return n, err == nil && n > 0 && name == Life(table, n)
 }
 
-// Probe is the name of the object that shows that a name can be created only once. No table has a tilde in its name.
+// Probe is the name of the object that shows that a name can be created only once. No table has a
+// tilde in its name.
 const Probe = Own + "probe~"

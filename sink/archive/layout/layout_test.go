@@ -50,7 +50,8 @@ func TestNamesAreReadBack(t *testing.T) {
 	}
 }
 
-// TestAnyTableIsReadBack: names that stores take for something else are written in another way, and no two alike.
+// TestAnyTableIsReadBack: names that stores take for something else are written in another way, and
+// no two alike.
 func TestAnyTableIsReadBack(t *testing.T) {
 	tables := map[string]string{} // by prefix
 	rapid.Check(t, func(t *rapid.T) {

@@ -20,15 +20,15 @@ const (
 	Known                 // an object or the stream has it under this id, though the state may have forgotten that
 )
 
-// Record is a deletion in the order of its shard. Of one that is not kept only the class, the record's place and the
-// time are needed.
+// Record is a deletion in the order of its shard. Of one that is not kept only the class, the
+// record's place and the time are needed.
 type Record struct {
 	*transform.Event
 	Verdict Verdict
 }
 
-// Batch collects the records of one Events entry. It belongs to the state that made it: nothing may be applied to that
-// between NewBatch and the entry.
+// Batch collects the records of one Events entry. It belongs to the state that made it: nothing may
+// be applied to that between NewBatch and the entry.
 type Batch struct {
 	state  *State
 	now    layout.Hour
@@ -49,8 +49,8 @@ func (s *State) NewBatch(now layout.Hour) *Batch {
 	}}
 }
 
-// Add takes a record, unless it is known already. A record of a shard is known when one behind it is: the table's log,
-// and each log after it, has the records of a shard in their order.
+// Add takes a record, unless it is known already. A record of a shard is known when one behind it
+// is: the table's log, and each log after it, has the records of a shard in their order.
 func (b *Batch) Add(r Record) {
 	key, hour := coverage.Key(r.Stream, r.Shard), layout.HourOf(r.Time())
 	if r.Verdict == Late {

@@ -10,7 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// A block holds the events of a group: each with the lengths of its parts before them, all of them compressed with S2.
+// A block holds the events of a group: each with the lengths of its parts before them, all of them
+// compressed with S2.
 
 // appendEvent adds an event to a block that is not compressed yet.
 func appendEvent(dst []byte, e *transform.Event) []byte {
@@ -109,8 +110,8 @@ func readEvent(text string, raw []byte) (*transform.Event, int) {
 	return e, at
 }
 
-// Each calls yield for the events of an entry of a class and an hour; with an empty class for all of them. Other
-// entries than Events have none.
+// Each calls yield for the events of an entry of a class and an hour; with an empty class for all
+// of them. Other entries than Events have none.
 func (e *Entry) Each(class transform.EventClass, hour int64, yield func(*transform.Event) error) error {
 	b, ok := e.Body.(*Events)
 	if !ok {

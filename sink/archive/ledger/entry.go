@@ -42,19 +42,20 @@ const (
 // Claim begins the entries of an owner.
 type Claim struct {
 	Owner string `json:"owner"`
-	// Life and Epoch are those of the claim of the table's log: an owner that a later one has overtaken there writes
-	// nothing here.
+	// Life and Epoch are those of the claim of the table's log: an owner that a later one has
+	// overtaken there writes nothing here.
 	Life  uint64        `json:"life,omitempty"`
 	Epoch uint64        `json:"epoch"`
 	Date  change.Millis `json:"date"`
-	// Objects and Subject say which sinks the archive has. One that it has for the first time begins here, or, in a new
-	// stream, with the first event.
+	// Objects and Subject say which sinks the archive has. One that it has for the first time
+	// begins here, or, in a new stream, with the first event.
 	Objects bool `json:"objects,omitempty"`
 	Subject bool `json:"subject,omitempty"`
-	// FromStart is set when the table's log held no records. Only that of the first claim is used: without it the archive
-	// lacks what expired earlier in its first hour.
+	// FromStart is set when the table's log held no records. Only that of the first claim is used:
+	// without it the archive lacks what expired earlier in its first hour.
 	FromStart bool `json:"from_start,omitempty"`
-	// Resumed says that the table had no archive for a time: it begins again at the end of the table's log.
+	// Resumed says that the table had no archive for a time: it begins again at the end of the
+	// table's log.
 	Resumed bool `json:"resumed,omitempty"`
 	// Lost is set when events may be missing, because the stream or its end was lost.
 	Lost *Lost `json:"lost,omitempty"`
@@ -68,8 +69,8 @@ type Lost struct {
 	Until layout.Hour `json:"until"` // including it
 }
 
-// Events are what the table's log says about deletions, in its order. The events that are kept are in the entry's data,
-// a block for each group.
+// Events are what the table's log says about deletions, in its order. The events that are kept are
+// in the entry's data, a block for each group.
 type Events struct {
 	Table  string  `json:"table"`
 	Source string  `json:"source"` // table ARN
@@ -92,10 +93,12 @@ type Group struct {
 // Shard is how far the records of a shard are copied.
 type Shard struct {
 	Seen change.SequenceNumber `json:"seen"` // every record up to here is copied, or need not be
-	// From is where the next interval of a class begins; First is set when it need not touch the one before.
+	// From is where the next interval of a class begins; First is set when it need not touch the
+	// one before.
 	From map[transform.EventClass]Edge `json:"from,omitempty"`
 	Hour layout.Hour                   `json:"hour"` // of the newest record
-	// Copied is when that was copied: what waited in the table's log for days may come again as soon as it is copied.
+	// Copied is when that was copied: what waited in the table's log for days may come again as
+	// soon as it is copied.
 	Copied layout.Hour `json:"copied,omitempty"`
 }
 
@@ -110,7 +113,8 @@ type Counts struct {
 	Deleted int64 `json:"deleted,omitempty"`
 	Skipped int64 `json:"skipped,omitempty"` // the mapping does not archive them
 	Letters int64 `json:"letters,omitempty"` // they are dead letters
-	// Added is set when earlier deletions of the hour were counted too, and their count is forgotten.
+	// Added is set when earlier deletions of the hour were counted too, and their count is
+	// forgotten.
 	Added bool `json:"added,omitempty"`
 }
 
@@ -120,7 +124,8 @@ func (c *Counts) add(other Counts) {
 	c.Letters += other.Letters
 }
 
-// Intent is stored before an object is created, so that the next owner creates the same object after a crash.
+// Intent is stored before an object is created, so that the next owner creates the same object
+// after a crash.
 type Intent struct {
 	Name     string               `json:"name"`
 	Class    transform.EventClass `json:"class"`
@@ -164,19 +169,22 @@ type ManifestWritten struct {
 	Head manifest.Head `json:"head"`
 	// Closed is the hour before which all are closed.
 	Closed layout.Hour `json:"closed"`
-	// Named are the objects that it names. In one that was found in the bucket, they need not be known.
+	// Named are the objects that it names. In one that was found in the bucket, they need not be
+	// known.
 	Named []string `json:"named,omitempty"`
 }
 
 // Placed says where the objects are from now on.
 type Placed struct {
 	Place string `json:"place"`
-	// Anew says that the manifests and objects of the place before are not there: the chain begins anew.
+	// Anew says that the manifests and objects of the place before are not there: the chain begins
+	// anew.
 	Anew bool `json:"anew,omitempty"`
 }
 
-// ColumnsAdded are configured columns that objects have from now on, by name: new ones, and known ones that are taken
-// from another attribute. A column keeps its type, and none is taken away, so that readers can unite all objects.
+// ColumnsAdded are configured columns that objects have from now on, by name: new ones, and known
+// ones that are taken from another attribute. A column keeps its type, and none is taken away, so
+// that readers can unite all objects.
 type ColumnsAdded struct {
 	Columns map[string]Column `json:"columns"`
 }
@@ -187,7 +195,8 @@ type Column struct {
 	Type string   `json:"type"`
 }
 
-// Snapshot is one part of the state as it was before the first part; the entry's data is the content.
+// Snapshot is one part of the state as it was before the first part; the entry's data is the
+// content.
 type Snapshot struct {
 	Part  int    `json:"part"` // from 0
 	Parts int    `json:"parts"`
@@ -223,8 +232,8 @@ var magic = []byte("TRA")
 // ErrForeign means that a message is not an entry.
 var ErrForeign = errors.New("not an entry of an archive")
 
-// Stray reports whether a message is none of an archive's at all: it lacks what every entry begins with. Somebody
-// published it on the stream's subject.
+// Stray reports whether a message is none of an archive's at all: it lacks what every entry begins
+// with. Somebody published it on the stream's subject.
 func Stray(msg []byte) bool { return !bytes.HasPrefix(msg, magic) }
 
 // NewerFormatError means that a newer build wrote the entry.
@@ -235,7 +244,8 @@ func (e *NewerFormatError) Error() string {
 		e.Need, Format)
 }
 
-// Encode returns the stored form: magic, format, kind, hash of the predecessor, the body as JSON with its length, data.
+// Encode returns the stored form: magic, format, kind, hash of the predecessor, the body as JSON
+// with its length, data.
 func Encode(body any, prev Hash, data []byte) ([]byte, error) {
 	kind := kindOf(body)
 	text, err := json.Marshal(body)

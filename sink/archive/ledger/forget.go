@@ -40,10 +40,12 @@ func (s *State) forgetCounts() {
 	maps.DeleteFunc(s.Counts, func(h layout.Hour, _ Counts) bool { return s.Forgotten(h) })
 }
 
-// Forgotten reports whether what was counted in an hour, and said by a manifest, need not be known any more.
+// Forgotten reports whether what was counted in an hour, and said by a manifest, need not be known
+// any more.
 func (s *State) Forgotten(h layout.Hour) bool { return h < s.Newest-keepCounts && h < s.settled() }
 
-// settled returns the hour before which no manifest has anything left to say. Without objects there are none.
+// settled returns the hour before which no manifest has anything left to say. Without objects there
+// are none.
 func (s *State) settled() layout.Hour {
 	if !s.Claim.Objects {
 		return s.Newest
@@ -51,8 +53,8 @@ func (s *State) settled() layout.Hour {
 	return s.Closed
 }
 
-// leaveOut takes out of a part's coverage what objects have, adopted ones above all: it would keep the part open for
-// ever.
+// leaveOut takes out of a part's coverage what objects have, adopted ones above all: it would keep
+// the part open for ever.
 func (s *State) leaveOut(c coverage.Set, class transform.EventClass) {
 	for shard := range c { // objects of three days cover thousands of them
 		c.Subtract(coverage.Set{shard: s.Covered[class][shard]})

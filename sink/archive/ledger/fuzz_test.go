@@ -37,8 +37,9 @@ func usual(t testing.TB) *stream {
 	return s
 }
 
-// FuzzApply: whatever is published as an archive's next entry, the fold takes it or refuses it, the events of its
-// blocks are within its data, and the state that it takes is stored again as the same state.
+// FuzzApply: whatever is published as an archive's next entry, the fold takes it or refuses it, the
+// events of its blocks are within its data, and the state that it takes is stored again as the same
+// state.
 func FuzzApply(f *testing.F) {
 	s := usual(f)
 	for _, msg := range s.msgs {
@@ -91,8 +92,8 @@ func FuzzApply(f *testing.F) {
 	})
 }
 
-// FuzzRestore: no text of a snapshot makes Restore panic, and what it takes is stored again as the same state, which
-// takes the next entry.
+// FuzzRestore: no text of a snapshot makes Restore panic, and what it takes is stored again as the
+// same state, which takes the next entry.
 func FuzzRestore(f *testing.F) {
 	s := usual(f)
 	text, err := json.Marshal(s.state)
@@ -123,7 +124,8 @@ func FuzzRestore(f *testing.F) {
 	})
 }
 
-// FuzzDecode: no message makes the reader of entries panic, and what it takes is written again as it is.
+// FuzzDecode: no message makes the reader of entries panic, and what it takes is written again as
+// it is.
 func FuzzDecode(f *testing.F) {
 	for _, msg := range usual(f).msgs {
 		f.Add(msg)

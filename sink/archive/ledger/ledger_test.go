@@ -99,8 +99,9 @@ func (s *stream) object(key PartKey, first uint64) (ids []string, i *Intent) {
 	return ids, i
 }
 
-// TestEachEventIsInOneObject: random records, read again after a lost mark, cut into objects at random, with snapshots
-// in between. Each kept record is in exactly one object, and their coverage is disjoint and without holes.
+// TestEachEventIsInOneObject: random records, read again after a lost mark, cut into objects at
+// random, with snapshots in between. Each kept record is in exactly one object, and their coverage
+// is disjoint and without holes.
 func TestEachEventIsInOneObject(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := newStream(t)
@@ -235,7 +236,8 @@ func TestNextOwnerStoresNothingTwiceAndNothingTooLittle(t *testing.T) {
 	}
 }
 
-// TestAdoptedObjectsAreNotArchivedAgain: the stream lost its end, or is new, and the bucket has what it said.
+// TestAdoptedObjectsAreNotArchivedAgain: the stream lost its end, or is new, and the bucket has
+// what it said.
 func TestAdoptedObjectsAreNotArchivedAgain(t *testing.T) {
 	lost := newStream(t)
 	lost.claim(1)
@@ -458,8 +460,8 @@ func TestSubjectAloneForgets(t *testing.T) {
 	}
 }
 
-// TestObjectThatIsMissingIsAHole: intervals of a shard touch, over classes that are skipped and owners, so that what
-// lies between two of them was never archived.
+// TestObjectThatIsMissingIsAHole: intervals of a shard touch, over classes that are skipped and
+// owners, so that what lies between two of them was never archived.
 func TestObjectThatIsMissingIsAHole(t *testing.T) {
 	s := newStream(t)
 	s.claim(1)
@@ -497,8 +499,8 @@ func TestKnownRecordIsNotCoveredAgain(t *testing.T) {
 	}
 }
 
-// TestLetterIsRetriedBeforeItsRecordComesAgain: the stream that knew the letter is lost, and the log gives the record
-// again, which is no letter any more.
+// TestLetterIsRetriedBeforeItsRecordComesAgain: the stream that knew the letter is lost, and the
+// log gives the record again, which is no letter any more.
 func TestLetterIsRetriedBeforeItsRecordComesAgain(t *testing.T) {
 	s := newStream(t)
 	s.claim(1)

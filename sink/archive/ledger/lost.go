@@ -9,7 +9,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/archive/manifest"
 )
 
-// resume notes that the table had no archive until an hour. What waited for objects when it was turned off still does.
+// resume notes that the table had no archive until an hour. What waited for objects when it was
+// turned off still does.
 func (s *State) resume(c *Claim, hour layout.Hour) {
 	if c.Objects {
 		s.ObjectsSince = hour
@@ -28,8 +29,8 @@ func StreamLost(epoch uint64) string { return fmt.Sprintf("archive-stream-lost-%
 // LogLost returns the id of a lost log that the owner of an epoch has found.
 func LogLost(epoch uint64) string { return fmt.Sprintf("archive-log-lost-%d", epoch) }
 
-// noteLoss notes that the stream lost entries: it does not know an object. What they counted is not known from that
-// hour, and from the last one that is closed, until the owner began that found out.
+// noteLoss notes that the stream lost entries: it does not know an object. What they counted is not
+// known from that hour, and from the last one that is closed, until the owner began that found out.
 func (s *State) noteLoss(hour layout.Hour) {
 	id := StreamLost(s.Claim.Epoch)
 	l := Lost{ID: id, Why: "the archive's stream did not know objects in the bucket", Since: min(hour, s.Closed),
@@ -42,8 +43,9 @@ func (s *State) noteLoss(hour layout.Hour) {
 	s.Lost[at].Since, s.Lost[at].Until = min(s.Lost[at].Since, l.Since), max(s.Lost[at].Until, l.Until)
 }
 
-// applyPlaced notes where the objects are. In another place nothing is known of the hours before, and of those that are
-// open the objects that are there already stay in the old place, where no manifest names them any more.
+// applyPlaced notes where the objects are. In another place nothing is known of the hours before,
+// and of those that are open the objects that are there already stay in the old place, where no
+// manifest names them any more.
 func (s *State) applyPlaced(b *Placed) {
 	if s.Place = b.Place; !b.Anew {
 		return

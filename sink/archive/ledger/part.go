@@ -49,8 +49,8 @@ func sortedParts[T any](m map[PartKey]T) []PartKey {
 // OpenParts returns the parts with events that are in no object, the oldest hour first.
 func (s *State) OpenParts() []PartKey { return sortedParts(s.Parts) }
 
-// EndOf returns the entry behind which a part has no events: without it, the object of an hour that is over would be
-// looked for in everything that came later.
+// EndOf returns the entry behind which a part has no events: without it, the object of an hour that
+// is over would be looked for in everything that came later.
 func (s *State) EndOf(key PartKey) uint64 {
 	if p := s.Parts[key]; p.Last >= p.First {
 		return p.Last

@@ -14,7 +14,8 @@ type partialSnapshot struct {
 	next  int
 }
 
-// SnapshotParts returns the state in parts of at most size bytes, for entries that follow each other.
+// SnapshotParts returns the state in parts of at most size bytes, for entries that follow each
+// other.
 func (s *State) SnapshotParts(size int) ([][]byte, error) {
 	text, err := json.Marshal(s)
 	if err != nil {
@@ -46,14 +47,16 @@ func (s *State) applySnapshot(seq uint64, b *Snapshot) {
 // errSnapshot means that a snapshot is not complete, or not readable.
 var errSnapshot = errors.New("snapshot of the archive is not complete")
 
-// maxStateRatio and maxStateFree cap the buffer that is allocated for the size that a snapshot claims, the former as a
-// multiple of its compressed size: one long text of one character is compressed to a thousandth and less.
+// maxStateRatio and maxStateFree cap the buffer that is allocated for the size that a snapshot
+// claims, the former as a multiple of its compressed size: one long text of one character is
+// compressed to a thousandth and less.
 const (
 	maxStateRatio = 1000
 	maxStateFree  = 8 << 20
 )
 
-// hasNull reports whether a map that the fold writes into was null in a snapshot. No build writes that.
+// hasNull reports whether a map that the fold writes into was null in a snapshot. No build writes
+// that.
 func (s *State) hasNull() bool {
 	for _, set := range s.Covered {
 		if set == nil {
@@ -68,7 +71,8 @@ func (s *State) hasNull() bool {
 	return s.Shards == nil || s.Parts == nil || s.Counts == nil || s.Covered == nil || s.CoveredAt == nil
 }
 
-// Restore returns the state as a snapshot's last part left it. parts are its messages, the first at sequence first.
+// Restore returns the state as a snapshot's last part left it. parts are its messages, the first at
+// sequence first.
 func Restore(first uint64, parts [][]byte) (*State, error) {
 	var data []byte
 	var hash Hash

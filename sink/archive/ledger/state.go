@@ -24,8 +24,8 @@ type State struct {
 	Intents []Intent         `json:"intents"` // objects that may be there or not
 	Objects []Object         `json:"objects"` // that are there, and in no manifest
 
-	// Covered is what the objects of the last days cover, by class, and CoveredAt the hour in which that of a shard was
-	// archived last. Records are read again for a day at most.
+	// Covered is what the objects of the last days cover, by class, and CoveredAt the hour in which
+	// that of a shard was archived last. Records are read again for a day at most.
 	Covered   map[transform.EventClass]coverage.Set `json:"covered,omitempty"`
 	CoveredAt map[string]layout.Hour                `json:"covered_at,omitempty"`
 
@@ -39,8 +39,8 @@ type State struct {
 	Closed layout.Hour   `json:"closed"`          // all hours before it are closed
 	Head   manifest.Head `json:"head"`
 
-	// Subject is the entry up to which the subject has everything; nil: there is no subject. SubjectSince is when it
-	// began, 0 with the stream; the same for the objects.
+	// Subject is the entry up to which the subject has everything; nil: there is no subject.
+	// SubjectSince is when it began, 0 with the stream; the same for the objects.
 	Subject      *uint64     `json:"subject,omitempty"`
 	SubjectSince layout.Hour `json:"subject_since,omitempty"`
 	ObjectsSince layout.Hour `json:"objects_since,omitempty"`
@@ -62,8 +62,8 @@ type Object struct {
 	Hour  layout.Hour          `json:"hour"`
 }
 
-// ErrFork means that an entry does not continue the one before it, or contradicts it: the stream was put back to an
-// older copy and written again, or a byte of it is damaged.
+// ErrFork means that an entry does not continue the one before it, or contradicts it: the stream
+// was put back to an older copy and written again, or a byte of it is damaged.
 var ErrFork = errors.New("the archive's stream contradicts itself")
 
 // New returns the state of an empty stream.
@@ -74,8 +74,9 @@ func New() *State {
 	}
 }
 
-// Apply folds the message stored at seq. It returns nil for a stray one, which is only counted: the next entry
-// continues the one before it. Errors: ErrFork, ErrForeign, *NewerFormatError; the state is then no longer usable.
+// Apply folds the message stored at seq. It returns nil for a stray one, which is only counted: the
+// next entry continues the one before it. Errors: ErrFork, ErrForeign, *NewerFormatError; the state
+// is then no longer usable.
 func (s *State) Apply(seq uint64, msg []byte) (*Entry, error) {
 	if Stray(msg) && (s.Seq == 0 || seq == s.Seq+1) {
 		s.Seq, s.Strays = seq, s.Strays+1
@@ -161,7 +162,8 @@ func (s *State) applyClaim(seq uint64, c *Claim) {
 	}
 	if c.Lost != nil {
 		s.Lost = append(s.Lost, *c.Lost)
-		// The hours are closed although nothing of them is known, so that manifests say that they are incomplete.
+		// The hours are closed although nothing of them is known, so that manifests say that they
+		// are incomplete.
 		s.lowerClosed(cmp.Or(c.Lost.Since, hour-keepShards))
 	}
 	s.Claim = *c
@@ -188,7 +190,8 @@ func (s *State) applyEvents(seq uint64, b *Events) {
 	s.forget()
 }
 
-// lowerClosed begins the first manifest with the oldest record, which may be older than the first claim.
+// lowerClosed begins the first manifest with the oldest record, which may be older than the first
+// claim.
 func (s *State) lowerClosed(hour layout.Hour) {
 	if s.Head.N == 0 {
 		s.Closed = min(s.Closed, hour)
@@ -295,7 +298,8 @@ func (s *State) applySuperseded(b *Superseded) error {
 
 func (s *State) applyAdopted(b *Adopted) {
 	s.cover(b.Class, b.Hour, b.Coverage)
-	// The stream may have the same events: its end was lost, with the entries that said what became of them.
+	// The stream may have the same events: its end was lost, with the entries that said what became
+	// of them.
 	if p, ok := s.Parts[PartKey{b.Class, b.Hour}]; ok {
 		if p.Coverage.Subtract(b.Coverage); len(p.Coverage) == 0 {
 			delete(s.Parts, PartKey{b.Class, b.Hour})

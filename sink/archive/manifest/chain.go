@@ -14,7 +14,8 @@ import (
 // maxSize bounds what is read of a manifest: one of a hundred thousand objects has 30 MiB.
 const maxSize = 64 << 20
 
-// manifestsAtOnce is how many manifests are fetched at once: a year has 8,760, and a store answers in 20 to 50 ms.
+// manifestsAtOnce is how many manifests are fetched at once: a year has 8,760, and a store answers
+// in 20 to 50 ms.
 const manifestsAtOnce = 16
 
 // ChainError means that manifests are not the chain that was written.
@@ -22,9 +23,9 @@ type ChainError struct{ Finding Finding }
 
 func (e *ChainError) Error() string { return e.Finding.Text }
 
-// Chain yields the manifests of a table in order, those after the given head. It checks that none is missing, and that
-// each one names the hash of the one before it. The last pair may be an error: *ChainError, *NewerFormatError, or one
-// of the bucket.
+// Chain yields the manifests of a table in order, those after the given head. It checks that none
+// is missing, and that each one names the hash of the one before it. The last pair may be an error:
+// *ChainError, *NewerFormatError, or one of the bucket.
 func Chain(ctx context.Context, b bucket.Bucket, table string, after Head) iter.Seq2[*Manifest, error] {
 	return func(yield func(*Manifest, error) bool) {
 		for l, err := range walk(ctx, b, table, after) {
@@ -89,7 +90,8 @@ func numbers(ctx context.Context, b bucket.Bucket, table string, after uint64) i
 	}
 }
 
-// fetch reads manifest n. What cannot be a manifest is a fault; the error is one of the store, or *NewerFormatError.
+// fetch reads manifest n. What cannot be a manifest is a fault; the error is one of the store, or
+// *NewerFormatError.
 func fetch(ctx context.Context, b bucket.Bucket, table string, n uint64) (link, error) {
 	l, name := link{head: Head{N: n}}, layout.Manifest(table, n)
 	r, err := b.Open(ctx, name)

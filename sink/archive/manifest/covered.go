@@ -12,11 +12,12 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// covered unites the coverage of all objects of each class. Intervals that touch become one, so it grows with the
-// shards and the holes, and not with the objects.
+// covered unites the coverage of all objects of each class. Intervals that touch become one, so it
+// grows with the shards and the holes, and not with the objects.
 type covered struct {
 	sets map[transform.EventClass]coverage.Set
-	// ends says which objects have the intervals at the ends of what is united; those between touch and are forgotten.
+	// ends says which objects have the intervals at the ends of what is united; those between touch
+	// and are forgotten.
 	ends map[end]place
 	// twice are the records that some objects share with earlier ones, by name.
 	twice map[string]coverage.Set
@@ -81,8 +82,9 @@ func (c *covered) join(neighbor, own end, at place) {
 	c.ends[own] = at
 }
 
-// holes returns findings about records between those of two objects that are in none. last is the last closed hour.
-// Events of a hole whose later end is there may still be on their way: the hours that are not closed have them.
+// holes returns findings about records between those of two objects that are in none. last is the
+// last closed hour. Events of a hole whose later end is there may still be on their way: the hours
+// that are not closed have them.
 func (c *covered) holes(hs hours, last layout.Hour) (found []Finding) {
 	for class, set := range c.sets {
 		if class == transform.ClassHealed {
@@ -109,7 +111,8 @@ func (c *covered) holes(hs hours, last layout.Hour) (found []Finding) {
 	return found
 }
 
-// holeBetween is the finding about one hole; why holds the ids of gaps and recoveries that explain it.
+// holeBetween is the finding about one hole; why holds the ids of gaps and recoveries that explain
+// it.
 func holeBetween(
 	class transform.EventClass, key string, i coverage.Interval, before, after place, why []string, late bool,
 ) Finding {

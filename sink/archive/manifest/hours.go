@@ -10,7 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// hours is what the manifests say about the hours that they close; some 200 bytes for each class and hour.
+// hours is what the manifests say about the hours that they close; some 200 bytes for each class
+// and hour.
 type hours map[layout.Hour]map[transform.EventClass]*tally
 
 // tally is what the manifests say about a class in an hour, supplements included.
@@ -22,8 +23,8 @@ type tally struct {
 	incomplete                         []string
 }
 
-// add takes one entry of a manifest. An entry of a later manifest adds objects, and replaces what is known of the hour,
-// unless the hour was forgotten before.
+// add takes one entry of a manifest. An entry of a later manifest adds objects, and replaces what
+// is known of the hour, unless the hour was forgotten before.
 func (hs hours) add(h *Hour) {
 	classes := hs[h.Hour]
 	if classes == nil {
@@ -55,8 +56,8 @@ func (hs hours) add(h *Hour) {
 // closed reports whether an hour is closed.
 func (hs hours) closed(h layout.Hour) bool { return hs[h] != nil }
 
-// incomplete returns the ids of what made hours incomplete, from one to another, in any class: a gap of the stream is
-// one for all.
+// incomplete returns the ids of what made hours incomplete, from one to another, in any class: a
+// gap of the stream is one for all.
 func (hs hours) incomplete(from, to layout.Hour) (ids []string) {
 	for h := from; h <= to; h++ {
 		for _, t := range hs[h] {
@@ -103,7 +104,8 @@ func (hs hours) report(r *Report) {
 	}
 }
 
-// span is a run of hours that are incomplete for the same reasons: a lost stream makes three days so.
+// span is a run of hours that are incomplete for the same reasons: a lost stream makes three days
+// so.
 type span struct {
 	first, last layout.Hour
 	ids         string // "": they are complete

@@ -16,19 +16,20 @@ import (
 // Rule 11: a newer one is refused.
 const Format = 1
 
-// Manifest closes hours of a table's archive. What arrives for an hour later is named by a later manifest, which names
-// the hour again.
+// Manifest closes hours of a table's archive. What arrives for an hour later is named by a later
+// manifest, which names the hour again.
 type Manifest struct {
 	Format   int    `json:"format"`
 	N        uint64 `json:"n"`              // from 1, without holes
 	Prev     string `json:"prev,omitempty"` // hash of manifest N-1: the hexadecimal SHA-256 of its bytes
 	Pipeline string `json:"pipeline"`
 	Table    string `json:"table"`
-	// Through is the time up to which every deletion was applied when the manifest was written, in ms since 1970.
+	// Through is the time up to which every deletion was applied when the manifest was written, in
+	// ms since 1970.
 	Through change.Millis `json:"through"`
-	// Last is an entry of the archive's stream up to which this manifest and earlier ones name all objects of closed
-	// hours. An object of such an hour that begins behind it holds late events, and the next manifest names it. 0: the
-	// last entry of the objects that are named.
+	// Last is an entry of the archive's stream up to which this manifest and earlier ones name all
+	// objects of closed hours. An object of such an hour that begins behind it holds late events,
+	// and the next manifest names it. 0: the last entry of the objects that are named.
 	Last  uint64 `json:"last,omitempty"`
 	Hours []Hour `json:"hours"`
 }
@@ -40,21 +41,22 @@ type Hour struct {
 	Objects []Object             `json:"objects,omitempty"`
 	// Events is the number of events in Objects.
 	Events int64 `json:"events"`
-	// Deleted, Skipped and Letters are those of the class ttl, and of the whole hour as known by now: the deletions that
-	// the log was seen to hold, and how many of them are no events because the mapping does not archive them, or because
-	// they are dead letters.
+	// Deleted, Skipped and Letters are those of the class ttl, and of the whole hour as known by
+	// now: the deletions that the log was seen to hold, and how many of them are no events because
+	// the mapping does not archive them, or because they are dead letters.
 	Deleted int64 `json:"deleted,omitempty"`
 	Skipped int64 `json:"skipped,omitempty"`
 	Letters int64 `json:"letters,omitempty"`
-	// Counted is the number of deletions by TTL that were counted when they were read from DynamoDB, independently of
-	// Deleted; nil where that is not known: unproven.
+	// Counted is the number of deletions by TTL that were counted when they were read from
+	// DynamoDB, independently of Deleted; nil where that is not known: unproven.
 	Counted *int64 `json:"counted,omitempty"`
 	// Incomplete are the ids of the gaps and recoveries by which the hour may lack events.
 	Incomplete []string `json:"incomplete,omitempty"`
 	// Supplement is set when an earlier manifest closed the hour.
 	Supplement bool `json:"supplement,omitempty"`
-	// Added is set when the hour is so long ago that Deleted, Skipped and Letters count only what came since the last
-	// manifest that names the hour: what that one says is still true. A retried dead letter may be archived after weeks.
+	// Added is set when the hour is so long ago that Deleted, Skipped and Letters count only what
+	// came since the last manifest that names the hour: what that one says is still true. A retried
+	// dead letter may be archived after weeks.
 	Added bool `json:"added,omitempty"`
 }
 
@@ -67,7 +69,8 @@ type Object struct {
 	Digest string `json:"digest"` // see object.Footer
 }
 
-// Head is the end of a chain. It is kept in the table's log too, so that a chain whose end was cut off is found.
+// Head is the end of a chain. It is kept in the table's log too, so that a chain whose end was cut
+// off is found.
 type Head struct {
 	N    uint64 `json:"n"`
 	Hash string `json:"hash,omitempty"`

@@ -26,8 +26,8 @@ type Content struct {
 	Digest   string
 }
 
-// ReadContent reads an object: its footer alone, or every event, and then returns their number and digest. An error
-// means that the object is damaged, unless its reader failed.
+// ReadContent reads an object: its footer alone, or every event, and then returns their number and
+// digest. An error means that the object is damaged, unless its reader failed.
 type ReadContent func(ctx context.Context, r io.ReaderAt, size int64, all bool) (*Content, error)
 
 // named is an object that a manifest names.
@@ -103,8 +103,9 @@ func (v *verifier) look(ctx context.Context, n named) (looked, error) {
 	return l, nil
 }
 
-// hash returns the SHA-256 of an object. Where every event will be read after it, and the store is far away, it keeps
-// the bytes in a file meanwhile, and has the object read from there; remove deletes the file.
+// hash returns the SHA-256 of an object. Where every event will be read after it, and the store is
+// far away, it keeps the bytes in a file meanwhile, and has the object read from there; remove
+// deletes the file.
 func (v *verifier) hash(r *noted, size int64) (sum string, remove func(), err error) {
 	h, remove := sha256.New(), func() {}
 	to := io.Writer(h)
@@ -125,7 +126,8 @@ func (v *verifier) hash(r *noted, size int64) (sum string, remove func(), err er
 	return hex.EncodeToString(h.Sum(nil)), remove, nil
 }
 
-// noted remembers why reading failed, so that a store that is away is not taken for a damaged object.
+// noted remembers why reading failed, so that a store that is away is not taken for a damaged
+// object.
 type noted struct {
 	io.ReaderAt
 
@@ -157,7 +159,8 @@ func hashName(name string) nameHash {
 	return nameHash(sum[:12])
 }
 
-// unnamed counts the objects of open hours, and reports those of closed hours that no manifest names.
+// unnamed counts the objects of open hours, and reports those of closed hours that no manifest
+// names.
 func (v *verifier) unnamed(ctx context.Context, r *Report) error {
 	for info, err := range v.bucket.List(ctx, layout.Table(v.table)) {
 		if err != nil {
@@ -192,7 +195,8 @@ func (v *verifier) wants(h layout.Hour) bool {
 	return h >= v.o.From && (v.o.To == 0 || h < v.o.To)
 }
 
-// entriesOf returns the first and the last entry of the archive's stream in an object; 0 where its name does not say.
+// entriesOf returns the first and the last entry of the archive's stream in an object; 0 where its
+// name does not say.
 func entriesOf(name string) (first, last uint64) {
 	words := strings.SplitN(path.Base(name), "-", 3)
 	if len(words) != 3 {

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// ordered calls f for each value of in, up to parallel at once, and yields the results in the order of in. An error of
-// in or f is the last pair. At most parallel results wait.
+// ordered calls f for each value of in, up to parallel at once, and yields the results in the order
+// of in. An error of in or f is the last pair. At most parallel results wait.
 func ordered[T, R any](
 	ctx context.Context, in iter.Seq2[T, error], parallel int, f func(context.Context, T) (R, error),
 ) iter.Seq2[R, error] {

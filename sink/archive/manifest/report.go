@@ -82,7 +82,8 @@ type Report struct {
 	Counts   map[Kind]int `json:"counts,omitempty"`
 }
 
-// maxFindings is how many findings of a kind a report holds: after the loss of a prefix its first names suffice.
+// maxFindings is how many findings of a kind a report holds: after the loss of a prefix its first
+// names suffice.
 const maxFindings = 100
 
 // add records findings and what they do to the verdict.

@@ -9,7 +9,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/archive/layout"
 )
 
-// Depth says how much of each object Verify reads. The chain, the names and the numbers are always checked.
+// Depth says how much of each object Verify reads. The chain, the names and the numbers are always
+// checked.
 type Depth string
 
 // The depths.
@@ -21,15 +22,16 @@ const (
 
 // Options of Verify.
 type Options struct {
-	// Head is the end of the chain that the table's log knows, zero before its first manifest; nil where the log could not
-	// be asked.
+	// Head is the end of the chain that the table's log knows, zero before its first manifest; nil
+	// where the log could not be asked.
 	Head *Head
-	// From and To bound the hours whose objects are looked at; To is not included. 0: no bound. The chain is always
-	// checked as a whole.
+	// From and To bound the hours whose objects are looked at; To is not included. 0: no bound. The
+	// chain is always checked as a whole.
 	From, To layout.Hour
 	Depth    Depth // "": Bytes
 	Parallel int   // objects at once; 0: 4
-	// Scratch is a directory for copies of objects, so that each is fetched once; "": they are read where they are.
+	// Scratch is a directory for copies of objects, so that each is fetched once; "": they are read
+	// where they are.
 	Scratch  string
 	Read     ReadContent
 	Progress func(Progress) // called after each object; may be nil
@@ -41,12 +43,13 @@ type Progress struct {
 	Bytes, AllBytes     int64
 }
 
-// Verify compares a table's archive with its manifests: is the chain whole, is each object there and unaltered, is
-// there no other, are records archived twice or not at all, do the numbers of each hour add up. What is wrong is in the
-// Report; an error means that the store could not be read, or that a newer replicator wrote it.
+// Verify compares a table's archive with its manifests: is the chain whole, is each object there
+// and unaltered, is there no other, are records archived twice or not at all, do the numbers of
+// each hour add up. What is wrong is in the Report; an error means that the store could not be
+// read, or that a newer replicator wrote it.
 //
-// It goes through the chain twice, so that it holds no names of objects: 12 bytes of each one, and some hundred of each
-// hour and of each shard.
+// It goes through the chain twice, so that it holds no names of objects: 12 bytes of each one, and
+// some hundred of each hour and of each shard.
 func Verify(ctx context.Context, b bucket.Bucket, table string, o Options) (*Report, error) {
 	if o.Depth == "" {
 		o.Depth = Bytes
@@ -169,8 +172,8 @@ func (v *verifier) objects(ctx context.Context, r *Report) error {
 	return nil
 }
 
-// others names the first object that has the same records as a duplicate. What is united holds no names, so that the
-// footers are read once more.
+// others names the first object that has the same records as a duplicate. What is united holds no
+// names, so that the footers are read once more.
 func (v *verifier) others(ctx context.Context, r *Report) error {
 	open := map[string]*Finding{}
 	for i := range r.Findings {
@@ -210,8 +213,9 @@ func unchecked(all iter.Seq2[named, error]) iter.Seq2[named, error] {
 	}
 }
 
-// list yields the objects that the manifests up to one name, and those of the hours beside the ones that are asked for:
-// a shard's records need not be in the order of their times, so a hole at the edge may be in a neighbor.
+// list yields the objects that the manifests up to one name, and those of the hours beside the ones
+// that are asked for: a shard's records need not be in the order of their times, so a hole at the
+// edge may be in a neighbor.
 func (v *verifier) list(ctx context.Context, upTo uint64) iter.Seq2[named, error] {
 	return func(yield func(named, error) bool) {
 		for l, err := range walk(ctx, v.bucket, v.table, Head{}) {

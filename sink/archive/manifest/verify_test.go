@@ -66,7 +66,8 @@ func (s *shelf) put(name string, data []byte) {
 	}
 }
 
-// object creates an object with the records after from, up to to, of a shard: one event for each number.
+// object creates an object with the records after from, up to to, of a shard: one event for each
+// number.
 func (s *shelf) object(class transform.EventClass, h layout.Hour, shard string, from, to int) Object {
 	s.t.Helper()
 	s.entry++
@@ -313,7 +314,8 @@ func TestEachFaultIsFound(t *testing.T) {
 	}
 }
 
-// TestIncompleteHoursThatAdjoinAreOneFinding: a stream that is lost makes three days of hours incomplete.
+// TestIncompleteHoursThatAdjoinAreOneFinding: a stream that is lost makes three days of hours
+// incomplete.
 func TestIncompleteHoursThatAdjoinAreOneFinding(t *testing.T) {
 	s := newShelf(t)
 	s.year(2)
@@ -357,7 +359,8 @@ func TestChainStopsAtTheFirstFault(t *testing.T) {
 	}
 }
 
-// TestStoreThatFailsIsNotAFinding: whoever reads that an object is altered looks for who altered it.
+// TestStoreThatFailsIsNotAFinding: whoever reads that an object is altered looks for who altered
+// it.
 func TestStoreThatFailsIsNotAFinding(t *testing.T) {
 	s := newShelf(t)
 	s.year(2)

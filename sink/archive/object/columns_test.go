@@ -17,7 +17,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// arrowRows reads an object with a library that did not write it: of each row the columns, nulls left out.
+// arrowRows reads an object with a library that did not write it: of each row the columns, nulls
+// left out.
 func arrowRows(t *testing.T, b []byte) (rows []map[string]string, schema *arrow.Schema) {
 	t.Helper()
 	table, err := pqarrow.ReadTable(t.Context(), bytes.NewReader(b), pq.NewReaderProperties(nil),
@@ -93,7 +94,8 @@ func TestAnotherLibraryReadsEveryType(t *testing.T) {
 	}
 }
 
-// conversions are values of a column: what readers see ("" for null), and whether the value does not fit.
+// conversions are values of a column: what readers see ("" for null), and whether the value does
+// not fit.
 var conversions = []struct {
 	kind   Type
 	value  string

@@ -10,7 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// converter makes the values of configured columns. It decodes the attributes that they name and skips the others.
+// converter makes the values of configured columns. It decodes the attributes that they name and
+// skips the others.
 type converter struct {
 	columns []Column
 	scales  []decimal
@@ -33,8 +34,8 @@ func newConverter(columns []Column) *converter {
 // decimal is the type of a decimal column, and the width of its values in bytes.
 type decimal struct{ precision, scale, width int }
 
-// convert sets the value of each column, and returns the JSON list of those that do not fit, nil where all do. All is
-// valid until the next call.
+// convert sets the value of each column, and returns the JSON list of those that do not fit, nil
+// where all do. All is valid until the next call.
 func (c *converter) convert(item []byte, values []parquet.Value) (misfits []byte, err error) {
 	c.decoder.Reset()
 	img, err := c.decoder.PartialImage(item, func(name string) bool { return c.roots[name] })
@@ -132,13 +133,15 @@ const (
 	maxTime = 253402300799999
 )
 
-// decimalWidth returns how many bytes hold the decimals of a precision: as few as possible, as Hive expects.
+// decimalWidth returns how many bytes hold the decimals of a precision: as few as possible, as Hive
+// expects.
 func decimalWidth(precision int) int {
 	most := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(precision)), nil)
 	return most.BitLen()/8 + 1
 }
 
-// put writes a canonical number times 10^scale as a two's complement. It is false where digits would be lost.
+// put writes a canonical number times 10^scale as a two's complement. It is false where digits
+// would be lost.
 func (d decimal) put(dst []byte, n string) bool {
 	digits, negative := strings.CutPrefix(n, "-")
 	whole, fraction, _ := strings.Cut(digits, ".")

@@ -12,8 +12,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// damaged reads an object that may be damaged. It returns false where that is noticed. An event that is yielded must be
-// the right one all the same.
+// damaged reads an object that may be damaged. It returns false where that is noticed. An event
+// that is yielded must be the right one all the same.
 func damaged(t *testing.T, what string, b []byte, want []*transform.Event) (unnoticed bool) {
 	t.Helper()
 	n := 0
@@ -51,8 +51,8 @@ func TestTruncatedObjectsAreErrors(t *testing.T) {
 	})
 }
 
-// TestFlippedBitsGiveNoWrongEvent: what a flip changes without an error is not part of an event: statistics, for
-// example.
+// TestFlippedBitsGiveNoWrongEvent: what a flip changes without an error is not part of an event:
+// statistics, for example.
 func TestFlippedBitsGiveNoWrongEvent(t *testing.T) {
 	events := several(8)
 	formats(t, func(t *testing.T, o Options) {
@@ -78,14 +78,15 @@ func TestFlippedBitsGiveNoWrongEvent(t *testing.T) {
 	})
 }
 
-// TestHeadersOfPagesAreChecked flips each bit at the beginning and the end: what a reader allocates by must not be
-// believed before its checksum is.
+// TestHeadersOfPagesAreChecked flips each bit at the beginning and the end: what a reader allocates
+// by must not be believed before its checksum is.
 func TestHeadersOfPagesAreChecked(t *testing.T) {
 	events := several(2)
 	formats(t, func(t *testing.T, o Options) {
 		b, _ := written(t, o, events...)
 		for bit := range 8 * len(b) {
-			// The header of a zstd frame has bits without a meaning; the frame's checksum is that of its content.
+			// The header of a zstd frame has bits without a meaning; the frame's checksum is that
+			// of its content.
 			if at := bit / 8; at < len(b)-300 && (at >= 100 || o.Format == JSONLines) {
 				continue
 			}
@@ -126,7 +127,8 @@ func several(n int) (events []*transform.Event) {
 	return events
 }
 
-// TestVerifyFindsWhatIsWrong makes objects that Write would refuse, by a footer that is changed before it is written.
+// TestVerifyFindsWhatIsWrong makes objects that Write would refuse, by a footer that is changed
+// before it is written.
 func TestVerifyFindsWhatIsWrong(t *testing.T) {
 	for name, tt := range map[string]struct {
 		spoil func(*Footer)

@@ -47,8 +47,9 @@ func (d *digest) String() string { return hex.EncodeToString(d.h.Sum(nil)) }
 
 var errItem = errors.New("item is not a JSON object in UTF-8")
 
-// compact returns an item without white space between its tokens: item itself, where it has none, or a copy in buf. It
-// is nil for an item that is absent. Only the nesting is checked, for a full parse would take longer than all the rest.
+// compact returns an item without white space between its tokens: item itself, where it has none,
+// or a copy in buf. It is nil for an item that is absent. Only the nesting is checked, for a full
+// parse would take longer than all the rest.
 func compact(item, buf []byte) (out, scratch []byte, err error) {
 	item = bytes.TrimSpace(item)
 	if len(item) == 0 || string(item) == "null" {
@@ -100,8 +101,8 @@ func compact(item, buf []byte) (out, scratch []byte, err error) {
 	return item, buf, nil
 }
 
-// stringEnd returns the index past the quote that closes the string whose content starts at i, or -1. Control
-// characters must be escaped: a line break would end the line.
+// stringEnd returns the index past the quote that closes the string whose content starts at i, or
+// -1. Control characters must be escaped: a line break would end the line.
 func stringEnd(b []byte, i int) int {
 	const low, high = 0x0101010101010101, 0x8080808080808080
 	for i < len(b) {

@@ -48,8 +48,8 @@ type footerJSON struct {
 	Groups   []group              `json:"groups,omitempty"`
 }
 
-// group is the bytes of a row group. Their checksum covers what that of a page does not, the headers of pages, by which
-// a reader allocates memory.
+// group is the bytes of a row group. Their checksum covers what that of a page does not, the
+// headers of pages, by which a reader allocates memory.
 type group struct {
 	Size int64  `json:"size"`
 	CRC  uint32 `json:"crc32"`

@@ -40,7 +40,8 @@ func newGroups(file *parquet.File, bytes *window, sums []group, full bool) *grou
 // batch is how many rows are read at once.
 const batch = 64
 
-// read sets rows, at most batch of them. It returns how many: 0 at the end. They are valid until the next call.
+// read sets rows, at most batch of them. It returns how many: 0 at the end. They are valid until
+// the next call.
 func (g *groups) read(rows []row) (int, error) {
 	for g.rows == 0 {
 		g.release()
@@ -84,8 +85,8 @@ func (g *groups) set(r *row, k int) {
 	}
 }
 
-// load reads the columns of a row group. All of them must have as many values as the group has rows, or the values of
-// an event would not stand beside each other.
+// load reads the columns of a row group. All of them must have as many values as the group has
+// rows, or the values of an event would not stand beside each other.
 func (g *groups) load(group parquet.RowGroup) error {
 	sum := g.sums[g.next]
 	if sum.Size < 0 || sum.Size > maxLoaded {
@@ -127,7 +128,8 @@ var (
 	errPages    = errors.New("pages hold another number of values than the row group has rows")
 )
 
-// maxLoaded bounds what a damaged object makes us read: the size of a row group, with room for one large item.
+// maxLoaded bounds what a damaged object makes us read: the size of a row group, with room for one
+// large item.
 const maxLoaded = maxGroup + 64<<20
 
 func (c *columnReader) load(chunk parquet.ColumnChunk, rows int64) error {

@@ -14,12 +14,12 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// frameSize is the size of a frame before compression. A frame is held in memory, so that its checksum is verified
-// before an event is read from it.
+// frameSize is the size of a frame before compression. A frame is held in memory, so that its
+// checksum is verified before an event is read from it.
 const frameSize = 4 << 20
 
-// The CloudEvents types. They are how a subscriber of the subject tells a user's deletion from an expiry: the class is
-// in the names of objects only.
+// The CloudEvents types. They are how a subscriber of the subject tells a user's deletion from an
+// expiry: the class is in the names of objects only.
 const (
 	EventExpired = "dev.tailrace.item.expired"
 	EventDeleted = "dev.tailrace.item.deleted" // of class user
@@ -100,8 +100,9 @@ func appendTail(dst, footer []byte) []byte {
 	return append(dst, tailMagic...)
 }
 
-// AppendEvent appends an event in CloudEvents' structured JSON form, as one line without its end. The data is JSON, in
-// the member data as it is (CloudEvents 1.0, JSON event format, section 3.1). It is the same on every replay.
+// AppendEvent appends an event in CloudEvents' structured JSON form, as one line without its end.
+// The data is JSON, in the member data as it is (CloudEvents 1.0, JSON event format, section 3.1).
+// It is the same on every replay.
 func AppendEvent(dst []byte, e *transform.Event) ([]byte, error) {
 	item, _, err := compact(e.Item, nil)
 	if err != nil {
@@ -138,7 +139,8 @@ func appendEvent(dst []byte, e *transform.Event, id, item []byte, source string)
 
 const null = "null"
 
-// reference remembers the escaped form of a source, which is nearly always that of the event before.
+// reference remembers the escaped form of a source, which is nearly always that of the event
+// before.
 type reference struct{ raw, escaped string }
 
 func (r *reference) of(source string) string {

@@ -50,7 +50,8 @@ type Options struct {
 	Pipeline string
 }
 
-// Hash returns the hash of what changes the bytes of an object with the same events: format and columns.
+// Hash returns the hash of what changes the bytes of an object with the same events: format and
+// columns.
 func (o Options) Hash() string {
 	b, _ := json.Marshal(struct { // marshalling strings cannot fail
 		Version int
@@ -68,9 +69,9 @@ type encoder interface {
 	close(f *Footer) error
 }
 
-// Write writes an object. The caller sets the footer's part, coverage, First and Last; Write sets the rest. An event
-// outside of part or coverage is an error, and so is one of the iterator. An event must be valid until the next one is
-// asked for. Nothing is synced.
+// Write writes an object. The caller sets the footer's part, coverage, First and Last; Write sets
+// the rest. An event outside of part or coverage is an error, and so is one of the iterator. An
+// event must be valid until the next one is asked for. Nothing is synced.
 func Write(w io.Writer, o Options, foot *Footer, events iter.Seq2[*transform.Event, error]) error {
 	enc, err := newEncoder(w, o)
 	if err != nil {
@@ -172,7 +173,8 @@ func open(r io.ReaderAt, size int64) (file *parquet.File, t *window, foot *Foote
 	return file, t, foot, nil
 }
 
-// window keeps a part of an object in memory: its end, so that the footer is read in one request, then a row group.
+// window keeps a part of an object in memory: its end, so that the footer is read in one request,
+// then a row group.
 type window struct {
 	io.ReaderAt
 	from int64
@@ -204,8 +206,8 @@ type rows interface {
 	release()
 }
 
-// scan iterates the rows of an object, each valid until the next one. In Parquet only the columns of forVerify are
-// read, unless full is set.
+// scan iterates the rows of an object, each valid until the next one. In Parquet only the columns
+// of forVerify are read, unless full is set.
 func scan(r io.ReaderAt, size int64, full bool) (*Footer, iter.Seq2[*row, error], error) {
 	file, t, foot, err := open(r, size)
 	if err != nil {
@@ -240,9 +242,9 @@ func scan(r io.ReaderAt, size int64, full bool) (*Footer, iter.Seq2[*row, error]
 	}, nil
 }
 
-// Read iterates the events of an object in their order, which the caller may keep. The last element is the error, if
-// any. Expiry is lost in Parquet where it is not a whole number of seconds. An event is yielded only if its bytes have
-// the right checksum.
+// Read iterates the events of an object in their order, which the caller may keep. The last element
+// is the error, if any. Expiry is lost in Parquet where it is not a whole number of seconds. An
+// event is yielded only if its bytes have the right checksum.
 func Read(r io.ReaderAt, size int64) iter.Seq2[*transform.Event, error] {
 	return func(yield func(*transform.Event, error) bool) {
 		foot, all, err := scan(r, size, true)

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// maxGroup is the size of a row group before compression. A row group is held in memory, compressed while it is
-	// written and whole while it is read.
+	// maxGroup is the size of a row group before compression. A row group is held in memory,
+	// compressed while it is written and whole while it is read.
 	maxGroup = 16 << 20
 	// maxRows bounds what the values of a row group take in memory besides their bytes.
 	maxRows = 100_000
@@ -26,7 +26,8 @@ const (
 	pageSize = 256 << 10
 )
 
-// The keys in the metadata: the footer, and the CRC-32 of the metadata, computed with noCheck in its place.
+// The keys in the metadata: the footer, and the CRC-32 of the metadata, computed with noCheck in
+// its place.
 const (
 	metaFooter = "tailrace"
 	metaCheck  = "tailrace.crc32"
@@ -71,16 +72,17 @@ func newParquetWriter(w io.Writer, o Options) (*parquetWriter, error) {
 	return p, nil
 }
 
-// codec compresses pages with one encoder, whose window is the size of the largest pages. The library's own takes 8 MB
-// for each encoder, and takes a new one after each collection of garbage: two thirds of all that an object needed.
+// codec compresses pages with one encoder, whose window is the size of the largest pages. The
+// library's own takes 8 MB for each encoder, and takes a new one after each collection of garbage:
+// two thirds of all that an object needed.
 type codec struct {
 	*parquetzstd.Codec // reads
 
 	zstd *zstd.Encoder
 }
 
-// encoderWindow holds a page, which ends with the item that exceeds pageSize. What a larger page repeats over a longer
-// distance is not found.
+// encoderWindow holds a page, which ends with the item that exceeds pageSize. What a larger page
+// repeats over a longer distance is not found.
 const encoderWindow = 1 << 20
 
 func newCodec() (*codec, error) {
@@ -233,8 +235,9 @@ const noCheck = "00000000"
 
 func checkOf(meta []byte) string { return fmt.Sprintf("%08x", crc32.ChecksumIEEE(meta)) }
 
-// findCheck returns the place of the checksum in the metadata, or -1. Between the key and the value, which has 8 bytes,
-// are the value's type and its length in Thrift's compact form; JSON has no such bytes.
+// findCheck returns the place of the checksum in the metadata, or -1. Between the key and the
+// value, which has 8 bytes, are the value's type and its length in Thrift's compact form; JSON has
+// no such bytes.
 func findCheck(meta []byte) int {
 	key := []byte(metaCheck + "\x18\x08")
 	at := bytes.Index(meta, key) + len(key)
@@ -244,7 +247,8 @@ func findCheck(meta []byte) int {
 	return at
 }
 
-// verifyMetadata reads the metadata and compares its checksum, before the library uses its sizes and offsets.
+// verifyMetadata reads the metadata and compares its checksum, before the library uses its sizes
+// and offsets.
 func verifyMetadata(t *window, size int64) error {
 	var end [8]byte
 	if _, err := t.ReadAt(end[:], size-8); err != nil {

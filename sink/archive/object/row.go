@@ -9,7 +9,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// row is an event as it is read, and as both formats give it. The slices are valid until the next batch.
+// row is an event as it is read, and as both formats give it. The slices are valid until the next
+// batch.
 type row struct {
 	id, source, stream, shard, sequence, keys []byte
 	item, expiry                              []byte // nil where there is none

@@ -7,8 +7,8 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// The columns that every object has, by their place. Those below configured are read back, and their order is that of
-// the schema.
+// The columns that every object has, by their place. Those below configured are read back, and
+// their order is that of the schema.
 const (
 	columnID = iota
 	columnDeletedAt
@@ -25,8 +25,8 @@ const (
 
 const misfits = "_misfits"
 
-// Encodings and pages are those of the first version of Parquet, which every reader knows. zstd makes up for what newer
-// encodings would save.
+// Encodings and pages are those of the first version of Parquet, which every reader knows. zstd
+// makes up for what newer encodings would save.
 func text() parquet.Node { return parquet.Encoded(parquet.String(), &parquet.Plain) }
 func word() parquet.Node { return parquet.Encoded(parquet.String(), &parquet.RLEDictionary) } // few values
 func number() parquet.Node {
@@ -101,7 +101,8 @@ func nodeOf(t Type) parquet.Node {
 	return parquet.Encoded(parquet.Decimal(scale, precision, width), &parquet.Plain)
 }
 
-// checkSchema returns an error if a column that is read back is absent or has another type: the footer is damaged.
+// checkSchema returns an error if a column that is read back is absent or has another type: the
+// footer is damaged.
 func checkSchema(s *parquet.Schema) error {
 	have := s.Fields()
 	if len(have) <= columnsRead {
@@ -117,7 +118,8 @@ func checkSchema(s *parquet.Schema) error {
 	return nil
 }
 
-// record is a group whose fields stand in an order of their own; those of parquet.Group are sorted by name.
+// record is a group whose fields stand in an order of their own; those of parquet.Group are sorted
+// by name.
 type record struct {
 	parquet.Group
 	fields []parquet.Field

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// FuzzRead: no value of a guard makes the reader panic, and what it takes is the value that a build writes for the same
-// item in the same place.
+// FuzzRead: no value of a guard makes the reader panic, and what it takes is the value that a build
+// writes for the same item in the same place.
 func FuzzRead(f *testing.F) {
 	s := sealer(f, 1)
 	row, own := []byte("hats#fedora"), qualifierOf(hats)

@@ -17,18 +17,19 @@ const (
 	nonceSize  = 12
 )
 
-// Sealer seals the values of guards with AES-256-GCM under the first of its secrets, and opens what any of them sealed,
-// so that a secret can be replaced while values of the old one remain. A nil *Sealer opens nothing. Safe for concurrent
-// use.
+// Sealer seals the values of guards with AES-256-GCM under the first of its secrets, and opens what
+// any of them sealed, so that a secret can be replaced while values of the old one remain. A nil
+// *Sealer opens nothing. Safe for concurrent use.
 //
-// A sealed value is 0x02, the first 4 bytes of the secret's SHA-256, the nonce and the ciphertext. Row key and
-// qualifier are authenticated with it, so a value that is copied into another row or column does not open there.
+// A sealed value is 0x02, the first 4 bytes of the secret's SHA-256, the nonce and the ciphertext.
+// Row key and qualifier are authenticated with it, so a value that is copied into another row or
+// column does not open there.
 //
-// The nonce is a keyed hash of row, qualifier and content, not a random number. So a write that is repeated gives the
-// same bytes, as all other cells do (Rule 7), and a row that is equal stays equal. And a nonce is spent for each item
-// and row, not for each write: with random nonces, a busy table would exceed the 2^32 values that one secret may seal
-// within days. Equal values show only that an item was written to the same place again, which its row key shows as
-// well.
+// The nonce is a keyed hash of row, qualifier and content, not a random number. So a write that is
+// repeated gives the same bytes, as all other cells do (Rule 7), and a row that is equal stays
+// equal. And a nonce is spent for each item and row, not for each write: with random nonces, a busy
+// table would exceed the 2^32 values that one secret may seal within days. Equal values show only
+// that an item was written to the same place again, which its row key shows as well.
 type Sealer struct{ secrets []secret }
 
 type secret struct {

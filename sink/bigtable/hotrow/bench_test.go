@@ -12,8 +12,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// BenchmarkRowWritten is what a lane pays for each row, the clock included. There are no more rows than fit the
-// caches: in a lane the row and its cells have just been built and sent.
+// BenchmarkRowWritten is what a lane pays for each row, the clock included. There are no more rows
+// than fit the caches: in a lane the row and its cells have just been built and sent.
 func BenchmarkRowWritten(b *testing.B) {
 	item := &change.Change{Op: change.Modify, Old: blank[:990], New: blank[:1000]}
 	value := make([]transform.Cell, 8)

@@ -21,16 +21,18 @@ const (
 	idleWindows  = 360 // an hour
 )
 
-// growthTracker estimates how much the rows that several items share have grown since the process began. A row is at
-// least as large as what it grew by.
+// growthTracker estimates how much the rows that several items share have grown since the process
+// began. A row is at least as large as what it grew by.
 //
-// Rows are sampled: a write of n bytes starts the tracking of its row with probability n / 1 MiB, and from then on
-// everything that is written to the row counts. So a growing row is missed for 1 MiB on average, and for 16 MiB once
-// in nine million times; small rows are seldom tracked. When a stripe is full, it drops its smallest row, of those that
-// were not written for an hour if there are any.
+// Rows are sampled: a write of n bytes starts the tracking of its row with probability n / 1 MiB,
+// and from then on everything that is written to the row counts. So a growing row is missed for 1
+// MiB on average, and for 16 MiB once in nine million times; small rows are seldom tracked. When a
+// stripe is full, it drops its smallest row, of those that were not written for an hour if there
+// are any.
 //
-// Rows are divided into stripes by their hash. A stripe is locked for a look-up and some sums, about 50 ns: at 20,000
-// rows a second each is locked for 0.006 % of the time, and lanes hardly ever meet there.
+// Rows are divided into stripes by their hash. A stripe is locked for a look-up and some sums,
+// about 50 ns: at 20,000 rows a second each is locked for 0.006 % of the time, and lanes hardly
+// ever meet there.
 type growthTracker struct{ stripes [stripes]stripe }
 
 type stripe struct {
@@ -61,9 +63,9 @@ func sizesOf(w *transform.Write, first, last *change.Change) (s itemSizes) {
 	if s.before = int64(len(first.Old)); s.before == 0 && first.Op != change.Insert {
 		s.before = s.after // unknown: assume that nothing has grown
 	}
-	// A write does not say whether the item was in a row before. It was in those that it leaves; when they are as many as
-	// those it enters, it moved. When they are fewer, it may have moved into one and stayed in another: counting them as
-	// stayed keeps the estimate low.
+	// A write does not say whether the item was in a row before. It was in those that it leaves;
+	// when they are as many as those it enters, it moved. When they are fewer, it may have moved
+	// into one and stayed in another: counting them as stayed keeps the estimate low.
 	left, in := 0, 0
 	for i := range w.Rows {
 		switch row := &w.Rows[i]; {
@@ -78,8 +80,9 @@ func sizesOf(w *transform.Write, first, last *change.Change) (s itemSizes) {
 	return s
 }
 
-// addedTo estimates how many bytes a write adds to a row, given the bytes of the cells that it sets. The old cells are
-// unknown: they are assumed to relate to the new ones as the old image does to the new one.
+// addedTo estimates how many bytes a write adds to a row, given the bytes of the cells that it
+// sets. The old cells are unknown: they are assumed to relate to the new ones as the old image does
+// to the new one.
 func (s itemSizes) addedTo(row *transform.Row, set int64) int64 {
 	switch {
 	case row.Left: // copies for the archive
@@ -92,8 +95,8 @@ func (s itemSizes) addedTo(row *transform.Row, set int64) int64 {
 	return set * (s.after - s.before) / s.after
 }
 
-// add counts a write of a shared row. It returns how much the row has grown, and whether to log it: past 100 MB, and at
-// each doubling from there.
+// add counts a write of a shared row. It returns how much the row has grown, and whether to log it:
+// past 100 MB, and at each doubling from there.
 func (g *growthTracker) add(window, hash uint64, row *transform.Row, s itemSizes) (grown int64, large bool) {
 	set := setBytes(row)
 	added := s.addedTo(row, set)
@@ -126,7 +129,8 @@ func (g *growthTracker) add(window, hash uint64, row *transform.Row, s itemSizes
 	return r.grown, large
 }
 
-// setBytes returns the bytes of the cells that a write adds to the row. Merging into an aggregate adds none.
+// setBytes returns the bytes of the cells that a write adds to the row. Merging into an aggregate
+// adds none.
 func setBytes(row *transform.Row) (n int64) {
 	for i := range row.Cells {
 		if c := &row.Cells[i]; !c.Aggregate {
@@ -136,7 +140,8 @@ func setBytes(row *transform.Row) (n int64) {
 	return n
 }
 
-// shareOf estimates the bytes that the row held for an item with an image of that size, by the items seen in it.
+// shareOf estimates the bytes that the row held for an item with an image of that size, by the
+// items seen in it.
 func (r *trackedRow) shareOf(image int64) int64 {
 	if r.images == 0 {
 		return 0
@@ -157,7 +162,8 @@ func (s *stripe) track(hash, window uint64) *trackedRow {
 	return r
 }
 
-// leastImportant returns the smallest row, of those that were not written for an hour if there are any.
+// leastImportant returns the smallest row, of those that were not written for an hour if there are
+// any.
 func (s *stripe) leastImportant(window uint64) (hash uint64) {
 	idle := func(r *trackedRow) bool { return r.lastSeen+idleWindows < window }
 	var least *trackedRow

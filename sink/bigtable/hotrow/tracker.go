@@ -1,6 +1,6 @@
-// Package hotrow watches the rows that a table writes to Bigtable: which of them are written too often (a hot-row
-// sketch), and how much those that several items share grow (a row-growth tracker). The sink never reads rows, so both
-// are estimates from the writes of this process.
+// Package hotrow watches the rows that a table writes to Bigtable: which of them are written too
+// often (a hot-row sketch), and how much those that several items share grow (a row-growth
+// tracker). The sink never reads rows, so both are estimates from the writes of this process.
 package hotrow
 
 import (
@@ -18,11 +18,12 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// A row is served by one node, however many nodes there are. Google advises against rows that are written again and
-// again, without a number. Here a row is hot when it is written more than a hundred times a second, averaged over a
-// window.
+// A row is served by one node, however many nodes there are. Google advises against rows that are
+// written again and again, without a number. Here a row is hot when it is written more than a
+// hundred times a second, averaged over a window.
 //
-// Source: https://cloud.google.com/bigtable/docs/schema-design, row keys to avoid: frequently updated identifiers
+// Source: https://cloud.google.com/bigtable/docs/schema-design, row keys to avoid: frequently
+// updated identifiers
 const (
 	windowLength = 10 * time.Second
 	hotRate      = 100 // writes a second
@@ -48,7 +49,8 @@ func New(log *zap.Logger, now time.Time) *Tracker {
 	return &Tracker{log: log, seed: maphash.MakeSeed(), began: now}
 }
 
-// Wrote notes a durable write that was made from the changes of one item, of which the first and the last are given.
+// Wrote notes a durable write that was made from the changes of one item, of which the first and
+// the last are given.
 func (t *Tracker) Wrote(now time.Time, w *transform.Write, first, last *change.Change) {
 	window := t.window(now)
 	var sizes itemSizes
@@ -78,7 +80,8 @@ func (t *Tracker) Hottest(now time.Time) float64 {
 // LargestGrowth returns the growth in bytes of the shared row that grew most; a lower estimate.
 func (t *Tracker) LargestGrowth() int64 { return t.growth.largest() }
 
-// Forget drops what is known about growth: another process writes the rows from now on, and may delete them.
+// Forget drops what is known about growth: another process writes the rows from now on, and may
+// delete them.
 func (t *Tracker) Forget() { t.growth.forget() }
 
 func (t *Tracker) hash(key []byte) uint64 { return maphash.Bytes(t.seed, key) }
@@ -108,8 +111,8 @@ func (t *Tracker) logHot(now time.Time, window, hash uint64, key []byte) {
 	t.logRow("hot row: more than 100 writes a second go to one row", key, zap.Float64("writes_per_second", rate))
 }
 
-// logRow logs what is wrong with a row. The row's key may contain personal data, so it is logged at Debug only. The
-// warning identifies the row by the first 16 digits of the key's SHA-256.
+// logRow logs what is wrong with a row. The row's key may contain personal data, so it is logged at
+// Debug only. The warning identifies the row by the first 16 digits of the key's SHA-256.
 func (t *Tracker) logRow(what string, key []byte, figure zap.Field) {
 	sum := sha256.Sum256(key)
 	row := zap.String("row", hex.EncodeToString(sum[:8]))

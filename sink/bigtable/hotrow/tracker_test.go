@@ -65,7 +65,8 @@ func keys(n int) [][]byte {
 	return all
 }
 
-// load spreads 20,000 writes a second over the keys for some windows, and writes one more row at a rate of its own.
+// load spreads 20,000 writes a second over the keys for some windows, and writes one more row at a
+// rate of its own.
 func (w *watched) load(spread [][]byte, key []byte, rate, windows int) {
 	next := 0
 	for range windows * 100 {

@@ -1,4 +1,5 @@
-// Package cells is a Bigtable table in memory: rows of cells, with the mutations and reads that the sink sends.
+// Package cells is a Bigtable table in memory: rows of cells, with the mutations and reads that the
+// sink sends.
 package cells
 
 import (
@@ -10,8 +11,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// Table is a table. It keeps all versions of a cell, so that a reader sees what a garbage collection that has not run
-// yet leaves.
+// Table is a table. It keeps all versions of a cell, so that a reader sees what a garbage
+// collection that has not run yet leaves.
 type Table struct{ Rows map[string]*Row }
 
 // Row is a row of a table.
@@ -69,7 +70,8 @@ func (r *Row) Execute(m *bigtable.RowMutation) {
 	}
 }
 
-// Seen returns what a plain reader sees of a row in columns with some qualifiers: the newest cell of each.
+// Seen returns what a plain reader sees of a row in columns with some qualifiers: the newest cell
+// of each.
 func (b *Table) Seen(key string, owns func(qualifier string) bool) string {
 	r := b.Rows[key]
 	if r == nil {

@@ -27,7 +27,8 @@ const compose = `services:
   # image: the/comment:1.0.0 is about nothing
 `
 
-// stocked returns the address of a registry in this process, with an index for several processors under each name.
+// stocked returns the address of a registry in this process, with an index for several processors
+// under each name.
 func stocked(t *testing.T, names ...string) (address string, indexes map[string]v1.ImageIndex) {
 	t.Helper()
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))

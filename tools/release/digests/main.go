@@ -1,5 +1,6 @@
-// Command digests writes docker-compose.yml with the digest of each image behind its tag, so that what is started is
-// what was there at the release. Where no registry can be reached it says so, and the tags stay.
+// Command digests writes docker-compose.yml with the digest of each image behind its tag, so that
+// what is started is what was there at the release. Where no registry can be reached it says so,
+// and the tags stay.
 package main
 
 import (
@@ -55,7 +56,8 @@ func run(ctx context.Context, args []string) error {
 // tagged is the line of an image with a tag and without a digest.
 var tagged = regexp.MustCompile(`(?m)^(\s+image: )([^\s:@]+(?::[0-9]+/[^\s:@]+)?:[^\s@]+)$`)
 
-// fill returns the text with a digest behind each tag. An image that its registry does not have is an error.
+// fill returns the text with a digest behind each tag. An image that its registry does not have is
+// an error.
 func fill(ctx context.Context, text, registry string) (string, error) {
 	var wrong error
 	var filled, left int
@@ -91,7 +93,8 @@ func fill(ctx context.Context, text, registry string) (string, error) {
 	return text, nil
 }
 
-// digestOf asks the registry of an image for its digest: that of the index, where there is one for several processors.
+// digestOf asks the registry of an image for its digest: that of the index, where there is one for
+// several processors.
 func digestOf(ctx context.Context, image, registry string) (string, error) {
 	var options []name.Option
 	if registry != "" {
@@ -108,7 +111,8 @@ func digestOf(ctx context.Context, image, registry string) (string, error) {
 	return d.Digest.String(), nil
 }
 
-// missing reports whether a registry answered that it has no such image, or whether the name cannot be one.
+// missing reports whether a registry answered that it has no such image, or whether the name cannot
+// be one.
 func missing(err error) bool {
 	var answer *transport.Error
 	var bad *name.ErrBadName

@@ -58,7 +58,8 @@ func (r release) archive(platform string) string {
 	return "tailrace_" + r.version + "_" + platform + platforms[platform]
 }
 
-// packages returns the packages by format and processor. Debian and RPM write a version before a release with a tilde.
+// packages returns the packages by format and processor. Debian and RPM write a version before a
+// release with a tilde.
 func (r release) packages() map[string]string {
 	v := strings.Replace(r.version, "-", "~", 1)
 	return map[string]string{
@@ -67,7 +68,8 @@ func (r release) packages() map[string]string {
 	}
 }
 
-// TestEveryArtefactIsListedWithItsChecksum: the list has what a user downloads, no more, and each line is true.
+// TestEveryArtefactIsListedWithItsChecksum: the list has what a user downloads, no more, and each
+// line is true.
 func TestEveryArtefactIsListedWithItsChecksum(t *testing.T) {
 	r := opened(t)
 	var want []string
@@ -150,7 +152,8 @@ func TestProgramSaysItsVersion(t *testing.T) {
 	}
 }
 
-// TestSBOMsNameTheModules: SPDX documents that name the project, its version, and modules of the program.
+// TestSBOMsNameTheModules: SPDX documents that name the project, its version, and modules of the
+// program.
 func TestSBOMsNameTheModules(t *testing.T) {
 	r := opened(t)
 	names := []string{"tailrace_" + r.version + "_image.spdx.json"}
@@ -204,7 +207,8 @@ func TestFormulaNamesTheArchives(t *testing.T) {
 	}
 }
 
-// TestListOfChecksumsIsSigned where there is a cosign: it accepts the signature, and refuses another list.
+// TestListOfChecksumsIsSigned where there is a cosign: it accepts the signature, and refuses
+// another list.
 func TestListOfChecksumsIsSigned(t *testing.T) {
 	r := opened(t)
 	cosign, key := os.Getenv("SIGNED"), os.Getenv("COSIGN_PUBLIC_KEY")

@@ -13,7 +13,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
-// TestImageHasTheProgramOfTheArchive, byte by byte, though it was built by another command: the build is reproducible.
+// TestImageHasTheProgramOfTheArchive, byte by byte, though it was built by another command: the
+// build is reproducible.
 func TestImageHasTheProgramOfTheArchive(t *testing.T) {
 	r := opened(t)
 	top, err := layout.ImageIndexFromPath(filepath.Join(r.dir, "image"))

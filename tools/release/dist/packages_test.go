@@ -13,7 +13,8 @@ import (
 	"github.com/sassoftware/go-rpmutils"
 )
 
-// packed are the files of a package, by their path without the first slash, and what it says of itself.
+// packed are the files of a package, by their path without the first slash, and what it says of
+// itself.
 type packed struct {
 	files   map[string]file
 	config  []string // files that an upgrade leaves as they are
@@ -112,8 +113,8 @@ func rpm(t *testing.T, name string) (p packed) {
 	}
 }
 
-// TestPackagesInstallAService: program, unit, user, configuration, manual, completions, licenses, and the scripts of
-// the repository.
+// TestPackagesInstallAService: program, unit, user, configuration, manual, completions, licenses,
+// and the scripts of the repository.
 func TestPackagesInstallAService(t *testing.T) {
 	r := opened(t)
 	archived := unpack(t, filepath.Join(r.dir, r.archive("linux_amd64")))["replicator"]

@@ -164,7 +164,8 @@ func trusts(t *testing.T, file string) {
 	}
 }
 
-// dockerfile returns the instructions of the Dockerfile's last stage, and what its build stage copies and writes.
+// dockerfile returns the instructions of the Dockerfile's last stage, and what its build stage
+// copies and writes.
 func dockerfile(t *testing.T) (last map[string][]string, all string) {
 	t.Helper()
 	text, err := os.ReadFile("../../../Dockerfile")
@@ -189,7 +190,8 @@ func dockerfile(t *testing.T) (last map[string][]string, all string) {
 	return last, all
 }
 
-// TestImageIsTheDockerfiles: a release's image has all that the Dockerfile makes. Licenses are in the former only.
+// TestImageIsTheDockerfiles: a release's image has all that the Dockerfile makes. Licenses are in
+// the former only.
 func TestImageIsTheDockerfiles(t *testing.T) {
 	last, all := dockerfile(t)
 	img := images(t, made(t))["amd64"]
@@ -254,7 +256,8 @@ func TestImageIsReproducible(t *testing.T) {
 	}
 }
 
-// TestImageIsPushed to a registry in this process: what is pulled from there is what is in the layout.
+// TestImageIsPushed to a registry in this process: what is pulled from there is what is in the
+// layout.
 func TestImageIsPushed(t *testing.T) {
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	defer server.Close()

@@ -60,7 +60,8 @@ func sharedLayer(o Options) (v1.Layer, error) {
 	return layer(entries, o.Time)
 }
 
-// programLayer returns the layer with the program alone, so that a new version shares the other one.
+// programLayer returns the layer with the program alone, so that a new version shares the other
+// one.
 func programLayer(file string, at time.Time) (v1.Layer, error) {
 	program, err := os.ReadFile(file)
 	if err != nil {

@@ -85,7 +85,8 @@ func write(index v1.ImageIndex, dir string, o Options) error {
 	return pack(dir, dir+".tar", o.Time)
 }
 
-// pack writes the files of a directory into a tar file, in order and all with one time: the same bytes each time.
+// pack writes the files of a directory into a tar file, in order and all with one time: the same
+// bytes each time.
 func pack(dir, file string, at time.Time) (err error) {
 	f, err := os.Create(file)
 	if err != nil {
@@ -114,7 +115,8 @@ func pack(dir, file string, at time.Time) (err error) {
 	return w.Close()
 }
 
-// push pushes the index of a layout to a repository, tagged with its version, with the credentials of docker login.
+// push pushes the index of a layout to a repository, tagged with its version, with the credentials
+// of docker login.
 func push(ctx context.Context, dir, repository string) error {
 	top, err := layout.ImageIndexFromPath(dir)
 	if err != nil {

@@ -9,8 +9,9 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// authorities returns Mozilla's certificate authorities as PEM blocks. Those that Mozilla trusts only for certificates
-// issued before some date are left out: a PEM file cannot hold that condition.
+// authorities returns Mozilla's certificate authorities as PEM blocks. Those that Mozilla trusts
+// only for certificates issued before some date are left out: a PEM file cannot hold that
+// condition.
 func authorities() ([]byte, error) {
 	var buf bytes.Buffer
 	for root := range bundle.Roots() {

@@ -13,7 +13,8 @@ import (
 	"github.com/google/licensecheck"
 )
 
-// allowed are the licenses that a dependency may have: none of them says anything about the program around it.
+// allowed are the licenses that a dependency may have: none of them says anything about the program
+// around it.
 var allowed = []string{
 	"0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "ISC", "MIT", "MPL-2.0", "Unlicense",
 }

@@ -1,8 +1,9 @@
-// Command notices writes the licenses of everything that the replicator is built from: a module each, with the text of
-// its license and of its notice, as Apache-2.0, MIT and the BSD licenses demand of whoever distributes the program.
+// Command notices writes the licenses of everything that the replicator is built from: a module
+// each, with the text of its license and of its notice, as Apache-2.0, MIT and the BSD licenses
+// demand of whoever distributes the program.
 //
-// It fails when a module has no license, or one that is not on the list: a new dependency under another license is a
-// decision, and belongs into docs/decisions.
+// It fails when a module has no license, or one that is not on the list: a new dependency under
+// another license is a decision, and belongs into docs/decisions.
 //
 // The licenses are identified by the library of pkg.go.dev, licensecheck.
 package main
@@ -68,8 +69,8 @@ type module struct {
 	Replace            *module
 }
 
-// list returns the modules of all packages that a program is built from on any of the platforms, in order, and the
-// standard library as one more.
+// list returns the modules of all packages that a program is built from on any of the platforms, in
+// order, and the standard library as one more.
 func list(ctx context.Context, dir, pkg string, platforms []string) ([]module, error) {
 	found := map[string]module{}
 	for _, p := range platforms {

@@ -27,8 +27,8 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// Schema is the format number of every JSON object that the commands print. New fields do not change it; a field with a
-// new meaning does.
+// Schema is the format number of every JSON object that the commands print. New fields do not
+// change it; a field with a new meaning does.
 const Schema = 1
 
 // ConfigHint is the hint for a configuration file that cannot be read.
@@ -53,7 +53,8 @@ type App struct {
 	Printed  bool   // something was printed on Out
 }
 
-// Body wraps a command's function. It runs after the command line was accepted, so its errors are not usage errors.
+// Body wraps a command's function. It runs after the command line was accepted, so its errors are
+// not usage errors.
 func (a *App) Body(run func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		a.Path, a.Accepted = cmd.CommandPath(), true
@@ -90,8 +91,8 @@ func (a *App) Level(otherwise zapcore.Level) (zapcore.Level, error) {
 // logFormats are the values of --log-format; empty: console on a terminal, else JSON.
 var logFormats = []string{"", "json", "console"}
 
-// Logger returns a logger that writes to stderr, in the format of --log-format. Without that flag it writes JSON for
-// machines, and lines for a person at a terminal.
+// Logger returns a logger that writes to stderr, in the format of --log-format. Without that flag
+// it writes JSON for machines, and lines for a person at a terminal.
 func (a *App) Logger(otherwise zapcore.Level) *zap.Logger {
 	level, err := a.Level(otherwise)
 	if err != nil { // Body has returned this error already
@@ -113,8 +114,9 @@ func (a *App) Logger(otherwise zapcore.Level) *zap.Logger {
 	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(out)), level))
 }
 
-// Config loads the configuration, with the tables that its selections choose. If it has errors, Config prints its
-// problems and returns an error. Tables that cannot be replicated are left out and named on stderr.
+// Config loads the configuration, with the tables that its selections choose. If it has errors,
+// Config prints its problems and returns an error. Tables that cannot be replicated are left out
+// and named on stderr.
 func (a *App) Config(ctx context.Context) (*config.Config, error) {
 	cfg, err := a.File()
 	if err != nil || !cfg.Selecting() {
@@ -148,8 +150,8 @@ func (a *App) File() (*config.Config, error) {
 	return cfg, nil
 }
 
-// Replicated returns the configuration with only the tables that have a target, for commands about rows in Bigtable.
-// It refuses a table, by its name if there is one, that has none.
+// Replicated returns the configuration with only the tables that have a target, for commands about
+// rows in Bigtable. It refuses a table, by its name if there is one, that has none.
 func (a *App) Replicated(ctx context.Context, table string) (*config.Config, error) {
 	cfg, err := a.Config(ctx)
 	if err != nil {
@@ -170,7 +172,8 @@ func (a *App) Replicated(ctx context.Context, table string) (*config.Config, err
 	return some, nil
 }
 
-// Problems prints each problem with file, line and what is wrong, the hint, and where its code is explained.
+// Problems prints each problem with file, line and what is wrong, the hint, and where its code is
+// explained.
 func (a *App) Problems(w io.Writer, problems []problem.Problem) {
 	problem.Print(w, problems, a.ConfigPath)
 }
@@ -178,9 +181,9 @@ func (a *App) Problems(w io.Writer, problems []problem.Problem) {
 // Clients returns the clients of a command.
 func (a *App) Clients(cfg *config.Config) *clients.Clients { return clients.ForCommand(cfg, a.Logger) }
 
-// Catalog parses, describes and compiles all tables; src is nil where the keys are declared. It prints the problems of
-// mappings with errors, and those of the tables of selections that it leaves out. It refuses a table that the command
-// names and that is left out.
+// Catalog parses, describes and compiles all tables; src is nil where the keys are declared. It
+// prints the problems of mappings with errors, and those of the tables of selections that it leaves
+// out. It refuses a table that the command names and that is left out.
 func (a *App) Catalog(
 	ctx context.Context, cfg *config.Config, src *source.Source, named ...string,
 ) (*catalog.Catalog, error) {
@@ -228,7 +231,8 @@ func (a *App) PrintJSON(v any) error {
 	return nil
 }
 
-// The two messages of cobra about flags that exclude each other, or of which one is needed. It has no types for them.
+// The two messages of cobra about flags that exclude each other, or of which one is needed. It has
+// no types for them.
 var (
 	excluding = regexp.MustCompile(`^if any flags in the group .* none of the others can be; \[(.*)\] were all set$`)
 	oneNeeded = regexp.MustCompile(`^at least one of the flags in the group \[(.*)\] is required$`)
@@ -312,7 +316,8 @@ func (a *App) Verdict(ctx context.Context, err error) int {
 	return code
 }
 
-// WantsJSON reports whether a command line asks for JSON, wherever in it the mistake is that kept it from being read.
+// WantsJSON reports whether a command line asks for JSON, wherever in it the mistake is that kept
+// it from being read.
 func WantsJSON(args []string) bool {
 	for _, arg := range args {
 		if arg == "--" {

@@ -38,8 +38,8 @@ func TestExitCodeOfEachClass(t *testing.T) {
 	}
 }
 
-// TestInterruptedCallIsNoFaultOfItsService: a call that ends because the command does says nothing of
-// the service, so the service's hint is not true. What the service itself said stays.
+// TestInterruptedCallIsNoFaultOfItsService: a call that ends because the command does says nothing
+// of the service, so the service's hint is not true. What the service itself said stays.
 func TestInterruptedCallIsNoFaultOfItsService(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()

@@ -10,7 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/control"
 )
 
-// TableLogs folds the logs of the tables that have one, or of one table; close the clients when done.
+// TableLogs folds the logs of the tables that have one, or of one table; close the clients when
+// done.
 func (a *App) TableLogs(ctx context.Context, table string) (logs []*control.Log, clients *clients.Clients, err error) {
 	cfg, err := a.Config(ctx)
 	if err != nil {

@@ -12,12 +12,14 @@ import (
 	"github.com/tailrace-cdc/replicator/clients"
 )
 
-// ShowProgress shows what a table waits for, or with an empty name all tables, until the returned function is called.
+// ShowProgress shows what a table waits for, or with an empty name all tables, until the returned
+// function is called.
 func (a *App) ShowProgress(ctx context.Context, clients *clients.Clients, table string) (stop func()) {
 	return showWaiting(ctx, a.Errs, clients.Config(), table, a.ShowsBars())
 }
 
-// ShowsBars reports whether stderr may show a moving bar: it is a terminal, and neither --json nor --no-color is set.
+// ShowsBars reports whether stderr may show a moving bar: it is a terminal, and neither --json nor
+// --no-color is set.
 func (a *App) ShowsBars() bool {
 	return a.Terminal() && !a.JSON && !a.NoColor && os.Getenv("NO_COLOR") == ""
 }

@@ -29,8 +29,8 @@ type Certified struct {
 	File   string `json:"file"`   // removed with its directory, unless the options name that
 }
 
-// Certify cuts the catalogue over, as a user would: it raises the fence, and gets and checks the certificate. The
-// replicator runs on.
+// Certify cuts the catalogue over, as a user would: it raises the fence, and gets and checks the
+// certificate. The replicator runs on.
 func (s *Stage) Certify(ctx context.Context) (*Certified, error) {
 	s.o.Say("replicator cutover --table " + Table + " --quiet " + quietTime)
 	c := &Certified{Target: Target, File: filepath.Join(s.dir, certificateName)}

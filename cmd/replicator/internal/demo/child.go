@@ -9,7 +9,8 @@ import (
 	"sync"
 )
 
-// Child is the replicator as a process of its own, so that it can be killed as the kernel would kill it.
+// Child is the replicator as a process of its own, so that it can be killed as the kernel would
+// kill it.
 type Child struct {
 	Args []string // of this program
 	Env  []string
@@ -38,8 +39,8 @@ func (c *Child) Start() error {
 	return nil
 }
 
-// Kill kills the process, with SIGKILL where there are signals, and waits until it is gone. A process that has ended by
-// itself is an error.
+// Kill kills the process, with SIGKILL where there are signals, and waits until it is gone. A
+// process that has ended by itself is an error.
 func (c *Child) Kill() error {
 	cmd := c.take()
 	if cmd == nil {
@@ -54,8 +55,8 @@ func (c *Child) Kill() error {
 	return fmt.Errorf("the replicator ended before it was killed: %w", errors.Join(killed, err))
 }
 
-// Stop asks the process to finish its work, with SIGTERM or Ctrl-Break, and waits until the process is gone; it kills
-// the process when ctx ends first.
+// Stop asks the process to finish its work, with SIGTERM or Ctrl-Break, and waits until the process
+// is gone; it kills the process when ctx ends first.
 func (c *Child) Stop(ctx context.Context) error {
 	cmd := c.take()
 	if cmd == nil {
@@ -70,7 +71,8 @@ func (c *Child) Stop(ctx context.Context) error {
 	return nil
 }
 
-// take returns the running process and forgets it, so that only one caller waits for it; nil if none runs.
+// take returns the running process and forgets it, so that only one caller waits for it; nil if
+// none runs.
 func (c *Child) take() *exec.Cmd {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -22,11 +22,12 @@ import (
 //go:embed mappings/*.yaml
 var mappings embed.FS
 
-// Secrets are the environment variables that the mappings name; the demo sets them for itself and the replicator.
+// Secrets are the environment variables that the mappings name; the demo sets them for itself and
+// the replicator.
 var Secrets = map[string]string{"MAIL_KEY": "a secret for the demo"}
 
-// Example is a worked example: a table with a mapping of its own, and an application whose items match the mapping's
-// patterns.
+// Example is a worked example: a table with a mapping of its own, and an application whose items
+// match the mapping's patterns.
 type Example struct {
 	Source, Target string
 	Mapping        string // file in the directory of WriteMappings

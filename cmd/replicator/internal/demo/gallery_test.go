@@ -18,8 +18,8 @@ var update = flag.Bool("update", false, "write the files that the tests compare 
 
 const tested = "../../../../transform/testdata/mappings"
 
-// TestMappingsAreThoseThatTheTransformTests keeps the copies in the binary equal to the worked examples, all of them.
-// With -update it copies the examples.
+// TestMappingsAreThoseThatTheTransformTests keeps the copies in the binary equal to the worked
+// examples, all of them. With -update it copies the examples.
 func TestMappingsAreThoseThatTheTransformTests(t *testing.T) {
 	if *update {
 		copyMappings(t)

@@ -88,8 +88,9 @@ func product(g *gen) []attribute {
 	return a
 }
 
-// video is one of the items of a video. A comment's time follows from its sort key, so no two comments of a video have
-// the same time. A video has its views in the old shape or in the new one, not in both.
+// video is one of the items of a video. A comment's time follows from its sort key, so no two
+// comments of a video have the same time. A video has its views in the old shape or in the new one,
+// not in both.
 func video(g *gen) []attribute {
 	n := g.IntN(20)
 	id := attribute{"pk", text("%04d", n)}

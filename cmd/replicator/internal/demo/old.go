@@ -8,7 +8,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox"
 )
 
-// Old is what the tables hold before the replicator starts: items that are in no stream, so that they must be copied.
+// Old is what the tables hold before the replicator starts: items that are in no stream, so that
+// they must be copied.
 type Old struct {
 	Sandbox *sandbox.Sandbox
 	Seed    uint64
@@ -41,9 +42,9 @@ func (o *Old) Fill() error {
 	return o.count()
 }
 
-// catalog returns the old items of the catalogue. They have keys that the writers use, so some of them are changed or
-// deleted while they are copied. A tenth has a time to live: that was over long ago, ends within seconds, or after the
-// demo.
+// catalog returns the old items of the catalogue. They have keys that the writers use, so some of
+// them are changed or deleted while they are copied. A tenth has a time to live: that was over long
+// ago, ends within seconds, or after the demo.
 func (o *Old) catalog(now int64) func(yield func([]byte) bool) {
 	r := rand.New(rand.NewPCG(o.Seed, 98))
 	return func(yield func([]byte) bool) {
@@ -92,11 +93,12 @@ func (o *Old) Total() (n int64) {
 	return n
 }
 
-// segmentItems is about how many items a segment of the catalogue has. They fit in one page, and a page counts as
-// copied when all of its items are written: small ones make the progress even.
+// segmentItems is about how many items a segment of the catalogue has. They fit in one page, and a
+// page counts as copied when all of its items are written: small ones make the progress even.
 const segmentItems = 150
 
-// backfill returns the catalogue's key `backfill`, with a read budget with which reading it takes about so long.
+// backfill returns the catalogue's key `backfill`, with a read budget with which reading it takes
+// about so long.
 func (o *Old) backfill(reading time.Duration) string {
 	units := float64(o.bytes) / 4096 / reading.Seconds()
 	return fmt.Sprintf("{from: scan, read_units: %d, segments: %d}", max(10, int(units)), o.Catalog/segmentItems+1)

@@ -63,7 +63,8 @@ func (s *Stage) report(ctx context.Context) error {
 	}
 }
 
-// progress returns the progress from the replicator's status; a nil status means that the replicator did not answer.
+// progress returns the progress from the replicator's status; a nil status means that the
+// replicator did not answer.
 func (s *Stage) progress(status *pipeline.Status) *Progress {
 	p := &Progress{
 		Type: "progress", Elapsed: time.Since(s.began).Seconds(), Writes: s.writer.Calls() + s.gallery.Calls(),
@@ -129,7 +130,8 @@ func (s *Stage) notePause(why string) {
 	s.pause = why
 }
 
-// watchDrain says why reading pauses, and calls moved each time that more has been read, copied or applied.
+// watchDrain says why reading pauses, and calls moved each time that more has been read, copied or
+// applied.
 func (s *Stage) watchDrain(ctx context.Context, moved func()) {
 	last := ""
 	for failure.Pause(ctx, time.Second) == nil {
@@ -159,8 +161,9 @@ func (s *Stage) watchDrain(ctx context.Context, moved func()) {
 // copied is how many old items each table's copy had written when it was last seen.
 type copied map[string]int64
 
-// look notes how far the copies are, and returns the number of copied items, all tables together. The status of a table
-// whose copy is complete does not show it any more; one whose replicator has just started shows nothing yet.
+// look notes how far the copies are, and returns the number of copied items, all tables together.
+// The status of a table whose copy is complete does not show it any more; one whose replicator has
+// just started shows nothing yet.
 func (c *copied) look(status *pipeline.Status, old *Old) (total int64) {
 	if *c == nil {
 		*c = copied{}

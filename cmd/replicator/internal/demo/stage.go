@@ -50,8 +50,8 @@ type Options struct {
 	Progress func(*Progress) error // called every second while the applications write
 }
 
-// Stage is everything that a demo has set up. Its methods are called in this order: Prepare, Play, Drain, Compare,
-// Certify, Stop, and Close in any case.
+// Stage is everything that a demo has set up. Its methods are called in this order: Prepare, Play,
+// Drain, Compare, Certify, Stop, and Close in any case.
 type Stage struct {
 	o      Options
 	dir    string
@@ -98,7 +98,8 @@ func New(o Options) (*Stage, error) {
 	return s, nil
 }
 
-// Prepare makes the tables and fills them, makes configuration and schema, and starts the replicator.
+// Prepare makes the tables and fills them, makes configuration and schema, and starts the
+// replicator.
 func (s *Stage) Prepare(ctx context.Context) error {
 	if err := s.setEnvironment(); err != nil {
 		return err
@@ -212,7 +213,8 @@ func (s *Stage) makeSchema(ctx context.Context) error {
 	return nil
 }
 
-// Play runs applications, stream and killer concurrently for the demo's duration, and longer if kills are still due.
+// Play runs applications, stream and killer concurrently for the demo's duration, and longer if
+// kills are still due.
 func (s *Stage) Play(ctx context.Context) error {
 	s.began = time.Now()
 	playing, cancel := context.WithCancel(ctx)
@@ -251,8 +253,8 @@ func (s *Stage) waitForEnd(ctx context.Context, killed <-chan struct{}) {
 	}
 }
 
-// killer kills the replicator and starts it again, at equal intervals, but each time only after its status has shown
-// new changes.
+// killer kills the replicator and starts it again, at equal intervals, but each time only after its
+// status has shown new changes.
 func (s *Stage) killer(ctx context.Context) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -281,9 +283,10 @@ func (s *Stage) killer(ctx context.Context) error {
 	return nil
 }
 
-// killIsDue reports whether the next kill is due. While the catalogue is copied, the first one waits until half of it
-// is written, and the second one until all of it is, but neither for long: an item that was read waits about seven
-// seconds before it is written, and after a kill it is read again.
+// killIsDue reports whether the next kill is due. While the catalogue is copied, the first one
+// waits until half of it is written, and the second one until all of it is, but neither for long:
+// an item that was read waits about seven seconds before it is written, and after a kill it is read
+// again.
 func (s *Stage) killIsDue(catalog *pipeline.TableStatus) bool {
 	elapsed := time.Since(s.began)
 	due := s.o.Duration * time.Duration(s.kills+1) / time.Duration(s.o.Kills+1)

@@ -10,8 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox"
 )
 
-// Stream splits and rotates the tables' shards while they are read, mostly the catalogue's, and hides the children for
-// a while as the service does.
+// Stream splits and rotates the tables' shards while they are read, mostly the catalogue's, and
+// hides the children for a while as the service does.
 type Stream struct {
 	Sandbox *sandbox.Sandbox
 	Seed    uint64
@@ -23,7 +23,8 @@ type Stream struct {
 // Splits returns how many shards were split so far, and how often all were rotated.
 func (s *Stream) Splits() (splits, rotations int64) { return s.splits.Load(), s.rotations.Load() }
 
-// Run splits a shard or rotates all shards of a table at every tick until ctx ends, and returns nil then.
+// Run splits a shard or rotates all shards of a table at every tick until ctx ends, and returns nil
+// then.
 func (s *Stream) Run(ctx context.Context) error {
 	r := rand.New(rand.NewPCG(s.Seed, 99))
 	s.Sandbox.Stream.Faults().HideChildren(300 * time.Millisecond)

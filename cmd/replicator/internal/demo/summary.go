@@ -164,7 +164,8 @@ func (sum *Summary) addChanges(l *ledger.Ledger, t config.Table) {
 // archiveTimeout is how long objects may take after the last event.
 const archiveTimeout = time.Minute
 
-// awaitEvents counts the events in the archive's objects, and waits for those that are on their way.
+// awaitEvents counts the events in the archive's objects, and waits for those that are on their
+// way.
 func (s *Stage) awaitEvents(ctx context.Context, want int) (n int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, archiveTimeout)
 	defer cancel()
@@ -178,7 +179,8 @@ func (s *Stage) awaitEvents(ctx context.Context, want int) (n int, err error) {
 	}
 }
 
-// countEvents reads the objects of an archive and counts their events: one that is archived twice counts twice.
+// countEvents reads the objects of an archive and counts their events: one that is archived twice
+// counts twice.
 func countEvents(ctx context.Context, url string) (n int, err error) {
 	b, err := bucket.Open(ctx, url, bucket.Options{ReadOnly: true})
 	if err != nil {

@@ -21,18 +21,19 @@ const (
 	Target = "catalog"
 )
 
-// SoonExpired is longer than any short time to live that the demo writes: items expire within seconds, or after an
-// hour.
+// SoonExpired is longer than any short time to live that the demo writes: items expire within
+// seconds, or after an hour.
 const SoonExpired = time.Minute
 
-// writers is how many goroutines write. Each has keys of its own, so that the writes of an item have one order.
+// writers is how many goroutines write. Each has keys of its own, so that the writes of an item
+// have one order.
 const writers = 4
 
 // writerIDs is how many products each of them has in a category, beside the hot ones.
 const writerIDs = 5000
 
-// Writer is the application that writes the catalogue: puts, partial updates, deletes, items that expire, and a few hot
-// items.
+// Writer is the application that writes the catalogue: puts, partial updates, deletes, items that
+// expire, and a few hot items.
 type Writer struct {
 	Sandbox *sandbox.Sandbox
 	Seed    uint64
@@ -72,13 +73,14 @@ func (w *Writer) Run(ctx context.Context) error {
 // categories of the catalogue. Some need care as row keys.
 var categories = []string{"hats", "shoes", "books", "toys#wood", "garden & home", "größe", "50%", "e-bikes 🚲"}
 
-// catalogKey returns the key of a product, as the fields of a JSON object. A category has a partition for every hundred
-// of each writer's products.
+// catalogKey returns the key of a product, as the fields of a JSON object. A category has a
+// partition for every hundred of each writer's products.
 func catalogKey(category string, writer, id int) string {
 	return fmt.Sprintf(`"pk":{"S":"%s/%d"},"sk":{"S":"%d-%05d"}`, category, id/100, writer, id)
 }
 
-// write makes one call. The sort key begins with the writer's number, so no two writers share an item.
+// write makes one call. The sort key begins with the writer's number, so no two writers share an
+// item.
 func (w *Writer) write(r *rand.Rand, writer int) error {
 	category := categories[r.IntN(len(categories))]
 	id := r.IntN(writerIDs)
@@ -109,7 +111,8 @@ func (w *Writer) write(r *rand.Rand, writer int) error {
 
 func price(r *rand.Rand) string { return fmt.Sprintf("%d.%02d", r.IntN(500), r.IntN(100)) }
 
-// attributes returns the attributes of a product beside its key, each optional one half of the time.
+// attributes returns the attributes of a product beside its key, each optional one half of the
+// time.
 func attributes(r *rand.Rand) string {
 	a := []string{
 		fmt.Sprintf(`"price":{"N":"%s"}`, price(r)),
@@ -129,8 +132,9 @@ func attributes(r *rand.Rand) string {
 	return strings.Join(a, ",")
 }
 
-// call calls the sandbox's DynamoDB. A condition that does not hold is not an error. The end of the demo does not
-// cancel the call: a write that was applied but not counted would be missing from the comparison.
+// call calls the sandbox's DynamoDB. A condition that does not hold is not an error. The end of the
+// demo does not cancel the call: a write that was applied but not counted would be missing from the
+// comparison.
 func call(sb *sandbox.Sandbox, operation, body string) error {
 	_, err := sb.Call(context.Background(), operation, body)
 	var refused *sandbox.CallError

@@ -15,7 +15,8 @@ import (
 
 // File is a test file as its author wrote it.
 type File struct {
-	// Mapping is the mapping under test, relative to the test file. Default: none, which tests the preset default.
+	// Mapping is the mapping under test, relative to the test file. Default: none, which tests the
+	// preset default.
 	Mapping string `yaml:"mapping"`
 	// Keys is the primary key of the source table, as in the configuration: [pk:S, sk:S].
 	Keys config.Keys `yaml:"keys"`
@@ -61,8 +62,8 @@ func (i *Item) UnmarshalYAML(n *yaml.Node) (err error) {
 	return fmt.Errorf("an item is a block such as {pk: {S: hats}}, or JSON text")
 }
 
-// typed returns a node as encoding/json writes it. Numbers stay as the author wrote them: they are texts in DynamoDB's
-// notation, so 12.50 without quotes is "12.50".
+// typed returns a node as encoding/json writes it. Numbers stay as the author wrote them: they are
+// texts in DynamoDB's notation, so 12.50 without quotes is "12.50".
 func typed(n *yaml.Node) any {
 	n = yamlfile.Resolve(n)
 	switch n.Kind {
@@ -85,7 +86,8 @@ func typed(n *yaml.Node) any {
 	return n.Value
 }
 
-// Read reads a test file. The error is that of reading it; what is wrong in it is a list of problems.
+// Read reads a test file. The error is that of reading it; what is wrong in it is a list of
+// problems.
 func Read(path string) (*File, []problem.Problem, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// at is the version of the change under test. Cells at this time have no time in a line: it is that of the change.
+// at is the version of the change under test. Cells at this time have no time in a line: it is that
+// of the change.
 const at = change.Version(1000)
 
 // outcome returns what a program makes of a change, as sorted lines in the notation of the mapping documentation, and

@@ -35,8 +35,8 @@ type Coverage struct {
 	Tests int    `json:"tests"`
 }
 
-// Run runs the tests of a file. The problems are those of the test file and of the mapping; nothing was run if one of
-// them is an error.
+// Run runs the tests of a file. The problems are those of the test file and of the mapping; nothing
+// was run if one of them is an error.
 func Run(path string) (*Result, []problem.Problem, error) {
 	f, problems, err := Read(path)
 	if err != nil || problem.AnyError(problems) {
@@ -56,7 +56,8 @@ func Run(path string) (*Result, []problem.Problem, error) {
 	return r, problems, nil
 }
 
-// compile compiles the mapping under test, alone: that its rows are told from those of other tables is not tested.
+// compile compiles the mapping under test, alone: that its rows are told from those of other tables
+// is not tested.
 func (f *File) compile() (*transform.Program, []problem.Problem, error) {
 	schema, _ := f.Keys.Schema()
 	t := transform.Table{
@@ -91,7 +92,8 @@ func verdictOf(p *transform.Program, c *Case) Verdict {
 	return v
 }
 
-// without returns the lines of a list that another list lacks; a line that is twice in a must be twice in b.
+// without returns the lines of a list that another list lacks; a line that is twice in a must be
+// twice in b.
 func without(a, b []string) (left []string) {
 	b = slices.Clone(b)
 	for _, line := range a {

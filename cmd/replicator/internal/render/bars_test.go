@@ -25,7 +25,8 @@ func (s *screen) String() string {
 	return s.out.String()
 }
 
-// TestLinesAreNotLostBesideBars: before the first bar, while bars come and go, and after the last one.
+// TestLinesAreNotLostBesideBars: before the first bar, while bars come and go, and after the last
+// one.
 func TestLinesAreNotLostBesideBars(t *testing.T) {
 	s := &screen{}
 	b := NewBars(s)

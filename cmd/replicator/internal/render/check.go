@@ -8,7 +8,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// WayBack returns a sentence on whether a rule's rows can be turned back into items; "" for index rows.
+// WayBack returns a sentence on whether a rule's rows can be turned back into items; "" for index
+// rows.
 func WayBack(r *transform.RowReport) string {
 	switch {
 	case r.Lossless:
@@ -19,8 +20,8 @@ func WayBack(r *transform.RowReport) string {
 	return "its rows cannot be turned back into their items: " + r.WhyNot
 }
 
-// AttributeUses counts attributes by what becomes of them, and names those that are written nowhere. each calls its
-// argument with every attribute and its use: key, mapped, ignored or lost.
+// AttributeUses counts attributes by what becomes of them, and names those that are written
+// nowhere. each calls its argument with every attribute and its use: key, mapped, ignored or lost.
 func AttributeUses(each func(yield func(attr, use string) bool)) string {
 	attrs := map[string][]string{}
 	for attr, use := range each {

@@ -59,8 +59,8 @@ func Checked(out io.Writer, r *preflight.Report) error {
 	return nil
 }
 
-// alike yields the tables in their order, and together those that one selection has chosen and of which there is the
-// same to say.
+// alike yields the tables in their order, and together those that one selection has chosen and of
+// which there is the same to say.
 func alike(tables []*preflight.TableReport) iter.Seq[[]*preflight.TableReport] {
 	return func(yield func([]*preflight.TableReport) bool) {
 		for i := 0; i < len(tables); {
@@ -84,7 +84,8 @@ func headingOf(t *preflight.TableReport) string {
 	return t.Source + " → " + t.Target
 }
 
-// rulesOf returns the rules of a table, and what becomes of its attributes; nothing for a table that is only archived.
+// rulesOf returns the rules of a table, and what becomes of its attributes; nothing for a table
+// that is only archived.
 func rulesOf(t *preflight.TableReport) string {
 	if t.Archived {
 		return ""

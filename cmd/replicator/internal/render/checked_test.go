@@ -55,8 +55,8 @@ func TestBothWaysOfCopyingAreEstimatedSideBySide(t *testing.T) {
 	}
 }
 
-// TestSharedPageNamesTheChosenWay: of two tables one is copied, and the page escapes what a table of Markdown takes
-// for its own.
+// TestSharedPageNamesTheChosenWay: of two tables one is copied, and the page escapes what a table
+// of Markdown takes for its own.
 func TestSharedPageNamesTheChosenWay(t *testing.T) {
 	copied := &preflight.TableReport{Source: "Or|ders", Target: "orders",
 		Copy: preflight.EstimateCopy(&source.TableInfo{Items: 1_000_000, Bytes: 1 << 30}, config.Backfill{})}
@@ -79,8 +79,8 @@ func TestSharedPageNamesTheChosenWay(t *testing.T) {
 	}
 }
 
-// TestFoundTablesAreWrittenOnce: of a hundred tables of one entry there is the same to say. Those of other entries
-// stand by themselves, also when their rules are the same.
+// TestFoundTablesAreWrittenOnce: of a hundred tables of one entry there is the same to say. Those
+// of other entries stand by themselves, also when their rules are the same.
 func TestFoundTablesAreWrittenOnce(t *testing.T) {
 	report := func(name, path, why string) *preflight.TableReport {
 		return &preflight.TableReport{

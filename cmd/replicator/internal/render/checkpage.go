@@ -13,8 +13,9 @@ import (
 	"github.com/tailrace-cdc/replicator/problem"
 )
 
-// CheckPage writes what a check found as a page to share: the verdict, all problems, each table with
-// its rules and what a copy of it costs, and the permissions. It holds no items and no secrets.
+// CheckPage writes what a check found as a page to share: the verdict, all problems, each table
+// with its rules and what a copy of it costs, and the permissions. It holds no items and no
+// secrets.
 func CheckPage(out io.Writer, r *preflight.Report, configuration string) {
 	all := append(slices.Clone(r.Problems), r.Environment...)
 	errs := problem.CountErrors(all)

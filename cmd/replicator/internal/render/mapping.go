@@ -7,8 +7,8 @@ import (
 	"github.com/tailrace-cdc/replicator/catalog"
 )
 
-// MappingEdit writes what has changed between the mapping that wrote the rows of a table and the one of the
-// configuration, and what to do about it; with accept it is being done, if it can be.
+// MappingEdit writes what has changed between the mapping that wrote the rows of a table and the
+// one of the configuration, and what to do about it; with accept it is being done, if it can be.
 func MappingEdit(out io.Writer, e *catalog.MappingEdit, accept bool) {
 	what, hint := e.Verdict()
 	fmt.Fprintln(out, what)

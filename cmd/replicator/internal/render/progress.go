@@ -28,8 +28,8 @@ func Steps(s pipeline.Status, table string) (steps []Step) {
 	return steps
 }
 
-// resyncStep returns how far the resync of a whole table is. Its share is that of the items that were compared: how
-// long the repair takes is not known before.
+// resyncStep returns how far the resync of a whole table is. Its share is that of the items that
+// were compared: how long the repair takes is not known before.
 func resyncStep(t *pipeline.TableStatus) Step {
 	step := Step{Name: "resyncing " + t.Source, Text: "since " + clockTime(t.ResyncSince.Local())}
 	if t.State == "recovering" || t.State == "healing" {
@@ -73,8 +73,8 @@ func Lines(out io.Writer, steps []Step, now time.Time) {
 	}
 }
 
-// Waiting writes what a table waits for, or with an empty name all tables: copies and resyncs, else why they are not
-// ready. status is nil where no daemon answers at admin.
+// Waiting writes what a table waits for, or with an empty name all tables: copies and resyncs, else
+// why they are not ready. status is nil where no daemon answers at admin.
 func Waiting(out io.Writer, status *pipeline.Status, table, admin string, now time.Time) {
 	say := func(text string) { fmt.Fprintf(out, "%s waits: %s\n", now.Format(time.TimeOnly), text) }
 	if status == nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 )
 
-// TestProgressOfEachTable: a copy, a resync whose owner answers, one of which only the log tells, and a table that
-// another process carries.
+// TestProgressOfEachTable: a copy, a resync whose owner answers, one of which only the log tells,
+// and a table that another process carries.
 func TestProgressOfEachTable(t *testing.T) {
 	since := time.Date(2026, 11, 22, 14, 3, 21, 0, time.Local)
 	s := pipeline.Status{Tables: []pipeline.TableStatus{

@@ -7,7 +7,8 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 )
 
-// TestDryRunNamesKindsInWords: the words are those of verify, and a kind counts items: one may lack several cells.
+// TestDryRunNamesKindsInWords: the words are those of verify, and a kind counts items: one may lack
+// several cells.
 func TestDryRunNamesKindsInWords(t *testing.T) {
 	r := audit.Repaired{DryRun: true, Tables: []*audit.RepairedTable{{Source: "Orders", Items: 3, Rows: 2,
 		Kinds: map[string]int64{"missing_row": 1, "value": 2}}},

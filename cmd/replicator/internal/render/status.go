@@ -16,8 +16,8 @@ import (
 	"github.com/tailrace-cdc/replicator/verify/continuous"
 )
 
-// Status writes the status: what is in Bigtable, the verdict of the status page, why it is not ready, and a line per
-// table. Scripts look for the sentence at the begin.
+// Status writes the status: what is in Bigtable, the verdict of the status page, why it is not
+// ready, and a line per table. Scripts look for the sentence at the begin.
 func Status(out io.Writer, s pipeline.Status, zone *time.Location) error {
 	fmt.Fprintln(out, Sentence(s, zone))
 	fmt.Fprintln(out, s.Verdict.Line(time.Now()))
@@ -52,8 +52,8 @@ func Status(out io.Writer, s pipeline.Status, zone *time.Location) error {
 	return nil
 }
 
-// appliedText returns how far the sinks are behind. Where all is applied that a fence lets through, that is
-// the fence: changes behind it may be waiting.
+// appliedText returns how far the sinks are behind. Where all is applied that a fence lets through,
+// that is the fence: changes behind it may be waiting.
 func appliedText(t *pipeline.TableStatus) string {
 	if t.Fence != nil && t.Fence.Reached && t.AppliedLag == 0 {
 		return "fence"
@@ -124,8 +124,8 @@ func verifyText(v *continuous.Status, zone *time.Location) string {
 	return text
 }
 
-// Sentence returns the status as one sentence: what is in Bigtable, what is lost or refused, how much retention is
-// left.
+// Sentence returns the status as one sentence: what is in Bigtable, what is lost or refused, how
+// much retention is left.
 func Sentence(s pipeline.Status, zone *time.Location) string {
 	var low *time.Time
 	known, gaps, letters, retention := len(s.Tables) > 0, 0, 0, -1.0
@@ -164,8 +164,8 @@ func placeOf(s pipeline.Status) string {
 	return "read, and what was deleted is kept for the archive"
 }
 
-// proofClause says of which part heartbeats prove it, and of which it rests on empty reads. Rule 10: empty pages are
-// not a proof of idleness. low is the time up to which everything is applied.
+// proofClause says of which part heartbeats prove it, and of which it rests on empty reads. Rule
+// 10: empty pages are not a proof of idleness. low is the time up to which everything is applied.
 func proofClause(s pipeline.Status, low time.Time, zone *time.Location) string {
 	proven := low
 	for _, t := range s.Tables {
@@ -183,8 +183,8 @@ func proofClause(s pipeline.Status, low time.Time, zone *time.Location) string {
 	return ", as heartbeats prove"
 }
 
-// unfinishedClause returns which part of the tables has not been reached yet, whenever it was written: by copies, and
-// by the comparisons after a recovery.
+// unfinishedClause returns which part of the tables has not been reached yet, whenever it was
+// written: by copies, and by the comparisons after a recovery.
 func unfinishedClause(s pipeline.Status) (clause string) {
 	var copying, recovering bool
 	for _, t := range s.Tables {
@@ -219,7 +219,8 @@ func differsClause(s pipeline.Status, zone *time.Location) string {
 	return fmt.Sprintf(", except what %s lost since %s", Count(n, "gap"), clockTime(since.In(zone)))
 }
 
-// lettersClause returns which changes are not in Bigtable because a sink has refused them: marks pass dead letters.
+// lettersClause returns which changes are not in Bigtable because a sink has refused them: marks
+// pass dead letters.
 func lettersClause(letters int) string {
 	if letters == 0 {
 		return ""

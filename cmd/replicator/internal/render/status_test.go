@@ -10,7 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 )
 
-// TestSentenceNamesWhatIsNotCopiedYet: everything that the stream shows may be applied while old items are missing.
+// TestSentenceNamesWhatIsNotCopiedYet: everything that the stream shows may be applied while old
+// items are missing.
 func TestSentenceNamesWhatIsNotCopiedYet(t *testing.T) {
 	at := time.Date(2023, 9, 10, 14, 3, 21, 0, time.UTC)
 	const start = "Everything written before 2023-09-10 14:03:21 is in Bigtable"
@@ -31,7 +32,8 @@ func TestSentenceNamesWhatIsNotCopiedYet(t *testing.T) {
 	}
 }
 
-// TestSentenceExceptsDeadLetters: a mark passes what was refused, and the time of the sentence with it.
+// TestSentenceExceptsDeadLetters: a mark passes what was refused, and the time of the sentence with
+// it.
 func TestSentenceExceptsDeadLetters(t *testing.T) {
 	at := time.Date(2023, 9, 10, 14, 3, 21, 0, time.UTC)
 	tables := []pipeline.TableStatus{
@@ -43,7 +45,8 @@ func TestSentenceExceptsDeadLetters(t *testing.T) {
 	}
 }
 
-// TestFencedTableSaysSinceWhenAndWhatIsNext: by which cutover it is fenced, and whether Bigtable has what came before.
+// TestFencedTableSaysSinceWhenAndWhatIsNext: by which cutover it is fenced, and whether Bigtable
+// has what came before.
 func TestFencedTableSaysSinceWhenAndWhatIsNext(t *testing.T) {
 	at := time.Date(2023, 9, 10, 14, 3, 21, 0, time.UTC)
 	for reached, want := range map[bool]string{
@@ -67,8 +70,8 @@ func TestFencedTableSaysSinceWhenAndWhatIsNext(t *testing.T) {
 	}
 }
 
-// TestCertifiedTableIsNotSentToTheCertificate: the certificate is there, and what was written behind the fence is
-// said.
+// TestCertifiedTableIsNotSentToTheCertificate: the certificate is there, and what was written
+// behind the fence is said.
 func TestCertifiedTableIsNotSentToTheCertificate(t *testing.T) {
 	at := time.Date(2023, 9, 10, 14, 3, 21, 0, time.UTC)
 	certified := at.Add(time.Minute)
@@ -95,7 +98,8 @@ func TestCertifiedTableIsNotSentToTheCertificate(t *testing.T) {
 	}
 }
 
-// TestSentenceSaysWhatIsProvenAndWhatAssumed: one table without proof makes the whole sentence an assumption.
+// TestSentenceSaysWhatIsProvenAndWhatAssumed: one table without proof makes the whole sentence an
+// assumption.
 func TestSentenceSaysWhatIsProvenAndWhatAssumed(t *testing.T) {
 	at := time.Date(2023, 9, 10, 14, 3, 21, 0, time.UTC)
 	before := at.Add(-9 * time.Second)
