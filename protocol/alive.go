@@ -46,6 +46,9 @@ type Owner struct {
 	Retries bool
 	// Carried: a process reports that it carries the table, whatever the log shows.
 	Carried bool
+	// Closed: the store of the log was not open in any process, so no owner lives, however young its
+	// newest entry is.
+	Closed bool
 }
 
 // OwnerOf returns what a state of the log shows of its owner.
@@ -74,6 +77,8 @@ func Alive(o Owner, silent, ttl, retry time.Duration) Life {
 	switch {
 	case o.Carried:
 		return LifeSeen
+	case o.Closed:
+		return LifeNone
 	case o.Retries && silent <= retry+SilentAfter(ttl):
 		return LifeRetries
 	case !o.Owned:

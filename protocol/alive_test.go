@@ -43,6 +43,8 @@ func TestAlive(t *testing.T) {
 			func(o *Owner) { o.Carried = true }, LifeSeen},
 		{"released, and a process reports the table", func() *checkpoint.State { return released(ago(time.Hour)) },
 			func(o *Owner) { o.Carried = true }, LifeSeen},
+		{"a beat just now, and the store was closed", func() *checkpoint.State { return owned(now) },
+			func(o *Owner) { o.Closed = true }, LifeNone},
 		{"no beat fits into the log, and a sink has halted since", func() *checkpoint.State {
 			s := owned(ago(time.Hour))
 			s.Halts = map[string]*checkpoint.Halt{"bigtable": {Sink: "bigtable", At: ago(ttl)}}

@@ -31,6 +31,7 @@ type Seen struct {
 	Retry          time.Duration // between two tries of a halted table, which has no owner meanwhile
 	Late           time.Duration // how far behind a table may be before it must be seen to move; 0: DefaultLate
 	Carried        bool          // a process reports that it carries the table, whatever its log shows
+	Closed         bool          // the store of the log was not open in any process
 	// Pending returns how many of the changes in the log Bigtable has not got, where the sink knows that; nil: no sink
 	// runs.
 	Pending func(changes uint64) (n uint64, known bool)
@@ -122,7 +123,7 @@ func Observe(x Seen, before *Observed) *Observed {
 		st.AppliedThrough = &at
 	}
 	st.ClockAhead = seconds(change.Millis(s.HighestVersion()) - s.Date)
-	o.owner.Carried = x.Carried
+	o.owner.Carried, o.owner.Closed = x.Carried, x.Closed
 	o.noteProgress(before, x.Now)
 	o.noteCopy(before)
 	return o
