@@ -70,10 +70,10 @@ func (c *Copier) ask(ctx context.Context) (*checkpoint.CopyState, error) {
 	}
 }
 
-// awaitExport opens the export that exists, or asks for one and waits until it is complete. The
-// same request returns the same export for eight hours, so a restart asks for no second one, and
-// for an export that is of no use another request follows: one that is altered, or that shows too
-// early a moment.
+// awaitExport opens the existing export, or requests one and waits until it is complete. The same
+// request returns the same export for eight hours, so a restart requests no second one. An export
+// that is unusable, because it is altered or shows too early a moment, is replaced by another
+// request.
 func (c *Copier) awaitExport(ctx context.Context) (*export.Export, error) {
 	t := &c.o.Table
 	switch {
@@ -121,9 +121,9 @@ func (c *Copier) awaitExport(ctx context.Context) (*export.Export, error) {
 	}
 }
 
-// awaitEarliest waits for the first moment that an export may show beside the stream and behind its
-// gaps. An export that is asked for without a time shows the moment of the request: that of a
-// request made as soon as the stream was enabled would be too early, and is paid for.
+// awaitEarliest waits for the first moment that an export may show: it must lie within the stream
+// and after its gaps. An export requested without a time shows the moment of the request. If it
+// were requested as soon as the stream was enabled, it would be too early, and paid for.
 func (c *Copier) awaitEarliest(ctx context.Context) error {
 	for {
 		earliest := earliestExport(max(c.o.Cover, c.o.GapsUntil()+1)) + protocol.DateStep

@@ -54,7 +54,7 @@ type origin interface {
 	close()
 }
 
-// New returns the copy that a state says is running.
+// New returns the running copy of a state.
 func New(o Options, c *checkpoint.CopyState) *Copier {
 	o.Periods = o.Periods.withDefaults()
 	return &Copier{

@@ -1,10 +1,11 @@
-// Package resync brings items to Bigtable that are read from the table itself, not from its stream: those that are
-// older than the stream (a copy), and those whose rows may be wrong.
+// Package resync brings items to Bigtable that are read from the table itself, not from its stream:
+// items that are older than the stream (a copy), and items with rows that may be wrong.
 //
-// Each item goes the same way: it is read with strong consistency, then it waits until the stream has been applied past
-// that reading, then it is written in the item's lane (apply.Sink.Resync) with a version a minute below the reading. A
-// change that the reading lacks has a higher version and wins, before or after; one that the reading has was applied
-// before. So no reader of Bigtable sees an item step back, and no snapshot of the table is needed.
+// Each item goes the same way: it is read with strong consistency, then it waits until the stream
+// has been applied past that reading, then it is written in the item's lane (apply.Sink.Resync)
+// with a version a minute below the reading. A change that the reading lacks has a higher version
+// and wins, before or after; a change that the reading has was applied before. So no reader of
+// Bigtable observes an item step back, and no snapshot of the table is needed.
 //
 // Goroutines of a Copier: readers take the part that is due first and read one page of it; each
 // page has a goroutine that waits for the proof and writes its items, up to maxWrites at once; one
@@ -17,7 +18,7 @@
 //	requests.go  serves the requests of commands for single items
 //	foreign.go   deletes cells that belong to no item, at a request
 //	inwork.go    requests that are being done, side by side
-//	naming.go    finds the rows of items whose keys do not determine their rows
+//	naming.go    finds the rows of items in tables with keys that do not determine the rows
 //	copy.go      one copy: reading, waiting
 //	write.go     writes the pages of a copy, or pauses it
 //	ask.go       requests an export from DynamoDB and waits for it

@@ -87,7 +87,7 @@ func earliestExport(cover change.Millis) change.Millis {
 	return (cover + apply.ResyncMargin + 999) / 1000 * 1000
 }
 
-// newerExport says what an operator does about an export that cannot be copied any more.
+// newerExport is the hint for an export that cannot be copied any more.
 const newerExport = "; take a newer export: `replicator copy cancel`, then `replicator resync`"
 
 // pauseError pauses the copy.

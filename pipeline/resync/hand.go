@@ -11,8 +11,8 @@ const (
 	// read may exceed it.
 	bytesInHand = 8 << 20
 	// So many items may be in hand: as many as can be written before they are too old, or they
-	// would be read again and again. Nobody knows how many these are, so the bound grows by each
-	// item that is written, and shrinks by twice that for each that was too old.
+	// would be read again and again. That number cannot be computed, so the bound grows by one for
+	// each item that is written, and shrinks by two for each that was too old.
 	firstItems = 4096
 	mostItems  = 1 << 16
 	leastItems = 100
@@ -36,10 +36,10 @@ func newItemHand() *itemHand {
 	return &itemHand{turn: make(chan struct{}, 1), freed: make(chan struct{}), most: firstItems}
 }
 
-// Enter waits for its turn to read. since is when the caller began to read what it has in hand;
-// zero: it has nothing in hand, and Enter also waits until there is room. It returns false when
-// there is no room, or when since was too long ago. Whoever has items in hand must not wait for
-// room, because it would be others' room.
+// Enter waits for its turn to read. since is when the caller began to read the items that it has in
+// hand. If since is zero, the caller has none, and Enter also waits until there is room. Enter
+// returns false when there is no room, or when since was too long ago. A caller with items in hand
+// must not wait for room, because it holds the room that others wait for.
 func (h *itemHand) Enter(ctx context.Context, since time.Time) (bool, error) {
 	var late <-chan time.Time
 	if !since.IsZero() {
@@ -91,7 +91,7 @@ func (h *itemHand) Written(bytes int, stale bool) {
 	h.drop(bytes)
 }
 
-// Drop gives back the room of an item that nobody tried to write.
+// Drop gives back the room of an item that was not written.
 func (h *itemHand) Drop(bytes int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -13,10 +13,10 @@ import (
 
 const (
 	// maxInWork is how many chunks are done at once. They share listings and proofs, so that all of
-	// them take little longer than one; and one whose rows Bigtable neither takes nor refuses holds
-	// no other.
+	// them take little longer than one. A chunk waiting for an answer of Bigtable about its rows
+	// does not hold up the others.
 	maxInWork = 16
-	// slowRequest is how long a chunk may take before status says what it waits for.
+	// slowRequest is how long a chunk may take before status shows what it waits for.
 	slowRequest = 30 * time.Second
 )
 
@@ -25,7 +25,7 @@ type RequestsStatus struct {
 	Chunks int       `json:"chunks"`
 	Items  int       `json:"items"`
 	Since  time.Time `json:"since"` // when the oldest was begun
-	// Why says what the oldest waits for, if it takes longer than usual; empty otherwise.
+	// Why is what the oldest waits for, if it takes longer than usual; empty otherwise.
 	Why string `json:"why,omitempty"`
 }
 

@@ -51,7 +51,7 @@ func NewItems(o Options) *Items { return &Items{o: &o, hand: newItemHand()} }
 const (
 	itemsPerRead = 100 // keys of one BatchGetItem
 	itemWriters  = 64  // items written at once
-	// unitsPerItem is what reading an item is expected to cost, until the reply says.
+	// unitsPerItem is the expected cost of reading an item, until a reply shows the real one.
 	unitsPerItem = 1
 )
 
@@ -98,10 +98,10 @@ func (x *Items) waitsFor() string {
 }
 
 // Resync reads the items strongly, waits until the stream has been applied past the readings, and
-// writes each in its lane. It returns what became of each, in their order. Items whose reading
-// became too old are read again, and so are those with a guard in the future: once to replace it,
-// and once more after that. After an error it can be called again with the same items: it goes on
-// with those that are left.
+// writes each in its lane. It returns the outcome of each, in the order of list. It reads an item
+// again if the reading became too old. It reads an item with a guard in the future once more to
+// replace the guard, and once more after that. After an error it can be called again with the same
+// items: it goes on with the items that are left.
 func (x *Items) Resync(ctx context.Context, list []Wanted) ([]apply.ResyncOutcome, error) {
 	if x.list == nil {
 		x.out, x.list, x.open = make([]apply.ResyncOutcome, len(list)), slices.Clone(list), make([]int, len(list))

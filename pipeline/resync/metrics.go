@@ -107,7 +107,7 @@ func (s *Stats) addUnits(units float64) {
 	s.recent += units
 }
 
-// decay forgets a part of the recent reads. The caller holds mu.
+// decay lets the count of recent reads decay by the time passed. The caller holds mu.
 func (s *Stats) decay(now time.Time) {
 	if !s.at.IsZero() {
 		s.recent *= math.Exp2(-now.Sub(s.at).Seconds() / halfLife.Seconds())

@@ -12,7 +12,7 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// named holds the rows of the target whose guards name requested items: by chunk, then by item.
+// named holds the rows of the target with guards that name requested items: by chunk, then by item.
 type named struct{ rows map[string][][][]byte }
 
 // nameRows finds the rows that may hold the items of a chunk, in a table whose keys do not
@@ -71,7 +71,7 @@ type place struct {
 	item  int
 }
 
-// add adds an item of a chunk. One without a valid key is left out: doing the chunk says so.
+// add adds an item of a chunk. An item without a valid key is left out: doing the chunk reports it.
 func (n *naming) add(c *request.Chunk, i int) {
 	key, err := canonicalKey(n.r.Table.Schema, c.Items[i].Key)
 	if err != nil {

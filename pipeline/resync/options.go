@@ -37,7 +37,7 @@ type Options struct {
 	Memory *Memory        // of all tables
 	// Prove blocks until Bigtable has every change that was created up to a time of the service.
 	Prove func(ctx context.Context, through change.Millis) error
-	// Unproven says what Prove waits for; "" for nothing. Nil: it is not known.
+	// Unproven returns what Prove waits for; "" for nothing. Nil: it is not known.
 	Unproven func() string
 	// Append stores an entry in the log. It blocks until the entry is durable.
 	Append func(ctx context.Context, body any) error
@@ -46,8 +46,8 @@ type Options struct {
 	Behind func() time.Duration
 	// GapsUntil returns the end of the latest gap that was found; 0 without one.
 	GapsUntil func() change.Millis
-	// Lead returns how far versions may be ahead of the service's clock. Nil: nobody asks for
-	// guards in the future.
+	// Lead returns how far versions may be ahead of the service's clock. Nil: guards in the future
+	// are not looked for.
 	Lead func() time.Duration
 	// Throttled returns how often Bigtable has answered that it is overloaded. Nil: it is not
 	// counted.
@@ -61,8 +61,8 @@ type Options struct {
 	Cover      change.Millis
 	Floor      change.Version // of the life: every version of the stream is above it; 0 in a target that held nothing
 	WriteRows  float64        // rows per second; 0: no limit of its own
-	// WipesRows says that removals of the mapping delete whole rows, cells of other items with
-	// them.
+	// WipesRows is set when removals of the mapping delete whole rows, including cells of other
+	// items.
 	WipesRows bool
 	Periods   Periods
 	Stats     *Stats

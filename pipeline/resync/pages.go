@@ -120,7 +120,7 @@ func (k *keyReader) of(item []byte) ([]byte, error) {
 }
 
 // pageRoom is how much memory is reserved for a page before it is read: the service returns at most
-// 1 MB of items, whose JSON is larger and compresses.
+// 1 MB of items. Their JSON is larger, and compresses.
 const pageRoom = 5 << 18
 
 // Memory bounds the packed pages in hand, of all tables together.

@@ -20,8 +20,8 @@ import (
 )
 
 // Requests serves the requests of commands to the owner of a table: resync single items, or retry
-// their dead letters. Several chunks are done at once. A chunk whose outcome was not stored is done
-// again by the next life, which changes nothing: every write is conditional.
+// their dead letters. Several chunks are done at once. The next life does a chunk again if its
+// outcome was not stored. That changes nothing: every write is conditional.
 type Requests struct {
 	Options
 	Log     *queue.Log

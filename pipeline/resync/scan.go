@@ -68,7 +68,7 @@ func (s *scan) read(ctx context.Context, x *part, from string) (*batch, func(), 
 	}, pg.Free, nil
 }
 
-// errEarly says that a page was read before the copy may begin.
+// errEarly reports that a page was read before the copy may begin.
 var errEarly = &source.Error{Op: "scan", Class: failure.Transient, Err: errors.New("the service's clock went back")}
 
 func (s *scan) due(b *batch) time.Time {

@@ -24,9 +24,9 @@ import (
 	"github.com/tailrace-cdc/replicator/verify"
 )
 
-// Whole resyncs the whole table when the log asks for it, after a gap or a lost log: Bigtable is
-// compared with the table, and what differs is written again. Most rows are equal, and writing them
-// again would cost the target, give their cells new times, and push histories out.
+// Whole resyncs the whole table when the log holds an order for it, after a gap or a lost log: it
+// compares Bigtable with the table, and writes rows that differ again. Most rows are equal, and
+// writing them again would cost the target, give their cells new times, and push histories out.
 type Whole struct {
 	Options
 	Program *transform.Program
@@ -34,13 +34,13 @@ type Whole struct {
 	Client  *bigtable.Client
 	Target  string
 	Scratch string // directory for sorted runs
-	// Pending returns the resync that the log asks for; nil for none.
+	// Pending returns the resync that the log holds an order for; nil for none.
 	Pending func() *checkpoint.PendingResync
 
 	status atomic.Pointer[WholeStatus]
 }
 
-// WholeStatus says how far a resync of the whole table is.
+// WholeStatus is the progress of a resync of the whole table.
 type WholeStatus struct {
 	Doing      string `json:"doing"` // waiting, comparing, repairing, or open: something is not equal yet
 	Items      int64  `json:"items"` // read from the table
@@ -56,8 +56,8 @@ type WholeStatus struct {
 	Why        string `json:"why,omitempty"` // why it waits or stays open
 }
 
-// Differences says what is known about differences. Until candidates are settled, nobody knows how
-// many are different.
+// Differences describes the differences found so far. Until candidates are settled, the number of
+// items that differ is unknown.
 func (s *WholeStatus) Differences() string {
 	text := fmt.Sprintf("%d may differ", s.Candidates)
 	if s.Settled > 0 {
@@ -73,7 +73,7 @@ func (s *WholeStatus) Differences() string {
 func (w *Whole) Status() *WholeStatus { return w.status.Load() }
 
 const (
-	// wholeLook is the time between two looks at whether the log asks for a resync.
+	// wholeLook is the time between two checks for a resync ordered in the log.
 	wholeLook = time.Second
 	// firstWhole is the pause after a resync failed, as when there is no room for it; it doubles up
 	// to lastWhole.
@@ -86,8 +86,8 @@ const (
 // errReplaced means that the log holds a later order for a resync.
 var errReplaced = errors.New("another resync was asked for")
 
-// Run does what the log asks for until ctx ends; nil then. A resync that fails is tried again: the
-// stream does not need it. An error concerns the table's life.
+// Run does the resyncs that the log orders until ctx ends, and then returns nil. A resync that
+// fails is tried again: the stream does not need it. An error concerns the table's life.
 func (w *Whole) Run(ctx context.Context) error {
 	for retry := firstWhole; ctx.Err() == nil; {
 		p, pause := w.Pending(), wholeLook
@@ -107,7 +107,7 @@ func (w *Whole) Run(ctx context.Context) error {
 	return nil
 }
 
-// run does one resync, until it is complete or the log asks for another one.
+// run does one resync, until it is complete or the log holds an order for another one.
 func (w *Whole) run(ctx context.Context, p *checkpoint.PendingResync) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -326,10 +326,10 @@ func (w *Whole) repairAll(ctx context.Context, s verify.Settler, found *verify.F
 	}
 }
 
-// complete reports whether the resync is complete. Foreign cells do not keep it open: what a gap
-// left behind has guards. Nor do cells whose columns do not show to which item they belong: no
-// other look tells more of them, and the note of the healed gap names them. Cells beside a guard
-// that cannot be read do: with its secret they can be judged.
+// complete reports whether the resync is complete. Foreign cells do not keep it open, because cells
+// that a gap left behind have guards. Nor do cells with columns that do not show to which item they
+// belong: another reading shows no more of them, and the note of the healed gap names them. Cells
+// next to an unreadable guard do keep it open: with its secret they can be judged.
 func complete(res *verify.Resynced) (bool, string) {
 	r := *res
 	r.Unowned = 0

@@ -90,8 +90,8 @@ func (c *Copier) writeItems(ctx context.Context, pg *page) error {
 	return c.orStale(ctx, err)
 }
 
-// orStale returns ErrStale for what ended the writing of a page because the page became too old:
-// not everything that was waited for says so itself.
+// orStale returns ErrStale for an error that ended the writing of a page because the page became
+// too old: some of the calls that the writer waits for return another error then.
 func (c *Copier) orStale(ctx context.Context, err error) error {
 	if err != nil && !errors.Is(err, errPaused) && errors.Is(context.Cause(ctx), apply.ErrStale) {
 		return apply.ErrStale
