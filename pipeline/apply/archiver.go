@@ -102,7 +102,7 @@ func (a *archiver) write(ctx context.Context, dec *change.Decoder, batch []job) 
 				return err
 			}
 		case errors.Is(err, archiving.ErrStalled):
-			// The stream has room for what says that they are dead letters.
+			// The stream has room for the records that mark them as dead letters.
 			for n := done; n < len(records); n++ {
 				if records[n].Verdict != ledger.Keep {
 					continue

@@ -16,7 +16,7 @@ const largestClass = 26
 
 const smallestBuffer = 1 << 16
 
-// bufferClass returns the power of two whose buffer holds size bytes.
+// bufferClass returns the power of two of the buffers that hold size bytes.
 func bufferClass(size int) int { return min(bits.Len(uint(max(size, smallestBuffer)-1)), largestClass) }
 
 // getBuffer returns a used buffer of the class, or a new one.

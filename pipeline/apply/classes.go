@@ -2,7 +2,7 @@ package apply
 
 import "github.com/tailrace-cdc/replicator/transform"
 
-// Classes says which deletions are archived besides those by DynamoDB's own TTL.
+// Classes selects the deletions that are archived besides deletions by DynamoDB's own TTL.
 type Classes struct{ User, Inferred bool }
 
 func (c Classes) others() bool { return c.User || c.Inferred }

@@ -51,7 +51,7 @@ func (w *worker) dropOfCopies(ctx context.Context, c *change.Change) error {
 	return err
 }
 
-// sameItem reports whether two keys are those of one item.
+// sameItem reports whether two keys belong to the same item.
 func (w *worker) sameItem(a, b []byte) (bool, error) {
 	one, err := w.canonical(a)
 	if err != nil {

@@ -27,8 +27,8 @@ const tooOldLimit = 100
 // for each table.)
 const loggedPerMinute = 20
 
-// DeadLetters stores the refused changes of a table, and knows which items are dirty because of them. It belongs to one
-// life; its methods may be called by any goroutine.
+// DeadLetters stores the refused changes of a table, and tracks which items are dirty because of
+// them. It belongs to one life; its methods may be called by any goroutine.
 type DeadLetters struct {
 	o      *Options
 	shared *Shared
@@ -164,7 +164,8 @@ func (l *DeadLetters) has(sink string, c *change.Change) bool {
 	})
 }
 
-// of returns the dead letters of the items with a key hash, in version order: those of every sink, or of Bigtable only.
+// of returns the dead letters of the items with a key hash, in version order: of every sink, or of
+// Bigtable only.
 func (l *DeadLetters) of(hash uint64, everySink bool) (refs []letterRef) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -230,8 +231,8 @@ func (l *DeadLetters) store(ctx context.Context, sink string, c *change.Change, 
 	return nil
 }
 
-// storeOfCopy makes a dead letter of an item that a copy cannot write. It halts nothing and counts for no limit:
-// whoever runs the copy decides when there are too many.
+// storeOfCopy makes a dead letter of an item that a copy cannot write. It halts nothing and counts
+// for no limit: the operator of the copy decides when there are too many.
 func (l *DeadLetters) storeOfCopy(ctx context.Context, x deadletter.CopyItem, why outcome.Outcome) error {
 	letter := deadletter.NewOfCopy(l.o.Table.Source, SinkBigtable, x, why.Code, why.Reason, l.shared.now().Time())
 	if _, err := l.keep(ctx, letter, x.Keys); err != nil {
@@ -283,8 +284,8 @@ func (l *DeadLetters) noteStored(letter *deadletter.Letter, keys, image []byte) 
 	return x != nil
 }
 
-// drop deletes dead letters of an item whose changes were applied, or that was made true since, in the order given. It
-// returns how many it deleted before an error.
+// drop deletes dead letters of an item, in the order given, after their changes were applied or the
+// rows of the item were repaired. It returns how many it deleted before an error.
 func (l *DeadLetters) drop(ctx context.Context, hash uint64, ids []string) (n int, err error) {
 	l.mu.Lock()
 	l.inPut++ // a walk that ends meanwhile does not count some of them, which are subtracted below
@@ -329,7 +330,8 @@ func (l *DeadLetters) recordRetry(ctx context.Context, hash uint64, id string, r
 	return nil
 }
 
-// update changes what is known of dead letters, or forgets them when change is nil. The mutex is held.
+// update changes the entries of dead letters, or removes them when change is nil. The caller holds
+// the mutex.
 func (l *DeadLetters) update(hash uint64, ids []string, change func(*letterRef)) {
 	x := l.items[hash]
 	if x == nil {

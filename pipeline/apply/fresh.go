@@ -23,7 +23,7 @@ func ageOf(item *ResyncItem, now time.Time) time.Duration {
 	return protocol.InstantOf(now, item.ReadAt).Since(protocol.InstantOf(item.ReadAt, item.ReadAt))
 }
 
-// fresh returns ErrStale once the item may not be written any more. The sink asks before every
+// fresh returns ErrStale once the item may not be written any more. The sink calls it before every
 // attempt.
 func (x *resyncing) fresh() error {
 	if x.o.Owned != nil {

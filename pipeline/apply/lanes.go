@@ -20,10 +20,10 @@ import (
 //
 // Rule 5: so changes of one item reach the sink in version order or not at all.
 //
-// A worker takes a batch of a lane, then that of another one; it ends when there is none for a
-// while. So an idle lane holds next to nothing: of many tables most are idle. The number of workers
-// that have a batch is bounded over all tables together, because each holds an item's image, cells
-// and request.
+// A worker takes a batch of one lane, then of another; it ends when there is none for a while. So
+// an idle lane holds next to nothing: of many tables most are idle. The number of workers that have
+// a batch is bounded over all tables together, because each holds an item's image, cells and
+// request.
 type lanes struct {
 	*lanePass
 	all     []*lane
@@ -65,8 +65,8 @@ func newLanes(shared *Shared, o *Options, letters *DeadLetters) *lanes {
 	return l
 }
 
-// wants leaves out what is older than the life: the resync with which the life begins covers it,
-// and readers would see the rows go back.
+// wants leaves out changes older than the life: the resync with which the life begins covers them,
+// and readers would observe the rows going back.
 func (l *lanes) wants(c *change.Change) bool { return l.o.lives[c.Feed.Stream].Applies(c.Version) }
 
 // submit puts a change into the lane of its item, and blocks while that is full.
@@ -224,7 +224,7 @@ func (l *lanes) work(ctx context.Context, next assigned) error {
 }
 
 // applyBatch applies the jobs that wait in a lane. Jobs that arrive meanwhile form a batch of their
-// own, after those of other lanes.
+// own, after the batches of other lanes.
 func (l *lanes) applyBatch(ctx context.Context, ln *lane) error {
 	w := l.workers.Get().(*worker)
 	w.call = ln.call

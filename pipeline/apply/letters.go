@@ -214,7 +214,7 @@ func (x *resyncing) blockedBy() *outcome.Outcome {
 
 // refuseLetter stores why the item was refused in the first of its letters that the put, or the
 // write after it, would have made needless. It does nothing if a letter was refused in this try:
-// the reason of that one says more.
+// its own reason is more specific.
 func (x *resyncing) refuseLetter(why *outcome.Outcome) {
 	for _, l := range x.letters {
 		if l.refused != nil {
@@ -262,7 +262,7 @@ func (x *resyncing) settleLetters(ctx context.Context) error {
 	return err
 }
 
-// keep records the try of a letter that stays. put says that the rows of the item are true at its
+// keep records the try of a letter that stays. put is set when the rows of the item are true at its
 // version.
 func (x *resyncing) keep(ctx context.Context, l *heldLetter, put bool) error {
 	r := deadletter.Retried{Code: l.Code, Reason: l.Reason, Behind: l.Behind, At: x.retriedAt()}
@@ -310,8 +310,8 @@ func (x *resyncing) neededUntil(l *heldLetter) change.Millis {
 // retriedAt returns the time to record, in the precision that is stored.
 func (x *resyncing) retriedAt() time.Time { return x.shared.now().Time().Truncate(time.Millisecond) }
 
-// archiveLetters writes the events of the item's letters of the archive, and publishes those of its
-// subject. Each event has an id of its own, so their order does not matter.
+// archiveLetters writes the events of the item's letters of the archive, and publishes the events
+// of its letters of the subject. Each event has an id of its own, so their order does not matter.
 func (x *resyncing) archiveLetters(ctx context.Context) error {
 	var gone []string
 	for _, l := range x.letters {
@@ -340,8 +340,8 @@ func (x *resyncing) archiveLetters(ctx context.Context) error {
 	return err
 }
 
-// archiveRefusal returns why a letter of the archive stays; nil for an error that says nothing
-// about the archive. An archive that cannot be written keeps only its own letters: the caller tries
+// archiveRefusal returns why a letter of the archive stays; nil for an error that does not concern
+// the archive. An archive that cannot be written keeps only its own letters: the caller tries
 // again, and the letters of other items and sinks need not wait.
 func archiveRefusal(ctx context.Context, err error) *outcome.Outcome {
 	if sink := (*outcome.SinkError)(nil); errors.As(err, &sink) && ctx.Err() == nil {
@@ -376,7 +376,7 @@ func (w *worker) canonical(keys []byte) ([]byte, error) {
 	return w.o.Table.canonical(w.dec, keys)
 }
 
-// heat notes that a row or letter of the item has version v, above that of the resync: see
+// heat notes that a row or letter of the item has version v, above the version of the resync: see
 // ResyncOutcome.Hot.
 func (x *resyncing) heat(v change.Version) {
 	x.out.Hot = max(x.out.Hot, change.Millis(v)+ResyncMargin)

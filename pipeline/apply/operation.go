@@ -249,8 +249,9 @@ func (x *resyncing) put(ctx context.Context) error {
 	return nil
 }
 
-// replaceGuards replaces the rows whose guard has exactly the version item.Future, guard included,
-// and takes them out of the write. Rows with another guard stay in it and are written as usual.
+// replaceGuards replaces the rows that have a guard with exactly the version item.Future, guard
+// included, and takes them out of the write. Rows with another guard stay in it and are written as
+// usual.
 func (x *resyncing) replaceGuards(ctx context.Context, client *bigtable.Client, target string) error {
 	if int64(x.item.Future) <= int64(x.shared.now())+x.item.Lead.Milliseconds() {
 		return nil

@@ -34,7 +34,7 @@ type target interface {
 	run(ctx context.Context) error
 	// wants reports whether the change concerns the target at all.
 	wants(c *change.Change) bool
-	// submit takes a change whose slices stay valid, and calls e.Ack(1) once it is durable. It
+	// submit takes a change with slices that stay valid, and calls e.Ack(1) once it is durable. It
 	// blocks while the target is busy.
 	submit(ctx context.Context, c *change.Change, e *protocol.TrackedEntry) error
 }

@@ -71,9 +71,9 @@ func (c *call) begin(ctx context.Context) context.Context {
 	return inner
 }
 
-// end takes the error of the call that ran with begin's context inner; ctx is that of the pass. For
-// a call that was cut off it returns a refusal: whether the write arrived is unknown, and does not
-// matter, because the write is conditional and its item is dirty from now on.
+// end takes the error of the call that ran with begin's context inner; ctx is the context of the
+// pass. For a call that was cut off it returns a refusal. Whether the write arrived is unknown, and
+// does not matter: the write is conditional and its item is dirty from now on.
 func (c *call) end(ctx, inner context.Context, err error) error {
 	c.mu.Lock()
 	cut := c.cut

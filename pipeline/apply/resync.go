@@ -26,17 +26,17 @@ type ResyncItem struct {
 	Rows      [][]byte       // further rows that may hold the item
 	Letters   bool           // retry the item's dead letters of every sink
 	Copy      string         // the copy's id: if the item is refused, it becomes a dead letter of the copy
-	// Future is a guard of the item in the future, which a broken clock has left; 0: there is none.
-	// Rows whose guard has exactly this version are replaced with their guard, if it is more than
-	// Lead, how far versions may run ahead, away.
+	// Future is a guard of the item in the future, left by a broken clock; 0: there is none. Rows
+	// that have a guard with exactly this version are replaced, guard included, if the version is
+	// more than Lead away. Lead is how far versions may run ahead.
 	Future change.Version
 	Lead   time.Duration
-	// GapsUntil returns the end of the latest gap that was found; nil: nobody looks for gaps. An
+	// GapsUntil returns the end of the latest gap that was found; nil: gaps are not looked for. An
 	// item that was read before may have been deleted there.
 	GapsUntil func() change.Millis
 }
 
-// ResyncOutcome says what a resync of one item found and did.
+// ResyncOutcome is the result of the resync of one item.
 type ResyncOutcome struct {
 	Written int // rows
 	Equal   int // rows that were read and held what they should
@@ -49,9 +49,9 @@ type ResyncOutcome struct {
 	// Replaced is set when a row's guard in the future was replaced. Changes after the read may
 	// have lost to that guard and be in no row: the item must be read and resynced once more.
 	Replaced bool
-	// Refused says why the mapping or Bigtable does not take the item, or why one of its dead
-	// letters must be retried or dropped before it; nil when the item was written. Where it is set
-	// no row was written.
+	// Refused is why the mapping or Bigtable does not take the item, or why one of its dead letters
+	// must be retried or dropped before it; nil when the item was written. When Refused is set, no
+	// row was written.
 	Refused *outcome.Outcome
 	// Lettered is set when the refused item is stored as a dead letter of the copy.
 	Lettered bool
@@ -62,8 +62,8 @@ type ResyncOutcome struct {
 	// those that were not tried because an earlier one was refused.
 	LettersLeft    []LetterLeft
 	LettersWaiting int
-	// LettersLater counts those of both that another reading makes needless, from LettersUntil on:
-	// the rows are true, but the version of this reading is not above the letters.
+	// LettersLater counts the letters, left or waiting, that another reading makes needless, from
+	// LettersUntil on: the rows are true, but the version of this reading is not above the letters.
 	LettersLater int
 	LettersUntil change.Millis
 	Found        transform.ResyncFound // about the rows that were read
@@ -85,7 +85,7 @@ var ErrStale = errors.New("the item was read too long ago")
 var ErrFenced = errors.New("the table is fenced")
 
 const (
-	// ResyncMargin and PageAge are those of package protocol.
+	// ResyncMargin and PageAge equal the constants of package protocol.
 	ResyncMargin = protocol.ReadingMargin
 	PageAge      = protocol.ReadingAge
 

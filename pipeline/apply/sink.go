@@ -84,7 +84,7 @@ func (s *Sink) Name() string { return s.name }
 // changes that this process moved it past; 0 while there is none.
 func (s *Sink) Acked() (mark checkpoint.Mark, lastChanges uint64) { return s.acks.Load().Acked() }
 
-// Drain asks Run to return once every entry up to seq is durable, none of them behind a fence; or
+// Drain makes Run return once every entry up to seq is durable, up to the fence if there is one; or
 // at once if the sink is halted or away.
 func (s *Sink) Drain(seq uint64) {
 	if s.fence != nil {

@@ -46,7 +46,7 @@ func newTurns(p *transform.Program) *turns {
 }
 
 // prepare returns a turn for changes of one item and for further rows, and the hash that chooses
-// its lane: that of a row where it has one, else its item's.
+// its lane: the hash of a row where it has one, else of its item.
 func (o *turns) prepare(hash uint64, rows [][]byte, changes ...*change.Change) (t *turn, lane uint64) {
 	if o == nil {
 		return nil, hash

@@ -169,9 +169,9 @@ func (w *worker) writeItem(ctx context.Context, jobs []*job) (err error) {
 	if err != nil || len(w.write.Rows) == 0 {
 		return err
 	}
-	// An item with a dead letter holds cells that no later difference knows about. Only a write
-	// that replaces all of the item may follow; anything else waits with the letter for a resync of
-	// the item.
+	// An item with a dead letter holds cells that later differences do not cover. Only a write that
+	// replaces all of the item may follow; anything else waits with the letter for a resync of the
+	// item.
 	last := &jobs[len(jobs)-1].c
 	if !w.write.Heals && w.letters.isDirty(last.KeyHash, last.Version) {
 		return &transform.Refusal{Code: outcome.CodeDirty,

@@ -10,8 +10,8 @@ import (
 // cells and request.
 //
 // Rule 9: half of them is for any table, the other half is divided between the tables that this
-// process carries, so that a table whose calls hang leaves workers to the others. Tables for which
-// it stands by count for nothing.
+// process carries, so that a table with calls that hang leaves workers to the others. Tables for
+// which it stands by do not count.
 type workers struct {
 	half int
 
