@@ -31,7 +31,7 @@ type confirmer struct {
 	added  chan struct{} // capacity 1
 }
 
-// doubt is a shard whose reader has ended by a negative answer.
+// doubt is a shard with a reader that a negative answer has ended.
 type doubt struct {
 	reader *source.Reader
 	gap    *source.GapError // nil: a page without the iterator that follows
@@ -123,8 +123,8 @@ func (c *confirmer) evidence(d doubt) protocol.Evidence {
 	return e
 }
 
-// EvidenceOf returns what a reader knows that a negative answer has ended, for protocol.Gone; gap
-// is nil after a page without the iterator that follows.
+// EvidenceOf returns the evidence of a reader that a negative answer has ended, for protocol.Gone;
+// gap is nil after a page without the iterator that follows.
 func EvidenceOf(reader *source.Reader, gap *source.GapError) protocol.Evidence {
 	by := reader.Denied()
 	e := protocol.Evidence{

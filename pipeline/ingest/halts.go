@@ -50,8 +50,8 @@ func clearsItself(s *checkpoint.State, sink string) bool {
 	return behind && marked
 }
 
-// clearPassedHalts ends the halts whose entry the sink's mark has passed, and those of sinks that
-// do not exist any more.
+// clearPassedHalts ends the halts that the sink's mark has passed, and the halts of sinks that do
+// not exist any more.
 func (w *writer) clearPassedHalts(ctx context.Context) error {
 	s := w.log.State()
 	for sink, h := range s.AllHalts() {

@@ -32,7 +32,8 @@ func newHandoff(retry time.Duration) *handoff {
 	}
 }
 
-// request asks the write loop to append an entry. It may be out of date when the loop gets to it.
+// request is a request to the write loop to append an entry. It may be stale when the loop takes
+// it.
 type request struct {
 	body any // *checkpoint.Graph, *checkpoint.Start, *checkpoint.Gap or *checkpoint.Control
 	done chan error
@@ -66,8 +67,8 @@ type shardTask struct {
 	unreadable bool // the shard may not be read any more
 }
 
-// request asks the write loop to append an entry, and blocks until it is durable. While the log is
-// full it asks again.
+// request has the write loop append an entry, and blocks until it is durable. While the log is full
+// it sends the request again.
 func (h *handoff) request(ctx context.Context, body any) error {
 	return h.requestVia(ctx, body, func(r request) error {
 		select {

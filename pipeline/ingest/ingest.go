@@ -25,8 +25,8 @@ func New(o Options, w *queue.Writer, pressure queue.Pressure) *Ingest {
 	return &Ingest{o: &o, handoff: h, lister: l, writer: newWriter(&o, w, l, pressure), prover: v}
 }
 
-// Append asks the write loop to append an entry, and blocks until it is durable; while the log is
-// full it asks again. Any goroutine but the write loop may call it.
+// Append has the write loop append an entry, and blocks until it is durable; while the log is full
+// it sends the request again. Any goroutine but the write loop may call it.
 func (in *Ingest) Append(ctx context.Context, body any) error { return in.handoff.request(ctx, body) }
 
 // Read reads every readable shard until ctx ends; nil then.

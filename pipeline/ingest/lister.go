@@ -101,8 +101,8 @@ func (l *lister) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listen for beat requests: %w", err)
 	}
-	// There may be shards that no earlier life has listed: children of one whose end was the last
-	// thing read before a crash.
+	// There may be shards that no earlier life has listed: children of a shard that was read to its
+	// end just before a crash.
 	signal(l.listNow)
 	for {
 		var err error
@@ -177,8 +177,8 @@ func (l *lister) listAll(ctx context.Context) error {
 	return errors.Join(l.store(ctx, v, ls, shown), err)
 }
 
-// store stores what is new in a listing, whose answer shows something about the stream. v is what
-// was known when the listing began.
+// store stores what is new in a listing; shown is what the service's answer shows about the stream.
+// v is the state when the listing began.
 func (l *lister) store(
 	ctx context.Context, v streamSummary, ls source.Listing, shown protocol.StreamAnswer,
 ) (err error) {
@@ -263,8 +263,8 @@ func ListedShards(shards []source.Shard) (seen []checkpoint.ShardSeen) {
 // findGone returns the missing parents that do not exist any more.
 //
 // Rule 3: a parent that is not listed counts as finished only after a complete listing that began
-// after its child was seen, and when the service itself answers that it does not know the shard,
-// twice, and knows a shard that it lists.
+// after its child was seen. Also, the service itself must answer twice that the shard does not
+// exist, and confirm a shard that it lists.
 func (l *lister) findGone(ctx context.Context, ls source.Listing, missing []string) (gone []string, err error) {
 	if len(ls.Shards) == 0 {
 		return nil, nil // a stream has shards: what this listing lacks proves nothing
@@ -330,8 +330,8 @@ func (l *lister) checkStream(ctx context.Context) error {
 	return l.startStream(ctx, table.info.StreamARN, v)
 }
 
-// retireStream stores that the old stream is disabled, if it says so itself; the shards that it
-// still has are read to their end. replaced is what the table's description has shown.
+// retireStream stores that the old stream is disabled, if its own description shows it; the shards
+// that it still has are read to their end. replaced is what the table's description has shown.
 func (l *lister) retireStream(ctx context.Context, v streamSummary, replaced protocol.StreamAnswer) error {
 	ls, shown, err := l.describeStream(ctx, v.stream)
 	if !protocol.StreamEnded(replaced, shown) {

@@ -21,8 +21,8 @@ type Options struct {
 	Periods    Periods
 	Row        Row
 	Logger     *zap.Logger
-	// Heartbeats learns where heartbeats come out; nil for a table without. Each open shard gets
-	// one every HeartbeatEvery.
+	// Heartbeats is notified where heartbeats come out; nil for a table without heartbeats. Each
+	// open shard gets one every HeartbeatEvery.
 	Heartbeats     *HeartbeatPlanner
 	HeartbeatEvery time.Duration
 	// Observe is called with what the log holds and how full it is, whenever one of them has
@@ -73,8 +73,8 @@ type Sink interface {
 	// Acked returns the sink's mark, and the newest entry with changes that this process moved it
 	// past; 0 for none.
 	Acked() (mark checkpoint.Mark, lastChanges uint64)
-	// Drain asks the sink to end once everything up to seq is durable, Drained reports whether it
-	// has nothing more to do.
+	// Drain makes the sink end once everything up to seq is durable; Drained reports whether it has
+	// nothing more to do.
 	Drain(seq uint64)
 	Drained() bool
 }

@@ -70,8 +70,8 @@ const (
 	triesAtOnce   = 200
 )
 
-// due returns the keys to write now: one for each open shard, and while a shard has none those of
-// which it is not known where they fall, or new ones.
+// due returns the keys to write now: one for each open shard. While a shard has none, it adds keys
+// with an unknown shard, or new keys.
 func (p *HeartbeatPlanner) due() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

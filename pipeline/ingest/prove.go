@@ -17,13 +17,12 @@ import (
 // Prove blocks until the Bigtable sink has applied every change that was created up to through, a
 // time of the service. Then an item that was read before through may be written: all older changes
 // of it are in Bigtable already. It blocks for as long as that cannot be proved: while the stream
-// is disabled, a shard stands before a gap that is not accepted, or the log is full; Unproven says
-// why. It returns an error when ctx or the reading of the life ends.
+// is disabled, a shard stands before a gap that is not accepted, or the log is full; Unproven
+// returns the reason. It returns an error when ctx or the reading of the life ends.
 //
 // Rule 10: the proof rests on a complete listing begun after that time, on reads of every shard
 // that reach past it, and on the mark of the Bigtable sink. The archive and copies do not count.
-// One listing serves all callers that wait for an earlier time; while nobody waits, nothing is
-// listed.
+// One listing serves all callers that wait for an earlier time; without callers, nothing is listed.
 func (in *Ingest) Prove(ctx context.Context, through change.Millis) error {
 	p := in.prover.add(through)
 	defer in.prover.remove(p)
@@ -37,7 +36,7 @@ func (in *Ingest) Prove(ctx context.Context, through change.Millis) error {
 	}
 }
 
-// Unproven returns what the callers of Prove wait for, in words; empty while nobody waits.
+// Unproven returns what the callers of Prove wait for, in words; empty when there are none.
 func (in *Ingest) Unproven() string { return in.prover.reason() }
 
 // prover holds the waiting calls of Prove. The lister makes the listings that they need; the write
@@ -96,7 +95,7 @@ const lookAgain = 250 * time.Millisecond
 // nextListing returns how long to wait before a listing that the waiting calls need; false when
 // they need none. listed is when the newest complete listing began, now the time of the service.
 // proved is when the last listing for a proof began, at the present, both by this process's clock.
-// A call that has waited for patience without one gets a listing whatever now says: its reply
+// A call that has waited for patience without a listing gets one, whatever now is: its reply
 // corrects a clock that is behind, which nothing else may do while no shard is read.
 func (v *prover) nextListing(
 	listed, now change.Millis, proved, at time.Time, patience time.Duration,

@@ -47,9 +47,9 @@ type readers struct {
 	lister  *lister
 	pool    *source.Pool
 	g       *errgroup.Group
-	// added are the shards that the pool was given in this life. A shard whose reading ended is not
-	// added again, although the state may show it readable until its last page is stored: the next
-	// life reads it from what is stored.
+	// added are the shards that the pool was given in this life. A shard with an ended reader is
+	// not added again, although the state may show it readable until its last page is stored: the
+	// next life reads it from what is stored.
 	added       map[string]bool
 	reservation *reservation
 	confirmer   *confirmer
@@ -141,8 +141,8 @@ func (r *readers) settle(ctx context.Context, v verdict) error {
 	return nil
 }
 
-// pass passes on a page, the end of a shard or a gap. Pages whose versions run ahead of the
-// reservation wait for it, and so does everything behind them.
+// pass passes on a page, the end of a shard or a gap. A page with versions that run ahead of the
+// reservation waits for it, and so does everything behind the page.
 func (r *readers) pass(ctx context.Context, of *source.Reader, a arrival) error {
 	if r.reservation.hold(ctx, of.Feed().Shard, a) {
 		return nil

@@ -14,9 +14,9 @@ import (
 )
 
 // reservation keeps versions below what is reserved in Bigtable. A burst can run a shard's clock
-// ahead of the time; how far it may is reserved in the pipeline's row, so that a later life knows a
-// floor above every version ever given out (Rule 5). The reservation is raised before half of it is
-// used, so that Bigtable is asked only in a burst; while Bigtable is away, only the shards that
+// ahead of the time. How far it may run is reserved in the pipeline's row, so that a later life has
+// a floor above every version ever given out (Rule 5). The reservation is raised before half of it
+// is used, so that Bigtable is called only in a burst; while Bigtable is away, only the shards that
 // would exceed the reservation wait. The goroutine of the readers owns the map.
 type reservation struct {
 	o       *Options

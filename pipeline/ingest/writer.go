@@ -91,7 +91,7 @@ func (w *writer) run(ctx context.Context) error {
 // blocked reports whether a full log did not take everything yet.
 func (w *writer) blocked() bool { return len(w.frames) > 0 || w.gap != nil }
 
-// begin gives every sink a mark and hands the readers what the stored state says.
+// begin gives every sink a mark and passes the stored state to the readers.
 func (w *writer) begin(ctx context.Context) error {
 	s := w.log.State()
 	m := &checkpoint.Marks{Sinks: map[string]checkpoint.Mark{}}
@@ -177,7 +177,7 @@ func (w *writer) beat(ctx context.Context) error {
 // lateHeartbeats is how many heartbeats of a shard may be missing before it counts as one without.
 const lateHeartbeats = 3
 
-// prove adds to a beat what heartbeats prove, and tells their planner which shards need one.
+// prove adds to a beat what heartbeats prove, and gives their planner the shards that need one.
 func (w *writer) prove(b *checkpoint.Beat) {
 	if w.o.Heartbeats == nil {
 		return
@@ -192,8 +192,8 @@ func (w *writer) prove(b *checkpoint.Beat) {
 // once a second.
 const heartbeatWay = 5 * time.Second
 
-// archiveHead returns what the log is to know of the archive, beside marks that are stored anyway
-// or by itself. It is called when the marks were taken, so that the log knows the entries of the
+// archiveHead returns the archive's head for the log, with marks that are stored anyway or by
+// itself. It is called when the marks were taken, so that the log holds the entries of the
 // archive's stream that let them move.
 func (w *writer) archiveHead(beside bool) *checkpoint.ArchiveHead {
 	s := w.log.State()
@@ -241,7 +241,7 @@ func (w *writer) storeMarks(ctx context.Context) error {
 	return nil
 }
 
-// trim drops the entries below all marks from the log, and asks how full it is now.
+// trim drops the entries below all marks from the log, and checks how full it is now.
 func (w *writer) trim(ctx context.Context) error {
 	if _, err := w.log.Trim(ctx, w.log.State().LowMark()+1); err != nil {
 		return fmt.Errorf("trim log: %w", err)
