@@ -57,8 +57,8 @@ type Move struct {
 
 // NextMove returns the move that makes the work of the members more equal; false when none is worth
 // its pause, or when the last one is too recent. The least loaded member that can take a log gets
-// it from the most loaded one, if that has more than 1.2 times the mean: the log whose move lowers
-// the larger of their two loads most, and by at least five percent of the mean.
+// it from the most loaded member, if that has more than 1.2 times the mean. The chosen log is the
+// one that lowers the larger of their two loads most, and by at least five percent of the mean.
 func NextMove(members []Member) (best Move, ok bool) {
 	fit := fitMembers(members)
 	mean := 0.0
@@ -86,13 +86,13 @@ func NextMove(members []Member) (best Move, ok bool) {
 	return best, false
 }
 
-// fitMembers returns those that may get logs: the one that asks and the one that is asked reckon
-// with the same ones.
+// fitMembers returns the members that may get logs. The requesting member and the owner both
+// compute with them.
 func fitMembers(members []Member) []Member {
 	return slices.DeleteFunc(slices.Clone(members), func(m Member) bool { return m.Unfit })
 }
 
-// lowering returns the log of from whose move to to lowers the larger of their loads most.
+// lowering returns the log of from that, moved to to, lowers the larger of their loads most.
 func lowering(from, to *Member, mean float64) (table string, epoch uint64, found bool) {
 	least := from.Load() - minGain*mean
 	for i := range from.Logs {
@@ -108,8 +108,8 @@ func lowering(from, to *Member, mean float64) (table string, epoch uint64, found
 	return table, epoch, found
 }
 
-// Successors says who gets which of a member's logs when it ends: the largest first, each to the
-// member with the least work that can take it. Tables that nobody can take have none.
+// Successors returns which member gets which log of a member that ends: the largest first, each to
+// the member with the least work that can take it. Tables that no member can take have none.
 func Successors(leaving string, members []Member) map[string]string {
 	others, loads, logs := fitOthers(leaving, members)
 	slices.SortFunc(

@@ -31,8 +31,8 @@ const (
 	unfitAfter = 10 * time.Second
 	// avoidFor is for how long a member does not ask for a log with which it failed.
 	avoidFor = 10 * time.Minute
-	// afterRefusal is how long a member asks for nothing after a refusal: the two see the group
-	// differently.
+	// afterRefusal is how long a member requests nothing after a refusal: the two have different
+	// views of the group.
 	afterRefusal = 10 * time.Second
 	// probation is how long a log that was moved here has to be claimed, and to be kept.
 	probation = time.Minute
@@ -64,11 +64,11 @@ type Options struct {
 	Logger   *zap.Logger
 }
 
-// Services says how each service answers.
+// Services holds how each service answers.
 type Services map[string]presence.Service
 
 // Balancer divides the tables with the other processes. Its methods may be called by any goroutine;
-// those of a nil Balancer do what a process without others does.
+// on a nil Balancer they do what a process without others does.
 type Balancer struct {
 	o     Options
 	group *presence.Group
@@ -108,7 +108,7 @@ func New(o Options, join func(presence.Options) *presence.Group) *Balancer {
 	return b
 }
 
-// Group returns what is heard of the others; nil for a nil Balancer.
+// Group returns the group of the processes that announce themselves; nil for a nil Balancer.
 func (b *Balancer) Group() *presence.Group {
 	if b == nil {
 		return nil
@@ -116,7 +116,7 @@ func (b *Balancer) Group() *presence.Group {
 	return b.group
 }
 
-// Run speaks, listens and asks for logs until ctx ends.
+// Run announces this process, listens to the others and requests logs until ctx ends.
 func (b *Balancer) Run(ctx context.Context) error {
 	if b == nil {
 		return nil
@@ -139,8 +139,8 @@ func (b *Balancer) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// Leave says that this process ends, and returns which member gets which of its logs; empty:
-// nobody.
+// Leave announces that this process ends, and returns which member gets which of its logs; empty if
+// no member gets any.
 func (b *Balancer) Leave() map[string]string {
 	if b == nil {
 		return nil
@@ -154,7 +154,7 @@ func (b *Balancer) Leave() map[string]string {
 }
 
 // ClaimDelay is for how long this process leaves a free log to others: at the start until it has
-// heard who else there is, later while another one has less work. It is asked again and again.
+// listened for other members, later while another one has less work. It is called repeatedly.
 func (b *Balancer) ClaimDelay(table string) time.Duration {
 	if b == nil {
 		return 0
@@ -212,7 +212,7 @@ func (b *Balancer) Failed(table string) (to string) {
 	return p.from
 }
 
-// say returns what this process says of itself.
+// say returns the message that announces the state of this process.
 func (b *Balancer) say() presence.Message {
 	now := time.Now()
 	b.mu.Lock()
@@ -271,7 +271,7 @@ func (b *Balancer) review(now time.Time) {
 	}
 }
 
-// pull asks for the logs that this process should have.
+// pull requests the logs that this process should have.
 func (b *Balancer) pull(ctx context.Context) {
 	members, listening := b.members(time.Now())
 	b.mu.Lock()
@@ -290,7 +290,7 @@ func (b *Balancer) pull(ctx context.Context) {
 }
 
 // coming reports whether there is a log that this process has not claimed yet and soon will: it was
-// promised, or it is free at the start and this process is first. Such a log counts to nobody's
+// promised, or it is free at the start and this process is first. No member counts such a log as
 // work, so this process seems to have too little.
 func (b *Balancer) coming(now time.Time, members []Member, listening time.Duration) bool {
 	if listening < b.startupListen+probation {
@@ -328,7 +328,7 @@ func (b *Balancer) tryServices(ctx context.Context) {
 	_ = b.o.Prove(ctx, tables[i].Name) // whoever makes the calls notes their results
 }
 
-// sick returns the moves to this process of logs whose owner does not reach a service.
+// sick returns the moves to this process of logs with an owner that does not reach a service.
 func (b *Balancer) sick(members []Member) (moves []Move) {
 	others, _ := b.group.Members(time.Now())
 	for i := range others {
@@ -353,7 +353,7 @@ func (b *Balancer) sick(members []Member) (moves []Move) {
 // proveTimeout is how long a proof may take.
 const proveTimeout = 10 * time.Second
 
-// ask proves that this process can take a log, and asks its owner for it.
+// ask proves that this process can take a log, and requests it from its owner.
 func (b *Balancer) ask(ctx context.Context, m Move, why string) {
 	proving, cancel := context.WithTimeout(ctx, proveTimeout)
 	defer cancel()

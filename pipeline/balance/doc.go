@@ -1,8 +1,8 @@
 // Package balance divides the tables among the processes of a pipeline. A member with little work
-// asks the one with most for a log; a member that does not reach a service lets others ask for its
-// logs; one that ends hands its logs over.
+// requests a log from the member with most; a member that does not reach a service lets others
+// request its logs; a member that ends hands its logs over.
 //
-// The decisions are pure functions of what the members say of themselves (package presence). They
-// are hints: members may see each other differently for a moment, and the log's claim alone decides
-// who owns it.
+// The decisions are pure functions of what the members announce (package presence). They are hints:
+// members may have different views of each other for a moment, and the log's claim alone decides
+// which process owns it.
 package balance

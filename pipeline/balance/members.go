@@ -17,7 +17,7 @@ func (b *Balancer) members(now time.Time) (all []Member, listening time.Duration
 	return append(all, memberOf(&own)), listening
 }
 
-// memberOf returns a member as it says it is.
+// memberOf returns the member that a message describes.
 func memberOf(m *presence.Message) Member {
 	out := Member{Name: m.Member, Unfit: m.Leaving || failing(m, unfitAfter), Wanted: map[string]bool{}}
 	for _, table := range m.Wanted {
