@@ -77,11 +77,11 @@ func (r *Row) adopt(ctx context.Context, owner string) error {
 	return r.o.Client.AdoptTarget(ctx, r.o.Pipeline, r.o.Target, owner, floor)
 }
 
-// CheckFirst returns why a table that has no row may not be started: the rows of its target may
-// belong to the application, because a table of whichever pipeline is fenced that writes to it, or
-// because the replication of this very table has ended. nil when it may.
+// CheckFirst returns why a table that has no row may not be started, or nil when it may. The rows
+// of its target may belong to the application: because a fenced table, of any pipeline, writes to
+// it, or because the replication of this very table has ended.
 //
-// Rule 12: behind a fence nothing is written to Bigtable, whoever asks for it.
+// Rule 12: behind a fence nothing is written to Bigtable, whatever the caller.
 func CheckFirst(ctx context.Context, c *bigtable.Client, table, target string) error {
 	retired, err := c.Retired(ctx, target)
 	if err != nil {
@@ -161,7 +161,7 @@ func (r *Row) floorOfTarget(ctx context.Context) (change.Version, error) {
 	return highest, r.adopt(ctx, r.o.Pipeline)
 }
 
-// leadAbove returns the reservation of a first life whose versions begin above a floor.
+// leadAbove returns the reservation of a first life with versions that begin above a floor.
 func (r *Row) leadAbove(floor change.Version) time.Duration {
 	return r.o.Lead + max(0, time.Duration(int64(floor)-int64(r.o.Now()))*time.Millisecond)
 }

@@ -77,8 +77,8 @@ func (r *Row) Judge(out outcome.Outcome) outcome.Outcome {
 	return out
 }
 
-// Confirm reads the row beside the work of a life, as soon as Bigtable answers; life is that of the
-// log. It returns nil when ctx ends, and otherwise the error that refuses the log.
+// Confirm reads the row beside the work of a life, as soon as Bigtable answers; life is the life of
+// the log. It returns nil when ctx ends, and otherwise the error that refuses the log.
 func (r *Row) Confirm(ctx context.Context, life uint64, l *queue.Log, info source.TableInfo) error {
 	for !r.Agrees() {
 		err := r.load(ctx)
@@ -126,7 +126,7 @@ func (r *Row) agreeLater(ctx context.Context, life uint64, l *queue.Log, info so
 	return r.CheckCopy(ctx, l)
 }
 
-// AwaitSwitch says whether a mapping is to be switched once the row is known: then Confirm ends the
+// AwaitSwitch sets whether a mapping is to be switched once the row is known: then Confirm ends the
 // life.
 func (r *Row) AwaitSwitch(awaits bool) { r.awaitsSwitch = awaits }
 
@@ -211,8 +211,8 @@ func (r *Row) create(ctx context.Context, l *queue.Log, id bigtable.Identity) er
 // unfenceTime is how long after the log's fence was taken away the row may still be fenced.
 const unfenceTime = 5 * time.Second
 
-// NoteFence takes the log's fence for the work that begins. If the row that is known says otherwise
-// it is read again beside the work, and nothing is applied before that: another process may have
+// NoteFence takes the log's fence for the work that begins. If the known row has another fence, it
+// is read again beside the work, and nothing is applied before that: another process may have
 // fenced the table, or unfenced it.
 func (r *Row) NoteFence(f *checkpoint.Fence) {
 	r.fence = f

@@ -44,7 +44,7 @@ func NewProbedBucketStore(b bucket.Bucket, probe func(context.Context) error) *B
 }
 
 // LoadState reads the newest revision of a table's row; bigtable.ErrNoState if there is none.
-// *OtherPipelineError says that another pipeline archives the table below the prefix.
+// *OtherPipelineError means that another pipeline archives the table below the prefix.
 func (s *BucketStore) LoadState(ctx context.Context, pipeline, table string) (*bigtable.State, error) {
 	row, err := s.newest(ctx, table)
 	if err != nil {
@@ -187,8 +187,8 @@ func (s *BucketStore) RemoveState(ctx context.Context, row *bigtable.State) erro
 	return nil
 }
 
-// create creates the object of a revision, and reports whether it holds that content: also after an
-// earlier attempt whose answer was lost.
+// create creates the object of a revision, and reports whether it holds that content. That is also
+// the case after an earlier attempt that got no answer.
 func (s *BucketStore) create(ctx context.Context, row *revision) (bool, error) {
 	if err := s.probe(ctx); err != nil {
 		return false, err

@@ -1,5 +1,6 @@
-// Package staterow keeps the pipeline's row of one table, in Bigtable or in the archive's bucket, and says why stored
-// state is refused: a log, a row or a target that belongs to something else, or of which a part is missing.
+// Package staterow keeps the pipeline's row of one table, in Bigtable or in the archive's bucket,
+// and returns why stored state is refused: a log, a row or a target that belongs to something else,
+// or of which a part is missing.
 //
 // A log goes on only where its row agrees with it. The package also plans the one way out of a lost log, a new life.
 //

@@ -51,7 +51,7 @@ func (r *Row) CheckCopy(ctx context.Context, l *queue.Log) error {
 }
 
 // loadNote returns the newest note that is known; nil if there is none. With an error it is the
-// newest that this process knows of.
+// newest note that this process has stored or read.
 func (r *Row) loadNote(ctx context.Context) (*protocol.LogNote, error) {
 	ctx, cancel := context.WithTimeout(ctx, notePatience)
 	defer cancel()
@@ -108,8 +108,8 @@ func (r *Row) Note(ctx context.Context, n *protocol.LogNote) (there bool, err er
 	return there, err
 }
 
-// Look looks at the row beside the work of a life: that it is there, and is the one that this
-// process knows. It stores the note of the log with it. A *outcome.RefusedError says that the row
+// Look checks the row beside the work of a life: that it is there, and equals the row that this
+// process holds. It stores the note of the log with it. A *outcome.RefusedError means that the row
 // is gone, *outcome.StaleError that it must be read again; other errors, that it is not known.
 //
 // Rule 13: a row that is not found is looked for once more, in Bigtable by a conditional write; a
@@ -151,7 +151,7 @@ func (r *Row) Look(ctx context.Context, n *protocol.LogNote) error {
 }
 
 // lookForTable returns the refusal of a table whose row is gone with the whole table that held it,
-// if a second look says so too. missing is the answer to the first.
+// if a second look confirms it. missing is the answer to the first.
 func (r *Row) lookForTable(ctx context.Context, missing error) error {
 	if r.o.Target == "" {
 		return missing
@@ -184,7 +184,7 @@ func (r *Row) loadOnce(ctx context.Context) (*bigtable.State, error) {
 	return r.o.Store.LoadState(ctx, r.o.Pipeline, r.o.Source)
 }
 
-// current returns the row as this process knows it; nil while it must be read again.
+// current returns the row that this process holds; nil while it must be read again.
 func (r *Row) current() *bigtable.State {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -207,7 +207,7 @@ func (r *Row) noteGone() error {
 var errReplaced = errors.New("the pipeline's row is not the one that is known")
 
 // compare returns a *outcome.StaleError if the row that was found is not the one that this process
-// knew before and still knows. A row that was fenced or unfenced meanwhile is followed by an entry
+// held before and still holds. A row that was fenced or unfenced meanwhile is followed by an entry
 // in the log, which ends the work.
 func (r *Row) compare(before, found *bigtable.State) error {
 	r.mu.Lock()

@@ -28,8 +28,8 @@ type Found struct {
 	Lead    time.Duration // Periods.Lead of the configuration
 }
 
-// Recovery is a new life of a table whose log cannot go on; or, of a table whose row is gone, that
-// row.
+// Recovery is a new life of a table with a log that cannot go on; or, for a table without its row,
+// that row.
 type Recovery struct {
 	Why   string // the log cannot go on
 	Life  uint64
@@ -37,7 +37,7 @@ type Recovery struct {
 	Lead  time.Duration
 	Begun bool // it has begun already, and the owner goes on with it: Begin changes nothing
 
-	// Restores says that the log goes on as it is: only the row of its table is stored again.
+	// Restores is set when the log goes on as it is: only the row of its table is stored again.
 	Restores bool
 
 	row, next *bigtable.State
@@ -155,9 +155,9 @@ func (f *Found) goesOn() bool {
 		f.FoldErr == nil && CheckLog(f.Row, f.Log, f.Want, f.Start) == nil)
 }
 
-// Begin stores the new life in the pipeline's row, or the row. Nothing else is changed: all later
-// steps are those of the owner, at its next try. bigtable.ErrStateChanged means that another
-// process changed the row meanwhile.
+// Begin stores the new life in the pipeline's row, or the row. Nothing else is changed: the owner
+// takes all later steps, at its next try. bigtable.ErrStateChanged means that another process
+// changed the row meanwhile.
 func (r *Recovery) Begin(ctx context.Context, store Store) error {
 	if r.Begun {
 		return nil
@@ -184,9 +184,9 @@ func IsOldLog(row *bigtable.State, created time.Time, stored *checkpoint.State) 
 	return created.Equal(row.OldLog) || stored != nil && stored.Epoch > 0 && stored.Life < row.Life
 }
 
-// rowOf returns the row of a table whose row is gone, as the log tells it. The log holds all that
-// the row holds, but for the cluster of the app profile; of how far versions may run ahead it holds
-// how far they did.
+// rowOf returns the lost row of a table as the log shows it. The log holds all that the row held,
+// but for the cluster of the app profile. For the lead, it holds how far versions did run ahead,
+// not how far they might.
 func rowOf(f *Found) *bigtable.State {
 	id := f.Want
 	id.LogCreated, id.MappingHash = f.Created.UTC(), f.Log.Identity.Mapping

@@ -10,7 +10,7 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable/tableschema"
 )
 
-// What a RefusedError says about a missing part of the stored state.
+// The texts of a RefusedError about a missing part of the stored state.
 const (
 	logMissing   = "the log is empty or not there, although changes were read into it before"
 	tableMissing = "the log holds changes, but Bigtable has no table " + tableschema.StateTable +
@@ -133,7 +133,7 @@ func CheckTarget(sink *bigtable.Client, pipeline, target, owner string) *outcome
 	}
 }
 
-// LostLog is the refusal of a table whose row says that its log must hold changes, and has none.
+// LostLog is the refusal of a table when its row requires changes in its log, and the log has none.
 func LostLog() *outcome.RefusedError { return refusedLog(logMissing) }
 
 func recreated(table, before, now string) *outcome.RefusedError {
@@ -146,7 +146,7 @@ func recreated(table, before, now string) *outcome.RefusedError {
 	}
 }
 
-// OtherMapping is the refusal of a table whose rows were written with another mapping.
+// OtherMapping is the refusal of a table with rows that were written with another mapping.
 func OtherMapping(table string) *outcome.RefusedError {
 	return &outcome.RefusedError{
 		What: fmt.Sprintf("the mapping of %s is not the one its rows were written with", table),
@@ -195,7 +195,7 @@ func ProvesItself(s *checkpoint.State) bool {
 	return s != nil && s.Identity != nil && s.LiveStream() != nil && len(s.Marks) > 0
 }
 
-// The steps of a fence; each may be repeated, and all are those of `replicator cutover`:
+// The steps of a fence; each may be repeated, and `replicator cutover` takes them all:
 //
 //	row {fenced} → control {fence} → …certificate… → undo: control {fence, undo} → row {fenced: off}
 //

@@ -91,7 +91,7 @@ func (r *Row) Known() *bigtable.State { return r.stored }
 // Stale reports whether the row must be read again before it decides anything.
 func (r *Row) Stale() bool { return r.stale }
 
-// Recovers reports whether the row says that a recovery has begun.
+// Recovers reports whether a recovery has begun according to the row.
 func (r *Row) Recovers() bool { return !r.stale && r.stored != nil && r.stored.Recovering }
 
 // Agreed is closed when the row agrees with the log of the current claim.
@@ -117,7 +117,7 @@ func (r *Row) Await(ctx context.Context) error {
 	}
 }
 
-// Switch replaces the program by that of an accepted mapping, whose text is stored.
+// Switch replaces the program by the program of an accepted mapping, with its text stored.
 func (r *Row) Switch(p *transform.Program) { r.Program, r.mappingStored = p, true }
 
 // load reads the row once per process: later lives must start without Bigtable, because an outage
@@ -223,7 +223,7 @@ func (r *Row) Cluster() string {
 
 // Issue notes that the log holds changes from now on: after that, an empty log is a lost one.
 func (r *Row) Issue(ctx context.Context) error {
-	// The row of a log that is read on without it says so already.
+	// The row of a log that is read on without it has Issued set already.
 	if !r.Agrees() || r.stored.Issued && !r.stored.Recovering {
 		return nil
 	}
@@ -239,8 +239,8 @@ func (r *Row) NoteMapping(ctx context.Context) error {
 	return r.Edit(ctx, func(row *bigtable.State) { row.Identity.MappingHash = want })
 }
 
-// storeMapping stores the mapping's text beside its hash, once per process: the program that wrote
-// the rows can be looked up later, also by a pipeline whose mapping has changed.
+// storeMapping stores the mapping's text beside its hash, once per process. So the program that
+// wrote the rows can be looked up later, also after the mapping of the pipeline has changed.
 func (r *Row) storeMapping(ctx context.Context) error {
 	if r.mappingStored || r.o.Target == "" {
 		return nil
@@ -256,7 +256,7 @@ func (r *Row) storeMapping(ctx context.Context) error {
 	return nil
 }
 
-// MappingID identifies the mapping of the table; "" for a table without a target, whose mapping
+// MappingID identifies the mapping of the table; "" for a table without a target: its mapping
 // writes nothing.
 func (r *Row) MappingID() string {
 	if r.o.Target == "" {
@@ -280,7 +280,7 @@ func MappingID(p *transform.Program) string {
 }
 
 // Reserved returns how far versions may run ahead of time. It never blocks: the reading of all
-// shards asks it, also while Bigtable is away.
+// shards calls it, also while Bigtable is away.
 func (r *Row) Reserved() time.Duration { return time.Duration(r.reserved.Load()) }
 
 // Reserve raises the reservation to need and Options.Lead beyond it. It blocks while Bigtable is

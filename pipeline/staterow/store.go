@@ -11,7 +11,7 @@ import (
 )
 
 // Store keeps the row of a table: the state table in Bigtable or, for a table without a target, the
-// archive's bucket (BucketStore). The methods are those of bigtable.Client.
+// archive's bucket (BucketStore). The methods have the contracts of bigtable.Client.
 type Store interface {
 	LoadState(ctx context.Context, pipeline, table string) (*bigtable.State, error)
 	CreateState(ctx context.Context, s *bigtable.State) error
