@@ -14,11 +14,11 @@ import (
 // the time that it is asked for.
 var ErrTrimmed = errors.New("the log does not reach back so far")
 
-// rowTries is how often the rows of a busy item are read until all are known in which the log says
-// it is.
+// rowTries limits how often the rows of a busy item are read until all rows in which the log places
+// it are known.
 const rowTries = 3
 
-// busy is an item that changes all the time, with what the log says of it.
+// busy is an item that changes all the time, with its changes in the log.
 type busy struct {
 	*settling
 	rows    map[string]bool // in which it is looked for
@@ -182,8 +182,7 @@ func (j *judge) imageOf(table int, l *logged) (*image, error) {
 	return &image{version: l.version, want: want}, err
 }
 
-// addRows adds the rows in which the log says the item is, and reports whether they were not all
-// known.
+// addRows adds the rows in which the log places the item, and reports whether any of them was new.
 func (x *busy) addRows() (more bool) {
 	if x.latest == nil {
 		return false
@@ -198,7 +197,7 @@ func (x *busy) addRows() (more bool) {
 
 const busyItem = "it changed during each of its settlings"
 
-// compareBusy compares rows with what the log says should be in them.
+// compareBusy compares rows with their expected content according to the log.
 func (j *judge) compareBusy(list []*busy, rows map[string]*Row, out []Verdict) error {
 	for _, x := range list {
 		kept, why, err := j.compareOne(x, rows)

@@ -18,8 +18,8 @@ type Checker struct {
 
 	// Verdict receives every item that was settled, whatever its status.
 	Verdict func(*Verdict) error
-	// Cell receives every cell of the target whose owner is not known or cannot be told: foreign,
-	// sealed and unowned ones.
+	// Cell receives every cell of the target without a known owner: foreign, sealed and unowned
+	// ones.
 	Cell func(*Open) error
 
 	notEqual map[item]bool // items that Verdict has received as not equal, the first of them
@@ -45,7 +45,7 @@ func (c *Checker) Findings(ctx context.Context, found *Findings) error {
 	return found.unownedCells(n, func(cells []Open) error { return c.unowned(ctx, cells) })
 }
 
-// unowned settles cells whose owner cannot be told.
+// unowned settles cells without a certain owner.
 func (c *Checker) unowned(ctx context.Context, some []Open) error {
 	cells, owned, err := c.settleCells(ctx, some)
 	for i := range cells {

@@ -11,7 +11,7 @@
 //	          they show the owner of a cell that no item explains
 //	Settle    decides about each candidate by strong readings of the item around a proof that the target has every
 //	          change up to the first one
-//	Resyncer  has the differences repaired, settles them again, and says what is not proven equal in the end
+//	Resyncer  has the differences repaired, settles them again, and lists what is still not proven equal
 //
 // A cell of the target that no item explains is one of these: a difference of the item that a guard
 // of its row shows as its owner; kept, if it may outlive its item; unproven, if the mapping has
@@ -25,11 +25,11 @@
 //
 //	resync.go    settles all candidates of a full comparison, and has the differences repaired
 //	check.go     settles all candidates and changes nothing
-//	again.go     has the cells without a known owner looked at again
-//	recheck.go   looks at them again, once the target has every change up to the first look
-//	unowned.go   looks again at cells whose owner cannot be told
+//	again.go     has the cells without a known owner compared again
+//	recheck.go   compares them again, once the target has every change up to the first comparison
+//	unowned.go   compares again the cells without a certain owner
 //	settle.go    decides about items while both sides are written to
-//	bylog.go     items that change all the time, by what the log says of them
+//	bylog.go     items that change all the time, compared with the log
 //	judge.go     compares an item with its rows
 //	cells.go     lists the cells in which they differ
 //	full.go      all items with all rows: reads the source in parts

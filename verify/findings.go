@@ -142,7 +142,7 @@ func columnName(family string, qualifier []byte) []byte {
 	return append(append([]byte(family), 0), qualifier...)
 }
 
-// unownedCells calls f with at most n cells at a time whose owner cannot be told.
+// unownedCells calls f with batches of at most n cells whose owner cannot be determined.
 func (f *Findings) unownedCells(n int, each func([]Open) error) error {
 	m, err := f.rows.Merge()
 	if err != nil {

@@ -46,8 +46,8 @@ func (o FullOptions) withDefaults() FullOptions {
 }
 
 // Full compares all items of the tables with all rows of their target, while both are written to. A
-// difference that it sees is only a candidate, about which Settle decides. Memory is bounded
-// whatever the size of the tables.
+// difference that it finds is only a candidate; Settle decides about it. Memory is bounded whatever
+// the size of the tables.
 //
 // The projection of all items is sorted on disk first. Each finished part of it stays there, so a
 // restart continues with the parts in o.Dir. Remove or Close of the findings must be called.
@@ -153,7 +153,8 @@ func (n *note) add(c *Counts) {
 	}
 }
 
-// projectPart reads a part from where its manifest says, and stores the sorted rows of its items.
+// projectPart reads a part from the position in its manifest, and stores the sorted rows of its
+// items.
 func (f *full) projectPart(ctx context.Context, store *extsort.Store, number, table, part int) error {
 	w, err := store.Writer(number, f.o.Memory/f.o.Readers)
 	if err != nil {
@@ -256,8 +257,8 @@ func (f *full) merge(ctx context.Context, found *Findings) error {
 	return nil
 }
 
-// collect makes empty stores for the candidates. Those of an earlier process are dropped: the merge
-// finds them again.
+// collect makes empty stores for the candidates. It drops the candidates of an earlier process: the
+// merge finds them again.
 func (f *full) collect(found *Findings, counts *Counts) (*collector, error) {
 	if err := found.Close(); err != nil {
 		return nil, err

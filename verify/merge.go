@@ -169,7 +169,7 @@ func (m *merging) compareRow(key []byte, items []guarded.Wanted, have *Row) erro
 	return m.rows.Compare(key, items, have)
 }
 
-// decodeNote reads the note of a part; that of a new part is empty.
+// decodeNote reads the note of a part; a new part has an empty note.
 func decodeNote(p extsort.Part, n *note) error {
 	if len(p.Note) == 0 || string(p.Note) == "null" {
 		return nil

@@ -31,7 +31,7 @@ type Open struct {
 	Until     change.Millis `json:"until,omitempty"`    // of a hot item: when to try again
 }
 
-// openOfCell returns the entry of a cell whose owner is not known.
+// openOfCell returns the entry of a cell without a known owner.
 func openOfCell(kind guarded.Kind, row []byte, h *guarded.Held, pipeline string) Open {
 	return Open{Kind: kind, Row: bytes.Clone(row), Family: h.Family, Qualifier: bytes.Clone(h.Qualifier),
 		Pipeline: pipeline}

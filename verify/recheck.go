@@ -24,7 +24,7 @@ type recheck struct {
 	Still func(*Open) error
 	// Owned receives the items that own a cell by now.
 	Owned func(kind Kind, of guarded.Item, row []byte)
-	// Untold receives cells whose owner cannot be told; a cell may come several times.
+	// Untold receives cells whose owner cannot be determined; a cell may come several times.
 	Untold func(*Open)
 }
 

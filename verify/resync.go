@@ -127,8 +127,8 @@ type resyncing struct {
 	notEqual int64 // items of the source
 }
 
-// leaveUnowned lists the cells whose owner cannot be told, and settles the items that own one of
-// them by now.
+// leaveUnowned lists the cells whose owner cannot be determined, and settles the items that own one
+// of them by now.
 func (w *resyncing) leaveUnowned(ctx context.Context, some []Open) error {
 	cells, owned, err := w.settleCells(ctx, some)
 	if err != nil {
@@ -259,7 +259,8 @@ func (w *resyncing) resyncBusy(ctx context.Context, busy []Verdict) error {
 	return nil
 }
 
-// leaveBare has the guards of expired items collected whose rows show nothing of them.
+// leaveBare has the guards of expired items collected, where a reader finds nothing of the item in
+// its rows.
 func (w *resyncing) leaveBare(ctx context.Context, bare []Verdict) error {
 	if len(bare) == 0 || w.Repair == nil {
 		return nil
@@ -353,8 +354,8 @@ func (w *resyncing) repair(ctx context.Context, todo []Verdict) ([]Verdict, erro
 	return w.settleAgain(ctx, again)
 }
 
-// settleHot settles items whose rows hold newer writes than their repair, and lists those that
-// differ until then.
+// settleHot settles items that have newer writes in their rows than their repair, and lists the
+// items that still differ at the time until.
 func (w *resyncing) settleHot(ctx context.Context, hot []Candidate, until []change.Millis) error {
 	differ, err := w.settleAgain(ctx, hot)
 	if err != nil {

@@ -47,7 +47,7 @@ type Status string
 const (
 	Equal     Status = "equal"     // the target had the item as it was at a moment after the settling began
 	Different Status = "different" // two settlings in a row saw the same difference
-	// EqualByLog is an item that changed each time, and whose rows were what the log says.
+	// EqualByLog is an item that changed each time, and matched the log in its rows.
 	EqualByLog Status = "equal by the log"
 	Unproven   Status = "unproven" // it changed each time
 	Kept       Status = "kept"     // there is no such item, and its cells may remain

@@ -40,6 +40,6 @@ const (
 // family as it keeps.
 func Views(programs ...*transform.Program) []bigtable.View { return guarded.Views(programs...) }
 
-// NewTarget returns a table of Bigtable as a Target. The programs are those of all source tables
-// that write it.
+// NewTarget returns a table of Bigtable as a Target. The programs are the programs of all source
+// tables that write it.
 var NewTarget = guarded.NewTarget

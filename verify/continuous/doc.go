@@ -6,7 +6,7 @@
 //
 //	items  scans the table with eventual consistency and reads the rows that the items of a page should have
 //	rows   reads the target in its order, and for each row the items that its guards name, with eventual consistency.
-//	       So rows and cells are found whose items are gone or have moved, and cells that belong to nobody
+//	       It finds rows and cells of items that are gone or moved, and cells of no item
 //
 // What they see is only a candidate: either side may be behind. verify.Settler decides about it
 // with strong readings around a proof. What differs is settled again after some minutes, so that a
@@ -17,11 +17,11 @@
 // Files, from the top down:
 //
 //	runner.go    the comparison of one life: its position is stored, its differences are listed in a file
-//	verifier.go  the walk, and whose turn it is
+//	verifier.go  the walk, and which direction is next
 //	items.go     the direction from the items to their rows
 //	rows.go      the direction from the rows to their items
 //	settle.go    candidates, and what is known to differ
-//	status.go    what people and metrics are told
+//	status.go    the status for people and metrics
 //	snapshot.go  what survives a restart
 //	pass.go      how far a direction is
 //	reads.go     reads of items within the budget, and the comparison of rows

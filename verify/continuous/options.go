@@ -51,11 +51,12 @@ type Options struct {
 
 	From *Snapshot // where an earlier Verifier stopped; nil: the first passes begin
 
-	// Collect has the guards of expired items collected that the mapping keeps, in rows in which a
-	// reader sees nothing of them, as (*resync.Items).Resync does; nil: they stay.
+	// Collect has the guards of expired items collected, where the mapping keeps such items and a
+	// reader finds nothing of them in the row, as (*resync.Items).Resync does. nil: the guards
+	// stay.
 	Collect func(ctx context.Context, bare []verify.Verdict) error
 
-	// Changed is called when what is known to differ has changed; nil: nobody wants to know.
+	// Changed is called when the set of known differences has changed; nil: it is not called.
 	Changed func() error
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// Pass says how far a direction is. It is stored: it holds no keys of items.
+// Pass is the progress of a direction. It is stored: it holds no keys of items.
 type Pass struct {
 	Finished int64         `json:"finished"`      // passes
 	Began    change.Millis `json:"began"`         // this pass; 0: between two
@@ -26,7 +26,7 @@ func (d Pass) Anew() Pass {
 	return Pass{Finished: d.Finished, Before: d.Before, Last: d.Last, LastKept: d.LastKept, Total: d.Total}
 }
 
-// direction is a pass and what only this process knows.
+// direction is a pass with the state that is only in memory.
 type direction struct {
 	Pass
 	spent float64   // units since the start, for the turns
@@ -56,8 +56,8 @@ func (d *direction) finish() {
 	}
 }
 
-// share returns which share of its side the pass has seen, from 0 to 1. Only a finished pass knows
-// how much there is.
+// share returns the share of its side that the pass has read, from 0 to 1. The total is known only
+// once a pass has finished.
 func (d *Pass) share() float64 {
 	if d.Began == 0 {
 		return min(float64(d.Finished), 1)

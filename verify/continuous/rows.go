@@ -53,7 +53,7 @@ func (v *Verifier) stepRows(ctx context.Context) error {
 	return nil
 }
 
-// lookAgainAt compares rows again that had cells whose owner is not known, with strong readings of
+// lookAgainAt compares rows again that had cells without a known owner, with strong readings of
 // their items.
 func (v *Verifier) lookAgainAt(ctx context.Context, rows []string) error {
 	p := v.newPage()
@@ -175,7 +175,7 @@ func (v *Verifier) want(raw []byte, wanted map[string][]guarded.Wanted) error {
 	return nil
 }
 
-// openRow is a row with cells whose owner is not known.
+// openRow is a row with cells without a known owner.
 type openRow struct {
 	cells []verify.Open // the first of them
 	n     int64         // foreign cells
@@ -216,7 +216,7 @@ type found struct {
 	kept  int64
 }
 
-// begin begins a row all of whose items are known.
+// begin begins a row; all its items are known.
 func (f *found) begin(key []byte) { f.key, f.row, f.kept = key, openRow{}, 0 }
 
 // end notes what was found in the row.

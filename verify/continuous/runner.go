@@ -65,8 +65,8 @@ type id struct {
 	Mapping string `json:"mapping"`
 }
 
-// NewRunner returns the comparison of a life. It goes on where the one of the life before stopped,
-// or, without one, at the stored position.
+// NewRunner returns the comparison of a life. It continues where the comparison of the life before
+// stopped, or, without one, at the stored position.
 func NewRunner(ctx context.Context, o RunnerOptions, before *Runner) (*Runner, error) {
 	r := &Runner{o: o}
 	o.Verifier.Changed = r.changed
@@ -138,7 +138,7 @@ func (r *Runner) Status() *Status {
 	return s
 }
 
-// changed lists the differences anew, and says in the log how many there are.
+// changed rewrites the list of differences, and logs their number.
 func (r *Runner) changed() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

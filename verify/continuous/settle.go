@@ -74,8 +74,8 @@ func (v *Verifier) settleAll(ctx context.Context) error {
 	}
 }
 
-// prove waits for a proof, and learns behind it how far versions may be ahead by then: a burst of
-// changes raises that.
+// prove waits for a proof, and then reads how far versions may be ahead by now: a burst of changes
+// raises that.
 func (v *Verifier) prove(ctx context.Context, t change.Millis) error {
 	err := v.o.Prove(ctx, t)
 	v.settle.Lead = v.o.Lead()
@@ -142,7 +142,8 @@ func (v *Verifier) note(verdicts []verify.Verdict) error {
 	return v.o.Changed()
 }
 
-// collect has the guards collected of expired items whose rows show nothing of them.
+// collect has the guards of expired items collected, where a reader finds nothing of the item in
+// its rows.
 func (v *Verifier) collect(ctx context.Context, verdicts []verify.Verdict) error {
 	bare := slices.DeleteFunc(slices.Clone(verdicts), func(x verify.Verdict) bool { return len(x.Bare) == 0 })
 	if len(bare) == 0 || v.o.Collect == nil {

@@ -28,7 +28,7 @@ type SavedItem struct {
 	Rows   [][]byte      `json:"rows,omitempty"`
 }
 
-// SavedRow is a row with cells whose owner is not known.
+// SavedRow is a row with cells without a known owner.
 type SavedRow struct {
 	Row      []byte `json:"row"`
 	Foreign  int64  `json:"foreign"`

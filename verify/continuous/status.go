@@ -10,7 +10,7 @@ import (
 	"github.com/tailrace-cdc/replicator/verify/report"
 )
 
-// Status says how far the passes are and what is known to differ. It names no keys.
+// Status is the progress of the passes and the known differences. It names no keys.
 type Status struct {
 	Cycles int64 `json:"cycles"` // finished: all items and all rows were compared so often
 	Items  Side  `json:"items"`

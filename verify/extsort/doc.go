@@ -2,9 +2,9 @@
 // their ordered reading.
 //
 // A record has a row, a name within the row, and a value. Records are collected in parts, each by
-// one Writer. A part survives its process: a manifest lists the part's files and says how far its
-// source had been read. Blocks carry checksums, and a damaged file is reported with its part, so
-// that only this part is made again.
+// one Writer. A part survives its process: a manifest lists the part's files and records how far
+// its source had been read. Blocks carry checksums, and a damaged file is reported with its part,
+// so that only this part is made again.
 //
 // Records hold items in clear. Directories and files are readable by their owner alone.
 //

@@ -28,8 +28,8 @@ func (r *Record) compare(o *Record) int {
 // values: hashes, which cannot be compressed, do not stand between texts.
 const blockSize = 32 << 10
 
-// headSize is the length of the head of a block: the length of all of it, that of rows and names,
-// and the checksum.
+// headSize is the length of the head of a block: the length of the whole block, the length of its
+// rows and names, and the checksum.
 const headSize = 12
 
 // maxBlock bounds the memory that a damaged length can ask for. One record may be larger than
@@ -39,7 +39,7 @@ const maxBlock = 512 << 20
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // packer compresses blocks and unpacker reads them; both may be used by several goroutines. The
-// options are valid, and the checksum of a block is that of its bytes on disk.
+// options are valid, and the checksum of a block covers its bytes on disk.
 var (
 	packer, _ = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false),
 		zstd.WithWindowSize(64<<10), zstd.WithLowerEncoderMem(true), zstd.WithEncoderConcurrency(2))
@@ -285,8 +285,8 @@ func cut(b *[]byte) ([]byte, bool) {
 	return first, true
 }
 
-// DamagedError says that a run is missing, or not as it was written. Its part must be made again:
-// see Store.Drop.
+// DamagedError reports that a run is missing, or not as it was written. Its part must be made
+// again: see Store.Drop.
 type DamagedError struct {
 	Part int
 	File string

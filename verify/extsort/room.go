@@ -9,7 +9,7 @@ import (
 	"github.com/tailrace-cdc/replicator/host"
 )
 
-// NoRoomError says that a volume has no room for what is to be stored in a directory.
+// NoRoomError reports that a volume has too little room for a directory.
 type NoRoomError struct {
 	Dir  string
 	Need int64 // bytes that all of it takes beyond what is there; 0: not known
@@ -32,8 +32,8 @@ func (e *NoRoomError) Error() string {
 
 func (e *NoRoomError) Unwrap() error { return e.Err }
 
-// NoRoom returns a *NoRoomError for the error of a write to a directory that says that the volume,
-// or the user's share of it, is full, and any other error as it is.
+// NoRoom returns a *NoRoomError if the error of a write to a directory means that the volume, or
+// the user's share of it, is full. It returns any other error as it is.
 func NoRoom(dir string, err error) error {
 	known := (*NoRoomError)(nil)
 	if !errors.Is(err, host.ErrNoSpace) && !errors.Is(err, host.ErrQuota) || errors.As(err, &known) {

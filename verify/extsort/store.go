@@ -125,7 +125,7 @@ func (s *Store) save(i int, p Part) error {
 	return nil
 }
 
-// DropIf removes the parts of which f says so.
+// DropIf removes the parts for which f returns true.
 func (s *Store) DropIf(f func(Part) bool) error {
 	for _, i := range s.parts() {
 		if m, ok := s.read(i); ok && f(m.Part) {
@@ -143,8 +143,8 @@ func (s *Store) Drop(i int) error {
 	return removeAll(names)
 }
 
-// removeUnnamed removes files that no manifest names: those of a process that was killed before it
-// wrote one.
+// removeUnnamed removes files that no manifest names: a process was killed before it wrote the
+// manifest.
 func (s *Store) removeUnnamed() error {
 	named := map[string]bool{}
 	for _, i := range s.parts() {

@@ -24,7 +24,7 @@ type Writer struct {
 	memory
 }
 
-// memory holds records. That of a part that is done serves the next one.
+// memory holds records. The memory of a finished part serves the next one.
 type memory struct {
 	bytes []byte // of all records in memory: row, name and value, one after the other
 	index []entry
@@ -56,8 +56,8 @@ type entry struct {
 
 const entrySize = 40
 
-// Writer goes on with a part as it is stored. limit is how many bytes of records are collected
-// before Full says that a run should be written.
+// Writer continues a part as it is stored. limit is the number of bytes of records that are
+// collected before Full reports that a run should be written.
 func (s *Store) Writer(i, limit int) (*Writer, error) {
 	p, err := s.Part(i)
 	if err != nil {

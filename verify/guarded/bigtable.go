@@ -24,11 +24,11 @@ type BigtableTarget struct {
 	asked   time.Time
 }
 
-// askRetired is how long a target believes that no further table was retired.
+// askRetired is how long a target uses its list of retired tables before it reads it again.
 const askRetired = time.Minute
 
-// NewTarget returns a table of Bigtable as a Target. The programs are those of all source tables
-// that write it.
+// NewTarget returns a table of Bigtable as a Target. The programs are the programs of all source
+// tables that write it.
 func NewTarget(c *bigtable.Client, name string, programs ...*transform.Program) *BigtableTarget {
 	return &BigtableTarget{Client: c, Name: name, Views: Views(programs...)}
 }

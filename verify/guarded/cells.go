@@ -243,6 +243,6 @@ func aggregateIncludes(aggregate string, want, have []byte) bool {
 	return h >= w
 }
 
-// unmapped is the time of a cell whose timestamp is the version of its write, which the source does
-// not contain.
+// unmapped is the time of a cell that has the version of its write as its timestamp, which the
+// source does not contain.
 const unmapped = math.MinInt64

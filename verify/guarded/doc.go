@@ -10,7 +10,7 @@
 //	item.go      compares a row with one of its items
 //	standing.go  what a cell is that no item explains, by all guards of its row
 //	guards.go    the guards of a row, and which item owns a cell
-//	retired.go   cells that may be those of a table whose replication has ended
+//	retired.go   cells that may be left from a retired table
 //	project.go   what the target should hold of an item
 //	cells.go     the cells of a row
 //	show.go      cells, rules and entries by name, for people

@@ -137,8 +137,8 @@ func (g *Guards) Find(of Item) (p Presence) {
 	return p
 }
 
-// Guards reports whether the row has a guard that says that it holds an item. One that cannot be
-// read may be that one, unless its column is that of another item.
+// Guards reports whether a guard of the row names the item. A guard that cannot be read may name
+// it, unless its column belongs to another item.
 func (g *Guards) Guards(of Item) bool {
 	for i := range g.List {
 		if x := &g.List[i]; x.Live > 0 && (x.unknown && g.mayName(x, of) || x.Ours() && x.Item == of) {
@@ -156,7 +156,7 @@ func (g *Guards) mayName(x *Guard, of Item) bool {
 	return x.exclusive || x.column == string(q[:])
 }
 
-// Ownership says whether a cell belongs to an item.
+// Ownership is whether a cell belongs to an item.
 type Ownership int
 
 const (

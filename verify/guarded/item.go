@@ -51,9 +51,9 @@ func (r *ItemRow) Differs() bool {
 }
 
 // CompareItem compares what a row holds of one item with what it should hold of it. The guards are
-// those of the row; row is nil where the target lacks it, and latest is the version above which a
-// guard is in the future. Cells of other items do not count, so that a busy neighbour in the row
-// does not keep the item from being compared.
+// the guards of the row; row is nil where the target lacks it, and latest is the version above
+// which a guard is in the future. Cells of other items do not count, so that a busy neighbour in
+// the row does not keep the item from being compared.
 //
 // Rule 14: this is the one comparer of an item with a row. What is settled and what is explained
 // are made from its answer.
@@ -145,8 +145,8 @@ func (g *Guards) mayBeShared(of Item, h *Held) (bool, error) {
 	return false, nil
 }
 
-// stateOfRest returns what a cell is that the item should not have, and whether a reader sees it as
-// a cell that may be the item's. live says that a guard gives the row to the item.
+// stateOfRest returns the state of a cell that the item should not have, and whether a reader gets
+// it as a cell that may be the item's. live means that a guard gives the row to the item.
 func (g *Guards) stateOfRest(
 	c *Cells, h *Held, of Item, row []byte, live bool,
 ) (state Outcome, visible bool, err error) {

@@ -6,7 +6,7 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
-// Retiring is a Target that knows the source tables whose replication into it has ended. Their rows
+// Retiring is a Target that lists the source tables whose replication into it has ended. Their rows
 // belong to the application, and their guards may be gone.
 type Retiring interface {
 	// Retired returns the names of the tables, as of the last reading of rows.
@@ -18,9 +18,9 @@ type Retiring interface {
 const whyRetired = "the replication of a table has ended that may have written it: "
 
 // Retired returns why a cell that no guard of its row owns may be there although no item should
-// have it: a table was retired, and no item of the given tables may have the cell. So it is no
-// ghost of theirs, and nobody but the application can say whether it is foreign. "" where that is
-// not so.
+// have it: a table was retired, and no item of the given tables may have the cell. So it is not a
+// ghost of these tables, and only the application can decide whether it is foreign. Otherwise it
+// returns "".
 func (g *Guards) Retired(row []byte, cell *bigtable.Cell) (why string) {
 	target, ok := g.target.(Retiring)
 	if !ok {

@@ -38,7 +38,7 @@ func (c *Comparison) At(now change.Millis, latest change.Version) {
 	c.cells.Now, c.latest = now, latest
 }
 
-// otherValue is a wanted cell whose place has another value.
+// otherValue is an expected cell that has another value in the row.
 type otherValue struct{ item, cell int }
 
 // Compare compares one row. have is nil where the target lacks it.

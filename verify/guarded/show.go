@@ -11,7 +11,7 @@ import (
 )
 
 // CellDifference is one cell in which the target differs from an item, or one guard of the item
-// that should not be there. It holds keys and values, so it belongs into files of mode 0600 only,
+// that should not be there. It holds keys and values, so it must be in files of mode 0600 only,
 // unless the user asks to see data.
 type CellDifference struct {
 	Kind    Kind   `json:"kind"`
@@ -72,8 +72,8 @@ func (g *Guards) Names(
 	return owned.Rules(), owned.Entry(family, qualifier), nil
 }
 
-// RulesOf returns the rules that may have written a cell of the row that was read whose owner
-// cannot be told: in a text for people, with their indexes, and as the mapping names them.
+// RulesOf returns the rules that may have written a cell of the row if its owner cannot be
+// determined: as a text for people, with their indexes, and by their names in the mapping.
 func (g *Guards) RulesOf(cell *bigtable.Cell) (text string, rules []string) {
 	var plans []string
 	for i := range g.List {

@@ -55,8 +55,8 @@ type Evidence struct {
 // so.
 //
 // Rule 14: this is the one judge of the question. It looks at all evidence, and the strongest
-// decides. The order of guards in a row is that of hashes, so weaker evidence that is met first
-// must not hide stronger.
+// decides. Guards are in the order of their hashes, so weaker evidence that comes first must not
+// hide stronger evidence.
 func Judge(all []Evidence, mayOutlive, retired string) Standing {
 	s := Standing{Code: CellForeign}
 	if retired != "" {

@@ -14,7 +14,7 @@ import (
 )
 
 // Difference is a line of a file of differences: an item that is not proven equal, or a cell of the
-// target whose owner is not known. It holds keys, rows and maybe values, so the file has mode 0600.
+// target without a known owner. It holds keys, rows and maybe values, so the file has mode 0600.
 // Rows and qualifiers are in base64.
 type Difference struct {
 	Schema int    `json:"schema"`
@@ -48,7 +48,7 @@ func OfItem(table, target string, v *verify.Verdict) *Difference {
 	}
 }
 
-// OfCell returns the line of a cell whose owner is not known.
+// OfCell returns the line of a cell without a known owner.
 func OfCell(target string, o *verify.Open) *Difference {
 	return &Difference{
 		Schema: schema, Target: target, Status: string(o.Kind), Why: o.Why,

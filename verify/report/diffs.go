@@ -33,7 +33,7 @@ type pageRow struct {
 	Cells []cellDiff
 }
 
-// cellDiff is one cell: what Bigtable has, and what the item says.
+// cellDiff is one cell: its content in Bigtable, and its content according to the item.
 type cellDiff struct {
 	Kind       string
 	Column     string

@@ -1,7 +1,7 @@
-// Package report holds what a comparison of both sides tells people and scripts: counts and a
-// verdict for each table, as JSON, as a sentence and as one HTML page. The page needs nothing else:
-// no script, no font, no image. It follows the reader's choice of light or dark, and is made for
-// phones too.
+// Package report holds the report of a comparison of both sides, for people and scripts: counts and
+// a verdict for each table, as JSON, as a sentence and as one HTML page. The page needs nothing
+// else: no script, no font, no image. It follows the reader's choice of light or dark, and is made
+// for phones too.
 //
 // Only a file of differences holds keys, rows and values, and a page where the user has asked to
 // see data.

@@ -38,7 +38,7 @@ type groups struct {
 }
 
 // CountGroups has ByRule counted, and ByPrefix where prefixes is set: a prefix of a row key is a
-// part of somebody's data. templates are the templates of row keys, by rule.
+// part of the users' data. templates are the templates of row keys, by rule.
 func (t *Table) CountGroups(templates map[string]string, prefixes bool) {
 	t.groups = &groups{templates, prefixes, map[string]*Group{}, map[string]*Group{}}
 }
@@ -70,7 +70,7 @@ func (g *groups) add(v *verify.Verdict) {
 	g.count(places, 1)
 }
 
-// addCell counts a cell whose owner is not known.
+// addCell counts a cell without a known owner.
 func (g *groups) addCell(o *verify.Open) { g.count([]place{{row: o.Row, kind: o.Kind}}, 0) }
 
 // count counts what differs of some items, once in each group.

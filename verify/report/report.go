@@ -16,7 +16,7 @@ const (
 	Unproven  Verdict = "unproven"  // nothing is known to differ, and something could not be decided
 )
 
-// Proof says how it is known that Bigtable has every change up to the end of the comparison.
+// Proof is the evidence that Bigtable has every change up to the end of the comparison.
 type Proof string
 
 // The proofs.
@@ -45,7 +45,7 @@ type Table struct {
 	Lagging   bool      `json:"lagging"` // the source was read with eventual consistency
 	Proof     Proof     `json:"proof"`
 
-	// Retired are source tables whose replication into the target has ended: cells that no item of
+	// Retired are source tables whose replication into the target has ended. Cells that no item of
 	// a configured table can have are left out, because they may be the application's.
 	Retired []string `json:"retired,omitempty"`
 
@@ -89,7 +89,7 @@ func (t *Table) Add(v *verify.Verdict) {
 	}
 }
 
-// AddCell counts a cell of the target whose owner is not known.
+// AddCell counts a cell of the target without a known owner.
 func (t *Table) AddCell(o *verify.Open) {
 	if o.Kind == verify.Foreign {
 		t.Foreign++

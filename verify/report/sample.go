@@ -7,9 +7,9 @@ import (
 	"github.com/dustin/go-humanize/english"
 )
 
-// sampleSentence says what random items show about a table. Where none of n items differs, fewer
+// sampleSentence describes what random items show about a table. If none of n items differs, fewer
 // than 3/n of all items differ, with a confidence of 95 %: a larger share would have shown itself
-// in 95 of 100 samples. Items are drawn about evenly, so it is about that.
+// in 95 of 100 samples. Items are drawn about evenly, so the bound is approximate.
 func (t *Table) sampleSentence() string {
 	n, pair := english.Plural(int(t.Items), "random item", ""), t.Source+" and "+t.Target
 	drawn := ""

@@ -8,7 +8,8 @@ import (
 	"github.com/dustin/go-humanize/english"
 )
 
-// Sentence says in one sentence what was found about a table, and in another one what was left out.
+// Sentence describes in one sentence what was found about a table, and in another one what was left
+// out.
 func (t *Table) Sentence() string {
 	if len(t.Retired) == 0 || t.Sample > 0 || !t.Since.IsZero() && t.Full.IsZero() {
 		return t.found()
@@ -65,7 +66,7 @@ func are(n int64, noun string) string {
 	return english.Plural(int(n), "is", "are")
 }
 
-// Sentence says how it is known that Bigtable has every change.
+// Sentence describes the evidence that Bigtable has every change.
 func (p Proof) Sentence() string {
 	if p == Proven {
 		return "proven: heartbeats came out of every open shard after the comparison"
@@ -82,7 +83,7 @@ func (t *Table) lagging() string {
 
 const second = "2006-01-02 15:04:05 MST"
 
-// sinceSentence says what it means that the items that have changed since a time are equal.
+// sinceSentence describes what follows from the items that have changed since a time being equal.
 func (t *Table) sinceSentence(pair string) string {
 	since, what, is, was := t.Since.UTC().Format(second), humanize.Comma(t.Items)+" items that have", "are", "were"
 	if t.Items == 1 {
@@ -104,7 +105,7 @@ func (t *Table) sinceSentence(pair string) string {
 		t.Full.UTC().Format(second), t.Target)
 }
 
-// Worst returns the verdict of all tables together: that of the worst.
+// Worst returns the worst verdict of all tables.
 func Worst(tables []Table) Verdict {
 	worst := Equal
 	for i := range tables {
