@@ -101,8 +101,8 @@ func wayOut(s *checkpoint.State) string {
 	return stopWriters
 }
 
-// stands refuses a log whose fence is not the one that was seen first: behind it rows may have been
-// written.
+// stands refuses a log that no longer has the fence that was read first: rows may have been written
+// behind it.
 func (b *behind) stands(id string, l *control.Log) error {
 	f := l.State.Fence
 	if f == nil || f.ID != id || b.fence != 0 && b.fence != f.Seq {

@@ -50,7 +50,7 @@ type Cutover struct {
 	behind []behind                   // by table
 }
 
-// New returns a cutover of a target whose pair is open.
+// New returns a cutover of the target of an open pair.
 func New(cfg *config.Config, clients *clients.Clients, s *pair.Pair, o Options) *Cutover {
 	return &Cutover{
 		Options: o, cfg: cfg, clients: clients, pair: s, logs: s.Running, unowned: s.Logs,
@@ -70,8 +70,8 @@ func (c *Cutover) Run(ctx context.Context) (*certificate.Certificate, error) {
 }
 
 // Certify notes in the logs that the certificate was issued: from then on the application may write
-// to Bigtable, and `replicator status` says so. It is refused if a change was read behind the fence
-// since the certificate's last look, and then the certificate must not be used.
+// to Bigtable, and `replicator status` reports it. It is refused if a change was read behind the
+// fence after the certificate's last look. Then the certificate must not be used.
 func (c *Cutover) Certify(ctx context.Context) error {
 	logs, err := c.unowned(ctx)
 	if err != nil {
@@ -102,8 +102,8 @@ func (c *Cutover) interrupted(err error) error {
 }
 
 func (c *Cutover) run(ctx context.Context) (*certificate.Certificate, error) {
-	// Times of this clock are stored and certified: that of the fence, and since when nothing was
-	// written.
+	// Times of this clock are stored and certified: the time of the fence, and the time since which
+	// nothing was written.
 	if _, err := c.pair.Ask(ctx); err != nil { // it is certain from here on
 		return nil, err
 	}
@@ -188,9 +188,9 @@ func (c *Cutover) drain(ctx context.Context) (through change.Millis, err error) 
 	return through, err
 }
 
-// awaitOwners waits until the owner of each table has appended an entry behind the fence: it knows
-// of the fence then, and whatever it was writing has ended. It refuses when the fence is taken away
-// meanwhile: no entry would come.
+// awaitOwners waits until the owner of each table has appended an entry behind the fence: then it
+// has read the fence, and whatever it was writing has ended. It refuses when the fence is taken
+// away meanwhile, because no entry would come.
 func (c *Cutover) awaitOwners(ctx context.Context) error {
 	var gone error
 	err := c.poll(ctx, func(logs []*control.Log) bool {

@@ -99,8 +99,7 @@ func (c *Cutover) refuseTwo(other *bigtable.Fenced) error {
 	return refuse("the tables of the target have fences of two cutovers, %s and %s: undo both", c.id, other.ID)
 }
 
-// checkRows refuses tables whose rows in the state table say something else by now than when the
-// cutover began.
+// checkRows refuses tables if their rows in the state table have changed since the cutover began.
 func (c *Cutover) checkRows(ctx context.Context) error {
 	for _, t := range c.pair.Tables {
 		row, err := c.pair.Sink().LoadState(ctx, c.cfg.Pipeline, t.Source)
@@ -114,10 +113,10 @@ func (c *Cutover) checkRows(ctx context.Context) error {
 	return nil
 }
 
-// checkRow refuses a table whose row is not fenced any more: with a fence in the log alone, a table
-// whose log is lost would be recovered, over what the application has written. And one whose
-// mapping was switched while the cutover waited for the writers: of what only the new mapping
-// writes, nothing was compared.
+// checkRow refuses a table that has no fence in its row any more: with a fence in the log alone, a
+// table that loses its log would be recovered, over what the application has written. It also
+// refuses a table if its mapping was switched while the cutover waited for the writers: cells that
+// only the new mapping writes were not compared.
 func (c *Cutover) checkRow(row *bigtable.State, mapping string) error {
 	switch {
 	case row.Fenced == nil || row.Fenced.ID != c.id:

@@ -29,9 +29,9 @@ const (
 	reportEvery   = 5 * time.Second // how often the progress is told
 )
 
-// sweep reads the guards of the whole target, and deletes those of the table if it is asked to. It
-// reads and deletes nothing but guards, each at exactly its time, so the application's cells are
-// untouched. What an interrupted sweep has deleted is not found again.
+// sweep reads the guards of the whole target, and deletes the guards of the table if remove is set.
+// It reads and deletes only guards, each at exactly its time, so the application's cells are
+// untouched. A repeated sweep does not find what an interrupted one has deleted.
 func (r *Retirement) sweep(ctx context.Context, remove bool) (*Guards, error) {
 	g, told := &Guards{}, time.Now()
 	var deleted atomic.Int64

@@ -18,9 +18,9 @@ func (c *Cutover) awaitHeartbeats(ctx context.Context, through change.Millis) er
 	})
 }
 
-// heardOf reports whether heartbeats prove what they may, of each table that gets them. That a
-// shard has none yet says nothing: the fence ends a life of the owner, and the next one proves it
-// again.
+// heardOf reports whether heartbeats prove all that they can, for each table that gets them. A
+// shard without one yet does not count: the fence ends a life of the owner, and the next life
+// proves it again.
 func (c *Cutover) heardOf(logs []*control.Log, through change.Millis) bool {
 	for i, l := range logs {
 		if c.pair.Tables[i].Heartbeat.Write && idleness(l, through) == certificate.Assumed {
@@ -30,7 +30,7 @@ func (c *Cutover) heardOf(logs []*control.Log, through change.Millis) bool {
 	return true
 }
 
-// idleness says how it is known that nothing was written to a table up to a time that its stream
+// idleness returns the evidence that nothing was written to a table up to a time that its stream
 // does not show yet.
 func idleness(l *control.Log, through change.Millis) string {
 	if p := &l.State.Proof; p.Assumed == 0 && p.Read >= through {
@@ -39,7 +39,7 @@ func idleness(l *control.Log, through change.Millis) string {
 	return certificate.Assumed
 }
 
-// idleSentence says of all tables how it is known that nothing was written.
+// idleSentence describes, for all tables, the evidence that nothing was written.
 func idleSentence(logs []*control.Log, through change.Millis) string {
 	for _, l := range logs {
 		if idleness(l, through) == certificate.Assumed {

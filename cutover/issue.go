@@ -92,7 +92,7 @@ func statements(v *verified, idle string) []string {
 	return append(all, idle, "It says nothing about what was written to Bigtable or DynamoDB after it was issued.")
 }
 
-// accepted says what the waivers take away from what a certificate proves.
+// accepted lists what the waivers take away from the statements of a certificate.
 func accepted(waivers []certificate.Waiver) (says []string) {
 	for _, w := range waivers {
 		switch column, ok := strings.CutPrefix(w.Name, waivesColumn); {
@@ -109,7 +109,7 @@ func accepted(waivers []certificate.Waiver) (says []string) {
 	return says
 }
 
-// table returns what the certificate says about one table, and how it is known that it was idle.
+// table returns the entry of one table in the certificate, with the evidence that it was idle.
 func (c *Cutover) table(i int, l *control.Log, idle string) certificate.Table {
 	s, info := l.State, &c.pair.Tables[i].Info
 	id := c.pair.Tables[i].Identity(c.cfg.Pipeline, c.pair.Sink())

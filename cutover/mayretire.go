@@ -59,9 +59,9 @@ func (r *Retirement) refuse(ctx context.Context) error {
 	return nil
 }
 
-// checkUnapplied refuses a table whose log holds changes that Bigtable never gets, unless exactly
-// so many are waived: the log is all that holds them. These are what no replicator has applied, and
-// of a fenced table also what the application wrote to DynamoDB behind the fence.
+// checkUnapplied refuses a table with changes in its log that Bigtable never gets, unless exactly
+// their number is waived: only the log holds them. They are changes that no replicator has applied,
+// and, for a fenced table, the application's writes to DynamoDB behind the fence.
 func (r *Retirement) checkUnapplied(ctx context.Context) error {
 	if r.queue == nil || r.sink == nil {
 		return nil
@@ -146,8 +146,8 @@ func unapplied(
 	return u, before, err
 }
 
-// refuseUnapplied says that another number of changes is lost with the log than is waived. before
-// is how many of them are not behind a fence.
+// refuseUnapplied reports that the log holds another number of unapplied changes than is waived.
+// before is how many of them are not behind a fence.
 func (r *Retirement) refuseUnapplied(fenced bool, before uint64) error {
 	u := r.Kept.Unapplied
 	n, where := int(u.Changes), "in the log"
@@ -169,9 +169,9 @@ func (r *Retirement) refuseUnapplied(fenced bool, before uint64) error {
 // sinkArchive is the sink that copies deletions from the log into the archive's stream.
 const sinkArchive = "archive"
 
-// unarchived returns how many events are in no object of the archive yet: those that the archive's
-// stream holds, and those of the log that were not copied there, because the stream was full or
-// could not be opened.
+// unarchived returns how many events are in no object of the archive yet: the events in the
+// archive's stream, and the events of the log that were not copied there because the stream was
+// full or could not be opened.
 func (r *Retirement) unarchived(ctx context.Context) (int, error) {
 	if r.queue == nil {
 		return 0, nil

@@ -13,7 +13,7 @@ import (
 )
 
 // awaitQuiet waits until no shard of any table yields a change for Quiet. Deletions by TTL and
-// heartbeats do not count: nobody can stop them.
+// heartbeats do not count, because they cannot be stopped.
 func (c *Cutover) awaitQuiet(ctx context.Context) error {
 	c.Say("Stop the writers now. The fence comes when nothing was written for %s; press ^C to stop before it.", c.Quiet)
 	c.Say("The point of no return is the first write of the application to Bigtable behind the fence: the replicator " +

@@ -16,7 +16,7 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
-// Refused says why a cutover does not go on.
+// Refused lists the reasons why a cutover cannot continue.
 type Refused struct {
 	Reasons []string
 	Undone  bool // the fence was taken away meanwhile, in whole or in part
@@ -32,8 +32,8 @@ func refuse(format string, args ...any) error {
 
 func joined(reasons []string) string { return strings.Join(reasons, "; ") }
 
-// check refuses a cutover of tables that are not ready, or whose copies, resyncs or requests are
-// open. A fence of a cutover is not red.
+// check refuses a cutover of tables that are not ready, or that have an open copy, resync or
+// request. A fence of a cutover is not red.
 func (c *Cutover) check(ctx context.Context) error {
 	var tables []config.Table
 	for _, t := range c.pair.Tables {
@@ -86,9 +86,9 @@ func (c *Cutover) awaitLife(ctx context.Context) error {
 	return err
 }
 
-// otherTables says which tables of the target are not named, and which named ones are not of the
-// target. A table that is not in this configuration may still be written by a replicator with
-// another one.
+// otherTables lists tables of the target that are not named, and named tables that do not write to
+// the target. A table that is not in this configuration may still be written by a replicator with
+// another configuration.
 func (c *Cutover) otherTables(ctx context.Context) (reasons []string, err error) {
 	for _, t := range c.pair.Tables {
 		if !slices.Contains(c.Tables, t.Source) {
@@ -105,9 +105,9 @@ func (c *Cutover) otherTables(ctx context.Context) (reasons []string, err error)
 	return append(reasons, others...), err
 }
 
-// otherWriters says which tables that are not in this configuration have rows in the target. Those
-// of this pipeline would be left out of the comparison; who replicates those of another one, whose
-// target was adopted for instance, may write behind the fence, unless they are fenced, too.
+// otherWriters lists tables that have rows in the target and are not in this configuration. Tables
+// of this pipeline would be left out of the comparison. The replicator of another pipeline, which
+// an adopted target may have, may write behind the fence unless its tables are fenced, too.
 //
 // Rule 12: behind a fence nothing is written to Bigtable.
 func (c *Cutover) otherWriters(ctx context.Context) (reasons []string, err error) {
@@ -140,9 +140,9 @@ func openRequest(ctx context.Context, l *control.Log) (bool, error) {
 	return chunk != nil, err
 }
 
-// poll looks at the logs until a fact is there, and asks the owners for signs of life meanwhile. It
-// returns an error when the logs cannot be read for too long, or when no process has owned a table
-// for as long.
+// poll folds the logs until the fact holds, and requests signs of life from the owners meanwhile.
+// It returns an error when the logs cannot be read for too long, or when no process has owned a
+// table for that time.
 func (c *Cutover) poll(ctx context.Context, fact func([]*control.Log) bool) error {
 	var missing, stuck time.Time // since when the logs cannot be read, and since when there is an obstacle
 	for looks := 0; ; looks++ {

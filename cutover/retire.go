@@ -184,12 +184,13 @@ func (r *Retirement) configured() int {
 //
 //	row {fenced} → log → requests, letters → target {retired} → guards → files → row removed
 //
-// The row comes last: as long as it is fenced nobody writes the rows, and without the log no undo lets the replicator
-// go on where it was, with guards that are gone. What the target notes refuses a later start, which would copy the
-// table over the application's rows; and it keeps comparisons of the target's other tables from taking cells without
-// guards for foreign ones, which `repair --delete-foreign` deletes. So it comes before the guards.
+// The row comes last: as long as it is fenced no replicator writes the rows, and without the log no
+// undo lets the replicator continue where it was, with guards that are gone. What the target notes
+// refuses a later start, which would copy the table over the application's rows; and it keeps
+// comparisons of the target's other tables from taking cells without guards for foreign ones, which
+// `repair --delete-foreign` deletes. So it comes before the guards.
 //
-// Rule 12: no step leaves a table without a fence that somebody could start.
+// Rule 12: no step leaves a table without a fence, ready to be started.
 func (r *Retirement) Run(ctx context.Context) error {
 	if err := r.fenceRow(ctx); err != nil {
 		return err
@@ -227,7 +228,8 @@ func (r *Retirement) Run(ctx context.Context) error {
 // repeatHint is the hint for steps that fail.
 const repeatHint = "remove the reason, then the same command: it goes on where it stopped"
 
-// fenceRow fences a table that is not configured any more, so that nobody starts it meanwhile.
+// fenceRow fences a table that is not configured any more, so that no replicator starts it
+// meanwhile.
 func (r *Retirement) fenceRow(ctx context.Context) error {
 	for r.row != nil && r.row.Fenced == nil {
 		var b [6]byte

@@ -8,8 +8,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
-// files returns the folders in scratch that hold sorted runs of the table: of resyncs, and those of
-// comparisons of its target where no other table writes to it.
+// files returns the folders in scratch that hold sorted runs of the table: runs of resyncs, and of
+// comparisons of its target if no other table writes to it.
 func (r *Retirement) files(ctx context.Context) ([]string, error) {
 	dirs := []string{filepath.Join(r.cfg.Scratch, "resync", "resync", r.cfg.Pipeline, r.Table)}
 	shared, err := r.shared(ctx)

@@ -12,11 +12,11 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
-// Undone is a table whose fence was taken away.
+// Undone is a table that lost its fence to an undo.
 type Undone struct {
 	Table string `json:"table"`
 	ID    string `json:"id"`
-	// Unread says why the log could not be read. The fence in it, if it holds one, is still there:
+	// Unread is why the log could not be read. The fence in it, if it holds one, is still there:
 	// the table stands at it until the log can be read, and then the same command takes it away.
 	Unread string `json:"unread,omitempty"`
 }

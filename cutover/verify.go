@@ -177,7 +177,7 @@ func (t *tally) addFull(v *certificate.Verify, n *verify.Counts) {
 	t.foreign, t.unproven = max(t.foreign, n.Foreign), t.unproven+max(0, n.Unproven-t.sealed)
 }
 
-// unequal says what is neither equal nor accepted by name, and notes what is counted and accepted.
+// unequal lists what is neither equal nor accepted by name, and notes what is counted and accepted.
 func (c *Cutover) unequal(v *verified, t *tally) (reasons []string) {
 	v.Verdict, v.EqualByLog, v.Expired = "equal", v.EqualByLog+t.byLog, c.expired()
 	v.Foreign, v.Unproven, v.Refused, v.Different = t.foreign, t.unproven, t.refused, t.different

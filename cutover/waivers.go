@@ -12,9 +12,8 @@ import (
 // waivesColumn begins the name of a waiver of one column: columns:RULE/FAMILY:COLUMN.
 const waivesColumn = "columns:"
 
-// unknownWaivers says which columns are accepted that no mapping of the target can have written.
-// One that is spelled wrong would be noticed only when both sides were compared, with the writers
-// stopped.
+// unknownWaivers lists accepted columns that no mapping of the target can have written. Otherwise a
+// misspelled column would be found only when both sides were compared, with the writers stopped.
 func (c *Cutover) unknownWaivers() (reasons []string) {
 	places := map[string]bool{} // RULE/FAMILY
 	for _, t := range c.pair.Tables {
@@ -35,8 +34,8 @@ func (c *Cutover) unknownWaivers() (reasons []string) {
 	return reasons
 }
 
-// accepts returns the waivers that cover a cell whose owner cannot be told; none where it is not
-// covered. Every rule that may have written the cell must be accepted.
+// accepts returns the waivers that cover a cell without a certain owner; none if it is not covered.
+// Every rule that may have written the cell must be accepted.
 func (c *Cutover) accepts(o *verify.Open) (names []string) {
 	if o.Kind != verify.Unowned {
 		return nil
@@ -51,7 +50,7 @@ func (c *Cutover) accepts(o *verify.Open) (names []string) {
 	return names
 }
 
-// ages returns the source tables whose mappings let cells age away; the certificate needs
+// ages returns the source tables with mappings that let cells age away. The certificate needs
 // --accept-aged for them, because Bigtable may lack what their items still have.
 func (c *Cutover) ages() (names []string) {
 	for _, t := range c.pair.Tables {

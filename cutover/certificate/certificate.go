@@ -1,6 +1,7 @@
-// Package certificate holds what a cutover certifies: that at a fence in the log of each table of a target, DynamoDB
-// and Bigtable were equal. A certificate is JSON with the SHA-256 of its content, and with a signature where a key was
-// given. The package is pure: it computes nothing about tables, and knows no service.
+// Package certificate holds what a cutover certifies: that at a fence in the log of each table of a
+// target, DynamoDB and Bigtable were equal. A certificate is JSON with the SHA-256 of its content,
+// and with a signature where a key was given. The package is pure: it computes nothing about
+// tables, and uses no service.
 //
 // Files, from the top down:
 //
@@ -53,7 +54,7 @@ type Program struct {
 	Go      string `json:"go,omitempty"`
 }
 
-// Times are those of the steps, by the clock of DynamoDB.
+// Times are the times of the steps, by the clock of DynamoDB.
 type Times struct {
 	// QuietSince is the time after which no counted change was created before the fence, and Quiet
 	// how long that had to be. Both are absent where another process raised the fence.
@@ -127,8 +128,8 @@ type Verify struct {
 	Different  int64 `json:"different"`
 }
 
-// Sum says what was equal. After a full comparison that was made before the fence, how many items
-// there were at the fence is not known: of those that have changed since, some were deleted, and
+// Sum describes what was equal. After a full comparison that was made before the fence, the number
+// of items at the fence is unknown: of the items that have changed since, some were deleted, and
 // some are new.
 func (v *Verify) Sum() string {
 	if v.Changed == nil {

@@ -70,14 +70,14 @@ func Encode(c *Certificate, key ed25519.PrivateKey) ([]byte, error) {
 type Checked struct {
 	Certificate *Certificate
 	SHA256      string
-	// SignedBy is the public key of the signature, base64; empty without one. It says who issued
-	// the certificate only where it is known whose key that is: Trusted, by the key given to Check.
+	// SignedBy is the public key of the signature, base64; empty without one. It proves the issuer
+	// only if the owner of that key is known: Trusted, by the key given to Check.
 	SignedBy string
 	Trusted  bool
 }
 
-// Check decodes a file. It may be formatted anew; any other change is refused. Without a key only
-// damage is found: who alters a certificate on purpose can write its new hash, too. With a key the
+// Check decodes a file. It may be reformatted; any other change is refused. Without a key only
+// damage is found: a forger of a certificate can write its new hash, too. With a key the
 // certificate must be signed with it. Errors: ErrAltered, ErrUnsigned, an error for a format of a
 // newer build, and one for another file or a part of one.
 func Check(b []byte, key ed25519.PublicKey) (*Checked, error) {
@@ -182,7 +182,7 @@ func hash(content []byte) string {
 
 func message(content []byte) []byte { return append([]byte(domain), content...) }
 
-// decodeStrictly decodes exactly one value without members that nobody knows.
+// decodeStrictly decodes exactly one value, without unknown members.
 func decodeStrictly(b []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
