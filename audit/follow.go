@@ -46,9 +46,9 @@ func (f *follower) follow(ctx context.Context) error {
 	return f.keys.save()
 }
 
-// lost says why a log does not show any more what has changed; "" where the error is another one,
-// or nil. A log that was resumed behind damage, or that has lost its end, holds other entries than
-// those that were read.
+// lost returns why a log does not show any more what has changed; "" for any other error, or nil. A
+// log that was resumed behind damage, or that has lost its end, holds other entries than were read
+// before.
 func lost(table string, err error) string {
 	switch {
 	case errors.Is(err, queue.ErrTrimmed):
@@ -69,8 +69,8 @@ func (f *follower) first(table int) uint64 {
 	return f.from[table]
 }
 
-// entry takes the changes of an entry, or notes why those of the log are not all that was done to
-// the rows.
+// entry takes the changes of an entry, or notes why the changes of the log are not all that was
+// done to the rows.
 //
 // Rule 14: checkpoint.ChangesRows decides.
 func (f *follower) entry(table int, e *queue.WalkedEntry) error {
@@ -82,8 +82,7 @@ func (f *follower) entry(table int, e *queue.WalkedEntry) error {
 	return e.Changes(func(c *queue.WalkedChange) error { return f.change(table, c) })
 }
 
-// began says what a kept comparison began before, by the reason for which it does not serve any
-// more.
+// began names what a kept comparison began before, by the reason why it is not valid any more.
 var began = map[checkpoint.RowsReason]string{
 	checkpoint.RowsByStream:      "a stream",
 	checkpoint.RowsByGap:         "a loss of changes",

@@ -47,7 +47,7 @@ type keys struct {
 	progress
 }
 
-// openKeys opens the keys in a folder. marks are those of new keys.
+// openKeys opens the keys in a folder. marks are the marks of new keys.
 func openKeys(folder string, marks []checkpoint.Mark) (*keys, error) {
 	store, err := extsort.Open(filepath.Join(folder, keysFolder), filepath.Base(folder))
 	if err != nil {

@@ -190,7 +190,7 @@ func (r *Recorder) Item(v *verify.Verdict) error {
 	return err
 }
 
-// Cell takes a cell of the target whose owner is not known.
+// Cell takes a cell of the target without a known owner.
 func (r *Recorder) Cell(o *verify.Open) error {
 	if r.result.OpenCells++; r.result.OpenCells > maxSavedCells {
 		return nil

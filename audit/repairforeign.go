@@ -25,7 +25,7 @@ func (x *foreignDeletion) add(c request.Column) {
 	x.columns = append(x.columns, c)
 }
 
-// run asks the owner to delete the columns, if the user wants that.
+// run requests the deletion of the columns from the owner, if the user wants it.
 func (x *foreignDeletion) run(ctx context.Context) error {
 	if !x.DeleteForeign {
 		return nil

@@ -67,7 +67,7 @@ func (w *tableRepair) flush(ctx context.Context) (err error) {
 	return nil
 }
 
-// ask asks the owner to make the rows of items true, and waits for that.
+// ask requests a correction of the rows of items from the owner, and waits for it.
 func (w *tableRepair) ask(ctx context.Context, items []item) error {
 	at := 0
 	w.requester.Each = func(c *request.Chunk, o *request.Outcome) {
@@ -100,9 +100,9 @@ func repairRequests(items []item) iter.Seq2[request.Item, error] {
 	}
 }
 
-// settle looks at items again, and counts what they are now. It returns those that may be repaired
-// by another request. An item whose rows hold a newer write than its repair may be equal: the
-// stream has written it.
+// settle settles items again, and counts the results. It returns the items that may be repaired by
+// another request. An item with a newer write in its rows than its repair may be equal: the stream
+// has written it.
 func (w *tableRepair) settle(ctx context.Context, items []item, last bool) (again []item, err error) {
 	candidates := make([]verify.Candidate, len(items))
 	for i := range items {

@@ -9,8 +9,8 @@ import (
 	"github.com/tailrace-cdc/replicator/verify/extsort"
 )
 
-// NoRoom adds exit code and hint to the error of a scratch directory whose volume is full, and
-// returns other errors as they are.
+// NoRoom adds exit code and hint to the error of a scratch directory on a full volume, and returns
+// other errors as they are.
 func NoRoom(dir string, err error) error {
 	full := (*extsort.NoRoomError)(nil)
 	if err = extsort.NoRoom(dir, err); failure.Known(err) || !errors.As(err, &full) {
@@ -21,8 +21,8 @@ func NoRoom(dir string, err error) error {
 			"configuration or --scratch; then the same command again", err)
 }
 
-// ClearScratch removes what a comparison has sorted in a directory, if the error says that the
-// volume is full: where the volume is that of the logs, reading pauses until there is room.
+// ClearScratch removes what a comparison has sorted in a directory, if the error means that the
+// volume is full: if the logs are on the same volume, reading pauses until there is room.
 func ClearScratch(dir string, err error) error {
 	if full := (*extsort.NoRoomError)(nil); !errors.As(err, &full) || full.Err == nil || full.Dir != dir &&
 		filepath.Dir(full.Dir) != dir {

@@ -20,7 +20,7 @@ import (
 	"github.com/tailrace-cdc/replicator/verify"
 )
 
-// Stale says why the kept comparison, with what has changed since, does not show that everything is
+// Stale is why the kept comparison, with what has changed since, does not show that everything is
 // equal.
 type Stale struct{ Why string }
 
@@ -143,8 +143,8 @@ func SinceTime(ctx context.Context, s *pair.Pair, dir string, since change.Milli
 	return c, c.read(ctx)
 }
 
-// leaks returns why changes since the comparison may be in no log although none of its entries says
-// so; "" where none may: while a loss waits to be accepted its shard is not read.
+// leaks returns why changes since the comparison may be missing from a log although no entry
+// records a loss; "" if none may: while a loss waits to be accepted, its shard is not read.
 func (s *Saved) leaks() string {
 	for i := range s.Tables {
 		if t := &s.Tables[i]; t.OpenGaps > 0 {

@@ -46,7 +46,7 @@ func (p *Pair) Proven(ctx context.Context) ([]bool, error) {
 	return b.proven, nil
 }
 
-// lookForBeats folds the logs, and asks their owners to say how far heartbeats have come; nil where
+// lookForBeats folds the logs, and requests from their owners the progress of heartbeats; nil if
 // that fails.
 func (p *Pair) lookForBeats(ctx context.Context) (states []*checkpoint.State) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)

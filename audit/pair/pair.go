@@ -40,7 +40,7 @@ type Pair struct {
 }
 
 // Open opens both sides of the target of a source table. It changes nothing, and needs no running
-// daemon: Ready says whether one runs.
+// daemon: Ready reports whether one runs.
 func Open(
 	ctx context.Context, cfg *config.Config, clients *clients.Clients, tables *catalog.Catalog, table string,
 ) (*Pair, error) {
@@ -83,8 +83,8 @@ func Open(
 	return p, nil
 }
 
-// Retired returns the source tables whose replication into the target has ended: cells that no item
-// of Tables can have may be what they left, and are not compared.
+// Retired returns the source tables that were replicated into the target before: cells that no item
+// of Tables can have may be left from them, and are not compared.
 func (p *Pair) Retired() []string { return p.retired }
 
 // Targets returns the first source table of each target, in the order of the configuration.
@@ -99,10 +99,10 @@ func Targets(tables *catalog.Catalog) (sources []string) {
 	return sources
 }
 
-// ErrNeverReplicated says that no replicator has started with the table yet.
+// ErrNeverReplicated means that no replicator has started with the table yet.
 var ErrNeverReplicated = errors.New("it was never replicated")
 
-// ErrRetired says that `table retire` has ended the replication of a table that is still
+// ErrRetired means that `table retire` has ended the replication of a table that is still
 // configured.
 var ErrRetired = errors.New("its replication was retired")
 

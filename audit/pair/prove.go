@@ -14,8 +14,8 @@ import (
 	"github.com/tailrace-cdc/replicator/protocol"
 )
 
-// ErrUnproven says that nothing proves any more that Bigtable has all changes. What was compared so
-// far is unproven.
+// ErrUnproven means that nothing proves any more that Bigtable has all changes. What was compared
+// so far is unproven.
 var ErrUnproven = errors.New("it cannot be proved that Bigtable has every change")
 
 const (

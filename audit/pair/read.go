@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// pageUnits estimates the cost of a page before its reply says it: 1 MB read strongly is 256.
+	// pageUnits estimates the cost of a page before its reply states it: 1 MB read strongly is 256.
 	pageUnits = 64
 	// itemUnits estimates the cost of reading an item by its key.
 	itemUnits = 1
@@ -37,8 +37,8 @@ func (p *Pair) Now() change.Millis {
 // Ask returns the time of DynamoDB's clock by a reply of this moment. Now may be behind it: our own
 // clock stands still while the machine is suspended.
 //
-// Rule 13: it asks again while that time is uncertain. A proof of what was written before a wrong
-// one would leave out what was written since.
+// Rule 13: it requests the time again while that time is uncertain. A proof of what was written
+// before a wrong time would leave out what was written since.
 func (p *Pair) Ask(ctx context.Context) (change.Millis, error) {
 	for {
 		err := p.read(ctx, 0, 0, func() (float64, error) {
