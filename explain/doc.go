@@ -1,15 +1,15 @@
 // Package explain finds out why rows look as they do: what an item is now, what the mapping makes of it, what
 // Bigtable holds of it, which of its changes the log has, and what is still to come. It reads and changes nothing.
 //
-// Keys and values of items are shown only to those who ask for data. The key that was asked for, the names of
-// attributes, sizes, versions and times are always shown.
+// Keys and values of items are shown only if the user asks for data. The requested key, the names
+// of attributes, sizes, versions and times are always shown.
 //
 // Goroutines: none.
 //
 // Files, from the top down:
 //
 //	key.go      explains an item by its key
-//	row.go      explains a row: whose cells these are, and what items they turn back into
+//	row.go      explains a row: the owners of its cells, and what items they turn back into
 //	history.go  an item's changes in the log, its dead letters, the requests for it
 //	stored.go   what Bigtable holds of an item, cell by cell
 //	settle.go   compares items with their rows, with a proof where there can be one

@@ -256,8 +256,8 @@ const (
 	etaPeriod = time.Second // marks are stored once a second
 )
 
-// eta waits a little and estimates by the way of the mark when an entry is applied; 0: it is by
-// now. moving says whether the mark moves at all.
+// eta waits a little, and estimates from the progress of the mark when an entry will be applied; 0:
+// it is applied already. moving reports whether the mark moves at all.
 func (h *history) eta(ctx context.Context, entry uint64) (d time.Duration, moving bool, err error) {
 	began, first := time.Now(), h.mark()
 	for range etaLooks {

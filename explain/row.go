@@ -16,8 +16,8 @@ import (
 	"github.com/tailrace-cdc/replicator/verify/guarded"
 )
 
-// Row explains a row of the target of the table: which items are in it, whose each cell is, and
-// what items the cells turn back into. Families outside of the mappings are not read.
+// Row explains a row of the target of the table: the items in it, the owner of each cell, and the
+// items that the cells turn back into. Families outside of the mappings are not read.
 func (e *Explainer) Row(ctx context.Context, key []byte) (*Row, error) {
 	s, err := pair.Open(ctx, e.Config, e.Clients, e.Catalog, e.Table.Source)
 	if err != nil {
@@ -203,8 +203,8 @@ func (x *explainedRow) itemOf(g *guarded.Guard) int {
 // sealedGuard describes a guard that cannot be read.
 const sealedGuard = "a guard that is sealed with a secret which is not in pii_secrets"
 
-// explainUnknown gives cells whose columns do not show to which item they belong to the items of
-// the row that should have them as they are.
+// explainUnknown assigns cells of unknown items: their columns do not show the item. It assigns
+// them to the items of the row that should have them as they are.
 func (x *explainedRow) explainUnknown(ctx context.Context) error {
 	unknown := func(c OwnedCell) bool { return c.Owner == OwnedMaybe }
 	tables := x.pair.Settler().Tables

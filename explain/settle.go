@@ -31,7 +31,7 @@ func (x *settling) look(ctx context.Context, items []verify.Candidate) ([]verify
 	return s.Settle(ctx, items)
 }
 
-// prove compares items with their rows behind a proof. unproven says why there is none.
+// prove compares items with their rows behind a proof. unproven is why there is none.
 func (x *settling) prove(
 	ctx context.Context, items []verify.Candidate,
 ) (v []verify.Verdict, unproven string, err error) {
@@ -62,7 +62,7 @@ func settled(v *verify.Verdict) bool {
 	return v.Status == verify.Equal || v.Status == verify.Kept || v.Status == verify.Refused
 }
 
-// describe names a differing cell and says how it differs, with values where there are any.
+// describe names a differing cell and its difference, with values if there are any.
 func describe(n *names, d *verify.CellDifference) string {
 	entry := transform.Entry{Text: d.Entry, To: d.Columns, ByAttributes: d.ByAttributes}
 	column := fmt.Sprintf("cell %s:%s", d.Family, n.column(d.Row, d.Family, d.Qualifier, entry))

@@ -36,7 +36,7 @@ type facts struct {
 	requests int
 }
 
-// verdict says in one sentence what is true of the item.
+// verdict describes the state of the item in one sentence.
 func (f *facts) verdict() Verdict {
 	v := Verdict{Proven: f.proven, Pending: f.pending}
 	switch {
@@ -58,7 +58,7 @@ func (f *facts) verdict() Verdict {
 	return v
 }
 
-// compared says what the comparison shows.
+// compared describes the result of the comparison.
 func (f *facts) compared() (Status, string) {
 	switch f.seen.Status {
 	case verify.Equal:
@@ -81,7 +81,7 @@ func (f *facts) compared() (Status, string) {
 	return f.different()
 }
 
-// behind says how far the rows are behind the log.
+// behind describes how far the rows are behind the log.
 func (f *facts) behind() string {
 	text := fmt.Sprintf("the row is %s behind", english.Plural(f.pending, "change", ""))
 	switch {
@@ -95,7 +95,7 @@ func (f *facts) behind() string {
 	return text
 }
 
-// different says what differs, and whether it may be on its way.
+// different describes what differs, and whether it may be on its way.
 func (f *facts) different() (Status, string) {
 	what := f.differences()
 	switch {
@@ -128,7 +128,7 @@ func (f *facts) differences() string {
 	return text
 }
 
-// besides says what else concerns the item.
+// besides lists what else concerns the item.
 func (f *facts) besides(s Status) string {
 	var parts []string
 	if n := f.letters; n > 0 {
@@ -157,7 +157,7 @@ func isAre(n int) string {
 	return "are"
 }
 
-// together returns the verdict of a row by those of its items.
+// together returns the verdict of a row from the verdicts of its items.
 func together(items []RowItem, foreign, unknown int) Verdict {
 	v := Verdict{Status: Equal, Proven: true}
 	count := map[Status]int{}
