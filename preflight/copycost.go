@@ -11,8 +11,8 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// Prices are the list prices that an estimate assumes, in dollars. Nobody asks AWS for them: its
-// pages fill in their prices in the browser, so that users must compare them before they rely on an
+// Prices are the list prices that an estimate assumes, in dollars. They are not requested from AWS:
+// its pages fill in their prices in the browser, so users must compare them before they rely on an
 // estimate.
 type Prices struct {
 	Region       string  `json:"region"`
@@ -38,7 +38,7 @@ var assumed = Prices{
 	StoredGB: 0.023,
 }
 
-// PriceNote says what the dollars of an estimate are, and where to change the prices.
+// PriceNote describes what the dollars of an estimate are, and where to change the prices.
 func PriceNote() string {
 	return fmt.Sprintf("dollars: assumed list prices of %s, not asked from AWS: %g for a million read units (as of %s), "+
 		"%g for a GB exported and %g for a GB in S3 for a month (both not confirmed); other regions cost up to about "+
@@ -75,7 +75,7 @@ type WayEstimate struct {
 	Note      string  `json:"note"`
 }
 
-// EstimateCopy estimates the copy of a table from its description, whose counts are up to six hours
+// EstimateCopy estimates the copy of a table from its description, which has counts up to six hours
 // old. A budget that the table cannot have is reported elsewhere; it counts as the default here.
 func EstimateCopy(info *source.TableInfo, b config.Backfill) *CopyEstimate {
 	budget, err := info.ReadUnitsFor(b.ReadUnits.Absolute, b.ReadUnits.Percent)
@@ -112,12 +112,12 @@ func EstimateCopy(info *source.TableInfo, b config.Backfill) *CopyEstimate {
 	return e
 }
 
-// CopySentence says what copying the items of a table by scan takes, with the default budget.
+// CopySentence describes the cost of copying the items of a table by scan, with the default budget.
 func CopySentence(info *source.TableInfo) string {
 	return EstimateCopy(info, config.Backfill{}).Sentence()
 }
 
-// ResyncCost says what reading a whole table once for a resync takes, and how many hours that is.
+// ResyncCost describes the cost of reading a whole table once for a resync, and returns its hours.
 func ResyncCost(info *source.TableInfo, b config.Backfill) (what string, hours float64) {
 	e := EstimateCopy(info, b)
 	what = fmt.Sprintf("that reads about %s (%s, %s read units) %s",
@@ -148,7 +148,7 @@ type Way struct {
 // Ways returns both ways of copying.
 func (e *CopyEstimate) Ways() []Way { return []Way{{"scan", e.Scan}, {"export", e.Export}} }
 
-// Sentence says what the copy that begins with the next run takes; "" if none does.
+// Sentence describes the cost of the copy that begins with the next run; "" if none does.
 func (e *CopyEstimate) Sentence() string {
 	way := e.Scan
 	switch e.From {

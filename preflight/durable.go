@@ -8,9 +8,9 @@ import (
 	"github.com/tailrace-cdc/replicator/problem"
 )
 
-// NotDurable returns an error for each directory whose files this operating system may lose in a
-// power cut although they were synced: the replicator acknowledges what is there. The demo does
-// without this check.
+// NotDurable returns an error for each directory in which this operating system may lose synced
+// files in a power cut: the replicator acknowledges what is there. The demo does without this
+// check.
 func NotDurable(cfg *config.Config) []problem.Problem { return notDurable(cfg, host.SyncsDirectories) }
 
 // notDurable is NotDurable where directories can be synced, or not.

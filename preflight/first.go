@@ -13,9 +13,9 @@ import (
 )
 
 // FirstStarts returns, for the tables that no run has started yet, what their copies take, a
-// sentence each, and which are not copied because of a later start. It looks at the described
-// tables only, and leaves out those whose state Bigtable does not show in time: the pipeline waits
-// for that by itself.
+// sentence each, and which tables are not copied because of a later start. It covers the described
+// tables only, and leaves out tables if Bigtable does not return their state in time: the pipeline
+// waits for that by itself.
 func FirstStarts(
 	ctx context.Context, cfg *config.Config, tables *catalog.Catalog, sink *bigtable.Client,
 ) (copies []string, problems []problem.Problem) {

@@ -87,8 +87,8 @@ type check struct {
 	writesTo   string           // cluster that the app profile routes to; "": not known
 }
 
-// offline compiles what can be compiled without DynamoDB: the mappings of tables whose key is
-// declared.
+// offline compiles what can be compiled without DynamoDB: the mappings of tables with a declared
+// key.
 func (c *check) offline() {
 	for _, t := range c.catalog.Tables {
 		if t.TakeDeclaredKey(); !t.Described && t.Mapping != nil {
@@ -101,7 +101,7 @@ func (c *check) offline() {
 	c.compile()
 }
 
-// online asks the servers. An error of one server does not stop the checks of the others, except
+// online calls the servers. An error of one server does not stop the checks of the others, except
 // that without a client of DynamoDB nothing else is checked.
 func (c *check) online(ctx context.Context, o Options) {
 	c.endpoints()

@@ -28,8 +28,8 @@ type Life struct {
 	Lead  float64 `json:"lead_s"` // how far versions are ahead of the clock at first
 	Hours float64 `json:"red_hours"`
 	Begun bool    `json:"begun"` // by an earlier recover: nothing is changed
-	// Restores says that no new life begins: the row of the table is gone, and is stored again from
-	// the log.
+	// Restores means that no new life begins: the row of the table is gone, and is stored again
+	// from the log.
 	Restores bool `json:"restores_row,omitempty"`
 
 	plan  *staterow.Recovery
@@ -38,8 +38,8 @@ type Life struct {
 	archivedOnly bool
 }
 
-// PlanRecoveries returns the new lives of the tables whose logs cannot go on; of one table if its
-// name is not empty. The tables must be described and compiled.
+// PlanRecoveries returns the new lives of the tables that need one because of their logs; of one
+// table if its name is not empty. The tables must be described and compiled.
 func PlanRecoveries(
 	ctx context.Context, cfg *config.Config, clients *clients.Clients, tables *catalog.Catalog, only string,
 ) (lives []*Life, err error) {
@@ -77,7 +77,7 @@ func PlanRecoveries(
 	return lives, nil
 }
 
-// Asks reports whether any of the lives is still to be begun.
+// Asks reports whether any of the lives has not begun yet.
 func Asks(lives []*Life) bool {
 	return slices.ContainsFunc(lives, func(l *Life) bool { return !l.Begun })
 }
@@ -163,7 +163,7 @@ func loadRow(ctx context.Context, rows staterow.Store, pipeline, table string) (
 	return nil, nil
 }
 
-// Text says what the recovery does, and for how long the table is not ready.
+// Text describes what the recovery does, and for how long the table is not ready.
 func (l *Life) Text() string {
 	if l.Begun {
 		return fmt.Sprintf("%s is already recovering: life %d begins at the next try of a replicator, nothing was changed.",

@@ -52,7 +52,7 @@ func (c *check) adminPort(ctx context.Context) {
 	}
 }
 
-// describe asks DynamoDB about a table and checks the answer.
+// describe reads the description of a table from DynamoDB and checks it.
 func (c *check) describe(ctx context.Context, t *catalog.Table) {
 	ctx, cancel := context.WithTimeout(ctx, clients.AskTimeout)
 	defer cancel()
@@ -143,8 +143,8 @@ func (c *check) readable(ctx context.Context, t *catalog.Table) {
 	}
 }
 
-// recovery asks whether a table that is to be copied has point-in-time recovery, which an export
-// needs. It stays unknown where that may not be asked.
+// recovery checks whether a table that is to be copied has point-in-time recovery, which an export
+// needs. It stays unknown without the permission to read it.
 func (c *check) recovery(ctx context.Context, r *TableReport) {
 	if r.Copy == nil {
 		return

@@ -18,11 +18,11 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
-// codeBackfill warns about a table whose items are not copied. It is withdrawn for a table that an
-// earlier run has started: whether that one was copied is decided.
+// codeBackfill warns that the items of a table are not copied. It is withdrawn for a table that an
+// earlier run has started: for that one it is decided.
 const codeBackfill = "backfill"
 
-// codeScan refuses a table whose items are to be copied and cannot be read.
+// codeScan refuses a table that is to be copied if its items cannot be read.
 const codeScan = "scan"
 
 // stored compares the tables with what earlier runs left: the pipeline's rows in Bigtable, the
@@ -135,8 +135,8 @@ func (c *check) targetOwner(ctx context.Context, t *catalog.Table) error {
 	return nil
 }
 
-// mappingEdit says what `mapping diff` says about a table whose mapping has changed: whether it can
-// be accepted.
+// mappingEdit reports the result of `mapping diff` for a table with a changed mapping: whether the
+// change can be accepted.
 func (c *check) mappingEdit(ctx context.Context, t *catalog.Table) {
 	ctx, cancel := context.WithTimeout(ctx, clients.AskTimeout)
 	defer cancel()
