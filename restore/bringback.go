@@ -75,7 +75,7 @@ const (
 	batchBytes = 4 << 20
 )
 
-// Run restores the items, or in a dry run says what it would do. After an error the result says
+// Run restores the items, or in a dry run reports what it would do. After an error the result holds
 // what was done before.
 //
 // There is no state: an item that is in the table as it was archived is found by reading it, at a

@@ -11,7 +11,7 @@
 //	verify.go    compares an archive with its manifests
 //	list.go      the hours and their objects
 //	query.go     the events of a time, a class, an item
-//	key.go       the item that a query asks for
-//	times.go     the times of a question
+//	key.go       the item that a query selects
+//	times.go     the times of a query
 //	open.go      the store, and the end of a chain
 package restore

@@ -12,7 +12,7 @@ import (
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
-// Key is the item that a query asks for, or several with one partition key.
+// Key is the item that a query selects, or several with one partition key.
 type Key struct {
 	given map[string]json.RawMessage // attributes in JSON, plain or typed
 	texts map[string]string          // attributes as they were typed in NAME=VALUE

@@ -135,7 +135,7 @@ func (l *lister) object(row *Hour, name string, events, bytes int64, named bool)
 		Named: named, Events: events, Bytes: bytes})
 }
 
-// unnamed takes the objects that no manifest names: those of open hours, and late ones.
+// unnamed takes the objects that no manifest names: objects of open hours, and late ones.
 func (l *lister) unnamed(ctx context.Context, b bucket.Bucket) error {
 	for info, err := range b.List(ctx, layout.Table(l.table)) {
 		if err != nil {

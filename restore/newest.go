@@ -10,7 +10,7 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// keyHash stands for a key: those of all items that were seen are in memory.
+// keyHash stands for a key: the keys of all items that were found are in memory.
 type keyHash [16]byte
 
 func hashOf(e *transform.Event) (h keyHash) {

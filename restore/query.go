@@ -13,7 +13,7 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// Query asks for events of a table.
+// Query selects events of a table.
 type Query struct {
 	Table string
 	Time  Range                // of the deletion
@@ -29,9 +29,9 @@ type found struct {
 	part layout.Part
 }
 
-// Run yields the events as CloudEvents in JSON. Those of one item come in the order of their
-// deletion, the newest last; those of all items hour by hour. It reads only the objects of the
-// hours and the class that are asked for.
+// Run yields the events as CloudEvents in JSON. The events of one item come in the order of their
+// deletion, the newest last; the events of all items come hour by hour. It reads only the objects
+// of the selected hours and class.
 func (q *Query) Run(ctx context.Context, b bucket.Bucket, yield func(line []byte) error) error {
 	hours, bytes, err := q.hours(ctx, b)
 	if err != nil {
@@ -87,7 +87,7 @@ func (q *Query) objects(ctx context.Context, b bucket.Bucket) func(yield func(fo
 	}
 }
 
-// Classes are those of archives.
+// Classes are the classes of events in archives.
 var Classes = []transform.EventClass{
 	transform.ClassTTL, transform.ClassUser, transform.ClassInferred, transform.ClassHealed,
 }
@@ -116,8 +116,8 @@ type match struct {
 	line  []byte
 }
 
-// hour prints the events of the objects of one hour. Those of an item are few and are sorted; all
-// events of an hour may be more than fit into memory, and come in the order of the objects.
+// hour prints the events of the objects of one hour. The events of an item are few and are sorted;
+// all events of an hour may be more than fit into memory, and come in the order of the objects.
 func (q *Query) hour(
 	ctx context.Context, b bucket.Bucket, objects []found, yield func([]byte) error, read func(size int64),
 ) error {
