@@ -31,8 +31,8 @@ type Options struct {
 	Adopt   bool // targets that another pipeline has written
 	Log     *zap.Logger
 	// Announce is called once everything is open and nothing was written yet, with the tables as
-	// far as DynamoDB describes them; nil: nobody is told. sink is nil when every table is archived
-	// only.
+	// far as DynamoDB describes them; nil: it is not called. sink is nil when every table is
+	// archived only.
 	Announce func(ctx context.Context, cfg *config.Config, tables *catalog.Catalog, sink *bigtable.Client) error
 	// Show is called every second with the status; nil: it is not shown.
 	Show func(*pipeline.Status)
@@ -153,7 +153,7 @@ func (d *Daemon) options(src *source.Source, arch *archiving.Place) pipeline.Opt
 	return o
 }
 
-// watch has a table that was found begin as the finder says.
+// watch lets a found table begin as the finder decides.
 func (d *Daemon) watch(t *config.Table, o *pipeline.Table) {
 	if t.Found {
 		o.NewAfter, o.Sole = d.finder.FirstStart, t.Target != ""

@@ -14,8 +14,8 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// find looks for the tables of the selections, if the file has some. What is wrong with one of them
-// halts that one: a table that somebody creates must not keep the daemon from starting.
+// find finds the tables of the selections, if the file has some. An error of one table halts that
+// table only: a newly created table must not keep the daemon from starting.
 func (d *Daemon) find(ctx context.Context, src *source.Source, q *queue.Queue) error {
 	if !d.cfg.Selecting() {
 		return nil
@@ -41,7 +41,7 @@ func (d *Daemon) follow(cfg *config.Config) {
 	d.heap.Fit(cfg)
 }
 
-// growing is a pipeline whose tables come and go, as package catalog needs it.
+// growing is a pipeline with tables that come and go, for package catalog.
 type growing struct {
 	d *Daemon
 	*pipeline.Pipeline

@@ -26,7 +26,7 @@ func Registry(build Build) *prometheus.Registry {
 	return reg
 }
 
-// Build says which build a program is.
+// Build identifies the build of a program.
 type Build struct {
 	Version  string
 	Revision string // of the repository; "unknown" where Go has not recorded it
@@ -46,9 +46,9 @@ func BuildOf(version string) Build {
 }
 
 // WithTargets adds the label target to each metric of a table. In every metric of ours, table is
-// the name of a table in DynamoDB and target that of the table in Bigtable. Packages that know the
-// first only, as those that read the stream and the log do, leave the second to this function. A
-// table without a target has none. tables returns the tables at the time of a scrape.
+// the name of a table in DynamoDB and target the name of the table in Bigtable. Packages with only
+// the first name, such as the readers of the stream and the log, leave the second to this function.
+// A table without a target has none. tables returns the tables at the time of a scrape.
 func WithTargets(metrics prometheus.Gatherer, tables func() []config.Table) prometheus.Gatherer {
 	return prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
 		targets := map[string]string{}
