@@ -8,7 +8,7 @@
 //	connections.go  how many connections, and for how long
 //	hosts.go        by which names the server answers
 //	pages.go        the status page: HTML for browsers, text for others
-//	feed.go         tells open pages when they have changed
+//	feed.go         notifies open pages of changes
 //	probes.go       probes, and JSON
 //	page.go         the front page, the page of a table, and their assets: HTML that needs nothing from outside
 //	table.go        facts, gaps and errors of one table

@@ -12,7 +12,7 @@ const (
 	feedReaders = 32              // open pages at a time: each costs a rendering every feedEvery
 )
 
-// feed tells open pages when they have changed, by server-sent events.
+// feed notifies open pages of changes, by server-sent events.
 type feed struct {
 	pages   pages
 	readers chan struct{} // a token per open page

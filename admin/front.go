@@ -19,8 +19,8 @@ type tableRow struct {
 	HasLetters, HasGaps                      bool
 }
 
-// columns are those of the front page that some table needs; most pipelines need none of them most
-// of the time.
+// columns are the columns of the front page that some table needs; most pipelines need none of them
+// most of the time.
 type columns struct{ Copy, Verify, Archive bool }
 
 func (c *columns) add(t *status.Table) {
@@ -88,7 +88,7 @@ func tableTone(t *status.Table, failing bool) string {
 	return "good"
 }
 
-// logText returns how full a log is. Its owner alone knows the limit.
+// logText returns how full a log is. Only its owner reports the limit.
 func logText(q *status.Queue) string {
 	switch {
 	case q.Limit > 0:

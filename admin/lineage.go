@@ -184,7 +184,7 @@ func stateOf(sh *status.Shard) string {
 	return sh.Phase + ", lag " + periodText(sh.Lag.Seconds())
 }
 
-// short returns the part of a shard's name that tells it from others.
+// short returns the part of a shard's name that distinguishes it from others.
 func short(id string) string {
 	if i := strings.LastIndexByte(id, '-'); i >= 0 && len(id)-i > 4 {
 		return "…" + id[i:]

@@ -75,7 +75,7 @@ func newHead(s *pipeline.Status, version, path string, now time.Time) pageHead {
 // tones are the colours of states, in the order of their tables on the front page: trouble first.
 var tones = []string{"bad", "warn", "busy", "good"}
 
-// toneOf returns the colour of a verdict; its word says the same.
+// toneOf returns the colour of a verdict; its word means the same.
 func toneOf(v *status.Verdict) string {
 	switch v.State {
 	case status.StateHealthy:

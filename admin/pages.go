@@ -74,7 +74,7 @@ func (p pages) render(ctx context.Context, path string) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// writeText writes the front page for a terminal. Its first line is that of the HTML page.
+// writeText writes the front page for a terminal. Its first line is the same as on the HTML page.
 func writeText(w io.Writer, s *pipeline.Status, now time.Time) {
 	fmt.Fprintln(w, s.Verdict.Line(now))
 	for _, r := range s.Reasons {
