@@ -83,7 +83,7 @@ func Keys(t reflect.Type) []string {
 	return keys
 }
 
-// documented returns the keys that hints list: those of fields without the tag `hidden:"true"`.
+// documented returns the keys that hints list: keys of fields without the tag `hidden:"true"`.
 func documented(t reflect.Type) []string {
 	var keys []string
 	for i := range t.NumField() {

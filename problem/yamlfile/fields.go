@@ -13,7 +13,7 @@ import (
 // Field reads the value of one known key.
 type Field func(value *yaml.Node, path string)
 
-// Fields reads a block whose keys are all known: every other key is a problem.
+// Fields reads a block of known keys: every other key is a problem.
 func (r *Reader) Fields(n *yaml.Node, path string, known map[string]Field) {
 	r.fields(n, path, slices.Sorted(maps.Keys(known)), known)
 }
@@ -66,8 +66,8 @@ type entries struct {
 	merged map[*yaml.Node]bool // blocks that were read: an anchor may be used inside its own block
 }
 
-// block reads the entries of one block, then those of the blocks that it merges, whose keys yield
-// to its own.
+// block reads the entries of one block, then the entries of the blocks that it merges. Keys of
+// merged blocks yield to its own.
 func (e *entries) block(n *yaml.Node, yields bool) {
 	var merges []*yaml.Node
 	for i := 0; i+1 < len(n.Content); i += 2 {

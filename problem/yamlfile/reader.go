@@ -3,7 +3,7 @@
 // path and line.
 //
 // A file is read into Go values by Decode, after their yaml tags, or key by key by the functions of
-// a Field map. The package knows nothing of what the files mean.
+// a Field map. The package is independent of what the files mean.
 package yamlfile
 
 import (

@@ -76,7 +76,7 @@ func (r *Reader) wrong(n *yaml.Node, path, code, hint, what string) {
 // longestShown is how much of a wrong value a problem repeats, in characters.
 const longestShown = 40
 
-// describe names a node as its author sees it.
+// describe names a node in its author's terms.
 func describe(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.SequenceNode:
