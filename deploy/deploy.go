@@ -9,8 +9,8 @@ import _ "embed"
 //go:embed tailrace.schema.json
 var ConfigSchema []byte
 
-// MappingSchema is the schema of mapping files. A test compares its keys and words with those that the reader of
-// mappings knows.
+// MappingSchema is the schema of mapping files. A test compares its keys and words with the keys
+// and words that the reader of mappings accepts.
 //
 //go:embed mapping.schema.json
 var MappingSchema []byte
