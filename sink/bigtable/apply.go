@@ -45,8 +45,8 @@ func (t *table) counted(err error) error {
 
 // Declare sets the data families of a target table, over all mappings that write to it. Apply
 // empties these families in rows that it replaces but that also contain a history family, and in
-// shared rows that a removal deletes. Without a declaration Apply asks the service for the table's
-// families, once.
+// shared rows that a removal deletes. Without a declaration Apply requests the table's families
+// from the service, once.
 func (c *Client) Declare(target string, families []string) {
 	names := slices.Clone(families)
 	c.table(target).families.Store(&names)
@@ -114,8 +114,8 @@ func (t *table) familiesToEmpty(ctx context.Context, w *transform.Write) ([]stri
 	return nil, nil
 }
 
-// dataFamilies returns the declared families, or else all families of the table except for those of
-// the guards.
+// dataFamilies returns the declared families, or else all families of the table except the guard
+// families.
 func (t *table) dataFamilies(ctx context.Context) ([]string, error) {
 	if declared := t.families.Load(); declared != nil {
 		return *declared, nil

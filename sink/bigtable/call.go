@@ -83,14 +83,14 @@ func (t *table) answer(ctx context.Context, r *request, version change.Version) 
 	return ended
 }
 
-// askTwice asks again where the answer is that a table, family or instance is not there.
+// askTwice repeats a call that fails because a table, family or instance does not exist.
 //
-// Rule 13: one such answer is no fact, of a write or of a read.
+// Rule 13: one such answer proves nothing, for a write or for a read.
 func askTwice(ctx context.Context, ask func() error) error {
 	return readTwice(ctx, func() (bool, error) { return false, ask() })
 }
 
-// readTwice is askTwice, of a read that reports whether it has taken a row.
+// readTwice is askTwice for a read that reports whether it has taken a row.
 func readTwice(ctx context.Context, read func() (some bool, err error)) error {
 	some, err := read()
 	if !some && Classify(err) == failure.Missing && failure.Pause(ctx, missingPause) == nil {

@@ -88,8 +88,7 @@ func classOf(code codes.Code) failure.Class {
 	}
 }
 
-// refusedByService reports whether an error is the service's refusal of a write, and not that of
-// this package.
+// refusedByService reports whether the service, rather than this package, refused a write.
 func refusedByService(err error) bool {
 	var own *RejectedError
 	return Classify(err) == failure.Rejected && !errors.As(err, &own)

@@ -61,7 +61,7 @@ func dial(ctx context.Context, o Options, watch *stallWatch) (connection, error)
 		option.WithEndpoint(service), option.WithScopes(bigtable.Scope), option.WithGRPCConnectionPool(o.Connections),
 	}
 	// Google's library would make the same, with a client certificate or S2A where the environment
-	// has one: the mTLS endpoint alone asks for them, and it is not dialed here.
+	// has one. Only the mTLS endpoint requires them, and it is not dialed here.
 	secure := wakeful{credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS12}), watch}
 	for _, d := range append(dialOptions(), grpc.WithTransportCredentials(secure)) {
 		opts = append(opts, option.WithGRPCDialOption(d))

@@ -1,9 +1,9 @@
 // Package bigtable makes writes durable in Cloud Bigtable, in any order, any number of times.
 //
-// Every row is written by one CheckAndMutateRow: if the row already holds this item at this version or later, nothing
-// happens, else the item's cells are replaced. The server decides at the moment of writing, so a retry, a replay, a
-// second owner and a call that arrives after its client gave up are all harmless. A call whose outcome is unknown is
-// therefore sent again.
+// Every row is written by one CheckAndMutateRow: if the row already holds this item at this version
+// or later, nothing happens, else the item's cells are replaced. The server decides at the moment
+// of writing, so a retry, a replay, a second owner and a call that arrives after its client gave up
+// are all harmless. A call with an unknown outcome is therefore sent again.
 //
 // The decision rests on one cell per row and item, beside the data:
 //
@@ -29,7 +29,7 @@
 //	lognote.go    which entry of a table's log was acknowledged
 //	position.go   how far the continuous comparison of a table is
 //	target.go     which pipeline owns a target table
-//	targetrow.go  the row that says so, and its changes
+//	targetrow.go  the row that names the owner, and its changes
 //	format.go     the row that names the format of a pipeline's logs
 //	fenced.go     the state rows of all tables, and fenced ones
 //	tables.go     compares and creates the tables
@@ -39,7 +39,7 @@
 //	rows.go       reads rows for the verifier
 //	profile.go    the app profile
 //	principal.go  the identity of the caller
-//	guards.go     what a guard's value tells
+//	guards.go     the values of guards
 //	call.go       one call, repeated until it is answered
 //	span.go       the span of a call, where its write is traced
 //	client.go     clients and tables

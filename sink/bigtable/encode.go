@@ -51,7 +51,7 @@ type op struct {
 
 type opKind uint8
 
-// The numbers are those of the fields of google.bigtable.v2.Mutation.
+// The numbers are the field numbers of google.bigtable.v2.Mutation.
 const (
 	opSet          opKind = 1
 	opDeleteColumn opKind = 2
@@ -216,7 +216,7 @@ func Requests(w *transform.Write, families []string) (all []RowWrite, err error)
 	return SealedRequests(nil, w, families)
 }
 
-// SealedRequests is Requests for items whose keys may have to be sealed.
+// SealedRequests is Requests for items with keys that may have to be sealed.
 func SealedRequests(seal *Sealer, w *transform.Write, families []string) (all []RowWrite, err error) {
 	if r := checkWrite(w); r != nil {
 		return nil, fmt.Errorf("check write: %w", r)

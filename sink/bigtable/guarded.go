@@ -80,10 +80,10 @@ func (c *Client) listedRows(ctx context.Context, target string, keys []string, v
 	return nil
 }
 
-// RowsNaming reads a whole table once, and calls f with each row whose _tr_live names one of the
-// items, and the item's index. It serves items whose rows are not functions of their keys. unknown
-// counts the guards that are sealed with a secret that is not known here, each of which may name
-// one of the items.
+// RowsNaming reads a whole table once, and calls f with each row that has one of the items in its
+// _tr_live, and the item's index. It serves items with row keys that cannot be computed from their
+// keys. unknown counts the guards that are sealed with a secret that this client does not have.
+// Each of them may name one of the items.
 func (c *Client) RowsNaming(ctx context.Context, target string, items []transform.Item,
 	f func(item int, row []byte) error) (unknown int, err error) {
 	shared, keys := make(map[string]int, len(items)), make(map[string]int, len(items))
@@ -126,7 +126,7 @@ func (c *Client) HighestGuard(ctx context.Context, target string) (change.Versio
 	return c.surveyGuards(ctx, target, 0)
 }
 
-// ForeignGuards returns the pipelines other than Options.Pipeline whose guards the table holds, ""
+// ForeignGuards returns the pipelines other than Options.Pipeline that have guards in the table, ""
 // as in HighestGuard. It reads the first limit rows that have guards, and the whole table if limit
 // is 0.
 func (c *Client) ForeignGuards(ctx context.Context, target string, limit int) ([]string, error) {

@@ -6,7 +6,7 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable/guard"
 )
 
-// Guard is what the value of a guard tells: whose item is in the row.
+// Guard is the decoded value of a guard: the item in the row, its table and its pipeline.
 type Guard = guard.Guard
 
 // Sealer seals the keys in the values of guards.
@@ -18,8 +18,8 @@ func NewSealer(secrets []string) (*Sealer, error) { return guard.NewSealer(secre
 
 var errNoSecret = errors.New("a key attribute is listed under pii, so the guards need a secret: set pii_secrets")
 
-// GuardOf returns what the value of a guard tells; row and qualifier are where it stands. An error
-// means that no build has written the value in this place.
+// GuardOf decodes the value of a guard; row and qualifier are its location. An error means that no
+// build has written the value in this place.
 func (c *Client) GuardOf(value, row, qualifier []byte) (Guard, error) {
 	return c.opt.Seal.Read(value, row, qualifier)
 }

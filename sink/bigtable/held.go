@@ -18,14 +18,14 @@ const (
 	filterBytes  = 12 << 10  // of a filter; the service takes 20 KB, and ours is estimated
 )
 
-// HeldRows reads what rows hold of an item: its guards, and the cells of the columns that each row
-// asks for, as a plain reader sees them. The result has one element for each of rows, in their
+// HeldRows reads what rows hold of an item: its guards, and the cells of the columns that each of
+// rows requests, as a plain reader gets them. The result has one element for each of rows, in their
 // order; a row that does not exist has no cells. Only the named ranges are read, because a shared
 // row may be far larger than what one item has in it. It blocks while the service is unavailable,
 // until ctx ends.
 //
-// The rows are read one after the other, so the caller must see to it that nobody else writes the
-// item meanwhile.
+// The rows are read one after the other, so the caller must ensure that there is no other writer of
+// the item meanwhile.
 func (c *Client) HeldRows(ctx context.Context, target string, item transform.Item, rows []transform.RowRead) (
 	[]transform.HeldRow, error) {
 	data, err := c.dataClient(ctx)

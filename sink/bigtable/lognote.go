@@ -13,7 +13,7 @@ import (
 
 const noteQualifier = "log"
 
-// noteFormat is the highest format of a note that this build knows. Rule 11: a newer one is
+// noteFormat is the highest format of a note that this build can read. Rule 11: a newer one is
 // refused.
 const noteFormat = 1
 
@@ -32,7 +32,7 @@ type LogNote struct {
 // NoteLog stores a note beside a table's state row, and reports whether that row is there: without
 // it nothing is stored. A note of a lower sequence never hides a later one, however late it
 // arrives: the sequence is the cell's time. Sequences of a log begin at the microseconds of its
-// creation, so those of a later log are higher.
+// creation, so a later log has higher ones.
 func (c *Client) NoteLog(ctx context.Context, pipeline, table string, n LogNote) (there bool, err error) {
 	n.Format = noteFormat
 	value, err := json.Marshal(n)

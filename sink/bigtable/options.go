@@ -22,8 +22,8 @@ type Options struct {
 	// Pipeline is the one to which GuardOf attributes values that do not name theirs. Writes take
 	// it from the item.
 	Pipeline string
-	// Seal seals the guards' values of items whose key is personal data, and opens them. Nil:
-	// writes of such items fail.
+	// Seal seals and opens the guards' values of items with personal data in their key. Nil: writes
+	// of such items fail.
 	Seal *Sealer
 	// Now is the source's clock: the latest Date of DynamoDB, advanced by the monotonic clock. The
 	// tombstone gate depends on it, so the local wall clock must not be used. Apply returns an

@@ -28,8 +28,8 @@ func (c *Client) Principal(ctx context.Context) (string, error) {
 	return principalOf(found.JSON), nil
 }
 
-// principalOf names the identity in a credentials file. Without one the credentials are those of
-// the machine.
+// principalOf names the identity in a credentials file. Without a file the machine's credentials
+// are used.
 func principalOf(file []byte) string {
 	var f struct {
 		Type          string `json:"type"`

@@ -14,8 +14,8 @@ import (
 type Resynced struct {
 	Written int
 	Skipped int // they hold the item at the write's version or a later one
-	// Again are those of Skipped that hold it at exactly that version: an attempt that was not
-	// answered may have written them.
+	// Again counts the rows of Skipped that hold it at exactly that version: an attempt that was
+	// not answered may have written them.
 	Again int
 	// Hot is the highest version at which a skipped row holds the item, or held it until it left:
 	// the caller may resync the item again once it can do so above this version. 0 without skipped
@@ -31,13 +31,12 @@ func (e *StaleError) Error() string { return "not sent: " + e.Err.Error() }
 func (e *StaleError) Unwrap() error { return e.Err }
 
 // Resync is Apply for content that was read from the source table rather than from its stream. It
-// tells what became of the rows. fresh is asked before every attempt of every call, repeated ones
-// included: when it returns an error, nothing more is sent and Resync returns a *StaleError with
-// it. So a process that was frozen does not write what it read before. fresh may be nil.
+// returns the outcome for the rows. fresh is called before every attempt of every call, repeated
+// ones included: when it returns an error, nothing more is sent and Resync returns a *StaleError
+// with it. So a process that was frozen does not write what it read before. fresh may be nil.
 //
 // A skipped row needs no second try at the version that it holds. It holds what the stream wrote
-// later, and a write that were conditional on that version would replace it by older content, for
-// good.
+// later, and a write conditional on that version would replace it by older content, for good.
 func (c *Client) Resync(ctx context.Context, target string, w *transform.Write, fresh func() error) (Resynced, error) {
 	var done Resynced
 	var skipped []transform.RowRead

@@ -14,7 +14,7 @@ import (
 )
 
 // retryError makes the error for backoff.Retry: a permanent one unless err is transient, and one
-// with a delay where the service asks for it.
+// with a delay if the service requests a delay.
 func retryError(err error) error {
 	if err == nil {
 		return nil
@@ -47,8 +47,8 @@ func interrupted(ctx context.Context, last error) error {
 	return fmt.Errorf("%w (%s)", ctx.Err(), textOf(last))
 }
 
-// textOf returns the text of an error, to be used without wrapping it, because the class must be
-// that of the context.
+// textOf returns the text of an error, to be used without wrapping it, because the class must come
+// from the context.
 func textOf(err error) string {
 	if err == nil {
 		return "no attempt was made"

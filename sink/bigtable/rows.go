@@ -14,7 +14,7 @@ import (
 // where it breaks.
 var rowsPerRead = 10_000
 
-// View selects what an application sees of a family: the newest Versions cells of each column; 0
+// View selects what an application reads of a family: the newest Versions cells of each column; 0
 // means all.
 type View struct {
 	Family   string
@@ -105,8 +105,8 @@ type parts struct {
 	step int      // keys in a part
 }
 
-// partsOf asks for a table's keys. They only save work, so an error is none: the range is read in
-// one part then. Source:
+// partsOf requests sample row keys of a table. They only save work, so an error is ignored: the
+// range is then read in one part. Source:
 // https://cloud.google.com/bigtable/docs/reference/data/rpc/google.bigtable.v2#samplerowkeysrequest
 func partsOf(ctx context.Context, table *bigtable.Table) *parts {
 	keys, err := table.SampleRowKeys(ctx)

@@ -7,8 +7,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// inRowOrder yields the rows of a write in the order in which they are sent: those that the item
-// enters first, so that a reader sees an item that moves twice rather than not at all.
+// inRowOrder yields the rows of a write in the order in which they are sent. Rows that the item
+// enters come first, so that a reader finds a moving item twice rather than not at all.
 func inRowOrder(rows []transform.Row) iter.Seq[*transform.Row] {
 	return func(yield func(*transform.Row) bool) {
 		for _, left := range [...]bool{false, true} {

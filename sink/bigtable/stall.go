@@ -56,7 +56,7 @@ func newStallWatch() *stallWatch {
 }
 
 // count returns how often the process stood still so far. The call itself is an observation:
-// whichever goroutine runs first after a stall notices it.
+// whichever goroutine runs first after a stall detects it.
 func (w *stallWatch) count() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -82,8 +82,9 @@ func (w *stallWatch) run(ctx context.Context) error {
 	}
 }
 
-// wakeful are transport credentials whose connections send nothing after a stall. (A dialer could
-// wrap the connection as well, but with one gRPC ignores HTTPS_PROXY and sets no TCP_USER_TIMEOUT.)
+// wakeful are transport credentials for connections that send nothing after a stall. (A dialer
+// could wrap the connection as well, but with one gRPC ignores HTTPS_PROXY and sets no
+// TCP_USER_TIMEOUT.)
 type wakeful struct {
 	credentials.TransportCredentials
 	watch *stallWatch
@@ -116,9 +117,9 @@ func (c *wakefulConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// look is the look that allows one attempt of a call. gRPC asks it as the call's credentials each
-// time that it gives the call to a connection, also when it repeats a call that the last one did
-// not send.
+// look is the look that allows one attempt of a call. As the call's credentials it is consulted
+// each time that gRPC gives the call to a connection, also when gRPC repeats a call that the last
+// connection did not send.
 type look struct {
 	watch  *stallWatch
 	stalls uint64 // before the look

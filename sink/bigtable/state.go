@@ -78,9 +78,9 @@ func (s *State) Same(o *State) bool {
 	return s.Revision == o.Revision && bytes.Equal(s.stored, o.stored)
 }
 
-// Fenced says that a cutover has fenced the table: its rows may belong to the application, whatever
-// the log holds, and also when there is no log any more. It is stored before the fence in the log,
-// and removed after it.
+// Fenced records that a cutover has fenced the table: its rows may belong to the application,
+// whatever the log holds, and also when there is no log any more. It is stored before the fence in
+// the log, and removed after it.
 type Fenced struct {
 	ID   string    `json:"id"`
 	Time time.Time `json:"time"`
@@ -226,7 +226,7 @@ func (c *Client) storeIf(ctx context.Context, next *State, predicate *btpb.RowFi
 	if matched == want {
 		return true, nil
 	}
-	// An earlier attempt of ours, whose reply was lost, may have stored it.
+	// An earlier attempt of ours may have stored it, and its reply was lost.
 	have, err := c.loadRepeatedly(ctx, next.Identity.Pipeline, next.Identity.Table)
 	if errors.Is(err, ErrNoState) {
 		return false, nil

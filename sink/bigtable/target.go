@@ -46,7 +46,7 @@ func (c *Client) ClaimTarget(ctx context.Context, pipeline, table string) (owner
 	if err := c.setTarget(ctx, row, columnFilter(targetQualifier), false); err != nil {
 		return "", fmt.Errorf("claim target %s: %w", table, err)
 	}
-	// Read back in any case: an earlier attempt of ours, whose reply was lost, may have stored it.
+	// Read back in any case: an earlier attempt of ours may have stored it, and its reply was lost.
 	stored, err := c.targetRepeatedly(ctx, table)
 	return stored.Pipeline, err
 }
@@ -100,9 +100,9 @@ func (c *Client) Unretire(ctx context.Context, pipeline, target, table string) e
 	return err
 }
 
-// ClaimSole stores that a target of the pipeline is for one source table alone, unless it is for
-// another one whose replication has not ended, and returns the table that it is for then. It blocks
-// while the service is unavailable.
+// ClaimSole reserves a target of the pipeline for one source table, unless it is reserved for
+// another one that is still replicated. It returns the table that holds the target afterwards. It
+// blocks while the service is unavailable.
 func (c *Client) ClaimSole(ctx context.Context, pipeline, target, table string) (holder string, err error) {
 	row, err := c.editTarget(ctx, pipeline, target, func(r *targetRow) bool { return r.ClaimSole(table) })
 	return row.Sole, err
@@ -125,8 +125,8 @@ func (c *Client) editTarget(
 	}
 }
 
-// Retired returns the source tables whose replication into a target has ended, by name. Also who
-// adopts the target must leave their rows alone.
+// Retired returns the source tables that are no longer replicated into a target, by name. A
+// pipeline that adopts the target must leave their rows alone, too.
 func (c *Client) Retired(ctx context.Context, target string) (map[string]Retired, error) {
 	row, err := c.targetRepeatedly(ctx, target)
 	return row.Retired, err

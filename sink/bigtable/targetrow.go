@@ -19,25 +19,25 @@ type targetRow struct {
 	Pipeline string    `json:"pipeline"`
 	Since    time.Time `json:"since"` // by the clock of the machine that wrote it
 
-	// The following members are those of an adopted target.
+	// An adopted target has the following members.
 	From  string         `json:"from,omitempty"`  // the pipeline before; "": none had claimed the target
 	Floor change.Version `json:"floor,omitempty"` // the highest guard that was found: new versions must be above it
 
-	// Retired are source tables whose replication has ended, by name.
+	// Retired are source tables that are no longer replicated, by name.
 	Retired map[string]Retired `json:"retired,omitempty"`
 
 	// Sole is the source table that the target is for; "": several may share it.
 	Sole string `json:"sole,omitempty"`
 }
 
-// Retired is a source table whose replication into a target has ended: the rows may belong to the
+// Retired is a source table that is no longer replicated into a target: the rows may belong to the
 // application.
 type Retired struct {
 	At    time.Time      `json:"at"`    // by the clock of the machine that wrote it
 	Floor change.Version `json:"floor"` // no version that the table was given is above it
 }
 
-// Clone returns a row whose changes leave this one as it is.
+// Clone returns an independent copy of the row.
 func (r targetRow) Clone() targetRow {
 	retired := map[string]Retired{}
 	maps.Copy(retired, r.Retired)
@@ -59,8 +59,8 @@ func (r *targetRow) Unretire(table string) (changes bool) {
 	return there
 }
 
-// ClaimSole gives the target to one source table, unless it has one whose replication has not
-// ended.
+// ClaimSole reserves the target for one source table, unless it holds another one that is still
+// replicated.
 func (r *targetRow) ClaimSole(table string) (changes bool) {
 	_, ended := r.Retired[r.Sole]
 	if r.Sole == table || r.Sole != "" && !ended {

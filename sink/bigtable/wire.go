@@ -14,8 +14,8 @@ import (
 // A request is marshalled without the generated messages, because every change is one
 // CheckAndMutateRowRequest, and building, measuring and marshalling that message cost more than
 // everything else that the sink does for a change (docs/decisions/0012-sink-calls.md). Field
-// numbers are those of google/bigtable/v2/bigtable.proto and data.proto; a test reads the bytes
-// back with the generated code.
+// numbers come from google/bigtable/v2/bigtable.proto and data.proto; a test reads the bytes back
+// with the generated code.
 
 // codec writes requests and reads their replies. Every other message is left to gRPC's codec.
 type codec struct{ encoding.CodecV2 }
@@ -69,9 +69,9 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
-// The following functions return sizes of fields whose numbers are below 16, so that a tag is one
-// byte. messageSize includes empty fields, because members of a oneof are sent even if they are
-// empty. textSize and numberSize do not, as proto3 omits empty fields.
+// The following functions return sizes of fields with numbers below 16, so that a tag is one byte.
+// messageSize includes empty fields, because members of a oneof are sent even if they are empty.
+// textSize and numberSize do not, as proto3 omits empty fields.
 func messageSize(size int) int { return 1 + protowire.SizeBytes(size) }
 
 func textSize[T string | []byte](v T) int {

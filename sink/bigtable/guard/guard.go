@@ -1,9 +1,9 @@
-// Package guard writes and reads the values of the guards: the cells of _tr_live and _tr_dead that say which item is,
-// or was, in a row, and since which version.
+// Package guard writes and reads the values of the guards: the cells of _tr_live and _tr_dead that
+// name the item that is, or was, in a row, and since which version.
 //
 // The version is the cell's timestamp, and nothing but the timestamp decides about a write. The
-// value is for those who start from a row: verify, explain, and a pipeline that takes over a
-// target. It is in clear or sealed, and the first byte tells which. Another first byte is refused
+// value serves code that starts from a row: verify, explain, and a pipeline that takes over a
+// target. It is in clear or sealed, as its first byte indicates. Another first byte is refused
 // (Rule 11):
 //
 //	0x01 pipeline 0x00 table 0x00 key
@@ -27,7 +27,7 @@ const (
 // Exclusive is the qualifier of an item in a row that only this item can produce.
 const Exclusive = "i"
 
-// Guard is what a guard's value tells.
+// Guard is the decoded value of a guard.
 type Guard struct {
 	Pipeline string
 	Table    string // source table
@@ -51,8 +51,8 @@ func Append(dst []byte, pipeline, table string, key []byte) []byte {
 	return append(append(append(dst, table...), 0), key...)
 }
 
-// Read returns what a guard's value tells; nil opens no sealed value. The error is about a value
-// that no build has written in this place: it is malformed, or it was copied from another row or
+// Read decodes a guard's value; a nil Sealer opens no sealed value. An error means that no build
+// has written the value in this place: it is malformed, or it was copied from another row or
 // column.
 func (s *Sealer) Read(value, row, qualifier []byte) (Guard, error) {
 	if len(value) == 0 {

@@ -40,7 +40,7 @@ type stripe struct {
 	rows map[uint64]*trackedRow
 }
 
-// trackedRow is a row whose writes are all counted.
+// trackedRow is a row with all its writes counted.
 type trackedRow struct {
 	grown    int64
 	nextLog  int64 // growth in bytes at which the row is logged next

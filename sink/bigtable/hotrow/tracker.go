@@ -105,7 +105,7 @@ func (t *Tracker) logHot(now time.Time, window, hash uint64, key []byte) {
 	if skip {
 		return
 	}
-	// The window is not over: the rate is that of its part so far.
+	// The window is not over: the rate is computed over its part so far.
 	part := now.Sub(t.began) - time.Duration(window-1)*windowLength
 	rate := math.Round(float64(hotWrites) / max(1, part.Seconds()))
 	t.logRow("hot row: more than 100 writes a second go to one row", key, zap.Float64("writes_per_second", rate))

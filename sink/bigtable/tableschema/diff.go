@@ -33,7 +33,7 @@ type Difference struct {
 	text []string
 }
 
-// Kind says what differs.
+// Kind is the kind of a difference.
 type Kind string
 
 // The kinds of a Difference.
