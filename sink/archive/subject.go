@@ -80,12 +80,12 @@ func noStream(err error) bool {
 // confirmPause is the time before a stream that was not found is looked for again.
 const confirmPause = time.Second
 
-// confirmNoStream asks again for the streams that listen on a subject: for their names, and for a
-// listing. It returns nil if there is one.
+// confirmNoStream requests the streams that listen on a subject again: by name, and by a listing.
+// It returns nil if there is one.
 //
 // Rule 13: a server that loads its streams answers that there is none, and the listing of a cluster
-// leaves out a stream whose leader does not answer. That there is none is believed for the life of
-// the process, and events would be lost without a message.
+// leaves out a stream if its leader does not answer. The process relies on the result for its whole
+// life, so a false one would lose events without a message.
 func confirmNoStream(ctx context.Context, js jetstream.JetStream, subject string) error {
 	if err := failure.Pause(ctx, confirmPause); err != nil {
 		return err

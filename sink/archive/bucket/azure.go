@@ -104,8 +104,8 @@ func (a *inAzure) read(ctx context.Context, key string, of stored, at, n int64) 
 	return out.Body, nil
 }
 
-// lifecycle has nothing to ask: the rules belong to the storage account, whose management is
-// another service with other rights.
+// lifecycle makes no call: the rules belong to the storage account, which is managed by another
+// service with other rights.
 func (a *inAzure) lifecycle(context.Context) ([]expiry, error) { return nil, ErrNoLifecycle }
 
 func (a *inAzure) close() error { return a.opened.Close() }

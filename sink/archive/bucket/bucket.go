@@ -19,15 +19,15 @@ import (
 // no "." or "..". Safe for concurrent use, also by several processes.
 type Bucket interface {
 	// Create stores the first size bytes of f, durably, if nothing has the name yet; else it
-	// returns ErrExists. That may be what an earlier call stored whose answer was lost: the caller
-	// compares. After any other error the object may exist too, but only whole: call again. f's own
-	// position does not matter and stays.
+	// returns ErrExists. An earlier call may have stored the object and lost its answer, so the
+	// caller compares. After any other error the object may exist too, but only whole: call again.
+	// f's own position does not matter and is left unchanged.
 	Create(ctx context.Context, name string, f *os.File, size int64) error
 
 	// Open returns a reader of an object, or ErrNotFound. ctx ends the reader too.
 	Open(ctx context.Context, name string) (Reader, error)
 
-	// List returns the objects whose names begin with prefix, rising by the bytes of their names.
+	// List returns the objects with names that begin with prefix, in the byte order of their names.
 	// An error is the last pair.
 	List(ctx context.Context, prefix string) iter.Seq2[Info, error]
 
@@ -43,7 +43,7 @@ type Reader interface {
 	Size() int64
 }
 
-// Info is what a listing says of an object.
+// Info describes an object in a listing.
 type Info struct {
 	Name string
 	Size int64
@@ -62,11 +62,11 @@ type Options struct {
 	// ReadOnly makes nothing: a directory must exist, and is not cleared of what a crash left
 	// there.
 	ReadOnly bool
-	// Region is that of S3 where the URL names none; empty: the environment's.
+	// Region is the S3 region if the URL names none; empty: the environment's.
 	Region string
 }
 
-// Open opens the bucket of a URL; nothing is asked of a service yet.
+// Open opens the bucket of a URL. It makes no call to the service.
 //
 //	file:///directory                  made where it is absent
 //	s3://bucket/prefix?region=R        endpoint=URL for a server that is not AWS's; assume_role=ARN of a role to take

@@ -65,7 +65,7 @@ type stored struct {
 	version string // another one for each content: an ETag, or a generation
 }
 
-// query asks for a page of the keys that begin with prefix.
+// query selects a page of the keys that begin with prefix.
 type query struct {
 	prefix string
 	after  string // keys up to this one may be left out
@@ -79,7 +79,7 @@ type page struct {
 	next    string // "" behind the last page
 }
 
-// openCloud opens the bucket of a URL, whose parameters must be among the known ones.
+// openCloud opens the bucket of a URL. Parameters of the URL must be among the known ones.
 func openCloud(
 	ctx context.Context, u *url.URL, o Options, open func(context.Context, *url.URL, Options) (backend, error),
 	known ...string,
@@ -139,8 +139,8 @@ func (c *cloud) put(ctx context.Context, name string, content *io.SectionReader)
 	return c.confirm(ctx, c.prefix+name, stored{size: content.Size(), sum: sum})
 }
 
-// confirm asks the service for an object whose upload it has answered without a checksum of the
-// content: S3 does so where a key of KMS encrypts it.
+// confirm requests the checksum of an object if the reply to its upload had none: S3 returns none
+// for objects that are encrypted with a KMS key.
 //
 // Rule 15: an object counts as stored only once the service has stated its size and its checksum.
 func (c *cloud) confirm(ctx context.Context, key string, sent stored) error {
@@ -188,10 +188,10 @@ func (c *cloud) Open(ctx context.Context, name string) (Reader, error) {
 	return r, nil
 }
 
-// List asks once more for what is behind the last object.
+// List requests once more what follows the last object.
 //
-// Rule 13: that there is nothing, or nothing more, is taken from a second answer, to a request that
-// began after the first one. What lacks objects would be archived twice.
+// Rule 13: only a second answer, to a request that began after the first one, proves that there is
+// nothing, or nothing more. Objects missing from a listing would be archived twice.
 func (c *cloud) List(ctx context.Context, prefix string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		q, last, again := query{prefix: c.prefix + prefix, size: c.pageSize}, "", false
@@ -264,7 +264,7 @@ func pause(ctx context.Context, attempt int) error {
 // explainObject is explain for a call that reads an object.
 //
 // Rule 13: an object counts as missing only if a listing that began after the reply lacks it too.
-// The listing also tells whether the bucket is missing: replies to HEAD have no body with a code.
+// The listing also shows whether the bucket is missing: replies to HEAD have no body with a code.
 func (c *cloud) explainObject(ctx context.Context, name string, err error) error {
 	answer, answered := replyOf(err)
 	if !answered || answer.status != http.StatusNotFound || ctx.Err() != nil {

@@ -87,9 +87,9 @@ const (
 // hintReplaced is what to do where the path is another directory than at the start.
 const hintReplaced = "mount it again; or restart the replicator, if the directory was replaced on purpose"
 
-// inPlace refuses to go on when the path is another directory than the one that was opened: then a
-// volume was taken away or put above it. The open one would take objects that nobody finds, or list
-// none.
+// inPlace returns an error if the path is no longer the directory that was opened: a volume was
+// unmounted, or mounted over it. The open directory would take objects that no reader finds, or
+// list none.
 func (d *directory) inPlace() error {
 	now, err := os.Stat(d.path)
 	if err != nil {
@@ -116,7 +116,7 @@ func (d *directory) put(ctx context.Context, name string, content *io.SectionRea
 	if err := d.inPlace(); err != nil {
 		return err
 	}
-	// Early, so that a caller who tries again after a lost answer does not write all of it again.
+	// Checked early, so that a retry after a lost answer does not write the whole object again.
 	// link decides.
 	if err := d.taken(name); err != nil {
 		return err

@@ -16,7 +16,7 @@ type Expiry struct {
 	After  time.Duration // since they were created; 0: at a date
 }
 
-// ErrNoLifecycle means that a store does not tell its lifecycle to those who use it.
+// ErrNoLifecycle means that a store does not expose its lifecycle rules to its clients.
 var ErrNoLifecycle = errors.New("the store does not tell its lifecycle rules")
 
 // Lifecycle returns the rules of a bucket's lifecycle that delete objects of the archive. A

@@ -10,9 +10,9 @@ import (
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
-// The sizes of requests. A Parquet footer takes one request, for the end of an object is read as a
-// whole; an object of 128 MB that is read in order takes some 70; and a file whose columns are read
-// side by side has a window for each.
+// The sizes of requests. A Parquet footer takes one request, because the end of an object is read
+// as a whole. An object of 128 MB that is read in order takes some 70 requests. Columns that are
+// read in parallel have a window each.
 const (
 	firstWindow   = 256 << 10
 	largestWindow = 2 << 20

@@ -65,7 +65,7 @@ func (r reply) taken() bool {
 	return r.status == http.StatusPreconditionFailed || r.code == "BlobAlreadyExists"
 }
 
-// codes are the replies whose code says more than their status.
+// codes are the reply codes that are more specific than the status.
 var codes = map[string]struct {
 	class failure.Class
 	hint  string

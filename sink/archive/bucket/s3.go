@@ -26,8 +26,8 @@ import (
 	"github.com/tailrace-cdc/replicator/host"
 )
 
-// openS3 opens s3://bucket/prefix with the credentials of the AWS default chain, or those of a role
-// that they may take.
+// openS3 opens s3://bucket/prefix with the credentials of the AWS default chain, or of a role that
+// they may assume.
 func openS3(ctx context.Context, u *url.URL, o Options) (backend, error) {
 	client, err := newS3(ctx, u.Query(), o)
 	if err != nil {
@@ -131,7 +131,7 @@ func closeBody(body io.ReadCloser) error {
 	return body.Close()
 }
 
-// lifecycle leaves out rules for objects with tags: those of an archive have none.
+// lifecycle leaves out rules for objects with tags: objects of an archive have none.
 func (s *inS3) lifecycle(ctx context.Context) (all []expiry, err error) {
 	out, err := s.client.GetBucketLifecycleConfiguration(ctx,
 		&s3.GetBucketLifecycleConfigurationInput{Bucket: &s.bucket})

@@ -22,8 +22,8 @@ func isTemporary(name string) bool {
 	return name == temporaries || strings.HasPrefix(name, temporaries+"/")
 }
 
-// temporary is a file that is being written. It is locked while its process lives, which tells it
-// from what a crash left.
+// temporary is a file that is being written. It is locked while its process lives. A file that a
+// crash left behind is not locked.
 type temporary struct {
 	dir  *directory
 	name string

@@ -12,8 +12,8 @@ import (
 // errStop ends a walk when the caller breaks its loop.
 var errStop = errors.New("stop")
 
-// walk calls each for every regular file below dir whose name begins with prefix, rising by the
-// bytes of the names. What vanishes meanwhile is left out: the archive's owner may let objects
+// walk calls each for every regular file below dir with a name that begins with prefix, in the byte
+// order of the names. Files that vanish meanwhile are left out: the archive's owner may let objects
 // expire.
 func (d *directory) walk(ctx context.Context, dir, prefix string, each func(Info) bool) error {
 	if ctx.Err() != nil {

@@ -1,9 +1,9 @@
-// Package coverage says which records of a table's stream an archive has: intervals of sequence
-// numbers for each shard.
+// Package coverage represents the records of a table's stream that an archive has: intervals of
+// sequence numbers for each shard.
 //
 // The intervals of a class are disjoint: an event extends the interval of its object, or begins a
-// new one, from the last record of the shard that was archived before it. So what overlaps is
-// archived twice, and what lies between two intervals of a shard was never archived.
+// new one, from the last record of the shard that was archived before it. So records in overlapping
+// intervals are archived twice, and records between two intervals of a shard were never archived.
 package coverage
 
 import (

@@ -34,7 +34,7 @@ var classes = []string{
 
 // DDL returns the statement for the archive of a table under a URL as the configuration has it:
 // s3://bucket/prefix, gs://bucket/prefix, azblob://container/prefix or file:///directory. The error
-// says what the engine cannot read.
+// names what the engine cannot read.
 func DDL(d Dialect, rawURL, table string, o object.Options) (string, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {

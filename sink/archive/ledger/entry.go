@@ -42,26 +42,26 @@ const (
 // Claim begins the entries of an owner.
 type Claim struct {
 	Owner string `json:"owner"`
-	// Life and Epoch are those of the claim of the table's log: an owner that a later one has
-	// overtaken there writes nothing here.
+	// Life and Epoch identify the claim of the table's log: an owner that has been replaced by a
+	// later one there writes nothing here.
 	Life  uint64        `json:"life,omitempty"`
 	Epoch uint64        `json:"epoch"`
 	Date  change.Millis `json:"date"`
-	// Objects and Subject say which sinks the archive has. One that it has for the first time
-	// begins here, or, in a new stream, with the first event.
+	// Objects and Subject are the sinks of the archive. A new sink begins here, or, in a new
+	// stream, with the first event.
 	Objects bool `json:"objects,omitempty"`
 	Subject bool `json:"subject,omitempty"`
-	// FromStart is set when the table's log held no records. Only that of the first claim is used:
+	// FromStart is set when the table's log held no records. Only the first claim's value is used:
 	// without it the archive lacks what expired earlier in its first hour.
 	FromStart bool `json:"from_start,omitempty"`
-	// Resumed says that the table had no archive for a time: it begins again at the end of the
+	// Resumed is set when the table had no archive for a time: it begins again at the end of the
 	// table's log.
 	Resumed bool `json:"resumed,omitempty"`
 	// Lost is set when events may be missing, because the stream or its end was lost.
 	Lost *Lost `json:"lost,omitempty"`
 }
 
-// Lost is a range of hours whose events the archive may lack.
+// Lost is a range of hours in which the archive may lack events.
 type Lost struct {
 	ID    string      `json:"id"`
 	Why   string      `json:"why"`
@@ -69,8 +69,8 @@ type Lost struct {
 	Until layout.Hour `json:"until"` // including it
 }
 
-// Events are what the table's log says about deletions, in its order. The events that are kept are
-// in the entry's data, a block for each group.
+// Events are the deletions in the table's log, in its order. The events that are kept are in the
+// entry's data, a block for each group.
 type Events struct {
 	Table  string  `json:"table"`
 	Source string  `json:"source"` // table ARN
@@ -174,11 +174,11 @@ type ManifestWritten struct {
 	Named []string `json:"named,omitempty"`
 }
 
-// Placed says where the objects are from now on.
+// Placed names the place of the objects from now on.
 type Placed struct {
 	Place string `json:"place"`
-	// Anew says that the manifests and objects of the place before are not there: the chain begins
-	// anew.
+	// Anew is set when the new place lacks the manifests and objects of the previous one: a new
+	// chain begins.
 	Anew bool `json:"anew,omitempty"`
 }
 
@@ -232,8 +232,8 @@ var magic = []byte("TRA")
 // ErrForeign means that a message is not an entry.
 var ErrForeign = errors.New("not an entry of an archive")
 
-// Stray reports whether a message is none of an archive's at all: it lacks what every entry begins
-// with. Somebody published it on the stream's subject.
+// Stray reports whether a message is not an entry of an archive: it lacks the bytes that every
+// entry begins with. Another client published it on the stream's subject.
 func Stray(msg []byte) bool { return !bytes.HasPrefix(msg, magic) }
 
 // NewerFormatError means that a newer build wrote the entry.

@@ -8,7 +8,7 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
-// partialSnapshot is a snapshot whose last part has not come yet.
+// partialSnapshot is a snapshot that still lacks its last part.
 type partialSnapshot struct {
 	first uint64
 	next  int

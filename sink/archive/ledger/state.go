@@ -25,7 +25,7 @@ type State struct {
 	Objects []Object         `json:"objects"` // that are there, and in no manifest
 
 	// Covered is what the objects of the last days cover, by class, and CoveredAt the hour in which
-	// that of a shard was archived last. Records are read again for a day at most.
+	// a record of each shard was archived last. Records are read again for a day at most.
 	Covered   map[transform.EventClass]coverage.Set `json:"covered,omitempty"`
 	CoveredAt map[string]layout.Hour                `json:"covered_at,omitempty"`
 

@@ -16,8 +16,8 @@ import (
 // grows with the shards and the holes, and not with the objects.
 type covered struct {
 	sets map[transform.EventClass]coverage.Set
-	// ends says which objects have the intervals at the ends of what is united; those between touch
-	// and are forgotten.
+	// ends maps the ends of the united intervals to their objects. Ends between two intervals that
+	// touch are dropped.
 	ends map[end]place
 	// twice are the records that some objects share with earlier ones, by name.
 	twice map[string]coverage.Set
@@ -73,7 +73,7 @@ func duplicated(object, other string, twice coverage.Set) string {
 		"second of each id", object, other, ranges(twice))
 }
 
-// join notes the end of an interval, or forgets the end of the neighbor that it touches.
+// join records the end of an interval, or drops the end of the neighbor that it touches.
 func (c *covered) join(neighbor, own end, at place) {
 	if _, touches := c.ends[neighbor]; touches {
 		delete(c.ends, neighbor)
@@ -82,9 +82,9 @@ func (c *covered) join(neighbor, own end, at place) {
 	c.ends[own] = at
 }
 
-// holes returns findings about records between those of two objects that are in none. last is the
-// last closed hour. Events of a hole whose later end is there may still be on their way: the hours
-// that are not closed have them.
+// holes returns findings about records that lie between the records of two objects and are in no
+// object. last is the last closed hour. If a hole ends in it, the events of the hole may still be
+// in hours that are not closed.
 func (c *covered) holes(hs hours, last layout.Hour) (found []Finding) {
 	for class, set := range c.sets {
 		if class == transform.ClassHealed {

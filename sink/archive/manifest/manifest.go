@@ -34,16 +34,16 @@ type Manifest struct {
 	Hours []Hour `json:"hours"`
 }
 
-// Hour is what a manifest says about one class in one hour.
+// Hour is the entry of a manifest for one class in one hour.
 type Hour struct {
 	Hour    layout.Hour          `json:"hour"`
 	Class   transform.EventClass `json:"class"`
 	Objects []Object             `json:"objects,omitempty"`
 	// Events is the number of events in Objects.
 	Events int64 `json:"events"`
-	// Deleted, Skipped and Letters are those of the class ttl, and of the whole hour as known by
-	// now: the deletions that the log was seen to hold, and how many of them are no events because
-	// the mapping does not archive them, or because they are dead letters.
+	// Deleted, Skipped and Letters are of the class ttl, and of the whole hour as known by now: the
+	// deletions found in the log, and how many of them are no events because the mapping does not
+	// archive them, or because they are dead letters.
 	Deleted int64 `json:"deleted,omitempty"`
 	Skipped int64 `json:"skipped,omitempty"`
 	Letters int64 `json:"letters,omitempty"`
@@ -55,8 +55,8 @@ type Hour struct {
 	// Supplement is set when an earlier manifest closed the hour.
 	Supplement bool `json:"supplement,omitempty"`
 	// Added is set when the hour is so long ago that Deleted, Skipped and Letters count only what
-	// came since the last manifest that names the hour: what that one says is still true. A retried
-	// dead letter may be archived after weeks.
+	// came since the last manifest that names the hour: its counts are still true. A retried dead
+	// letter may be archived after weeks.
 	Added bool `json:"added,omitempty"`
 }
 
@@ -69,8 +69,8 @@ type Object struct {
 	Digest string `json:"digest"` // see object.Footer
 }
 
-// Head is the end of a chain. It is kept in the table's log too, so that a chain whose end was cut
-// off is found.
+// Head is the end of a chain. It is kept in the table's log too, so that a chain with its end cut
+// off is detected.
 type Head struct {
 	N    uint64 `json:"n"`
 	Hash string `json:"hash,omitempty"`

@@ -18,7 +18,7 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/archive/layout"
 )
 
-// Content is what an object says of itself, or what reading all of it gave.
+// Content is the content of an object, by its name and footer or from reading all of it.
 type Content struct {
 	Part     layout.Part
 	Coverage coverage.Set
@@ -47,7 +47,7 @@ type looked struct {
 // restore is what to do about most findings.
 const restore = "restore it from the bucket's versions or a backup"
 
-// look compares an object with what its manifest says.
+// look compares an object with its manifest.
 func (v *verifier) look(ctx context.Context, n named) (looked, error) {
 	l := looked{named: n}
 	wrong := func(kind Kind, text string, args ...any) {
@@ -159,7 +159,7 @@ func hashName(name string) nameHash {
 	return nameHash(sum[:12])
 }
 
-// unnamed counts the objects of open hours, and reports those of closed hours that no manifest
+// unnamed counts the objects of open hours, and reports objects of closed hours that no manifest
 // names.
 func (v *verifier) unnamed(ctx context.Context, r *Report) error {
 	for info, err := range v.bucket.List(ctx, layout.Table(v.table)) {
@@ -190,7 +190,7 @@ func (v *verifier) unnamed(ctx context.Context, r *Report) error {
 	return nil
 }
 
-// wants reports whether the objects of an hour are to be looked at.
+// wants reports whether the objects of an hour are to be verified.
 func (v *verifier) wants(h layout.Hour) bool {
 	return h >= v.o.From && (v.o.To == 0 || h < v.o.To)
 }

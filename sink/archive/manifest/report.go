@@ -31,7 +31,7 @@ const (
 	NothingClosed   Kind = "nothing_closed" // no hour of the time is closed: nothing was compared
 )
 
-// Grade says what a finding does to the verdict.
+// Grade is the effect of a finding on the verdict.
 type Grade string
 
 // The grades, also the verdicts.

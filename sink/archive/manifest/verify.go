@@ -9,7 +9,7 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/archive/layout"
 )
 
-// Depth says how much of each object Verify reads. The chain, the names and the numbers are always
+// Depth is how much of each object Verify reads. The chain, the names and the numbers are always
 // checked.
 type Depth string
 
@@ -22,11 +22,11 @@ const (
 
 // Options of Verify.
 type Options struct {
-	// Head is the end of the chain that the table's log knows, zero before its first manifest; nil
-	// where the log could not be asked.
+	// Head is the end of the chain according to the table's log, zero before its first manifest;
+	// nil if the log could not be read.
 	Head *Head
-	// From and To bound the hours whose objects are looked at; To is not included. 0: no bound. The
-	// chain is always checked as a whole.
+	// From and To bound the hours of the objects that are verified; To is not included. 0: no
+	// bound. The chain is always checked as a whole.
 	From, To layout.Hour
 	Depth    Depth // "": Bytes
 	Parallel int   // objects at once; 0: 4
@@ -202,7 +202,7 @@ func (v *verifier) others(ctx context.Context, r *Report) error {
 	return nil
 }
 
-// unchecked marks objects whose coverage alone is read.
+// unchecked marks objects as read for their coverage only.
 func unchecked(all iter.Seq2[named, error]) iter.Seq2[named, error] {
 	return func(yield func(named, error) bool) {
 		for n, err := range all {
@@ -213,9 +213,9 @@ func unchecked(all iter.Seq2[named, error]) iter.Seq2[named, error] {
 	}
 }
 
-// list yields the objects that the manifests up to one name, and those of the hours beside the ones
-// that are asked for: a shard's records need not be in the order of their times, so a hole at the
-// edge may be in a neighbor.
+// list yields the objects that the manifests up to upTo name in the requested hours and in the
+// hours next to them. A shard's records need not be in the order of their times, so records that
+// are missing at the edge may be in a neighboring hour.
 func (v *verifier) list(ctx context.Context, upTo uint64) iter.Seq2[named, error] {
 	return func(yield func(named, error) bool) {
 		for l, err := range walk(ctx, v.bucket, v.table, Head{}) {

@@ -101,8 +101,9 @@ func compact(item, buf []byte) (out, scratch []byte, err error) {
 	return item, buf, nil
 }
 
-// stringEnd returns the index past the quote that closes the string whose content starts at i, or
-// -1. Control characters must be escaped: a line break would end the line.
+// stringEnd returns the index past the closing quote of a string with content that starts at i;
+// it returns -1 if there is none. Control characters must be escaped: a line break would end the
+// line.
 func stringEnd(b []byte, i int) int {
 	const low, high = 0x0101010101010101, 0x8080808080808080
 	for i < len(b) {

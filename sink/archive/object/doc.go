@@ -56,8 +56,9 @@
 //
 // # Footer and digest
 //
-// In Parquet the footer is in the key/value metadata: "tailrace". "tailrace.crc32" is the CRC-32 of all metadata, in
-// hexadecimal, computed with 00000000 in its own place; the footer holds those of the row groups.
+// In Parquet the footer is in the key/value metadata: "tailrace". "tailrace.crc32" is the CRC-32 of
+// all metadata, in hexadecimal, computed with 00000000 in its own place; the footer holds the
+// checksums of the row groups.
 //
 // The digest is the same in both formats: SHA-256 over, for each event in order, the length of the id in 8 bytes
 // (big-endian), the id, and a byte 1 with the SHA-256 of the item's bytes, or a byte 0 where there is no item. Items
@@ -65,7 +66,7 @@
 //
 // Files, from the top down:
 //
-//	verify.go   Verify: recomputes what the footer says
+//	verify.go   Verify: recomputes the contents of the footer
 //	object.go   Write, Read, ReadFooter
 //	parquet.go  writes Parquet
 //	groups.go   reads Parquet

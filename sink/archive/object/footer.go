@@ -48,7 +48,7 @@ type footerJSON struct {
 	Groups   []group              `json:"groups,omitempty"`
 }
 
-// group is the bytes of a row group. Their checksum covers what that of a page does not, the
+// group is the bytes of a row group. Their checksum covers what a page's checksum does not: the
 // headers of pages, by which a reader allocates memory.
 type group struct {
 	Size int64  `json:"size"`

@@ -18,8 +18,8 @@ import (
 // checksum is verified before an event is read from it.
 const frameSize = 4 << 20
 
-// The CloudEvents types. They are how a subscriber of the subject tells a user's deletion from an
-// expiry: the class is in the names of objects only.
+// The CloudEvents types. A subscriber of the subject distinguishes a user's deletion from an expiry
+// by them: the class is in the names of objects only.
 const (
 	EventExpired = "dev.tailrace.item.expired"
 	EventDeleted = "dev.tailrace.item.deleted" // of class user
@@ -139,8 +139,8 @@ func appendEvent(dst []byte, e *transform.Event, id, item []byte, source string)
 
 const null = "null"
 
-// reference remembers the escaped form of a source, which is nearly always that of the event
-// before.
+// reference caches the escaped form of a source: the source is nearly always the same as in the
+// event before.
 type reference struct{ raw, escaped string }
 
 func (r *reference) of(source string) string {
@@ -150,7 +150,7 @@ func (r *reference) of(source string) string {
 	return r.escaped
 }
 
-// escaped returns a source as the URI reference that CloudEvents asks for.
+// escaped returns a source as the URI reference that CloudEvents requires.
 func escaped(source string) string {
 	if u, err := url.Parse(source); err == nil {
 		return u.String()

@@ -72,9 +72,9 @@ func newParquetWriter(w io.Writer, o Options) (*parquetWriter, error) {
 	return p, nil
 }
 
-// codec compresses pages with one encoder, whose window is the size of the largest pages. The
-// library's own takes 8 MB for each encoder, and takes a new one after each collection of garbage:
-// two thirds of all that an object needed.
+// codec compresses pages with one encoder; its window is the size of the largest pages. The
+// library's codec allocates 8 MB for each encoder, and a new encoder after each garbage collection:
+// two thirds of all memory that an object needed.
 type codec struct {
 	*parquetzstd.Codec // reads
 

@@ -7,8 +7,8 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// The columns that every object has, by their place. Those below configured are read back, and
-// their order is that of the schema.
+// The columns that every object has, by their place. Columns below configured are read back, in the
+// order of the schema.
 const (
 	columnID = iota
 	columnDeletedAt
@@ -25,7 +25,7 @@ const (
 
 const misfits = "_misfits"
 
-// Encodings and pages are those of the first version of Parquet, which every reader knows. zstd
+// Encodings and pages are from the first version of Parquet, which every reader supports. zstd
 // makes up for what newer encodings would save.
 func text() parquet.Node { return parquet.Encoded(parquet.String(), &parquet.Plain) }
 func word() parquet.Node { return parquet.Encoded(parquet.String(), &parquet.RLEDictionary) } // few values
@@ -118,8 +118,7 @@ func checkSchema(s *parquet.Schema) error {
 	return nil
 }
 
-// record is a group whose fields stand in an order of their own; those of parquet.Group are sorted
-// by name.
+// record is a group with fields in a given order; parquet.Group sorts its fields by name.
 type record struct {
 	parquet.Group
 	fields []parquet.Field

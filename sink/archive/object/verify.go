@@ -10,9 +10,9 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/archive/layout"
 )
 
-// Verify reads an object and returns its footer and what is wrong: the count and the digest are
-// those of the footer, each event is in the footer's part and coverage, and no id is there twice.
-// Problems are sentences. The error is that of an object that cannot be read to its end.
+// Verify reads an object and returns its footer and what is wrong: the count and the digest must
+// match the footer, each event must be in the footer's part and coverage, and no id may occur
+// twice. Problems are sentences. An error means that the object cannot be read to its end.
 func Verify(r io.ReaderAt, size int64) (*Footer, []string, error) {
 	foot, all, err := scan(r, size, false)
 	if err != nil {
