@@ -47,8 +47,8 @@ func newBatch(keys [][]byte) (*itemBatchReply, error) {
 	return b, nil
 }
 
-// schemaOf returns the key schema that a key has by itself. The order of its attributes is that of
-// the key, which may differ from the table's; all keys of one batch are compared by the same one.
+// schemaOf derives a key schema from a key. Its attributes are in the order of the key, which may
+// differ from the table's; all keys of one batch are compared by the same schema.
 func schemaOf(key []byte) (k change.KeySchema, err error) {
 	var d change.Decoder
 	img, err := d.Image(key)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// burst is how much unused budget is kept for later: that of one second.
+// burst is how much unused budget is kept for later, in seconds.
 const burst = 1
 
 // Budget limits the read capacity that all readers of one table consume together. A reader calls
@@ -62,7 +62,7 @@ func (b *Budget) SetRate(units float64) {
 	b.wake()
 }
 
-// wake lets the reader whose turn it is look at the balance again. The caller holds mu.
+// wake lets the next reader in turn check the balance again. The caller holds mu.
 func (b *Budget) wake() {
 	close(b.changed)
 	b.changed = make(chan struct{})

@@ -1,15 +1,17 @@
-// Package source reads DynamoDB: it lists the shards of a stream, reads their records as raw pages, and reads items for
-// copies and comparison. It and the packages below it are the only ones that know the AWS SDK: source/raw makes the
-// calls whose replies stay raw, source/export takes items out of files in S3. source/heartbeat tells the items that the
+// Package source reads DynamoDB: it lists the shards of a stream, reads their records as raw pages,
+// and reads items for copies and comparison. It and the packages below it are the only ones that
+// use the AWS SDK for DynamoDB: source/raw makes the calls with replies that stay raw,
+// source/export reads items from files in S3. source/heartbeat distinguishes the items that the
 // replicator writes itself from all others, and source/putback writes archived items back.
 //
 //	Table ─► List / Children ─► Reader (one shard) ─► Page{raw records, versions, positions}
 //	                              │ lease of memory, pace                       │
 //	                              └──────────── Pool drives thousands ◄─────────┘ Release
 //
-// A page is the body of one GetRecords reply as it came: records are found in it by a lazy scanner, and only their keys
-// are decoded. A Reader decides nothing about the shard graph: the caller knows which shard may be read, and from
-// where. A position that cannot be read any more ends it with a GapError, never with a silent jump.
+// A page is the body of one GetRecords reply as it came: records are found in it by a lazy scanner,
+// and only their keys are decoded. A Reader decides nothing about the shard graph: the caller
+// decides which shard may be read, and from where. A position that cannot be read any more ends the
+// Reader with a GapError, never with a silent jump.
 //
 // Goroutines: a Pool has one that schedules (Run) and one for each read under way, at most Options.Connections over all
 // pools; both end before Run returns. A Reader has none. Its fields are used by one goroutine at a time: the caller of
@@ -22,7 +24,7 @@
 //	pool.go       many shards with few goroutines
 //	read.go       one page of one shard: wait, call, stamp, advance
 //	failed.go     what follows a failed read: a retry, a new iterator, a gap
-//	probe.go      whether a stream may be read, and whether the service knows a shard
+//	probe.go      whether a stream may be read, and whether a shard exists
 //	iterator.go   where a read begins
 //	reader.go     the state of one shard's reader
 //	listing.go    shards of a stream
@@ -34,10 +36,10 @@
 //	heartbeats.go items that prove how far shards are read
 //	exports.go    exports of a table to S3
 //	bulk.go       loads from S3 into tables
-//	table.go      asks for the description of a table
+//	table.go      requests the description of a table
 //	describe.go   what a description holds
 //	capacity.go   the read capacity that the readers of a table share
-//	principal.go  who the caller is
+//	principal.go  the identity of the caller
 //	source.go     clients, the deadline and the report of a call
 //	options.go    options and their defaults
 //	metrics.go    metrics
@@ -47,6 +49,6 @@
 //	throttle.go   since when reads of a table are throttled
 //	lease.go      the memory of one page
 //	memory.go     the memory that pages may take
-//	waiters.go    who waits for memory, in order
+//	waiters.go    the queue of readers that wait for memory
 //	errors.go     errors, their classes and hints
 package source

@@ -43,7 +43,7 @@ func (s *Source) PointInTime(ctx context.Context, table string) (PointInTime, er
 	return p, nil
 }
 
-// ExportRequest asks for an export of a table to S3, in DynamoDB JSON.
+// ExportRequest requests an export of a table to S3, in DynamoDB JSON.
 type ExportRequest struct {
 	TableARN       string
 	Bucket, Prefix string
@@ -210,7 +210,7 @@ func (s *Source) AskExport(ctx context.Context, arn, tableARN string) (st Export
 	return ExportStatus{}, err, nil
 }
 
-// worthRetrying reports whether an error says nothing about what was asked.
+// worthRetrying reports whether an error is temporary, and thus no evidence about the export.
 func worthRetrying(err error) bool {
 	switch Classify(err) {
 	case failure.Transient, failure.Throttled, failure.Canceled:
@@ -257,8 +257,8 @@ func (s *Source) listExportsPage(
 	return out, err
 }
 
-// withoutExport says how a table is copied without an export. The first start stores how it is, so
-// the file alone changes nothing later.
+// withoutExport is a hint: how to copy a table without an export. The first start stores the
+// method, so a later change of the file alone has no effect.
 const withoutExport = "or copy by a scan: write backfill: scan before the first start; " +
 	"later `replicator copy cancel`, then `replicator resync`"
 
@@ -290,7 +290,7 @@ var exportErrors = map[string]struct {
 	"NoSuchBucket":   {failure.Missing, "the bucket does not exist: check its name, or create it in any region"},
 }
 
-// wrapExport is wrap for calls about exports, whose codes have classes and hints of their own.
+// wrapExport is wrap for calls about exports, which have codes with their own classes and hints.
 func (s *Source) wrapExport(ctx context.Context, op string, err error) error {
 	var api smithy.APIError
 	if ctx.Err() == nil && errors.As(err, &api) {

@@ -86,7 +86,7 @@ func (r *Reader) retryLater(now time.Time, err error) error {
 	return nil
 }
 
-// gap returns what the service's answer says about the records behind the reader's position. reason
+// gap returns what the service's answer means for the records behind the reader's position. reason
 // is ErrTrimmed or ErrShardGone, err the error of the service.
 func (r *Reader) gap(ctx context.Context, reason, err error) error {
 	what := shardUnknown
@@ -149,11 +149,10 @@ func (r *Reader) deny(now time.Time, what denial) {
 	r.denied, r.denials = now, min(r.denials+1, 1000)
 }
 
-// Denied is what a reader knows after an answer that has ended it.
+// Denied is the state of a reader after an answer that has ended it.
 type Denied struct {
-	// Since and Answered are when the first and the newest of the answers came that deny the shard,
-	// with no page in between; Alike is when the first came of those that deny the same as the
-	// newest.
+	// Since and Answered are the times of the first and the newest answer that deny the shard, with
+	// no page in between. Alike is the time of the first answer that denies the same as the newest.
 	Since, Alike, Answered time.Time
 
 	After    change.SequenceNumber // the last record that was read, also one that was skipped; empty: none
@@ -162,7 +161,7 @@ type Denied struct {
 	LastNone bool                  // there is none, no iterator can begin at it, or the page was cut behind it
 }
 
-// Denied returns what the reader knows after an answer that has ended it.
+// Denied returns the state of the reader after an answer that has ended it.
 func (r *Reader) Denied() Denied {
 	return Denied{
 		Since: r.deniedSince, Alike: r.alikeSince, Answered: r.denied, After: r.lastRead,

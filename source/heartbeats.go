@@ -13,8 +13,8 @@ import (
 	"github.com/tailrace-cdc/replicator/source/heartbeat"
 )
 
-// Heartbeats returns what tells the heartbeats of a table from its items; nil for a table without.
-// It describes the table if nothing has yet.
+// Heartbeats returns the filter that separates the heartbeats of a table from its items; nil for a
+// table without heartbeats. It describes the table if that was not done yet.
 func (s *Source) Heartbeats(ctx context.Context, table string) (*heartbeat.Filter, error) {
 	keys := s.heartbeatKeys(table)
 	if keys.None() {
@@ -69,8 +69,8 @@ func (s *Source) WriteHeartbeat(ctx context.Context, table *TableInfo, key strin
 	return s.putHeartbeat(ctx, table, key, false)
 }
 
-// MayWriteHeartbeats checks the permission to write heartbeats, by a write whose condition is never
-// true.
+// MayWriteHeartbeats checks the permission to write heartbeats, by a write with a condition that is
+// never true.
 func (s *Source) MayWriteHeartbeats(ctx context.Context, table *TableInfo, key string) error {
 	err := s.putHeartbeat(ctx, table, key, true)
 	if errors.Is(err, ErrNotHeartbeat) || Classify(err) == failure.Throttled {

@@ -17,8 +17,8 @@ import (
 type ItemBatch struct {
 	Items [][]byte // for each key its item in typed JSON; nil: there is no such item
 
-	// Requested and Answered enclose the readings by the service's clock, as those of an ItemPage
-	// do. Of several calls they are the earliest and the latest.
+	// Requested and Answered enclose the readings by the service's clock, as in an ItemPage. For
+	// several calls they are the earliest and the latest.
 	Requested, Answered change.Millis
 
 	At    time.Time // of the first request, by our clock

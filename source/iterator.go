@@ -54,8 +54,8 @@ func (r *Reader) ensureIterator(ctx context.Context) error {
 // number (at the trim horizon or at a time) and the retention has passed since the shard was last
 // known to be empty up to there. Some records may have been trimmed then, and the service answers
 // with what is left. A trimmed sequence number is refused by the service. It is called after the
-// reply, whose Date is the service's time: before it, a machine that was suspended still has the
-// time of before, because the clock that measures the time since the last reply stood still.
+// reply, because the reply's Date is the service's time. Before it, a machine that was suspended
+// still has the old time: the clock that measures the time since the last reply stood still.
 //
 // Rule 8: what may be lost is reported.
 func (r *Reader) checkRetention() error {
@@ -68,8 +68,8 @@ func (r *Reader) checkRetention() error {
 	return nil
 }
 
-// iteratorInput asks for an iterator at the reader's position. It never asks for LATEST, which
-// loses what is written before the reply, and a child shard must be read from its beginning.
+// iteratorInput returns a request for an iterator at the reader's position. It never uses LATEST:
+// that loses what is written before the reply, and a child shard must be read from its beginning.
 func (r *Reader) iteratorInput() *dynamodbstreams.GetShardIteratorInput {
 	in := &dynamodbstreams.GetShardIteratorInput{
 		StreamArn: &r.start.Feed.Stream, ShardId: &r.start.Feed.Shard, ShardIteratorType: types.ShardIteratorTypeTrimHorizon,

@@ -148,8 +148,8 @@ func shardOf(sh types.Shard) Shard {
 }
 
 // repair makes one graph of pages that were read at different moments: it merges a shard that is
-// listed twice, closes a parent without an end if a child of it is listed, and marks shards whose
-// parent is not listed as orphans.
+// listed twice, closes a parent without an end if a child of it is listed, and marks shards as
+// orphans if their parent is not listed.
 func (l *Listing) repair() {
 	index := make(map[string]int, len(l.Shards))
 	unique := l.Shards[:0]
@@ -182,7 +182,7 @@ func (l *Listing) repair() {
 const childTries = 10
 
 // Children returns the children of a shard that has ended. Children may become visible seconds
-// after the end, so it asks up to ten times within about six seconds. It returns none, without an
+// after the end, so it makes up to ten calls within about six seconds. It returns none, without an
 // error, when there are still none or the stream is disabled; the caller has to List the stream
 // later.
 func (s *Source) Children(ctx context.Context, arn, shard string) ([]Shard, error) {
@@ -204,15 +204,15 @@ func (s *Source) Children(ctx context.Context, arn, shard string) ([]Shard, erro
 	return nil, nil
 }
 
-// ChildrenNow asks once for the children of a shard.
+// ChildrenNow requests the children of a shard once.
 func (s *Source) ChildrenNow(ctx context.Context, arn, shard string) ([]Shard, error) {
 	found, _, err := s.children(ctx, arn, shard)
 	return found, err
 }
 
-// children asks once, with the filter CHILD_SHARDS. A server that does not know the filter lists
-// all shards or refuses the call, which is then made without it. The children are selected by their
-// parent in either case.
+// children makes one request, with the filter CHILD_SHARDS. A server that does not support the
+// filter lists all shards or refuses the call, which is then made without it. The children are
+// selected by their parent in either case.
 func (s *Source) children(ctx context.Context, arn, shard string) (found []Shard, disabled bool, err error) {
 	l := Listing{Stream: arn}
 	err = s.describePages(ctx, &l, &types.ShardFilter{Type: types.ShardFilterTypeChildShards, ShardId: &shard})

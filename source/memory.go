@@ -14,11 +14,12 @@ import (
 // A lease reserves what a read may bring before the read or, where the feed's last page was empty,
 // before the first record is kept. The page carries the lease, and its consumer releases it.
 //
-// Memory that a page holds cannot be revoked, and a table whose log is full may release none for
-// hours. So half of the total is divided among the tables, as parts that no other
-// table can take. The other half is common: a table that holds more than its part borrows from it, so that one busy
-// table among idle ones has more than half. A single table has the whole total. (Dividing the whole total into parts
-// would be simpler, but leaves a busy table among twenty a tenth of the throughput: BenchmarkBusyAmongTwenty.)
+// Memory that a page holds cannot be revoked, and a table with a full log may release none for
+// hours. So half of the total is divided among the tables, as parts that no other table can take.
+// The other half is common: a table that holds more than its part borrows from it, so that one busy
+// table among idle ones has more than half. A single table has the whole total. (Dividing the whole
+// total into parts would be simpler, but leaves a busy table among twenty a tenth of the
+// throughput: BenchmarkBusyAmongTwenty.)
 //
 // A table gets a page
 //   - if its part has room for the page;
@@ -138,7 +139,7 @@ func (b *PageMemory) enqueue(l *PageLease, granted func()) {
 }
 
 // resizeAndServe changes the lease to n bytes, and grants pages to waiting leases if memory became
-// free. It returns their waiters, whose granted the caller calls without the mutex. The mutex is
+// free. It returns their waiters; the caller calls granted of each without the mutex. The mutex is
 // held.
 func (b *PageMemory) resizeAndServe(l *PageLease, n int64) (granted []*waiter) {
 	if n == l.bytes {

@@ -141,12 +141,12 @@ func (s *Source) tryOnce(ctx context.Context, in *dynamodbstreams.GetShardIterat
 	return "GetRecords", err
 }
 
-// Exists asks the service whether it still knows a shard that a listing does not show. It is the
-// second half of the proof that a parent is gone (Rule 3). A trimmed shard exists as long as the
-// service knows it. listed is a shard that the listing shows.
+// Exists checks with the service whether a shard that a listing does not show still exists. It is
+// the second half of the proof that a parent is gone (Rule 3). A trimmed shard exists as long as
+// the service recognizes it. listed is a shard that the listing shows.
 //
-// Rule 13: one answer that there is no such shard proves nothing. It counts if the service knows
-// the listed shard afterwards, and gives the same answer again.
+// Rule 13: one answer that there is no such shard proves nothing. It counts if the service finds
+// the listed shard afterwards, and then gives the same answer again.
 func (s *Source) Exists(ctx context.Context, feed change.Feed, listed string) (bool, error) {
 	if known, err := s.knows(ctx, feed); err != nil || known {
 		return known, err
@@ -157,7 +157,7 @@ func (s *Source) Exists(ctx context.Context, feed change.Feed, listed string) (b
 	return s.knows(ctx, feed)
 }
 
-// knows asks once whether the service knows a shard.
+// knows checks once whether the service recognizes a shard, trimmed or not.
 func (s *Source) knows(ctx context.Context, feed change.Feed) (bool, error) {
 	call, cancel := context.WithTimeout(ctx, s.opt.CallTimeout)
 	defer cancel()

@@ -59,11 +59,11 @@ func (r *Reader) await(ctx context.Context) error {
 // reserve takes the memory of one page and returns true, or parks the reader and returns false;
 // granted is called once the memory is reserved.
 //
-// Rule 9: memory is taken before the read. A shard whose last page was empty takes none, because
-// ten thousand idle shards with a page for each read would wait for each other. When its reply
-// turns out to have records, the memory is taken then, if it is free at once. If not, the reply is
-// dropped, and the same records are read again after the reader has waited for memory. Keeping the
-// reply until then would occupy a connection that other tables need.
+// Rule 9: memory is taken before the read. A shard with an empty last page takes none, because ten
+// thousand idle shards with a page for each read would wait for each other. If its reply turns out
+// to have records, the memory is taken then, if it is free at once. If not, the reply is dropped,
+// and the same records are read again after the reader has waited for memory. Keeping the reply
+// until then would occupy a connection that other tables need.
 func (r *Reader) reserve(granted func()) bool {
 	if r.lease == nil {
 		r.lease = r.feed.Lease()
@@ -180,8 +180,8 @@ func (r *Reader) advance(p *Page, next []byte) error {
 	r.count(p, kind)
 	p.countBytes()
 	r.pace.ReadSucceeded(r.iteratorAt, r.src.opt.ReadsPerShard, kind, r.start.Closed, r.src.opt.IdlePoll)
-	// Rule 10: a page whose records were all skipped proves nothing about idleness, because more
-	// may follow it.
+	// Rule 10: a page with only skipped records proves nothing about idleness, because more may
+	// follow it.
 	if p.skipped = kind != pageEmpty && !kept && len(p.Heartbeats) == 0 && !r.done; !p.skipped &&
 		(!r.done || kept || len(p.Heartbeats) > 0) {
 		r.progress.note(&p.Page)

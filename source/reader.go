@@ -9,7 +9,7 @@ import (
 	"github.com/tailrace-cdc/replicator/source/heartbeat"
 )
 
-// Start says what a Reader reads, and from where.
+// Start is the shard that a Reader reads, and the position where it begins.
 type Start struct {
 	Feed     change.Feed
 	Table    string // for metrics and logs

@@ -38,7 +38,7 @@ type ItemPage struct {
 // never freed is collected as garbage.
 func (p *ItemPage) Free() { p.body.Free() }
 
-// ScanRequest asks for one page of one segment of a table.
+// ScanRequest requests one page of one segment of a table.
 type ScanRequest struct {
 	Table          string
 	Segment, Total int    // Total 0 or 1: the whole table
@@ -112,7 +112,7 @@ func (s *Source) Sample(ctx context.Context, table string, n int) iter.Seq2[*Ite
 }
 
 // scanNext reads one page with the SDK's retries, yields it or its error, frees it, and moves r to
-// the next page. more reports whether there is one, ok whether the consumer wants it.
+// the next page. more reports whether there is a next page, ok whether the consumer continues.
 func (s *Source) scanNext(
 	ctx context.Context, r *ScanRequest, yield func(*ItemPage, error) bool,
 ) (more, ok bool) {
@@ -128,10 +128,10 @@ func (s *Source) scanNext(
 // falseEnds is how many false ends of a segment in a row are an error.
 const falseEnds = 3
 
-// scanInto reads the page that r asks for into page.
+// scanInto reads the page that r requests into page.
 //
 // Rule 13: a page without a key to go on from ends its segment only if a second call, which begins
-// after its last item, finds nothing more. Else the next page begins there. A false empty page
+// after its last item, finds nothing more. Otherwise the next page begins there. A false empty page
 // would leave out the rest of the segment.
 func (s *Source) scanInto(ctx context.Context, r ScanRequest, page *ItemPage, opts ...func(*dynamodb.Options)) error {
 	units := 0.0
@@ -206,7 +206,7 @@ func (s *Source) lastKey(ctx context.Context, r *ScanRequest, page *ItemPage) (s
 	return string(key), nil
 }
 
-// scanOnce reads the page that r asks for into page.
+// scanOnce makes the call of scanInto once.
 func (s *Source) scanOnce(ctx context.Context, r ScanRequest, page *ItemPage, opts ...func(*dynamodb.Options)) error {
 	op := "scan table " + r.Table
 	in, err := r.input()

@@ -18,8 +18,8 @@ type replyPage struct {
 
 // scanReply finds the items and the other members of a reply to Scan.
 //
-// A reply that lacks its list of items, or has another number of items than it says, must not count
-// as the end of the table: it may come from a proxy.
+// A reply without its list of items, or with a number of items that differs from its count, must
+// not be taken for the end of the table: it may come from a proxy.
 func scanReply(body []byte) (*replyPage, error) {
 	p := &replyPage{}
 	seen, count := false, -1

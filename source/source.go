@@ -61,8 +61,8 @@ type Source struct {
 	heartbeats map[string]heartbeat.Keys // by table
 }
 
-// Open resolves credentials and region by the AWS default chain and makes the clients. It makes no
-// calls besides those of the chain. reg may be nil.
+// Open resolves credentials and region by the AWS default chain and makes the clients. Only the
+// chain makes calls. reg may be nil.
 func Open(ctx context.Context, o Options, log *zap.Logger, reg prometheus.Registerer) (*Source, error) {
 	o = o.withDefaults()
 	s := &Source{
@@ -93,9 +93,9 @@ func Open(ctx context.Context, o Options, log *zap.Logger, reg prometheus.Regist
 	return s, nil
 }
 
-// endpoint returns the configured endpoint, or that of the environment.
+// endpoint returns the configured endpoint, or else the environment's.
 //
-// Requests are signed, so a user in it is never sent; it would only stand in errors.
+// Requests are signed, so a user in it is never sent; it would only appear in errors.
 func endpoint(configured string, environment *string) *string {
 	if configured == "" && environment == nil {
 		return nil
@@ -306,11 +306,10 @@ func (s *Source) observeDates(
 // replies a second.
 const droppedEvery = 30_000
 
-// observe passes the timing of a call to the clock, and logs what becomes of a Date that is not as
-// expected.
+// observe passes the timing of a call to the clock, and logs how an unexpected Date is handled.
 //
-// Rule 13: while the time is uncertain, a call counts as sent at the earlier of two times: that of
-// the Date, and that of this machine. With a Date that is ahead, an empty page would prove that
+// Rule 13: while the time is uncertain, a call counts as sent at the earlier of two times: the
+// Date, and the time of this machine. With a Date that is ahead, an empty page would prove that
 // nothing is written in the time to come.
 func (s *Source) observe(t raw.Timing) (requested change.Millis, err error) {
 	estimate, _ := s.now.Read(t.Replied)

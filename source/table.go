@@ -22,8 +22,8 @@ func (s *Source) Table(ctx context.Context, name string) (TableInfo, error) {
 	return info, err
 }
 
-// confirmGone returns gone, the answer that a table does not exist, if a second one says the same;
-// else a transient error.
+// confirmGone returns gone, the answer that a table does not exist, if a second answer confirms it;
+// otherwise a transient error.
 //
 // Rule 13: the second answer is of another kind, DescribeTimeToLive. Where that is denied the table
 // is described again.
@@ -43,7 +43,7 @@ func (s *Source) confirmGone(ctx context.Context, name string, gone error) error
 	return &Error{Op: "describe table " + name, Class: failure.Transient, Err: err}
 }
 
-// describeTable is Table, whose answers are not confirmed.
+// describeTable is Table without the confirmation of answers.
 func (s *Source) describeTable(ctx context.Context, name string) (TableInfo, error) {
 	call, cancel := context.WithTimeout(ctx, s.callDeadline())
 	defer cancel()

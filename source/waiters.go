@@ -12,7 +12,7 @@ type waiter struct {
 	index   int
 }
 
-// waiters is a heap by ticket, with the waiters whose feeds are at their own limit last.
+// waiters is a heap by ticket; waiters with a feed at its own limit come last.
 type waiters []*waiter
 
 // first returns the next waiter, or nil if the feeds of all are at their own limit.

@@ -156,8 +156,8 @@ func millis(name, text string) (change.Millis, error) {
 	return change.MillisOf(t), nil
 }
 
-// place finds the data files beside the manifests, and checks that they exist and have as many
-// items as the export says. The manifests name keys of the bucket that DynamoDB wrote to. The
+// place finds the data files next to the manifests, and checks that they exist and that their items
+// add up to the export's count. The manifests name keys of the bucket that DynamoDB wrote to. The
 // export may have been copied elsewhere, so only the path from the manifest to each file counts.
 func (e *Export) place(ctx context.Context, root, manifest string) error {
 	var items int64
@@ -189,8 +189,8 @@ func (e *Export) place(ctx context.Context, root, manifest string) error {
 }
 
 // relocate returns where a data file lies, given the key that DynamoDB wrote it to, the key that
-// the manifest was written to, and where the manifest's folder is now. The files of a full export
-// are in data/ below that folder, those of an incremental one in data/ beside it.
+// the manifest was written to, and where the manifest's folder is now. A full export has its files
+// in data/ below that folder, an incremental one in data/ next to it.
 func relocate(key, manifest, root string) (string, error) {
 	dir := path.Dir(manifest)
 	if rest, ok := strings.CutPrefix(key, dir+"/"); ok && isPlain(rest) {

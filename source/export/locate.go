@@ -17,8 +17,8 @@ const (
 	maxFolders = 300        // looked into below a URL
 )
 
-// locate returns the folder with the manifests: at itself, that of the manifest at at, or the only
-// one below.
+// locate returns the folder with the manifests: at itself, the folder of the manifest at at, or the
+// only folder below.
 func locate(ctx context.Context, s store, at string) (root string, err error) {
 	if base := path.Base(at); base == summaryName || base == filesName {
 		return path.Dir(at), nil

@@ -80,7 +80,7 @@ func (e *Export) isHeartbeat(l *Line) bool {
 	return false
 }
 
-// checkCount returns an error if a file has another number of lines than its manifest says.
+// checkCount returns an error if the number of lines of a file differs from its manifest.
 func (e *Export) checkCount(file File, lines int64) error {
 	if lines == file.Items {
 		return nil

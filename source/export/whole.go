@@ -20,8 +20,9 @@ const (
 	Unconfirmed Wholeness = "unconfirmed" // DynamoDB could not be asked, and the manifest says nothing
 )
 
-// wholeness is the one judge of what an export is: by its description and by its manifest. A
-// manifest that says nothing proves nothing: no document says that it would name a filter.
+// wholeness is the one place that decides whether an export is whole, by its description and its
+// manifest. A manifest without a filter proves nothing: no AWS document states that it would name
+// one.
 //
 // Rule 14: the first copy, healing, resyncs and checks open exports here, and branch on the result.
 func wholeness(described bool, filters, manifest []string) Wholeness {
@@ -34,10 +35,10 @@ func wholeness(described bool, filters, manifest []string) Wholeness {
 	return Unconfirmed
 }
 
-// askWhether asks DynamoDB whether the export is whole, and refuses one that is not. Where it
-// cannot be asked, the export is Unconfirmed and says why.
+// askWhether checks with DynamoDB whether the export is whole, and refuses one that is not. If
+// DynamoDB cannot be asked, the export is Unconfirmed and carries the reason.
 //
-// Rule 13: a manifest without a word of a filter is no evidence that there was none.
+// Rule 13: a manifest that names no filter is no evidence that there was none.
 func (e *Export) askWhether(ctx context.Context, src *source.Source, manifest []string) error {
 	var filters []string
 	described := false

@@ -1,6 +1,6 @@
-// Package heartbeat says which items of a table are heartbeats: items that the replicator itself writes, so that their
-// records prove how far each shard has been read. They are no part of the table's content: nothing that reads items or
-// records hands them out.
+// Package heartbeat identifies the heartbeats of a table: items that the replicator itself writes,
+// so that their records prove how far each shard has been read. They are not part of the table's
+// content: no reader of items or records returns them.
 //
 // An item is a heartbeat if its partition key is one of the configured ones and it has the attribute Attr. So an item
 // of the user under the prefix is an item like any other.
@@ -8,5 +8,5 @@
 // Files, from the top down:
 //
 //	put.go   the write of a heartbeat
-//	keys.go  the keys of heartbeats, and what tells heartbeats from other items
+//	keys.go  the keys of heartbeats, and the filter that separates them from other items
 package heartbeat

@@ -15,8 +15,8 @@ import (
 // write changes it, so that there is a record of each.
 const Attr = "tailrace_at"
 
-// Keys are the partition keys of a table's heartbeats: all that begin with a prefix or, where the
-// partition key is a number or binary, those of a list. The zero Keys are none.
+// Keys are the partition keys of a table's heartbeats: all that begin with a prefix or, if the
+// partition key is a number or binary, the keys in a list. The zero Keys are none.
 type Keys struct {
 	Prefix string
 	List   []string // numbers, or base64
@@ -90,7 +90,7 @@ func (k Keys) has(v *change.Value) bool {
 	return v.Kind == change.KindBinary && slices.Contains(k.List, v.S)
 }
 
-// Filter tells the heartbeats of one table from its other items. A nil Filter knows none.
+// Filter separates the heartbeats of one table from its other items. A nil Filter matches none.
 type Filter struct {
 	keys      Keys
 	partition string

@@ -12,7 +12,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// TTL is what a restore does to the attribute by which an item expires: an item whose time is over
+// TTL is what a restore does to the attribute by which an item expires: an item that has expired
 // would be deleted again. The zero TTL means that the user has not chosen.
 type TTL struct {
 	Mode  Mode
@@ -51,8 +51,9 @@ func ParseTTL(text string) (TTL, error) {
 	return TTL{}, fmt.Errorf("%q is neither remove, nor keep, nor a time such as +30d or +12h", text)
 }
 
-// Apply returns an item with what becomes of its attribute attr. An item without it, or whose
-// attribute is not a number, never expires and stays as it is, as does every item where attr is "".
+// Apply returns an item with its attribute attr changed by the mode. An item never expires if it
+// lacks the attribute or the attribute is not a number; it stays as it is, as does every item if
+// attr is "".
 func (t TTL) Apply(item []byte, attr string, now time.Time) ([]byte, error) {
 	if attr == "" || t.Mode == Keep || t.Mode == Unchosen {
 		return item, nil

@@ -27,8 +27,8 @@ import (
 // reading an empty page cost, and idle shards are nothing but empty pages. Everything that decides
 // what is sent stays the SDK's: its first request is the pattern for all others (endpoint, region,
 // user agent, what is signed), requests are signed with its credentials, and its decoder reads
-// errors. Where the credentials cannot be had, the call goes through the SDK, whose error says why.
-// A Client is safe for concurrent use.
+// errors. If there are no credentials, the call goes through the SDK, so that its error gives the
+// reason. A Client is safe for concurrent use.
 type Client struct {
 	streams      *dynamodbstreams.Client
 	credentials  aws.CredentialsProvider
@@ -153,8 +153,8 @@ func (c *recorder) Do(r *http.Request) (*http.Response, error) {
 // credentialScope finds region and service in an Authorization header.
 var credentialScope = regexp.MustCompile(`^AWS4-HMAC-SHA256 Credential=[^,]*/\d{8}/([^/,]+)/([^/,]+)/aws4_request,`)
 
-// patternOf makes a pattern of a request. It returns nil when the request is not sent and signed in
-// the way that Client.request knows.
+// patternOf makes a pattern of a request. It returns nil if the request is not sent and signed in
+// the way that Client.request imitates.
 func patternOf(r *http.Request) *pattern {
 	scope := credentialScope.FindStringSubmatch(r.Header.Get("Authorization"))
 	if scope == nil || r.Method != http.MethodPost || r.URL.RequestURI() != "/" {
@@ -198,7 +198,7 @@ func (p *Client) request(
 	return req, err
 }
 
-// RecordsLimit is how many records one GetRecords call asks for: the most that the service returns.
+// RecordsLimit is how many records one GetRecords call requests: the most that the service returns.
 const RecordsLimit = 1000
 
 var getRecordsSchema = smithy.NewOperationSchema(
@@ -219,7 +219,7 @@ func replyError(ctx context.Context, r *smithyhttp.Response, clockError time.Dur
 	return err
 }
 
-// operationError wraps an error as the SDK wraps those of its calls.
+// operationError wraps an error as the SDK wraps the errors of its calls.
 func operationError(err error) error {
 	return &smithy.OperationError{ServiceID: dynamodbstreams.ServiceID, OperationName: "GetRecords", Err: err}
 }

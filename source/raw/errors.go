@@ -10,7 +10,7 @@ func (noDateError) Error() string { return "the reply has no Date header" }
 // RetryableError lets the SDK try again where the SDK does the retries.
 func (noDateError) RetryableError() bool { return true }
 
-// ErrDateDropped is a reply whose Date is not believed, for a call that needs the service's time.
+// ErrDateDropped is a reply with a Date that was dropped, for a call that needs the service's time.
 var ErrDateDropped error = dateDroppedError{}
 
 type dateDroppedError struct{}

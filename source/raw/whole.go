@@ -54,8 +54,8 @@ func first(members ...member) string {
 }
 
 // missing returns the name of a member that a reply lacks and must have. It is "" for replies that
-// are read raw, whose members the reader of the body looks for, and for those of which nothing is
-// read.
+// are read raw, because the reader of the body checks their members, and for replies of which
+// nothing is read.
 func missing(reply any) string {
 	switch out := reply.(type) {
 	case *dynamodb.DescribeTableOutput:
