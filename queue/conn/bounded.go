@@ -7,7 +7,8 @@ import (
 )
 
 // bounded bounds the requests that the client library makes by WithAckTimeout. The library does so
-// only where the caller has no deadline. It asks for evidence that something was deleted.
+// only where the caller has no deadline. For deletions it requires evidence that something was
+// deleted.
 type bounded struct {
 	jetstream.JetStream
 	c *Conn

@@ -8,8 +8,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// PurgeRequest asks for the deletion of the messages below Below, or of those on Subject. The
-// fields are JetStream's.
+// PurgeRequest requests the deletion of the messages below Below, or of the messages on Subject.
+// The fields are JetStream's.
 type PurgeRequest struct {
 	Below   uint64 `json:"seq,omitempty"`
 	Subject string `json:"filter,omitempty"`
@@ -23,7 +23,7 @@ func (c *Conn) Purge(ctx context.Context, stream string, what PurgeRequest) erro
 	return nil
 }
 
-// carryOut makes a request of JetStream's API whose answer holds nothing but whether it was done.
+// carryOut makes a request of JetStream's API that is answered only with whether it was done.
 //
 // Rule 15: only "success": true shows that. The client library takes each answer without an error
 // for it, also one that is not the server's. what is nil for a request without a body.

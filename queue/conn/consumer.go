@@ -62,8 +62,8 @@ func (c *Conn) Consume(ctx context.Context, stream string, from uint64, read pro
 	return r, nil
 }
 
-// Pending returns how many messages there are to read, as far as the replica that serves the
-// consumer knows.
+// Pending returns how many messages there are to read, as reported by the replica that serves the
+// consumer.
 func (r *Consumer) Pending() uint64 { return r.pending }
 
 // Next returns the next message; ErrIdle when none came within idle, the cause of ctx when that

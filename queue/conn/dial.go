@@ -64,8 +64,8 @@ func newEnough(version string) bool {
 	return major > minMajor || major == minMajor && minor >= minMinor
 }
 
-// servers returns the addresses of the servers, and an option that says who we are to each of them.
-// If all addresses carry the same user, it is taken out of them and read again before each
+// servers returns the addresses of the servers, and an option with the credentials for each of
+// them. If all addresses carry the same user, it is taken out of them and read again before each
 // connection, so that a password or token that was replaced meanwhile is used.
 func (o Options) servers() (addresses string, user nats.Option) {
 	none := func(*nats.Options) error { return nil }
@@ -124,8 +124,8 @@ func (c *Conn) noteClosed(nc *nats.Conn) {
 	})
 }
 
-// report logs an error that concerns no single call, with the subscription whose reader is too
-// slow, if that is it.
+// report logs an error that concerns no single call, with the subscription if its reader is too
+// slow.
 func (c *Conn) report(_ *nats.Conn, sub *nats.Subscription, err error) {
 	fields := []zap.Field{zap.Error(err)}
 	if sub != nil {
@@ -174,7 +174,7 @@ func (p inProcess) InProcessConn() (net.Conn, error) {
 
 // dialer counts the connections, each before anything is sent on it: the client library's own
 // handler for reconnects is called later, from another goroutine. It also records why servers could
-// not be reached, because the library's error says only that none could.
+// not be reached, because the library's error states only that none could.
 type dialer struct {
 	net.Dialer
 	connections *atomic.Uint64

@@ -7,7 +7,7 @@
 //	keyed.go     streams with one message for each id
 //	streams.go   making streams, their metadata
 //	signal.go    messages that nothing stores
-//	carryout.go  requests whose answer holds nothing but whether it was done
+//	carryout.go  requests that are answered only with whether they were done
 //	leader.go    questions that only a stream's leader answers
 //	conn.go      the connection: dial, close, bound and report requests
 //	dial.go      options of the client library, the dialer

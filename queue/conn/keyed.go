@@ -12,8 +12,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Keyed is a stream that holds one message for each id, as those of dead letters and of requests
-// do. A message is replaced by whoever names the sequence of the one that is stored.
+// Keyed is a stream that holds one message for each id, as the streams of dead letters and of
+// requests do. A writer replaces a message by naming the sequence of the stored one.
 type Keyed struct {
 	conn   *Conn
 	Stream jetstream.Stream
@@ -106,7 +106,7 @@ func (k *Keyed) Replace(ctx context.Context, change func() error) error {
 func attemptPending(err error) error { return fmt.Errorf("%w: %s", ErrAttemptPending, err.Error()) }
 
 // Put stores a message if the stored one of its id is at sequence last; with last 0, if none is
-// stored. OutcomeOf tells what an error means.
+// stored. OutcomeOf classifies its errors.
 func (k *Keyed) Put(ctx context.Context, id string, data []byte, last uint64) error {
 	ctx, cancel := k.conn.WithAckTimeout(ctx)
 	defer cancel()

@@ -17,7 +17,7 @@ import (
 // consumer does not answer that: it may run on a replica that lags behind the leader, and more may
 // be stored than it delivers.
 
-// MessageRequest asks for one message: the one at Seq, the newest one on LastFor, or the first one
+// MessageRequest requests one message: the one at Seq, the newest one on LastFor, or the first one
 // on NextFor at or after Seq. The fields are JetStream's.
 type MessageRequest struct {
 	Seq     uint64 `json:"seq,omitempty"`
@@ -28,7 +28,7 @@ type MessageRequest struct {
 // GetMessage returns a message of the stream as its leader has it; jetstream.ErrMsgNotFound when
 // there is none.
 //
-// It does not use the client library's GetMsg, which asks any replica if an operator has set
+// It does not use the client library's GetMsg, which reads from any replica if an operator has set
 // AllowDirect on the stream.
 func (c *Conn) GetMessage(ctx context.Context, stream string, what MessageRequest) (*jetstream.RawStreamMsg, error) {
 	ctx, cancel := c.WithAckTimeout(ctx)
@@ -78,8 +78,8 @@ func (c *Conn) Next(ctx context.Context, stream string, seq uint64) (*jetstream.
 	return c.GetMessage(ctx, stream, MessageRequest{Seq: seq, NextFor: ">"})
 }
 
-// StreamInfo asks about a stream. It returns jetstream.ErrStreamNotFound only after ConfirmMissing,
-// and ErrNoLeader when a replica answers because there is no leader.
+// StreamInfo reads the configuration and state of a stream. It returns jetstream.ErrStreamNotFound
+// only after ConfirmMissing, and ErrNoLeader when a replica answers because there is no leader.
 func (c *Conn) StreamInfo(
 	ctx context.Context, st jetstream.Stream, opts ...jetstream.StreamInfoOpt,
 ) (*jetstream.StreamInfo, error) {
@@ -113,14 +113,14 @@ func (c *Conn) ConfirmMissing(ctx context.Context, stream string) error {
 	return err
 }
 
-// ListStreams returns the streams whose names begin with a prefix. With ErrListing it returns those
-// that were described.
+// ListStreams returns the streams with names that begin with a prefix. With ErrListing it returns
+// the streams that were described.
 //
-// Rule 13: a cluster's listing leaves out each stream whose leader does not answer the server that
-// lists, and names it apart. A stream that is named and not described is there, so such a listing
-// is none. The client library's ListStreams passes the names over, and may return other streams
-// twice. A stream that is deleted between two pages moves another one from the second into the
-// first, which was read.
+// Rule 13: a cluster's listing leaves out each stream with a leader that does not answer the server
+// that lists, and names it apart. A stream that is named and not described exists, so such a
+// listing is incomplete and is not used. The client library's ListStreams ignores these names, and
+// may return other streams twice. A stream that is deleted between two pages moves another one from
+// the second into the first, which was read.
 func (c *Conn) ListStreams(ctx context.Context, prefix string) (all []*jetstream.StreamInfo, err error) {
 	var lacks error
 	for offset, total := 0, 0; ; {
@@ -164,10 +164,10 @@ type listPage struct {
 	Missing []string                `json:"missing"`
 }
 
-// listingType is the type that each listing says it has.
+// listingType is the type that each listing carries.
 const listingType = "io.nats.jetstream.api.v1.stream_list_response"
 
-// listPage asks for the streams behind the first ones, in the order of their names.
+// listPage requests the streams after the first offset ones, in the order of their names.
 func (c *Conn) listPage(ctx context.Context, offset int) (page listPage, err error) {
 	ctx, cancel := c.WithAckTimeout(ctx)
 	defer cancel()

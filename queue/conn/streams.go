@@ -31,7 +31,7 @@ const (
 // ErrNewer means that something stored was made by a newer format than this build reads.
 var ErrNewer = errors.New("log has a newer format")
 
-// FormatError says which format is needed. It matches ErrNewer.
+// FormatError holds the format that is needed. It matches ErrNewer.
 type FormatError struct {
 	What string
 	Need int
