@@ -15,8 +15,8 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
-// ErrDropped means that somebody has dropped the letter of this id in the last day: its change is
-// given up, and the letter is not stored again.
+// ErrDropped means that an operator has dropped the letter of this id in the last day: its change
+// is given up, and the letter is not stored again.
 var ErrDropped = errors.New("the dead letter was dropped")
 
 // CodeDropped is the code of a list of dropped letters.
@@ -49,7 +49,8 @@ func (s *Store) Drop(ctx context.Context, ids ...string) error {
 	return nil
 }
 
-// Forget deletes a letter whose change was applied, or is needless. ErrNotFound when there is none.
+// Forget deletes a letter after its change was applied, or became needless. It returns ErrNotFound
+// when there is none.
 func (s *Store) Forget(ctx context.Context, id string) error {
 	if _, err := s.getMessage(ctx, id); err != nil {
 		return err

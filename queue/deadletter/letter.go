@@ -24,8 +24,8 @@ import (
 
 // Letter is a change that a sink will never take, or an item that a copy could not write, kept with
 // its reason (Rule 8). The letter of a copy has Copy and Keys, and no record: the item is read
-// again when it is retried. That of a published event has Event and Keys: the log may not have the
-// record any more.
+// again when it is retried. The letter of a published event has Event and Keys: the log may not
+// have the record any more.
 type Letter struct {
 	ID        string                `json:"id"`
 	Table     string                `json:"table"`
@@ -65,7 +65,7 @@ func New(table, sink string, c *change.Change, code, reason string, now time.Tim
 	}
 }
 
-// MarshalLogObject writes what a log line says of a letter. The reason is left out: it may quote
+// MarshalLogObject adds the fields of a letter to a log line. The reason is left out: it may quote
 // the item, which only `replicator dlq show` prints.
 func (l *Letter) MarshalLogObject(to zapcore.ObjectEncoder) error {
 	to.AddString("letter", l.ID)

@@ -8,8 +8,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// Summary is a dead letter as commands print it: without the record, unless --show-data asks for
-// it.
+// Summary is a dead letter as commands print it: without the record, unless --show-data is set.
 type Summary struct {
 	Schema    int             `json:"schema"`
 	ID        string          `json:"id"`
