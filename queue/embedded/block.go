@@ -8,9 +8,9 @@ import (
 	"os"
 )
 
-// The layout of a record in a block of the server's file store: its length, whose highest bit says
-// that there are headers, its sequence, whose two highest bits say that it is erased or a
-// tombstone, a time, the length of the subject, then subject, headers and data, and a checksum.
+// The layout of a record in a block of the server's file store: its length, with the highest bit
+// set if there are headers; its sequence, with the two highest bits set if it is erased or a
+// tombstone; a time; the length of the subject; then subject, headers and data, and a checksum.
 const (
 	recordHeader = 4 + 8 + 8 + 2
 	leastRecord  = recordHeader + 8

@@ -15,19 +15,19 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// ErrDescription means that the description of a stream is not the one of which its checksum was
-// made, or is missing. The server leaves such a stream out, as if it had never been there.
+// ErrDescription means that the description of a stream does not match its checksum, or is missing.
+// The server leaves such a stream out, as if it had never been there.
 var ErrDescription = errors.New("its description on the disk is damaged")
 
-// finishDescription completes what a kill has left of a change of a stream, such as another limit.
-// The server replaces the description, meta.inf, and then its checksum, meta.sum, each as a whole;
-// between the two the checksum is that of the old description, or there is none.
+// finishDescription completes a change of a stream, such as another limit, that a kill has
+// interrupted. The server replaces the description, meta.inf, and then its checksum, meta.sum, each
+// as a whole. Between the two the checksum belongs to the old description, or there is none.
 //
-// The new description is then good, because it was synced under another name before it took the old
-// one's: so its checksum is written as the server would have done. A flipped byte is told from that
-// by the order of the two files: in a complete change the checksum is the newer one. Whatever else
-// does not fit is left as it is: a server without the stream must not be taken for one whose log is
-// lost.
+// The new description is then good, because it was synced under another name before it replaced the
+// old one: so its checksum is written as the server would have done. The order of the two files
+// distinguishes this from a flipped byte: in a complete change the checksum is the newer one. Any
+// other mismatch is left as it is: a server without the stream must not be taken for a server that
+// has lost the log.
 func finishDescription(path string) error {
 	sum, err := missingChecksum(path)
 	if err != nil || sum == nil {
@@ -72,8 +72,8 @@ func missingChecksum(path string) ([]byte, error) {
 }
 
 // WhyUnopened returns why the server in this store has not opened a stream; nil if there is no
-// folder of it. Ask for a stream that the server does not know. An error other than ErrDescription
-// is one of the volume: it says nothing about the stream.
+// folder of it. Call it for a stream that the server does not have. An error other than
+// ErrDescription is an error of the volume and proves nothing about the stream.
 func WhyUnopened(dir, stream string) error {
 	folders, err := streamFolders(dir, stream)
 	if err != nil || len(folders) == 0 {

@@ -33,7 +33,7 @@ type Disk struct {
 	Low        bool   // reading pauses
 }
 
-// PauseReason says why reading pauses, for operators.
+// PauseReason returns why reading pauses, for operators.
 func (d Disk) PauseReason(dir string) string {
 	left, pause, resume := d.Left, d.PauseBelow, uint64(resumeFactor*float64(d.PauseBelow))
 	return fmt.Sprintf("the volume of %s has %s left for the logs; reading pauses below %s and goes on at %s",
@@ -73,7 +73,7 @@ func (d *DiskWatch) SetLogBytes(table string, bytes uint64) {
 	d.taken[table] = bytes
 }
 
-// Look asks the file system how much room is left. An error of the file system never pauses
+// Look reads from the file system how much room is left. An error of the file system never pauses
 // reading.
 func (d *DiskWatch) Look() (Disk, error) {
 	d.mu.Lock()

@@ -11,7 +11,7 @@
 //	opening.go        second names of all files while the server opens the streams
 //	leftovers.go      what a kill leaves of streams that were being made or deleted
 //	block.go          whether a block of a stream holds a message
-//	described.go      what a kill leaves of a stream whose limits were being changed
+//	described.go      what a kill during a change of limits leaves of a stream
 //	readable.go       whether files can be read, and the volume be written
 //	folders.go        the folders of the streams
 //	lock.go           the locks that let one process at a time open the store, a waiting daemon before commands

@@ -21,7 +21,8 @@ import (
 //   - The server renames the folder of a deleted stream to .NAME before it removes its files: the rest is removed.
 //   - It writes the checksum of a new stream's description last. Nothing was acknowledged in a stream without one that
 //     holds no message. Its folder is set aside, never deleted, and the stream is made again.
-//   - Between the two files of a changed description the checksum is that of the old one, see finishDescription.
+//   - Between the two files of a changed description the checksum belongs to the old one, see
+//     finishDescription.
 //
 // An error means that the folders cannot be listed: the server would start without the streams, as
 // if they had never been.

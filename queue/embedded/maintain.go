@@ -92,7 +92,7 @@ func (e *Server) reopenAfterError(ctx context.Context, what string) {
 	e.reopen(ctx)
 }
 
-// reopen is Reopen, whose error is logged.
+// reopen calls Reopen and logs its error.
 func (e *Server) reopen(ctx context.Context) bool {
 	err := e.Reopen(ctx)
 	if err != nil && ctx.Err() == nil {

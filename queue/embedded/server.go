@@ -239,7 +239,7 @@ func maxStore(o Options) int64 {
 }
 
 // awaitReady waits until the store is recovered and clients may connect. After a kill the server
-// reads every block again, about a second per GiB, so there is no time limit but that of ctx.
+// reads every block again, about a second per GiB, so only ctx limits the time.
 func awaitReady(ctx context.Context, srv *server.Server, fatal <-chan string) error {
 	for !srv.ReadyForConnections(50 * time.Millisecond) {
 		select {
@@ -278,8 +278,8 @@ func (e *Server) Health(ctx context.Context) error {
 	return awaitHealthy(ctx, func() *server.HealthStatus { return healthOf(srv) })
 }
 
-// healthOf asks a server how it is. A stream that it has not opened makes it no less healthy: that
-// halts the stream's table (WhyUnopened), and all others go on.
+// healthOf returns the health of a server. A stream that it has not opened makes it no less
+// healthy: that halts the stream's table (WhyUnopened), and all others go on.
 func healthOf(srv *server.Server) *server.HealthStatus {
 	h := srv.Healthz(&server.HealthzOptions{Details: true})
 	h.Errors = slices.DeleteFunc(h.Errors, func(e server.HealthzError) bool {

@@ -13,7 +13,7 @@ import (
 // Volume is a file system: bytes available to this process, and bytes in total.
 type Volume = host.Volume
 
-// VolumeOf asks the file system of a directory, or of the nearest one above it that exists.
+// VolumeOf reads the state of the file system of a directory, or of its nearest parent that exists.
 func VolumeOf(dir string) (Volume, error) {
 	v, err := host.VolumeOf(dir)
 	if err != nil {
