@@ -24,7 +24,7 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
-// What a chunk asks for.
+// The kinds of work that a chunk can request.
 const (
 	Resync  = "resync"  // make the rows of the items true
 	Letters = "letters" // try the items' dead letters again, and resync them
@@ -48,7 +48,7 @@ type Chunk struct {
 	Outcome *Outcome `json:"outcome,omitempty"`
 }
 
-// HealOrder names gaps, and the incremental exports whose windows span them: URLs or ARNs.
+// HealOrder names gaps, and the incremental exports that span them: URLs or ARNs.
 type HealOrder struct {
 	Gaps    []string `json:"gaps"`
 	Exports []string `json:"exports"`
@@ -92,7 +92,7 @@ type Column struct {
 	Qualifier []byte `json:"qualifier"`
 }
 
-// Outcome is the result of a chunk. It counts items unless a field says otherwise.
+// Outcome is the result of a chunk. It counts items unless a field's comment names something else.
 type Outcome struct {
 	Done    time.Time `json:"done"`
 	Written int64     `json:"written"`
@@ -102,14 +102,13 @@ type Outcome struct {
 	Applied int64     `json:"applied"` // dead letters
 	Refused int64     `json:"refused"` // items, or letters that are refused again
 	Waiting int64     `json:"waiting"` // letters not tried, because an earlier one of their item was refused
-	// Later counts those of the refused and the waiting letters that a retry from Until on makes
-	// needless: their items are true, and only the version of the reading was not above the
-	// letters.
+	// Later counts the refused and the waiting letters that a retry from Until on makes needless:
+	// their items are true, and only the version of the reading was not above the letters.
 	Later   int64     `json:"later,omitempty"`
 	Until   time.Time `json:"until,omitzero"`
 	Deleted int64     `json:"deleted,omitempty"` // columns
 	Healed  *Healed   `json:"healed,omitempty"`
-	// Failed says why the owner refuses the whole chunk; empty when it did it.
+	// Failed is why the owner refuses the whole chunk; empty when it did it.
 	Failed string `json:"failed,omitempty"`
 	Hint   string `json:"hint,omitempty"`
 	// Notes are about single items, by their index in Items and without their keys.

@@ -13,13 +13,13 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
-// MaxWaiting is how many bytes of chunks may wait for a table. Whoever asks for more waits.
+// MaxWaiting is how many bytes of chunks may wait for a table. A command that requests more waits.
 const MaxWaiting = 16 << 20
 
 // MaxBytes is the hard limit of the stream: what waits, and what was done and is not deleted yet.
 const MaxBytes = 2 * MaxWaiting
 
-// keepOutcome is how long an outcome is kept that nobody fetched.
+// keepOutcome is how long an outcome is kept that no command has fetched.
 const keepOutcome = 24 * time.Hour
 
 // ErrNotFound means that there is no chunk of that id.
@@ -98,7 +98,7 @@ func (s *Store) awaitRoom(ctx context.Context) error {
 }
 
 // Next returns the oldest chunk without an outcome; nil when none waits. Only the owner of the log
-// calls it. Outcomes that nobody has fetched for a day are deleted.
+// calls it. Outcomes that no command has fetched for a day are deleted.
 func (s *Store) Next(ctx context.Context, now time.Time) (*Chunk, error) {
 	c, _, err := s.NextAfter(ctx, now, 0)
 	return c, err
@@ -158,8 +158,7 @@ func (s *Store) Pending(ctx context.Context) (all []*Chunk, err error) {
 }
 
 // Finish stores the outcome of a chunk over it. Only the owner of the log calls it, and only when
-// everything that the outcome says is durable. A chunk that was withdrawn meanwhile is not stored
-// again.
+// everything in the outcome is durable. A chunk that was withdrawn meanwhile is not stored again.
 func (s *Store) Finish(ctx context.Context, c *Chunk, o *Outcome) error {
 	err := s.keyed.Replace(ctx, func() error {
 		stored, seq, err := s.get(ctx, c.ID)
@@ -204,7 +203,8 @@ func (s *Store) Await(ctx context.Context, id string) (*Outcome, error) {
 // confirmGone returns ErrNotFound for a chunk that was not found and that the stream does not list
 // either; else a transient error.
 //
-// Rule 13: a command must not say of one answer that a request is gone, whose outcome is there.
+// Rule 13: a command must not conclude from one answer that a request is gone while its outcome
+// exists.
 func (s *Store) confirmGone(ctx context.Context, id string) error {
 	subject := s.opts.Subject + id
 	info, err := s.conn.StreamInfo(ctx, s.keyed.Stream, jetstream.WithSubjectFilter(subject))
