@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Request asks a member to hand a log over.
+// Request is a request to a member to hand a log over.
 type Request struct {
 	From  string `json:"from"` // the member that is to get it
 	Table string `json:"table"`
@@ -28,13 +28,13 @@ type reply struct {
 	Refused string `json:"refused,omitempty"`
 }
 
-// ErrRefused says that the owner keeps the log; the text says why.
+// ErrRefused means that the owner keeps the log; the text gives the reason.
 var ErrRefused = errors.New("the owner keeps the log")
 
 const askTimeout = 5 * time.Second
 
-// Ask asks the owner of a log to hand it over to this process. When it returns nil the owner has
-// begun to; its release of the log says so.
+// Ask requests the owner of a log to hand it over to this process. When it returns nil the owner
+// has begun to; its release of the log completes it.
 func (g *Group) Ask(ctx context.Context, owner string, r Request) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()

@@ -21,8 +21,7 @@ import (
 type Options struct {
 	Subject string // of the pipeline: below it are the messages and the requests
 	Me      string // this process, as in claims
-	// Say returns what this process says of itself; the Group fills in Member and Number. It must
-	// be fast.
+	// Say returns this process's message; the Group fills in Member and Number. It must be fast.
 	Say func() Message
 	// Asked decides about a request of another member to hand a log over to it; empty: it is handed
 	// over, else why not.
@@ -32,7 +31,7 @@ type Options struct {
 	Logger *zap.Logger
 }
 
-// Group is what this process hears of the others of its pipeline.
+// Group holds the last messages of the pipeline's other processes, and publishes this one's.
 type Group struct {
 	o    Options
 	conn *conn.Conn
@@ -47,7 +46,7 @@ type Group struct {
 	changed map[string]chan struct{} // by table: closed when another member owns its log, or none
 }
 
-// Member is another process, as it was heard last.
+// Member is another process, as of its last message.
 type Member struct {
 	Message              // with the logs of all its parts
 	At         time.Time // when it was heard; Connection: on which connection
@@ -72,7 +71,7 @@ func (s *Sight) Ago() time.Duration {
 	return -1
 }
 
-// New returns a group that hears nothing until Run.
+// New returns a group that receives nothing until Run.
 func New(o Options, c *conn.Conn) *Group {
 	if o.Every == 0 {
 		o.Every = protocol.PresencePeriod
@@ -83,8 +82,8 @@ func New(o Options, c *conn.Conn) *Group {
 	}
 }
 
-// Run listens and speaks until ctx ends. Then it says that the process is gone. It returns an error
-// only when it cannot subscribe, as where permissions forbid the subject.
+// Run receives and publishes messages until ctx ends. Then it publishes that the process is gone.
+// It returns an error only when it cannot subscribe, as where permissions forbid the subject.
 func (g *Group) Run(ctx context.Context) error {
 	heard, err := g.conn.NC.Subscribe(g.o.Subject+".is", func(m *nats.Msg) { g.hear(m.Data) })
 	if err != nil {
@@ -118,8 +117,8 @@ func (g *Group) Run(ctx context.Context) error {
 // gather is how long an announcement waits for others.
 const gather = 20 * time.Millisecond
 
-// Listen returns who is heard within d, for a command: it says nothing of itself. Members speak
-// every two seconds.
+// Listen returns the members that publish within d, for a command: it publishes nothing itself.
+// Members publish every two seconds.
 func (g *Group) Listen(ctx context.Context, d time.Duration) ([]Member, error) {
 	heard, err := g.conn.NC.Subscribe(g.o.Subject+".is", func(m *nats.Msg) { g.hear(m.Data) })
 	if err != nil {
@@ -133,7 +132,7 @@ func (g *Group) Listen(ctx context.Context, d time.Duration) ([]Member, error) {
 	return all, nil
 }
 
-// Announce says now how this process is, because it has claimed or released a log.
+// Announce publishes this process's message now, because it has claimed or released a log.
 func (g *Group) Announce() {
 	if g == nil {
 		return
@@ -144,7 +143,7 @@ func (g *Group) Announce() {
 	}
 }
 
-// say publishes what this process says. Nothing is lost when it fails: the next message comes soon.
+// say publishes this process's message. Nothing is lost when it fails: the next message comes soon.
 func (g *Group) say(gone bool) {
 	m := g.o.Say()
 	g.mu.Lock()
@@ -212,8 +211,8 @@ func (g *Group) hear(data []byte) {
 	g.replace(&Member{Message: full, At: now, Connection: connection})
 }
 
-// replace puts a member in place of what was known of it, and wakes who waits for a log that has
-// another owner now. The caller holds g.mu.
+// replace puts a member in place of its earlier message, and wakes the claims that wait for a log
+// that has another owner now. The caller holds g.mu.
 func (g *Group) replace(m *Member) {
 	owned := map[string]bool{}
 	for _, l := range m.Logs {
@@ -247,7 +246,7 @@ func (g *Group) wake(table string) {
 // forgetAfter is after how long without a message a member is not listed any more.
 const forgetAfter = time.Minute
 
-// forget drops the members that were not heard for long.
+// forget drops the members without a message for forgetAfter.
 func (g *Group) forget(now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -272,8 +271,8 @@ func (g *Group) sight(table string) *Sight {
 	return &Sight{Log: m.Logs[i], Member: m.Member, At: m.At, Connection: m.Connection}
 }
 
-// Sight returns what the owner of a table's log said of it last, and a channel that is closed when
-// another member, or none, says that it owns the log. The sight is nil while no member says so.
+// Sight returns the owner's last report on a table's log, and a channel that is closed when another
+// member, or none, reports that it owns the log. The sight is nil while no member does.
 func (g *Group) Sight(table string) (s *Sight, changed <-chan struct{}) {
 	if g == nil {
 		return nil, nil
@@ -288,8 +287,8 @@ func (g *Group) Sight(table string) (s *Sight, changed <-chan struct{}) {
 	return g.sight(table), c
 }
 
-// Members returns the other members that were heard within four messages, in order of their names,
-// and for how long this process has listened.
+// Members returns the other members with a message within the last four periods, in order of their
+// names, and for how long this process has listened.
 func (g *Group) Members(now time.Time) (all []Member, listening time.Duration) {
 	if g == nil {
 		return nil, 0
@@ -308,7 +307,7 @@ func (g *Group) Members(now time.Time) (all []Member, listening time.Duration) {
 	return all, listening
 }
 
-// Hears reports whether a member was heard lately.
+// Hears reports whether a message of a member has arrived within the last four periods.
 func (g *Group) Hears(member string) bool {
 	if g == nil {
 		return false

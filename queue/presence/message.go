@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Message is what a process says of itself. One that owns many logs says it in several parts of the
-// same number.
+// Message is the report that a process publishes about itself. A process that owns many logs splits
+// it into several parts of the same number.
 //
 // Ages are milliseconds before the message was sent: no clock is compared between machines.
 type Message struct {
@@ -21,7 +21,7 @@ type Message struct {
 	Parts   int    `json:"parts,omitempty"`
 	Leaving bool   `json:"leaving,omitempty"` // the process ends: it takes no more logs
 	Gone    bool   `json:"gone,omitempty"`    // and has ended: nothing is to be expected of it
-	// Services says of each service that the process calls how it answers.
+	// Services holds, for each service that the process calls, how it answers.
 	Services map[string]Service `json:"services,omitempty"`
 	Moved    int64              `json:"moved"` // age of the last move of a log that it gave or took; -1: none yet
 	Logs     []Log              `json:"logs,omitempty"`
