@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// RequestBeat asks the owner of the log, if there is one, for a complete listing and a beat now.
-// The request is not stored and may be lost: without it the owner lists and beats when its own
-// timers are due.
+// RequestBeat requests a complete listing and a beat from the owner of the log, if there is one.
+// The request is not stored and may be lost; the owner then lists and beats when its own timers are
+// due.
 func (l *Log) RequestBeat() error {
 	if err := l.q.conn.Signal(nudgeSubject(l.token, l.table)); err != nil {
 		return fmt.Errorf("request a beat in log of %s: %w", l.table, err)

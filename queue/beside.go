@@ -9,8 +9,7 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/request"
 )
 
-// Beside its log a table may have streams of its own, each of which is made the first time that
-// somebody writes to it.
+// Besides its log a table may have streams of its own. Each is created by the first write to it.
 
 // DeadLetters opens the table's dead letters, and makes their stream the first time.
 func (l *Log) DeadLetters(ctx context.Context) (*deadletter.Store, error) {
@@ -46,8 +45,8 @@ func (l *Log) Requests(ctx context.Context) (*request.Store, error) {
 	return request.Open(ctx, l.q.conn, l.requests())
 }
 
-// ExistingRequests is Requests for the owner: nil without an error while nobody has asked for
-// anything.
+// ExistingRequests is Requests for the owner: it returns nil without an error until the first
+// request is stored.
 func (l *Log) ExistingRequests(ctx context.Context) (*request.Store, error) {
 	if err := l.q.checkUnopened(ctx, l.requests().Stream, hintRequests); err != nil {
 		return nil, fmt.Errorf("open stream beside the log of %s: %w", l.table, err)

@@ -17,27 +17,27 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/presence"
 )
 
-// ClaimOptions say who claims a log, and how long it waits.
+// ClaimOptions name the process that claims a log, and set how long it waits.
 type ClaimOptions struct {
 	Owner string // name and a random id per process start: no two processes have the same
 	// TTL is how long nothing must have been appended before another owner may claim a log that was
 	// not released. Owners beat every TTL/3. 0 = 15 s.
 	TTL time.Duration
-	// Alone says that no other process can own the log, because this one holds the lock of the
-	// store: whoever owned it is dead, and the claim does not wait for TTL.
+	// Alone means that no other process can own the log, because this one holds the lock of the
+	// store: the earlier owner is dead, and the claim does not wait for TTL.
 	Alone bool
-	// Life and Identity are stored in the claim. Life is that of a log without one: a later claim
-	// keeps the log's own, so that a claim which only notes a refusal never lifts an old log into a
+	// Life and Identity are stored in the claim. Life applies to a log that has none: a later claim
+	// keeps the log's own, so that a claim which only notes a refusal never moves an old log into a
 	// later life.
 	Life     uint64
 	Identity *checkpoint.Identity
 	Format   int // of a log that was never claimed; 0 = the newest
-	// Group hears what the log's owner says of it; nil: nothing is heard, and the log is looked at
-	// all the time.
+	// Group receives the messages of the log's owner; nil: there are none, and the claim polls the
+	// log.
 	Group *presence.Group
 	// Turn returns how long this process leaves a free log to others; nil: not at all.
 	Turn func() time.Duration
-	// Grown is called when the log was seen to grow, or its owner was heard.
+	// Grown is called when the log has grown, or a message of its owner has arrived.
 	Grown func(owner string, epoch uint64)
 }
 
@@ -93,7 +93,7 @@ func newClaimer(l *Log, o ClaimOptions, nonce checkpoint.Nonce) *claimer {
 }
 
 // try claims the log if that is allowed now. It returns nil, nil while the log may not be claimed
-// yet. sight is what the owner says of it; nil while none is heard.
+// yet. sight is the owner's last report on the log; nil while there is none.
 func (c *claimer) try(ctx context.Context, sight *presence.Sight) (*Writer, error) {
 	lost := c.heard && sight == nil
 	if c.heard = sight != nil; c.heard {
@@ -145,7 +145,8 @@ func (c *claimer) try(ctx context.Context, sight *presence.Sight) (*Writer, erro
 	return nil, nil
 }
 
-// pause is how long to wait before the next try: one that hears the owner asks nobody.
+// pause is how long to wait before the next try. While messages of the owner arrive, a try sends no
+// request.
 func (c *claimer) pause() time.Duration {
 	if c.heard || c.released != nil {
 		return c.watch.Pause()
@@ -157,7 +158,7 @@ func (c *claimer) pause() time.Duration {
 // minute: what is wrong with a table is wrong with it everywhere.
 const haltedStays = 2 * time.Minute
 
-// may asks the watch whether a log may be claimed.
+// may reports whether the watch permits a claim of the log.
 func (c *claimer) may(l protocol.WatchedLog, released *checkpoint.Release, silent bool) bool {
 	if released != nil {
 		l.HandedTo = released.To
@@ -169,8 +170,8 @@ func (c *claimer) may(l protocol.WatchedLog, released *checkpoint.Release, silen
 	return c.watch.May(c.o.Owner, l, silent, turn, time.Now())
 }
 
-// readNewestClaim asks who owns the log now that it has grown. It is one small message, however
-// long the log is.
+// readNewestClaim reads the owner of the log after the log has grown. It is one small message,
+// however long the log is.
 func (c *claimer) readNewestClaim(ctx context.Context) {
 	e := c.l.NewestClaim(ctx)
 	if c.unread = e == nil; c.unread {
@@ -214,8 +215,8 @@ func (c *claimer) appendClaim(ctx context.Context, f *folded) (*Writer, error) {
 	return w, nil
 }
 
-// newWriter returns a writer that appends after what was folded, and whose claim is as old as it
-// may be (Rule 12).
+// newWriter returns a writer that appends after what was folded, with a claim as old as it may be
+// (Rule 12).
 func (c *claimer) newWriter(f *folded) *Writer {
 	now := cmp.Or(c.claimSent, time.Now())
 	w := &Writer{

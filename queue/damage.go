@@ -14,7 +14,7 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
-// DamageError says that entries inside a log cannot be read, because their store is damaged. The
+// DamageError reports that entries inside a log cannot be read, because their store is damaged. The
 // entries after them cannot be folded, and nothing may be appended, until an operator resumes the
 // table.
 //
@@ -88,8 +88,8 @@ type copySearch struct {
 	tries int    // consumers that did not deliver the next one
 }
 
-// tryAnother counts a consumer that did not deliver the entry after a sequence, and reports whether
-// to try another consumer, whose replica may have the entry.
+// tryAnother counts a consumer that did not deliver the entry after a sequence. It reports whether
+// to try another consumer, because its replica may have the entry.
 func (s *copySearch) tryAnother(after uint64, copies int) bool {
 	if s.after != after {
 		*s = copySearch{after: after}

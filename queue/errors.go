@@ -86,8 +86,8 @@ func Classify(err error) failure.Class {
 // whatever it is wrapped.
 func Answered(err error) bool { return conn.Answered(err) }
 
-// Explain adds class and hint to an error of opening the queue that ends a command. dir is that of
-// the embedded queue, "" for a server of its own.
+// Explain adds class and hint to an error of opening the queue that ends a command. dir is the
+// directory of the embedded queue, "" for an external server.
 func Explain(dir string, err error) error {
 	hint := "the server of queue.url answers, but cannot keep logs: the message names the setting"
 	switch {

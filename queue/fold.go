@@ -242,8 +242,8 @@ func (f *folded) apply(m conn.Message) error {
 
 // verifyNewest checks that the newest message that was read is the one that the leader holds at its
 // sequence. With that the whole state is the leader's, because each entry carries the hash of the
-// one before. Rule 2: an entry appended behind another predecessor than its writer knows would fork
-// the log.
+// one before. Rule 2: an entry appended behind another predecessor than its writer expects would
+// fork the log.
 func (l *Log) verifyNewest(ctx context.Context, f *folded) error {
 	if f.newest == 0 {
 		return nil
@@ -274,8 +274,8 @@ func (l *Log) explainNewestGone(ctx context.Context, f *folded) error {
 	return &DamageError{From: f.newest, To: f.newest, Last: now.Last, Since: f.storedAt, Until: now.Now, Hint: hintResume}
 }
 
-// loadBase sets the state to fold on: that of the last complete snapshot, or the empty one in a log
-// that was never trimmed.
+// loadBase sets the state to fold on: the state of the last complete snapshot, or the empty one in
+// a log that was never trimmed.
 func (l *Log) loadBase(ctx context.Context, f *folded) error {
 	var below uint64
 	info := f.info
@@ -333,7 +333,7 @@ func (l *Log) snapshotBefore(ctx context.Context, info Info, below uint64) (*jet
 	return l.message(ctx, found)
 }
 
-// restore rebuilds the state of the snapshot whose last part is m. It returns an error when the
+// restore rebuilds the state of the snapshot that ends with part m. It returns an error when the
 // snapshot is incomplete, or does not follow from what is stored before it.
 func (l *Log) restore(ctx context.Context, info Info, m *jetstream.RawStreamMsg) (*checkpoint.State, error) {
 	e, err := checkpoint.Decode(m.Data)

@@ -52,7 +52,7 @@ func mustFit(kind checkpoint.Kind) bool {
 	return true
 }
 
-// MinMaxBytes returns the lowest limit of a log whose snapshots have this size: its top tenth holds
+// MinMaxBytes returns the lowest limit of a log with snapshots of this size: its top tenth holds
 // two of them.
 func MinMaxBytes(snapshot int) int64 {
 	return int64(math.Ceil(2 * float64(snapshot) / (1 - reportsUpTo)))
@@ -76,7 +76,7 @@ func (l *Log) SnapshotBytes(ctx context.Context) (int, error) {
 }
 
 // checkRoom returns ErrFull when the rest of the log is reserved for other kinds of entries. size
-// is that of the encoded entry, 0 for a frame.
+// is the size of the encoded entry, 0 for a frame.
 func (w *Writer) checkRoom(kind checkpoint.Kind, size int) error {
 	reason := w.noRoomReason(kind, size)
 	if reason == "" {
@@ -100,7 +100,7 @@ func (w *Writer) noRoomReason(kind checkpoint.Kind, size int) string {
 	return info.usage()
 }
 
-// usage says how full the log is, for messages.
+// usage returns how full the log is, for messages.
 func (i Info) usage() string { return fmt.Sprintf("%.0f %% of its limit in use", 100*i.fraction()) }
 
 // neededLimit returns the stream limit to set on the server: the configured one, or more where
@@ -152,9 +152,9 @@ func (w *Writer) claimNearlyExpired() bool {
 	return w.l.q.embedded == nil && now.Since(sent) > w.ttl/2
 }
 
-// configure sets the stream's limits to those of the options, as far as they leave room on top of
-// what it holds. Only the owner calls it. When it fails the old limits stay. snapshot is the size
-// of the last snapshot.
+// configure sets the stream's limits to the limits of the options, as far as they leave room on top
+// of what it holds. Only the owner calls it. When it fails the old limits stay. snapshot is the
+// size of the last snapshot.
 func (l *Log) configure(ctx context.Context, snapshot int) {
 	ctx, cancel := l.q.conn.WithAckTimeout(ctx)
 	defer cancel()

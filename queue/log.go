@@ -116,8 +116,8 @@ func (q *Queue) DeleteLog(ctx context.Context, l *Log) error {
 	return nil
 }
 
-// KeptToken returns the token of an earlier log of the table, whose dead letters or archive are
-// still there; or "".
+// KeptToken returns the token of an earlier log of the table if its dead letters or archive still
+// exist; else "".
 func (q *Queue) KeptToken(ctx context.Context, table string) (string, error) {
 	log := streamName(q.opts.Pipeline, table)
 	for _, kept := range []struct{ name, hint string }{
@@ -177,7 +177,7 @@ func (q *Queue) Tables(ctx context.Context) ([]string, error) {
 	return tables, nil
 }
 
-// streamConfig returns the configuration of a new log whose sequences start at first.
+// streamConfig returns the configuration of a new log with first as its first sequence.
 func (q *Queue) streamConfig(table, token string, first uint64) jetstream.StreamConfig {
 	s := subjectsOf(token, table)
 	return jetstream.StreamConfig{
@@ -217,8 +217,8 @@ func (q *Queue) newLog(table string, st jetstream.Stream) (*Log, error) {
 	}, nil
 }
 
-// Group returns what this process hears of the others of its pipeline; nil with an embedded server,
-// which has no others.
+// Group returns the group that receives the messages of the pipeline's other processes; nil with an
+// embedded server, which has no others.
 func (q *Queue) Group(o presence.Options) *presence.Group {
 	if q == nil || q.Embedded() {
 		return nil
@@ -239,8 +239,8 @@ func (l *Log) Token() string { return l.token }
 // Created returns when the stream was made, which identifies it.
 func (l *Log) Created() time.Time { return l.created }
 
-// Info asks the leader of the stream how much the log holds. ErrEmptied when the stream is gone or
-// is another one than was opened.
+// Info reads from the leader of the stream how much the log holds. It returns ErrEmptied when the
+// stream is gone or is not the one that was opened.
 func (l *Log) Info(ctx context.Context) (Info, error) {
 	info, err := l.q.conn.StreamInfo(ctx, l.stream)
 	l.q.conn.Report(ctx, err)

@@ -45,7 +45,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 }
 
-// tableMetrics are those of one table, looked up once.
+// tableMetrics are the metrics of one table, looked up once.
 type tableMetrics struct {
 	m     *metrics
 	table string

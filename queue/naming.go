@@ -8,11 +8,11 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
-// subjectPrefix is that of the subjects of all logs.
+// subjectPrefix begins the subjects of all logs.
 const subjectPrefix = "tailrace."
 
-// subjects are those of a log and its dead letters. They contain the pipeline's random token, so
-// that no other program publishes into the log by chance.
+// subjects are the subjects of a log and its dead letters. They contain the pipeline's random
+// token, so that no other program publishes into the log by chance.
 type subjects struct{ Entry, Snapshot, Claim, Letters, Requests, Archive string }
 
 // streamName returns the name of a table's stream. The names of pipeline and table in it are
@@ -21,8 +21,8 @@ func streamName(pipeline, table string) string {
 	return streamsOf(pipeline) + sanitize(table) + "_" + hashOf(pipeline+"\x00"+table)
 }
 
-// streamsOf returns what the names of a pipeline's streams begin with. Those of another pipeline
-// may begin so, too.
+// streamsOf returns the prefix of the names of a pipeline's streams. Streams of another pipeline
+// may have it too.
 func streamsOf(pipeline string) string { return conn.StreamPrefix + sanitize(pipeline) + "_" }
 
 // presenceSubject returns the subject below which the processes of a pipeline hear of each other.
@@ -62,8 +62,8 @@ func hashOf(s string) string {
 // of the log's stream.
 func nudgeSubject(token, table string) string { return "tailrace-nudge." + token + "." + hashOf(table) }
 
-// The names of the streams that a table may have beside its log, each of which is made the first
-// time that somebody writes to it.
+// The names of the streams that a table may have besides its log. Each is created by the first
+// write to it.
 func lettersStream(log string) string  { return log + "_letters" }
 func requestsStream(log string) string { return log + "_requests" }
 func archiveStream(log string) string  { return log + "_archive" }

@@ -24,7 +24,7 @@ const (
 	defaultTTL        = 15 * time.Second
 )
 
-// Options says where the logs live and how large they may grow.
+// Options set where the logs are stored and how large they may grow.
 type Options struct {
 	Pipeline string // part of every stream's name: two pipelines never share a log
 
@@ -62,10 +62,10 @@ type Options struct {
 	AckTimeout time.Duration
 	// DiskCheck is how often Run looks at the embedded store and its volume. 0 = 1 s.
 	DiskCheck time.Duration
-	// Volume asks the file system that holds Dir; nil = embedded.VolumeOf. Tests replace it to
-	// simulate a full disk.
+	// Volume reads the state of the file system that holds Dir; nil = embedded.VolumeOf. Tests
+	// replace it to simulate a full disk.
 	Volume func(dir string) (embedded.Volume, error)
-	// IdleCheck is how often a reader that receives nothing asks whether the stream is still the
+	// IdleCheck is how often a reader that receives nothing checks that the stream is still the
 	// same. 0 = 5 s.
 	IdleCheck time.Duration
 

@@ -182,8 +182,8 @@ func (q *Queue) Notes() []string {
 		"with its default of two minutes a power cut loses acknowledged entries, and a client cannot see the setting"}
 }
 
-// Health asks the server whether it can store. The liveness probe calls it: it is cheap, and the
-// only request that shows a full disk.
+// Health checks that the server can store. The liveness probe calls it: it is cheap, and the only
+// request that shows a full disk.
 func (q *Queue) Health(ctx context.Context) error {
 	ctx, cancel := q.conn.WithAckTimeout(ctx)
 	defer cancel()
@@ -196,8 +196,8 @@ func (q *Queue) Health(ctx context.Context) error {
 	return nil
 }
 
-// awaitHealth waits until the server is healthy. It retries transient errors, such as those of a
-// cluster that elects its leader, until ctx ends.
+// awaitHealth waits until the server is healthy. It retries transient errors, as while a cluster
+// elects its leader, until ctx ends.
 //
 // Rule 13: of a server elsewhere also what no rule explains is asked for again, such as an internal
 // error or the page of a proxy. It would end the process at its start.

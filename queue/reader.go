@@ -35,9 +35,9 @@ type Reader struct {
 	idleRounds int    // how often in a row no message came although there is more to read
 }
 
-// Read starts at sequence from, the one after a mark whose hash is prev; with 0 at the oldest entry
-// there is. ErrGap when from was trimmed or lies beyond the end; ErrChain when the entry before it
-// has another hash, because the mark belongs to another log.
+// Read starts at sequence from, the one after a mark with hash prev; with 0 at the oldest entry
+// there is. It returns ErrGap when from was trimmed or lies beyond the end, and ErrChain when the
+// entry before it has another hash, because the mark belongs to another log.
 func (l *Log) Read(ctx context.Context, from uint64, prev checkpoint.Hash) (*Reader, error) {
 	r := &Reader{l: l, connection: l.q.conn.Connections.Load()}
 	info, err := l.Info(ctx)

@@ -24,7 +24,7 @@ type ServerInfo struct {
 	Copies          int64 // how many copies of a log count towards Store
 }
 
-// ServerInfo asks the external server; ok is false for the embedded one.
+// ServerInfo returns what the external server reports of itself; ok is false for the embedded one.
 func (q *Queue) ServerInfo(ctx context.Context) (s ServerInfo, ok bool, err error) {
 	if q.opts.URL == "" {
 		return s, false, nil

@@ -29,10 +29,10 @@ const (
 // not applied, so that sinks without a mark yet count too; math.MaxUint64 means no bound.
 //
 // It purges by sequence, always from the start of the log, and only entries below an acknowledged
-// append of this epoch: an owner that lost its claim, or whose log went back to an older copy,
-// would otherwise delete entries that the new owner needs. When the log is above 60 % of its limit
-// and only the last snapshot prevents trimming, Trim appends a new snapshot first. It returns the
-// first sequence that remains. ErrOutcomeUnknown and ErrLost as from Append.
+// append of this epoch. Otherwise an owner would delete entries that the new owner needs, after it
+// lost its claim or its log went back to an older copy. When the log is above 60 % of its limit and
+// only the last snapshot prevents trimming, Trim appends a new snapshot first. It returns the first
+// sequence that remains. ErrOutcomeUnknown and ErrLost as from Append.
 func (w *Writer) Trim(ctx context.Context, below uint64) (uint64, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -79,8 +79,9 @@ func (l *Log) purge(ctx context.Context, below uint64) error {
 	return l.q.conn.Purge(ctx, l.name, conn.PurgeRequest{Below: below})
 }
 
-// noteStreamGone returns err. If err says that the stream is gone or was replaced, it first records
-// that the outcome is unknown, so that the caller has to call Recover, which ends the writer.
+// noteStreamGone returns err. If err means that the stream is gone or was replaced, it first
+// records that the outcome is unknown, so that the caller has to call Recover, which ends the
+// writer.
 func (w *Writer) noteStreamGone(err error) error {
 	if errors.Is(err, ErrEmptied) && w.unknown == nil {
 		w.unknown = err
@@ -167,7 +168,7 @@ type Pressure struct {
 	TooFullForBeats bool   // beats are refused, except where the claim would expire
 }
 
-// Pressure asks the server how full the log is.
+// Pressure reads from the server how full the log is.
 func (l *Log) Pressure(ctx context.Context) (Pressure, error) {
 	info, err := l.Info(ctx)
 	if err != nil {

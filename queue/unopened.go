@@ -12,7 +12,7 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/embedded"
 )
 
-// UnopenedError says that the embedded store has a folder of a stream that the server has not
+// UnopenedError reports that the embedded store has a folder of a stream that the server has not
 // opened. The stream is neither there nor gone: nothing may be made in its place before an operator
 // decides.
 type UnopenedError struct {
@@ -45,8 +45,8 @@ const (
 	hintRequests = "move its folder out of the store: it holds only requests of commands"
 )
 
-// unopenedAsks is how often a stream with a folder is asked for before it counts as unopened: the
-// server makes the folder of a new stream before it knows the stream.
+// unopenedAsks is how often a stream with a folder is looked up before it counts as unopened: the
+// server makes the folder of a new stream before it registers the stream.
 const unopenedAsks = 10
 
 // checkUnopened returns an *UnopenedError when the embedded store has a folder of a stream that the

@@ -10,8 +10,8 @@ import (
 // ErrVolume is matched by every *VolumeError.
 var ErrVolume = errors.New("input/output error of the queue's volume")
 
-// VolumeError says that the volume of the embedded store gives errors for the files of a stream.
-// Nothing is known to be damaged, and nothing is lost: it is over when the volume is back.
+// VolumeError reports that the volume of the embedded store returns errors for the files of a
+// stream. No damage is proved, and nothing is lost: it is over when the volume is back.
 type VolumeError struct {
 	Stream string
 	Why    error
@@ -28,7 +28,7 @@ func (e *VolumeError) Unwrap() error { return e.Why }
 // Is lets errors.Is(err, ErrVolume) find it.
 func (e *VolumeError) Is(target error) bool { return target == ErrVolume }
 
-// confirmUnreadable returns missing, which says that a stream lacks entries; or a *VolumeError if
+// confirmUnreadable returns missing, an error for a stream that lacks entries; or a *VolumeError if
 // the embedded store has files of the stream that cannot be read now.
 //
 // Rule 13: an input/output error is no damage, and the server does not tell the two apart.

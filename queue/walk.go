@@ -198,15 +198,15 @@ func (c *WalkedChange) Key(dst []byte, schema change.KeySchema) ([]byte, error) 
 	return schema.Canonical(dst, img)
 }
 
-// walking is what a walk knows of the entries before the current one.
+// walking is what a walk has read of the entries before the current one.
 type walking struct {
 	owner string // named by the last claim
 	epoch uint64 // of owner
 	buf   []byte // of an unpacked frame
 }
 
-// entry returns an entry with its owner. Until the first claim, only those of the newest epoch have
-// a known one.
+// entry returns an entry with its owner. Until the first claim, the owner is set only for entries
+// of the newest epoch.
 func (x *walking) entry(at checkpoint.Mark, e *checkpoint.Entry) *WalkedEntry {
 	if claim, ok := e.Body.(*checkpoint.Claim); ok {
 		x.owner, x.epoch = claim.Owner, e.Epoch

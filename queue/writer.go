@@ -153,8 +153,8 @@ func (w *Writer) append(ctx context.Context, body any, data []byte) (uint64, err
 	return seq, w.applyAcknowledged(seq, msg, id, sent)
 }
 
-// publishError turns the error of a publish into that of Append. When the outcome is unknown it
-// also records that, so that nothing is appended before Recover.
+// publishError turns the error of a publish into the error of Append. When the outcome is unknown
+// it also records that, so that nothing is appended before Recover.
 func (w *Writer) publishError(kind checkpoint.Kind, err error) error {
 	m := w.l.metrics
 	var what error
@@ -205,7 +205,7 @@ func (w *Writer) applyAcknowledged(seq uint64, msg []byte, id string, sent time.
 
 // Upgrade raises a log of an older format to a newer one, by appending a snapshot. From then on
 // builds that cannot read that format refuse the log: call it only when none of them runs any more.
-// Errors: those of Append.
+// It returns the errors of Append.
 func (w *Writer) Upgrade(ctx context.Context, to int) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -312,8 +312,8 @@ func (w *Writer) Recover(ctx context.Context) error {
 	return nil
 }
 
-// Head returns the sequence of the last entry that the writer knows, and when it was sent. Any
-// goroutine may call it.
+// Head returns the sequence of the last entry that the writer has appended or read, and when it was
+// sent. Any goroutine may call it.
 func (w *Writer) Head() (seq uint64, sent time.Time) { return w.lastSeq.Load(), *w.lastSent.Load() }
 
 // Acked returns the last entry that the server has acknowledged to this writer; nil before the
@@ -326,8 +326,8 @@ func (w *Writer) Acked() *protocol.LogNote { return w.acked.Load() }
 // waits for TTL.
 func (w *Writer) Release(ctx context.Context) error { return w.HandOver(ctx, "") }
 
-// HandOver releases the log to one process, which alone may claim it for two seconds; "": to
-// whoever is first.
+// HandOver releases the log to one process, which alone may claim it for two seconds; "": to the
+// first process that claims it.
 func (w *Writer) HandOver(ctx context.Context, to string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -357,7 +357,7 @@ func (w *Writer) BeatDueIn() time.Duration {
 // acknowledged append was sent (protocol.MayWrite). While it is false, the owner writes nothing to
 // Bigtable until an append succeeds. No other process can claim a log of the embedded server.
 //
-// It never waits, also not for an append: every write to Bigtable asks it.
+// It never waits, also not for an append: every write to Bigtable calls it.
 func (w *Writer) ClaimValid() bool {
 	if w.l.q.embedded != nil {
 		return true

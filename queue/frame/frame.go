@@ -17,7 +17,7 @@ const (
 	// not be faster, because an fsync takes little time compared with writing 4 MiB, and would take
 	// more memory in writers and readers.
 	maxFrame = 4 << 20
-	// maxUnpacked bounds the size of a stored frame after decompression, far above that of any
+	// maxUnpacked bounds the size of a stored frame after decompression, far above the size of any
 	// record of DynamoDB.
 	maxUnpacked = 64 << 20
 	// headBytes is an estimate of the size of a page's head in the entry, without its strings.
@@ -56,8 +56,8 @@ func (p *Packed) Release() {
 // stored.
 var ErrTooLarge = errors.New("entry is too large")
 
-// TooLargeError says that a single record, compressed, exceeds what the server accepts. It matches
-// ErrTooLarge. The table halts until the server accepts larger messages.
+// TooLargeError reports that a single record, compressed, exceeds what the server accepts. It
+// matches ErrTooLarge. The table halts until the server accepts larger messages.
 type TooLargeError struct {
 	Feed  change.Feed
 	Seq   change.SequenceNumber

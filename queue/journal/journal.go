@@ -128,7 +128,7 @@ func (i Info) Fraction() float64 {
 	return float64(i.Bytes) / float64(i.MaxBytes)
 }
 
-// Info asks the leader of the stream.
+// Info reads the state of the stream from its leader.
 func (j *Journal) Info(ctx context.Context) (Info, error) {
 	info, err := j.conn.StreamInfo(ctx, j.stream)
 	j.conn.Report(ctx, err)
@@ -151,7 +151,7 @@ func (j *Journal) Info(ctx context.Context) (Info, error) {
 	return i, nil
 }
 
-// SetLimit sets the stream's limit to that of the options, not below what it holds.
+// SetLimit sets the stream's limit to the limit of the options, not below what it holds.
 func (j *Journal) SetLimit(ctx context.Context) error {
 	ctx, cancel := j.conn.WithAckTimeout(ctx)
 	defer cancel()

@@ -35,8 +35,8 @@ func (r *Reader) Next(ctx context.Context) (seq uint64, data []byte, err error) 
 		switch {
 		case err == nil && m.Seq <= r.seq:
 		case err == nil && m.Seq > r.seq+1:
-			// The consumer's replica may lag behind the leader: only the leader knows whether the
-			// message is gone.
+			// The consumer's replica may lag behind the leader: only the leader's answer proves
+			// that the message is gone.
 			if _, _, err := r.j.At(ctx, r.seq+1); err != nil && !conn.Transient(err) {
 				return 0, nil, err
 			}
@@ -56,7 +56,7 @@ func (r *Reader) Next(ctx context.Context) (seq uint64, data []byte, err error) 
 	}
 }
 
-// checkIdle asks the leader whether there is something to read after all.
+// checkIdle checks with the leader whether there is something to read after all.
 func (r *Reader) checkIdle(ctx context.Context) error {
 	info, err := r.j.Info(ctx)
 	if conn.Transient(err) {
