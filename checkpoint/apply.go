@@ -188,8 +188,8 @@ func (s *State) applyControl(seq uint64, c *Control) {
 	}
 }
 
-// applyOrders executes what an operator wants of copies, resyncs and mappings. Behind a fence it is
-// not executed.
+// applyOrders executes an operator's orders for copies, resyncs and mappings. Behind a fence they
+// are not executed.
 func (s *State) applyOrders(seq uint64, c *Control) {
 	if c.Copy != nil {
 		s.controlCopy(c.Copy, c.At)

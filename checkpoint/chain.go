@@ -4,7 +4,7 @@ import "fmt"
 
 // Chain decides which message is the next entry of a log. The fold of the state and the readers of
 // all sinks use it, so that they ignore the same messages: its Accept is the one place where
-// readers enforce Rule 2, the log has one writer. The zero Chain is that of an empty log.
+// readers enforce Rule 2, the log has one writer. The zero Chain belongs to an empty log.
 type Chain struct {
 	Hash     Hash   // of the newest entry
 	Format   int    // of the log: no entry in it needs a higher one; 0 before the first claim
@@ -39,8 +39,8 @@ func (c *Chain) Continues(e *Entry) bool { return c.hashUnknown || e.Prev == c.H
 // nothing, when the entry does not count: it continues another history, or its writer does not own
 // the log. An entry that counts and needs a newer format than the log's is a *FormatError.
 //
-// Rule 2: the owner may append until it gives the log up, whoever claims the next epoch may, and
-// anyone may append a control entry.
+// Rule 2: the owner may append until it gives the log up; any process may append a claim of the
+// next epoch, or a control entry.
 func (c *Chain) Accept(e *Entry, msg []byte) (bool, error) {
 	if !c.Continues(e) || !c.mayWrite(e) {
 		return false, nil
@@ -81,9 +81,9 @@ const maxForeign = 16
 // hash want. A trimmed entry is not checked. fetch returns the message at a sequence; nil: there is
 // none.
 //
-// With chain, that of a snapshot there, none of the messages in between may be its next entry: else
-// another program has stored an old snapshot again, and a fold from it would leave out what was
-// stored since (Rule 2).
+// chain is the chain of a snapshot at that entry, or nil. With it, none of the messages in between
+// may be its next entry. Otherwise another program has stored an old snapshot again, and a fold
+// from it would leave out what was stored since (Rule 2).
 func Predecessor(first, before uint64, want Hash, chain *Chain, fetch func(uint64) ([]byte, error)) (bool, error) {
 	for seq := before - 1; seq+maxForeign >= before; seq-- {
 		if seq < first {

@@ -24,8 +24,8 @@ func (s *State) CheckNext(body any) error {
 	return s.checkFence(body)
 }
 
-// contradicts says how an entry with this body contradicts the entries before it; "" when it does
-// not.
+// contradicts returns how an entry with this body contradicts the entries before it; "" when it
+// does not.
 func (s *State) contradicts(seq uint64, body any) string {
 	switch b := body.(type) {
 	case *Claim:
@@ -115,7 +115,7 @@ func (s *State) checkFrame(f *Frame) string {
 	return ""
 }
 
-// check says what is wrong with a page in itself; "" when nothing is.
+// check returns what is wrong with a page in itself; "" when nothing is.
 func (p *PageHead) check() string {
 	switch {
 	case p.Records < 0:
@@ -128,7 +128,7 @@ func (p *PageHead) check() string {
 	return ""
 }
 
-// checkRoom says how a page contradicts what copies and resyncs write; "" when it does not.
+// checkRoom returns how a page contradicts what copies and resyncs write; "" when it does not.
 //
 // Rule 5: every change that is applied is above what they take from the floor, whatever way the
 // life began. Records that are older than the life are not applied: change.Life.Applies leaves them

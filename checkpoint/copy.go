@@ -43,7 +43,7 @@ type Copy struct {
 type CopyMarks struct {
 	ID    string           `json:"id"`
 	Parts map[int]CopyMark `json:"parts,omitempty"`
-	// Paused says why the copy paused itself, and Resumed that this reason is over.
+	// Paused is why the copy paused itself; Resumed is set when this reason is over.
 	Paused  string        `json:"paused,omitempty"`
 	Resumed bool          `json:"resumed,omitempty"`
 	Date    change.Millis `json:"date,omitempty"`
@@ -100,10 +100,11 @@ func (s *State) CopyRunning() *CopyState {
 	return s.Copy
 }
 
-// CopyPending reports whether the start asked for a backfill whose copy has no entry yet.
+// CopyPending reports whether the start requested a backfill and its copy has no entry yet.
 func (s *State) CopyPending() bool { return s.Backfill != "" && s.Copy == nil && s.Switched == nil }
 
-// applyCopy begins a copy, or completes one whose export was asked for. What an operator paused stays paused.
+// applyCopy begins a copy, or completes one after its export was requested. What an operator paused
+// stays paused.
 func (s *State) applyCopy(b *Copy) {
 	next := &CopyState{Copy: *b, Marks: map[int]CopyMark{}}
 	if old := s.Copy; old != nil && old.ID == b.ID {
@@ -117,7 +118,7 @@ func (s *State) applyCopy(b *Copy) {
 	s.Date = max(s.Date, b.Began)
 }
 
-// applyCopyMarks moves the marks of a copy. Those of a copy that has ended change nothing.
+// applyCopyMarks moves the marks of a copy. Marks of a copy that has ended change nothing.
 func (s *State) applyCopyMarks(b *CopyMarks) {
 	c := s.CopyRunning()
 	if c == nil || c.ID != b.ID {
@@ -152,8 +153,8 @@ func (s *State) doubtCopy(c *CopyState) {
 // Gap.Canceled is its code.
 const ReasonCopyCanceled = "copy cancelled: items that were not copied are missing until they change"
 
-// controlCopy executes what an operator wants of a copy: pause, resume or cancel. An order that comes late, when its
-// copy has ended, does not concern the next one.
+// controlCopy executes an operator's order for a copy: pause, resume or cancel. An order that comes
+// late, when its copy has ended, does not concern the next one.
 //
 // Rule 8: a cancelled copy leaves a gap, so the table is not ready until it is resynced or the gap is waived.
 func (s *State) controlCopy(b *CopyOrder, at change.Millis) {
@@ -191,7 +192,7 @@ const (
 // SinkBigtable is the name of the sink that copies and resyncs write to.
 const SinkBigtable = "bigtable"
 
-// checkCopy says how a copy contradicts the state; "" when it does not.
+// checkCopy returns how a copy contradicts the state; "" when it does not.
 func (s *State) checkCopy(b *Copy) string {
 	switch {
 	case b.ID == "":
@@ -210,7 +211,7 @@ func (s *State) checkCopy(b *Copy) string {
 	return ""
 }
 
-// checkCopyMarks says how marks contradict the state; "" when they do not. Marks never go back.
+// checkCopyMarks returns how marks contradict the state; "" when they do not. Marks never go back.
 func (s *State) checkCopyMarks(b *CopyMarks) string {
 	c := s.Copy
 	if c == nil || c.ID != b.ID {
@@ -228,7 +229,7 @@ func (s *State) checkCopyMarks(b *CopyMarks) string {
 	return ""
 }
 
-// ResyncOrder asks for a resync of the whole table: Bigtable is compared with it, and what differs
+// ResyncOrder requests a resync of the whole table: Bigtable is compared with it, and what differs
 // is written again. Gaps are accepted with the order, and healed by it; without names these are all
 // accepted gaps.
 type ResyncOrder struct {
@@ -337,8 +338,8 @@ func (s *State) applyHealed(b *Healed) {
 	}
 }
 
-// Accept asks for another mapping in place of the one that wrote the table's rows, and, with Done,
-// says that everything before this entry was applied with the old one.
+// Accept requests another mapping in place of the one that wrote the table's rows. With Done, it
+// records that everything before this entry was applied with the old one.
 type Accept struct {
 	From string `json:"from"` // hash of the mapping
 	To   string `json:"to"`
@@ -371,7 +372,7 @@ func (s *State) applyAccept(seq uint64, b *Accept) {
 	}
 }
 
-// Switch is an accepted mapping whose copy has not begun.
+// Switch is an accepted mapping before its copy has begun.
 type Switch struct {
 	To    string         `json:"to"`
 	Above change.Version `json:"above"` // the highest version that was given out before

@@ -27,7 +27,7 @@ type Entry struct {
 	Data []byte
 }
 
-// Claim takes the log over. Its epoch is one more than that of the claim before.
+// Claim takes the log over. Its epoch is one more than the epoch of the claim before.
 type Claim struct {
 	Owner    string    `json:"owner"`
 	Life     uint64    `json:"life,omitempty"`
@@ -48,7 +48,7 @@ type Identity struct {
 
 // Release gives the log up, so that the next owner need not wait until the claim has expired.
 type Release struct {
-	// To is the owner that the log is handed over to; empty: whoever is first.
+	// To is the owner that the log is handed over to; empty: the first that claims it.
 	To string `json:"to,omitempty"`
 }
 
@@ -61,10 +61,10 @@ type Start struct {
 	Date   change.Millis  `json:"date"`           // when the listing began
 	Floor  change.Version `json:"floor"`          // every version of this stream is above it
 	Shards []ShardSeen    `json:"shards"`
-	// Backfill says where the items come from that are older than the stream: FromScan, FromExport,
+	// Backfill is where the items come from that are older than the stream: FromScan, FromExport,
 	// or empty for nowhere.
 	Backfill string `json:"backfill,omitempty"`
-	// Recover begins a life whose rows are those of an earlier one: the whole table is resynced.
+	// Recover begins a life that keeps the rows of an earlier one: the whole table is resynced.
 	Recover bool `json:"recover,omitempty"`
 	// After is set where records are read that are older than the life: only those created since
 	// then get versions above Floor, and only these are applied to Bigtable.
@@ -93,7 +93,7 @@ type Graph struct {
 	// Gone are shards that a complete listing, begun after their child was listed, did not show,
 	// and that the service itself does not know any more.
 	Gone []string `json:"gone,omitempty"`
-	// Delta says that Shards holds only shards that are new or differ from the state, and Absent
+	// Delta means that Shards holds only shards that are new or differ from the state, and Absent
 	// the finished ones that this complete listing is the first not to show.
 	Delta  bool     `json:"delta,omitempty"`
 	Absent []string `json:"absent,omitempty"`
@@ -146,8 +146,8 @@ type Beat struct {
 	// gap. One number serves all of them, so a beat of ten thousand shards is as small as a beat of
 	// one.
 	Watermark change.Millis `json:"through,omitempty"`
-	// Proven is up to when heartbeats prove that of every open shard, and Assumed in how many
-	// shards there is none.
+	// Proven is the time up to which heartbeats prove the same of every open shard. Assumed counts
+	// the shards without such a proof.
 	Proven  change.Millis `json:"proven,omitempty"`
 	Assumed int           `json:"assumed,omitempty"`
 	// Invented stands for a member of a newer format: see newerFormat. No release sets it.
@@ -179,7 +179,7 @@ type Gap struct {
 	Until  change.Millis   `json:"until,omitempty"` // … up to this
 	Reason string          `json:"reason"`
 	Found  change.Millis   `json:"found"` // service clock
-	// Ends says that nothing is left to read in the shard. Otherwise reading goes on at the trim
+	// Ends means that nothing is left to read in the shard. Otherwise reading goes on at the trim
 	// horizon once the gap is accepted.
 	Ends     bool `json:"ends,omitempty"`
 	Accepted bool `json:"accepted,omitempty"` // reading went on behind it
@@ -216,7 +216,7 @@ type Control struct {
 	At        change.Millis `json:"at,omitempty"`
 }
 
-// Halt says why a sink stopped.
+// Halt holds why a sink stopped.
 type Halt struct {
 	Sink   string        `json:"sink"`
 	Seq    uint64        `json:"seq"`

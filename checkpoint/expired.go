@@ -21,9 +21,9 @@ type CountsByHour map[Hour]int64
 type ArchiveHead struct {
 	N    uint64 `json:"n"`
 	Hash string `json:"hash"`
-	// End is an entry that the archive's stream has: where it ends before, it was lost, or its end.
-	// Open is the first hour whose events may then be missing, because no manifest has closed it or
-	// they were in no object.
+	// End is an entry that the archive's stream has: if the stream ends before End, the stream or
+	// its end was lost. Open is the first hour with events that may then be missing, because no
+	// manifest has closed it or they were in no object.
 	End  uint64 `json:"end,omitempty"`
 	Open Hour   `json:"open,omitempty"`
 }
@@ -36,7 +36,7 @@ func (h ArchiveHead) Moved(from *ArchiveHead) bool {
 
 // ExpiredCounts counts the deletions by DynamoDB's TTL that a log holds, by hour, as they are read.
 // An archive is compared with these counts, which nothing of the archive has touched. It also has
-// the end of the archive's manifests, so that a chain whose end was cut off is found.
+// the end of the archive's manifests, so that a chain with its end cut off is found.
 type ExpiredCounts struct {
 	// Since is the first hour that is counted completely.
 	Since Hour         `json:"since,omitempty"`

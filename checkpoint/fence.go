@@ -13,8 +13,8 @@ import (
 // archive go on.
 type Fence struct {
 	ID string `json:"id"`
-	// Seq is the entry's own sequence, Last that of the newest entry with changes before it: a mark
-	// at Last or behind it means that Bigtable has everything up to the fence.
+	// Seq is the entry's own sequence, Last the sequence of the newest entry with changes before
+	// it: a mark at Last or behind it means that Bigtable has everything up to the fence.
 	Seq  uint64        `json:"seq"`
 	Last uint64        `json:"last"`
 	At   change.Millis `json:"at"`
@@ -32,19 +32,19 @@ type Fence struct {
 // Stops reports whether an entry is behind the fence, so that a pass into Bigtable does not read
 // it; never without a fence.
 //
-// Rule 12: behind a fence nothing is written to Bigtable, whoever owns the log, and after any
-// restart.
+// Rule 12: behind a fence nothing is written to Bigtable, whatever process owns the log, and after
+// any restart.
 func (f *Fence) Stops(seq uint64) bool { return f != nil && seq > f.Seq }
 
-// FenceOrder raises a fence in the log, or takes it away. The row in Bigtable says so before the
-// log does, and still says so when the fence is taken away.
+// FenceOrder raises a fence in the log, or takes it away. The row in Bigtable holds the fence
+// before the log does, and still holds it when the fence is taken away.
 type FenceOrder struct {
 	ID   string `json:"id"`
 	Undo bool   `json:"undo,omitempty"`
 }
 
 // Certify notes in the log that the certificate of a cutover was issued: from then on the
-// application may write to Bigtable, and what is written to DynamoDB is told to nobody else.
+// application may write to Bigtable, and what is written to DynamoDB is no longer replicated.
 type Certify struct {
 	ID string `json:"id"` // of the cutover
 }
@@ -79,7 +79,7 @@ func (s *State) AppliedMark() uint64 {
 	return s.Marks[SinkBigtable].Seq
 }
 
-// checkFence says why a fence forbids an entry, or why a fence may not be raised now.
+// checkFence returns why a fence forbids an entry, or why a fence may not be raised now.
 //
 // Rule 12: behind a fence nothing is written to Bigtable, and nothing may ask for it. The writer
 // checks it before it appends, so two commands at once cannot both succeed; the fold ignores what
@@ -105,7 +105,7 @@ func (s *State) checkFence(body any) error {
 	return nil
 }
 
-// checkFenceOrder says why a fence may not be raised or taken away now; nil when it may.
+// checkFenceOrder returns why a fence may not be raised or taken away now; nil when it may.
 func (s *State) checkFenceOrder(b *FenceOrder) error {
 	_, marked := s.Marks[SinkBigtable]
 	work := s.Unfinished()
@@ -127,7 +127,7 @@ func (s *State) checkFenceOrder(b *FenceOrder) error {
 	return nil
 }
 
-// checkCertify says why it may not be noted now that a certificate was issued. A change that was
+// checkCertify returns why it may not be noted now that a certificate was issued. A change that was
 // read behind the fence since the last look is found here: the entry comes behind all that the log
 // holds.
 func (s *State) checkCertify(b *Certify) error {
@@ -172,7 +172,8 @@ func (s *State) noteBehind(p *PageHead) {
 	s.Fence = &next
 }
 
-// checkMarkAtFence says how a mark of the Bigtable sink contradicts a fence; "" when it does not.
+// checkMarkAtFence returns how a mark of the Bigtable sink contradicts a fence; "" when it does
+// not.
 func (s *State) checkMarkAtFence(sink string, mark Mark) string {
 	if s.Fence == nil || sink != SinkBigtable || mark.Seq <= s.Fence.Seq {
 		return ""

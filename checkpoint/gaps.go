@@ -10,7 +10,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// ReasonBeforeStart is the reason of a gap whose records were trimmed before the pipeline ever
+// ReasonBeforeStart is the reason of a gap of records that were trimmed before the pipeline ever
 // started. The pipeline does not promise these records, so the gap makes no sink differ. Logs hold
 // it as it stands here, so it is a code: it never changes.
 const ReasonBeforeStart = "nothing was left of the shard when the pipeline started"
@@ -123,8 +123,8 @@ func (s *State) DifferingGaps() (gaps []*Gap) {
 
 // GapsToHeal returns the gaps because of which Bigtable differs from the source, and that nothing
 // heals yet. It is the only judge of that question (Rule 14): a table that heals its gaps by itself
-// asks it, and `gaps heal`. An order for gaps that the pending resync heals would begin the whole
-// comparison again.
+// calls it, and so does `gaps heal`. An order for gaps that the pending resync heals would begin
+// the whole comparison again.
 func (s *State) GapsToHeal() []*Gap {
 	return slices.DeleteFunc(s.DifferingGaps(), func(g *Gap) bool {
 		return s.Resync != nil && s.Resync.Heals(g.ID())

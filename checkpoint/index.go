@@ -7,10 +7,10 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// index answers questions about all shards of a table without a scan. The write loop asks them at
-// the end of every shard, and with ten thousand shards that rotate every four hours the state holds
-// more than a hundred thousand. The index is derived from the rest of the state: snapshots do not
-// hold it, Restore rebuilds it.
+// index answers questions about all shards of a table without a scan. The write loop needs the
+// answers at the end of every shard, and with ten thousand shards that rotate every four hours the
+// state holds more than a hundred thousand. The index is derived from the rest of the state:
+// snapshots do not hold it, Restore rebuilds it.
 type index struct {
 	children       map[string][]*Shard // by the parent's ID, also of parents that no listing has shown
 	open           shardHeap           // open shards by Watermark
@@ -231,8 +231,8 @@ func (s *State) watermarkBound(sh *Shard) (*shardHeap, change.Millis) {
 	return &x.others, sh.LastAlive // Rule 10: its children may exist and not be listed yet
 }
 
-// noteListing notes the date of a complete listing. Finished shards whose children it must have
-// shown no longer hold the read watermark back.
+// noteListing notes the date of a complete listing. Finished shards no longer hold the read
+// watermark back if the listing must have shown their children.
 func (s *State) noteListing(date change.Millis) {
 	if date > s.Listed {
 		s.Listed = date
@@ -240,8 +240,8 @@ func (s *State) noteListing(date change.Millis) {
 	}
 }
 
-// releaseFinished updates the finished shards whose children the newest complete listing must have
-// shown.
+// releaseFinished updates the finished shards with children that the newest complete listing must
+// have shown.
 func (s *State) releaseFinished() {
 	x := &s.index
 	for len(x.finished) > 0 && s.Listed >= x.finished[0].FinishedAt+childListingDelay {

@@ -23,8 +23,8 @@ func (s *State) openShard(sh *Shard) {
 	}
 }
 
-// inheritFrom raises a shard's clock and times to those of its finished parent. Rule 5: an item's
-// versions grow along its lineage.
+// inheritFrom raises a shard's clock and times to the values of its finished parent. Rule 5: an
+// item's versions grow along its lineage.
 func (sh *Shard) inheritFrom(p *Shard) {
 	sh.Clock, sh.LastAlive = max(sh.Clock, p.Clock), max(sh.LastAlive, p.LastAlive)
 	sh.Watermark = max(sh.Watermark, p.LastAlive)

@@ -50,7 +50,7 @@ func splitBySize[T any](all []T, limit int, size func(*T) int) func(yield func([
 }
 
 // DiffListing returns the entries that store what is new in a listing, none when nothing is. They
-// hold only what is new, in entries of at most limit bytes of shards, and the last one says that
+// hold only what is new, in entries of at most limit bytes of shards, and the last one records that
 // the listing was complete.
 func DiffListing(s *State, b *Graph, limit int) []*Graph {
 	if !differs(s, b) {
@@ -112,7 +112,7 @@ func shardDiffers(
 	s *State, b *Graph, x *ShardSeen, listed map[string]*ShardSeen,
 ) bool {
 	sh := s.Shards[x.ID]
-	// A child that was seen before its parent closes it, whatever the listing says of the parent.
+	// A child that was found before its parent closes it, whatever the listing shows of the parent.
 	return sh == nil || sh.Stream != b.Stream || sh.AbsentSince != 0 || x.Closed && !sh.Phase.Closed() ||
 		sh.RevivedBy(*x, b.Date) || s.Shards[x.Parent] == nil && listed[x.Parent] != nil
 }

@@ -2,7 +2,7 @@ package checkpoint
 
 import "github.com/tailrace-cdc/replicator/change"
 
-// Proof is what heartbeats prove. The zero Proof is that of a table without.
+// Proof is what heartbeats prove. The zero Proof belongs to a table without heartbeats.
 type Proof struct {
 	Since   change.Millis // the time of the first beat that tells of heartbeats: of this owner, and behind the snapshot
 	Assumed int           // open shards out of which no recent record has come
@@ -13,9 +13,9 @@ type Proof struct {
 	Entry  uint64
 }
 
-// Note takes what a beat at a time proves: that everything created up to read is in the log, whose
-// newest entry with changes is entry. passed reports whether every sink has applied an entry. While
-// a sink is behind, the times in between are not kept.
+// Note takes what a beat at a time proves: that everything created up to read is in the log, with
+// entry as its newest entry with changes. passed reports whether every sink has applied an entry.
+// While a sink is behind, the times in between are not kept.
 func (p *Proof) Note(at change.Millis, assumed int, read change.Millis, entry uint64, passed func(uint64) bool) {
 	if p.Since == 0 && (assumed > 0 || read > 0) {
 		p.Since = at

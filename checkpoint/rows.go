@@ -2,8 +2,8 @@ package checkpoint
 
 import "github.com/tailrace-cdc/replicator/change"
 
-// Body is the body of an entry. Each kind says what it does to rows beside the changes in the log,
-// so a new kind that does not say it does not compile.
+// Body is the body of an entry. Each kind declares what it does to rows apart from the changes in
+// the log, so a new kind without that declaration does not compile.
 type Body interface {
 	changesRows() RowsReason
 }
@@ -29,7 +29,7 @@ const (
 // ChangesRows is the one judge of what an entry's body does to rows beside the changes in the log.
 // It is total: a body of an unknown type may have done anything.
 //
-// Rule 14: what keeps a comparison asks here, and only here, whether an entry makes it useless.
+// Rule 14: only this function decides whether an entry makes a kept comparison useless.
 func ChangesRows(body any) RowsReason {
 	if b, ok := body.(Body); ok {
 		return b.changesRows()

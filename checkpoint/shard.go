@@ -24,8 +24,8 @@ type Shard struct {
 	AbsentSince change.Millis // date of the first complete listing without it since one showed it
 	FinishedAt  change.Millis // service clock when it was finished
 
-	// Unended says that the shard was finished although no listing had shown its end or a child of
-	// it: by a gap. SeenOpen says that a listing begun afterwards shows it without either: it may
+	// Unended means that the shard was finished, by a gap, although no listing had shown its end or
+	// a child of it. SeenOpen means that a listing begun afterwards shows it without either: it may
 	// live, and it is not read.
 	Unended, SeenOpen bool
 

@@ -15,7 +15,7 @@ func (s *State) SnapshotDue(lastSize int) bool {
 }
 
 // SnapshotPart is one part of a snapshot, ready to be appended as an entry. Part 0 carries no
-// First; the writer sets it in the others, once it knows the sequence of part 0.
+// First; the writer sets it in the others, once part 0 has its sequence.
 type SnapshotPart struct {
 	Body *Snapshot
 	Data []byte

@@ -97,8 +97,8 @@ func (s *State) OwnedBy(epoch uint64, nonce Nonce) bool {
 // at all. free is where the caller's needs begin, acked the newest append that the server has
 // acknowledged to the owner since its last fold.
 //
-// Only entries below that append are deleted: an owner that lost its claim, or whose log went back
-// to an older copy, would otherwise delete entries that the new owner needs.
+// Only entries below that append are deleted. Otherwise an owner would delete entries that the new
+// owner needs, after it lost its claim or its log went back to an older copy.
 func (s *State) TrimBelow(first, free, acked uint64) uint64 {
 	floor := min(free, s.SnapshotFirst)
 	if len(s.Marks) > 0 {

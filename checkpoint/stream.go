@@ -37,8 +37,8 @@ func (s *State) clockAtStart(st *Stream) change.Version {
 	return max(st.Floor, s.lowestClock())
 }
 
-// lowestClock returns the lowest clock of a shard whose next change is applied; 0 without a floor,
-// because then copies take their versions from the time alone.
+// lowestClock returns the lowest clock of a shard with which its next change is applied; 0 without
+// a floor, because then copies take their versions from the time alone.
 func (s *State) lowestClock() change.Version {
 	if s.Floor() == 0 {
 		return 0

@@ -7,8 +7,8 @@ import (
 )
 
 // Watermark pairs a time with an entry: everything created up to Time was read when Seq was the
-// newest entry with changes. A sink whose mark is at or past Seq has therefore applied everything
-// up to Time.
+// newest entry with changes. A sink with a mark at or past Seq has therefore applied everything up
+// to Time.
 type Watermark struct {
 	Seq  uint64        `json:"seq"`
 	Time change.Millis `json:"through"`
@@ -40,9 +40,9 @@ func (s *State) noteWatermark() {
 	s.dropPassedWatermarks()
 }
 
-// lowerWatermarks lowers every watermark to the read watermark. That falls when a listing shows a
-// child whose parent ended earlier: the child's changes are as old as the time at which the parent
-// was last seen open.
+// lowerWatermarks lowers every watermark to the read watermark. The read watermark falls when a
+// listing shows a child of a parent that ended earlier: the child's changes are as old as the time
+// at which the parent was last listed as open.
 func (s *State) lowerWatermarks() {
 	read := s.ReadWatermark()
 	if read == 0 {
