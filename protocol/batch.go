@@ -45,7 +45,7 @@ func EachGroup[T any, J interface {
 }
 
 // writeSameHash writes changes with one key hash, in order. Two items may share a hash, and a key
-// may be spelled in two ways: only changes whose keys are the same bytes are united.
+// may be spelled in two ways: only changes with the same key bytes are united.
 func writeSameHash[J Job](jobs []J, write func([]J) error) error {
 	for len(jobs) > 0 {
 		n := countSameItem(jobs)

@@ -2,7 +2,7 @@ package protocol
 
 import "time"
 
-// PresencePeriod is how often each process says that it is there, see package presence.
+// PresencePeriod is how often each process publishes its presence, see package presence.
 const PresencePeriod = 2 * time.Second
 
 const (
@@ -53,12 +53,14 @@ func (w *ClaimWatch) Saw(now time.Time, seq, connection uint64) (grown bool) {
 	return w.note(now, seq, connection)
 }
 
-// Heard notes when the process that owns the log was heard last, which sequence it had appended
-// then, and how long before. It may be called again with the same message. One that was under way
-// for long gives an older sequence, which proves no less: the log has held seq since then.
+// Heard notes when the last message of the process that owns the log arrived, which sequence it had
+// appended then, and how long before. It may be called again with the same message. A message that
+// was under way for long gives an older sequence, which proves no less: the log has held seq since
+// then.
 //
-// What an owner says counts as a look at the log only while it appends as often as an idle one
-// does. Else the log may be away for all, and nobody could see that it is silent.
+// An owner's message counts as a look at the log only while it appends as often as an idle owner
+// does. Otherwise the log may be unreachable for all processes, and its silence could not be
+// observed.
 func (w *ClaimWatch) Heard(at time.Time, seq uint64, ago time.Duration, connection uint64) (grown bool) {
 	switch {
 	case !at.After(w.heard) || at.Before(w.looked) && connection != w.connection:
@@ -93,8 +95,8 @@ func (w *ClaimWatch) note(now time.Time, seq, connection uint64) (grown bool) {
 	return grown
 }
 
-// Look reports whether the leader must be asked for the log's newest sequence now. While the
-// owner's process is heard, and says that the log grows, nothing needs to be asked.
+// Look reports whether the log's newest sequence must be read from the leader now. While messages
+// of the owner arrive and report that the log grows, no request is needed.
 func (w *ClaimWatch) Look(now time.Time) bool {
 	return w.heard.IsZero() || now.Sub(w.heard) > heardLately || now.Sub(w.since) > w.TTL/3+PresencePeriod
 }

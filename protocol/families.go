@@ -40,7 +40,7 @@ const (
 	RoleState = "state" // the rows of the pipeline itself
 )
 
-// costs says what a rule does that collects cells too early, by the role of its family.
+// costs are the effects of a rule that collects cells too early, by the role of its family.
 var costs = map[string]string{
 	RoleData: "cells are deleted that the mapping keeps",
 	RoleLive: "items lose their guards, so that an older change could replace a newer one",

@@ -31,7 +31,7 @@ type Evidence struct {
 	After   change.SequenceNumber
 	Horizon Horizon
 	Listing *Sighting // nil: none yet
-	// EndShown says, for NoIterator, that a listing showed the end of the shard after an earlier
+	// EndShown means, for NoIterator, that a listing showed the end of the shard after an earlier
 	// such answer, and that the newest answer is about a read that began after that listing. Last
 	// is what this answer showed of the last record.
 	EndShown bool
@@ -69,7 +69,7 @@ type Sighting struct {
 	Ended    bool // the shard has an ending sequence number, or a child of it is listed
 	// Ending is the ending sequence number. It lies at the shard's last record or above it.
 	Ending change.SequenceNumber
-	// StreamGone says that there is no listing: the service does not know the stream, while the
+	// StreamGone means that there is no listing: the service does not have the stream, while the
 	// table does not name another one.
 	StreamGone bool
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// Follow says how the changes of an item's dead letters follow a reading of the item.
+// Follow is how the changes of an item's dead letters follow a reading of the item.
 type Follow uint8
 
 // The answers.
@@ -29,9 +29,9 @@ const (
 // read into the rows of the item, below the versions of the letters, and no change of the item is
 // unknown: what is in the log up to now is applied, or among the letters.
 //
-// Versions do not tell which letters the reading shows: they come from creation times, which are
-// cut to seconds, so a change made after the reading may have a version up to that of the reading.
-// The images do. Two states of an item may be equal; the last one counts. If it was an earlier one
+// Versions do not show which letters the reading includes: they come from creation times, which are
+// cut to seconds, so a change made after the reading may have a version up to the reading's. The
+// images show it. Two states of an item may be equal; the last one counts. If it was an earlier one
 // that was read, the letters in between are skipped, and lead back to the same state.
 //
 // Unless the answer is FollowNot, writing the newest letter's image over what was read, at that
@@ -60,12 +60,12 @@ type Put struct {
 	Written int
 	Equal   int // they held what was read
 	Skipped int // they hold the item at the put's version or a later one
-	// Again are those of Skipped at exactly the put's version: an attempt of the put that was not
-	// answered may have written them.
+	// Again counts the rows in Skipped at exactly the put's version: an attempt of the put that was
+	// not answered may have written them.
 	Again int
 }
 
-// CatchUp says how the dead letters above a put are applied behind it.
+// CatchUp is how the dead letters above a put are applied behind it.
 type CatchUp uint8
 
 // The answers.
@@ -98,7 +98,7 @@ func lacksImages(c *change.Change) bool {
 }
 
 // SameImage reports whether two images of an item, as typed JSON, are equal or both absent. The
-// order of attributes and that of the elements of sets do not matter.
+// order of attributes and the order of the elements of sets do not matter.
 func SameImage(a, b []byte) bool {
 	if a == nil || b == nil || bytes.Equal(a, b) {
 		return (a == nil) == (b == nil)

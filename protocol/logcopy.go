@@ -14,8 +14,8 @@ type LogNote struct {
 	Hash    checkpoint.Hash
 }
 
-// LogSeen is what the server that keeps a log has where a note points to. It is asked after a claim
-// of the log was acknowledged, so that the answer is that of the log's leader.
+// LogSeen is what the server that keeps a log has where a note points to. It is read after a claim
+// of the log was acknowledged, so that the log's leader has answered.
 type LogSeen struct {
 	Created     time.Time
 	First, Last uint64 // sequences of the oldest and of the newest message
@@ -23,7 +23,7 @@ type LogSeen struct {
 	Hash        checkpoint.Hash
 }
 
-// LogCopy says whether a log is what a note is about, or an older copy of that.
+// LogCopy is whether a log is the one that a note is about, or an older copy of it.
 type LogCopy uint8
 
 // The answers of JudgeLog.
@@ -41,9 +41,9 @@ func (c LogCopy) Older() bool { return c == LogBehind || c == LogForked }
 // within the log proves nothing: the fold finds it, and either refuses the log or goes back with it
 // and reads the source again from there.
 //
-// Rule 13: that a log lacks what was acknowledged is not believed of one answer. The note is the
-// server's own earlier acknowledgement, and a later one, that of the claim, stands before the look
-// at the log.
+// Rule 13: one answer is no proof that a log lacks what was acknowledged. The note is the server's
+// own earlier acknowledgement, and a later one, the acknowledgement of the claim, stands before the
+// look at the log.
 func JudgeLog(n *LogNote, seen LogSeen) LogCopy {
 	switch {
 	case n == nil, !n.Created.Equal(seen.Created):

@@ -20,8 +20,8 @@ const (
 
 // Before returns the step before the entry at a sequence is read.
 //
-// Rule 12: behind a fence nothing is written to Bigtable, whoever owns the log, and after any
-// restart. An owner that does not know of the fence cannot read past it: it has appended nothing
+// Rule 12: behind a fence nothing is written to Bigtable, whatever process owns the log, and after
+// any restart. An owner that has not read the fence cannot read past it: it has appended nothing
 // there, and applies no later owner's entries.
 func (p Pass) Before(seq uint64) PassStep {
 	if p.Fence.Stops(seq) {

@@ -49,8 +49,8 @@ func (p *Premise) State() string {
 // Premises are the findings of one reading of the settings.
 type Premises []Premise
 
-// Broken returns the settings that are wrong: each makes its table red. It leaves out settings that
-// could not be read, and notices.
+// Broken returns the settings that are wrong: each makes its table red. It leaves out notices, and
+// settings that could not be read.
 func (all Premises) Broken() Premises {
 	return slices.DeleteFunc(slices.Clone(all), func(p Premise) bool { return p.Unread != "" || p.Notice })
 }

@@ -29,17 +29,17 @@ const (
 	// MissingApplied: a sink has not applied what is in the log.
 	MissingApplied Missing = "applied"
 	// MissingSink: the Bigtable sink is halted. A Proof that waits lacks what it has not applied;
-	// only NoProof says that it will not.
+	// only NoProof means that it will not.
 	MissingSink Missing = "sink_halted"
-	// MissingCopy: the copy of older items is not complete. Only a Goal asks for it.
+	// MissingCopy: the copy of older items is not complete. Only a Goal requires it.
 	MissingCopy Missing = "copy"
 	// MissingResync: the resync that heals a gap, or that follows a recovery, is not complete. Only
-	// a Goal asks for it.
+	// a Goal requires it.
 	MissingResync Missing = "resync"
 )
 
 // Proof decides when everything that was created up to Through, a time of the service, is read and
-// applied. It is the only judge of that question (Rule 14): the owner of a log asks it before it
+// applied. It is the only judge of that question (Rule 14). The owner of a log calls it before it
 // writes an item that it read from the table, commands before they compare, certify or return, and
 // the simulation after each step.
 //

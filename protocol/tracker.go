@@ -11,7 +11,7 @@ import (
 )
 
 // MarkTracker turns entries that finish in any order into a mark: the last entry of the contiguous
-// run of entries all of whose changes are durable.
+// run of entries with all changes durable.
 //
 // Rule 1: the mark never passes an entry with a change that is not durable.
 type MarkTracker struct {
@@ -41,8 +41,8 @@ type TrackedEntry struct {
 	release    func()       // gives the entry's memory back; may be nil
 }
 
-// known is how many changes the log holds up to an entry. The fold with which a life begins tells
-// it for its last entry only, so it is unknown for those before.
+// known is how many changes the log holds up to an entry. The fold with which a life begins returns
+// it for its last entry only, so it is unknown for the entries before.
 type known struct {
 	seq     uint64
 	changes uint64
