@@ -120,7 +120,7 @@ func (w *Wait) Look(ctx context.Context, all []TableLog) (Reached, error) {
 const countedLetters = 1000
 
 // lettersBefore counts the dead letters of changes from before a time of the service. A letter
-// whose change has no time, because it is an item of a copy or cannot be read, counts.
+// counts, too, if its change has no time, because it is an item of a copy or cannot be read.
 func (l *TableLog) lettersBefore(ctx context.Context, at change.Millis) (n int, err error) {
 	if l.Letters == 0 || l.Letters > countedLetters || l.Log == nil {
 		return l.Letters, nil
@@ -147,7 +147,7 @@ func (l *TableLog) lettersBefore(ctx context.Context, at change.Millis) (n int, 
 // cost is a look at its dead letter.
 func mayBeBefore(created, at change.Millis) bool { return created < at+change.CreatedLate }
 
-// RequestProgress asks the owners of the logs for a listing and a beat, at every fourth call.
+// RequestProgress requests a listing and a beat from the owners of the logs, at every fourth call.
 func (w *Wait) RequestProgress(all []TableLog) {
 	w.looks++
 	if w.looks%requestEvery != 1 {

@@ -17,8 +17,8 @@ import (
 const daemonTimeout = 2 * time.Second
 
 // Daemon returns the status that the daemon of this configuration serves at admin.listen, or nil if
-// none answers. The logs hold the state of the tables; only the daemon knows which services fail,
-// and why a table has not opened its log.
+// none answers. The logs hold the state of the tables; only the daemon can report which services
+// fail, and why a table has not opened its log.
 func Daemon(ctx context.Context, cfg *config.Config) *pipeline.Status {
 	host, port, err := net.SplitHostPort(cfg.Admin.Listen)
 	if err != nil || port == "0" {

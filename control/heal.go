@@ -9,8 +9,8 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/request"
 )
 
-// Heal asks the owner to make archival events of what gaps lost, and returns the id of the request;
-// with wait, when it is done, and what became of it.
+// Heal requests the owner to make archival events of what gaps lost, and returns the id of the
+// request; with wait, when it is done, and its outcome.
 func (r *Requester) Heal(ctx context.Context, h *request.HealOrder, wait bool) (string, *request.Outcome, error) {
 	c := &request.Chunk{ID: request.NewID() + "-000000", What: request.Heal, By: r.By, Asked: time.Now().UTC(), Heal: h}
 	if err := r.send(ctx, c); err != nil || !wait {

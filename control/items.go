@@ -15,7 +15,7 @@ import (
 	"github.com/tailrace-cdc/replicator/source/export"
 )
 
-// ItemsResync says which items of a table are resynced: those of Keys or those of Export.
+// ItemsResync selects which items of a table are resynced: the items of Keys or of Export.
 type ItemsResync struct {
 	Table  string
 	Keys   string // file, - for stdin
@@ -24,7 +24,7 @@ type ItemsResync struct {
 	Warn   io.Writer // receives what users must know beside the result; may be nil
 }
 
-// Run asks for the items, and waits for them with Wait.
+// Run requests the resync of the items, and waits for it with Wait.
 func (r *ItemsResync) Run(ctx context.Context, requester *Requester, cfg *config.Config) (*RequestTotal, error) {
 	if _, err := catalog.Select(cfg, r.Table); err != nil {
 		return nil, err

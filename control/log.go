@@ -23,8 +23,8 @@ type Log struct {
 	Table string
 	Log   *queue.Log
 	State *checkpoint.State
-	// Clock asks for the time of DynamoDB's clock; ok is false where that cannot be known.
-	// Optional, see Append.
+	// Clock reads the time of DynamoDB's clock; ok is false where that is not possible. Optional,
+	// see Append.
 	Clock func(ctx context.Context, table string) (now change.Millis, ok bool)
 }
 
@@ -76,10 +76,10 @@ func (l *Log) Refresh(ctx context.Context) (err error) {
 
 // Append appends a control entry, and folds the log again. what names the command for errors.
 //
-// The entry's time is that of DynamoDB's clock, as all times in a log are: a resync begins only
-// when that clock is past the order, so that of a machine an hour ahead would delay it by an hour.
-// Where DynamoDB does not answer, it is the newest time in the log. The time at which the queue's
-// server stores the entry would not do: that is a third clock.
+// The entry's time is a time of DynamoDB's clock, as all times in a log are. A resync begins only
+// when that clock is past the order, so a time of a machine an hour ahead would delay it by an
+// hour. Where DynamoDB does not answer, it is the newest time in the log. The time at which the
+// queue's server stores the entry would not do: it comes from a third clock.
 func (l *Log) Append(ctx context.Context, what string, control checkpoint.Control) (seq uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, appendTimeout)
 	defer cancel()
@@ -115,7 +115,7 @@ func (l *Log) now(ctx context.Context) change.Millis {
 	return l.State.Date
 }
 
-// FenceHint says what to do about a table that is fenced.
+// FenceHint is what to do about a table that is fenced.
 const FenceHint = "nothing was changed; `replicator cutover --undo` takes a fence away, and says first what that means"
 
 // Whoami returns user and host of the command, for the log and for requests.

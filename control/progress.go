@@ -49,7 +49,7 @@ func (r *Requester) show(ctx context.Context, n *count) (stop func()) {
 	}
 }
 
-// WhyRequestsWait returns a Why that asks the daemon of a configuration.
+// WhyRequestsWait returns a Why that reads the reason from the daemon of a configuration.
 func WhyRequestsWait(cfg *config.Config, table string) func(context.Context) string {
 	return func(ctx context.Context) string {
 		status := Daemon(ctx, cfg)

@@ -22,7 +22,7 @@ const (
 	inFlight   = 1024                   // chunks sent and not awaited yet; their bytes are bounded by the stream
 )
 
-// Requester asks the owner of one table. Send and Do may not run at the same time.
+// Requester sends requests to the owner of one table. Send and Do may not run at the same time.
 type Requester struct {
 	Table    string
 	Clients  *clients.Clients
@@ -30,7 +30,7 @@ type Requester struct {
 	By       string
 	// Progress is called every second while Do waits, and with nil at its end; it may be nil.
 	Progress func(*RequestProgress)
-	// Why says what the owner waits for, if that takes longer than usual; it may be nil.
+	// Why returns what the owner waits for, if that takes longer than usual; it may be nil.
 	Why func(ctx context.Context) string
 	// Each is called with every chunk that is done, in their order; it may be nil.
 	Each func(c *request.Chunk, o *request.Outcome)
@@ -101,8 +101,8 @@ func (r *Requester) open(
 // hintQueue is for an answer of the queue that is none.
 const hintQueue = "see `replicator check`; then the same command again"
 
-// Send asks for the items and does not wait for what becomes of them. It blocks while too many
-// requests wait.
+// Send requests the items and does not wait for the outcome. It blocks while too many requests
+// wait.
 func (r *Requester) Send(
 	ctx context.Context, what string, items iter.Seq2[request.Item, error],
 ) (*RequestTotal, error) {
@@ -115,7 +115,7 @@ func (r *Requester) Send(
 	return sum, err
 }
 
-// Do asks for the items and waits until all are done. If items yields an error, the items before it
+// Do requests the items and waits until all are done. If items yields an error, the items before it
 // are done all the same.
 func (r *Requester) Do(ctx context.Context, what string, items iter.Seq2[request.Item, error]) (*RequestTotal, error) {
 	sum, p := &RequestTotal{}, &count{}
@@ -201,7 +201,8 @@ func (r *Requester) cut(what string, items iter.Seq2[request.Item, error], f fun
 	return bad
 }
 
-// send stores a chunk. The daemon, whose server has the stream, may end and start meanwhile.
+// send stores a chunk. The daemon may end and start meanwhile, and with it the server of the
+// stream.
 func (r *Requester) send(ctx context.Context, c *request.Chunk) error {
 	if err := r.first(ctx); err != nil {
 		return err

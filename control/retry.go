@@ -31,9 +31,9 @@ func (r *RetriedLetters) Then(later *RetriedLetters) *RetriedLetters {
 	return &sum
 }
 
-// RetryLetters asks the owners to try the dead letters of the tables again: those of the items that
-// have a letter which only chooses, or with nil all. An error of one table does not stop the
-// others. That a letter is refused again is a result and not an error.
+// RetryLetters requests the owners to try the dead letters of the tables again: the letters of each
+// item that has a letter chosen by only, or all letters if only is nil. An error of one table does
+// not stop the others. A letter that is refused again is a result and not an error.
 func RetryLetters(
 	ctx context.Context, tables []LettersOf, only func(*deadletter.Letter) bool, requester func(table string) *Requester,
 ) (*RetriedLetters, error) {
@@ -59,7 +59,8 @@ type LetterItems struct {
 	Unreadable []string // why others belong to no item, a line each
 }
 
-// itemKey tells items apart. Keys that are spelled in two ways count as two: the owner unites them.
+// itemKey identifies an item. Keys that are spelled in two ways count as two: the owner unites
+// them.
 type itemKey struct {
 	hash uint64
 	keys string

@@ -28,7 +28,7 @@ type LogFormats struct {
 	Logs     []LogFormat  `json:"logs"`
 	Members  int          `json:"members"` // replicators that are heard
 	Older    []string     `json:"older"`   // who could not read the newest format
-	// Finalized says that the pipeline has the newest format of this program.
+	// Finalized means that the pipeline has the newest format of this program.
 	Finalized bool `json:"finalized"`
 }
 
@@ -128,8 +128,8 @@ func formatOf(ctx context.Context, q *queue.Queue, table string) (LogFormat, err
 // listenFor is how long a command listens for replicators, which speak every two seconds.
 const listenFor = 3 * time.Second
 
-// heard returns the replicators of the pipeline that are heard. One with the embedded server is
-// alone, and says nothing.
+// heard returns the replicators of the pipeline that publish their presence. A replicator with the
+// embedded server is alone and publishes nothing.
 func heard(ctx context.Context, q *queue.Queue) (all []rollout.Member, err error) {
 	group := q.Group(presence.Options{})
 	if group == nil {
@@ -142,7 +142,7 @@ func heard(ctx context.Context, q *queue.Queue) (all []rollout.Member, err error
 	return all, err
 }
 
-// Raise raises the pipeline to the newest format of this program, whose version is given.
+// Raise raises the pipeline to the newest format of this program. version is the program's.
 func (r *LogFormats) Raise(ctx context.Context, store rollout.Store, version string) error {
 	row, err := rollout.Raise(ctx, store, r.Pipeline, rollout.Row{
 		Log: checkpoint.Format, Build: version, By: rollout.ByFinalize, Since: time.Now(),
