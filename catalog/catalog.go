@@ -38,7 +38,7 @@ type Table struct {
 	Splits    [][]byte           // row keys at which the target is split when it is made
 }
 
-// ProblemsError is returned for tables whose mappings or read budgets have errors.
+// ProblemsError is returned for tables with errors in their mappings or read budgets.
 type ProblemsError struct{ Problems []problem.Problem }
 
 func (e *ProblemsError) Error() string { return "compile table: " + problem.Join(e.Problems) }
@@ -63,8 +63,7 @@ func Parse(cfg *config.Config) (*Catalog, []problem.Problem) {
 	return c, problems
 }
 
-// Mappings returns the problems of the mappings of all entries of the file, those of selections
-// too.
+// Mappings returns the problems of the mappings of all entries of the file, including selections.
 func Mappings(cfg *config.Config) []problem.Problem {
 	all := *cfg
 	all.Tables = append(slices.Clone(cfg.Tables), cfg.Selections...)
@@ -119,7 +118,7 @@ func (c *Catalog) Describe(ctx context.Context, src *source.Source) (errs []erro
 	return errs
 }
 
-// Describe asks DynamoDB about the table.
+// Describe reads the table's description from DynamoDB.
 func (t *Table) Describe(ctx context.Context, src *source.Source) error {
 	info, err := src.Table(ctx, t.Source)
 	if err != nil {
@@ -184,8 +183,8 @@ func (c *Catalog) Compile() []problem.Problem {
 }
 
 // Settings returns the problems of settings that do not fit the described tables: a read budget
-// that is a share of a capacity that a table does not have, and heartbeats whose keys are not of
-// the type of its partition key.
+// that is a share of a capacity that a table does not have, and heartbeats with keys of another
+// type than its partition key.
 func (c *Catalog) Settings() (problems []problem.Problem) {
 	for _, t := range c.Tables {
 		problems = append(problems, t.settings()...)
@@ -265,8 +264,8 @@ func (t *Table) Problems(found []problem.Problem) []problem.Problem {
 	return placed
 }
 
-// name puts the name of a table into its problems if a selection has found it: the place in the
-// configuration is then that of several tables.
+// name puts the name of a table into its problems if a selection has found it: several tables then
+// share the place in the configuration.
 func (t *Table) name(problems []problem.Problem) {
 	if !t.Found {
 		return

@@ -1,7 +1,7 @@
 // Package catalog holds the tables of a configuration: for each the parsed mapping, its description
 // by DynamoDB, and the mapping compiled for its target. It looks for the tables that selections
 // choose, by pattern and tags, in DynamoDB and among the logs of the pipeline. config.Expand
-// decides which ones; nothing behind it sees a selection.
+// decides which ones; nothing behind it handles a selection.
 //
 // Files, from the top down:
 //

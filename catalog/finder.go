@@ -24,7 +24,7 @@ import (
 type Daemon interface {
 	// Add begins to replicate a table of a configuration.
 	Add(ctx context.Context, cfg *config.Config, t config.Table) error
-	// Remove drains a table and forgets it; what is stored of it stays.
+	// Remove drains a table and drops it; its stored state stays.
 	Remove(ctx context.Context, source string)
 	// Note sets what is to be said of sources: see pipeline.Note.
 	Note(notes map[string]status.Reason)
@@ -160,10 +160,10 @@ func (f *Finder) look(ctx context.Context) (*config.Config, error) {
 }
 
 // follow begins the tables that are new, and ends tables without any record: they were retired, or
-// more than one selection chooses them now. A vanished table whose stream is read to its end begins
-// again and waits without owning its log, so that it can be retired. A table that the
-// daemon cannot add is new again at the next look: its target may still be the one of a table that
-// is missed for the first time.
+// more than one selection chooses them now. A vanished table with its stream read to the end begins
+// again and waits without owning its log, so that it can be retired. A table that the daemon cannot
+// add is new again at the next look: its target may still belong to a table that is missed for the
+// first time.
 func (f *Finder) follow(ctx context.Context, d Daemon, found *config.Config) {
 	f.keepMissed(found)
 	f.refused = map[string]error{}

@@ -10,7 +10,7 @@ import (
 )
 
 // LeftOut is a table of a selection that cannot be described or compiled. It must not keep a
-// command from the others: somebody may have created or deleted it in the last minute.
+// command from the other tables: it may have been created or deleted in the last minute.
 type LeftOut struct {
 	Source   string
 	Problems []problem.Problem
@@ -31,8 +31,8 @@ func (c *Catalog) leaveOutGone(t *Table, err error) bool {
 	return true
 }
 
-// leaveOutUnfit takes the tables out of the catalog that selections have found and whose mappings
-// have errors. It returns the problems of the others.
+// leaveOutUnfit takes the tables out of the catalog that selections have found and that have errors
+// in their mappings. It returns the problems of the others.
 func (c *Catalog) leaveOutUnfit(problems []problem.Problem) []problem.Problem {
 	of := map[string][]problem.Problem{}
 	rest := slices.DeleteFunc(slices.Clone(problems), func(p problem.Problem) bool {

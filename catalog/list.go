@@ -37,8 +37,8 @@ func newLister(src *source.Source) *lister {
 	return &lister{src: src, pace: rate.NewLimiter(tagCalls, tagCalls)}
 }
 
-// list returns the tables that DynamoDB has, with their tags where a selection asks for them, and
-// those of the logs that it has not.
+// list returns the tables that DynamoDB has, with their tags where a selection requires them, and
+// the tables of logs that DynamoDB does not have.
 func (l *lister) list(ctx context.Context, cfg *config.Config, logged []string) ([]config.Listed, error) {
 	names, err := l.src.ListTables(ctx)
 	if err != nil {
@@ -80,7 +80,7 @@ func (l *lister) list(ctx context.Context, cfg *config.Config, logged []string) 
 
 // unlistedTable returns a table that has a log, and that the listing does not show.
 //
-// Rule 13: it has vanished if its description says so, too.
+// Rule 13: it has vanished only if its description is missing too.
 func (l *lister) unlistedTable(ctx context.Context, cfg *config.Config, name string) (config.Listed, error) {
 	t := config.Listed{Name: name, Logged: true}
 	_, err := l.src.Table(ctx, name)
@@ -93,7 +93,7 @@ func (l *lister) unlistedTable(ctx context.Context, cfg *config.Config, name str
 	return t, err
 }
 
-// tags returns the tags of a table. Where there are none it asks a second time.
+// tags returns the tags of a table. If there are none it reads them a second time.
 //
 // Rule 13: which selection chooses a table decides its target and mapping for good.
 func (l *lister) tags(ctx context.Context, name string) (map[string]string, error) {

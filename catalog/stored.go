@@ -33,8 +33,8 @@ func hashOf(p *transform.Program) string {
 	return hex.EncodeToString(h[:])
 }
 
-// MappingEdit is the difference between the mapping that wrote a table's rows and the one of the
-// configuration.
+// MappingEdit is the difference between the mapping that wrote a table's rows and the configured
+// mapping.
 type MappingEdit struct {
 	Source, Target string
 	// From and To are hashes; equal: the mapping is the one that wrote the rows; empty: the table
@@ -76,8 +76,8 @@ func (c *Catalog) EditsOf(ctx context.Context, sink *bigtable.Client, table, old
 }
 
 // MappingEdits compares the mapping of every table that was started with the one that wrote its
-// rows. old holds the texts of mapping files for tables whose rows are older than stored mappings,
-// by source. All tables must be compiled.
+// rows. old holds the texts of mapping files, by source, for tables with rows older than stored
+// mappings. All tables must be compiled.
 func (c *Catalog) MappingEdits(
 	ctx context.Context, sink *bigtable.Client, old map[string][]byte,
 ) (edits []MappingEdit, err error) {
@@ -120,8 +120,8 @@ func (c *Catalog) MappingEdits(
 	return edits, nil
 }
 
-// useStored puts the mapping with a hash into the input of the compiler, if it is not the one of
-// the configuration: the stored one, or that of a file.
+// useStored puts the mapping with a hash into the input of the compiler, if it is not the
+// configured one: the stored mapping, or the mapping of a file.
 func (c *Catalog) useStored(
 	ctx context.Context, sink *bigtable.Client, in *transform.Table, hash string, file []byte,
 ) error {
@@ -202,7 +202,8 @@ func (c *Catalog) OldMapping(table, file string) (map[string][]byte, error) {
 	return map[string][]byte{cmp.Or(table, c.Tables[0].Source): text}, nil
 }
 
-// Verdict says in a sentence how far a changed mapping moves the rows of a table, and what to do.
+// Verdict returns a sentence on how far a changed mapping moves the rows of a table, and what to
+// do.
 func (e *MappingEdit) Verdict() (what, hint string) {
 	switch {
 	case e.From == "":
