@@ -8,8 +8,8 @@
 // ExampleScanPage runs. The package holds what all other packages share: the records of a raw
 // GetRecords page, found by a scanner that decodes nothing; the decoded attribute values of an
 // image; canonical keys; the position and the page of a feed; and the scalar types of the system,
-// times, versions and sequence numbers. It imports the standard library only and knows neither AWS
-// nor NATS nor Bigtable.
+// times, versions and sequence numbers. It imports the standard library only and depends on neither
+// AWS nor NATS nor Bigtable.
 //
 // Files, from the top down:
 //

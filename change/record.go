@@ -148,9 +148,9 @@ var (
 )
 
 // isTTL reports whether an identity is the service itself, because TTL and not a user deleted the
-// item. The members are read only as the API's model spells them, PrincipalId and Type, which is
-// what the SDKs read. The principalId and type of the developer guide are those of events for
-// Lambda, which GetRecords never sends. Source:
+// item. The members are read only as the API's model spells them, PrincipalId and Type, as the SDKs
+// do. The spellings principalId and type in the developer guide belong to events for Lambda, which
+// GetRecords never sends. Source:
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_streams_Identity.html
 func isTTL(identity []byte) bool {
 	var service, dynamo bool

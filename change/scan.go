@@ -33,7 +33,7 @@ const (
 	highBits = 0x8080808080808080
 )
 
-// stringEnd returns the index of the quote that closes the string whose content starts at i, or -1.
+// stringEnd returns the index of the closing quote of the string with content from i on, or -1.
 func stringEnd(b []byte, i int) int {
 	for i+8 <= len(b) {
 		x := binary.LittleEndian.Uint64(b[i:])

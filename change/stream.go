@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// StreamEnabled returns when a stream was enabled, which is what the last part of its ARN says;
-// false if it does not.
+// StreamEnabled returns when a stream was enabled, as given by the last part of its ARN; false if
+// there is no time in it.
 //
 // Source: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TableDescription.html
 // (LatestStreamLabel)

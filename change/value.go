@@ -129,8 +129,8 @@ func (d *Decoder) decodeMembers(b []byte, i int, want func(name string) bool) ([
 	return m, end
 }
 
-// decodeElements decodes the list at i or, if set, the set at i, whose members have the given kind.
-// It returns the index past it, or -1.
+// decodeElements decodes the list at i or, if set, the set at i with members of the given kind. It
+// returns the index past it, or -1.
 func (d *Decoder) decodeElements(b []byte, i int, member Kind, set bool) ([]Value, int) {
 	if d.depth++; d.depth > maxDepth {
 		return nil, -1
