@@ -199,7 +199,7 @@ func (c *Clients) AwaitClock(ctx context.Context, table string) error {
 	}
 }
 
-// ServiceTime returns the time of DynamoDB's clock, and asks for it once: ok is false where
+// ServiceTime returns the time of DynamoDB's clock, from a single request: ok is false where
 // DynamoDB did not answer.
 func (c *Clients) ServiceTime(ctx context.Context, table string) (now change.Millis, ok bool) {
 	if c.source == nil {

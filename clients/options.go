@@ -22,10 +22,10 @@ const budgetShare = 6
 // together.
 func Budget(cfg *config.Config) int64 { return int64(cfg.Memory.Total) / budgetShare }
 
-// foundTables is how many tables a daemon with selections has room for besides those of the file:
-// its clients are made before the tables are found, and tables may come later. More of them work
-// too, with less memory of their own each; the embedded server takes no further logs then until the
-// next start.
+// foundTables is how many tables a daemon with selections has room for besides the tables of the
+// file: its clients are made before the tables are found, and tables may come later. More of them
+// work too, with less memory of their own each; the embedded server takes no further logs then
+// until the next start.
 const foundTables = 64
 
 // sharingTables is how many parts of the memory for pages are kept for tables that are found later:
@@ -110,8 +110,8 @@ func LateAfter(cfg *config.Config) time.Duration {
 	return status.DefaultLate + 2*time.Duration(cfg.Source.IdlePoll)
 }
 
-// GoneReason returns why a table is not ready whose selection does not choose it any more; false:
-// it does.
+// GoneReason returns why a table that its selection no longer chooses is not ready; false if it is
+// still chosen.
 func GoneReason(t *config.Table) (r status.Reason, gone bool) {
 	r.Code, gone = map[config.Gone]status.ReasonCode{
 		config.GoneVanished: status.WhyVanished, config.GoneTags: status.WhyUntagged, config.GoneOthers: status.WhyChosenElse,

@@ -23,8 +23,8 @@ const (
 	daemonPeriod   = 250 * time.Millisecond // how often RunningQueue looks for the daemon
 )
 
-// Queue returns the logs. A command gets those of the running daemon, or opens the store by itself when none runs; the
-// daemon opens the store.
+// Queue returns the logs. A command gets the logs of the running daemon, or opens the store by
+// itself when none runs; the daemon opens the store.
 func (c *Clients) Queue(ctx context.Context) (*queue.Queue, error) {
 	if c.queue != nil {
 		return c.queue, nil

@@ -13,8 +13,8 @@ type Error struct {
 	err   error
 }
 
-// With returns an error with its class and what its reader can do next; "" for nothing more than
-// the error says. The package that makes a call gives both.
+// With returns an error with its class and what its reader can do next; "" for nothing beyond the
+// error itself. The package that makes a call gives both.
 func With(c Class, hint string, err error) error { return &Error{class: c, hint: hint, err: err} }
 
 // Usagef returns an error of class Usage.

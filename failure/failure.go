@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Class says what can be done about an error.
+// Class is what can be done about an error.
 type Class uint8
 
 // The classes. The zero value is the class of a nil error.

@@ -4,7 +4,7 @@ package host
 
 import "golang.org/x/sys/unix"
 
-// The errors of the operating system that somebody branches on, for errors.Is.
+// The errors of the operating system that callers branch on, for errors.Is.
 var (
 	ErrNoSpace      error = unix.ENOSPC
 	ErrQuota        error = unix.EDQUOT

@@ -2,7 +2,7 @@ package host
 
 import "golang.org/x/sys/windows"
 
-// The errors of the operating system that somebody branches on, for errors.Is.
+// The errors of the operating system that callers branch on, for errors.Is.
 var (
 	ErrNoSpace      error = windows.ERROR_DISK_FULL
 	ErrQuota        error = windows.ERROR_DISK_QUOTA_EXCEEDED

@@ -41,7 +41,7 @@ func HasName(f *os.File) (bool, error) {
 	return i.NumberOfLinks > 0, nil
 }
 
-// MayWrite returns nil: access control lists decide, and only a write asks them.
+// MayWrite returns nil: access control lists decide, and only a write checks them.
 func MayWrite(string) error { return nil }
 
 func volume(dir string) (Volume, error) {
