@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Archive says where archival events go: into objects, to a subject, or both.
+// Archive sets where archival events go: into objects, to a subject, or both.
 type Archive struct {
 	// Where objects are created: file:///var/archive (relative to this file: file://archive),
 	// s3://bucket/prefix, gs://bucket/prefix, azblob://container/prefix. Options follow a question

@@ -13,10 +13,10 @@ import (
 	"github.com/tailrace-cdc/replicator/host"
 )
 
-// Backfill says how the items reach Bigtable that a table held before its stream was read. In the
+// Backfill sets how the items reach Bigtable that a table held before its stream was read. In the
 // file it is one word, scan, export or none, or a block of these keys. read_units holds for every
-// reading of the table: backfill, heal, recover and resync. write_rows holds for copies, those of a
-// changed mapping too.
+// reading of the table: backfill, heal, recover and resync. write_rows holds for copies, including
+// the copies of a changed mapping.
 type Backfill struct {
 	// scan reads the table; export reads an export of it (point-in-time recovery); none copies
 	// nothing.
@@ -33,7 +33,7 @@ type Backfill struct {
 	// An existing export, as the service wrote it: s3://bucket/prefix/AWSDynamoDB/ID, or a
 	// directory that holds a copy.
 	URL string `yaml:"url"`
-	// S3 bucket for an export that the replicator asks for at its first start.
+	// S3 bucket for an export that the replicator requests at its first start.
 	Bucket string `yaml:"bucket"`
 	// Prefix of the export's keys in bucket.
 	Prefix string `yaml:"prefix"`
@@ -172,8 +172,8 @@ func (r *report) export(path string, b *Backfill) {
 	}
 }
 
-// laterStart refuses a start that leaves out changes beside a backfill that the file asks for. A
-// start that was accepted once only gets older, so a later load accepts it too.
+// laterStart refuses a start that leaves out changes if the file also requests a backfill. A start
+// that was accepted once only gets older, so a later load accepts it too.
 func (r *report) laterStart(path string, b *Backfill, start Start) {
 	if b.From != backfillScan && b.From != backfillExport || r.reported("source.start") {
 		return
@@ -183,7 +183,7 @@ func (r *report) laterStart(path string, b *Backfill, start Start) {
 	}
 }
 
-// LaterStartHint says what to do about a start that leaves out changes.
+// LaterStartHint is what to do about a start that leaves out changes.
 const LaterStartHint = "remove source.start, or write backfill: none"
 
 // LeavesOut returns what is lost when reading the stream begins at start while the backfill copies
@@ -200,7 +200,7 @@ func (b *Backfill) LeavesOut(start Start) string {
 	return fmt.Sprintf("the stream is read from %s on; from %s on, changes would be lost", from, start)
 }
 
-// possibleURL reports whether url is that of a bucket's part or of a directory.
+// possibleURL reports whether url can name a part of a bucket or a directory.
 func possibleURL(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && (u.Scheme == "s3" && u.Host != "" || u.Scheme == "file" && u.Host == "" && u.Path != "")

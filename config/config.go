@@ -57,7 +57,7 @@ type Config struct {
 	File string `yaml:"-"`
 }
 
-// Source says how DynamoDB and DynamoDB Streams are reached. Credentials come from the AWS default
+// Source sets how DynamoDB and DynamoDB Streams are reached. Credentials come from the AWS default
 // chain.
 type Source struct {
 	// AWS region. Empty: $AWS_REGION, then $AWS_DEFAULT_REGION.
@@ -78,7 +78,7 @@ type Source struct {
 	Start Start `yaml:"start"`
 }
 
-// Bigtable says where rows are written. Credentials are Google's application default credentials.
+// Bigtable sets where rows are written. Credentials are Google's application default credentials.
 type Bigtable struct {
 	// Google Cloud project.
 	Project string `yaml:"project" jsonschema:"required"`
@@ -97,7 +97,7 @@ type Bigtable struct {
 	Tombstones Duration `yaml:"tombstones"`
 }
 
-// Queue says where the log is kept: exactly one of Dir and URL is set.
+// Queue sets where the log is kept: exactly one of Dir and URL is set.
 type Queue struct {
 	// Directory of the embedded JetStream server; one process at a time holds it.
 	Dir string `yaml:"dir"`
@@ -154,7 +154,7 @@ type Admin struct {
 	Hosts []string `yaml:"hosts"`
 }
 
-// Tracing says where traces of frames go: from the reads of their pages to the calls that made
+// Tracing sets where traces of frames go: from the reads of their pages to the calls that made
 // their changes durable.
 type Tracing struct {
 	// URL of an OpenTelemetry collector that takes OTLP over HTTP, such as http://127.0.0.1:4318.
@@ -192,8 +192,8 @@ type Table struct {
 	// What a deletion by DynamoDB's time to live does: delete the item's cells, keep them, or
 	// delete them and archive. Default: delete; archive where archive is written here.
 	OnTTLExpiry string `yaml:"on_ttl_expiry" jsonschema:"enum=delete,enum=keep,enum=archive"`
-	// Archives what is deleted from the table: {} does it as the archive beside tables says.
-	// Without a target it is all.
+	// Archives what is deleted from the table: {} uses the settings of the archive key next to
+	// tables. Without a target nothing else is done with the table.
 	Archive TableArchive `yaml:"archive"`
 	// How the items reach Bigtable that the table held before the stream was read: scan, export or
 	// none, or a block. Only the first start of a pipeline looks at from, url, bucket and prefix;
@@ -214,21 +214,21 @@ type Table struct {
 
 	// Path is the entry of the table in the file: tables[2]. The tables of a selection share it.
 	Path string `yaml:"-"`
-	// Found says that a selection has chosen the table.
+	// Found means that a selection has chosen the table.
 	Found bool `yaml:"-"`
-	// Gone is why the table's selection does not choose it any more, whose log there is; empty: it
-	// does.
+	// Gone is why the table's selection does not choose it any more although its log exists; empty:
+	// it does.
 	Gone Gone `yaml:"-"`
 }
 
-// Verify says how much of the table's read capacity the continuous comparison may take.
+// Verify sets how much of the table's read capacity the continuous comparison may take.
 type Verify struct {
 	// Read capacity units per second: a number, or a share of a provisioned table's capacity as in
 	// 5%. It takes about as many all the time. Without it nothing is compared.
 	ReadUnits Units `yaml:"read_units"`
 }
 
-// Heartbeat says which items of a table are heartbeats: exactly one of Prefix and Keys is set.
+// Heartbeat selects which items of a table are heartbeats: exactly one of Prefix and Keys is set.
 type Heartbeat struct {
 	// Begin of the partition keys of heartbeats, where these are strings: "_tailrace#". An item
 	// under it that the replicator has not written is never overwritten, and is replicated like any
@@ -244,7 +244,8 @@ type Heartbeat struct {
 	Write bool `yaml:"write"`
 }
 
-// TableArchive says what of a table is archived, and how, where that is not as for all tables.
+// TableArchive sets what of a table is archived, and how, where that differs from the setting for
+// all tables.
 type TableArchive struct {
 	// As archive.classes.
 	Classes []string `yaml:"classes"`
@@ -276,8 +277,8 @@ func (c *Config) Replicates() bool {
 	return slices.ContainsFunc(c.Tables, replicated) || slices.ContainsFunc(c.Selections, replicated)
 }
 
-// settleArchive fills in what follows from a table's archive. A table whose entry says archive is
-// archived, and one without a target has nothing else.
+// settleArchive fills in what follows from a table's archive. A table with an archive in its entry
+// is archived, and a table without a target has nothing else.
 func (t *Table) settleArchive(written func(string) bool, path string) {
 	if written(path + ".archive") {
 		t.OnTTLExpiry = cmp.Or(t.OnTTLExpiry, "archive")
@@ -301,7 +302,7 @@ func (c *Config) ArchiveOf(t *Table) TableArchive {
 	return own
 }
 
-// Default returns the values of the keys that the file leaves out, except for those of tables.
+// Default returns the values of the keys that the file leaves out, except for the keys of tables.
 func Default() Config {
 	return Config{
 		Source: Source{
@@ -331,8 +332,8 @@ func Default() Config {
 	}
 }
 
-// settle fills in the defaults that depend on other keys, and those of tables; written reports
-// whether the file has a path.
+// settle fills in the defaults that depend on other keys, and the defaults of tables; written
+// reports whether the file has a path.
 func (c *Config) settle(written func(path string) bool) {
 	c.Archive.settle()
 	for i := range c.Tables {

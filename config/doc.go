@@ -8,7 +8,7 @@
 //	load.go          Load: parse, expand, decode, settle defaults, check
 //	check.go         what values must be, alone and together
 //	selection.go     entries that choose several tables: what they must be, and Expand
-//	tablearchive.go  what a table says about its archive, and needs without a target
+//	tablearchive.go  archive settings of a table, and what they need without a target
 //	archive.go       where archival events go, and what its keys must be
 //	backfill.go      how a table is copied: its keys, and what they must be
 //	secrets.go       secrets in the file, and those that seal keys

@@ -106,7 +106,7 @@ func (r *report) mappings(cfg *Config, src []byte) {
 }
 
 // inlineText returns the lines of an inline mapping, after as many empty lines as stand before it
-// in the file, so that line numbers in problems are those of the file. A block in flow style shares
+// in the file, so that problems carry the line numbers of the file. A block in flow style shares
 // its lines with other keys, so it is dumped as YAML.
 func inlineText(src []byte, block *yaml.Node) []byte {
 	if block == nil {

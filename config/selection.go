@@ -17,8 +17,8 @@ const tableWord = "{table}"
 // dynamoPattern is the form of a pattern of DynamoDB names.
 var dynamoPattern = regexp.MustCompile(`^[A-Za-z0-9_.*?-]{1,255}$`)
 
-// Gone is why a table whose log the pipeline has is not chosen by its selection any more; empty: it
-// is.
+// Gone is why a table that the pipeline has a log of is no longer chosen by its selection; empty:
+// it is.
 type Gone string
 
 // The reasons.
@@ -59,7 +59,7 @@ func (t *Table) selects() bool { return t.Tag != nil || strings.ContainsAny(t.So
 // looked for.
 func (c *Config) Selecting() bool { return len(c.Selections) > 0 }
 
-// SelectsTags reports whether a selection that may choose a table asks for its tags.
+// SelectsTags reports whether a selection that may choose a table requires its tags.
 func (c *Config) SelectsTags(name string) bool {
 	return !c.explicit(name) && slices.ContainsFunc(c.Selections, func(s Table) bool {
 		return len(s.Tag) > 0 && s.matchesName(name)
@@ -118,9 +118,9 @@ func (c *Config) partSelections() {
 
 // Expand returns the configuration with the tables that its selections choose among the listed
 // ones, in order of their names behind the tables of the file. An entry of a table wins over
-// selections. Each problem is about one table, which is left out. A table whose log the pipeline
-// has stays chosen by its name when it has vanished or has lost its tags, and a running one as it
-// is when more selections choose it: an edit of a tag must not end it silently.
+// selections. Each problem is about one table, which is left out. If the pipeline has a table's
+// log, the table stays chosen by its name when it has vanished or has lost its tags. A running one
+// stays as it is when more selections choose it: an edit of a tag must not end it silently.
 func (c *Config) Expand(listed []Listed) (*Config, []problem.Problem) {
 	all, problems := *c, []problem.Problem{}
 	all.Unfit = nil
@@ -209,8 +209,8 @@ func (c *Config) choose(l *Listed) (*Table, *problem.Problem) {
 	return &t, nil
 }
 
-// GoneReason is why a table is not ready whose selection does not choose it any more, in words;
-// empty: it does.
+// GoneReason returns in words why a table that its selection no longer chooses is not ready; empty
+// if it is still chosen.
 func (t *Table) GoneReason() string {
 	if t.Gone == GoneVanished || t.Gone == GoneTags {
 		return t.Gone.text() + "; its state is kept until `replicator table retire --table " + t.Source + "`"
@@ -240,7 +240,7 @@ func (t *Table) matchesTags(tags map[string]string) bool {
 	return true
 }
 
-// targetOf returns the target of a table from that of its selection.
+// targetOf returns the target of a table from the target of its selection.
 func targetOf(template, source string) string { return strings.ReplaceAll(template, tableWord, source) }
 
 // checkTarget returns what is wrong with the target of a found table; user is the source that has

@@ -1,6 +1,6 @@
 package config
 
-// tableArchive checks what a table says about its archive, and that a table without a target has
+// tableArchive checks a table's settings of its archive, and that a table without a target has
 // nothing that needs one.
 func (r *report) tableArchive(path string, t *Table, a *Archive) {
 	own := path + ".archive"
@@ -33,7 +33,7 @@ func (r *report) tableArchive(path string, t *Table, a *Archive) {
 			"%s.target is required", path)
 		return
 	case a.URL == "" && a.Subject != "":
-		// Who the log belongs to is kept beside the objects.
+		// The owner of the log is stored next to the objects.
 		r.fault("missing", "archive.url", "archive.url: file:///DIR, s3://…, gs://… or azblob://…, beside archive.subject",
 			"%s has no target, and an archive without Bigtable needs objects", t.Source)
 	}

@@ -60,7 +60,7 @@ func (s Size) String() string {
 	return fmt.Sprintf("%d%s", int64(s), units[i])
 }
 
-// Start is where reading begins if no mark exists. The zero Start means that the file says nothing:
+// Start is where reading begins if no mark exists. The zero Start means that the file sets none:
 // five minutes before the first start with a backfill, else the trim horizon.
 type Start struct {
 	Horizon bool      // from the oldest record that the stream still has
