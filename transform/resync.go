@@ -47,14 +47,14 @@ const (
 )
 
 // MayOutlive lists what may remain in the target without its item; empty when nothing may. Outlives
-// asks the same about one cell.
+// is the same check for one cell.
 func (p *Program) MayOutlive() []Outlive { return emit.MayOutlive(p.prog) }
 
 // Outlives returns whether a cell may remain in the target although its item is absent, and why.
 func (p *Program) Outlives(c CellAlone) Remaining { return emit.Outlives(p.prog, &c) }
 
-// KeepsRow reports whether a row may hold an item that is absent (on_ttl_expiry: keep). The guard
-// is what may remain, whether or not a reader sees a cell.
+// KeepsRow reports whether a row may hold an item that is absent (on_ttl_expiry: keep). It is the
+// guard that may remain, whether or not a reader gets a cell.
 func (p *Program) KeepsRow(keys change.Image, row []byte) bool {
 	return emit.KeepsRow(p.prog, keys, row)
 }
@@ -83,7 +83,7 @@ func DiffMapping(from, to *Program, oldAll, newAll []*Program) MappingChange {
 	return edit.Diff(from.prog, to.prog, inner(oldAll), inner(newAll))
 }
 
-// inner returns the compiled programs, without those of tables whose mapping has errors.
+// inner returns the compiled programs; a table with errors in its mapping has none.
 func inner(ps []*Program) (out []*ir.Program) {
 	for _, p := range ps {
 		if p != nil {

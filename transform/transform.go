@@ -157,7 +157,7 @@ func (p *Program) Families() []Family { return slices.Clone(p.prog.Families) }
 // Reads lists the access patterns that the mapping documents.
 func (p *Program) Reads() []ReadPattern { return p.prog.Reads }
 
-// Views lists the materialized views that the mapping asks for. The administrator creates them.
+// Views lists the materialized views that the mapping requires. The administrator creates them.
 func (p *Program) Views() []View { return p.prog.Views }
 
 // Change fills w with what one change does. The error is a *Refusal when the mapping does not take
@@ -200,12 +200,12 @@ func (p *Program) Wipes() *Wipes { return emit.NewWipes(p.prog) }
 func (p *Program) Archives() bool { return emit.Archives(p.prog) }
 
 // Archive returns the archival event of a change: nil unless it deleted an item that the mapping
-// archives. Its class says who deleted the item.
+// archives. Its class is the cause of the deletion.
 func (p *Program) Archive(d *change.Decoder, c *change.Change) (*Event, error) {
 	return emit.Archive(p.prog, d, c)
 }
 
-// PlaceOf returns an event that says of a deletion only where and when it was, for one that is not
+// PlaceOf returns an event with only the place and time of a deletion, for a deletion that is not
 // archived.
 func PlaceOf(c *change.Change) *Event { return emit.PlaceOf(c) }
 

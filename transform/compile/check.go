@@ -10,7 +10,7 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// checkColumns refuses emitters whose cells of one item would hide each other, or would be in a
+// checkColumns refuses emitters if their cells of one item would hide each other, or would be in a
 // family that cannot hold them.
 func (c *compiler) checkColumns(e *ir.Emitter) {
 	if len(e.Source.Listed()) == 1 && e.Values.Flatten != nil && !e.Qualifier.Vars[tmpl.VarPath] {
@@ -59,7 +59,7 @@ func (c *compiler) checkRename(e *ir.Emitter) {
 	}
 }
 
-// checkPlainFamily refuses a family whose cells are merged or expire, because it cannot hold
+// checkPlainFamily refuses a family in which cells are merged or expire, because it cannot hold
 // ordinary cells.
 func (c *compiler) checkPlainFamily(f *ir.FamilyRule, at problem.Text) {
 	switch {
@@ -106,9 +106,9 @@ func (c *compiler) checkEmitter(e *ir.Emitter) {
 	c.checkTime(e)
 }
 
-// checkAggregate refuses an emitter whose cells the server cannot merge: max and min need 64-bit
-// integers, hll needs attributes, and all need a cell time, because only cells of one column and
-// one time are merged.
+// checkAggregate refuses an emitter with cells that the server cannot merge: max and min need
+// 64-bit integers, hll needs attributes, and all need a cell time, because only cells of one column
+// and one time are merged.
 func (c *compiler) checkAggregate(e *ir.Emitter) {
 	distinct := e.Family.Aggregate == "hll"
 	merges := false

@@ -88,8 +88,8 @@ func (c *compiler) compile() {
 	c.Broken = c.Problems.Failed()
 }
 
-// compileSecrets reads secrets from the environment. An unset variable is an error: rows whose keys
-// are hashed with the secret could not be found again.
+// compileSecrets reads secrets from the environment. An unset variable is an error: rows with keys
+// hashed with the secret could not be found again.
 func (c *compiler) compileSecrets() {
 	for _, s := range c.Mapping.Secrets {
 		value := s.Value.S

@@ -101,7 +101,7 @@ func (d *differ) table() {
 	}
 }
 
-// settings compares what a mapping says for all of its rules.
+// settings compares the settings of a mapping that apply to all of its rules.
 func (d *differ) settings() {
 	a, b := d.from.Mapping, d.to.Mapping
 	for _, s := range []struct{ name, old, now string }{

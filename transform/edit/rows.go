@@ -63,7 +63,7 @@ func (d *differ) indexes(a, b *ir.Rule) {
 	}
 }
 
-// emitters compares the entries under `cells`, whose order does not matter.
+// emitters compares the entries under `cells` regardless of their order.
 func (d *differ) emitters(where string, a, b []lang.Emitter) {
 	has := func(list []lang.Emitter, e *lang.Emitter) bool {
 		return slices.ContainsFunc(list, func(o lang.Emitter) bool { return same(&o, e) })
@@ -129,8 +129,8 @@ func notReplaced(pl *ir.Plan) string {
 }
 
 // reclassed returns which row of any table of the target changes its class; "" when none does. The
-// guard of a row of class R has another column than that of the other classes, and the guard of the
-// old class would be found no more.
+// guard of a row of class R has another column than the guards of other classes, so the guard of
+// the old class would no longer be found.
 func (d *differ) reclassed(oldAll, newAll []*ir.Program) string {
 	for _, a := range oldAll {
 		for _, b := range newAll {

@@ -15,7 +15,7 @@ func Archives(p *ir.Program) bool {
 }
 
 // Archive returns the archival event of a change: nil unless it deleted an item that the mapping
-// archives. Its class says who deleted the item; the caller keeps those that it wants.
+// archives. Its class is the cause of the deletion; the caller selects the events to keep.
 func Archive(p *ir.Program, d *change.Decoder, c *change.Change) (*Event, error) {
 	if c.Op != change.Remove {
 		return nil, nil
@@ -45,9 +45,9 @@ func Archive(p *ir.Program, d *change.Decoder, c *change.Change) (*Event, error)
 	return e, nil
 }
 
-// classOf says who deleted the item. A deletion by TTL in one region's replica of a global table
-// arrives in the others without an identity, as a deletion by a user does; what tells them apart is
-// that the item had expired.
+// classOf returns the cause of a deletion. A deletion by TTL in one region's replica of a global
+// table arrives in the other replicas without an identity, like a deletion by a user. It is
+// recognized by the item's expiry.
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/time-to-live-ttl-streams.html
 func classOf(c *change.Change, expiry string) Class {
 	if c.TTL {

@@ -20,8 +20,7 @@ func Change(p *ir.Program, d *change.Decoder, c *change.Change, w *Write) error 
 // moves A→B→C leave nothing in A or B. After a *tmpl.Refusal, which is about one of the changes,
 // apply them one by one.
 //
-// Rule 5, Rule 6: all rows get one version, that of the last change; the sink compares it in every
-// row.
+// Rule 5, Rule 6: all rows get one version, the last change's; the sink compares it in every row.
 func Coalesce(p *ir.Program, d *change.Decoder, cs []*change.Change, w *Write) error {
 	keys, err := w.begin(p, d, cs[0].Keys)
 	if err != nil {

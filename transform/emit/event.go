@@ -8,7 +8,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// Class says why an item was deleted. Each class has a prefix of its own in the archive.
+// Class is the cause of an item's deletion. Each class has a prefix of its own in the archive.
 type Class string
 
 // The classes of archival events.
@@ -37,7 +37,7 @@ type Event struct {
 	Expiry  string        // value of the TTL attribute in epoch seconds, a decimal; "" where unknown or not a number
 }
 
-// PlaceOf returns an event that says of a deletion only where and when it was, for one that is not
+// PlaceOf returns an event with only the place and time of a deletion, for a deletion that is not
 // archived.
 func PlaceOf(c *change.Change) *Event {
 	e := &Event{Class: ClassUser, Shard: c.Feed.Shard, Sequence: c.SequenceNumber, Created: c.Created}

@@ -64,12 +64,12 @@ func ignoreRefusal(err error) error {
 	return err
 }
 
-// A bare row is one of an item in which a reader sees no cell of it: it has none there, or all have
-// aged away. Where TTL deletes an item that the mapping keeps (on_ttl_expiry: keep), nothing that a
-// reader sees changes. A bare row holds nothing to keep, so its guard becomes a tombstone: else it
-// would stay for ever, one row for each item that expires.
+// A bare row is a row of an item without visible cells of the item: it has none there, or all have
+// aged away. If TTL deletes an item that the mapping keeps (on_ttl_expiry: keep), nothing visible
+// to a reader changes. A bare row holds nothing to keep, so its guard becomes a tombstone.
+// Otherwise it would stay for ever, one row for each item that expires.
 
-// bare reports whether a reader sees none of an item's cells in a row at a time.
+// bare reports whether none of an item's cells in a row are visible at a time.
 func bare(cells []ir.Emitted, now int64) bool {
 	return !slices.ContainsFunc(cells, func(c ir.Emitted) bool {
 		return c.By.Aggregate() || !c.Mapped || !agedAt(c.Family, c.Time, now)

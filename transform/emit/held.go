@@ -38,8 +38,7 @@ func (s *resyncer) addHeldRows() error {
 }
 
 // addKeptRow leaves a row alone that the item is not in, because an item that expired there is
-// kept. If the item is absent and a reader sees nothing of it in the row, its guard becomes a
-// tombstone.
+// kept. If the item is absent and the row has no visible cell of it, its guard becomes a tombstone.
 func (s *resyncer) addKeptRow(h *HeldRow, from []*origin) error {
 	for _, o := range from {
 		if err := o.columns(); err != nil {
@@ -118,8 +117,8 @@ func newest(cells []HeldCell, at int) bool {
 	return at == 0 || cells[at].Family != cells[at-1].Family || !bytes.Equal(cells[at].Qualifier, cells[at-1].Qualifier)
 }
 
-// addKeyRows adds the rows that need no reading: those of an absent item that its key gives, and
-// the columns that other rules of the item may have written to its rows.
+// addKeyRows adds the rows that need no reading: for an absent item the rows that its key gives,
+// and the columns that other rules of the item may have written to its rows.
 func (s *resyncer) addKeyRows() error {
 	for i := range s.now.rows {
 		from := givenBy(s.origins, s.now.rows[i].key)
@@ -177,8 +176,8 @@ func (s *resyncer) held(row []byte) *HeldRow {
 	return nil
 }
 
-// finish takes out of the Write what the rows that were read have already, and says what the Write
-// leaves to do.
+// finish removes from the Write what the rows that were read have already, and reports what the
+// Write cannot repair.
 func (s *resyncer) finish() {
 	rows := s.w.Rows[:0]
 	for i := range s.w.Rows {
@@ -214,10 +213,10 @@ func (s *resyncer) finishLeft(row *Row, from []*origin) {
 }
 
 // takeOutEqual compares a row that the item is in with what the row holds. It reports whether a
-// plain reader sees the item's cells already: then nothing is written. Otherwise it takes out of
-// the row the columns with histories that are as they should be, so that no version is pushed out
-// of them. Families with a max_age are written with the rest, as a change would write them: their
-// cells must have the time of the guard, by which a later resync knows their age.
+// plain reader already gets the item's cells: then nothing is written. Otherwise it removes from
+// the row the columns with histories that are correct, so that no version is pushed out of them.
+// Families with a max_age are written with the rest, as a change would write them: their cells must
+// have the time of the guard, because a later resync derives their age from it.
 func (s *resyncer) takeOutEqual(row *Row, h *HeldRow, from []*origin) bool {
 	pr := s.rowNow(row.Key)
 	c := newComparison(s, h, s.w.mem.eval.Cells[pr.from:pr.to])
@@ -277,9 +276,9 @@ func (c *comparison) holdsMore(from []*origin) bool {
 	return false
 }
 
-// same reports whether a plain reader sees a cell as it should be. A cell that shares its column
-// with other items, and the elements of a list as versions, were not read: they are written again,
-// which changes nothing in them.
+// same reports whether a plain reader gets the correct value of a cell. A cell that shares its
+// column with other items, and the elements of a list as versions, were not read: they are written
+// again, which changes nothing in them.
 func (c *comparison) same(n *ir.Emitted) bool {
 	if n.By.Time.Siblings || n.By.Versions() {
 		return false

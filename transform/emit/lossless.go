@@ -67,8 +67,8 @@ func whyRowLoses(p *ir.Program, pl *ir.Plan) string {
 	return ""
 }
 
-// readableEmitters returns the emitters of a row whose cells can be read back, and the reasons why
-// the others cannot.
+// readableEmitters returns the emitters of a row with cells that can be read back, and for each
+// other emitter the reason why its cells cannot.
 func readableEmitters(pl *ir.Plan) (list []*ir.Emitter, reasons map[*ir.Emitter]string) {
 	reasons = map[*ir.Emitter]string{}
 	_, missing := usableSidecar(pl)
@@ -163,7 +163,7 @@ func whyUnnamed(e *ir.Emitter) string {
 }
 
 // whyMixed returns which other emitter of the row may write the same columns, so that Unmap could
-// mistake its cells for those of e; "" when none.
+// mistake its cells for cells of e; "" if none.
 func whyMixed(pl *ir.Plan, e *ir.Emitter) string {
 	for _, o := range pl.Emitters {
 		if _, _, meet := ir.CommonColumn(e, o); o == e || !meet || o.Otherwise() == nil && e.Avoids(o) ||
@@ -175,7 +175,7 @@ func whyMixed(pl *ir.Plan, e *ir.Emitter) string {
 	return ""
 }
 
-// whyRenamed returns which written name may be that of two attributes; "" when none.
+// whyRenamed returns which written name two attributes may share; "" if none.
 func whyRenamed(e *ir.Emitter) string {
 	taken := map[string]bool{}
 	for _, to := range slices.Sorted(maps.Values(e.Source.Attributes().Rename)) {

@@ -8,7 +8,7 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/ir"
 )
 
-// origin is a plan that may give an item a row, as far as the item's key tells.
+// origin is a plan that may give an item a row, judging by the item's key.
 type origin struct {
 	p    *ir.Program
 	rule *ir.Rule
@@ -45,7 +45,7 @@ func evalOf(p *ir.Program, keys change.Image) *ir.Eval {
 	return x
 }
 
-// givenBy returns those of the origins that may give a row.
+// givenBy returns the origins that may give a row.
 func givenBy(all []*origin, row []byte) (may []*origin) {
 	for _, o := range all {
 		if mayGive(o.plan, o.x, row) {
@@ -183,8 +183,8 @@ func reads(from []*origin, now []ir.Emitted, left bool) ([]FamilyRead, error) {
 	return out.merged(), nil
 }
 
-// readsAll returns what must be read of a row to see whether a reader sees a cell of the item
-// there.
+// readsAll returns what must be read of a row to determine whether it has a visible cell of the
+// item.
 func readsAll(from []*origin) ([]FamilyRead, error) {
 	var out families
 	for _, o := range from {
@@ -228,9 +228,9 @@ func (fs *families) of(name string) *FamilyRead {
 	return &(*fs)[len(*fs)-1]
 }
 
-// addWhole adds the families of a row that belongs to the item, those included that its plan does
-// not write: somebody else may have written there. Of a row that the item leaves, only histories
-// count: the rest is wiped.
+// addWhole adds the families of a row that belongs to the item, including families that its plan
+// does not write: another writer may have written there. Of a row that the item leaves, only
+// histories are read: the rest is wiped.
 func (fs *families) addWhole(o *origin, left bool) {
 	for _, f := range o.p.FamilyRules {
 		if left && slices.Contains(o.plan.History, f.Name) || !left && o.plan.ReadToResync {

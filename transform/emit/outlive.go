@@ -33,7 +33,7 @@ type Remaining struct {
 	Why  string // for people, in the words of the mapping
 }
 
-// RemainingCode says for which items a cell may remain.
+// RemainingCode is the case in which a cell may remain.
 type RemainingCode int
 
 // The codes.
@@ -43,7 +43,7 @@ const (
 	Remains                          // whether or not there is one: histories, archives, aggregates
 )
 
-// The reasons why a cell may remain without its item. Those for families are followed by the
+// The reasons why a cell may remain without its item. Reasons of families are followed by the
 // family's own word.
 const (
 	whyKeep      = "on_ttl_expiry: keep"
@@ -54,8 +54,8 @@ const (
 	whyCascade   = "on_remove: row"
 )
 
-// MayOutlive lists what may remain in the target without its item. It is the one predicate for
-// everything that must tell such cells from cells that were lost track of: Outlives asks it about
+// MayOutlive lists what may remain in the target without its item. It is the one predicate for all
+// code that must distinguish such cells from cells that were lost track of. Outlives applies it to
 // one cell.
 func MayOutlive(p *ir.Program) (all []Outlive) {
 	for _, r := range p.Rules {
@@ -81,9 +81,9 @@ func MayOutlive(p *ir.Program) (all []Outlive) {
 	return slices.CompactFunc(all, func(a, b Outlive) bool { return a == b })
 }
 
-// staysIn returns why cells of an entry in one of its families may remain without the item, ""
-// where they may not. With emptied, only a column whose newest version is empty may, with all its
-// versions: the removal of the item has added that version, and has left the others.
+// staysIn returns why cells of an entry in one of its families may remain without the item, "" if
+// they may not. With emptied, only a column with an empty newest version may, with all its
+// versions: the removal of the item added the empty version and left the others.
 func staysIn(r *ir.Rule, e *ir.Emitter, f *ir.FamilyRule) (why string, emptied bool) {
 	switch {
 	case e.Aggregate():
@@ -166,8 +166,8 @@ func mayBeOf(p *ir.Program, r *ir.Rule, pl *ir.Plan, a *Alone) bool {
 }
 
 // KeepsRow reports whether a row may hold an item that is absent, because the mapping keeps items
-// that TTL deleted (on_ttl_expiry: keep). The guard is what may remain, whether or not a reader
-// sees a cell.
+// that TTL deleted (on_ttl_expiry: keep). It is the guard that may remain, whether or not a reader
+// gets a cell.
 func KeepsRow(p *ir.Program, keys change.Image, row []byte) bool {
 	return keepAll(givenBy(originsOf(p, keys), row))
 }

@@ -104,13 +104,14 @@ func OwnedBy(p *ir.Program, keys change.Image, row []byte) (*Owned, error) {
 	return out, nil
 }
 
-// mayGive reports whether a plan may give a row to the item whose key x has in scope.
+// mayGive reports whether a plan may give a row to the item with the key in x's scope.
 func mayGive(pl *ir.Plan, x *ir.Eval, row []byte) bool {
 	shape, err := pl.Row.ShapeGiven(&x.Scope)
 	return err == nil && tmpl.Overlap(shape, tmpl.Text(string(row)))
 }
 
-// addUnsure adds the families of an emitter whose columns do not show to which item they belong.
+// addUnsure adds the families of an emitter with columns that do not show to which item they
+// belong.
 func (o *Owned) addUnsure(e *ir.Emitter) {
 	for _, c := range e.Columns() {
 		o.unsure = append(o.unsure, c.Family.Name)

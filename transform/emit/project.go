@@ -149,8 +149,8 @@ func (x *evaluation) evaluateRule(r *ir.Rule, values bool) (projection, error) {
 	return pr, refuseSameRow(pr.rows)
 }
 
-// evaluateRow evaluates one row of the item in scope. An index row whose key needs an attribute
-// that the item lacks is left out.
+// evaluateRow evaluates one row of the item in scope. An index row is left out if its key needs an
+// attribute that the item lacks.
 func (x *evaluation) evaluateRow(pl *ir.Plan, index bool) error {
 	start := len(x.Buf)
 	var err error
@@ -203,8 +203,8 @@ func (x *evaluation) addPossibleCells(pl *ir.Plan) error {
 	return nil
 }
 
-// ignoreMissing drops the error of an emitter whose column needs an attribute that the item lacks:
-// the emitter then has no cells.
+// ignoreMissing drops the error of an emitter with a column that needs an attribute that the item
+// lacks: the emitter then has no cells.
 func ignoreMissing(err error) error {
 	if m := (*tmpl.MissingError)(nil); errors.As(err, &m) {
 		return nil

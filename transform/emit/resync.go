@@ -19,15 +19,14 @@ type Resync struct {
 	Rows    [][]byte  // further rows that may hold the item, from a difference or from its dead letters
 	Held    []HeldRow // the rows that RowsToRead asked for, as the target has them
 	// Future is the version of a guard in the future, 0 for none. A row that was read and has it is
-	// written in any case, also where a reader sees the item as it is: the guard is what must be
-	// replaced.
+	// written in any case, even if its cells are correct: the guard must be replaced.
 	Future change.Version
 
 	ResyncFound // filled by WriteResync
 }
 
-// ResyncFound is what a resync found in the rows that were read. It tells people what the write
-// cannot make true.
+// ResyncFound is what a resync found in the rows that were read. It reports what the write cannot
+// repair.
 type ResyncFound struct {
 	Equal    bool     // rows were read, and nothing needs to be written
 	Kept     int      // rows that the item is not in and that remain: the mapping may keep them (on_ttl_expiry: keep)
@@ -70,9 +69,9 @@ type HeldCell struct {
 	Time      int64 // ms
 }
 
-// RowsToRead returns the rows that must be read into r.Held before WriteResync: those whose new
-// content depends on what they hold, and those that the item may have left. There are none where
-// the item's key gives the rows, and writing them as a whole makes them true. The error is a
+// RowsToRead returns the rows that must be read into r.Held before WriteResync: rows with new
+// content that depends on what they hold, and rows that the item may have left. There are none if
+// the item's key gives the rows, and writing them as a whole makes them correct. The error is a
 // *tmpl.Refusal when the mapping does not take the item.
 func RowsToRead(p *ir.Program, d *change.Decoder, r *Resync) ([]RowRead, error) {
 	if !p.ReadToResync && len(r.Rows) == 0 && (p.RowsByKey || r.First && r.Item != nil) {
@@ -189,19 +188,19 @@ func (s *resyncer) change() *change.Change {
 	return &change.Change{Op: op, Version: s.r.Version, Keys: s.r.Keys, New: s.r.Item}
 }
 
-// WriteResync fills w with the write that makes the item's rows true at r.Version without an old
-// image. Its rows are those of the item's projection, and those that the item has left: rows in
-// r.Held with a guard of the item, and rows that its key gives. The error is a *tmpl.Refusal when
-// the mapping does not take the item.
+// WriteResync fills w with the write that makes the item's rows correct at r.Version without an old
+// image. The write has the rows of the item's projection, and the rows that the item has left: rows
+// in r.Held with a guard of the item, and rows that its key gives. The error is a *tmpl.Refusal
+// when the mapping does not take the item.
 //
 // A row that need not be read is replaced as an Insert would replace it. In a row that was read,
-// the item's columns that it has no longer are deleted, and nothing is written where a plain reader
-// sees the item's cells already: a repeated cell would push a version out of a history, and begin
-// the age of a cell anew. A row is left as a REMOVE leaves it, except that histories end in an
-// empty version only in columns that were read, that nothing is archived, that rows of rules with
-// `on_ttl_expiry: keep` remain, because the table does not tell an expired item from a deleted one
-// (but the guard of an absent item becomes a tombstone where a reader sees none of its cells), and
-// that `on_remove: row` does not delete the cells of other items.
+// columns that the item no longer has are deleted, and nothing is written where a plain reader
+// already gets the item's cells: a repeated cell would push a version out of a history, and restart
+// the age of a cell. A row is left as a REMOVE leaves it, except that histories end in an empty
+// version only in columns that were read, that nothing is archived, that rows of rules with
+// `on_ttl_expiry: keep` remain, because the table does not distinguish an expired item from a
+// deleted one (but the guard of an absent item becomes a tombstone if none of its cells are
+// visible), and that `on_remove: row` does not delete the cells of other items.
 //
 // Aggregates are merged again: max, min and hll do not change when they meet the same value twice.
 func WriteResync(p *ir.Program, d *change.Decoder, r *Resync, w *Write) error {

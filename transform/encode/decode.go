@@ -98,7 +98,7 @@ func parseTagged(x any) (change.Value, error) {
 	return change.Value{}, fmt.Errorf("parse JSON: unexpected %T", x)
 }
 
-// parseMap reads a JSON object: a tagged value, or a map whose keys are escaped with $.
+// parseMap reads a JSON object: a tagged value, or a map with keys escaped with $.
 func parseMap(x map[string]any) (change.Value, error) {
 	if len(x) == 1 {
 		for k, v := range x {

@@ -14,7 +14,7 @@ type Attributes struct {
 	Rename      map[string]string
 }
 
-// noAttributes is the empty set, for sources whose cells hold no attribute's value.
+// noAttributes is the empty set, for sources with cells that hold no attribute's value.
 var noAttributes = &Attributes{Names: []string{}}
 
 // allAttributes is the set of all attributes, without exception.

@@ -52,8 +52,8 @@ func (ct *CellTime) evaluate(x *Eval, f *FamilyRule) (t int64, mapped, skip bool
 	return t, true, false, nil
 }
 
-// isExpiry reports whether the item has a time to live as DynamoDB sees it: a whole number;
-// anything else never expires. Source:
+// isExpiry reports whether the item has a time to live that DynamoDB accepts: a whole number; an
+// item with any other value never expires. Source:
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/howitworks-ttl.html
 func (ct *CellTime) isExpiry(x *Eval) bool {
 	for _, name := range ct.Template.Attrs {

@@ -111,7 +111,7 @@ func (e *Emitter) addCell(x *Eval, v *change.Value) error {
 	return nil
 }
 
-// addConstant adds a cell whose value is the same for every item.
+// addConstant adds a cell with the same value for every item.
 func (e *Emitter) addConstant(x *Eval, value []byte) (err error) {
 	c := Emitted{By: e, Family: e.Family, Time: x.time, Mapped: x.mapped}
 	if c.Qualifier, err = e.ColumnName(x); err != nil {

@@ -44,11 +44,11 @@ type Encoding func(dst []byte, v *change.Value) ([]byte, error)
 type Source interface {
 	// Describe names the source in messages, in the words of the mapping file.
 	Describe() string
-	// Attributes returns the attributes whose values, or parts of them, the cells hold.
+	// Attributes returns the attributes with values that the cells hold, as a whole or in part.
 	Attributes() *Attributes
 	// Decoded returns the attributes that must be decoded to make the cells. It differs from
-	// Attributes where a document is copied undecoded, and where a cell is made of the types of
-	// attributes and not of their values.
+	// Attributes for a document that is copied undecoded, and for a cell that is made of the types
+	// of attributes and not of their values.
 	Decoded() *Attributes
 	// Listed returns the attributes that the author named one by one, each with a column of its
 	// own.

@@ -19,7 +19,7 @@ type Family struct {
 // goes only when both limits are passed, the newest versions stay whatever their age.
 func (f *Family) Ages() bool { return f.MaxAge > 0 && (!f.Intersection || f.MaxVersions == 0) }
 
-// FamilyRule is a family with what the mapping says about its cells.
+// FamilyRule is a family with the mapping's settings for its cells.
 type FamilyRule struct {
 	Family
 	History bool         // more than the newest version is wanted

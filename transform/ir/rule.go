@@ -8,7 +8,7 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// Rule is a compiled rule. An item is mapped by the first rule whose conditions it meets.
+// Rule is a compiled rule. An item is mapped by the first rule with conditions that it meets.
 type Rule struct {
 	Name          string
 	Src           *lang.Rule // as its author wrote it

@@ -1,6 +1,6 @@
-// Package lang is the syntax of the mapping language: the model of a mapping file, the reader that fills it, and the
-// parsers of patterns and templates. It knows nothing of rows or changes; package transform compiles what this package
-// has read.
+// Package lang is the syntax of the mapping language: the model of a mapping file, the reader that
+// fills it, and the parsers of patterns and templates. It does not depend on rows or changes;
+// package transform compiles what this package has read.
 //
 // Files, from the top down:
 //

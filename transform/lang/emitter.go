@@ -99,8 +99,8 @@ func (r *reader) attribute(to *Text) yamlfile.Field {
 var optionKeys = []string{"except", "rename", "flatten", "join", "as", "fallback", "format", "value", "mode",
 	"otherwise"}
 
-// valueSources are the sources whose cells hold the value of an attribute; the others have keys of
-// their own for it.
+// valueSources are the sources with cells that hold the value of an attribute; the other sources
+// have keys of their own for it.
 var valueSources = []string{"attr", "attrs", "map", "list"}
 
 // allowedFor lists the sources that allow an option.

@@ -132,7 +132,7 @@ func (r *reader) versions(f *Family, t Text) {
 	}
 }
 
-// rules reads the rules, whose names must differ.
+// rules reads the rules. Their names must differ.
 func (r *reader) rules(m *Mapping, n *yaml.Node, path string) {
 	names := map[string]bool{}
 	r.Elements(n, path, func(v *yaml.Node, p string) {

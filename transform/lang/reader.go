@@ -23,7 +23,7 @@ func newReader(file string) *reader {
 	}}
 }
 
-// pairs reads a block whose keys are the author's own.
+// pairs reads a block with keys that the author chooses.
 func (r *reader) pairs(to *[]Pair) yamlfile.Field {
 	return func(v *yaml.Node, path string) {
 		r.Entries(v, path, func(k, v *yaml.Node, p string) {

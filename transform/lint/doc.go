@@ -14,5 +14,5 @@
 //	personal.go     personal data in the names of rows and columns
 //	rows.go         row keys
 //	columns.go      attributes that two entries write to one column
-//	families.go     the number of families, and histories whose versions no family keeps
+//	families.go     the number of families, and histories with versions that no family keeps
 package lint

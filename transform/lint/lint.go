@@ -53,7 +53,7 @@ func (c *linter) lint() {
 	c.lintViews()
 }
 
-// lintRule checks what a rule says about removals, expiry and sharing.
+// lintRule checks a rule's settings of removals, expiry and sharing.
 func (c *linter) lintRule(r *ir.Rule) {
 	for _, s := range r.Src.ShareWith {
 		if !slices.ContainsFunc(c.Program.Rules, func(o *ir.Rule) bool { return o.Name == s.S }) {
@@ -88,7 +88,7 @@ func (c *linter) lintRule(r *ir.Rule) {
 	}
 }
 
-// lintDocument refuses a document whose `except` leaves out an attribute that nothing else writes.
+// lintDocument refuses a document if its `except` leaves out an attribute that nothing else writes.
 func (c *linter) lintDocument(r *ir.Rule, e *ir.Emitter) {
 	if _, ok := e.Source.(*ir.Document); !ok || !e.Source.Attributes().All() {
 		return

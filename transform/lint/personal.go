@@ -41,7 +41,7 @@ func (c *linter) personal(at problem.Text, t *tmpl.Template, e *ir.Emitter) {
 	})
 }
 
-// personalPaths refuses personal data in maps whose keys become column names. For a list or
+// personalPaths refuses personal data in maps with keys that become column names. For a list or
 // wildcard of attributes it only warns, because the mapping does not state which of them are maps.
 func (c *linter) personalPaths(e *ir.Emitter) {
 	if e.Values.Flatten == nil || !e.Qualifier.Exposed[tmpl.VarNames[tmpl.VarPath]] || !e.Qualifier.Vars[tmpl.VarPath] {
@@ -62,7 +62,7 @@ func (c *linter) personalPaths(e *ir.Emitter) {
 	}
 }
 
-// personalView refuses views whose row keys show the value of an attribute.
+// personalView refuses views with row keys that show the value of an attribute.
 func (c *linter) personalView(x *lang.View) {
 	for _, t := range x.Key {
 		family, column, _ := strings.Cut(t.S, ":")

@@ -10,9 +10,8 @@ import (
 
 // rules returns the proposed rules: one for all items, or one per kind and one for the rest.
 //
-// Rows of different rules are never equal: those of kinds begin with their words or have them as
-// the second part, and those of the rest begin with a word that no kind has, or have an empty
-// second part.
+// Rows of different rules are never equal: rows of a kind begin with its word or have it as the
+// second part; all other rows begin with a word that no kind has, or have an empty second part.
 func (s *Sampler) rules() (out []proposed) {
 	kinds, prefixed := s.kinds()
 	pk, rest := s.src.Schema.Partition, proposed{name: "item", keys: quoteName(s.src.Schema.Partition.Name)}

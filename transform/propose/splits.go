@@ -16,7 +16,7 @@ const (
 	rowsPerPart = 10  // sampled rows that a part needs
 )
 
-// Parts returns into how many tablets to divide a table whose sources hold this many bytes.
+// Parts returns into how many tablets to divide a table with sources of this many bytes.
 func Parts(bytes int64) int {
 	return int(min(max(bytes/splitSize, minParts), maxParts))
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/ir"
 )
 
-// RowReport says what a rule or index writes and how its rows are replaced.
+// RowReport describes what a rule or index writes and how its rows are replaced.
 type RowReport struct {
 	Name      string   `json:"name"` // for people
 	Rule      string   `json:"rule"` // as the mapping names it

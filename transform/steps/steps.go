@@ -68,7 +68,7 @@ type StepDelete struct {
 	Why       string `json:"why"`
 }
 
-// Use says what becomes of one attribute: key, mapped, ignored (left out on purpose) or lost.
+// Use is the use of one attribute: key, mapped, ignored (left out on purpose) or lost.
 type Use struct {
 	Attr string `json:"attr"`
 	Use  string `json:"use"`

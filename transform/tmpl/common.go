@@ -2,9 +2,9 @@ package tmpl
 
 import "slices"
 
-// Common returns the captures and attributes whose values follow from a text that either of two
-// templates gave, without knowing which: the references at the beginning of both, written alike,
-// and ending at the same place of the text.
+// Common returns the captures and attributes with values that follow from a text that one of two
+// templates gave, whichever it was: the references at the beginning of both, written alike, and
+// ending at the same place of the text.
 func Common(a, b *Template) map[string]bool {
 	common := map[string]bool{}
 	for i := range min(len(a.ops), len(b.ops)) {

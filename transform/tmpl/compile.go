@@ -160,7 +160,7 @@ func (e *Env) known() (names []string) {
 	return names
 }
 
-// compileSalt compiles {salt(names;buckets)}, whose text has a fixed number of digits.
+// compileSalt compiles {salt(names;buckets)}. Its text has a fixed number of digits.
 func (t *Template) compileSalt(part lang.TemplatePart, env *Env) (op, Shape, error) {
 	n, err := strconv.ParseUint(part.Buckets, 10, 32)
 	if err != nil || n < 2 || n > 10_000 {

@@ -52,7 +52,7 @@ var Filters = []struct{ Name, Does string }{
 // values have an even chance.
 const injectiveDigits = 16
 
-// toAny is the shape of filters whose result may be any text.
+// toAny is the shape of filters that may return any text.
 func toAny(Shape) Shape { return Shape{anyByte} }
 
 // exactly returns the shape of n bytes out of a set.

@@ -16,7 +16,7 @@ func Refuse(code, format string, args ...any) *Refusal {
 	return &Refusal{Code: code, What: fmt.Sprintf(format, args...)}
 }
 
-// MissingError is the error of a template whose item lacks an attribute.
+// MissingError is the error of a template that needs an attribute that the item lacks.
 type MissingError struct{ Name string }
 
 // Error names the attribute.

@@ -122,9 +122,9 @@ func (t *Template) Append(dst []byte, s *Scope) ([]byte, error) {
 	return dst, nil
 }
 
-// ShapeGiven returns the shape of the texts that the template can give for one item whose key is in
-// the scope, with the captures that come from the key: what depends on other attributes stays open.
-// The error is a *Refusal when no item with this key can have such a text.
+// ShapeGiven returns the shape of the texts that the template can give for one item. The item's key
+// is in the scope, with the captures that come from the key: what depends on other attributes stays
+// open. The error is a *Refusal when no item with this key can have such a text.
 func (t *Template) ShapeGiven(s *Scope) (Shape, error) {
 	var out Shape
 	for i := range t.ops {
@@ -246,7 +246,7 @@ func (o *op) separate(dst []byte, start int) ([]byte, error) {
 	return dst, nil
 }
 
-// endsEarly reports whether a reader who takes the first stop as the end of the value would cut it
+// endsEarly reports whether a reader that takes the first stop as the end of the value would cut it
 // off.
 func endsEarly(value []byte, stop string) bool {
 	if len(stop) == 1 {
