@@ -34,7 +34,7 @@ const (
 	DefaultNATS     = "127.0.0.1:4222"
 )
 
-// Region and Account are those of the sandbox's ARNs.
+// Region and Account are the region and account in the sandbox's ARNs.
 const (
 	Region  = "us-east-1"
 	Account = "000000000000"

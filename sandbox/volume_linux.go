@@ -7,7 +7,7 @@ import (
 )
 
 // SmallVolume mounts an empty file system of a size, such as "64m", over a directory until the test
-// ends, so that it can be filled. The error tells why that is not permitted here.
+// ends, so that it can be filled. The error states why that is not permitted here.
 func SmallVolume(t TB, dir, size string) error {
 	t.Helper()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {

@@ -17,8 +17,8 @@ import (
 type WorldOptions struct {
 	Options        // of the sandbox. Sweep 0 means never here: a test sweeps by a command
 	View    string // stream view type of the tables that CreateTable makes; default NEW_AND_OLD_IMAGES
-	// Compare compares a table with its target and returns what differs as an error. It comes from
-	// the caller because only the system under test knows which cells an item becomes. nil: Equal
+	// Compare compares a table with its target and returns the differences as an error. The caller
+	// provides it, because only the system under test can compute the cells of an item. nil: Equal
 	// fails.
 	Compare func(ctx context.Context, table string) error
 }
@@ -34,8 +34,8 @@ func (o WorldOptions) withDefaults() WorldOptions {
 // refused call marks the test as failed and does not end it.
 type World struct {
 	*Sandbox
-	// Watch is how Until waits. NewWorld sets its Progress to that of the sandbox; the rest is the
-	// test's to set.
+	// Watch is how Until waits. NewWorld sets its Progress to the Progress of the sandbox; the test
+	// may set the rest.
 	Watch Watch
 	View  string // stream view type of the tables that CreateTable makes from now on
 
@@ -173,9 +173,9 @@ func (w *World) Equal(tables ...string) {
 var asked atomic.Int64
 
 // FreeAddr returns an address on loopback at which nothing listens, for a server that is to find it
-// free again after a restart, or for one that is never there. Its port lies below those that the
-// system gives to clients and to whoever listens on port 0, so that no test takes it by accident.
-// Processes side by side begin far from each other.
+// free again after a restart, or for one that is never there. Its port lies below the ports that
+// the system gives to clients and to listeners on port 0, so that no test takes it by accident.
+// Concurrent processes begin far from each other.
 func FreeAddr(t TB) string {
 	t.Helper()
 	for range 1000 {

@@ -27,8 +27,8 @@ func CheckName(name string) *wire.Error {
 	return nil
 }
 
-// CheckShape refuses a value whose JSON has the wrong types, with a SerializationException. The
-// service checks this before anything else.
+// CheckShape refuses a value with wrong JSON types, with a SerializationException. The service
+// checks this before anything else.
 func CheckShape(n *wire.Node) *wire.Error {
 	switch n.Kind {
 	case wire.Object:

@@ -15,7 +15,7 @@
 //	calls.go      every call: faults, limits, then the emulator
 //	bulk.go       MutateRows, entry by entry
 //	collect.go    garbage collection
-//	tables.go     admin calls; what the front knows of a table
+//	tables.go     admin calls; the front's own state of a table
 //	aggregate.go  maxima and minima, which the emulator gets wrong
 //	width.go      the sandbox's own limit of a row's width
 //	emulator.go   the front's own calls to the emulator

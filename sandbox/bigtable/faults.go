@@ -137,12 +137,12 @@ func (x *Faults) Outage(d time.Duration) {
 // Recover ends an outage.
 func (x *Faults) Recover() { x.set(func() { x.down = false }) }
 
-// Latency delays every call by d plus up to jitter. A write whose caller gives up
-// meanwhile is applied all the same.
+// Latency delays every call by d plus up to jitter. A write is applied even if its caller gives up
+// meanwhile.
 func (x *Faults) Latency(d, jitter time.Duration) { x.set(func() { x.latency, x.jitter = d, jitter }) }
 
-// RefuseRow refuses writes to rows whose keys start with prefix, n times; n < 0 is
-// until Calm. Other entries of the same bulk call are applied.
+// RefuseRow refuses writes to rows with this key prefix, n times; n < 0 is until Calm. Other
+// entries of the same bulk call are applied.
 func (x *Faults) RefuseRow(prefix []byte, code codes.Code, n int) {
 	x.set(func() { x.rows = append(x.rows, &rowRefusal{prefix: bytes.Clone(prefix), code: code, left: n}) })
 }
@@ -165,7 +165,7 @@ func (x *Faults) ShownLeft() int {
 	return x.shown.left
 }
 
-// misreport changes a description as ShowRule says.
+// misreport changes a description as set by ShowRule.
 func (x *Faults) misreport(t *btapb.Table) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

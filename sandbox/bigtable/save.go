@@ -140,7 +140,7 @@ func put(w io.Writer, m proto.Message) error {
 	return err
 }
 
-// get reads what put wrote; io.EOF says that there is no further message.
+// get reads what put wrote; io.EOF means that there is no further message.
 func get(r io.Reader, m proto.Message) error {
 	var n [4]byte
 	if _, err := io.ReadFull(r, n[:]); err != nil {

@@ -20,8 +20,8 @@ type Limit struct {
 	// Provisioned limits the table to its ReadCapacityUnits. It does nothing while the table is on
 	// demand.
 	Provisioned bool `json:"provisioned"`
-	// Hot limits one partition, that of the lowest hashes, to this many units a second; 0 is no
-	// limit.
+	// Hot limits one partition, the partition of the lowest hashes, to this many units a second; 0
+	// is no limit.
 	Hot float64 `json:"hot"`
 	// Partitions is how many equal parts of the key space there are for Hot; default 8.
 	Partitions int `json:"partitions"`

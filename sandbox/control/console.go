@@ -90,7 +90,8 @@ func (s Span) MarshalText() ([]byte, error) { return []byte(time.Duration(s).Str
 // d returns the span as a duration.
 func (s Span) d() time.Duration { return time.Duration(s) }
 
-// add registers a command whose arguments are the JSON fields of A. Unknown arguments are refused.
+// add registers a command with the JSON fields of A as its arguments. Unknown arguments are
+// refused.
 func add[A any](c *Console, name, doc string, run func(ctx context.Context, a A) (any, error)) {
 	c.commands[name] = command{doc: doc, fields: fieldsOf(reflect.TypeFor[A]()),
 		run: func(ctx context.Context, args []byte) (any, error) {
@@ -116,7 +117,7 @@ func do[A any](c *Console, name, doc string, run func(a A)) {
 	})
 }
 
-// fieldsOf returns the JSON names of a struct's fields, those of embedded structs included.
+// fieldsOf returns the JSON names of a struct's fields, including fields of embedded structs.
 func fieldsOf(t reflect.Type) []string {
 	names := []string{}
 	for f := range t.Fields() {

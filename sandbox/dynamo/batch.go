@@ -43,8 +43,8 @@ func (s *Server) batchWrite(r *call) ([]byte, *wire.Error) {
 	return append(b.AppendAll(out, r.Node), '}'), nil
 }
 
-// batchKeyError returns the error that batches have for a wrong key, which is less specific than
-// that of PutItem.
+// batchKeyError returns the error of batches for a wrong key, which is less specific than the error
+// of PutItem.
 func batchKeyError(err *wire.Error) *wire.Error {
 	if strings.Contains(err.Message, "Missing the key") || strings.Contains(err.Message, "Type mismatch for key") {
 		return wire.Invalid("The provided key element does not match the schema")

@@ -14,7 +14,7 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
-// exports are the exports of all tables, those of deleted tables too.
+// exports are the exports of all tables, including deleted tables.
 type exports struct {
 	finish sync.Mutex // held while exports are written
 
@@ -112,7 +112,7 @@ func (x *exports) repeated(e *export.Export) *exportJob {
 	return nil
 }
 
-// sameRequest reports whether a request with the token of this export asks for the same.
+// sameRequest reports whether a request with the token of this export has the same parameters.
 func (e *exportJob) sameRequest(r *export.Export) bool {
 	same := func(asked, got time.Time) bool { return asked.IsZero() || asked.Equal(got) }
 	return tableOf(r.TableARN) == e.Table && r.Bucket == e.Bucket && r.Prefix == e.Prefix && r.Format == e.Format &&

@@ -35,7 +35,7 @@ func (f *Faults) LagReads(d time.Duration) { f.set(func() { f.lag = d }) }
 // LeaveUnprocessed makes BatchGetItem leave keys unprocessed. The zero value ends it.
 func (f *Faults) LeaveUnprocessed(u Unprocessed) { f.set(func() { f.unprocessed = u }) }
 
-// Disorder makes BatchGetItem return items in random order instead of that of the request. The
+// Disorder makes BatchGetItem return items in random order instead of the order of the request. The
 // service promises no order.
 func (f *Faults) Disorder(on bool) { f.set(func() { f.disorder = on }) }
 

@@ -28,8 +28,8 @@ func (s *Server) find(name string) (*table.Table, *wire.Error) {
 	return t, nil
 }
 
-// findAny returns a table in any status, for the operations on tables. It drops a table whose
-// deletion is over.
+// findAny returns a table in any status, for the operations on tables. It drops a table after its
+// deletion period.
 func (s *Server) findAny(name string) (*table.Table, *wire.Error) {
 	s.mu.RLock()
 	t := s.tables[name]
@@ -72,7 +72,7 @@ func (s *Server) Tables() []string {
 }
 
 // drop removes a table; its stream stays readable. It removes the stream engine's state of the
-// table under the same lock, so that it cannot remove that of a new table of the same name.
+// table under the same lock, so that it cannot remove the state of a new table of the same name.
 func (s *Server) drop(t *table.Table) {
 	t.Lock()
 	t.Gone = true

@@ -46,7 +46,8 @@ func (s *Server) remember(t *table.Table, key table.Key, old, now *table.Record)
 // recoveryPeriod is how far back point-in-time recovery reaches.
 const recoveryPeriod = 35 * 24 * time.Hour
 
-// lagging returns what an eventually consistent read of a table sees, nil when it sees the present.
+// lagging returns the items for an eventually consistent read of a table, nil when the read gets
+// the present.
 func (s *Server) lagging(t *table.Table) *table.Items {
 	lag := s.Faults.readLag()
 	if lag == 0 {
@@ -58,7 +59,8 @@ func (s *Server) lagging(t *table.Table) *table.Items {
 }
 
 // read returns the record under a key, nil if there is none, as a strongly or eventually consistent
-// read sees it, and counts what the read consumes. ok is false when the table's limits refuse it.
+// read returns it, and counts what the read consumes. ok is false when the table's limits refuse
+// it.
 func (s *Server) read(t *table.Table, key table.Key, consistent bool) (rec *table.Record, units float64, ok bool) {
 	from := (*table.Items)(nil)
 	if !consistent {
@@ -84,7 +86,7 @@ func (s *Server) read(t *table.Table, key table.Key, consistent bool) (rec *tabl
 }
 
 // ShowCounts makes DescribeTable show these numbers of items and bytes for a table until
-// ShowExactCounts: those of the service are some hours old.
+// ShowExactCounts: the service's numbers are some hours old.
 func (s *Server) ShowCounts(name string, items, bytes int64) error {
 	return s.setCounts(name, &table.Counts{Items: items, Bytes: bytes})
 }

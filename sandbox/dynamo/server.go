@@ -230,7 +230,7 @@ func checkAuth(r *http.Request) *wire.Error {
 	return nil
 }
 
-// call is a request whose types and constraints are checked.
+// call is a request after its types and constraints are checked.
 type call struct {
 	*wire.Node
 	op     string

@@ -57,8 +57,8 @@ func (s *Server) describeTimeToLive(r *call) ([]byte, *wire.Error) {
 	return append(wire.AppendText(b, "AttributeName", t.Def.TTLAttribute), '}', '}'), nil
 }
 
-// ExpireNow deletes the items whose time to live is over at now, as the service's sweep does, and
-// returns their number. Items that expired more than five years ago stay.
+// ExpireNow deletes the items that have expired at now, as the service's sweep does, and returns
+// their number. Items that expired more than five years ago stay.
 func (s *Server) ExpireNow(now time.Time) int {
 	n := 0
 	for _, t := range s.all() {
@@ -153,7 +153,7 @@ func (s *Server) updateBackups(r *call) ([]byte, *wire.Error) {
 	return s.backups(t), nil
 }
 
-// tagged returns the table whose ARN is the request's ResourceArn.
+// tagged returns the table with the ARN in the request's ResourceArn.
 func (s *Server) tagged(r *call) (*table.Table, *wire.Error) {
 	arn := r.Str("ResourceArn")
 	name := tableOf(arn)

@@ -64,7 +64,7 @@ func (s *Server) shown(t *table.Table, status string) table.Shown {
 	return shown
 }
 
-// inUse returns the error for a change of a table whose last change is still under way.
+// inUse returns the error for a change of a table while its last change is still under way.
 func inUse(t *table.Table, status string) *wire.Error {
 	doing := map[string]string{"CREATING": "created", "UPDATING": "updated", "DELETING": "deleted"}[status]
 	return &wire.Error{Code: "ResourceInUseException",

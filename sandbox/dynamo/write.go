@@ -257,8 +257,8 @@ func same(old, now *table.Record) bool {
 }
 
 // changeOf returns the change from one record to another, of which one may be nil. keys is an item
-// with the key attributes. The change's size is that of the keys and of the images in the stream's
-// view. The caller holds the table's lock.
+// with the key attributes. The change's size is the size of the keys and of the images in the
+// stream's view. The caller holds the table's lock.
 func changeOf(t *table.Table, old, now *table.Record, keys attr.Map) stream.Change {
 	keys = t.Schema.KeyMap(keys)
 	key := keys.AppendJSON(nil)
@@ -386,8 +386,8 @@ func appendPaths(out []byte, item attr.Map, paths []expr.Path) []byte {
 
 var errConditionFailed = &wire.Error{Code: "ConditionalCheckFailedException", Message: "The conditional request failed"}
 
-// conditionFailed returns the error of a write whose condition did not hold. It includes old, the
-// item's JSON, when the request asks for it.
+// conditionFailed returns the error of a write with a failed condition. It includes old, the item's
+// JSON, when the request asks for it.
 func conditionFailed(n *wire.Node, old []byte) *wire.Error {
 	if n.Str("ReturnValuesOnConditionCheckFailure") != "ALL_OLD" || old == nil {
 		return errConditionFailed

@@ -191,7 +191,7 @@ type summary struct {
 	ExportType         string  `json:"exportType,omitempty"`
 }
 
-// summary returns the content of manifest-summary.json. The versions are those of the service for
+// summary returns the content of manifest-summary.json. The versions are the service's versions for
 // the two kinds.
 func (e *Export) summary() summary {
 	s := summary{

@@ -11,10 +11,10 @@ import (
 
 // Filter is the FilterSpecification of an export: which items and attributes it has.
 //
-// Documented are the syntax of the three expressions, that an incremental export filters by the newest image of an
-// item and by the old one of an item that was deleted, and that DescribeExport returns the specification. Not
-// documented, and assumed here: the projection concerns both images, Keys are always whole, and nothing in the
-// manifests tells that an export is filtered.
+// Documented are the syntax of the three expressions, that an incremental export filters by the
+// newest image of an item and by the old one of an item that was deleted, and that DescribeExport
+// returns the specification. Not documented, and assumed here: the projection concerns both images,
+// Keys are always whole, and nothing in the manifests marks an export as filtered.
 //
 // Sources:
 //   - https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/S3DataExport.Filtered.html

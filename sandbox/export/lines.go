@@ -68,7 +68,7 @@ func Incremental(
 	return files
 }
 
-// lineOf returns the line of an item with its net change c, of which the images are those of shown.
+// lineOf returns the line of an item with its net change c; the images come from shown.
 func lineOf(schema *table.Schema, c, shown *table.Change, old bool) Line {
 	rec := c.New
 	if rec == nil {

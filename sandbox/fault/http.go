@@ -251,7 +251,7 @@ func (h *HTTP) Wrap(next http.Handler) http.Handler {
 }
 
 // delayRequest delays a request; false means that its client disconnected. It reads the body first,
-// because net/http notices a disconnected client only after that.
+// because net/http detects a disconnected client only after that.
 func delayRequest(r *http.Request, d time.Duration) bool {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

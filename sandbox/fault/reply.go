@@ -32,7 +32,7 @@ func (rec *recorder) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// send sends the reply as the plan says. It panics with http.ErrAbortHandler to close the
+// send sends the reply according to the plan. It panics with http.ErrAbortHandler to close the
 // connection.
 func (rec *recorder) send(w http.ResponseWriter, r *http.Request, p *plan) {
 	if p.gzip {
@@ -71,7 +71,7 @@ func (rec *recorder) compress() {
 	rec.header.Set("Content-Encoding", "gzip")
 }
 
-// head writes the headers, whose length and checksum are those of the whole body.
+// head writes the headers, with the length and checksum of the whole body.
 func (rec *recorder) head(w http.ResponseWriter, p *plan) {
 	h := w.Header()
 	for k, v := range rec.header {

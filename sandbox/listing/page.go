@@ -24,8 +24,8 @@ type Find func(name string) (*table.Table, *wire.Error)
 type Host struct {
 	Find  Find
 	Reads *capacity.Meter // counts and limits what is read; nil: nothing is
-	// Lagging returns what an eventually consistent read of a table sees; nil, also as its result,
-	// is the table itself.
+	// Lagging returns the items for an eventually consistent read of a table; nil, also as its
+	// result, means the table itself.
 	Lagging func(*table.Table) *table.Items
 }
 
@@ -56,7 +56,7 @@ type listing struct {
 	read    capacity.Read // for the table's limits
 }
 
-// begin asks the table's limits for a page that begins at a key, and sets what the page is read
+// begin takes a page that begins at a key from the table's limits, and sets what the page is read
 // from. The caller calls done after it has read.
 func (l *listing) begin(at table.Key) (done func(), err *wire.Error) {
 	if l.host.Lagging != nil && !l.r.True("ConsistentRead") {
@@ -321,7 +321,7 @@ func (l *listing) projected(item attr.Map) attr.Map {
 	return expr.TopLevel(l.projectedNames()).Of(item)
 }
 
-// projectedNames returns the attributes of an index whose projection is not ALL.
+// projectedNames returns the attributes of an index with a projection other than ALL.
 func (l *listing) projectedNames() []string {
 	names := l.table.Schema.Names()
 	for _, k := range l.index.Keys {

@@ -84,7 +84,7 @@ func (c *Cluster) URL() string {
 	return strings.Join(all, ",")
 }
 
-// Leader returns the number of the server that leads a stream whose name contains a text; -1 where
+// Leader returns the number of the server that leads a stream with a text in its name; -1 where
 // none does.
 func (c *Cluster) Leader(stream string) int {
 	for i, srv := range c.servers {

@@ -40,7 +40,7 @@ func WriteUnits(before, after int) float64 {
 }
 
 // Bill is the consumed capacity of a request, by table. Transact is "Read" or "Write" for
-// transactions, whose replies show the units under that name too.
+// transactions; their replies show the units under that name too.
 type Bill struct {
 	Transact string
 	units    map[string]float64
@@ -57,7 +57,8 @@ func (b *Bill) Add(table string, units float64) {
 // Empty reports whether nothing was added.
 func (b *Bill) Empty() bool { return len(b.units) == 0 }
 
-// AppendOne appends the ConsumedCapacity of a call on one table, if the request asks for it.
+// AppendOne appends the ConsumedCapacity of a call on one table, if the request has the parameter
+// for it.
 func (b *Bill) AppendOne(out []byte, r *wire.Node) []byte {
 	mode := r.Str("ReturnConsumedCapacity")
 	if mode != "TOTAL" && mode != "INDEXES" {
@@ -69,7 +70,8 @@ func (b *Bill) AppendOne(out []byte, r *wire.Node) []byte {
 	return out
 }
 
-// AppendAll appends the ConsumedCapacity of a call on several tables, if the request asks for it.
+// AppendAll appends the ConsumedCapacity of a call on several tables, if the request has the
+// parameter for it.
 func (b *Bill) AppendAll(out []byte, r *wire.Node) []byte {
 	mode := r.Str("ReturnConsumedCapacity")
 	if mode != "TOTAL" && mode != "INDEXES" {

@@ -53,7 +53,7 @@ func countTests(n *wire.Node) int {
 	return tests
 }
 
-// Present returns those of the names that are fields of a request.
+// Present returns the names that are fields of a request.
 func Present(n *wire.Node, names []string) []string {
 	var out []string
 	for _, name := range names {

@@ -185,8 +185,7 @@ var (
 			structure("Delete", "DeleteGlobalSecondaryIndexAction", with(text("IndexName", matches(nameRule), length(3, 255)),
 				notNull)))),
 		streams, boolean("DeletionProtectionEnabled"), text("TableClass", enum("STANDARD", "STANDARD_INFREQUENT_ACCESS")))
-	// OfItemTable names a table, for operations whose TableName is checked as in operations on
-	// items.
+	// OfItemTable names a table, for operations that check TableName as operations on items do.
 	OfItemTable = requestOf(tableName)
 	// OfTable names a table, for operations on tables.
 	OfTable    = requestOf(adminName)

@@ -67,7 +67,7 @@ func (s *Server) Close() error {
 	return err
 }
 
-// exportTags gives the data files of exports the ETag that ETag returns; the library knows only
+// exportTags gives the data files of exports the ETag that ETag returns; the library supports only
 // plain MD5s.
 func exportTags(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

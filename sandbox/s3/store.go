@@ -160,7 +160,7 @@ func (s *Store) md5(o object) ([]byte, error) {
 }
 
 // ETag returns the ETag of an object with this MD5. The service stores the data files of exports as
-// multipart uploads of one part, whose ETag is not the MD5 of the body but the MD5 of the parts'
+// multipart uploads of one part: their ETag is not the MD5 of the body but the MD5 of the parts'
 // MD5s and their number. Source: https://docs.aws.amazon.com/AmazonS3/latest/API/API_Object.html
 func ETag(key string, bodyMD5 []byte) string {
 	if !strings.Contains(key, "AWSDynamoDB/") || !strings.Contains(key, "/data/") {

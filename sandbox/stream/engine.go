@@ -42,7 +42,7 @@ type Engine struct {
 	rotations map[string]*rotation // by table; "" is all tables
 }
 
-// tableState is what the engine knows about one table.
+// tableState is the engine's state of one table.
 type tableState struct {
 	keySchema  []byte
 	partitions int

@@ -72,7 +72,7 @@ func checkARN(field, arn string) *serviceError {
 	return nil
 }
 
-// trimmedAccess returns the error for a position whose record was trimmed.
+// trimmedAccess returns the error for a position of a trimmed record.
 func trimmedAccess() *serviceError {
 	return refusal("TrimmedDataAccessException",
 		"The operation attempted to read past the oldest stream record in a shard.")

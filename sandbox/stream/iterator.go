@@ -149,8 +149,7 @@ func (e *Engine) atTimestamp(sh *shard, stamp *json.Number) (uint64, *serviceErr
 	return sh.since(int64(math.Ceil(seconds))), nil
 }
 
-// atSequence returns the position at or after a sequence number, which need not be that of a
-// record.
+// atSequence returns the position at or after a sequence number, which no record needs to have.
 func (e *Engine) atSequence(sh *shard, in *getShardIteratorInput) (uint64, *serviceError) {
 	pos, ok := e.o.Numbers.Parse(in.SequenceNumber)
 	if !ok {

@@ -46,7 +46,7 @@ func (e *Engine) newStream(table, view string, keySchema []byte, partitions int)
 }
 
 // addShards opens n shards that divide the hashes first..last evenly; parent is "" or their
-// parent's id. Their ids carry a time later than that of all shards before, so only they need
+// parent's id. Their ids carry a time later than the ids of all shards before, so only they need
 // sorting.
 func (e *Engine) addShards(s *stream, parent string, first, last uint64, n int) []partition {
 	ms, before := e.shardMs(), len(s.shards)

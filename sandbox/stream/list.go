@@ -35,8 +35,8 @@ func limitOf(limit *int) (int, *serviceError) {
 	return *limit, nil
 }
 
-// listStreams lists streams by ARN, so that the next page can start after an ARN whose stream was
-// removed meanwhile.
+// listStreams lists streams by ARN, so that the next page can start after the ARN of a stream that
+// was removed meanwhile.
 func (e *Engine) listStreams(in *listStreamsInput) (*listStreamsOutput, *serviceError) {
 	limit, bad := limitOf(in.Limit)
 	if bad != nil {

@@ -66,7 +66,7 @@ func (d *Definition) readBilling(r *wire.Node) *wire.Error {
 // onDemandPartitions is how many partitions a new on-demand table has.
 const onDemandPartitions = 4
 
-// The capacity of one partition, and the most partitions of a table whose capacity exceeds the
+// The capacity of one partition, and the most partitions of a table with a capacity above the
 // service's quotas.
 const (
 	partitionReads  = 3000

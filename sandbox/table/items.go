@@ -46,7 +46,7 @@ type expiry struct {
 	key Key
 }
 
-// degree is that of the B-trees.
+// degree is the degree of the B-trees.
 const degree = 32
 
 // NewItems returns an empty set of items.
@@ -134,7 +134,7 @@ func (t *Items) SetTTL(name string) {
 // for mistakes.
 const tooOld = 5 * 365 * 24 * time.Hour
 
-// Expired returns the records whose time to live is over at now.
+// Expired returns the records that have expired at now.
 func (t *Items) Expired(now time.Time) []*Record {
 	if t.ttl == "" {
 		return nil
@@ -151,13 +151,13 @@ func (t *Items) Expired(now time.Time) []*Record {
 	return due
 }
 
-// Ascend visits records in order, from the first whose key is not below from, until visit returns
+// Ascend visits records in order, from the first key that is not below from, until visit returns
 // false.
 func (t *Items) Ascend(from Key, visit func(*Record) bool) {
 	t.tree.AscendGreaterOrEqual(&Record{Key: from}, visit)
 }
 
-// Descend visits records in reverse order, from the last whose key is not above from, until visit
+// Descend visits records in reverse order, from the last key that is not above from, until visit
 // returns false.
 func (t *Items) Descend(from Key, visit func(*Record) bool) {
 	t.tree.DescendLessOrEqual(&Record{Key: from}, visit)

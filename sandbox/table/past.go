@@ -28,10 +28,10 @@ func (t *Table) KeepPast(since time.Time) {
 	}
 }
 
-// ForgetPast forgets all changes and remembers no more.
+// ForgetPast drops all recorded changes and stops recording.
 func (t *Table) ForgetPast() { t.past = nil }
 
-// TrimPast forgets the changes before a time.
+// TrimPast drops the changes before a time.
 func (t *Table) TrimPast(before time.Time) {
 	if t.past == nil || !t.past.since.Before(before) {
 		return

@@ -51,7 +51,7 @@ func (k Key) Hash() uint64 {
 	return binary.BigEndian.Uint64(b[:])
 }
 
-// KeyOf returns the key of an item or a key map, whose key attributes must be valid.
+// KeyOf returns the key of an item or a key map with valid key attributes.
 func (s *Schema) KeyOf(m attr.Map) Key {
 	b := s.Prefix(m.Get(s.Hash.Name))
 	if s.Range != nil {
@@ -79,7 +79,7 @@ func hashOf(s string) uint64 {
 	return x ^ x>>31
 }
 
-// Sortable appends a key value in a form whose bytes compare as the values do.
+// Sortable appends a key value in a form in which bytes compare as the values do.
 func Sortable(b []byte, v *attr.Value) []byte {
 	if v.Kind == attr.N {
 		return attr.AppendSortable(b, v.Str)

@@ -74,7 +74,7 @@ func (s *Shape) Check(n *Node, value CheckValue) *Error {
 }
 
 // types checks the JSON types of a node and all below it. top is true for a request and for
-// elements of lists and maps, whose messages differ.
+// elements of lists and maps, which have other messages.
 func (s *Shape) types(n *Node, value CheckValue, top bool) *Error {
 	if n == nil || n.Kind == Null {
 		return nil
