@@ -8,8 +8,8 @@ import (
 	"math"
 )
 
-// unmapped is the time of a cell whose timestamp is the version of its write, which the source does
-// not contain.
+// unmapped is the time of a cell that has the version of its write as its timestamp, which the
+// source does not contain.
 const unmapped = math.MinInt64
 
 // cell is one wanted cell: the source's projection has it.

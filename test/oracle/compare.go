@@ -161,7 +161,7 @@ func (c *comparison) compareCells(row *bigtable.Row) {
 	}
 }
 
-// sortedCells returns the row's cells in the order of the projection, without those of families
+// sortedCells returns the row's cells in the order of the projection, without cells of families
 // that no program has.
 func (c *comparison) sortedCells(row *bigtable.Row) []*bigtable.Cell {
 	c.have = c.have[:0]

@@ -1,8 +1,8 @@
 // Package plants makes worlds in which both sides are equal, and then plants one difference at a
-// time. A world has random mappings for one or two tables of a target, and a random history, whose
-// writes are the requests of the real sink, executed by a table in memory. What each plant must
-// show is told by an oracle that shares no code with the comparers: it knows the rules from which
-// the mapping was made, and which columns each item ever had.
+// time. A world has random mappings for one or two tables of a target, and a random history. The
+// writes of the history are the requests of the real sink, executed by a table in memory. An oracle
+// states what each plant must show. It shares no code with the comparers: it has the rules from
+// which the mapping was made, and the columns that each item ever had.
 //
 // Files, from the top down:
 //

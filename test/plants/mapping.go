@@ -9,7 +9,7 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// Rule is what the oracle knows of a rule of a mapping: what it was made of.
+// Rule is a rule of a mapping in the oracle: what it was made of.
 type Rule struct {
 	Table   int
 	Prefix  string // of the sort keys that it takes
@@ -25,7 +25,7 @@ type Rule struct {
 	Hides   string // the attributes under pii: some of p, s and z
 }
 
-// families are those of every mapping. removed is the policy of the family of histories.
+// families are the families of every mapping. removed is the policy of the family of histories.
 func families(removed string) string {
 	return fmt.Sprintf("families: {d: {max_versions: 1}, h: {max_versions: 3, removed: %s}, a: {max_age: 1h}}\n", removed)
 }

@@ -235,7 +235,7 @@ func (w *World) haunt() *Plant {
 	return p
 }
 
-// expect says what a cell in a column that was an item's must show.
+// expect sets what a cell in a column that was an item's must show.
 func (w *World) expect(p *Plant, at column, of guarded.Item) {
 	r := w.ruleOf(of)
 	_, exists := w.Items[of]

@@ -337,7 +337,7 @@ func (w *World) Lookup(_ context.Context, keys []string, f func(*verify.Row) err
 	return nil
 }
 
-// row returns a row as a reader sees it: of each column the versions that its family keeps.
+// row returns a row as a reader gets it: of each column the versions that its family keeps.
 func (w *World) row(key string) *verify.Row {
 	held := w.Bigtable.Rows[key]
 	if held == nil || len(held.Cells) == 0 {

@@ -2,7 +2,7 @@ package sim
 
 import "github.com/tailrace-cdc/replicator/checkpoint"
 
-// owns reports whether the process believes that the log is its own.
+// owns reports whether the process takes the log for its own; it may be wrong.
 func (p *process) owns() bool { return p.s != nil }
 
 // end lets the process own nothing.

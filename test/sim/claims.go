@@ -14,7 +14,7 @@ func (w *World) observe() {
 	}
 }
 
-// look notes what the process hears of the owner, or sees of the log.
+// look notes the newest status of the owner, or the last entry of the log.
 func (p *process) look() {
 	l, now := p.World.log, p.now.Time()
 	conn := l.conn
@@ -34,7 +34,7 @@ func (p *process) look() {
 	p.watch.Saw(now, l.last(), conn)
 }
 
-// mayClaim reports whether the process may claim the log, whose fold is s.
+// mayClaim reports whether the process may claim the log; s is the fold of the log.
 func (p *process) mayClaim(s *checkpoint.State) bool {
 	conn := p.World.log.conn
 	if p.mutant == NoObservedSilence {

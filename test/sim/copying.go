@@ -128,7 +128,7 @@ func (p *process) submit(r *reading) {
 
 // prepareResync returns the requests that make the rows of an item true.
 //
-// Rule 6: at the version of the read, never at that of a guard.
+// Rule 6: at the version of the read, never at the version of a guard.
 func (p *process) prepareResync(op *operation) ([]bigtable.RowWrite, error) {
 	if !p.fresh(op) {
 		return nil, errStale

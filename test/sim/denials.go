@@ -36,7 +36,7 @@ func (p *process) deny(sh *checkpoint.Shard, denial protocol.Denial) {
 	p.logf("%s is denied %s: %d", p.name, sh.ID, denial)
 }
 
-// doubted returns the shards whose newest answer is not settled, sorted.
+// doubted returns the shards without a settled newest answer, sorted.
 func (p *process) doubted() (all []*checkpoint.Shard) {
 	for id, d := range p.doubts {
 		if sh := p.s.Shards[id]; sh == nil || !p.s.Readable(sh) {
@@ -228,7 +228,8 @@ func (p *process) judgeEnd(g *checkpoint.Graph, shows protocol.StreamShown) bool
 	return shows != protocol.StreamUnknown || g.Disabled
 }
 
-// streamEnded asks the table after the stream has answered that it is off, or is unknown.
+// streamEnded reads the table's description after the stream has answered that it is off, or is
+// unknown.
 func (p *process) streamEnded(arn string, shows protocol.StreamShown) bool {
 	if p.mutant == OneEnd {
 		return true

@@ -126,8 +126,8 @@ func (w *World) loseLog() {
 }
 
 // retire ends the replication of the table, and lets an operator take the rows over again at once:
-// the next log begins as that of a new pipeline, with a copy, above the floor that the retirement
-// noted, which is ahead of the time. The operator has the table compared afterwards.
+// the next log begins as in a new pipeline, with a copy, above the floor that the retirement noted,
+// which is ahead of the time. The operator has the table compared afterwards.
 func (w *World) retire() {
 	t := w.log.truth
 	if t.Fence != nil || t.LiveStream() == nil || t.LowMark() < t.LastFrame || t.OpenGaps() > 0 || w.differs() {
@@ -137,8 +137,7 @@ func (w *World) retire() {
 	w.logf("the table is retired and adopted, life %d has floor %d", w.lives, w.floor)
 }
 
-// newLife replaces the log by an empty one whose life begins above every version that was given
-// out.
+// newLife replaces the log by an empty one. Its life begins above every version that was given out.
 func (w *World) newLife(adopted bool) {
 	created, conn := w.log.created, w.log.conn
 	w.log = newServer()
@@ -193,8 +192,8 @@ func (w *World) heal() {
 	w.command(&checkpoint.Control{Resync: order})
 }
 
-// unsynced reports whether the rows of an adopted table were not compared yet: those of items that
-// were removed, or moved, before the new log began are made true by no copy.
+// unsynced reports whether the rows of an adopted table were not compared yet: no copy corrects the
+// rows of items that were removed, or moved, before the new log began.
 func (w *World) unsynced() bool {
 	s := w.log.truth
 	return w.adopted && s.LiveStream() != nil && s.Resync == nil && s.LastResync == nil
@@ -228,7 +227,7 @@ func (w *World) accept() {
 	w.command(&checkpoint.Control{Accept: &checkpoint.Accept{From: s.Identity.Mapping, To: fmt.Sprint("m", w.mappings)}})
 }
 
-// command appends a control entry for an operator, who may do that beside any owner.
+// command appends a control entry for an operator, concurrently with any owner.
 func (w *World) command(c *checkpoint.Control) {
 	if w.log.away || w.log.last() == 0 {
 		return

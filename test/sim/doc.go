@@ -1,7 +1,7 @@
-// Package sim runs the whole protocol in one goroutine, with virtual time: a table with a stream whose shards split and
-// are trimmed, a log, several processes that read, store and apply, a target with conditional writes, and all that goes
-// wrong between them. Every decision that matters is the code of the daemon; docs/protocol.md says which, and what is
-// simpler here.
+// Package sim runs the whole protocol in one goroutine, with virtual time: a table with a stream
+// whose shards split and are trimmed, a log, several processes that read, store and apply, a target
+// with conditional writes, and all that goes wrong between them. Every decision that matters is the
+// code of the daemon; docs/protocol.md lists them, and what is simpler here.
 //
 // A history is the sequence of choices on its tape. It is drawn from a seed, replayed, shortened while it still breaks
 // an invariant, or enumerated.
@@ -24,12 +24,12 @@
 //	storing.go     what the log's server stores, and what a fold reads
 //	invariants.go  what must hold
 //	continues.go   what an entry must not change, and what must be above it
-//	waits.go       what is asked about everything that was written before
-//	readers.go     what plain readers of the target see
+//	waits.go       waits for everything that was written before
+//	readers.go     what plain readers of the target get
 //	lies.go        what the service answers, true or not
 //	table.go       the source table
 //	shards.go      its streams
-//	mapping.go     the mappings, and what a reader sees of an item (cells: the target)
+//	mapping.go     the mappings, and what a reader gets of an item (cells: the target)
 //	log.go         the log's server
 //	world.go       everything that a history happens in
 //	clock.go       the clocks of a process, which may be suspended

@@ -96,7 +96,7 @@ func (p *process) refresh(complete bool) {
 	}
 }
 
-// readable returns the shards that may be read, sorted, less those whose end is in hand.
+// readable returns the shards that may be read, sorted, without shards that have their end in hand.
 func (p *process) readable() (all []*checkpoint.Shard) {
 	for _, id := range slices.Sorted(maps.Keys(p.s.Shards)) {
 		if sh := p.s.Shards[id]; p.s.Readable(sh) && !p.denied(id) {
@@ -130,7 +130,7 @@ func (p *process) readShard(sh *checkpoint.Shard, limit int) {
 	})
 }
 
-// receive gives the records of a page their versions, and keeps the page; an empty one only says
+// receive gives the records of a page their versions, and keeps the page; an empty one only records
 // how far was read.
 //
 // Rule 5: versions are assigned once, by the clock of the shard. Rule 13: the records of the last
@@ -194,7 +194,7 @@ func (p *process) lowest() (low change.Millis) {
 
 // mark stores the sink's mark, if it has passed any change since the stored one.
 //
-// Rule 1: the mark is the end of the contiguous run of entries whose changes are durable.
+// Rule 1: the mark is the end of the contiguous run of entries with durable changes.
 func (p *process) mark() {
 	m, _ := p.ackedMark()
 	if m.Seq > p.s.Seq { // another process appended what the sink has read
@@ -206,7 +206,7 @@ func (p *process) mark() {
 	}
 }
 
-// snapshot stores the state, and trims what nobody needs any more.
+// snapshot stores the state, and trims entries that are not needed any more.
 func (p *process) snapshot() {
 	parts, err := p.s.Snapshot(1 << 20)
 	p.must(err)

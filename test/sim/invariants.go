@@ -55,9 +55,9 @@ func (w *World) storedEntry(seq uint64, m *message) {
 	}
 }
 
-// storedFrame checks Rules 3 and 5: no change is in the log twice, and those of an item are in the
-// order in which they happened, with versions that grow. Those of a child shard come after those of
-// its parent.
+// storedFrame checks Rules 3 and 5: no change is in the log twice, and the changes of an item are
+// in the order in which they happened, with versions that grow. The changes of a child shard come
+// after the changes of its parent.
 func (w *World) storedFrame(seq uint64, all []stored) {
 	for _, s := range all {
 		r := s.record
@@ -125,7 +125,7 @@ func (w *World) durable(r *record) {
 	}
 }
 
-// visible checks Rule 5: a reader sees a change that is applied, or a later one. (Where a gap lost
+// visible checks Rule 5: a reader gets a change that is applied, or a later one. (Where a gap lost
 // changes of an item, a difference to its old image is not enough.)
 func (w *World) visible(r *record, row *transform.Row) {
 	key := string(row.Key)
@@ -142,7 +142,8 @@ func (w *World) visible(r *record, row *transform.Row) {
 // than its parent's last.
 const skew change.Millis = 1000
 
-// complete checks Rules 8 and 10: what the log says is read and applied is there, or in a gap.
+// complete checks Rules 8 and 10: everything that the log records as read and applied is there, or
+// in a gap.
 func (w *World) complete() {
 	s := w.log.truth
 	if s.LiveStream() == nil {
@@ -172,9 +173,9 @@ func (w *World) complete() {
 	}
 }
 
-// notEnded checks Rule 13: no shard that takes records is finished. Two answers that agree and are
-// both not true are given about new shards only: then a gap says what is missing until a listing
-// shows the shard again.
+// notEnded checks Rule 13: no shard that takes records is finished. Two equal answers that are both
+// false are given about new shards only: then a gap records what is missing until a listing shows
+// the shard again.
 func (w *World) notEnded(id string, byGap bool) {
 	if sh := w.shard(id); sh != nil && !sh.closed && (!byGap || !w.isNew(sh)) {
 		w.fail("an open shard is read", "%s takes records and is finished, by a gap: %v", id, byGap)
@@ -303,11 +304,11 @@ func (w *World) behindFence() {
 	}
 }
 
-// taint notes that changes of an item are lost: what a reader sees of it is right only once it is
-// resynced.
+// taint notes that changes of an item are lost: a reader gets the right content of it only once it
+// is resynced.
 func (w *World) taint(x *item) { w.tainted[x] = true }
 
-// lost taints the items whose changes a gap may have lost.
+// lost taints the items that may have lost changes in a gap.
 func (w *World) lost(g *checkpoint.Gap) {
 	for _, r := range w.records {
 		if r.seq == 0 && (g.Feed.Shard == "" || r.shard.id == g.Feed.Shard || w.log.truth.Shards[r.shard.id] == nil) {
@@ -321,8 +322,8 @@ func (w *World) lost(g *checkpoint.Gap) {
 	}
 }
 
-// grown taints the items whose changes were lost while a gap waited to be accepted: its shard is
-// not read meanwhile, and the gap ends where it is accepted.
+// grown taints the items that lost changes while a gap waited to be accepted: its shard is not read
+// meanwhile, and the gap ends where it is accepted.
 func (w *World) grown() {
 	for i := range w.log.truth.Gaps {
 		if g := &w.log.truth.Gaps[i]; g.Accepted && g.Until == w.log.truth.Date && g.Found < g.Until {

@@ -27,7 +27,7 @@ const (
 	lettersOverAnything
 	// lettersUnwritten drops the letters behind a put without writing what they changed.
 	lettersUnwritten
-	// lettersForgotten forgets that an item is dirty once one of its changes is a letter.
+	// lettersForgotten drops the note that an item is dirty once one of its changes is a letter.
 	lettersForgotten
 	// lettersElsewhere puts an item without the rows that the images of its letters have.
 	lettersElsewhere
@@ -66,8 +66,8 @@ func (ls letters) drop(l *letter) {
 	}
 }
 
-// dirtyFrom returns the lowest version of an item's letters, as the process knows them; false
-// without one.
+// dirtyFrom returns the lowest version of an item's letters, as far as the process has read them;
+// false without one.
 func (p *process) dirtyFrom(x *item) (change.Version, bool) {
 	list := p.known[x]
 	if len(list) == 0 || p.o.lettersWithout == lettersForgotten {

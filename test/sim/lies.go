@@ -155,8 +155,8 @@ func (w *World) describe(arn string) (*checkpoint.Graph, protocol.StreamShown) {
 	return g, shows
 }
 
-// isNew reports whether hosts of the service may not know a shard yet, even where others have
-// listed it. Those of a new stream take longer.
+// isNew reports whether hosts of the service may not have a shard yet, even where others have
+// listed it. Shards of a new stream take longer.
 func (w *World) isNew(sh *shard) bool {
 	_, known := w.log.truth.Shards[sh.id]
 	return w.now-sh.born < listLate || w.now-sh.born < streamLate && sh.parent == "" && known

@@ -9,8 +9,8 @@ import (
 )
 
 // server is JetStream as far as one log goes: messages with rising numbers, an append that names
-// the last number that its writer knows, replicas that lag behind the leader, a store that may lose
-// its tail.
+// the last number that its writer has read, replicas that lag behind the leader, a store that may
+// lose its tail.
 type server struct {
 	msgs  []message // from the first one ever, also what was trimmed: the invariants need it
 	first uint64    // of those that are left

@@ -57,7 +57,7 @@ func compiled(pairs ...string) (all []mapping) {
 	return all
 }
 
-// families are those of the mappings.
+// families are the families of the mappings.
 var families = []string{"d", "e"}
 
 // project returns what a plain reader should see of an item, by row.
@@ -79,7 +79,7 @@ func (m *mapping) project(w *World, image []byte) map[string]string {
 	return seen
 }
 
-// seen returns what a plain reader sees of an item in a row.
+// seen returns what a plain reader gets of an item in a row.
 func (w *World) seen(x *item, row string) string {
 	return w.target.Seen(row, func(qualifier string) bool { return owns(x, row, qualifier) })
 }

@@ -6,13 +6,13 @@ type viewKey struct {
 	row  string
 }
 
-// view is what it saw last.
+// view is the last content that the reader got.
 type view struct {
 	seen   string
 	commit int // the earliest commit that shows it
 }
 
-// look lets a plain reader look at a row: it sees each item as it was after some commit, and never
+// look lets a plain reader read a row: it must get each item as it was after some commit, and never
 // an earlier one than before.
 func (w *World) look(key string) {
 	for _, x := range w.items {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Violation says which invariant a history breaks.
+// Violation names the invariant that a history breaks.
 type Violation struct {
 	Invariant string
 	Detail    string

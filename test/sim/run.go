@@ -83,7 +83,7 @@ func (w *World) age() {
 	w.now += retention - change.Millis(w.choose(30))*500
 }
 
-// drain lets everything come to rest: no faults, one process, an operator who heals what was lost.
+// drain lets everything come to rest: no faults, one process, an operator that heals what was lost.
 func (w *World) drain() {
 	w.calm = true
 	clear(w.lies)

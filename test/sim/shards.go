@@ -108,7 +108,7 @@ func (w *World) shardOf(x *item) *shard {
 // gone reports whether the service has forgotten a shard.
 func (w *World) gone(sh *shard) bool { return sh.closed && w.now-sh.ended > retention }
 
-// find returns a shard that the service knows.
+// find returns a shard of the service.
 func (w *World) find(id string) *shard {
 	for _, sh := range w.shards {
 		if sh.id == id && !w.gone(sh) {

@@ -41,7 +41,7 @@ func (w *World) happen() {
 	}
 }
 
-// act lets a process do some steps, most of them those that it wants to do first.
+// act lets a process do some steps, most of them the first of its due steps.
 func (w *World) act() {
 	var able []*process
 	for _, p := range w.processes {
@@ -65,7 +65,7 @@ func (w *World) act() {
 
 var many = [...]int{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}
 
-// due returns the steps that a process wants to do now, in the order of their urgency.
+// due returns the steps that a process has to do now, in the order of their urgency.
 func (p *process) due() (acts []func()) {
 	add := func(ok bool, do func()) {
 		if ok {

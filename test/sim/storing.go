@@ -6,7 +6,7 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
-// store appends a message if its writer knows the last one.
+// store appends a message if its writer names the last one.
 //
 // Rule 2: this comparison is what admits one writer.
 func (w *World) store(expected uint64, data []byte) error {
@@ -123,7 +123,7 @@ func (w *World) base(end uint64) (*checkpoint.State, uint64) {
 	return checkpoint.NewState(), 1
 }
 
-// predecessor asks whether the entry before a sequence has a hash.
+// predecessor reports whether the entry before a sequence has a hash.
 func (w *World) predecessor(before uint64, want checkpoint.Hash, chain *checkpoint.Chain) bool {
 	l := w.log
 	ok, err := checkpoint.Predecessor(l.first, before, want, chain, func(seq uint64) ([]byte, error) {

@@ -94,8 +94,8 @@ func (w *World) write(x *item, at change.Millis, ahead change.Version) {
 	w.logf("write %d: item %d, commit %d in %s: %s", r.n, x.n, r.commit, sh.id, c.image)
 }
 
-// newImage returns an image that no other commit has. One attribute is there at times, and one says
-// where the item is.
+// newImage returns an image that no other commit has. One attribute is there at times, and one is
+// the place of the item.
 func (w *World) newImage(x *item, n int) []byte {
 	y := ""
 	if w.choose(2) == 0 {

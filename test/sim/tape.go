@@ -71,8 +71,8 @@ func (t *tape) draw(n int, random func(*rand.Rand) int) int {
 // explorer enumerates the histories of a small world: a depth-first search through all choices that
 // leave out what follows a state that was seen before.
 //
-// A step is one action of one process; by default the one that it wants to do first. A preemption
-// is any other step: a later action of the process, the action of another one, a freeze of it until
+// A step is one action of one process; by default the first of its due actions. A preemption is any
+// other step: a later action of the process, the action of another one, a freeze of it until
 // another one owns the log, a thaw. What happens to the table, and what is under way, happens at
 // any step.
 type explorer struct {

@@ -10,7 +10,7 @@ import (
 	"github.com/tailrace-cdc/replicator/protocol"
 )
 
-// ask asks a proof what it lacks.
+// ask returns what a proof lacks.
 func (w *World) ask(p *protocol.Proof, s *checkpoint.State, mark uint64) protocol.Missing {
 	missing := p.Look(s, mark)
 	if w.mutant == NoReader && missing == protocol.MissingReader && min(s.Listed, s.ReadWatermark()) >= p.Through {
@@ -60,8 +60,8 @@ func (w *World) noteShown(body any) {
 }
 
 // provedFor checks Rule 10 where a process acts on its proof: everything that a reading may show is
-// in the log, up to the mark, or in a gap; and what the log says now proves it, whatever it said
-// before.
+// in the log, up to the mark, or in a gap; and the current log proves it, whatever an earlier one
+// did.
 func (p *process) provedFor(r *reading, mark uint64) {
 	now := protocol.Proof{Through: r.wait.Through}
 	if missing := now.Look(p.s, math.MaxUint64); missing != protocol.MissingNothing {

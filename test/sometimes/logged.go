@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Logged counts the branches that a test sees, and those that programs log where they take them.
-// Nil counts nothing.
+// Logged counts the branches that a test takes, and the branches that programs log when they take
+// them. Nil counts nothing.
 type Logged struct {
 	*Counts
 	texts []string // the names of the latter are what is logged

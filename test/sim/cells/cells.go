@@ -11,7 +11,7 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// Table is a table. It keeps all versions of a cell, so that a reader sees what a garbage
+// Table is a table. It keeps all versions of a cell, so that a reader gets what a garbage
 // collection that has not run yet leaves.
 type Table struct{ Rows map[string]*Row }
 
@@ -70,7 +70,7 @@ func (r *Row) Execute(m *bigtable.RowMutation) {
 	}
 }
 
-// Seen returns what a plain reader sees of a row in columns with some qualifiers: the newest cell
+// Seen returns what a plain reader gets of a row in columns with some qualifiers: the newest cell
 // of each.
 func (b *Table) Seen(key string, owns func(qualifier string) bool) string {
 	r := b.Rows[key]
@@ -126,7 +126,8 @@ func (b *Table) Held(item transform.Item, reads []transform.RowRead) []transform
 	return all
 }
 
-// in returns the cells of the columns that a read names, those of a column together, newest first.
+// in returns the cells of the columns that a read names, the cells of a column together, newest
+// first.
 func (r *Row) in(f *transform.FamilyRead) (cells []transform.HeldCell) {
 	var own []Cell
 	for _, c := range r.Cells {
