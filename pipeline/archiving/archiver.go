@@ -41,12 +41,12 @@ type Options struct {
 	FromStart bool
 	// Recovered is set when the log is new because an earlier one was lost.
 	Recovered bool
-	// Resumed says that the log holds records and no mark of the archive: the table had none, for a
-	// time or ever.
+	// Resumed is set when the log holds records and no mark of the archive: the table had none, for
+	// a time or ever.
 	Resumed bool
-	// Known is what the table's log knows of the archive's stream.
+	// Known is the head of the archive's stream that the table's log holds.
 	Known checkpoint.ArchiveHead
-	// Facts returns what the table's log says about an hour. It is called often.
+	// Facts returns what the table's log holds about an hour. It is called often.
 	Facts func(layout.Hour) Facts
 	// Halted are the sinks of the archive that the log has as halted. Halt stores that one is, and
 	// Clear that it is not any more; both may be called again.
@@ -60,7 +60,7 @@ type Options struct {
 	Logger  *zap.Logger
 }
 
-// Facts are what the table's log says about an hour of deletions.
+// Facts are the facts in the table's log about an hour of deletions.
 type Facts struct {
 	Counted    *int64   // deletions by TTL that were counted when they were read; nil: not known
 	Incomplete []string // ids of gaps that may have lost deletions of the hour
@@ -71,8 +71,8 @@ type Facts struct {
 type Archiver struct {
 	o     Options
 	ready chan *life // holds the life that takes records
-	// through is the time up to which every deletion is in the archive's stream, as far as the
-	// table's log knows.
+	// through is the time up to which every deletion is in the archive's stream, according to the
+	// table's log.
 	through atomic.Int64
 	healing atomic.Bool // events of gaps are being stored: their hours are over, and are not cut at each of them
 

@@ -85,8 +85,8 @@ func (l *life) nextManifest() (m *manifest.Manifest) {
 	return m
 }
 
-// hours returns what a manifest says: the hours that it closes, and those closed earlier that got
-// more objects.
+// hours returns the hours of a manifest: the hours that it closes, and hours closed earlier that
+// got more objects.
 func (l *life) hours(s *ledger.State, until layout.Hour) []manifest.Hour {
 	all := map[ledger.PartKey]*manifest.Hour{}
 	at := func(key ledger.PartKey) *manifest.Hour {

@@ -11,8 +11,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/archive/object"
 )
 
-// CodeColumns is the code of the halt of an archive whose configured columns do not fit those of
-// its objects.
+// CodeColumns is the code of the halt of an archive with configured columns that do not fit the
+// columns of its objects.
 const CodeColumns = "archive_columns"
 
 // settleColumns decides which columns the objects have. Columns are only ever added: one that the

@@ -10,15 +10,15 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
 )
 
-// Fold returns what the archive's stream of a table says, for commands.
+// Fold returns the state that the archive's stream of a table holds, for commands.
 func Fold(ctx context.Context, j *journal.Journal) (*ledger.State, error) {
 	s, _, _, err := fold(ctx, j)
 	return s, err
 }
 
-// fold returns the state of the archive's stream, and says what to do where the stream cannot be
-// read any more: it was purged by hand, put back to an older copy, or is damaged. What its owner
-// trims meanwhile is not missing: a newer snapshot replaces it.
+// fold returns the state of the archive's stream. If the stream cannot be read any more, the error
+// explains what to do: it was purged by hand, put back to an older copy, or is damaged. What its
+// owner trims meanwhile is not missing: a newer snapshot replaces it.
 func fold(ctx context.Context, j *journal.Journal) (*ledger.State, journal.End, journal.Info, error) {
 	s, end, info, err := foldStored(ctx, j)
 	for errors.Is(err, journal.ErrGap) {
@@ -111,8 +111,8 @@ func newestSnapshot(ctx context.Context, j *journal.Journal, info journal.Info) 
 // errIncomplete means that a snapshot lacks parts: its writer ended in between.
 var errIncomplete = errors.New("snapshot is not complete")
 
-// restore reads the snapshot whose part msg at seq is; with errIncomplete it returns where to look
-// for an older one.
+// restore reads the snapshot that has msg, at seq, as its last part; with errIncomplete it returns
+// where to look for an older one.
 func restore(ctx context.Context, j *journal.Journal, seq uint64, msg []byte) (*ledger.State, uint64, error) {
 	if ledger.Stray(msg) {
 		return nil, seq - 1, errIncomplete

@@ -16,7 +16,7 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// piece says which entries an object is made of.
+// piece names the entries that an object is made of.
 type piece struct {
 	key   ledger.PartKey
 	first uint64
@@ -29,7 +29,7 @@ type piece struct {
 // more.
 const gatherMax = 256 << 20
 
-// together returns those of some pieces that are gathered at once: their entries are the same ones,
+// together returns the first of some pieces that are gathered at once: their entries are the same,
 // or adjoin. After an outage many hours are open, and an entry has events of each; read for one
 // piece after another, the stream would be read as often as there are hours.
 func together(pieces []piece) []piece {

@@ -57,8 +57,8 @@ func NewHealer(o HealOptions) *Healer {
 	return &Healer{HealOptions: o, chunk: chunkSize, one: make(chan struct{}, 1)}
 }
 
-// Heal does what an order asks for. It may be called again, by any later owner: what is stored is
-// found and not stored twice. Errors are worth another try.
+// Heal carries out an order. It may be called again, by any later owner: what is stored is found
+// and not stored twice. Errors are worth another try.
 func (h *Healer) Heal(ctx context.Context, order *request.HealOrder) (*request.Outcome, error) {
 	select {
 	case <-ctx.Done():
@@ -132,7 +132,7 @@ func healedEntry(gaps []Gap, sum *request.Healed, now change.Millis) *checkpoint
 	return b
 }
 
-// sinkArchive is the sink of the table's log whose part of a gap is healed.
+// sinkArchive is the sink of the table's log that has the healed part of a gap.
 const sinkArchive = "archive"
 
 // wanted returns the gaps of an order that are not healed yet, sorted by id.

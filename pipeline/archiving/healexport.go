@@ -73,7 +73,7 @@ func (r *reading) run(ctx context.Context) error {
 		if len(chunk) == 0 {
 			return nil
 		}
-		// From the hour in which the window begins: an event from before it is that of an earlier
+		// From the hour in which the window begins: an event from before it belongs to an earlier
 		// item.
 		first, last := layout.HourOf(r.e.From.Time())-1, layout.HourOf(r.e.To.Time())+1
 		err = r.h.Archive.Held(ctx, first, last, func(e *transform.Event) { r.compare(chunk, e) })
@@ -238,7 +238,7 @@ func cloneEvent(e *transform.Event) *transform.Event {
 	return &c
 }
 
-// RefusedError says why gaps cannot be healed as it was ordered, and what to do.
+// RefusedError is the reason why gaps cannot be healed as ordered, and what to do.
 type RefusedError struct{ What, Hint string }
 
 func (e *RefusedError) Error() string { return e.What }

@@ -121,7 +121,7 @@ func (a *Archiver) HasObjects() bool { return a.o.Objects != nil }
 // NoteHealing shows in the status what is being healed; "" for nothing.
 func (a *Archiver) NoteHealing(what string) { a.note(func(s *Status) { s.Healing = what }) }
 
-// Gap is a gap of the table's stream, as the archive sees it.
+// Gap is a gap of the table's stream, in the terms of the archive.
 type Gap struct {
 	ID           string
 	Since, Until change.Millis

@@ -37,8 +37,8 @@ func openHour(s *ledger.State) layout.Hour {
 	return hour
 }
 
-// lost returns the hours whose events the stream may have lost: it ends before the entry that the
-// table's log has, it is new, or the log itself was lost. It returns nil when the stream is
+// lost returns the hours with events that the stream may have lost: it ends before the entry that
+// the table's log has, it is new, or the log itself was lost. It returns nil when the stream is
 // complete.
 func (a *Archiver) lost(s *ledger.State) *ledger.Lost {
 	known := a.Head()

@@ -73,10 +73,10 @@ func (l *life) runObjects(ctx context.Context) error {
 	}
 }
 
-// partTimes is when this life first saw each part.
+// partTimes is when this life first found each part.
 type partTimes map[ledger.PartKey]time.Time
 
-// cutDue makes objects of parts that are due, and says whether there may be more. Otherwise it
+// cutDue makes objects of parts that are due, and reports whether there may be more. Otherwise it
 // returns how long none is due.
 func (l *life) cutDue(ctx context.Context, since partTimes) (more bool, wait time.Duration, err error) {
 	pieces, wait := l.due(since, time.Now())
@@ -153,7 +153,7 @@ func (l *life) due(since partTimes, now time.Time) (pieces []piece, wait time.Du
 
 // create puts an object into the bucket and stores that it is there.
 //
-// An attempt whose outcome is unknown is made again: names are created once only, so the object is
+// An attempt with an unknown outcome is made again: names are created once only, so the object is
 // the same or it is there.
 func (l *life) create(ctx context.Context, b *built) error {
 	name, began := b.intent.Name, time.Now()

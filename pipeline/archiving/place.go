@@ -11,7 +11,7 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/archive/object"
 )
 
-// Place says where the archives of all tables go. Objects, Subject or both are set.
+// Place is where the archives of all tables go. Objects, Subject or both are set.
 type Place struct {
 	Objects bucket.Bucket
 	URL     string // names the place of Objects, as bucket.Place returns it; "": not known

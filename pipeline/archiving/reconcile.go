@@ -40,7 +40,7 @@ func (l *life) settlePlace(ctx context.Context) error {
 
 // findHead refuses a bucket that lacks the last manifest of the stream.
 //
-// Rule 13: a bucket that shows nothing, as a directory does whose volume is not mounted, is not
+// Rule 13: a bucket that shows nothing, as a directory does while its volume is not mounted, is not
 // taken for one in which nothing was archived.
 func (l *life) findHead(ctx context.Context) error {
 	var head manifest.Head
@@ -59,8 +59,8 @@ func (l *life) findHead(ctx context.Context) error {
 	return err
 }
 
-// hasAll reports whether the bucket has what the stream knows last: the archive was copied there,
-// or is the same one under another URL.
+// hasAll reports whether the bucket has the last manifest and objects of the stream: the archive
+// was copied there, or is the same one under another URL.
 func (l *life) hasAll(ctx context.Context) (bool, error) {
 	var head manifest.Head
 	var open []manifest.Object // that no manifest names
@@ -136,8 +136,8 @@ func inBucket(verb string, err error) error {
 	return &sinkError{sink: SinkObjects, err: fmt.Errorf("%s: %w", verb, err)}
 }
 
-// adoptManifests notes the manifests behind the one that the stream knows as the last, and their
-// objects of the hours from one on.
+// adoptManifests notes the manifests behind the last one in the stream, and their objects of the
+// hours from one on.
 func (l *life) adoptManifests(ctx context.Context, since layout.Hour) error {
 	var head manifest.Head
 	var began layout.Hour
@@ -240,8 +240,8 @@ func (l *life) readManifest(ctx context.Context, n uint64) (*manifest.Manifest, 
 	return m, head, nil
 }
 
-// adoptObjects notes the objects of the hours from one on that neither the stream nor a manifest
-// knows.
+// adoptObjects notes the objects of the hours from one on that are neither in the stream nor in a
+// manifest.
 func (l *life) adoptObjects(ctx context.Context, since layout.Hour) error {
 	now := layout.HourOf(l.a.o.Now().Time())
 	known, err := l.knownObjects(ctx, since)

@@ -12,7 +12,7 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// Status is what an operator sees of the archive of a table.
+// Status is the status of a table's archive, for operators.
 type Status struct {
 	Objects bool `json:"objects"` // whether there are objects, and a subject
 	Subject bool `json:"subject"`
@@ -30,8 +30,8 @@ type Status struct {
 	// ObjectsSince and SubjectSince are set where a sink was configured later than the archive.
 	ObjectsSince string `json:"objects_since,omitempty"`
 	SubjectSince string `json:"subject_since,omitempty"`
-	// Stalled is set while the stream has no room for events, and OnStall says what becomes of
-	// them: hold or letter.
+	// Stalled is set while the stream has no room for events, and OnStall is what becomes of them:
+	// hold or letter.
 	Stalled bool     `json:"stalled"`
 	OnStall string   `json:"on_stall"`
 	Trouble string   `json:"trouble,omitempty"` // of the stream
@@ -73,7 +73,7 @@ func (a *Archiver) note(f func(*Status)) {
 	f(&a.status)
 }
 
-// observe notes what the stream says.
+// observe notes the state of the stream.
 func (l *life) observe(ctx context.Context) {
 	full, err := l.w.fraction(ctx, false)
 	if err != nil {

@@ -34,7 +34,7 @@ const maxBatch = 4 << 20
 // Store makes records durable in the archive's stream, in their order, and returns how many are.
 // Records that are there already are left out, and count. It blocks for a while when the stream is
 // not ready or is full. Errors: archive.ErrAway, ErrStalled, and *TooLargeError about the first
-// record that is not stored. After any other error more may be stored than it says.
+// record that is not stored. After any other error more records may be stored than it returns.
 //
 // Rule 1: the mark of the table's log passes a deletion only when this has returned.
 func (a *Archiver) Store(ctx context.Context, records []ledger.Record) (stored int, err error) {
@@ -76,8 +76,8 @@ func (l *life) had(records []ledger.Record) (n int) {
 	return n
 }
 
-// patience is how long Store waits before it returns archive.ErrAway: then the sink says in the log
-// why it waits, and a drain need not wait for it.
+// patience is how long Store waits before it returns archive.ErrAway: then the sink stores in the
+// log why it waits, and a drain need not wait for it.
 const patience = 5 * time.Second
 
 // awaitLife waits until the stream takes records.

@@ -158,7 +158,7 @@ func (e *UnpublishableError) Error() string {
 var ErrNoSubject = errors.New("the archive has no subject")
 
 // Publish publishes an event that was refused before. Errors: ErrNoSubject, *UnpublishableError,
-// those of the subject.
+// and the errors of the subject.
 func (a *Archiver) Publish(ctx context.Context, m archive.Message) error {
 	if a.o.Subject == nil {
 		return ErrNoSubject

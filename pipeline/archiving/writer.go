@@ -118,7 +118,7 @@ const (
 	snapshotEvery = 16 << 20
 )
 
-// fraction returns how full the stream is; look asks the server in any case.
+// fraction returns how full the stream is; with look set it reads that from the server in any case.
 func (w *writer) fraction(ctx context.Context, look bool) (float64, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
