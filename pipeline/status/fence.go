@@ -57,11 +57,11 @@ type Fence struct {
 type BehindFence struct {
 	Changes uint64    `json:"changes"`
 	Since   time.Time `json:"since"`
-	// KeyHashes are those of some of the items, where the log was looked through for them.
+	// KeyHashes are the key hashes of some of the items, where the log was searched for them.
 	KeyHashes []string `json:"key_hashes,omitempty"`
 }
 
-// WrittenBehindFence is the state of a fenced table whose application still writes to DynamoDB.
+// WrittenBehindFence is the state of a fenced table when the application still writes to DynamoDB.
 const WrittenBehindFence = "written-behind-fence"
 
 // takeFence takes from the log whether the table is fenced, whether its cutover is certified, and
@@ -82,7 +82,7 @@ func (st *Table) takeFence(s *checkpoint.State) (at change.Millis) {
 	return f.At
 }
 
-// behindReason says that the application still writes to DynamoDB; "" where it does not.
+// behindReason is set while the application still writes to DynamoDB; "" otherwise.
 func (st *Table) behindReason() string {
 	b := st.BehindFence
 	if b == nil {

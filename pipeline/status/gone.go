@@ -12,7 +12,7 @@ import (
 // trouble.
 func (t *Table) vanished() bool { return t.Has(WhyVanished) }
 
-// judgeUnread says what may be missing of a table that vanished while no process read its stream.
+// judgeUnread finds a vanished table that may lack changes: no process read its stream meanwhile.
 func judgeUnread(_ *Outlook, t *Table) *finding {
 	if !t.vanished() || t.Ended || t.Code != outcome.CodeSourceGone || t.State != "halted" {
 		return nil
@@ -24,7 +24,7 @@ func judgeUnread(_ *Outlook, t *Table) *finding {
 
 func retireCommand(t *Table) string { return "`replicator table retire --table " + t.Source + "`" }
 
-// judgeGone says how to end what is kept of a table that no selection chooses any more.
+// judgeGone finds a table that no selection chooses any more, and how to end what is kept of it.
 func judgeGone(_ *Outlook, t *Table) *finding {
 	retire := retireCommand(t)
 	switch {
@@ -42,7 +42,7 @@ func judgeGone(_ *Outlook, t *Table) *finding {
 }
 
 // judgeNotes finds what no table shows: DynamoDB cannot be listed, a table cannot be replicated, or
-// calls other than those of reading are throttled.
+// calls other than reads are throttled.
 func judgeNotes(o *Outlook) *finding {
 	for i := range o.Failing {
 		if s := &o.Failing[i]; s.Throttled {
@@ -56,8 +56,8 @@ func judgeNotes(o *Outlook) *finding {
 	return &finding{StateNotReady, o.Notes[0], "`replicator check`", nil}
 }
 
-// judgeElsewhere finds tables that other replicas carry: this one sees that their logs grow, and no
-// gap, halt or dead letter of theirs.
+// judgeElsewhere finds tables that other replicas carry: this replica detects that their logs grow,
+// and no gap, halt or dead letter of theirs.
 func judgeElsewhere(tables []Table) *finding {
 	var owners, own = []string{}, []Table{}
 	for i := range tables {
@@ -80,7 +80,7 @@ func judgeElsewhere(tables []Table) *finding {
 	return &finding{StateElsewhere, cause, "`replicator status` tells it of all tables, as their owner's page does", nil}
 }
 
-// health says in numbers that all is well.
+// health returns a text, with numbers, for when all is well.
 func health(tables []Table) string {
 	waiting, slowest := uint64(0), -1.0
 	for i := range tables {

@@ -40,7 +40,7 @@ func (st *Table) addTroubles(s *checkpoint.State) {
 	}
 }
 
-// takeSince takes from the log since when the table is in its state, where the log tells it.
+// takeSince takes from the log since when the table is in its state, where the log records it.
 func (st *Table) takeSince(s *checkpoint.State) {
 	since := change.Millis(0)
 	switch st.State {
@@ -76,7 +76,7 @@ func (st *Table) addHalt(sink, reason string) {
 	st.Halts[sink] = reason
 }
 
-// worstHalt returns the halt that stands for all: that of the pipeline itself, else the oldest.
+// worstHalt returns the halt that stands for all: the halt of the pipeline itself, else the oldest.
 func worstHalt(halts map[string]*checkpoint.Halt) *checkpoint.Halt {
 	if h := halts[outcome.Pipeline]; h != nil || len(halts) == 0 {
 		return h
@@ -98,7 +98,7 @@ func (st *Table) haltReasons() (why []Reason) {
 	return why
 }
 
-// HaltedBy returns the reason of a table whose pipeline is halted.
+// HaltedBy returns the reason of a table in a halted pipeline.
 func HaltedBy(why string) Reason { return Reason{WhyHalted, "halted: " + why} }
 
 // gapReasons returns what was lost. An accepted gap still counts: reading went on after it, but the
@@ -152,8 +152,8 @@ func oneOf(n int, one, many string) string {
 	return many
 }
 
-// resyncReason says since when a resync of the whole table is pending, and what it is doing if that
-// is known.
+// resyncReason returns since when a resync of the whole table is pending, and what it is doing if
+// that is known.
 func (st *Table) resyncReason(p *checkpoint.PendingResync, now time.Time) string {
 	what := "the whole table is compared, and differences are repaired"
 	if p.Recover {

@@ -8,8 +8,8 @@ import (
 )
 
 // Latency is the time in seconds from the creation of a change at DynamoDB until it was durable in
-// Bigtable, for half and for 99 % of the changes of the last five minutes; up to a second high, as
-// package latency says.
+// Bigtable, for half and for 99 % of the changes of the last five minutes. It may be up to a second
+// high: see latency.Resolution.
 type Latency struct {
 	P50 float64 `json:"p50"`
 	P99 float64 `json:"p99"`

@@ -2,8 +2,8 @@ package status
 
 import "go.uber.org/zap"
 
-// LogFields returns what the line a minute says about a table in which so many changes were
-// applied. What is not known is left out.
+// LogFields returns the fields of the log line of a table, once a minute, in which so many changes
+// were applied. What is not known is left out.
 func (st *Table) LogFields(changes uint64) []zap.Field {
 	fields := []zap.Field{zap.String("state", st.State), zap.Uint64("changes", changes)}
 	if st.Latency != nil {

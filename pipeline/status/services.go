@@ -45,12 +45,12 @@ type Failure struct {
 const FailureGrace = 5 * time.Second
 
 // failureMemory is how long a failure counts while the operation is not tried again: longer than
-// the longest pause between two tries of a loop, that of the listing.
+// the longest pause between two tries of a loop, which is the listing's.
 const failureMemory = 10 * time.Minute
 
 // givenUpAfter is the same where the service has answered another call since. A client tries a call
-// that fails again within a minute, so nobody makes this one any more: another process carries the
-// table.
+// that fails again within a minute, so no process makes this call any more: another process carries
+// the table.
 const givenUpAfter = 2 * time.Minute
 
 // Reporter returns the function that a client of the service calls after each call of an operation:

@@ -61,8 +61,8 @@ type Table struct {
 	Foreign    uint64  `json:"foreign_messages"`
 	ClockAhead float64 `json:"clock_ahead_s"`
 
-	// Since is when State began, where the log tells it. PauseReason says why reading pauses, if it
-	// does, and ThrottledSince since when DynamoDB throttles it, as the process knows that reads.
+	// Since is when State began, where the log records it. PauseReason is why reading pauses, if it
+	// does. ThrottledSince is since when DynamoDB throttles reading, as the reading process found.
 	Since          *time.Time `json:"state_since,omitempty"`
 	PauseReason    string     `json:"reading_pauses,omitempty"`
 	ThrottledSince *time.Time `json:"throttled_since,omitempty"`
@@ -100,7 +100,8 @@ type Table struct {
 	lost int // gaps among Differing that lost changes of the stream: a copy leaves gaps too
 }
 
-// StandBy is the state of a table whose log another process owns, as long as that one shows life.
+// StandBy is the state of a table with a log owned by another process, as long as its owner shows
+// life.
 const StandBy = "standby"
 
 // Queue is how full a table's log is.

@@ -18,8 +18,8 @@ type Verdict struct {
 	Ready bool   `json:"ready"`
 	Table string `json:"table,omitempty"` // the one that shows it; of several the first
 	Cause string `json:"cause"`
-	// Since is when it began, as far as that is known; where neither log nor service tells it, it
-	// is when the daemon saw it first.
+	// Since is when it began, as far as that is known; if neither log nor service records it, it is
+	// when the daemon first observed the state.
 	Since  *time.Time `json:"since,omitempty"`
 	Next   string     `json:"next"`             // what to do, mostly a command
 	Others int        `json:"others,omitempty"` // further reasons why something is not ready
@@ -331,8 +331,8 @@ func (v *Verdict) Line(now time.Time) string {
 	return b.String() + ". Next: " + v.Next + "."
 }
 
-// Tracker remembers since when a process sees the same state. Its zero value is ready for use, by
-// any number of goroutines.
+// Tracker tracks since when a process has observed the same state. Its zero value is ready for use,
+// by any number of goroutines.
 type Tracker struct {
 	mu    sync.Mutex // covers what follows
 	of    Verdict    // the state and table that were seen last
@@ -343,11 +343,11 @@ type Tracker struct {
 }
 
 // haltGrace is how long a halt may be gone and count as the same: each try of a halted table ends
-// its halt for a moment, and the log then tells of the last try alone.
+// its halt for a moment, and the log then holds the last try alone.
 const haltGrace = 2 * time.Minute
 
-// Note sets since when the state of a verdict lasts: the earlier of what it knows itself and what
-// was seen.
+// Note sets Verdict.Since to the earlier of its own time and the time at which the state was first
+// observed.
 func (t *Tracker) Note(v *Verdict, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -374,7 +374,7 @@ func (v *Verdict) notAfter(since *time.Time) {
 // same reports whether two verdicts are about the same trouble.
 func (v *Verdict) same(other *Verdict) bool { return v.State == other.State && v.Table == other.Table }
 
-// Adopt takes from a daemon's verdict since when it sees the same state.
+// Adopt takes Since from a daemon's verdict about the same state, if it is earlier.
 func (v *Verdict) Adopt(daemon *Verdict) {
 	if v.same(daemon) {
 		v.notAfter(daemon.Since)

@@ -16,8 +16,8 @@ const (
 	detailFresh  = 5 * time.Second         // a look that is not older need not be waited for
 )
 
-// Watched is what a table's owner publishes for the page of the table, while somebody looks at it:
-// an owner of ten thousand shards has better things to do.
+// Watched is what a table's owner publishes for the page of the table while the page is open: an
+// owner of ten thousand shards does not compute it otherwise.
 type Watched struct {
 	wanted atomic.Int64 // until when, in nanoseconds of this machine's clock
 	seen   atomic.Pointer[Detail]

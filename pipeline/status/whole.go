@@ -75,7 +75,7 @@ func someOf(names []string) string {
 	return strings.Join(names[:most-1], ", ") + " and " + strconv.Itoa(len(names)-most+1) + " others"
 }
 
-// Explain adds reasons why the pipeline is not ready that are not those of one of its tables.
+// Explain adds reasons why the pipeline is not ready that concern no single table.
 func (s *Whole) Explain(reasons []string) {
 	s.Reasons, s.notes = append(s.Reasons, reasons...), append(s.notes, reasons...)
 	s.Ready = s.Ready && len(reasons) == 0
