@@ -15,7 +15,7 @@ import (
 // named holds the rows of the target with guards that name requested items: by chunk, then by item.
 type named struct{ rows map[string][][][]byte }
 
-// nameRows finds the rows that may hold the items of a chunk, in a table whose keys do not
+// nameRows finds the rows that may hold the items of a chunk, in a table with keys that do not
 // determine the rows: an item that moved in a gap is still in its old row. That takes one reading
 // of the whole target, so the result serves all waiting chunks of the same command; chunks that are
 // stored later need another reading. A row that an item enters after the reading is written by the
