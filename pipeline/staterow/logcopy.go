@@ -150,7 +150,7 @@ func (r *Row) Look(ctx context.Context, n *protocol.LogNote) error {
 	return nil // one look says so, the other does not: the next one decides
 }
 
-// lookForTable returns the refusal of a table whose row is gone with the whole table that held it,
+// lookForTable returns the refusal of a table that lost its row with the whole table that held it,
 // if a second look confirms it. missing is the answer to the first.
 func (r *Row) lookForTable(ctx context.Context, missing error) error {
 	if r.o.Target == "" {
