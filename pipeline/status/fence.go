@@ -82,7 +82,8 @@ func (st *Table) takeFence(s *checkpoint.State) (at change.Millis) {
 	return f.At
 }
 
-// behindReason is set while the application still writes to DynamoDB; "" otherwise.
+// behindReason returns the reason for a fenced table while the application still writes to
+// DynamoDB; "" otherwise.
 func (st *Table) behindReason() string {
 	b := st.BehindFence
 	if b == nil {

@@ -32,8 +32,8 @@ type Seen struct {
 	Late           time.Duration // how far behind a table may be before it must be seen to move; 0: DefaultLate
 	Carried        bool          // a process reports that it carries the table, whatever its log shows
 	Closed         bool          // the store of the log was not open in any process
-	// Pending returns how many of the changes in the log Bigtable has not got, where the sink knows that; nil: no sink
-	// runs.
+	// Pending returns how many of the changes in the log Bigtable has not got, if the sink has
+	// counted them; nil: no sink runs.
 	Pending func(changes uint64) (n uint64, known bool)
 	Live    *Table // as that process reports it: it knows more about copies and resyncs; nil without one
 }
@@ -177,14 +177,14 @@ func (o *Observed) Resync() *checkpoint.PendingResync { return o.resync }
 // SetOwn notes whether this process owns the log.
 func (o *Observed) SetOwn(own bool) { o.own = own }
 
-// Now is what a process that owns the table knows beside the log.
+// Now is the state of a table that only its owner holds, beside the log.
 type Now struct {
 	Halt *checkpoint.Halt // of the pipeline itself, whatever the log shows
 	// HaltedAt is when the tries began that end in Halt; 0: with Halt's own.
 	HaltedAt change.Millis
 	Copy     *resync.Progress    // of the copy that runs
 	Resync   *resync.WholeStatus // of the resync of the whole table that runs
-	// Requests are those of commands for single items that are being done.
+	// Requests are the requests of commands for single items that are being done.
 	Requests *resync.RequestsStatus
 	Verify   *continuous.Status // of the continuous comparison; nil without one
 	Archive  *archiving.Status  // nil without one
@@ -193,7 +193,7 @@ type Now struct {
 	Recent    *latency.Recent // what was applied in the last minutes; nil for a table without a target
 }
 
-// With returns what was seen with what the owner knows now.
+// With returns the observation with the owner's present state added.
 func (o *Observed) With(n Now) *Observed {
 	next := *o
 	if h := n.Halt; h != nil {
@@ -270,8 +270,8 @@ func (o *Observed) At(service, now time.Time) Table {
 	return st
 }
 
-// life returns what is known of the owner at a time of the service. A process that owns the log
-// knows that it does.
+// life returns what is known of the owner at a time of the service. In a process that owns the log,
+// the owner counts as owned.
 func (o *Observed) life(ms change.Millis) protocol.Life {
 	owner := o.owner
 	owner.Owned = owner.Owned || o.own
