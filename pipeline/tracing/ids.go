@@ -11,18 +11,18 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
-// ids makes the ids of spans: those of a frame's first span from the hash of its entry, the others
-// at random.
+// ids makes the ids of spans: the ids of a frame's first span from the hash of its entry, the other
+// ids at random.
 type ids struct{}
 
 type hashKey struct{}
 
-// withHash returns a context in which a new trace is that of an entry.
+// withHash returns a context in which a new trace gets its id from the hash of an entry.
 func withHash(h checkpoint.Hash) context.Context {
 	return context.WithValue(context.Background(), hashKey{}, h)
 }
 
-// NewIDs returns the ids of the entry whose hash is in ctx.
+// NewIDs returns the ids for the entry hash in ctx.
 func (ids) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 	h, _ := ctx.Value(hashKey{}).(checkpoint.Hash)
 	return trace.TraceID(h), rootOf(h)

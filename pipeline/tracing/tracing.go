@@ -17,7 +17,7 @@ type Tracer struct{ tracer trace.Tracer }
 // scope names the origin of the spans.
 const scope = "github.com/tailrace-cdc/replicator"
 
-// New returns a tracer whose spans go to the provider, which was made with Options.
+// New returns a tracer that sends its spans to the provider, which was made with Options.
 func New(p trace.TracerProvider) *Tracer { return &Tracer{p.Tracer(scope)} }
 
 // Options returns the options of a provider for New: it takes a share of the frames, from 0 to 1,
@@ -41,7 +41,7 @@ type Frame struct {
 	Reads        []Read
 }
 
-// Read is a GetRecords call whose page is in a frame.
+// Read is a GetRecords call with a page that is in a frame.
 type Read struct {
 	Shard           string
 	Asked, Answered time.Time
