@@ -13,7 +13,7 @@ import (
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
-// Member is a replicator of the pipeline that is heard.
+// Member is a replicator of the pipeline that announces itself.
 type Member struct {
 	Owner string `json:"owner"` // as in its claims
 	Build string `json:"build"` // version
@@ -32,8 +32,8 @@ type Disagreement struct{ Older []string }
 
 func (d *Disagreement) Error() string { return strings.Join(d.Older, "\n") }
 
-// Agreed returns nil if everyone who was heard, and the owner of each log, reads the format want;
-// else a *Disagreement. Without members only claims count.
+// Agreed returns nil if every member, and the owner of each log, reads the format want; otherwise a
+// *Disagreement. Without members only claims count.
 func Agreed(members []Member, claims []Claim, want int) error {
 	d := &Disagreement{}
 	heard := map[string]Member{}
@@ -80,9 +80,9 @@ type Rollout struct {
 // NewRollout returns the decision about the format want.
 func NewRollout(want int) *Rollout { return &Rollout{want: want} }
 
-// Observe notes who is heard and who owns the logs now, and reports whether all of them have read
-// the format for Patience without a break. Nobody heard, not even this process, is a break; so is a
-// long time without an observation, for instance of a machine that slept.
+// Observe notes the members and the owners of the logs now, and reports whether all of them have
+// read the format for Patience without a break. It is a break when there is no member, not even
+// this process, or when there was no observation for long, for instance on a machine that slept.
 func (r *Rollout) Observe(now time.Time, members []Member, claims []Claim) (finalize bool) {
 	if r.since.IsZero() || now.Sub(r.last) > longestBreak || now.Before(r.last) {
 		r.since = now
@@ -95,7 +95,7 @@ func (r *Rollout) Observe(now time.Time, members []Member, claims []Claim) (fina
 	return now.Sub(r.since) >= Patience
 }
 
-// Since returns since when everyone agrees; the zero time while somebody does not.
+// Since returns since when every member agrees; the zero time while one does not.
 func (r *Rollout) Since() time.Time { return r.since }
 
 // Claims returns the newest claim of each log of the pipeline: one small message a log.

@@ -22,8 +22,8 @@ type Options struct {
 	Build    string // its version
 	Store    Store
 	Queue    *queue.Queue
-	// Members returns the replicators that are heard, this one among them. Nil: nobody is heard,
-	// and only `replicator upgrade --finalize` raises the format.
+	// Members returns the replicators that announce themselves, this one among them. Nil: there are
+	// none, and only `replicator upgrade --finalize` raises the format.
 	Members func(context.Context) ([]Member, error)
 	Every   time.Duration // between two looks at the row
 	Logger  *zap.Logger
@@ -188,7 +188,7 @@ var errRisen = errors.New("the format of the pipeline was raised, and the log fo
 const retryFull = time.Minute
 
 // Follow returns a *outcome.StaleError once a log that has a format is to be raised, and nil when
-// ctx ends. full says that the log had no room for that just now.
+// ctx ends. full is set when the log had no room for that just now.
 func (f *Format) Follow(ctx context.Context, have int, full bool) error {
 	if full && failure.Pause(ctx, retryFull) != nil {
 		return nil //nolint:nilerr // ctx has ended
@@ -199,8 +199,8 @@ func (f *Format) Follow(ctx context.Context, have int, full bool) error {
 	return &outcome.StaleError{Err: errRisen}
 }
 
-// RaiseLog raises a log to the format of the pipeline, if that is higher. full says that there was
-// no room for it.
+// RaiseLog raises a log to the format of the pipeline, if that is higher. full is set when there
+// was no room for it.
 func (f *Format) RaiseLog(ctx context.Context, w *queue.Writer, log *zap.Logger) (full bool, err error) {
 	have, target := w.State().Format, f.Target()
 	if have >= checkpoint.Format {

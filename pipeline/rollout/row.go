@@ -14,7 +14,7 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
-// RowFormat is the highest format of a Row that this build knows.
+// RowFormat is the highest format of a Row that this build reads.
 const RowFormat = 1
 
 // Row names the format that a pipeline's logs are written in. It is only ever raised.
@@ -123,11 +123,11 @@ func (s inBigtable) Swap(ctx context.Context, pipeline string, old, next *Row) (
 	return s.client.SwapFormat(ctx, pipeline, was, b)
 }
 
-// InBucket keeps rows in the archive's bucket, for pipelines none of whose tables has a target.
-// Each format is an object, created if absent, and the highest one counts: so a row cannot fall,
-// and two that raise it at once agree.
+// InBucket keeps rows in the archive's bucket, for pipelines in which no table has a target. Each
+// format is an object, created if absent, and the highest one counts: so a row cannot fall, and two
+// processes that raise it at once agree.
 //
-// probe asks, before each write, whether the bucket creates a name only once.
+// probe checks, before each write, that the bucket creates a name only once.
 func InBucket(b bucket.Bucket, probe func(context.Context) error) Store { return inBucket{b, probe} }
 
 type inBucket struct {
