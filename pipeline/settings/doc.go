@@ -1,5 +1,5 @@
-// Package settings asks Bigtable and the archive's bucket for the settings that the tables rely on, and lets package
-// protocol judge them.
+// Package settings reads the settings that the tables rely on from Bigtable and the archive's
+// bucket, and lets package protocol judge them.
 //
 // Files, from the top down:
 //

@@ -48,7 +48,7 @@ func Family(d tableschema.Difference) protocol.Premise {
 }
 
 // Differences judges the answer of comparing an instance with the tables that the mappings need. An
-// error that says nothing about the settings is returned.
+// error that does not concern the settings is returned.
 func Differences(found []tableschema.Difference, err error) (protocol.Premises, error) {
 	if bigtable.Classify(err) == failure.Denied {
 		return unread(UnreadFamilies, "Bigtable", "bigtable.tables.get is not permitted: "+err.Error()), nil
@@ -56,8 +56,8 @@ func Differences(found []tableschema.Difference, err error) (protocol.Premises, 
 	return Families(found), err
 }
 
-// Profile judges the answer of reading the app profile. An error that says nothing about the
-// settings is returned.
+// Profile judges the answer of reading the app profile. An error that does not concern the settings
+// is returned.
 func Profile(p bigtable.Profile, instance string, err error) (protocol.Premises, error) {
 	of := protocol.Profile{
 		Name: p.Name, Instance: instance, SingleCluster: p.SingleCluster, Transactional: p.Transactional,
@@ -77,8 +77,8 @@ func Profile(p bigtable.Profile, instance string, err error) (protocol.Premises,
 	return of.Premises(), nil
 }
 
-// Lifecycle judges the answer of reading the rules of the archive's bucket, whose URL people name
-// it by. An error that says nothing about the settings is returned.
+// Lifecycle judges the answer of reading the rules of the archive's bucket; url is the URL in its
+// configuration. An error that does not concern the settings is returned.
 func Lifecycle(url string, rules []bucket.Expiry, err error) (protocol.Premises, error) {
 	switch {
 	case errors.Is(err, bucket.ErrNoLifecycle):
@@ -111,7 +111,7 @@ func unread(code, what, why string) protocol.Premises {
 }
 
 // DifferenceText describes a table or family that the Bigtable instance lacks, or has with other
-// settings than the mapping needs, and says what a wrong rule does.
+// settings than the mapping needs, and what a wrong rule does.
 func DifferenceText(d tableschema.Difference) string {
 	name := d.Table
 	if d.Family != "" {
