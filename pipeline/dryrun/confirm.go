@@ -13,7 +13,7 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// doubt is a shard whose reader a negative answer of the service has ended.
+// doubt is a shard with a reader that a negative answer of the service has ended.
 type doubt struct {
 	reader *source.Reader
 	gap    *source.GapError // nil: a page behind which nothing follows
@@ -66,7 +66,7 @@ func (t *table) hand(ctx context.Context, shards []source.Shard) {
 	}
 }
 
-// now returns the time of the service; that of this machine until it has said one.
+// now returns the time of the service, or of this machine until the service has returned one.
 func (t *table) now() change.Millis {
 	if now, ok := t.o.Source.Now(); ok {
 		return now

@@ -2,8 +2,8 @@ package dryrun
 
 import "math"
 
-// Prices are the list prices that an estimate assumes, in dollars. Nobody asks the clouds for them;
-// docs/dry-run.md repeats them and says where to compare.
+// Prices are the list prices that an estimate assumes, in dollars. They are not requested from the
+// clouds; docs/dry-run.md repeats them and names the pages to compare with.
 type Prices struct {
 	Region       string  `json:"region"`
 	NodeHour     float64 `json:"bigtable_node_hour"`

@@ -62,7 +62,7 @@ func (g *graph) end(shard string) []source.Shard {
 	return g.ready()
 }
 
-// ready moves the waiting shards whose parent is ended, or not known, to reading.
+// ready moves the waiting shards with a parent that is ended, or not known, to reading.
 func (g *graph) ready() (all []source.Shard) {
 	for _, n := range g.shards {
 		if n.phase != waiting {

@@ -111,8 +111,8 @@ func (t *table) follow(
 	}
 }
 
-// take hands a page to the workers. It returns the doubt about a shard of which the service says
-// that nothing follows, or that it is gone.
+// take hands a page to the workers. It returns a doubt about a shard if the service answers that
+// nothing follows, or that the shard is gone.
 //
 // Rule 13: an error that no retry mends ends the dry run when it comes a second time.
 func (t *table) take(pool *source.Pool, ev source.Event, pages chan<- *source.Page) (*doubt, error) {
