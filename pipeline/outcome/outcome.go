@@ -46,8 +46,8 @@ type Outcome struct {
 	Entry  uint64 // Halt: the log entry that cannot be passed; 0 unknown
 	// Held is true in a Halt before a change that the sink will never take.
 	Held bool
-	// Refused says that the table's stored state belongs to something else: when that holds for all
-	// tables, the process ends instead of trying again.
+	// Refused is set when the table's stored state belongs to something else: when that holds for
+	// all tables, the process ends instead of trying again.
 	Refused bool
 }
 
@@ -63,8 +63,7 @@ const (
 	CodeDirty     = "dirty"   // an earlier change of the item is a dead letter
 	CodeMalformed = "malformed"
 	CodeRefused   = "log_refused" // the table's stored state is that of something else
-	// CodeRefusedAll is the code of a halt, and never that of a letter: Bigtable refuses every
-	// change.
+	// CodeRefusedAll is the code of a halt, and never of a letter: Bigtable refuses every change.
 	CodeRefusedAll = "refused_all"
 )
 
@@ -96,7 +95,7 @@ type HaltError struct {
 
 func (e *HaltError) Error() string { return "halt (" + e.Code + "): " + e.Reason }
 
-// RefusedError says that a table's stored state is not this pipeline's, and what to do.
+// RefusedError means that a table's stored state is not this pipeline's, and holds what to do.
 type RefusedError struct {
 	What string
 	Hint string
@@ -105,8 +104,8 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return e.What }
 
-// StaleError says that what is known about the pipeline's row or the table's stream is out of date:
-// it must be read again before the table goes on.
+// StaleError means that what is known about the pipeline's row or the table's stream is out of
+// date: it must be read again before the table goes on.
 type StaleError struct{ Err error }
 
 func (e *StaleError) Error() string { return e.Err.Error() }
@@ -121,7 +120,7 @@ func (e *SinkError) Error() string { return e.Err.Error() }
 
 func (e *SinkError) Unwrap() error { return e.Err }
 
-// ErrNotListed says that a new stream has no complete listing yet: its shards would be taken for
+// ErrNotListed means that a new stream has no complete listing yet: its shards would be taken for
 // later ones.
 var ErrNotListed = errors.New("the new stream has no complete listing yet")
 

@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// Refusals are the tables whose stored state is refused. Such a table halts, and is tried again;
-// the others run. Only when no table can run is the environment to blame, and the process ends. It
-// is safe for concurrent use.
+// Refusals are the tables with refused stored state. Such a table halts, and is tried again; the
+// others run. Only when no table can run is the environment to blame, and the process ends. It is
+// safe for concurrent use.
 type Refusals struct {
 	mu       sync.Mutex // covers the rest
 	tables   []string
@@ -20,7 +20,7 @@ type Refusals struct {
 // NewRefusals returns that no table is refused; there are none yet.
 func NewRefusals() *Refusals { return &Refusals{bySource: map[string]error{}} }
 
-// Expect adds a table to those of which one must run.
+// Expect adds a table to the tables of which one must run.
 func (r *Refusals) Expect(source string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

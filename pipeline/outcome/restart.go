@@ -26,9 +26,9 @@ func LogRestart(log *zap.Logger, err error) {
 	log.Warn("outcome unknown: go on from the stored state", zap.Error(err))
 }
 
-// LogHalt logs why a table is halted, and when it is tried again. A try that ends as the one before
-// says nothing new; before is its halt, nil if the table worked since. LogHalt reports whether it
-// said something.
+// LogHalt logs why a table is halted, and when it is tried again. It logs nothing for a try that
+// ends as the one before; before is its halt, nil if the table worked since. LogHalt reports
+// whether it logged something.
 func LogHalt(log *zap.Logger, before, h *checkpoint.Halt, retry time.Duration) bool {
 	if before != nil && before.Code == h.Code && before.Reason == h.Reason {
 		return false
