@@ -44,7 +44,8 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// cumulative returns the counts by upper bound in seconds, each with those of the bounds below.
+// cumulative returns the counts by upper bound in seconds, each with the counts of the bounds
+// below.
 func (c *Counts) cumulative() map[float64]uint64 {
 	all, n := make(map[float64]uint64, len(bounds)), uint64(0)
 	for i, bound := range bounds {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Resolution says what a latency is worth, for help texts and people.
+// Resolution describes the precision of a latency, for help texts and people.
 const Resolution = "up to one second high: DynamoDB's creation times have whole seconds"
 
 // bounds are the upper bounds of all buckets but the last, in milliseconds. The metric has the same

@@ -35,7 +35,7 @@ type sample struct {
 	counts Counts
 }
 
-// NewHistory returns the history of the table whose latencies are counted in h.
+// NewHistory returns the history of the table with the latencies counted in h.
 func NewHistory(h *Histogram, now time.Time) *History {
 	return &History{latencies: h, samples: []sample{{at: now}}}
 }
