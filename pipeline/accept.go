@@ -76,8 +76,8 @@ func (t *table) appendSwitch(ctx context.Context, w *queue.Writer, a checkpoint.
 	return nil
 }
 
-// acceptedProgram returns the program of an accepted mapping. refused says why it may not be
-// accepted after all.
+// acceptedProgram returns the program of an accepted mapping. refused is why it may not be accepted
+// after all.
 //
 // Rule 6: a mapping is switched only where a copy replaces whatever the old one has written.
 func (t *table) acceptedProgram(

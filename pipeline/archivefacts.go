@@ -12,7 +12,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/archive/layout"
 )
 
-// archiveFacts is what the table's log says about the archive, as the write loop saw it last.
+// archiveFacts are the facts in the table's log about the archive, as the write loop last found
+// them.
 type archiveFacts struct {
 	gaps    []archiveGap
 	expired checkpoint.ExpiredCounts
@@ -28,7 +29,7 @@ type archiveView struct {
 	facts    atomic.Pointer[archiveFacts]
 }
 
-// observeArchive tells the archive how far the log is copied, and what it says about lost
+// observeArchive passes to the archive how far the log is copied, and the log's facts about lost
 // deletions.
 func (v *tableView) observeArchive(s *checkpoint.State) {
 	a := v.archiver.Load()
@@ -55,7 +56,7 @@ func (v *tableView) observeArchive(s *checkpoint.State) {
 	a.Passed(s.AppliedBy(apply.SinkArchive))
 }
 
-// archiveFacts returns what the log says about an hour.
+// archiveFacts returns the log's facts about an hour.
 func (v *tableView) archiveFacts(hour layout.Hour) (out archiving.Facts) {
 	f := v.facts.Load()
 	if f == nil {
@@ -72,7 +73,7 @@ func (v *tableView) archiveFacts(hour layout.Hour) (out archiving.Facts) {
 	return out
 }
 
-// archiveGaps returns the gaps as the archive sees them.
+// archiveGaps returns the gaps in the terms of the archive.
 func (v *tableView) archiveGaps() []archiving.Gap {
 	if f := v.facts.Load(); f != nil {
 		return f.gaps

@@ -32,7 +32,7 @@ func (p *Pipeline) shareable() (all []balance.Table) {
 	return all
 }
 
-// heard returns the processes of the pipeline that are heard now, this one among them.
+// heard returns the processes of the pipeline that announce themselves now, this one among them.
 func (p *Pipeline) heard(context.Context) ([]rollout.Member, error) {
 	all := []rollout.Member{{Owner: p.o.Owner, Build: p.o.Build, Reads: checkpoint.Format}}
 	others, _ := p.balancer.Group().Members(time.Now())
@@ -51,8 +51,8 @@ func (p *Pipeline) answers() balance.Services {
 	return all
 }
 
-// prove proves that this process can work with a table for whose log it waits: both services answer
-// for it.
+// prove proves that this process can work with a table while it waits for the log: both services
+// answer for it.
 func (p *Pipeline) prove(ctx context.Context, source string) error {
 	for _, t := range p.all() {
 		if t.Source != source || !t.view.waiting.Load() {

@@ -34,8 +34,8 @@ const ownedPause = 10 * time.Millisecond
 // owned returns a function that blocks until no other process can have claimed the log, or ctx
 // ends.
 //
-// Rule 12: protocol.MayWrite says why. The owner's next append shows whether it owns the log; until
-// then it writes nothing.
+// Rule 12: see protocol.MayWrite for the reason. The owner's next append shows whether it owns the
+// log; until then it writes nothing.
 func owned(ctx context.Context, w *queue.Writer) func() error {
 	return func() error {
 		for !w.ClaimValid() {

@@ -22,8 +22,8 @@ const clusterLook = time.Minute
 
 // followCluster notes the cluster that takes the writes in the table's row. Replication between
 // clusters lags: after a fail-over the other cluster may lack the last changes and their guards,
-// although the log says that they are applied. So the whole table is resynced before the row names
-// the new cluster. It returns when ctx ends, and at a server that has no clusters.
+// although they are applied according to the log. So the whole table is resynced before the row
+// names the new cluster. It returns when ctx ends, and at a server that has no clusters.
 //
 // Rule 13: that the profile may not be read, or routes to several clusters, can change.
 func (t *table) followCluster(ctx context.Context, o resync.Options) error {

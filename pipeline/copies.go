@@ -68,7 +68,7 @@ func (t *Table) planStart(start Start, date change.Millis) (startPlan, error) {
 			Hint: "remove source.start, or write backfill: none",
 		}
 	}
-	// An export that exists already is as old as the trim horizon must be, and an archive wants all
+	// An export that exists already is as old as the trim horizon must be, and an archive needs all
 	// records.
 	if start.IsZero() && p.backfill != "" && t.Backfill.URL == "" && !t.Archive.On {
 		p.mode, p.at = staterow.ModeBackfill, date-startBefore
@@ -128,8 +128,8 @@ func (t *table) openExport(ctx context.Context, url string) (*export.Export, err
 }
 
 // checkBackfill refuses, before anything is stored, an export that cannot be copied beside the
-// stream: that of another table, in another format, or older than what is read. An export that
-// cannot be opened now keeps nothing from starting, because records of the stream would be trimmed
+// stream: an export of another table, in another format, or older than what is read. An export that
+// cannot be opened now does not stop the start, because records of the stream would be trimmed
 // meanwhile: the copy waits for it.
 func (t *table) checkBackfill(ctx context.Context, w *queue.Writer, start *checkpoint.Start) error {
 	if start.Backfill != checkpoint.FromExport || t.Backfill.URL == "" {
@@ -175,8 +175,8 @@ const openAtStart = 30 * time.Second
 const horizon change.Millis = 23 * 3600 * 1000
 
 // cover returns the time from which on all changes of the table are read by a start: at, or the
-// trim horizon. A stream holds none from before it was enabled, which is what the last part of its
-// ARN says.
+// trim horizon. A stream holds no changes from before it was enabled, which is the time in the last
+// part of its ARN.
 func cover(arn string, at, date change.Millis) change.Millis {
 	from := at
 	if from == 0 {
@@ -191,7 +191,7 @@ func cover(arn string, at, date change.Millis) change.Millis {
 	return from
 }
 
-// newCopier returns the copy that the log says is running; nil without one.
+// newCopier returns the copy that is running according to the log; nil without one.
 func (t *table) newCopier(s *checkpoint.State, o resync.Options) *resync.Copier {
 	c, units := s.CopyRunning(), o.Budget.Usage().Rate
 	t.copied.Tell(t.log, s.Copy, units)

@@ -17,8 +17,8 @@
 //	confirm         reads the pipeline's row in Bigtable beside the work of a life
 //	dead letters    walks over the stored dead letters from time to time
 //
-// Every other goroutine, health and metrics among them, reads only tableView, whose fields are atomic, and the
-// reservation of staterow.Row.
+// Every other goroutine, health and metrics among them, reads only tableView, which has atomic
+// fields, and the reservation of staterow.Row.
 //
 // Start: describe the table, fold its log, read the row in Bigtable (or go on without it, when the log proves itself),
 // claim the log, store the first listing, then work. Soft shutdown: the context of Run ends; readers and lister stop,
@@ -30,7 +30,7 @@
 //
 //	pipeline.go     a pipeline and its tables
 //	tables.go       tables that come and go while a pipeline runs
-//	balancing.go    what the other processes of the pipeline hear of the tables, and get of them
+//	balancing.go    shares tables with the other processes of the pipeline, and announces them
 //	health.go       liveness, readiness and the status of the pipeline
 //	metrics.go      gauges, computed when they are scraped
 //	gauges.go       their names
@@ -44,16 +44,16 @@
 //	copies.go       where the items come from that are older than the stream
 //	cluster.go      a fail-over to another cluster of Bigtable
 //	heal.go         resyncs of the whole table, and gaps that heal by themselves
-//	accept.go       an accepted mapping takes the place of the old one, a newer format that of an older
-//	recover.go      a new life of a table whose log is lost
+//	accept.go       replaces the mapping by an accepted one, and an older format by a newer one
+//	recover.go      a new life of a table after its log is lost
 //	standby.go      waiting for a log that another process owns
 //	premises.go     settings of outside systems that a table relies on
 //	rowwatch.go     the pipeline's row of the table, and what it notes of the log
 //	beating.go      beats while something slow runs before the write loop
 //	view.go         what a table's goroutines publish about it
 //	report.go       a line a minute about it in the process's log
-//	detail.go       what it publishes while somebody looks at the page of the table
-//	archivefacts.go what the log says to the archive of the table
+//	detail.go       the content of a table's page, published while the page is open
+//	archivefacts.go facts in the log for the archive of the table
 //	families.go     which column families the mappings write, as far as they are compiled
 //	env.go          what all parts of a table use and none changes; the tables now
 //	options.go      the configuration of a pipeline

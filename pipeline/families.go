@@ -31,9 +31,9 @@ func (f *targetFamilies) Expect(target, source string) {
 	}
 }
 
-// Add notes the families of one mapping, and declares the families of a target to the sink once the
-// mappings of all tables that write to it are compiled: with fewer, the sink would take those of
-// the others for foreign ones.
+// Add notes the families of one mapping. It declares the families of a target to the sink once the
+// mappings of all tables that write to it are compiled: with fewer mappings, the sink would take
+// families of the other tables for foreign ones.
 func (f *targetFamilies) Add(target, source string, all []transform.Family) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// onGapHeal is the OnGap of a table whose gaps are accepted and healed without an operator.
+// onGapHeal is the OnGap of a table with gaps that are accepted and healed without an operator.
 const onGapHeal = "heal"
 
 // sharing returns the programs of the other tables with the same target.
@@ -40,7 +40,7 @@ func (t *table) foreign(o resync.Options, owned func() error) *resync.ForeignDel
 	}
 }
 
-// newWhole returns what resyncs the whole table when the log asks for it.
+// newWhole returns the resync of the whole table, which runs when the log holds an order for it.
 func (t *table) newWhole(o resync.Options) (*resync.Whole, error) {
 	sharing, err := t.sharing()
 	if err != nil {
@@ -54,8 +54,8 @@ func (t *table) newWhole(o resync.Options) (*resync.Whole, error) {
 	return w, nil
 }
 
-// resyncBeside resyncs the whole table, and asks for that where gaps heal by themselves, until ctx
-// ends.
+// resyncBeside resyncs the whole table, and orders a resync where gaps heal by themselves, until
+// ctx ends.
 func (t *table) resyncBeside(ctx context.Context, o resync.Options) error {
 	for {
 		w, err := t.newWhole(o)
@@ -97,9 +97,8 @@ func (t *table) healGaps(ctx context.Context, o resync.Options) error {
 // they may pass.
 var errDamageAccepted = errors.New("damage in the log is accepted: the sinks begin again")
 
-// healOrder returns the order of a resync that heals gaps. Its id is that of the gaps: an owner
-// that stores it again, because it does not know yet that the log holds it, asks for the same
-// resync.
+// healOrder returns the order of a resync that heals gaps. Its id is made from the gaps. So an
+// owner orders the same resync if it stores the order again before it has found it in the log.
 func healOrder(gaps []string) *checkpoint.ResyncOrder {
 	sum := sha256.Sum256([]byte(strings.Join(gaps, " ")))
 	return &checkpoint.ResyncOrder{ID: "gap-" + hex.EncodeToString(sum[:5]), Gaps: gaps}
@@ -111,5 +110,5 @@ type openGaps struct {
 	damage bool // of the log itself is among them, at which sinks have halted
 }
 
-// orderTime is the part of an order's id that tells it from others.
+// orderTime is the part of an order's id that distinguishes it from others.
 func orderTime(at change.Millis) string { return at.Time().UTC().Format("20060102T150405.000") }

@@ -43,7 +43,7 @@ func (p *Pipeline) Started() error {
 	return errors.Join(errs...)
 }
 
-// Status returns how the tables are now, by what their loops saw last and how old that is, and
+// Status returns how the tables are now, from the last observation of their loops and its age, and
 // which services fail.
 func (p *Pipeline) Status() Status {
 	now := time.Now()
@@ -64,7 +64,7 @@ func (p *Pipeline) Status() Status {
 }
 
 // failures returns which services fail for longer than a retry takes, and how much waits for them.
-// A sentence about the time stands behind those of services.
+// A sentence about the time stands behind the sentences about services.
 func (p *Pipeline) failures(now time.Time) (failing []string, services []status.Service) {
 	for _, f := range p.o.Services.Failures(now) {
 		if now.Sub(f.Since) >= status.FailureGrace {
@@ -100,7 +100,7 @@ func (p *Pipeline) backlog(service string) string {
 	return fmt.Sprintf("; %s of the logs wait to be applied", status.Entries(n))
 }
 
-// Unsaved returns, after Run, the tables whose newest marks are not in their logs: the changes
+// Unsaved returns, after Run, the tables with newest marks that are not in their logs: the changes
 // behind the stored marks are applied again by the next owner, as the same cells.
 func (p *Pipeline) Unsaved() (tables []string) {
 	for _, t := range p.all() {

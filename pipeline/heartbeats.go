@@ -8,14 +8,14 @@ import (
 	sourceheartbeat "github.com/tailrace-cdc/replicator/source/heartbeat"
 )
 
-// Heartbeat says which heartbeats a table gets, and how often each open shard gets one. The zero
+// Heartbeat sets which heartbeats a table gets, and how often each open shard gets one. The zero
 // Heartbeat is none.
 type Heartbeat struct {
 	Keys  sourceheartbeat.Keys
 	Every time.Duration
 }
 
-// newHeartbeats returns what knows in this life which heartbeats to write; nil for a table without.
+// newHeartbeats returns the planner of this life's heartbeats; nil for a table without them.
 func (t *table) newHeartbeats() *ingest.HeartbeatPlanner {
 	keys, err := t.Heartbeat.Keys.Fit(t.info.Schema.Partition)
 	if t.Heartbeat.Keys.None() || t.Heartbeat.Every == 0 || err != nil { // the mapping does not compile then

@@ -12,15 +12,15 @@ import (
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
-// handOver is the cause of the end of a life whose log goes to another process.
+// handOver is the cause of the end of a life when its log goes to another process.
 type handOver struct{ to string }
 
 func (h *handOver) Error() string { return "the log is handed over to " + h.to }
 
 var errHandedOver = errors.New("the log was handed over") // by a life that has ended
 
-// successor returns the process that gets the log of a life whose context has ended; false when
-// none does.
+// successor returns the process that gets the log of a life with an ended context; false when none
+// does.
 func successor(ctx context.Context) (to string, ok bool) {
 	h := (*handOver)(nil)
 	if errors.As(context.Cause(ctx), &h) {
@@ -75,7 +75,7 @@ func (t *table) releaseHalted(w *queue.Writer, out outcome.Outcome) {
 	}
 }
 
-// haltOf returns the halt of the pipeline itself that an outcome asks for.
+// haltOf returns the halt of the pipeline itself for an outcome.
 func (t *table) haltOf(out outcome.Outcome) *checkpoint.Halt {
 	return &checkpoint.Halt{Sink: outcome.Pipeline, Seq: out.Entry, Code: out.Code, Reason: out.Reason, At: t.now()}
 }

@@ -51,13 +51,13 @@ type Table struct {
 	Backfill Backfill
 	OnGap    string // wait | heal; empty: wait
 	Verify   Verify // the continuous comparison
-	// Sole says that no other table may have the target, of whichever replicator of the pipeline:
-	// tables that are found are compiled without knowing of each other, and replicas may find them
-	// in another order.
+	// Sole is set when no other table may have the target, in any replicator of the pipeline:
+	// tables that are found are compiled independently of each other, and replicas may find them in
+	// another order.
 	Sole bool
-	// NewAfter returns the first start of the pipeline, a time of the service, 0 before it: a table
-	// that was created later, whose stream holds every change since, is not copied unless Backfill
-	// says so. Nil: that does not matter.
+	// NewAfter returns the first start of the pipeline, a time of the service, 0 before it. A table
+	// that was created later is not copied unless Backfill requires it: its stream holds every
+	// change since. Nil: that does not matter.
 	NewAfter func(context.Context) (change.Millis, error)
 	// Heartbeat items, which are in no row; the Source leaves them out of what it reads.
 	Heartbeat Heartbeat
@@ -70,7 +70,7 @@ type Table struct {
 	CompileKept func(info source.TableInfo, text []byte) (own *transform.Program, all []*transform.Program, err error)
 }
 
-// Archive says what of a table is archived, and how.
+// Archive selects what of a table is archived, and how.
 type Archive struct {
 	On      bool          // items that its mapping archives go to Options.Archive
 	Classes apply.Classes // of deletions that are archived besides those by TTL
@@ -78,7 +78,7 @@ type Archive struct {
 	Roll    time.Duration // how long an event waits for its object at most
 }
 
-// Backfill says how items reach the target that the table held before its stream was read. The
+// Backfill sets how items reach the target that the table held before its stream was read. The
 // first start alone uses From, URL, Bucket and Prefix, and stores its decision in the log; the rest
 // holds for every reading of the table.
 type Backfill struct {
@@ -90,7 +90,7 @@ type Backfill struct {
 	WriteRows           float64 // rows per second; 0: no limit of its own
 }
 
-// Verify says how many read capacity units per second the continuous comparison takes: absolute, or
+// Verify sets how many read capacity units per second the continuous comparison takes: absolute, or
 // a percentage of the provisioned capacity. Both 0: there is no such comparison.
 type Verify struct{ ReadUnits, Percent float64 }
 
@@ -114,7 +114,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// RefusedError says that a table's stored state is not this pipeline's, and what to do.
+// RefusedError means that a table's stored state is not this pipeline's, and holds what to do.
 type RefusedError = outcome.RefusedError
 
 // What is known about the tables, see package status.

@@ -83,8 +83,8 @@ func New(o Options, src *source.Source, q *queue.Queue, sink *bigtable.Client,
 
 // Run works until ctx ends, then drains: it stops reading, applies what the logs hold, writes the
 // marks and releases the logs, within Periods.Shutdown. It returns nil after that. A *RefusedError
-// says that no table can run, because each one's state is refused; everything else that goes wrong
-// halts one table, is retried, and leaves the others running.
+// means that no table can run, because the state of each is refused. Everything else that goes
+// wrong halts one table, is retried, and leaves the others running.
 func (p *Pipeline) Run(ctx context.Context) error {
 	defer p.keepQueue(ctx)()
 	if err := p.format.Begin(ctx); err != nil {

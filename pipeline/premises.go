@@ -13,7 +13,7 @@ import (
 	"github.com/tailrace-cdc/replicator/protocol"
 )
 
-// checkPremises asks once for the settings that the table relies on, publishes what is wrong, and
+// checkPremises reads the settings that the table relies on once, publishes what is wrong, and
 // returns a halt where nothing may be written. An outside system that does not answer leaves the
 // last answer as it is.
 //
@@ -92,7 +92,7 @@ func (t *table) writable(ctx context.Context, owned func() error) func() error {
 	}
 }
 
-// watchPremises asks again and again until ctx ends.
+// watchPremises checks the premises repeatedly until ctx ends.
 func (t *table) watchPremises(ctx context.Context) error {
 	for failure.Pause(ctx, min(premisesEvery, t.o.Periods.Retry)) == nil {
 		if err := t.checkPremises(ctx); err != nil {

@@ -20,8 +20,8 @@ import (
 //	row {life + 1, floor, recovering, creation of the old log} → old log deleted, new one made → row {creation} →
 //	claim → start entry {recover} → row {recovering: off, issued: true} → first frame
 //
-// The first step is the operator's. While the row is recovering, nothing goes on with the old log: a log of an earlier
-// life, or one whose start has a lower floor than the row's, is never read on.
+// The operator takes the first step. While the row is recovering, nothing goes on with the old log:
+// a log of an earlier life, or a log started with a lower floor than the row's, is never read on.
 
 // leaveOldLog deletes the log that a recovery leaves, if it is still there, and reports whether it
 // did. stored is what the log holds; nil: it could not be read now, because of unread. A log that

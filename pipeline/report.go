@@ -10,8 +10,8 @@ import (
 // reportEvery is how many samples of the history lie between two reports: one a minute.
 const reportEvery = int(time.Minute / latency.Every)
 
-// report writes a line about the table, whose status is st, into the process's log: what it did in
-// the last minute, and how it is. A table that another process owns has none.
+// report writes a line about the table, with status st, into the process's log: what it did in the
+// last minute, and how it is. A table that another process owns has none.
 func (v *tableView) report(st *status.Table) {
 	counts := v.history.Counts()
 	done := counts.Since(&v.reported)

@@ -14,8 +14,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
-// checkCopy refuses a claimed log that is an older copy. Where that is not known in a moment, the
-// look beside the work says it.
+// checkCopy refuses a claimed log that is an older copy. If that cannot be found out in a moment,
+// the look beside the work finds it.
 func (t *table) checkCopy(ctx context.Context, w *queue.Writer) error {
 	if !t.row.Agrees() {
 		return nil // Confirm does it

@@ -8,8 +8,8 @@ import (
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
-// awaitClaim claims the log. Meanwhile the table is a stand-by: it says who carries it, and may ask
-// for it.
+// awaitClaim claims the log. Meanwhile the table is a stand-by: it shows which process carries it,
+// and may request it.
 func (t *table) awaitClaim(ctx context.Context) (*queue.Writer, error) {
 	v, o := t.view, t.claimOptions()
 	o.Group, o.Grown = t.balancer.Group(), v.noteRival
@@ -25,8 +25,8 @@ func (t *table) awaitClaim(ctx context.Context) (*queue.Writer, error) {
 	return t.currentLog().Claim(ctx, o)
 }
 
-// noteRival notes that another process carries the table: its log was seen to grow, or its owner
-// was heard. What this process saw itself, or halted for, is out of date.
+// noteRival notes that another process carries the table: its log was found to grow, or its owner
+// announced itself. What this process observed itself, or halted for, is out of date.
 func (v *tableView) noteRival(owner string, epoch uint64) {
 	v.unseen.Store(new(time.Now()))
 	if v.rival.Swap(&rival{owner: owner, epoch: epoch, moved: time.Now()}) == nil {

@@ -76,8 +76,8 @@ func (t *table) claim(ctx context.Context) (*queue.Writer, error) {
 }
 
 // describe reads the description of the table from DynamoDB and, the first time, compiles the
-// mapping for its key. What this process knows of a table stays true when the table is deleted: its
-// stream can be read for a day.
+// mapping for its key. The description that this process holds stays valid when the table is
+// deleted: its stream can be read for a day.
 func (t *table) describe(ctx context.Context) error {
 	info, err := t.source.Table(ctx, t.Source)
 	if source.Classify(err) == failure.Gone && t.info.StreamARN != "" {

@@ -120,7 +120,7 @@ func (t *table) waitForNextLife(ctx context.Context, pause time.Duration) bool {
 	return outcome.AwaitNext(ctx, pause, requests, t.currentLog().Info)
 }
 
-// endLife prepares the next life as the outcome of the last one asks for, and returns how long to
+// endLife prepares the next life according to the outcome of the last one, and returns how long to
 // wait before it.
 func (t *table) endLife(out outcome.Outcome, err error) time.Duration {
 	t.view.claimed.Store(false)
@@ -140,7 +140,7 @@ func (t *table) endLife(out outcome.Outcome, err error) time.Duration {
 }
 
 // life claims the log and works until ctx ends (nil, drained), or until something is lost or
-// halted. Work whose outcome is unknown begins again from what is stored, as long as the log is
+// halted. Work with an unknown outcome begins again from what is stored, as long as the log is
 // still claimed.
 func (t *table) life(ctx context.Context) error {
 	t.row.BeginLife()
@@ -329,7 +329,7 @@ func (t *table) work(soft context.Context, w *queue.Writer, o apply.Options, arc
 	return nil
 }
 
-// repairBeside runs what makes rows true again when the log or a command asks for it.
+// repairBeside runs what makes rows true again when the log or a command orders it.
 func (t *table) repairBeside(
 	ctx context.Context, g *errgroup.Group, items resync.Options, requests *resync.Requests,
 ) {

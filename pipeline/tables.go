@@ -70,7 +70,7 @@ func (p *Pipeline) beginAdded(ctx context.Context, g *errgroup.Group) error {
 	}
 }
 
-// Remove drains a table of a running pipeline, releases its log, and forgets the table: what is
+// Remove drains a table of a running pipeline, releases its log, and removes the table: what is
 // stored of it stays. It returns when the table has ended, or when ctx has.
 func (p *Pipeline) Remove(ctx context.Context, source string) {
 	for _, t := range p.all() {

@@ -35,8 +35,8 @@ func (t *table) verifyBeside(ctx context.Context, o resync.Options) error {
 	return nil
 }
 
-// newVerifier returns the continuous comparison of this life, which goes on where that of the last
-// one stopped.
+// newVerifier returns the continuous comparison of this life, which goes on where the last life's
+// comparison stopped.
 func (t *table) newVerifier(ctx context.Context, o resync.Options) (*engine.Runner, error) {
 	sharing, err := t.sharing()
 	if err != nil {

@@ -45,8 +45,8 @@ type tableView struct {
 	stored   atomic.Pointer[status.Observed] // what the log held before the last try to claim it; nil without a log
 	rival    atomic.Pointer[rival]           // who else owns the log, while this process waits for it
 
-	// What a copy follows, as the owner saw it last: the time up to which Bigtable has everything,
-	// 0 unknown, and the end of the latest gap.
+	// The inputs of a copy, as the owner last found them: the time up to which Bigtable has
+	// everything, 0 unknown, and the end of the latest gap.
 	applied, gapsUntil atomic.Int64
 	copier             atomic.Pointer[resync.Copier] // that runs; nil without one
 
@@ -139,7 +139,7 @@ func (v *tableView) remember(now time.Time) {
 	v.history.Sample(now, pending, lag)
 }
 
-// observeGaps publishes what the log asks for, and the gaps that nothing heals yet.
+// observeGaps publishes the resync that the log orders, and the gaps that nothing heals yet.
 func (v *tableView) observeGaps(s *checkpoint.State) {
 	v.lastResync.Store(s.LastResync)
 	v.resync.Store(s.Resync)
@@ -154,7 +154,7 @@ func (v *tableView) observeGaps(s *checkpoint.State) {
 	v.gapsToHeal.Store(gaps)
 }
 
-// status returns how the table is now, as far as this process knows, with what is noted about it.
+// status returns how the table is now, as far as this process has found, with its noted reasons.
 func (v *tableView) status(now time.Time) TableStatus {
 	st := v.seenStatus(now)
 	st.Add(premiseReasons(v.unnamed(&st))...)
