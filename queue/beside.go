@@ -36,7 +36,7 @@ func (l *Log) deadLetters() deadletter.Options {
 	}
 }
 
-// Requests opens what commands ask the owner of the log to do with single items, and makes their
+// Requests opens the requests of commands to the owner of the log for single items, and makes their
 // stream the first time.
 func (l *Log) Requests(ctx context.Context) (*request.Store, error) {
 	if err := l.q.checkUnopened(ctx, l.requests().Stream, hintRequests); err != nil {

@@ -5,7 +5,7 @@
 //	q, err := queue.Open(ctx, options, logger, registry) // in this process, or a server elsewhere
 //	log, err := q.Log(ctx, "Orders")                     // ErrNoLog: CreateLog
 //
-//	end, err := queue.Walk{Log: log}.Changes(ctx, f) // reads beside the owner; ExampleWalk runs
+//	end, err := queue.Walk{Log: log}.Changes(ctx, f) // reads next to the owner; ExampleWalk runs
 //
 //	w, err := log.Claim(ctx, queue.ClaimOptions{…}) // waits until the log may be claimed
 //	seq, err := w.Append(ctx, body, data)           // durable when it returns nil
@@ -62,8 +62,8 @@
 //	damage.go       entries that cannot be read
 //	server.go       questions about the server for start-up checks
 //	kept.go         what is kept of a table, for its end
-//	beatrequest.go  ask the owner for a listing and a beat
-//	beside.go       open the streams that a table has beside its log
+//	beatrequest.go  request a listing and a beat from the owner
+//	beside.go       open the streams that a table has besides its log
 //	premises.go     settings of the table's streams that are not as they must be
 //	log.go          open and create logs, questions about a stream
 //	naming.go       names of streams and subjects

@@ -60,10 +60,10 @@ var (
 // Classify returns what a caller can do about an error of this package. The sentinels above say more than their class:
 // look for ErrFull, ErrHeld, ErrLost and ErrOutcomeUnknown first.
 //
-//	Transient  the server is away, electing, or slow: ask again
+//	Transient  the server is away, electing, or slow: try again
 //	Denied     the server refuses the credentials, or the account has no JetStream
 //	Missing    ErrNoLog
-//	Gone       ErrEmptied, ErrGap, deadletter.ErrNotFound: what was asked for does not exist any more
+//	Gone       ErrEmptied, ErrGap, deadletter.ErrNotFound: what was requested no longer exists
 //	Rejected   ErrTooLarge, and an append after another sequence than the log's last
 //	Canceled   the caller's context was canceled; one that ran out of time is Transient
 //	Fatal      everything else, a full log too: asking again gives the same error

@@ -143,7 +143,7 @@ func (q *Queue) KeptToken(ctx context.Context, table string) (string, error) {
 	return "", nil
 }
 
-// listWithin is how long a listing of the logs is asked for again: a cluster elects another leader
+// listWithin is how long a listing of the logs is requested again: a cluster elects another leader
 // of a stream within ten seconds.
 const listWithin = 15 * time.Second
 

@@ -25,7 +25,7 @@ func streamName(pipeline, table string) string {
 // may have it too.
 func streamsOf(pipeline string) string { return conn.StreamPrefix + sanitize(pipeline) + "_" }
 
-// presenceSubject returns the subject below which the processes of a pipeline hear of each other.
+// presenceSubject returns the subject below which the processes of a pipeline exchange messages.
 // It is outside of all streams, so that nothing is stored.
 func presenceSubject(pipeline string) string {
 	return "tailrace-presence." + sanitize(pipeline) + "-" + hashOf(pipeline)
@@ -58,7 +58,7 @@ func hashOf(s string) string {
 	return hex.EncodeToString(h[:4])
 }
 
-// nudgeSubject returns the subject on which the owner of a log is asked for a beat. It is outside
+// nudgeSubject returns the subject for requests of a beat from the owner of a log. It is outside
 // of the log's stream.
 func nudgeSubject(token, table string) string { return "tailrace-nudge." + token + "." + hashOf(table) }
 

@@ -115,8 +115,8 @@ func (o Options) check() error {
 	return nil
 }
 
-// besideMaxBytes returns what the streams beside a log may take: dead letters, requests, events for
-// the archive.
+// besideMaxBytes returns what the streams besides a log may take: dead letters, requests, events
+// for the archive.
 func (o Options) besideMaxBytes() int64 {
 	return o.LettersMaxBytes + request.MaxBytes + o.ArchiveMaxBytes
 }

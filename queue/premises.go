@@ -59,7 +59,7 @@ func JudgePremises(cfg *jetstream.StreamConfig, kind streamKind) (found protocol
 // Premises returns the settings of the table's streams, as the server has them, that are not as
 // this package relies on.
 //
-// Rule 15: they are asked for at the start and then each minute.
+// Rule 15: they are read at the start and then each minute.
 func (l *Log) Premises(ctx context.Context) (found protocol.Premises, err error) {
 	for _, s := range []struct {
 		name string

@@ -24,7 +24,8 @@ type ServerInfo struct {
 	Copies          int64 // how many copies of a log count towards Store
 }
 
-// ServerInfo returns what the external server reports of itself; ok is false for the embedded one.
+// ServerInfo returns what the external server reports about itself; ok is false for the embedded
+// one.
 func (q *Queue) ServerInfo(ctx context.Context) (s ServerInfo, ok bool, err error) {
 	if q.opts.URL == "" {
 		return s, false, nil
@@ -107,6 +108,6 @@ func (o Options) limits(table string) map[string]int64 {
 	}
 }
 
-// Conn returns the queue's own connection, for publishing beside the logs: archival events go to
+// Conn returns the queue's own connection, for publishing outside the logs: archival events go to
 // the same servers. The caller must not close it.
 func (q *Queue) Conn() *nats.Conn { return q.conn.NC }

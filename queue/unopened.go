@@ -50,7 +50,7 @@ const (
 const unopenedAsks = 10
 
 // checkUnopened returns an *UnopenedError when the embedded store has a folder of a stream that the
-// server does not know, and a *VolumeError when that folder cannot be read.
+// server does not have, and a *VolumeError when that folder cannot be read.
 //
 // Rule 13: the server's "not found" is no fact while the stream's folder is there.
 func (q *Queue) checkUnopened(ctx context.Context, stream, hint string) error {

@@ -31,7 +31,7 @@ func (e *VolumeError) Is(target error) bool { return target == ErrVolume }
 // confirmUnreadable returns missing, an error for a stream that lacks entries; or a *VolumeError if
 // the embedded store has files of the stream that cannot be read now.
 //
-// Rule 13: an input/output error is no damage, and the server does not tell the two apart.
+// Rule 13: an input/output error is no damage, and the server does not distinguish them.
 func (q *Queue) confirmUnreadable(stream string, missing error) error {
 	if q.opts.Dir == "" {
 		if damage := (*DamageError)(nil); errors.As(missing, &damage) {

@@ -25,7 +25,7 @@ const (
 	maxMessage = MaxPayload - 64<<10
 )
 
-// Options say where the server is, and how to authenticate.
+// Options are the addresses of the server, and how to authenticate.
 type Options struct {
 	Name  string // of the connection, for the server's operators
 	URL   string

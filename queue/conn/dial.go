@@ -112,7 +112,7 @@ func (o Options) user() (name, password string, ok bool) {
 }
 
 // noteClosed notes that the client library has given the connection up. It does so where the server
-// ends the connection with an error that the library does not know.
+// ends the connection with an error that the library does not define.
 func (c *Conn) noteClosed(nc *nats.Conn) {
 	err := nc.LastError()
 	if err == nil {

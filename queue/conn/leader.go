@@ -13,9 +13,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// The requests in this file ask the leader of a stream where it ends and what is stored there. A
-// consumer does not answer that: it may run on a replica that lags behind the leader, and more may
-// be stored than it delivers.
+// The requests in this file read from the leader of a stream where it ends and what is stored
+// there. A consumer does not answer that: it may run on a replica that lags behind the leader, and
+// more may be stored than it delivers.
 
 // MessageRequest requests one message: the one at Seq, the newest one on LastFor, or the first one
 // on NextFor at or after Seq. The fields are JetStream's.

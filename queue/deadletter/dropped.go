@@ -23,7 +23,7 @@ var ErrDropped = errors.New("the dead letter was dropped")
 const CodeDropped = "dropped"
 
 const (
-	keepDropped  = 24 * time.Hour // unless Options say something else
+	keepDropped  = 24 * time.Hour // unless Options set another time
 	droppedToken = "dropped."     // between the prefix of the subjects and the name of a list
 	listedAtOnce = 1000           // ids in one list
 )
@@ -32,7 +32,7 @@ const (
 // that are gone are passed over.
 //
 // A replay of the change, or a copy of an earlier Put that arrives late, does not bring a dropped
-// letter back: Drop also stores a list of the ids, beside the letters. It is stored after the
+// letter back: Drop also stores a list of the ids, next to the letters. It is stored after the
 // letters are gone, for their stream may be full; what comes back before that, the owner of the log
 // sweeps away once it has read the list.
 func (s *Store) Drop(ctx context.Context, ids ...string) error {
@@ -138,7 +138,7 @@ func (s *Store) readList(ctx context.Context, subject string) error {
 	return nil
 }
 
-// isDropped reports whether a letter was dropped, as far as the lists that were read say.
+// isDropped reports whether a letter was dropped, according to the lists that were read.
 func (s *Store) isDropped(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

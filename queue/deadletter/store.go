@@ -20,7 +20,7 @@ import (
 // ErrNotFound means that there is no dead letter of that id.
 var ErrNotFound = errors.New("no such dead letter")
 
-// Options say where the dead letters of a table are.
+// Options name the stream of the dead letters of a table.
 type Options struct {
 	Pipeline string
 	Table    string
@@ -44,7 +44,7 @@ type Store struct {
 	keyed *conn.Keyed
 	owner bool // of the log
 
-	mu      sync.Mutex      // covers the rest: what was dropped, as far as the lists say that were read
+	mu      sync.Mutex      // covers the rest: what was dropped, as listed so far
 	lists   map[string]bool // by subject
 	dropped map[string]bool // by id
 }
@@ -238,8 +238,8 @@ func (s *Store) walk(ctx context.Context, yield func(*Letter) bool) error {
 		if more, err := s.visitDelivered(ctx, &at, visit); !more || err != nil {
 			return err
 		}
-		// The consumer has no more to deliver, but its replica may lag: ask the leader whether
-		// there is more.
+		// The consumer has no more to deliver, but its replica may lag: check with the leader
+		// whether there is more.
 		if _, err := s.conn.Next(ctx, s.opts.Stream, at+1); errors.Is(err, jetstream.ErrMsgNotFound) {
 			return nil
 		} else if err != nil {

@@ -13,7 +13,7 @@ import (
 // can be read, whatever is in them, or there are none. It reads them all.
 //
 // Rule 13: the server's answer to a request for a message that it cannot read is that there is
-// none. The files say more: an input/output error is no damage.
+// none. The files show more: an input/output error is no damage.
 func ReadErr(dir, stream string) error {
 	folders, err := streamFolders(dir, stream)
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
-// Options say where the store is and how much the logs in it may take.
+// Options set where the store is and how much the logs in it may take.
 type Options struct {
 	Dir    string
 	Listen string // host:port for the commands and the nats tool; "" = a random loopback port

@@ -22,7 +22,7 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
-// Options say where the journal of a table is.
+// Options name the stream of the journal of a table.
 type Options struct {
 	Pipeline    string
 	Table       string
@@ -36,14 +36,14 @@ type Options struct {
 	BytesStored prometheus.Gauge // may be nil
 }
 
-// The errors that callers tell apart.
+// The errors that callers distinguish.
 var (
 	// ErrOvertaken means that the journal does not end where the writer expects: read what is
 	// stored.
 	ErrOvertaken = errors.New("another writer has appended")
 	// ErrFull means that the stream is at its limit: nothing was stored.
 	ErrFull = conn.ErrFull
-	// ErrGap means that messages are missing which were there, or which the reader asked for.
+	// ErrGap means that messages are missing which were there, or which the reader requested.
 	ErrGap = errors.New("messages are missing")
 )
 

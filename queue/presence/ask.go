@@ -14,11 +14,11 @@ import (
 type Request struct {
 	From  string `json:"from"` // the member that is to get it
 	Table string `json:"table"`
-	Epoch uint64 `json:"epoch"` // of the owner's claim, as the asker knows it
+	Epoch uint64 `json:"epoch"` // of the owner's claim, as last reported to the requester
 	Why   string `json:"why"`   // WhyLoad or WhySick
 }
 
-// Why a log is asked for.
+// Why a log is requested.
 const (
 	WhyLoad = "load" // its owner has more work than the others
 	WhySick = "sick" // its owner does not reach a service that the asker reaches

@@ -36,7 +36,7 @@ type Group struct {
 	o    Options
 	conn *conn.Conn
 
-	announce chan struct{} // capacity 1: say it now
+	announce chan struct{} // capacity 1: publish now
 
 	mu      sync.Mutex // covers what follows
 	began   time.Time  // when Run subscribed; zero before
@@ -55,7 +55,7 @@ type Member struct {
 	parts []Message // of a message that is not complete
 }
 
-// Sight is what the owner of a log said of it last.
+// Sight is the owner's last report on a log.
 type Sight struct {
 	Log
 	Member     string
@@ -63,7 +63,7 @@ type Sight struct {
 	Connection uint64
 }
 
-// Ago returns how long before the message the owner had appended; negative: it did not say.
+// Ago returns how long before the message the owner had appended; negative: not reported.
 func (s *Sight) Ago() time.Duration {
 	if ago, known := Age(s.Appended); known {
 		return ago
@@ -182,7 +182,7 @@ func (g *Group) hear(data []byte) {
 	old := g.members[m.Member]
 	if old == nil {
 		old = &Member{}
-		g.Announce() // it should not have to wait to hear of this one
+		g.Announce() // it should not have to wait for this one's message
 	}
 	if m.Number <= old.Number && old.Number > 0 || len(old.parts) > 0 && m.Number < old.parts[0].Number {
 		return // overtaken on the way
@@ -257,7 +257,7 @@ func (g *Group) forget(now time.Time) {
 	}
 }
 
-// sight returns what the owner of a table's log said of it; nil where none is known. The caller
+// sight returns the owner's last report on a table's log; nil if no owner is known. The caller
 // holds g.mu.
 func (g *Group) sight(table string) *Sight {
 	m := g.members[g.owners[table]]

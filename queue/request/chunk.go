@@ -1,6 +1,6 @@
 // Package request stores the requests of commands to the owner of a table: resync single items, or
 // retry their dead letters. A request is cut into chunks, which are messages of a stream of their
-// own beside the dead letters. The owner does several chunks at once and replaces each by its
+// own next to the dead letters. The owner does several chunks at once and replaces each by its
 // outcome; after a crash or a takeover a chunk without one is done again, which changes nothing.
 //
 // Requests are not entries of the log, for two reasons: after an append by another process, the
@@ -64,7 +64,7 @@ type Healed struct {
 	Alive   int64    `json:"deleted"` // their time to live had not passed: somebody deleted them
 	Skipped int64    `json:"skipped"` // the mapping does not archive them
 	Exports []string `json:"exports"` // ids
-	// Unconfirmed are those among Exports that DynamoDB could not be asked about. With one of them
+	// Unconfirmed are those among Exports that DynamoDB could not confirm. With one of them
 	// the gaps stay incomplete.
 	Unconfirmed []Unconfirmed `json:"unconfirmed,omitempty"`
 }

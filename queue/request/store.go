@@ -25,7 +25,7 @@ const keepOutcome = 24 * time.Hour
 // ErrNotFound means that there is no chunk of that id.
 var ErrNotFound = errors.New("no such request")
 
-// Options say where the requests of a table are.
+// Options name the stream of the requests of a table.
 type Options struct {
 	Pipeline string
 	Table    string
@@ -132,7 +132,7 @@ func (s *Store) NextAfter(ctx context.Context, now time.Time, after uint64) (*Ch
 	}
 }
 
-// Waiting returns the chunks of the command that asked for c that have no outcome yet, c among
+// Waiting returns the chunks of the command that requested c that have no outcome yet, c among
 // them, oldest first. Only the owner of the log calls it.
 func (s *Store) Waiting(ctx context.Context, c *Chunk) ([]*Chunk, error) {
 	all, err := s.Pending(ctx)
@@ -169,7 +169,7 @@ func (s *Store) Finish(ctx context.Context, c *Chunk, o *Outcome) error {
 			return err
 		}
 		done := *stored
-		done.Outcome, done.Items = o, nil // the asker knows the keys
+		done.Outcome, done.Items = o, nil // the requester has the keys
 		return s.write(ctx, &done, seq)
 	})
 	return s.wrap("finish", c.ID, err)
@@ -179,7 +179,7 @@ func (s *Store) Finish(ctx context.Context, c *Chunk, o *Outcome) error {
 // is not there.
 //
 // Rule 15: the outcome is the answer, and is returned whatever becomes of the deletion. An error of
-// the deletion would make the caller ask again, and find nothing: the server may have deleted the
+// the deletion would make the caller try again, and find nothing: the server may have deleted the
 // chunk and lost the acknowledgement. A chunk that stays is deleted by the owner after a day.
 func (s *Store) Await(ctx context.Context, id string) (*Outcome, error) {
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
@@ -201,7 +201,7 @@ func (s *Store) Await(ctx context.Context, id string) (*Outcome, error) {
 }
 
 // confirmGone returns ErrNotFound for a chunk that was not found and that the stream does not list
-// either; else a transient error.
+// either. Otherwise it returns a transient error.
 //
 // Rule 13: a command must not conclude from one answer that a request is gone while its outcome
 // exists.
