@@ -20,7 +20,7 @@ const (
 	FromExport = "export"
 )
 
-// Copy begins a copy of the table's items to Bigtable, read from the table itself beside the
+// Copy begins a copy of the table's items to Bigtable, read from the table itself alongside the
 // running stream. A table has one copy at a time.
 type Copy struct {
 	ID     string        `json:"id"`
@@ -33,13 +33,13 @@ type Copy struct {
 	Version change.Version `json:"version,omitempty"`
 	Items   int64          `json:"items,omitempty"` // as the service estimates, 0 unknown
 	Bytes   int64          `json:"bytes,omitempty"`
-	// Unconfirmed: DynamoDB could not be asked whether the export is whole. The copy leaves a doubt
+	// Unconfirmed: DynamoDB could not confirm that the export is whole. The copy leaves a doubt
 	// behind.
 	Unconfirmed bool `json:"unconfirmed,omitempty"`
 }
 
-// CopyMarks say how far a copy has come. Everything before a mark is durable in Bigtable, or a dead
-// letter (Rule 1). Only parts that have moved are named.
+// CopyMarks record how far a copy has come. Everything before a mark is durable in Bigtable, or a
+// dead letter (Rule 1). Only parts that have moved are named.
 type CopyMarks struct {
 	ID    string           `json:"id"`
 	Parts map[int]CopyMark `json:"parts,omitempty"`
@@ -156,7 +156,7 @@ const ReasonCopyCanceled = "copy cancelled: items that were not copied are missi
 // controlCopy executes an operator's order for a copy: pause, resume or cancel. An order that comes
 // late, when its copy has ended, does not concern the next one.
 //
-// Rule 8: a cancelled copy leaves a gap, so the table is not ready until it is resynced or the gap is waived.
+// Rule 8: a cancelled copy leaves a gap. The table is not ready before a resync or a waiver of it.
 func (s *State) controlCopy(b *CopyOrder, at change.Millis) {
 	c := s.CopyRunning()
 	if c == nil || c.ID != b.ID {
@@ -182,7 +182,7 @@ type CopyOrder struct {
 	Do string `json:"do"` // CopyPause, CopyResume or CopyCancel
 }
 
-// What a CopyOrder may ask for.
+// What a CopyOrder may request.
 const (
 	CopyPause  = "pause"
 	CopyResume = "resume"
@@ -280,8 +280,9 @@ type Healing struct {
 	Note string        `json:"note,omitempty"` // what is still missing
 }
 
-// orderResync notes a resync of the whole table. One that is pending begins again, and heals the gaps of both. The same
-// order again changes nothing. An order without an id is ignored: no entry could end it and not another one.
+// orderResync notes a resync of the whole table. One that is pending begins again, and heals the
+// gaps of both. The same order again changes nothing. An order without an id is ignored: no entry
+// could end it and not another one.
 func (s *State) orderResync(b *ResyncOrder, at change.Millis) {
 	if b.ID == "" {
 		return
@@ -307,8 +308,8 @@ func (s *State) orderResync(b *ResyncOrder, at change.Millis) {
 	}
 }
 
-// applyHealed ends the resync that it names. One that was replaced meanwhile goes on, and so does one that was ordered
-// again under its id: what the entry does not name is still to be healed.
+// applyHealed ends the resync that it names. One that was replaced meanwhile goes on, and so does
+// one that was ordered again under its id: what the entry does not name is still to be healed.
 func (s *State) applyHealed(b *Healed) {
 	s.Date = max(s.Date, b.Date)
 	ofExports := len(b.Exports) > 0
@@ -346,8 +347,8 @@ type Accept struct {
 	Done bool   `json:"done,omitempty"`
 }
 
-// applyAccept notes that a mapping is to be switched, that it was, or, with the same hash twice, that it was not
-// accepted after all. A switch that was not asked for, or is not any more, changes nothing.
+// applyAccept notes that a mapping is to be switched, that it was, or, with the same hash twice,
+// that it was not accepted after all. A switch without a pending request changes nothing.
 func (s *State) applyAccept(seq uint64, b *Accept) {
 	if s.Identity == nil || s.Identity.Mapping != b.From {
 		return
@@ -388,8 +389,8 @@ func (s *State) TopClock() change.Version {
 	return top
 }
 
-// AppliedBy returns the time up to which every change is durable at one sink, as far as empty reads show; 0 when that
-// is not known.
+// AppliedBy returns the time up to which every change is durable at one sink, as far as empty reads
+// show; 0 when that is not known.
 func (s *State) AppliedBy(sink string) change.Millis {
 	mark, ok := s.Marks[sink]
 	if !ok {

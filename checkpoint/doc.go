@@ -13,7 +13,7 @@
 //	packed.go     the compression of the states in snapshots
 //	listing.go    listings split into parts, or reduced to what is new
 //	graph.go      listings applied to the shards
-//	doubt.go      copies of exports that DynamoDB could not be asked about, and what ends that
+//	doubt.go      copies of exports that DynamoDB could not confirm, and what ends that
 //	gaps.go       lost ranges of the source, accepted and waived
 //	lineage.go    when a shard may be read, and when it is finished
 //	fence.go      the fence of a cutover
@@ -28,7 +28,7 @@
 //	phase.go      how far the reading of a shard has come
 //	expired.go    deletions by TTL counted by hour, and the end of the archive's manifests
 //	proof.go      what heartbeats prove
-//	rows.go       what entries do to rows beside the changes in the log
+//	rows.go       what entries do to rows apart from the changes in the log
 //	chain.go      Rule 2: which message is the next entry
 //	entry.go      the entries and their stored form
 //	digest.go     the hash of an entry, and the nonce of a claim

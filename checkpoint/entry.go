@@ -91,7 +91,7 @@ type Graph struct {
 	Enabled  bool          `json:"enabled,omitempty"`  // takes back an earlier Disabled
 	Shards   []ShardSeen   `json:"shards,omitempty"`
 	// Gone are shards that a complete listing, begun after their child was listed, did not show,
-	// and that the service itself does not know any more.
+	// and that the service itself no longer has.
 	Gone []string `json:"gone,omitempty"`
 	// Delta means that Shards holds only shards that are new or differ from the state, and Absent
 	// the finished ones that this complete listing is the first not to show.
@@ -122,7 +122,7 @@ type PageHead struct {
 }
 
 // Watermark returns the time up to which the page proves that everything was read: the creation of
-// its newest record, or, when it was empty, two seconds before it was asked for.
+// its newest record, or, when it was empty, two seconds before it was requested.
 func (p *PageHead) Watermark() change.Millis {
 	if p.Records > 0 {
 		return p.Newest - 1000

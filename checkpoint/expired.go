@@ -54,7 +54,7 @@ func (s *ExpiredCounts) Begin(recovered bool, at change.Millis) {
 // hoursCounted is for how many hours before the newest one deletions are counted.
 const hoursCounted = 7 * 24
 
-// Add counts the deletions of a page that was asked for at a time.
+// Add counts the deletions of a page that was requested at a time.
 func (s *ExpiredCounts) Add(c CountsByHour, at change.Millis) {
 	if len(c) == 0 {
 		return

@@ -81,7 +81,7 @@ func (s *State) AppliedMark() uint64 {
 
 // checkFence returns why a fence forbids an entry, or why a fence may not be raised now.
 //
-// Rule 12: behind a fence nothing is written to Bigtable, and nothing may ask for it. The writer
+// Rule 12: behind a fence nothing is written to Bigtable, and nothing may request it. The writer
 // checks it before it appends, so two commands at once cannot both succeed; the fold ignores what
 // is in the log all the same.
 func (s *State) checkFence(body any) error {

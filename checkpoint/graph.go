@@ -95,7 +95,7 @@ func (s *State) mergeShards(arn string, seen []ShardSeen, date change.Millis, po
 // retention is how long the service keeps a record.
 const retention = 24 * 3600 * 1000
 
-// finishGone finishes a shard that the service does not know any more, with a gap if some of its
+// finishGone finishes a shard that the service no longer has, with a gap if some of its
 // records may be lost. A parent that was trimmed before the stream was started is finished without
 // one.
 //

@@ -278,7 +278,7 @@ func (s *State) GappedShards() (ids []string) {
 	return ids
 }
 
-// heapEntry is a shard in a heap, with its key beside it, so that comparisons do not follow the
+// heapEntry is a shard in a heap, stored with its key, so that comparisons do not follow the
 // pointer.
 type heapEntry struct {
 	key change.Millis

@@ -64,7 +64,7 @@ func (sh *Shard) RevivedBy(x ShardSeen, began change.Millis) bool {
 // out the shard's end and its children, it is read on behind its last position: a gap that ended it
 // was wrong.
 //
-// Rule 13: what a listing shows is believed over an earlier answer that the shard is gone.
+// Rule 13: a listing overrides an earlier answer that the shard is gone.
 func (s *State) reopen(sh *Shard, began change.Millis) {
 	sh.SeenOpen = true
 	if began < sh.FinishedAt+childListingDelay {

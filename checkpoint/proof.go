@@ -4,7 +4,7 @@ import "github.com/tailrace-cdc/replicator/change"
 
 // Proof is what heartbeats prove. The zero Proof belongs to a table without heartbeats.
 type Proof struct {
-	Since   change.Millis // the time of the first beat that tells of heartbeats: of this owner, and behind the snapshot
+	Since   change.Millis // the time of this owner's first beat with heartbeats, behind the snapshot
 	Assumed int           // open shards out of which no recent record has come
 	Read    change.Millis // everything created up to here was read; 0: nothing is proved
 

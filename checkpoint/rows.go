@@ -13,9 +13,9 @@ type Body interface {
 // where it does.
 type RowsReason string
 
-// What entries do to rows beside the changes in the log.
+// What entries do to rows apart from the changes in the log.
 const (
-	RowsByChanges     RowsReason = ""              // nothing: rows become what the changes in the log say
+	RowsByChanges     RowsReason = ""              // nothing: rows follow the changes in the log
 	RowsByStream      RowsReason = "stream"        // another stream is read: what was written between the two is in no log
 	RowsByGap         RowsReason = "gap"           // changes were lost: the items that they changed are in no log
 	RowsByCopy        RowsReason = "copy"          // items were read from the table itself and written
@@ -26,8 +26,8 @@ const (
 	RowsUnknown       RowsReason = "unknown_entry" // no build that wrote it is known
 )
 
-// ChangesRows is the one judge of what an entry's body does to rows beside the changes in the log.
-// It is total: a body of an unknown type may have done anything.
+// ChangesRows is the one judge of what an entry's body does to rows apart from the changes in the
+// log. It is total: a body of an unknown type may have done anything.
 //
 // Rule 14: only this function decides whether an entry makes a kept comparison useless.
 func ChangesRows(body any) RowsReason {
@@ -49,7 +49,7 @@ func (*Snapshot) changesRows() RowsReason { return RowsByChanges }
 func (*Copy) changesRows() RowsReason      { return RowsByCopy }
 func (*CopyMarks) changesRows() RowsReason { return RowsByCopy }
 
-// changesRows: a shard that the service does not know any more may have been trimmed before it was
+// changesRows: a shard that the service no longer has may have been trimmed before it was
 // read to its end. The fold stores such a gap without an entry of its own.
 func (b *Graph) changesRows() RowsReason {
 	if len(b.Gone) > 0 {

@@ -39,7 +39,7 @@ type State struct {
 	Accepted   *Accept // the newest that was
 	Switched   *Switch // one that was, until its copy begins
 	Fence      *Fence  // of a cutover
-	Proof      Proof   // as the owner's beats say
+	Proof      Proof   // from the owner's beats
 
 	Expired ExpiredCounts // deletions by TTL
 

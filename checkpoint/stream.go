@@ -46,7 +46,7 @@ func (s *State) lowestClock() change.Version {
 	return change.LowestRead(s.Floor())
 }
 
-// LifeOf returns what clocks and sinks must know of the life that a stream's records belong to.
+// LifeOf returns what clocks and sinks need of the life that a stream's records belong to.
 func (s *State) LifeOf(arn string) change.Life {
 	if st := s.Stream(arn); st != nil && st.After > 0 {
 		return change.Life{Floor: st.Floor, After: st.After}

@@ -1,7 +1,7 @@
 package checkpoint
 
-// Work is what is still to be done until Bigtable has the rows of all items, beside applying the
-// changes in the log. It ends by itself. A gap that nothing heals is no work: it waits for an
+// Work is what is still to be done until Bigtable has the rows of all items, apart from applying
+// the changes in the log. It ends by itself. A gap that nothing heals is no work: it waits for an
 // operator, and so does the doubt that a copy of an unconfirmed export leaves.
 type Work struct {
 	Copy   CopyWork
@@ -14,7 +14,7 @@ type CopyWork string
 // The copies.
 const (
 	CopyNone CopyWork = ""
-	// CopyDue: the start asked for a copy, which has no entry yet.
+	// CopyDue: the start requested a copy, which has no entry yet.
 	CopyDue CopyWork = "due"
 	// CopyRuns: a copy is not complete. It may be paused.
 	CopyRuns CopyWork = "runs"
@@ -33,7 +33,7 @@ const (
 	ResyncRecovers ResyncWork = "recovers"
 	// ResyncHeals: changes that gaps lost are missing.
 	ResyncHeals ResyncWork = "heals"
-	// ResyncCompares: nothing is known to be missing; an operator asked for a comparison.
+	// ResyncCompares: nothing is known to be missing; an operator requested a comparison.
 	ResyncCompares ResyncWork = "compares"
 )
 
@@ -44,7 +44,7 @@ func (c CopyWork) Due() bool { return c == CopyDue || c == CopySwitch }
 func (r ResyncWork) Missing() bool { return r == ResyncRecovers || r == ResyncHeals }
 
 // Unfinished returns what is still to be done until Bigtable has the rows of all items. It is the
-// only judge of that question (Rule 14): waits, comparisons, cutovers, fences and status ask it.
+// only judge of that question (Rule 14): waits, comparisons, cutovers, fences and status call it.
 func (s *State) Unfinished() Work {
 	return Work{Copy: s.copyWork(), Resync: s.resyncWork()}
 }
