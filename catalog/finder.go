@@ -26,7 +26,7 @@ type Daemon interface {
 	Add(ctx context.Context, cfg *config.Config, t config.Table) error
 	// Remove drains a table and drops it; its stored state stays.
 	Remove(ctx context.Context, source string)
-	// Note sets what is to be said of sources: see pipeline.Note.
+	// Note sets what is to be reported about sources: see pipeline.Note.
 	Note(notes map[string]status.Reason)
 	// ReadToEnd reports whether everything of a table's stream is applied that there will ever be.
 	ReadToEnd(source string) bool
@@ -221,7 +221,7 @@ func (f *Finder) add(ctx context.Context, d Daemon, cfg *config.Config, t config
 	}
 }
 
-// tell notes what must be said, and logs what is new of it.
+// tell reports the notes, and logs the new ones.
 func (f *Finder) tell(d Daemon) {
 	notes := map[string]status.Reason{}
 	for i := range f.known.Tables {

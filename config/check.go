@@ -196,7 +196,7 @@ func (r *report) names(path string, t *Table, c *Config) {
 	}
 }
 
-// heartbeat checks that the keys of heartbeats are said in one way, and how often they are written.
+// heartbeat checks that the keys of heartbeats are set in one way, and how often they are written.
 func (r *report) heartbeat(path string, h *Heartbeat) {
 	if !r.Written(path) || r.reported(path) {
 		return

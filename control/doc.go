@@ -1,6 +1,6 @@
 // Package control watches and steers a pipeline from outside, through its logs: it reads the status
-// of each table, appends the control entries by which commands tell the owner of a log what to do,
-// and sends it requests for single items. Only the owner writes rows. It works beside a running
+// of each table, appends the control entries by which commands order work from the owner of a log,
+// and sends it requests for single items. Only the owner writes rows. It works alongside a running
 // daemon, and reads and orders against the store of a stopped one.
 //
 // Files, from the top down:
@@ -8,7 +8,7 @@
 //	await.go        the status now, and the status once everything before a moment is applied; both retry
 //	observe.go      the status of every table from its log
 //	daemon.go       the status that the daemon serves
-//	applied.go      what is asked of protocol.Goal for each table, and the error of a wait that is blocked
+//	applied.go      evaluate protocol.Goal for each table, and the error of a wait that is blocked
 //	items.go        which items of a table are resynced
 //	retry.go        dead letters of a table, as requests for their items
 //	heal.go         gaps of which the archive is to be healed

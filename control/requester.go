@@ -179,7 +179,7 @@ func (t *RequestTotal) add(o *request.Outcome) {
 	}
 }
 
-// cut calls f with the items in chunks. If items yields an error, the items before it are asked for
+// cut calls f with the items in chunks. If items yields an error, the items before it are requested
 // all the same.
 func (r *Requester) cut(what string, items iter.Seq2[request.Item, error], f func(*request.Chunk) error) (bad error) {
 	cutter := request.Cutter{What: what, By: r.By}

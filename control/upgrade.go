@@ -125,7 +125,7 @@ func formatOf(ctx context.Context, q *queue.Queue, table string) (LogFormat, err
 	return one, nil
 }
 
-// listenFor is how long a command listens for replicators, which speak every two seconds.
+// listenFor is how long a command listens for replicators, which publish every two seconds.
 const listenFor = 3 * time.Second
 
 // heard returns the replicators of the pipeline that publish their presence. A replicator with the

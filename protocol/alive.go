@@ -69,7 +69,7 @@ func (o Owner) Silence(now change.Millis) time.Duration {
 
 // Alive decides whether the owner of a log is alive that is silent for a while. ttl is the time of
 // a claim, retry the pause of a halted table before it is tried again. It is the only judge of that
-// question (Rule 14): status, commands and the owner itself ask it.
+// question (Rule 14): status, commands and the owner itself call it.
 //
 // Rule 13: one answer of LifeSilent proves nothing. Before a command acts on it, it observes the
 // silence with an OwnerWatch for a while.

@@ -76,7 +76,7 @@ func (w *ClaimWatch) Heard(at time.Time, seq uint64, ago time.Duration, connecti
 // note records an observation.
 //
 // Silence counts only while it is observed: after a break, because the server or this process was
-// away, the owner may not have come back yet to append a beat. So the wait begins anew, and with a
+// away, the owner may not have come back yet to append a beat. So the wait starts again, with a
 // random part, as all members that wait for the log see the same break.
 func (w *ClaimWatch) note(now time.Time, seq, connection uint64) (grown bool) {
 	first := w.since.IsZero()
@@ -101,7 +101,7 @@ func (w *ClaimWatch) Look(now time.Time) bool {
 	return w.heard.IsZero() || now.Sub(w.heard) > heardLately || now.Sub(w.since) > w.TTL/3+PresencePeriod
 }
 
-// Pause is how long to wait before Look is asked again.
+// Pause is how long to wait before Look is called again.
 func (w *ClaimWatch) Pause() time.Duration { return min(w.TTL/10, 500*time.Millisecond) }
 
 // MayWrite reports whether an owner may write to Bigtable, which it sent its last acknowledged

@@ -12,7 +12,7 @@ type Instant struct {
 // InstantOf returns the instant of a time that time.Now has given. Mono counts from the time begin.
 func InstantOf(t, begin time.Time) Instant { return Instant{Wall: t.Round(0), Mono: t.Sub(begin)} }
 
-// Since returns how long an earlier instant is ago: the larger of what the two clocks say.
+// Since returns how long an earlier instant is ago: the larger of the two clocks' values.
 func (i Instant) Since(earlier Instant) time.Duration {
 	return max(i.Wall.Sub(earlier.Wall), i.Mono-earlier.Mono)
 }

@@ -89,7 +89,7 @@ const (
 
 // Persistence is how long the service must go on denying a shard that was read within the
 // retention, or that was never read and is listed, before that may end it. A listing and an
-// iterator may come from servers that do not know a new shard yet; that takes seconds. Such a shard
+// iterator may come from servers that do not have a new shard yet; that takes seconds. Such a shard
 // is gone only in services that differ from DynamoDB, so a minute costs nothing there; with six
 // seconds a short outage would be enough, and with ten minutes the shard's children would wait for
 // so long.
@@ -97,7 +97,7 @@ const Persistence = time.Minute
 
 // Patience is how long the service must go on with an answer that only the same answer confirms:
 // that what follows a position is trimmed, and that nothing follows in a shard that has ended and
-// of which no record can be read. With less, an outage of seconds would be believed. It costs
+// of which no record can be read. With less, an outage of seconds would be enough. It costs
 // little: a gap is found a day late anyway, and a shard without a record holds its children back
 // for so long.
 const Patience = 10 * time.Second

@@ -34,7 +34,7 @@ type StreamAnswer struct {
 // StreamEnded reports whether two answers prove that a stream takes no more records, so that its
 // open shards are its last ones and another stream may follow.
 //
-// Rule 13: the second answer was asked for after the first had come, and by another call. "Not
+// Rule 13: the second answer was requested after the first had come, and by another call. "Not
 // found" alone proves nothing, however often it is said: one of the two describes a stream that is
 // off, or was replaced.
 func StreamEnded(first, second StreamAnswer) bool {
