@@ -90,11 +90,15 @@ func (c *Cutover) Certify(ctx context.Context) error {
 }
 
 // interrupted adds to the error of an interruption that the fence stays, if this process has found
-// or raised one: Bigtable falls behind until the cutover goes on. Other errors are returned
-// unchanged.
+// or raised one: Bigtable falls behind until the cutover goes on. Before the fence nothing has
+// changed. Other errors are returned unchanged.
 func (c *Cutover) interrupted(err error) error {
-	if c.id == "" || !errors.Is(err, context.Canceled) {
+	switch {
+	case !errors.Is(err, context.Canceled):
 		return err
+	case c.id == "":
+		return failure.With(failure.None, "this command has raised no fence, and changed nothing; the same command begins again",
+			err)
 	}
 	return failure.With(failure.None, fmt.Sprintf("the fence of cutover %s stays, and nothing "+
 		"is written to Bigtable: the same command goes on to the certificate, `replicator cutover --undo` takes the fence "+

@@ -16,10 +16,11 @@ import (
 // Bigtable gets nothing more, and who has pressed ^C must know.
 func TestInterruptedBehindTheFenceSaysThatItStays(t *testing.T) {
 	interrupt := fmt.Errorf("read log: %w", context.Canceled)
-	if err := (&Cutover{}).interrupted(interrupt); failure.Known(err) {
-		t.Errorf("before the fence: %v", err)
+	err := (&Cutover{}).interrupted(interrupt)
+	if class, hint := failure.Of(err); class != failure.None || !strings.Contains(hint, "raised no fence") {
+		t.Errorf("before the fence: %v, %s, %q", err, class, hint)
 	}
-	err := (&Cutover{id: "f1"}).interrupted(interrupt)
+	err = (&Cutover{id: "f1"}).interrupted(interrupt)
 	if class, hint := failure.Of(err); class != failure.None || !strings.Contains(hint, "cutover f1 stays") {
 		t.Errorf("behind the fence: %v, %s, %q", err, class, hint)
 	}
