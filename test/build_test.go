@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 			}
 		}
 		// These tests mostly wait for processes, so more run in parallel than there are cores.
-		if err := flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0))); err != nil {
+		if err := flag.Set("test.parallel", strconv.Itoa(6*runtime.GOMAXPROCS(0))); err != nil {
 			panic(err)
 		}
 		return m.Run()
