@@ -12,9 +12,10 @@
 //
 // Files, from the top down:
 //
-//	repair.go         what is repaired: from a file of differences, or a file of keys
+//	repair.go         what is repaired, counted first and then repaired
 //	repairitems.go    items of one table: asked for, and settled again
 //	repairforeign.go  cells that belong to no item
+//	repairselected.go what it is read from: differences, keys, or an export
 //	repaired.go       what was found and done
 //	since.go          compares only the items that have changed since
 //	sampling.go       compares items that are drawn at random

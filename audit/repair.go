@@ -1,29 +1,31 @@
 package audit
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"iter"
-	"os"
 
 	"github.com/tailrace-cdc/replicator/audit/pair"
 	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue/request"
+	"github.com/tailrace-cdc/replicator/source/export"
 	"github.com/tailrace-cdc/replicator/verify"
 	"github.com/tailrace-cdc/replicator/verify/report"
 )
 
-// RepairOptions say what is repaired: the differences of From, or the items of Table that Keys
-// names.
+// RepairOptions say what is repaired: the differences of From, or the items of Table that Keys or
+// Export names.
 type RepairOptions struct {
 	From          string // file of differences
 	Keys          string // file of keys, - for Repairer.Stdin
+	Export        string // URL of an incremental export
 	Table         string
 	DryRun        bool
+	NoWait        bool // ask for the items, and do not wait for the owner
+	Unproven      bool // wait for the owner, and do not compare the items afterwards
 	DeleteForeign bool
 }
 
@@ -34,8 +36,11 @@ type Repairer struct {
 	Stdin     io.Reader
 	OpenPair  func(ctx context.Context, table string) (*pair.Pair, error)
 	Requester func(table string) *control.Requester
+	// OpenExport opens the export of the options.
+	OpenExport func(ctx context.Context, t *catalog.Table) (*export.Export, error)
 
-	keys    []byte // of a file of keys
+	stdin   []byte         // the keys that stdin named
+	export  *export.Export // nil until it is opened
 	result  *Repaired
 	counted bool
 	tables  map[string]*tableRepair     // by source table
@@ -50,19 +55,14 @@ const repairedAtOnce = 1000
 func (r *Repairer) Run(ctx context.Context) (*Repaired, error) {
 	r.result = &Repaired{DryRun: r.DryRun, Tables: []*RepairedTable{}, Foreign: []*RepairedForeign{}}
 	r.tables, r.foreign = map[string]*tableRepair{}, map[string]*foreignDeletion{}
-	if err := r.each(r.count); err != nil {
+	if err := r.each(ctx, r.count); err != nil {
 		return nil, err
 	}
 	if r.counted = true; r.DryRun {
 		return r.result, nil
 	}
-	if err := r.each(func(d *report.Difference) error { return r.repair(ctx, d) }); err != nil {
+	if err := r.repairItems(ctx); err != nil {
 		return nil, err
-	}
-	for _, t := range r.result.Tables {
-		if err := r.tables[t.Source].flush(ctx); err != nil {
-			return nil, err
-		}
 	}
 	for _, f := range r.result.Foreign {
 		if err := r.foreign[f.Target].run(ctx); err != nil {
@@ -72,75 +72,30 @@ func (r *Repairer) Run(ctx context.Context) (*Repaired, error) {
 	return r.result, nil
 }
 
-// each calls f with everything that is asked for.
-func (r *Repairer) each(f func(*report.Difference) error) error {
-	all, name := r.wanted, r.Keys
-	if r.From != "" {
-		file, err := os.Open(r.From)
-		if err != nil {
-			return failure.Usagef("`replicator verify --differences FILE` writes it", "%w", err)
+// repairItems has the items of all tables repaired. Differences name the rows of their items, and
+// a file of keys is short: their items are asked for in batches, each of which is compared before
+// the next one. An export may name millions, of which the owner has to find the rows: it is asked
+// for all of them at once, so that it reads the target once for that.
+func (r *Repairer) repairItems(ctx context.Context) error {
+	if r.NoWait || r.Unproven || r.Export != "" {
+		for _, t := range r.result.Tables {
+			if err := r.tables[t.Source].askAll(ctx); err != nil {
+				return err
+			}
 		}
-		defer file.Close()
-		if info, err := file.Stat(); err == nil && !info.Mode().IsRegular() { // the second reading would find nothing
-			return failure.Usagef("store the differences in a file first",
-				"%s is no regular file, and it is read twice", r.From)
-		}
-		all, name = func() (iter.Seq2[*report.Difference, error], error) { return report.Differences(file), nil }, r.From
 	}
-	differences, err := all()
-	if err != nil {
+	if r.NoWait || r.Unproven {
+		return nil
+	}
+	if err := r.each(ctx, func(d *report.Difference) error { return r.repair(ctx, d) }); err != nil {
 		return err
 	}
-	for d, err := range differences {
-		if err == nil {
-			err = f(d)
-		}
-		if err != nil && !failure.Known(err) && !r.counted {
-			return failure.Usagef("nothing was changed; correct it and repeat the command", "%s: %w", name, err)
-		}
-		if err != nil {
+	for _, t := range r.result.Tables {
+		if err := r.tables[t.Source].flush(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// wanted yields the items of a file of keys.
-func (r *Repairer) wanted() (iter.Seq2[*report.Difference, error], error) {
-	t, err := r.table(r.Table)
-	if err != nil {
-		return nil, err
-	}
-	if r.keys == nil {
-		in := r.Stdin
-		if r.Keys != "-" {
-			file, err := os.Open(r.Keys)
-			if err != nil {
-				return nil, failure.Usagef("--keys names a file with one key per line, or - for stdin", "%w", err)
-			}
-			defer file.Close()
-			in = file
-		}
-		if r.keys, err = io.ReadAll(in); err != nil {
-			return nil, fmt.Errorf("read keys: %w", err)
-		}
-	}
-	return func(yield func(*report.Difference, error) bool) {
-		for key, err := range control.ReadKeys(bytes.NewReader(r.keys), t.Info.Schema) {
-			if !yield(&report.Difference{Table: t.Source, Target: t.Target, Key: bytes.Clone(key)}, err) {
-				return
-			}
-		}
-	}, nil
-}
-
-// table returns a configured table.
-func (r *Repairer) table(name string) (*catalog.Table, error) {
-	t := r.Catalog.Table(name)
-	if t == nil {
-		return nil, failure.Usagef("the differences must be those of this configuration", "no table %q is configured", name)
-	}
-	return t, nil
 }
 
 // count counts a difference, and refuses one that is not of this configuration.
@@ -205,13 +160,16 @@ func (r *Repairer) repair(ctx context.Context, d *report.Difference) error {
 	}
 	w := r.tables[d.Table]
 	if w == nil {
-		return fmt.Errorf("%s has changed while it was read", r.From)
+		return fmt.Errorf("%s has changed while it was read", cmp.Or(r.From, r.Keys, r.Export))
 	}
 	key, err := control.ParseKey(d.Key, w.table.Info.Schema)
 	if err != nil {
 		return err
 	}
-	w.batch = append(w.batch, item{key: key, rows: d.Rows, future: d.Future})
+	x := w.outcomes[w.read] // the zero value where the items were not asked for yet
+	w.read++
+	x.key, x.rows, x.future = key, d.Rows, d.Future
+	w.batch = append(w.batch, x)
 	if len(w.batch) < repairedAtOnce {
 		return nil
 	}

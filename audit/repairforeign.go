@@ -30,6 +30,7 @@ func (x *foreignDeletion) run(ctx context.Context) error {
 	if !x.DeleteForeign {
 		return nil
 	}
+	x.result.Asked = true
 	requester := x.Requester(x.owner)
 	requester.Each = func(_ *request.Chunk, o *request.Outcome) {
 		for _, n := range o.Notes {
@@ -45,6 +46,11 @@ func (x *foreignDeletion) run(ctx context.Context) error {
 				return
 			}
 		}
+	}
+	if x.NoWait {
+		sent, err := requester.Send(ctx, request.Foreign, items)
+		x.result.Requests = sent.IDs
+		return err
 	}
 	done, err := requester.Do(ctx, request.Foreign, items)
 	if done != nil {

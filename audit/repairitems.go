@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue/request"
 	"github.com/tailrace-cdc/replicator/verify"
+	"github.com/tailrace-cdc/replicator/verify/report"
 )
 
 // tableRepair repairs the items of one table.
@@ -23,6 +25,9 @@ type tableRepair struct {
 	pair      *pair.Pair
 	requester *control.Requester
 	batch     []item
+	asked     bool         // all items were asked for at once
+	outcomes  map[int]item // by their number in what is read: the hot and refused ones of those
+	read      int          // items that were read again since
 }
 
 // item is an item on its way to being equal.
@@ -51,11 +56,12 @@ func (w *tableRepair) flush(ctx context.Context) (err error) {
 		if w.pair, err = w.OpenPair(ctx, w.table.Source); err != nil {
 			return err
 		}
-		w.requester = w.Requester(w.table.Source)
 	}
 	for n := 1; len(open) > 0; n++ {
-		if err := w.ask(ctx, open); err != nil {
-			return err
+		if n > 1 || !w.asked {
+			if err := w.ask(ctx, open, n == 1); err != nil {
+				return err
+			}
 		}
 		if open, err = w.settle(ctx, open, n == repairTries); err != nil || len(open) == 0 {
 			return err
@@ -67,26 +73,68 @@ func (w *tableRepair) flush(ctx context.Context) (err error) {
 	return nil
 }
 
-// ask requests a correction of the rows of items from the owner, and waits for it.
-func (w *tableRepair) ask(ctx context.Context, items []item) error {
-	at := 0
-	w.requester.Each = func(c *request.Chunk, o *request.Outcome) {
-		for _, n := range o.Notes {
-			x := &items[at+n.Item]
-			if x.hot = n.Until; n.Until.IsZero() {
-				x.refused = true
+// errEnough ends the reading of what is repaired when no more of its items are taken.
+var errEnough = errors.New("enough")
+
+// askAll asks for all items of the table at once, and waits for that unless the options do not.
+func (w *tableRepair) askAll(ctx context.Context) error {
+	items := func(yield func(request.Item, error) bool) {
+		err := w.each(ctx, func(d *report.Difference) error {
+			if d.Key == nil || d.Table != w.table.Source {
+				return nil
 			}
+			key, err := control.ParseKey(d.Key, w.table.Info.Schema)
+			if err == nil && !yield(request.Item{Key: key, Rows: d.Rows, Future: d.Future}, nil) {
+				err = errEnough
+			}
+			return err
+		})
+		if err != nil && !errors.Is(err, errEnough) {
+			yield(request.Item{}, err)
 		}
-		at += len(c.Items)
 	}
+	if w.NoWait {
+		sent, err := w.Requester(w.table.Source).Send(ctx, request.Resync, items)
+		w.result.Requests, w.result.Asked = sent.IDs, sent
+		return err
+	}
+	w.asked, w.outcomes = true, map[int]item{}
+	return w.request(ctx, items, true, func(n int, it item) { w.outcomes[n] = it })
+}
+
+// ask requests a correction of the rows of items from the owner, and waits for it.
+func (w *tableRepair) ask(ctx context.Context, items []item, first bool) error {
 	for i := range items {
 		items[i].hot, items[i].refused = time.Time{}, false
 	}
-	done, err := w.requester.Do(ctx, request.Resync, repairRequests(items))
+	return w.request(ctx, repairRequests(items), first, func(n int, it item) {
+		items[n].hot, items[n].refused = it.hot, it.refused
+	})
+}
+
+// request asks for items and waits until they are done. noted receives the number of each item
+// that is hot or refused. What was equal already counts at the first time of an item only.
+func (w *tableRepair) request(
+	ctx context.Context, items iter.Seq2[request.Item, error], first bool, noted func(n int, it item),
+) error {
+	if w.requester == nil {
+		w.requester = w.Requester(w.table.Source)
+	}
+	at := 0
+	w.requester.Each = func(c *request.Chunk, o *request.Outcome) {
+		for _, n := range o.Notes {
+			noted(at+n.Item, item{hot: n.Until, refused: n.Until.IsZero()})
+		}
+		at += len(c.Items)
+	}
+	done, err := w.requester.Do(ctx, request.Resync, items)
 	if err != nil {
 		return err
 	}
-	w.result.Written, w.result.Left = w.result.Written+done.Written, w.result.Left+done.Left
+	if !first {
+		done.Equal = 0
+	}
+	w.result.add(done)
 	return nil
 }
 

@@ -9,14 +9,14 @@
 //	observe.go      the status of every table from its log
 //	daemon.go       the status that the daemon serves
 //	applied.go      evaluate protocol.Goal for each table, and the error of a wait that is blocked
-//	items.go        which items of a table are resynced
 //	retry.go        dead letters of a table, as requests for their items
 //	heal.go         gaps of which the archive is to be healed
-//	keys.go         keys of a file or of an incremental export, as requests
+//	keys.go         keys of the items that an incremental export names, as requests
 //	keyfile.go      reads files of item keys
 //	requester.go    sends requests and waits for their outcomes
 //	progress.go     how far they are
 //	letters.go      opens and finds dead letters
+//	orders.go       resyncs of whole tables that a command orders: by a table's name, or for gaps
 //	awaitresync.go  waits for the end of a resync of a whole table
 //	owner.go        whether a replicator owns the table, and lives
 //	dump.go         the entries of a log as lines

@@ -5,30 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 
-	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue/request"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/source/export"
 )
-
-// KeysOf yields the items that a file of keys names.
-func KeysOf(in io.Reader, name string, schema change.KeySchema) iter.Seq2[request.Item, error] {
-	return func(yield func(request.Item, error) bool) {
-		for key, err := range ReadKeys(in, schema) {
-			if bad := (*LineError)(nil); errors.As(err, &bad) {
-				err = failure.Usagef("the items of the lines before it are resynced; correct the line and repeat the command: "+
-					"what is resynced twice changes nothing", "%s: %w", name, err)
-			}
-			if !yield(request.Item{Key: bytes.Clone(key)}, err) || err != nil {
-				return
-			}
-		}
-	}
-}
 
 // errEnough ends the reading of an export when no more of its items are taken.
 var errEnough = errors.New("enough")
@@ -63,7 +46,7 @@ func OpenChanged(ctx context.Context, url string, want export.Want) (*export.Exp
 	}
 	if e.Kind != export.Incremental {
 		return nil, failure.Usagef(
-			"`replicator resync --table` without --from-export compares the whole table; an incremental "+
+			"`replicator repair --table` without --from-export compares the whole table; an incremental "+
 				"export is made with --export-type INCREMENTAL_EXPORT",
 			"%s is a full export: it does not say which items have changed or are gone", url)
 	}

@@ -45,9 +45,13 @@ func registerCompletions(root *cobra.Command, a *cli.App) {
 		case f.Name == "table":
 			completeFlag(root, f, func() []string { return completeTables(a) })
 		case f.Name == "code" && root.Parent() != nil && root.Parent().Name() == "dlq":
-			completeFlag(root, f, func() []string { return completeLetters(a, func(l *deadletter.Letter) string { return l.Code }) })
+			completeFlag(root, f, func() []string {
+				return completeLetters(a, func(l *deadletter.Letter) string { return l.Code })
+			})
 		case f.Name == "sink" && root.Parent() != nil && root.Parent().Name() == "dlq":
-			completeFlag(root, f, func() []string { return completeLetters(a, func(l *deadletter.Letter) string { return l.Sink }) })
+			completeFlag(root, f, func() []string {
+				return completeLetters(a, func(l *deadletter.Letter) string { return l.Sink })
+			})
 		case completionWords[root.CommandPath()][f.Name] != nil:
 			completeFlag(root, f, func() []string { return completionWords[root.CommandPath()][f.Name] })
 		case completionWords[""][f.Name] != nil:

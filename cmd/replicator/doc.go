@@ -15,10 +15,10 @@
 //	     ▼ CheckAndMutateRow         ▼ objects by hour, a subject                 ▼ :9464
 //	 Bigtable                     archive                                     Prometheus, probes
 //
-// Each subcommand has a file of its own: flags and printing. A package below internal does the work. The commands that look at a running daemon or tell it what to do
-// (status, queue, dlq, gaps, pause, resume, copy, resync, mapping) read and write its log: there is no other interface,
-// so they work against a stopped daemon as well. Only what writes rows needs the daemon: dlq retry and resync of single
-// items ask it through the requests beside the log.
+// Each subcommand has a file of its own: flags and printing. A package below internal does the work. The commands that
+// look at a running daemon or tell it what to do (status, queue, dlq, gaps, pause, resume, copy, repair, mapping) read
+// and write its log: there is no other interface, so they work against a stopped daemon as well. Only what writes rows
+// needs the daemon: dlq retry and repair of single items ask it through the requests beside the log.
 //
 // Packages below, from the top down:
 //
@@ -49,8 +49,12 @@
 //	copy.go       copy: pauses, resumes and cancels a backfill
 //	gaps.go       gaps: what was lost before it was read
 //	gaps_archive.go  its heal, for the archive
-//	resync.go     resync: makes the rows of a table, or of some items, true again
-//	repair.go     repair: makes the rows of single items true again, and says what is true afterwards
+//	resync.go     resync: an alias of repair
+//	repair.go     repair: makes rows true again, and says what is true afterwards
+//	repair_plan.go  what its flags, and those of its aliases, select
+//	repair_items.go  it, over single items
+//	repair_tables.go  it and gaps heal, over whole tables
+//	gaps_find.go  gaps in the logs, by their ids
 //	dlq.go        dlq: list, show and drop dead letters
 //	dlq_retry.go  its retry: applies dead letters again
 //	archive.go    archive: what is there, is it whole, which events

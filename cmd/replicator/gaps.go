@@ -68,26 +68,17 @@ func (a *app) gapsListCommand() *cobra.Command {
 	return cmd
 }
 
-// gapOf returns a gap as it is printed.
-func gapOf(l *control.Log, g *checkpoint.Gap) render.Gap {
-	line := render.GapOf(l.Table, l.State, g)
-	line.Schema = schema
-	return line
-}
-
 // gapsHealCommand returns the command `replicator gaps heal`.
 func (a *app) gapsHealCommand() *cobra.Command {
 	var h healing
 	cmd := &cobra.Command{
 		Use:   "heal [--table NAME] [--sink archive --from-export URL|ARN...] [ID...]",
 		Short: "Make the rows true again that gaps left wrong, by comparing the whole table",
-		Long: `heal accepts the gaps, so that reading goes on after them, and asks the replicator that owns the table to
-compare all of it with Bigtable and to write again what differs. That reads the whole table once, within the read
-budget of its backfill block, and writes only the rows that differ. Without ids, it heals every gap of which Bigtable
-differs.
-
-The gaps are healed when every difference was repaired and found equal afterwards; until then gaps list shows them as
-healing. Only the rows are healed: what an archive lacks stays named until it is healed, too, or gaps clear waives it.
+		Long: "heal is the same as `replicator repair --gaps [ID...] --no-wait`, with --wait the same without " +
+			`--no-wait. The next
+minor version has repair alone, and heal for archives. The gaps are healed when every difference was repaired and found
+equal afterwards; until then gaps list shows them as healing. Only the rows are healed: what an archive lacks stays
+named until it is healed, too, or gaps clear waives it.
 
 With --from-export it is the archive that is healed, of gaps that are accepted: what had expired by the time at which an
 incremental export shows it deleted, and what the stream did not give, is archived as class healed. The exports must
@@ -101,7 +92,11 @@ minute to spare. Items that were created and deleted within one window are not i
 			if ofArchive {
 				return a.healArchive(ctx, &h, ids)
 			}
-			return a.healGaps(ctx, h.table, ids, h.wait)
+			p, err := (&selection{table: h.table, gaps: true, ids: ids, noWait: !h.wait}).planAlias()
+			if err != nil {
+				return err
+			}
+			return a.repair(ctx, p, false)
 		}),
 	}
 	f := cmd.Flags()
@@ -110,80 +105,6 @@ minute to spare. Items that were created and deleted within one window are not i
 	f.StringArrayVar(&h.exports, "from-export", nil, "incremental export, by URL or ARN; may be given several times")
 	f.BoolVar(&h.wait, "wait", false, "return when the gaps are healed")
 	return cmd
-}
-
-// healGaps orders a resync of each table whose gaps are to be healed, and waits for its end if asked to.
-func (a *app) healGaps(ctx context.Context, table string, ids []string, wait bool) error {
-	logs, clients, err := a.TableLogs(ctx, table)
-	if err != nil {
-		return err
-	}
-	defer clients.Close()
-	for _, id := range ids {
-		if _, g := findGap(logs, id); g == nil {
-			return noGap(id)
-		}
-	}
-	ordered := map[string]string{} // order by table
-	for _, l := range logs {
-		gaps, healing := gapsToHeal(l.State, ids)
-		if len(gaps) == 0 {
-			continue
-		}
-		if ordered[l.Table] = healing; healing == "" {
-			if ordered[l.Table], err = l.Resync(ctx, "heal gaps", gaps); err != nil {
-				return err
-			}
-		}
-		for _, id := range gaps {
-			if err := a.printHealing(l, id, wait); err != nil {
-				return err
-			}
-		}
-	}
-	if len(ordered) == 0 {
-		if a.JSON {
-			return a.PrintJSON(map[string]any{"schema": schema, "healing": []string{}})
-		}
-		a.Print("No gaps to heal.")
-	}
-	if !wait {
-		return nil
-	}
-	for _, l := range logs {
-		if id := ordered[l.Table]; id != "" {
-			if err := a.awaitResync(ctx, clients, l.Table, id); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// gapsToHeal returns the ids of the gaps of which Bigtable differs; of the given ones if there are
-// any. healing is the pending resync if it heals all of them: another order would begin it again.
-func gapsToHeal(s *checkpoint.State, ids []string) (gaps []string, healing string) {
-	wanted := func(g *checkpoint.Gap) bool { return len(ids) == 0 || slices.Contains(ids, g.ID()) }
-	for _, g := range s.DifferingGaps() {
-		if wanted(g) {
-			gaps = append(gaps, g.ID())
-		}
-	}
-	if s.Resync != nil && !slices.ContainsFunc(s.GapsToHeal(), wanted) {
-		healing = s.Resync.ID
-	}
-	return gaps, healing
-}
-
-// printHealing prints a gap that is being healed. With --wait the result follows, and is the only object of --json.
-func (a *app) printHealing(l *control.Log, id string, wait bool) error {
-	if a.JSON && !wait {
-		return a.PrintJSON(gapOf(l, l.State.GapByID(id)))
-	}
-	if !a.JSON {
-		a.Print("Gap %s of %s is being healed.", id, l.Table)
-	}
-	return nil
 }
 
 // gapsClearCommand returns the command `replicator gaps clear`.
@@ -260,19 +181,4 @@ func (a *app) clearGap(ctx context.Context, logs []*control.Log, id, sink string
 		a.Print("It is not yet waived for %s: the table is not ready until it is.", strings.Join(left, ", "))
 	}
 	return nil
-}
-
-// findGap returns the gap with an id, and the log that records it; nil if there is none.
-func findGap(logs []*control.Log, id string) (*control.Log, *checkpoint.Gap) {
-	for _, l := range logs {
-		if g := l.State.GapByID(id); g != nil {
-			return l, g
-		}
-	}
-	return nil, nil
-}
-
-// noGap returns the error of an id that no gap has.
-func noGap(id string) error {
-	return failure.With(failure.None, "`replicator gaps list` shows them", fmt.Errorf("no gap %q", id))
 }

@@ -62,7 +62,7 @@ Start with a live table:    replicator init --table NAME -o tailrace.yaml
 		a.recoverCommand(), a.tableCommand(), a.configCommand(),
 	)
 	root.AddCommand(a.archiveCommand(), a.upgradeCommand())
-	root.AddCommand(verifyCommand(a.App), explainCommand(a.App), repairCommand(a.App), cutoverCommand(a.App))
+	root.AddCommand(verifyCommand(a.App), explainCommand(a.App), a.repairCommand(), cutoverCommand(a.App))
 	for _, cmd := range root.Commands() {
 		if cmd.HasSubCommands() && !cmd.Runnable() {
 			// Without a function of its own, cobra prints the help for any argument, and a mistyped subcommand succeeds.

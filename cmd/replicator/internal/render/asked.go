@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/queue/request"
 )
 
@@ -86,6 +87,14 @@ func ResyncedTable(schema int, table string, r checkpoint.ResyncResult) Resynced
 	return Resynced{
 		Schema: schema, Table: table, Items: r.Items, Written: r.Written, Equal: r.Equal, Left: r.Left, Hot: r.Hot,
 		Letters: r.Letters, Unproven: r.Unproven, Unowned: r.Unowned,
+	}
+}
+
+// ResyncedItems returns what became of single items.
+func ResyncedItems(schema int, table string, t *control.RequestTotal) Resynced {
+	return Resynced{
+		Schema: schema, Table: table, Items: t.Items, Written: t.Written, Equal: t.Equal, Left: t.Left, Hot: t.Hot,
+		Letters: t.Refused,
 	}
 }
 

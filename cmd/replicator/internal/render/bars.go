@@ -62,7 +62,8 @@ func (b *Bars) Show(now []Step) {
 		return
 	}
 	if b.all == nil {
-		b.all = mpb.New(mpb.WithOutput(b.out), mpb.WithWidth(barsWidth), mpb.WithRefreshRate(redrawPeriod), mpb.WithAutoRefresh())
+		b.all = mpb.New(mpb.WithOutput(b.out), mpb.WithWidth(barsWidth), mpb.WithRefreshRate(redrawPeriod),
+			mpb.WithAutoRefresh())
 	}
 	over := map[string]*bar{}
 	for name, x := range b.shown {

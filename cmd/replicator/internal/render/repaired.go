@@ -33,6 +33,14 @@ func Repaired(r *audit.Repaired) string {
 }
 
 func wouldRepair(t *audit.RepairedTable) string {
+	if t.Whole {
+		text := fmt.Sprintf("%s: the whole table would be compared with %s, about %s", t.Source, t.Target,
+			Count(int(t.Items), "item"))
+		if len(t.Gaps) > 0 {
+			text += ", and that heals " + strings.Join(t.Gaps, ", ")
+		}
+		return text + "."
+	}
 	items, rows := Count(int(t.Items), "item"), Count(int(t.Rows), "row")
 	text := fmt.Sprintf("%s: %s would be looked at, and %s that the differences name", t.Source, items, rows)
 	var kinds []string
@@ -46,6 +54,10 @@ func wouldRepair(t *audit.RepairedTable) string {
 }
 
 func repairedText(t *audit.RepairedTable) string {
+	if len(t.Requests) > 0 {
+		return fmt.Sprintf("%s: %s asked for: %s.\n  %s", t.Source, Count(int(t.Items), "item"),
+			Count(len(t.Requests), "request"), strings.Join(t.Requests, "\n  "))
+	}
 	items := Count(int(t.Repaired), "item")
 	parts := []string{fmt.Sprintf("%s: %s repaired (%d written)", t.Source, items, t.Written)}
 	add := func(n int64, what string) {
@@ -70,7 +82,11 @@ var leftReasons = map[string]string{
 
 func foreignText(f *audit.RepairedForeign, dry bool) string {
 	cells := Count(int(f.Columns), "foreign column")
-	if dry || f.Deleted == 0 && len(f.Left) == 0 {
+	if len(f.Requests) > 0 {
+		return fmt.Sprintf("%s: the deletion of %s asked for: %s.\n  %s", f.Target, cells,
+			Count(len(f.Requests), "request"), strings.Join(f.Requests, "\n  "))
+	}
+	if dry || !f.Asked {
 		return fmt.Sprintf("%s: %s, left as %s without --delete-foreign --yes.", f.Target, cells,
 			english.PluralWord(int(f.Columns), "it is", "they are"))
 	}
@@ -83,4 +99,44 @@ func foreignText(f *audit.RepairedForeign, dry bool) string {
 		parts = append(parts, fmt.Sprintf("%d left, since %s", f.Left[code], why))
 	}
 	return strings.Join(parts, ", ") + "."
+}
+
+// Repair is the object of a repair over a table, keys or an export: what its alias gives, and what
+// repair adds.
+type Repair struct {
+	Resynced
+	DryRun  bool                     `json:"dry_run"`
+	Tables  []*audit.RepairedTable   `json:"tables"`
+	Foreign []*audit.RepairedForeign `json:"foreign"`
+}
+
+// RepairOfTable returns the object of a repair of a whole table, which heals gaps.
+func RepairOfTable(r Resynced, target string, gaps []string) Repair {
+	t := &audit.RepairedTable{
+		Source: r.Table, Target: target, Whole: true, Gaps: gaps, Items: r.Items, Equal: r.Equal, Written: r.Written,
+		Left: r.Left, Hot: r.Hot, Refused: r.Letters, Unproven: r.Unproven,
+		Repaired: r.Items - r.Hot - r.Letters - r.Unproven,
+	}
+	return Repair{Resynced: r, Tables: []*audit.RepairedTable{t}, Foreign: []*audit.RepairedForeign{}}
+}
+
+// RepairOfItems returns the object of a repair of single items of a table.
+func RepairOfItems(table string, done *audit.Repaired) Repair {
+	r := Repair{
+		Resynced: Resynced{Schema: done.Schema, Table: table}, DryRun: done.DryRun, Tables: done.Tables,
+		Foreign: done.Foreign,
+	}
+	for _, t := range done.Tables { // at most one: keys and exports are those of one table
+		r.Resynced = Resynced{
+			Schema: done.Schema, Table: table, Items: t.Items, Written: t.Written, Equal: t.Equal, Left: t.Left, Hot: t.Hot,
+			Letters: t.Refused, Unproven: t.Unproven, Requests: t.Requests,
+		}
+	}
+	return r
+}
+
+// OrderedGap is a gap for which the resync with an id was asked for.
+type OrderedGap struct {
+	Gap
+	Resync string `json:"resync"`
 }
