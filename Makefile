@@ -26,7 +26,7 @@ TEST_BUILD := -trimpath -ldflags=-w
 # time is for machines that are busy with other things.
 TEST_FLAGS ?= -timeout 60m -parallel 5 -p $(shell getconf _NPROCESSORS_ONLN) $(TEST_BUILD)
 PACKAGES   ?= ./test ./pipeline ./queue ./...
-STRUCTURE  := ^(TestImportArrows|TestFilesStaySmall|TestDocsNameWhatExists|TestTextsAreNotRead|TestEveryAlertHasItsEntry)$$
+STRUCTURE  := ^(TestImportArrows|TestFilesStaySmall|TestDocsNameWhatExists|TestTextsAreNotRead|TestCommentsArePlain|TestEveryAlertHasItsEntry)$$
 MODULES    ?= .
 # Without this, each program that has the race detector sleeps for a second before it exits: tests, and what they start.
 export GORACE ?= atexit_sleep_ms=0

@@ -187,8 +187,9 @@ func (a *archiveCommands) verify(ctx context.Context, s *archiveScope, o manifes
 	return nil
 }
 
-// heads asks the logs for the ends of the chains, and says on stderr where none answers: the archive is as it is
-// without them. It closes the queue at once, so that a replicator can start while objects are read.
+// heads reads the ends of the chains from the logs, and warns on stderr where none answers: the
+// archive is as it is without them. It closes the queue at once, so that a replicator can start
+// while objects are read.
 func (a *archiveCommands) heads(ctx context.Context, s *archiveScope) map[string]*manifest.Head {
 	clients := a.Clients(s.cfg)
 	defer clients.Close()

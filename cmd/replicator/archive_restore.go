@@ -70,7 +70,7 @@ Exit 4: some items were not restored, because they were re-created, DynamoDB ref
 	return cmd
 }
 
-// restore restores items, or says what it would restore.
+// restore restores items, or prints what it would restore.
 func (a *archiveCommands) restore(ctx context.Context, f *restoreFlags) error {
 	r, err := f.read()
 	if err != nil {
@@ -148,7 +148,8 @@ func (f *restoreFlags) limits() restore.Limits {
 	}
 }
 
-// time returns the chosen time: deletions are known to the second, and that of --as-of is included.
+// time returns the chosen time: deletions are dated to the second, and the second of --as-of is
+// included.
 func (f *restoreFlags) time(in restore.Range) (restore.Range, error) {
 	at, err := restore.ParseTime("--as-of", f.asOf, time.Now())
 	if err != nil || at.IsZero() {

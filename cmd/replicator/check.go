@@ -82,7 +82,8 @@ func (a *app) check(ctx context.Context, o checkOptions) error {
 	return a.report(preflight.Run(ctx, cfg, problems, run), o)
 }
 
-// report prints the findings and returns the exit code: errors of the configuration win over those of the environment.
+// report prints the findings and returns the exit code: errors of the configuration win over errors
+// of the environment.
 func (a *app) report(r *preflight.Report, o checkOptions) error {
 	all := append(append([]problem.Problem{}, r.Problems...), r.Environment...)
 	errs := problem.CountErrors(all)

@@ -123,7 +123,7 @@ func runCutover(ctx context.Context, a *cli.App, o *cutoverFlags) error {
 	return nil
 }
 
-// hintRefused says what to do after a refusal. fence is the one that was raised or found, "" for
+// hintRefused returns what to do after a refusal. fence is the one that was raised or found, "" for
 // none.
 func hintRefused(refused *cutover.Refused, fence string) string {
 	switch {
@@ -138,7 +138,7 @@ func hintRefused(refused *cutover.Refused, fence string) string {
 }
 
 // writeCertificate writes a certificate, for everybody to read, once it is noted in the logs that
-// it was issued: until the file is complete nobody can use it. Where that fails, the fence stands,
+// it was issued: until the file is complete it is of no use. Where that fails, the fence stands,
 // and the same command issues another one.
 func writeCertificate(path string, cert *certificate.Certificate, key ed25519.PrivateKey, note func() error) error {
 	b, err := certificate.Encode(cert, key)
@@ -174,7 +174,7 @@ func openPair(
 	return pair.Open(ctx, cfg, clients, tables, table)
 }
 
-// checkCertificate says what a certificate says, if it is as it was issued.
+// checkCertificate prints what a certificate states, if it is as it was issued.
 func checkCertificate(a *cli.App, path, keyFile string) error {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -255,7 +255,7 @@ func undoCutover(ctx context.Context, a *cli.App, o *cutoverFlags) error {
 }
 
 // printUndone prints what became of each fence, and what is due if the application wrote to
-// Bigtable behind it: those rows differ from DynamoDB, and no change in a log says which they are.
+// Bigtable behind it: those rows differ from DynamoDB, and no change in a log names them.
 func printUndone(a *cli.App, undone []cutover.Undone) {
 	for _, u := range undone {
 		if u.Unread == "" {

@@ -36,7 +36,7 @@
 //	sandbox.go    sandbox: DynamoDB, Bigtable and NATS on loopback
 //	run.go        run: the daemon
 //	run_dry.go    its --dry-run: reads streams and applies mappings, without a log and without Bigtable
-//	run_dry_print.go  what a dry run says
+//	run_dry_print.go  what a dry run prints
 //	check.go      check: prints what package preflight finds
 //	schema.go     schema: what Bigtable must have
 //	status.go     status: what is in Bigtable and what is not
@@ -50,8 +50,8 @@
 //	gaps.go       gaps: what was lost before it was read
 //	gaps_archive.go  its heal, for the archive
 //	resync.go     resync: an alias of repair
-//	repair.go     repair: makes rows true again, and says what is true afterwards
-//	repair_plan.go  what its flags, and those of its aliases, select
+//	repair.go     repair: makes rows true again, and reports what is true afterwards
+//	repair_plan.go  what its flags and the flags of its aliases select
 //	repair_items.go  it, over single items
 //	repair_tables.go  it and gaps heal, over whole tables
 //	gaps_find.go  gaps in the logs, by their ids

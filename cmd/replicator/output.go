@@ -41,7 +41,7 @@ func openOutput(path, what, flag string) (*outputFile, error) {
 	return o, nil
 }
 
-// Write implements io.Writer. Its errors are those of a command.
+// Write implements io.Writer. Its errors end a command.
 func (o *outputFile) Write(p []byte) (int, error) {
 	n, err := o.file.Write(p)
 	if o.written += int64(n); err != nil {

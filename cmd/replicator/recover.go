@@ -45,7 +45,7 @@ its oldest record, and the archive drops what it has.`,
 	return cmd
 }
 
-// recover says what the recovery of the tables does, and begins it if that is confirmed.
+// recover prints what the recovery of the tables does, and begins it if that is confirmed.
 func (a *app) recover(ctx context.Context, table string, yes bool) error {
 	cfg, err := a.Config(ctx)
 	if err != nil {

@@ -56,7 +56,7 @@ Exit 4: something is hot, refused, unproven, still different or not deleted. Rep
 	return cmd
 }
 
-// repair does what a plan says. yes is the consent to the deletion of foreign cells.
+// repair carries out a plan. yes is the consent to the deletion of foreign cells.
 func (a *app) repair(ctx context.Context, p *repairPlan, yes bool) error {
 	if p.over == overItems {
 		return a.repairItems(ctx, p, yes)

@@ -86,7 +86,7 @@ func (a *app) repairer(
 	}, nil
 }
 
-// openChanged opens an incremental export of a table, and says on stderr where it may lack items.
+// openChanged opens an incremental export of a table, and warns on stderr where it may lack items.
 func (a *app) openChanged(ctx context.Context, url string, want export.Want) (*export.Export, error) {
 	e, err := control.OpenChanged(ctx, url, want)
 	if err == nil && e.Wholeness != export.Whole {

@@ -65,7 +65,7 @@ func (p *repairPlan) orders(logs []*control.Log) ([]*control.TableOrder, error) 
 	return control.OrdersOfGaps(logs, p.ids), nil
 }
 
-// wouldRepairTables says which tables would be compared.
+// wouldRepairTables prints which tables would be compared.
 func (a *app) wouldRepairTables(ctx context.Context, clients *clients.Clients, orders []*control.TableOrder) error {
 	src, err := clients.Source(ctx)
 	if err != nil {

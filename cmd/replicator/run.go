@@ -118,8 +118,8 @@ func (a *app) run(ctx context.Context, f runOptions) (err error) {
 // announceDelay is how long run waits on a terminal before it begins to copy tables.
 const announceDelay = 10 * time.Second
 
-// announceCopies says on a terminal what the copies take that are about to begin, and which tables are not copied, and
-// waits: a copy costs money, and Ctrl-C leaves everything as it was.
+// announceCopies prints on a terminal what the copies take that are about to begin, and which
+// tables are not copied, and waits: a copy costs money, and Ctrl-C leaves everything as it was.
 func (a *app) announceCopies(
 	ctx context.Context, cfg *config.Config, tables *catalog.Catalog, sink *bigtable.Client,
 ) error {

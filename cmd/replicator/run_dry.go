@@ -99,7 +99,7 @@ func dryTable(t *catalog.Table) dryrun.Table {
 	return dryrun.Table{Source: t.Source, Target: t.Target, Info: t.Info, Program: t.Program}
 }
 
-// errDryOver ends a dry run whose duration is over.
+// errDryOver ends a dry run at the end of its duration.
 var errDryOver = errors.New("the duration is over")
 
 func dryRunFor(ctx context.Context, run dryrun.Options, duration time.Duration) (*dryrun.Report, error) {
@@ -111,7 +111,7 @@ func dryRunFor(ctx context.Context, run dryrun.Options, duration time.Duration) 
 	return dryrun.Run(ctx, run)
 }
 
-// announceDry says what begins.
+// announceDry prints what begins.
 func announceDry(o dryOptions) string {
 	text := "dry run: reads the streams from now on"
 	if o.From == fromHorizon {

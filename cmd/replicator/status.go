@@ -133,16 +133,16 @@ func waitTarget(text string) (time.Time, error) {
 	return t, nil
 }
 
-// readClock asks DynamoDB for the time, because "now" is a time of its clock. Without an answer "now" is the time of
-// this machine.
+// readClock reads the time of DynamoDB, because "now" is a time of its clock. Without an answer
+// "now" is the time of this machine.
 func (a *app) readClock(ctx context.Context, clients *clients.Clients, table string) {
 	if err := clients.ReadClock(ctx, table); err != nil {
 		fmt.Fprintf(a.Errs, "%s: DynamoDB did not return the time, so \"now\" is the time of this machine: %v\n", a.Path, err)
 	}
 }
 
-// statusNow returns the status. If the logs cannot be read and the status comes from the daemon alone, statusNow says
-// so on stderr.
+// statusNow returns the status. If the logs cannot be read and the status comes from the daemon
+// alone, statusNow says so on stderr.
 func (a *app) statusNow(ctx context.Context, observer *control.Observer) (pipeline.Status, error) {
 	status, err := observer.Status(ctx)
 	if only := (*control.DaemonOnlyError)(nil); errors.As(err, &only) {
@@ -175,7 +175,8 @@ func (a *app) watch(ctx context.Context, observer *control.Observer) error {
 	}
 }
 
-// waitFor returns the status when everything from before target is in Bigtable, or when only obstacles are left.
+// waitFor returns the status when everything from before target is in Bigtable, or when only
+// obstacles are left.
 func (a *app) waitFor(
 	ctx context.Context, cfg *config.Config, observer *control.Observer, target time.Time, accept protocol.Accept,
 ) (pipeline.Status, control.Reached, error) {
@@ -186,8 +187,8 @@ func (a *app) waitFor(
 	return status, reached, err
 }
 
-// printBlocked prints the last status of a wait before which only obstacles stand, and returns the error that names
-// them. As JSON, the obstacles take the place of the reasons.
+// printBlocked prints the last status of a wait before which only obstacles stand, and returns the
+// error that names them. As JSON, the obstacles take the place of the reasons.
 func (a *app) printBlocked(s pipeline.Status, reached control.Reached) error {
 	if a.JSON {
 		blocked := struct {
@@ -228,7 +229,8 @@ func acceptOf(names []string, with bool, flag string) (*protocol.Accept, error) 
 	return accept, nil
 }
 
-// waitFailed prints the last status, and returns the error of a wait whose time was up or that was interrupted.
+// waitFailed prints the last status, and returns the error of a wait that timed out or was
+// interrupted.
 func (a *app) waitFailed(ctx context.Context, cfg *config.Config, last pipeline.Status) error {
 	if daemon := control.Daemon(context.WithoutCancel(ctx), cfg); daemon != nil {
 		last.Fail(daemon.Failing, daemon.Services)
@@ -247,7 +249,7 @@ func (a *app) waitFailed(ctx context.Context, cfg *config.Config, last pipeline.
 	return failure.With(failure.None, hintLate(last), errors.New("not everything was applied in time"))
 }
 
-// hintLate says what to do when not everything was applied in time.
+// hintLate returns what to do when not everything was applied in time.
 func hintLate(s pipeline.Status) string {
 	if len(s.Reasons) > 0 {
 		return "the reasons are in the status above; docs/operations.md says what to do about each"

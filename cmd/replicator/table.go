@@ -57,7 +57,7 @@ without one, not applied yet; nothing was changed then. What is in the archive s
 	return cmd
 }
 
-// retire says what is kept of a table, and takes it away if that is confirmed.
+// retire prints what is kept of a table, and takes it away if that is confirmed.
 func (a *app) retire(ctx context.Context, o cutover.RetireOptions, yes bool) error {
 	cfg, err := a.Config(ctx)
 	if err != nil {
@@ -104,8 +104,8 @@ func (a *app) retire(ctx context.Context, o cutover.RetireOptions, yes bool) err
 	return nil
 }
 
-// rowsOf returns where the row of a table is kept, which need not be configured any more; sink is nil if it has no
-// target.
+// rowsOf returns where the row of a table is kept, which need not be configured any more; sink is
+// nil if it has no target.
 func rowsOf(
 	ctx context.Context, cfg *config.Config, clients *clients.Clients, table string,
 ) (sink *bigtable.Client, rows cutover.RowStore, err error) {

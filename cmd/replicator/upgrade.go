@@ -45,7 +45,7 @@ then. --force raises the format although a replicator could not read it: that on
 	return cmd
 }
 
-// upgradeFlagError names the command to those who still use `run --upgrade`.
+// upgradeFlagError names the command that replaces `run --upgrade`.
 func (a *app) upgradeFlagError() func(*cobra.Command, error) error {
 	return func(cmd *cobra.Command, err error) error {
 		a.Path = cmd.CommandPath()
@@ -94,7 +94,7 @@ func (a *app) upgrade(ctx context.Context, o upgradeFlags) error {
 	return nil
 }
 
-// raiseFormat raises the row if everyone reads the newest format, or the caller says so.
+// raiseFormat raises the row if every replicator reads the newest format, or the caller insists.
 func (a *app) raiseFormat(
 	ctx context.Context, store rollout.Store, r *control.LogFormats, o upgradeFlags,
 ) error {

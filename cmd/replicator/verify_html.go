@@ -21,7 +21,7 @@ func openPage(path string) (*htmlPage, error) {
 	return &htmlPage{outputFile: file}, nil
 }
 
-// lines returns a file of differences that the page sees too. to may be nil.
+// lines returns a file of differences that also fills the page. to may be nil.
 func (p *htmlPage) lines(to io.Writer) io.Writer {
 	if to == nil {
 		return &p.found

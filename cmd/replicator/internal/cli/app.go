@@ -138,7 +138,7 @@ func (a *App) Config(ctx context.Context) (*config.Config, error) {
 	return found.Config, nil
 }
 
-// File is Config that does not look for tables: those of selections are missing.
+// File is Config that does not look for tables: tables of selections are missing.
 func (a *App) File() (*config.Config, error) {
 	cfg, problems, err := config.Load(a.ConfigPath)
 	if err != nil {
@@ -182,8 +182,8 @@ func (a *App) Problems(w io.Writer, problems []problem.Problem) {
 func (a *App) Clients(cfg *config.Config) *clients.Clients { return clients.ForCommand(cfg, a.Logger) }
 
 // Catalog parses, describes and compiles all tables; src is nil where the keys are declared. It
-// prints the problems of mappings with errors, and those of the tables of selections that it leaves
-// out. It refuses a table that the command names and that is left out.
+// prints the problems of mappings with errors, and the problems of the tables of selections that it
+// leaves out. It refuses a table that the command names and that is left out.
 func (a *App) Catalog(
 	ctx context.Context, cfg *config.Config, src *source.Source, named ...string,
 ) (*catalog.Catalog, error) {
@@ -238,7 +238,7 @@ var (
 	oneNeeded = regexp.MustCompile(`^at least one of the flags in the group \[(.*)\] is required$`)
 )
 
-// flagGroups says such a message in the words of a user: with the flags as they are typed.
+// flagGroups puts such a message into a user's words: with the flags as they are typed.
 func flagGroups(what string) string {
 	for _, known := range []struct {
 		form *regexp.Regexp
@@ -259,7 +259,7 @@ const (
 	codeDifferences = 4 // the command worked, and what it compared is not equal
 )
 
-// exitCode maps the class of an error. None is that of an error without one, or with only a hint.
+// exitCode maps the class of an error. An error without a class, or with only a hint, has None.
 func exitCode(err error) int {
 	switch class, _ := failure.Of(err); class {
 	case failure.Usage:
@@ -272,7 +272,7 @@ func exitCode(err error) int {
 	return codeEnvironment
 }
 
-// interrupted reports whether an error is that of a call which ended with the command's context,
+// interrupted reports whether an error ended a call together with the command's context,
 // and not what the service said. Both are Unready, so both have the exit code of the environment;
 // the hint of the service would be wrong.
 func interrupted(ctx context.Context, err error) bool {
@@ -281,7 +281,7 @@ func interrupted(ctx context.Context, err error) bool {
 		(errors.Is(err, context.Canceled) || status.Code(err) == codes.Canceled)
 }
 
-// Verdict prints what went wrong and what to do next, and returns the exit code. ctx is that of the
+// Verdict prints what went wrong and what to do next, and returns the exit code. ctx belongs to the
 // command. An error of cobra before the command line was accepted is an error of usage.
 func (a *App) Verdict(ctx context.Context, err error) int {
 	if err == nil {
@@ -316,7 +316,7 @@ func (a *App) Verdict(ctx context.Context, err error) int {
 	return code
 }
 
-// WantsJSON reports whether a command line asks for JSON, wherever in it the mistake is that kept
+// WantsJSON reports whether a command line has --json, wherever in it the mistake is that kept
 // it from being read.
 func WantsJSON(args []string) bool {
 	for _, arg := range args {

@@ -36,7 +36,7 @@ func (a *App) Terminal() bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// Confirmed asks on a terminal; without one nothing is confirmed.
+// Confirmed prompts on a terminal; without one nothing is confirmed.
 func (a *App) Confirmed() bool {
 	if !a.Terminal() || !term.IsTerminal(int(os.Stdin.Fd())) {
 		return false

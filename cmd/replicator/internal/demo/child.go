@@ -71,7 +71,7 @@ func (c *Child) Stop(ctx context.Context) error {
 	return nil
 }
 
-// take returns the running process and forgets it, so that only one caller waits for it; nil if
+// take returns the running process and drops it, so that only one caller waits for it; nil if
 // none runs.
 func (c *Child) take() *exec.Cmd {
 	c.mu.Lock()

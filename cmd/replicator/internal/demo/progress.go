@@ -119,7 +119,7 @@ func pauseOf(status *pipeline.Status) string {
 	return ""
 }
 
-// notePause says that reading pauses, or goes on: a demo that waits for room looks as if it hung.
+// notePause prints that reading pauses, or goes on: a demo that waits for room looks as if it hung.
 func (s *Stage) notePause(why string) {
 	switch {
 	case why != "" && s.pause == "":
@@ -130,8 +130,8 @@ func (s *Stage) notePause(why string) {
 	s.pause = why
 }
 
-// watchDrain says why reading pauses, and calls moved each time that more has been read, copied or
-// applied.
+// watchDrain prints why reading pauses, and calls moved each time that more has been read, copied
+// or applied.
 func (s *Stage) watchDrain(ctx context.Context, moved func()) {
 	last := ""
 	for failure.Pause(ctx, time.Second) == nil {

@@ -84,7 +84,7 @@ func (s *Stage) Compare(ctx context.Context) (*Summary, error) {
 	return sum, err
 }
 
-// fewLines says the first differences, one a line.
+// fewLines prints the first differences, one a line.
 type fewLines struct {
 	say  func(string)
 	said int

@@ -32,13 +32,13 @@ type File struct {
 
 // Case is one test: an item, or a change of one, and what must become of it.
 type Case struct {
-	// Name says what is tested.
+	// Name describes what is tested.
 	Name string `yaml:"name"`
 	// Was is the item before the change. Without it the item is new.
 	Was Item `yaml:"was"`
 	// Item is the item after the change. Without it the item was deleted.
 	Item Item `yaml:"item"`
-	// Expired says that DynamoDB's TTL deleted the item, not a user.
+	// Expired: DynamoDB's TTL deleted the item, not a user.
 	Expired bool `yaml:"expired"`
 	// Cells are the expected lines, in any order.
 	Cells []string `yaml:"cells"`
@@ -86,7 +86,7 @@ func typed(n *yaml.Node) any {
 	return n.Value
 }
 
-// Read reads a test file. The error is that of reading it; what is wrong in it is a list of
+// Read reads a test file. The error is about reading it; mistakes in it are a list of
 // problems.
 func Read(path string) (*File, []problem.Problem, error) {
 	text, err := os.ReadFile(path)

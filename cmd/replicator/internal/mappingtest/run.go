@@ -28,14 +28,14 @@ type Verdict struct {
 	Error   string   `json:"error,omitempty"`   // why the test could not be run
 }
 
-// Coverage says how many tests a rule took.
+// Coverage is how many tests a rule took.
 type Coverage struct {
 	Rule  string `json:"rule"`
 	Line  int    `json:"line,omitempty"`
 	Tests int    `json:"tests"`
 }
 
-// Run runs the tests of a file. The problems are those of the test file and of the mapping; nothing
+// Run runs the tests of a file. The problems are about the test file and the mapping; nothing
 // was run if one of them is an error.
 func Run(path string) (*Result, []problem.Problem, error) {
 	f, problems, err := Read(path)
@@ -56,7 +56,7 @@ func Run(path string) (*Result, []problem.Problem, error) {
 	return r, problems, nil
 }
 
-// compile compiles the mapping under test, alone: that its rows are told from those of other tables
+// compile compiles the mapping under test, alone: that its rows differ from rows of other tables
 // is not tested.
 func (f *File) compile() (*transform.Program, []problem.Problem, error) {
 	schema, _ := f.Keys.Schema()

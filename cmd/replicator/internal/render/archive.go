@@ -12,8 +12,8 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 )
 
-// archiveText says how far the archive of a table is, and what is in its way, but for what is said
-// of a halted sink.
+// archiveText returns how far the archive of a table is, and what is in its way, but for what is
+// named of a halted sink.
 func archiveText(a *archiving.Status, halts map[string]string) string {
 	var parts []string
 	if a.Objects {

@@ -41,14 +41,14 @@ func ArchiveReport(w io.Writer, r *manifest.Report) {
 	}
 }
 
-// verdicts says what a verdict means.
+// verdicts explains each verdict.
 var verdicts = map[manifest.Grade]string{
 	manifest.OK:        "The archive holds what its manifests say, once each, and nothing else.",
 	manifest.Different: "The archive is not what its manifests say.",
 	manifest.Unproven:  "Nothing that was checked is wrong, but not everything could be shown.",
 }
 
-// depths says how much of each object was read.
+// depths describes how much of each object was read.
 var depths = map[manifest.Depth]string{
 	manifest.Quick: "of each object the size and the footer were compared",
 	manifest.Bytes: "of each object every byte was compared, by its SHA-256",

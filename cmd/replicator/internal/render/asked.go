@@ -16,7 +16,7 @@ type Retried struct {
 	Applied int64 `json:"applied"` // and deleted, or deleted because their item is true without them
 	Refused int64 `json:"refused"` // once more; they stay
 	Left    int64 `json:"left"`    // not tried, because an earlier letter of their item was refused
-	// Later counts those of the refused and the left ones that a retry from RetryAt on deletes: their
+	// Later counts the refused and the left items that a retry from RetryAt on deletes: their
 	// items are true, and they are only too new.
 	Later   int64     `json:"later"`
 	RetryAt time.Time `json:"retry_at,omitzero"`
@@ -121,7 +121,8 @@ func (r Resynced) Print(w io.Writer) {
 	}
 }
 
-// Refused prints why items are refused or hot, by their place in the list: keys may be personal data.
+// Refused prints why items are refused or hot, by their place in the list: keys may be personal
+// data.
 func (r Resynced) Refused(w io.Writer, notes []request.Note) {
 	for _, n := range notes {
 		fmt.Fprintf(w, "  %s: %s\n", n.Code, n.Reason)

@@ -76,7 +76,7 @@ func alike(tables []*preflight.TableReport) iter.Seq[[]*preflight.TableReport] {
 	}
 }
 
-// headingOf says where the changes of the table go.
+// headingOf returns where the changes of the table go.
 func headingOf(t *preflight.TableReport) string {
 	if t.Archived {
 		return t.Source + " → the archive, and nothing else"

@@ -52,7 +52,7 @@ func CheckPage(out io.Writer, r *preflight.Report, configuration string) {
 	}
 }
 
-// pageServers writes who was asked as whom, and the memory that run takes.
+// pageServers writes each server with the identity used there, and the memory that run takes.
 func pageServers(out io.Writer, r *preflight.Report) {
 	usual, known := r.Cost[preflight.CostMemory]
 	if len(r.Principals) == 0 && !known {

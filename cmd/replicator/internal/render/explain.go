@@ -33,8 +33,8 @@ var leftTexts = map[string]string{
 		"and the old image is needed to know which ones",
 }
 
-// Explain formats the steps from an item to its cells in the order in which a user asks: which rule
-// and why, which rows, what happens to each cell, what is left out.
+// Explain formats the steps from an item to its cells in the order of a user's questions: which
+// rule and why, which rows, what happens to each cell, what is left out.
 func Explain(target string, s *transform.Steps) string {
 	b := &strings.Builder{}
 	if s.Rule != "" {

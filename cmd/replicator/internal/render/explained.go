@@ -62,7 +62,7 @@ func printStored(w io.Writer, x *explain.Item) {
 	}
 }
 
-// aboutRow says whether the row holds the item.
+// aboutRow returns whether the row holds the item.
 func aboutRow(r *explain.StoredRow) string {
 	var parts []string
 	switch {
@@ -84,7 +84,7 @@ func aboutRow(r *explain.StoredRow) string {
 	return strings.Join(parts, "; ")
 }
 
-// contentOf returns the value of a cell, or its size, and what the item says instead.
+// contentOf returns the value of a cell, or its size, and what the item has instead.
 func contentOf(c *explain.StoredCell) string {
 	text := Count(c.Bytes, "byte")
 	switch {
@@ -153,7 +153,7 @@ func printBeside(w io.Writer, x *explain.Item) {
 	}
 }
 
-// Row prints whose the cells of a row are; the verdict comes last.
+// Row prints the owner of each cell of a row; the verdict comes last.
 func Row(w io.Writer, x *explain.Row) {
 	fmt.Fprintf(w, "Row %s of %s: %s, %s\n", x.Row, x.Target, Count(len(x.Items), "item"),
 		Count(len(x.Cells), "cell"))
@@ -207,7 +207,7 @@ func printItemOf(w io.Writer, i int, it *explain.RowItem) {
 	fmt.Fprintf(w, "  %s\n", it.Verdict.Sentence)
 }
 
-// ownerOf says whose a cell is.
+// ownerOf names the owner of a cell.
 func ownerOf(c *explain.OwnedCell) string {
 	switch c.Owner {
 	case explain.OwnedByItem:

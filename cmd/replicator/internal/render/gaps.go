@@ -78,7 +78,7 @@ func Gaps(out io.Writer, gaps []Gap) error {
 	return w.Flush()
 }
 
-// Lacking says what is wrong in a sink because of a gap.
+// Lacking describes what is wrong in a sink because of a gap.
 func Lacking(s *checkpoint.State, g *checkpoint.Gap, sink string) string {
 	span := "between " + LocalTime(TimeOrNil(s.GapStart(g))) + " and " + LocalTime(TimeOrNil(g.Until))
 	if sink == sinkArchive {

@@ -11,7 +11,7 @@ import (
 	"github.com/tailrace-cdc/replicator/cutover"
 )
 
-// Kept says what the replicator keeps of a table, which a retirement takes away.
+// Kept lists what the replicator keeps of a table, which a retirement takes away.
 func Kept(out io.Writer, k *cutover.Kept) {
 	if k.Nothing() {
 		fmt.Fprintf(out, "Nothing is kept of table %s.\n", k.Table)

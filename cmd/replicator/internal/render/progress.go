@@ -28,8 +28,8 @@ func Steps(s pipeline.Status, table string) (steps []Step) {
 	return steps
 }
 
-// resyncStep returns how far the resync of a whole table is. Its share is that of the items that
-// were compared: how long the repair takes is not known before.
+// resyncStep returns how far the resync of a whole table is. Its share is the share of the items
+// that were compared: how long the repair takes is not known before.
 func resyncStep(t *pipeline.TableStatus) Step {
 	step := Step{Name: "resyncing " + t.Source, Text: "since " + clockTime(t.ResyncSince.Local())}
 	if t.State == "recovering" || t.State == "healing" {

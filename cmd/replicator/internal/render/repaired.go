@@ -13,7 +13,7 @@ import (
 	"github.com/tailrace-cdc/replicator/verify/report"
 )
 
-// Repaired says what a repair did, or would look at, a line for each table and target.
+// Repaired returns what a repair did, or would look at, a line for each table and target.
 func Repaired(r *audit.Repaired) string {
 	var lines []string
 	for _, t := range r.Tables {

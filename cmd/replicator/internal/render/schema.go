@@ -7,7 +7,7 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable/tableschema"
 )
 
-// Made says what was made or changed so that a table or family is as the mapping needs it.
+// Made lists what was made or changed so that a table or family is as the mapping needs it.
 func Made(d tableschema.Difference) string {
 	name := d.Table
 	if d.Family != "" {

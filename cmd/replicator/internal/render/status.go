@@ -61,7 +61,7 @@ func appliedText(t *pipeline.TableStatus) string {
 	return lagText(t.AppliedLag)
 }
 
-// fenceText says since when a table is fenced, by which cutover, and what comes next.
+// fenceText returns since when a table is fenced, by which cutover, and what comes next.
 func fenceText(t *pipeline.TableStatus, zone *time.Location) string {
 	text := fmt.Sprintf("%s: fenced since %s for cutover %s; ", t.Source, clockTime(t.Fence.Since.In(zone)), t.Fence.ID)
 	if !t.Fence.Reached {
@@ -80,7 +80,7 @@ func fenceText(t *pipeline.TableStatus, zone *time.Location) string {
 		"  once the application writes to Bigtable, `replicator table retire` ends it"
 }
 
-// behindText says what was written to DynamoDB behind a fence.
+// behindText returns what was written to DynamoDB behind a fence.
 func behindText(b *status.BehindFence, zone *time.Location) string {
 	text := fmt.Sprintf("WRITTEN BEHIND THE FENCE: %s in DynamoDB since %s that Bigtable does not get",
 		Count(int(b.Changes), "change"), clockTime(b.Since.In(zone)))
@@ -90,7 +90,7 @@ func behindText(b *status.BehindFence, zone *time.Location) string {
 	return text
 }
 
-// requestsText says how far the requests of commands for single items are.
+// requestsText returns how far the requests of commands for single items are.
 func requestsText(r *resync.RequestsStatus, zone *time.Location) string {
 	text := fmt.Sprintf("%s for %s in work since %s", Count(r.Chunks, "request"), Count(r.Items, "item"),
 		clockTime(r.Since.In(zone)))
@@ -100,7 +100,7 @@ func requestsText(r *resync.RequestsStatus, zone *time.Location) string {
 	return text
 }
 
-// verifyText says what the continuous comparison has found, and how far it is.
+// verifyText returns what the continuous comparison has found, and how far it is.
 func verifyText(v *continuous.Status, zone *time.Location) string {
 	text := "the continuous comparison knows no difference"
 	if v.Different+v.Foreign > 0 {
@@ -164,7 +164,7 @@ func placeOf(s pipeline.Status) string {
 	return "read, and what was deleted is kept for the archive"
 }
 
-// proofClause says of which part heartbeats prove it, and of which it rests on empty reads. Rule
+// proofClause returns of which part heartbeats prove it, and of which it rests on empty reads. Rule
 // 10: empty pages are not a proof of idleness. low is the time up to which everything is applied.
 func proofClause(s pipeline.Status, low time.Time, zone *time.Location) string {
 	proven := low
