@@ -97,8 +97,8 @@ func (c *Cutover) interrupted(err error) error {
 	case !errors.Is(err, context.Canceled):
 		return err
 	case c.id == "":
-		return failure.With(failure.None, "this command has raised no fence, and changed nothing; the same command begins again",
-			err)
+		return failure.With(failure.None,
+			"this command has raised no fence, and changed nothing; the same command begins again", err)
 	}
 	return failure.With(failure.None, fmt.Sprintf("the fence of cutover %s stays, and nothing "+
 		"is written to Bigtable: the same command goes on to the certificate, `replicator cutover --undo` takes the fence "+
