@@ -44,7 +44,8 @@ const lettersUntilRetry = "dead letters until dlq retry --all"
 func (r redStates) documents(c cell, what string) bool {
 	// A sink of the archive halts when its store fails for some tries, and tries again.
 	store := c.times < 0 && slices.Contains([]string{"s3", "gcs", "azure"}, c.call.side)
-	return strings.HasSuffix(what, ": exit 3") || store && what == "halted" || slices.Contains(r[c.call.String()+" | "+string(c.answer)], what)
+	return strings.HasSuffix(what, ": exit 3") || store && what == "halted" ||
+		slices.Contains(r[c.call.String()+" | "+string(c.answer)], what)
 }
 
 // passing are the states that are no red ones: the work of a start, a copy, a recovery or a

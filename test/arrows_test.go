@@ -44,7 +44,8 @@ var arrows = map[string][]string{
 		"sink", "source", "change", "problem", "failure", "host",
 	},
 	"restore": {
-		"catalog", "clients", "config", "control", "pipeline", "queue", "restore", "transform", "sink", "source", "change", "failure",
+		"catalog", "clients", "config", "control", "pipeline", "queue", "restore", "transform", "sink", "source",
+		"change", "failure",
 	},
 	"explain": {
 		"audit", "catalog", "clients", "config", "control", "explain", "queue", "checkpoint", "verify", "transform", "sink",

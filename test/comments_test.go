@@ -25,7 +25,8 @@ var indirect = []struct {
 	allowed float64
 }{
 	{"components that say, know, hear, see or want: name what they print, hold, receive, find or need",
-		regexp.MustCompile(`(?i)\b(?:says|knows|tells|hears|heard|sees|saw|believes|thinks|wants|asks|learns|forgets|notices)\b`), 4},
+		regexp.MustCompile(`(?i)\b(?:says|knows|tells|hears|heard|sees|saw|believes|thinks|wants|asks|learns|forgets|` +
+			`notices)\b`), 4},
 	{"people who are none: name the actor",
 		regexp.MustCompile(`(?i)\b(?:somebody|nobody|whoever|anybody|who|whom|whose)\b`), 2},
 	{"those of, that of: repeat the noun", regexp.MustCompile(`(?i)\b(?:that|those|the one|the ones) of\b`), 1},
@@ -75,7 +76,8 @@ func eachComment(t *testing.T, f func(place, line string)) {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (d.Name() == "testdata" || d.Name() == "tools" || strings.HasPrefix(d.Name(), ".") && d.Name() != ".."):
+		case d.IsDir() && (d.Name() == "testdata" || d.Name() == "tools" ||
+			strings.HasPrefix(d.Name(), ".") && d.Name() != ".."):
 			return filepath.SkipDir
 		case !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
 			return nil

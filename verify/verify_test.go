@@ -164,12 +164,16 @@ func (w *world) read(ctx context.Context, f func(change.Image) error) error {
 	return ctx.Err()
 }
 
+func (w *world) sources() []oracle.Source {
+	return []oracle.Source{{Program: w.program, Schema: schema, Items: w.read}}
+}
+
 func (w *world) compare(o oracle.Options) *oracle.Result {
 	w.t.Helper()
 	rows := func(ctx context.Context, f func(*bigtable.Row) error) error {
 		return w.client.Rows(ctx, target, "", "", Views(w.program), f)
 	}
-	res, err := oracle.Compare(w.t.Context(), o, []oracle.Source{{Program: w.program, Schema: schema, Items: w.read}}, rows)
+	res, err := oracle.Compare(w.t.Context(), o, w.sources(), rows)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -288,7 +292,8 @@ rules: [{name: doc, match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}", cells: [{doc:
 		}
 		w.foreign("a#1", "d", "j", `{"pk":{"S":"a"},"sk":{"S":"1"},"n":{"N":"2"}}`)
 		w.foreign("a#2", "d", "j", "no document")
-		if res := w.compare(o); res.Count != 2 || res.Differences[0].Kind != oracle.Value || res.Differences[1].Kind != oracle.Value {
+		res := w.compare(o)
+		if res.Count != 2 || res.Differences[0].Kind != oracle.Value || res.Differences[1].Kind != oracle.Value {
 			t.Errorf("%+v: %+v", o, res)
 		}
 	}
@@ -305,13 +310,13 @@ func TestRefusedItemIsNotEqual(t *testing.T) {
 func TestErrorOfASideIsAnError(t *testing.T) {
 	w := newWorld(t, "")
 	w.items["x"] = `{"broken`
-	_, err := oracle.Compare(t.Context(), oracle.Options{}, []oracle.Source{{Program: w.program, Schema: schema, Items: w.read}},
+	_, err := oracle.Compare(t.Context(), oracle.Options{}, w.sources(),
 		func(context.Context, func(*bigtable.Row) error) error { return nil })
 	if err == nil {
 		t.Error("a source that cannot be read was compared")
 	}
 	w.items = nil
-	_, err = oracle.Compare(t.Context(), oracle.Options{}, []oracle.Source{{Program: w.program, Schema: schema, Items: w.read}},
+	_, err = oracle.Compare(t.Context(), oracle.Options{}, w.sources(),
 		func(ctx context.Context, f func(*bigtable.Row) error) error {
 			return w.client.Rows(ctx, "nowhere", "", "", Views(w.program), f)
 		})
@@ -321,7 +326,9 @@ func TestErrorOfASideIsAnError(t *testing.T) {
 }
 
 func TestResultInJSON(t *testing.T) {
-	out, err := json.Marshal(&oracle.Result{Items: 1, Count: 1, Differences: []oracle.Difference{{Kind: oracle.ExtraRow, Row: "r"}}})
+	out, err := json.Marshal(&oracle.Result{
+		Items: 1, Count: 1, Differences: []oracle.Difference{{Kind: oracle.ExtraRow, Row: "r"}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

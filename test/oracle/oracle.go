@@ -171,7 +171,9 @@ func (p *projection) addItem(img change.Image) error {
 
 // cell returns one cell of an item, which the caller may keep.
 func (p *projection) cell(row []byte, c *transform.Cell, hash uint64) cell {
-	out := cell{row: bytes.Clone(row), qualifier: bytes.Clone(c.Qualifier), time: unmapped, keyHash: hash, rawJSON: c.RawJSON}
+	out := cell{
+		row: bytes.Clone(row), qualifier: bytes.Clone(c.Qualifier), time: unmapped, keyHash: hash, rawJSON: c.RawJSON,
+	}
 	for i := range p.families {
 		if p.families[i].Name == c.Family {
 			out.family = i
