@@ -28,8 +28,10 @@ func TestMain(m *testing.M) {
 				panic(err)
 			}
 		}
-		// These tests mostly wait for processes, so more run in parallel than there are cores.
-		if err := flag.Set("test.parallel", strconv.Itoa(6*runtime.GOMAXPROCS(0))); err != nil {
+		// These tests mostly wait for processes, so more run in parallel than there are cores, whatever
+		// -parallel says for the other packages.
+		flag.Parse()
+		if err := flag.Set("test.parallel", strconv.Itoa(3*runtime.GOMAXPROCS(0))); err != nil {
 			panic(err)
 		}
 		return m.Run()
