@@ -70,8 +70,8 @@ func TestStatusTellsAHaltedTableFromADeadDaemon(t *testing.T) {
 	w.Faults.Withdraw("", "")
 	d.settle("Orders")
 	d.kill()
-	w.untilStatus("the silence is noticed", func(s pipeline.Status, code int) bool {
-		return code == 1 && s.Tables[0].State == "waiting" && strings.Contains(s.Reasons[0], "no sign of life of the owner")
+	w.untilStatus("the death is noticed", func(s pipeline.Status, code int) bool { // its store is open in no process
+		return code == 1 && s.Tables[0].State == "waiting" && strings.Contains(s.Reasons[0], "no owner: no replicator carries")
 	})
 }
 
