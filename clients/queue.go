@@ -86,7 +86,7 @@ func urlNow(cfg *config.Config) func() string {
 // StoreWasClosed reports whether this command opened the embedded store by itself: no replicator had
 // it open, and none can open it until CloseQueue. The daemon opens its own store, so it gets false.
 func (c *Clients) StoreWasClosed() bool {
-	return c.daemon == nil && c.queue != nil && c.queue.Embedded()
+	return c != nil && c.daemon == nil && c.queue != nil && c.queue.Embedded()
 }
 
 // RunningQueue waits for a running daemon and returns its logs. Unlike Queue it never opens the embedded store, and

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -47,5 +48,10 @@ func TestKilledOwnerIsNotAlive(t *testing.T) {
 	}
 	if x := st.Tables[0]; x.Owner != "a" || !x.Has(status.WhyNoOwner) {
 		t.Errorf("owner %s: %v", x.Owner, x.Reasons)
+	}
+	// Commands that ask the owner for something give the same answer, and wait for no silence.
+	r := &Requester{Clients: command, Table: "Orders", ClaimTTL: time.Hour}
+	if err := r.open(ctx, command.Queue, time.Hour); err == nil || !strings.Contains(err.Error(), "no replicator owns") {
+		t.Errorf("a request: %v", err)
 	}
 }

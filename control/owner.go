@@ -12,16 +12,23 @@ import (
 	"github.com/tailrace-cdc/replicator/protocol"
 )
 
-// CheckOwner returns nil while a replicator owns the table, else an error with the reason. silent
-// is for how long the owner has stored nothing. It uses the same signs as status.
-func CheckOwner(table string, s *checkpoint.State, silent, ttl time.Duration) error {
-	switch OwnerLife(s, silent, ttl) {
+// Signs are what is known of a log's owner beside its state.
+type Signs struct {
+	Silent time.Duration // for how long the owner has stored nothing
+	TTL    time.Duration // of a claim
+	Closed bool          // the store of the log was open in no process: Clients.StoreWasClosed
+}
+
+// CheckOwner returns nil while a replicator owns the table, else an error with the reason. It uses
+// the same signs as status.
+func CheckOwner(table string, s *checkpoint.State, signs Signs) error {
+	switch OwnerLife(s, signs) {
 	case protocol.LifeSeen:
 	case protocol.LifeSilent:
 		return failure.With(failure.Unready,
 			"start `replicator run`; nothing but the owner writes rows",
 			fmt.Errorf("no sign of life of the replicator that owns table %s for %s", table,
-				silent.Round(time.Second)))
+				signs.Silent.Round(time.Second)))
 	default:
 		return failure.With(failure.Unready,
 			"start `replicator run`; if it runs, `replicator status` says why it does not own the table",
@@ -34,12 +41,12 @@ func CheckOwner(table string, s *checkpoint.State, silent, ttl time.Duration) er
 	return nil
 }
 
-// OwnerLife returns what is known of the owner of a log that is silent for a while. A table that is
-// halted and tried again has no owner meanwhile: LifeNone.
-func OwnerLife(s *checkpoint.State, silent, ttl time.Duration) protocol.Life {
+// OwnerLife returns what is known of the owner of a log. A table that is halted and tried again has
+// no owner meanwhile: LifeNone.
+func OwnerLife(s *checkpoint.State, signs Signs) protocol.Life {
 	owner := protocol.OwnerOf(s)
-	owner.Retries = false
-	return protocol.Alive(owner, silent, ttl, 0)
+	owner.Retries, owner.Closed = false, signs.Closed
+	return protocol.Alive(owner, signs.Silent, signs.TTL, 0)
 }
 
 // OwnerSilence returns for how long the owner of a log has stored nothing, at the given time of the
@@ -78,7 +85,7 @@ func (w *SilenceWatch) Await(
 	_ = log.Log.RequestBeat() // a hint: the owner beats when its own timer is due
 	for began := time.Now(); ; {
 		silent := w.Silence(log.State, now())
-		if OwnerLife(log.State, silent, ttl) != protocol.LifeSilent || time.Since(began) >= patience {
+		if OwnerLife(log.State, Signs{Silent: silent, TTL: ttl}) != protocol.LifeSilent || time.Since(began) >= patience {
 			return silent, nil
 		}
 		if err := failure.Pause(ctx, betweenLooks); err != nil {
@@ -94,5 +101,5 @@ func (w *SilenceWatch) Await(
 // observes that for one ttl.
 func OwnerLives(ctx context.Context, log *Log, now func() time.Time, ttl time.Duration) (bool, error) {
 	silent, err := new(SilenceWatch).Await(ctx, log, now, ttl, ttl)
-	return err == nil && OwnerLife(log.State, silent, ttl) == protocol.LifeSeen, err
+	return err == nil && OwnerLife(log.State, Signs{Silent: silent, TTL: ttl}) == protocol.LifeSeen, err
 }

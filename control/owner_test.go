@@ -55,10 +55,10 @@ func TestCommandsNeedAnOwner(t *testing.T) {
 		"never owned": {checkpoint.State{Date: at(0)}, protocol.LifeNone, "no replicator"},
 	} {
 		c.s.Format = checkpoint.Format
-		if got := OwnerLife(&c.s, OwnerSilence(&c.s, now), ttl); got != c.want {
+		if got := OwnerLife(&c.s, Signs{Silent: OwnerSilence(&c.s, now), TTL: ttl}); got != c.want {
 			t.Errorf("%s: %s", name, got)
 		}
-		err := CheckOwner("Orders", &c.s, OwnerSilence(&c.s, now), ttl)
+		err := CheckOwner("Orders", &c.s, Signs{Silent: OwnerSilence(&c.s, now), TTL: ttl})
 		if (err == nil) != (c.text == "") || err != nil && !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -181,7 +181,7 @@ func TestSilenceOfAnOwnerIsObserved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := CheckOwner("Orders", l.State, silent, time.Second); err == nil ||
+	if err := CheckOwner("Orders", l.State, Signs{Silent: silent, TTL: time.Second}); err == nil ||
 		!strings.Contains(err.Error(), "no sign of life") {
 		t.Errorf("an owner that stores nothing: %v", err)
 	}

@@ -82,11 +82,13 @@ func (r *Requester) open(
 	if err != nil {
 		return err
 	}
-	silent, err := r.life.Await(ctx, l, r.Clients.Now, r.ClaimTTL, patience)
-	if err == nil {
-		err = CheckOwner(r.Table, l.State, silent, r.ClaimTTL)
+	signs := Signs{TTL: r.ClaimTTL, Closed: r.Clients.StoreWasClosed()}
+	if !signs.Closed {
+		if signs.Silent, err = r.life.Await(ctx, l, r.Clients.Now, r.ClaimTTL, patience); err != nil {
+			return err
+		}
 	}
-	if err != nil {
+	if err := CheckOwner(r.Table, l.State, signs); err != nil {
 		return err
 	}
 	if err := l.State.Fenced("a repair or a retry"); err != nil {

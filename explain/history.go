@@ -235,14 +235,14 @@ func (h *history) pending(applied change.Version) (n int, last uint64) {
 func (h *history) mark() uint64 { return h.log.State.Marks[checkpoint.SinkBigtable].Seq }
 
 // standing returns why nothing is applied at the moment; "" while it is.
-func (h *history) standing(now change.Millis, claimTTL time.Duration) string {
+func (h *history) standing(signs control.Signs) string {
 	s := h.log.State
 	for _, sink := range []string{checkpoint.SinkBigtable, checkpoint.SinkPipeline} {
 		if halt := s.AllHalts()[sink]; halt != nil {
 			return fmt.Sprintf("table %s is halted: %s", h.log.Table, halt.Reason)
 		}
 	}
-	switch err := control.CheckOwner(h.log.Table, s, control.OwnerSilence(s, now.Time()), claimTTL); {
+	switch err := control.CheckOwner(h.log.Table, s, signs); {
 	case err != nil:
 		return err.Error()
 	case s.Fence != nil:

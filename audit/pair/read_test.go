@@ -54,7 +54,7 @@ func TestAskedTimeIsThatOfTheReply(t *testing.T) {
 	// that it lives.
 	state := &checkpoint.State{Owner: "a", Date: before}
 	if err := s.CheckOwner("Orders", state); err == nil {
-		t.Error("the owner of a log whose newest entry is an hour old counts as alive")
+		t.Error("an owner is alive whose log has nothing newer than an hour")
 	}
 	state.Date += 5000
 	if err := s.CheckOwner("Orders", state); err != nil {

@@ -20,6 +20,9 @@ func (p *Pair) Ready(ctx context.Context) error {
 		return err
 	}
 	for _, l := range logs { // Rule 13: silence is observed
+		if p.storeWasClosed() {
+			break
+		}
 		now := func() time.Time { return p.Now().Time() }
 		if _, err := p.life(l.Table).Await(ctx, l, now, p.claimTTL(), p.claimTTL()); err != nil {
 			return err
@@ -59,14 +62,27 @@ func (p *Pair) obstacle(table string, state *checkpoint.State) error {
 // CheckOwner returns nil while a replicator owns a table, else an error with the reason. It notes
 // when the owner was last active, for the next call.
 func (p *Pair) CheckOwner(table string, state *checkpoint.State) error {
-	return control.CheckOwner(table, state, p.life(table).Silence(state, p.Now().Time()), p.claimTTL())
+	return control.CheckOwner(table, state, p.signs(table, state))
 }
 
 // Away reports whether no process carries a table, so that another one may be taking over. Of a
 // table that is paused none is awaited.
 func (p *Pair) Away(table string, state *checkpoint.State) bool {
-	silent := p.life(table).Silence(state, p.Now().Time())
-	return !state.Paused && control.OwnerLife(state, silent, p.claimTTL()).Away()
+	return !state.Paused && control.OwnerLife(state, p.signs(table, state)).Away()
+}
+
+// signs returns what is known of the owner of a table beside the state of its log.
+func (p *Pair) signs(table string, state *checkpoint.State) control.Signs {
+	return control.Signs{
+		Silent: p.life(table).Silence(state, p.Now().Time()), TTL: p.claimTTL(), Closed: p.storeWasClosed(),
+	}
+}
+
+// storeWasClosed is Clients.StoreWasClosed.
+func (p *Pair) storeWasClosed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.clients.StoreWasClosed()
 }
 
 // life returns what was seen of the life of a table's owner.

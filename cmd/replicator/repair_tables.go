@@ -46,6 +46,9 @@ func (a *app) repairTables(ctx context.Context, p *repairPlan) error {
 			return err
 		}
 	}
+	if clients.StoreWasClosed() {
+		fmt.Fprintln(a.Errs, "No replicator runs: what was asked for begins when `replicator run` is started.")
+	}
 	if !p.wait {
 		return nil
 	}
