@@ -10,8 +10,7 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// TestLastLinesOfATableAreKept: those that somebody must read, without fields that could name an
-// item.
+// TestLastLinesOfATableAreKept: warnings and errors, without fields that could name an item.
 func TestLastLinesOfATableAreKept(t *testing.T) {
 	var kept ErrorLog
 	log := zap.New(kept.Beside(zapcore.NewNopCore()))

@@ -15,8 +15,8 @@ import (
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
-// moving is a mapping whose rows depend on more than the key; it refuses items without the
-// attribute.
+// moving is a mapping: an item's row depends on the attribute place, and an item without it is
+// refused.
 const moving = `families: {d: {max_versions: 1}}
 rules:
 - name: item

@@ -9,8 +9,8 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
-// logState is a log whose newest listing began at listed, that is read up to read, has its newest
-// changes in entry last, and is applied up to entry mark.
+// logState returns the state of a log: its newest listing began at listed, it is read up to read, its
+// newest changes are in entry last, and Bigtable's mark is at entry mark.
 func logState(listed, read int64, last, mark uint64) *checkpoint.State {
 	s := checkpoint.NewState()
 	s.Streams = []*checkpoint.Stream{{ARN: "s"}}
