@@ -25,7 +25,7 @@ type RepairOptions struct {
 	Table         string
 	DryRun        bool
 	NoWait        bool // ask for the items, and do not wait for the owner
-	Unproven      bool // wait for the owner, and do not compare the items afterwards
+	Unchecked     bool // wait for the owner, and do not compare the items afterwards
 	DeleteForeign bool
 }
 
@@ -47,18 +47,21 @@ type Repairer struct {
 	foreign map[string]*foreignDeletion // by target
 }
 
+// hintDifferences is for a file of differences that names other tables or targets.
+const hintDifferences = "take the file that `replicator verify --differences FILE` writes with this configuration"
+
 // repairedAtOnce is how many items are asked for, and settled afterwards, at once.
 const repairedAtOnce = 1000
 
 // Run reads everything that is asked for, so that nothing is changed where a line is wrong, and
-// then repairs it.
+// then repairs it. An export is not read for that: DynamoDB has written it.
 func (r *Repairer) Run(ctx context.Context) (*Repaired, error) {
 	r.result = &Repaired{DryRun: r.DryRun, Tables: []*RepairedTable{}, Foreign: []*RepairedForeign{}}
 	r.tables, r.foreign = map[string]*tableRepair{}, map[string]*foreignDeletion{}
-	if err := r.each(ctx, r.count); err != nil {
+	if err := r.prepare(ctx); err != nil {
 		return nil, err
 	}
-	if r.counted = true; r.DryRun {
+	if r.DryRun {
 		return r.result, nil
 	}
 	if err := r.repairItems(ctx); err != nil {
@@ -72,19 +75,44 @@ func (r *Repairer) Run(ctx context.Context) (*Repaired, error) {
 	return r.result, nil
 }
 
+// prepare counts what is asked for, and refuses what cannot be repaired.
+func (r *Repairer) prepare(ctx context.Context) error {
+	if r.Export != "" && !r.DryRun {
+		t, err := r.table(r.Table)
+		if err == nil {
+			r.repairOf(t)
+		}
+		return err
+	}
+	err := r.each(ctx, r.count)
+	r.counted = err == nil
+	return err
+}
+
+// repairOf returns the repair of a table, which begins with its first item.
+func (r *Repairer) repairOf(t *catalog.Table) *tableRepair {
+	w := r.tables[t.Source]
+	if w == nil {
+		w = &tableRepair{Repairer: r, table: t,
+			result: &RepairedTable{Source: t.Source, Target: t.Target, Kinds: map[string]int64{}}}
+		r.tables[t.Source], r.result.Tables = w, append(r.result.Tables, w.result)
+	}
+	return w
+}
+
 // repairItems has the items of all tables repaired. Differences name the rows of their items, and
-// a file of keys is short: their items are asked for in batches, each of which is compared before
-// the next one. An export may name millions, of which the owner has to find the rows: it is asked
-// for all of them at once, so that it reads the target once for that.
+// a file of keys is short: their items are asked for in batches, and a batch is compared before the
+// next one. An export may name millions of items without their rows: the owner gets all of them at
+// once, so that it reads the target once to find the rows.
 func (r *Repairer) repairItems(ctx context.Context) error {
-	if r.NoWait || r.Unproven || r.Export != "" {
+	if r.NoWait || r.Unchecked || r.Export != "" {
 		for _, t := range r.result.Tables {
 			if err := r.tables[t.Source].askAll(ctx); err != nil {
 				return err
 			}
 		}
 	}
-	if r.NoWait || r.Unproven {
+	if r.NoWait || r.Unchecked {
 		return nil
 	}
 	if err := r.each(ctx, func(d *report.Difference) error { return r.repair(ctx, d) }); err != nil {
@@ -108,19 +136,12 @@ func (r *Repairer) count(d *report.Difference) error {
 		return err
 	}
 	if t.Target != d.Target {
-		return failure.Usagef("the differences must be those of this configuration",
-			"table %s has target %s here, and not %s",
-			t.Source, t.Target, d.Target)
+		return failure.Usagef(hintDifferences, "table %s has target %s here, and not %s", t.Source, t.Target, d.Target)
 	}
 	if _, err := control.ParseKey(d.Key, t.Info.Schema); err != nil {
 		return fmt.Errorf("a key of %s: %w", t.Source, err)
 	}
-	w := r.tables[t.Source]
-	if w == nil {
-		w = &tableRepair{Repairer: r, table: t,
-			result: &RepairedTable{Source: t.Source, Target: t.Target, Kinds: map[string]int64{}}}
-		r.tables[t.Source], r.result.Tables = w, append(r.result.Tables, w.result)
-	}
+	w := r.repairOf(t)
 	w.result.Items++
 	w.result.Rows += int64(len(d.Rows))
 	for _, k := range d.Kinds {
@@ -141,7 +162,7 @@ func (r *Repairer) countCell(d *report.Difference) error {
 		}
 	}
 	if owner == nil {
-		return failure.Usagef("the differences must be those of this configuration", "no table has target %q", d.Target)
+		return failure.Usagef(hintDifferences, "no table has target %q", d.Target)
 	}
 	x := r.foreign[d.Target]
 	if x == nil {

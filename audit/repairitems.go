@@ -83,6 +83,9 @@ func (w *tableRepair) askAll(ctx context.Context) error {
 			if d.Key == nil || d.Table != w.table.Source {
 				return nil
 			}
+			if !w.counted {
+				w.result.Items++
+			}
 			key, err := control.ParseKey(d.Key, w.table.Info.Schema)
 			if err == nil && !yield(request.Item{Key: key, Rows: d.Rows, Future: d.Future}, nil) {
 				err = errEnough

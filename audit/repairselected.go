@@ -61,7 +61,7 @@ func (r *Repairer) open(ctx context.Context) (*selected, error) {
 func (r *Repairer) table(name string) (*catalog.Table, error) {
 	t := r.Catalog.Table(name)
 	if t == nil {
-		return nil, failure.Usagef("the differences must be those of this configuration", "no table %q is configured", name)
+		return nil, failure.Usagef(hintDifferences, "no table %q is configured", name)
 	}
 	return t, nil
 }

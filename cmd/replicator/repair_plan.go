@@ -61,7 +61,7 @@ func (s *selection) planAlias() (*repairPlan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.alias, p.items.Unproven = true, true
+	p.alias, p.items.Unchecked = true, true
 	return p, nil
 }
 
@@ -83,7 +83,7 @@ func (s *selection) check() error {
 	case len(chosen) > 1:
 		return failure.Usagef(selectors, "%s exclude each other", strings.Join(chosen, ", "))
 	case len(s.ids) > 0 && !s.gaps:
-		return failure.Usagef("--gaps "+strings.Join(s.ids, " "), "ids are those of gaps, and --gaps is missing")
+		return failure.Usagef("--gaps "+strings.Join(s.ids, " "), "an ID selects a gap, and --gaps is missing")
 	case len(chosen) == 0 && s.table == "":
 		return failure.Usagef(selectors, "nothing is selected")
 	case s.from != "" && s.table != "":

@@ -45,7 +45,7 @@ func TestPlanOfARepair(t *testing.T) {
 			t.Errorf("%s, as an alias: %v", name, err)
 			continue
 		}
-		x.want.alias, x.want.items.Unproven = true, true
+		x.want.alias, x.want.items.Unchecked = true, true
 		if diff := cmp.Diff(x.want, *alias, cmp.AllowUnexported(repairPlan{})); diff != "" {
 			t.Errorf("%s, as an alias: %s", name, diff)
 		}
@@ -59,7 +59,7 @@ func TestTwoSelectionsAreNoRepair(t *testing.T) {
 		"--from-export, --gaps exclude each other":   {table: "T", export: "u", gaps: true},
 		"--keys, --from-export exclude each other":   {table: "T", keys: "k", export: "u"},
 		"--from, --table exclude each other":         {table: "T", from: "d"},
-		"ids are those of gaps":                      {table: "T", ids: []string{"g"}},
+		"an ID selects a gap":                        {table: "T", ids: []string{"g"}},
 		"--from-export needs the table":              {export: "u"},
 		"--delete-foreign needs --from":              {table: "T", deleteForeign: true},
 		"--dry-run, --no-wait exclude each other":    {table: "T", dryRun: true, noWait: true},
