@@ -1,7 +1,6 @@
-package pipeline
+package life
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -33,15 +32,20 @@ func TestSilentOwnerIsHeldUntilABeatSucceeds(t *testing.T) {
 		t.Fatal(err)
 	}
 	world.Until("its claim may have ended", func() bool { return !w.ClaimValid() })
-	ended, end := context.WithCancel(t.Context())
-	end() // so that what would wait returns why
-	if err := owned(ended, w)(); err == nil {
+	_, leaving := WithLeaving(t.Context(), nil)
+	closed := New(leaving, time.Second)
+	closed.Claim = w
+	closed.Close() // so that what would wait returns why
+	if err := closed.MayWrite(); err == nil {
 		t.Error("a silent owner is let through")
 	}
 	if _, err := w.Append(t.Context(), &checkpoint.Beat{Date: 1_790_000_000_000}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := owned(t.Context(), w)(); err != nil {
+	l := New(leaving, time.Second)
+	defer l.Close()
+	l.Claim = w
+	if err := l.MayWrite(); err != nil {
 		t.Errorf("behind a beat that succeeded: %v", err)
 	}
 }
