@@ -189,9 +189,6 @@ const (
 	CopyCancel = "cancel"
 )
 
-// SinkBigtable is the name of the sink that copies and resyncs write to.
-const SinkBigtable = "bigtable"
-
 // checkCopy returns how a copy contradicts the state; "" when it does not.
 func (s *State) checkCopy(b *Copy) string {
 	switch {

@@ -6,8 +6,13 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// SinkPipeline is the name of the table's pipeline itself where a halt names what halted.
-const SinkPipeline = "pipeline"
+// Names of the sinks: in marks, metrics and dead letters. Copies and resyncs write to Bigtable.
+const (
+	SinkBigtable = "bigtable"
+	SinkArchive  = "archive"
+	// SinkPipeline stands in a halt for the table's pipeline itself.
+	SinkPipeline = "pipeline"
+)
 
 // OwnerSeen returns the newest time of the service's clock at which an owner stored something; 0
 // when there is none. A halt counts: the owner stores it, also when no beat fits into the log.

@@ -4,12 +4,10 @@ import (
 	"context"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
-	"github.com/tailrace-cdc/replicator/pipeline/ingest"
+	"github.com/tailrace-cdc/replicator/pipeline/life"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/source/export"
 	"github.com/tailrace-cdc/replicator/transform"
@@ -17,15 +15,14 @@ import (
 
 // applyOptions returns what the sinks need to know about the table in this life, except for the way
 // into the log, and the table's archive; nil: it has none.
-func (t *table) applyOptions(s *checkpoint.State) (apply.Options, *archiving.Archiver) {
+func (t *table) applyOptions(l *life.Life, s *checkpoint.State) (apply.Options, *archiving.Archiver) {
 	o := apply.Options{
-		Table: apply.Table{
-			Source: t.Source, Target: t.Target, Halts: t.OnReject == "halt", Classes: t.Archive.Classes, Program: t.row.Program,
-		},
-		Log: t.currentLog(), Retry: t.o.Periods.Retry, Agreed: t.row.Agreed(), Stats: t.stats, Logger: t.log,
+		Life:  l,
+		Table: apply.Table{Halts: t.OnReject == "halt", Classes: t.Archive.Classes, Program: t.row.Program},
+		Retry: t.o.Periods.Retry, Agreed: t.row.Agreed(), Stats: t.stats, Gate: &t.gate,
 		Retention: t.view.retentionLeft, Park: t.o.Periods.Park, Tracer: t.o.Tracer,
 	}
-	arch := t.newArchiver(s)
+	arch := t.newArchiver(l, s)
 	if arch != nil { // not a nil *Archiver, which would be an Archive
 		o.Archive = arch
 	}
@@ -33,9 +30,9 @@ func (t *table) applyOptions(s *checkpoint.State) (apply.Options, *archiving.Arc
 }
 
 // newArchiver returns the archive of the table for a life; nil where it has none.
-func (t *table) newArchiver(s *checkpoint.State) *archiving.Archiver {
+func (t *table) newArchiver(l *life.Life, s *checkpoint.State) *archiving.Archiver {
 	if !t.Archive.On || t.o.Archive == nil || !t.row.Program.Archives() {
-		t.view.archiver.Store(nil)
+		t.view.publish(func(s *snapshot) { s.parts.archiver = nil })
 		return nil
 	}
 	place := *t.o.Archive
@@ -44,49 +41,44 @@ func (t *table) newArchiver(s *checkpoint.State) *archiving.Archiver {
 	}
 	o := archiving.Options{
 		Place: place, Pipeline: t.o.Name, Table: t.Source, Owner: t.o.Owner, Life: s.Life, Epoch: s.Epoch,
-		Open: t.currentLog().Archive, Now: t.now, Retry: t.o.Periods.Retry, Facts: t.view.archiveFacts,
+		Open: l.Log.Archive, Now: l.Now, Retry: t.o.Periods.Retry,
 		FromStart: s.LastFrame == 0 && s.Life <= 1, Recovered: s.LastFrame == 0 && s.Life > 1,
 		Metrics: t.archives, Logger: t.log,
 	}
-	_, marked := s.Marks[apply.SinkArchive]
+	_, marked := s.Marks[checkpoint.SinkArchive]
 	o.Resumed = !marked && s.LastFrame != 0
 	if s.Expired.Head != nil {
 		o.Known = *s.Expired.Head
 	}
 	for sink := range s.AllHalts() {
-		if strings.HasPrefix(sink, apply.SinkArchive+".") {
+		if strings.HasPrefix(sink, checkpoint.SinkArchive+".") {
 			o.Halted = append(o.Halted, sink)
 		}
 	}
-	// They are called once the life can append.
 	o.Halt = func(ctx context.Context, sink, code, reason string) error {
-		return t.appendHalt(ctx, sink, code, reason)
+		now := l.Now()
+		h := &checkpoint.Halt{Sink: sink, Code: code, Reason: reason, At: now}
+		return l.Append(ctx, &checkpoint.Control{Halt: h, By: "owner", At: now})
 	}
-	o.Clear = t.appendClear
+	o.Clear = func(ctx context.Context, sink string) error {
+		return l.Append(ctx, &checkpoint.Control{Clear: true, ClearSink: sink, By: "owner", At: l.Now()})
+	}
 	o.Letter = func(ctx context.Context, e *transform.Event, body []byte, code, reason string) error {
 		return t.letters.StoreEvent(ctx, e, body, code, reason)
 	}
 	a := archiving.New(o)
-	t.view.archiver.Store(a)
-	t.view.observeArchive(s)
+	t.view.publish(func(s *snapshot) { s.parts.archiver = a })
+	a.Observe(s)
 	return a
 }
 
-// archiveBeside runs the archive while the sinks work.
-func (t *table) archiveBeside(ctx context.Context, g *errgroup.Group, a *archiving.Archiver, in *ingest.Ingest) {
-	if a == nil {
-		return
-	}
-	t.append.Store(&appender{in.Append})
-	g.Go(func() error { return a.Run(ctx) })
-}
-
 // newHealer returns what heals the archive's part of gaps at a request.
-func (t *table) newHealer(a *archiving.Archiver, in *ingest.Ingest) *archiving.Healer {
+func (t *table) newHealer(l *life.Life, a *archiving.Archiver) *archiving.Healer {
 	return archiving.NewHealer(archiving.HealOptions{
-		Archive: a, Now: t.now, Logger: t.log, TableARN: t.info.ARN, TTLAttr: t.info.TTLAttr,
-		Gaps: t.view.archiveGaps, Open: t.openIncremental,
-		Letters: func() int { return t.letters.CountOf(apply.SinkArchive) }, Event: t.row.Program.Archive, Append: in.Append,
+		Archive: a, Now: l.Now, Logger: l.Logger, TableARN: l.Info.ARN, TTLAttr: l.Info.TTLAttr,
+		Gaps: a.Gaps, Open: t.openIncremental,
+		Letters: func() int { return t.letters.CountOf(checkpoint.SinkArchive) },
+		Event:   t.row.Program.Archive, Append: l.Append,
 	})
 }
 
@@ -105,19 +97,4 @@ func (t *table) openIncremental(ctx context.Context, name string) (*export.Expor
 		name = st.URL
 	}
 	return export.Open(ctx, name, export.Want{TableID: t.info.ID, Source: t.source, Scratch: t.o.Scratch})
-}
-
-// appender appends an entry to the table's log.
-type appender struct {
-	append func(ctx context.Context, body any) error
-}
-
-func (t *table) appendHalt(ctx context.Context, sink, code, reason string) error {
-	now := t.now()
-	h := &checkpoint.Halt{Sink: sink, Code: code, Reason: reason, At: now}
-	return t.append.Load().append(ctx, &checkpoint.Control{Halt: h, By: "owner", At: now})
-}
-
-func (t *table) appendClear(ctx context.Context, sink string) error {
-	return t.append.Load().append(ctx, &checkpoint.Control{Clear: true, ClearSink: sink, By: "owner", At: t.now()})
 }

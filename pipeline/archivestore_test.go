@@ -15,8 +15,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline"
-	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sandbox/ledger"
@@ -163,7 +163,7 @@ func TestBucketThatIsAwayHoldsNobody(t *testing.T) {
 				s := r.fold("Orders")
 				return len(r.stored("Orders")) == 1 && s.Marks["bigtable"].Seq >= s.LastFrame && len(r.stored("Plain")) == 20
 			})
-			if s := r.fold("Orders"); !letters && s.Marks[apply.SinkArchive].Seq >= s.LastFrame {
+			if s := r.fold("Orders"); !letters && s.Marks[checkpoint.SinkArchive].Seq >= s.LastFrame {
 				t.Errorf("the archive's mark has passed what is not stored: %+v", s.Marks)
 			}
 			j, err := r.log("Orders").ExistingArchive(t.Context())
@@ -179,7 +179,7 @@ func TestBucketThatIsAwayHoldsNobody(t *testing.T) {
 			b.away.Store(false)
 			r.hastenUntil("the archive has everything", func() bool {
 				s := r.fold("Orders")
-				return s.Marks[apply.SinkArchive].Seq >= s.LastFrame
+				return s.Marks[checkpoint.SinkArchive].Seq >= s.LastFrame
 			})
 			lost := r.table("Orders").DeadLetters
 			if letters != (lost > 0) {

@@ -22,10 +22,11 @@ func (p *Pipeline) newBalancer() *balance.Balancer {
 // shareable returns how the tables are, for the others.
 func (p *Pipeline) shareable() (all []balance.Table) {
 	for _, t := range p.all() {
-		v := balance.Table{Name: t.Source, Waiting: t.view.waiting.Load()}
-		if w := t.view.writer.Load(); w != nil {
-			v.Owned, v.Epoch, v.Changes = true, w.Epoch(), t.view.changes.Load()
-			v.Seq, v.Sent = w.Head()
+		now := t.view.latest()
+		v := balance.Table{Name: t.Source, Waiting: now.phase == phaseWaiting}
+		if now.writer != nil {
+			v.Owned, v.Epoch, v.Changes = true, now.writer.Epoch(), now.changes
+			v.Seq, v.Sent = now.writer.Head()
 		}
 		all = append(all, v)
 	}
@@ -55,7 +56,7 @@ func (p *Pipeline) answers() balance.Services {
 // answer for it.
 func (p *Pipeline) prove(ctx context.Context, source string) error {
 	for _, t := range p.all() {
-		if t.Source != source || !t.view.waiting.Load() {
+		if t.Source != source || t.view.latest().phase != phaseWaiting {
 			continue
 		}
 		_, err := t.source.Table(ctx, source)
@@ -70,8 +71,8 @@ func (p *Pipeline) prove(ctx context.Context, source string) error {
 // handOver begins to hand the log of a table over to another process. The other tables go on.
 func (p *Pipeline) handOver(source, to string) {
 	for _, t := range p.all() {
-		if end := t.yield.Load(); t.Source == source && end != nil {
-			(*end)(&handOver{to: to})
+		if owned := t.yielding.Load(); t.Source == source && owned != nil {
+			owned.Leave(to)
 		}
 	}
 }
@@ -82,11 +83,11 @@ const handedOverAtOnce = 8
 
 // end ends a table because the process ends: at once, or in its turn where another process gets its
 // log.
-func (p *Pipeline) end(t *table, leave context.CancelCauseFunc) {
+func (p *Pipeline) end(t *table, leave func(to string)) {
 	p.leaving.Do(func() { p.successors = p.balancer.Leave() })
 	to := p.successors[t.Source]
 	if to == "" {
-		leave(nil)
+		leave("")
 		return
 	}
 	late := time.After(p.o.Periods.Shutdown / 2)
@@ -97,7 +98,7 @@ func (p *Pipeline) end(t *table, leave context.CancelCauseFunc) {
 	case <-t.ended:
 		return
 	}
-	leave(&handOver{to: to})
+	leave(to)
 	<-t.ended
 }
 

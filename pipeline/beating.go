@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
@@ -17,7 +16,12 @@ func (t *table) currentLog() *queue.Log { return t.stream.Load() }
 
 // observe publishes what the log holds, for status and metrics. The goroutine that owns the log's
 // writer calls it.
-func (t *table) observe(s *checkpoint.State) { t.view.observe(s, t.pressure, t.letters.Count()) }
+func (t *table) observe(s *checkpoint.State) {
+	t.view.observe(s, t.pressure, t.letters.Count())
+	if a := t.view.latest().parts.archiver; a != nil {
+		a.Observe(s)
+	}
+}
 
 // beat appends a beat, which shows that the owner is alive. It is skipped while the log is too
 // full.
@@ -26,25 +30,6 @@ func (t *table) beat(ctx context.Context, w *queue.Writer) error {
 		return err
 	}
 	return nil
-}
-
-// ownedPause is how often an owner that was silent looks whether its claim holds again.
-const ownedPause = 10 * time.Millisecond
-
-// owned returns a function that blocks until no other process can have claimed the log, or ctx
-// ends.
-//
-// Rule 12: see protocol.MayWrite for the reason. The owner's next append shows whether it owns the
-// log; until then it writes nothing.
-func owned(ctx context.Context, w *queue.Writer) func() error {
-	return func() error {
-		for !w.ClaimValid() {
-			if err := failure.Pause(ctx, ownedPause); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
 }
 
 // beatWhile runs f and appends a beat every Periods.Beat until f returns. The write loop, which

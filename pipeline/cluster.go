@@ -11,7 +11,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/failure"
-	"github.com/tailrace-cdc/replicator/pipeline/resync"
+	"github.com/tailrace-cdc/replicator/pipeline/life"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
@@ -26,7 +26,7 @@ const clusterLook = time.Minute
 // names the new cluster. It returns when ctx ends, and at a server that has no clusters.
 //
 // Rule 13: that the profile may not be read, or routes to several clusters, can change.
-func (t *table) followCluster(ctx context.Context, o resync.Options) error {
+func (t *table) followCluster(ctx context.Context, l *life.Life) error {
 	ended := t.row.Await(ctx) != nil
 	every := min(clusterLook, t.o.Periods.Retry)
 	for ; !ended; ended = failure.Pause(ctx, every) != nil {
@@ -35,7 +35,7 @@ func (t *table) followCluster(ctx context.Context, o resync.Options) error {
 		case errors.Is(err, bigtable.ErrNoProfiles):
 			return nil
 		case err == nil && p.Cluster != "":
-			err = t.noteCluster(ctx, p.Cluster, o)
+			err = t.noteCluster(ctx, p.Cluster, l)
 			if err != nil && ctx.Err() == nil {
 				return err
 			}
@@ -76,22 +76,22 @@ func nextClusterStep(now, row string, pending *checkpoint.PendingResync, last *c
 
 // noteCluster makes the table agree with the cluster that takes the writes. It blocks while a
 // resync is needed for that.
-func (t *table) noteCluster(ctx context.Context, cluster string, o resync.Options) error {
+func (t *table) noteCluster(ctx context.Context, cluster string, l *life.Life) error {
 	for {
-		switch nextClusterStep(cluster, t.row.Cluster(), t.view.resync.Load(), t.view.lastResync.Load()) {
+		switch f := l.Facts(); nextClusterStep(cluster, t.row.Cluster(), f.Resync, f.Resynced) {
 		case clusterAgrees:
 			return nil
 		case clusterToNote:
 			return t.row.Edit(ctx, func(s *bigtable.State) { s.Cluster = cluster })
 		case clusterToOrder:
-			now := t.now()
+			now := l.Now()
 			t.log.Error("the writes go to another cluster of Bigtable, and the whole table is resynced because of that",
 				zap.String("cluster", cluster), zap.String("before", t.row.Cluster()))
 			order := &checkpoint.ResyncOrder{ID: clusterOrder(cluster) + orderTime(now)}
-			if err := o.Append(ctx, &checkpoint.Control{Resync: order, By: "owner", At: now}); err != nil {
+			if err := l.Append(ctx, &checkpoint.Control{Resync: order, By: "owner", At: now}); err != nil {
 				return err
 			}
-			if err := t.awaitOrder(ctx, now); err != nil {
+			if err := awaitOrder(ctx, l, now); err != nil {
 				return err
 			}
 		case clusterToAwait:
@@ -106,12 +106,10 @@ func (t *table) noteCluster(ctx context.Context, cluster string, o resync.Option
 }
 
 // awaitOrder waits until the owner has seen an order in the log that was made at a time.
-func (t *table) awaitOrder(ctx context.Context, at change.Millis) error {
+func awaitOrder(ctx context.Context, l *life.Life, at change.Millis) error {
 	for {
-		if p := t.view.resync.Load(); p != nil && p.Asked >= at {
-			return nil
-		}
-		if last := t.view.lastResync.Load(); last != nil && last.Date >= at {
+		f := l.Facts()
+		if f.Resync != nil && f.Resync.Asked >= at || f.Resynced != nil && f.Resynced.Date >= at {
 			return nil
 		}
 		if err := failure.Pause(ctx, 50*time.Millisecond); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
-	"github.com/tailrace-cdc/replicator/pipeline/ingest"
+	"github.com/tailrace-cdc/replicator/pipeline/life"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/pipeline/staterow"
 	"github.com/tailrace-cdc/replicator/protocol"
@@ -206,37 +206,25 @@ func (t *table) newCopier(s *checkpoint.State, o resync.Options) *resync.Copier 
 
 // resyncOptions returns what copies and resyncs of the table need for one life. They share one read
 // budget.
-func (t *table) resyncOptions(s *checkpoint.State, in *ingest.Ingest, sink resync.Writer) resync.Options {
+func (t *table) resyncOptions(l *life.Life, s *checkpoint.State, sink resync.Writer) resync.Options {
 	units, err := t.info.ReadUnitsFor(t.Backfill.ReadUnits, t.Backfill.Percent)
 	if err != nil { // it was provisioned when the process started: not reading its stream would lose changes
 		units = source.DefaultReadUnits
 		t.log.Warn("the read budget of copies and resyncs is the default", zap.Error(err))
 	}
+	first := s.Streams[0]
 	return resync.Options{
-		Table: resync.Table{
-			Name: t.Source, ID: t.info.ID, ARN: t.info.ARN, Schema: t.info.Schema, Pipeline: t.o.Name, Life: s.Life,
-			Items: t.info.Items, Bytes: t.info.Bytes, Bucket: t.Backfill.Bucket, Prefix: t.Backfill.Prefix,
+		Life: l, Reader: certain{t.source}, Writer: sink, Budget: source.NewBudget(units), Memory: t.copyMemory,
+		Exports: resync.Exports{
+			Exporter: t.source, Open: t.openExport, URL: t.Backfill.URL, Bucket: t.Backfill.Bucket, Prefix: t.Backfill.Prefix,
+			Cover: cover(first.ARN, first.At, first.Date),
 		},
-		Exporter: t.source, OpenExport: t.openExport, ExportURL: t.Backfill.URL,
-		Cover:  cover(s.Streams[0].ARN, s.Streams[0].At, s.Streams[0].Date),
-		Reader: certain{t.source}, Writer: sink, Budget: source.NewBudget(units), Memory: t.copyMemory,
-		Prove: in.Prove, Unproven: in.Unproven, Append: in.Append, Now: t.now, Behind: t.behind, Lead: t.row.Reserved,
-		GapsUntil: func() change.Millis { return change.Millis(t.view.gapsUntil.Load()) },
 		Throttled: func() uint64 { return t.bigtable.Overloads(t.Target) },
-		Floor:     s.Floor(), WriteRows: t.Backfill.WriteRows, Stats: t.copied, Logger: t.log,
+		WriteRows: t.Backfill.WriteRows, Stats: t.copied,
 		Periods: resync.Periods{
 			Report: t.o.Periods.Report, Recheck: t.o.Periods.Recheck, Settle: t.o.Periods.Settle, Retry: t.o.Periods.Retry,
 		},
 	}
-}
-
-// behind returns how old the newest change is that Bigtable may lack.
-func (t *table) behind() time.Duration {
-	applied := change.Millis(t.view.applied.Load())
-	if applied == 0 {
-		return 0 // not known before every shard was read once; the proof waits for that
-	}
-	return max(0, time.Duration(t.now()-applied)*time.Millisecond)
 }
 
 // certain reads items only while the service's time is certain: their versions come from it.

@@ -10,21 +10,15 @@
 //
 //	table.run       the table's fields, from one life to the next; the log's writer outside of a life's work
 //	write loop      the log's writer and with it the state of the log; how full the log is (ingest.Write)
-//	readers, lister the pool of shards and the shard graph (ingest.Read, ingest.List)
-//	sinks           a pass over the log, its lanes and workers each (apply.Sink.Run)
-//	copy            reads the table itself while a copy is not complete (resync.Copier.Run)
-//	heartbeats      writes heartbeats into the source table, where it has some (ingest.HeartbeatPlanner.Run)
-//	confirm         reads the pipeline's row in Bigtable beside the work of a life
-//	dead letters    walks over the stored dead letters from time to time
+//	parts of a life what table.work lists, each with the stage in which it ends (package life)
 //
-// Every other goroutine, health and metrics among them, reads only tableView, which has atomic
-// fields, and the reservation of staterow.Row.
+// Every other goroutine, health and metrics among them, reads only the newest snapshot of a table,
+// and the reservation of staterow.Row.
 //
 // Start: describe the table, fold its log, read the row in Bigtable (or go on without it, when the log proves itself),
-// claim the log, store the first listing, then work. Soft shutdown: the context of Run ends; readers and lister stop,
-// the sinks apply what the log holds, the write loop stores the marks and releases the log. Hard shutdown:
-// Periods.Shutdown is over, or something failed; every context ends, and what was in hand is read or applied again by
-// the next life.
+// claim the log, store the first listing, then work. Soft shutdown: the context of Run ends, and each life is left: see
+// package life. Hard shutdown: Periods.Shutdown is over, or something failed; every context ends, and what was in hand
+// is read or applied again by the next life.
 //
 // Files, from the top down:
 //
@@ -35,6 +29,7 @@
 //	metrics.go      gauges, computed when they are scraped
 //	gauges.go       their names
 //	table.go        one table: one life after the other
+//	work.go         the parts of a life
 //	leaving.go      giving a log up: to another process, halted, or while paused
 //	start.go        from the table's name to a claimed and started log
 //	archive.go      the sinks of a table, and its archive
@@ -43,17 +38,17 @@
 //	heartbeats.go   heartbeats, which prove that idle shards are idle
 //	copies.go       where the items come from that are older than the stream
 //	cluster.go      a fail-over to another cluster of Bigtable
-//	heal.go         resyncs of the whole table, and gaps that heal by themselves
+//	heal.go         deletion of cells that belong to no item
 //	accept.go       replaces the mapping by an accepted one, and an older format by a newer one
 //	recover.go      a new life of a table after its log is lost
 //	standby.go      waiting for a log that another process owns
 //	premises.go     settings of outside systems that a table relies on
 //	rowwatch.go     the pipeline's row of the table, and what it notes of the log
 //	beating.go      beats while something slow runs before the write loop
-//	view.go         what a table's goroutines publish about it
+//	view.go         what a table's goroutines publish about it, and its status
+//	snapshot.go     what is known of a table at one moment
 //	report.go       a line a minute about it in the process's log
 //	detail.go       the content of a table's page, published while the page is open
-//	archivefacts.go facts in the log for the archive of the table
 //	families.go     which column families the mappings write, as far as they are compiled
 //	env.go          what all parts of a table use and none changes; the tables now
 //	options.go      the configuration of a pipeline

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/pipeline/life"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/queue/request"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
@@ -111,15 +112,16 @@ func TestForeignCellsAreDeletedByTheOwnerAlone(t *testing.T) {
 		{errUnproven, nil, errUnproven}, {nil, errLost, errLost}, {nil, nil, nil},
 	} {
 		x := resync.ForeignDeleter{
-			Target: target("Orders"), Client: r.sink, Now: func() change.Millis { return now },
-			Programs: func() ([]*transform.Program, error) { return []*transform.Program{program}, nil },
-			Prove: func(_ context.Context, through change.Millis) error {
-				if through <= now+1000 { // a Date is cut to seconds
-					t.Errorf("it is proven up to %d, asked at %d", through, now)
-				}
-				return c.proof
-			},
-			Owned: func() error { return c.owned },
+			Life: &life.Life{Target: target("Orders"), Now: func() change.Millis { return now },
+				Prove: func(_ context.Context, through change.Millis) error {
+					if through <= now+1000 { // a Date is cut to seconds
+						t.Errorf("it is proven up to %d, asked at %d", through, now)
+					}
+					return c.proof
+				}},
+			Client:    r.sink,
+			Programs:  func() ([]*transform.Program, error) { return []*transform.Program{program}, nil },
+			MayDelete: func(context.Context) error { return c.owned },
 		}
 		out, err := x.Delete(t.Context(), asked)
 		if !errors.Is(err, c.want) || err == nil && out.Deleted != 1 {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tailrace-cdc/replicator/pipeline/apply"
+	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/queue/request"
 	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
@@ -125,7 +125,7 @@ func TestArchiveOfAGapIsHealedFromExports(t *testing.T) {
 	}
 	s := r.fold("Orders")
 	for i := range s.Gaps {
-		if note := s.Gaps[i].Healed[apply.SinkArchive].Note; note == "" {
+		if note := s.Gaps[i].Healed[checkpoint.SinkArchive].Note; note == "" {
 			t.Errorf("gap %d: the archive's part has no note: %+v", i, s.Gaps[i])
 		}
 	}

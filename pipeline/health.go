@@ -22,10 +22,12 @@ func (p *Pipeline) Live() error {
 		}
 	}
 	for _, t := range p.all() {
-		seen := t.view.seen.Load()
-		if seen != nil && t.view.owning.Load() && time.Since(seen.LookedAt()) > 6*p.o.Periods.ClaimTTL {
-			return fmt.Errorf("table %s: its loop has not moved for %s", t.Source,
-				time.Since(seen.LookedAt()).Round(time.Second))
+		s := t.view.latest()
+		if s.seen == nil || s.phase != phaseWorking {
+			continue
+		}
+		if still := time.Since(s.seen.LookedAt()); still > 6*p.o.Periods.ClaimTTL {
+			return fmt.Errorf("table %s: its loop has not moved for %s", t.Source, still.Round(time.Second))
 		}
 	}
 	return nil
@@ -36,7 +38,7 @@ func (p *Pipeline) Live() error {
 func (p *Pipeline) Started() error {
 	var errs []error
 	for _, t := range p.all() {
-		if !t.view.started.Load() {
+		if !t.view.latest().loaded {
 			errs = append(errs, fmt.Errorf("table %s: state not loaded yet", t.Source))
 		}
 	}
@@ -90,7 +92,7 @@ func (p *Pipeline) failures(now time.Time) (failing []string, services []status.
 func (p *Pipeline) backlog(service string) string {
 	var n uint64
 	for _, t := range p.all() {
-		if v := t.view.seen.Load(); v != nil && v.Own() {
+		if v := t.view.latest().seen; v != nil && v.Own() {
 			n += v.Waiting()
 		}
 	}
@@ -104,7 +106,7 @@ func (p *Pipeline) backlog(service string) string {
 // behind the stored marks are applied again by the next owner, as the same cells.
 func (p *Pipeline) Unsaved() (tables []string) {
 	for _, t := range p.all() {
-		if t.view.unsaved.Load() {
+		if t.view.latest().unsaved {
 			tables = append(tables, t.Source)
 		}
 	}

@@ -42,8 +42,12 @@ func TestLoopThatStandsStillIsNotLive(t *testing.T) {
 		owning bool
 		live   bool
 	}{{5 * time.Second, true, true}, {7 * time.Second, true, false}, {7 * time.Second, false, true}} {
-		v.seen.Store(status.Unseen("Orders", "orders", time.Now().Add(-tt.silent)))
-		v.owning.Store(tt.owning)
+		v.publish(func(s *snapshot) {
+			s.seen, s.phase = status.Unseen("Orders", "orders", time.Now().Add(-tt.silent)), phaseClaimed
+			if tt.owning {
+				s.phase = phaseWorking
+			}
+		})
 		if err := p.Live(); (err == nil) != tt.live {
 			t.Errorf("silent for %s, owning %t: %v, want live %t", tt.silent, tt.owning, err, tt.live)
 		}
@@ -66,7 +70,7 @@ func TestStandByTellsASilentOwner(t *testing.T) {
 // it again and then waits for the owner.
 func TestStandByAfterAHaltIsNotRed(t *testing.T) {
 	v := &tableView{env: &env{o: &Options{Periods: Periods{ClaimTTL: 15 * time.Second}}}}
-	v.halted.Store(&checkpoint.Halt{Reason: "the log is another one"})
+	v.publish(func(s *snapshot) { s.halt = &checkpoint.Halt{Reason: "the log is another one"} })
 	now := time.Now()
 	v.noteRival("other", 1)
 	if st := v.status(now); st.State != status.StandBy || len(st.Reasons) > 0 {
@@ -81,12 +85,12 @@ func TestTableThatIsTakenOverIsAsOldAsItsLastSign(t *testing.T) {
 	o := Options{Tables: []Table{{Source: "Orders", Target: "orders"}}}
 	p := New(o, &source.Source{}, &queue.Queue{}, nil, zap.NewNop(), nil)
 	v, now := p.tables[0].view, time.Now()
-	v.unseen.Store(new(now.Add(-20 * time.Hour)))
+	v.publish(func(s *snapshot) { s.unseen = now.Add(-20 * time.Hour) })
 	if st := v.status(now); st.AppliedLag != (20 * time.Hour).Seconds() {
 		t.Errorf("lag %v s before anything is known, want 20 h", st.AppliedLag)
 	}
 	v.noteRival("other", 1)
-	v.rival.Store(nil) // claimed
+	v.publish(func(s *snapshot) { s.rival = nil }) // claimed
 	if st := v.status(time.Now()); st.AppliedLag > 60 || st.SourceLag > 60 || len(st.Reasons) != 1 {
 		t.Errorf("lags %v s and %v s after the take-over, %q", st.AppliedLag, st.SourceLag, st.Reasons)
 	}
@@ -106,11 +110,11 @@ func TestHaltForTheSameReasonKeepsItsTime(t *testing.T) {
 		{reason: "no permission", at: 3000, want: 3000}, {reason: "no permission", at: 4000, worked: true, want: 4000},
 	} {
 		if tt.worked {
-			v.halted.Store(nil)
+			v.endHalt()
 		}
 		v.halt(&checkpoint.Halt{Reason: tt.reason, At: tt.at})
 		st := status.Unseen("Orders", "orders", time.Now()).With(status.Now{
-			Halt: v.halted.Load(), HaltedAt: change.Millis(v.haltedAt.Load()),
+			Halt: v.latest().halt, HaltedAt: v.latest().haltedAt,
 		}).At(time.Now(), time.Now())
 		if !st.Since.Equal(tt.want.Time()) {
 			t.Errorf("%d: since %s, want %s", i, st.Since, tt.want.Time())

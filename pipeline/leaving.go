@@ -12,28 +12,12 @@ import (
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
-// handOver is the cause of the end of a life when its log goes to another process.
-type handOver struct{ to string }
+var errHandedOver = errors.New("the log was handed over") // by an owner that has ended
 
-func (h *handOver) Error() string { return "the log is handed over to " + h.to }
-
-var errHandedOver = errors.New("the log was handed over") // by a life that has ended
-
-// successor returns the process that gets the log of a life with an ended context; false when none
-// does.
-func successor(ctx context.Context) (to string, ok bool) {
-	h := (*handOver)(nil)
-	if errors.As(context.Cause(ctx), &h) {
-		return h.to, true
-	}
-	return "", false
-}
-
-// release gives up a log that was not released in the course of the work, so that no other process
-// waits for it.
-func (t *table) release(ctx context.Context, w *queue.Writer) {
-	to, _ := successor(ctx)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+// release gives up a log that was not released in the course of the work, to a process or, with "",
+// to any, so that no other process waits for it.
+func (t *table) release(w *queue.Writer, to string) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	err := giveUp(ctx, w, to)
 	switch {
@@ -84,7 +68,7 @@ func (t *table) haltOf(out outcome.Outcome) *checkpoint.Halt {
 // after which the next beat is refused.
 func (t *table) paused(ctx context.Context, w *queue.Writer) error {
 	t.log.Info("paused")
-	t.view.halted.Store(nil)
+	t.view.endHalt()
 	listening, cancel := context.WithCancel(ctx)
 	defer cancel()
 	requests, _ := t.currentLog().BeatRequests(listening) // without them resume just waits for the next beat
@@ -94,9 +78,8 @@ func (t *table) paused(ctx context.Context, w *queue.Writer) error {
 		t.observe(w.State())
 		select {
 		case <-ctx.Done():
-			to, _ := successor(ctx)
-			err := w.HandOver(context.WithoutCancel(ctx), to)
-			t.view.saved.Store(err == nil)
+			err := w.HandOver(context.WithoutCancel(ctx), t.yielding.Load().Successor())
+			t.view.publish(func(s *snapshot) { s.saved = err == nil })
 			return err
 		case <-requests:
 		case <-tick.C:

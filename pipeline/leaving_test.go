@@ -1,8 +1,6 @@
 package pipeline
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -41,12 +39,11 @@ func TestLogsAreHandedOverEightAtATime(t *testing.T) {
 		for i := range n {
 			x := &table{env: &env{Table: Table{Source: fmt.Sprint("T", i)}}, ended: make(chan struct{})}
 			tables = append(tables, x)
-			go p.end(x, func(cause error) {
-				to, named := successor(causedBy(cause))
+			go p.end(x, func(to string) {
 				mu.Lock()
 				defer mu.Unlock()
-				if left[x.Source] = named && to == "other"; i == 0 {
-					alone = !named
+				if left[x.Source] = to == "other"; i == 0 {
+					alone = to == ""
 				}
 			})
 		}
@@ -79,13 +76,6 @@ func TestLogsAreHandedOverEightAtATime(t *testing.T) {
 			}
 		}
 	})
-}
-
-// causedBy returns a context that has ended with a cause.
-func causedBy(cause error) context.Context {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	cancel(errors.Join(cause))
-	return ctx
 }
 
 // TestReasonOfAHaltIsStoredAfterTheLogWasReadAgain: what is stored is unknown when the end of a
@@ -130,9 +120,9 @@ func TestHaltThatFollowsFromTheRowIsShownUntilTheRowIsKnown(t *testing.T) {
 		{outcome.CodeRowMissing, false, true}, {outcome.CodeRowMissing, true, false}, {outcome.CodeMissing, false, false},
 	} {
 		v := &tableView{}
-		v.halted.Store(&checkpoint.Halt{Code: c.code})
-		if v.beating(c.known); (v.halted.Load() != nil) != c.want {
-			t.Errorf("%+v: %+v", c, v.halted.Load())
+		v.publish(func(s *snapshot) { s.halt = &checkpoint.Halt{Code: c.code} })
+		if v.beating(c.known); (v.latest().halt != nil) != c.want {
+			t.Errorf("%+v: %+v", c, v.latest().halt)
 		}
 	}
 }

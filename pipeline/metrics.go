@@ -54,7 +54,7 @@ func (c collector) failing(service string, now time.Time) time.Duration {
 // collectTable sends the gauges of a table. A process that stands by leaves out what the owner
 // reports.
 func (c collector) collectTable(ch chan<- prometheus.Metric, t *table, now time.Time, served bool) {
-	st := t.view.status(now)
+	st, known := t.view.status(now), t.view.latest()
 	send := func(d *prometheus.Desc, v float64) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, t.Source)
 	}
@@ -62,13 +62,13 @@ func (c collector) collectTable(ch chan<- prometheus.Metric, t *table, now time.
 	// An owner that cannot reach the log for as long as a silent owner counts as alive may have
 	// lost it. A process that has halted the table releases the log until the next try, and carries
 	// the table all the same.
-	owner := t.view.claimed.Load() || t.view.halted.Load() != nil
+	owner := known.phase >= phaseClaimed || known.halt != nil
 	send(Owner, one(owner && c.failing(status.NATS, now) <= protocol.SilentAfter(c.p.o.Periods.ClaimTTL)))
 	if st.State == status.StandBy {
 		return
 	}
 	send(halted, one(st.State == "halted"))
-	send(premises, float64(len(t.view.broken())))
+	send(premises, float64(len(known.broken())))
 	sendKnown := func(d *prometheus.Desc, v float64) {
 		if v >= 0 { // status says -1 for unknown; a metric leaves out what is not known
 			send(d, v)
@@ -76,13 +76,13 @@ func (c collector) collectTable(ch chan<- prometheus.Metric, t *table, now time.
 	}
 	sendKnown(sourceLag, st.SourceLag)
 	sendKnown(appliedLag, st.AppliedLag)
-	send(retention, c.retention(&st, now.Sub(*t.view.unseen.Load())))
+	send(retention, c.retention(&st, now.Sub(known.unseen)))
 	send(hottest, t.stats.Rows.Hottest(now))
 	send(largest, float64(t.stats.Rows.LargestGrowth()))
-	v := t.view.seen.Load()
+	v := known.seen
 	if v == nil {
-		send(proof, now.Sub(*t.view.unseen.Load()).Seconds())
-		send(view, now.Sub(*t.view.unseen.Load()).Seconds())
+		send(proof, now.Sub(known.unseen).Seconds())
+		send(view, now.Sub(known.unseen).Seconds())
 		return
 	}
 	send(proof, now.Sub(v.ReadMoved()).Seconds())

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/pipeline/life"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/pipeline/settings"
 	"github.com/tailrace-cdc/replicator/protocol"
@@ -25,7 +26,7 @@ func (t *table) checkPremises(ctx context.Context) error {
 		t.log.Warn("settings of the queue's streams not read, trying again", zap.Error(err))
 		return nil
 	}
-	t.view.premises.Store(&found)
+	t.view.publish(func(s *snapshot) { s.premises = found })
 	if p := found.Unsafe(); p != nil {
 		return &outcome.HaltError{Code: outcome.CodePremise, Reason: p.Text()}
 	}
@@ -63,7 +64,7 @@ func (t *table) watchSettings(ctx context.Context) error {
 		}
 		kept, _ := t.settings.Look(ctx, archive, since)
 		found = append(slices.Clip(found), kept...)
-		t.view.settings.Store(&found)
+		t.view.publish(func(s *snapshot) { s.settings = found })
 		if failure.Pause(ctx, every) != nil {
 			return nil
 		}
@@ -82,14 +83,13 @@ func (t *table) unsafeSetting(
 	return found, found.Unsafe(), answered
 }
 
-// writable returns a function that returns an error while nothing may be written to Bigtable.
-func (t *table) writable(ctx context.Context, owned func() error) func() error {
-	return func() error {
-		if err := t.gate.Enter(ctx); err != nil {
-			return err
-		}
-		return owned()
+// mayDelete blocks until no other process can own the log and the settings were looked at, and
+// returns why nothing may be deleted from Bigtable; nil: it may.
+func (t *table) mayDelete(ctx context.Context, l *life.Life) error {
+	if err := t.gate.Enter(ctx); err != nil {
+		return err
 	}
+	return l.MayWrite()
 }
 
 // watchPremises checks the premises repeatedly until ctx ends.

@@ -16,23 +16,22 @@ func (t *table) awaitClaim(ctx context.Context) (*queue.Writer, error) {
 	if t.balancer != nil {
 		o.Turn = func() time.Duration { return t.balancer.ClaimDelay(t.Source) }
 	}
-	v.waiting.Store(true)
+	v.setPhase(phaseWaiting)
 	o.Group.Announce() // that it can be asked to take the log
-	defer func() {
-		v.waiting.Store(false)
-		v.rival.Store(nil)
-	}()
+	defer v.publish(func(s *snapshot) { s.phase, s.rival = phaseIdle, nil })
 	return t.currentLog().Claim(ctx, o)
 }
 
 // noteRival notes that another process carries the table: its log was found to grow, or its owner
 // announced itself. What this process observed itself, or halted for, is out of date.
 func (v *tableView) noteRival(owner string, epoch uint64) {
-	v.unseen.Store(new(time.Now()))
-	if v.rival.Swap(&rival{owner: owner, epoch: epoch, moved: time.Now()}) == nil {
-		v.seen.Store(nil)
-		v.halted.Store(nil)
-	}
+	v.publish(func(s *snapshot) {
+		if s.rival == nil {
+			s.seen, s.halt = nil, nil
+		}
+		s.unseen = time.Now()
+		s.rival = &rival{owner: owner, epoch: epoch, moved: s.unseen}
+	})
 }
 
 func (t *table) claimOptions() queue.ClaimOptions {

@@ -56,7 +56,7 @@ func (t *table) claim(ctx context.Context) (*queue.Writer, error) {
 			return nil, err
 		}
 	}
-	t.view.started.Store(true)
+	t.view.publish(func(s *snapshot) { s.loaded = true })
 	if stored == nil || stored.Epoch == 0 || t.row.Recovers() { // the first claim decides the format of a log
 		if _, err := t.format.AwaitAbove(ctx, 0); err != nil {
 			return nil, fmt.Errorf("await format of the pipeline: %w", err)

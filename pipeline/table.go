@@ -8,14 +8,11 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	"golang.org/x/sync/errgroup"
 
-	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
-	"github.com/tailrace-cdc/replicator/pipeline/archiving"
-	"github.com/tailrace-cdc/replicator/pipeline/ingest"
 	"github.com/tailrace-cdc/replicator/pipeline/latency"
+	"github.com/tailrace-cdc/replicator/pipeline/life"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/pipeline/settings"
@@ -36,15 +33,14 @@ type table struct {
 	view     *tableView // what other goroutines may ask
 	gate     settings.Gate
 
-	info     source.TableInfo                        // as described when the current life began
-	stream   atomic.Pointer[queue.Log]               // the log, once it is open
-	letters  *apply.DeadLetters                      // of the current life, or of the last one
-	append   atomic.Pointer[appender]                // into the log, of the current work or of the last one
-	pressure queue.Pressure                          // how full the log was at the last look
-	full     bool                                    // too full for the snapshot that raises it
-	leave    atomic.Pointer[context.CancelCauseFunc] // ends run; nil before it begins
-	yield    atomic.Pointer[context.CancelCauseFunc] // ends the current life; nil between two
-	ended    chan struct{}                           // closed when run has ended
+	info     source.TableInfo             // as described when the current life began
+	stream   atomic.Pointer[queue.Log]    // the log, once it is open
+	letters  *apply.DeadLetters           // of the current life, or of the last one
+	pressure queue.Pressure               // how full the log was at the last look
+	full     bool                         // too full for the snapshot that raises it
+	leaving  atomic.Pointer[life.Leaving] // of run; nil before it begins
+	yielding atomic.Pointer[life.Leaving] // of the current claim; nil between two
+	ended    chan struct{}                // closed when run has ended
 }
 
 func newTable(e *env, shared *apply.Shared, stats *apply.Stats, copied *resync.Stats, all *outcome.Refusals) *table {
@@ -52,7 +48,7 @@ func newTable(e *env, shared *apply.Shared, stats *apply.Stats, copied *resync.S
 		env: e, ended: make(chan struct{}), shared: shared, stats: stats, copied: copied, refusals: all, row: newRow(e),
 		view: &tableView{env: e, history: latency.NewHistory(stats.Latency, time.Now())},
 	}
-	t.view.unseen.Store(new(time.Now()))
+	t.view.publish(func(s *snapshot) { s.unseen = time.Now() })
 	return t
 }
 
@@ -76,14 +72,11 @@ const (
 // run returns nil when ctx ends, and the refusals of all tables when none can run. Other trouble
 // stays with the table.
 func (t *table) run(ctx context.Context) error {
-	defer func() {
-		t.view.unsaved.Store(t.view.claimed.Load() && !t.view.saved.Load())
-		t.view.claimed.Store(false)
-	}()
+	defer t.view.publish(func(s *snapshot) { s.phase, s.unsaved = phaseIdle, s.phase >= phaseClaimed && !s.saved })
 	for {
-		err := t.life(ctx)
+		err := t.own(ctx)
 		if errors.Is(err, errHandedOver) && ctx.Err() == nil {
-			t.view.claimed.Store(false)
+			t.view.setPhase(phaseIdle)
 			t.stats.Rows.Forget()
 			continue
 		}
@@ -93,7 +86,7 @@ func (t *table) run(ctx context.Context) error {
 		}
 		forget := out.Refused || errors.Is(err, queue.ErrUnopened)
 		if out.Refused {
-			t.view.started.Store(true) // the table's state is known: a rollout need not wait for it
+			t.view.publish(func(s *snapshot) { s.loaded = true })
 			out = t.row.Judge(out)
 		}
 		if forget {
@@ -123,7 +116,7 @@ func (t *table) waitForNextLife(ctx context.Context, pause time.Duration) bool {
 // endLife prepares the next life according to the outcome of the last one, and returns how long to
 // wait before it.
 func (t *table) endLife(out outcome.Outcome, err error) time.Duration {
-	t.view.claimed.Store(false)
+	t.view.setPhase(phaseIdle)
 	switch out.Action {
 	case outcome.StandBy:
 		t.log.Warn("stand by: another owner holds the log", zap.Error(err))
@@ -139,23 +132,23 @@ func (t *table) endLife(out outcome.Outcome, err error) time.Duration {
 	return t.o.Periods.Retry
 }
 
-// life claims the log and works until ctx ends (nil, drained), or until something is lost or
-// halted. Work with an unknown outcome begins again from what is stored, as long as the log is
-// still claimed.
-func (t *table) life(ctx context.Context) error {
+// own claims the log and works until ctx ends (nil, drained), or until something is lost or halted.
+// A life with an unknown outcome is followed by another one from what is stored, as long as the log
+// is still claimed.
+func (t *table) own(ctx context.Context) error {
 	t.row.BeginLife()
 	w, err := t.claim(ctx)
 	if err != nil {
 		return err
 	}
-	ctx, yield := context.WithCancelCause(ctx)
-	defer yield(nil)
-	t.yield.Store(&yield)
-	t.view.writer.Store(w)
+	ctx, yielding := life.WithLeaving(ctx, t.leaving.Load())
+	defer yielding.Leave("")
+	t.yielding.Store(yielding)
+	t.view.publish(func(s *snapshot) { s.writer = w })
 	t.balancer.Group().Announce()
 	defer func() {
-		t.yield.Store(nil)
-		t.view.writer.Store(nil)
+		t.yielding.Store(nil)
+		t.view.publish(func(s *snapshot) { s.writer = nil })
 		t.balancer.Group().Announce()
 	}()
 	t.refusals.NoteMatch(t.Source)
@@ -188,9 +181,9 @@ func (t *table) life(ctx context.Context) error {
 	case out.Action == outcome.Halt:
 		t.releaseHalted(w, out)
 	case ctx.Err() != nil:
-		t.release(ctx, w)
+		t.release(w, yielding.Successor())
 		t.noteEnd(w)
-		if _, ok := successor(ctx); ok {
+		if yielding.Successor() != "" {
 			return errHandedOver
 		}
 	}
@@ -200,8 +193,7 @@ func (t *table) life(ctx context.Context) error {
 // runClaimed does what the state of the claimed log requires: it waits while paused, starts the
 // stream, or works.
 func (t *table) runClaimed(ctx context.Context, w *queue.Writer) error {
-	t.view.claimed.Store(true)
-	t.view.saved.Store(false)
+	t.view.publish(func(s *snapshot) { s.phase, s.saved = phaseClaimed, false })
 	t.row.NoteFence(w.State().Fence)
 	if t.row.Stale() && !staterow.ProvesItself(w.State()) {
 		reread := func(ctx context.Context) error { return t.row.Reread(ctx, t.currentLog(), t.info) }
@@ -235,7 +227,9 @@ func (t *table) runClaimed(ctx context.Context, w *queue.Writer) error {
 	if err := t.beatWhile(ctx, w, t.row.Issue); err != nil {
 		return err
 	}
-	o, arch := t.applyOptions(w.State())
+	l := t.newLife(w)
+	defer l.Close()
+	o, arch := t.applyOptions(l, w.State())
 	var letters *apply.DeadLetters
 	err := t.beatWhile(ctx, w, func(ctx context.Context) (err error) {
 		letters, err = apply.OpenDeadLetters(ctx, t.shared, o)
@@ -248,136 +242,5 @@ func (t *table) runClaimed(ctx context.Context, w *queue.Writer) error {
 		return err
 	}
 	t.letters = letters
-	t.view.owning.Store(true)
-	defer t.view.owning.Store(false)
-	return t.work(ctx, w, o, arch)
-}
-
-// work runs reading, writing and the sinks of one life.
-//
-//	readers ─► pages ─► write loop ─► log ─► sinks
-//	                        ▲                  │ marks
-//	                        └──────────────────┘
-//
-// hard is the context of everything; soft ends first and only stops the readers, so that a drain can follow.
-func (t *table) work(soft context.Context, w *queue.Writer, o apply.Options, arch *archiving.Archiver) error {
-	hard, cancel := context.WithCancelCause(context.WithoutCancel(soft))
-	defer cancel(nil)
-	reads := t.ingestOptions(soft)
-	in := ingest.New(reads, w, t.pressure)
-	g, ctx := errgroup.WithContext(hard)
-	applying, stopApplying := context.WithCancel(ctx)
-	defer stopApplying()
-	o.Append, o.Owned, o.Gate = in.Append, owned(applying, w), &t.gate
-	t.gate.Begin()
-	sinks := apply.New(t.shared, o, t.letters, w.State())
-	defer t.view.showSink(sinks[0])()
-	defer context.AfterFunc(soft, func() {
-		t.log.Info("no more reading: what the log holds is applied, here or by the process that goes on with it",
-			zap.Duration("at_most", t.o.Periods.Shutdown))
-		late := time.AfterFunc(t.o.Periods.Shutdown, func() { cancel(errDrainTime) })
-		context.AfterFunc(hard, func() { late.Stop() })
-	})()
-	reading, stopReading := context.WithCancel(ctx)
-	defer stopReading()
-	items := t.resyncOptions(w.State(), in, sinks[0])
-	copied, stopCopying := t.copyBeside(ctx, g, t.newCopier(w.State(), items))
-	defer stopCopying()
-	defer context.AfterFunc(soft, func() {
-		stopCopying()
-		<-copied // its last marks are stored before the drain begins
-		stopReading()
-	})()
-	t.view.observeGaps(w.State())
-	life, l, info, format, full := w.State().Life, t.currentLog(), t.info, w.State().Format, t.full
-	g.Go(func() error { return t.format.Follow(reading, format, full) })
-	requests := &resync.Requests{
-		Options: items, Log: l, Program: t.row.Program, Client: t.bigtable, Target: t.Target,
-		Foreign: t.foreign(items, t.writable(applying, o.Owned)).Delete, Heal: t.newHealer(arch, in).Heal,
-	}
-	t.view.requests.Store(requests)
-	g.Go(func() error { return in.Read(reading) })
-	if s := w.State(); t.archivedOnly() {
-		g.Go(func() error { return t.serveArchived(reading, o, requests) })
-	} else if s.Fence == nil { // Rule 12: behind a fence the table is read, and that is all
-		t.repairBeside(reading, g, items, requests)
-	}
-	g.Go(func() error { return in.List(reading) })
-	g.Go(func() error { return t.watchPremises(reading) })
-	g.Go(func() error { return t.watchSettings(reading) })
-	g.Go(func() error { return t.watchRow(reading, w) })
-	g.Go(func() error { return t.writeHeartbeats(reading, reads.Heartbeats) })
-	g.Go(func() error { return t.row.Confirm(applying, life, l, info) })
-	g.Go(func() error { return t.letters.Watch(applying, t.o.Periods.Trim) })
-	t.archiveBeside(applying, g, arch, in)
-	marked := make([]ingest.Sink, len(sinks))
-	for i, s := range sinks {
-		marked[i] = s
-		g.Go(func() error { return s.Run(applying) })
-	}
-	g.Go(func() error {
-		saved, err := in.Write(ctx, marked)
-		t.view.saved.Store(saved)
-		if err == nil { // else the group stops the sinks: one that is stopped before it would hide this error
-			stopApplying()
-		}
-		return err
-	})
-	if err := g.Wait(); soft.Err() == nil || !errors.Is(err, context.Canceled) {
-		return err
-	}
-	return nil
-}
-
-// repairBeside runs what makes rows true again when the log or a command orders it.
-func (t *table) repairBeside(
-	ctx context.Context, g *errgroup.Group, items resync.Options, requests *resync.Requests,
-) {
-	g.Go(func() error { return t.resyncBeside(ctx, items) })
-	g.Go(func() error { return t.healGaps(ctx, items) })
-	g.Go(func() error { return t.verifyBeside(ctx, items) })
-	g.Go(func() error { return t.followCluster(ctx, items) })
-	g.Go(func() error { return requests.Run(ctx) })
-}
-
-// copyBeside runs a copy beside reading and applying; there may be none. stop ends it early; ended
-// is closed when it has ended and its last marks are stored.
-func (t *table) copyBeside(
-	ctx context.Context, g *errgroup.Group, c *resync.Copier,
-) (ended <-chan struct{}, stop func()) {
-	done := make(chan struct{})
-	copying, stop := context.WithCancel(ctx)
-	if c == nil {
-		close(done)
-		return done, stop
-	}
-	t.view.copier.Store(c)
-	g.Go(func() error {
-		defer close(done)
-		defer t.view.copier.Store(nil)
-		if err := c.Run(copying); err != nil {
-			return err
-		}
-		return c.Save(ctx)
-	})
-	return done, stop
-}
-
-var errDrainTime = errors.New(
-	"shutdown_timeout is over before the log was drained; the rest is applied after the next start")
-
-// ingestOptions returns what reading and writing need to know about the table in this life.
-func (t *table) ingestOptions(life context.Context) ingest.Options {
-	info := t.info
-	info.Name = t.Source
-	return ingest.Options{
-		Table: info, Source: t.source, MaxPayload: t.queue.MaxPayload(), Periods: t.o.Periods.Ingest(), Row: t.row,
-		Logger: t.log, Heartbeats: t.newHeartbeats(), HeartbeatEvery: t.Heartbeat.Every,
-		Observe: func(s *checkpoint.State, p queue.Pressure) {
-			t.pressure = p
-			t.observe(s)
-		},
-		Beating: t.view.beating, Successor: func() (string, bool) { return successor(life) },
-		ArchiveHead: t.view.archiveHead(), Tracer: t.o.Tracer,
-	}
+	return t.work(l, w, o, arch)
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/tailrace-cdc/replicator/pipeline/life"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
@@ -48,12 +49,12 @@ func (p *Pipeline) Add(ctx context.Context, o Table) error {
 
 // begin runs a table until ctx ends or it is removed.
 func (p *Pipeline) begin(ctx context.Context, g *errgroup.Group, t *table) {
-	running, leave := context.WithCancelCause(context.WithoutCancel(ctx))
-	t.leave.Store(&leave)
+	running, leaving := life.WithLeaving(context.WithoutCancel(ctx), nil)
+	t.leaving.Store(leaving)
 	g.Go(func() error {
-		defer leave(nil)
+		defer leaving.Leave("")
 		defer close(t.ended)
-		defer context.AfterFunc(ctx, func() { p.end(t, leave) })()
+		defer context.AfterFunc(ctx, func() { p.end(t, leaving.Leave) })()
 		return t.run(running)
 	})
 }
@@ -74,11 +75,11 @@ func (p *Pipeline) beginAdded(ctx context.Context, g *errgroup.Group) error {
 // stored of it stays. It returns when the table has ended, or when ctx has.
 func (p *Pipeline) Remove(ctx context.Context, source string) {
 	for _, t := range p.all() {
-		leave := t.leave.Load()
-		if t.Source != source || leave == nil {
+		leaving := t.leaving.Load()
+		if t.Source != source || leaving == nil {
 			continue
 		}
-		(*leave)(nil)
+		leaving.Leave("")
 		select {
 		case <-t.ended:
 		case <-ctx.Done():
@@ -96,10 +97,12 @@ func (p *Pipeline) Remove(ctx context.Context, source string) {
 func (p *Pipeline) Note(notes map[string]status.Reason) {
 	notes = maps.Clone(notes)
 	for _, t := range p.all() {
-		t.view.note.Store(nil)
-		if note, ok := notes[t.Source]; ok {
-			t.view.note.Store(&note)
-		}
+		t.view.publish(func(s *snapshot) {
+			s.note = nil
+			if note, ok := notes[t.Source]; ok {
+				s.note = &note
+			}
+		})
 		delete(notes, t.Source)
 	}
 	others := []string{}

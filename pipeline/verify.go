@@ -9,6 +9,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/pipeline/life"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/source"
@@ -17,16 +18,12 @@ import (
 	engine "github.com/tailrace-cdc/replicator/verify/continuous"
 )
 
-// verifyBeside compares the table with its target beside the stream until ctx ends, where that is
-// configured.
-func (t *table) verifyBeside(ctx context.Context, o resync.Options) error {
-	if t.Verify == (Verify{}) {
-		return nil
-	}
+// verifyBeside compares the table with its target beside the stream until ctx ends.
+func (t *table) verifyBeside(ctx context.Context, l *life.Life, o resync.Options) error {
 	for ctx.Err() == nil {
-		r, err := t.newVerifier(ctx, o)
+		r, err := t.newVerifier(ctx, l, o)
 		if err == nil {
-			t.view.verifier.Store(r)
+			t.view.publish(func(s *snapshot) { s.parts.verifier = r })
 			return r.Run(ctx)
 		}
 		t.log.Warn("the table cannot be compared yet", zap.Error(err))
@@ -37,7 +34,7 @@ func (t *table) verifyBeside(ctx context.Context, o resync.Options) error {
 
 // newVerifier returns the continuous comparison of this life, which goes on where the last life's
 // comparison stopped.
-func (t *table) newVerifier(ctx context.Context, o resync.Options) (*engine.Runner, error) {
+func (t *table) newVerifier(ctx context.Context, l *life.Life, o resync.Options) (*engine.Runner, error) {
 	sharing, err := t.sharing()
 	if err != nil {
 		return nil, err
@@ -56,8 +53,9 @@ func (t *table) newVerifier(ctx context.Context, o resync.Options) (*engine.Runn
 	return engine.NewRunner(ctx, engine.RunnerOptions{
 		Verifier: engine.Options{
 			Tables: tables, Source: t.source, Target: verify.NewTarget(t.bigtable, t.Target, programs...),
-			Budget: source.NewBudget(units), Prove: o.Prove, Now: o.Now,
-			Lead: func() change.Millis { return leadOf(o) }, Hold: t.holdsVerifier,
+			Budget: source.NewBudget(units), Prove: l.Prove, Now: l.Now,
+			Lead: func() change.Millis { return change.Millis(l.Lead().Milliseconds()) },
+			Hold: func() string { return t.holdsVerifier(l) },
 			Collect: func(ctx context.Context, bare []verify.Verdict) error {
 				wanted := make([]resync.Wanted, len(bare))
 				for i := range bare {
@@ -71,7 +69,7 @@ func (t *table) newVerifier(ctx context.Context, o resync.Options) (*engine.Runn
 		Dir:   filepath.Join(t.o.Scratch, "verify", t.o.Name, t.Source),
 		Store: positions{t.env},
 		Table: t.info.ID, Retry: t.o.Periods.Retry, Logger: t.log,
-	}, t.view.verifier.Load())
+	}, t.view.latest().parts.verifier)
 }
 
 // positions keeps the position of the comparison in the state table, beside the row of the table.
@@ -87,20 +85,18 @@ func (p positions) Save(ctx context.Context, position []byte) error {
 	return p.bigtable.StorePosition(ctx, p.o.Name, p.Source, position)
 }
 
-func leadOf(o resync.Options) change.Millis { return change.Millis(o.Lead().Milliseconds()) }
-
 // holdsVerifier returns why rows may differ for a reason that is known, or no proof can come; ""
 // where neither is so.
-func (t *table) holdsVerifier() string {
-	seen := t.view.seen.Load()
-	if seen == nil {
+func (t *table) holdsVerifier(l *life.Life) string {
+	now := t.view.latest()
+	if now.seen == nil {
 		return "the log is not known yet"
 	}
-	known := status.Now{Halt: t.view.halted.Load()}
-	if state := seen.With(known).At(t.now().Time(), time.Now()).State; state != "running" {
+	known := status.Now{Halt: now.halt}
+	if state := now.seen.With(known).At(t.now().Time(), time.Now()).State; state != "running" {
 		return "the table is " + state
 	}
-	if t.behind() > time.Minute {
+	if l.Behind() > time.Minute {
 		return "Bigtable is more than a minute behind the stream"
 	}
 	return ""

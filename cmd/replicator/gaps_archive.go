@@ -11,7 +11,6 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
-	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/queue/request"
 )
 
@@ -25,13 +24,13 @@ type healing struct {
 // ofArchive reports whether the archive is to be healed, and not the rows.
 func (h *healing) ofArchive() (bool, error) {
 	switch {
-	case h.sink == apply.SinkArchive && len(h.exports) == 0:
+	case h.sink == checkpoint.SinkArchive && len(h.exports) == 0:
 		return false, failure.Usagef("--from-export names incremental exports of the table whose windows span the gaps",
 			"the archive is healed from exports")
 	case h.sink == "bigtable" && len(h.exports) > 0:
 		return false, failure.Usagef("leave --from-export out, or name --sink archive",
 			"rows are healed from the table itself")
-	case h.sink != "" && h.sink != "bigtable" && h.sink != apply.SinkArchive:
+	case h.sink != "" && h.sink != "bigtable" && h.sink != checkpoint.SinkArchive:
 		return false, failure.Usagef("bigtable or archive", "there is no sink %q", h.sink)
 	}
 	return len(h.exports) > 0, nil
@@ -129,7 +128,7 @@ func archiveGaps(logs []*control.Log, ids []string) (of *control.Log, gaps []str
 
 // lacksArchive reports whether the archive lacks what a gap lost. A gap that is named must.
 func lacksArchive(l *control.Log, g *checkpoint.Gap, named bool) (bool, error) {
-	switch differing := slices.Contains(l.State.DifferingSinks(g), apply.SinkArchive); {
+	switch differing := slices.Contains(l.State.DifferingSinks(g), checkpoint.SinkArchive); {
 	case differing && !g.Accepted:
 		return false, failure.With(failure.Unready,
 			"first `replicator gaps heal "+g.ID()+"`, or `replicator resume --table "+l.Table+"`",
@@ -137,7 +136,7 @@ func lacksArchive(l *control.Log, g *checkpoint.Gap, named bool) (bool, error) {
 	case differing || !named:
 		return differing, nil
 	}
-	if h, ok := g.Healed[apply.SinkArchive]; ok {
+	if h, ok := g.Healed[checkpoint.SinkArchive]; ok {
 		return false, failure.With(failure.None, "",
 			errors.New(strings.TrimSuffix("the archive is healed for gap "+g.ID()+" already: "+h.Note, ": ")))
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/protocol"
@@ -122,7 +123,7 @@ func (a *archiver) write(ctx context.Context, dec *change.Decoder, batch []job) 
 func (a *archiver) letter(ctx context.Context, j *job, r *ledger.Record, code string, err error) error {
 	r.Verdict = ledger.Letter
 	why := outcome.Outcome{Action: outcome.DeadLetter, Code: code, Reason: err.Error()}
-	return a.letters.store(ctx, SinkArchive, &j.c, j.entry.At.Seq, why)
+	return a.letters.store(ctx, checkpoint.SinkArchive, &j.c, j.entry.At.Seq, why)
 }
 
 // record returns what the archive's stream is to know of a change; false when that is nothing.
@@ -131,7 +132,7 @@ func (a *archiver) record(ctx context.Context, dec *change.Decoder, j *job) (r l
 	r.Event, err = a.o.Table.Program.Archive(dec, &j.c)
 	if why := outcome.OfChange(err); why.Action == outcome.DeadLetter {
 		r.Event, r.Verdict = transform.PlaceOf(&j.c), ledger.Letter
-		return r, true, a.letters.store(ctx, SinkArchive, &j.c, j.entry.At.Seq, why)
+		return r, true, a.letters.store(ctx, checkpoint.SinkArchive, &j.c, j.entry.At.Seq, why)
 	}
 	if err != nil {
 		return r, false, err
@@ -141,7 +142,7 @@ func (a *archiver) record(ctx context.Context, dec *change.Decoder, j *job) (r l
 	} else {
 		r.Event, r.Verdict = transform.PlaceOf(&j.c), ledger.Skip
 	}
-	if r.Verdict == ledger.Keep && a.letters.has(SinkArchive, &j.c) {
+	if r.Verdict == ledger.Keep && a.letters.has(checkpoint.SinkArchive, &j.c) {
 		// It became one before a crash, and would be taken now: what takes it is a retry of the
 		// letter, or it would be archived twice.
 		r.Verdict = ledger.Letter

@@ -17,6 +17,7 @@ import (
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/pipeline/ingest"
+	"github.com/tailrace-cdc/replicator/pipeline/life"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/frame"
 	"github.com/tailrace-cdc/replicator/sink/archive"
@@ -116,8 +117,9 @@ func (x *benchLog) archiver(b *testing.B, objects bool) *Sink {
 	}
 	now := func() change.Millis { return benchBegin }
 	o := Options{
-		Table: Table{Source: "Sessions", Target: "sessions", Program: program}, Log: x.writer.Log(), Archive: nowhere{},
-		Retry: time.Second, Stats: NewMetrics(nil).Table("Sessions", zap.NewNop()), Logger: zap.NewNop(),
+		Life:  &life.Life{Source: "Sessions", Target: "sessions", Log: x.writer.Log(), Logger: zap.NewNop()},
+		Table: Table{Program: program}, Archive: nowhere{}, Retry: time.Second,
+		Stats: NewMetrics(nil).Table("Sessions", zap.NewNop()),
 	}
 	if objects {
 		dir, err := bucket.Open(b.Context(), "file://"+b.TempDir(), bucket.Options{})

@@ -29,7 +29,7 @@ type breaker struct {
 // another life must not make another thousand letters. Resume ends the halt, and lets the next
 // thousand become letters.
 func newBreaker(halts map[string]*checkpoint.Halt) breaker {
-	if h := halts[SinkBigtable]; h != nil && h.Code == outcome.CodeRefusedAll {
+	if h := halts[checkpoint.SinkBigtable]; h != nil && h.Code == outcome.CodeRefusedAll {
 		return breaker{inRow: refusedLimit}
 	}
 	return breaker{}

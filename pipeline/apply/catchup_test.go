@@ -26,7 +26,7 @@ rules:
 // busy writes items of one row at a rate. Each write adds an attribute and takes one away, so a
 // difference that is applied to another state leaves a cell behind.
 type busy struct {
-	*life
+	*owner
 	items int
 	every time.Duration
 	n     int
@@ -67,7 +67,7 @@ func TestBusyItemLeavesTheDeadLettersInOneRetry(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := newTable(t, func(x *table) { x.mapping = differences })
-			b := &busy{life: x.begin(), items: tt.items, every: tt.every}
+			b := &busy{owner: x.begin(), items: tt.items, every: tt.every}
 			b.writeFor(5 * time.Second)
 			b.settle()
 			b.write("1.5")
@@ -106,7 +106,7 @@ func TestBusyItemLeavesTheDeadLettersInOneRetry(t *testing.T) {
 // them.
 func TestLettersWaitUntilAReadingIsAboveTheRows(t *testing.T) {
 	x := newTable(t, func(x *table) { x.mapping = differences })
-	b := &busy{life: x.begin(), items: 1, every: time.Second}
+	b := &busy{owner: x.begin(), items: 1, every: time.Second}
 	b.writeFor(5 * time.Second)
 	b.write("1.5")
 	b.Until("it is a letter", func() bool { return len(b.storedLetters()) == 1 }) // to settle would take service time
@@ -138,7 +138,7 @@ func TestLettersWaitUntilAReadingIsAboveTheRows(t *testing.T) {
 // the row. The row may hold what was read, so an earlier letter would take it back.
 func TestLettersStayOverAPutThatWasNotAnswered(t *testing.T) {
 	x := newTable(t, func(x *table) { x.mapping = differences })
-	b := &busy{life: x.begin(), items: 1, every: time.Second}
+	b := &busy{owner: x.begin(), items: 1, every: time.Second}
 	b.writeFor(3 * time.Second)
 	b.settle()
 	b.write("1.5")
@@ -165,7 +165,7 @@ func TestLettersStayOverAPutThatWasNotAnswered(t *testing.T) {
 // a reading is above them.
 func TestLettersBehindADroppedOneAreNotApplied(t *testing.T) {
 	x := newTable(t, func(x *table) { x.mapping = differences })
-	b := &busy{life: x.begin(), items: 1, every: time.Second}
+	b := &busy{owner: x.begin(), items: 1, every: time.Second}
 	b.writeFor(3 * time.Second)
 	b.settle()
 	b.write("1.5")

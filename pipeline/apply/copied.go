@@ -6,13 +6,14 @@ import (
 	"slices"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
 // isLettered reports whether a dead letter of Bigtable stands for all rows of the item. A letter
 // behind which the rows were made true does not: what remains of it is what outlives the item.
 func (x *resyncing) isLettered() bool {
 	return slices.ContainsFunc(x.letters, func(l *heldLetter) bool {
-		return l.Sink == SinkBigtable && !l.applied && l.Resynced == 0
+		return l.Sink == checkpoint.SinkBigtable && !l.applied && l.Resynced == 0
 	})
 }
 
@@ -21,7 +22,7 @@ func (x *resyncing) isLettered() bool {
 // changes nothing when it is repeated, as a replay of the change does after a crash between the
 // two.
 func (w *worker) dropOfCopies(ctx context.Context, c *change.Change) error {
-	if !w.letters.has(SinkBigtable, c) {
+	if !w.letters.has(checkpoint.SinkBigtable, c) {
 		return nil // it was dropped
 	}
 	var gone []string

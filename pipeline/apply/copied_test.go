@@ -10,7 +10,7 @@ import (
 const refusedItem = `"at":{"S":"one"},"n":{"N":"1.5"},"v":{"S":"x"}`
 
 // copyItem resyncs the item as a copy does, twice: a copy reads a page again after a crash.
-func (l *life) copyItem(pk, sk string) {
+func (l *owner) copyItem(pk, sk string) {
 	l.t.Helper()
 	for range 2 {
 		item := l.readLater(pk, sk)
@@ -22,7 +22,7 @@ func (l *life) copyItem(pk, sk string) {
 }
 
 // mended has the application mend the item, and retries its letter.
-func (l *life) mended(pk, sk string) {
+func (l *owner) mended(pk, sk string) {
 	l.t.Helper()
 	l.Put("Orders", pk, sk, `"at":{"S":"two"},"n":{"N":"2"},"v":{"S":"x"}`)
 	l.settle()

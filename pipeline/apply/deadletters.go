@@ -13,6 +13,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/queue/deadletter"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
@@ -64,7 +65,8 @@ type letterRef struct {
 
 func refOf(l *deadletter.Letter) letterRef {
 	return letterRef{
-		id: l.ID, sink: l.Sink, version: l.Version, dirty: l.Sink == SinkBigtable && l.Copy == "" && l.Resynced == 0,
+		id: l.ID, sink: l.Sink, version: l.Version,
+		dirty:  l.Sink == checkpoint.SinkBigtable && l.Copy == "" && l.Resynced == 0,
 		copied: l.Copy != "",
 	}
 }
@@ -174,7 +176,7 @@ func (l *DeadLetters) of(hash uint64, everySink bool) (refs []letterRef) {
 		return nil
 	}
 	for _, ref := range x.letters {
-		if everySink || ref.sink == SinkBigtable {
+		if everySink || ref.sink == checkpoint.SinkBigtable {
 			refs = append(refs, ref)
 		}
 	}
@@ -198,7 +200,7 @@ func (l *DeadLetters) noteApplied() {
 // Rule 8: nothing is dropped in silence. Rule 1: the dead letter is stored before the mark may pass; a replay stores it
 // once, because its id is the change's own.
 func (l *DeadLetters) store(ctx context.Context, sink string, c *change.Change, seq uint64, why outcome.Outcome) error {
-	letter := deadletter.New(l.o.Table.Source, sink, c, why.Code, why.Reason, l.shared.now().Time())
+	letter := deadletter.New(l.o.Source, sink, c, why.Code, why.Reason, l.shared.now().Time())
 	halt := l.o.Table.Halts
 	l.mu.Lock()
 	l.inPut++
@@ -206,7 +208,7 @@ func (l *DeadLetters) store(ctx context.Context, sink string, c *change.Change, 
 		l.tooOld[letter.ID] = true
 		halt = halt || len(l.tooOld) > tooOldLimit
 	}
-	breaks := sink == SinkBigtable && !l.holds(c.KeyHash, letter.ID) && l.breaks.refused(why.Code)
+	breaks := sink == checkpoint.SinkBigtable && !l.holds(c.KeyHash, letter.ID) && l.breaks.refused(why.Code)
 	l.mu.Unlock()
 	defer func() {
 		l.mu.Lock()
@@ -219,7 +221,7 @@ func (l *DeadLetters) store(ctx context.Context, sink string, c *change.Change, 
 	case breaks:
 		return l.breaks.halt(seq, why)
 	}
-	letter.Behind = sink == SinkBigtable && l.isDirty(c.KeyHash, c.Version)
+	letter.Behind = sink == checkpoint.SinkBigtable && l.isDirty(c.KeyHash, c.Version)
 	if err := l.stored.Put(ctx, letter); errors.Is(err, deadletter.ErrDropped) {
 		return nil // somebody has said that the change may be lost
 	} else if err != nil {
@@ -234,7 +236,8 @@ func (l *DeadLetters) store(ctx context.Context, sink string, c *change.Change, 
 // storeOfCopy makes a dead letter of an item that a copy cannot write. It halts nothing and counts
 // for no limit: the operator of the copy decides when there are too many.
 func (l *DeadLetters) storeOfCopy(ctx context.Context, x deadletter.CopyItem, why outcome.Outcome) error {
-	letter := deadletter.NewOfCopy(l.o.Table.Source, SinkBigtable, x, why.Code, why.Reason, l.shared.now().Time())
+	now := l.shared.now().Time()
+	letter := deadletter.NewOfCopy(l.o.Source, checkpoint.SinkBigtable, x, why.Code, why.Reason, now)
 	if _, err := l.keep(ctx, letter, x.Keys); err != nil {
 		return fmt.Errorf("store dead letter of a copy: %w", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
 // An attribute that only class D knows how to refuse.
@@ -121,9 +122,10 @@ func TestLettersAreKnownByItem(t *testing.T) {
 	items := map[uint64]*letteredItem{}
 	l := &DeadLetters{items: items, tooOld: map[string]bool{}}
 	for i, id := range []string{"c", "a", "b"} {
-		addLetter(items, 7, letterRef{id: id, sink: SinkBigtable, version: change.Version(3 - i), dirty: id != "b"})
+		addLetter(items, 7,
+			letterRef{id: id, sink: checkpoint.SinkBigtable, version: change.Version(3 - i), dirty: id != "b"})
 	}
-	addLetter(items, 7, letterRef{id: "archived", sink: SinkArchive, version: 9})
+	addLetter(items, 7, letterRef{id: "archived", sink: checkpoint.SinkArchive, version: 9})
 	var ids []string
 	for _, ref := range l.of(7, false) {
 		ids = append(ids, ref.id)

@@ -26,8 +26,8 @@ func ageOf(item *ResyncItem, now time.Time) time.Duration {
 // fresh returns ErrStale once the item may not be written any more. The sink calls it before every
 // attempt.
 func (x *resyncing) fresh() error {
-	if x.o.Owned != nil {
-		if err := x.o.Owned(); err != nil { // it may take a while, so it comes first
+	if x.o.MayWrite != nil {
+		if err := x.o.MayWrite(); err != nil { // it may take a while, so it comes first
 			return err
 		}
 	}

@@ -158,7 +158,7 @@ func (l *lanes) enter(ctx context.Context) error {
 	if !l.o.held {
 		return nil
 	}
-	over := &checkpoint.Control{Clear: true, ClearSink: SinkBigtable, By: "owner", At: l.shared.now()}
+	over := &checkpoint.Control{Clear: true, ClearSink: checkpoint.SinkBigtable, By: "owner", At: l.shared.now()}
 	if err := l.o.Append(ctx, over); err != nil {
 		return fmt.Errorf("append end of halt: %w", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue/deadletter"
@@ -58,7 +59,7 @@ func (x *resyncing) loadLetters(ctx context.Context, refs []letterRef) error {
 		if l == nil || !x.concernsItem(l) {
 			continue
 		}
-		if l.change != nil && l.Sink == SinkBigtable {
+		if l.change != nil && l.Sink == checkpoint.SinkBigtable {
 			l.rows = x.rowsOf(l.change)
 			l.outlives = x.mayOutlive(l.change)
 		}
@@ -123,7 +124,8 @@ func (x *resyncing) mayOutlive(c *change.Change) bool {
 // isLate reports whether a letter is applied after the put, if at all. Before it, the rows may hold
 // what an earlier retry has put, and the letter would bring older content back.
 func (x *resyncing) isLate(l *heldLetter) bool {
-	return l.change != nil && l.Sink == SinkBigtable && l.Version > x.item.Version && !l.outlives && x.turns == nil &&
+	return l.change != nil && l.Sink == checkpoint.SinkBigtable && l.Version > x.item.Version && !l.outlives &&
+		x.turns == nil &&
 		x.o.Table.Program.CanCoalesce()
 }
 
@@ -138,7 +140,7 @@ func (x *resyncing) applyLetters(ctx context.Context, late bool) error {
 	stopped := false
 	for _, l := range x.letters {
 		below := l.Version <= x.item.Version
-		if l.change == nil || l.Sink != SinkBigtable || below && !l.outlives || x.isLate(l) != late {
+		if l.change == nil || l.Sink != checkpoint.SinkBigtable || below && !l.outlives || x.isLate(l) != late {
 			before = nil
 			continue
 		}
@@ -172,7 +174,7 @@ func (x *resyncing) applyLetter(ctx context.Context, l *heldLetter, before *chan
 	if len(x.write.Rows) == 0 {
 		return nil
 	}
-	if err := x.shared.bigtable.ApplyWhile(ctx, x.o.Table.Target, &x.write, x.o.Owned); err != nil {
+	if err := x.shared.bigtable.ApplyWhile(ctx, x.o.Target, &x.write, x.o.MayWrite); err != nil {
 		return &outcome.SinkError{Err: err}
 	}
 	return nil
@@ -222,7 +224,7 @@ func (x *resyncing) refuseLetter(why *outcome.Outcome) {
 		}
 	}
 	for _, l := range x.letters {
-		if l.Sink == SinkBigtable && !l.applied && (l.Version <= x.item.Version || x.isLate(l)) {
+		if l.Sink == checkpoint.SinkBigtable && !l.applied && (l.Version <= x.item.Version || x.isLate(l)) {
 			l.refused = why
 			return
 		}
@@ -241,7 +243,7 @@ func (x *resyncing) settleLetters(ctx context.Context) error {
 	// changes nothing (Rule 5).
 	var gone []string
 	for _, l := range slices.Backward(x.letters) {
-		if l.Sink != SinkBigtable {
+		if l.Sink != checkpoint.SinkBigtable {
 			continue
 		}
 		if l.applied || put && l.Version <= x.item.Version && !l.outlives {
@@ -297,7 +299,7 @@ func (x *resyncing) keep(ctx context.Context, l *heldLetter, put bool) error {
 // put needless: its version is above the letter then, or above the rows that hold something else
 // now. It is 0 for a letter of what outlives its item, and of an archive.
 func (x *resyncing) neededUntil(l *heldLetter) change.Millis {
-	if l.outlives || l.change == nil || l.Sink != SinkBigtable {
+	if l.outlives || l.change == nil || l.Sink != checkpoint.SinkBigtable {
 		return 0
 	}
 	until := change.Millis(l.Version) + ResyncMargin
@@ -317,7 +319,7 @@ func (x *resyncing) archiveLetters(ctx context.Context) error {
 	for _, l := range x.letters {
 		var err error
 		switch {
-		case l.Sink == SinkArchive && l.change != nil:
+		case l.Sink == checkpoint.SinkArchive && l.change != nil:
 			err = x.archiveLetter(ctx, l.change)
 		case l.Sink == SinkSubject && l.Event:
 			err = x.publishLetter(ctx, l)

@@ -14,6 +14,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/pipeline/life"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/deadletter"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
@@ -28,8 +30,8 @@ func BenchmarkOpenDeadLetters(b *testing.B) {
 			log := letteredLog(b, n)
 			shared := NewShared(Limits{Memory: 64 << 20, Lanes: 8}, nil, func() change.Millis { return benchBegin })
 			o := Options{
-				Table: Table{Source: "Sessions"}, Log: log, Stats: NewMetrics(nil).Table("Sessions", zap.NewNop()),
-				Logger: zap.NewNop(),
+				Life:  &life.Life{Source: "Sessions", Log: log, Logger: zap.NewNop()},
+				Stats: NewMetrics(nil).Table("Sessions", zap.NewNop()),
 			}
 			before := cpuTime()
 			for b.Loop() {
@@ -93,6 +95,7 @@ func putLetter(ctx context.Context, stored *deadletter.Store, i int) error {
 		SequenceNumber: change.SequenceNumber(fmt.Sprintf("%021d", i)), Created: benchBegin, KeyHash: uint64(i / 2),
 		Raw: raw,
 	}
-	letter := deadletter.New("Sessions", SinkBigtable, c, bigtable.CodeRowKey, "the row key is empty", time.Now())
+	letter := deadletter.New("Sessions", checkpoint.SinkBigtable, c, bigtable.CodeRowKey, "the row key is empty",
+		time.Now())
 	return stored.Put(ctx, letter)
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // refuse has Bigtable refuse a row until what change does has become a dead letter.
-func (l *life) refuse(row string, change func()) {
+func (l *owner) refuse(row string, change func()) {
 	l.t.Helper()
 	before := len(l.storedLetters())
 	l.Bigtable.Faults.RefuseRow([]byte(row), codes.InvalidArgument, -1)
@@ -80,7 +80,7 @@ func TestLetterOfWhatOutlivesItsItemIsAppliedOrStays(t *testing.T) {
 }
 
 // history returns the values of a row's column of histories, the newest first.
-func (l *life) history(row string) string {
+func (l *owner) history(row string) string {
 	l.t.Helper()
 	var values []string
 	views := []bigtable.View{{Family: "h", Versions: 5}}

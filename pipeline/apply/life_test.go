@@ -19,6 +19,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/ingest"
+	"github.com/tailrace-cdc/replicator/pipeline/life"
 	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sandbox"
@@ -144,7 +145,7 @@ func (x *table) now() change.Millis {
 }
 
 // life is a life of the table: reading, writing, and the sinks.
-type life struct {
+type owner struct {
 	*table
 	in      *ingest.Ingest
 	sinks   []*Sink
@@ -165,7 +166,7 @@ func (row) Reserve(context.Context, time.Duration) error { return nil }
 func (row) Adopt(context.Context, string) error          { return nil }
 
 // begin starts a life. The first one stores where the shards start.
-func (x *table) begin() *life {
+func (x *table) begin() *owner {
 	x.t.Helper()
 	ctx := x.t.Context()
 	must := func(err error) {
@@ -184,22 +185,25 @@ func (x *table) begin() *life {
 		start := &checkpoint.Start{Stream: ls.Stream, Date: ls.Started, Shards: ingest.ListedShards(ls.Shards)}
 		must(ingest.AppendStart(ctx, w, start, x.queue.MaxPayload()))
 	}
-	l := &life{table: x, writer: w, ended: make(chan error, 1)}
+	l := &owner{table: x, writer: w, ended: make(chan error, 1)}
 	l.shared = NewShared(Limits{Memory: 64 << 20, Lanes: x.lanes}, x.client, x.now)
 	agreed := make(chan struct{})
 	close(agreed)
 	o := Options{
-		Table: Table{Source: "Orders", Target: targetTable, Program: x.program}, Archive: x.archive,
-		Log: log, Retry: x.retry, Agreed: agreed, Logger: x.log, Owned: x.owned,
+		Life:  &life.Life{Source: "Orders", Target: targetTable, Info: x.info, Log: log, Logger: x.log, MayWrite: x.owned},
+		Table: Table{Program: x.program}, Archive: x.archive, Retry: x.retry, Agreed: agreed,
 		Stats:     NewMetrics(nil).Table("Orders", x.log),
 		Retention: func() (time.Duration, bool) { return 0, false },
 	}
 	l.letters, err = OpenDeadLetters(ctx, l.shared, o)
 	must(err)
-	info := x.info
-	info.Name = "Orders"
+	_, leaving := life.WithLeaving(ctx, nil)
+	reads := life.New(leaving, time.Minute)
+	defer reads.Close()
+	reads.Info, reads.Logger = x.info, x.log
+	reads.Info.Name = "Orders"
 	l.in = ingest.New(ingest.Options{
-		Table: info, Source: x.source, MaxPayload: x.queue.MaxPayload(), Periods: x.periods, Row: row{}, Logger: x.log,
+		Life: reads, Source: x.source, MaxPayload: x.queue.MaxPayload(), Periods: x.periods, Row: row{},
 		Observe: func(*checkpoint.State, queue.Pressure) {}, Beating: func(bool) {},
 	}, w, queue.Pressure{})
 	o.Append = l.in.Append
@@ -209,7 +213,7 @@ func (x *table) begin() *life {
 	return l
 }
 
-func (l *life) run() {
+func (l *owner) run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	l.cancel = cancel
 	l.Watch.Patience = time.Minute
@@ -240,7 +244,7 @@ func (l *life) run() {
 }
 
 // stop ends the life as a crash does.
-func (l *life) stop() {
+func (l *owner) stop() {
 	l.cancel()
 	err := <-l.ended
 	l.ended <- err
@@ -250,7 +254,7 @@ func (l *life) stop() {
 }
 
 // prove waits for a proof, while the service's time goes on.
-func (l *life) prove(through change.Millis) {
+func (l *owner) prove(through change.Millis) {
 	l.t.Helper()
 	done := make(chan error, 1)
 	go func() { done <- l.in.Prove(l.t.Context(), through) }()
@@ -261,7 +265,7 @@ func (l *life) prove(through change.Millis) {
 }
 
 // untilMoving waits for a fact, while the service's time goes on ten times as fast.
-func (l *life) untilMoving(what string, fact func() bool) {
+func (l *owner) untilMoving(what string, fact func() bool) {
 	l.t.Helper()
 	l.Until(what, func() bool {
 		if fact() {
@@ -273,10 +277,10 @@ func (l *life) untilMoving(what string, fact func() bool) {
 }
 
 // settle waits until everything written so far is applied.
-func (l *life) settle() { l.t.Helper(); l.prove(change.MillisOf(l.Clock.Now()) + 1000) }
+func (l *owner) settle() { l.t.Helper(); l.prove(change.MillisOf(l.Clock.Now()) + 1000) }
 
 // read reads an item strongly.
-func (l *life) read(pk, sk string) *ResyncItem {
+func (l *owner) read(pk, sk string) *ResyncItem {
 	l.t.Helper()
 	keys := fmt.Appendf(nil, `{"pk":{"S":%q},"sk":{"S":%q}}`, pk, sk)
 	b, err := l.source.ReadItems(l.t.Context(), "Orders", [][]byte{keys})
@@ -290,7 +294,7 @@ func (l *life) read(pk, sk string) *ResyncItem {
 }
 
 // readLater is read in a minute and a half: the version is above those of all changes so far.
-func (l *life) readLater(pk, sk string) *ResyncItem {
+func (l *owner) readLater(pk, sk string) *ResyncItem {
 	l.t.Helper()
 	l.Clock.Advance(90 * time.Second)
 	item := l.read(pk, sk)
@@ -298,7 +302,7 @@ func (l *life) readLater(pk, sk string) *ResyncItem {
 	return item
 }
 
-func (l *life) resync(item *ResyncItem) ResyncOutcome {
+func (l *owner) resync(item *ResyncItem) ResyncOutcome {
 	l.t.Helper()
 	out, err := l.sink.Resync(l.t.Context(), item)
 	if err != nil {
@@ -371,7 +375,7 @@ func sortedCells(rows map[string][]string) map[string][]string {
 }
 
 // storedLetters returns the dead letters in the store.
-func (l *life) storedLetters() (ids []string) {
+func (l *owner) storedLetters() (ids []string) {
 	l.t.Helper()
 	for x, err := range l.letters.stored.All(l.t.Context()) {
 		if err != nil {

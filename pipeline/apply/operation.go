@@ -198,7 +198,7 @@ func (x *resyncing) readKey() (err error) {
 // Rule 6: the write never compares and sets a guard's version. That would make the content that was
 // read the newest, although a change that the read lacks may be under way.
 func (x *resyncing) put(ctx context.Context) error {
-	program, client, target := x.o.Table.Program, x.shared.bigtable, x.o.Table.Target
+	program, client, target := x.o.Table.Program, x.shared.bigtable, x.o.Target
 	r := &transform.Resync{
 		Keys: x.item.Keys, Item: x.item.Item, Version: x.item.Version, First: x.item.First, Rows: x.rows(),
 		Future: x.item.Future,

@@ -5,56 +5,40 @@ import (
 	"fmt"
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/pipeline/life"
 	"github.com/tailrace-cdc/replicator/pipeline/settings"
 	"github.com/tailrace-cdc/replicator/pipeline/tracing"
-	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/archive"
 	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// Names of the sinks: in marks, metrics and dead letters.
-const (
-	SinkBigtable = "bigtable"
-	SinkArchive  = "archive"
-)
-
 // Options are what the sinks need to know about their table for one life.
 type Options struct {
+	*life.Life
 	Table  Table
-	Log    *queue.Log
 	Retry  time.Duration   // between two tries of a halted sink
 	Agreed <-chan struct{} // closed when the row in Bigtable agrees with the log; nothing is written there before
 	Stats  *Stats
-	Logger *zap.Logger
 	// Retention returns the time until unread records may be lost; false while it is unknown.
 	Retention func() (time.Duration, bool)
 	// Park is how long a call of Bigtable is observed before its change is parked; 0: a minute.
 	Park  time.Duration
 	epoch uint64                 // of the claim under which the sinks apply the log
 	lives map[string]change.Life // of streams with records that are older than the life
-	// Owned is asked before every attempt to write to Bigtable. It blocks until no other process
-	// can own the log, and returns an error when the sinks end. nil: it is not asked.
-	Owned func() error
 	// Gate holds back the sink of Bigtable while a setting makes writes unsafe; nil: nothing does.
 	Gate *settings.Gate
 	held bool // the gate has made the halt of Bigtable that is in the log
 	// Archive is where deletions go; nil: the table has none.
 	Archive Archive
-	// Append stores a halt or a gap in the log. It blocks until the entry is durable.
-	Append func(ctx context.Context, body any) error
-	Tracer *tracing.Tracer // of frames; nil: they are not traced
+	Tracer  *tracing.Tracer // of frames; nil: they are not traced
 }
 
-// Table is what the sinks write, and where to.
+// Table is what the sinks write.
 type Table struct {
-	Source  string
-	Target  string // "": none
-	Halts   bool   // a refused change halts the sink; otherwise it becomes a dead letter
+	Halts   bool // a refused change halts the sink; otherwise it becomes a dead letter
 	Classes Classes
 	Program *transform.Program
 }

@@ -126,7 +126,7 @@ func (p *pass) submitEntry(ctx context.Context, at checkpoint.Mark, e *checkpoin
 		release()
 		putBuffer(buf)
 	})
-	open.Span = p.o.Tracer.Apply(p.o.Table.Source, p.sink, at, records)
+	open.Span = p.o.Tracer.Apply(p.o.Source, p.sink, at, records)
 	*buf, err = frame.Unpack(e, *buf, func(_ *checkpoint.PageHead, c *change.Change) error {
 		if !p.target.wants(c) {
 			open.Ack(1)

@@ -31,7 +31,7 @@ func (l *DeadLetters) StoreEvent(ctx context.Context, e *transform.Event, body [
 	if err != nil {
 		return fmt.Errorf("store dead letter of an event: %w", err)
 	}
-	letter := deadletter.NewOfEvent(l.o.Table.Source, SinkSubject, deadletter.Event{
+	letter := deadletter.NewOfEvent(l.o.Source, SinkSubject, deadletter.Event{
 		Feed: change.Feed{Stream: e.Stream, Shard: e.Shard}, Seq: e.Sequence, Version: e.Version, Created: e.Created,
 		TTL: e.Class == transform.ClassTTL, Keys: []byte(e.Subject), Canonical: key, Body: body,
 	}, code, reason, l.shared.now().Time())

@@ -44,7 +44,7 @@ func TestResyncsBesideTheStreamLeaveTheSourcesCells(t *testing.T) {
 
 // readLaterWith reads an item, changes it meanwhile in three of four ways, and waits for the proof
 // of the read.
-func (l *life) readLaterWith(sk string, way int) *ResyncItem {
+func (l *owner) readLaterWith(sk string, way int) *ResyncItem {
 	l.t.Helper()
 	l.Clock.Advance(2 * time.Second)
 	item := l.read("p", sk)
@@ -61,7 +61,7 @@ func (l *life) readLaterWith(sk string, way int) *ResyncItem {
 }
 
 // laneState returns how many resyncs and changes wait in the lanes of the running pass.
-func (l *life) laneState() (resyncs, most, changes int) {
+func (l *owner) laneState() (resyncs, most, changes int) {
 	l.sink.mu.Lock()
 	defer l.sink.mu.Unlock()
 	if l.sink.lanes == nil {
@@ -83,7 +83,7 @@ func (l *life) laneState() (resyncs, most, changes int) {
 
 // calling reports whether a call of a change is in flight: its worker has taken a batch, and what
 // comes into the lane from now on waits there.
-func (l *life) calling() bool {
+func (l *owner) calling() bool {
 	l.sink.mu.Lock()
 	defer l.sink.mu.Unlock()
 	return l.sink.lanes != nil && slices.ContainsFunc(l.sink.lanes.all, func(ln *lane) bool {

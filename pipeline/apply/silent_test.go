@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+
+	"github.com/tailrace-cdc/replicator/pipeline/life"
 )
 
 // Rule 12: beats fail for as long as a claim lives, so another process may own the log, and then
@@ -68,7 +70,7 @@ func TestReadingGrowsOldWhileTheProcessIsSuspended(t *testing.T) {
 		"the wall clock was set back, before": {wallMoved(t, read.Add(time.Second), -time.Hour), false},
 	} {
 		now := c.now
-		pass := &lanePass{o: &Options{}, shared: &Shared{clock: func() time.Time { return now }}}
+		pass := &lanePass{o: &Options{Life: &life.Life{}}, shared: &Shared{clock: func() time.Time { return now }}}
 		r := &resyncing{worker: &worker{lanePass: pass}, item: &ResyncItem{ReadAt: read}}
 		if err := r.fresh(); errors.Is(err, ErrStale) != c.stale {
 			t.Errorf("%s: %v, read %s ago", name, err, ageOf(r.item, now))

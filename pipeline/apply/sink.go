@@ -44,16 +44,16 @@ func New(shared *Shared, o Options, letters *DeadLetters, s *checkpoint.State) [
 	o.lives, o.epoch = s.Lives(), s.Epoch
 	letters.continueHalted(s)
 	var all []*Sink
-	if o.Table.Target != "" {
+	if o.Target != "" {
 		lanes := func() target { return newLanes(shared, &o, letters) }
-		all = append(all, newSink(SinkBigtable, shared, &o, s, lanes))
+		all = append(all, newSink(checkpoint.SinkBigtable, shared, &o, s, lanes))
 		all[0].fence = s.Fence // the archive goes on
-		h := s.AllHalts()[SinkBigtable]
+		h := s.AllHalts()[checkpoint.SinkBigtable]
 		o.held = h != nil && h.Code == outcome.CodePremise
 	}
 	if o.Archive != nil {
 		archive := func() target { return newArchiver(&o, letters) }
-		all = append(all, newSink(SinkArchive, shared, &o, s, archive))
+		all = append(all, newSink(checkpoint.SinkArchive, shared, &o, s, archive))
 	}
 	return all
 }
@@ -146,7 +146,7 @@ func (s *Sink) halt(ctx context.Context, out outcome.Outcome) error {
 	if h.Seq == 0 {
 		h.Seq = s.acks.Load().Mark().Seq + 1
 	}
-	if s.name == SinkBigtable {
+	if s.name == checkpoint.SinkBigtable {
 		s.o.held = h.Code == outcome.CodePremise
 	}
 	s.o.Logger.Error("halt the sink: will be tried again", zap.String("sink", s.name), zap.String("code", h.Code),

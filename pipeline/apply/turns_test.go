@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -102,7 +103,7 @@ func TestFinishedChangeKeepsTheTurnOfTheNextOne(t *testing.T) {
 
 // TestResyncWithALetterThatCameLateCollectsItsRowsAgain: it has no turn in the rows of the letter.
 func TestResyncWithALetterThatCameLateCollectsItsRowsAgain(t *testing.T) {
-	late := &letteredItem{letters: []letterRef{{id: "1", sink: SinkBigtable}}}
+	late := &letteredItem{letters: []letterRef{{id: "1", sink: checkpoint.SinkBigtable}}}
 	w := newWorker(&lanePass{turns: &turns{}, letters: &DeadLetters{items: map[uint64]*letteredItem{7: late}}})
 	o := &operation{item: &ResyncItem{Hash: 7}, done: make(chan struct{}), leave: func() {}}
 	w.runOperation(t.Context(), o)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/pipeline/tracing"
 	"github.com/tailrace-cdc/replicator/protocol"
@@ -134,7 +135,7 @@ func (w *worker) noteWritten(jobs []*job) {
 
 func (w *worker) storeDeadLetters(ctx context.Context, jobs []*job, why outcome.Outcome) error {
 	for _, j := range jobs {
-		if err := w.letters.store(ctx, SinkBigtable, &j.c, j.entry.At.Seq, why); err != nil {
+		if err := w.letters.store(ctx, checkpoint.SinkBigtable, &j.c, j.entry.At.Seq, why); err != nil {
 			return err
 		}
 		if err := w.dropOfCopies(ctx, &j.c); err != nil {
@@ -178,7 +179,7 @@ func (w *worker) writeItem(ctx context.Context, jobs []*job) (err error) {
 			What: "an earlier change of the item is a dead letter, and its rows are not functions of its key alone"}
 	}
 	inFlight := w.call.begin(tracing.Within(ctx, jobs[len(jobs)-1].entry.Span))
-	err = w.call.end(ctx, inFlight, w.shared.bigtable.ApplyWhile(inFlight, w.o.Table.Target, &w.write, w.o.Owned))
+	err = w.call.end(ctx, inFlight, w.shared.bigtable.ApplyWhile(inFlight, w.o.Target, &w.write, w.o.MayWrite))
 	if err != nil {
 		return &outcome.SinkError{Err: err}
 	}

@@ -46,7 +46,8 @@ type Options struct {
 	Resumed bool
 	// Known is the head of the archive's stream that the table's log holds.
 	Known checkpoint.ArchiveHead
-	// Facts returns what the table's log holds about an hour. It is called often.
+	// Facts returns what the table's log holds about an hour. It is called often. Nil: as Observe
+	// found it.
 	Facts func(layout.Hour) Facts
 	// Halted are the sinks of the archive that the log has as halted. Halt stores that one is, and
 	// Clear that it is not any more; both may be called again.
@@ -60,17 +61,12 @@ type Options struct {
 	Logger  *zap.Logger
 }
 
-// Facts are the facts in the table's log about an hour of deletions.
-type Facts struct {
-	Counted    *int64   // deletions by TTL that were counted when they were read; nil: not known
-	Incomplete []string // ids of gaps that may have lost deletions of the hour
-}
-
 // Archiver runs the archive of a table during one life of the table. Its methods may be called by
 // several goroutines.
 type Archiver struct {
 	o     Options
 	ready chan *life // holds the life that takes records
+	facts atomic.Pointer[logFacts]
 	// through is the time up to which every deletion is in the archive's stream, according to the
 	// table's log.
 	through atomic.Int64
@@ -91,6 +87,9 @@ func New(o Options) *Archiver {
 		o: o, ready: make(chan *life), halted: map[string]bool{}, worked: map[string]int{}, nudge: make(chan struct{}),
 		known:  o.Known,
 		status: Status{Objects: o.Objects != nil, Subject: o.Subject != nil, OnStall: onStall(o.Letters)},
+	}
+	if o.Facts == nil {
+		a.o.Facts = a.factsOf
 	}
 	for _, sink := range o.Halted {
 		a.halted[sink] = true

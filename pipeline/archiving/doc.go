@@ -20,6 +20,7 @@
 //	gather.go       what the entries have for some objects, read once
 //	subject.go      publishes
 //	held.go         what the archive holds of some hours, for a Healer
+//	facts.go        what the table's log holds about the archive
 //	store.go        the way in
 //	trouble.go      what is tried again, and what halts a sink
 //	fold.go         the state from what is stored

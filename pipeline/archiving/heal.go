@@ -127,13 +127,11 @@ func healedEntry(gaps []Gap, sum *request.Healed, now change.Millis) *checkpoint
 	for _, g := range gaps {
 		b.Gaps = append(b.Gaps, g.ID)
 	}
-	b.Sinks[sinkArchive] = fmt.Sprintf("%d events from %s, but for items whose whole life lay in a window (%d are named)",
-		sum.Events, strings.Join(sum.Exports, " "), sum.NoImage)
+	b.Sinks[checkpoint.SinkArchive] = fmt.Sprintf(
+		"%d events from %s, but for items whose whole life lay in a window (%d are named)", sum.Events,
+		strings.Join(sum.Exports, " "), sum.NoImage)
 	return b
 }
-
-// sinkArchive is the sink of the table's log that has the healed part of a gap.
-const sinkArchive = "archive"
 
 // wanted returns the gaps of an order that are not healed yet, sorted by id.
 func (h *Healer) wanted(ids []string) (gaps []Gap, err error) {

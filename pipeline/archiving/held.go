@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/sink/archive/layout"
 	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
 	"github.com/tailrace-cdc/replicator/sink/archive/object"
@@ -120,12 +119,3 @@ func (a *Archiver) HasObjects() bool { return a.o.Objects != nil }
 
 // NoteHealing shows in the status what is being healed; "" for nothing.
 func (a *Archiver) NoteHealing(what string) { a.note(func(s *Status) { s.Healing = what }) }
-
-// Gap is a gap of the table's stream, in the terms of the archive.
-type Gap struct {
-	ID           string
-	Since, Until change.Millis
-	Accepted     bool
-	Differs      bool   // the archive lacks what it lost
-	Healed       string // the archive does not lack it any more: the note about that
-}

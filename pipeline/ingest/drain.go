@@ -23,7 +23,8 @@ const handOverGrace = 300 * time.Millisecond
 // stored are read again after the next start. A log that another process goes on with is not
 // drained: calls in flight have a moment, and are cut.
 func (w *writer) drain(ctx context.Context) (saved bool, err error) {
-	to, handedOver := w.o.successor()
+	to := w.o.Successor()
+	handedOver := to != ""
 	patience := w.o.Periods.Shutdown * 4 / 5
 	if handedOver {
 		patience = min(patience, handOverGrace)

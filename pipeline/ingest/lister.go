@@ -230,7 +230,7 @@ func (l *lister) describeStream(ctx context.Context, arn string) (source.Listing
 // describeTable describes the table, and returns what the answer shows about a stream.
 func (l *lister) describeTable(ctx context.Context, stream string) (tableAnswer, protocol.StreamAnswer) {
 	shown := protocol.StreamAnswer{By: protocol.DescribesTable, Asked: time.Now()}
-	info, err := l.o.Source.Table(ctx, l.o.Table.Name)
+	info, err := l.o.Source.Table(ctx, l.o.Info.Name)
 	shown.Answered = time.Now()
 	switch {
 	case source.Classify(err) == failure.Gone:
@@ -314,7 +314,7 @@ func (l *lister) checkStream(ctx context.Context) error {
 	if table.err != nil || v.stream == "" || shown.Shows != protocol.StreamReplaced {
 		return table.err
 	}
-	if info := table.info; info.ID != "" && l.o.Table.ID != "" && info.ID != l.o.Table.ID {
+	if info := table.info; info.ID != "" && l.o.Info.ID != "" && info.ID != l.o.Info.ID {
 		if _, old, err := l.describeStream(ctx, v.stream); !protocol.StreamEnded(shown, old) {
 			return err // another answer shows that the stream of the old table takes records
 		}

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/pipeline/life"
 	"github.com/tailrace-cdc/replicator/source"
 )
 
@@ -40,7 +41,7 @@ func TestChildInAStreamThatIsGoneDoesNotWaitForItsParent(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := newHandoff(time.Second)
-	l := newLister(&Options{Source: src, Logger: zap.NewNop()}, nil, h, newProver(zap.NewNop()))
+	l := newLister(&Options{Life: &life.Life{Logger: zap.NewNop()}, Source: src}, nil, h, newProver(zap.NewNop()))
 	l.summary = streamSummary{stream: "arn:aws:dynamodb:eu-west-1:1:table/T/stream/s", disabled: true}
 	if err := l.listAll(t.Context()); source.Classify(err) == 0 {
 		t.Fatalf("nothing waits, and the stream is gone: %v", err)
@@ -84,7 +85,7 @@ func TestNextStreamIsAwaitedBehindAFence(t *testing.T) {
 			s.Fence = &checkpoint.Fence{ID: "f", Seq: 7, Last: 6, Behind: 1}
 		}
 		s.Reindex()
-		l := newLister(&Options{}, nil, nil, newProver(zap.NewNop()))
+		l := newLister(&Options{Life: &life.Life{}}, nil, nil, newProver(zap.NewNop()))
 		l.update(s)
 		if got := l.current().applied; got != c.want {
 			t.Errorf("%s: the next stream may start: %t", name, got)

@@ -4,10 +4,9 @@ import (
 	"context"
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/pipeline/life"
 	"github.com/tailrace-cdc/replicator/pipeline/tracing"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/source"
@@ -15,12 +14,11 @@ import (
 
 // Options are what reading and writing need to know about a table for one life.
 type Options struct {
-	Table      source.TableInfo // Name is that of the configuration
+	*life.Life
 	Source     *source.Source
 	MaxPayload int // bytes of a message of the log
 	Periods    Periods
 	Row        Row
-	Logger     *zap.Logger
 	// Heartbeats is notified where heartbeats come out; nil for a table without heartbeats. Each
 	// open shard gets one every HeartbeatEvery.
 	Heartbeats     *HeartbeatPlanner
@@ -31,9 +29,6 @@ type Options struct {
 	// ArchiveHead returns what the log is to know of the archive, with End 0 nothing; nil: the
 	// table has no archive.
 	ArchiveHead func() checkpoint.ArchiveHead
-	// Successor returns the process that gets the log when this life ends; false where the life
-	// just ends. It is called when a drain begins.
-	Successor func() (to string, ok bool)
 	// Beating is called when the life has stored a beat. What halted the table before is over,
 	// unless it followed from the row in Bigtable and rowKnown is false.
 	Beating func(rowKnown bool)
@@ -77,14 +72,6 @@ type Sink interface {
 	// nothing more to do.
 	Drain(seq uint64)
 	Drained() bool
-}
-
-// successor returns the process that gets the log when this life ends.
-func (o *Options) successor() (to string, ok bool) {
-	if o.Successor == nil {
-		return "", false
-	}
-	return o.Successor()
 }
 
 // now returns the service's clock; this machine's clock until the first answer of the service.

@@ -94,7 +94,7 @@ func (r *readers) addShards(tasks []shardTask) {
 		}
 		r.added[shard] = true
 		r.pool.Add(r.o.Source.NewReader(source.Start{
-			Feed: t.feed, Table: r.o.Table.Name, Schema: r.o.Table.Schema, Position: t.position, Clock: t.clock,
+			Feed: t.feed, Table: r.o.Info.Name, Schema: r.o.Info.Schema, Position: t.position, Clock: t.clock,
 			Closed: t.closed, Since: t.since, Read: t.read, Life: t.life,
 		}))
 	}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/pipeline/life"
 	"github.com/tailrace-cdc/replicator/source"
 )
 
@@ -45,7 +46,7 @@ func TestHeldPagesPassOnlyWithinTheReservation(t *testing.T) {
 	var g errgroup.Group
 	row := &exactRow{}
 	row.reserved.Store(int64(time.Minute))
-	r := newReservation(&Options{Row: row, Logger: zaptest.NewLogger(t)}, &g)
+	r := newReservation(&Options{Life: &life.Life{Logger: zaptest.NewLogger(t)}, Row: row}, &g)
 	needs := []time.Duration{2 * time.Minute, 3 * time.Minute, 4 * time.Minute, 0}
 	for _, need := range needs {
 		if !r.hold(ctx, "s", arrival{page: pageAhead(need)}) {

@@ -33,7 +33,7 @@ func (w *writer) trace(f *frame.Packed, seq uint64, sent time.Time) {
 		return
 	}
 	stored := &tracing.Frame{
-		Table: w.o.Table.Name, At: checkpoint.Mark{Seq: s.Seq, Hash: s.Hash}, Bytes: len(f.Data), Sent: sent,
+		Table: w.o.Info.Name, At: checkpoint.Mark{Seq: s.Seq, Hash: s.Hash}, Bytes: len(f.Data), Sent: sent,
 		Stored: time.Now(),
 	}
 	for i := range f.Body.Pages {

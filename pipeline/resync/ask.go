@@ -34,7 +34,7 @@ func (c *Copier) ask(ctx context.Context) (*checkpoint.CopyState, error) {
 		e, err := c.awaitExport(ctx)
 		if err == nil {
 			why := c.refuses(e.Time)
-			if why != "" && c.o.ExportURL != "" {
+			if why != "" && c.o.Exports.URL != "" {
 				return nil, c.pause(why + newerExport)
 			}
 			err = ofNoUse(why)
@@ -75,24 +75,24 @@ func (c *Copier) ask(ctx context.Context) (*checkpoint.CopyState, error) {
 // that is unusable, because it is altered or shows too early a moment, is replaced by another
 // request.
 func (c *Copier) awaitExport(ctx context.Context) (*export.Export, error) {
-	t := &c.o.Table
+	x := &c.o.Exports
 	switch {
-	case c.o.ExportURL != "":
-		return c.o.OpenExport(ctx, c.o.ExportURL)
-	case t.Bucket == "":
+	case x.URL != "":
+		return x.Open(ctx, x.URL)
+	case x.Bucket == "":
 		return nil, errNoExport
 	}
 	if err := c.awaitEarliest(ctx); err != nil {
 		return nil, err
 	}
-	arn, err := c.o.Exporter.StartExport(ctx, source.ExportRequest{
-		TableARN: t.ARN, Bucket: t.Bucket, Prefix: t.Prefix, ClientToken: exportToken(t, c.copy.ID, c.asked),
+	arn, err := x.StartExport(ctx, source.ExportRequest{
+		TableARN: c.o.Info.ARN, Bucket: x.Bucket, Prefix: x.Prefix, ClientToken: exportToken(c.o, c.copy.ID, c.asked),
 	})
 	if err != nil {
 		return nil, err
 	}
 	for began := time.Now(); ; {
-		st, err := c.o.Exporter.ExportStatus(ctx, arn)
+		st, err := x.ExportStatus(ctx, arn)
 		switch {
 		case err != nil:
 			return nil, err
@@ -105,7 +105,7 @@ func (c *Copier) awaitExport(ctx context.Context) (*export.Export, error) {
 		}
 		if st.Status == source.ExportCompleted {
 			c.setWaits("")
-			e, err := c.o.OpenExport(ctx, st.URL)
+			e, err := x.Open(ctx, st.URL)
 			if source.Classify(err) == failure.Rejected {
 				err = fmt.Errorf("%w: %w", errUseless, err)
 			}
@@ -126,7 +126,7 @@ func (c *Copier) awaitExport(ctx context.Context) (*export.Export, error) {
 // were requested as soon as the stream was enabled, it would be too early, and paid for.
 func (c *Copier) awaitEarliest(ctx context.Context) error {
 	for {
-		earliest := earliestExport(max(c.o.Cover, c.o.GapsUntil()+1)) + protocol.DateStep
+		earliest := earliestExport(max(c.o.Exports.Cover, c.o.GapsUntil()+1)) + protocol.DateStep
 		left := time.Duration(earliest-c.o.Now()) * time.Millisecond
 		if left <= 0 {
 			return nil
@@ -141,7 +141,7 @@ func (c *Copier) awaitEarliest(ctx context.Context) error {
 
 // refuses returns why an export of a moment cannot be copied now; empty when it can.
 func (c *Copier) refuses(at change.Millis) string {
-	return CheckExport(at, c.o.Cover, c.o.GapsUntil(), c.o.Now())
+	return CheckExport(at, c.o.Exports.Cover, c.o.GapsUntil(), c.o.Now())
 }
 
 // ofNoUse returns why an export that the copy asked for cannot be copied, as an error; nil for an
@@ -163,9 +163,10 @@ var (
 // exportToken names the export of one life of a table that is asked for after so many others. It
 // depends on where the export is written, because the service refuses a known token with another
 // bucket.
-func exportToken(t *Table, copyID string, asked int) string {
+func exportToken(o *Options, copyID string, asked int) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{
-		t.Pipeline, t.ID, strconv.FormatUint(t.Life, 10), copyID, t.Bucket, t.Prefix, strconv.Itoa(asked),
+		o.Pipeline, o.Info.ID, strconv.FormatUint(o.Number, 10), copyID, o.Exports.Bucket, o.Exports.Prefix,
+		strconv.Itoa(asked),
 	}, "\x00")))
 	return hex.EncodeToString(sum[:16])
 }

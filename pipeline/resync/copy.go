@@ -133,7 +133,7 @@ func (c *Copier) open(ctx context.Context) error {
 		return nil
 	}
 	for n := 1; ; n++ {
-		e, err := c.o.OpenExport(ctx, c.copy.Export)
+		e, err := c.o.Exports.Open(ctx, c.copy.Export)
 		if err == nil && len(e.Files) != c.copy.Parts {
 			err = fmt.Errorf("export %s has %d files, not %d as when the copy began", c.copy.Export, len(e.Files), c.copy.Parts)
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
+	"github.com/tailrace-cdc/replicator/pipeline/life"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/source"
 )
@@ -169,9 +170,11 @@ func (x *table) append(ctx context.Context, body any) error {
 }
 
 func (x *table) options() Options {
-	return Options{
-		Table:  Table{Name: "Orders", Schema: change.KeySchema{Partition: change.KeyAttr{Name: "pk", Type: 'S'}}},
-		Reader: x, Writer: x, Memory: NewMemory(4 << 20), Append: x.append, Now: now,
+	l := &life.Life{
+		Source: "Orders", Info: source.TableInfo{Schema: change.KeySchema{Partition: change.KeyAttr{Name: "pk", Type: 'S'}}},
+		Append: x.append, Now: now, Lead: func() time.Duration { return 0 }, Logger: zaptest.NewLogger(x.t),
+		Facts:    func() *life.Facts { return &life.Facts{Applied: now()} },
+		Unproven: func() string { return "" },
 		Prove: func(ctx context.Context, through change.Millis) error {
 			if x.prove != nil {
 				if err := x.prove(ctx, through); err != nil {
@@ -186,9 +189,20 @@ func (x *table) options() Options {
 			x.proven = max(x.proven, through)
 			return nil
 		},
-		Behind: func() time.Duration { return 0 }, GapsUntil: func() change.Millis { return 0 },
-		Stats: NewMetrics(nil).Table("Orders"), Logger: zaptest.NewLogger(x.t),
 	}
+	return Options{
+		Life: l, Reader: x, Writer: x, Memory: NewMemory(4 << 20), Stats: NewMetrics(nil).Table("Orders"),
+	}
+}
+
+// behind sets how far Bigtable is behind the stream.
+func (o *Options) behind(f func() time.Duration) {
+	o.Facts = func() *life.Facts { return &life.Facts{Applied: now() - change.Millis(f().Milliseconds())} }
+}
+
+// gap sets the end of the latest gap.
+func (o *Options) gap(until func() change.Millis) {
+	o.Facts = func() *life.Facts { return &life.Facts{Applied: now(), GapsUntil: until()} }
 }
 
 // complete fails the test unless every item was written.
@@ -395,7 +409,7 @@ func TestNoPageIsReadWhileBigtableIsFarBehind(t *testing.T) {
 		x := newTable(t, 8, 20)
 		o := x.options()
 		began := time.Now()
-		o.Behind = func() time.Duration { return max(0, 10*time.Minute-2*time.Since(began)) }
+		o.behind(func() time.Duration { return max(0, 10*time.Minute-2*time.Since(began)) })
 		var early atomic.Bool // several readers read at once
 		x.fail = func(source.ScanRequest, int) error {
 			if time.Since(began) < 4*time.Minute+29*time.Second {

@@ -16,6 +16,7 @@
 //
 //	whole.go     compares the whole table and repairs it
 //	requests.go  serves the requests of commands for single items
+//	gaps.go      orders a resync where gaps heal by themselves
 //	foreign.go   deletes cells that belong to no item, at a request
 //	inwork.go    requests that are being done, side by side
 //	naming.go    finds the rows of items in tables with keys that do not determine the rows
@@ -23,7 +24,7 @@
 //	write.go     writes the pages of a copy, or pauses it
 //	ask.go       requests an export from DynamoDB and waits for it
 //	marks.go     stores how far a copy has come
-//	progress.go  progress of a copy for status and logs
+//	progress.go  progress of a copy and of a resync, for status and logs
 //	scan.go      reads the items of a scan
 //	export.go    reads the items of an export
 //	parts.go     the parts of a copy, shared among its goroutines

@@ -96,7 +96,7 @@ type pauseError struct{ why string }
 func (e *pauseError) Error() string { return e.why }
 
 func (x *exported) read(ctx context.Context, p *part, from string) (*batch, func(), error) {
-	if why := CheckExport(x.at, x.o.Cover, x.o.GapsUntil(), x.o.Now()); why != "" {
+	if why := CheckExport(x.at, x.o.Exports.Cover, x.o.GapsUntil(), x.o.Now()); why != "" {
 		return nil, nil, &pauseError{why: why + newerExport}
 	}
 	f, err := x.openAt(ctx, p.Number, from)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
+	"github.com/tailrace-cdc/replicator/pipeline/life"
 	"github.com/tailrace-cdc/replicator/queue/request"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/transform"
@@ -19,14 +20,12 @@ import (
 // ForeignDeleter deletes cells of a target that belong to no item, at the request of a command.
 // Only the owner of a table writes rows, so the command cannot do it.
 type ForeignDeleter struct {
-	Target   string
+	*life.Life
 	Client   *bigtable.Client
 	Programs func() ([]*transform.Program, error) // of all tables of the target
-	// Prove blocks until Bigtable has every change of the table that was created up to a time of
-	// the service.
-	Prove func(ctx context.Context, through change.Millis) error
-	Now   func() change.Millis // the service's clock
-	Owned func() error         // as apply.Options.Owned
+	// MayDelete is asked before every deletion. It blocks until no other process can own the log
+	// and no setting makes writes unsafe, or returns why nothing may be deleted.
+	MayDelete func(ctx context.Context) error
 }
 
 // Codes of notes about columns that were not deleted.
@@ -109,7 +108,7 @@ func (d *foreignDeleting) row(ctx context.Context, row *verify.Row) error {
 		if len(cells) == 0 {
 			continue
 		}
-		if err := d.Owned(); err != nil {
+		if err := d.MayDelete(ctx); err != nil {
 			return err
 		}
 		if err := d.Client.DeleteCells(ctx, d.Target, row.Key, cells); err != nil {

@@ -156,7 +156,7 @@ func (x *Items) readGroup(
 			w := &list[i]
 			group = append(group, read{i, &apply.ResyncItem{
 				Keys: w.Key, Hash: change.HashKey(w.Key), Item: b.Items[k], Version: x.o.versionOf(b.Requested),
-				Requested: b.Requested, ReadAt: b.At, Rows: w.Rows, Letters: w.Letters, Future: w.Future, Lead: x.o.lead(),
+				Requested: b.Requested, ReadAt: b.At, Rows: w.Rows, Letters: w.Letters, Future: w.Future, Lead: x.o.Lead(),
 			}})
 			size += group[len(group)-1].size()
 		}
@@ -194,7 +194,7 @@ func (x *Items) readKeys(ctx context.Context, keys [][]byte) (*source.ItemBatch,
 		if err := x.o.Budget.Take(ctx, taken); err != nil {
 			return nil, err
 		}
-		b, err := x.o.Reader.ReadItems(ctx, x.o.Table.Name, keys)
+		b, err := x.o.Reader.ReadItems(ctx, x.o.Source, keys)
 		if err == nil {
 			x.o.Budget.Settle(taken, b.Units)
 			return b, nil
@@ -258,7 +258,7 @@ func (x *Items) passed(w *Wanted, o *apply.ResyncOutcome) bool {
 // notes it. No change has such a version, and every change of the item would lose to it.
 func (x *Items) meetsFuture(w *Wanted, o *apply.ResyncOutcome) bool {
 	guard := o.Hot - apply.ResyncMargin // the highest one
-	if guard <= x.o.Now()+change.Millis(x.o.lead().Milliseconds()) || change.Version(guard) == w.Future {
+	if guard <= x.o.Now()+change.Millis(x.o.Lead().Milliseconds()) || change.Version(guard) == w.Future {
 		return false
 	}
 	w.Future = change.Version(guard)

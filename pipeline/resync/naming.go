@@ -73,7 +73,7 @@ type place struct {
 
 // add adds an item of a chunk. An item without a valid key is left out: doing the chunk reports it.
 func (n *naming) add(c *request.Chunk, i int) {
-	key, err := canonicalKey(n.r.Table.Schema, c.Items[i].Key)
+	key, err := canonicalKey(n.r.Info.Schema, c.Items[i].Key)
 	if err != nil {
 		return
 	}

@@ -4,11 +4,10 @@ import (
 	"context"
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
+	"github.com/tailrace-cdc/replicator/pipeline/life"
 	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/source/export"
@@ -30,57 +29,30 @@ type Writer interface {
 
 // Options are what copies and resyncs of a table need for one life.
 type Options struct {
-	Table  Table
-	Reader Reader
-	Writer Writer
-	Budget *source.Budget // of the table's reads; shared by its readers
-	Memory *Memory        // of all tables
-	// Prove blocks until Bigtable has every change that was created up to a time of the service.
-	Prove func(ctx context.Context, through change.Millis) error
-	// Unproven returns what Prove waits for; "" for nothing. Nil: it is not known.
-	Unproven func() string
-	// Append stores an entry in the log. It blocks until the entry is durable.
-	Append func(ctx context.Context, body any) error
-	Now    func() change.Millis // the service's clock
-	// Behind returns how old the newest change is that Bigtable may lack, as far as is known.
-	Behind func() time.Duration
-	// GapsUntil returns the end of the latest gap that was found; 0 without one.
-	GapsUntil func() change.Millis
-	// Lead returns how far versions may be ahead of the service's clock. Nil: guards in the future
-	// are not looked for.
-	Lead func() time.Duration
+	*life.Life
+	Reader  Reader
+	Writer  Writer
+	Budget  *source.Budget // of the table's reads; shared by its readers
+	Memory  *Memory        // of all tables
+	Exports Exports
 	// Throttled returns how often Bigtable has answered that it is overloaded. Nil: it is not
 	// counted.
 	Throttled func() uint64
-	// Exporter requests exports and OpenExport opens them. ExportURL names an export that exists
-	// already; empty if one is requested. The stream is read from Cover on: changes between an
-	// older export and Cover would be missing.
-	Exporter   Exporter
-	OpenExport func(ctx context.Context, url string) (*export.Export, error)
-	ExportURL  string
-	Cover      change.Millis
-	Floor      change.Version // of the life: every version of the stream is above it; 0 in a target that held nothing
-	WriteRows  float64        // rows per second; 0: no limit of its own
+	WriteRows float64 // rows per second; 0: no limit of its own
 	// WipesRows is set when removals of the mapping delete whole rows, including cells of other
 	// items.
 	WipesRows bool
 	Periods   Periods
 	Stats     *Stats
-	Logger    *zap.Logger
 }
 
-// Table is the table that is copied or resynced.
-type Table struct {
-	Name     string
-	ID       string // as DynamoDB names it
-	ARN      string
-	Schema   change.KeySchema
-	Items    int64 // as the service estimates
-	Bytes    int64
-	Pipeline string
-	Life     uint64
-	// Bucket and Prefix are where DynamoDB writes an export that the copy requests.
-	Bucket, Prefix string
+// Exports are how copies get at exports of the table.
+type Exports struct {
+	Exporter
+	Open           func(ctx context.Context, url string) (*export.Export, error)
+	URL            string        // of an export that exists already; empty if one is requested
+	Bucket, Prefix string        // where DynamoDB writes an export that is requested
+	Cover          change.Millis // the stream is read from here on: changes since an older export would be missing
 }
 
 // Periods are the times of copies and resyncs. Those that are zero get the defaults.
@@ -117,13 +89,6 @@ const (
 	// only wait longer.
 	maxBehind = time.Minute
 )
-
-func (o *Options) lead() time.Duration {
-	if o.Lead == nil {
-		return 0
-	}
-	return o.Lead()
-}
 
 // versionOf returns the version of the write of an item that was read at a time.
 func (o *Options) versionOf(requested change.Millis) change.Version {

@@ -209,3 +209,32 @@ func (c *Copier) setWaits(why string) {
 	defer c.mu.Unlock()
 	c.waits = why
 }
+
+// WholeStatus is the progress of a resync of the whole table.
+type WholeStatus struct {
+	Doing      string `json:"doing"` // waiting, comparing, repairing, or open: something is not equal yet
+	Items      int64  `json:"items"` // read from the table
+	Estimate   int64  `json:"items_estimate"`
+	Candidates int64  `json:"candidates"` // rows and items that may differ, as the comparison saw them
+	Settled    int64  `json:"settled"`    // items among them of which it is known whether they differ
+	Different  int64  `json:"different"`  // of Settled
+	Repaired   int64  `json:"repaired"`
+	Hot        int64  `json:"hot"`
+	Unproven   int64  `json:"unproven"`
+	Unowned    int64  `json:"unowned"` // cells whose owner cannot be told: they do not keep the resync open
+	Refused    int64  `json:"refused"`
+	Why        string `json:"why,omitempty"` // why it waits or stays open
+}
+
+// Differences describes the differences found so far. Until candidates are settled, the number of
+// items that differ is unknown.
+func (s *WholeStatus) Differences() string {
+	text := fmt.Sprintf("%d may differ", s.Candidates)
+	if s.Settled > 0 {
+		text += fmt.Sprintf(", %d looked at again: %d different, %d repaired", s.Settled, s.Different, s.Repaired)
+	}
+	if open := s.Hot + s.Unproven + s.Refused; open > 0 {
+		text += fmt.Sprintf(", %d open", open)
+	}
+	return text
+}

@@ -12,7 +12,6 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
-	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/request"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
@@ -24,10 +23,8 @@ import (
 // outcome was not stored. That changes nothing: every write is conditional.
 type Requests struct {
 	Options
-	Log     *queue.Log
 	Program *transform.Program
 	Client  *bigtable.Client // of the target; read where an item's key does not show its rows
-	Target  string
 	// Archived tries the dead letters of an item again in a table without a target, by its
 	// canonical key.
 	Archived func(ctx context.Context, key []byte) (apply.ResyncOutcome, error)
@@ -164,7 +161,7 @@ func (r *Requests) do(ctx context.Context, c *chunkWork) (*request.Outcome, erro
 		return r.Heal(ctx, c.Heal)
 	}
 	if r.Archived != nil && c.What != request.Letters {
-		return &request.Outcome{Failed: "table " + r.Table.Name + " has no target: there are no rows"}, nil
+		return &request.Outcome{Failed: "table " + r.Source + " has no target: there are no rows"}, nil
 	}
 	if c.What != request.Resync && c.What != request.Letters {
 		return &request.Outcome{Failed: "the owner does not know the request " + c.What,
@@ -175,9 +172,9 @@ func (r *Requests) do(ctx context.Context, c *chunkWork) (*request.Outcome, erro
 	index := make([]int, 0, len(c.Items)) // of wanted[i] in c.Items
 	out := &request.Outcome{}
 	for i := range c.Items {
-		key, err := canonicalKey(r.Table.Schema, c.Items[i].Key)
+		key, err := canonicalKey(r.Info.Schema, c.Items[i].Key)
 		if err != nil {
-			failed := "item number " + strconv.Itoa(i+1) + " has no key of " + r.Table.Name + ": " + err.Error()
+			failed := "item number " + strconv.Itoa(i+1) + " has no key of " + r.Source + ": " + err.Error()
 			return &request.Outcome{Failed: failed}, nil //nolint:nilerr // the command shows it
 		}
 		w := Wanted{Key: key, Rows: c.Items[i].Rows, Letters: c.What == request.Letters, Future: c.Items[i].Future}

@@ -51,7 +51,7 @@ func (s *scan) read(ctx context.Context, x *part, from string) (*batch, func(), 
 		return nil, nil, err
 	}
 	pg, err := s.o.Reader.ScanPage(ctx, source.ScanRequest{
-		Table: s.o.Table.Name, Segment: x.Number, Total: s.total, After: from, Limit: s.pageLimit(x),
+		Table: s.o.Source, Segment: x.Number, Total: s.total, After: from, Limit: s.pageLimit(x),
 	})
 	if err != nil {
 		s.o.Budget.Settle(taken, 0)

@@ -13,6 +13,7 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
+	"github.com/tailrace-cdc/replicator/pipeline/life"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/transform"
 )
@@ -118,14 +119,14 @@ func TestCopyThatCannotProveLeavesTheMemoryToOtherTables(t *testing.T) {
 		o := x.options()
 		o.Memory = NewMemory(2 * pageRoom)
 		began, accepted := time.Now(), make(chan struct{})
-		o.Behind = func() time.Duration {
+		o.behind(func() time.Duration {
 			select {
 			case <-accepted:
 				return 0
 			default:
 				return time.Since(began)
 			}
-		}
+		})
 		x.prove = func(ctx context.Context, _ change.Millis) error {
 			select {
 			case <-accepted:
@@ -159,14 +160,14 @@ func TestPageFromBeforeTheEndOfAGapIsNotWritten(t *testing.T) {
 		var gap change.Millis
 		o := x.options()
 		began := time.Now()
-		o.GapsUntil = func() change.Millis {
+		o.gap(func() change.Millis {
 			mu.Lock()
 			defer mu.Unlock()
 			if gap == 0 && time.Since(began) > 3*time.Second { // found while the first pages wait for the proof
 				gap = now()
 			}
 			return gap
-		}
+		})
 		x.answer = func(r *apply.ResyncItem) (apply.ResyncOutcome, error) {
 			if end := o.GapsUntil(); r.Requested <= end {
 				t.Errorf("written: an item read at %d, the gap ends at %d", r.Requested, end)
@@ -211,7 +212,8 @@ func TestWholeResyncBeginsAboveWhatWasLost(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := &Whole{Options: Options{GapsUntil: func() change.Millis { return c.gapsEnd }}}
+			w := &Whole{Options: Options{Life: &life.Life{}}}
+			w.gap(func() change.Millis { return c.gapsEnd })
 			if got := w.beginOf(&c.pending); got != c.want+1500 {
 				t.Errorf("begins at %d, want %d", got, c.want+1500)
 			}
@@ -235,9 +237,9 @@ func TestNoPageIsReadBeforeTheResyncMayBegin(t *testing.T) {
 		defer stop()
 		p := &checkpoint.PendingResync{ID: "r", Asked: now(), Above: change.Version(now() + 30_000), Gaps: []string{"g"}}
 		o := x.options()
-		o.GapsUntil, o.Budget = func() change.Millis { return p.Asked - 1000 }, source.NewBudget(1000)
-		w := &Whole{Options: o, Program: program, Target: "t", Scratch: scratch,
-			Pending: func() *checkpoint.PendingResync { return p }}
+		o.Budget = source.NewBudget(1000)
+		o.Target, o.Facts = "t", func() *life.Facts { return &life.Facts{Resync: p, GapsUntil: p.Asked - 1000} }
+		w := &Whole{Options: o, Program: program, Scratch: scratch}
 		var once sync.Once
 		first := change.Millis(0) // when a page is read
 		x.fail = func(source.ScanRequest, int) error {

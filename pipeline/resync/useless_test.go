@@ -40,8 +40,8 @@ func TestUselessExportsAreNotAskedForWithoutBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newTable(t, 0, 0).options()
 		u := &useless{asked: map[string]time.Time{}}
-		o.Exporter, o.Table.Bucket = u, "backups"
-		o.OpenExport = func(context.Context, string) (*export.Export, error) {
+		o.Exports.Exporter, o.Exports.Bucket = u, "backups"
+		o.Exports.Open = func(context.Context, string) (*export.Export, error) {
 			return nil, &source.Error{Op: "open", Class: failure.Rejected, Err: errors.New("the bucket is in another region")}
 		}
 		for restarts := range 3 {
@@ -101,17 +101,17 @@ func TestOwnExportIsOfAMomentThatTheStreamJoins(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o := newTable(t, 0, 0).options()
 				p := &prompt{o: &o, made: map[string]time.Time{}}
-				o.Exporter, o.OpenExport, o.Table.Bucket, o.Cover = p, p.open, "backups", 1
+				o.Exports = Exports{Exporter: p, Open: p.open, Bucket: "backups", Cover: 1}
 				enabled := o.Now() - 2000
 				if c.young {
-					o.Cover = enabled - apply.ResyncMargin + 5000
+					o.Exports.Cover = enabled - apply.ResyncMargin + 5000
 				}
 				gap := change.Millis(0)
-				if o.GapsUntil = func() change.Millis { return gap }; c.gap {
+				if o.gap(func() change.Millis { return gap }); c.gap {
 					gap = enabled
 				}
 				if c.early {
-					p.made[exportToken(&o.Table, "backfill-1", 0)] = o.Now().Time()
+					p.made[exportToken(&o, "backfill-1", 0)] = o.Now().Time()
 				}
 				state := &checkpoint.CopyState{Copy: checkpoint.Copy{ID: "backfill-1", From: checkpoint.FromExport}}
 				got, err := New(o, state).ask(t.Context())
@@ -122,7 +122,7 @@ func TestOwnExportIsOfAMomentThatTheStreamJoins(t *testing.T) {
 					t.Errorf("%d exports, want %d", len(p.made), c.made)
 				}
 				at := change.Millis(got.Version) + apply.ResyncMargin
-				if why := CheckExport(at, o.Cover, gap, o.Now()); why != "" {
+				if why := CheckExport(at, o.Exports.Cover, gap, o.Now()); why != "" {
 					t.Error(why)
 				}
 			})

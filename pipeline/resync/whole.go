@@ -30,43 +30,14 @@ import (
 type Whole struct {
 	Options
 	Program *transform.Program
-	Sharing []*transform.Program // of the other tables with the same target
+	// Sharing returns the programs of the other tables with the same target. It may fail while they
+	// are not known; nil: there are none.
+	Sharing func() ([]*transform.Program, error)
 	Client  *bigtable.Client
-	Target  string
 	Scratch string // directory for sorted runs
-	// Pending returns the resync that the log holds an order for; nil for none.
-	Pending func() *checkpoint.PendingResync
 
-	status atomic.Pointer[WholeStatus]
-}
-
-// WholeStatus is the progress of a resync of the whole table.
-type WholeStatus struct {
-	Doing      string `json:"doing"` // waiting, comparing, repairing, or open: something is not equal yet
-	Items      int64  `json:"items"` // read from the table
-	Estimate   int64  `json:"items_estimate"`
-	Candidates int64  `json:"candidates"` // rows and items that may differ, as the comparison saw them
-	Settled    int64  `json:"settled"`    // items among them of which it is known whether they differ
-	Different  int64  `json:"different"`  // of Settled
-	Repaired   int64  `json:"repaired"`
-	Hot        int64  `json:"hot"`
-	Unproven   int64  `json:"unproven"`
-	Unowned    int64  `json:"unowned"` // cells whose owner cannot be told: they do not keep the resync open
-	Refused    int64  `json:"refused"`
-	Why        string `json:"why,omitempty"` // why it waits or stays open
-}
-
-// Differences describes the differences found so far. Until candidates are settled, the number of
-// items that differ is unknown.
-func (s *WholeStatus) Differences() string {
-	text := fmt.Sprintf("%d may differ", s.Candidates)
-	if s.Settled > 0 {
-		text += fmt.Sprintf(", %d looked at again: %d different, %d repaired", s.Settled, s.Different, s.Repaired)
-	}
-	if open := s.Hot + s.Unproven + s.Refused; open > 0 {
-		text += fmt.Sprintf(", %d open", open)
-	}
-	return text
+	sharing []*transform.Program
+	status  atomic.Pointer[WholeStatus]
 }
 
 // Status returns how far the resync is; nil while there is none.
@@ -89,8 +60,18 @@ var errReplaced = errors.New("another resync was asked for")
 // Run does the resyncs that the log orders until ctx ends, and then returns nil. A resync that
 // fails is tried again: the stream does not need it. An error concerns the table's life.
 func (w *Whole) Run(ctx context.Context) error {
+	for fails := 1; w.Sharing != nil; fails++ {
+		var err error
+		if w.sharing, err = w.Sharing(); err == nil {
+			break
+		}
+		w.Logger.Warn("the other tables of the target are not known yet: a resync would have to wait", zap.Error(err))
+		if failure.Pause(ctx, failure.Backoff(fails)) != nil {
+			return nil //nolint:nilerr // ctx has ended
+		}
+	}
 	for retry := firstWhole; ctx.Err() == nil; {
-		p, pause := w.Pending(), wholeLook
+		p, pause := w.Facts().Resync, wholeLook
 		if p == nil {
 			w.status.Store(nil)
 			retry = firstWhole
@@ -113,7 +94,7 @@ func (w *Whole) run(ctx context.Context, p *checkpoint.PendingResync) error {
 	defer cancel(nil)
 	go func() {
 		for failure.Pause(ctx, wholeLook) == nil {
-			if now := w.Pending(); now == nil || now.ID != p.ID {
+			if now := w.Facts().Resync; now == nil || now.ID != p.ID {
 				cancel(errReplaced)
 				return
 			}
@@ -182,8 +163,8 @@ func (w *Whole) awaitBegin(ctx context.Context, p *checkpoint.PendingResync) err
 func (w *Whole) fullOptions(p *checkpoint.PendingResync) verify.FullOptions {
 	hash := w.Program.Hash()
 	return verify.FullOptions{
-		Dir:      filepath.Join(w.Scratch, "resync", w.Table.Pipeline, w.Table.Name),
-		Identity: fmt.Sprintf("%s %d %s %s", p.ID, p.Asked, hex.EncodeToString(hash[:]), w.Table.ID),
+		Dir:      filepath.Join(w.Scratch, "resync", w.Pipeline, w.Source),
+		Identity: fmt.Sprintf("%s %d %s %s", p.ID, p.Asked, hex.EncodeToString(hash[:]), w.Info.ID),
 		Now:      w.Now, Lead: w.leadMillis(),
 		Progress: func(c verify.Counts) {
 			w.note(func(s *WholeStatus) { s.Doing, s.Items, s.Candidates, s.Why = "comparing", c.Items, c.Candidates, "" })
@@ -191,19 +172,19 @@ func (w *Whole) fullOptions(p *checkpoint.PendingResync) verify.FullOptions {
 	}
 }
 
-func (w *Whole) leadMillis() change.Millis { return change.Millis(w.lead().Milliseconds()) }
+func (w *Whole) leadMillis() change.Millis { return change.Millis(w.Lead().Milliseconds()) }
 
 // settler returns the Settler that decides about items while both sides are written to.
 func (w *Whole) settler() verify.Settler {
-	segments := Segments(w.Table.Bytes)
+	segments := Segments(w.Info.Bytes)
 	tables := []verify.Table{{
-		Program: w.Program, Parts: segments, Outlives: w.Program.Outlives, Items: w.Table.Items, Bytes: w.Table.Bytes,
+		Program: w.Program, Parts: segments, Outlives: w.Program.Outlives, Items: w.Info.Items, Bytes: w.Info.Bytes,
 		Page: func(ctx context.Context, part int, after string) (*source.ItemPage, error) {
-			return w.page(ctx, source.ScanRequest{Table: w.Table.Name, Segment: part, Total: segments, After: after})
+			return w.page(ctx, source.ScanRequest{Table: w.Source, Segment: part, Total: segments, After: after})
 		},
 	}}
 	programs := []*transform.Program{w.Program}
-	for _, p := range w.Sharing {
+	for _, p := range w.sharing {
 		tables = append(tables, verify.Table{Program: p, Outlives: p.Outlives})
 		programs = append(programs, p)
 	}
@@ -383,10 +364,10 @@ func (w *Whole) healed(p *checkpoint.PendingResync, res *verify.Resynced) *check
 
 // note changes what people see of the resync.
 func (w *Whole) note(change func(*WholeStatus)) {
-	s := WholeStatus{Estimate: w.Table.Items}
+	s := WholeStatus{Estimate: w.Info.Items}
 	if old := w.status.Load(); old != nil {
 		s = *old
-		s.Estimate = w.Table.Items
+		s.Estimate = w.Info.Items
 	}
 	change(&s)
 	w.status.Store(&s)

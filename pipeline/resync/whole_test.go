@@ -8,6 +8,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/pipeline/life"
 	"github.com/tailrace-cdc/replicator/transform"
 	"github.com/tailrace-cdc/replicator/verify"
 )
@@ -16,7 +17,7 @@ import (
 // meanwhile how far versions may be ahead. What it wrote has no guard in the future.
 func TestLeadIsThatOfTheProof(t *testing.T) {
 	lead := 10 * time.Minute
-	w := &Whole{Options: Options{Lead: func() time.Duration { return lead }}}
+	w := &Whole{Options: Options{Life: &life.Life{Lead: func() time.Duration { return lead }}}}
 	proved := change.Millis(0)
 	r := &verify.Resyncer{Settler: verify.Settler{
 		Prove: func(_ context.Context, t change.Millis) error { proved = t; return nil }, Lead: w.leadMillis(),
@@ -40,7 +41,7 @@ func TestOnlyWhatNoLookCanTellIsLeft(t *testing.T) {
 	if program == nil {
 		t.Fatal(problems)
 	}
-	w := &Whole{Program: program, Options: Options{Now: func() change.Millis { return 1 }}}
+	w := &Whole{Program: program, Options: Options{Life: &life.Life{Now: func() change.Millis { return 1 }}}}
 	unowned := &verify.Resynced{Unowned: 2, Open: []verify.Open{{Kind: verify.Unowned, Rule: "typed d:{type}"}}}
 	if ok, why := complete(unowned); !ok {
 		t.Errorf("cells without a known owner keep the resync open: %s", why)

@@ -61,7 +61,7 @@ func (c *Copier) writeProven(ctx context.Context, pg *page) error {
 // other, because a stack that grows anew for each costs more than the rest of what a copy does for
 // an item.
 func (c *Copier) writeItems(ctx context.Context, pg *page) error {
-	keys := newKeyReader(c.o.Table.Schema)
+	keys := newKeyReader(c.o.Info.Schema)
 	ctx, cancel := apply.WhileFresh(ctx, pg.at)
 	defer cancel()
 	g, inner := errgroup.WithContext(ctx)

@@ -3,7 +3,7 @@ package status
 import (
 	"math"
 
-	"github.com/tailrace-cdc/replicator/pipeline/apply"
+	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/latency"
 )
 
@@ -18,7 +18,7 @@ type Latency struct {
 // takePending takes how many changes Bigtable has not got: none where its mark has passed the last
 // one.
 func (st *Table) takePending(x Seen) {
-	mark, replicated := x.State.Marks[apply.SinkBigtable]
+	mark, replicated := x.State.Marks[checkpoint.SinkBigtable]
 	switch n := uint64(0); {
 	case !replicated:
 	case mark.Seq >= x.State.LastFrame:
