@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,64 +15,30 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/life"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
-	"github.com/tailrace-cdc/replicator/pipeline/staterow"
 	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/source/export"
 )
 
-// Where a backfill takes its items.
-const (
-	backfillScan   = "scan"
-	backfillExport = "export"
-	backfillNone   = "none"
-)
-
-const (
-	// startBefore is how far before the first start the stream is read beside a backfill. Records
-	// are created with whole seconds, in parts of the service with whole minutes, by clocks that
-	// differ: a change that the first page of the copy lacks must be among the records that are
-	// read.
-	startBefore change.Millis = 5 * 60 * 1000
-	// clockSkew is how much the clocks of two parts of the service may differ.
-	clockSkew change.Millis = 5 * 1000
-)
-
-// startPlan is where the first life of a table begins to read, and where the items come from that
-// are older.
-type startPlan struct {
-	mode     string
-	at       change.Millis // 0: the trim horizon
-	backfill string        // backfillScan, backfillExport, or empty for nowhere
-}
-
-// planStart decides how a table starts at a time of the service, the one and only time (Rule 3). A
-// table that does not say how it is copied is scanned, unless a later start leaves out the changes
-// that a copy needs.
-func (t *Table) planStart(start Start, date change.Millis) (startPlan, error) {
+// planStart decides how a table starts at a time of the service, the one and only time (Rule 3).
+func (t *Table) planStart(start Start, date change.Millis) (*checkpoint.Start, error) {
 	at, err := start.Time(date)
 	if err != nil {
-		return startPlan{}, err
+		return nil, err
 	}
-	p := startPlan{mode: start.Mode(), at: at, backfill: cmp.Or(t.Backfill.From, backfillScan)}
-	later := start.Latest || at > date-startBefore
-	switch {
-	case p.backfill == backfillNone, later && t.Backfill.From == "":
-		p.backfill = ""
-	case later:
-		return startPlan{}, &RefusedError{
+	planned, ok := protocol.PlanStart(protocol.StartWish{
+		Mode: start.Mode(), At: at, Latest: start.Latest, Free: start.IsZero(), Backfill: t.Backfill.From,
+		AllRecords: t.Backfill.URL != "" || t.Archive.On,
+	}, date)
+	if !ok {
+		return nil, &RefusedError{
 			What: fmt.Sprintf("source.start is %s, and %s is to be copied: changes between the two would be missing",
 				start.Mode(), t.Source),
 			Hint: "remove source.start, or write backfill: none",
 		}
 	}
-	// An export that exists already is as old as the trim horizon must be, and an archive needs all
-	// records.
-	if start.IsZero() && p.backfill != "" && t.Backfill.URL == "" && !t.Archive.On {
-		p.mode, p.at = staterow.ModeBackfill, date-startBefore
-	}
-	return p, nil
+	return planned, nil
 }
 
 // whetherNew returns how the table is copied at a first start at a time of the service: not, where
@@ -87,7 +52,7 @@ func (t *table) whetherNew(ctx context.Context, w *queue.Writer, date change.Mil
 	err = t.beatWhile(ctx, w, func(ctx context.Context) error {
 		after, err := own.NewAfter(ctx)
 		if t.info.NewSince(after, date) {
-			own.Backfill.From = backfillNone
+			own.Backfill.From = protocol.BackfillNone
 		}
 		return err
 	})
@@ -173,6 +138,9 @@ const openAtStart = 30 * time.Second
 // horizon is how far back the stream is read from the trim horizon at least: records live for 24
 // hours, and the oldest may be trimmed before they are read.
 const horizon change.Millis = 23 * 3600 * 1000
+
+// clockSkew is how much the clocks of two parts of the service may differ.
+const clockSkew change.Millis = 5 * 1000
 
 // cover returns the time from which on all changes of the table are read by a start: at, or the
 // trim horizon. A stream holds no changes from before it was enabled, which is the time in the last

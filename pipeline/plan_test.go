@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tailrace-cdc/replicator/pipeline/staterow"
+	"github.com/tailrace-cdc/replicator/protocol"
 )
 
 // TestStartBesideABackfill: a scan needs the changes of the minutes before it, an export all that
@@ -22,12 +22,12 @@ func TestStartBesideABackfill(t *testing.T) {
 		backfill string
 		refused  bool
 	}{
-		{"scan", Table{Backfill: Backfill{From: "scan"}}, Start{}, early, staterow.ModeBackfill, "scan", false},
-		{"default", Table{}, Start{}, early, staterow.ModeBackfill, "scan", false},
+		{"scan", Table{Backfill: Backfill{From: "scan"}}, Start{}, early, protocol.ModeBackfill, "scan", false},
+		{"default", Table{}, Start{}, early, protocol.ModeBackfill, "scan", false},
 		{"default, latest", Table{}, Start{Latest: true}, now, "latest", "", false},
 		{"default, a minute ago", Table{}, at(now - 60_000), now - 60_000, at(now - 60_000).Mode(), "", false},
 		{"export that is asked for", Table{Backfill: Backfill{From: "export", Bucket: "b"}}, Start{}, early,
-			staterow.ModeBackfill, "export", false},
+			protocol.ModeBackfill, "export", false},
 		{"export that exists", Table{Backfill: Backfill{From: "export", URL: "s3://b"}}, Start{}, 0, "trim_horizon",
 			"export", false},
 		{"archive", Table{Archive: Archive{On: true}, Backfill: Backfill{From: "scan"}}, Start{}, 0, "trim_horizon",
@@ -42,7 +42,8 @@ func TestStartBesideABackfill(t *testing.T) {
 		if (err != nil) != c.refused {
 			t.Errorf("%s: %v", c.name, err)
 		}
-		right := int(p.at) == c.from && p.mode == c.mode && p.backfill == c.backfill && c.start.Began(p.mode)
+		right := err == nil && int(p.At) == c.from && p.Mode == c.mode && p.Backfill == c.backfill &&
+			c.start.Began(p.Mode)
 		if err == nil && !right {
 			t.Errorf("%s: %+v", c.name, p)
 		}

@@ -3,15 +3,12 @@ package pipeline
 import (
 	"context"
 	"errors"
-	"time"
 
 	"go.uber.org/zap"
 
-	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/staterow"
 	"github.com/tailrace-cdc/replicator/queue"
-	"github.com/tailrace-cdc/replicator/source"
 )
 
 // The steps of a recovery, in this order; each may be repeated, and after a crash between any two the next start goes
@@ -41,22 +38,4 @@ func (t *table) leaveOldLog(ctx context.Context, stored *checkpoint.State, unrea
 	}
 	t.stream.Store(nil)
 	return true, nil
-}
-
-// firstReplay is how far before the new life its reading begins: the clocks of the service differ,
-// and a change that is read twice leaves the same cells.
-const firstReplay = 5 * time.Minute
-
-// recoveredStart returns the start entry of a new life. Its records from before t0 are not applied
-// to Bigtable: the rows hold them, or a later state, or the resync that follows covers them, and
-// readers would see the rows go back. An archive takes all that is left of them.
-func (t *table) recoveredStart(ls source.Listing) *checkpoint.Start {
-	start := &checkpoint.Start{
-		Mode: t.o.Start.Mode(), Floor: t.row.Known().Floor, Recover: true, After: ls.Started,
-		At: ls.Started - change.Millis(firstReplay.Milliseconds()),
-	}
-	if t.Archive.On {
-		start.At = 0
-	}
-	return start
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/ingest"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/pipeline/staterow"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/source"
 )
@@ -171,7 +172,7 @@ func (t *table) start(ctx context.Context, w *queue.Writer) error {
 	if err != nil {
 		return err
 	}
-	start.Stream, start.Date, start.Shards = ls.Stream, ls.Started, ingest.ListedShards(ls.Shards)
+	start.Stream, start.Shards = ls.Stream, ingest.ListedShards(ls.Shards)
 	if err := t.checkTimeStart(ctx, w, start, ls); err != nil {
 		return err
 	}
@@ -182,7 +183,7 @@ func (t *table) start(ctx context.Context, w *queue.Writer) error {
 		return err
 	}
 	t.log.Info("start", zap.String("stream", ls.Stream), zap.Int("shards", len(ls.Shards)), zap.String("from", start.Mode),
-		zap.String("backfill", cmp.Or(start.Backfill, backfillNone)))
+		zap.String("backfill", cmp.Or(start.Backfill, protocol.BackfillNone)))
 	return nil
 }
 
@@ -192,7 +193,7 @@ func (t *table) start(ctx context.Context, w *queue.Writer) error {
 func (t *table) checkTimeStart(
 	ctx context.Context, w *queue.Writer, start *checkpoint.Start, ls source.Listing,
 ) error {
-	if start.At == 0 || start.Mode != staterow.ModeBackfill && !start.Recover {
+	if start.At == 0 || start.Mode != protocol.ModeBackfill && !start.Recover {
 		return nil
 	}
 	known := true
@@ -214,7 +215,7 @@ func (t *table) checkTimeStart(
 // begins.
 func (t *table) firstStart(ctx context.Context, w *queue.Writer, ls source.Listing) (*checkpoint.Start, error) {
 	if t.row.Known().Recovering {
-		return t.recoveredStart(ls), nil
+		return protocol.RecoveredStart(t.o.Start.Mode(), t.row.Known().Floor, ls.Started, t.Archive.On), nil
 	}
 	own, err := t.whetherNew(ctx, w, ls.Started)
 	if err != nil {
@@ -224,11 +225,10 @@ func (t *table) firstStart(ctx context.Context, w *queue.Writer, ls source.Listi
 	if err != nil {
 		return nil, err
 	}
-	if plan.backfill == "" && own.Backfill.From != backfillNone && t.info.Items > 0 {
+	if plan.Backfill == "" && own.Backfill.From != protocol.BackfillNone && t.info.Items > 0 {
 		t.log.Warn("the items that the table holds are not copied: they arrive when they change next",
-			zap.Int64("items_estimated", t.info.Items), zap.String("source_start", plan.mode))
+			zap.Int64("items_estimated", t.info.Items), zap.String("source_start", plan.Mode))
 	}
-	return &checkpoint.Start{
-		Mode: plan.mode, At: plan.at, Floor: t.row.Known().Floor, Backfill: plan.backfill,
-	}, nil
+	plan.Floor = t.row.Known().Floor
+	return plan, nil
 }

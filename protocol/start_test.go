@@ -67,3 +67,16 @@ func TestFloorIsAboveEveryVersionThatWasGivenOut(t *testing.T) {
 		t.Errorf("the floor falls to %d", f)
 	}
 }
+
+// TestRecoveredStartIsReadFromBefore: records from before the listing are read again, because clocks
+// differ, and are not applied to Bigtable. An archive takes all that are left.
+func TestRecoveredStartIsReadFromBefore(t *testing.T) {
+	const listed = 1_700_000_000_000
+	s := RecoveredStart("latest", 9, listed, false)
+	if !s.Recover || s.Floor != 9 || s.After != listed || s.At != listed-StartBefore || s.Mode != "latest" {
+		t.Errorf("%+v", s)
+	}
+	if s := RecoveredStart("latest", 9, listed, true); s.At != 0 || s.After != listed {
+		t.Errorf("with an archive: %+v", s)
+	}
+}

@@ -39,3 +39,29 @@ func TestOneAnswerDoesNotEndAStream(t *testing.T) {
 		}
 	}
 }
+
+// TestNextStreamFollowsWhatIsApplied: Rule 5: until the old stream is known to have ended, is read to
+// its end and applied, the next one does not begin.
+func TestNextStreamFollowsWhatIsApplied(t *testing.T) {
+	for _, c := range []struct {
+		shows             StreamShown
+		disabled, applied bool
+		want              StreamStep
+	}{
+		{StreamTakes, false, false, StreamStays}, {StreamOff, true, true, StreamStays},
+		{StreamUnknown, true, true, StreamStays}, {StreamUnclear, true, true, StreamStays},
+		{StreamReplaced, false, false, StreamRetires}, {StreamReplaced, false, true, StreamRetires},
+		{StreamReplaced, true, false, StreamDrains}, {StreamReplaced, true, true, StreamFollows},
+	} {
+		if got := NextStream(c.shows, c.disabled, c.applied); got != c.want {
+			t.Errorf("%+v: step %d", c, got)
+		}
+	}
+	gap, start := NextStart("old", "new", 1000, 5000, 77)
+	if gap.Feed.Stream != "old" || gap.Since != 1000 || gap.Until != 5000 || !gap.Ends {
+		t.Errorf("gap %+v", gap)
+	}
+	if start.Stream != "new" || start.Date != 5000 || start.At != 0 || start.Floor != 77 {
+		t.Errorf("start %+v", start)
+	}
+}

@@ -311,7 +311,8 @@ func (l *lister) findChildren(ctx context.Context, feed change.Feed) error {
 func (l *lister) checkStream(ctx context.Context) error {
 	v := l.current()
 	table, shown := l.describeTable(ctx, v.stream)
-	if table.err != nil || v.stream == "" || shown.Shows != protocol.StreamReplaced {
+	step := protocol.NextStream(shown.Shows, v.disabled, v.applied)
+	if table.err != nil || v.stream == "" || step == protocol.StreamStays {
 		return table.err
 	}
 	if info := table.info; info.ID != "" && l.o.Info.ID != "" && info.ID != l.o.Info.ID {
@@ -321,13 +322,13 @@ func (l *lister) checkStream(ctx context.Context) error {
 		return &outcome.HaltError{Code: "table_recreated",
 			Reason: "the table was deleted and created again: its items are not the ones that were copied"}
 	}
-	if !v.disabled {
+	switch step {
+	case protocol.StreamRetires:
 		return l.retireStream(ctx, v, shown)
+	case protocol.StreamFollows:
+		return l.startStream(ctx, table.info.StreamARN, v)
 	}
-	if !v.applied {
-		return nil // its shards are still being read and applied
-	}
-	return l.startStream(ctx, table.info.StreamARN, v)
+	return nil
 }
 
 // retireStream stores that the old stream is disabled, if its own description shows it; the shards
@@ -361,14 +362,10 @@ func (l *lister) startStream(ctx context.Context, arn string, old streamSummary)
 	if err := l.o.Row.Adopt(ctx, arn); err != nil {
 		return err
 	}
-	err = l.handoff.request(ctx, &checkpoint.Gap{
-		Feed: change.Feed{Stream: old.stream}, Since: old.readWatermark, Until: ls.Started, Found: ls.Started, Ends: true,
-		Reason: "the stream was disabled and enabled again; what was written in between is in no stream",
-	})
-	if err != nil {
+	gap, start := protocol.NextStart(old.stream, arn, old.readWatermark, ls.Started, old.highestVersion)
+	if err := l.handoff.request(ctx, gap); err != nil {
 		return err
 	}
-	return l.handoff.request(ctx, &checkpoint.Start{
-		Stream: arn, Date: ls.Started, Floor: old.highestVersion, Shards: ListedShards(ls.Shards),
-	})
+	start.Shards = ListedShards(ls.Shards)
+	return l.handoff.request(ctx, start)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
+	"github.com/tailrace-cdc/replicator/protocol"
 )
 
 // Start is where the first life of a table begins to read; used only while the log holds no start.
@@ -14,10 +15,6 @@ type Start struct {
 	Latest  bool
 	At      time.Time
 }
-
-// ModeBackfill is how the log spells a start that a backfill decides, a few minutes before the
-// first start.
-const ModeBackfill = "before_backfill"
 
 // Mode returns how the start is spelled in the log.
 func (s Start) Mode() string {
@@ -34,7 +31,9 @@ func (s Start) Mode() string {
 func (s Start) IsZero() bool { return !s.Horizon && !s.Latest && s.At.IsZero() }
 
 // Began reports whether a log that spells its start as mode can have begun with this one.
-func (s Start) Began(mode string) bool { return mode == s.Mode() || s.IsZero() && mode == ModeBackfill }
+func (s Start) Began(mode string) bool {
+	return mode == s.Mode() || s.IsZero() && mode == protocol.ModeBackfill
+}
 
 // Time returns the start as a time on the service's clock. LATEST itself is never sent: it has no
 // durable position, and a crash during the first start would lose or flood.

@@ -60,6 +60,10 @@ var defences = []defence{
 		"chain != nil && chain.isNext(e, msg)", "chain != nil && seq == 0 && chain.isNext(e, msg)"},
 	{"only what is lost before the start is excused", "checkpoint/gaps.go",
 		"case g.Ends && s.LostBeforeStart(sh, g.Found):", "case g.Ends:"},
+	{"the next stream waits for the one before", "protocol/streamend.go",
+		"case !applied:", "case !applied && !disabled:"},
+	{"a new life has the floor of its log", "protocol/start.go",
+		"Mode: mode, Floor: floor, Recover: true", "Mode: mode, Floor: 0 * floor, Recover: true"},
 	{"a floor is above what was given out", "protocol/start.go",
 		"(time.Second+maxSkew+lead).Milliseconds()", "(time.Second+maxSkew+0*lead).Milliseconds()"},
 }

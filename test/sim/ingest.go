@@ -11,11 +11,6 @@ import (
 	"github.com/tailrace-cdc/replicator/protocol"
 )
 
-const (
-	startBefore = 5 * 60 * 1000 // how far before the first start the stream is read beside a backfill
-	firstPage   = 2000          // how long after the first listing the copy reads its first page
-)
-
 // start stores where the shards of a stream start: the first one of a log, or a new one after the
 // old one has ended.
 func (p *process) start() {
@@ -24,13 +19,15 @@ func (p *process) start() {
 	if len(g.Shards) == 0 {
 		return
 	}
-	b := &checkpoint.Start{Stream: g.Stream, Date: g.Date, Shards: g.Shards}
+	wish := protocol.StartWish{Free: true, Backfill: protocol.BackfillNone}
+	if p.o.backfill || p.adopted {
+		wish.Backfill = checkpoint.FromScan
+	}
+	b, _ := protocol.PlanStart(wish, g.Date)
 	switch {
 	case live != nil:
-		gap := &checkpoint.Gap{
-			Feed: change.Feed{Stream: live.ARN}, Since: p.s.ReadWatermark(), Until: g.Date, Found: g.Date, Ends: true,
-			Reason: "the stream was replaced",
-		}
+		gap, next := protocol.NextStart(live.ARN, g.Stream, p.s.ReadWatermark(), g.Date, p.s.HighestVersion())
+		b = next
 		p.described = p.now
 		if p.reachedIf(p.lostBetween(gap), gapBetween) && !p.append(gap, nil) {
 			return
@@ -41,15 +38,14 @@ func (p *process) start() {
 			return
 		}
 	case p.adopted:
-		b.Floor, b.Backfill, b.At = p.floor, checkpoint.FromScan, g.Date-startBefore
+		b.Floor = p.floor
 	case p.lives > 0:
-		b.Floor, b.Recover, b.After, b.At = p.floor, true, g.Date, g.Date-startBefore
+		b = protocol.RecoveredStart("", p.floor, g.Date, false)
 		if p.mutant == NoFloor {
 			b.Floor, b.After = 0, 0
 		}
-	case p.o.backfill:
-		b.Backfill, b.At = checkpoint.FromScan, g.Date-startBefore
 	}
+	b.Stream, b.Shards = g.Stream, g.Shards
 	p.append(b, nil)
 }
 
@@ -63,6 +59,16 @@ func (p *process) lostBetween(g *checkpoint.Gap) bool {
 
 // stillLive reports whether the stream that the log reads is the table's.
 func (p *process) stillLive() bool { return p.s.LiveStream().ARN == p.live().arn }
+
+// nextStream returns what follows from a description of the table.
+func (p *process) nextStream() protocol.StreamStep {
+	live, shows := p.s.LiveStream(), protocol.StreamReplaced
+	if p.stillLive() {
+		shows = protocol.StreamTakes
+	}
+	// The simulation learns that a stream takes no more records from its listings alone.
+	return protocol.NextStream(shows, live.Disabled, p.s.Drained(live.ARN) && p.s.AllApplied())
+}
 
 // refresh lists the shards and stores what is new.
 func (p *process) refresh(complete bool) {

@@ -3,6 +3,7 @@ package sim
 import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/protocol"
 )
 
 // step lets one thing happen: in the table, to the log or the processes, or one process acts.
@@ -88,10 +89,7 @@ func (p *process) due() (acts []func()) {
 	if !marked { // a sink has a mark before anything is read
 		return append(acts, p.mark)
 	}
-	add(
-		!p.stillLive() && p.now-p.described > 60_000 && s.Drained(s.LiveStream().ARN) && s.AllApplied(),
-		p.start,
-	)
+	add(p.now-p.described > 60_000 && p.nextStream() == protocol.StreamFollows, p.start)
 	for _, sh := range p.doubted() {
 		add(true, func() { p.settle(sh) })
 	}
