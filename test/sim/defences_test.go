@@ -15,57 +15,60 @@ import (
 type defence struct {
 	name, file string // below the root of the module
 	old, new   string
+	rare       bool // five times as many histories are needed
 }
 
 // defences are those whose loss the simulation must find.
 var defences = []defence{
 	{"an owner writes only while no other may have claimed", "protocol/claim.go",
 		"return now.Since(sent) < min(ttl/4*3, ttl/3+2*time.Second)",
-		"return now.Since(sent) < 1000*ttl || time.Second == 0"},
+		"return now.Since(sent) < 1000*ttl || time.Second == 0", false},
 	{"a suspended machine ages what it has read", "protocol/clock.go",
-		"return max(i.Wall.Sub(earlier.Wall), i.Mono-earlier.Mono)", "return i.Mono - earlier.Mono"},
+		"return max(i.Wall.Sub(earlier.Wall), i.Mono-earlier.Mono)", "return i.Mono - earlier.Mono", false},
 	{"a proof has a listing", "protocol/proof.go",
-		"case s.Listed >= p.Through && read >= p.Through:", "case read >= p.Through:"},
+		"case s.Listed >= p.Through && read >= p.Through:", "case read >= p.Through:", false},
 	{"what was read becomes unread", "protocol/proof.go",
 		"if missing := p.unread(s); missing != MissingNothing {",
-		"if missing := p.unread(s); missing != MissingNothing && !p.read {"},
+		"if missing := p.unread(s); missing != MissingNothing && !p.read {", false},
 	{"a reading is not older than two minutes", "protocol/reading.go",
-		"return now.Since(r.At) < ReadingAge && r.Requested > gapsUntil", "return r.Requested > gapsUntil"},
+		"return now.Since(r.At) < ReadingAge && r.Requested > gapsUntil", "return r.Requested > gapsUntil", false},
 	{"a reading is not from before a gap", "protocol/reading.go",
-		"return now.Since(r.At) < ReadingAge && r.Requested > gapsUntil", "return now.Since(r.At) < ReadingAge"},
+		"return now.Since(r.At) < ReadingAge && r.Requested > gapsUntil", "return now.Since(r.At) < ReadingAge", false},
 	{"repairs are above lost versions", "protocol/reading.go",
-		"from = max(from, change.Millis(p.Above)+ReadingMargin)", "from = max(from, ReadingMargin)"},
+		"from = max(from, change.Millis(p.Above)+ReadingMargin)", "from = max(from, ReadingMargin)", false},
+	{"late writes of earlier owners are outwaited", "protocol/reading.go",
+		"from = max(gapsUntil, p.Asked) + lateWrites", "from = max(gapsUntil, p.Asked) + 0*lateWrites", true},
 	{"a copy's mark ends at the first page that is not durable", "protocol/parts.go",
-		"for n < len(x.pages) && x.pages[n].done {", "for n < len(x.pages) {"},
+		"for n < len(x.pages) && x.pages[n].done {", "for n < len(x.pages) {", false},
 	{"a page behind one that is read again is dropped", "protocol/parts.go",
-		"if x.rewinds != rewinds {", "if x.rewinds > rewinds+1000 {"},
+		"if x.rewinds != rewinds {", "if x.rewinds > rewinds+1000 {", false},
 	{"a page that is too old is read again", "protocol/parts.go",
-		"x.next, x.ended = pg.From, false", "x.rewinds += 0"},
+		"x.next, x.ended = pg.From, false", "x.rewinds += 0", false},
 	{"marks do not go back", "checkpoint/check.go",
-		"ok && mark.Seq < old.Seq {", "ok && mark.Seq < old.Seq && seq == 0 {"},
+		"ok && mark.Seq < old.Seq {", "ok && mark.Seq < old.Seq && seq == 0 {", false},
 	{"marks of a copy do not go back", "checkpoint/copy.go",
-		"if m.Items < old.Items || old.Done && !m.Done {", "if m.Items < 0 || old.Items < 0 {"},
+		"if m.Items < old.Items || old.Done && !m.Done {", "if m.Items < 0 || old.Items < 0 {", false},
 	{"an accepted mapping cancels the copy before", "checkpoint/copy.go",
 		"if c := s.CopyRunning(); c != nil { // the copy that follows",
-		"if c := s.CopyRunning(); c != nil && seq == 0 { //"},
+		"if c := s.CopyRunning(); c != nil && seq == 0 { //", false},
 	{"a copy that is cancelled leaves a gap", "checkpoint/copy.go",
 		"case CopyCancel:\n\t\tc.Canceled = true\n",
-		"case CopyCancel:\n\t\tif c.Canceled = true; at > 0 {\n\t\t\treturn\n\t\t}\n"},
+		"case CopyCancel:\n\t\tif c.Canceled = true; at > 0 {\n\t\t\treturn\n\t\t}\n", false},
 	{"only its own resync is healed", "checkpoint/copy.go",
-		"if !ofExports && (s.Resync == nil || s.Resync.ID != b.ID) {", "if !ofExports && s.Resync == nil {"},
+		"if !ofExports && (s.Resync == nil || s.Resync.ID != b.ID) {", "if !ofExports && s.Resync == nil {", false},
 	{"orders behind a fence are ignored", "checkpoint/apply.go",
-		"if s.Fence == nil {\n\t\ts.applyOrders", "if s.Fence == nil || seq > 0 {\n\t\ts.applyOrders"},
-	{"a pass stands at a fence", "protocol/pass.go", "if p.Fence.Stops(seq) {", "if p.Fence.Stops(seq) && seq == 0 {"},
+		"if s.Fence == nil {\n\t\ts.applyOrders", "if s.Fence == nil || seq > 0 {\n\t\ts.applyOrders", false},
+	{"a pass stands at a fence", "protocol/pass.go", "if p.Fence.Stops(seq) {", "if p.Fence.Stops(seq) && seq == 0 {", false},
 	{"an old snapshot is not one of the log", "checkpoint/chain.go",
-		"chain != nil && chain.isNext(e, msg)", "chain != nil && seq == 0 && chain.isNext(e, msg)"},
+		"chain != nil && chain.isNext(e, msg)", "chain != nil && seq == 0 && chain.isNext(e, msg)", false},
 	{"only what is lost before the start is excused", "checkpoint/gaps.go",
-		"case g.Ends && s.LostBeforeStart(sh, g.Found):", "case g.Ends:"},
+		"case g.Ends && s.LostBeforeStart(sh, g.Found):", "case g.Ends:", false},
 	{"the next stream waits for the one before", "protocol/streamend.go",
-		"case !applied:", "case !applied && !disabled:"},
+		"case !applied:", "case !applied && !disabled:", false},
 	{"a new life has the floor of its log", "protocol/start.go",
-		"Mode: mode, Floor: floor, Recover: true", "Mode: mode, Floor: 0 * floor, Recover: true"},
+		"Mode: mode, Floor: floor, Recover: true", "Mode: mode, Floor: 0 * floor, Recover: true", false},
 	{"a floor is above what was given out", "protocol/start.go",
-		"(time.Second+maxSkew+lead).Milliseconds()", "(time.Second+maxSkew+0*lead).Milliseconds()"},
+		"(time.Second+maxSkew+lead).Milliseconds()", "(time.Second+maxSkew+0*lead).Milliseconds()", false},
 }
 
 // root is the directory of the module.
@@ -131,9 +134,13 @@ func (d *defence) without(t *testing.T) (string, error) {
 			t.Fatal(err)
 		}
 	}
+	seeds := *mutantSeeds
+	if d.rare {
+		seeds *= 5
+	}
 	test := exec.CommandContext(t.Context(), "go", "test", "-vet=off", "-trimpath", "-ldflags=-w", "-count=1",
 		"-overlay", filepath.Join(dir, "overlay.json"), "-run", "TestHistories", ".", "-args", "-sim.brief",
-		"-sim.seeds="+strconv.FormatUint(*mutantSeeds, 10))
+		"-sim.seeds="+strconv.FormatUint(seeds, 10))
 	out, err := test.CombinedOutput()
 	return string(out), err
 }
