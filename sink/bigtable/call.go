@@ -111,7 +111,9 @@ func (t *table) send(ctx context.Context, r *request, version change.Version) er
 	took := time.Since(start)
 	class := Classify(err)
 	ended(err)
-	t.metrics.bound.Set(t.limit.Release(took, loadSignalOf(err, class)))
+	bound := t.limit.Release(took, loadSignalOf(err, class))
+	t.metrics.bound.Set(bound)
+	t.client.follow(t, bound)
 	t.metrics.inFlight.Dec()
 	t.metrics.seconds.Observe(took.Seconds())
 	if err != nil {

@@ -27,7 +27,7 @@ import (
 type Client struct {
 	opt        Options
 	log        *zap.Logger
-	conn       connection
+	conn       *pool
 	metrics    *metrics
 	newBackOff func() backoff.BackOff // between attempts
 
@@ -35,7 +35,8 @@ type Client struct {
 	watching  errgroup.Group
 	stopWatch context.CancelFunc
 
-	tables sync.Map // target table → *table
+	tables sync.Map     // target table → *table
+	bounds atomic.Int64 // of all tables
 
 	mu    sync.Mutex            // covers the lazily opened clients
 	data  *bigtable.Client      // reads
@@ -103,6 +104,7 @@ type table struct {
 	short    string // table id
 	headers  metadata.MD
 	limit    *callLimit
+	bound    atomic.Int64 // of limit, as connections follow it
 	metrics  tableMetrics
 	families atomic.Pointer[[]string] // as declared
 	warned   atomic.Int64             // when the last warning was logged, Unix ns
@@ -114,16 +116,38 @@ func (c *Client) table(name string) *table {
 		return t.(*table)
 	}
 	full := "projects/" + c.opt.Project + "/instances/" + c.opt.Instance + "/tables/" + name
-	start, low := max(1, c.opt.Concurrency/4), max(1, c.opt.Concurrency/32)
-	t, _ := c.tables.LoadOrStore(name, &table{
+	first := min(firstBound, c.opt.Concurrency)
+	added, there := c.tables.LoadOrStore(name, &table{
 		client:  c,
 		name:    full,
 		short:   name,
 		headers: headers(full, c.opt.AppProfile),
-		limit:   newCallLimit(low, start, c.opt.Concurrency),
+		limit:   newCallLimit(min(lowestBound, first), first, c.opt.Concurrency),
 		metrics: c.metrics.table(name),
 	})
-	return t.(*table)
+	t := added.(*table)
+	if !there {
+		c.follow(t, float64(first))
+	}
+	return t
+}
+
+// Bounds of the calls in flight to a table.
+const (
+	lowestBound = 8
+	firstBound  = 64
+)
+
+// follow opens and closes connections as the bound of a table moves.
+func (c *Client) follow(t *table, bound float64) {
+	now := int64(bound)
+	before := t.bound.Swap(now)
+	if now == before {
+		return
+	}
+	if err := c.conn.resize(int(c.bounds.Add(now - before))); err != nil {
+		c.log.Warn("no further connection is opened to bigtable", zap.Error(err))
+	}
 }
 
 // Overloads returns how many calls to a table were throttled, timed out or found it unavailable.
@@ -143,10 +167,10 @@ func headers(table, profile string) metadata.MD {
 // clientOptions makes Google's clients share the emulator's connection, because their own would
 // limit replies to 4 MiB.
 func (c *Client) clientOptions() []option.ClientOption {
-	if p, ok := c.conn.(*pool); ok {
-		return []option.ClientOption{option.WithGRPCConn(p.conns[0])}
+	if c.opt.emulator() == "" {
+		return nil
 	}
-	return nil
+	return []option.ClientOption{option.WithGRPCConn(c.conn.first())}
 }
 
 // dataClient returns Google's client for reads. Its metrics are off, because it would export them

@@ -5,11 +5,13 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"sync/atomic"
+	"slices"
+	"sync"
 	"time"
 
 	"cloud.google.com/go/bigtable"
 	"google.golang.org/api/option"
+	"google.golang.org/api/transport"
 	gtransport "google.golang.org/api/transport/grpc"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
@@ -25,12 +27,6 @@ const (
 	userAgent  = "tailrace-replicator"
 	maxMessage = 256 << 20 // the service's own limit; gRPC's default of 4 MiB would hide a large row
 )
-
-// connection is one or several connections to the service. Closing it ends the calls in flight.
-type connection interface {
-	grpc.ClientConnInterface
-	Close() error
-}
 
 // dialOptions sets every time-out explicitly, because they bound how late a call may arrive, and
 // tombstones must be kept for much longer than that. The keepalive's Timeout also becomes
@@ -51,64 +47,132 @@ func dialOptions() []grpc.DialOption {
 	}
 }
 
+// callsPerConn is how many calls may be in flight for each connection. The service takes 100 at
+// once on one, and advises 10 to 50
+// (https://cloud.google.com/bigtable/docs/configure-connection-pools).
+const callsPerConn = 50
+
+// pool is as many connections as the calls that may be in flight need. Unary calls use them in
+// turn; streams use the first one, which stays open.
+type pool struct {
+	dial  func() (*grpc.ClientConn, error)
+	least int
+
+	mu    sync.Mutex // covers what follows
+	conns []*member
+	next  int
+}
+
+// member is a connection of a pool.
+type member struct {
+	*grpc.ClientConn
+	calls   int  // in flight; the pool's mutex covers it
+	retired bool // it closes with the end of its last call
+}
+
 // dial opens the connections for writes. They connect lazily, so a service that is unavailable is
 // not an error here.
-func dial(ctx context.Context, o Options, watch *stallWatch) (connection, error) {
+func dial(ctx context.Context, o Options, watch *stallWatch) (*pool, error) {
 	if addr := o.emulator(); addr != "" {
-		return dialEmulator(addr, o.Connections, watch)
+		return newPool(o.Connections, func() (*grpc.ClientConn, error) {
+			opts := append(dialOptions(), grpc.WithTransportCredentials(wakeful{insecure.NewCredentials(), watch}))
+			return grpc.NewClient("passthrough:///"+addr, opts...)
+		})
 	}
-	opts := []option.ClientOption{
-		option.WithEndpoint(service), option.WithScopes(bigtable.Scope), option.WithGRPCConnectionPool(o.Connections),
+	scopes := option.WithScopes(bigtable.Scope)
+	creds, err := transport.Creds(ctx, scopes)
+	if err != nil {
+		return nil, fmt.Errorf("find credentials: %w", err)
 	}
+	opts := []option.ClientOption{option.WithEndpoint(service), scopes, option.WithCredentials(creds)}
 	// Google's library would make the same, with a client certificate or S2A where the environment
 	// has one. Only the mTLS endpoint requires them, and it is not dialed here.
 	secure := wakeful{credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS12}), watch}
 	for _, d := range append(dialOptions(), grpc.WithTransportCredentials(secure)) {
 		opts = append(opts, option.WithGRPCDialOption(d))
 	}
-	pool, err := gtransport.DialPool(ctx, opts...)
-	if err != nil {
-		return nil, fmt.Errorf("dial bigtable: %w", err)
-	}
-	return pool, nil
+	ctx = context.WithoutCancel(ctx)
+	return newPool(o.Connections, func() (*grpc.ClientConn, error) { return gtransport.Dial(ctx, opts...) })
 }
 
-// pool uses several connections in turn.
-type pool struct {
-	conns []*grpc.ClientConn
-	next  atomic.Uint32
-}
-
-// dialEmulator opens n connections in plain text.
-func dialEmulator(addr string, n int, watch *stallWatch) (*pool, error) {
-	p := &pool{}
-	for range n {
-		opts := append(dialOptions(), grpc.WithTransportCredentials(wakeful{insecure.NewCredentials(), watch}))
-		conn, err := grpc.NewClient("passthrough:///"+addr, opts...)
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("dial %s: %w", addr, err), p.Close())
-		}
-		p.conns = append(p.conns, conn)
+// newPool opens the least connections of a pool.
+func newPool(least int, dial func() (*grpc.ClientConn, error)) (*pool, error) {
+	p := &pool{dial: dial, least: least}
+	if err := p.resize(0); err != nil {
+		return nil, errors.Join(fmt.Errorf("dial bigtable: %w", err), p.Close())
 	}
 	return p, nil
 }
 
-func (p *pool) pick() *grpc.ClientConn { return p.conns[int(p.next.Add(1))%len(p.conns)] }
-
-func (p *pool) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
-	return p.pick().Invoke(ctx, method, args, reply, opts...)
+// resize opens and closes connections for so many calls in flight. A pool that is twice as large as
+// it needs to be shrinks: a bound that goes up and down opens no connection each time.
+func (p *pool) resize(calls int) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	want := max(p.least, (calls+callsPerConn-1)/callsPerConn)
+	for len(p.conns) < want {
+		conn, err := p.dial()
+		if err != nil {
+			return err
+		}
+		p.conns = append(p.conns, &member{ClientConn: conn})
+	}
+	if len(p.conns) < 2*want {
+		return nil
+	}
+	for _, m := range p.conns[want:] {
+		if m.retired = true; m.calls == 0 {
+			_ = m.Close()
+		}
+	}
+	p.conns = slices.Clip(p.conns[:want])
+	return nil
 }
 
+// Invoke implements grpc.ClientConnInterface.
+func (p *pool) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
+	p.mu.Lock()
+	p.next++
+	m := p.conns[p.next%len(p.conns)]
+	m.calls++
+	p.mu.Unlock()
+	err := m.Invoke(ctx, method, args, reply, opts...)
+	p.mu.Lock()
+	if m.calls--; m.retired && m.calls == 0 {
+		_ = m.Close()
+	}
+	p.mu.Unlock()
+	return err
+}
+
+// NewStream implements grpc.ClientConnInterface.
 func (p *pool) NewStream(
 	ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption,
 ) (grpc.ClientStream, error) {
-	return p.pick().NewStream(ctx, desc, method, opts...)
+	return p.first().NewStream(ctx, desc, method, opts...)
 }
 
+// first returns the connection that stays open.
+func (p *pool) first() *grpc.ClientConn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.conns[0].ClientConn
+}
+
+// size returns how many connections calls use.
+func (p *pool) size() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.conns)
+}
+
+// Close closes the connections. It ends the calls in flight.
 func (p *pool) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	var errs []error
-	for _, c := range p.conns {
-		errs = append(errs, c.Close())
+	for _, m := range p.conns {
+		errs = append(errs, m.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -43,7 +43,8 @@
 //	call.go       one call, repeated until it is answered
 //	span.go       the span of a call, where its write is traced
 //	client.go     clients and tables
-//	limit.go      the bound of the calls in flight
+//	limit.go      lets as many calls begin as may be in flight
+//	bound.go      finds how many that are
 //	conn.go       connections
 //	stall.go      sends nothing that a process held back while it stood still
 //	wire.go       a request as bytes

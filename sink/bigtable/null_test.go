@@ -16,6 +16,7 @@ import (
 	"cloud.google.com/go/bigtable"
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/mem"
 
 	"github.com/tailrace-cdc/replicator/sink/bigtable/guard"
@@ -136,12 +137,13 @@ func BenchmarkApply(b *testing.B) {
 // BenchmarkLibraryApply is the same write through Google's client: what building requests ourselves
 // saves.
 func BenchmarkLibraryApply(b *testing.B) {
-	conn, err := dialEmulator(startNullServer(b), 1, newStallWatch())
+	conn, err := grpc.NewClient("passthrough:///"+startNullServer(b), append(dialOptions(),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	if err != nil {
 		b.Fatal(err)
 	}
 	client, err := bigtable.NewClientWithConfig(b.Context(), "p", "i", bigtable.ClientConfig{
-		MetricsProvider: bigtable.NoopMetricsProvider{}, DisableSession: true}, option.WithGRPCConn(conn.conns[0]))
+		MetricsProvider: bigtable.NoopMetricsProvider{}, DisableSession: true}, option.WithGRPCConn(conn))
 	if err != nil {
 		b.Fatal(err)
 	}

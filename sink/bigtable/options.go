@@ -32,8 +32,8 @@ type Options struct {
 
 	Timeout     time.Duration // of one attempt of a call; default 10 s
 	Tombstones  time.Duration // how long _tr_dead cells are kept; must exceed the longest outage by far; default 168 h
-	Concurrency int           // calls in flight per table, at most; default 256, starting from a quarter
-	Connections int           // default 4 to the service, 1 to an emulator
+	Concurrency int           // calls in flight per table, at most; default 2048, starting from 64
+	Connections int           // at least; default 4 to the service, 1 to an emulator; more as calls in flight need them
 
 	// Report is called with the outcome of each call to a table: nil where the service answered,
 	// else why it did not answer or refused the call. It must be fast. It may be nil.
@@ -49,7 +49,7 @@ func (o Options) withDefaults() Options {
 		o.Tombstones = 7 * 24 * time.Hour
 	}
 	if o.Concurrency == 0 {
-		o.Concurrency = 256
+		o.Concurrency = 2048
 	}
 	if o.Connections == 0 {
 		o.Connections = 4

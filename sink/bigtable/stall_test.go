@@ -25,6 +25,7 @@ func (s *stoppable) stop(d time.Duration) { s.ahead.Add(int64(d)) }
 func stopping(t *testing.T) (*Client, *front, *stoppable) {
 	t.Helper()
 	c, f := rig(t)
+	c.opt.Concurrency = callsPerConn // so that there is one connection
 	s := &stoppable{}
 	c.watch.mu.Lock()
 	defer c.watch.mu.Unlock()
