@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"strings"
 	"testing"
@@ -184,4 +185,33 @@ func TestLeaderChangesUnderTheWriter(t *testing.T) {
 		t.Fatal(d)
 	}
 	sameState(t, fold(t, l), s)
+}
+
+// TestLeaderWithoutAMajorityIsNotBelieved: for ten seconds and more it answers how far the log goes,
+// while nothing can be appended. A replica that waits for the log would take the owner for silent.
+func TestLeaderWithoutAMajorityIsNotBelieved(t *testing.T) {
+	long(t, "electing a leader takes seconds")
+	ctx := testContext(t)
+	c := startCluster(t)
+	q := connectTo(t, c.addr(), func(o *Options) { o.Replicas = 3 })
+	l := claimIn(t, q).Log()
+	leader := leaderOf(t, l)
+	for name := range maps.Clone(c.servers) {
+		if name != leader {
+			c.stop(name)
+		}
+	}
+	for {
+		raw, rawErr := l.stream.Info(ctx)
+		_, err := l.Info(ctx)
+		switch {
+		case errors.Is(err, conn.ErrNoLeader) && rawErr == nil && raw.Cluster.Leader == leader:
+			return
+		case rawErr == nil && raw.Cluster.Leader == "":
+			t.Fatal("it is believed until it steps down")
+		}
+		if failure.Pause(ctx, 20*time.Millisecond) != nil {
+			t.Fatal(err, rawErr)
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -34,6 +35,22 @@ func TestAnswersOfAReplicaAboutAStreamAreNotTrusted(t *testing.T) {
 	l.stream = replicaStream{st, &old, nil}
 	if _, err := l.Info(ctx); !errors.Is(err, conn.ErrNoLeader) || !conn.Transient(err) {
 		t.Errorf("without a leader: %v", err)
+	}
+	for name, c := range map[string]struct {
+		replicas []*jetstream.PeerInfo
+		leads    bool
+	}{
+		"one copy":                 {nil, true},
+		"all are there":            {[]*jetstream.PeerInfo{{Active: time.Second}, {Active: 2 * time.Second}}, true},
+		"one is away":              {[]*jetstream.PeerInfo{{Active: time.Second}, {Active: time.Hour, Offline: true}}, true},
+		"no majority is heard":     {[]*jetstream.PeerInfo{{Active: 5 * time.Second}, {Active: 5 * time.Second}}, false},
+		"both are known to be off": {[]*jetstream.PeerInfo{{Active: 1, Offline: true}, {Active: 1, Offline: true}}, false},
+		"one of four":              {[]*jetstream.PeerInfo{{Active: 1}, {Offline: true}, {Offline: true}, {Offline: true}}, false},
+	} {
+		old.Cluster = &jetstream.ClusterInfo{Name: "c", Leader: "n1", Replicas: c.replicas}
+		if _, err := l.Info(ctx); errors.Is(err, conn.ErrNoLeader) == c.leads || c.leads && err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 	l.stream = replicaStream{st, nil, jetstream.ErrStreamNotFound}
 	if _, err := l.Info(ctx); !errors.Is(err, conn.ErrNoLeader) {

@@ -39,7 +39,7 @@ const (
 	hintRecover = "put a good copy of the queue's volume back; without one, `replicator recover` sets its folder aside " +
 		"and begins a new life above all versions"
 	hintLetters = "put a good copy of the queue's volume back; without one, move the folder out of the store: the dead " +
-		"letters in it are lost, so `replicator resync` the table then"
+		"letters in it are lost, so `replicator repair --table NAME` then"
 	hintArchive = "put a good copy of the queue's volume back; without one, move the folder out of the store: events in " +
 		"it that were not archived yet are lost"
 	hintRequests = "move its folder out of the store: it holds only requests of commands"
