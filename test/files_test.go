@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -98,8 +99,17 @@ func TestDocsNameWhatExists(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, doc := range []string{"ARCHITECTURE.md", "CONTRIBUTING.md", "docs/glossary.md", "docs/guarantees.md",
-		"docs/protocol.md", "docs/tour.md", "sandbox/README.md"} {
+	docs := []string{"ARCHITECTURE.md", "CONTRIBUTING.md", "docs/failures.md", "docs/glossary.md", "docs/guarantees.md",
+		"docs/protocol.md", "docs/rules.md", "docs/tour.md", "docs/where.md", "sandbox/README.md"}
+	designs, err := fs.Glob(os.DirFS(".."), "*/DESIGN.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	below, err := fs.Glob(os.DirFS(".."), "*/*/DESIGN.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, doc := range slices.Concat(docs, designs, below) {
 		text := read(t, "../"+doc)
 		for _, m := range docPath.FindAllStringSubmatch(text, -1) {
 			if _, err := os.Stat(filepath.Join("..", m[1])); err != nil {

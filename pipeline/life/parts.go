@@ -94,7 +94,7 @@ func (l *Life) Run(writer func(context.Context) error, parts ...Part) error {
 		late := time.AfterFunc(l.drain, func() { l.stop(errDrainTime) })
 		context.AfterFunc(l.applying, func() { late.Stop() })
 		stopCopying()
-		copies.Wait() // the last marks of copies are stored before the drain begins
+		copies.Wait() // Rule 1: the last marks of copies are stored before the drain begins
 		stopReading()
 		return nil
 	})
