@@ -123,7 +123,7 @@ func (s *State) DifferingGaps() (gaps []*Gap) {
 
 // GapsToHeal returns the gaps because of which Bigtable differs from the source, and that nothing
 // heals yet. It is the only judge of that question (Rule 14): a table that heals its gaps by itself
-// calls it, and so does `gaps heal`. An order for gaps that the pending resync heals would begin
+// calls it, and so does `repair --gaps`. An order for gaps that the pending resync heals would begin
 // the whole comparison again.
 func (s *State) GapsToHeal() []*Gap {
 	return slices.DeleteFunc(s.DifferingGaps(), func(g *Gap) bool {

@@ -200,7 +200,7 @@ type Table struct {
 	// later starts go on with what it decided. Default: a new pipeline scans, one that was started
 	// before this key existed copies nothing.
 	Backfill Backfill `yaml:"backfill"`
-	// What to do after a gap: wait for `replicator gaps heal`, or heal it by reading the whole
+	// What to do after a gap: wait for `replicator repair --gaps`, or heal it by reading the whole
 	// table at once.
 	OnGap string `yaml:"on_gap" jsonschema:"enum=wait,enum=heal"`
 	// Compare the table with Bigtable all the time, beside the stream. Default: not.

@@ -63,7 +63,7 @@ func (r Reached) Err() error {
 // describe has the text and the remedy of each obstacle.
 var describe = map[protocol.Obstacle]struct{ one, several, hint string }{
 	protocol.ObstacleGaps: {"gap lost changes before they were read", "gaps lost changes before they were read",
-		"`replicator gaps list` shows the gaps, `replicator gaps heal` brings the rows back"},
+		"`replicator gaps list` shows the gaps, `replicator repair --gaps` brings the rows back"},
 	protocol.ObstacleLetters: {"dead letter", "dead letters",
 		"`replicator dlq list` shows why they were refused, `replicator dlq retry` tries them again"},
 	protocol.ObstacleHeld: {"sink is halted before a refused change", "sinks are halted before a refused change",

@@ -42,7 +42,7 @@ var (
 	copyStill = tableGauge("copy_still_seconds",
 		"Time since the copy of the table's older items last made progress; 0 without a copy, and while it is paused.")
 	pending = tableGauge("resync_pending",
-		"1 while the whole table is to be compared and repaired: after gaps heal, resync or recover.")
+		"1 while the whole table is to be compared and repaired: after repair or recover.")
 	recovering      = tableGauge("recovering", "1 while the pending resync is that of a new life after a lost log.")
 	verifyDifferent = tableGauge("verify_different",
 		"Items that the continuous comparison knows to differ; cleared when they are equal again.")

@@ -37,7 +37,7 @@ func (c *check) items(ctx context.Context, t *catalog.Table) {
 	_, err := c.src.ReadItems(ctx, t.Source, [][]byte{noItem(&t.Info.Schema)})
 	if source.Classify(err) == failure.Denied {
 		c.add(errorf(codeItems, t.Path+".source", "grant dynamodb:BatchGetItem: the policy is printed above",
-			"single items of %s may not be read, which gaps heal, resync, recover and dlq retry need: %v", t.Source, err))
+			"single items of %s may not be read, which repair, recover and dlq retry need: %v", t.Source, err))
 	}
 }
 

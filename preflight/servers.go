@@ -70,7 +70,11 @@ func (c *check) bulkLoads(ctx context.Context) {
 	defer cancel()
 	loads, err := c.src.BulkLoads(ctx)
 	if err != nil {
-		c.add(warnf("bulk_unknown", "source", "allow dynamodb:ListBulkOperations and dynamodb:DescribeBulkOperation",
+		hint := "allow dynamodb:ListBulkOperations and dynamodb:DescribeBulkOperation"
+		if source.Classify(err) != failure.Denied {
+			hint = cmp.Or(source.Hint(err), "repeat the check once DynamoDB answers")
+		}
+		c.add(warnf("bulk_unknown", "source", hint,
 			"whether bulk loads (StartBulkPutItems) write to the tables now is not known: %s", err.Error()))
 		return
 	}
@@ -78,7 +82,7 @@ func (c *check) bulkLoads(ctx context.Context) {
 		for i := range loads {
 			if t.Described && loads[i].Loads(&t.Info) {
 				c.add(warnf("bulk_load", t.Path+".source", "once it has ended: `replicator verify --table "+t.Source+
-					"`, and `replicator resync` if that finds differences",
+					"`, and `replicator repair --table "+t.Source+"` if that finds differences",
 					"%s loads items into %s since %s, and it is not known whether its writes are in the stream", loads[i].ARN,
 					t.Source, loads[i].Since.UTC().Format(time.RFC3339)))
 			}

@@ -160,7 +160,7 @@ func (c *check) cluster(t *catalog.Table, row *bigtable.State) {
 		return
 	}
 	c.add(errorf("cluster_changed", "bigtable.app_profile",
-		"see *The app profile fails over* in docs/operations.md: after it, `replicator resync --table "+t.Source+"`",
+		"see *The app profile fails over* in docs/operations.md: after it, `replicator repair --table "+t.Source+"`",
 		"the app profile routes to cluster %s, and %s was written through cluster %s: rows that were not replicated yet "+
 			"are older there", c.writesTo, t.Target, row.Cluster))
 }

@@ -260,7 +260,7 @@ func (s *Source) listExportsPage(
 // withoutExport is a hint: how to copy a table without an export. The first start stores the
 // method, so a later change of the file alone has no effect.
 const withoutExport = "or copy by a scan: write backfill: scan before the first start; " +
-	"later `replicator copy cancel`, then `replicator resync`"
+	"later `replicator copy cancel`, then `replicator repair --table NAME`"
 
 // exportErrors are the codes that calls about exports are refused with, as class and as what an
 // operator can do.

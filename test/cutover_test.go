@@ -154,7 +154,7 @@ func TestCutoverIsTakenOverBetweenItsSteps(t *testing.T) {
 	w.Put("Orders", "hats", "late", `"n":{"N":"3"}`)
 	w.cutover(d, 4, "was written to behind the fence")
 	if out := w.ok("cutover", "--undo", "--table", "Orders", "--yes"); !strings.Contains(out, "Orders: the fence of") ||
-		!strings.Contains(out, "`replicator resync --table Orders`") {
+		!strings.Contains(out, "`replicator repair --table Orders`") {
 		t.Errorf("undo: %s", out)
 	}
 	d.until("the fence is gone", func() bool { return d.table("Orders").State == "running" })

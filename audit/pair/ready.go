@@ -105,7 +105,7 @@ func obstacleOf(table string, state *checkpoint.State) error {
 			"`replicator status` says what to do; then `replicator resume --table "+table+"`",
 			fmt.Errorf("table %s is halted: %s", table, state.AllHalts()[checkpoint.SinkBigtable].Reason))
 	case protocol.MissingAccept:
-		return failure.With(failure.Unready, "`replicator gaps list`, then `replicator gaps heal --table "+table+"`",
+		return failure.With(failure.Unready, "`replicator gaps list`, then `replicator repair --gaps --table "+table+"`",
 			fmt.Errorf("table %s stands before a gap: what comes after it is not read", table))
 	case protocol.MissingStream:
 		return failure.With(failure.Unready, "`replicator status` says why",

@@ -28,7 +28,7 @@ stream runs on in any case.`,
 			"The copy of %s goes on where it was."),
 		a.copyControlCommand(checkpoint.CopyCancel, "End the copy for good: the rest of the table stays missing",
 			"The copy of %s is cancelled. Items that were not copied are missing until they change: `gaps list` shows\n"+
-				"that as a gap, and the table is not ready until `resync --table` or `gaps heal` has copied them, or\n"+
+				"that as a gap, and the table is not ready until `repair --table` or `repair --gaps` has copied them, or\n"+
 				"`gaps clear` has waived it."),
 	)
 	return cmd

@@ -273,7 +273,7 @@ func printUndone(a *cli.App, undone []cutover.Undone) {
 	}
 	a.Print("If the application has written to Bigtable since, its rows differ from DynamoDB until they change there:")
 	for _, u := range undone {
-		a.Print("  next: `replicator resync --table %s` compares all items and writes what differs again", u.Table)
+		a.Print("  next: `replicator repair --table %s` compares all items and writes what differs again", u.Table)
 	}
 	a.Print("The next cutover compares all items again: what was compared before the fence does not serve any more.")
 }

@@ -153,7 +153,7 @@ func checkClear(logs []*control.Log, id, sink string, yes bool) error {
 			sink, id)
 	case !g.Accepted:
 		return failure.With(failure.Unready,
-			"first `replicator gaps heal "+id+"`, or `replicator resume --table "+l.Table+"`",
+			"first `replicator repair --gaps "+id+"`, or `replicator resume --table "+l.Table+"`",
 			fmt.Errorf("gap %s of %s is open: nothing after it is read", id, l.Table))
 	case !yes:
 		return failure.Usagef("repeat it with --yes to accept that",

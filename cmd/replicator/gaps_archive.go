@@ -131,7 +131,7 @@ func lacksArchive(l *control.Log, g *checkpoint.Gap, named bool) (bool, error) {
 	switch differing := slices.Contains(l.State.DifferingSinks(g), checkpoint.SinkArchive); {
 	case differing && !g.Accepted:
 		return false, failure.With(failure.Unready,
-			"first `replicator gaps heal "+g.ID()+"`, or `replicator resume --table "+l.Table+"`",
+			"first `replicator repair --gaps "+g.ID()+"`, or `replicator resume --table "+l.Table+"`",
 			fmt.Errorf("gap %s of %s is open: nothing after it is read", g.ID(), l.Table))
 	case differing || !named:
 		return differing, nil

@@ -32,7 +32,7 @@ func (a *app) resumeCommand() *cobra.Command {
 		`resume ends a pause, retries a halted table at once, and accepts its gaps: reading goes on after them. What was lost
 stays lost. Items that changed in a gap and not since stay older in Bigtable than in DynamoDB, and items that
 were deleted in it stay in Bigtable. So status keeps showing since when rows differ, and the table is not ready, until
-`+"`gaps heal`"+` repairs that or `+"`gaps clear`"+` waives it.`,
+`+"`repair --gaps`"+` repairs that or `+"`gaps clear`"+` waives it.`,
 		"resumed", checkpoint.Control{Pause: &no, Resume: true})
 }
 

@@ -153,7 +153,7 @@ func (h *Healer) wanted(ids []string) (gaps []Gap, err error) {
 			return nil, refuse("`replicator gaps list` shows them", "no gap %q", id)
 		case all[at].Healed != "":
 		case !all[at].Accepted:
-			return nil, refuse("first `replicator gaps heal`, or `replicator resume`",
+			return nil, refuse("first `replicator repair --gaps`, or `replicator resume`",
 				"gap %s is open: nothing after it is read", id)
 		case !all[at].Differs:
 			return nil, refuse("`replicator gaps list` shows what is missing", "the archive lacks nothing because of gap %s", id)

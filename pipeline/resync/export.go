@@ -88,7 +88,7 @@ func earliestExport(cover change.Millis) change.Millis {
 }
 
 // newerExport is the hint for an export that cannot be copied any more.
-const newerExport = "; take a newer export: `replicator copy cancel`, then `replicator resync`"
+const newerExport = "; take a newer export: `replicator copy cancel`, then `replicator repair --table NAME`"
 
 // pauseError pauses the copy.
 type pauseError struct{ why string }

@@ -106,11 +106,12 @@ func HaltedBy(why string) Reason { return Reason{WhyHalted, "halted: " + why} }
 func (st *Table) gapReasons() (why []Reason) {
 	if st.Gaps > 0 {
 		why = append(why, Reason{WhyGap, plural(st.Gaps, "gap") + ": records were lost before they were read; nothing is " +
-			"read after " + oneOf(st.Gaps, "it", "them") + " until `gaps heal` or `resume`"})
+			"read after " + oneOf(st.Gaps, "it", "them") + " until `repair --gaps` or `resume`"})
 	}
 	if st.CopyCanceled {
 		why = append(why, Reason{WhyCopyCanceled,
-			checkpoint.ReasonCopyCanceled + ", or `replicator resync` compares the table; see `gaps list`"})
+			checkpoint.ReasonCopyCanceled + ", or `replicator repair --table " + st.Source +
+				"` compares the table; see `gaps list`"})
 	}
 	if st.CopyUnconfirmed {
 		why = append(why, Reason{WhyUnconfirmed,

@@ -129,7 +129,7 @@ func judgeGap(_ *Outlook, t *Table) *finding {
 	}
 	return &finding{StateGap, fmt.Sprintf("changes of %s were lost before they were read (%s); nothing is read behind %s",
 		t.Source, plural(t.Gaps, "gap"), oneOf(t.Gaps, "it", "them")),
-		"`replicator gaps list --table " + t.Source + "`, then `replicator gaps heal --table " + t.Source + "`", t.Since}
+		"`replicator gaps list --table " + t.Source + "`, then `replicator repair --gaps --table " + t.Source + "`", t.Since}
 }
 
 func judgeFull(o *Outlook, t *Table) *finding {
@@ -249,7 +249,7 @@ func judgeDifferences(_ *Outlook, t *Table) *finding {
 			"`replicator verify --table " + t.Source + "` ends this when it finds everything equal", t.Since}
 	case t.Differing > 0:
 		return &finding{StateDiffers, t.Source + " lacks what " + plural(t.Differing, "gap") + " lost",
-			"`replicator gaps heal --table " + t.Source + "`", t.Since}
+			"`replicator repair --gaps --table " + t.Source + "`", t.Since}
 	case t.Verify != nil && t.Verify.Different+t.Verify.Foreign > 0:
 		return &finding{StateDiffers, fmt.Sprintf("the continuous comparison knows %d items of %s that differ and %d "+
 			"foreign cells", t.Verify.Different, t.Source, t.Verify.Foreign),

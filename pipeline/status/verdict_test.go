@@ -76,7 +76,7 @@ func TestVerdictSaysStateCauseSinceWhenAndNextStep(t *testing.T) {
 			as("gap")(st)
 			st.Gaps, st.Differing, st.DeadLetters = 2, 2, 1
 		})}, "Gap" + since + "changes of Orders were lost before they were read (2 gaps); nothing is read behind them; and " +
-			"2 further reasons. Next: `replicator gaps list --table Orders`, then `replicator gaps heal --table Orders`."},
+			"2 further reasons. Next: `replicator gaps list --table Orders`, then `replicator repair --gaps --table Orders`."},
 		"written behind a fence": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
 			st.Fence, st.State = &Fence{ID: "f1", Since: began.Add(-time.Hour)}, WrittenBehindFence
 			st.BehindFence = &BehindFence{Changes: 2, Since: began}

@@ -82,7 +82,7 @@ func Gaps(out io.Writer, gaps []Gap) error {
 func Lacking(s *checkpoint.State, g *checkpoint.Gap, sink string) string {
 	span := "between " + LocalTime(TimeOrNil(s.GapStart(g))) + " and " + LocalTime(TimeOrNil(g.Until))
 	if sink == sinkArchive {
-		return "items that expired " + span + " are not in the archive; `gaps heal --from-export` may bring them back"
+		return "items that expired " + span + " are not in the archive; `gaps heal --sink archive --from-export` may bring them back"
 	}
 	return "items that changed " + span + " and not since are older than in DynamoDB, " +
 		"items that were deleted then are still there"
@@ -102,7 +102,7 @@ func Accepted(s *checkpoint.State) string {
 	return fmt.Sprintf(`Because of %s rows differ since %s: items that changed in a gap and not since are older than in
 DynamoDB, and items that were deleted in a gap stay in Bigtable. Reading goes on; the table is not ready until
 %s repairs that, or %s waives it for each sink.`,
-		Count(n, "gap"), LocalTime(TimeOrNil(s.DiffersSince())), "`replicator gaps heal`", "`replicator gaps clear`")
+		Count(n, "gap"), LocalTime(TimeOrNil(s.DiffersSince())), "`replicator repair --gaps`", "`replicator gaps clear`")
 }
 
 // TimeOrNil returns a time of the service's clock, or nil for 0, which means unknown.
