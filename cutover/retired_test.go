@@ -18,6 +18,7 @@ import (
 	"github.com/tailrace-cdc/replicator/cutover"
 	"github.com/tailrace-cdc/replicator/daemon/daemontest"
 	"github.com/tailrace-cdc/replicator/explain"
+	"github.com/tailrace-cdc/replicator/pipeline/life"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/queue/request"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
@@ -272,10 +273,13 @@ func (w *sharedWorld) explain(row string) *explain.Row {
 func (w *sharedWorld) deleteForeign(rows ...string) string {
 	w.t.Helper()
 	_, s := w.Pair("Other")
-	x := &resync.ForeignDeleter{Target: "shared", Client: s.Sink(), Owned: func() error { return nil },
-		Prove:    func(context.Context, change.Millis) error { return nil },
+	x := &resync.ForeignDeleter{
+		Life: &life.Life{
+			Target: "shared", Now: func() change.Millis { return change.MillisOf(w.Clock.Now()) },
+			Prove: func(context.Context, change.Millis) error { return nil },
+		},
+		Client: s.Sink(), MayDelete: func(context.Context) error { return nil },
 		Programs: func() ([]*transform.Program, error) { return s.Programs(), nil },
-		Now:      func() change.Millis { return change.MillisOf(w.Clock.Now()) },
 	}
 	var asked []request.Item
 	for _, row := range rows {
