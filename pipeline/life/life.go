@@ -73,7 +73,6 @@ type Claim interface {
 
 // Facts are what the log holds that the parts act on, as the writer found it last.
 type Facts struct {
-	Changes   uint64                    // in the log
 	Applied   change.Millis             // Bigtable has every change up to it; 0 before every shard was read once
 	GapsUntil change.Millis             // the end of the latest gap that was found; 0 without one
 	Resync    *checkpoint.PendingResync // of the whole table, that the log asks for; nil for none
@@ -86,7 +85,7 @@ type Facts struct {
 // before Run.
 func (l *Life) Observe(s *checkpoint.State) {
 	f := &Facts{
-		Changes: s.Changes, Applied: s.AppliedBy(checkpoint.SinkBigtable), GapsUntil: s.GapsUntil(),
+		Applied: s.AppliedBy(checkpoint.SinkBigtable), GapsUntil: s.GapsUntil(),
 		Resync: s.Resync, Resynced: s.LastResync,
 	}
 	for _, g := range s.GapsToHeal() {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/failure"
 	"go.uber.org/zap"
 )
@@ -126,10 +128,49 @@ func TestFailureEndsEveryPart(t *testing.T) {
 	}
 }
 
+// TestCanceledPartsAreNoFailureOfALeftLife: a part may return the end of its context. Without a
+// planned end that is an error as any other.
+func TestCanceledPartsAreNoFailureOfALeftLife(t *testing.T) {
+	for _, left := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			l, leaving := begin(t, time.Minute)
+			if left {
+				leaving.Leave("")
+			}
+			err := l.Run(func(context.Context) error { return nil }, Part{Ends: Reading, Run: func(ctx context.Context) error {
+				<-ctx.Done()
+				return ctx.Err()
+			}})
+			if errors.Is(err, context.Canceled) == left || left && err != nil {
+				t.Errorf("left %t: %v", left, err)
+			}
+		})
+	}
+}
+
+// TestNoPartOutlivesTheWriter: a writer that returns without an error has drained, so what the
+// parts still read would be in nothing.
+func TestNoPartOutlivesTheWriter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen ledger
+		l, _ := begin(t, time.Minute)
+		err := l.Run(func(context.Context) error { return nil }, Part{Ends: Copying, Run: seen.until("copying")},
+			Part{Ends: Reading, Run: seen.until("reading")}, Part{Ends: Applying, Run: seen.until("applying")})
+		if err != nil || len(seen.all) != 3 {
+			t.Errorf("%v, %q", err, seen.all)
+		}
+	})
+}
+
 // TestErrorOfTheWriterIsNotHidden: sinks that end because of it return an error of their own.
 func TestErrorOfTheWriterIsNotHidden(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, _ := begin(t, time.Minute)
+		stop := l.stopApplying
+		l.stopApplying = func() {
+			stop()
+			synctest.Wait() // a sink that ended because of this has returned
+		}
 		lost := errors.New("the log is lost")
 		err := l.Run(func(context.Context) error { return lost }, Part{Ends: Applying, Run: func(ctx context.Context) error {
 			<-ctx.Done()
@@ -142,7 +183,7 @@ func TestErrorOfTheWriterIsNotHidden(t *testing.T) {
 }
 
 // TestDrainHasItsTime: a writer that does not get the log applied is ended after the time to drain,
-// and says so. The time begins when the life is left.
+// and says so. The time begins when the life is left, and not when copies are saved at last.
 func TestDrainHasItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, leaving := begin(t, 25*time.Second)
@@ -151,7 +192,14 @@ func TestDrainHasItsTime(t *testing.T) {
 		err := l.Run(func(ctx context.Context) error {
 			<-ctx.Done()
 			return context.Cause(ctx)
-		}, Part{Ends: Applying, Run: (&ledger{}).until("applying")})
+		}, Part{Ends: Applying, Run: (&ledger{}).until("applying")}, Part{
+			Ends: Copying,
+			Run:  (&ledger{}).until("copy"),
+			Save: func(ctx context.Context) error { // the log takes nothing
+				<-ctx.Done()
+				return nil
+			},
+		})
 		if took := time.Since(began); !errors.Is(err, errDrainTime) || took != time.Hour+25*time.Second {
 			t.Errorf("%v after %s", err, took)
 		}
@@ -183,6 +231,83 @@ func TestFirstLeaveCounts(t *testing.T) {
 		}
 		if to := c.l.Successor(); to != c.want {
 			t.Errorf("%d goes to %q, want %q", i, to, c.want)
+		}
+	}
+}
+
+// TestMayWriteEndsWithWhatApplies: a sink that waits until its claim holds again ends when the log
+// is drained, although the claim never holds.
+func TestMayWriteEndsWithWhatApplies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, leaving := begin(t, time.Minute)
+		l.Claim = lost{}
+		go leaving.Leave("")
+		drained := func(context.Context) error {
+			return failure.Pause(t.Context(), time.Second)
+		}
+		began := time.Now()
+		time.AfterFunc(time.Hour, l.Close) // it would wait for ever
+		err := l.Run(drained, Part{Ends: Applying, Run: func(context.Context) error { return l.MayWrite() }})
+		if took := time.Since(began); err != nil || took > time.Second+claimPause {
+			t.Errorf("%v after %s", err, took)
+		}
+	})
+}
+
+// lost is a claim that another process may have taken.
+type lost struct{}
+
+func (lost) ClaimValid() bool { return false }
+
+// TestFactsOfALog: gaps that are accepted, or that a resync heals already, are not ordered again,
+// and only damage that stops sinks begins a life again.
+func TestFactsOfALog(t *testing.T) {
+	shard := checkpoint.Gap{Feed: change.Feed{Stream: "a", Shard: "b"}, Since: 1000, Until: 2000, Found: 9000}
+	damage := checkpoint.Gap{Since: 3000, Until: 4000, Found: 9000, Sinks: []string{checkpoint.SinkBigtable}}
+	accepted := damage
+	accepted.Accepted = true
+	healed := &checkpoint.Healed{ID: "before", Date: 500}
+	l := New(nil, 0)
+	defer l.Close()
+	for _, c := range []struct {
+		name    string
+		gaps    []checkpoint.Gap
+		heals   bool
+		toHeal  int
+		damaged bool
+	}{
+		{name: "none"},
+		{"of a shard", []checkpoint.Gap{shard}, false, 1, false},
+		{"of a shard and damage", []checkpoint.Gap{damage, shard}, false, 2, true},
+		{"accepted damage", []checkpoint.Gap{accepted}, false, 1, false},
+		{"being healed", []checkpoint.Gap{damage}, true, 0, false},
+	} {
+		marks := map[string]checkpoint.Mark{checkpoint.SinkBigtable: {Seq: 5}}
+		s := &checkpoint.State{Gaps: c.gaps, Marks: marks, LastResync: healed}
+		if c.heals {
+			s.Resync = &checkpoint.PendingResync{ID: "now", Gaps: []string{c.gaps[0].ID()}}
+		}
+		l.Observe(s)
+		f := l.Facts()
+		if len(f.ToHeal) != c.toHeal || f.Damaged != c.damaged || f.Resync != s.Resync || f.Resynced != healed {
+			t.Errorf("%s: %+v", c.name, f)
+		}
+		if l.GapsUntil() != s.GapsUntil() {
+			t.Errorf("%s: gaps until %d", c.name, l.GapsUntil())
+		}
+	}
+}
+
+// TestBehindIsUnknownBeforeTheFirstProof: a copy that does not know how old Bigtable is does not
+// wait for it; Prove does.
+func TestBehindIsUnknownBeforeTheFirstProof(t *testing.T) {
+	l := New(nil, 0)
+	defer l.Close()
+	l.Now = func() change.Millis { return 10_000 }
+	for applied, want := range map[change.Millis]time.Duration{0: 0, 4_000: 6 * time.Second, 11_000: 0} {
+		l.facts.Store(&Facts{Applied: applied})
+		if got := l.Behind(); got != want {
+			t.Errorf("applied up to %d: %s behind, want %s", applied, got, want)
 		}
 	}
 }
