@@ -78,7 +78,13 @@ func (t *table) paused(ctx context.Context, w *queue.Writer) error {
 		t.observe(w.State())
 		select {
 		case <-ctx.Done():
-			err := w.HandOver(context.WithoutCancel(ctx), t.yielding.Load().Successor())
+			owned := t.yielding.Load()
+			select {
+			case <-owned.Left():
+			default: // what the row shows has ended this: the log stays in hand
+				return context.Cause(ctx)
+			}
+			err := w.HandOver(context.WithoutCancel(ctx), owned.Successor())
 			t.view.publish(func(s *snapshot) { s.saved = err == nil })
 			return err
 		case <-requests:
