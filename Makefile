@@ -47,7 +47,8 @@ demo: build ## the whole way on embedded parts: copies, writes, kills the replic
 	bin/replicator demo
 
 # The tests in ./test run the program as its users do. With the race detector in it two cores need three times as long, and
-# each package has it in its own tests: so `make test` leaves it out of the program, and `make race` does not.
+# each package has it in its own tests: so `make test` leaves it out of the program, and `make race` does not. They mostly
+# wait, so the tests of the other packages run beside them.
 test: ## all tests, with the race detector where a C compiler exists
 ifeq ($(RACE),)
 ifdef REQUIRE_RACE
@@ -57,11 +58,12 @@ else
 endif
 endif
 ifeq ($(origin PACKAGES),file)
-	@echo '$(GO) test $(RACE_PROGRAM) $(TEST_FLAGS) ./test'; failed=0; \
-	$(GO) test $(RACE_PROGRAM) $(TEST_FLAGS) ./test || failed=1; \
-	others="./pipeline ./queue $$($(GO) list ./... | grep -v '/test$$' | tr '\n' ' ')"; \
-	echo '$(GO) test $(RACE) $(TEST_FLAGS) # all others'; \
-	$(GO) test $(RACE) $(TEST_FLAGS) $$others || failed=1; \
+	@echo '$(GO) test $(RACE_PROGRAM) $(TEST_FLAGS) ./test, and beside it $(RACE) in the packages where anything runs beside anything else'; \
+	$(GO) test $(RACE_PROGRAM) $(TEST_FLAGS) ./test & program=$$!; failed=0; \
+	pure="$$(test/pure.sh)"; all="$$($(GO) list ./... | grep -v '/test$$')"; \
+	$(GO) test $(RACE) $(TEST_FLAGS) ./pipeline ./queue $$(echo "$$all" | grep -vxF "$$pure") || failed=1; \
+	$(GO) test $(TEST_FLAGS) $$pure || failed=1; \
+	wait $$program || failed=1; \
 	exit $$failed
 else
 	$(GO) test $(RACE) $(TEST_FLAGS) $(PACKAGES)

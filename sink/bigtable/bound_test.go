@@ -104,8 +104,8 @@ func (m *modelService) run(until, counted time.Duration) (used, refused float64)
 // TestBoundSettlesNearTheLimitOfTheService: at 90 % of what the service gives or more, with less
 // than 1 % of the calls refused; and ten seconds after it gives four times as much, at 90 % of that.
 func TestBoundSettlesNearTheLimitOfTheService(t *testing.T) {
-	for _, latency := range []time.Duration{3 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond} {
-		for i := range 12 {
+	for _, latency := range []time.Duration{3 * time.Millisecond, 20 * time.Millisecond} {
+		for i := range 4 {
 			refuses, jitter, seed := i%2 == 0, i/2%2 == 0, uint64(i)
 			t.Run(fmt.Sprintf("%s refuses=%t jitter=%t seed=%d", latency, refuses, jitter, seed), func(t *testing.T) {
 				m := newModel(latency, 5000, seed)
@@ -159,11 +159,11 @@ func TestBoundFollowsALastingChangeOfLatency(t *testing.T) {
 
 // TestCallsThatFailWhateverTheLoad do not keep the bound low.
 func TestCallsThatFailWhateverTheLoad(t *testing.T) {
-	for seed := range uint64(3) {
+	for seed := range uint64(1) {
 		for _, broken := range []float64{0.002, 0.02, 0.05} {
 			m := newModel(10*time.Millisecond, 20_000, seed)
 			m.broken = broken
-			if used, _ := m.run(60*time.Second, 50*time.Second); used < 0.9 {
+			if used, _ := m.run(30*time.Second, 20*time.Second); used < 0.9 {
 				t.Errorf("seed %d: with %.3f of the calls failing, %.2f of the capacity is used", seed, broken, used)
 			}
 		}
