@@ -122,11 +122,11 @@ func (f *Finder) FirstStart(ctx context.Context) (change.Millis, error) {
 // Run looks for tables until ctx ends. It returns nil then.
 func (f *Finder) Run(ctx context.Context, d Daemon) error {
 	f.tell(d)
-	pause := time.Duration(f.cfg.Testing.Find)
+	pause := time.Duration(f.cfg.Protocol.Find)
 	if f.err != nil { // the first listing is to be made up for
 		pause = time.Second
 	}
-	for ; failure.Pause(ctx, pause) == nil; pause = time.Duration(f.cfg.Testing.Find) {
+	for ; failure.Pause(ctx, pause) == nil; pause = time.Duration(f.cfg.Protocol.Find) {
 		if found, err := f.look(ctx); err == nil {
 			f.failed, f.err = 0, nil
 			f.follow(ctx, d, found)

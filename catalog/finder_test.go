@@ -71,7 +71,7 @@ func TestTablesWithManyTagsAreFoundWithoutAPause(t *testing.T) {
 	}
 	defer func() { _ = q.Close() }()
 	cfg := config.Default()
-	cfg.Testing.Find = config.Duration(time.Hour)
+	cfg.Protocol.Find = config.Duration(time.Hour)
 	cfg.Selections = []config.Table{{Tag: map[string]string{"a": "1"}, Target: "{table}"}}
 	f := New(&cfg, src, q, zap.NewNop())
 	f.lister.place, f.within = "arn:aws:dynamodb:eu-west-1:000000000000:table/", 300*time.Millisecond
@@ -118,7 +118,7 @@ func TestLogWithoutALeaderKeepsNoOtherTableFromBeginning(t *testing.T) {
 	defer src.Close()
 	q, silent := clusterOf(t, "orders", "silent")
 	cfg := config.Default()
-	cfg.Testing.Find = config.Duration(time.Hour)
+	cfg.Protocol.Find = config.Duration(time.Hour)
 	cfg.Selections = []config.Table{{Source: "*", Target: "{table}"}}
 	f := New(&cfg, src, q, zap.NewNop())
 	f.within = time.Second

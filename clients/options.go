@@ -80,7 +80,7 @@ func sourceOptions(cfg *config.Config) source.Options {
 	for _, t := range cfg.Tables {
 		heartbeats[t.Source] = HeartbeatKeys(t.Heartbeat)
 	}
-	trust := time.Duration(cfg.Testing.DateTrust)
+	trust := time.Duration(cfg.Protocol.DateTrust)
 	if trust < time.Millisecond {
 		trust = -1
 	}

@@ -39,7 +39,7 @@ func (r *report) check(c *Config) {
 	r.positive("shutdown_timeout", c.ShutdownTimeout)
 	r.archive(&c.Archive)
 	r.tables(c)
-	r.testing(&c.Testing)
+	r.protocol(&c.Protocol)
 }
 
 // source checks region, endpoints, role, poll interval and start.

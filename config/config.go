@@ -51,7 +51,7 @@ type Config struct {
 	Unfit []Unfit `yaml:"-"`
 	// Other periods of the protocol, for tests and demonstrations. Never for production: short
 	// periods cost calls and fsyncs.
-	Testing Testing `yaml:"testing" hidden:"true"`
+	Protocol Protocol `yaml:"testing" hidden:"true"`
 
 	// File is the path that was read, for messages.
 	File string `yaml:"-"`
@@ -328,7 +328,7 @@ func Default() Config {
 			OnStall:  "hold",
 			MaxBytes: 20 << 30,
 		},
-		Testing: defaultTesting(),
+		Protocol: defaultProtocol(),
 	}
 }
 
@@ -356,8 +356,8 @@ func (c *Config) settle(written func(path string) bool) {
 	if c.Scratch == "" {
 		c.Scratch = cmp.Or(c.Queue.Dir, os.TempDir())
 	}
-	if c.Testing.Beat == 0 {
-		c.Testing.Beat = c.Testing.ClaimTTL / 3
+	if c.Protocol.Beat == 0 {
+		c.Protocol.Beat = c.Protocol.ClaimTTL / 3
 	}
 	if c.Queue.Dir != "" && c.Queue.Replicas == 0 {
 		c.Queue.Replicas = 1

@@ -44,7 +44,7 @@ func TestSmallestConfigurationWorks(t *testing.T) {
 	want.Bigtable.Project, want.Bigtable.Instance = "acme", "main"
 	want.Queue.Dir, want.Queue.Replicas = "/etc/tailrace/tailrace-data", 1
 	want.Scratch = "/etc/tailrace/tailrace-data"
-	want.Testing.Beat = Duration(5 * time.Second)
+	want.Protocol.Beat = Duration(5 * time.Second)
 	want.Tables = []Table{{Source: "Products", Target: "products", OnReject: "letter", OnTTLExpiry: "delete",
 		OnGap: "wait", StripGlobal: true, Path: "tables[0]"}}
 	if d := cmp.Diff(&want, got); d != "" {
@@ -118,7 +118,7 @@ testing: {date_trust: 13s, patience: 14s, claim_ttl: 3s, find: 6s, beat: 500ms, 
 			Source: "orders-*", Tag: map[string]string{"replicate": "bigtable", "team": "1"}, Target: "shop-{table}",
 			OnReject: "letter", OnTTLExpiry: "delete", OnGap: "wait", StripGlobal: true, Path: "tables[3]",
 		}},
-		Testing: Testing{Duration(3 * time.Second), Duration(6 * time.Second), Duration(500 * time.Millisecond),
+		Protocol: Protocol{Duration(3 * time.Second), Duration(6 * time.Second), Duration(500 * time.Millisecond),
 			Duration(time.Second), Duration(12 * time.Second),
 			Duration(2 * time.Second), Duration(4 * time.Millisecond), Duration(5 * time.Second), Duration(13 * time.Second),
 			Duration(14 * time.Second),

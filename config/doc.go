@@ -16,6 +16,6 @@
 //	report.go        the reader and collector of problems, and checks of single values
 //	config.go        the keys of the file, and their defaults
 //	heap.go          how large the heap of run gets
-//	testing.go       periods of the protocol, for tests
+//	protocol.go      periods of the protocol, which tests change
 //	values.go        durations, sizes, starts, inline mappings, keys
 package config

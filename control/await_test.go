@@ -21,7 +21,7 @@ func TestGoalOfNowWaitsForACertainTime(t *testing.T) {
 	w.CreateTable("Orders")
 	cfg := config.Default()
 	cfg.Source.Region, cfg.Source.Endpoint = "us-east-1", w.Endpoint()
-	cfg.Testing.DateTrust = config.Duration(time.Second)
+	cfg.Protocol.DateTrust = config.Duration(time.Second)
 	clients := clients.ForCommand(&cfg, func(zapcore.Level) *zap.Logger { return zap.NewNop() })
 	t.Cleanup(func() { _ = clients.Close() })
 	w.Faults.Skew(-100 * time.Second)

@@ -69,7 +69,7 @@ func (o *Observer) lookTwice(ctx context.Context) (pipeline.Status, error) {
 	if err != nil || !slices.ContainsFunc(status.Tables, pipeline.TableStatus.Late) {
 		return status, err
 	}
-	if failure.Pause(ctx, 2*time.Duration(o.cfg.Testing.MarkInterval)) != nil {
+	if failure.Pause(ctx, 2*time.Duration(o.cfg.Protocol.MarkInterval)) != nil {
 		return status, nil
 	}
 	again, after, err := o.Look(ctx)
@@ -94,7 +94,7 @@ func (o *Observer) table(ctx context.Context, q *queue.Queue, t config.Table) (p
 	running := o.runningTable(t.Source)
 	x := status.Seen{
 		Source: t.Source, Target: t.Target, State: checkpoint.NewState(), Now: change.Millis(o.clients.Now().UnixMilli()),
-		ClaimTTL: time.Duration(o.cfg.Testing.ClaimTTL), Retry: time.Duration(o.cfg.Testing.RetryHalted),
+		ClaimTTL: time.Duration(o.cfg.Protocol.ClaimTTL), Retry: time.Duration(o.cfg.Protocol.RetryHalted),
 		Late: clients.LateAfter(o.cfg), Carried: running != nil, Live: running,
 		Closed: o.clients.StoreWasClosed(),
 	}

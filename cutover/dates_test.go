@@ -15,8 +15,8 @@ func TestCertificateHasTheTimeOfTheService(t *testing.T) {
 	w := newWorld(t, 741, "")
 	w.d = w.Run()
 	w.put(3, "1")
-	w.Config.Testing.DateTrust = config.Duration(time.Second) // of the command: the daemon runs
-	began := w.Clock.Now().Truncate(time.Second)              // Dates have whole seconds
+	w.Config.Protocol.DateTrust = config.Duration(time.Second) // of the command: the daemon runs
+	began := w.Clock.Now().Truncate(time.Second)               // Dates have whole seconds
 	w.Faults.Skew(-100 * time.Second)
 	clients, s := w.Pair("Orders")
 	w.Faults.Skew(0)

@@ -251,7 +251,7 @@ func (r *Retirement) checkOwner(ctx context.Context) error {
 		return failure.With(failure.Unready, "stop every replicator with this table; "+repeatHint,
 			fmt.Errorf("read log of %s: %w", r.Table, err))
 	}
-	l, ttl := &control.Log{Table: r.Table, Log: log, State: s}, time.Duration(r.cfg.Testing.ClaimTTL)
+	l, ttl := &control.Log{Table: r.Table, Log: log, State: s}, time.Duration(r.cfg.Protocol.ClaimTTL)
 	if alive, err := control.OwnerLives(ctx, l, r.Now, ttl); err != nil || !alive {
 		return err
 	}

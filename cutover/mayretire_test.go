@@ -94,7 +94,7 @@ func TestOwnerThatOnlySeemsSilentKeepsItsTable(t *testing.T) {
 			}
 			return later.Time()
 		}},
-		queue: q, cfg: &config.Config{Testing: config.Testing{ClaimTTL: config.Duration(time.Minute)}},
+		queue: q, cfg: &config.Config{Protocol: config.Protocol{ClaimTTL: config.Duration(time.Minute)}},
 	}
 	for what, check := range map[string]func(context.Context) error{"plan": r.checkOwner, "run": r.Run} {
 		looks = 0

@@ -75,7 +75,7 @@ func (c *Cutover) check(ctx context.Context) error {
 // awaitLife waits while no table's owner has given a sign of life, as just after one was killed:
 // another process takes over. If none does, the check that follows refuses.
 func (c *Cutover) awaitLife(ctx context.Context) error {
-	once, cancel := context.WithTimeout(ctx, protocol.SilentAfter(time.Duration(c.cfg.Testing.ClaimTTL)))
+	once, cancel := context.WithTimeout(ctx, protocol.SilentAfter(time.Duration(c.cfg.Protocol.ClaimTTL)))
 	defer cancel()
 	err := c.poll(once, func(logs []*control.Log) bool {
 		return !slices.ContainsFunc(logs, func(l *control.Log) bool { return c.pair.Away(l.Table, l.State) })
@@ -182,7 +182,7 @@ func (c *Cutover) stuckSince(since time.Time, logs []*control.Log) (time.Time, e
 		return time.Time{}, nil
 	case since.IsZero():
 		return time.Now(), nil
-	case time.Since(since) > protocol.TakeoverPatience(time.Duration(c.cfg.Testing.ClaimTTL)):
+	case time.Since(since) > protocol.TakeoverPatience(time.Duration(c.cfg.Protocol.ClaimTTL)):
 		return since, err
 	}
 	return since, nil

@@ -192,7 +192,7 @@ func TestCutoverDoesNotWaitForEverForAnOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		away := true
 		c := &Cutover{
-			cfg:      &config.Config{Testing: config.Testing{ClaimTTL: config.Duration(ttl)}},
+			cfg:      &config.Config{Protocol: config.Protocol{ClaimTTL: config.Duration(ttl)}},
 			logs:     func(context.Context) ([]*control.Log, error) { return nil, nil },
 			obstacle: func([]*control.Log) error { return map[bool]error{true: nobody}[away] },
 		}

@@ -16,7 +16,7 @@ import (
 // PipelineOptions returns the options of package pipeline that the configuration holds: all but the
 // owner, the clients and the flags of run. src describes tables when their mappings are compiled.
 func PipelineOptions(cfg *config.Config, src *source.Source) pipeline.Options {
-	t := &cfg.Testing
+	t := &cfg.Protocol
 	o := pipeline.Options{
 		Name: cfg.Pipeline, Memory: clients.Budget(cfg), CopyMemory: int64(cfg.Memory.Copy),
 		Scratch: cfg.Scratch, Start: clients.Start(cfg),

@@ -12,7 +12,7 @@ import (
 // no effect.
 func TestEveryPeriodOfTheConfigurationIsTaken(t *testing.T) {
 	cfg := config.Default()
-	written := reflect.ValueOf(&cfg.Testing).Elem()
+	written := reflect.ValueOf(&cfg.Protocol).Elem()
 	for i := range written.NumField() {
 		written.Field(i).SetInt(int64(1000 + i))
 	}

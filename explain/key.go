@@ -240,7 +240,7 @@ func (x *explained) wait(ctx context.Context) (caughtUp bool, err error) {
 	n, last := x.history.pending(x.applied)
 	f.pending, f.standing = n, x.history.standing(control.Signs{
 		Silent: control.OwnerSilence(x.history.log.State, x.pair.Now().Time()),
-		TTL:    time.Duration(x.Config.Testing.ClaimTTL), Closed: x.Clients.StoreWasClosed(),
+		TTL:    time.Duration(x.Config.Protocol.ClaimTTL), Closed: x.Clients.StoreWasClosed(),
 	})
 	if n == 0 || f.standing != "" || settled(f.seen) {
 		return false, nil

@@ -108,7 +108,7 @@ func foundOf(
 	}
 	f = staterow.Found{
 		Want: t.Identity(cfg.Pipeline, sink), Start: clients.Start(cfg), Date: change.MillisOf(c.Now()),
-		Lead: time.Duration(cfg.Testing.Lead),
+		Lead: time.Duration(cfg.Protocol.Lead),
 	}
 	if f.Row, err = loadRow(ctx, rows, cfg.Pipeline, t.Source); err != nil {
 		return f, staterow.Explain(fmt.Errorf("load state of %s: %w", t.Source, err))

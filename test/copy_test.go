@@ -119,7 +119,7 @@ func TestCopyIsBegunByTheNextOwnerAndCanceled(t *testing.T) {
 	if err := w.openPair().compare(t.Context(), "Orders"); err == nil {
 		t.Error("nothing is missing after the cancellation")
 	}
-	if s := w.status(); s.Ready || !strings.Contains(strings.Join(s.Tables[0].Reasons, " "), "resync") {
+	if s := w.status(); s.Ready || !strings.Contains(strings.Join(s.Tables[0].Reasons, " "), "repair --table") {
 		t.Errorf("status after the cancellation: %+v", s)
 	}
 	d.kill() // a gap survives a restart

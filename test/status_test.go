@@ -71,12 +71,14 @@ func TestStatusTellsAHaltedTableFromADeadDaemon(t *testing.T) {
 	d.settle("Orders")
 	d.kill()
 	w.untilStatus("the death is noticed", func(s pipeline.Status, code int) bool { // its store is open in no process
-		return code == 1 && s.Tables[0].State == "waiting" && strings.Contains(s.Reasons[0], "no owner: no replicator carries")
+		return code == 1 && s.Tables[0].State == "waiting" &&
+			strings.Contains(s.Reasons[0], "no owner: no replicator carries")
 	})
 	w.write("keys.jsonl", `{"pk":"p","sk":"s"}`+"\n")
 	w.refused(3, "no replicator owns table Orders", "verify", "--sample", "5")
 	w.refused(3, "no replicator owns table Orders", "repair", "--table", "Orders", "--keys", "keys.jsonl")
-	if r := w.command("repair", "--table", "Orders", "--no-wait"); r.code != 0 || !strings.Contains(r.err, "No replicator runs") {
+	r := w.command("repair", "--table", "Orders", "--no-wait")
+	if r.code != 0 || !strings.Contains(r.err, "No replicator runs") {
 		t.Errorf("an order without an owner: exit %d\n%s%s", r.code, r.out, r.err)
 	}
 }

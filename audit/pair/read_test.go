@@ -135,7 +135,7 @@ func TestReadinessAwaitsALifeSign(t *testing.T) {
 	cfg := config.Default()
 	cfg.Pipeline, cfg.Queue.Dir, cfg.Queue.URL = "shop", "", server.URL()
 	cfg.Source.Region, cfg.Source.Endpoint = "us-east-1", w.Endpoint()
-	cfg.Testing.ClaimTTL = config.Duration(time.Minute)
+	cfg.Protocol.ClaimTTL = config.Duration(time.Minute)
 	clients := clients.ForCommand(&cfg, func(zapcore.Level) *zap.Logger { return zap.NewNop() })
 	t.Cleanup(func() { _ = clients.Close() })
 	s := &Pair{cfg: &cfg, clients: clients, Tables: []*catalog.Table{{Table: config.Table{Source: "Orders"}}}}

@@ -91,7 +91,7 @@ func (p *Pair) life(table string) *control.SilenceWatch {
 	return l.(*control.SilenceWatch)
 }
 
-func (p *Pair) claimTTL() time.Duration { return time.Duration(p.cfg.Testing.ClaimTTL) }
+func (p *Pair) claimTTL() time.Duration { return time.Duration(p.cfg.Protocol.ClaimTTL) }
 
 // obstacleOf is obstacle of a log that has an owner.
 func obstacleOf(table string, state *checkpoint.State) error {

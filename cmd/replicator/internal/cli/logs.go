@@ -64,7 +64,7 @@ func (a *App) Requester(cfg *config.Config, clients *clients.Clients, table stri
 		progress = drawProgress(a.Errs, table)
 	}
 	return &control.Requester{
-		Table: table, Clients: clients, ClaimTTL: time.Duration(cfg.Testing.ClaimTTL), By: control.Whoami(),
+		Table: table, Clients: clients, ClaimTTL: time.Duration(cfg.Protocol.ClaimTTL), By: control.Whoami(),
 		Progress: progress, Why: control.WhyRequestsWait(cfg, table), Away: reportAway(a.Errs, table),
 	}
 }

@@ -82,7 +82,8 @@ func Gaps(out io.Writer, gaps []Gap) error {
 func Lacking(s *checkpoint.State, g *checkpoint.Gap, sink string) string {
 	span := "between " + LocalTime(TimeOrNil(s.GapStart(g))) + " and " + LocalTime(TimeOrNil(g.Until))
 	if sink == sinkArchive {
-		return "items that expired " + span + " are not in the archive; `gaps heal --sink archive --from-export` may bring them back"
+		return "items that expired " + span + " are not in the archive; " +
+			"`gaps heal --sink archive --from-export` may bring them back"
 	}
 	return "items that changed " + span + " and not since are older than in DynamoDB, " +
 		"items that were deleted then are still there"

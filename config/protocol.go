@@ -2,8 +2,8 @@ package config
 
 import "time"
 
-// Testing holds the periods of the protocol; the defaults are the values for production.
-type Testing struct {
+// Protocol holds the periods of the protocol; the defaults are the values for production.
+type Protocol struct {
 	// How long a log must be silent before another owner may claim it.
 	ClaimTTL Duration `yaml:"claim_ttl"`
 	// Period of listing the tables of DynamoDB for selections.
@@ -30,9 +30,9 @@ type Testing struct {
 	Lead Duration `yaml:"lead"`
 }
 
-// defaultTesting returns the periods for production.
-func defaultTesting() Testing {
-	return Testing{
+// defaultProtocol returns the periods for production.
+func defaultProtocol() Protocol {
+	return Protocol{
 		ClaimTTL:     Duration(15 * time.Second),
 		Listing:      Duration(5 * time.Minute),
 		Describe:     Duration(30 * time.Second),
@@ -46,8 +46,8 @@ func defaultTesting() Testing {
 	}
 }
 
-// testing checks the periods of the protocol, and warns that they are changed.
-func (r *report) testing(t *Testing) {
+// protocol checks the periods of the protocol, and warns that they are changed.
+func (r *report) protocol(t *Protocol) {
 	for key, d := range map[string]Duration{
 		"claim_ttl": t.ClaimTTL, "beat": t.Beat, "listing": t.Listing, "describe": t.Describe, "trim": t.Trim,
 		"mark_interval": t.MarkInterval, "find": t.Find,
