@@ -46,6 +46,11 @@ func (r *replica) untilHandedOver(table string, to *replica) {
 	if r.logged.FilterMessage("handed the log over").FilterField(zap.String("to", to.name)).Len() == 0 {
 		r.t.Errorf("the log was not handed over to %s", to.name)
 	}
+	for _, e := range r.logged.FilterMessage("start again from the stored state").All() {
+		if e.ContextMap()["error"] == nil { // others are about NATS, which makes the log meanwhile
+			r.t.Error("a hand-over counts as a failure of the table")
+		}
+	}
 }
 
 // TestHandOverInTheMiddleOfACopy: the next owner goes on from the last page that is in Bigtable,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/pipeline/life"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/source"
@@ -106,6 +107,41 @@ func TestReasonOfAHaltIsStoredAfterTheLogWasReadAgain(t *testing.T) {
 	}
 	if h := s.AllHalts()[checkpoint.SinkPipeline]; h == nil || h.Code != outcome.CodeRowMissing || !s.Released {
 		t.Errorf("halt %+v, released %v", h, s.Released)
+	}
+}
+
+// TestPausedTableIsHandedOverAndSaved: nothing was read since, so the log has the newest marks. A
+// table that stands still because it is paused is not halted.
+func TestPausedTableIsHandedOverAndSaved(t *testing.T) {
+	q, err := queue.Open(t.Context(), queue.Options{Pipeline: "shop", Dir: t.TempDir(), MaxBytes: 64 << 20}, zap.NewNop(),
+		prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	log, err := q.CreateLog(t.Context(), "Orders", "t0ken")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := log.Claim(t.Context(), queue.ClaimOptions{Owner: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := New(Options{Tables: []Table{{Source: "Orders", Target: "orders"}}}, &source.Source{}, q, nil, zap.NewNop(), nil).tables[0]
+	x.stream.Store(log)
+	x.view.publish(func(s *snapshot) { s.halt = &checkpoint.Halt{} })
+	ctx, leaving := life.WithLeaving(t.Context(), nil)
+	x.yielding.Store(leaving)
+	leaving.Leave("b")
+	if err := x.paused(ctx, w); err != nil {
+		t.Fatal(err)
+	}
+	s, err := log.Fold(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now := x.view.latest(); !s.Released || s.ReleasedTo != "b" || !now.saved || now.halt != nil {
+		t.Errorf("released %t to %q, saved %t, halt %+v", s.Released, s.ReleasedTo, now.saved, now.halt)
 	}
 }
 

@@ -73,10 +73,21 @@ func TestFloorIsAboveEveryVersionThatWasGivenOut(t *testing.T) {
 func TestRecoveredStartIsReadFromBefore(t *testing.T) {
 	const listed = 1_700_000_000_000
 	s := RecoveredStart("latest", 9, listed, false)
-	if !s.Recover || s.Floor != 9 || s.After != listed || s.At != listed-StartBefore || s.Mode != "latest" {
+	if !s.Recover || s.Floor != 9 || s.Date != listed || s.After != listed || s.At != listed-StartBefore || s.Mode != "latest" {
 		t.Errorf("%+v", s)
 	}
 	if s := RecoveredStart("latest", 9, listed, true); s.At != 0 || s.After != listed {
 		t.Errorf("with an archive: %+v", s)
+	}
+}
+
+// TestPlannedStartHasTheTimeOfItsListing: the first copy, and what a first gap may have lost, count
+// from it. How each wish is planned is tested with the configuration.
+func TestPlannedStartHasTheTimeOfItsListing(t *testing.T) {
+	const listed = 1_700_000_000_000
+	for _, w := range []StartWish{{Free: true}, {Backfill: BackfillNone, At: listed}, {AllRecords: true}} {
+		if s, ok := PlanStart(w, listed); !ok || s.Date != listed {
+			t.Errorf("%+v: %+v, %t", w, s, ok)
+		}
 	}
 }
