@@ -1,6 +1,7 @@
 package pipeline_test
 
 import (
+	"fmt"
 	"testing"
 
 	"go.uber.org/zap"
@@ -189,5 +190,32 @@ func TestDeletedRowOfAPausedTableIsSaidInItsLog(t *testing.T) {
 	r.until("the table is halted", func() bool { return r.table("Orders").Code == outcome.CodeRowMissing })
 	if h := r.folded("Orders").AllHalts()[outcome.Pipeline]; h == nil || h.Code != outcome.CodeRowMissing {
 		t.Errorf("the log holds the halt %+v", h)
+	}
+}
+
+// TestEndAppliesWhatTheLogHolds: sinks go on behind the readers until the log is applied. Its last
+// mark is stored, and nothing is applied again.
+func TestEndAppliesWhatTheLogHolds(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Orders")
+	r := w.start("Orders")
+	w.put("Orders", "a", "1", `"v":{"N":"1"}`)
+	r.settle()
+	w.front.Faults.Outage(0)
+	const n = 50
+	for i := range n {
+		w.put("Orders", "p", fmt.Sprint(i), "")
+	}
+	r.until("all changes are in the log", func() bool { return r.table("Orders").Changes == n+1 })
+	r.cancel()
+	r.wait("it reads no more", func() bool { return w.logged.FilterMessageSnippet("no more reading").Len() > 0 })
+	w.front.Faults.Recover()
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	r.equal()
+	s := r.fold("Orders")
+	if mark := s.Marks[checkpoint.SinkBigtable]; mark.Seq < s.LastFrame || !s.Released {
+		t.Errorf("mark %d, last changes %d, released %t", mark.Seq, s.LastFrame, s.Released)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -258,6 +259,7 @@ func TestReplicasUnderFaults(t *testing.T) {
 		}
 		r.end(stop())
 	})
+	t.Run("owners end in the middle of a resync", endWhileComparing)
 	for i, service := range []string{"Bigtable", "DynamoDB"} {
 		t.Run("no "+service+" for one member", func(t *testing.T) {
 			r := newReplicasOf(t, 9600+uint64(i), 4, "{date_trust: 1ns, retry_halted: 60s}")
@@ -393,4 +395,58 @@ func TestFaultOfNATSChangesNoOwner(t *testing.T) {
 		}
 	}
 	r.equal()
+}
+
+// endWhileComparing ends the owner of a table that is compared as a whole with SIGTERM, and lets
+// the next one stand still in the middle of its drain, until others have its tables. The
+// application writes on. The resync is complete under the third owner, and every cell is equal.
+func endWhileComparing(t *testing.T) {
+	r := newReplicas(t, 9700, 2)
+	r.fresh("the start")
+	stop := r.application(5)
+	pending := func() (yes bool) { // until an owner shows that it is over
+		r.Until("an owner shows the table", func() bool {
+			return slices.ContainsFunc(r.members, func(m *member) bool {
+				st := m.table("Orders")
+				yes = st.Resync != nil || st.State == "healing"
+				return st.Epoch > 0 && st.State != "standby"
+			})
+		})
+		return yes
+	}
+	scan := r.traps.set(point{op: "Scan"}, 1, true)
+	r.ok("resync", "--table", "Orders")
+	for _, stands := range []bool{false, true} {
+		var m *member
+		r.Until("an owner compares the table", func() bool {
+			r.Clock.Advance(200 * time.Millisecond)
+			name := r.owners()["Orders"]
+			i := slices.IndexFunc(r.members, func(m *member) bool { return m.name == name })
+			if i < 0 || !closed(scan.hit) {
+				return false
+			}
+			m = r.members[i]
+			whole := m.table("Orders").Resync
+			return whole != nil && whole.Doing == "comparing"
+		})
+		m.signal()
+		if stands {
+			r.freeze(m.daemon, syscall.SIGSTOP)
+		}
+		r.fresh("the owner of Orders ended")
+		if !pending() {
+			t.Error("the resync is over already: nothing was ended in its middle")
+		}
+		if stands {
+			r.freeze(m.daemon, syscall.SIGCONT)
+		}
+		_ = m.exit() // one that stood still has lost its logs
+		m.daemon = r.run("--config", m.name+".yaml")
+	}
+	scan.open()
+	r.Until("the resync is complete", func() bool {
+		r.Clock.Advance(200 * time.Millisecond)
+		return !pending()
+	})
+	r.end(stop())
 }
