@@ -127,7 +127,8 @@ func TestPausedTableIsHandedOverAndSaved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := New(Options{Tables: []Table{{Source: "Orders", Target: "orders"}}}, &source.Source{}, q, nil, zap.NewNop(), nil).tables[0]
+	o := Options{Tables: []Table{{Source: "Orders", Target: "orders"}}}
+	x := New(o, &source.Source{}, q, nil, zap.NewNop(), nil).tables[0]
 	x.stream.Store(log)
 	x.view.publish(func(s *snapshot) { s.halt = &checkpoint.Halt{} })
 	ctx, leaving := life.WithLeaving(t.Context(), nil)

@@ -73,7 +73,8 @@ func TestFloorIsAboveEveryVersionThatWasGivenOut(t *testing.T) {
 func TestRecoveredStartIsReadFromBefore(t *testing.T) {
 	const listed = 1_700_000_000_000
 	s := RecoveredStart("latest", 9, listed, false)
-	if !s.Recover || s.Floor != 9 || s.Date != listed || s.After != listed || s.At != listed-StartBefore || s.Mode != "latest" {
+	if !s.Recover || s.Floor != 9 || s.Date != listed || s.After != listed || s.At != listed-StartBefore ||
+		s.Mode != "latest" {
 		t.Errorf("%+v", s)
 	}
 	if s := RecoveredStart("latest", 9, listed, true); s.At != 0 || s.After != listed {
