@@ -7,6 +7,8 @@ type Doubt string
 
 // DoubtUnconfirmed: the items were copied from an export, and DynamoDB could not be asked whether
 // it was made with a filter. What a filter left out is in no stream.
+//
+// Rule 13: what DynamoDB did not confirm stays a gap, until a comparison of both sides does.
 const DoubtUnconfirmed Doubt = "unconfirmed-export"
 
 // ReasonUnconfirmed is the reason of the gap that a copy of an unconfirmed export leaves, for
