@@ -1,6 +1,8 @@
 package test
 
 import (
+	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -134,5 +136,181 @@ func TestRulesHaveTheirMarks(t *testing.T) {
 				t.Errorf("ARCHITECTURE.md names %s for Rule %d, docs/rules.md does not", m[1], n)
 			}
 		}
+	}
+}
+
+// TestMapOfPackagesIsComplete holds the map in ARCHITECTURE.md to the packages: each room stands
+// above all rooms that it imports, and names each package below it. The tests stand last, and import
+// what they like.
+func TestMapOfPackagesIsComplete(t *testing.T) {
+	_, text, _ := strings.Cut(read(t, "../ARCHITECTURE.md"), "\n## Packages\n")
+	_, text, _ = strings.Cut(text, "\n```\n")
+	text, _, _ = strings.Cut(text, "```")
+	place, names := map[string]int{}, map[string]map[string]bool{}
+	at := ""
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, " ") {
+			at, _, _ = strings.Cut(strings.Fields(line)[0], "/")
+			if _, twice := place[at]; !twice {
+				place[at], names[at] = len(place), map[string]bool{}
+			}
+		}
+		for _, w := range word.FindAllString(line, -1) {
+			names[at][w] = true
+		}
+	}
+	for room := range place {
+		if _, ok := arrows[room]; !ok {
+			t.Errorf("ARCHITECTURE.md has the room %s, which does not exist", room)
+		}
+	}
+	for room, imported := range arrows {
+		if _, ok := place[room]; !ok {
+			t.Errorf("ARCHITECTURE.md has no room %s", room)
+		}
+		for _, other := range imported {
+			if other != room && room != "test" && place[other] <= place[room] {
+				t.Errorf("%s may import %s, which stands above it in ARCHITECTURE.md", room, other)
+			}
+		}
+	}
+	for _, r := range rooms(t) {
+		name := strings.TrimPrefix(r.ImportPath, module)
+		parts := strings.Split(name, "/")
+		if parts[0] == "sandbox" { // sandbox/README.md has its packages
+			continue
+		}
+		for _, part := range parts[1:] {
+			if part != "internal" && !names[parts[0]][part] {
+				t.Errorf("the map in ARCHITECTURE.md does not name %s", name)
+			}
+		}
+	}
+}
+
+// documents returns the paths of all documents, from the root of the project.
+func documents(t *testing.T) (all []string) {
+	t.Helper()
+	err := fs.WalkDir(os.DirFS(".."), ".", func(file string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "testdata" || len(d.Name()) > 1 && d.Name()[0] == '.' && d.Name() != ".github"):
+			return fs.SkipDir
+		case path.Ext(file) == ".md":
+			all = append(all, file)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+var (
+	docLink  = regexp.MustCompile(`\]\(([\w./-]*)(#[\w-]+)?\)`)
+	heading  = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	fenced   = regexp.MustCompile("(?ms)^```.*?^```$")
+	noAnchor = regexp.MustCompile(`[^\w\- ]`)
+)
+
+// headings returns the anchors of the headings of a page.
+func headings(page string) map[string]bool {
+	found := map[string]bool{}
+	for _, m := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(page, ""), -1) {
+		words := noAnchor.ReplaceAllString(strings.ToLower(m[1]), "")
+		found["#"+strings.ReplaceAll(words, " ", "-")] = true
+	}
+	return found
+}
+
+// TestLinksOfDocumentsLeadSomewhere follows the links between the documents, and those to other
+// files.
+func TestLinksOfDocumentsLeadSomewhere(t *testing.T) {
+	followed := 0
+	linked := map[string]bool{}
+	for _, doc := range documents(t) {
+		text := fenced.ReplaceAllString(read(t, filepath.Join("..", doc)), "")
+		for _, m := range docLink.FindAllStringSubmatch(text, -1) {
+			target := doc
+			if m[1] != "" {
+				target = path.Join(path.Dir(doc), m[1])
+			}
+			if doc == "ARCHITECTURE.md" {
+				linked[target] = true
+			}
+			if _, err := os.Stat(filepath.Join("..", target)); err != nil {
+				t.Errorf("%s links to %s, which does not exist", doc, target)
+			} else if m[2] != "" && !headings(read(t, filepath.Join("..", target)))[m[2]] {
+				t.Errorf("%s links to %s%s: there is no such heading", doc, target, m[2])
+			}
+			followed++
+		}
+	}
+	if followed < 300 {
+		t.Errorf("only %d links found", followed)
+	}
+	for _, doc := range documents(t) {
+		if path.Base(doc) == "DESIGN.md" && !linked[doc] {
+			t.Errorf("ARCHITECTURE.md does not link to %s", doc)
+		}
+	}
+}
+
+var (
+	// docName is a name of the code in a document: of a function, a method with its receiver, a type
+	// or a field.
+	docName = regexp.MustCompile(`^[A-Za-z]\w*(?:\.[A-Za-z]\w*)*$`)
+	inside  = regexp.MustCompile(`[a-z][A-Z]|\.[A-Za-z]`)
+	anyName = regexp.MustCompile(`[A-Za-z_]\w*`)
+)
+
+// namesInCode returns every word of the Go files that does not stand in a comment.
+func namesInCode(t *testing.T) map[string]bool {
+	t.Helper()
+	found := map[string]bool{}
+	for _, r := range rooms(t) {
+		for _, f := range append(r.GoFiles, r.IgnoredGoFiles...) {
+			for line := range strings.Lines(read(t, filepath.Join(r.Dir, f))) {
+				if code, _, _ := strings.Cut(line, "//"); code != "" {
+					for _, w := range anyName.FindAllString(code, -1) {
+						found[w] = true
+					}
+				}
+			}
+		}
+	}
+	return found
+}
+
+// TestDocsNameWhatIsInTheCode checks that functions, types and fields exist that the documents for
+// contributors name in code spans.
+func TestDocsNameWhatIsInTheCode(t *testing.T) {
+	code := namesInCode(t)
+	docs := []string{"ARCHITECTURE.md", "docs/failures.md", "docs/protocol.md", "docs/tour.md", "docs/where.md"}
+	for _, doc := range documents(t) {
+		if path.Base(doc) == "DESIGN.md" {
+			docs = append(docs, doc)
+		}
+	}
+	missing := map[string]bool{}
+	for _, doc := range docs {
+		for _, m := range codeSpan.FindAllStringSubmatch(fenced.ReplaceAllString(read(t, "../"+doc), ""), -1) {
+			name := m[1]
+			if !docName.MatchString(name) || !inside.MatchString(name) || strings.HasPrefix(name, "Test") {
+				continue
+			}
+			last := name[strings.LastIndexByte(name, '.')+1:]
+			if last == "go" || last == "md" || last == "yaml" || last == "txtar" {
+				continue
+			}
+			if !code[last] {
+				missing[doc+" names "+name+", which is not in the code"] = true
+			}
+		}
+	}
+	for _, m := range slices.Sorted(maps.Keys(missing)) {
+		t.Error(m)
 	}
 }
