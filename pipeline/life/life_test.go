@@ -284,6 +284,7 @@ func TestFactsOfALog(t *testing.T) {
 	} {
 		marks := map[string]checkpoint.Mark{checkpoint.SinkBigtable: {Seq: 5}}
 		s := &checkpoint.State{Gaps: c.gaps, Marks: marks, LastResync: healed}
+		s.Watermarks = []checkpoint.Watermark{{Seq: 4, Time: 4000}, {Seq: 5, Time: 5000}, {Seq: 6, Time: 6000}}
 		if c.heals {
 			s.Resync = &checkpoint.PendingResync{ID: "now", Gaps: []string{c.gaps[0].ID()}}
 		}
@@ -294,6 +295,9 @@ func TestFactsOfALog(t *testing.T) {
 		}
 		if l.GapsUntil() != s.GapsUntil() {
 			t.Errorf("%s: gaps until %d", c.name, l.GapsUntil())
+		}
+		if f.Applied != s.AppliedAt(marks[checkpoint.SinkBigtable].Seq) || f.Applied == 0 {
+			t.Errorf("%s: Bigtable has every change up to %d", c.name, f.Applied)
 		}
 	}
 }

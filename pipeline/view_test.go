@@ -1,0 +1,150 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/pipeline/archiving"
+	"github.com/tailrace-cdc/replicator/pipeline/life"
+	"github.com/tailrace-cdc/replicator/pipeline/status"
+	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/source"
+)
+
+// ownedTable is a pipeline of one table, with the claimed log of the table.
+func ownedTable(t *testing.T, o Options) (*Pipeline, *table, *queue.Writer) {
+	t.Helper()
+	q, err := queue.Open(t.Context(), queue.Options{Pipeline: "shop", Dir: t.TempDir(), MaxBytes: 64 << 20}, zap.NewNop(),
+		prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = q.Close() })
+	log, err := q.CreateLog(t.Context(), "Orders", "t0ken")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := log.Claim(t.Context(), queue.ClaimOptions{Owner: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	src, err := source.Open(t.Context(), source.Options{Region: "eu-west-1", Endpoint: "http://127.0.0.1:1"}, zap.NewNop(),
+		prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(src.Close)
+	o.Tables = []Table{{Source: "Orders", Target: "orders"}}
+	p := New(o, src, q, nil, zap.NewNop(), nil)
+	p.tables[0].stream.Store(log)
+	return p, p.tables[0], w
+}
+
+// gauges returns the gauges of a pipeline's only table, by name.
+func gauges(t *testing.T, p *Pipeline) map[string]float64 {
+	t.Helper()
+	reg := prometheus.NewRegistry()
+	registerMetrics(reg, p)
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]float64{}
+	for _, f := range families {
+		all[f.GetName()] = f.GetMetric()[0].GetGauge().GetValue()
+	}
+	return all
+}
+
+// TestOwnerIsWhoCarriesTheTable: a process that has halted the table releases its log until the next
+// try, and carries it. One that stands by does not, and neither does one that cannot reach the log
+// for as long as a silent owner counts as alive.
+func TestOwnerIsWhoCarriesTheTable(t *testing.T) {
+	halt := &checkpoint.Halt{Reason: "no table"}
+	for name, c := range map[string]struct {
+		set     func(*tableView)
+		ttl     time.Duration // 0: NATS answers
+		carries bool
+	}{
+		"not claimed": {set: func(*tableView) {}},
+		"waiting":     {set: func(v *tableView) { v.setPhase(phaseWaiting) }},
+		"claimed":     {set: func(v *tableView) { v.setPhase(phaseClaimed) }, carries: true},
+		"working":     {set: func(v *tableView) { v.setPhase(phaseWorking) }, carries: true},
+		"halted":      {set: func(v *tableView) { v.publish(func(s *snapshot) { s.halt = halt }) }, carries: true},
+		"halted, and another one owns it": {set: func(v *tableView) {
+			v.publish(func(s *snapshot) { s.halt = halt })
+			v.noteRival("b", 2)
+		}},
+		"claimed, and away for a moment": {func(v *tableView) { v.setPhase(phaseClaimed) }, time.Hour, true},
+		"claimed, and away for long":     {func(v *tableView) { v.setPhase(phaseClaimed) }, 1, false},
+	} {
+		o := Options{Tables: []Table{{Source: "Orders", Target: "orders"}}, Services: &Services{}}
+		if o.Periods.ClaimTTL = c.ttl; c.ttl > 0 {
+			o.Services.Reporter(status.NATS)("append", errors.New("away"))
+		}
+		p := New(o, &source.Source{}, &queue.Queue{}, nil, zap.NewNop(), nil)
+		c.set(p.tables[0].view)
+		if got := gauges(t, p)["tailrace_table_owner"]; got != one(c.carries) {
+			t.Errorf("%s: tailrace_table_owner is %v", name, got)
+		}
+	}
+}
+
+// TestArchiveFollowsTheLog: hours are closed by what the log holds while the archive works, and not
+// by what it held at the start.
+func TestArchiveFollowsTheLog(t *testing.T) {
+	p := New(Options{Tables: []Table{{Source: "Orders", Target: "orders"}}}, &source.Source{}, nil, nil, zap.NewNop(), nil)
+	x, arch := p.tables[0], archiving.New(archiving.Options{Logger: zap.NewNop()})
+	x.view.publish(func(s *snapshot) { s.parts.archiver = arch })
+	s := checkpoint.NewState()
+	s.Marks[checkpoint.SinkArchive] = checkpoint.Mark{Seq: 5}
+	s.Watermarks = []checkpoint.Watermark{{Seq: 5, Time: 7000}}
+	if x.observe(s); arch.Status().Through != 7000 {
+		t.Errorf("the archive has every deletion up to %d, according to the log up to 7000", arch.Status().Through)
+	}
+}
+
+// TestEndOfATableThatWasNotOwnedIsNotUnsaved: it had nothing to save.
+func TestEndOfATableThatWasNotOwnedIsNotUnsaved(t *testing.T) {
+	for phase, unsaved := range map[phase]bool{phaseIdle: false, phaseWaiting: false, phaseClaimed: true, phaseWorking: true} {
+		for _, saved := range []bool{false, true} {
+			p, x, _ := ownedTable(t, Options{})
+			x.view.publish(func(s *snapshot) { s.phase, s.saved = phase, saved })
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			if err := x.run(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if got := slices.Equal(p.Unsaved(), []string{"Orders"}); got != (unsaved && !saved) || x.view.latest().phase != phaseIdle {
+				t.Errorf("phase %d, saved %t: unsaved %t", phase, saved, got)
+			}
+		}
+	}
+}
+
+// TestClaimedLogIsNotSavedByTheLifeBefore: its newest marks are those of an earlier owner.
+func TestClaimedLogIsNotSavedByTheLifeBefore(t *testing.T) {
+	_, x, w := ownedTable(t, Options{Periods: Periods{Beat: time.Millisecond}})
+	if _, err := w.Append(t.Context(), &checkpoint.Control{Pause: new(true)}, nil); err != nil {
+		t.Fatal(err)
+	}
+	x.view.publish(func(s *snapshot) { s.saved = true })
+	ctx, leaving := life.WithLeaving(t.Context(), nil)
+	x.yielding.Store(leaving)
+	if _, err := x.currentLog().Claim(ctx, queue.ClaimOptions{Owner: "b", Alone: true}); err != nil {
+		t.Fatal(err)
+	}
+	if err := x.runClaimed(ctx, w); !errors.Is(err, queue.ErrLost) && !errors.Is(err, queue.ErrOutcomeUnknown) {
+		t.Fatalf("a log that another process has claimed: %v", err)
+	}
+	if now := x.view.latest(); now.saved || now.phase != phaseClaimed {
+		t.Errorf("saved %t, phase %d", now.saved, now.phase)
+	}
+}
