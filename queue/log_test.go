@@ -147,6 +147,31 @@ func TestClaimWaitsForALivingOwner(t *testing.T) {
 	}
 }
 
+// TestReleaseBehindAnEntryOfACommandIsRepeated: the server has refused it, so the log is still
+// owned. Behind a release nothing is appended.
+func TestReleaseBehindAnEntryOfACommandIsRepeated(t *testing.T) {
+	ctx := testContext(t)
+	w := owned(t, embeddedQueue(t))
+	if _, err := w.Log().AppendControl(ctx, &checkpoint.Control{Pause: new(true)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.HandOver(ctx, "b"); !errors.Is(err, ErrOutcomeUnknown) {
+		t.Fatalf("a release that another entry precedes: %v", err)
+	}
+	if err := w.Recover(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.HandOver(ctx, "b"); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := w.Log().Fold(ctx); err != nil || !s.Released || s.ReleasedTo != "b" || !s.Paused {
+		t.Errorf("released %t to %q, paused %t: %v", s.Released, s.ReleasedTo, s.Paused, err)
+	}
+	if _, err := w.Append(ctx, &checkpoint.Beat{Date: 1}, nil); !errors.Is(err, ErrLost) {
+		t.Errorf("a beat behind the release: %v", err)
+	}
+}
+
 func TestReleasedLogIsClaimedAtOnce(t *testing.T) {
 	w := owned(t, embeddedQueue(t))
 	if err := w.Release(testContext(t)); err != nil {

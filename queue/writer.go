@@ -323,7 +323,8 @@ func (w *Writer) Acked() *protocol.LogNote { return w.acked.Load() }
 // Release gives up the log, so that the next owner need not wait for TTL. When enough was appended
 // since the last snapshot it appends another one first, so that the next owner starts fast. Nothing
 // can be appended afterwards, even if Release fails: where its outcome is unknown, the next owner
-// waits for TTL.
+// waits for TTL. Only where the server refused it because another message came first, such as an
+// entry of a command, it is ErrOutcomeUnknown: Recover, and release again.
 func (w *Writer) Release(ctx context.Context) error { return w.HandOver(ctx, "") }
 
 // HandOver releases the log to one process, which alone may claim it for two seconds; "": to the
@@ -340,6 +341,9 @@ func (w *Writer) HandOver(ctx context.Context, to string) error {
 	}
 	if err == nil || errors.Is(err, ErrFull) {
 		_, err = w.append(ctx, &checkpoint.Release{To: to}, nil)
+	}
+	if conn.OutcomeOf(err) == conn.Fenced {
+		return err
 	}
 	w.ended = fmt.Errorf("append to log of %s: %w: it was released", w.l.table, ErrLost)
 	return err
