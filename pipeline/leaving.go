@@ -14,10 +14,14 @@ import (
 
 var errHandedOver = errors.New("the log was handed over") // by an owner that has ended
 
+// releaseTime is how long the release of a log may take. Without it the next owner waits until this
+// one counts as gone.
+const releaseTime = 5 * time.Second
+
 // release gives up a log that was not released in the course of the work, to a process or, with "",
 // to any, so that no other process waits for it.
 func (t *table) release(w *queue.Writer, to string) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), releaseTime)
 	defer cancel()
 	err := giveUp(ctx, w, to)
 	switch {
@@ -44,7 +48,7 @@ func giveUp(ctx context.Context, w *queue.Writer, to string) error {
 
 // releaseHalted stores why the life ends and releases the log, so that status can show the reason.
 func (t *table) releaseHalted(w *queue.Writer, out outcome.Outcome) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), releaseTime)
 	defer cancel()
 	h := t.haltOf(out)
 	c := &checkpoint.Control{Halt: h, By: "owner", At: h.At}
@@ -78,25 +82,35 @@ func (t *table) paused(ctx context.Context, w *queue.Writer) error {
 		t.observe(w.State())
 		select {
 		case <-ctx.Done():
-			owned := t.yielding.Load()
-			select {
-			case <-owned.Left():
-			default: // what the row shows has ended this: the log stays in hand
-				return context.Cause(ctx)
-			}
-			err := w.HandOver(context.WithoutCancel(ctx), owned.Successor())
-			t.view.publish(func(s *snapshot) { s.saved = err == nil })
-			return err
+			return t.endPause(ctx, w)
 		case <-requests:
 		case <-tick.C:
 		}
-		if err := t.beat(ctx, w); err != nil {
+		err := t.beat(ctx, w)
+		if err == nil && w.State().Format < t.format.Target() {
+			err = t.raise(ctx, w)
+		}
+		switch {
+		case err != nil && ctx.Err() != nil: // the end may have cut the append off
+			return t.endPause(ctx, w)
+		case err != nil:
 			return err
 		}
-		if w.State().Format < t.format.Target() {
-			if err := t.raise(ctx, w); err != nil {
-				return err
-			}
-		}
 	}
+}
+
+// endPause hands the log of a paused table over when its planned end has begun. Nothing was read
+// since the pause, so the log has the newest marks.
+func (t *table) endPause(ctx context.Context, w *queue.Writer) error {
+	owned := t.yielding.Load()
+	select {
+	case <-owned.Left():
+	default: // what the row shows has ended the pause: the log stays in hand
+		return context.Cause(ctx)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
+	defer cancel()
+	err := giveUp(ctx, w, owned.Successor())
+	t.view.publish(func(s *snapshot) { s.saved = err == nil })
+	return err
 }

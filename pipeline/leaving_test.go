@@ -7,15 +7,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/zap"
-
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/life"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/queue"
-	"github.com/tailrace-cdc/replicator/source"
 )
 
 // TestLogsAreHandedOverEightAtATime: the other tables of a process that ends work on until it is
@@ -82,24 +78,11 @@ func TestLogsAreHandedOverEightAtATime(t *testing.T) {
 // TestReasonOfAHaltIsStoredAfterTheLogWasReadAgain: what is stored is unknown when the end of a
 // life cuts an append off, as here, where a command has stored an entry.
 func TestReasonOfAHaltIsStoredAfterTheLogWasReadAgain(t *testing.T) {
-	q, err := queue.Open(t.Context(), queue.Options{Pipeline: "shop", Dir: t.TempDir(), MaxBytes: 64 << 20}, zap.NewNop(),
-		prometheus.NewRegistry())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer q.Close()
-	log, err := q.CreateLog(t.Context(), "Orders", "t0ken")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := log.Claim(t.Context(), queue.ClaimOptions{Owner: "a"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, x, w := ownedTable(t, Options{})
+	log := x.currentLog()
 	if _, err := log.AppendControl(t.Context(), &checkpoint.Control{Pause: new(true)}); err != nil { // by a command
 		t.Fatal(err)
 	}
-	x := &table{env: &env{Table: Table{Source: "Orders"}, source: &source.Source{}, log: zap.NewNop()}}
 	x.releaseHalted(w, outcome.Outcome{Code: outcome.CodeRowMissing, Reason: "the row is gone"})
 	s, err := log.Fold(t.Context())
 	if err != nil {
@@ -113,23 +96,7 @@ func TestReasonOfAHaltIsStoredAfterTheLogWasReadAgain(t *testing.T) {
 // TestPausedTableIsHandedOverAndSaved: nothing was read since, so the log has the newest marks. A
 // table that stands still because it is paused is not halted.
 func TestPausedTableIsHandedOverAndSaved(t *testing.T) {
-	q, err := queue.Open(t.Context(), queue.Options{Pipeline: "shop", Dir: t.TempDir(), MaxBytes: 64 << 20}, zap.NewNop(),
-		prometheus.NewRegistry())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer q.Close()
-	log, err := q.CreateLog(t.Context(), "Orders", "t0ken")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := log.Claim(t.Context(), queue.ClaimOptions{Owner: "a"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := Options{Tables: []Table{{Source: "Orders", Target: "orders"}}}
-	x := New(o, &source.Source{}, q, nil, zap.NewNop(), nil).tables[0]
-	x.stream.Store(log)
+	_, x, w := ownedTable(t, Options{})
 	x.view.publish(func(s *snapshot) { s.halt = &checkpoint.Halt{} })
 	ctx, leaving := life.WithLeaving(t.Context(), nil)
 	x.yielding.Store(leaving)
@@ -137,12 +104,34 @@ func TestPausedTableIsHandedOverAndSaved(t *testing.T) {
 	if err := x.paused(ctx, w); err != nil {
 		t.Fatal(err)
 	}
-	s, err := log.Fold(t.Context())
+	s, err := x.currentLog().Fold(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if now := x.view.latest(); !s.Released || s.ReleasedTo != "b" || !now.saved || now.halt != nil {
 		t.Errorf("released %t to %q, saved %t, halt %+v", s.Released, s.ReleasedTo, now.saved, now.halt)
+	}
+}
+
+// TestPausedTableThatEndsDuringABeatIsSaved: the end may cut off an append, and the owner may not
+// know yet what a command has stored. Of a beat and an end at the same time either comes first.
+func TestPausedTableThatEndsDuringABeatIsSaved(t *testing.T) {
+	_, x, w := ownedTable(t, Options{Periods: Periods{Beat: 1}})
+	for range 20 {
+		if _, err := x.currentLog().AppendControl(t.Context(), &checkpoint.Control{Pause: new(true)}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, leaving := life.WithLeaving(t.Context(), nil)
+		x.yielding.Store(leaving)
+		leaving.Leave("")
+		x.view.publish(func(s *snapshot) { s.saved = false })
+		if err := x.paused(ctx, w); err != nil || !x.view.latest().saved {
+			t.Fatalf("%v, saved %t", err, x.view.latest().saved)
+		}
+		var err error
+		if w, err = x.currentLog().Claim(t.Context(), queue.ClaimOptions{Owner: "a"}); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
