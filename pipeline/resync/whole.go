@@ -60,6 +60,7 @@ var errReplaced = errors.New("another resync was asked for")
 // Run does the resyncs that the log orders until ctx ends, and then returns nil. A resync that
 // fails is tried again: the stream does not need it. An error concerns the table's life.
 func (w *Whole) Run(ctx context.Context) error {
+	defer w.status.Store(nil) // the drain that follows takes time, and the resync does not go on
 	for fails := 1; w.Sharing != nil; fails++ {
 		var err error
 		if w.sharing, err = w.Sharing(); err == nil {

@@ -4,7 +4,10 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
@@ -65,4 +68,25 @@ func TestOnlyWhatNoLookCanTellIsLeft(t *testing.T) {
 	if left := w.left(&verify.Resynced{}); left != "" {
 		t.Errorf("left of nothing: %q", left)
 	}
+}
+
+// TestResyncThatWasCutOffShowsNoProgress: the log is drained behind it, and another owner goes on.
+func TestResyncThatWasCutOffShowsNoProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		order := &checkpoint.PendingResync{ID: "r", Asked: 1000}
+		w := &Whole{Options: Options{Life: &life.Life{
+			Now: func() change.Millis { return order.Asked }, Logger: zap.NewNop(),
+			Facts: func() *life.Facts { return &life.Facts{Resync: order} },
+		}}}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- w.Run(ctx) }()
+		if synctest.Wait(); w.Status() == nil || w.Status().Why == "" {
+			t.Fatalf("a resync that waits for its begin shows %+v", w.Status())
+		}
+		cancel()
+		if err := <-ended; err != nil || w.Status() != nil {
+			t.Errorf("%v, and it shows %+v", err, w.Status())
+		}
+	})
 }
