@@ -28,7 +28,7 @@ func (t *Table) planStart(start Start, date change.Millis) (*checkpoint.Start, e
 		return nil, err
 	}
 	planned, ok := protocol.PlanStart(protocol.StartWish{
-		Mode: start.Mode(), At: at, Latest: start.Latest, Free: start.IsZero(), Backfill: t.Backfill.From,
+		Mode: start.Mode(), At: at, Free: start.IsZero(), Backfill: t.Backfill.From,
 		AllRecords: t.Backfill.URL != "" || t.Archive.On,
 	}, date)
 	if !ok {

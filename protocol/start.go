@@ -26,10 +26,9 @@ const StartBefore change.Millis = 5 * 60 * 1000
 
 // StartWish is what a first start is asked for.
 type StartWish struct {
-	Mode   string        // as the log spells where reading begins
-	At     change.Millis // where reading begins; 0: at the trim horizon
-	Latest bool          // At is the time of the listing
-	Free   bool          // nothing was asked for: Mode and At are the trim horizon
+	Mode string        // as the log spells where reading begins
+	At   change.Millis // where reading begins; 0: at the trim horizon
+	Free bool          // nothing was asked for: Mode and At are the trim horizon
 	// Backfill is where the older items come from: checkpoint.FromScan, FromExport or, for nowhere,
 	// BackfillNone. Empty: they are scanned, unless a later start leaves out the changes that a copy
 	// needs.
@@ -55,7 +54,7 @@ func PlanStart(w StartWish, listed change.Millis) (*checkpoint.Start, bool) {
 	if s.Backfill == "" {
 		s.Backfill = checkpoint.FromScan
 	}
-	later := w.Latest || w.At > listed-StartBefore
+	later := w.At > listed-StartBefore
 	switch {
 	case s.Backfill == BackfillNone, later && w.Backfill == "":
 		s.Backfill = ""
