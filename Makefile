@@ -26,7 +26,8 @@ TEST_BUILD := -trimpath -ldflags=-w
 # time is for machines that are busy with other things.
 TEST_FLAGS ?= -timeout 60m -parallel 5 -p $(shell getconf _NPROCESSORS_ONLN) $(TEST_BUILD)
 PACKAGES   ?= ./test ./pipeline ./queue ./...
-STRUCTURE  := ^(TestImportArrows|TestFilesStaySmall|TestDocsNameWhatExists|TestTextsAreNotRead|TestCommentsArePlain|TestEveryAlertHasItsEntry)$$
+# All of test/ that reads files alone, but for TestCallsPointDownTheFileOrder: it type-checks every package.
+STRUCTURE  := ^Test(ImportArrows|FilesStaySmall|DocsNameWhatExists|DocsNameWhatIsInTheCode|RulesHaveTheirMarks|MapOfPackagesIsComplete|LinksOfDocumentsLeadSomewhere|TextsAreNotRead|CommentsArePlain|EveryAlertHasItsEntry)$$
 MODULES    ?= .
 # Without this, each program that has the race detector sleeps for a second before it exits: tests, and what they start.
 export GORACE ?= atexit_sleep_ms=0
@@ -91,7 +92,7 @@ vet: ## go vet
 tidy: ## do go.mod and go.sum hold what is imported, and no more? MODULES=". tools" for those of the tools too
 	@for module in $(MODULES); do (cd $$module && GO=$(GO) $(CURDIR)/tools/tidy) || exit 1; done
 
-structure: ## arrows between packages, sizes of files, and that documents name what exists, before the tests that take long
+structure: ## arrows between packages, sizes of files, marks of rules, and that documents name what exists, before the tests that take long
 	$(GO) test $(RACE) $(TEST_BUILD) -run '$(STRUCTURE)' ./test
 
 cross: ## compile the program for each system and processor of a release
