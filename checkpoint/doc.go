@@ -33,6 +33,5 @@
 //	entry.go      the entries and their stored form
 //	digest.go     the hash of an entry, and the nonce of a claim
 //	kind.go       kinds of entries
-//	format.go     which entry needs which format
-//	formats.go    the formats, and what refuses an entry or a log
+//	format.go     the formats, which entry needs which, and what refuses an entry or a log
 package checkpoint
