@@ -6,7 +6,9 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// openShard lets a waiting shard be read if its parent is finished, or if it has none (Rule 3).
+// openShard lets a waiting shard be read if its parent is finished, or if it has none.
+//
+// Rule 3: this is the one place where a shard begins. Readable shows what it has decided.
 func (s *State) openShard(sh *Shard) {
 	if !sh.Phase.Waiting() {
 		return

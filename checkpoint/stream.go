@@ -89,8 +89,9 @@ func (s *State) Drained(arn string) bool {
 	return st != nil && st.Disabled && s.index.unfinished[arn] == 0
 }
 
-// Readable reports whether a shard may be read now. Rule 3: a child only after its parent is
-// finished in the log.
+// Readable reports whether a shard may be read now: it has begun, is not finished, and waits for no
+// operator because of a gap. It does not look at the parent: a shard begins in openShard, once its
+// parent is finished in the log.
 func (s *State) Readable(sh *Shard) bool { return sh.Phase.Reading() && !sh.Loss.Pending }
 
 // CompleteUntil returns, for a shard that is to be read from its beginning or from the start time,

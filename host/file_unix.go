@@ -37,9 +37,9 @@ func HasName(f *os.File) (bool, error) {
 	return s.Nlink > 0, nil
 }
 
-// MayWrite returns why this process cannot make files in a directory; nil when it can. It changes
-// nothing.
-func MayWrite(dir string) error { return unix.Access(dir, unix.W_OK|unix.X_OK) }
+// CheckWritable returns why this process cannot make files in a directory; nil when it can. It
+// changes nothing.
+func CheckWritable(dir string) error { return unix.Access(dir, unix.W_OK|unix.X_OK) }
 
 func volume(dir string) (Volume, error) {
 	var s unix.Statfs_t

@@ -41,8 +41,8 @@ func HasName(f *os.File) (bool, error) {
 	return i.NumberOfLinks > 0, nil
 }
 
-// MayWrite returns nil: access control lists decide, and only a write checks them.
-func MayWrite(string) error { return nil }
+// CheckWritable returns nil: access control lists decide, and only a write checks them.
+func CheckWritable(string) error { return nil }
 
 func volume(dir string) (Volume, error) {
 	name, err := windows.UTF16PtrFromString(dir)

@@ -104,9 +104,10 @@ func (w *ClaimWatch) Look(now time.Time) bool {
 // Pause is how long to wait before Look is called again.
 func (w *ClaimWatch) Pause() time.Duration { return min(w.TTL/10, 500*time.Millisecond) }
 
-// MayWrite reports whether an owner may write to Bigtable, which it sent its last acknowledged
-// append before: no other process can have claimed the log yet, because each ClaimWatch waits for
-// longer, by a second or a quarter.
+// MayWrite reports whether the owner of a log may write to Bigtable now. sent is when it sent the
+// newest append that the log has acknowledged, not when the acknowledgement arrived. While MayWrite
+// is true, no other process can have claimed the log: it ends a second before the earlier one of the
+// two times for which ClaimWatch.Silent waits, and a quarter of ttl before the later one.
 //
 // Rule 12: the log is fenced by its server, Bigtable is not. An owner that stood still may wake up
 // when another one has taken over, a cutover has raised its fence and the application has deleted

@@ -59,9 +59,9 @@ func (p *Program) KeepsRow(keys change.Image, row []byte) bool {
 	return emit.KeepsRow(p.prog, keys, row)
 }
 
-// MayWrite reports whether some item may have a cell in a place. False is a proof.
-func (p *Program) MayWrite(row []byte, family, qualifier string) bool {
-	return emit.MayWrite(p.prog, row, family, qualifier)
+// MayHold reports whether a row may hold a cell of some item in a column. False is a proof.
+func (p *Program) MayHold(row []byte, family, qualifier string) bool {
+	return emit.MayHold(p.prog, row, family, qualifier)
 }
 
 // The difference of two mappings.

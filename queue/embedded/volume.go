@@ -39,7 +39,7 @@ func Writable(dir string) error {
 		case !info.IsDir():
 			return fmt.Errorf("%s is not a directory", at)
 		}
-		if err := host.MayWrite(at); err != nil {
+		if err := host.CheckWritable(at); err != nil {
 			return fmt.Errorf("write into %s: %w", at, err)
 		}
 		return nil

@@ -111,7 +111,7 @@ func (o *origin) cell(h *HeldCell) (c ir.Emitted, ok bool) {
 	}
 	for _, e := range o.plan.Emitters { // the item owns the row: the column is of some entry
 		for _, s := range e.Columns() {
-			mine := s.Family.Name == h.Family && e.MayWrite(s.Family, string(h.Qualifier)) && !e.Time.Siblings
+			mine := s.Family.Name == h.Family && e.MayEmit(s.Family, string(h.Qualifier)) && !e.Time.Siblings
 			if mine && (c.By == nil || e.KeepsVersions(s.Family)) {
 				c.By, c.Family = e, s.Family
 			}

@@ -112,7 +112,7 @@ func Outlives(p *ir.Program, a *Alone) (r Remaining) {
 			}
 			for _, e := range pl.Emitters {
 				for _, c := range e.Columns() {
-					if c.Family.Name != a.Family || !e.MayWrite(c.Family, string(a.Qualifier)) {
+					if c.Family.Name != a.Family || !e.MayEmit(c.Family, string(a.Qualifier)) {
 						continue
 					}
 					if w, emptied := staysIn(rule, e, c.Family); w != "" && (!emptied || a.Emptied) {
@@ -128,8 +128,8 @@ func Outlives(p *ir.Program, a *Alone) (r Remaining) {
 	return r
 }
 
-// MayWrite reports whether some item may have a cell in a place. False is a proof.
-func MayWrite(p *ir.Program, row []byte, family, qualifier string) bool {
+// MayHold reports whether a row may hold a cell of some item in a column. False is a proof.
+func MayHold(p *ir.Program, row []byte, family, qualifier string) bool {
 	at := tmpl.Text(string(row))
 	for _, r := range p.Rules {
 		for i, pl := range r.Plans {
@@ -141,7 +141,7 @@ func MayWrite(p *ir.Program, row []byte, family, qualifier string) bool {
 			}
 			for _, e := range pl.Emitters {
 				for _, c := range e.Columns() {
-					if c.Family.Name == family && e.MayWrite(c.Family, qualifier) {
+					if c.Family.Name == family && e.MayEmit(c.Family, qualifier) {
 						return true
 					}
 				}

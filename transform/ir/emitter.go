@@ -151,9 +151,9 @@ func (e *Emitter) NamesColumns() bool {
 	return e.Qualifier.Vars[tmpl.VarAttr] || e.Qualifier.Vars[tmpl.VarPath]
 }
 
-// MayWrite reports whether the emitter may write a column: a column with variables may be any
+// MayEmit reports whether the emitter may write a column: a column with variables may be any
 // column.
-func (e *Emitter) MayWrite(f *FamilyRule, qualifier string) bool {
+func (e *Emitter) MayEmit(f *FamilyRule, qualifier string) bool {
 	_, declared, _ := strings.Cut(e.Entry.To.S, ":")
 	otherwise := e.Otherwise()
 	diverted := otherwise != nil && otherwise.Family == f

@@ -55,6 +55,6 @@ func (c *linter) columns(list []problem.Text) (out []ir.Column) {
 // mayWrite reports whether a rule can write a column: one with a template counts as any column.
 func mayWrite(r *ir.Rule, f *ir.FamilyRule, qualifier string) bool {
 	return slices.ContainsFunc(r.Plans, func(pl *ir.Plan) bool {
-		return slices.ContainsFunc(pl.Emitters, func(e *ir.Emitter) bool { return e.MayWrite(f, qualifier) })
+		return slices.ContainsFunc(pl.Emitters, func(e *ir.Emitter) bool { return e.MayEmit(f, qualifier) })
 	})
 }

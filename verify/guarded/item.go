@@ -153,7 +153,7 @@ func (g *Guards) stateOfRest(
 	if h.explained {
 		return IsOlder, false, nil
 	}
-	s, err := g.StandingOf(of, row, h)
+	s, err := g.StandingForItem(of, row, h)
 	if err != nil {
 		return IsOfOthers, false, err
 	}

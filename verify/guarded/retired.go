@@ -31,7 +31,7 @@ func (g *Guards) Retired(row []byte, cell *bigtable.Cell) (why string) {
 		return ""
 	}
 	for i := range g.tables {
-		if g.tables[i].Program.MayWrite(row, cell.Family, string(cell.Qualifier)) {
+		if g.tables[i].Program.MayHold(row, cell.Family, string(cell.Qualifier)) {
 			return ""
 		}
 	}

@@ -2,8 +2,7 @@ package guarded
 
 import "github.com/tailrace-cdc/replicator/transform"
 
-// Standing is what a cell of a row is that no item explains, by all the evidence that the row's
-// guards give.
+// Standing is what a cell counts as that no item explains: foreign, kept, an item's own, and so on.
 type Standing struct {
 	Code     StandingCode
 	Owner    *Guard // of CellOwned, CellKept, CellKeptWhileAbsent, CellOfOtherTable; of CellMaybe one of several
@@ -50,20 +49,20 @@ type Evidence struct {
 	Outlives transform.Remaining // with OwnedYes: whether the cell may remain without its item
 }
 
-// Judge decides what a cell is by the evidence of all guards of its row. mayOutlive is why the cell
+// JudgeCell decides what a cell is by the evidence of all guards of its row. mayOutlive is why the cell
 // may remain whatever its owner is, retired why it may be a retired table's; "" where that is not
 // so.
 //
 // Rule 14: this is the one judge of the question. It looks at all evidence, and the strongest
 // decides. Guards are in the order of their hashes, so weaker evidence that comes first must not
 // hide stronger evidence.
-func Judge(all []Evidence, mayOutlive, retired string) Standing {
+func JudgeCell(all []Evidence, mayOutlive, retired string) Standing {
 	s := Standing{Code: CellForeign}
 	if retired != "" {
 		s = Standing{Code: CellRetired, Why: retired}
 	}
 	for i := range all {
-		if x := all[i].standing(); x.Code > s.Code {
+		if x := all[i].byItself(); x.Code > s.Code {
 			s = x
 		}
 	}
@@ -73,8 +72,8 @@ func Judge(all []Evidence, mayOutlive, retired string) Standing {
 	return s
 }
 
-// standing is what the cell is by one guard alone.
-func (e *Evidence) standing() Standing {
+// byItself returns what the cell is by the evidence of one guard alone.
+func (e *Evidence) byItself() Standing {
 	switch {
 	case e.Guard.unknown:
 		return Standing{Code: CellSealed}
@@ -96,7 +95,7 @@ func (e *Evidence) standing() Standing {
 	return Standing{Code: CellOwned, Owner: e.Guard}
 }
 
-// Standing returns what a cell of the row that was read is, given that no item explains it.
+// Standing returns what a cell that no item explains is, by all guards of the row that was read.
 func (g *Guards) Standing(row []byte, h *Held) (Standing, error) {
 	g.evidence = g.evidence[:0]
 	for i := range g.List {
@@ -107,12 +106,12 @@ func (g *Guards) Standing(row []byte, h *Held) (Standing, error) {
 		g.evidence = append(g.evidence, e)
 	}
 	alone := transform.CellAlone{Row: row, Family: h.Family, Qualifier: h.Qualifier, Emptied: h.emptied}
-	return Judge(g.evidence, g.mayOutlive(alone), g.Retired(row, h.Cell)), nil
+	return JudgeCell(g.evidence, g.mayOutlive(alone), g.Retired(row, h.Cell)), nil
 }
 
-// StandingOf returns what a cell is as far as the guards of one item of ours show it: CellForeign
-// where it is not known to be the item's.
-func (g *Guards) StandingOf(of Item, row []byte, h *Held) (Standing, error) {
+// StandingForItem returns what a cell is as far as the guards of one item of ours show it:
+// CellForeign where it is not known to be the item's.
+func (g *Guards) StandingForItem(of Item, row []byte, h *Held) (Standing, error) {
 	g.evidence = g.evidence[:0]
 	for i := range g.List {
 		if x := &g.List[i]; !x.Ours() || x.Item != of {
@@ -124,7 +123,7 @@ func (g *Guards) StandingOf(of Item, row []byte, h *Held) (Standing, error) {
 		}
 		g.evidence = append(g.evidence, e)
 	}
-	return Judge(g.evidence, "", ""), nil
+	return JudgeCell(g.evidence, "", ""), nil
 }
 
 // evidenceOf returns what a guard shows about a cell.

@@ -49,16 +49,16 @@ func TestStrongestEvidenceDecidesInAnyOrder(t *testing.T) {
 		}
 		for range max(1, len(all)) {
 			for _, order := range [][]Evidence{all, reversed(all)} {
-				s := Judge(order, "", "")
+				s := JudgeCell(order, "", "")
 				if s.Code != want || s.Owner != nil && s.Owner != owner {
 					t.Fatalf("set %b: code %d, want %d", set, s.Code, want)
 				}
 				for why, code := range map[string]StandingCode{"removed: keep": CellMayOutlive} {
-					if got := Judge(order, why, "").Code; got != max(code, want) {
+					if got := JudgeCell(order, why, "").Code; got != max(code, want) {
 						t.Fatalf("set %b, %s: code %d", set, why, got)
 					}
 				}
-				if got := Judge(order, "", "T").Code; got != max(CellRetired, want) {
+				if got := JudgeCell(order, "", "T").Code; got != max(CellRetired, want) {
 					t.Fatalf("set %b, beside a retired table: code %d", set, got)
 				}
 				sets++
