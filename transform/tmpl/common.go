@@ -40,7 +40,7 @@ func (o *op) readsLike(p *op) bool {
 		return false
 	}
 	return (o.stop == "" || p.stop == "" || o.mode == p.mode) &&
-		slices.EqualFunc(o.filters, p.filters, func(f, g filter) bool { return f.src == g.src })
+		slices.EqualFunc(o.filters, p.filters, func(f, g filterStep) bool { return f.src == g.src })
 }
 
 // endsLike reports whether two references that read the same value end at the same place of a text:

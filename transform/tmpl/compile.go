@@ -85,7 +85,7 @@ func (t *Template) compile(part lang.TemplatePart, env *Env) (op, Shape, error) 
 	for _, step := range part.Filters {
 		t.Filters = append(t.Filters, step.Name)
 		secret = secret || step.Name == "hmac"
-		f, err := newFilter(step, env.Secrets)
+		f, err := compileFilter(step, env.Secrets)
 		if err != nil {
 			return o, nil, err
 		}

@@ -20,8 +20,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/lang"
 )
 
-// filter is one compiled step of a reference.
-type filter struct {
+// filterStep is a filter with its arguments, compiled: one step of a reference.
+type filterStep struct {
 	name      string
 	src       string // name and arguments
 	apply     func(dst []byte, in string) ([]byte, error)
@@ -29,22 +29,108 @@ type filter struct {
 	injective bool
 }
 
-// Filters lists the names of all filters with what they do, for messages and documentation.
-var Filters = []struct{ Name, Does string }{
-	{"pad", "pad(n): digits, with zeros in front up to n; longer, negative or zero-led numbers are refused"},
-	{"ordnum", "any number as text that sorts by value"},
-	{"revstr", "characters in reverse order: spreads sequential ids"},
-	{"revms", "revms(max): max - n, so that the newest sorts first"},
-	{"rev64", "9223372036854775807 - n in 19 digits: newest first"},
-	{"domain", "drive.google.com becomes com.google.drive"},
-	{"iso_ms", "ISO 8601 date or time as unix ms"},
-	{"s_ms", "unix seconds as ms"},
-	{"int", "an integer, checked"},
-	{"hmac", "hmac(secret,n): n hex digits of HMAC-SHA-256: for personal data"},
-	{"hash", "hash(n): n hex digits of SHA-256"},
-	{"hex", "lower-case hex of the bytes"},
-	{"b64", "URL-safe base64 of the bytes, no padding"},
-	{"lower", "lower case; different values may become the same"},
+// Filter is a filter of the language.
+type Filter struct {
+	Name string
+	Does string // for messages and documentation
+
+	args     int    // how many arguments it takes; the last one is a number
+	from, to int64  // the bounds of that number
+	counts   string // what the number counts, for messages
+	secret   bool   // the first argument names a secret
+
+	// compile sets apply, and what differs from these: the filter may return any text (shape), and
+	// two values never become one (injective).
+	compile func(s *filterStep, a args)
+}
+
+// args are the arguments of a step.
+type args struct {
+	n    int64  // the last one
+	text string // the last one, as the mapping has it
+	key  []byte // the secret that the first one names
+}
+
+// Filters lists all filters. What the compiler needs of a filter is its entry here; tests hold the
+// reference and its examples to this list.
+var Filters = []Filter{
+	{
+		Name: "pad", Does: "pad(n): digits, with zeros in front up to n; longer, negative or zero-led numbers are refused",
+		args: 1, from: 1, to: 100,
+		compile: func(s *filterStep, a args) { s.apply, s.shape = pad(int(a.n)), exactly(int(a.n), digitSet) },
+	},
+	{
+		Name: "ordnum", Does: "any number as text that sorts by value",
+		compile: func(s *filterStep, _ args) { s.apply, s.shape = ordnum, many(setOf("0123456789/~")) },
+	},
+	{
+		Name: "revstr", Does: "characters in reverse order: spreads sequential ids",
+		compile: func(s *filterStep, _ args) { s.apply = revstr },
+	},
+	{
+		Name: "revms", Does: "revms(max): max - n, so that the newest sorts first",
+		args: 1, from: 1, to: math.MaxInt64,
+		compile: func(s *filterStep, a args) {
+			s.apply, s.shape = reversed(a.n, len(a.text)), exactly(len(a.text), digitSet)
+		},
+	},
+	{
+		Name: "rev64", Does: "9223372036854775807 - n in 19 digits: newest first",
+		compile: func(s *filterStep, _ args) { s.apply, s.shape = reversed(math.MaxInt64, 19), exactly(19, digitSet) },
+	},
+	{
+		Name: "domain", Does: "drive.google.com becomes com.google.drive",
+		compile: func(s *filterStep, _ args) { s.apply = domain },
+	},
+	{
+		Name: "iso_ms", Does: "ISO 8601 date or time as unix ms",
+		compile: func(s *filterStep, _ args) { s.apply, s.shape, s.injective = isoMillis, many(integerSet), false },
+	},
+	{
+		Name: "s_ms", Does: "unix seconds as ms",
+		compile: func(s *filterStep, _ args) { s.apply, s.shape = secondMillis, many(integerSet) },
+	},
+	{
+		Name: "int", Does: "an integer, checked",
+		compile: func(s *filterStep, _ args) { s.apply, s.shape = integer, many(integerSet) },
+	},
+	{
+		Name: "hmac", Does: "hmac(secret,n): n hex digits of HMAC-SHA-256: for personal data",
+		args: 2, from: 8, to: 64, counts: " hex digits", secret: true,
+		compile: func(s *filterStep, a args) {
+			s.apply, s.shape, s.injective = keyed(a.key, int(a.n)), exactly(int(a.n), hexSet), a.n >= injectiveDigits
+		},
+	},
+	{
+		Name: "hash", Does: "hash(n): n hex digits of SHA-256",
+		args: 1, from: 8, to: 64, counts: " hex digits",
+		compile: func(s *filterStep, a args) {
+			s.apply, s.shape, s.injective = hashed(int(a.n)), exactly(int(a.n), hexSet), a.n >= injectiveDigits
+		},
+	},
+	{
+		Name: "hex", Does: "lower-case hex of the bytes",
+		compile: func(s *filterStep, _ args) {
+			s.apply = func(dst []byte, in string) ([]byte, error) { return hex.AppendEncode(dst, []byte(in)), nil }
+			s.shape = many(hexSet)
+		},
+	},
+	{
+		Name: "b64", Does: "URL-safe base64 of the bytes, no padding",
+		compile: func(s *filterStep, _ args) {
+			s.apply = func(dst []byte, in string) ([]byte, error) {
+				return base64.RawURLEncoding.AppendEncode(dst, []byte(in)), nil
+			}
+			s.shape = many(setOf("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"))
+		},
+	},
+	{
+		Name: "lower", Does: "lower case; different values may become the same",
+		compile: func(s *filterStep, _ args) {
+			s.apply = func(dst []byte, in string) ([]byte, error) { return append(dst, strings.ToLower(in)...), nil }
+			s.injective = false
+		},
+	},
 }
 
 // injectiveDigits is how many hex digits of a hash practically never collide: among a hundred
@@ -65,89 +151,60 @@ func many(set Set) func(Shape) Shape {
 	return func(Shape) Shape { return Shape{{Set: set, Star: true}} }
 }
 
-// newFilter compiles one filter step.
-func newFilter(f lang.Filter, secrets map[string][]byte) (filter, error) {
-	arg, err := arguments(f)
+// compileFilter compiles one step of a reference.
+func compileFilter(f lang.Filter, secrets map[string][]byte) (s filterStep, err error) {
+	s = filterStep{name: f.Name, src: f.Name + "(" + strings.Join(f.Args, ",") + ")", injective: true, shape: toAny}
+	named, err := filterNamed(f.Name)
 	if err != nil {
-		return filter{}, err
+		return s, err
 	}
-	out := filter{name: f.Name, src: f.Name + "(" + strings.Join(f.Args, ",") + ")", injective: true, shape: toAny}
-	switch f.Name {
-	case "pad":
-		out.apply, out.shape = pad(arg), exactly(arg, digitSet)
-	case "ordnum":
-		out.apply, out.shape = ordnum, many(setOf("0123456789/~"))
-	case "revstr":
-		out.apply = revstr
-	case "revms":
-		limit, _ := strconv.ParseInt(f.Args[0], 10, 64)
-		out.apply, out.shape = reversed(limit, len(f.Args[0])), exactly(len(f.Args[0]), digitSet)
-	case "rev64":
-		out.apply, out.shape = reversed(math.MaxInt64, 19), exactly(19, digitSet)
-	case "domain":
-		out.apply = domain
-	case "iso_ms":
-		out.apply, out.shape, out.injective = isoMillis, many(setOf("-0123456789")), false
-	case "s_ms":
-		out.apply, out.shape = secondMillis, many(setOf("-0123456789"))
-	case "int":
-		out.apply, out.shape = integer, many(setOf("-0123456789"))
-	case "hmac":
-		key, ok := secrets[f.Args[0]]
-		if !ok {
-			return out, fmt.Errorf("hmac: secret %q is not declared; add `secrets: {%s: \"${ENV_NAME}\"}`", f.Args[0], f.Args[0])
+	a, err := named.arguments(f.Args)
+	if err != nil {
+		return s, err
+	}
+	if named.secret {
+		secret, ok := f.Args[0], false
+		if a.key, ok = secrets[secret]; !ok {
+			return s, fmt.Errorf("%s: secret %q is not declared; add `secrets: {%s: \"${ENV_NAME}\"}`", f.Name, secret, secret)
 		}
-		out.apply, out.shape, out.injective = keyed(key, arg), exactly(arg, hexSet), arg >= injectiveDigits
-	case "hash":
-		out.apply, out.shape, out.injective = hashed(arg), exactly(arg, hexSet), arg >= injectiveDigits
-	case "hex":
-		out.apply, out.shape = func(dst []byte, in string) ([]byte, error) { return hex.AppendEncode(dst, []byte(in)), nil },
-			many(hexSet)
-	case "b64":
-		out.apply, out.shape = func(dst []byte, in string) ([]byte, error) {
-			return base64.RawURLEncoding.AppendEncode(dst, []byte(in)), nil
-		}, many(setOf("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"))
-	case "lower":
-		out.apply, out.injective = func(dst []byte, in string) ([]byte, error) {
-			return append(dst, strings.ToLower(in)...),
-				nil
-		}, false
 	}
-	return out, nil
+	named.compile(&s, a)
+	return s, nil
 }
 
-// arguments checks the number of arguments, and returns the last one as a number, 0 if the filter
-// takes none.
-func arguments(f lang.Filter) (n int, err error) {
-	want := map[string]int{"pad": 1, "revms": 1, "hash": 1, "hmac": 2}[f.Name]
+// filterNamed returns the filter with a name.
+func filterNamed(name string) (*Filter, error) {
 	names := make([]string, 0, len(Filters))
-	for _, k := range Filters {
-		names = append(names, k.Name)
-	}
-	if !slices.Contains(names, f.Name) {
-		hint := "known: " + strings.Join(names, ", ")
-		if near := problem.Nearest(f.Name, names); near != "" {
-			hint = "did you mean " + near + "? " + hint
+	for i := range Filters {
+		if Filters[i].Name == name {
+			return &Filters[i], nil
 		}
-		return 0, fmt.Errorf("there is no filter %q; %s", f.Name, hint)
+		names = append(names, Filters[i].Name)
 	}
-	if len(f.Args) != want {
-		return 0, fmt.Errorf("filter %s takes %d arguments, not %d", f.Name, want, len(f.Args))
+	hint := "known: " + strings.Join(names, ", ")
+	if near := problem.Nearest(name, names); near != "" {
+		hint = "did you mean " + near + "? " + hint
 	}
-	if want == 0 {
-		return 0, nil
+	return nil, fmt.Errorf("there is no filter %q; %s", name, hint)
+}
+
+// arguments checks the arguments of a step.
+func (f *Filter) arguments(given []string) (a args, err error) {
+	if len(given) != f.args {
+		return a, fmt.Errorf("filter %s takes %d arguments, not %d", f.Name, f.args, len(given))
 	}
-	last := f.Args[want-1]
-	v, err := strconv.ParseInt(last, 10, 64)
-	if err != nil || v < 1 {
-		return 0, fmt.Errorf("filter %s: %q is not a number from 1", f.Name, last)
+	if f.args == 0 {
+		return a, nil
 	}
-	limit := map[string]int64{"pad": 100, "hash": 64, "hmac": 64, "revms": math.MaxInt64}[f.Name]
-	if v > limit || (v < 8 && (f.Name == "hash" || f.Name == "hmac")) {
-		return 0, fmt.Errorf("filter %s: %d is out of range (%s)", f.Name, v,
-			map[string]string{"pad": "1 to 100", "hash": "8 to 64 hex digits", "hmac": "8 to 64 hex digits"}[f.Name])
+	a.text = given[f.args-1]
+	a.n, err = strconv.ParseInt(a.text, 10, 64)
+	if err != nil || a.n < 1 {
+		return a, fmt.Errorf("filter %s: %q is not a number from 1", f.Name, a.text)
 	}
-	return int(v), nil
+	if a.n < f.from || a.n > f.to {
+		return a, fmt.Errorf("filter %s: %d is out of range (%d to %d%s)", f.Name, a.n, f.from, f.to, f.counts)
+	}
+	return a, nil
 }
 
 // checkDigits refuses anything but digits without leading zeros: with them, two texts would become

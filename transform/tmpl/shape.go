@@ -22,10 +22,11 @@ func setOf(chars string) (s Set) {
 }
 
 var (
-	digitSet = setOf("0123456789")
-	hexSet   = setOf("0123456789abcdef")
-	allBytes = Set{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)}
-	anyByte  = State{Set: allBytes, Star: true}
+	digitSet   = setOf("0123456789")
+	hexSet     = setOf("0123456789abcdef")
+	integerSet = setOf("-0123456789")
+	allBytes   = Set{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)}
+	anyByte    = State{Set: allBytes, Star: true}
 )
 
 // State stands for one byte out of a set or, with Star, any number of them.

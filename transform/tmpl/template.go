@@ -56,7 +56,7 @@ type op struct {
 	lit     string
 	name    string
 	slot    int
-	filters []filter
+	filters []filterStep
 	mode    string
 	stop    string // the text that follows a reference that is not the last part
 	empty   bool   // the value may be empty
