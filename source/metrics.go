@@ -84,7 +84,7 @@ func newMetrics(
 	if reg == nil {
 		return m, nil
 	}
-	limitHelp := "Limit of memory_bytes; where a table's part is less than a page, " +
+	limitHelp := "Limit of tailrace_source_memory_bytes; where a table's part is less than a page, " +
 		"exceeded by up to a page for each table."
 	for _, c := range []prometheus.Collector{
 		m.pages, m.records, m.expired, m.bytes, m.skipped, m.newest, m.throttled, m.iterators, m.parked, m.parks, m.calls,
