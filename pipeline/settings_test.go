@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sandbox/s3"
@@ -139,6 +140,29 @@ func TestWrongRuleIsShownAtTheStart(t *testing.T) {
 	if rows := r.stored("Orders"); len(rows) > 0 {
 		t.Errorf("%d rows were written", len(rows))
 	}
+	r.rule(target("Orders"), transform.LiveFamily, bigtable.MaxVersionsPolicy(1))
+	r.settle()
+	r.equal()
+}
+
+// TestLaterLifeWritesNothingBeforeItsFirstLook: a rule may be wrong since the life before, which
+// had found it right.
+func TestLaterLifeWritesNothingBeforeItsFirstLook(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Orders")
+	r := w.start("Orders")
+	w.changeItems("Orders", 1, 20)
+	r.settle()
+	r.control("Orders", &checkpoint.Control{Pause: new(true), By: "test"})
+	r.until("it is paused", func() bool { return r.table("Orders").State == "paused" })
+	release := w.front.Faults.HoldSettings()
+	defer release()
+	r.control("Orders", &checkpoint.Control{Pause: new(false), By: "test"})
+	r.readsOnly(func() { w.changeItems("Orders", 2, 40) })
+	r.rule(target("Orders"), transform.LiveFamily, bigtable.MaxAgePolicy(time.Hour))
+	release()
+	r.haltedBy("cbt setgcpolicy " + target("Orders") + " " + transform.LiveFamily)
+	r.readsOnly(func() { w.changeItems("Orders", 3, 40) })
 	r.rule(target("Orders"), transform.LiveFamily, bigtable.MaxVersionsPolicy(1))
 	r.settle()
 	r.equal()

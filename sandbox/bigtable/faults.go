@@ -57,6 +57,7 @@ type Faults struct {
 	profiles map[string]bool // app profiles that take no CheckAndMutateRow
 	cluster  string          // of the app profiles that are not in profiles
 	settings *rowRefusal     // of calls that ask for settings; nil: none
+	asked    chan struct{}   // calls that ask for settings wait until it is closed; nil: they do not
 	shown    *shownRule      // of a family, in place of its own
 	inOrder  bool
 }
@@ -153,6 +154,13 @@ func (x *Faults) RefuseSettings(code codes.Code, n int) {
 	x.set(func() { x.settings = &rowRefusal{code: code, left: n} })
 }
 
+// HoldSettings keeps back the answers of RefuseSettings's calls until release is called.
+func (x *Faults) HoldSettings() (release func()) {
+	held := make(chan struct{})
+	x.set(func() { x.asked = held })
+	return sync.OnceFunc(func() { close(held) })
+}
+
 // ShowRule makes the next n descriptions of tables that have a family show another rule of it.
 func (x *Faults) ShowRule(family string, rule *btapb.GcRule, n int) {
 	x.set(func() { x.shown = &shownRule{family: family, rule: rule, left: n} })
@@ -176,8 +184,19 @@ func (x *Faults) misreport(t *btapb.Table) {
 	}
 }
 
-// refuseSetting returns the error of a call that RefuseSettings refuses.
-func (x *Faults) refuseSetting() error {
+// admitSetting waits while HoldSettings keeps a call back, and returns the error of a call that
+// RefuseSettings refuses.
+func (x *Faults) admitSetting(ctx context.Context) error {
+	x.mu.Lock()
+	held := x.asked
+	x.mu.Unlock()
+	if held != nil {
+		select {
+		case <-held:
+		case <-ctx.Done():
+			return status.FromContextError(ctx.Err()).Err()
+		}
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	r := x.settings

@@ -47,12 +47,12 @@ func (f *Front) tableOf(name string) (*table, error) {
 func (f *Front) schema(ctx context.Context, req any, h grpc.UnaryHandler) (any, error) {
 	switch r := req.(type) { // what changes nothing
 	case *btapb.GetTableRequest:
-		if err := f.Faults.refuseSetting(); err != nil {
+		if err := f.Faults.admitSetting(ctx); err != nil {
 			return nil, err
 		}
 		return f.describeTable(ctx, r, h)
 	case *btapb.GetAppProfileRequest:
-		if err := f.Faults.refuseSetting(); err != nil {
+		if err := f.Faults.admitSetting(ctx); err != nil {
 			return nil, err
 		}
 		return f.Faults.describeProfile(r.Name), nil
