@@ -1,13 +1,17 @@
 package pipeline_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"go.uber.org/zap"
+	"google.golang.org/grpc/codes"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -193,29 +197,110 @@ func TestDeletedRowOfAPausedTableIsSaidInItsLog(t *testing.T) {
 	}
 }
 
-// TestEndAppliesWhatTheLogHolds: sinks go on behind the readers until the log is applied. Its last
-// mark is stored, and nothing is applied again.
-func TestEndAppliesWhatTheLogHolds(t *testing.T) {
+// TestPausedTableShowsNoPartOfItsWork: what a part had counted is out of date once it has ended.
+func TestPausedTableShowsNoPartOfItsWork(t *testing.T) {
 	w := newWorld(t)
 	w.createTable("Orders")
 	r := w.start("Orders")
-	w.put("Orders", "a", "1", `"v":{"N":"1"}`)
 	r.settle()
-	w.front.Faults.Outage(0)
-	const n = 50
-	for i := range n {
-		w.put("Orders", "p", fmt.Sprint(i), "")
+	if runs, shown := r.p.Works("Orders"); !runs || !shown {
+		t.Errorf("at work: runs %t, shown %t", runs, shown)
 	}
-	r.until("all changes are in the log", func() bool { return r.table("Orders").Changes == n+1 })
+	w.front.Faults.Outage(0)
+	w.put("Orders", "a", "1", `"v":{"N":"1"}`)
+	r.until("a change waits", func() bool { st := r.table("Orders"); return st.Pending != nil && *st.Pending == 1 })
+	r.control("Orders", &checkpoint.Control{Pause: new(true), By: "test"})
+	r.until("it is paused", func() bool { return r.table("Orders").State == "paused" })
+	if runs, shown := r.p.Works("Orders"); runs || shown {
+		t.Errorf("paused: runs %t, shown %t", runs, shown)
+	}
+	if n := r.table("Orders").Pending; n != nil {
+		t.Errorf("%d changes wait, as no sink counts any more", *n)
+	}
+}
+
+// TestEndAppliesWhatTheLogHolds: sinks go on behind the readers until the log is applied. Its last
+// mark is stored, and nothing is applied again. So it is where Bigtable was away since the start,
+// and the row is not known before the end has begun.
+func TestEndAppliesWhatTheLogHolds(t *testing.T) {
+	for _, restarts := range []bool{false, true} {
+		t.Run(map[bool]string{false: "at work", true: "before the row is known"}[restarts], func(t *testing.T) {
+			w := newWorld(t)
+			w.createTable("Orders")
+			w.opts = func(o *pipeline.Options) { o.Periods.Shutdown = time.Minute }
+			r := w.start("Orders")
+			w.put("Orders", "a", "1", `"v":{"N":"1"}`)
+			r.settle()
+			if restarts {
+				if err := r.stop(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.front.Faults.Outage(0)
+			if restarts {
+				r = w.restart("Orders")
+			}
+			const n = 50
+			for i := range n {
+				w.put("Orders", "p", fmt.Sprint(i), `"v":{"N":"1"}`)
+			}
+			r.until("all changes are in the log", func() bool { return r.table("Orders").Changes == n+1 })
+			r.readsNoMore()
+			w.front.Faults.Recover()
+			if err := r.end(); err != nil {
+				t.Fatal(err)
+			}
+			r.equal()
+			s := r.fold("Orders")
+			if mark := s.Marks[checkpoint.SinkBigtable]; mark.Seq < s.LastFrame || !s.Released {
+				t.Errorf("mark %d, last changes %d, released %t", mark.Seq, s.LastFrame, s.Released)
+			}
+		})
+	}
+}
+
+// readsNoMore ends a pipeline, and waits until it only applies what its logs hold.
+func (r *run) readsNoMore() {
+	r.t.Helper()
+	before := r.logged.FilterMessageSnippet("no more reading").Len()
 	r.cancel()
-	r.wait("it reads no more", func() bool { return w.logged.FilterMessageSnippet("no more reading").Len() > 0 })
+	r.wait("it reads no more", func() bool { return r.logged.FilterMessageSnippet("no more reading").Len() > before })
+}
+
+// TestEndLeavesWhatSinksNeed: while Bigtable is waited for, the archive works on, and a dead letter
+// that is dropped is not counted any more.
+func TestEndLeavesWhatSinksNeed(t *testing.T) {
+	w := newWorld(t)
+	s := &flakyArchive{events: map[string]int{}}
+	w.archive, w.onTTL = &archiving.Place{Subject: s}, "archive"
+	w.opts = func(o *pipeline.Options) { o.Periods.Shutdown = time.Minute }
+	w.createTable("Orders")
+	w.post("UpdateTimeToLive",
+		`{"TableName":"Orders","TimeToLiveSpecification":{"Enabled":true,"AttributeName":"expires"}}`)
+	r := w.start("Orders")
+	s.fail(errors.New("the archive is broken"))
+	w.front.Faults.RefuseRow([]byte("bad"), codes.InvalidArgument, 2)
+	w.put("Orders", "bad", "x", `"v":{"N":"1"}`)
+	w.put("Orders", "p", "0", fmt.Sprintf(`"expires":{"N":"%d"}`, w.clock.Now().Unix()))
+	r.until("one is a letter", func() bool { return r.table("Orders").DeadLetters == 1 })
+	w.clock.Advance(time.Minute)
+	w.tables.ExpireNow(w.clock.Now())
+	r.until("the archive is tried", func() bool { tries, _ := s.counts(); return tries > 0 })
+	w.front.Faults.Outage(0)
+	w.put("Orders", "p", "1", "")
+	r.until("a change waits", func() bool { st := r.table("Orders"); return st.Pending != nil && *st.Pending == 1 })
+	r.readsNoMore()
+	if err := r.letters("Orders").Drop(t.Context(), r.letter("Orders", 0).ID); err != nil {
+		t.Fatal(err)
+	}
+	r.until("the letter is forgotten", func() bool { return r.table("Orders").DeadLetters == 0 })
+	s.fail(nil)
+	r.until("the event is archived", func() bool { _, n := s.counts(); return n == 1 })
 	w.front.Faults.Recover()
 	if err := r.end(); err != nil {
 		t.Fatal(err)
 	}
-	r.equal()
-	s := r.fold("Orders")
-	if mark := s.Marks[checkpoint.SinkBigtable]; mark.Seq < s.LastFrame || !s.Released {
-		t.Errorf("mark %d, last changes %d, released %t", mark.Seq, s.LastFrame, s.Released)
+	if got := r.fold("Orders"); got.Marks[checkpoint.SinkBigtable].Seq < got.LastFrame {
+		t.Errorf("mark %d, last changes %d", got.Marks[checkpoint.SinkBigtable].Seq, got.LastFrame)
 	}
 }

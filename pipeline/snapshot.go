@@ -86,6 +86,14 @@ func (v *tableView) publish(f func(*snapshot)) {
 // setPhase publishes how far the table has come.
 func (v *tableView) setPhase(p phase) { v.publish(func(s *snapshot) { s.phase = p }) }
 
+// endWork publishes that the parts of a life have ended. Before the next life nothing publishes, for
+// as long as the log cannot be read: a loop that does not run cannot stand still.
+func (v *tableView) endWork() {
+	v.publish(func(s *snapshot) {
+		s.phase, s.parts.sink, s.parts.copier, s.parts.whole = phaseClaimed, nil, nil, nil
+	})
+}
+
 // broken returns the settings that are not as they must be.
 func (s *snapshot) broken() protocol.Premises {
 	return slices.Concat(s.premises.Broken(), s.settings.Broken())

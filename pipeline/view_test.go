@@ -11,8 +11,10 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/pipeline/life"
+	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/source"
@@ -146,5 +148,26 @@ func TestClaimedLogIsNotSavedByTheLifeBefore(t *testing.T) {
 	}
 	if now := x.view.latest(); now.saved || now.phase != phaseClaimed {
 		t.Errorf("saved %t, phase %d", now.saved, now.phase)
+	}
+}
+
+// TestTableBetweenTwoLivesIsLive: reading its log again may take as long as NATS is away.
+func TestTableBetweenTwoLivesIsLive(t *testing.T) {
+	o := Options{Tables: []Table{{Source: "Orders", Target: "orders"}}, Periods: Periods{ClaimTTL: time.Second}}
+	p := New(o, nil, &queue.Queue{}, nil, zap.NewNop(), nil)
+	v := p.tables[0].view
+	v.publish(func(s *snapshot) {
+		s.seen, s.phase = status.Unseen("Orders", "orders", time.Now().Add(-time.Hour)), phaseWorking
+		s.parts.sink, s.parts.copier, s.parts.whole = &apply.Sink{}, &resync.Copier{}, &resync.Whole{}
+	})
+	if p.Live() == nil {
+		t.Error("a loop that stands still is live")
+	}
+	v.endWork()
+	if err := p.Live(); err != nil {
+		t.Error(err)
+	}
+	if now := v.latest(); now.phase != phaseClaimed || now.parts != (parts{}) {
+		t.Errorf("phase %d, and it shows %+v", now.phase, now.parts)
 	}
 }

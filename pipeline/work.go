@@ -43,9 +43,7 @@ func (t *table) work(l *life.Life, w *queue.Writer, o apply.Options, arch *archi
 			s.parts.sink = sinks[0]
 		}
 	})
-	defer t.view.publish(func(s *snapshot) {
-		s.phase, s.parts.sink, s.parts.copier, s.parts.whole = phaseClaimed, nil, nil, nil
-	})
+	defer t.view.endWork()
 	marked := make([]ingest.Sink, len(sinks))
 	format, full := w.State().Format, t.full
 	parts := []life.Part{
