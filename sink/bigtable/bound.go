@@ -47,7 +47,8 @@ const (
 )
 
 // What the share of refused calls in a round means, beyond twice the usual one: from refusedSome
-// the bound shrinks a little, from refusedMany a lot.
+// the bound shrinks a little, from refusedMany a lot. One refused call of a round is less than
+// refusedSome.
 const (
 	refusedSome, refusedMany = 0.01, 0.1
 	usualAtMost              = 0.05
@@ -105,7 +106,7 @@ func (b *bound) endRound(at time.Duration) {
 	case shrunk:
 	case excess >= refusedMany:
 		b.shrink(shrinkMany)
-	case excess >= refusedSome && b.refused > 1:
+	case excess >= refusedSome:
 		b.shrink(shrinkSome)
 	case mean > slowFactor*b.best+slowMargin:
 		b.shrink(shrinkMany)
@@ -135,7 +136,7 @@ func (b *bound) shrink(by float64) {
 // endStart ends the doubling of the bound at a ceiling.
 func (b *bound) endStart(ceiling float64) {
 	if b.starting {
-		b.starting, b.ceiling, b.grown = false, max(ceiling, b.low), 0
+		b.starting, b.ceiling, b.grown = false, ceiling, 0
 	}
 }
 

@@ -135,15 +135,18 @@ func TestBoundIsFoundInSeconds(t *testing.T) {
 // TestBoundRecoversFromAnOutage: while the service is away the bound is the lowest, and seconds
 // after it is back the bound is what it was.
 func TestBoundRecoversFromAnOutage(t *testing.T) {
-	m := newModel(10*time.Millisecond, 10_000, 1)
-	m.run(10*time.Second, time.Second)
-	m.broken = 1
-	if m.run(40*time.Second, time.Second); m.bound.calls != m.bound.low {
-		t.Errorf("bound %.0f in an outage", m.bound.calls)
-	}
-	m.broken = 0
-	if used, _ := m.run(44*time.Second, 2*time.Second); used < 0.9 {
-		t.Errorf("%.2f of the capacity after the outage, bound %.0f", used, m.bound.calls)
+	for _, refuses := range []bool{false, true} {
+		m := newModel(10*time.Millisecond, 10_000, 1)
+		m.refuses = refuses
+		m.run(10*time.Second, time.Second)
+		m.broken = 1
+		if m.run(40*time.Second, time.Second); m.bound.calls != m.bound.low {
+			t.Errorf("bound %.0f in an outage", m.bound.calls)
+		}
+		m.broken = 0
+		if used, refused := m.run(44*time.Second, 2*time.Second); used < 0.9 || refused >= 0.01 {
+			t.Errorf("%.2f of the capacity after the outage with %.4f refused, bound %.0f", used, refused, m.bound.calls)
+		}
 	}
 }
 
@@ -159,7 +162,7 @@ func TestBoundFollowsALastingChangeOfLatency(t *testing.T) {
 
 // TestCallsThatFailWhateverTheLoad do not keep the bound low.
 func TestCallsThatFailWhateverTheLoad(t *testing.T) {
-	for seed := range uint64(1) {
+	for seed := range uint64(4) {
 		for _, broken := range []float64{0.002, 0.02, 0.05} {
 			m := newModel(10*time.Millisecond, 20_000, seed)
 			m.broken = broken
@@ -178,5 +181,38 @@ func TestBoundThatIsNotUsedDoesNotGrow(t *testing.T) {
 	}
 	if b.calls != 64 {
 		t.Errorf("bound %.1f although half of it was used", b.calls)
+	}
+}
+
+// round ends a round in which the bound was used in full, and calls took so long.
+func (b *bound) round(at, took time.Duration) {
+	for range max(int(b.calls), leastRound) {
+		b.ended(at, took, loadQuick, int(b.calls))
+	}
+}
+
+// TestBoundGrowsSlowlyBehindItsStart: a round in which the service is crowded ends the doubling. The
+// bound stays then, and a round counts for a second at most: one that waited for calls for an hour
+// has shown no more. However fast the curve is, the bound grows by half in a round.
+func TestBoundGrowsSlowlyBehindItsStart(t *testing.T) {
+	b, at := newBound(8, 64, 1e6), time.Second
+	b.round(at, 20*time.Millisecond)
+	if b.calls != 128 {
+		t.Errorf("bound %.0f after the first round", b.calls)
+	}
+	b.round(at, 60*time.Millisecond)
+	b.round(at+time.Millisecond, 20*time.Millisecond)
+	if b.calls != 128 {
+		t.Errorf("bound %.0f, which was 128 when the service was crowded", b.calls)
+	}
+	if b.round(at+time.Hour, 20*time.Millisecond); b.calls > 129 {
+		t.Errorf("bound %.0f after an hour without calls", b.calls)
+	}
+	for at += time.Hour; b.calls < b.high; {
+		before := b.calls
+		at += time.Second
+		if b.round(at, 20*time.Millisecond); b.calls > 1.5*before {
+			t.Fatalf("bound %.0f after %.0f", b.calls, before)
+		}
 	}
 }

@@ -44,8 +44,10 @@ func TestConnectionsFollowTheCallsInFlight(t *testing.T) {
 		}
 	}
 	var calls sync.WaitGroup
-	for range 41 { // one on each
+	ended := make(chan struct{}, 82)
+	for range 82 { // two on each
 		calls.Go(func() {
+			defer func() { ended <- struct{}{} }()
 			if err := p.Invoke(context.Background(), "/s/m", &emptypb.Empty{}, &emptypb.Empty{}); err != nil {
 				t.Error(err)
 			}
@@ -59,6 +61,10 @@ func TestConnectionsFollowTheCallsInFlight(t *testing.T) {
 		if c.GetState() == connectivity.Shutdown {
 			t.Errorf("connection %d is closed with a call in flight", i)
 		}
+	}
+	for range 41 { // of two on a connection, the other one goes on
+		leave <- struct{}{}
+		<-ended
 	}
 	close(leave)
 	calls.Wait()
