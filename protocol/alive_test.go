@@ -112,4 +112,6 @@ func TestEntriesOfAnOwnerAreSignsOfLife(t *testing.T) {
 	at = at.Add(time.Minute)
 	s.Date = now + 1000
 	look("a beat ahead", 0)
+	at = at.Add(time.Minute)
+	look("a minute later, and before the time of the beat", 0)
 }

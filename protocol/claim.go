@@ -132,7 +132,7 @@ func (w *ClaimWatch) Silent(now time.Time) bool {
 type WatchedLog struct {
 	Seq        uint64 // the newest sequence
 	Owned      bool   // it was claimed and not released
-	HandedTo   string // the process that the release names; "": none
+	HandedTo   string // the process that the release names; "": none, or it is owned
 	Connection uint64 // the number of the connection during the fold
 }
 
@@ -144,13 +144,13 @@ func (w *ClaimWatch) May(me string, l WatchedLog, silent bool, turn time.Duratio
 	case l.Owned && (!silent || l.Seq != w.seq || l.Connection != w.connection):
 		w.free = time.Time{}
 		return false
-	case !l.Owned && l.HandedTo == me && me != "":
+	case l.HandedTo == me && me != "":
 		return true
 	}
 	if w.free.IsZero() || w.freeAt != l.Seq {
 		w.free, w.freeAt = now, l.Seq
 	}
-	if l.HandedTo != "" && !l.Owned {
+	if l.HandedTo != "" {
 		turn = max(turn, handedOver)
 	}
 	return now.Sub(w.free) >= turn

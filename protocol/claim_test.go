@@ -298,6 +298,43 @@ func TestFreeLogIsLeftToOthersForTheWholeTurn(t *testing.T) {
 	}
 }
 
+// TestFirstConnectionIsYoung: a process that has just started may be cut off from the owner, whatever
+// number its connection has. What it finds at first has not grown.
+func TestFirstConnectionIsYoung(t *testing.T) {
+	h := newHistory(t)
+	h.w.Random = func(time.Duration) time.Duration { return 0 } // the shortest waits
+	h.connection = 0
+	if h.w.Saw(h.now, h.seq, h.connection) {
+		t.Error("a log that was never looked at has grown")
+	}
+	h.w.Heard(h.now.Add(1), h.seq, 0, h.connection)
+	h.last, h.lastSeq, h.lastConnection, h.appended = h.now.Add(1), h.seq, h.connection, h.now
+	h.look(9 * time.Second)
+	h.want("nine seconds after the connection was made", false)
+	h.look(time.Second)
+	h.want("ten seconds after", true)
+}
+
+// TestSilentLogIsLeftToOthersAnew: an owner that was found alive meanwhile ends the turn.
+func TestSilentLogIsLeftToOthersAnew(t *testing.T) {
+	h := newHistory(t)
+	h.look(time.Second)
+	const turn = 10 * time.Second
+	for _, step := range []struct {
+		after       time.Duration
+		silent, may bool
+	}{
+		{0, true, false}, {9 * time.Second, true, false}, {time.Second, false, false},
+		{time.Second, true, false}, {9 * time.Second, true, false}, {time.Second, true, true},
+	} {
+		h.now = h.now.Add(step.after)
+		l := WatchedLog{Seq: h.seq, Owned: true, Connection: h.connection}
+		if may := h.w.May("b", l, step.silent, turn, h.now); may != step.may {
+			t.Errorf("silent %t, at %s: may claim %t", step.silent, h.now, may)
+		}
+	}
+}
+
 // TestOwnerMayNotWriteOnceAnotherMayClaim: an owner whose process was heard may be replaced before
 // TTL is over.
 // Rule 12: when it wakes up, it may not write.

@@ -93,3 +93,18 @@ func TestPlannedStartHasTheTimeOfItsListing(t *testing.T) {
 		}
 	}
 }
+
+// TestCopyNeedsStartBefore: a start that leaves out a change that the first page of a copy may lack
+// copies nothing, or is refused where a copy was asked for.
+func TestCopyNeedsStartBefore(t *testing.T) {
+	const listed = 1_700_000_000_000
+	for at, covers := range map[change.Millis]bool{listed - StartBefore: true, listed - StartBefore + 1: false} {
+		s, ok := PlanStart(StartWish{Mode: "m", At: at}, listed)
+		if !ok || s.At != at || (s.Backfill == checkpoint.FromScan) != covers {
+			t.Errorf("from %d before the listing: %+v, %t", listed-at, s, ok)
+		}
+		if _, ok := PlanStart(StartWish{Mode: "m", At: at, Backfill: checkpoint.FromScan}, listed); ok != covers {
+			t.Errorf("from %d before the listing, with a copy: %t", listed-at, ok)
+		}
+	}
+}
