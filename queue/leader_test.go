@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/tailrace-cdc/replicator/queue/conn"
@@ -46,6 +47,7 @@ func TestAnswersOfAReplicaAboutAStreamAreNotTrusted(t *testing.T) {
 		"no majority is heard":     {[]*jetstream.PeerInfo{{Active: 5 * time.Second}, {Active: 5 * time.Second}}, false},
 		"both are known to be off": {[]*jetstream.PeerInfo{{Active: 1, Offline: true}, {Active: 1, Offline: true}}, false},
 		"one of three":             {[]*jetstream.PeerInfo{{Offline: true}, {Active: time.Second, Offline: true}}, false},
+		"one of two":               {[]*jetstream.PeerInfo{{Active: time.Hour}}, false},
 	} {
 		old.Cluster = &jetstream.ClusterInfo{Name: "c", Leader: "n1", Replicas: c.replicas}
 		if _, err := l.Info(ctx); errors.Is(err, conn.ErrNoLeader) == c.leads || c.leads && err != nil {
@@ -56,10 +58,42 @@ func TestAnswersOfAReplicaAboutAStreamAreNotTrusted(t *testing.T) {
 	if _, err := l.Info(ctx); !errors.Is(err, conn.ErrNoLeader) {
 		t.Errorf("denied by a replica: %v", err)
 	}
+	if _, err := q.conn.JS.CreateStream(ctx, jetstream.StreamConfig{Name: "S", Subjects: []string{"s"}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := q.conn.JS.Publish(ctx, "s", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := q.conn.ConfirmMissing(ctx, "S"); !errors.Is(err, conn.ErrNoLeader) {
+		t.Errorf("denied by a replica of a stream that has the message: %v", err)
+	}
 	if err := q.conn.JS.DeleteStream(ctx, l.name); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := l.Info(ctx); !errors.Is(err, ErrEmptied) {
 		t.Errorf("deleted: %v", err)
+	}
+}
+
+// TestAnswerWithoutAMessageIsNoMessage: nor does it show that there is none.
+func TestAnswerWithoutAMessageIsNoMessage(t *testing.T) {
+	for _, answer := range []string{`{}`, `{"message":null}`, `[]`, `<html>Bad Gateway</html>`} {
+		q := answering(t, func(int) string { return "" })
+		other, err := nats.Connect(q.conn.NC.ConnectedUrl())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(other.Close)
+		_, err = other.Subscribe("$JS.API.STREAM.MSG.GET.*", func(m *nats.Msg) { _ = m.Respond([]byte(answer)) })
+		if err = errors.Join(err, other.Flush()); err != nil {
+			t.Fatal(err)
+		}
+		m, err := q.conn.GetMessage(t.Context(), "S", conn.MessageRequest{Seq: 1})
+		if m != nil || !errors.Is(err, jetstream.ErrInvalidJetStreamResponse) {
+			t.Errorf("%s: %v, %v", answer, m, err)
+		}
+		if err := q.conn.ConfirmMissing(t.Context(), "S"); !errors.Is(err, jetstream.ErrInvalidJetStreamResponse) {
+			t.Errorf("%s: %v", answer, err)
+		}
 	}
 }

@@ -120,7 +120,7 @@ func leads(c *jetstream.ClusterInfo) bool {
 // cluster that it has not opened yet. Therefore this requests a message: the stream's leader
 // answers that, or the cluster's leader if there is no such stream.
 func (c *Conn) ConfirmMissing(ctx context.Context, stream string) error {
-	_, err := c.GetMessage(ctx, stream, MessageRequest{Seq: 1, NextFor: ">"})
+	_, err := c.GetMessage(ctx, stream, MessageRequest{Seq: 1})
 	var api *jetstream.APIError
 	switch {
 	case errors.As(err, &api) && api.ErrorCode == CodeStreamNotFound:
