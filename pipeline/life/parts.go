@@ -51,7 +51,6 @@ func (l *Life) Close() { l.stop(nil) }
 // Run runs the parts, and the writer, which returns nil once reading has ended and the log is
 // drained. It returns nil when a life has ended that was left.
 func (l *Life) Run(writer func(context.Context) error, parts ...Part) error {
-	defer l.Close()
 	reading, stopReading := context.WithCancel(l.applying)
 	copying, stopCopying := context.WithCancel(reading)
 	defer stopCopying()
@@ -91,8 +90,7 @@ func (l *Life) Run(writer func(context.Context) error, parts ...Part) error {
 		}
 		l.Logger.Info("no more reading: what the log holds is applied, here or by the process that goes on with it",
 			zap.Duration("at_most", l.drain))
-		late := time.AfterFunc(l.drain, func() { l.stop(errDrainTime) })
-		context.AfterFunc(l.applying, func() { late.Stop() })
+		time.AfterFunc(l.drain, func() { l.stop(errDrainTime) })
 		stopCopying()
 		copies.Wait() // Rule 1: the last marks of copies are stored before the drain begins
 		stopReading()
