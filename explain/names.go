@@ -83,9 +83,7 @@ func hidden(n int) string { return "(" + english.Plural(n, "byte", "") + "; --sh
 func attributesOf(img change.Image) []Attribute {
 	out := make([]Attribute, 0, len(img))
 	for i := range img {
-		one := img[i : i+1].AppendJSON(nil)
-		out = append(out, Attribute{Name: img[i].Name, Type: img[i].Value.Kind.String(),
-			Bytes: max(0, len(one)-len(`{"":}`)-len(img[i].Name))})
+		out = append(out, Attribute{Name: img[i].Name, Type: img[i].Value.Kind.String(), Bytes: img[i].Value.Size()})
 	}
 	return out
 }

@@ -42,7 +42,7 @@ type Item struct {
 type Attribute struct {
 	Name  string `json:"name"`
 	Type  string `json:"type"`
-	Bytes int    `json:"bytes"` // of its value in JSON
+	Bytes int    `json:"bytes"` // of its value, as DynamoDB counts them
 }
 
 // StoredRow is what a row in Bigtable holds of an item.
@@ -157,6 +157,7 @@ type Row struct {
 	Target    string      `json:"target"`
 	Row       string      `json:"row"`
 	RowBase64 []byte      `json:"row_base64"`
+	Missing   bool        `json:"missing"` // Bigtable has no such row
 	Verdict   Verdict     `json:"verdict"`
 	Items     []RowItem   `json:"items"` // that are in the row, or were
 	Others    []string    `json:"others"`

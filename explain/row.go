@@ -9,7 +9,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/audit/pair"
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/transform"
 	"github.com/tailrace-cdc/replicator/verify"
@@ -28,6 +27,10 @@ func (e *Explainer) Row(ctx context.Context, key []byte) (*Row, error) {
 		Cells: []OwnedCell{}}
 	if err := x.read(ctx, key); err != nil {
 		return nil, err
+	}
+	if x.row == nil {
+		x.out.Missing, x.out.Verdict = true, noRow(s.Target)
+		return &x.out, nil
 	}
 	if err := x.settle(ctx); err != nil {
 		return nil, err
@@ -63,7 +66,7 @@ type explainedRow struct {
 	items    []verify.Candidate
 }
 
-// read reads the row, its items, and the owner of each cell.
+// read reads the row, its items, and the owner of each cell. Without such a row, row stays nil.
 func (x *explainedRow) read(ctx context.Context, key []byte) error {
 	tables := x.pair.Settler().Tables
 	x.guards = guarded.NewGuards(x.target, tables)
@@ -78,9 +81,7 @@ func (x *explainedRow) read(ctx context.Context, key []byte) error {
 		return bigtable.Explain(fmt.Errorf("read row: %w", err))
 	}
 	if x.row == nil {
-		return failure.With(failure.None,
-			"`replicator explain --key` shows in which rows an item should be; --row-base64 takes binary keys",
-			fmt.Errorf("table %s has no such row", x.pair.Target))
+		return nil
 	}
 	x.guards.Read(x.row)
 	x.cells.Load(x.row)

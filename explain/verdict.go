@@ -157,6 +157,13 @@ func isAre(n int) string {
 	return "are"
 }
 
+// noRow returns the verdict of a row that is not in the target. A key alone does not show which
+// items belong in its row, so nothing is compared.
+func noRow(target string) Verdict {
+	return Verdict{Status: Unproven, Sentence: "unproven: table " + target + " has no such row, and which items belong " +
+		"in it is not known from its key: `replicator explain --key` shows the rows of an item."}
+}
+
 // together returns the verdict of a row from the verdicts of its items.
 func together(items []RowItem, foreign, unknown int) Verdict {
 	v := Verdict{Status: Equal, Proven: true}

@@ -111,11 +111,24 @@ func few(names []string) string {
 	return strings.Join(names, ", ")
 }
 
+// explainTable explains why a table could not be described. One that does not exist is mostly a
+// name with a typing mistake or of another region, so the hint lists what the region has.
+func explainTable(ctx context.Context, src *source.Source, err error) error {
+	if source.Classify(err) != failure.Gone {
+		return source.Explain(err)
+	}
+	known, listErr := src.ListTables(ctx)
+	if listErr != nil {
+		return source.Explain(err)
+	}
+	return failure.With(failure.Unready, "check the name, --region and --endpoint: there is "+few(known), err)
+}
+
 // proposeFor describes a table and samples its items.
 func proposeFor(ctx context.Context, src *source.Source, name string, sample int) (*Proposed, error) {
 	info, err := src.Table(ctx, name)
 	if err != nil {
-		return nil, source.Explain(err)
+		return nil, explainTable(ctx, src, err)
 	}
 	sampler := propose.New(propose.Source{
 		Table: name, Schema: info.Schema, TTLAttr: info.TTLAttr, Indexes: indexes(info),

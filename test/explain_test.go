@@ -104,7 +104,7 @@ func (w *world) differencesAreExplained(d *daemon, item1, item2 string) {
 	s.plant("nobody", "x", "foreign", now.Add(-time.Hour))
 	w.explains(w.command("explain", "--row-base64", "bm9ib2R5"), 4,
 		"foreign: no item of the row can own it", "1 cell is foreign")
-	w.refused(1, "no such row", "explain", "--row", "nowhere")
+	w.explains(w.command("explain", "--row", "nowhere"), 4, "unproven: ", "no such row", "explain --key")
 
 	w.Bigtable.Faults.RefuseRow([]byte("p"), codes.InvalidArgument, 2)
 	w.Put("Orders", "p", "2", `"a":{"S":"refused"},"text":{"S":"secret"}`)

@@ -39,9 +39,19 @@ func ClockTime(t time.Time) string {
 
 // Print prints what became of dead letters, and why letters were refused, a line each.
 func (r Retried) Print(w io.Writer, notes []request.Note, unreadable []string) {
-	fmt.Fprintf(w, "%d applied, %d refused again", r.Applied, r.Refused)
-	if r.Left > 0 {
-		fmt.Fprintf(w, ", %d not tried because an earlier one was refused", r.Left)
+	refused, left := r.Refused, r.Left
+	for _, n := range notes {
+		if n.Letter != "" && !n.Until.IsZero() {
+			refused--
+		}
+	}
+	left -= r.Later - (r.Refused - refused)
+	fmt.Fprintf(w, "%d applied, %d refused again", r.Applied, refused)
+	if r.Later > 0 {
+		fmt.Fprintf(w, ", %d too new to be deleted yet", r.Later)
+	}
+	if left > 0 {
+		fmt.Fprintf(w, ", %d not tried because an earlier one was refused", left)
 	}
 	fmt.Fprintln(w, ".")
 	for _, n := range notes {

@@ -155,6 +155,10 @@ func printBeside(w io.Writer, x *explain.Item) {
 
 // Row prints the owner of each cell of a row; the verdict comes last.
 func Row(w io.Writer, x *explain.Row) {
+	if x.Missing {
+		fmt.Fprintf(w, "Row %s of %s: there is no such row\n\n%s\n", x.Row, x.Target, x.Verdict.Sentence)
+		return
+	}
 	fmt.Fprintf(w, "Row %s of %s: %s, %s\n", x.Row, x.Target, Count(len(x.Items), "item"),
 		Count(len(x.Cells), "cell"))
 	for i := range x.Items {
