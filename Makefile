@@ -47,9 +47,12 @@ demo-ttl: build ## items expire and are archived, the replicator is killed twice
 demo: build ## the whole way on embedded parts: copies, writes, kills the replicator twice, compares every cell
 	bin/replicator demo
 
-# The tests in ./test run the program as its users do. With the race detector in it two cores need three times as long, and
-# each package has it in its own tests: so `make test` leaves it out of the program, and `make race` does not. They mostly
-# wait, so the tests of the other packages run beside them.
+# The tests in ./test run the program as its users do, and those in ./pipeline whole tables. With the race detector two cores
+# need three to four times as long for them, and each package has it in its own tests: so `make test` leaves it out of the
+# two, but for the tests of ./pipeline that CONCURRENT names, and `make race` leaves it out of nothing. These tests mostly
+# wait, so those of the other packages run beside them.
+CONCURRENT := HandOver|HandedOver|Drain|Share|FailOver|Killed|Lane|Owner|Halt|Pause|Recovery
+WHOLE      := -parallel $(shell expr 4 \* $$(getconf _NPROCESSORS_ONLN))
 test: ## all tests, with the race detector where a C compiler exists
 ifeq ($(RACE),)
 ifdef REQUIRE_RACE
@@ -59,10 +62,11 @@ else
 endif
 endif
 ifeq ($(origin PACKAGES),file)
-	@echo '$(GO) test $(RACE_PROGRAM) $(TEST_FLAGS) ./test, and beside it $(RACE) in the packages where anything runs beside anything else'; \
-	$(GO) test $(RACE_PROGRAM) $(TEST_FLAGS) ./test & program=$$!; failed=0; \
-	pure="$$(test/pure.sh)"; all="$$($(GO) list ./... | grep -v '/test$$')"; \
-	$(GO) test $(RACE) $(TEST_FLAGS) ./pipeline ./queue $$(echo "$$all" | grep -vxF "$$pure") || failed=1; \
+	@echo '$(GO) test $(RACE_PROGRAM) $(TEST_FLAGS) $(WHOLE) ./test ./pipeline, and beside it $(RACE) in the packages where anything runs beside anything else'; \
+	$(GO) test $(RACE_PROGRAM) $(TEST_FLAGS) $(WHOLE) ./test ./pipeline & program=$$!; failed=0; \
+	pure="$$(test/pure.sh)"; all="$$($(GO) list ./... | grep -vE '/(test|pipeline)$$')"; \
+	$(GO) test $(RACE) $(TEST_FLAGS) ./queue $$(echo "$$all" | grep -vxF "$$pure") || failed=1; \
+	$(if $(and $(RACE),$(if $(RACE_PROGRAM),,1)),$(GO) test $(RACE) $(TEST_FLAGS) -run '$(CONCURRENT)' ./pipeline || failed=1;) \
 	$(GO) test $(TEST_FLAGS) $$pure || failed=1; \
 	wait $$program || failed=1; \
 	exit $$failed
