@@ -19,6 +19,7 @@
 //	key.go     canonical keys and their hash
 //	json.go    values in canonical JSON
 //	value.go   images and attribute values
+//	size.go    how large an item is for DynamoDB
 //	expiry.go  whether an item had expired when it was deleted
 //	number.go  canonical numbers
 //	scan.go    the JSON scanner below all of them
