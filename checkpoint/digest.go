@@ -38,8 +38,8 @@ func decodeHex(dst, b []byte) error {
 	return err
 }
 
-// Of returns the hash of a message as it is stored.
-func Of(msg []byte) (h Hash) {
+// HashOf returns the hash of a message as it is stored.
+func HashOf(msg []byte) (h Hash) {
 	sum := sha256.Sum256(msg)
 	copy(h[:], sum[:])
 	return h

@@ -12,9 +12,6 @@ import (
 
 var magic = []byte("TRLG")
 
-// HashOf returns the hash of a message as it is stored.
-func HashOf(msg []byte) Hash { return Of(msg) }
-
 // Entry is one message of the log.
 type Entry struct {
 	Kind  Kind

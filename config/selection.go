@@ -17,8 +17,8 @@ const tableWord = "{table}"
 // dynamoPattern is the form of a pattern of DynamoDB names.
 var dynamoPattern = regexp.MustCompile(`^[A-Za-z0-9_.*?-]{1,255}$`)
 
-// Gone is why a table that the pipeline has a log of is no longer chosen by its selection; empty:
-// it is.
+// Gone is the reason for which a selection no longer chooses a table that has a log; empty for a
+// table that is chosen.
 type Gone string
 
 // The reasons.
@@ -130,10 +130,10 @@ func (c *Config) Expand(listed []Listed) (*Config, []problem.Problem) {
 	for _, t := range all.Tables {
 		users[t.Target] = t.Source
 	}
-	// Of two that would have one target, the one that is replicated keeps it: by a log, which all
-	// replicas see.
+	// If two tables would get the same target, the one that is replicated already keeps it. That it
+	// has a log counts first, because all replicas see the same logs.
 	listed = slices.SortedFunc(slices.Values(listed), func(a, b Listed) int {
-		return cmp.Or(later(a.Logged, b.Logged), later(a.By != "", b.By != ""), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(trueFirst(a.Logged, b.Logged), trueFirst(a.By != "", b.By != ""), cmp.Compare(a.Name, b.Name))
 	})
 	for _, l := range listed {
 		t, p := c.choose(&l)
@@ -154,8 +154,8 @@ func (c *Config) Expand(listed []Listed) (*Config, []problem.Problem) {
 	return &all, problems
 }
 
-// later orders what is so before what is not.
-func later(a, b bool) int {
+// trueFirst compares two booleans: true comes before false.
+func trueFirst(a, b bool) int {
 	switch {
 	case a == b:
 		return 0
@@ -187,7 +187,7 @@ func (c *Config) choose(l *Listed) (*Table, *problem.Problem) {
 	} else if len(chosen) == 0 && l.Tags != nil {
 		gone = GoneTags
 	}
-	// Another selection may mean another target: which one a table began by is not guessed.
+	// Another selection may mean another target, so a table keeps the selection that it began with.
 	if i := slices.IndexFunc(named, func(s *Table) bool { return s.Path == l.By }); i >= 0 {
 		if len(chosen) > 0 && (len(chosen) > 1 || chosen[0] != named[i]) {
 			gone = GoneOthers

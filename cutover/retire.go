@@ -23,12 +23,12 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable/tableschema"
 )
 
-// RetireOptions say what is retired, and what of it is waived.
+// RetireOptions name the table to retire, and what is deleted or given up with it.
 type RetireOptions struct {
 	Table       string
-	DropGuards  bool                             // the guards in the target, too
-	DropLetters bool                             // dead letters, too, which nobody can apply any more
-	DropChanges uint64                           // so many changes of the log, which Bigtable never gets
+	DropGuards  bool                             // delete the guards in the target, too
+	DropLetters bool                             // delete dead letters, which no replicator can apply any more
+	DropChanges uint64                           // give up exactly this many changes of the log; Bigtable never gets them
 	Now         func() time.Time                 // the service's clock
 	Say         func(format string, args ...any) // prints a step as it happens
 }
@@ -185,20 +185,21 @@ func (r *Retirement) configured() int {
 //	row {fenced} → log → requests, letters → target {retired} → guards → files → row removed
 //
 // The row comes last: as long as it is fenced no replicator writes the rows, and without the log no
-// undo lets the replicator continue where it was, with guards that are gone. What the target notes
-// refuses a later start, which would copy the table over the application's rows; and it keeps
-// comparisons of the target's other tables from taking cells without guards for foreign ones, which
-// `repair --delete-foreign` deletes. So it comes before the guards.
+// undo lets the replicator continue where it was, with guards that are gone.
+//
+// The target's note comes before the guards, for two reasons. It refuses a later start, which would
+// copy the table over the application's rows. And it keeps comparisons of the target's other tables
+// from taking cells without guards for foreign ones, which `repair --delete-foreign` deletes.
 //
 // Rule 12: no step leaves a table without a fence, ready to be started.
 func (r *Retirement) Run(ctx context.Context) error {
 	if err := r.fenceRow(ctx); err != nil {
 		return err
 	}
-	if err := r.checkOwner(ctx); err != nil { // who began before the row was fenced
+	if err := r.checkOwner(ctx); err != nil { // one may have begun before the row was fenced
 		return err
 	}
-	if err := r.checkUnapplied(ctx); err != nil { // what was read meanwhile
+	if err := r.checkUnapplied(ctx); err != nil { // more may have been read meanwhile
 		return err
 	}
 	for _, k := range r.Kept.Streams {

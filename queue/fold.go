@@ -79,8 +79,8 @@ func (l *Log) fold(ctx context.Context) (*folded, error) {
 	}
 }
 
-// readOn reads what has come since a fold, and reports whether the result is a fold, too. It is
-// none where it is not plain that the log only grew.
+// readOn reads what has come since a fold, and reports whether the result is a fold, too: it is not
+// if anything else may have happened to the log than that it grew.
 func (l *Log) readOn(ctx context.Context, f *folded) bool {
 	info, err := l.Info(ctx)
 	if err != nil || info.Last <= f.state.Seq || f.damage != nil || f.state.Epoch == 0 {

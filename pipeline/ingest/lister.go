@@ -166,9 +166,8 @@ func (l *lister) listAll(ctx context.Context) error {
 	}
 	ls, shown, err := l.describeStream(ctx, v.stream)
 	if source.Classify(err) == failure.Gone && len(v.missing) > 0 && v.disabled {
-		// Rule 3: with a stream that has ended its parents are gone that no listing has shown, and
-		// their children need not wait. Rule 13: that it has ended was proven by other answers, see
-		// StreamEnded.
+		// Rule 3: once a stream has ended, parents that no listing has shown are gone, and their
+		// children need not wait. Rule 13: other answers have proven the end, see StreamEnded.
 		return l.handoff.request(ctx, &checkpoint.Graph{Stream: v.stream, Date: l.o.now(), Gone: v.missing})
 	}
 	if err != nil && len(ls.Shards) == 0 {

@@ -3,6 +3,7 @@ package wire
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -235,7 +236,7 @@ func (s *Shape) constrain(n *Node, at string, violations *[]string) {
 		return
 	}
 	s.lengths(n, violate)
-	if s.Enum != nil && !contains(s.Enum, n.Text) {
+	if s.Enum != nil && !slices.Contains(s.Enum, n.Text) {
 		violate("Member must satisfy enum value set: [" + strings.Join(s.Enum, ", ") + "]")
 	}
 	if s.KeyLen[1] > 0 {
@@ -336,12 +337,3 @@ func join(parent, name string) string {
 }
 
 func lowerFirst(s string) string { return strings.ToLower(s[:1]) + s[1:] }
-
-func contains(all []string, s string) bool {
-	for _, a := range all {
-		if a == s {
-			return true
-		}
-	}
-	return false
-}

@@ -22,7 +22,7 @@ import (
 // of JSON for each.
 const maxLine = 64 << 20
 
-// ReadFile calls f with each line of data file i after line after; 0 is the begin. Heartbeats are
+// ReadFile calls f with the lines of data file i behind line number after; 0 for all. Heartbeats are
 // left out. It stops at f's first error and returns that as it is. No line is handed out before the
 // whole file has been compared with its checksum. Other errors have a class: a Transient one is
 // worth another call, after the last line that f took.
