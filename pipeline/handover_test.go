@@ -304,3 +304,31 @@ func TestEndLeavesWhatSinksNeed(t *testing.T) {
 		t.Errorf("mark %d, last changes %d", got.Marks[checkpoint.SinkBigtable].Seq, got.LastFrame)
 	}
 }
+
+// TestResyncEndsBeforeTheDrain: it writes nothing behind the readers, and status shows none.
+func TestResyncEndsBeforeTheDrain(t *testing.T) {
+	w := newWorld(t)
+	release := w.holdScans(1)
+	defer release()
+	w.createTable("Orders")
+	w.changeItems("Orders", 4, 200)
+	r := w.start("Orders")
+	r.settle()
+	r.order("r1")
+	r.hastenUntil("the resync compares", func() bool {
+		s := r.table("Orders").Resync
+		return s != nil && s.Doing == "comparing"
+	})
+	w.front.Faults.Outage(0)
+	w.put("Orders", "p", "1", "")
+	r.until("a change waits", func() bool { st := r.table("Orders"); return st.Pending != nil && *st.Pending == 1 })
+	r.readsNoMore()
+	r.until("no resync is shown", func() bool { return r.table("Orders").Resync == nil })
+	w.front.Faults.Recover()
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	if s := r.fold("Orders"); s.Resync == nil || s.Marks[checkpoint.SinkBigtable].Seq < s.LastFrame {
+		t.Errorf("resync %+v, mark %d, last changes %d", s.Resync, s.Marks[checkpoint.SinkBigtable].Seq, s.LastFrame)
+	}
+}
