@@ -12,16 +12,16 @@ import (
 // awaitHeartbeats waits until heartbeats prove, of each table that gets them, that it was read up
 // to a time. It does not wait for long: without the proof it is assumed.
 func (c *Cutover) awaitHeartbeats(ctx context.Context, through change.Millis) error {
-	wait, began := c.pair.BeatsWait(), time.Now()
+	wait, began := c.pair.HeartbeatWait(), time.Now()
 	return c.poll(ctx, func(logs []*control.Log) bool {
-		return time.Since(began) >= wait || c.heardOf(logs, through)
+		return time.Since(began) >= wait || c.provenByHeartbeats(logs, through)
 	})
 }
 
-// heardOf reports whether heartbeats prove all that they can, for each table that gets them. A
+// provenByHeartbeats reports whether heartbeats prove all that they can, for each table that gets them. A
 // shard without one yet does not count: the fence ends a life of the owner, and the next life
 // proves it again.
-func (c *Cutover) heardOf(logs []*control.Log, through change.Millis) bool {
+func (c *Cutover) provenByHeartbeats(logs []*control.Log, through change.Millis) bool {
 	for i, l := range logs {
 		if c.pair.Tables[i].Heartbeat.Write && idleness(l, through) == certificate.Assumed {
 			return false

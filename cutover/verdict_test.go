@@ -241,7 +241,7 @@ func TestCertificateWaitsForHeartbeats(t *testing.T) {
 		"one without":     {checkpoint.Proof{Assumed: 1, Read: through}, checkpoint.Proof{Read: through}, false},
 	} {
 		x := &Cutover{pair: &pair.Pair{Tables: []*catalog.Table{with, {}}}}
-		if got := x.heardOf([]*control.Log{log(c.first), log(c.second)}, through); got != c.want {
+		if got := x.provenByHeartbeats([]*control.Log{log(c.first), log(c.second)}, through); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

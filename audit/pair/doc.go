@@ -4,11 +4,11 @@
 //
 // Files, from the top down:
 //
-//	pair.go   all tables of a target, and the Settler over them
-//	prove.go  waits for the proof, with the logs of the running daemon
-//	beats.go  waits until heartbeats prove the same
-//	ready.go  whether the tables are in a state in which comparing them means something
-//	read.go   pages and items of the source, within the read budget
-//	proof.go  decides from the states of the logs whether the proof is there
-//	logs.go   the tables' logs
+//	pair.go        all tables of a target, and the Settler over them
+//	prove.go       waits for the proof, with the logs of the running daemon
+//	heartbeats.go  waits until heartbeats prove the same
+//	ready.go       whether the tables are in a state in which comparing them means something
+//	read.go        pages and items of the source, within the read budget
+//	proof.go       decides from the states of the logs whether the proof is there
+//	logs.go        the tables' logs
 package pair

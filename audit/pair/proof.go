@@ -50,16 +50,16 @@ func (p *proof) why(i int, s *checkpoint.State) string {
 	return p.tables[i].Why(p.tables[i].missing, s)
 }
 
-// beats decides from the states of the logs of all tables of which of them heartbeats prove that
-// Bigtable has every change up to a time.
-type beats struct {
+// heartbeatProof decides from the states of the logs for which tables heartbeats prove that Bigtable
+// has every change up to a time.
+type heartbeatProof struct {
 	tables []protocol.Proof
 	wait   func(table int) time.Duration // how long a heartbeat may take; 0 where none are written
 	proven []bool
 }
 
-func newBeats(through change.Millis, tables int, wait func(table int) time.Duration) *beats {
-	b := &beats{tables: make([]protocol.Proof, tables), wait: wait, proven: make([]bool, tables)}
+func newHeartbeatProof(through change.Millis, tables int, wait func(table int) time.Duration) *heartbeatProof {
+	b := &heartbeatProof{tables: make([]protocol.Proof, tables), wait: wait, proven: make([]bool, tables)}
 	for i := range b.tables {
 		b.tables[i].Through = through
 	}
@@ -68,7 +68,7 @@ func newBeats(through change.Millis, tables int, wait func(table int) time.Durat
 
 // awaited takes the states of all logs, always in the same order, and reports whether heartbeats
 // may prove more. They prove nothing of a table while an open shard has none.
-func (b *beats) awaited(states []*checkpoint.State) (more bool) {
+func (b *heartbeatProof) awaited(states []*checkpoint.State) (more bool) {
 	for i, s := range states {
 		missing := b.tables[i].LookByHeartbeats(s, s.AppliedMark())
 		b.proven[i] = b.proven[i] || missing == protocol.MissingNothing
@@ -81,10 +81,9 @@ func (b *beats) awaited(states []*checkpoint.State) (more bool) {
 	return more
 }
 
-// young reports whether the owner of a table's log may only have had no time yet to see a heartbeat
-// out of each shard: each command that appends to the log begins another life of its owner, which
-// proves it anew.
-func (b *beats) young(table int, s *checkpoint.State) bool {
+// young reports whether the life of a log's owner is too short for a heartbeat out of each shard:
+// each command that appends to the log begins another life, which proves it anew.
+func (b *heartbeatProof) young(table int, s *checkpoint.State) bool {
 	wait, p := change.Millis(b.wait(table).Milliseconds()), &s.Proof
 	silent := p.Assumed == 0 && p.Read == 0 // also after a snapshot, until the next beat
 	return wait > 0 && (silent || s.Date < p.Since+wait)

@@ -86,7 +86,7 @@ func TestHeartbeatsProveWhatWasReadAndApplied(t *testing.T) {
 		{"and a split after it", []*checkpoint.State{beaten(100, 0, 7, 7), beating(beaten(0, 1, 9, 7), 0)}, true, false},
 	} {
 		wait := func(table int) time.Duration { return time.Duration(table) * 20 * time.Second } // the second one
-		b, more := newBeats(100, 2, wait), false
+		b, more := newHeartbeatProof(100, 2, wait), false
 		for _, s := range c.looks {
 			more = b.awaited([]*checkpoint.State{logState(1000, 1000, 7, 7), s})
 		}

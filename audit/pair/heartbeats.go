@@ -13,17 +13,17 @@ import (
 // the log.
 const heartbeatsLate = 15 * time.Second
 
-// BeatsWait returns how long it is worth to wait for a heartbeat that is written from now on; 0
-// where no table has any.
-func (p *Pair) BeatsWait() (wait time.Duration) {
+// HeartbeatWait returns how long a heartbeat that is written from now on may take; 0 where no table
+// has any.
+func (p *Pair) HeartbeatWait() (wait time.Duration) {
 	for i := range p.Tables {
-		wait = max(wait, p.beatWait(i))
+		wait = max(wait, p.waitOf(i))
 	}
 	return wait
 }
 
-// beatWait is BeatsWait of one table, given by its index.
-func (p *Pair) beatWait(table int) time.Duration {
+// waitOf is HeartbeatWait of one table, given by its index.
+func (p *Pair) waitOf(table int) time.Duration {
 	if h := p.Tables[table].Heartbeat; h.Write {
 		return time.Duration(h.Every) + heartbeatsLate
 	}
@@ -31,12 +31,12 @@ func (p *Pair) beatWait(table int) time.Duration {
 }
 
 // Proven reports of each table whether heartbeats prove that Bigtable has every change up to now.
-// It waits for them no longer than BeatsWait. Where the logs cannot be read meanwhile, nothing is
-// proven, and that is no error.
+// It waits for them no longer than HeartbeatWait. Where the logs cannot be read meanwhile, nothing
+// is proven, and that is no error.
 func (p *Pair) Proven(ctx context.Context) ([]bool, error) {
-	b := newBeats(p.Now()+1000, len(p.Tables), p.beatWait) // Date is cut to seconds
-	for began := time.Now(); time.Since(began) < p.BeatsWait(); {
-		if states := p.lookForBeats(ctx); states != nil && !b.awaited(states) {
+	b := newHeartbeatProof(p.Now()+1000, len(p.Tables), p.waitOf) // Date is cut to seconds
+	for began := time.Now(); time.Since(began) < p.HeartbeatWait(); {
+		if states := p.lookForHeartbeats(ctx); states != nil && !b.awaited(states) {
 			break
 		}
 		if err := failure.Pause(ctx, control.Period); err != nil {
@@ -46,9 +46,9 @@ func (p *Pair) Proven(ctx context.Context) ([]bool, error) {
 	return b.proven, nil
 }
 
-// lookForBeats folds the logs, and requests from their owners the progress of heartbeats; nil if
-// that fails.
-func (p *Pair) lookForBeats(ctx context.Context) (states []*checkpoint.State) {
+// lookForHeartbeats folds the logs, and requests from their owners the progress of heartbeats; nil
+// if that fails.
+func (p *Pair) lookForHeartbeats(ctx context.Context) (states []*checkpoint.State) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	logs, err := p.running(ctx)
