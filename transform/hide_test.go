@@ -36,7 +36,7 @@ rules:
 		t.Errorf("content shows: %s", text)
 	}
 	for _, known := range []string{`"id":"key"`, `"row":"key#sort"`, `"qualifier":"n"`, `"qualifier":"sort/state"`,
-		"(7 bytes; --show-data prints them), at a time of its own"} {
+		"(7 bytes; --show-data prints them), at a time of its own", "(1 byte; --show-data prints it)"} {
 		if !strings.Contains(text, known) {
 			t.Errorf("%s is not shown: %s", known, text)
 		}

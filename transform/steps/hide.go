@@ -60,7 +60,12 @@ func (s *StepCell) hide(c *ir.Emitted) {
 }
 
 // hidden returns the text that replaces n bytes of data.
-func hidden(n int) string { return fmt.Sprintf("(%d bytes; --show-data prints them)", n) }
+func hidden(n int) string {
+	if n == 1 {
+		return "(1 byte; --show-data prints it)"
+	}
+	return fmt.Sprintf("(%d bytes; --show-data prints them)", n)
+}
 
 // isKeyCapture reports whether the rule takes the capture of that name from an attribute of the
 // primary key.
