@@ -23,7 +23,7 @@ func (t *table) applyOptions(l *life.Life, s *checkpoint.State) (apply.Options, 
 		Retention: t.view.retentionLeft, Park: t.o.Periods.Park, Tracer: t.o.Tracer,
 	}
 	arch := t.newArchiver(l, s)
-	if arch != nil { // not a nil *Archiver, which would be an Archive
+	if arch != nil { // a nil *Archiver would make an Archive that is not nil
 		o.Archive = arch
 	}
 	return o, arch

@@ -21,7 +21,7 @@ import (
 	"github.com/tailrace-cdc/replicator/source/export"
 )
 
-// planStart decides how a table starts at a time of the service, the one and only time (Rule 3).
+// planStart decides how a table starts, given the service's time. It is decided once (Rule 3).
 func (t *Table) planStart(start Start, date change.Millis) (*checkpoint.Start, error) {
 	at, err := start.Time(date)
 	if err != nil {
@@ -41,10 +41,10 @@ func (t *Table) planStart(start Start, date change.Millis) (*checkpoint.Start, e
 	return planned, nil
 }
 
-// whetherNew returns how the table is copied at a first start at a time of the service: not, where
-// it is new and does not say how. The log keeps the decision (Rule 3), so every later owner makes
-// the same.
-func (t *table) whetherNew(ctx context.Context, w *queue.Writer, date change.Millis) (own Table, err error) {
+// decideBackfill returns the table as its first start sets it up, date being the service's time. A
+// table that a selection found, that is new, and for which no backfill is configured is not copied.
+// The log keeps the decision (Rule 3), so every later owner makes the same.
+func (t *table) decideBackfill(ctx context.Context, w *queue.Writer, date change.Millis) (own Table, err error) {
 	own = t.Table
 	if own.NewAfter == nil || own.Backfill.From != "" {
 		return own, nil
@@ -59,8 +59,8 @@ func (t *table) whetherNew(ctx context.Context, w *queue.Writer, date change.Mil
 	return own, err
 }
 
-// beginCopy stores that the copy begins that the start decided on. After a crash between the two
-// entries the next life does it.
+// beginCopy appends the Copy entry of the copy that the start has decided on. After a crash between
+// the two entries the next life appends it.
 func (t *table) beginCopy(ctx context.Context, w *queue.Writer) error {
 	c := protocol.FirstCopy(w.State())
 	if c == nil {

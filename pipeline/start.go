@@ -217,7 +217,7 @@ func (t *table) firstStart(ctx context.Context, w *queue.Writer, ls source.Listi
 	if t.row.Known().Recovering {
 		return protocol.RecoveredStart(t.o.Start.Mode(), t.row.Known().Floor, ls.Started, t.Archive.On), nil
 	}
-	own, err := t.whetherNew(ctx, w, ls.Started)
+	own, err := t.decideBackfill(ctx, w, ls.Started)
 	if err != nil {
 		return nil, err
 	}
