@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -92,17 +93,20 @@ func (w *Whole) Run(ctx context.Context) error {
 // run does one resync, until it is complete or the log holds an order for another one.
 func (w *Whole) run(ctx context.Context, p *checkpoint.PendingResync) error {
 	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	go func() {
+	var watch sync.WaitGroup
+	watch.Go(func() {
 		for failure.Pause(ctx, wholeLook) == nil {
 			if now := w.Facts().Resync; now == nil || now.ID != p.ID {
 				cancel(errReplaced)
 				return
 			}
 		}
-	}()
+	})
 	err := w.resync(ctx, p)
-	if cause := context.Cause(ctx); errors.Is(cause, errReplaced) {
+	cause := context.Cause(ctx)
+	cancel(nil)
+	watch.Wait()
+	if errors.Is(cause, errReplaced) {
 		return cause
 	}
 	return err
