@@ -104,7 +104,7 @@ func few(names []string) string {
 	const most = 10
 	switch {
 	case len(names) == 0:
-		return "no tables"
+		return "no table"
 	case len(names) > most:
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 	}
