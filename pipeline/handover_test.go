@@ -324,11 +324,47 @@ func TestResyncEndsBeforeTheDrain(t *testing.T) {
 	r.until("a change waits", func() bool { st := r.table("Orders"); return st.Pending != nil && *st.Pending == 1 })
 	r.readsNoMore()
 	r.until("no resync is shown", func() bool { return r.table("Orders").Resync == nil })
+	if runs, _ := r.p.Works("Orders"); !runs {
+		t.Error("the resync is shown until the drain ends")
+	}
 	w.front.Faults.Recover()
 	if err := r.end(); err != nil {
 		t.Fatal(err)
 	}
 	if s := r.fold("Orders"); s.Resync == nil || s.Marks[checkpoint.SinkBigtable].Seq < s.LastFrame {
 		t.Errorf("resync %+v, mark %d, last changes %d", s.Resync, s.Marks[checkpoint.SinkBigtable].Seq, s.LastFrame)
+	}
+}
+
+// TestCopyIsSavedBeforeTheDrain: the log has its last marks, which were not due yet, and status shows
+// no progress of a copy that has ended.
+func TestCopyIsSavedBeforeTheDrain(t *testing.T) {
+	w := newWorld(t)
+	release := w.holdScans(16) // half of the parts
+	defer release()
+	w.oldTable(300)
+	r := w.start("Orders")
+	r.hastenUntil("a page is copied", func() bool {
+		c := r.table("Orders").Copy
+		return c != nil && c.Items > 0
+	})
+	copied := r.table("Orders").Copy.Items
+	w.front.Faults.Outage(0)
+	w.put("Orders", "p", "1", `"v":{"N":"1"}`)
+	r.until("a change waits", func() bool { st := r.table("Orders"); return st.Pending != nil && *st.Pending == 1 })
+	r.readsNoMore()
+	r.until("the budget of no copy is shown", func() bool {
+		c := r.table("Orders").Copy
+		return c != nil && c.ReadBudget < 0
+	})
+	if runs, _ := r.p.Works("Orders"); !runs {
+		t.Error("the copy is shown until the drain ends")
+	}
+	if c := r.fold("Orders").CopyRunning(); c == nil || c.Total().Items < copied {
+		t.Errorf("the log has %+v of a copy of which %d items are in Bigtable", c, copied)
+	}
+	w.front.Faults.Recover()
+	if err := r.end(); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,8 +15,10 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/pipeline/life"
+	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/source"
 )
@@ -169,5 +172,32 @@ func TestTableBetweenTwoLivesIsLive(t *testing.T) {
 	}
 	if now := v.latest(); now.phase != phaseClaimed || now.parts != (parts{}) {
 		t.Errorf("phase %d, and it shows %+v", now.phase, now.parts)
+	}
+}
+
+// TestHaltNamesOneSetting: the others that are wrong, of the same system or of another one, are
+// reasons of their own.
+func TestHaltNamesOneSetting(t *testing.T) {
+	queues := protocol.Premises{{Code: "age"}, {Code: "discard", Unsafe: true}, {Code: "limit", Unsafe: true}}
+	rules := protocol.Premises{{Code: "data"}, {Code: "guards", Unsafe: true}}
+	halt := &checkpoint.Halt{Code: outcome.CodePremise}
+	for name, c := range map[string]struct {
+		halt *checkpoint.Halt
+		code string // that status shows, of the table's halt or of a sink's
+		want string
+	}{
+		"of neither":   {nil, "", "age discard limit data guards"},
+		"of the queue": {halt, outcome.CodePremise, "age limit data guards"},
+		"of the sink":  {nil, outcome.CodePremise, "age discard limit data"},
+		"other":        {&checkpoint.Halt{Code: outcome.CodeMissing}, outcome.CodeMissing, "age discard limit data guards"},
+	} {
+		var codes []string
+		s := &snapshot{premises: queues, settings: rules, halt: c.halt}
+		for _, p := range s.unnamed(&TableStatus{Code: c.code}) {
+			codes = append(codes, p.Code)
+		}
+		if got := strings.Join(codes, " "); got != c.want || len(s.broken()) != len(queues)+len(rules) {
+			t.Errorf("%s: %s", name, got)
+		}
 	}
 }
