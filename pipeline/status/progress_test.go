@@ -107,3 +107,27 @@ func TestTableIsNotReadyBeforeItsCopyBegins(t *testing.T) {
 		}
 	}
 }
+
+// TestTableThatMovesIsNotLate: between two looks at the log reading and applying may be seen to catch
+// up, each by itself. Other reasons stay.
+func TestTableThatMovesIsNotLate(t *testing.T) {
+	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC).UnixMilli()
+	late := []Reason{{Code: WhyPaused, Text: "p"}, {Code: WhyLateRead, Text: "r"}, {Code: WhyLateApplied, Text: "a"}}
+	for want, moved := range map[string]struct{ read, applied bool }{
+		"p r a": {}, "p a": {read: true}, "p r": {applied: true}, "p": {read: true, applied: true},
+	} {
+		before, after := open(now, now-3_600_000), open(now, now-3_600_000)
+		if moved.read {
+			after = open(now, now-3_599_000)
+		}
+		if moved.applied {
+			after.Marks["bigtable"] = checkpoint.Mark{Seq: 6}
+		}
+		var st Table
+		st.Explain(late...)
+		st.Moved(before, after)
+		if got := strings.Join(st.Reasons, " "); got != want || st.Late() != (want != "p") {
+			t.Errorf("%+v: %q, late %t, want %q", moved, got, st.Late(), want)
+		}
+	}
+}
