@@ -22,7 +22,8 @@ type copyLoad struct {
 	memory   string // memory.copy; empty: the default
 	segments int    // 0: what the daemon chooses
 	null     bool   // into the null server
-	writer   bool   // another client writes an item now and then, and looks for it in Bigtable
+	network  network
+	writer   bool // another client writes an item now and then, and looks for it in Bigtable
 }
 
 // BenchmarkCopy copies a table that is older than its stream, by a scan with a read budget that is
@@ -42,6 +43,8 @@ func BenchmarkCopy(b *testing.B) {
 		{name: "random/emulator", items: 100_000, random: true, writer: true},
 		{name: "64_segments/emulator", items: 200_000, segments: 64, writer: true},
 		{name: "256MiB/null_server", items: 300_000, memory: "256MiB", null: true},
+		{name: "10ms/null_server", items: 300_000, null: true, network: network{latency: 10 * time.Millisecond}},
+		{name: "20ms/null_server", items: 300_000, null: true, network: network{latency: 20 * time.Millisecond}},
 		{name: "million/null_server", items: 1_000_000, size: 250, null: true},
 	} {
 		b.Run(l.name, func(b *testing.B) {
@@ -65,7 +68,7 @@ func (l copyLoad) measure(b *testing.B) {
 	bigtable := sb.Bigtable.Addr()
 	front := &front{}
 	if l.null {
-		front = serveFront(b, bigtable, true)
+		front = serveFront(b, bigtable, true, l.network)
 		bigtable = front.address
 	}
 	admin := freeAddress(b)

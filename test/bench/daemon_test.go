@@ -28,6 +28,10 @@ import (
 func BenchmarkDaemon(b *testing.B) {
 	for _, l := range []load{
 		{name: "distinct", tables: 1, items: 40_000, rounds: 1},
+		{name: "10ms", tables: 1, items: 80_000, rounds: 1, network: network{latency: 10 * time.Millisecond}},
+		{name: "20ms", tables: 1, items: 80_000, rounds: 1, network: network{latency: 20 * time.Millisecond}},
+		{name: "jitter", tables: 1, items: 80_000, rounds: 1, network: network{latency: 10 * time.Millisecond, jitter: true}},
+		{name: "refusing", tables: 1, items: 80_000, rounds: 1, network: network{latency: 10 * time.Millisecond, rate: 8000}},
 		{name: "hot", tables: 1, items: 8_000, rounds: 5},
 		{name: "10_tables", tables: 10, items: 40_000, rounds: 1},
 		{name: "50_tables", tables: 50, items: 40_000, rounds: 1},
@@ -38,6 +42,9 @@ func BenchmarkDaemon(b *testing.B) {
 		{name: "100_KB_10_tables", tables: 10, items: 1_500, rounds: 1, size: 100_000},
 	} {
 		for _, server := range []string{"null_server", "emulator"} {
+			if server == "emulator" && l.network != (network{}) {
+				continue
+			}
 			b.Run(l.name+"/"+server, func(b *testing.B) {
 				for range b.N {
 					measure(b, l, server == "null_server")
@@ -63,6 +70,9 @@ func measure(b *testing.B, l load, null bool) {
 	b.ReportMetric(float64(cpu.Microseconds())/records, "cpu_µs/record")
 	b.ReportMetric(float64(r.front.calls.Load())/records, "calls/record")
 	b.ReportMetric(records/wall.Seconds(), "records/s")
+	if l.network.rate > 0 {
+		b.ReportMetric(float64(r.front.refused.Load())/records, "refused/record")
+	}
 	b.ReportMetric(peak, "MiB")
 	b.ReportMetric(0, "ns/op")
 	b.StartTimer()
@@ -87,7 +97,7 @@ func (l load) run(b *testing.B, null bool, shards int) *loaded {
 		b.Fatal(err)
 	}
 	l.write(b, sb)
-	front := serveFront(b, sb.Bigtable.Addr(), null)
+	front := serveFront(b, sb.Bigtable.Addr(), null, l.network)
 	admin := freeAddress(b)
 	config := l.configure(b, dir, sb.Endpoint(), admin)
 	run(b, dir, environment(sb.Bigtable.Addr()), bin, "schema", "--apply", "-c", config)

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
+	"math/rand/v2"
 	"net"
 	"path"
 	"slices"
@@ -17,9 +19,12 @@ import (
 	"time"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
@@ -48,7 +53,9 @@ type front struct {
 	null    bool
 	behind  *grpc.ClientConn
 	calls   atomic.Int64
-	latency time.Duration             // of a null server's acknowledgement
+	takes   *rate.Limiter // of the network's rate
+	refused atomic.Int64
+	network network                   // before a null server
 	forgets bool                      // a null server does not note the cells
 	first   atomic.Pointer[time.Time] // when the first of these calls came; a benchmark begins anew
 
@@ -62,7 +69,32 @@ type front struct {
 	tables map[string]map[string]map[string][]byte // table, row, "family:qualifier"
 }
 
-func serveFront(b *testing.B, behind string, null bool) *front {
+// network is what lies between a client and a service that is not on its machine, and how much that
+// service takes.
+type network struct {
+	latency time.Duration // of an acknowledgement; half of them take no longer
+	jitter  bool          // one in a hundred takes five times the latency or longer
+	rate    float64       // writes a second above which the service refuses them; 0: it takes all
+}
+
+// delay returns how long an acknowledgement takes. With jitter it is log-normal.
+func (n network) delay() time.Duration {
+	if !n.jitter {
+		return n.latency
+	}
+	const p99 = 2.326 // standard deviations
+	return time.Duration(float64(n.latency) * math.Exp(rand.NormFloat64()*math.Log(5)/p99))
+}
+
+func (n network) limiter() *rate.Limiter {
+	if n.rate == 0 {
+		return rate.NewLimiter(rate.Inf, 0)
+	}
+	return rate.NewLimiter(rate.Limit(n.rate), int(n.rate/20))
+}
+
+// serveFront serves as many calls at once on a connection as Bigtable does.
+func serveFront(b *testing.B, behind string, null bool, n network) *front {
 	b.Helper()
 	conn, err := grpc.NewClient(behind, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(raw{})))
@@ -73,8 +105,9 @@ func serveFront(b *testing.B, behind string, null bool) *front {
 	if err != nil {
 		b.Fatal(err)
 	}
-	f := &front{address: l.Addr().String(), null: null, behind: conn, tables: map[string]map[string]map[string][]byte{}}
-	srv := grpc.NewServer(grpc.MaxRecvMsgSize(256<<20), grpc.ForceServerCodecV2(raw{}), grpc.UnknownServiceHandler(
+	f := &front{address: l.Addr().String(), null: null, behind: conn, tables: map[string]map[string]map[string][]byte{},
+		network: n, takes: n.limiter()}
+	srv := grpc.NewServer(grpc.MaxConcurrentStreams(100), grpc.MaxRecvMsgSize(256<<20), grpc.ForceServerCodecV2(raw{}), grpc.UnknownServiceHandler(
 		func(_ any, s grpc.ServerStream) error { return f.serve(s) }))
 	go func() { _ = srv.Serve(l) }()
 	b.Cleanup(func() {
@@ -99,7 +132,9 @@ func (f *front) serve(s grpc.ServerStream) error {
 			f.first.CompareAndSwap(nil, &now)
 		}
 		if f.null {
-			f.acknowledge(req)
+			if err := f.acknowledge(req); err != nil {
+				return err
+			}
 			return s.SendMsg(new([]byte))
 		}
 	}
@@ -151,14 +186,19 @@ func (f *front) pass(s grpc.ServerStream, method string, req []byte) (replies []
 	}
 }
 
-// acknowledge notes a write, and returns when it may be acknowledged.
-func (f *front) acknowledge(req []byte) {
+// acknowledge notes a write, and returns when it may be acknowledged, or that it is refused.
+func (f *front) acknowledge(req []byte) error {
+	if !f.takes.Allow() {
+		f.refused.Add(1)
+		return status.Error(codes.ResourceExhausted, "too many writes")
+	}
 	if !f.forgets {
 		f.note(req)
 	}
-	if f.latency > 0 {
-		<-time.After(f.latency)
+	if d := f.network.delay(); d > 0 {
+		<-time.After(d)
 	}
+	return nil
 }
 
 // note keeps a write for rows. It is decoded later: that would take more time than the rest of this

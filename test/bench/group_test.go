@@ -87,8 +87,8 @@ func serveNATS(b *testing.B, dir string) *server.Server {
 // start starts one more member. Its null server needs a latency for each write.
 func (g *group) start(latency time.Duration) *member {
 	g.b.Helper()
-	m := &member{name: fmt.Sprint("r", len(g.members)), front: serveFront(g.b, g.sb.Bigtable.Addr(), true)}
-	m.front.latency, m.front.forgets = latency, true
+	m := &member{name: fmt.Sprint("r", len(g.members)), front: serveFront(g.b, g.sb.Bigtable.Addr(), true, network{latency: latency})}
+	m.front.forgets = true
 	dir := filepath.Join(g.dir, m.name)
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		g.b.Fatal(err)

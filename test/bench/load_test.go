@@ -18,6 +18,8 @@ type load struct {
 	size    int    // bytes of an image's texts; 0: about 1 KB
 	mapping string // empty: the preset default, class R
 
+	network network
+
 	settings, options string // further YAML of the configuration, and of each table
 	queue             string // YAML of it; empty: the server is in the daemon's process
 	poll              string // idle_poll of the source; empty: the default

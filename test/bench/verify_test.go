@@ -60,7 +60,7 @@ func (l copyLoad) verify(b *testing.B) {
 
 	// The first comparison reads from the emulator, the second one from a server that has the
 	// replies of the first.
-	front := serveFront(b, sb.Bigtable.Addr(), false)
+	front := serveFront(b, sb.Bigtable.Addr(), false, network{})
 	front.keepReads = true
 	b.StartTimer()
 	for _, server := range []string{"emulator", "replies"} {
