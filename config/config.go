@@ -92,6 +92,9 @@ type Bigtable struct {
 	// Deadline of every single call. Too short: calls are retried that were going to succeed;
 	// harmless, but slow.
 	Timeout Duration `yaml:"timeout"`
+	// Writes of a table that may be in flight at once, at most. How many there are is found from
+	// what Bigtable answers.
+	MaxInFlight int `yaml:"max_in_flight"`
 	// How long tombstones are kept, which let a delete win over a late older write. A change older
 	// than this minus 24 hours becomes a dead letter, so it also bounds how long the sink may lag.
 	Tombstones Duration `yaml:"tombstones"`
@@ -310,15 +313,15 @@ func Default() Config {
 			IdlePoll: Duration(time.Second),
 		},
 		Bigtable: Bigtable{
-			Endpoint:   firstEnv("BIGTABLE_EMULATOR_HOST"),
-			Timeout:    Duration(10 * time.Second),
+			Endpoint: firstEnv("BIGTABLE_EMULATOR_HOST"),
+			Timeout:  Duration(10 * time.Second), MaxInFlight: 2048,
 			Tombstones: Duration(7 * 24 * time.Hour),
 		},
 		Queue: Queue{
 			MaxBytes:     20 << 30,
 			ReplayWindow: Duration(time.Hour),
 		},
-		Memory:          Memory{Total: 96 << 20, PerFeed: 8 << 20, Copy: 48 << 20},
+		Memory:          Memory{Total: 96 << 20, PerFeed: 8 << 20, Copy: 128 << 20},
 		Admin:           Admin{Listen: "127.0.0.1:9464"},
 		Tracing:         Tracing{Share: 0.01},
 		ShutdownTimeout: Duration(25 * time.Second),

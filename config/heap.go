@@ -31,14 +31,16 @@ func (c *Config) HeapNeed() HeapNeed {
 	if c.Queue.URL == "" {
 		perTable += blockBytes
 	}
-	usual := max(int64(c.Memory.Total)*3/2+8<<20, 128<<20) + perTable*int64(max(len(c.Tables)-1, 0))
-	return HeapNeed{Usual: usual, Most: 2*usual + 128<<20 + 2*int64(c.Memory.Copy)}
+	further := perTable * int64(max(len(c.Tables)-1, 0))
+	usual := max(int64(c.Memory.Total)*3+12<<20, 128<<20) + further
+	return HeapNeed{Usual: usual, Most: max(usual, int64(c.Memory.Total)*3+144<<20+2*further+2*int64(c.Memory.Copy))}
 }
 
-// Limit returns the heap limit for a number of live bytes: 1.5 times that, at least Usual and at
-// most Most. With a lower limit the garbage collector runs so often that it takes up to half of the
-// CPU.
-func (n HeapNeed) Limit(live int64) int64 { return min(max(live*3/2, n.Usual), n.Most) }
+// Limit returns the heap limit for a number of live bytes and of bytes of stacks, which count in it
+// too: 1.5 times the live bytes and all stacks, at least Usual and at most Most. With a lower limit
+// the garbage collector runs so often that it takes up to half of the CPU, or more than half where
+// thousands of calls are in flight and their stacks take what the limit allows.
+func (n HeapNeed) Limit(live, stacks int64) int64 { return min(max(live*3/2+stacks, n.Usual), n.Most) }
 
 // ProcessBytes returns the memory of the whole process when its heap has the given size.
 func ProcessBytes(heap int64) int64 { return heap + programPages }

@@ -78,7 +78,7 @@ func (w *HeapWatcher) Run(ctx context.Context, log *zap.Logger) error {
 		case <-tick.C:
 		}
 		now := takeSample()
-		if next := w.need.Load().Limit(now.live); w.adjusts && next != limit {
+		if next := w.need.Load().Limit(now.live, now.stacks); w.adjusts && next != limit {
 			limit = next
 			debug.SetMemoryLimit(limit)
 		}
@@ -98,6 +98,7 @@ func (w *HeapWatcher) Run(ctx context.Context, log *zap.Logger) error {
 // sample is a reading of the runtime's own metrics.
 type sample struct {
 	live       int64   // bytes of live objects, as of the last collection
+	stacks     int64   // bytes of the stacks of goroutines
 	gcSeconds  float64 // CPU seconds of garbage collection since the process began
 	cpuSeconds float64 // CPU seconds of everything since the process began, without idle time
 }
@@ -106,10 +107,11 @@ func takeSample() sample {
 	s := []metrics.Sample{
 		{Name: "/gc/heap/live:bytes"}, {Name: "/cpu/classes/gc/total:cpu-seconds"},
 		{Name: "/cpu/classes/total:cpu-seconds"}, {Name: "/cpu/classes/idle:cpu-seconds"},
+		{Name: "/memory/classes/heap/stacks:bytes"},
 	}
 	metrics.Read(s)
 	return sample{
-		live: int64(s[0].Value.Uint64()), gcSeconds: s[1].Value.Float64(),
+		live: int64(s[0].Value.Uint64()), stacks: int64(s[4].Value.Uint64()), gcSeconds: s[1].Value.Float64(),
 		cpuSeconds: s[2].Value.Float64() - s[3].Value.Float64(),
 	}
 }

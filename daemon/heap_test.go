@@ -33,8 +33,8 @@ func TestShareOfCollectionIsMeasured(t *testing.T) {
 	}
 	after := takeSample()
 	share, _ := after.gcShare(before, time.Second)
-	if share <= 0 || share > 1 || after.live <= 0 {
-		t.Errorf("%v of the CPU, %d bytes alive", share, after.live)
+	if share <= 0 || share > 1 || after.live <= 0 || after.stacks <= 0 {
+		t.Errorf("%v of the CPU, %d bytes alive, %d of stacks", share, after.live, after.stacks)
 	}
 	busy := sample{gcSeconds: 3, cpuSeconds: 10}
 	for want, s := range map[string]struct {

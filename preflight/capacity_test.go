@@ -51,7 +51,7 @@ func TestLimitWithoutRoomForTwoSnapshotsIsRefused(t *testing.T) {
 func TestNeededMemoryIsReported(t *testing.T) {
 	cfg := config.Default()
 	r := Run(t.Context(), &cfg, nil, Options{Offline: true})
-	if r.Cost[CostMemory] != (152+64)<<20 || r.Cost[CostMemoryLarge] != (2*152+128+2*48+64)<<20 {
+	if r.Cost[CostMemory] != (300+64)<<20 || r.Cost[CostMemoryLarge] != (3*96+144+2*128+64)<<20 {
 		t.Error(r.Cost)
 	}
 }

@@ -343,7 +343,7 @@ func privateImage(t *testing.T, r *release) {
 		pod.Affinity.NodeAffinity == nil || c.StartupProbe.FailureThreshold != 720 || c.StartupProbe.PeriodSeconds != 5 {
 		t.Errorf("pod %+v", pod)
 	}
-	if c.Resources.Limits.Memory().String() != "1Gi" || c.Resources.Requests.Memory().String() != "256Mi" {
+	if c.Resources.Limits.Memory().String() != "1Gi" || c.Resources.Requests.Memory().String() != "384Mi" {
 		t.Errorf("resources %v", c.Resources)
 	}
 }
