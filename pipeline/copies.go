@@ -188,6 +188,7 @@ func (t *table) resyncOptions(l *life.Life, s *checkpoint.State, sink resync.Wri
 			Cover: cover(first.ARN, first.At, first.Date),
 		},
 		Throttled: func() uint64 { return t.bigtable.Overloads(t.Target) },
+		Bound:     func() int { return t.bigtable.Bound(t.Target) },
 		WriteRows: t.Backfill.WriteRows, Stats: t.copied,
 		Periods: resync.Periods{
 			Report: t.o.Periods.Report, Recheck: t.o.Periods.Recheck, Settle: t.o.Periods.Settle, Retry: t.o.Periods.Retry,

@@ -15,10 +15,13 @@ type bound struct {
 
 	calls    float64 // that may be in flight
 	starting bool    // the bound doubles with each round
+	held     bool    // this machine's processors limit the calls: the bound does not grow
 	shrunk   bool    // with the last round: the calls of this one were sent before, and show nothing new
 	ceiling  float64
 	grown    time.Duration // for how long the bound was used in full since it shrank
 	best     time.Duration // mean latency of the best round
+	slow     time.Duration // that of the slow round before, for which the bound shrank; 0: it was not slow
+	unmoved  int           // slow rounds, one after the other, that were as slow as before the bound shrank
 	usual    float64       // share of calls that fail for another reason than load
 
 	// The round: when it began, its calls, how many of them showed an overload and how many were
@@ -42,8 +45,8 @@ const (
 // bound may grow, above slow it shrinks. The margins keep a service that answers within a
 // millisecond from counting as slow when this machine is busy.
 const (
-	crowdedFactor, crowdedMargin = 2, 10 * time.Millisecond
-	slowFactor, slowMargin       = 3, 20 * time.Millisecond
+	crowdedFactor, crowdedMargin = 2, 2 * time.Millisecond
+	slowFactor, slowMargin       = 3, 10 * time.Millisecond
 )
 
 // What the share of refused calls in a round means, beyond twice the usual one: from refusedSome
@@ -56,7 +59,8 @@ const (
 )
 
 const (
-	leastRound = 128 // calls: fewer show too little
+	leastRound    = 128 // calls: fewer show too little
+	unmovedRounds = 3
 	// curve is the time from the ceiling to twice the ceiling.
 	curve = 2500 * time.Millisecond
 )
@@ -93,6 +97,7 @@ func (b *bound) endRound(at time.Duration) {
 	case learned < 0:
 		b.usual += learned / 64
 	}
+	defer func() { b.began, b.seen, b.refused, b.answered, b.took, b.reached = at, 0, 0, 0, 0, false }()
 	mean := time.Duration(0)
 	if b.answered > 0 {
 		mean = b.took / time.Duration(b.answered)
@@ -109,13 +114,35 @@ func (b *bound) endRound(at time.Duration) {
 	case excess >= refusedSome:
 		b.shrink(shrinkSome)
 	case mean > slowFactor*b.best+slowMargin:
-		b.shrink(shrinkMany)
+		b.slowRound(mean)
+		return
 	case mean > crowdedFactor*b.best+crowdedMargin:
+		b.endStart(b.calls)
+	case b.held:
 		b.endStart(b.calls)
 	case b.reached:
 		b.grow(min(at-b.began, time.Second))
 	}
-	b.began, b.seen, b.refused, b.answered, b.took, b.reached = at, 0, 0, 0, 0, false
+	if !shrunk {
+		b.slow, b.unmoved = 0, 0
+	}
+}
+
+// slowRound shrinks the bound after a slow round. Where that makes the next ones no faster, again
+// and again, it is not this load that makes the service slow: it has become so, as after a
+// fail-over to a cluster far away, and the search begins anew.
+func (b *bound) slowRound(mean time.Duration) {
+	if mean > b.slow*9/10 && b.slow > 0 {
+		b.unmoved++
+	} else {
+		b.unmoved = 0
+	}
+	b.slow = mean
+	if b.unmoved < unmovedRounds {
+		b.shrink(shrinkMany)
+		return
+	}
+	b.best, b.slow, b.unmoved, b.starting = mean, 0, 0, true
 }
 
 // shrink multiplies the bound by a factor. At the lowest bound the search begins again.

@@ -155,8 +155,8 @@ func TestBoundFollowsALastingChangeOfLatency(t *testing.T) {
 	m := newModel(3*time.Millisecond, 10_000, 1)
 	m.run(10*time.Second, time.Second)
 	m.latency = 60 * time.Millisecond
-	if used, _ := m.run(24*time.Second, 4*time.Second); used < 0.9 {
-		t.Errorf("%.2f of the capacity 10 s after the change, bound %.0f", used, m.bound.calls)
+	if used, _ := m.run(16*time.Second, 2*time.Second); used < 0.9 {
+		t.Errorf("%.2f of the capacity 6 s after the change, bound %.0f", used, m.bound.calls)
 	}
 }
 
@@ -214,5 +214,19 @@ func TestBoundGrowsSlowlyBehindItsStart(t *testing.T) {
 		if b.round(at, 20*time.Millisecond); b.calls > 1.5*before {
 			t.Fatalf("bound %.0f after %.0f", b.calls, before)
 		}
+	}
+}
+
+// TestBoundDoesNotGrowWhileTheProcessorsAreShort: it stays what it is, and grows afterwards.
+func TestBoundDoesNotGrowWhileTheProcessorsAreShort(t *testing.T) {
+	m := newModel(20*time.Millisecond, 1e6, 1)
+	m.bound.held = true
+	before := m.bound.calls
+	if m.run(2*time.Second, time.Second); m.bound.calls != before {
+		t.Errorf("bound %.0f, was %.0f", m.bound.calls, before)
+	}
+	m.bound.held = false
+	if m.run(20*time.Second, time.Second); m.bound.calls < 1000 {
+		t.Errorf("bound %.0f afterwards", m.bound.calls)
 	}
 }

@@ -111,7 +111,7 @@ func (t *table) send(ctx context.Context, r *request, version change.Version) er
 	took := time.Since(start)
 	class := Classify(err)
 	ended(err)
-	bound := t.limit.Release(took, loadSignalOf(err, class))
+	bound := t.limit.Release(took, loadSignalOf(err, class), t.client.cpu.Short())
 	t.metrics.bound.Set(bound)
 	t.client.follow(t, bound)
 	t.metrics.inFlight.Dec()

@@ -32,6 +32,7 @@ type Client struct {
 	newBackOff func() backoff.BackOff // between attempts
 
 	watch     *stallWatch
+	cpu       cpuWatch
 	watching  errgroup.Group
 	stopWatch context.CancelFunc
 
@@ -59,6 +60,7 @@ func Open(ctx context.Context, o Options, log *zap.Logger, reg prometheus.Regist
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c.stopWatch = stop
 	c.watching.Go(func() error { return watch.run(watching) })
+	c.watching.Go(func() error { return c.cpu.run(watching) })
 	return c, nil
 }
 
@@ -135,7 +137,7 @@ func (c *Client) table(name string) *table {
 // Bounds of the calls in flight to a table.
 const (
 	lowestBound = 8
-	firstBound  = 64
+	firstBound  = 32
 )
 
 // follow opens and closes connections as the bound of a table moves.
@@ -149,6 +151,9 @@ func (c *Client) follow(t *table, bound float64) {
 		c.log.Warn("no further connection is opened to bigtable", zap.Error(err))
 	}
 }
+
+// Bound returns how many calls to a table may be in flight now.
+func (c *Client) Bound(name string) int { return int(c.table(name).bound.Load()) }
 
 // Overloads returns how many calls to a table were throttled, timed out or found it unavailable.
 func (c *Client) Overloads(name string) uint64 { return c.table(name).limit.Overloads() }

@@ -16,9 +16,10 @@
 // The package also keeps the state table of the pipelines (state.go), compares and creates tables (package tableschema)
 // and reads rows for the verifier (rows.go).
 //
-// Goroutines: a Client has one, which observes that the process runs (stall.go). All exported methods
-// are safe for concurrent use and run in their caller's goroutine; the lanes of all tables share one
-// Client. A pooled request is used by one call at a time.
+// Goroutines: a Client has two, which observe that the process runs (stall.go) and whether it has to
+// wait for processors (cpu.go). All exported methods are safe for concurrent use and run in their
+// caller's goroutine; the lanes of all tables share one Client. A pooled request is used by one call
+// at a time.
 //
 // Files, from the top down:
 //
@@ -45,6 +46,7 @@
 //	client.go     clients and tables
 //	limit.go      lets as many calls begin as may be in flight
 //	bound.go      finds how many that are
+//	cpu.go        whether this machine's processors limit the calls
 //	conn.go       connections
 //	stall.go      sends nothing that a process held back while it stood still
 //	wire.go       a request as bytes

@@ -64,13 +64,14 @@ func (l *callLimit) abandon(ctx context.Context, w *waiter) error {
 }
 
 // Release gives a slot back, adapts the bound to the call's latency and signal, and returns the
-// bound.
-func (l *callLimit) Release(took time.Duration, signal loadSignal) float64 {
+// bound. cpuShort is set while this machine's processors limit the calls.
+func (l *callLimit) Release(took time.Duration, signal loadSignal, cpuShort bool) float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if signal == loadOverload {
 		l.overloads++
 	}
+	l.bound.held = cpuShort
 	l.bound.ended(time.Since(l.began), took, signal, l.inFlight)
 	l.inFlight--
 	l.serve()

@@ -20,14 +20,14 @@ func TestWaitersAreServedInOrder(t *testing.T) {
 			go func() {
 				if l.Acquire(ctx) == nil {
 					order = append(order, i)
-					l.Release(0, loadNeutral)
+					l.Release(0, loadNeutral, false)
 				}
 			}()
 			synctest.Wait()
 		}
 		cancel()
 		synctest.Wait()
-		l.Release(0, loadNeutral)
+		l.Release(0, loadNeutral, false)
 		synctest.Wait()
 		want := []int{0, 1, 3, 4, 5}
 		for i := range want {

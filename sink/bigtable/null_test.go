@@ -122,7 +122,7 @@ func benchWrites() []*transform.Write {
 func BenchmarkApply(b *testing.B) {
 	addr := startNullServer(b)
 	writes := benchWrites()
-	for _, n := range []int{16, 64, 256} {
+	for _, n := range []int{16, 64, 256, 2048} {
 		b.Run(fmt.Sprintf("lanes=%d", n), func(b *testing.B) {
 			c := open(b, addr)
 			measure(b, n, func(i int) {

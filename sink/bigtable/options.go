@@ -32,7 +32,7 @@ type Options struct {
 
 	Timeout     time.Duration // of one attempt of a call; default 10 s
 	Tombstones  time.Duration // how long _tr_dead cells are kept; must exceed the longest outage by far; default 168 h
-	Concurrency int           // calls in flight per table, at most; default 2048, starting from 64
+	Concurrency int           // calls in flight per table, at most; default 2048, starting from 32
 	Connections int           // at least; default 4 to the service, 1 to an emulator; more as calls in flight need them
 
 	// Report is called with the outcome of each call to a table: nil where the service answered,
