@@ -16,7 +16,7 @@ func TestTableWhoseCallsHangLeavesWorkersToOthers(t *testing.T) {
 	w := newWorld(t)
 	w.createTable("Orders")
 	w.createTable("Users")
-	w.opts = func(o *pipeline.Options) { o.Lanes = 32 }
+	w.opts = func(o *pipeline.Options) { o.Lanes, o.Calls = 32, 32 }
 	r := w.start("Orders", "Users")
 	r.settle()
 	w.front.Faults.RefuseRow([]byte("stuck"), codes.Unavailable, -1)

@@ -28,7 +28,8 @@ type Options struct {
 	// CopyMemory bounds the pages of backfills that wait until the stream has caught up with them,
 	// all tables together.
 	CopyMemory int64
-	Lanes      int // per table; about as many work at once, all tables together
+	Lanes      int // of a table; 0: by the number of tables
+	Calls      int // in work at once, all tables together; 0: by Memory
 	// Scratch is the directory of the sorted runs of whole-table resyncs.
 	Scratch string
 	// Archive is where deleted items go that a mapping archives; nil: nowhere.
@@ -97,13 +98,24 @@ type Verify struct{ ReadUnits, Percent float64 }
 // Start is where the first life of a table begins to read.
 type Start = staterow.Start
 
+// Twice as many lanes as Bigtable may have calls of a table in flight, unless there are many tables:
+// a lane takes 120 bytes.
+const (
+	mostLanes  = 4096
+	leastLanes = 512
+	allLanes   = 64 << 10
+)
+
 func (o Options) withDefaults() Options {
 	o.Periods = o.Periods.WithDefaults()
 	if o.Lanes == 0 {
-		o.Lanes = 256
+		o.Lanes = max(leastLanes, min(mostLanes, allLanes/max(len(o.Tables), 1)))
 	}
 	if o.Memory == 0 {
 		o.Memory = 96 << 20
+	}
+	if o.Calls == 0 {
+		o.Calls = apply.CallsIn(o.Memory)
 	}
 	if o.CopyMemory == 0 {
 		o.CopyMemory = 48 << 20

@@ -67,7 +67,7 @@ func New(o Options, src *source.Source, q *queue.Queue, sink *bigtable.Client,
 	p.format = rollout.New(p.formatOptions())
 	p.turns = make(chan struct{}, handedOverAtOnce)
 	p.balancer = p.newBalancer()
-	limits := apply.Limits{Memory: p.o.Memory, Lanes: p.o.Lanes}
+	limits := apply.Limits{Memory: p.o.Memory, Lanes: p.o.Lanes, Calls: p.o.Calls}
 	if o.Grows {
 		p.refusals.NoteMatch("")
 	}

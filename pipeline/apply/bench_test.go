@@ -138,7 +138,7 @@ func (x *benchLog) archiver(b *testing.B, objects bool) *Sink {
 		})
 		o.Archive = x.arch
 	}
-	shared := NewShared(Limits{Memory: 64 << 20, Lanes: 8}, nil, now)
+	shared := NewShared(Limits{Memory: 64 << 20, Lanes: 8, Calls: 8}, nil, now)
 	letters, err := OpenDeadLetters(b.Context(), shared, o)
 	if err != nil {
 		b.Fatal(err)

@@ -26,21 +26,23 @@ import (
 // request.
 type lanes struct {
 	*lanePass
-	all     []*lane
+	all     []lane
 	ready   chan *lane    // lanes with jobs and no worker; each is in it once at most
 	idle    chan assigned // to workers that have no batch
 	workers sync.Pool     // of *worker, for this table's program
 	ended   chan struct{} // closed when the pass has ended, and with it its workers
 }
 
+// lane is small, because a table has thousands: as many calls in flight as Bigtable takes at once
+// need about twice as many lanes.
 type lane struct {
-	call   *call
-	resync chan struct{} // capacity 1: holds a token while a resync is in the lane
+	call call
 
 	mu      sync.Mutex    // covers what follows
 	waiting []job         //
 	busy    bool          // in ready, or with a worker
-	room    chan struct{} // capacity 1: a full lane has given its jobs to a worker
+	room    chan struct{} // capacity 1: a full lane has given its jobs to a worker; nil before it was ever full
+	resync  chan struct{} // capacity 1: holds a token while a resync is in the lane; nil before the first
 }
 
 // laneRoom bounds the jobs that wait in a lane. The memory budget bounds their bytes; this keeps
@@ -54,13 +56,11 @@ func newLanes(shared *Shared, o *Options, letters *DeadLetters) *lanes {
 			quarantine: newQuarantine(shared.now, o.Retention, o.Park),
 		},
 		ready: make(chan *lane, shared.lanes), idle: make(chan assigned),
-		ended: make(chan struct{}),
+		ended: make(chan struct{}), all: make([]lane, shared.lanes),
 	}
 	l.workers.New = func() any { return newWorker(l.lanePass) }
-	for range shared.lanes {
-		l.all = append(l.all, &lane{
-			call: l.quarantine.newCall(), resync: make(chan struct{}, 1), room: make(chan struct{}, 1),
-		})
+	for i := range l.all {
+		l.quarantine.watchCall(&l.all[i].call)
 	}
 	return l
 }
@@ -72,32 +72,62 @@ func (l *lanes) wants(c *change.Change) bool { return l.o.lives[c.Feed.Stream].A
 // submit puts a change into the lane of its item, and blocks while that is full.
 func (l *lanes) submit(ctx context.Context, c *change.Change, e *protocol.TrackedEntry) error {
 	turn, hash := l.turns.prepare(c.KeyHash, nil, c)
-	ln := l.all[hash%uint64(len(l.all))]
-	for !l.put(ln, job{c: *c, entry: e, turn: turn}, laneRoom) {
+	ln := &l.all[hash%uint64(len(l.all))]
+	for {
+		full := l.put(ln, job{c: *c, entry: e, turn: turn}, laneRoom)
+		if full == nil {
+			return nil
+		}
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-ln.room:
+		case <-full:
 		}
+	}
+}
+
+// put appends a job to a lane. Where that has room jobs already, it returns a channel that gets
+// something once they are given to a worker. The turn is taken under the same mutex, so that turns
+// and jobs have one order.
+func (l *lanes) put(ln *lane, j job, room int) (full <-chan struct{}) {
+	ln.mu.Lock()
+	if len(ln.waiting) >= room {
+		if ln.room == nil {
+			ln.room = make(chan struct{}, 1)
+		}
+		defer ln.mu.Unlock()
+		return ln.room
+	}
+	l.turns.enqueue(j.turn)
+	ln.waiting = append(ln.waiting, j)
+	wake := !ln.busy
+	ln.busy = true
+	ln.mu.Unlock()
+	if wake {
+		l.ready <- ln
 	}
 	return nil
 }
 
-// put appends a job to a lane, unless that has room jobs. Its turn is taken under the same mutex,
-// so that turns and jobs have one order.
-func (l *lanes) put(ln *lane, j job, room int) bool {
+// resyncToken returns the channel that holds a token while a resync is in the lane.
+func (ln *lane) resyncToken() chan struct{} {
 	ln.mu.Lock()
-	full, wake := len(ln.waiting) >= room, !ln.busy
-	if !full {
-		l.turns.enqueue(j.turn)
-		ln.waiting = append(ln.waiting, j)
-		ln.busy = true
+	defer ln.mu.Unlock()
+	if ln.resync == nil {
+		ln.resync = make(chan struct{}, 1)
 	}
-	ln.mu.Unlock()
-	if !full && wake {
-		l.ready <- ln
+	return ln.resync
+}
+
+// parts returns in how many parts the batch counts that waits in the lane.
+func (ln *lane) parts() int {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	largest := 0
+	for i := range ln.waiting {
+		largest = max(largest, ln.waiting[i].size())
 	}
-	return !full
+	return partsOf(largest)
 }
 
 // submitResync puts an operation into the lane of its item, behind the changes that wait there. It
@@ -105,15 +135,16 @@ func (l *lanes) put(ln *lane, j job, room int) bool {
 // by many; the reading of the log never waits for it.
 func (l *lanes) submitResync(ctx context.Context, o *operation) error {
 	turn, hash := l.turns.prepare(o.item.Hash, o.rows, o.changes...)
-	ln := l.all[hash%uint64(len(l.all))]
+	ln := &l.all[hash%uint64(len(l.all))]
+	token := ln.resyncToken()
 	select {
-	case ln.resync <- struct{}{}:
+	case token <- struct{}{}:
 	case <-l.ended:
 		return errPassEnded
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	o.leave = func() { <-ln.resync }
+	o.leave = func() { <-token }
 	l.put(ln, job{op: o, turn: turn}, math.MaxInt)
 	return nil
 }
@@ -136,7 +167,7 @@ func (l *lanes) run(ctx context.Context) error {
 		}
 		return err
 	}
-	workers, leave := l.shared.workers.join()
+	workers, leave := l.shared.workers.join(func() int { return l.shared.bigtable.Bound(l.o.Target) })
 	defer leave()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return l.o.Gate.Shut(ctx) })
@@ -182,7 +213,7 @@ func (l *lanes) dispatch(ctx context.Context, g *errgroup.Group, workers *tableW
 		case ln := <-l.ready:
 			next := assigned{ln, func() {}}
 			if l.turns == nil {
-				release, err := workers.acquire(ctx)
+				release, err := workers.acquire(ctx, ln.parts())
 				if err != nil {
 					return err
 				}
@@ -227,11 +258,13 @@ func (l *lanes) work(ctx context.Context, next assigned) error {
 // own, after the batches of other lanes.
 func (l *lanes) applyBatch(ctx context.Context, ln *lane) error {
 	w := l.workers.Get().(*worker)
-	w.call = ln.call
+	w.call = &ln.call
 	ln.mu.Lock()
 	w.batch, ln.waiting = ln.waiting, w.batch[:0]
+	if ln.room != nil {
+		signal(ln.room)
+	}
 	ln.mu.Unlock()
-	signal(ln.room)
 	if err := w.apply(ctx); err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func BenchmarkOpenDeadLetters(b *testing.B) {
 	for _, n := range []int{0, 100, 10_000, 100_000} {
 		b.Run(fmt.Sprintf("letters=%d", n), func(b *testing.B) {
 			log := letteredLog(b, n)
-			shared := NewShared(Limits{Memory: 64 << 20, Lanes: 8}, nil, func() change.Millis { return benchBegin })
+			shared := NewShared(Limits{Memory: 64 << 20, Lanes: 8, Calls: 8}, nil, func() change.Millis { return benchBegin })
 			o := Options{
 				Life:  &life.Life{Source: "Sessions", Log: log, Logger: zap.NewNop()},
 				Stats: NewMetrics(nil).Table("Sessions", zap.NewNop()),

@@ -186,7 +186,7 @@ func (x *table) begin() *owner {
 		must(ingest.AppendStart(ctx, w, start, x.queue.MaxPayload()))
 	}
 	l := &owner{table: x, writer: w, ended: make(chan error, 1)}
-	l.shared = NewShared(Limits{Memory: 64 << 20, Lanes: x.lanes}, x.client, x.now)
+	l.shared = NewShared(Limits{Memory: 64 << 20, Lanes: x.lanes, Calls: x.lanes}, x.client, x.now)
 	agreed := make(chan struct{})
 	close(agreed)
 	o := Options{

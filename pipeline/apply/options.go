@@ -70,7 +70,7 @@ type Shared struct {
 	bigtable *bigtable.Client
 	now      func() change.Millis
 	memory   *ChangeMemory
-	lanes    int // per table
+	lanes    int // of a table
 	workers  workers
 
 	clock func() time.Time // of this machine; tests move it
@@ -83,13 +83,14 @@ type Shared struct {
 // Limits bound what the sinks of a process use.
 type Limits struct {
 	Memory int64 // bytes of changes between the log and the sinks, all tables together
-	Lanes  int   // per table; about as many work at once, all tables together
+	Lanes  int   // of a table: changes of an item go through the same
+	Calls  int   // in work at once, all tables together; one with a large item counts as several
 }
 
 // NewShared returns what the sinks of several tables share. now is the source's clock.
 func NewShared(l Limits, client *bigtable.Client, now func() change.Millis) *Shared {
 	return &Shared{
 		bigtable: client, now: now, clock: time.Now, memory: NewChangeMemory(l.Memory), lanes: l.Lanes,
-		workers: workers{half: max(l.Lanes/2, 1)},
+		workers: workers{half: max(l.Calls/2, 1)},
 	}
 }

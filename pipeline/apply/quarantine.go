@@ -55,11 +55,10 @@ func newQuarantine(
 	return &quarantine{now: now, retention: retention, patience: int(cmp.Or(park, defaultPark) / parkPeriod)}
 }
 
-// newCall returns the call of one more lane. It is not called any more once watch runs.
-func (q *quarantine) newCall() *call {
-	c := &call{q: q}
+// watchCall adds the call of one more lane. It is not called any more once watch runs.
+func (q *quarantine) watchCall(c *call) {
+	c.q = q
 	q.calls = append(q.calls, c)
-	return c
 }
 
 // begin returns the context of the lane's next call.

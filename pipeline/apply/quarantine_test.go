@@ -28,7 +28,8 @@ func TestOnlyACallThatOthersPassedIsCutOff(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			q := newQuarantine(func() change.Millis { return began }, nil, 0)
 			q.applied.Store(7)
-			c := q.newCall()
+			c := new(call)
+			q.watchCall(c)
 			inner := c.begin(t.Context())
 			for range defaultPark / parkPeriod {
 				c.cutIfStuck(tt.now, 7+tt.applied)
@@ -54,7 +55,8 @@ func TestOnlyACallThatOthersPassedIsCutOff(t *testing.T) {
 func TestCallThatEndsAfterASuspensionIsNotParked(t *testing.T) {
 	now := change.Millis(1_000_000)
 	q := newQuarantine(func() change.Millis { return now }, nil, 0)
-	c := q.newCall()
+	c := new(call)
+	q.watchCall(c)
 	for range 3 {
 		inner := c.begin(t.Context())
 		now += change.Millis(19 * time.Hour / time.Millisecond)
@@ -82,7 +84,8 @@ func TestCallIsParkedOnlyBeforeRecordsAreLost(t *testing.T) {
 			now := change.Millis(1_000_000)
 			q := newQuarantine(func() change.Millis { return now },
 				func() (time.Duration, bool) { return c.left, c.known }, 0)
-			call := q.newCall()
+			call := new(call)
+			q.watchCall(call)
 			inner := call.begin(t.Context())
 			now += 2 * change.Millis(parkAfter/time.Millisecond)
 			q.applied.Add(1)

@@ -67,7 +67,8 @@ func (l *owner) laneState() (resyncs, most, changes int) {
 	if l.sink.lanes == nil {
 		return 0, 0, 0
 	}
-	for _, ln := range l.sink.lanes.all {
+	for i := range l.sink.lanes.all {
+		ln := &l.sink.lanes.all[i]
 		ln.mu.Lock()
 		n := 0
 		for i := range ln.waiting {
@@ -86,10 +87,10 @@ func (l *owner) laneState() (resyncs, most, changes int) {
 func (l *owner) calling() bool {
 	l.sink.mu.Lock()
 	defer l.sink.mu.Unlock()
-	return l.sink.lanes != nil && slices.ContainsFunc(l.sink.lanes.all, func(ln *lane) bool {
-		ln.call.mu.Lock()
-		defer ln.call.mu.Unlock()
-		return ln.call.since > 0
+	return l.sink.lanes != nil && slices.ContainsFunc(l.sink.lanes.quarantine.calls, func(c *call) bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.since > 0
 	})
 }
 
@@ -304,7 +305,7 @@ func TestResyncEndsWithItsCaller(t *testing.T) {
 			done <- err
 		}()
 	}
-	l.Until("one is at work", func() bool { return len(l.sink.lanes.all[0].resync) == 1 })
+	l.Until("one is at work", func() bool { return len(l.sink.lanes.all[0].resyncToken()) == 1 })
 	cancel()
 	for range 2 {
 		if err := <-done; !errors.Is(err, context.Canceled) {

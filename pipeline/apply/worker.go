@@ -44,6 +44,14 @@ type job struct {
 	turn  *turn
 }
 
+// size returns the bytes of the item that the job writes.
+func (j *job) size() int {
+	if j.op != nil {
+		return len(j.op.item.Item)
+	}
+	return len(j.c.New)
+}
+
 // Hash and Key name the item for protocol.EachGroup.
 func (j *job) Hash() uint64 { return j.c.KeyHash }
 func (j *job) Key() []byte  { return j.c.Keys }

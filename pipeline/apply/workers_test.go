@@ -3,9 +3,13 @@ package apply
 import (
 	"context"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 )
+
+// noBound is that of a table whose calls are bounded by workers alone.
+func noBound() int { return 1 << 20 }
 
 // taken acquires workers of a table until there are no more, and returns what releases each.
 func taken(t *testing.T, table *tableWorkers) (all []func()) {
@@ -13,7 +17,7 @@ func taken(t *testing.T, table *tableWorkers) (all []func()) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for {
-		release, err := table.acquire(ended) // one that is free is taken all the same
+		release, err := table.acquire(ended, 1) // one that is free is taken all the same
 		if err != nil {
 			return all
 		}
@@ -23,7 +27,7 @@ func taken(t *testing.T, table *tableWorkers) (all []func()) {
 
 func TestWorkersAreDividedBetweenTheTablesThatAreCarried(t *testing.T) {
 	w := &workers{half: 100}
-	a, leaveA := w.join()
+	a, leaveA := w.join(noBound)
 	if all := taken(t, a); len(all) != 200 {
 		t.Errorf("one table has %d workers, want all 200", len(all))
 	} else {
@@ -31,14 +35,14 @@ func TestWorkersAreDividedBetweenTheTablesThatAreCarried(t *testing.T) {
 			release()
 		}
 	}
-	b, leaveB := w.join()
+	b, leaveB := w.join(noBound)
 	first, second := taken(t, a), taken(t, b)
 	if len(first) != 150 || len(second) != 50 {
 		t.Errorf("two tables have %d and %d workers, want 150 and the part of 50", len(first), len(second))
 	}
 	got := make(chan error)
 	go func() {
-		_, err := b.acquire(t.Context())
+		_, err := b.acquire(t.Context(), 1)
 		got <- err
 	}()
 	w.awaitWaiting(t, 1)
@@ -75,13 +79,13 @@ func (w *workers) awaitWaiting(t *testing.T, n int) {
 // table ends.
 func TestTableThatWaitsGetsAWorker(t *testing.T) {
 	w := &workers{half: 100}
-	a, leaveA := w.join()
-	b, leaveB := w.join()
+	a, leaveA := w.join(noBound)
+	b, leaveB := w.join(noBound)
 	all := taken(t, a)
 	got := make(chan func())
 	wait := func() {
 		go func() {
-			release, err := a.acquire(t.Context())
+			release, err := a.acquire(t.Context(), 1)
 			if err != nil {
 				t.Error(err)
 			}
@@ -106,7 +110,7 @@ func TestTableThatWaitsGetsAWorker(t *testing.T) {
 // TestTableThatEndsWhileItWaitsTakesNoWorker, also where it is served at the same moment.
 func TestTableThatEndsWhileItWaitsTakesNoWorker(t *testing.T) {
 	w := &workers{half: leastWorkers}
-	a, leave := w.join()
+	a, leave := w.join(noBound)
 	defer leave()
 	for range 100 {
 		all := taken(t, a)
@@ -114,7 +118,7 @@ func TestTableThatEndsWhileItWaitsTakesNoWorker(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			if release, err := a.acquire(ctx); err == nil {
+			if release, err := a.acquire(ctx, 1); err == nil {
 				release()
 			}
 		}()
@@ -135,7 +139,7 @@ func TestTableThatEndsWhileItWaitsTakesNoWorker(t *testing.T) {
 		ctx, cancel = context.WithCancel(t.Context())
 		all = taken(t, a)
 		cancel()
-		if _, err := a.acquire(ctx); err == nil || len(w.waiting) != 0 {
+		if _, err := a.acquire(ctx, 1); err == nil || len(w.waiting) != 0 {
 			t.Fatalf("it waits although it has ended: %v, %d", err, len(w.waiting))
 		}
 		for _, release := range all {
@@ -148,7 +152,7 @@ func TestManyTablesHaveAFewWorkersEach(t *testing.T) {
 	w := &workers{half: 16}
 	var all []*tableWorkers
 	for range 10 {
-		table, leave := w.join()
+		table, leave := w.join(noBound)
 		defer leave()
 		all = append(all, table)
 	}
@@ -161,4 +165,60 @@ func TestManyTablesHaveAFewWorkersEach(t *testing.T) {
 			t.Errorf("table %d has %d workers, want %d", i, n, want)
 		}
 	}
+}
+
+// TestTableHasAsManyBatchesInWorkAsBigtableTakes, and some that are being prepared; one that waits is
+// served once the bound has grown.
+func TestTableHasAsManyBatchesInWorkAsBigtableTakes(t *testing.T) {
+	w := &workers{half: 1000}
+	var bound atomic.Int64
+	bound.Store(16)
+	table, leave := w.join(func() int { return int(bound.Load()) })
+	defer leave()
+	all := taken(t, table)
+	if want := 16 + 4 + leastWorkers; len(all) != want {
+		t.Fatalf("%d batches in work, want %d", len(all), want)
+	}
+	bound.Store(64)
+	if more := taken(t, table); len(all)+len(more) != 64+16+leastWorkers {
+		t.Errorf("%d batches in work at a bound of 64", len(all)+len(more))
+	}
+}
+
+// TestLargeItemsCountInParts: of 100 KB items fewer are in work at once, a batch that is larger than
+// the share of its table is alone in it, and all parts are given back.
+func TestLargeItemsCountInParts(t *testing.T) {
+	w := &workers{half: 100}
+	a, leaveA := w.join(noBound)
+	_, leaveB := w.join(noBound)
+	large := partsOf(100_000)
+	if large < 15 || large > 25 || partsOf(1000) != 1 {
+		t.Fatalf("100 KB are %d parts, 1 KB %d", large, partsOf(1000))
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	var all []func()
+	for {
+		release, err := a.acquire(ended, large)
+		if err != nil {
+			break
+		}
+		all = append(all, release)
+	}
+	if want := 50/large + 100/large; len(all) != want {
+		t.Errorf("%d large batches in work, want %d", len(all), want)
+	}
+	for _, release := range all {
+		release()
+	}
+	release, err := a.acquire(ended, 1000)
+	if err != nil {
+		t.Fatal("a batch larger than all parts is never in work")
+	}
+	release()
+	if w.common != 0 || a.own != 0 || a.batches != 0 {
+		t.Errorf("not given back: %+v %+v", w, a)
+	}
+	leaveA()
+	leaveB()
 }

@@ -8,9 +8,9 @@
 // Bigtable observes an item step back, and no snapshot of the table is needed.
 //
 // Goroutines of a Copier: readers take the part that is due first and read one page of it; each
-// page has a goroutine that waits for the proof and writes its items, up to maxWrites at once; one
-// goroutine stores the marks, one adjusts the pace. The parts are shared under a mutex; all other
-// state is used by one goroutine.
+// page has a goroutine that waits for the proof and writes its items, as many at once as Bigtable
+// takes; one goroutine stores the marks, one adjusts the pace. The parts are shared under a mutex;
+// all other state is used by one goroutine.
 //
 // Files, from the top down:
 //

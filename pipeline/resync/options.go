@@ -38,6 +38,8 @@ type Options struct {
 	// Throttled returns how often Bigtable has answered that it is overloaded. Nil: it is not
 	// counted.
 	Throttled func() uint64
+	// Bound returns how many calls Bigtable may have in flight. Nil: a hundred.
+	Bound     func() int
 	WriteRows float64 // rows per second; 0: no limit of its own
 	// WipesRows is set when removals of the mapping delete whole rows, including cells of other
 	// items.

@@ -9,15 +9,20 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// How many items are written at once at most, and at least.
+// How many items are written at once: half as many again as Bigtable may have calls in flight,
+// because the items of some wait for each other in a lane, and at most mostWrites.
 const (
-	maxWrites = 128
-	minWrites = maxWrites / 10
+	mostWrites  = 3072
+	leastWrites = 8 // where Bigtable takes next to nothing
+	firstWrites = 128
+	usualBound  = 100
 )
+
+func writesFor(bound int) int { return max(leastWrites, min(bound+bound/2, mostWrites)) }
 
 const (
 	paceEvery   = 100 * time.Millisecond
-	crowdedFrom = 64 // changes in the lanes
+	crowdedFrom = 64 // changes in the lanes, where Bigtable takes few at once
 	waitedFrom  = 300 * time.Millisecond
 )
 
@@ -28,6 +33,7 @@ const (
 // Several goroutines may use it.
 type writePace struct {
 	pages  int           // that are written at once at most
+	most   func() int    // writes at once, if nothing else is to be written
 	tokens chan struct{} // holds one token for each item being written, and the withheld ones
 	rows   *rate.Limiter // nil: no limit
 
@@ -92,7 +98,7 @@ func (p *writePace) PageLimit() int {
 	if n == 0 || p.rows != nil {
 		return n
 	}
-	return max(n, (maxWrites-p.want)/p.pages, 1)
+	return max(n, p.allowed()/p.pages, 1)
 }
 
 // Full reports whether so many items are in hand that further ones would wait for too long.
@@ -103,8 +109,11 @@ func (p *writePace) Full() bool {
 	if p.rows != nil {
 		return float64(p.inHand) > n*secondsInHand
 	}
-	return n > 0 && float64(p.inHand) > max(n*secondsInHandAtMost, 2*float64(maxWrites-p.want))
+	return n > 0 && float64(p.inHand) > max(n*secondsInHandAtMost, 2*float64(p.allowed()))
 }
+
+// allowed returns how many items may be written at once. The caller holds mu.
+func (p *writePace) allowed() int { return mostWrites - p.want }
 
 // Hold notes that items were read, or, with a negative number, that they are not in hand any more.
 func (p *writePace) Hold(items int) {
@@ -114,9 +123,13 @@ func (p *writePace) Hold(items int) {
 }
 
 // newWritePace returns a pace of at most rows per second, 0 for no limit, for a copy that writes so
-// many pages at once.
-func newWritePace(rows float64, pages int) *writePace {
-	p := &writePace{pages: pages, tokens: make(chan struct{}, maxWrites)}
+// many pages at once. bound returns how many calls Bigtable may have in flight.
+func newWritePace(rows float64, pages int, bound func() int) *writePace {
+	p := &writePace{pages: pages, tokens: make(chan struct{}, mostWrites)}
+	if p.most = func() int { return writesFor(bound()) }; bound == nil {
+		p.most = func() int { return writesFor(usualBound) }
+	}
+	p.withhold(mostWrites - min(firstWrites, p.most()))
 	if rows > 0 {
 		p.rows = rate.NewLimiter(rate.Limit(rows), int(math.Ceil(max(rows/10, 1))))
 	}
@@ -178,7 +191,7 @@ func (p *writePace) Run(ctx context.Context, backlog func() (int, time.Duration)
 	}
 	tick := time.NewTicker(paceEvery)
 	defer tick.Stop()
-	allowed, before := maxWrites, throttled()
+	allowed, before := min(firstWrites, p.most()), throttled()
 	for {
 		select {
 		case <-ctx.Done():
@@ -187,19 +200,21 @@ func (p *writePace) Run(ctx context.Context, backlog func() (int, time.Duration)
 		}
 		now := throttled()
 		changes, oldest := backlog()
-		allowed = nextAllowed(allowed, changes > crowdedFrom || oldest > waitedFrom || now > before)
+		most := p.most()
+		crowded := changes > max(crowdedFrom, most/3)
+		allowed = nextAllowed(allowed, most, crowded || oldest > waitedFrom || now > before)
 		before = now
-		p.withhold(maxWrites - allowed)
+		p.withhold(mostWrites - allowed)
 	}
 }
 
 // nextAllowed returns how many items may be written at once from now on: half as many while the
 // stream waits or Bigtable is overloaded, else some more.
-func nextAllowed(allowed int, yield bool) int {
+func nextAllowed(allowed, most int, yield bool) int {
 	if yield {
-		return max(allowed/2, minWrites)
+		return max(allowed/2, most/10, leastWrites)
 	}
-	return min(allowed+maxWrites/16, maxWrites)
+	return min(allowed+max(most/16, 1), most)
 }
 
 // withhold takes that many tokens out of use. Tokens that items hold are withheld when they are

@@ -32,8 +32,32 @@ func TestCopyYieldsToAnOverloadedBigtable(t *testing.T) {
 			t.Fatal(err)
 		}
 		x.complete()
-		if w.before < maxWrites/2 || w.during > minWrites+1 || w.during == 0 || w.after < maxWrites/2 {
+		most := int64(writesFor(usualBound))
+		if w.before < most/2 || w.during > most/10+1 || w.during == 0 || w.after < most/2 {
 			t.Errorf("written at once: %d before, %d while overloaded, %d after", w.before, w.during, w.after)
+		}
+	})
+}
+
+// TestCopyWritesAsManyItemsAtOnceAsBigtableTakes: half as many again as calls, while the bound grows
+// and when it shrinks.
+func TestCopyWritesAsManyItemsAtOnceAsBigtableTakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var bound atomic.Int64
+		bound.Store(40)
+		p := newWritePace(0, unpackedPages, func() int { return int(bound.Load()) })
+		go p.Run(t.Context(), func() (int, time.Duration) { return 0, 0 }, nil)
+		for _, want := range []int64{40, 800, 2048, 8, 100} {
+			bound.Store(want)
+			if err := failure.Pause(t.Context(), 10*time.Second); err != nil {
+				t.Fatal(err)
+			}
+			p.mu.Lock()
+			got, withheld := p.allowed(), p.withheld
+			p.mu.Unlock()
+			if got != int(max(want*3/2, leastWrites)) || withheld != mostWrites-got {
+				t.Errorf("a bound of %d: %d items may be written at once, %d tokens are withheld", want, got, withheld)
+			}
 		}
 	})
 }
