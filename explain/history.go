@@ -234,8 +234,8 @@ func (h *history) pending(applied change.Version) (n int, last uint64) {
 
 func (h *history) mark() uint64 { return h.log.State.Marks[checkpoint.SinkBigtable].Seq }
 
-// standing returns why nothing is applied at the moment; "" while it is.
-func (h *history) standing(signs control.Signs) string {
+// blocked returns why nothing is applied at the moment; "" while it is.
+func (h *history) blocked(signs control.Signs) string {
 	s := h.log.State
 	for _, sink := range []string{checkpoint.SinkBigtable, checkpoint.SinkPipeline} {
 		if halt := s.AllHalts()[sink]; halt != nil {

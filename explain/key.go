@@ -238,11 +238,11 @@ func (x *explained) settling() *settling {
 func (x *explained) wait(ctx context.Context) (caughtUp bool, err error) {
 	f := &x.facts
 	n, last := x.history.pending(x.applied)
-	f.pending, f.standing = n, x.history.standing(control.Signs{
+	f.pending, f.blocked = n, x.history.blocked(control.Signs{
 		Silent: control.OwnerSilence(x.history.log.State, x.pair.Now().Time()),
 		TTL:    time.Duration(x.Config.Protocol.ClaimTTL), Closed: x.Clients.StoreWasClosed(),
 	})
-	if n == 0 || f.standing != "" || settled(f.seen) {
+	if n == 0 || f.blocked != "" || settled(f.seen) {
 		return false, nil
 	}
 	f.eta, f.moving, err = x.history.eta(ctx, last)

@@ -22,10 +22,10 @@ type facts struct {
 	proven bool            // seen stands behind a proof
 	why    string          // there is no proof, or nothing was compared
 
-	pending  int    // changes of the item in the log that Bigtable has not applied
-	standing string // why nothing is applied; "" while it is
-	moving   bool
-	eta      time.Duration
+	pending int    // changes of the item in the log that Bigtable has not applied
+	blocked string // why nothing is applied; "" while it is
+	moving  bool
+	eta     time.Duration
 
 	logged       bool // the log has a change of the item
 	asLogged     bool // the item is as the newest one left it
@@ -49,7 +49,7 @@ func (f *facts) verdict() Verdict {
 	case f.seen == nil:
 		v.Status, v.Sentence = Unproven, "unproven: the rows could not be compared: "+f.why
 	default:
-		v.Status, v.Sentence = f.compared()
+		v.Status, v.Sentence = f.comparison()
 	}
 	if v.Status == Behind {
 		v.ETA = f.eta.Seconds()
@@ -58,8 +58,8 @@ func (f *facts) verdict() Verdict {
 	return v
 }
 
-// compared describes the result of the comparison.
-func (f *facts) compared() (Status, string) {
+// comparison describes the result of the comparison.
+func (f *facts) comparison() (Status, string) {
 	switch f.seen.Status {
 	case verify.Equal:
 		if f.absent {
@@ -85,8 +85,8 @@ func (f *facts) compared() (Status, string) {
 func (f *facts) behind() string {
 	text := fmt.Sprintf("the row is %s behind", english.Plural(f.pending, "change", ""))
 	switch {
-	case f.standing != "":
-		return text + ", and nothing is applied: " + f.standing
+	case f.blocked != "":
+		return text + ", and nothing is applied: " + f.blocked
 	case f.eta > 0:
 		return fmt.Sprintf("%s: applied in about %d s", text, int(f.eta.Seconds()))
 	case !f.moving:
@@ -106,9 +106,9 @@ func (f *facts) different() (Status, string) {
 	case f.logged && f.asLogged && !f.rowsAsLogged && f.seen.Status == verify.Different && f.letters == 0:
 		return Different, "different: " + what +
 			", and nothing is pending: the newest change of the item in the log is applied"
-	case f.logged && !f.asLogged && f.rowsAsLogged && f.standing != "":
+	case f.logged && !f.asLogged && f.rowsAsLogged && f.blocked != "":
 		return Behind, "the row is behind: it is as the log says, the item has changed since, and nothing is read: " +
-			f.standing
+			f.blocked
 	case f.logged && !f.asLogged:
 		return Unproven, "unproven: " + what + ", and the item has changed since its newest change in the log: " + f.why
 	}
@@ -138,8 +138,8 @@ func (f *facts) besides(s Status) string {
 	if n := f.requests; n > 0 {
 		parts = append(parts, fmt.Sprintf("%s for it %s waiting", english.Plural(n, "request", ""), isAre(n)))
 	}
-	if s == Equal && f.standing != "" {
-		parts = append(parts, "what is written from now on does not arrive: "+f.standing)
+	if s == Equal && f.blocked != "" {
+		parts = append(parts, "what is written from now on does not arrive: "+f.blocked)
 	}
 	if s == NotStarted || len(parts) == 0 {
 		return ""

@@ -30,7 +30,7 @@ func TestVerdictIsOneSentence(t *testing.T) {
 		{facts{seen: equal}, false, Equal, "equal."},
 		{facts{seen: equal, absent: true}, false, Equal,
 			"equal: the table has no such item, and Bigtable holds nothing of it."},
-		{facts{seen: equal, standing: dead}, false, Equal,
+		{facts{seen: equal, blocked: dead}, false, Equal,
 			"equal; what is written from now on does not arrive: no replicator owns table T."},
 		{facts{seen: &verify.Verdict{Status: verify.EqualByLog}, proven: true}, false, EqualByLog,
 			"equal by the log: the item changes all the time, and its rows are what the log says."},
@@ -40,9 +40,9 @@ func TestVerdictIsOneSentence(t *testing.T) {
 			"the row is 3 changes behind: applied in about 2 s."},
 		{facts{seen: differs, pending: 1}, false, Behind, "the row is 1 change behind, and Bigtable has applied nothing " +
 			"for some seconds: `replicator status` says what fails."},
-		{facts{seen: differs, pending: 1, standing: dead}, false, Behind,
+		{facts{seen: differs, pending: 1, blocked: dead}, false, Behind,
 			"the row is 1 change behind, and nothing is applied: no replicator owns table T."},
-		{facts{seen: differs, logged: true, rowsAsLogged: true, standing: dead, why: dead}, false, Behind, "the row is " +
+		{facts{seen: differs, logged: true, rowsAsLogged: true, blocked: dead, why: dead}, false, Behind, "the row is " +
 			"behind: it is as the log says, the item has changed since, and nothing is read: no replicator owns table T."},
 		{facts{seen: differs, proven: true}, false, Different, "different: cell d:price differs, and nothing is pending."},
 		{facts{seen: differs, proven: true}, true, Different,
@@ -55,7 +55,7 @@ func TestVerdictIsOneSentence(t *testing.T) {
 		{facts{seen: differs, logged: true, asLogged: true, letters: 1, letter: "ab", why: dead}, false, Unproven,
 			"unproven: cell d:price differs, and nothing proves that no change is on its way: no replicator owns table T; " +
 				"1 dead letter of it is open: `replicator dlq show ab`."},
-		{facts{seen: differs, logged: true, standing: dead, why: dead}, false, Unproven, "unproven: cell d:price differs, " +
+		{facts{seen: differs, logged: true, blocked: dead, why: dead}, false, Unproven, "unproven: cell d:price differs, " +
 			"and the item has changed since its newest change in the log: no replicator owns table T."},
 		{facts{seen: differs, why: dead, requests: 1}, false, Unproven,
 			"unproven: cell d:price differs, and nothing proves that no change is on its way: no replicator owns table T; " +

@@ -249,7 +249,7 @@ func TestListOfSeveralTablesIsOneTable(t *testing.T) {
 		t.Errorf("list: %d\n%s%s", code, out, errs)
 	}
 	out, errs, code = f.command("archive", "list", "--to", "2001-01-01")
-	if code != 0 || strings.Count(out, "\n") != 1 || strings.Count(errs, "nothing of that time") != 2 {
+	if code != 0 || strings.Count(out, "\n") != 1 || strings.Count(errs, "is of that time") != 2 {
 		t.Errorf("list of a time without events: %d\n%s%s", code, out, errs)
 	}
 }

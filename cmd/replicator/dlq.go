@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -66,7 +65,7 @@ func (a *dlqCommands) listCommand() *cobra.Command {
 					if n == 1 {
 						fmt.Fprintln(w, "ID\tTABLE\tSINK\tSINCE\tRETRIED\tCODE\tREASON")
 					}
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", l.ID, l.Table, l.Sink, l.FirstSeen.Local().Format(time.DateTime),
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", l.ID, l.Table, l.Sink, render.Time(l.FirstSeen),
 						l.Attempts, l.Code, l.Reason)
 				}
 			}
@@ -129,11 +128,17 @@ func (a *dlqCommands) showCommand() *cobra.Command {
 			if a.JSON {
 				return a.PrintJSON(line)
 			}
-			a.Print("%s: %s of %s, version %d, key hash %s", line.ID, line.Op, line.Table, line.Version, line.KeyHash)
-			a.Print("  refused by %s: %s (%s)", line.Sink, line.Reason, line.Code)
-			a.Print("  first %s, retried %s, last %s", line.FirstSeen.Local().Format(time.DateTime),
-				render.Count(line.Attempts, "time"), line.LastTried.Local().Format(time.DateTime))
-			a.Print("  shard %s", line.Shard)
+			what := line.Op
+			if line.Shard == "" {
+				what = "item of a copy"
+			}
+			a.Print("%s: %s of %s, version %d, key hash %s", line.ID, what, line.Table, line.Version, line.KeyHash)
+			a.Print("  refused for %s: %s (%s)", line.Sink, line.Reason, line.Code)
+			a.Print("  first %s, retried %s, last %s", render.Time(line.FirstSeen),
+				render.Count(line.Attempts, "time"), render.Time(line.LastTried))
+			if line.Shard != "" {
+				a.Print("  shard %s", line.Shard)
+			}
 			if showData {
 				a.Print("%s", line.Record)
 			} else {

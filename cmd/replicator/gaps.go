@@ -72,7 +72,7 @@ func (a *app) gapsListCommand() *cobra.Command {
 func (a *app) gapsHealCommand() *cobra.Command {
 	var h healing
 	cmd := &cobra.Command{
-		Use:   "heal [--table NAME] [--sink archive --from-export URL|ARN...] [ID...]",
+		Use:   "heal [--table NAME] [--wait] [--sink archive --from-export URL|ARN...] [ID...]",
 		Short: "Make the rows true again that gaps left wrong, by comparing the whole table",
 		Long: "heal is the same as `replicator repair --gaps [ID...] --no-wait`, with --wait the same without " +
 			`--no-wait. The next

@@ -14,7 +14,8 @@ func (a *app) repairCommand() *cobra.Command {
 		Use:   "repair (--table NAME | --keys FILE|- | --from FILE | --from-export URL | --gaps [ID...]) [--no-wait]",
 		Short: "Make rows true again: of a table, of gaps, or of single items",
 		Long: `repair makes rows equal to their items again, waits until that is done, and says what is true afterwards. The
-replicator that owns the table reads each item strongly and writes the rows that differ; the stream runs on.
+replicator that owns the table reads each item strongly; the stream runs on. Of a table and of gaps it writes the rows
+that differ, of single items all rows.
 
 --table alone compares the whole table with Bigtable, once, within the read budget of its backfill block. --gaps does
 that for every table with gaps of which Bigtable differs, or for those with the given ids: it accepts the gaps, so that
@@ -33,7 +34,7 @@ With --delete-foreign --yes, cells that belong to no item are deleted, column by
 them, where no item may own them by now, and where they are older than the command. Rows of other pipelines and families
 outside of the mappings are never touched.
 
-Exit 4: something is hot, refused, unproven, still different or not deleted. Repeating the command is safe.`,
+Exit 4: something is hot, refused, unproven, still different, or was not deleted with --delete-foreign. Repeating the command is safe.`,
 		RunE: a.Body(func(ctx context.Context, ids []string) error {
 			s.ids = ids
 			p, err := s.plan()

@@ -301,7 +301,7 @@ func (s *Stage) killIsDue(catalog *pipeline.TableStatus) bool {
 
 // inTheCopy returns how far the copy of a table is; "" without one.
 func inTheCopy(t *pipeline.TableStatus) string {
-	if t.Copy == nil {
+	if t.Copy == nil || t.Copy.Percent >= 99 { // all items are there, and the last marks are on their way
 		return ""
 	}
 	return fmt.Sprintf(", its copy at %.0f %%", t.Copy.Percent)

@@ -29,10 +29,13 @@ func RetriedOf(schema int, o *request.Outcome) Retried {
 	}
 }
 
+// Time returns a date and time for people, in their zone, which it names.
+func Time(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05 MST") }
+
 // ClockTime returns a time of the day for people, with the date if that is another day.
 func ClockTime(t time.Time) string {
 	if t = t.Local(); t.Format(time.DateOnly) != time.Now().Format(time.DateOnly) {
-		return t.Format("2006-01-02 15:04:05 MST")
+		return Time(t)
 	}
 	return t.Format("15:04:05 MST")
 }
@@ -117,8 +120,8 @@ func (r Resynced) Print(w io.Writer) {
 	if r.Left == 1 {
 		rows = "row"
 	}
-	fmt.Fprintf(w, "%s: %d items, %d equal, %d written, %d %s left by their item.\n",
-		r.Table, r.Items, r.Equal, r.Written, r.Left, rows)
+	fmt.Fprintf(w, "%s: %s, %d equal, %d written, %d %s left by their item.\n",
+		r.Table, Count(int(r.Items), "item"), r.Equal, r.Written, r.Left, rows)
 	if n := r.Hot + r.Unproven; n > 0 {
 		fmt.Fprintf(w, "  %d change too often to be made equal now: repeat the resync later\n", n)
 	}

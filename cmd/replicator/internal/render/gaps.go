@@ -123,5 +123,5 @@ func LocalTime(t *time.Time) string {
 	if t.Unix() <= 0 { // the gap of a copy that was cancelled
 		return "the beginning"
 	}
-	return t.Local().Format(time.DateTime)
+	return Time(*t)
 }

@@ -31,7 +31,7 @@ func Steps(s pipeline.Status, table string) (steps []Step) {
 // resyncStep returns how far the resync of a whole table is. Its share is the share of the items
 // that were compared: how long the repair takes is not known before.
 func resyncStep(t *pipeline.TableStatus) Step {
-	step := Step{Name: "resyncing " + t.Source, Text: "since " + clockTime(t.ResyncSince.Local())}
+	step := Step{Name: "resyncing " + t.Source, Text: "since " + ClockTime(*t.ResyncSince)}
 	if t.State == "recovering" || t.State == "healing" {
 		step.Name = t.State + " " + t.Source
 	}
