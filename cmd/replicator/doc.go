@@ -24,7 +24,6 @@
 //
 //	internal/cli        what all commands share: global flags, configuration, output, exit code
 //	internal/demo       the whole demo
-//	internal/mappingtest unit tests of mappings
 //	internal/render     text for people: status, explain, rules
 //
 // Files, from the top down:
