@@ -156,7 +156,10 @@ func TestBucketThatIsAwayHoldsNobody(t *testing.T) {
 			}
 			r.hastenUntil("the archive's stream is full", func() bool {
 				a := r.table("Orders").Archive
-				return a != nil && a.Stalled && (!letters || r.table("Orders").DeadLetters > 0)
+				if letters { // which may make room again, by the server's own figure
+					return r.table("Orders").DeadLetters > 0
+				}
+				return a != nil && a.Stalled
 			})
 			w.put("Orders", "q", "last", `"v":{"N":"1"}`)
 			r.hastenUntil("Bigtable has everything", func() bool {
@@ -170,7 +173,7 @@ func TestBucketThatIsAwayHoldsNobody(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if info, err := j.Info(t.Context()); err != nil || info.Fraction() < .8 || info.Fraction() > .98 {
+			if info, err := j.Info(t.Context()); err != nil || info.Fraction() < .75 || info.Fraction() > .98 {
 				t.Errorf("the archive's stream is full to %.2f, %v", info.Fraction(), err)
 			}
 			if n := len(w.events(b, "Orders")); n > 0 {
