@@ -9,6 +9,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/staterow"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
@@ -146,6 +147,10 @@ func TestFourRecoveriesKeepTheLeadAtMinutes(t *testing.T) {
 func (r *run) row(table string) *bigtable.State {
 	r.t.Helper()
 	row, err := r.sink.LoadState(r.t.Context(), "shop", table)
+	for n := 0; n < 50 && bigtable.Classify(err) == failure.Transient; n++ { // connections end where the process stood still
+		_ = failure.Pause(r.t.Context(), 100*time.Millisecond)
+		row, err = r.sink.LoadState(r.t.Context(), "shop", table)
+	}
 	if err != nil {
 		r.t.Fatal(err)
 	}
