@@ -147,7 +147,8 @@ func TestFourRecoveriesKeepTheLeadAtMinutes(t *testing.T) {
 func (r *run) row(table string) *bigtable.State {
 	r.t.Helper()
 	row, err := r.sink.LoadState(r.t.Context(), "shop", table)
-	for n := 0; n < 50 && bigtable.Classify(err) == failure.Transient; n++ { // connections end where the process stood still
+	// Connections end where the process stood still.
+	for n := 0; n < 50 && bigtable.Classify(err) == failure.Transient; n++ {
 		_ = failure.Pause(r.t.Context(), 100*time.Millisecond)
 		row, err = r.sink.LoadState(r.t.Context(), "shop", table)
 	}

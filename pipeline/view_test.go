@@ -118,7 +118,9 @@ func TestArchiveFollowsTheLog(t *testing.T) {
 
 // TestEndOfATableThatWasNotOwnedIsNotUnsaved: it had nothing to save.
 func TestEndOfATableThatWasNotOwnedIsNotUnsaved(t *testing.T) {
-	for phase, unsaved := range map[phase]bool{phaseIdle: false, phaseWaiting: false, phaseClaimed: true, phaseWorking: true} {
+	for phase, unsaved := range map[phase]bool{
+		phaseIdle: false, phaseWaiting: false, phaseClaimed: true, phaseWorking: true,
+	} {
 		for _, saved := range []bool{false, true} {
 			p, x, _ := ownedTable(t, Options{})
 			x.view.publish(func(s *snapshot) { s.phase, s.saved = phase, saved })
@@ -127,7 +129,8 @@ func TestEndOfATableThatWasNotOwnedIsNotUnsaved(t *testing.T) {
 			if err := x.run(ctx); err != nil {
 				t.Fatal(err)
 			}
-			if got := slices.Equal(p.Unsaved(), []string{"Orders"}); got != (unsaved && !saved) || x.view.latest().phase != phaseIdle {
+			got := slices.Equal(p.Unsaved(), []string{"Orders"})
+			if got != (unsaved && !saved) || x.view.latest().phase != phaseIdle {
 				t.Errorf("phase %d, saved %t: unsaved %t", phase, saved, got)
 			}
 		}

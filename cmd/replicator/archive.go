@@ -106,7 +106,8 @@ func (a *archiveCommands) printListing(w *tabwriter.Writer, table string, l *res
 			humanize.Bytes(uint64(h.Bytes)))
 	}
 	if len(l.Hours) == 0 && !a.JSON {
-		fmt.Fprintf(a.Errs, "%s: no object of the archive is of that time; `replicator status` counts what waits for one\n", table)
+		fmt.Fprintf(a.Errs, "%s: no object of the archive is of that time; `replicator status` counts what waits for one\n",
+			table)
 	}
 	return nil
 }

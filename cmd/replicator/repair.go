@@ -34,7 +34,8 @@ With --delete-foreign --yes, cells that belong to no item are deleted, column by
 them, where no item may own them by now, and where they are older than the command. Rows of other pipelines and families
 outside of the mappings are never touched.
 
-Exit 4: something is hot, refused, unproven, still different, or was not deleted with --delete-foreign. Repeating the command is safe.`,
+Exit 4: something is hot, refused, unproven, still different, or was not deleted with --delete-foreign. Repeating the
+command is safe.`,
 		RunE: a.Body(func(ctx context.Context, ids []string) error {
 			s.ids = ids
 			p, err := s.plan()

@@ -26,9 +26,11 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "tailrace_copy_" + name, Help: help}, []string{"table"})
 	}
 	m := &Metrics{
-		items:  counter("items_total", "Items that a copy of the table made durable at Bigtable, by this process."),
-		bytes:  counter("bytes_total", "Bytes, as JSON, of the items that a copy of the table made durable at Bigtable, by this process."),
-		units:  counter("read_units_total", "Read capacity units that copies of the table took to read items, by this process."),
+		items: counter("items_total", "Items that a copy of the table made durable at Bigtable, by this process."),
+		bytes: counter("bytes_total",
+			"Bytes, as JSON, of the items that a copy of the table made durable at Bigtable, by this process."),
+		units: counter("read_units_total",
+			"Read capacity units that copies of the table took to read items, by this process."),
 		budget: gauge("read_units_budget", "Read capacity units per second that a copy of the table may take."),
 		paused: gauge("paused", "1 while a copy of the table is paused, by an operator or by itself."),
 	}

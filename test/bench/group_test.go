@@ -87,7 +87,8 @@ func serveNATS(b *testing.B, dir string) *server.Server {
 // start starts one more member. Its null server needs a latency for each write.
 func (g *group) start(latency time.Duration) *member {
 	g.b.Helper()
-	m := &member{name: fmt.Sprint("r", len(g.members)), front: serveFront(g.b, g.sb.Bigtable.Addr(), true, network{latency: latency})}
+	front := serveFront(g.b, g.sb.Bigtable.Addr(), true, network{latency: latency})
+	m := &member{name: fmt.Sprint("r", len(g.members)), front: front}
 	m.front.forgets = true
 	dir := filepath.Join(g.dir, m.name)
 	if err := os.Mkdir(dir, 0o755); err != nil {

@@ -58,7 +58,8 @@ func (s *Stage) report(ctx context.Context) error {
 			return err
 		}
 		if before < p.ToCopy && p.Copied == p.ToCopy {
-			s.o.Say(fmt.Sprintf("all %s older items are in Bigtable; from here on the stream is enough", humanize.Comma(p.Copied)))
+			s.o.Say(fmt.Sprintf("all %s older items are in Bigtable; from here on the stream is enough",
+				humanize.Comma(p.Copied)))
 		}
 	}
 }

@@ -17,7 +17,8 @@ func TestRetryTellsWhenALetterCanBeTriedAgain(t *testing.T) {
 	line := RetriedOf(1, &request.Outcome{Refused: 1, Waiting: 2, Later: 3, Until: at})
 	var out strings.Builder
 	line.Print(&out, notes, nil)
-	for _, want := range []string{"0 applied, 0 refused again, 3 too new to be deleted yet.\n", "ab12: n is no integer (int64); its item is mended: try again at 00:28:20",
+	for _, want := range []string{"0 applied, 0 refused again, 3 too new to be deleted yet.\n",
+		"ab12: n is no integer (int64); its item is mended: try again at 00:28:20",
 		"next: try again at 00:28:20", "--wait", "3 letters"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q lacks %q", out.String(), want)
@@ -34,7 +35,8 @@ func TestRetryTellsWhenALetterCanBeTriedAgain(t *testing.T) {
 	line.Refused = 2 // and another item is not mended
 	out.Reset()
 	line.Print(&out, append(notes, request.Note{Letter: "cd34", Code: "int64", Reason: "n is no integer"}), nil)
-	for _, want := range []string{"0 applied, 1 refused again, 3 too new", "cd34: n is no integer (int64)\n", "mend the mapping"} {
+	for _, want := range []string{"0 applied, 1 refused again, 3 too new", "cd34: n is no integer (int64)\n",
+		"mend the mapping"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q lacks %q", out.String(), want)
 		}
