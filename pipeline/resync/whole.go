@@ -69,7 +69,7 @@ func (w *Whole) Run(ctx context.Context) error {
 		}
 		w.Logger.Warn("the other tables of the target are not known yet: a resync would have to wait", zap.Error(err))
 		if failure.Pause(ctx, failure.Backoff(fails)) != nil {
-			return nil //nolint:nilerr // ctx has ended
+			return nil
 		}
 	}
 	for retry := firstWhole; ctx.Err() == nil; {

@@ -108,7 +108,8 @@ func serveFront(b *testing.B, behind string, null bool, n network) *front {
 	f := &front{address: l.Addr().String(), null: null, behind: conn, tables: map[string]map[string]map[string][]byte{},
 		network: n, takes: n.limiter()}
 	srv := grpc.NewServer(grpc.MaxConcurrentStreams(100), grpc.MaxRecvMsgSize(256<<20),
-		grpc.ForceServerCodecV2(raw{}), grpc.UnknownServiceHandler(func(_ any, s grpc.ServerStream) error { return f.serve(s) }))
+		grpc.ForceServerCodecV2(raw{}),
+		grpc.UnknownServiceHandler(func(_ any, s grpc.ServerStream) error { return f.serve(s) }))
 	go func() { _ = srv.Serve(l) }()
 	b.Cleanup(func() {
 		srv.Stop()

@@ -163,7 +163,8 @@ func compileFilter(f lang.Filter, secrets map[string][]byte) (s filterStep, err 
 		return s, err
 	}
 	if named.secret {
-		secret, ok := f.Args[0], false
+		secret := f.Args[0]
+		var ok bool
 		if a.key, ok = secrets[secret]; !ok {
 			return s, fmt.Errorf("%s: secret %q is not declared; add `secrets: {%s: \"${ENV_NAME}\"}`", f.Name, secret, secret)
 		}
