@@ -30,7 +30,8 @@ cannot, and diff prints the commands of the other way.`,
 		Use: "accept", Short: "Let the rows be written again with the changed mapping", Args: a.Args(cobra.NoArgs),
 		Long: `accept stores that the table goes on with the new mapping. The replicator that owns it, or the next one that
 does, copies the table with it. It is refused where a copy could leave something of the old mapping: see diff. It is
-also refused (exit 3) while the target lacks a family or a rule that the new mapping needs: first ` + "`schema --apply`.",
+also refused (exit 3) while the target lacks a family or a rule that the new mapping needs: first ` +
+			"`schema --apply`.",
 	}
 	for _, c := range []*cobra.Command{diff, accept} {
 		var table, old string
