@@ -49,14 +49,22 @@ type lane struct {
 // one hot item from taking all of it.
 const laneRoom = 1024
 
+// lanesInTurn is how many lanes a table has at most in which changes wait for each other: its workers
+// are not bounded otherwise, see dispatch.
+const lanesInTurn = 256
+
 func newLanes(shared *Shared, o *Options, letters *DeadLetters) *lanes {
+	count, turns := shared.lanes, newTurns(o.Table.Program)
+	if turns != nil {
+		count = min(count, lanesInTurn)
+	}
 	l := &lanes{
 		lanePass: &lanePass{
-			o: o, shared: shared, letters: letters, turns: newTurns(o.Table.Program),
+			o: o, shared: shared, letters: letters, turns: turns,
 			quarantine: newQuarantine(shared.now, o.Retention, o.Park),
 		},
-		ready: make(chan *lane, shared.lanes), idle: make(chan assigned),
-		ended: make(chan struct{}), all: make([]lane, shared.lanes),
+		ready: make(chan *lane, count), idle: make(chan assigned),
+		ended: make(chan struct{}), all: make([]lane, count),
 	}
 	l.workers.New = func() any { return newWorker(l.lanePass) }
 	for i := range l.all {

@@ -15,6 +15,11 @@ import (
 // newBookTurns returns the turns of a table where removing a shelf deletes the row of its books.
 func newBookTurns(t *testing.T) *turns {
 	t.Helper()
+	return newTurns(compiled(t, bookMapping(t)))
+}
+
+func bookMapping(t *testing.T) *transform.Mapping {
+	t.Helper()
 	m, problems := transform.ParseMapping("mapping", []byte(`
 families: {d: {max_versions: 1}}
 rules:
@@ -32,6 +37,12 @@ rules:
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
+	return m
+}
+
+// compiled compiles a mapping; nil stands for the preset default.
+func compiled(t *testing.T, m *transform.Mapping) *transform.Program {
+	t.Helper()
 	key := func(name string) change.KeyAttr { return change.KeyAttr{Name: name, Type: 'S'} }
 	sk := key("sk")
 	p, problems := transform.Compile(transform.Table{Pipeline: "shop", Source: "Orders", Target: "orders",
@@ -39,7 +50,7 @@ rules:
 	if p == nil {
 		t.Fatal(problems)
 	}
-	return newTurns(p)
+	return p
 }
 
 func enqueueChange(o *turns, c *change.Change) *turn {
@@ -109,5 +120,17 @@ func TestResyncWithALetterThatCameLateCollectsItsRowsAgain(t *testing.T) {
 	w.runOperation(t.Context(), o)
 	if _, err := o.wait(t.Context(), nil); !errors.Is(err, errMoreLetters) {
 		t.Errorf("%v, want %v", err, errMoreLetters)
+	}
+}
+
+// TestTableWithTurnsHasFewLanes: each lane that has work has a worker there, whatever Bigtable takes
+// and whatever it weighs.
+func TestTableWithTurnsHasFewLanes(t *testing.T) {
+	shared := NewShared(Limits{Memory: 1 << 20, Lanes: 4096, Calls: 8}, nil, func() change.Millis { return 0 })
+	for in, program := range map[int]*transform.Program{lanesInTurn: compiled(t, bookMapping(t)), 4096: compiled(t, nil)} {
+		l := newLanes(shared, &Options{Table: Table{Program: program}}, nil)
+		if len(l.all) != in || cap(l.ready) != in || (l.turns != nil) != (in == lanesInTurn) {
+			t.Errorf("%d lanes, room for %d that are ready, want %d", len(l.all), cap(l.ready), in)
+		}
 	}
 }
