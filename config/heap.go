@@ -22,10 +22,10 @@ const (
 	blockBytes   = 8 << 20  // per log: the block that the embedded server writes and reads
 )
 
-// HeapNeed estimates the heap. One table needs the memory of the configuration and more than half
-// as much again, for the server's blocks, 256 workers of the lanes, connections and garbage. Each
-// further table may hold an entry, a page and a block regardless of the budgets, so that no table
-// waits for another one.
+// HeapNeed estimates the heap. One table works with half as much again as the memory of the
+// configuration, for the server's blocks, calls in flight and connections. Twice that leaves room for
+// garbage, and collecting it takes a sixth less CPU. Each further table may hold an entry, a page and
+// a block regardless of the budgets, so that no table waits for another one.
 func (c *Config) HeapNeed() HeapNeed {
 	perTable := int64(frameBytes + pageBytes)
 	if c.Queue.URL == "" {

@@ -89,7 +89,7 @@ func TestHandOverInTheMiddleOfACopy(t *testing.T) {
 				t.Errorf("not saved: %q", all)
 			}
 			if c := to.fold("Orders").CopyRunning(); c == nil || c.Total().Items < copied {
-				t.Errorf("the log has %+v of a copy of which %d items are in Bigtable", c, copied)
+				t.Errorf("the log has %+v of a copy; Bigtable has %d of its items", c, copied)
 			}
 			release()
 			to.copied()
@@ -361,7 +361,7 @@ func TestCopyIsSavedBeforeTheDrain(t *testing.T) {
 		t.Error("the copy is shown until the drain ends")
 	}
 	if c := r.fold("Orders").CopyRunning(); c == nil || c.Total().Items < copied {
-		t.Errorf("the log has %+v of a copy of which %d items are in Bigtable", c, copied)
+		t.Errorf("the log has %+v of a copy; Bigtable has %d of its items", c, copied)
 	}
 	w.front.Faults.Recover()
 	if err := r.end(); err != nil {

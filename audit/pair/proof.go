@@ -82,7 +82,7 @@ func (b *heartbeatProof) awaited(states []*checkpoint.State) (more bool) {
 }
 
 // young reports whether the life of a log's owner is too short for a heartbeat out of each shard:
-// each command that appends to the log begins another life, which proves it anew.
+// each command that appends to the log begins another life, and that needs a proof of its own.
 func (b *heartbeatProof) young(table int, s *checkpoint.State) bool {
 	wait, p := change.Millis(b.wait(table).Milliseconds()), &s.Proof
 	silent := p.Assumed == 0 && p.Read == 0 // also after a snapshot, until the next beat

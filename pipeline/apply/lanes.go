@@ -127,7 +127,7 @@ func (ln *lane) resyncToken() chan struct{} {
 	return ln.resync
 }
 
-// parts returns in how many parts the batch counts that waits in the lane.
+// parts returns the parts of the batch in the lane.
 func (ln *lane) parts() int {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()

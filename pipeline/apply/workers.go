@@ -54,7 +54,7 @@ const (
 // few.
 func CallsIn(bytes int64) int { return max(int(bytes/callBytes), 256) }
 
-// partsOf returns in how many parts a batch counts whose largest item has so many bytes.
+// partsOf returns the parts of a batch with an item of so many bytes as its largest.
 func partsOf(image int) int { return 1 + image*imageCopies/callBytes }
 
 // join adds a table. bound returns how many calls Bigtable may have in flight. leave, called when

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// noBound is that of a table whose calls are bounded by workers alone.
+// noBound is the bound of a table where workers alone limit the calls.
 func noBound() int { return 1 << 20 }
 
 // taken acquires workers of a table until there are no more, and returns what releases each.
