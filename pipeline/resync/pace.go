@@ -212,7 +212,7 @@ func (p *writePace) Run(ctx context.Context, backlog func() (int, time.Duration)
 // stream waits or Bigtable is overloaded, else some more.
 func nextAllowed(allowed, most int, yield bool) int {
 	if yield {
-		return max(allowed/2, most/10, leastWrites)
+		return min(max(allowed/2, most/10, leastWrites), most)
 	}
 	return min(allowed+max(most/16, 1), most)
 }

@@ -62,6 +62,53 @@ func TestCopyWritesAsManyItemsAtOnceAsBigtableTakes(t *testing.T) {
 	})
 }
 
+// TestCopyYieldsToChangesThatWait: to more of them than a third of what it may write, 64 at least,
+// and to any that waits for longer than 300 ms. It goes on with a tenth, eight items at least.
+func TestCopyYieldsToChangesThatWait(t *testing.T) {
+	for _, c := range []struct {
+		bound, changes int
+		oldest         time.Duration
+		want           int
+	}{
+		{40, 64, waitedFrom, 60},
+		{40, 65, 0, 8},
+		{40, 1, waitedFrom + 1, 8},
+		{1000, 500, waitedFrom, 1500},
+		{1000, 501, 0, 150},
+		{2, 0, 0, leastWrites},
+		{1 << 20, 0, 0, mostWrites},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := newWritePace(0, unpackedPages, func() int { return c.bound })
+			if got, want := p.allowed(), min(firstWrites, writesFor(c.bound)); got != want || p.withheld != mostWrites-want {
+				t.Errorf("%+v: begins with %d items at once, want %d; %d tokens are withheld", c, got, want, p.withheld)
+			}
+			go p.Run(t.Context(), func() (int, time.Duration) { return c.changes, c.oldest }, nil)
+			time.Sleep(paceEvery)
+			synctest.Wait()
+			if got, most := p.allowed(), writesFor(c.bound); got > firstWrites+most/16 {
+				t.Errorf("%+v: %d items at once after one step", c, got)
+			}
+			time.Sleep(10 * time.Second)
+			synctest.Wait()
+			if got := p.allowed(); got != c.want {
+				t.Errorf("%+v: %d items at once", c, got)
+			}
+		})
+	}
+}
+
+// TestCopyThatYieldsFollowsTheBoundAtOnce: an overload makes it yield and the bound shrink. With few
+// items at once it grows again as well.
+func TestCopyThatYieldsFollowsTheBoundAtOnce(t *testing.T) {
+	if got, want := nextAllowed(mostWrites, writesFor(8), true), writesFor(8); got != want {
+		t.Errorf("%d items at once at a bound of 8, want %d", got, want)
+	}
+	if got := nextAllowed(leastWrites, writesFor(8), false); got != leastWrites+1 {
+		t.Errorf("%d items at once, after %d and before %d", got, leastWrites, writesFor(8))
+	}
+}
+
 // slowWriter takes 100 ms for an item, and counts how many are written at once.
 type slowWriter struct {
 	*table
