@@ -175,7 +175,8 @@ func TestCallsThatFailWhateverTheLoad(t *testing.T) {
 
 // TestBoundThatIsNotUsedDoesNotGrow: what it might be is not known.
 func TestBoundThatIsNotUsedDoesNotGrow(t *testing.T) {
-	b := newBound(8, 64, 2048)
+	b := newBound(8, 32, 2048)
+	b.round(0, time.Millisecond) // in which it is used
 	for i := range 10_000 {
 		b.ended(time.Duration(i)*time.Millisecond, time.Millisecond, loadQuick, 32)
 	}
@@ -228,5 +229,45 @@ func TestBoundDoesNotGrowWhileTheProcessorsAreShort(t *testing.T) {
 	m.bound.held = false
 	if m.run(20*time.Second, time.Second); m.bound.calls < 1000 {
 		t.Errorf("bound %.0f afterwards", m.bound.calls)
+	}
+}
+
+// TestBoundThatTheProcessorsHeldDoublesNoMore: what it might be with more of them is not known, so it
+// grows slowly from there.
+func TestBoundThatTheProcessorsHeldDoublesNoMore(t *testing.T) {
+	b, at := newBound(8, 64, 2048), time.Second
+	b.held = true
+	b.round(at, 20*time.Millisecond)
+	b.held = false
+	if b.round(at+time.Millisecond, 20*time.Millisecond); b.calls != 64 {
+		t.Errorf("bound %.0f, which was 64 when the processors were short", b.calls)
+	}
+}
+
+// TestSearchBeginsAnewWhereLessLoadIsNoFaster: after the bound has shrunk three times in a row. A
+// round that is faster, or not slow, begins the count again.
+func TestSearchBeginsAnewWhereLessLoadIsNoFaster(t *testing.T) {
+	for name, c := range map[string]struct {
+		ms    []time.Duration // of slow rounds behind a start at 20 ms
+		times []float64       // what the bound is multiplied by in each
+	}{
+		"as slow":            {[]time.Duration{200, 200, 200, 200, 200}, []float64{0.5, 0.75, 0.75, 1, 2}},
+		"faster once":        {[]time.Duration{300, 300, 300, 200, 200, 200, 200}, []float64{0.5, 0.75, 0.75, 0.75, 0.75, 0.75, 1}},
+		"not slow meanwhile": {[]time.Duration{200, 200, 200, 60, 200, 200}, []float64{0.5, 0.75, 0.75, 1, 0.75, 0.75}},
+	} {
+		b, at := newBound(8, 64, 1024), time.Second
+		for range 5 {
+			b.round(at, 20*time.Millisecond)
+		}
+		for i, ms := range c.ms {
+			before := b.calls
+			b.round(at, ms*time.Millisecond)
+			if b.calls != before*c.times[i] {
+				t.Fatalf("%s: bound %.1f after %.1f and round %d", name, b.calls, before, i)
+			}
+			if b.shrunk {
+				b.round(at, ms*time.Millisecond) // its calls were sent before
+			}
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 func TestWaitersAreServedInOrder(t *testing.T) {
@@ -39,4 +40,37 @@ func TestWaitersAreServedInOrder(t *testing.T) {
 			t.Errorf("%d in flight, %d waiting at the end", l.inFlight, len(l.waiting))
 		}
 	})
+}
+
+// TestCallsPassOnTheBound: each tells its table's limit whether the processors are short, which the
+// client observes, and tells workers and connections what the bound is.
+func TestCallsPassOnTheBound(t *testing.T) {
+	c := open(t, "127.0.0.1:1")
+	c.cpu.short.Store(true)
+	for deadline := time.Now().Add(time.Minute); c.cpu.Short(); <-time.After(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("nobody observes the processors")
+		}
+	}
+	c.stopWatch()
+	if err := c.watching.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	x := c.table("orders")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, short := range []bool{true, false} {
+		c.cpu.short.Store(short)
+		if err := x.send(ended, &request{}, 0); err == nil {
+			t.Error("a call was made in a context that has ended")
+		}
+		if x.limit.bound.held != short {
+			t.Errorf("processors are short: %t, the bound is held: %t", short, x.limit.bound.held)
+		}
+	}
+	x.limit.bound.calls = 100
+	_ = x.send(ended, &request{}, 0)
+	if got := c.Bound("orders"); got != 100 || c.conn.size() != 2 {
+		t.Errorf("workers follow a bound of %d, and %d connections, want 100 and 2", got, c.conn.size())
+	}
 }
