@@ -14,13 +14,17 @@ import (
 )
 
 // budgetShare divides memory.total: pages that are not yet in the log may take 1/budgetShare, and
-// entries that the sinks are applying may take as much; the rest is for the frames and writes made
+// entries that the sinks are applying may take as much; the rest is for the frames and calls made
 // from them.
 const budgetShare = 6
 
 // Budget returns how many bytes of pages may be in memory on one side of the log, all tables
 // together.
 func Budget(cfg *config.Config) int64 { return int64(cfg.Memory.Total) / budgetShare }
+
+// CallMemory returns how many bytes the calls of the sinks may take, all tables together. By default
+// that is enough for bigtable.max_in_flight calls of one table, and a quarter more in preparation.
+func CallMemory(cfg *config.Config) int64 { return int64(cfg.Memory.Total) / 2 }
 
 // foundTables is how many tables a daemon with selections has room for besides the tables of the
 // file: its clients are made before the tables are found, and tables may come later. More of them

@@ -9,6 +9,7 @@ import (
 	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/transform"
 )
@@ -19,6 +20,7 @@ func PipelineOptions(cfg *config.Config, src *source.Source) pipeline.Options {
 	t := &cfg.Protocol
 	o := pipeline.Options{
 		Name: cfg.Pipeline, Memory: clients.Budget(cfg), CopyMemory: int64(cfg.Memory.Copy),
+		Calls:   apply.CallsIn(clients.CallMemory(cfg)),
 		Scratch: cfg.Scratch, Start: clients.Start(cfg),
 		Periods: pipeline.Periods{
 			ClaimTTL: time.Duration(t.ClaimTTL), Beat: time.Duration(t.Beat), Listing: time.Duration(t.Listing),

@@ -59,3 +59,13 @@ func TestBackfillOfTheConfigurationIsTaken(t *testing.T) {
 		t.Errorf("%+v, scratch %s, copy memory %d", got, o.Scratch, o.CopyMemory)
 	}
 }
+
+// TestCallsInWorkLetADefaultTableReachMaxInFlight: a quarter more are in work than in flight, and
+// with fewer the bound that Bigtable allows would not be reached, and so not grow.
+func TestCallsInWorkLetADefaultTableReachMaxInFlight(t *testing.T) {
+	cfg := config.Default()
+	d := &Daemon{cfg: &cfg}
+	if got, want := d.options(nil, nil).Calls, cfg.Bigtable.MaxInFlight*5/4; got < want {
+		t.Errorf("%d calls in work, want at least %d", got, want)
+	}
+}
