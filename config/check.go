@@ -80,8 +80,8 @@ func (r *report) bigtable(b *Bigtable) {
 	}
 	r.positive("bigtable.timeout", b.Timeout)
 	if b.MaxInFlight < 8 || b.MaxInFlight > 4096 {
-		r.fault("bad_value", "bigtable.max_in_flight", "2048, or fewer to spare the cluster",
-			"bigtable.max_in_flight %d is not from 8 to 4096", b.MaxInFlight)
+		r.fault("bad_value", "bigtable.max_in_flight", "2048 is the default; fewer spare the cluster",
+			"%d calls are not from 8 to 4096", b.MaxInFlight)
 	}
 	if d := time.Duration(b.Tombstones); d < 48*time.Hour && !r.reported("bigtable.tombstones") {
 		r.fault("bad_value", "bigtable.tombstones", "168h is the default",

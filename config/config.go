@@ -92,8 +92,8 @@ type Bigtable struct {
 	// Deadline of every single call. Too short: calls are retried that were going to succeed;
 	// harmless, but slow.
 	Timeout Duration `yaml:"timeout"`
-	// Writes of a table that may be in flight at once, at most. How many there are is found from
-	// what Bigtable answers.
+	// Most writes of a table in flight at once, 8 to 4096. How many there are is found from what
+	// Bigtable answers.
 	MaxInFlight int `yaml:"max_in_flight"`
 	// How long tombstones are kept, which let a delete win over a late older write. A change older
 	// than this minus 24 hours becomes a dead letter, so it also bounds how long the sink may lag.
