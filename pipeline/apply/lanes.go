@@ -20,28 +20,27 @@ import (
 //
 // Rule 5: so changes of one item reach the sink in version order or not at all.
 //
-// A worker takes a batch of one lane, then of another; it ends when there is none for a while. So
-// an idle lane holds next to nothing: of many tables most are idle. The number of workers that have
-// a batch is bounded over all tables together, because each holds an item's image, cells and
-// request.
+// A worker applies a batch of one lane, then of another, and ends when it gets none for a while. So
+// an idle lane holds next to nothing: most tables are idle. The number of batches in work is bounded
+// over all tables together, because each holds an item's image, cells and request.
 type lanes struct {
 	*lanePass
 	all     []lane
 	ready   chan *lane    // lanes with jobs and no worker; each is in it once at most
-	idle    chan assigned // to workers that have no batch
+	idle    chan assigned // to goroutines of work that have no batch
 	workers sync.Pool     // of *worker, for this table's program
-	ended   chan struct{} // closed when the pass has ended, and with it its workers
+	ended   chan struct{} // closed when the pass and all its workers have ended
 }
 
-// lane is small, because a table has thousands: as many calls in flight as Bigtable takes at once
-// need about twice as many lanes.
+// lane is small, because a table has thousands. A lane has one call in flight, and items are
+// distributed by hash: so a bound on calls is reached only with about twice as many lanes.
 type lane struct {
 	call call
 
 	mu      sync.Mutex    // covers what follows
 	waiting []job         //
 	busy    bool          // in ready, or with a worker
-	room    chan struct{} // capacity 1: a full lane has given its jobs to a worker; nil before it was ever full
+	room    chan struct{} // capacity 1: filled when a worker takes the jobs; nil before the lane was ever full
 	resync  chan struct{} // capacity 1: holds a token while a resync is in the lane; nil before the first
 }
 
@@ -49,14 +48,14 @@ type lane struct {
 // one hot item from taking all of it.
 const laneRoom = 1024
 
-// lanesInTurn is how many lanes a table has at most in which changes wait for each other: its workers
-// are not bounded otherwise, see dispatch.
-const lanesInTurn = 256
+// mostLanesWithTurns bounds the lanes of a table whose rules make changes wait for each other. Its
+// workers have no other bound: see dispatch.
+const mostLanesWithTurns = 256
 
 func newLanes(shared *Shared, o *Options, letters *DeadLetters) *lanes {
 	count, turns := shared.lanes, newTurns(o.Table.Program)
 	if turns != nil {
-		count = min(count, lanesInTurn)
+		count = min(count, mostLanesWithTurns)
 	}
 	l := &lanes{
 		lanePass: &lanePass{
@@ -94,9 +93,9 @@ func (l *lanes) submit(ctx context.Context, c *change.Change, e *protocol.Tracke
 	}
 }
 
-// put appends a job to a lane. Where that has room jobs already, it returns a channel that gets
-// something once they are given to a worker. The turn is taken under the same mutex, so that turns
-// and jobs have one order.
+// put appends a job to a lane. If that has room jobs already, put appends nothing, and returns a
+// channel that is filled when a worker takes them. The turn is taken under the same mutex, so that
+// turns and jobs have one order.
 func (l *lanes) put(ln *lane, j job, room int) (full <-chan struct{}) {
 	ln.mu.Lock()
 	if len(ln.waiting) >= room {
@@ -127,7 +126,8 @@ func (ln *lane) resyncToken() chan struct{} {
 	return ln.resync
 }
 
-// parts returns the parts of the batch in the lane.
+// parts returns the parts of the batch in the lane, see workers. Only the largest item counts: a
+// worker has one call in flight.
 func (ln *lane) parts() int {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
@@ -139,8 +139,8 @@ func (ln *lane) parts() int {
 }
 
 // submitResync puts an operation into the lane of its item, behind the changes that wait there. It
-// waits until no other operation is in the lane, so that the changes of the stream are not held up
-// by many; the reading of the log never waits for it.
+// waits until no other operation is in the lane, so that many operations do not hold up the stream.
+// The reading of the log never waits for submitResync.
 func (l *lanes) submitResync(ctx context.Context, o *operation) error {
 	turn, hash := l.turns.prepare(o.item.Hash, o.rows, o.changes...)
 	ln := &l.all[hash%uint64(len(l.all))]
@@ -188,8 +188,8 @@ func (l *lanes) run(ctx context.Context) error {
 	return err
 }
 
-// enter waits for the gate, and ends the halt that it has made: where nothing waits to be applied,
-// no mark that moves would end it.
+// enter waits for the gate, and ends the halt that the gate has made. If nothing waits to be applied,
+// no mark moves, and so nothing else would end that halt.
 func (l *lanes) enter(ctx context.Context) error {
 	if err := l.o.Gate.Enter(ctx); err != nil {
 		return err
@@ -205,14 +205,14 @@ func (l *lanes) enter(ctx context.Context) error {
 	return nil
 }
 
-// assigned is a lane that a worker is to take, and what to call afterwards.
+// assigned is a lane whose batch a worker is to apply, and the function to call afterwards.
 type assigned struct {
 	*lane
 	release func()
 }
 
-// dispatch gives each lane that has jobs to a worker. Where workers wait for each other's changes
-// they are not bounded: the one that all wait for might not be among them.
+// dispatch gives each lane that has jobs to a worker. If changes wait for each other, workers are
+// not bounded: else the change that all workers wait for might itself get no worker.
 func (l *lanes) dispatch(ctx context.Context, g *errgroup.Group, workers *tableWorkers) error {
 	for {
 		select {
@@ -236,12 +236,11 @@ func (l *lanes) dispatch(ctx context.Context, g *errgroup.Group, workers *tableW
 	}
 }
 
-// idleTime is how long a worker waits for another batch. The stack of a goroutine grows several
-// times on the way into a call of Bigtable, which takes a tenth of the time of a write: so workers
-// are used again.
+// idleTime is how long a worker waits for another batch. Workers are used again because the stack
+// of a new goroutine grows several times on the way into a call, a tenth of the CPU of a write.
 const idleTime = time.Second
 
-// work applies a batch, and then those that come before the worker has been idle for too long.
+// work applies a batch, and then further ones, until none has come for idleTime.
 func (l *lanes) work(ctx context.Context, next assigned) error {
 	idle := time.NewTimer(idleTime)
 	defer idle.Stop()

@@ -7,39 +7,40 @@ import (
 )
 
 // workers bounds the batches in work over all tables together, because each holds an item's image,
-// cells and request, and the stack of a call. A batch counts in parts of callBytes. A table has no
-// more batches in work than Bigtable takes calls of it at once, and some that are being prepared.
+// cells and request, and the stack of a call. A batch counts as one or more parts, of callBytes
+// each. A table has as many batches in work as Bigtable may have calls of it in flight, and some
+// that are being prepared.
 //
-// Rule 9: half of them is for any table, the other half is divided between the tables that this
-// process carries, so that a table with calls that hang leaves workers to the others. Tables for
-// which it stands by do not count.
+// Rule 9: half of the parts is for any table, the other half is divided between the tables that this
+// process owns. So a table with calls that hang leaves workers to the others. Tables for which the
+// process stands by do not count.
 type workers struct {
-	half int // parts
+	half int // of all parts
 
 	mu      sync.Mutex // covers what follows
 	common  int        // parts in use of the half for any table
-	tables  int        // that are carried
+	tables  int        // that this process owns
 	waiting []*waiting // in the order in which they came
 }
 
-// tableWorkers are the workers of a table that is carried.
+// tableWorkers are the workers of a table that this process owns.
 type tableWorkers struct {
 	all   *workers
-	bound func() int // calls that Bigtable may have in flight
+	bound func() int // how many calls of the table Bigtable may have in flight
 
 	// all.mu covers what follows.
 	batches int // in work
 	own     int // parts in use of the table's share
 }
 
-// waiting is a table that waits for one more worker.
+// waiting is a table's request for one more worker.
 type waiting struct {
 	table *tableWorkers
 	parts int
-	got   chan func() // capacity 1: gets the function that releases it
+	got   chan func() // capacity 1: filled with the function that releases the worker
 }
 
-// leastWorkers is how many parts a table has to itself, however many tables there are.
+// leastWorkers is the least share of a table in parts, however many tables there are.
 const leastWorkers = 8
 
 // callBytes is the memory of a call with a small item: the stack of its goroutine, its request and
@@ -50,15 +51,14 @@ const (
 	imageCopies = 3
 )
 
-// CallsIn returns how many calls with small items fit in so many bytes, and a few where these are
-// few.
+// CallsIn returns how many calls with small items fit in so many bytes, at least 256.
 func CallsIn(bytes int64) int { return max(int(bytes/callBytes), 256) }
 
 // partsOf returns the parts of a batch with an item of so many bytes as its largest.
 func partsOf(image int) int { return 1 + image*imageCopies/callBytes }
 
-// join adds a table. bound returns how many calls Bigtable may have in flight. leave, called when
-// all its workers have ended, takes it away.
+// join adds a table. bound returns how many calls of it Bigtable may have in flight. leave removes
+// the table; call it when all its workers have ended.
 func (w *workers) join(bound func() int) (t *tableWorkers, leave func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -100,10 +100,10 @@ func (t *tableWorkers) acquire(ctx context.Context, parts int) (release func(), 
 	return nil, context.Cause(ctx)
 }
 
-// take takes a worker for a table; nil while there is none. A batch that is larger than the table's
-// share is alone in it. The caller holds w.mu.
+// take takes a worker for a table, or returns nil if none is free. A batch that is larger than the
+// table's share may use it alone. The caller holds w.mu.
 func (w *workers) take(t *tableWorkers, parts int) (release func()) {
-	if t.batches >= beside(t.bound()) {
+	if t.batches >= batchesFor(t.bound()) {
 		return nil
 	}
 	used := &w.common
@@ -123,11 +123,11 @@ func (w *workers) take(t *tableWorkers, parts int) (release func()) {
 	}
 }
 
-// beside returns how many batches are in work while so many calls may be in flight: some are
-// prepared meanwhile, else the bound would never be reached, and so never grow.
-func beside(bound int) int { return bound + bound/4 + leastWorkers }
+// batchesFor returns how many batches may be in work while so many calls may be in flight. Some
+// batches are being prepared: without them the bound would not be reached, and so not grow.
+func batchesFor(bound int) int { return bound + bound/4 + leastWorkers }
 
-// serve gives workers to those that wait. The caller holds w.mu.
+// serve gives workers to the tables that wait. The caller holds w.mu.
 func (w *workers) serve() {
 	w.waiting = slices.DeleteFunc(w.waiting, func(x *waiting) bool {
 		release := w.take(x.table, x.parts)

@@ -9,20 +9,23 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// How many items are written at once: half as many again as Bigtable may have calls in flight,
-// because the items of some wait for each other in a lane, and at most mostWrites.
+// How many items of a copy are written at once.
 const (
-	mostWrites  = 3072
-	leastWrites = 8 // where Bigtable takes next to nothing
-	firstWrites = 128
-	usualBound  = 100
+	mostWrites  = 3072 // half as many again as the default of bigtable.max_in_flight
+	leastWrites = 8
+	firstWrites = 128 // until the first adjustment
+	usualBound  = 100 // calls in flight, if a copy does not get the bound of Bigtable
 )
 
+// writesFor returns how many items may be written at once while Bigtable may have so many calls in
+// flight. Half as many again, because some items wait for each other in a lane.
 func writesFor(bound int) int { return max(leastWrites, min(bound+bound/2, mostWrites)) }
 
+// When a copy yields to the stream: the changes in the lanes are more than crowdedFrom and more than
+// a third of the writes of the copy, or the oldest has waited for longer than waitedFrom.
 const (
 	paceEvery   = 100 * time.Millisecond
-	crowdedFrom = 64 // changes in the lanes, where Bigtable takes few at once
+	crowdedFrom = 64
 	waitedFrom  = 300 * time.Millisecond
 )
 
@@ -32,8 +35,8 @@ const (
 // falls below a tenth, so that a copy ends even beside a stream that always has something to write.
 // Several goroutines may use it.
 type writePace struct {
-	pages  int           // that are written at once at most
-	most   func() int    // writes at once, if nothing else is to be written
+	pages  int           // most pages written at once
+	most   func() int    // most items written at once, if the stream does not wait
 	tokens chan struct{} // holds one token for each item being written, and the withheld ones
 	rows   *rate.Limiter // nil: no limit
 
@@ -44,17 +47,17 @@ type writePace struct {
 	items    float64    // written so far
 	written  float64    // rows of them
 
-	// What Bigtable takes, where nothing limits the rows: items written lately in the time in which
-	// any were.
+	// The measured rate, for a copy without a limit of rows: done/busy, over about the last
+	// secondsMeasured seconds in which any item was being written.
 	writing int       // items that are being written
-	counted time.Time // up to it busy is counted
-	busy    float64   // seconds, of the last ones
+	counted time.Time // when busy was last brought up to date
+	busy    float64   // seconds in which any item was being written
 	done    float64   // items written in them
 }
 
-// A copy that can write few rows reads no more than it can write long before that is too old: else
-// the pages in hand would become too old together, and be read again and again. How many it can
-// write is its limit, or is measured.
+// A copy reads no more than it can write long before what it has read is too old. Else the pages in
+// hand would become too old together, and be read again and again. How fast it can write is its
+// limit of rows or, without one, the measured rate.
 const (
 	secondsInHand       = 30
 	secondsOfPage       = 2
@@ -62,8 +65,8 @@ const (
 	secondsInHandAtMost = 45 // of the measured rate, which may change; apply.ErrStale comes after 120
 )
 
-// perSecond returns how many items can be written in a second; 0: not known yet. The caller holds
-// mu.
+// perSecond returns how many items can be written in a second, or 0 before a second was measured.
+// The caller holds mu.
 func (p *writePace) perSecond() float64 {
 	if p.rows != nil {
 		return float64(p.rows.Limit()) / max(1, p.written/max(p.items, 1))
@@ -76,8 +79,8 @@ func (p *writePace) perSecond() float64 {
 }
 
 // measure counts the time in which items are being written. Waiting for the stream or for pages
-// does not count, so a copy that reads little because it writes slowly does not take that for its
-// rate. The caller holds mu.
+// does not count: a copy that reads little would otherwise measure how little it reads. The caller
+// holds mu.
 func (p *writePace) measure() {
 	now := time.Now()
 	if p.writing > 0 {
@@ -88,9 +91,9 @@ func (p *writePace) measure() {
 	}
 }
 
-// PageLimit returns how many items one page may hold; 0: any number. At a measured rate the pages
-// being written have an item for each write that is allowed at once, or fewer writes would make the
-// rate smaller still.
+// PageLimit returns how many items one page may hold; 0: any number. At a measured rate, the pages
+// being written together have at least as many items as may be written at once. With fewer items
+// the rate would fall, and with it the limit.
 func (p *writePace) PageLimit() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -5,27 +5,27 @@ import (
 	"time"
 )
 
-// bound finds how many calls to a table may be in flight, from what the calls show, as TCP does. It
-// doubles with each round until one is slow or refused. From then on it stays near the bound at
-// which that was, its ceiling, for some seconds, and then looks for a new one (the curve is that of
-// CUBIC, RFC 9438). A round is as many calls as may be in flight, and what it shows is judged at
-// its end: single slow or refused calls, which every service has, do not show its load.
+// bound finds how many calls to a table may be in flight, as TCP finds its window. It doubles with
+// each round until one is crowded, slow or refused. From then on it stays near the bound of that
+// round, its ceiling, for some seconds, and then looks for a higher one (the curve is that of CUBIC,
+// RFC 9438). A round is as many calls as may be in flight, and at least leastRound. It is judged as
+// a whole: single slow or refused calls, which every service has, do not show its load.
 type bound struct {
 	low, high float64
 
-	calls    float64 // that may be in flight
-	starting bool    // the bound doubles with each round
-	held     bool    // this machine's processors limit the calls: the bound does not grow
-	shrunk   bool    // with the last round: the calls of this one were sent before, and show nothing new
-	ceiling  float64
-	grown    time.Duration // for how long the bound was used in full since it shrank
+	calls    float64       // the bound: how many calls may be in flight
+	starting bool          // the bound doubles with each round
+	held     bool          // this machine's processors limit the calls: the bound does not grow
+	shrunk   bool          // after the last round: calls of this one are older, and show nothing new
+	ceiling  float64       // the bound near which it stays, see grow
+	grown    time.Duration // for how long the bound was used in full since the ceiling was set
 	best     time.Duration // mean latency of the best round
-	slow     time.Duration // that of the slow round before, for which the bound shrank; 0: it was not slow
-	unmoved  int           // slow rounds, one after the other, that were as slow as before the bound shrank
+	slow     time.Duration // mean latency of the last slow round; 0 after a round that was not slow
+	unmoved  int           // consecutive slow rounds that were no faster although the bound shrank
 	usual    float64       // share of calls that fail for another reason than load
 
 	// The round: when it began, its calls, how many of them showed an overload and how many were
-	// answered, how long those took together, and whether the bound was ever reached.
+	// answered, how long the answered ones took together, and whether the bound was ever reached.
 	began                   time.Duration
 	seen, refused, answered int
 	took                    time.Duration
@@ -49,9 +49,9 @@ const (
 	slowFactor, slowMargin       = 3, 10 * time.Millisecond
 )
 
-// What the share of refused calls in a round means, beyond twice the usual one: from refusedSome
-// the bound shrinks a little, from refusedMany a lot. One refused call of a round is less than
-// refusedSome.
+// What the share of refused calls in a round means, beyond twice the usual share and its scatter:
+// from refusedSome the bound shrinks a little, from refusedMany a lot. One refused call of a round
+// is less than refusedSome. The usual share is learned up to usualAtMost.
 const (
 	refusedSome, refusedMany = 0.01, 0.1
 	usualAtMost              = 0.05
@@ -59,7 +59,8 @@ const (
 )
 
 const (
-	leastRound    = 128 // calls: fewer show too little
+	leastRound = 128 // calls: fewer show too little
+	// unmovedRounds is after how many slow rounds that are no faster the search begins again.
 	unmovedRounds = 3
 	// curve is the time from the ceiling to twice the ceiling.
 	curve = 2500 * time.Millisecond
@@ -70,8 +71,7 @@ func newBound(low, start, high int) bound {
 	return bound{low: float64(low), calls: float64(start), high: float64(high), starting: true}
 }
 
-// ended takes in a call that has ended at a time, which took so long. inFlight are the calls that
-// were in flight with it.
+// ended counts a call that has ended. inFlight is how many calls were in flight, this one included.
 func (b *bound) ended(at, took time.Duration, signal loadSignal, inFlight int) {
 	b.seen++
 	switch signal {
@@ -92,7 +92,7 @@ func (b *bound) endRound(at time.Duration) {
 	failing := float64(b.refused) / float64(b.seen)
 	excess := failing - 2*b.usual - 2*math.Sqrt(b.usual/float64(b.seen))
 	switch learned := min(failing, usualAtMost) - b.usual; {
-	case b.calls <= b.low: // no call waits for another one: this has nothing to do with load
+	case b.calls <= b.low: // the lowest bound is no load: failures have another reason
 		b.usual += learned / 2
 	case learned < 0:
 		b.usual += learned / 64
@@ -128,9 +128,9 @@ func (b *bound) endRound(at time.Duration) {
 	}
 }
 
-// slowRound shrinks the bound after a slow round. Where that makes the next ones no faster, again
-// and again, it is not this load that makes the service slow: it has become so, as after a
-// fail-over to a cluster far away, and the search begins anew.
+// slowRound shrinks the bound after a slow round. If that makes the next rounds no faster, the load
+// is not why the service is slow, for example after a fail-over to a cluster far away. Then the
+// search begins again, with the new latency as the best.
 func (b *bound) slowRound(mean time.Duration) {
 	if mean > b.slow*9/10 && b.slow > 0 {
 		b.unmoved++
@@ -149,7 +149,7 @@ func (b *bound) slowRound(mean time.Duration) {
 func (b *bound) shrink(by float64) {
 	b.shrunk = true
 	if b.starting {
-		b.endStart(b.calls / 2) // what the round before has shown
+		b.endStart(b.calls / 2) // the bound of the round before, which was not slow
 		b.calls = b.ceiling
 	} else {
 		b.ceiling, b.grown = b.calls, 0
@@ -173,7 +173,7 @@ func (b *bound) grow(lasted time.Duration) {
 		b.calls = min(b.high, 2*b.calls)
 		return
 	}
-	// From below the ceiling the curve gets there in flat, stays, and leaves it ever faster.
+	// The curve reaches the ceiling after flat seconds, is level there, and then rises ever faster.
 	b.grown += lasted
 	flat := math.Cbrt(max(0, 1-shrinkSome)) * curve.Seconds()
 	x := (b.grown.Seconds() - flat) / curve.Seconds()

@@ -9,18 +9,18 @@ import (
 
 const (
 	cpuTick = 200 * time.Millisecond
-	// cpuShort is the mean time for which goroutines wait for a processor where this machine, and
-	// not Bigtable, limits the calls: a call needs several turns of one.
+	// cpuShort is the mean time that goroutines wait for a processor above which this machine, and
+	// not Bigtable, limits the calls. A call waits for a processor several times.
 	cpuShort = 3 * time.Millisecond
-	// cpuFewest is how many waits of the runtime's sample show anything.
+	// cpuFewest is how many waits a sample needs: fewer show too little.
 	cpuFewest = 100
 )
 
 // cpuWatch observes whether goroutines of this process wait for a processor. More calls in flight
-// are of no use then: each takes memory, and waits itself.
+// would not help then: each takes memory, and waits for a processor too.
 type cpuWatch struct {
 	short  atomic.Bool
-	before goruntime.Float64Histogram
+	before goruntime.Float64Histogram // the reading before
 }
 
 // Short reports whether the processors limit the calls.
@@ -51,7 +51,7 @@ func (w *cpuWatch) observe(now *goruntime.Float64Histogram) {
 			n -= w.before.Counts[i]
 		}
 		waits += n
-		seconds += float64(n) * max(now.Buckets[i], 0) // the lower edge: what waited longer counts as less
+		seconds += float64(n) * max(now.Buckets[i], 0) // the lower edge of the bucket, so never too long
 	}
 	w.before.Counts = append(w.before.Counts[:0], now.Counts...)
 	w.short.Store(waits >= cpuFewest && seconds/float64(waits) > cpuShort.Seconds())

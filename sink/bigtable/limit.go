@@ -15,9 +15,10 @@ type callLimit struct {
 	bound     bound
 	inFlight  int       // calls between acquire and release
 	waiting   []*waiter // in the order in which they came
-	overloads uint64    // calls since the begin that showed an overload
+	overloads uint64    // calls so far that showed an overload
 }
 
+// waiter is a call that waits for a slot.
 type waiter struct {
 	ready chan struct{} // closed under mu when a slot is handed over
 }
@@ -27,8 +28,8 @@ func newCallLimit(low, start, high int) *callLimit {
 	return &callLimit{bound: newBound(low, start, high)}
 }
 
-// Acquire waits for a slot, first come first served. It returns the context's cause when ctx ends
-// before.
+// Acquire waits for a slot, first come first served. If ctx ends first, it returns the
+// cause of ctx.
 func (l *callLimit) Acquire(ctx context.Context) error {
 	l.mu.Lock()
 	if len(l.waiting) == 0 && float64(l.inFlight)+1 <= l.bound.calls {
