@@ -1,0 +1,106 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc/codes"
+
+	"github.com/tailrace-cdc/replicator/change"
+)
+
+// TestLaneWeighsItsLargestItem, of a change or of a resync, and asks for workers with that weight.
+func TestLaneWeighsItsLargestItem(t *testing.T) {
+	large, small := make([]byte, 100_000), make([]byte, 100)
+	resync := func(item []byte) job { return job{op: &operation{item: &ResyncItem{Item: item}}} }
+	for name, jobs := range map[string][]job{
+		"change": {{c: change.Change{New: small}}, {c: change.Change{New: large}}, {c: change.Change{New: small}}},
+		"resync": {resync(small), resync(large), {c: change.Change{New: small}}},
+	} {
+		l := &lanes{lanePass: &lanePass{}, ready: make(chan *lane, 1)}
+		ln := new(lane)
+		for _, j := range jobs {
+			l.put(ln, j, laneRoom)
+		}
+		w := &workers{half: leastWorkers}
+		table, leave := w.join(noBound)
+		defer leave()
+		all := taken(t, table)
+		ctx, cancel := context.WithCancel(t.Context())
+		var g errgroup.Group
+		g.Go(func() error { return l.dispatch(ctx, &g, table) })
+		w.awaitWaiting(t, 1)
+		w.mu.Lock()
+		if got, want := w.waiting[0].parts, partsOf(len(large)); got != want {
+			t.Errorf("%s: a batch with 100 KB counts as %d parts, want %d", name, got, want)
+		}
+		w.mu.Unlock()
+		cancel()
+		_ = g.Wait()
+		for _, release := range all {
+			release()
+		}
+	}
+}
+
+// TestPassHasAsManyBatchesInWorkAsBigtableTakes, of many more lanes that have jobs.
+func TestPassHasAsManyBatchesInWorkAsBigtableTakes(t *testing.T) {
+	x := newTable(t, func(x *table) { x.mapping, x.lanes = plain, 4096 })
+	l := x.begin()
+	l.settle()
+	x.Bigtable.Faults.RefuseRow([]byte("p#"), codes.Unavailable, -1)
+	for i := range 200 {
+		l.Put("Orders", "p", fmt.Sprint(i), `"v":{"N":"1"}`)
+	}
+	l.Until("a batch waits for a worker", func() bool {
+		l.shared.workers.mu.Lock()
+		defer l.shared.workers.mu.Unlock()
+		return len(l.shared.workers.waiting) == 1
+	})
+	l.shared.workers.mu.Lock()
+	if table := l.shared.workers.waiting[0].table; table.batches > 64 || table.own < table.batches {
+		t.Errorf("%d batches in work, in %d parts of the table's share", table.batches, table.own)
+	}
+	l.shared.workers.mu.Unlock()
+	x.Bigtable.Faults.Calm()
+	l.settle()
+	l.equal()
+}
+
+// TestBatchesOfAllSizesGetTheirTurn: of many tables, while bounds move and passes end that wait.
+func TestBatchesOfAllSizesGetTheirTurn(t *testing.T) {
+	w := &workers{half: 40}
+	var tables sync.WaitGroup
+	for seed := range uint64(12) {
+		tables.Go(func() {
+			rnd := rand.New(rand.NewPCG(seed, 1))
+			table, leave := w.join(func() int { return rand.IntN(9) })
+			defer leave()
+			var mine sync.WaitGroup
+			defer mine.Wait()
+			for range 500 {
+				ctx, cancel := context.WithCancel(t.Context())
+				if rnd.IntN(4) == 0 {
+					go cancel()
+				}
+				parts := 1
+				if rnd.IntN(4) == 0 {
+					parts = 1 + rnd.IntN(100)
+				}
+				release, err := table.acquire(ctx, parts)
+				cancel()
+				if err == nil {
+					mine.Go(release)
+				}
+			}
+		})
+	}
+	tables.Wait()
+	if w.common != 0 || w.tables != 0 || len(w.waiting) != 0 {
+		t.Errorf("not given back: %+v", w)
+	}
+}
