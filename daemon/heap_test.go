@@ -1,11 +1,15 @@
 package daemon
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"runtime/debug"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/config"
 )
@@ -50,4 +54,40 @@ func TestShareOfCollectionIsMeasured(t *testing.T) {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
+}
+
+// deep fills a stack, and calls f on it.
+func deep(calls int, f func()) (sum byte) {
+	var frame [1024]byte
+	if calls > 0 {
+		frame[calls%len(frame)] = deep(calls-1, f)
+	} else {
+		f()
+	}
+	for _, b := range frame {
+		sum += b
+	}
+	return sum
+}
+
+// TestLimitLeavesRoomForStacks that the process has now.
+func TestLimitLeavesRoomForStacks(t *testing.T) {
+	before := debug.SetMemoryLimit(-1)
+	defer debug.SetMemoryLimit(before)
+	deep(50_000, func() { // 50 MB
+		runtime.GC()
+		synctest.Test(t, func(t *testing.T) {
+			w := &HeapWatcher{adjusts: true}
+			w.need.Store(&config.HeapNeed{Usual: 1, Most: before})
+			ctx, cancel := context.WithTimeout(t.Context(), limitPeriod*3/2)
+			defer cancel()
+			if err := w.Run(ctx, zap.NewNop()); err != nil {
+				t.Error(err)
+			}
+		})
+		now := takeSample()
+		if limit := debug.SetMemoryLimit(-1); now.stacks < 40<<20 || limit < now.live+now.stacks {
+			t.Errorf("limit %d MiB at %d alive and %d of stacks", limit>>20, now.live>>20, now.stacks>>20)
+		}
+	})
 }

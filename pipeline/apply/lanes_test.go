@@ -104,3 +104,32 @@ func TestBatchesOfAllSizesGetTheirTurn(t *testing.T) {
 		t.Errorf("not given back: %+v", w)
 	}
 }
+
+// TestFullLaneGoesOnOnceAWorkerTakesItsJobs, also where that is before the reader of the log waits:
+// the lane remembers it.
+func TestFullLaneGoesOnOnceAWorkerTakesItsJobs(t *testing.T) {
+	x := newTable(t, func(x *table) { x.mapping, x.lanes = plain, 1 })
+	l := x.begin()
+	l.settle()
+	x.Bigtable.Faults.RefuseRow([]byte("p#stuck"), codes.Unavailable, -1)
+	l.Put("Orders", "p", "stuck", `"v":{"N":"1"}`)
+	l.Until("the lane is stuck", l.calling)
+	for i := range laneRoom + 10 {
+		l.Put("Orders", "p", fmt.Sprint(i), `"v":{"N":"1"}`)
+	}
+	ln := &l.sink.lanes.all[0]
+	l.Until("the lane is full", func() bool {
+		ln.mu.Lock()
+		defer ln.mu.Unlock()
+		if len(ln.waiting) > laneRoom {
+			t.Fatalf("%d jobs in a lane", len(ln.waiting))
+		}
+		return ln.room != nil
+	})
+	if cap(ln.room) != 1 {
+		t.Error("nobody is told of a batch that is taken just before")
+	}
+	x.Bigtable.Faults.Calm()
+	l.settle()
+	l.equal()
+}

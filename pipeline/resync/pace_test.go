@@ -109,6 +109,21 @@ func TestCopyThatYieldsFollowsTheBoundAtOnce(t *testing.T) {
 	}
 }
 
+// TestSlowCopyHasItemsForEachWriteAtOnce: at a rate of one item in a second its pages hold as many as
+// may be written at once, and twice as many are in hand.
+func TestSlowCopyHasItemsForEachWriteAtOnce(t *testing.T) {
+	p := newWritePace(0, unpackedPages, func() int { return 1000 })
+	p.busy, p.done = 10, 10
+	if got, want := p.PageLimit(), firstWrites/unpackedPages; got != want {
+		t.Errorf("%d items in a page, want %d", got, want)
+	}
+	for _, full := range []bool{false, true} {
+		if p.Hold(firstWrites + 1); p.Full() != full {
+			t.Errorf("%d items in hand: full is %t", p.inHand, !full)
+		}
+	}
+}
+
 // slowWriter takes 100 ms for an item, and counts how many are written at once.
 type slowWriter struct {
 	*table
