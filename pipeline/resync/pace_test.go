@@ -80,18 +80,23 @@ func TestCopyYieldsToChangesThatWait(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			p := newWritePace(0, unpackedPages, func() int { return c.bound })
-			if got, want := p.allowed(), min(firstWrites, writesFor(c.bound)); got != want || p.withheld != mostWrites-want {
+			allowed := func() int {
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				return p.allowed()
+			}
+			if got, want := allowed(), min(firstWrites, writesFor(c.bound)); got != want || p.withheld != mostWrites-want {
 				t.Errorf("%+v: begins with %d items at once, want %d; %d tokens are withheld", c, got, want, p.withheld)
 			}
 			go p.Run(t.Context(), func() (int, time.Duration) { return c.changes, c.oldest }, nil)
 			time.Sleep(paceEvery)
 			synctest.Wait()
-			if got, most := p.allowed(), writesFor(c.bound); got > firstWrites+most/16 {
+			if got, most := allowed(), writesFor(c.bound); got > firstWrites+most/16 {
 				t.Errorf("%+v: %d items at once after one step", c, got)
 			}
 			time.Sleep(10 * time.Second)
 			synctest.Wait()
-			if got := p.allowed(); got != c.want {
+			if got := allowed(); got != c.want {
 				t.Errorf("%+v: %d items at once", c, got)
 			}
 		})
