@@ -286,7 +286,10 @@ func TestEndLeavesWhatSinksNeed(t *testing.T) {
 	w.clock.Advance(time.Minute)
 	w.tables.ExpireNow(w.clock.Now())
 	r.until("the archive is tried", func() bool { tries, _ := s.counts(); return tries > 0 })
-	r.until("the deletion is applied", func() bool { st := r.table("Orders"); return st.Pending != nil && *st.Pending == 0 })
+	r.until("the deletion is applied", func() bool {
+		st := r.table("Orders")
+		return st.Pending != nil && *st.Pending == 0
+	})
 	w.front.Faults.Outage(0)
 	w.put("Orders", "p", "1", "")
 	r.until("a change waits", func() bool { st := r.table("Orders"); return st.Pending != nil && *st.Pending == 1 })

@@ -24,7 +24,8 @@ func (a *app) gapsCommand() *cobra.Command {
 older in Bigtable than in DynamoDB, and items that were deleted in it are still there, until they change again. ` +
 			"`resume`" + ` reads
 on after a gap but repairs none of that: the table differs, and is not ready, until
-` + "`repair --gaps`" + ` has made the rows true again or ` + "`gaps clear`" + ` has waived the difference for each sink.`,
+` + "`repair --gaps`" + ` has made the rows true again or ` + "`gaps clear`" + ` has waived the
+difference for each sink.`,
 		Args: a.Args(cobra.NoArgs),
 	}
 	cmd.AddCommand(a.gapsListCommand(), a.gapsHealCommand(), a.gapsClearCommand())

@@ -59,7 +59,7 @@ func New(o Options, c *checkpoint.CopyState) *Copier {
 	o.Periods = o.Periods.withDefaults()
 	return &Copier{
 		o: &o, copy: *c, parts: newParts(c), pages: semaphore.NewWeighted(unpackedPages),
-		pace:  newWritePace(o.WriteRows, unpackedPages, o.Bound),
+		pace:  newWritePace(o.WriteRows, o.Bound),
 		stats: o.Stats, began: time.Now(), first: c.Total().Items, refused: map[string]int64{},
 	}
 }

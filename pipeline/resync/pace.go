@@ -35,7 +35,6 @@ const (
 // falls below a tenth, so that a copy ends even beside a stream that always has something to write.
 // Several goroutines may use it.
 type writePace struct {
-	pages  int           // most pages written at once
 	most   func() int    // most items written at once, if the stream does not wait
 	tokens chan struct{} // holds one token for each item being written, and the withheld ones
 	rows   *rate.Limiter // nil: no limit
@@ -101,7 +100,7 @@ func (p *writePace) PageLimit() int {
 	if n == 0 || p.rows != nil {
 		return n
 	}
-	return max(n, p.allowed()/p.pages, 1)
+	return max(n, p.allowed()/unpackedPages, 1)
 }
 
 // Full reports whether so many items are in hand that further ones would wait for too long.
@@ -125,10 +124,10 @@ func (p *writePace) Hold(items int) {
 	p.inHand += items
 }
 
-// newWritePace returns a pace of at most rows per second, 0 for no limit, for a copy that writes so
-// many pages at once. bound returns how many calls Bigtable may have in flight.
-func newWritePace(rows float64, pages int, bound func() int) *writePace {
-	p := &writePace{pages: pages, tokens: make(chan struct{}, mostWrites)}
+// newWritePace returns a pace of at most rows per second, 0 for no limit. bound returns how many
+// calls Bigtable may have in flight.
+func newWritePace(rows float64, bound func() int) *writePace {
+	p := &writePace{tokens: make(chan struct{}, mostWrites)}
 	if p.most = func() int { return writesFor(bound()) }; bound == nil {
 		p.most = func() int { return writesFor(usualBound) }
 	}

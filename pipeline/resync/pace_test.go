@@ -45,7 +45,7 @@ func TestCopyWritesAsManyItemsAtOnceAsBigtableTakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var bound atomic.Int64
 		bound.Store(40)
-		p := newWritePace(0, unpackedPages, func() int { return int(bound.Load()) })
+		p := newWritePace(0, func() int { return int(bound.Load()) })
 		go p.Run(t.Context(), func() (int, time.Duration) { return 0, 0 }, nil)
 		for _, want := range []int64{40, 800, 2048, 8, 100} {
 			bound.Store(want)
@@ -79,7 +79,7 @@ func TestCopyYieldsToChangesThatWait(t *testing.T) {
 		{1 << 20, 0, 0, mostWrites},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			p := newWritePace(0, unpackedPages, func() int { return c.bound })
+			p := newWritePace(0, func() int { return c.bound })
 			allowed := func() int {
 				p.mu.Lock()
 				defer p.mu.Unlock()
@@ -89,12 +89,12 @@ func TestCopyYieldsToChangesThatWait(t *testing.T) {
 				t.Errorf("%+v: begins with %d items at once, want %d; %d tokens are withheld", c, got, want, p.withheld)
 			}
 			go p.Run(t.Context(), func() (int, time.Duration) { return c.changes, c.oldest }, nil)
-			time.Sleep(paceEvery)
+			<-time.After(paceEvery)
 			synctest.Wait()
 			if got, most := allowed(), writesFor(c.bound); got > firstWrites+most/16 {
 				t.Errorf("%+v: %d items at once after one step", c, got)
 			}
-			time.Sleep(10 * time.Second)
+			<-time.After(10 * time.Second)
 			synctest.Wait()
 			if got := allowed(); got != c.want {
 				t.Errorf("%+v: %d items at once", c, got)
@@ -117,7 +117,7 @@ func TestCopyThatYieldsFollowsTheBoundAtOnce(t *testing.T) {
 // TestSlowCopyHasItemsForEachWriteAtOnce: at a rate of one item in a second its pages hold as many as
 // may be written at once, and twice as many are in hand.
 func TestSlowCopyHasItemsForEachWriteAtOnce(t *testing.T) {
-	p := newWritePace(0, unpackedPages, func() int { return 1000 })
+	p := newWritePace(0, func() int { return 1000 })
 	p.busy, p.done = 10, 10
 	if got, want := p.PageLimit(), firstWrites/unpackedPages; got != want {
 		t.Errorf("%d items in a page, want %d", got, want)

@@ -312,7 +312,7 @@ func TestOnlyABackfillIntoANewTargetTakesRowsForEmpty(t *testing.T) {
 // an error of its own.
 func TestItemThatWouldBeWrittenTooLateIsReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newWritePace(0.001, unpackedPages, nil)
+		p := newWritePace(0.001, nil)
 		if err := p.Begin(t.Context()); err != nil { // takes what there is
 			t.Fatal(err)
 		}

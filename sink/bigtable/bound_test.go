@@ -251,8 +251,10 @@ func TestSearchBeginsAnewWhereLessLoadIsNoFaster(t *testing.T) {
 		ms    []time.Duration // of slow rounds behind a start at 20 ms
 		times []float64       // what the bound is multiplied by in each
 	}{
-		"as slow":            {[]time.Duration{200, 200, 200, 200, 200}, []float64{0.5, 0.75, 0.75, 1, 2}},
-		"faster once":        {[]time.Duration{300, 300, 300, 200, 200, 200, 200}, []float64{0.5, 0.75, 0.75, 0.75, 0.75, 0.75, 1}},
+		"as slow": {[]time.Duration{200, 200, 200, 200, 200}, []float64{0.5, 0.75, 0.75, 1, 2}},
+		"faster once": {
+			[]time.Duration{300, 300, 300, 200, 200, 200, 200}, []float64{0.5, 0.75, 0.75, 0.75, 0.75, 0.75, 1},
+		},
 		"not slow meanwhile": {[]time.Duration{200, 200, 200, 60, 200, 200}, []float64{0.5, 0.75, 0.75, 1, 0.75, 0.75}},
 	} {
 		b, at := newBound(8, 64, 1024), time.Second
