@@ -110,8 +110,10 @@ lint: $(TOOLS)/golangci-lint ## golangci-lint
 vuln: $(TOOLS)/govulncheck ## known vulnerabilities in what is called (needs the network)
 	@tools/vuln $(TOOLS)/govulncheck ./...
 
-bench: ## benchmarks, per record; BENCH=pattern PACKAGES=./transform/...
-	$(GO) test -timeout 2h -run '^$$' -bench '$(BENCH)' -benchmem $(PACKAGES)
+# Without BENCH and PACKAGES: 15 to 20 minutes on two cores. Medians of TAILRACE_BENCH_ROUNDS=3.
+bench: ## speed at several latencies of Bigtable, beside programs written by hand; or BENCH=pattern PACKAGES=./transform/...
+	$(GO) test -timeout 2h -run '^$$' \
+		-bench $(if $(filter-out file,$(origin BENCH) $(origin PACKAGES)),'$(BENCH)' -benchmem $(PACKAGES),'^BenchmarkSummary$$' -benchtime 1x ./test/bench)
 
 sim: ## simulated histories of the whole protocol, and of the fold alone; SEEDS=3000
 	$(GO) test $(TEST_BUILD) -timeout 8h -count=1 -run 'TestHistories|TestKept' -v ./test/sim -args -sim.seeds=$(SEEDS)

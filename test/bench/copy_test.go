@@ -49,14 +49,40 @@ func BenchmarkCopy(b *testing.B) {
 	} {
 		b.Run(l.name, func(b *testing.B) {
 			for range b.N {
-				l.measure(b)
+				l.report(b)
 			}
 		})
 	}
 }
 
-func (l copyLoad) measure(b *testing.B) {
+// report reports what one run has taken.
+func (l copyLoad) report(b *testing.B) {
 	b.StopTimer()
+	f := l.measure(b)
+	b.ReportMetric(f.peak, "MiB")
+	b.ReportMetric(f.whole, "items/s")
+	b.ReportMetric(f.rate, "sustained_items/s")
+	b.ReportMetric(f.cpu, "cpu_µs/item")
+	b.ReportMetric(f.servers, "servers_cpu_µs/item")
+	if lags := f.lags; len(lags) > 0 {
+		slices.Sort(lags)
+		b.ReportMetric(float64(lags[len(lags)/2].Milliseconds()), "lag_ms_median")
+		b.ReportMetric(float64(lags[len(lags)-1].Milliseconds()), "lag_ms_worst")
+	}
+	b.ReportMetric(0, "ns/op")
+	b.StartTimer()
+}
+
+// copyFigures are what one copy has taken. The rate is that from the first durable items on.
+type copyFigures struct {
+	figures
+	whole   float64 // items a second from the first page on
+	servers float64 // µs of CPU an item, of all servers
+	lags    []time.Duration
+}
+
+func (l copyLoad) measure(b *testing.B) copyFigures {
+	b.Helper()
 	dir := b.TempDir()
 	bin := binary(b, dir)
 	sb, err := sandbox.Start(sandbox.Options{NoLedger: true, NoNATS: true, NoS3: true, Seed: 1})
@@ -84,26 +110,17 @@ func (l copyLoad) measure(b *testing.B) {
 	d := &daemon{b: b, sb: sb, cmd: cmd, metrics: "http://" + admin + "/metrics"}
 	d.waitFor("tailrace_copy_read_units_total{", func(v float64) bool { return v > 0 })
 	begin, before := time.Now(), processorTime(b, os.Getpid())
-	b.StartTimer()
 	lags, sustained := l.copyBeside(b, d)
 	wall, servers := time.Since(begin), processorTime(b, os.Getpid())-before
-	b.StopTimer()
-	b.ReportMetric(peakMemory(b, cmd.Process.Pid), "MiB")
+	peak := peakMemory(b, cmd.Process.Pid)
 	cpu := stop(b, cmd)
 	table.items += len(lags)
 	equal(b, table, sb, front)
 	items := float64(l.items)
-	b.ReportMetric(items/wall.Seconds(), "items/s")
-	b.ReportMetric(sustained, "sustained_items/s")
-	b.ReportMetric(float64(cpu.Microseconds())/items, "cpu_µs/item")
-	b.ReportMetric(float64(servers.Microseconds())/items, "servers_cpu_µs/item")
-	if len(lags) > 0 {
-		slices.Sort(lags)
-		b.ReportMetric(float64(lags[len(lags)/2].Milliseconds()), "lag_ms_median")
-		b.ReportMetric(float64(lags[len(lags)-1].Milliseconds()), "lag_ms_worst")
+	return copyFigures{
+		figures: figures{float64(cpu.Microseconds()) / items, sustained, peak},
+		whole:   items / wall.Seconds(), servers: float64(servers.Microseconds()) / items, lags: lags,
 	}
-	b.ReportMetric(0, "ns/op")
-	b.StartTimer()
 }
 
 func (l copyLoad) segmentsKey() string {

@@ -5,6 +5,7 @@ package bench
 import (
 	"cmp"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,6 +29,7 @@ import (
 func BenchmarkDaemon(b *testing.B) {
 	for _, l := range []load{
 		{name: "distinct", tables: 1, items: 40_000, rounds: 1},
+		{name: "tls", tables: 1, items: 80_000, rounds: 1, network: network{tls: true}},
 		{name: "10ms", tables: 1, items: 80_000, rounds: 1, network: network{latency: 10 * time.Millisecond}},
 		{name: "20ms", tables: 1, items: 80_000, rounds: 1, network: network{latency: 20 * time.Millisecond}},
 		{name: "jitter", tables: 1, items: 80_000, rounds: 1, network: network{latency: 10 * time.Millisecond, jitter: true}},
@@ -54,28 +56,41 @@ func BenchmarkDaemon(b *testing.B) {
 	}
 }
 
+// measure reports what one run has taken.
 func measure(b *testing.B, l load, null bool) {
 	b.StopTimer()
+	f, front := l.measure(b, null)
+	records := float64(l.changes())
+	b.ReportMetric(f.cpu, "cpu_µs/record")
+	b.ReportMetric(float64(front.calls.Load())/records, "calls/record")
+	b.ReportMetric(f.rate, "records/s")
+	if l.network.rate > 0 {
+		b.ReportMetric(float64(front.refused.Load())/records, "refused/record")
+	}
+	b.ReportMetric(f.peak, "MiB")
+	b.ReportMetric(0, "ns/op")
+	b.StartTimer()
+}
+
+// figures are what one run has taken.
+type figures struct {
+	cpu  float64 // µs a record or item, user and system
+	rate float64 // records or items a second
+	peak float64 // MiB
+}
+
+func (l load) measure(b *testing.B, null bool) (figures, *front) {
+	b.Helper()
 	r := l.run(b, null, max(64/l.tables, 1))
 	defer r.close()
-	b.StartTimer()
 	begin := time.Now()
 	applied(b, r.metrics, l.changes())
 	wall := time.Since(begin)
-	b.StopTimer()
 	peak := peakMemory(b, r.cmd.Process.Pid)
 	cpu := stop(b, r.cmd)
 	equal(b, l, r.sb, r.front)
 	records := float64(l.changes())
-	b.ReportMetric(float64(cpu.Microseconds())/records, "cpu_µs/record")
-	b.ReportMetric(float64(r.front.calls.Load())/records, "calls/record")
-	b.ReportMetric(records/wall.Seconds(), "records/s")
-	if l.network.rate > 0 {
-		b.ReportMetric(float64(r.front.refused.Load())/records, "refused/record")
-	}
-	b.ReportMetric(peak, "MiB")
-	b.ReportMetric(0, "ns/op")
-	b.StartTimer()
+	return figures{float64(cpu.Microseconds()) / records, records / wall.Seconds(), peak}, r.front
 }
 
 // loaded is a daemon that has just been started on a load.
@@ -97,11 +112,21 @@ func (l load) run(b *testing.B, null bool, shards int) *loaded {
 		b.Fatal(err)
 	}
 	l.write(b, sb)
-	front := serveFront(b, sb.Bigtable.Addr(), null, l.network)
 	admin := freeAddress(b)
-	config := l.configure(b, dir, sb.Endpoint(), admin)
-	run(b, dir, environment(sb.Bigtable.Addr()), bin, "schema", "--apply", "-c", config)
-	cmd := start(b, bin, environment(front.address), "run", "-c", config)
+	endpoint, listen := sb.Endpoint(), func(in net.Listener) net.Listener { return in }
+	var secret *encrypted
+	if l.network.tls {
+		secret = encrypt(b, endpoint)
+		endpoint, listen = secret.dynamodb, secret.serve
+	}
+	front := serveFrontAt(b, sb.Bigtable.Addr(), null, l.network, listen)
+	config := l.configure(b, dir, endpoint, admin)
+	env := environment(front.address)
+	if secret != nil {
+		env = secret.env
+	}
+	run(b, dir, env, bin, "schema", "--apply", "-c", config)
+	cmd := start(b, bin, env, "run", "-c", config)
 	return &loaded{sb: sb, front: front, cmd: cmd, metrics: "http://" + admin + "/metrics"}
 }
 

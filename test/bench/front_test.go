@@ -20,11 +20,13 @@ import (
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"golang.org/x/time/rate"
+	spb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
@@ -53,6 +55,7 @@ type front struct {
 	null    bool
 	behind  *grpc.ClientConn
 	calls   atomic.Int64
+	bulked  atomic.Int64  // rows that a null server has got in calls of several
 	takes   *rate.Limiter // of the network's rate
 	refused atomic.Int64
 	network network                   // before a null server
@@ -73,6 +76,7 @@ type front struct {
 // service takes.
 type network struct {
 	latency time.Duration // of an acknowledgement; half of them take no longer
+	tls     bool          // as the services are reached, DynamoDB too
 	jitter  bool          // one in a hundred takes five times the latency or longer
 	rate    float64       // writes a second above which the service refuses them; 0: it takes all
 }
@@ -95,6 +99,11 @@ func (n network) limiter() *rate.Limiter {
 
 // serveFront serves as many calls at once on a connection as Bigtable does.
 func serveFront(b *testing.B, behind string, null bool, n network) *front {
+	return serveFrontAt(b, behind, null, n, func(l net.Listener) net.Listener { return l })
+}
+
+// serveFrontAt is serveFront on what listen makes of a listener.
+func serveFrontAt(b *testing.B, behind string, null bool, n network, listen func(net.Listener) net.Listener) *front {
 	b.Helper()
 	conn, err := grpc.NewClient(behind, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(raw{})))
@@ -110,7 +119,7 @@ func serveFront(b *testing.B, behind string, null bool, n network) *front {
 	srv := grpc.NewServer(grpc.MaxConcurrentStreams(100), grpc.MaxRecvMsgSize(256<<20),
 		grpc.ForceServerCodecV2(raw{}),
 		grpc.UnknownServiceHandler(func(_ any, s grpc.ServerStream) error { return f.serve(s) }))
-	go func() { _ = srv.Serve(l) }()
+	go func() { _ = srv.Serve(listen(l)) }()
 	b.Cleanup(func() {
 		srv.Stop()
 		_ = conn.Close()
@@ -138,6 +147,9 @@ func (f *front) serve(s grpc.ServerStream) error {
 			}
 			return s.SendMsg(new([]byte))
 		}
+	}
+	if f.null && method == btpb.Bigtable_MutateRows_FullMethodName {
+		return f.acknowledgeRows(s, req)
 	}
 	read := method + string(req)
 	if kept, ok := f.reads.Load(read); ok {
@@ -200,6 +212,36 @@ func (f *front) acknowledge(req []byte) error {
 		<-time.After(d)
 	}
 	return nil
+}
+
+// acknowledgeRows acknowledges a call of several rows. It notes none of them: the daemon makes no such call.
+func (f *front) acknowledgeRows(s grpc.ServerStream, req []byte) error {
+	const entries = 2 // field of MutateRowsRequest
+	var reply btpb.MutateRowsResponse
+	for len(req) > 0 {
+		field, kind, n := protowire.ConsumeTag(req)
+		if n < 0 {
+			return protowire.ParseError(n)
+		}
+		if field == entries {
+			entry := &btpb.MutateRowsResponse_Entry{Index: int64(len(reply.Entries)), Status: &spb.Status{}}
+			reply.Entries = append(reply.Entries, entry)
+		}
+		size := protowire.ConsumeFieldValue(field, kind, req[n:])
+		if size < 0 {
+			return protowire.ParseError(size)
+		}
+		req = req[n+size:]
+	}
+	f.bulked.Add(int64(len(reply.Entries)))
+	text, err := proto.Marshal(&reply)
+	if err != nil {
+		return err
+	}
+	if d := f.network.delay(); d > 0 {
+		<-time.After(d)
+	}
+	return s.SendMsg(&text)
 }
 
 // note keeps a write for rows. It is decoded later: that would take more time than the rest of this
