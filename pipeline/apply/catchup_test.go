@@ -144,8 +144,8 @@ func TestLettersStayOverAPutThatWasNotAnswered(t *testing.T) {
 	b.write("1.5")
 	b.settle()
 	b.writeFor(70 * time.Second)
+	item := b.read("p", "item0") // before it settles, which takes service time
 	b.settle()
-	item := b.read("p", "item0")
 	b.Bigtable.Faults.Next(sandbigtable.Ambiguous, 1)
 	out := b.resync(item)
 	if out.Skipped != 1 || out.Written != 0 || out.Refused != nil || out.LettersWaiting == 0 {
@@ -171,8 +171,8 @@ func TestLettersBehindADroppedOneAreNotApplied(t *testing.T) {
 	b.write("1.5")
 	b.settle()
 	b.writeFor(70 * time.Second)
+	item := b.read("p", "item0") // before it settles, which takes service time
 	b.settle()
-	item := b.read("p", "item0")
 	known := map[string]bool{}
 	for _, id := range b.storedLetters() {
 		known[id] = true

@@ -14,6 +14,7 @@ import (
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/sandbox/ledger"
 	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
 	"github.com/tailrace-cdc/replicator/sink/archive/layout"
@@ -133,9 +134,9 @@ func (s *Stage) summary(ctx context.Context, compared []report.Table) (*Summary,
 	if sum.Archived, err = s.awaitEvents(ctx, sum.Expired); err != nil {
 		return nil, err
 	}
-	status := s.status(ctx)
-	if status == nil {
-		return nil, fmt.Errorf("the replicator does not answer on %s", s.cfg.Admin.Listen)
+	status, err := s.lastStatus(ctx)
+	if err != nil {
+		return nil, err
 	}
 	for _, t := range status.Tables {
 		sum.DeadLetters, sum.Gaps = sum.DeadLetters+t.DeadLetters, sum.Gaps+t.Gaps
@@ -161,8 +162,26 @@ func (sum *Summary) addChanges(l *ledger.Ledger, t config.Table) {
 	})
 }
 
-// archiveTimeout is how long objects may take after the last event.
-const archiveTimeout = time.Minute
+// How long objects may take after the last event, and an answer of the replicator.
+const (
+	archiveTimeout = time.Minute
+	answerTimeout  = time.Minute
+)
+
+// lastStatus asks until the replicator answers: on a busy machine that may take longer than a
+// second.
+func (s *Stage) lastStatus(ctx context.Context) (*pipeline.Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	for {
+		if status := s.status(ctx); status != nil {
+			return status, nil
+		}
+		if failure.Pause(ctx, time.Second) != nil {
+			return nil, fmt.Errorf("the replicator does not answer on %s", s.cfg.Admin.Listen)
+		}
+	}
+}
 
 // awaitEvents counts the events in the archive's objects, and waits for those that are on their
 // way.
