@@ -19,3 +19,7 @@ func (p *Pipeline) Works(source string) (runs, shown bool) {
 	}
 	return false, false
 }
+
+// ShortOfCPU makes the pipeline find that goroutines wait for a processor, or that none does. It is
+// set before Run.
+func (p *Pipeline) ShortOfCPU(short bool) { p.cpuShort = func() bool { return short } }

@@ -63,6 +63,10 @@ var (
 	largest = tableGauge("largest_row_growth_bytes",
 		"Growth of the shared target row that has grown most since this process owns the table; a lower estimate.")
 
+	limitedBy = prometheus.NewDesc("tailrace_limited_by",
+		"1 for what limits the table now (latency, bigtable, memory, cpu, source, log, nothing), else 0; not there while "+
+			"the table is halted or begins.", []string{"table", "by"}, nil)
+
 	failing = prometheus.NewDesc("tailrace_service_failing_seconds",
 		"Time since an operation of the service first failed that has not succeeded since; 0 while none fails.",
 		[]string{"service"}, nil)
@@ -76,6 +80,6 @@ func allGauges() []*prometheus.Desc {
 		letters, gaps, differing, behind, copying, copyStill, pending, recovering,
 		verifyDifferent, verifyForeign, verifyUnproven, verifyCycles, verifyShare, verifyUnchecked,
 		ahead, foreign,
-		hottest, largest, failing,
+		hottest, largest, failing, limitedBy,
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/tailrace-cdc/replicator/pipeline/limit"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/source"
@@ -108,8 +109,19 @@ func (c collector) collectTable(ch chan<- prometheus.Metric, t *table, now time.
 	send(pending, one(v.Resync() != nil))
 	send(recovering, one(v.Resync() != nil && v.Resync().Recover))
 	send(ahead, st.ClockAhead)
+	collectLimit(ch, &st)
 	send(foreign, float64(st.Foreign))
 	c.collectVerify(send, t, st.Verify)
+}
+
+// collectLimit sends what limits a table, while that is known.
+func collectLimit(ch chan<- prometheus.Metric, st *TableStatus) {
+	if st.LimitedBy == "" {
+		return
+	}
+	for _, by := range limit.All() {
+		ch <- prometheus.MustNewConstMetric(limitedBy, prometheus.GaugeValue, one(by == st.LimitedBy), st.Source, string(by))
+	}
 }
 
 // collectVerify sends the gauges of the continuous comparison, where there is one.

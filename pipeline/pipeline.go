@@ -54,6 +54,9 @@ type Pipeline struct {
 	turns      chan struct{} // a place for each table that is handed over at the end
 
 	tracker status.Tracker
+
+	// cpuShort reports whether goroutines of this process wait for a processor. Tests replace it.
+	cpuShort func() bool
 }
 
 // New wires a pipeline.
@@ -62,6 +65,9 @@ func New(o Options, src *source.Source, q *queue.Queue, sink *bigtable.Client,
 	p := &Pipeline{
 		o: o.withDefaults(), queue: q, source: src, bigtable: sink, log: log, added: make(chan Table),
 		families: newTargetFamilies(sink), refusals: outcome.NewRefusals(),
+	}
+	if p.cpuShort = func() bool { return false }; sink != nil {
+		p.cpuShort = sink.CPUShort
 	}
 	p.settings = settings.New(p.settingsOptions())
 	p.format = rollout.New(p.formatOptions())
@@ -97,6 +103,7 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	}
 	g.Go(func() error { return p.beginAdded(ctx, g) })
 	g.Go(func() error { return p.keepHistory(ctx) })
+	g.Go(func() error { return p.keepLooks(ctx) })
 	g.Go(func() error { return p.endWithoutQueue(ctx) })
 	return g.Wait()
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
+	"github.com/tailrace-cdc/replicator/pipeline/ingest"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
@@ -51,6 +52,7 @@ const (
 
 // parts are the parts of a life that show how far they are; each may be nil.
 type parts struct {
+	reading  *ingest.Ingest // nil between two lives
 	sink     *apply.Sink    // into Bigtable; nil between two lives
 	copier   *resync.Copier // that runs
 	whole    *resync.Whole  // of the current life
@@ -90,7 +92,7 @@ func (v *tableView) setPhase(p phase) { v.publish(func(s *snapshot) { s.phase = 
 // as long as the log cannot be read: a loop that does not run cannot stand still.
 func (v *tableView) endWork() {
 	v.publish(func(s *snapshot) {
-		s.phase, s.parts.sink, s.parts.copier, s.parts.whole = phaseClaimed, nil, nil, nil
+		s.phase, s.parts.reading, s.parts.sink, s.parts.copier, s.parts.whole = phaseClaimed, nil, nil, nil, nil
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/latency"
+	"github.com/tailrace-cdc/replicator/pipeline/limit"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/protocol"
@@ -22,6 +23,7 @@ type tableView struct {
 	current atomic.Pointer[snapshot]
 	detail  status.Watched
 	history *latency.History
+	looks   limit.Window // at where changes wait
 	// reported is what the histogram had counted at the last report; keepHistory's goroutine alone
 	// uses it.
 	reported latency.Counts
@@ -147,6 +149,9 @@ func (v *tableView) knownNow(s *snapshot, now time.Time) status.Now {
 	if v.Target != "" {
 		recent := v.history.Recent(now)
 		known.Recent = &recent
+	}
+	if facts, ok := v.looks.Facts(); ok {
+		known.Limit = &facts
 	}
 	return known
 }

@@ -38,7 +38,7 @@ func (t *table) work(l *life.Life, w *queue.Writer, o apply.Options, arch *archi
 	l.Observe(w.State())
 	sinks := apply.New(t.shared, o, t.letters, w.State())
 	t.view.publish(func(s *snapshot) {
-		s.phase = phaseWorking
+		s.phase, s.parts.reading = phaseWorking, in
 		if sinks[0].Name() == checkpoint.SinkBigtable { // the archive's, where it is the only one, is not asked
 			s.parts.sink = sinks[0]
 		}

@@ -224,5 +224,6 @@ func (c *claimer) newWriter(f *folded) *Writer {
 	}
 	w.lastSent.Store(&now)
 	w.lastSeq.Store(f.state.Seq)
+	w.changes.Store(f.state.LastFrame)
 	return w
 }

@@ -40,6 +40,8 @@ type Writer struct {
 	lastSent atomic.Pointer[time.Time] // when the last acknowledged append was sent; never nil
 	lastSeq  atomic.Uint64             // its sequence, or that of the log's end at the claim
 	acked    atomic.Pointer[protocol.LogNote]
+	sending  atomic.Bool   // an entry was sent and not acknowledged yet
+	changes  atomic.Uint64 // the last entry with changes
 }
 
 // State returns the state as of the last acknowledged append or Recover. The next append changes
@@ -136,6 +138,8 @@ func (w *Writer) append(ctx context.Context, body any, data []byte) (uint64, err
 			return 0, err
 		}
 	}
+	w.sending.Store(true)
+	defer w.sending.Store(false)
 	sent, id := time.Now(), w.l.q.messageID(w.nonce)
 	seq, err := w.l.publish(ctx, e.Kind, msg, s.Seq, w.folded.lastID, id)
 	if conn.OutcomeOf(err) == conn.Full && mustFit(e.Kind) {
@@ -193,6 +197,7 @@ func (w *Writer) applyAcknowledged(seq uint64, msg []byte, id string, sent time.
 	w.lastAcked = seq
 	w.lastSent.Store(&sent)
 	w.lastSeq.Store(seq)
+	w.changes.Store(w.folded.state.LastFrame)
 	w.acked.Store(&protocol.LogNote{Created: w.l.created, Seq: seq, Hash: w.folded.state.Hash})
 	switch e.Kind {
 	case checkpoint.KindFrame, checkpoint.KindBeat:
@@ -315,6 +320,12 @@ func (w *Writer) Recover(ctx context.Context) error {
 // Head returns the sequence of the last entry that the writer has appended or read, and when it was
 // sent. Any goroutine may call it.
 func (w *Writer) Head() (seq uint64, sent time.Time) { return w.lastSeq.Load(), *w.lastSent.Load() }
+
+// LastChanges returns the sequence of the last entry with changes. Any goroutine may call it.
+func (w *Writer) LastChanges() uint64 { return w.changes.Load() }
+
+// Sending reports whether an entry was sent and not acknowledged yet. Any goroutine may call it.
+func (w *Writer) Sending() bool { return w.sending.Load() }
 
 // Acked returns the last entry that the server has acknowledged to this writer; nil before the
 // first one, and after Recover before the next one. Any goroutine may call it.

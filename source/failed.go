@@ -45,6 +45,7 @@ func (r *Reader) handleError(ctx context.Context, err error) error {
 		return r.gap(ctx, ErrShardGone, err)
 	case class == failure.Throttled:
 		r.m.throttled.Inc()
+		r.countFailed()
 		r.src.throttled.Note(r.start.Table, now)
 		r.pace.ReadFailed(now, true)
 		return nil
@@ -55,6 +56,12 @@ func (r *Reader) handleError(ctx context.Context, err error) error {
 		return r.retryLater(now, err)
 	}
 	return wrap(ctx, r.op(), err)
+}
+
+// countFailed counts a read that failed and will be repeated.
+func (r *Reader) countFailed() {
+	r.m.reads.all.Add(1)
+	r.m.reads.failed.Add(1)
 }
 
 // newIterator drops the iterator, so that the next read takes one after the last record that was
@@ -72,6 +79,7 @@ func (r *Reader) newIterator(now time.Time, err error) error {
 // retryLater makes the shard due after a backoff, and warns about many failures in a row. After
 // malformedMax malformed replies in a row it returns the error that ends the reader.
 func (r *Reader) retryLater(now time.Time, err error) error {
+	r.countFailed()
 	r.pace.ReadFailed(now, false)
 	n := r.pace.Fails
 	var bad *raw.MalformedError

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -124,6 +125,30 @@ type tableMetrics struct {
 	newest, parked                             prometheus.Gauge
 	parks                                      prometheus.Observer
 	start, age, expired, invalidIts, deniedIts prometheus.Counter
+
+	reads readCounts
+}
+
+// readCounts are counted beside the series, because a series cannot be read.
+type readCounts struct {
+	all, full, failed atomic.Uint64
+	parked            atomic.Int64
+}
+
+// Reads are how the reads of a table's shards ended since the start, and how many readers wait.
+type Reads struct {
+	All    uint64
+	Full   uint64 // with as many records as fit into a page: there is more
+	Failed uint64 // throttled, or not answered: they are repeated
+	Parked int    // readers that wait for memory now
+}
+
+// Reads returns how the reads of a table ended.
+func (s *Source) Reads(table string) Reads {
+	c := &s.metrics.table(table).reads
+	return Reads{
+		All: c.all.Load(), Full: c.full.Load(), Failed: c.failed.Load(), Parked: int(max(c.parked.Load(), 0)),
+	}
 }
 
 // table returns the series of a table, which its readers share.

@@ -73,6 +73,7 @@ func (r *Reader) reserve(granted func()) bool {
 	}
 	r.parkedAt = time.Now()
 	r.m.parked.Inc()
+	r.m.reads.parked.Add(1)
 	return false
 }
 
@@ -238,6 +239,7 @@ func pageKindOf(p *Page) pageKind {
 
 // count adds the page to the table's metrics.
 func (r *Reader) count(p *Page, kind pageKind) {
+	r.m.reads.all.Add(1)
 	r.m.bytes.Add(float64(len(p.body.Bytes())))
 	r.m.records.Add(float64(len(p.Records)))
 	for i := range p.Records {
@@ -248,6 +250,7 @@ func (r *Reader) count(p *Page, kind pageKind) {
 	switch kind {
 	case pageFull:
 		r.m.full.Inc()
+		r.m.reads.full.Add(1)
 	case pagePart:
 		r.m.part.Inc()
 	case pageEmpty:

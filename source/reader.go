@@ -127,6 +127,7 @@ func (r *Reader) endPark() {
 	parked := time.Since(r.parkedAt)
 	r.parkedAt = time.Time{}
 	r.m.parked.Dec()
+	r.m.reads.parked.Add(-1)
 	r.m.parks.Observe(parked.Seconds())
 	if parked > longPark {
 		r.src.log.Warn("shard waited for memory", zap.String("table", r.start.Table),

@@ -36,5 +36,6 @@
 //	options.go      what the sinks need of their table and of the process
 //	memory.go       the memory of changes between the log and the sinks
 //	buffers.go      the buffers that they are unpacked into
+//	place.go        where changes wait, for status
 //	metrics.go      what they count
 package apply

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -30,6 +31,12 @@ type lanes struct {
 	idle    chan assigned // to goroutines of work that have no batch
 	workers sync.Pool     // of *worker, for this table's program
 	ended   chan struct{} // closed when the pass and all its workers have ended
+
+	// For Sink.Place.
+	busy       atomic.Int64                 // lanes in ready, or with a worker
+	operations atomic.Int64                 // resyncs in lanes
+	full       atomic.Bool                  // the reading of the log waits for a lane
+	working    atomic.Pointer[tableWorkers] // nil before the first batch may be applied
 }
 
 // lane is small, because a table has thousands. A lane has one call in flight, and items are
@@ -48,14 +55,14 @@ type lane struct {
 // one hot item from taking all of it.
 const laneRoom = 1024
 
-// mostLanesWithTurns bounds the lanes of a table whose rules make changes wait for each other. Its
+// LanesWithTurns is the most lanes of a table whose rules make changes wait for each other. Its
 // workers have no other bound: see dispatch.
-const mostLanesWithTurns = 256
+const LanesWithTurns = 256
 
 func newLanes(shared *Shared, o *Options, letters *DeadLetters) *lanes {
 	count, turns := shared.lanes, newTurns(o.Table.Program)
 	if turns != nil {
-		count = min(count, mostLanesWithTurns)
+		count = min(count, LanesWithTurns)
 	}
 	l := &lanes{
 		lanePass: &lanePass{
@@ -85,11 +92,13 @@ func (l *lanes) submit(ctx context.Context, c *change.Change, e *protocol.Tracke
 		if full == nil {
 			return nil
 		}
+		l.full.Store(true)
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-full:
 		}
+		l.full.Store(false)
 	}
 }
 
@@ -111,6 +120,7 @@ func (l *lanes) put(ln *lane, j job, room int) (full <-chan struct{}) {
 	ln.busy = true
 	ln.mu.Unlock()
 	if wake {
+		l.busy.Add(1)
 		l.ready <- ln
 	}
 	return nil
@@ -152,7 +162,8 @@ func (l *lanes) submitResync(ctx context.Context, o *operation) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	o.leave = func() { <-token }
+	l.operations.Add(1)
+	o.leave = func() { l.operations.Add(-1); <-token }
 	l.put(ln, job{op: o, turn: turn}, math.MaxInt)
 	return nil
 }
@@ -177,6 +188,7 @@ func (l *lanes) run(ctx context.Context) error {
 	}
 	workers, leave := l.shared.workers.join(func() int { return l.shared.bigtable.Bound(l.o.Target) })
 	defer leave()
+	l.working.Store(workers)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return l.o.Gate.Shut(ctx) })
 	g.Go(func() error { return l.dispatch(ctx, g, workers) })
@@ -284,9 +296,11 @@ func (l *lanes) applyBatch(ctx context.Context, ln *lane) error {
 		ln.waiting = nil
 	}
 	ln.mu.Unlock()
-	if wake {
-		l.ready <- ln
+	if !wake {
+		l.busy.Add(-1)
+		return nil
 	}
+	l.ready <- ln
 	return nil
 }
 

@@ -25,6 +25,7 @@ type pass struct {
 	damage *damagedRanges
 	now    func() change.Millis
 	fence  *checkpoint.Fence // nil: there is none
+	step   *passStep
 }
 
 // target makes changes durable in a service. There are two: the lanes into Bigtable, and the
@@ -67,11 +68,14 @@ func (p *pass) read(ctx context.Context) error {
 	}
 	defer r.Close(context.WithoutCancel(ctx))
 	judge := protocol.Pass{Epoch: p.o.epoch, Fence: p.fence}
+	defer p.step.set(stepNone)
 	for at := mark.Seq; ; at = r.Mark().Seq {
+		p.step.read(at)
 		if judge.Before(at+1) == protocol.PassHolds {
 			return p.hold(ctx)
 		}
 		_, e, err := r.Next(ctx)
+		p.step.set(stepUnpack)
 		if damage := (*queue.DamageError)(nil); errors.As(err, &damage) {
 			if err := p.damage.record(ctx, p.o, damage, p.now()); err != nil {
 				return err
@@ -96,6 +100,7 @@ func (p *pass) read(ctx context.Context) error {
 
 // hold waits at the fence until ctx ends: the life ends when the fence is taken away.
 func (p *pass) hold(ctx context.Context) error {
+	p.step.set(stepNone)
 	p.o.Logger.Info("the sink stands at the fence of a cutover", zap.String("sink", p.sink),
 		zap.String("cutover", p.fence.ID), zap.Uint64("entry", p.fence.Seq))
 	<-ctx.Done()
@@ -117,7 +122,9 @@ func (p *pass) submitEntry(ctx context.Context, at checkpoint.Mark, e *checkpoin
 	}
 	// Rule 9: memory is taken before the entry is unpacked.
 	class := bufferClass(size)
+	p.step.set(stepMemory)
 	release, err := p.memory.Acquire(ctx, 1<<class)
+	p.step.set(stepUnpack)
 	if err != nil {
 		return err
 	}

@@ -31,6 +31,9 @@ type Sink struct {
 	gaveUp  atomic.Bool                          // the drain found the sink halted
 	wakeUp  chan struct{}                        // capacity 1: the drain has begun
 
+	step     passStep    // of the running pass
+	retrying atomic.Bool // no pass runs until the next try
+
 	ended chan struct{} // closed when Run has returned
 	mu    sync.Mutex    // covers what follows
 	lanes *lanes        // of the running pass; nil between two, and for the archive
@@ -157,6 +160,8 @@ func (s *Sink) halt(ctx context.Context, out outcome.Outcome) error {
 // pause waits until the next try. A drain does not wait: what is left is applied after the next
 // start.
 func (s *Sink) pause(ctx context.Context, d time.Duration) error {
+	s.retrying.Store(true)
+	defer s.retrying.Store(false)
 	t := time.NewTimer(d)
 	defer t.Stop()
 	for s.lastSeq.Load() == 0 {
@@ -177,6 +182,7 @@ func (s *Sink) runPass(ctx context.Context) error {
 	acks, to := s.acks.Load(), s.newTarget()
 	p := &pass{
 		sink: s.name, o: s.o, target: to, acks: acks, memory: s.memory, damage: s.damage, now: s.shared.now, fence: s.fence,
+		step: &s.step,
 	}
 	if l, ok := to.(*lanes); ok {
 		s.setLanes(l)

@@ -128,10 +128,10 @@ func TestResyncWithALetterThatCameLateCollectsItsRowsAgain(t *testing.T) {
 func TestTableWithTurnsHasFewLanes(t *testing.T) {
 	shared := NewShared(Limits{Memory: 1 << 20, Lanes: 4096, Calls: 8}, nil, func() change.Millis { return 0 })
 	for in, program := range map[int]*transform.Program{
-		mostLanesWithTurns: compiled(t, bookMapping(t)), 4096: compiled(t, nil),
+		LanesWithTurns: compiled(t, bookMapping(t)), 4096: compiled(t, nil),
 	} {
 		l := newLanes(shared, &Options{Table: Table{Program: program}}, nil)
-		if len(l.all) != in || cap(l.ready) != in || (l.turns != nil) != (in == mostLanesWithTurns) {
+		if len(l.all) != in || cap(l.ready) != in || (l.turns != nil) != (in == LanesWithTurns) {
 			t.Errorf("%d lanes, room for %d that are ready, want %d", len(l.all), cap(l.ready), in)
 		}
 	}

@@ -31,6 +31,7 @@ type tableWorkers struct {
 	// all.mu covers what follows.
 	batches int // in work
 	own     int // parts in use of the table's share
+	wants   int // parts of the batch that waits for a worker; 0: none waits
 }
 
 // waiting is a table's request for one more worker.
@@ -82,6 +83,7 @@ func (t *tableWorkers) acquire(ctx context.Context, parts int) (release func(), 
 	}
 	x := &waiting{table: t, parts: parts, got: make(chan func(), 1)}
 	w.waiting = append(w.waiting, x)
+	t.wants = parts
 	w.mu.Unlock()
 	select {
 	case release = <-x.got:
@@ -92,6 +94,7 @@ func (t *tableWorkers) acquire(ctx context.Context, parts int) (release func(), 
 	i := slices.Index(w.waiting, x)
 	if i >= 0 {
 		w.waiting = slices.Delete(w.waiting, i, i+1)
+		t.wants = 0
 	}
 	w.mu.Unlock()
 	if i < 0 { // it was served meanwhile
@@ -106,10 +109,8 @@ func (w *workers) take(t *tableWorkers, parts int) (release func()) {
 	if t.batches >= batchesFor(t.bound()) {
 		return nil
 	}
-	used := &w.common
-	if t.own == 0 || t.own+parts <= max(w.half/max(w.tables, 1), leastWorkers) {
-		used = &t.own
-	} else if w.common+parts > w.half {
+	used := w.roomFor(t, parts)
+	if used == nil {
 		return nil
 	}
 	*used += parts
@@ -123,9 +124,41 @@ func (w *workers) take(t *tableWorkers, parts int) (release func()) {
 	}
 }
 
+// roomFor returns what so many parts count to: the table's share or the half for any table; nil if
+// both are in use. The caller holds w.mu.
+func (w *workers) roomFor(t *tableWorkers, parts int) (used *int) {
+	switch {
+	case t.own == 0 || t.own+parts <= max(w.half/max(w.tables, 1), leastWorkers):
+		return &t.own
+	case w.common+parts <= w.half:
+		return &w.common
+	}
+	return nil
+}
+
+// waits reports whether a batch of the table waits for a worker, and whether that is because the
+// parts are in use, which memory bounds, or because Bigtable may have no more calls in flight.
+func (t *tableWorkers) waits() (forCall, forMemory bool) {
+	w := t.all
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case t.wants == 0:
+	case t.batches >= batchesFor(t.bound()):
+		return true, false
+	default: // not if the bound has grown since: the next worker that ends lets the batch begin
+		return false, w.roomFor(t, t.wants) == nil
+	}
+	return false, false
+}
+
 // batchesFor returns how many batches may be in work while so many calls may be in flight. Some
 // batches are being prepared: without them the bound would not be reached, and so not grow.
 func batchesFor(bound int) int { return bound + bound/4 + leastWorkers }
+
+// MostInFlight returns the highest bound that one table can use in full with so many calls in work:
+// the inverse of batchesFor.
+func MostInFlight(calls int) int { return max(calls-leastWorkers, 0) * 4 / 5 }
 
 // serve gives workers to the tables that wait. The caller holds w.mu.
 func (w *workers) serve() {
@@ -133,6 +166,7 @@ func (w *workers) serve() {
 		release := w.take(x.table, x.parts)
 		if release != nil {
 			x.got <- release
+			x.table.wants = 0
 		}
 		return release != nil
 	})

@@ -31,5 +31,6 @@
 //	planner.go      which heartbeats to write
 //	watermarks.go   how far empty reads show that open shards are read
 //	handoff.go      what passes between these goroutines
+//	place.go        where changes wait, for status
 //	options.go      what ingest needs to know about its table
 package ingest

@@ -21,6 +21,8 @@ const (
 // were read before it: before them it would close the shard that they belong to.
 func (w *writer) storeArrivals(ctx context.Context, first arrival) error {
 	pages, gap := w.collectPages(first)
+	w.progress.begin(pages)
+	defer w.progress.end()
 	w.gap = gap
 	if len(pages) == 0 {
 		return w.flush(ctx)

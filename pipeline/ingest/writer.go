@@ -31,6 +31,7 @@ type writer struct {
 	watermarks *watermarks
 	pressure   queue.Pressure // at the last look
 	full       bool           // the log did not take the last change
+	progress   *progress
 
 	// What a full log did not take yet, in this order.
 	frames []frame.Packed
@@ -43,6 +44,7 @@ type writer struct {
 func newWriter(o *Options, log *queue.Writer, l *lister, pressure queue.Pressure) *writer {
 	return &writer{
 		o: o, log: log, handoff: l.handoff, lister: l, prover: l.prover, watermarks: newWatermarks(), pressure: pressure,
+		progress: &progress{},
 	}
 }
 
@@ -60,7 +62,8 @@ func (w *writer) run(ctx context.Context) error {
 		// Rule 9: above the limit nothing is taken from the readers; their budget fills up and they
 		// pause.
 		arrivals := w.handoff.arrivals
-		if w.pressure.Pause || w.blocked() {
+		pauses := w.pressure.Pause || w.blocked()
+		if w.progress.pauses.Store(pauses); pauses {
 			arrivals = nil
 		}
 		var err error

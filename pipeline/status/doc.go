@@ -6,7 +6,7 @@
 //	watched.go   the details of a table, while its page is open
 //	detail.go    shards and gaps of one table, for its page
 //	status.go    what was seen at a look at a table, and the status at a moment after it
-//	recent.go    what a table did in the last minutes, and how much waits
+//	recent.go    what a table did in the last minutes, how much waits, and what limits it
 //	whole.go     the status of a whole pipeline, from the statuses of its tables
 //	verdict.go   whether all is well, and if not what it is, since when, and what to do, in one sentence
 //	gone.go      tables that no selection chooses, tables of other replicas, and the text when all is well

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/latency"
+	"github.com/tailrace-cdc/replicator/pipeline/limit"
 )
 
 // Latency is the time in seconds from the creation of a change at DynamoDB until it was durable in
@@ -43,6 +44,18 @@ func (st *Table) takeRecent(r *latency.Recent) {
 	if !math.IsNaN(r.Rate) {
 		perSecond := rounded(r.Rate)
 		st.Rate = &perSecond
+	}
+}
+
+// takeLimit takes what limits the table. A table that stands still is limited by what its state
+// says.
+func (st *Table) takeLimit(f *limit.Facts) {
+	if f == nil || len(st.Halts) > 0 {
+		return
+	}
+	st.LimitedBy = limit.Judge(f)
+	if calls := f.Calls; st.Target != "" {
+		st.Calls = &calls
 	}
 }
 

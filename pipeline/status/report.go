@@ -12,6 +12,12 @@ func (st *Table) LogFields(changes uint64) []zap.Field {
 	if st.Pending != nil {
 		fields = append(fields, zap.Uint64("pending_changes", *st.Pending))
 	}
+	if st.LimitedBy != "" {
+		fields = append(fields, zap.String("limited_by", string(st.LimitedBy)))
+	}
+	if c := st.Calls; c != nil {
+		fields = append(fields, zap.Int("calls_in_flight", c.InFlight), zap.Int("calls_bound", c.Bound))
+	}
 	if st.AppliedLag >= 0 {
 		fields = append(fields, zap.Float64("applied_lag_s", st.AppliedLag))
 	}

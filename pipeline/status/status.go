@@ -13,6 +13,7 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/pipeline/latency"
+	"github.com/tailrace-cdc/replicator/pipeline/limit"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -141,6 +142,7 @@ func (st *Table) takeProgress(x Seen) {
 	}
 	st.Requests, st.Verify, st.Archive = x.Live.Requests, x.Live.Verify, x.Live.Archive
 	st.Latency, st.Rate, st.ThrottledSince = x.Live.Latency, x.Live.Rate, x.Live.ThrottledSince
+	st.LimitedBy, st.Calls = x.Live.LimitedBy, x.Live.Calls
 	if c := x.Live.Copy; c != nil && st.Copy != nil && c.ID == st.Copy.ID {
 		live := *c
 		live.Paused = st.Copy.Paused // the log is newer
@@ -191,6 +193,7 @@ type Now struct {
 	// Throttled is since when DynamoDB throttles reading; nil: it does not.
 	Throttled *time.Time
 	Recent    *latency.Recent // what was applied in the last minutes; nil for a table without a target
+	Limit     *limit.Facts    // of the last seconds; nil: not known
 }
 
 // With returns the observation with the owner's present state added.
@@ -212,6 +215,7 @@ func (o *Observed) With(n Now) *Observed {
 	next.status.Requests, next.status.Verify, next.status.Archive = n.Requests, n.Verify, n.Archive
 	next.status.ThrottledSince = n.Throttled
 	next.status.takeRecent(n.Recent)
+	next.status.takeLimit(n.Limit)
 	return &next
 }
 

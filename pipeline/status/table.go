@@ -6,6 +6,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
+	"github.com/tailrace-cdc/replicator/pipeline/limit"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/verify/continuous"
 )
@@ -72,6 +73,10 @@ type Table struct {
 	Latency *Latency `json:"latency_s,omitempty"`
 	Rate    *float64 `json:"changes_per_s,omitempty"`   // that became durable in Bigtable, in the last minute
 	Pending *uint64  `json:"pending_changes,omitempty"` // that the log holds and Bigtable has not got yet
+	// What limits the table now, and how many calls to its target there are, as the process that
+	// applies its changes finds; left out where none does, and while a sink is halted.
+	LimitedBy limit.By     `json:"limited_by,omitempty"`
+	Calls     *limit.Calls `json:"calls,omitempty"`
 
 	Halt    string   `json:"halt,omitempty"` // of the pipeline itself, or the oldest
 	Code    string   `json:"halt_code,omitempty"`

@@ -23,6 +23,7 @@ type bound struct {
 	slow     time.Duration // mean latency of the last slow round; 0 after a round that was not slow
 	unmoved  int           // consecutive slow rounds that were no faster although the bound shrank
 	usual    float64       // share of calls that fail for another reason than load
+	cuts     uint64        // rounds so far after which the bound shrank because calls were refused
 
 	// The round: when it began, its calls, how many of them showed an overload and how many were
 	// answered, how long the answered ones took together, and whether the bound was ever reached.
@@ -110,8 +111,10 @@ func (b *bound) endRound(at time.Duration) {
 	switch {
 	case shrunk:
 	case excess >= refusedMany:
+		b.cuts++
 		b.shrink(shrinkMany)
 	case excess >= refusedSome:
+		b.cuts++
 		b.shrink(shrinkSome)
 	case mean > slowFactor*b.best+slowMargin:
 		b.slowRound(mean)

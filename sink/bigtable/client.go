@@ -129,6 +129,8 @@ func (c *Client) table(name string) *table {
 	})
 	t := added.(*table)
 	if !there {
+		t.metrics.most.Set(float64(c.opt.Concurrency))
+		t.metrics.bound.Set(float64(first))
 		c.follow(t, float64(first))
 	}
 	return t
@@ -154,6 +156,26 @@ func (c *Client) follow(t *table, bound float64) {
 
 // Bound returns how many calls to a table may be in flight now.
 func (c *Client) Bound(name string) int { return int(c.table(name).bound.Load()) }
+
+// Load is what the calls to a table show: how many there are now, and how they ended since the
+// start.
+type Load struct {
+	InFlight int // calls between their sending and their answer
+	Waiting  int // calls that wait until fewer are in flight
+	Bound    int // how many may be in flight now
+	Most     int // Options.Concurrency, which Bound never exceeds
+
+	Calls     uint64 // that were answered, or refused because of load
+	Overloads uint64 // that were throttled, timed out or found the table unavailable
+	Cuts      uint64 // of Bound, because more calls than usual were such
+}
+
+// Load returns what the calls to a table show.
+func (c *Client) Load(name string) Load { return c.table(name).limit.Load() }
+
+// CPUShort reports whether goroutines of this process wait for a processor, so that the bounds of
+// all tables do not grow.
+func (c *Client) CPUShort() bool { return c.cpu.Short() }
 
 // Overloads returns how many calls to a table were throttled, timed out or found it unavailable.
 func (c *Client) Overloads(name string) uint64 { return c.table(name).limit.Overloads() }

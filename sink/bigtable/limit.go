@@ -16,6 +16,7 @@ type callLimit struct {
 	inFlight  int       // calls between acquire and release
 	waiting   []*waiter // in the order in which they came
 	overloads uint64    // calls so far that showed an overload
+	calls     uint64    // so far, without those that show nothing about the load
 }
 
 // waiter is a call that waits for a slot.
@@ -69,6 +70,9 @@ func (l *callLimit) abandon(ctx context.Context, w *waiter) error {
 func (l *callLimit) Release(took time.Duration, signal loadSignal, cpuShort bool) float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if signal != loadNeutral {
+		l.calls++
+	}
 	if signal == loadOverload {
 		l.overloads++
 	}
@@ -84,6 +88,16 @@ func (l *callLimit) Overloads() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.overloads
+}
+
+// Load returns what the calls have shown so far.
+func (l *callLimit) Load() Load {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return Load{
+		InFlight: l.inFlight, Waiting: len(l.waiting), Bound: int(l.bound.calls), Most: int(l.bound.high),
+		Calls: l.calls, Overloads: l.overloads, Cuts: l.bound.cuts,
+	}
 }
 
 // serve hands free slots to the first waiters. The mutex is held.

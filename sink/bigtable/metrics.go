@@ -22,6 +22,7 @@ type metrics struct {
 	seconds  *prometheus.HistogramVec
 	inFlight *prometheus.GaugeVec
 	bound    *prometheus.GaugeVec
+	most     *prometheus.GaugeVec
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -42,6 +43,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "CheckAndMutateRow calls in flight."}, target),
 		bound: f.NewGaugeVec(prometheus.GaugeOpts{Name: "tailrace_bigtable_concurrency_limit",
 			Help: "Calls allowed in flight; adapts to the service."}, target),
+		most: f.NewGaugeVec(prometheus.GaugeOpts{Name: "tailrace_bigtable_concurrency_most",
+			Help: "What tailrace_bigtable_concurrency_limit never exceeds: bigtable.max_in_flight."}, target),
 	}
 }
 
@@ -53,6 +56,7 @@ type tableMetrics struct {
 	seconds  prometheus.Observer
 	inFlight prometheus.Gauge
 	bound    prometheus.Gauge
+	most     prometheus.Gauge
 	rejected *prometheus.CounterVec
 }
 
@@ -63,6 +67,7 @@ func (m *metrics) table(name string) tableMetrics {
 		seconds:  m.seconds.WithLabelValues(name),
 		inFlight: m.inFlight.WithLabelValues(name),
 		bound:    m.bound.WithLabelValues(name),
+		most:     m.most.WithLabelValues(name),
 		rejected: m.rejected.MustCurryWith(prometheus.Labels{"target": name}),
 	}
 	for _, class := range classes {
