@@ -106,10 +106,13 @@ const (
 	allLanes   = 64 << 10
 )
 
+// Lanes returns how many lanes each of so many tables has, and so at most how many calls in flight.
+func Lanes(tables int) int { return max(leastLanes, min(mostLanes, allLanes/max(tables, 1))) }
+
 func (o Options) withDefaults() Options {
 	o.Periods = o.Periods.WithDefaults()
 	if o.Lanes == 0 {
-		o.Lanes = max(leastLanes, min(mostLanes, allLanes/max(len(o.Tables), 1)))
+		o.Lanes = Lanes(len(o.Tables))
 	}
 	if o.Memory == 0 {
 		o.Memory = 96 << 20

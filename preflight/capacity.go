@@ -10,6 +10,8 @@ import (
 
 	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/embedded"
@@ -30,6 +32,41 @@ func (c *check) memory() {
 		c.add(warnf("memory", "memory.total",
 			"give it more, lower memory.total, or replicate fewer tables per process: else garbage collection uses up the CPU",
 			"%s", shortage))
+	}
+}
+
+// CostCalls is the key of Report.Cost that holds how many calls to Bigtable a table can have in
+// flight, if no other table is busy.
+const CostCalls = "calls_in_flight"
+
+// inFlight reports how many calls to Bigtable a table can have in flight, and a max_in_flight of the
+// file that memory.total or the lanes do not allow. The default promises nothing, so it is none.
+func (c *check) inFlight() {
+	wanted, byMemory := c.cfg.Bigtable.MaxInFlight, apply.MostInFlight(apply.CallsIn(clients.CallMemory(c.cfg)))
+	lanes := pipeline.Lanes(len(c.cfg.Tables))
+	c.Cost[CostCalls] = int64(min(wanted, byMemory, lanes))
+	if wanted > byMemory {
+		c.add(warnf("in_flight", "bigtable.max_in_flight",
+			"a higher memory.total, of which calls take half, 16 KiB each and a quarter more in preparation; or a lower max_in_flight",
+			"with memory.total %s all tables together reach %d calls in flight, not %d",
+			humanize.IBytes(uint64(c.cfg.Memory.Total)), byMemory, wanted))
+	}
+	def := config.Default()
+	if wanted == def.Bigtable.MaxInFlight {
+		return
+	}
+	if wanted > lanes {
+		c.add(warnf("in_flight", "bigtable.max_in_flight", "a lower max_in_flight, or fewer tables per process",
+			"each of %d tables has %d lanes with a call each, and reaches no more than %d in flight, not %d",
+			len(c.cfg.Tables), lanes, lanes, wanted))
+	}
+	for _, t := range c.catalog.Tables {
+		if t.Program != nil && t.Program.Wipes() != nil && wanted > apply.LanesWithTurns {
+			c.add(warnf("in_flight", "bigtable.max_in_flight",
+				"nothing, if that is fast enough: changes wait for each other where rows are removed as a whole",
+				"%s has a rule with on_remove: row, so it reaches %d calls in flight, not %d",
+				t.Source, apply.LanesWithTurns, wanted))
+		}
 	}
 }
 

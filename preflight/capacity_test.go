@@ -4,9 +4,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tailrace-cdc/replicator/catalog"
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/embedded"
+	"github.com/tailrace-cdc/replicator/transform"
 )
 
 func TestVolumeTooSmallForTheLogsIsFound(t *testing.T) {
@@ -84,6 +88,71 @@ func TestServersAndAccountAreJudged(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestCallsThatAreNeverReachedAreFound: memory.total and the lanes bound the calls in flight, and the
+// number that is reached is reported.
+func TestCallsThatAreNeverReachedAreFound(t *testing.T) {
+	const mib = 1 << 20
+	for name, c := range map[string]struct {
+		inFlight, memory, tables int
+		reached                  int64
+		want                     string
+	}{
+		"the default":                  {2048, 96 * mib, 1, 2048, ""},
+		"as much as memory holds":      {2451, 96 * mib, 1, 2451, ""},
+		"more than memory holds":       {4096, 96 * mib, 1, 2451, "with memory.total 96 MiB all tables together reach 2451 calls in flight, not 4096"},
+		"the default in less memory":   {2048, 64 * mib, 1, 1632, "with memory.total 64 MiB all tables together reach 1632 calls in flight, not 2048"},
+		"with more memory":             {4096, 192 * mib, 1, 4096, ""},
+		"more than the lanes of each":  {4096, 192 * mib, 32, 2048, "each of 32 tables has 2048 lanes with a call each, and reaches no more than 2048 in flight, not 4096"},
+		"the default with many tables": {2048, 96 * mib, 64, 1024, ""},
+	} {
+		cfg := config.Default()
+		cfg.Bigtable.MaxInFlight, cfg.Memory.Total = c.inFlight, config.Size(c.memory)
+		cfg.Tables = make([]config.Table, c.tables)
+		k := &check{Report: &Report{Cost: map[string]int64{}}, cfg: &cfg, catalog: &catalog.Catalog{}}
+		k.inFlight()
+		got := ""
+		for _, p := range k.Environment {
+			got += p.What
+		}
+		if got != c.want || k.Cost[CostCalls] != c.reached {
+			t.Errorf("%s: %d, %q; want %d, %q", name, k.Cost[CostCalls], got, c.reached, c.want)
+		}
+	}
+}
+
+// TestTableThatRemovesRowsHasFewLanes: its changes wait for each other.
+func TestTableThatRemovesRowsHasFewLanes(t *testing.T) {
+	const mapping = `{families: {d: {}}, rules: [{name: r, match: {pk: "{p}"}, row: "{p}", cells: [{attr: v, to: "d:v"}]REMOVE}]}`
+	for remove, want := range map[string]string{
+		"":                 "",
+		", on_remove: row": "Orders has a rule with on_remove: row, so it reaches 256 calls in flight, not 1000",
+	} {
+		m, problems := transform.ParseMapping("orders.yaml", []byte(strings.Replace(mapping, "REMOVE", remove, 1)))
+		if problem.AnyError(problems) {
+			t.Fatal(problems)
+		}
+		schema := change.KeySchema{Partition: change.KeyAttr{Name: "pk", Type: 'S'}}
+		p, problems := transform.Compile(transform.Table{
+			Pipeline: "shop", Source: "Orders", Target: "orders", Schema: schema, View: "NEW_AND_OLD_IMAGES", Mapping: m,
+		})
+		if p == nil {
+			t.Fatal(problems)
+		}
+		cfg := config.Default()
+		cfg.Bigtable.MaxInFlight = 1000
+		tables := &catalog.Catalog{Tables: []*catalog.Table{{Table: config.Table{Source: "Orders"}, Program: p}}}
+		k := &check{Report: &Report{Cost: map[string]int64{}}, cfg: &cfg, catalog: tables}
+		k.inFlight()
+		got := ""
+		for _, p := range k.Environment {
+			got += p.What
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", remove, got, want)
 		}
 	}
 }

@@ -99,6 +99,7 @@ func (c *check) offline() {
 		}
 	}
 	c.compile()
+	c.inFlight()
 }
 
 // online calls the servers. An error of one server does not stop the checks of the others, except
@@ -123,6 +124,7 @@ func (c *check) online(ctx context.Context, o Options) {
 	c.policies()
 	c.principal(ctx, "dynamodb", c.src.Principal)
 	c.compile()
+	c.inFlight()
 	for _, r := range c.Tables {
 		c.recovery(ctx, r)
 		if !r.table.ArchivedOnly() {
