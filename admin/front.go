@@ -1,11 +1,13 @@
 package admin
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
 	"github.com/dustin/go-humanize"
 
+	"github.com/tailrace-cdc/replicator/pipeline/limit"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 )
 
@@ -13,6 +15,7 @@ import (
 type tableRow struct {
 	Source, Target, State, Tone              string
 	Latency, Rate, Waiting, Proof, Retention string
+	Limit, Calls, Remedy                     string
 	Log, LogLimit                            string
 	Copy, CopyLeft, Verify, Archive, Owner   string
 	Letters, Gaps                            int
@@ -34,6 +37,7 @@ func newRow(t *status.Table, failing bool) tableRow {
 		Log: logText(&t.Queue), LogLimit: limitText(&t.Queue),
 		Copy: "none", Verify: verifyText(t), Archive: archiveText(t), Owner: t.Owner,
 		Letters: t.DeadLetters, Gaps: max(t.Gaps, t.Differing),
+		Limit: cmp.Or(t.LimitedBy.Word(), unknown), Calls: callsText(t.Calls), Remedy: t.LimitedBy.Remedy(t.Calls),
 	}
 	if f := t.Fence; f != nil && f.Reached && t.AppliedLag == 0 {
 		r.Proof = "fence" // changes behind it may be waiting
@@ -64,6 +68,14 @@ func newRow(t *status.Table, failing bool) tableRow {
 		r.Owner = "none"
 	}
 	return r
+}
+
+// callsText returns how many calls to Bigtable are in flight, and how many may be.
+func callsText(c *limit.Calls) string {
+	if c == nil {
+		return unknown
+	}
+	return wholeText(float64(c.InFlight)) + " of " + wholeText(float64(c.Bound))
 }
 
 func orNaN(x *float64) float64 {

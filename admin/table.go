@@ -78,7 +78,8 @@ func facts(t *status.Table, r *tableRow) []fact {
 	}
 	all := []fact{
 		{"Latency of the last minutes, p50 and p99", r.Latency}, {"Changes per second", r.Rate},
-		{"Changes that wait in the log", r.Waiting}, {"In Bigtable", applied}, {"Age of that proof", r.Proof},
+		{"Changes that wait in the log", r.Waiting}, {"Limited by", limitFact(r)}, {"Calls to Bigtable in flight", callsFact(t, r)},
+		{"In Bigtable", applied}, {"Age of that proof", r.Proof},
 		{"Retention left", r.Retention}, {"Log", r.Log + r.LogLimit}, {"Copy of older items", copied},
 		{"Continuous comparison", r.Verify}, {"Dead letters", fmt.Sprint(t.DeadLetters)},
 		{"Gaps", fmt.Sprintf("%d open, %d accepted, %d that differ", t.Gaps, t.Accepted, t.Differing)},
@@ -90,6 +91,22 @@ func facts(t *status.Table, r *tableRow) []fact {
 		all = append([]fact{{"Reading pauses", t.PauseReason}}, all...)
 	}
 	return all
+}
+
+// limitFact returns what limits the table, and what helps.
+func limitFact(r *tableRow) string {
+	if r.Remedy == "" {
+		return r.Limit
+	}
+	return r.Limit + "; what helps: " + r.Remedy
+}
+
+// callsFact returns how many calls are in flight, how many may be, and what caps that.
+func callsFact(t *status.Table, r *tableRow) string {
+	if t.Calls == nil {
+		return r.Calls
+	}
+	return fmt.Sprintf("%s that may be, up to %d (bigtable.max_in_flight)", r.Calls, t.Calls.Most)
 }
 
 // shardTable returns the shards as rows, those first that are still read.

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/pipeline/limit"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/verify/continuous"
@@ -26,15 +28,16 @@ func Status(out io.Writer, s pipeline.Status, zone *time.Location) error {
 	}
 	fmt.Fprintln(out)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "TABLE\tSTATE\tREAD\tAPPLIED\tLATENCY P50, P99\tCHANGES/S\tWAITING\tSHARDS\tLOG\tDEAD\tGAPS\tOWNER")
+	fmt.Fprintln(w, "TABLE\tSTATE\tREAD\tAPPLIED\tLATENCY P50, P99\tCHANGES/S\tWAITING\tLIMITED BY\tCALLS\tSHARDS\tLOG\tDEAD\tGAPS\tOWNER")
 	for _, t := range s.Tables {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\n", t.Source, t.State, lagText(t.SourceLag),
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\n", t.Source, t.State, lagText(t.SourceLag),
 			appliedText(&t), latencyText(t.Latency), rateText(t.Rate), pendingText(t.Pending),
-			shardsText(t), logSize(t.Queue), t.DeadLetters, max(t.Gaps, t.Differing), ownerText(t))
+			limitText(t.LimitedBy), callsText(t.Calls), shardsText(t), logSize(t.Queue), t.DeadLetters, max(t.Gaps, t.Differing), ownerText(t))
 	}
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("write status: %w", err)
 	}
+	printRemedies(out, s.Tables)
 	for i := range s.Tables {
 		if f := s.Tables[i].Fence; f != nil {
 			fmt.Fprintln(out, fenceText(&s.Tables[i], zone))
@@ -286,6 +289,44 @@ func pendingText(n *uint64) string {
 	}
 	return humanize.Comma(int64(*n))
 }
+
+// limitText returns what limits a table.
+func limitText(by limit.By) string { return cmp.Or(by.Word(), unknown) }
+
+// callsText returns how many calls to Bigtable are in flight, and how many may be.
+func callsText(c *limit.Calls) string {
+	if c == nil {
+		return unknown
+	}
+	return fmt.Sprintf("%s of %s", humanize.Comma(int64(c.InFlight)), humanize.Comma(int64(c.Bound)))
+}
+
+// printRemedies writes what helps the tables that something limits, a line for each remedy.
+func printRemedies(out io.Writer, tables []pipeline.TableStatus) {
+	var remedies []string
+	sources, words := map[string][]string{}, map[string]string{}
+	for i := range tables {
+		t := &tables[i]
+		remedy := t.LimitedBy.Remedy(t.Calls)
+		if remedy == "" {
+			continue
+		}
+		if words[remedy] == "" {
+			remedies, words[remedy] = append(remedies, remedy), t.LimitedBy.Word()
+		}
+		sources[remedy] = append(sources[remedy], t.Source)
+	}
+	for _, remedy := range remedies {
+		of := strings.Join(sources[remedy], ", ")
+		if n := len(sources[remedy]); n > tablesInLine {
+			of = Count(n, "table")
+		}
+		fmt.Fprintf(out, "The limit of %s: %s. What helps: %s.\n", of, words[remedy], remedy)
+	}
+}
+
+// tablesInLine is how many tables are named in one line.
+const tablesInLine = 5
 
 // shardsText returns the number of shards by phase, without phases that have none.
 func shardsText(t pipeline.TableStatus) string {

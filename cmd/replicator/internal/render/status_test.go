@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/pipeline/limit"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 )
@@ -115,5 +116,44 @@ func TestSentenceSaysWhatIsProvenAndWhatAssumed(t *testing.T) {
 		if !strings.Contains(got, "14:03:21 is in Bigtable"+clause) {
 			t.Errorf("%q lacks %q", got, clause)
 		}
+	}
+}
+
+// TestStatusNamesTheLimitAndWhatHelps: a word for each table, and a line for each remedy, with the
+// tables that need it.
+func TestStatusNamesTheLimitAndWhatHelps(t *testing.T) {
+	at := func(source string, by limit.By, inFlight, bound int) pipeline.TableStatus {
+		return pipeline.TableStatus{Source: source, LimitedBy: by, Calls: &limit.Calls{InFlight: inFlight, Bound: bound, Most: 2048}}
+	}
+	tables := []pipeline.TableStatus{
+		at("Orders", limit.Latency, 2040, 2048), at("Users", limit.Refusals, 8, 8), at("Idle", limit.Nothing, 0, 32),
+		at("Carts", limit.Latency, 1990, 2048), {Source: "Elsewhere"},
+	}
+	var out strings.Builder
+	if err := Status(&out, pipeline.Status{Tables: tables}, time.UTC); err != nil {
+		t.Fatal(err)
+	}
+	text := out.String()
+	for _, want := range []string{
+		"Bigtable's latency  2,040 of 2,048  0 open", "nothing             0 of 32         0 open", "–                   –               0 open",
+		"\nThe limit of Orders, Carts: Bigtable's latency. What helps: a replicator nearer",
+		"\nThe limit of Users: Bigtable refuses. What helps: more Bigtable nodes",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("lacks %q:\n%s", want, text)
+		}
+	}
+	if n := strings.Count(text, "The limit of"); n != 2 {
+		t.Errorf("%d lines about limits:\n%s", n, text)
+	}
+	for i := range 9 {
+		tables = append(tables, at(strings.Repeat("x", i+1), limit.CPU, 1, 1))
+	}
+	out.Reset()
+	if err := Status(&out, pipeline.Status{Tables: tables}, time.UTC); err != nil {
+		t.Fatal(err)
+	}
+	if want := "The limit of 9 tables: CPU."; !strings.Contains(out.String(), want) {
+		t.Errorf("lacks %q:\n%s", want, &out)
 	}
 }
