@@ -45,9 +45,9 @@
 //	premises.go     settings of outside systems that a table relies on
 //	rowwatch.go     the pipeline's row of the table, and what it notes of the log
 //	beating.go      beats while something slow runs before the write loop
+//	looks.go        where its changes wait, four times a second
 //	view.go         what a table's goroutines publish about it, and its status
 //	snapshot.go     what is known of a table at one moment
-//	looks.go        where its changes wait, four times a second
 //	report.go       a line a minute about it in the process's log
 //	detail.go       the content of a table's page, published while the page is open
 //	families.go     which column families the mappings write, as far as they are compiled

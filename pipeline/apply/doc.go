@@ -18,6 +18,7 @@
 //	pass.go         one pass: entries of the log, unpacked and handed to a target
 //	damage.go       entries of the log that cannot be read
 //	lanes.go        the target Bigtable: changes dealt out to lanes by item
+//	place.go        where changes wait, for status
 //	workers.go      how many workers each table may have
 //	archived.go     dead letters of a table without a target
 //	archiver.go     the target archive: events of TTL deletes, in batches
@@ -36,6 +37,5 @@
 //	options.go      what the sinks need of their table and of the process
 //	memory.go       the memory of changes between the log and the sinks
 //	buffers.go      the buffers that they are unpacked into
-//	place.go        where changes wait, for status
 //	metrics.go      what they count
 package apply
