@@ -66,6 +66,7 @@
 //	beside.go       open the streams that a table has besides its log
 //	premises.go     settings of the table's streams that are not as they must be
 //	log.go          open and create logs, questions about a stream
+//	tail.go         how far a reader keeps behind the end of a log that grows fast
 //	naming.go       names of streams and subjects
 //	unopened.go     streams that the embedded store holds and the server has not opened
 //	volume.go       input/output errors of the embedded store's volume

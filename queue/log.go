@@ -31,6 +31,7 @@ type Log struct {
 	created      time.Time
 	stream       jetstream.Stream
 	metrics      *tableMetrics
+	tail         *tail // nil with an external server
 	log          *zap.Logger
 	raiseRefused atomic.Bool // whether it was logged that the server refuses a larger limit
 }
@@ -214,6 +215,7 @@ func (q *Queue) newLog(table string, st jetstream.Stream) (*Log, error) {
 		q: q, table: table, name: info.Config.Name, token: m[conn.MetaToken],
 		subject: subjectsOf(m[conn.MetaToken], table),
 		created: info.Created, stream: st, metrics: q.metrics.forTable(table), log: q.log.With(zap.String("table", table)),
+		tail: q.tails.of(info.Config.Name),
 	}, nil
 }
 

@@ -17,6 +17,7 @@ const MaxPayload = conn.MaxPayload
 const (
 	defaultMaxBytes   = 20 << 30
 	defaultLetters    = 1 << 30
+	defaultBlocks     = 128 << 20
 	defaultWindow     = time.Hour
 	defaultAckTimeout = 5 * time.Second
 	defaultIdleCheck  = 5 * time.Second
@@ -54,6 +55,9 @@ type Options struct {
 	// ArchiveMaxBytes is the hard limit of each table's events that are to be archived; 0 = the
 	// tables have no archive.
 	ArchiveMaxBytes int64
+	// BlocksMaxBytes is how much memory the embedded server may take for blocks of logs that were
+	// read while they were written; 0 = 128 MiB. Above it the readers of fast logs keep behind.
+	BlocksMaxBytes int64
 	// ReplayWindow is how long entries stay in the log after every sink has applied them, while
 	// there is room. 0 = 1 h, negative = they are trimmed at once.
 	ReplayWindow time.Duration
@@ -79,6 +83,7 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	set(&o.MaxBytes, defaultMaxBytes)
 	set(&o.LettersMaxBytes, defaultLetters)
+	set(&o.BlocksMaxBytes, defaultBlocks)
 	set(&o.ReplayWindow, defaultWindow)
 	set(&o.AckTimeout, defaultAckTimeout)
 	set(&o.IdleCheck, defaultIdleCheck)

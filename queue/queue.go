@@ -28,6 +28,7 @@ type Queue struct {
 
 	replicasUnset bool                // Options.Replicas was 0: logs that exist keep their number of copies
 	disk          *embedded.DiskWatch // nil with an external server
+	tails         *tails              // nil with an external server
 
 	attempts   atomic.Uint64 // appends sent: makes each message id unique
 	lastLogged sync.Map      // number logged last, by stream and topic: Log.numberChanged
@@ -64,6 +65,7 @@ func (q *Queue) open(ctx context.Context) (err error) {
 		}
 		return q.awaitHealth(ctx)
 	}
+	q.tails = newTails(q.opts.BlocksMaxBytes)
 	if q.embedded, err = embedded.Start(ctx, q.opts.embedded(), q.disk, q.log); err != nil {
 		return err
 	}

@@ -21,6 +21,8 @@ type Reader struct {
 	l          *Log
 	cur        *conn.Consumer // nil until it is made again
 	connection uint64         // conn.Connections when cur was made
+	requested  uint64         // the last message that cur was to request; 0: none
+	size       int            // bytes of the largest of the newest messages
 
 	seq      uint64           // last message read, also one outside of the chain
 	entry    uint64           // sequence of the last entry
@@ -99,7 +101,7 @@ func (r *Reader) next(ctx context.Context) (uint64, *checkpoint.Entry, error) {
 				return 0, nil, err
 			}
 		}
-		m, err := r.cur.Next(ctx, r.l.q.opts.IdleCheck)
+		m, err := r.receive(ctx)
 		switch {
 		case err == nil:
 			e, err := r.accept(ctx, m)
@@ -130,6 +132,16 @@ func (r *Reader) next(ctx context.Context) (uint64, *checkpoint.Entry, error) {
 			}
 		}
 	}
+}
+
+// receive returns the next message.
+func (r *Reader) receive(ctx context.Context) (conn.Message, error) {
+	if err := r.request(ctx); err != nil {
+		return conn.Message{}, err
+	}
+	m, err := r.cur.Next(ctx, r.l.q.opts.IdleCheck)
+	r.size = max(len(m.Data), r.size*7/8) // marks between frames do not make it small
+	return m, err
 }
 
 // SkipDamage lets Next go on after entries that cannot be read, once it has returned d for them.
@@ -244,7 +256,7 @@ func (r *Reader) restart(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		r.cur, r.connection, r.idleRounds = cur, connection, 0
+		r.cur, r.connection, r.requested, r.idleRounds = cur, connection, 0, 0
 		return nil
 	})
 	if err != nil && ctx.Err() != nil {

@@ -192,6 +192,7 @@ func (w *Writer) applyAcknowledged(seq uint64, msg []byte, id string, sent time.
 		return fmt.Errorf("append to log of %s: %w: %w", w.l.table, ErrOutcomeUnknown, w.unknown)
 	}
 	w.folded.noteMessage(conn.Message{Data: msg, ID: id}, e)
+	w.l.tail.note(seq, len(msg), time.Now())
 	w.folded.info.Last = seq
 	w.folded.info.Bytes += uint64(len(msg)) + perMessage
 	w.lastAcked = seq

@@ -22,10 +22,11 @@ const (
 // may be used by one goroutine only.
 type Consumer struct {
 	c         *Conn
+	made      jetstream.Consumer
 	stream    string
 	name      string
 	read      prometheus.Counter
-	msgs      jetstream.MessagesContext
+	msgs      jetstream.MessagesContext // nil until something is requested
 	pending   uint64
 	delivered uint64 // messages so far
 }
@@ -39,8 +40,8 @@ type Message struct {
 	Stored  time.Time
 }
 
-// Consume starts reading a stream at sequence from, or at the first message after it. read counts
-// the bytes.
+// Consume starts reading a stream at sequence from, or at the first message after it. Nothing is
+// requested before the first Request or Next. read counts the bytes.
 func (c *Conn) Consume(ctx context.Context, stream string, from uint64, read prometheus.Counter) (*Consumer, error) {
 	ctx, cancel := c.WithAckTimeout(ctx)
 	defer cancel()
@@ -52,14 +53,27 @@ func (c *Conn) Consume(ctx context.Context, stream string, from uint64, read pro
 		return nil, err
 	}
 	info := made.CachedInfo()
-	r := &Consumer{c: c, stream: info.Stream, name: info.Name, read: read, pending: info.NumPending}
-	r.msgs, err = made.Messages(
-		jetstream.PullMaxMessagesWithBytesLimit(pullBatch, pullBytes), jetstream.PullExpiry(20*time.Second),
-		jetstream.PullHeartbeat(2*time.Second), jetstream.WithMessagesErrOnMissingHeartbeat(true))
-	if err != nil {
-		return nil, err
+	return &Consumer{
+		c: c, made: made, stream: info.Stream, name: info.Name, read: read, pending: info.NumPending,
+	}, nil
+}
+
+// Request has the server send the next n messages and none after them, which Next then returns; 0:
+// all that come. What an earlier call has requested must have been returned: the rest of it would
+// be lost, and Next would return ErrDropped.
+func (r *Consumer) Request(n int) (err error) {
+	if r.msgs != nil {
+		r.msgs.Stop()
 	}
-	return r, nil
+	opts := []jetstream.PullMessagesOpt{
+		jetstream.PullMaxMessagesWithBytesLimit(pullBatch, pullBytes), jetstream.PullExpiry(20 * time.Second),
+		jetstream.PullHeartbeat(2 * time.Second), jetstream.WithMessagesErrOnMissingHeartbeat(true),
+	}
+	if n > 0 {
+		opts = append(opts, jetstream.StopAfter(n))
+	}
+	r.msgs, err = r.made.Messages(opts...)
+	return err
 }
 
 // Pending returns how many messages there are to read, as reported by the replica that serves the
@@ -69,6 +83,11 @@ func (r *Consumer) Pending() uint64 { return r.pending }
 // Next returns the next message; ErrIdle when none came within idle, the cause of ctx when that
 // ended. After any other error the consumer cannot be used any more.
 func (r *Consumer) Next(ctx context.Context, idle time.Duration) (Message, error) {
+	if r.msgs == nil {
+		if err := r.Request(0); err != nil {
+			return Message{}, err
+		}
+	}
 	waiting, cancel := context.WithTimeout(ctx, idle)
 	defer cancel()
 	m, err := r.msgs.Next(jetstream.NextContext(waiting))
@@ -99,7 +118,9 @@ func (r *Consumer) Next(ctx context.Context, idle time.Duration) (Message, error
 // Close deletes the consumer. If the server cannot be reached now, it deletes the idle consumer by
 // itself after a minute.
 func (r *Consumer) Close(ctx context.Context) {
-	r.msgs.Stop()
+	if r.msgs != nil {
+		r.msgs.Stop()
+	}
 	if !r.c.NC.IsConnected() {
 		return
 	}
