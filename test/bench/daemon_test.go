@@ -99,6 +99,7 @@ type loaded struct {
 	front   *front
 	cmd     *exec.Cmd
 	metrics string
+	check   *exec.Cmd // of its configuration, not yet started
 }
 
 // run writes the load into tables of so many shards, and starts a daemon.
@@ -120,6 +121,7 @@ func (l load) run(b *testing.B, null bool, shards int) *loaded {
 		endpoint, listen = secret.dynamodb, secret.serve
 	}
 	front := serveFrontAt(b, sb.Bigtable.Addr(), null, l.network, listen)
+	front.forgets = l.forgets
 	config := l.configure(b, dir, endpoint, admin)
 	env := environment(front.address)
 	if secret != nil {
@@ -127,7 +129,8 @@ func (l load) run(b *testing.B, null bool, shards int) *loaded {
 	}
 	run(b, dir, env, bin, "schema", "--apply", "-c", config)
 	cmd := start(b, bin, env, "run", "-c", config)
-	return &loaded{sb: sb, front: front, cmd: cmd, metrics: "http://" + admin + "/metrics"}
+	check := exec.Command(bin, "check", "--offline", "--json", "-c", config)
+	return &loaded{sb: sb, front: front, cmd: cmd, metrics: "http://" + admin + "/metrics", check: check}
 }
 
 func (r *loaded) close() { _ = r.sb.Close() }
@@ -181,6 +184,7 @@ func start(b *testing.B, bin string, env []string, args ...string) *exec.Cmd {
 	if err := cmd.Start(); err != nil {
 		b.Fatal(err)
 	}
+	b.Cleanup(func() { _ = cmd.Process.Kill() }) // of a benchmark that has failed
 	return cmd
 }
 

@@ -19,6 +19,7 @@ type load struct {
 	mapping string // empty: the preset default, class R
 
 	network network
+	forgets bool // a null server does not note the cells: they cannot be compared
 
 	settings, options string // further YAML of the configuration, and of each table
 	queue             string // YAML of it; empty: the server is in the daemon's process
