@@ -13,14 +13,9 @@ import (
 	"github.com/tailrace-cdc/replicator/source/heartbeat"
 )
 
-// budgetShare divides memory.total: pages that are not yet in the log may take 1/budgetShare, and
-// entries that the sinks are applying may take as much; the rest is for the frames and calls made
-// from them.
-const budgetShare = 6
-
 // Budget returns how many bytes of pages may be in memory on one side of the log, all tables
 // together.
-func Budget(cfg *config.Config) int64 { return int64(cfg.Memory.Total) / budgetShare }
+func Budget(cfg *config.Config) int64 { return cfg.Memory.Pages() }
 
 // CallMemory returns how many bytes the calls of the sinks may take, all tables together. By default
 // that is enough for bigtable.max_in_flight calls of one table, and a quarter more in preparation.
@@ -74,7 +69,7 @@ func QueueOptions(cfg *config.Config) queue.Options {
 		Pipeline: cfg.Pipeline, Dir: cfg.Queue.Dir, URL: cfg.Queue.URL, Creds: cfg.Queue.Creds, Replicas: cfg.Queue.Replicas,
 		CA: cfg.Queue.TLS.CA, Cert: cfg.Queue.TLS.Cert, Key: cfg.Queue.TLS.Key,
 		MaxBytes: int64(cfg.Queue.MaxBytes), Logs: announced(cfg), ReplayWindow: window,
-		ArchiveMaxBytes: archive,
+		ArchiveMaxBytes: archive, BlocksMaxBytes: config.BlockMemory,
 	}
 }
 

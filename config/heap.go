@@ -9,38 +9,74 @@ import (
 	"strings"
 )
 
-// HeapNeed is the heap size of run under a configuration, garbage included.
+// HeapNeed is the heap size of run under a configuration, garbage included, while every table has a
+// backlog.
 type HeapNeed struct {
 	Usual int64 // with items of a few KB
-	Most  int64 // with items of hundreds of KB in every table, and a backfill that fills memory.copy
+	Most  int64 // with items of hundreds of KB in every table
+	Copy  int64 // beside either, while a backfill fills memory.copy
 }
 
 const (
 	programPages = 64 << 20 // memory of the process outside the heap
-	frameBytes   = 8 << 20  // per table: the entry that is being applied, unpacked and as pending writes
-	pageBytes    = 2 << 20  // per table: the page that is being read
-	blockBytes   = 8 << 20  // per log: the block that the embedded server writes and reads
+	leastHeap    = 128 << 20
+	fixedBytes   = 12 << 20 // what does not depend on memory.total: connections, metrics, the page
+
+	// Per table, whatever the budgets: no table waits for another one.
+	entryBytes   = 4 << 20 // the entry that is being applied, unpacked
+	pageBytes    = 2 << 20 // the page that is being read
+	requestBytes = 2 << 20 // entries that were requested from the log ahead
+	blockBytes   = 8 << 20 // with the embedded server: a block of the log
+
+	// Per table with large items that is at work. Pages of so many bytes are read at once.
+	largeBytes = 8 << 20 // an entry is twice as large, packed and unpacked
+	readBytes  = 3 << 19
 )
 
+// BlockMemory is how many bytes the embedded server may take for blocks that were read while they
+// were written (queue.Options).
+const BlockMemory = 128 << 20
+
+// Pages returns how many bytes of pages may be in memory on one side of the log, all tables
+// together: the rest is for the frames and calls made from them.
+func (m Memory) Pages() int64 { return int64(m.Total) / 6 }
+
 // HeapNeed estimates the heap. One table works with half as much again as the memory of the
-// configuration, for the server's blocks, calls in flight and connections. Twice that leaves room for
-// garbage, and collecting it takes a sixth less CPU. Each further table may hold an entry, a page and
-// a block regardless of the budgets, so that no table waits for another one.
+// configuration, for the server's blocks, calls in flight and connections. Twice that leaves room
+// for garbage, and collecting it takes a sixth less CPU.
+//
+// Each further table has its own entry, page and requested entries. With the embedded server it
+// also has the block that is being written: half of one on average, a whole one where items are
+// large.
+//
+// Large items keep as many tables busy at once as pages fit in the memory for them. Each of these
+// has larger entries. With the embedded server it also has the block that is being read, two that
+// pools keep until the second collection, and the entry that is being stored, in the server's copy.
+// One table does all of that within its own part; only the blocks that the server keeps come above.
 func (c *Config) HeapNeed() HeapNeed {
-	perTable := int64(frameBytes + pageBytes)
+	further := int64(max(len(c.Tables)-1, 0))
+	usual := int64(entryBytes + pageBytes + requestBytes)
+	working := min(further, c.Memory.Pages()/readBytes)
+	most := working * largeBytes
 	if c.Queue.URL == "" {
-		perTable += blockBytes
+		usual += blockBytes / 2
+		most += BlockMemory + further*blockBytes/2 + working*4*blockBytes
 	}
-	further := perTable * int64(max(len(c.Tables)-1, 0))
-	usual := max(int64(c.Memory.Total)*3+12<<20, 128<<20) + further
-	return HeapNeed{Usual: usual, Most: max(usual, int64(c.Memory.Total)*3+144<<20+2*further+2*int64(c.Memory.Copy))}
+	n := HeapNeed{
+		Usual: max(int64(c.Memory.Total)*3+fixedBytes, leastHeap) + further*usual,
+		Copy:  2 * int64(c.Memory.Copy), // and as much garbage
+	}
+	n.Most = n.Usual + most
+	return n
 }
 
 // Limit returns the heap limit for a number of live bytes and of bytes of stacks, which count in it
-// too: 1.5 times the live bytes and all stacks, at least Usual and at most Most. With a lower limit
-// the garbage collector runs so often that it takes up to half of the CPU, or more than half where
-// thousands of calls are in flight and their stacks take what the limit allows.
-func (n HeapNeed) Limit(live, stacks int64) int64 { return min(max(live*3/2+stacks, n.Usual), n.Most) }
+// too: 1.5 times the live bytes and all stacks, at least Usual and at most Most and Copy. With a
+// lower limit the garbage collector runs so often that it takes up to half of the CPU, or more than
+// half where thousands of calls are in flight and their stacks take what the limit allows.
+func (n HeapNeed) Limit(live, stacks int64) int64 {
+	return min(max(live*3/2+stacks, n.Usual), n.Most+n.Copy)
+}
 
 // ProcessBytes returns the memory of the whole process when its heap has the given size.
 func ProcessBytes(heap int64) int64 { return heap + programPages }

@@ -5,31 +5,41 @@ import (
 	"testing"
 )
 
-// TestHeapNeedGrowsWithTheTables: with the limit of one table, garbage collection would use up the
-// CPU at ten.
-func TestHeapNeedGrowsWithTheTables(t *testing.T) {
-	need := func(tables int, url string) HeapNeed {
+// TestHeapNeed: the figures of check for the loads of BenchmarkMemory, and what each term adds.
+func TestHeapNeed(t *testing.T) {
+	for _, c := range []struct {
+		tables      int
+		queue       string
+		total       Size
+		usual, most int64 // MiB
+	}{
+		{1, "", 96 << 20, 300, 300 + 128},
+		{1, "nats://x", 96 << 20, 300, 300},
+		{1, "nats://x", 16 << 20, 128, 128},       // the least
+		{1, "", 256 << 20, 3*256 + 12, 780 + 128}, // memory.total
+		{2, "nats://x", 96 << 20, 308, 308 + 8},
+		{2, "", 96 << 20, 312, 312 + 128 + 4 + 8 + 32},
+		{10, "", 96 << 20, 408, 408 + 128 + 9*(4+8+32)},
+		{10, "nats://x", 96 << 20, 372, 372 + 9*8},
+		// 16 MiB of pages are ten tables that are at work.
+		{100, "", 96 << 20, 300 + 99*12, 300 + 99*12 + 128 + 99*4 + 10*(8+32)},
+		{100, "nats://x", 96 << 20, 300 + 99*8, 300 + 99*8 + 10*8},
+		{100, "nats://x", 192 << 20, 588 + 99*8, 588 + 99*8 + 21*8},
+	} {
 		cfg := Default()
-		cfg.Tables, cfg.Queue.URL = make([]Table, tables), url
-		return cfg.HeapNeed()
-	}
-	one, ten, fifty := need(1, ""), need(10, ""), need(50, "")
-	if one.Usual != 300<<20 {
-		t.Errorf("one table needs %d MiB", one.Usual>>20)
-	}
-	// Ten tables with a backlog have 110 to 130 MiB alive, one of 100 KB items 150.
-	if ten.Usual < 2*130<<20 || fifty.Usual < 2*ten.Usual || one.Most < 2*150<<20 {
-		t.Errorf("10 tables need %d MiB, 50 %d, one of large items %d", ten.Usual>>20, fifty.Usual>>20, one.Most>>20)
-	}
-	if out := need(10, "nats://x"); out.Usual >= ten.Usual {
-		t.Errorf("without a server inside 10 tables need %d MiB", out.Usual>>20)
+		cfg.Tables, cfg.Queue.URL, cfg.Memory.Total = make([]Table, c.tables), c.queue, c.total
+		want := HeapNeed{Usual: c.usual << 20, Most: c.most << 20, Copy: 2 * 128 << 20}
+		if got := cfg.HeapNeed(); got != want {
+			t.Errorf("%d tables, queue %q, total %s: %d to %d MiB, want %d to %d", c.tables, c.queue, c.total,
+				got.Usual>>20, got.Most>>20, c.usual, c.most)
+		}
 	}
 }
 
 // TestLimitFollowsTheLiveBytes: the limit is 1.5 times the live bytes and all stacks, within the
 // bounds of the need.
 func TestLimitFollowsTheLiveBytes(t *testing.T) {
-	n := HeapNeed{Usual: 150 << 20, Most: 400 << 20}
+	n := HeapNeed{Usual: 150 << 20, Most: 300 << 20, Copy: 100 << 20}
 	for alive, want := range map[int64]int64{0: 150, 50: 150, 100: 150, 150: 225, 200: 300, 500: 400} {
 		if got := n.Limit(alive<<20, 0); got != want<<20 {
 			t.Errorf("limit %d MiB at %d alive, want %d", got>>20, alive, want)

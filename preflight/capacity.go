@@ -18,16 +18,19 @@ import (
 )
 
 // CostMemory and CostMemoryLarge are the keys of Report.Cost that hold the memory of run: with
-// items of a few KB, and with items of hundreds of KB in every table.
+// items of a few KB, and with items of hundreds of KB in every table. CostMemoryCopy is what a copy
+// may take beside either.
 const (
 	CostMemory      = "memory_bytes"
 	CostMemoryLarge = "memory_bytes_large_items"
+	CostMemoryCopy  = "memory_bytes_copy"
 )
 
 // memory reports how much memory run needs, and a limit of this process that is lower.
 func (c *check) memory() {
 	need := c.cfg.HeapNeed()
 	c.Cost[CostMemory], c.Cost[CostMemoryLarge] = config.ProcessBytes(need.Usual), config.ProcessBytes(need.Most)
+	c.Cost[CostMemoryCopy] = need.Copy
 	if shortage := need.Shortage(); shortage != "" {
 		c.add(warnf("memory", "memory.total",
 			"give it more, lower memory.total, or replicate fewer tables per process: else garbage collection uses up the CPU",

@@ -50,8 +50,9 @@ func Checked(out io.Writer, r *preflight.Report) error {
 		writePolicies(out, r.Policies)
 	}
 	if usual, known := r.Cost[preflight.CostMemory]; known {
-		fmt.Fprintf(out, "memory: run takes about %d MiB, up to %d MiB with items of hundreds of KB in every table\n",
-			usual>>20, r.Cost[preflight.CostMemoryLarge]>>20)
+		fmt.Fprintf(out, "memory: run takes about %d MiB, up to %d MiB with items of hundreds of KB in every table, "+
+			"and up to %d MiB more while it copies\n",
+			usual>>20, r.Cost[preflight.CostMemoryLarge]>>20, r.Cost[preflight.CostMemoryCopy]>>20)
 	}
 	if len(r.Tables) > 0 {
 		fmt.Fprintln(out)

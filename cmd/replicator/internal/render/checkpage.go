@@ -63,8 +63,9 @@ func pageServers(out io.Writer, r *preflight.Report) {
 		fmt.Fprintf(out, "- %s: %s, as %s\n", server, cell(r.Endpoints[server]), cell(r.Principals[server]))
 	}
 	if known {
-		fmt.Fprintf(out, "- memory of run: about %d MiB, up to %d MiB with items of hundreds of KB in every table\n",
-			usual>>20, r.Cost[preflight.CostMemoryLarge]>>20)
+		fmt.Fprintf(out, "- memory of run: about %d MiB, up to %d MiB with items of hundreds of KB in every table, "+
+			"and up to %d MiB more while it copies\n",
+			usual>>20, r.Cost[preflight.CostMemoryLarge]>>20, r.Cost[preflight.CostMemoryCopy]>>20)
 	}
 }
 
