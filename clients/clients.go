@@ -105,11 +105,8 @@ func (c *Clients) Bigtable(ctx context.Context) (*bigtable.Client, error) {
 		o.Report, reg = c.daemon.services.Reporter(status.Bigtable), c.daemon.reg
 	}
 	sink, err := bigtable.Open(ctx, o, c.logger(zapcore.WarnLevel).Named("bigtable"), reg)
-	switch {
-	case err != nil && c.daemon != nil:
+	if err != nil {
 		return nil, bigtable.Explain(err)
-	case err != nil:
-		return nil, bigtable.Explain(fmt.Errorf("open bigtable: %w", err))
 	}
 	if c.daemon == nil {
 		if err := c.reach(ctx, sink); err != nil {
@@ -144,7 +141,10 @@ func (c *Clients) reach(ctx context.Context, sink *bigtable.Client) error {
 		table = c.cfg.Tables[0].Source
 	}
 	_, err := sink.LoadState(ctx, c.cfg.Pipeline, table)
-	if bigtable.Classify(err) == failure.Transient {
+	switch {
+	case err != nil && ctx.Err() != nil: // nothing answers: a connection waits until the deadline, and has no error
+		return fmt.Errorf("no answer for %s: %w", AskTimeout, err)
+	case bigtable.Classify(err) == failure.Transient:
 		return err
 	}
 	return nil

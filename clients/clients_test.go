@@ -2,7 +2,9 @@ package clients
 
 import (
 	"errors"
+	"net"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,6 +50,26 @@ func TestClientsWithoutAnything(t *testing.T) {
 	}
 	if err := errors.Join(clients.Close(), clients.Close()); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestBigtableThatNeverAnswersIsSaid: a command takes the end of its own patience for what it is, and
+// does not go on to wait for ever.
+func TestBigtableThatNeverAnswersIsSaid(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") // the kernel takes connections, and nobody answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	cfg := config.Default()
+	cfg.Pipeline, cfg.Bigtable.Endpoint = "shop", l.Addr().String()
+	cfg.Bigtable.Project, cfg.Bigtable.Instance = "p", "i"
+	clients := ForCommand(&cfg, nop)
+	defer clients.Close()
+	_, err = clients.Bigtable(t.Context())
+	if class, hint := failure.Of(err); class != failure.Unready || !strings.Contains(hint, "reachable") ||
+		!strings.Contains(err.Error(), "no answer for 5s") {
+		t.Errorf("%v: %v, %q", err, class, hint)
 	}
 }
 

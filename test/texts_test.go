@@ -26,7 +26,6 @@ var readsOfTexts = map[string]string{
 	"source/errors.go:hintOf":                         "the AWS SDK has no type for missing credentials",
 	"sink/archive/bucket/reply.go:withoutCredentials": "the same",
 	"sink/archive/bucket/reply.go:classOfCall":        "Azure's SDK has no type for it",
-	"sink/bigtable/classify.go:Explain":               "Google's library has no type for it",
 	"cmd/replicator/internal/demo/writer.go:call":     "DynamoDB has one code for all invalid calls",
 	"queue/conn/errors.go:OutcomeOf":                  "JetStream has one code for a full stream and a broken store",
 	"queue/embedded/server.go:healthOf":               "the NATS server has one type for all errors of streams",

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -25,6 +24,9 @@ const (
 	CodeMalformed = "malformed"       // the write contradicts itself
 	CodeService   = "refused"         // the service said InvalidArgument or OutOfRange
 )
+
+// errCredentials means that no credentials were found, or none that can be read.
+var errCredentials = errors.New("find credentials")
 
 // RejectedError means that Bigtable will never take a change. The rejected row was not written, but
 // earlier rows of the same write may have been. Then the item is dirty until its next change or a
@@ -125,7 +127,7 @@ func Explain(err error) error {
 	case failure.Missing:
 		hint = "`replicator schema --apply` makes the tables and families"
 	}
-	if strings.Contains(err.Error(), "could not find default credentials") { // the library has no type for it
+	if errors.Is(err, errCredentials) {
 		hint = "gcloud auth application-default login, or the credentials of a service account: " +
 			"see docs/credentials.md; for the sandbox: eval \"$(replicator sandbox env)\""
 	}

@@ -82,7 +82,7 @@ func dial(ctx context.Context, o Options, watch *stallWatch) (*pool, error) {
 	scopes := option.WithScopes(bigtable.Scope)
 	creds, err := transport.Creds(ctx, scopes)
 	if err != nil {
-		return nil, fmt.Errorf("find credentials: %w", err)
+		return nil, fmt.Errorf("%w: %w", errCredentials, err)
 	}
 	opts := []option.ClientOption{option.WithEndpoint(service), scopes, option.WithCredentials(creds)}
 	// Google's library would make the same, with a client certificate or S2A where the environment

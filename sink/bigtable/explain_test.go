@@ -2,6 +2,7 @@ package bigtable
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -17,8 +18,8 @@ func TestExplainedErrorHasAHint(t *testing.T) {
 		"bigtable.instance":    errors.New("plain"),
 		"roles/bigtable.user":  status.Error(codes.PermissionDenied, "no"),
 		"schema --apply":       status.Error(codes.NotFound, "no"),
-		"gcloud auth":          errors.New("google: could not find default credentials"),
-		"docs/credentials.md;": errors.New("google: could not find default credentials"),
+		"gcloud auth":          fmt.Errorf("open: %w: google: none", errCredentials),
+		"docs/credentials.md;": fmt.Errorf("open: %w: google: none", errCredentials),
 	} {
 		got := Explain(err)
 		if class, has := failure.Of(got); class != failure.Unready || !strings.Contains(has, hint) || !errors.Is(got, err) {
