@@ -78,7 +78,8 @@ func facts(t *status.Table, r *tableRow) []fact {
 	}
 	all := []fact{
 		{"Latency of the last minutes, p50 and p99", r.Latency}, {"Changes per second", r.Rate},
-		{"Changes that wait in the log", r.Waiting}, {"Limited by", limitFact(r)}, {"Calls to Bigtable in flight", callsFact(t, r)},
+		{"Changes that wait in the log", r.Waiting}, {"Limited by", limitFact(r)},
+		{"Calls to Bigtable in flight", callsFact(t, r)},
 		{"In Bigtable", applied}, {"Age of that proof", r.Proof},
 		{"Retention left", r.Retention}, {"Log", r.Log + r.LogLimit}, {"Copy of older items", copied},
 		{"Continuous comparison", r.Verify}, {"Dead letters", fmt.Sprint(t.DeadLetters)},

@@ -98,7 +98,8 @@ func TestStatusNamesWhatLimits(t *testing.T) {
 		{
 			name: "throttled source", want: limit.Source,
 			begin: func(t *testing.T, r *run) {
-				if err := r.faults.Inject(fault.Rule{Effect: fault.Throttle, Operation: "GetRecords", PerSecond: 0.5}); err != nil {
+				slow := fault.Rule{Effect: fault.Throttle, Operation: "GetRecords", PerSecond: 0.5}
+				if err := r.faults.Inject(slow); err != nil {
 					t.Fatal(err)
 				}
 				r.write(20)

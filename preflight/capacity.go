@@ -50,7 +50,8 @@ func (c *check) inFlight() {
 	c.Cost[CostCalls] = int64(min(wanted, byMemory, lanes))
 	if wanted > byMemory {
 		c.add(warnf("in_flight", "bigtable.max_in_flight",
-			"a higher memory.total, of which calls take half, 16 KiB each and a quarter more in preparation; or a lower max_in_flight",
+			"a higher memory.total, of which calls take half, 16 KiB each and a quarter more in preparation; "+
+				"or a lower max_in_flight",
 			"with memory.total %s all tables together reach %d calls in flight, not %d",
 			humanize.IBytes(uint64(c.cfg.Memory.Total)), byMemory, wanted))
 	}

@@ -101,12 +101,15 @@ func TestCallsThatAreNeverReachedAreFound(t *testing.T) {
 		reached                  int64
 		want                     string
 	}{
-		"the default":                  {2048, 96 * mib, 1, 2048, ""},
-		"as much as memory holds":      {2451, 96 * mib, 1, 2451, ""},
-		"more than memory holds":       {4096, 96 * mib, 1, 2451, "with memory.total 96 MiB all tables together reach 2451 calls in flight, not 4096"},
-		"the default in less memory":   {2048, 64 * mib, 1, 1632, "with memory.total 64 MiB all tables together reach 1632 calls in flight, not 2048"},
-		"with more memory":             {4096, 192 * mib, 1, 4096, ""},
-		"more than the lanes of each":  {4096, 192 * mib, 32, 2048, "each of 32 tables has 2048 lanes with a call each, and reaches no more than 2048 in flight, not 4096"},
+		"the default":             {2048, 96 * mib, 1, 2048, ""},
+		"as much as memory holds": {2451, 96 * mib, 1, 2451, ""},
+		"more than memory holds": {4096, 96 * mib, 1, 2451,
+			"with memory.total 96 MiB all tables together reach 2451 calls in flight, not 4096"},
+		"the default in less memory": {2048, 64 * mib, 1, 1632,
+			"with memory.total 64 MiB all tables together reach 1632 calls in flight, not 2048"},
+		"with more memory": {4096, 192 * mib, 1, 4096, ""},
+		"more than the lanes of each": {4096, 192 * mib, 32, 2048,
+			"each of 32 tables has 2048 lanes with a call each, and reaches no more than 2048 in flight, not 4096"},
 		"the default with many tables": {2048, 96 * mib, 64, 1024, ""},
 	} {
 		cfg := config.Default()
@@ -126,7 +129,8 @@ func TestCallsThatAreNeverReachedAreFound(t *testing.T) {
 
 // TestTableThatRemovesRowsHasFewLanes: its changes wait for each other.
 func TestTableThatRemovesRowsHasFewLanes(t *testing.T) {
-	const mapping = `{families: {d: {}}, rules: [{name: r, match: {pk: "{p}"}, row: "{p}", cells: [{attr: v, to: "d:v"}]REMOVE}]}`
+	const mapping = `{families: {d: {}}, rules: [{name: r, match: {pk: "{p}"}, row: "{p}",
+  cells: [{attr: v, to: "d:v"}]REMOVE}]}`
 	for remove, want := range map[string]string{
 		"":                 "",
 		", on_remove: row": "Orders has a rule with on_remove: row, so it reaches 256 calls in flight, not 1000",

@@ -16,7 +16,8 @@ import (
 func TestEntryTakesMemoryBeforeItIsUnpacked(t *testing.T) {
 	b := NewChangeMemory(1 << 30)
 	acks := protocol.NewMarkTracker(checkpoint.Mark{Seq: 1})
-	p := &pass{sink: checkpoint.SinkBigtable, o: &Options{Life: &life.Life{}}, acks: acks, step: &passStep{}, memory: b.NewShare()}
+	p := &pass{sink: checkpoint.SinkBigtable, o: &Options{Life: &life.Life{}}, acks: acks}
+	p.step, p.memory = &passStep{}, b.NewShare()
 	frame := &checkpoint.Entry{Body: &checkpoint.Frame{Pages: []checkpoint.PageHead{{Length: 100_000, Records: 3}}}}
 	if err := p.submitEntry(t.Context(), checkpoint.Mark{Seq: 2}, frame); err == nil {
 		t.Fatal("an entry without its data was unpacked")

@@ -28,11 +28,13 @@ func Status(out io.Writer, s pipeline.Status, zone *time.Location) error {
 	}
 	fmt.Fprintln(out)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "TABLE\tSTATE\tREAD\tAPPLIED\tLATENCY P50, P99\tCHANGES/S\tWAITING\tLIMITED BY\tCALLS\tSHARDS\tLOG\tDEAD\tGAPS\tOWNER")
+	fmt.Fprintln(w, "TABLE\tSTATE\tREAD\tAPPLIED\tLATENCY P50, P99\tCHANGES/S\tWAITING\tLIMITED BY\tCALLS\t"+
+		"SHARDS\tLOG\tDEAD\tGAPS\tOWNER")
 	for _, t := range s.Tables {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\n", t.Source, t.State, lagText(t.SourceLag),
-			appliedText(&t), latencyText(t.Latency), rateText(t.Rate), pendingText(t.Pending),
-			limitText(t.LimitedBy), callsText(t.Calls), shardsText(t), logSize(t.Queue), t.DeadLetters, max(t.Gaps, t.Differing), ownerText(t))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\n",
+			t.Source, t.State, lagText(t.SourceLag), appliedText(&t), latencyText(t.Latency), rateText(t.Rate),
+			pendingText(t.Pending), limitText(t.LimitedBy), callsText(t.Calls), shardsText(t), logSize(t.Queue),
+			t.DeadLetters, max(t.Gaps, t.Differing), ownerText(t))
 	}
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("write status: %w", err)

@@ -123,7 +123,8 @@ func TestSentenceSaysWhatIsProvenAndWhatAssumed(t *testing.T) {
 // tables that need it.
 func TestStatusNamesTheLimitAndWhatHelps(t *testing.T) {
 	at := func(source string, by limit.By, inFlight, bound int) pipeline.TableStatus {
-		return pipeline.TableStatus{Source: source, LimitedBy: by, Calls: &limit.Calls{InFlight: inFlight, Bound: bound, Most: 2048}}
+		calls := limit.Calls{InFlight: inFlight, Bound: bound, Most: 2048}
+		return pipeline.TableStatus{Source: source, LimitedBy: by, Calls: &calls}
 	}
 	tables := []pipeline.TableStatus{
 		at("Orders", limit.Latency, 2040, 2048), at("Users", limit.Refusals, 8, 8), at("Idle", limit.Nothing, 0, 32),
@@ -135,7 +136,8 @@ func TestStatusNamesTheLimitAndWhatHelps(t *testing.T) {
 	}
 	text := out.String()
 	for _, want := range []string{
-		"Bigtable's latency  2,040 of 2,048  0 open", "nothing             0 of 32         0 open", "–                   –               0 open",
+		"Bigtable's latency  2,040 of 2,048  0 open", "nothing             0 of 32         0 open",
+		"–                   –               0 open",
 		"\nThe limit of Orders, Carts: Bigtable's latency. What helps: a replicator nearer",
 		"\nThe limit of Users: Bigtable refuses. What helps: more Bigtable nodes",
 	} {
