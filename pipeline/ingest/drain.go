@@ -29,10 +29,7 @@ func (w *writer) drain(ctx context.Context) (saved bool, err error) {
 	if handedOver {
 		patience = min(patience, handOverGrace)
 	}
-	for len(w.handoff.arrivals) > 0 {
-		a := <-w.handoff.arrivals
-		a.release()
-	}
+	w.handoff.releaseArrivals()
 	for _, s := range w.sinks {
 		s.Drain(w.log.State().LastFrame)
 	}

@@ -55,6 +55,18 @@ func (a *arrival) release() {
 	}
 }
 
+// releaseArrivals gives back the memory of the pages that wait: they are read again.
+func (h *handoff) releaseArrivals() {
+	for {
+		select {
+		case a := <-h.arrivals:
+			a.release()
+		default:
+			return
+		}
+	}
+}
+
 // shardTask is a shard and where its reading continues.
 type shardTask struct {
 	feed       change.Feed

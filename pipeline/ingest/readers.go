@@ -33,7 +33,11 @@ func readShards(ctx context.Context, o *Options, h *handoff, l *lister) (err err
 	r.confirmer = newConfirmer(o, l)
 	g.Go(func() error { return r.confirmer.run(ctx) })
 	g.Go(func() error { return r.run(ctx, events) })
-	if err := g.Wait(); err != nil && !errors.Is(err, context.Canceled) {
+	err = g.Wait()
+	// Nothing is handed over any more, and a life that ends with an error takes nothing either. A
+	// page that was not released would take its table's memory for as long as the process lives.
+	h.releaseArrivals()
+	if err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
 	return nil
