@@ -155,8 +155,8 @@ func (l load) configure(b *testing.B, dir, endpoint, admin string) string {
 	b.Helper()
 	var text strings.Builder
 	fmt.Fprintf(&text, "pipeline: bench\nsource: {region: us-east-1, endpoint: %q, idle_poll: %s}\n"+
-		"bigtable: {project: local, instance: local}\n"+
-		"queue: %s\nadmin: {listen: %q}\n%stables:\n", endpoint, cmp.Or(l.poll, "1s"),
+		"bigtable: {project: local, instance: local%s}\n"+
+		"queue: %s\nadmin: {listen: %q}\n%stables:\n", endpoint, cmp.Or(l.poll, "1s"), l.bigtable,
 		cmp.Or(l.queue, "{dir: ./data}"), admin, l.settings)
 	for i := range l.tables {
 		fmt.Fprintf(&text, "- {source: %s, target: %s, keys: [pk:S, sk:S]%s", sourceName(i), targetName(i), l.options)

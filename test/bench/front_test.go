@@ -58,9 +58,12 @@ type front struct {
 	bulked  atomic.Int64  // rows that a null server has got in calls of several
 	takes   *rate.Limiter // of the network's rate
 	refused atomic.Int64
-	network network                   // before a null server
-	forgets bool                      // a null server does not note the cells
-	first   atomic.Pointer[time.Time] // when the first of these calls came; a benchmark begins anew
+	network network // before a null server
+	forgets bool    // a null server does not note the cells
+	// acknowledged gets the items of putSteadily as a null server acknowledges them; nil: it does
+	// not. It must have room for all of them.
+	acknowledged chan acknowledged
+	first        atomic.Pointer[time.Time] // when the first of these calls came; a benchmark begins anew
 
 	// With keepReads, the same read of a data table gets the same replies again, without the
 	// emulator.
@@ -210,6 +213,9 @@ func (f *front) acknowledge(req []byte) error {
 	}
 	if d := f.network.delay(); d > 0 {
 		<-time.After(d)
+	}
+	if f.acknowledged != nil {
+		f.noteLag(req)
 	}
 	return nil
 }

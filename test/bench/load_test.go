@@ -22,6 +22,7 @@ type load struct {
 	forgets bool // a null server does not note the cells: they cannot be compared
 
 	settings, options string // further YAML of the configuration, and of each table
+	bigtable          string // further YAML of it
 	queue             string // YAML of it; empty: the server is in the daemon's process
 	poll              string // idle_poll of the source; empty: the default
 }
