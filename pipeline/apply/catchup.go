@@ -68,7 +68,7 @@ func (x *resyncing) applyTogether(ctx context.Context, changes []*change.Change)
 	if len(x.write.Rows) == 0 {
 		return nil
 	}
-	if err := x.shared.bigtable.ApplyWhile(ctx, x.o.Target, &x.write, x.fresh); err != nil {
+	if err := x.shared.bigtable.ApplyInCopy(ctx, x.o.Target, &x.write, x.fresh); err != nil {
 		return &outcome.SinkError{Err: err}
 	}
 	return nil

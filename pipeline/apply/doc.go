@@ -18,8 +18,9 @@
 //	pass.go         one pass: entries of the log, unpacked and handed to a target
 //	damage.go       entries of the log that cannot be read
 //	lanes.go        the target Bigtable: changes dealt out to lanes by item
+//	order.go        which jobs of a lane are next: changes of the stream before resyncs
 //	place.go        where changes wait, for status
-//	workers.go      how many workers each table may have
+//	workers.go      how many workers each table may have, and for changes or resyncs
 //	archived.go     dead letters of a table without a target
 //	archiver.go     the target archive: events of TTL deletes, in batches
 //	worker.go       the batch of a lane: changes of one item coalesced into one write

@@ -27,10 +27,10 @@ import (
 type lanes struct {
 	*lanePass
 	all     []lane
-	ready   chan *lane    // lanes with jobs and no worker; each is in it once at most
-	idle    chan assigned // to goroutines of work that have no batch
-	workers sync.Pool     // of *worker, for this table's program
-	ended   chan struct{} // closed when the pass and all its workers have ended
+	ready   [kinds]chan *lane // lanes with jobs of a kind and no worker; each is in a channel once at most
+	idle    chan assigned     // to goroutines of work that have no batch
+	workers sync.Pool         // of *worker, for this table's program
+	ended   chan struct{}     // closed when the pass and all its workers have ended
 
 	// For Sink.Place.
 	busy       atomic.Int64                 // lanes in ready, or with a worker
@@ -45,8 +45,12 @@ type lane struct {
 	call call
 
 	mu      sync.Mutex    // covers what follows
-	waiting []job         //
-	busy    bool          // in ready, or with a worker
+	waiting []job         // changes; with turns, resyncs too
+	op      *operation    // a resync that waits; with turns, always nil
+	working bool          // with a worker
+	queued  [kinds]bool   // in ready, or with the dispatcher
+	along   bool          // the resync goes along with the next changes
+	counted bool          // in lanes.busy
 	room    chan struct{} // capacity 1: filled when a worker takes the jobs; nil before the lane was ever full
 	resync  chan struct{} // capacity 1: holds a token while a resync is in the lane; nil before the first
 }
@@ -69,8 +73,10 @@ func newLanes(shared *Shared, o *Options, letters *DeadLetters) *lanes {
 			o: o, shared: shared, letters: letters, turns: turns,
 			quarantine: newQuarantine(shared.now, o.Retention, o.Park),
 		},
-		ready: make(chan *lane, count), idle: make(chan assigned),
-		ended: make(chan struct{}), all: make([]lane, count),
+		idle: make(chan assigned), ended: make(chan struct{}), all: make([]lane, count),
+	}
+	for k := range l.ready {
+		l.ready[k] = make(chan *lane, count)
 	}
 	l.workers.New = func() any { return newWorker(l.lanePass) }
 	for i := range l.all {
@@ -102,7 +108,7 @@ func (l *lanes) submit(ctx context.Context, c *change.Change, e *protocol.Tracke
 	}
 }
 
-// put appends a job to a lane. If that has room jobs already, put appends nothing, and returns a
+// put adds a job to a lane. If room changes wait there already, put adds nothing, and returns a
 // channel that is filled when a worker takes them. The turn is taken under the same mutex, so that
 // turns and jobs have one order.
 func (l *lanes) put(ln *lane, j job, room int) (full <-chan struct{}) {
@@ -115,14 +121,15 @@ func (l *lanes) put(ln *lane, j job, room int) (full <-chan struct{}) {
 		return ln.room
 	}
 	l.turns.enqueue(j.turn)
-	ln.waiting = append(ln.waiting, j)
-	wake := !ln.busy
-	ln.busy = true
-	ln.mu.Unlock()
-	if wake {
-		l.busy.Add(1)
-		l.ready <- ln
+	if j.op != nil && l.turns == nil {
+		ln.op = j.op
+	} else {
+		ln.waiting = append(ln.waiting, j)
 	}
+	wake := ln.toQueue()
+	l.count(ln)
+	ln.mu.Unlock()
+	l.queue(ln, wake)
 	return nil
 }
 
@@ -145,11 +152,14 @@ func (ln *lane) parts() int {
 	for i := range ln.waiting {
 		largest = max(largest, ln.waiting[i].size())
 	}
+	if ln.op != nil {
+		largest = max(largest, len(ln.op.item.Item))
+	}
 	return partsOf(largest)
 }
 
-// submitResync puts an operation into the lane of its item, behind the changes that wait there. It
-// waits until no other operation is in the lane, so that many operations do not hold up the stream.
+// submitResync puts an operation into the lane of its item, where it begins behind the changes that
+// wait there. It waits until no other operation is in the lane, so that many operations do not hold up the stream.
 // The reading of the log never waits for submitResync.
 func (l *lanes) submitResync(ctx context.Context, o *operation) error {
 	turn, hash := l.turns.prepare(o.item.Hash, o.rows, o.changes...)
@@ -191,7 +201,9 @@ func (l *lanes) run(ctx context.Context) error {
 	l.working.Store(workers)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return l.o.Gate.Shut(ctx) })
-	g.Go(func() error { return l.dispatch(ctx, g, workers) })
+	for k := range kinds {
+		g.Go(func() error { return l.dispatch(ctx, g, k, workers) })
+	}
 	g.Go(func() error { return l.quarantine.watch(ctx) })
 	err := g.Wait()
 	if errors.Is(err, context.Canceled) {
@@ -217,27 +229,34 @@ func (l *lanes) enter(ctx context.Context) error {
 	return nil
 }
 
-// assigned is a lane whose batch a worker is to apply, and the function to call afterwards.
+// assigned is a batch that a worker is to apply, its lane, and the function to call afterwards.
 type assigned struct {
 	*lane
+	*worker
 	release func()
 }
 
-// dispatch gives each lane that has jobs to a worker. If changes wait for each other, workers are
-// not bounded: else the change that all workers wait for might itself get no worker.
-func (l *lanes) dispatch(ctx context.Context, g *errgroup.Group, workers *tableWorkers) error {
+// dispatch gives each lane that has jobs of a kind to a worker. If changes wait for each other,
+// workers are not bounded: else the change that all workers wait for might itself get no worker.
+func (l *lanes) dispatch(ctx context.Context, g *errgroup.Group, k kind, workers *tableWorkers) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case ln := <-l.ready:
-			next := assigned{ln, func() {}}
+		case ln := <-l.ready[k]:
+			release := func() {}
 			if l.turns == nil {
-				release, err := workers.acquire(ctx, ln.parts())
-				if err != nil {
+				var err error
+				if release, err = workers.acquire(ctx, k, ln.parts()); err != nil {
 					return err
 				}
-				next.release = release
+			}
+			next := assigned{ln, l.workers.Get().(*worker), release}
+			var ok bool
+			if next.batch, ok = l.take(ln, k, next.batch); !ok {
+				l.workers.Put(next.worker)
+				release()
+				continue
 			}
 			select {
 			case l.idle <- next:
@@ -257,7 +276,7 @@ func (l *lanes) work(ctx context.Context, next assigned) error {
 	idle := time.NewTimer(idleTime)
 	defer idle.Stop()
 	for {
-		err := l.applyBatch(ctx, next.lane)
+		err := l.applyBatch(ctx, next)
 		next.release()
 		if err != nil {
 			return err
@@ -273,41 +292,15 @@ func (l *lanes) work(ctx context.Context, next assigned) error {
 	}
 }
 
-// applyBatch applies the jobs that wait in a lane. Jobs that arrive meanwhile form a batch of their
-// own, after the batches of other lanes.
-func (l *lanes) applyBatch(ctx context.Context, ln *lane) error {
-	w := l.workers.Get().(*worker)
-	w.call = &ln.call
-	ln.mu.Lock()
-	w.batch, ln.waiting = ln.waiting, w.batch[:0]
-	if ln.room != nil {
-		signal(ln.room)
-	}
-	ln.mu.Unlock()
-	if err := w.apply(ctx); err != nil {
+// applyBatch applies a batch. Jobs that arrive in its lane meanwhile form a batch of their own,
+// after the batches of other lanes.
+func (l *lanes) applyBatch(ctx context.Context, b assigned) error {
+	b.worker.call = &b.lane.call
+	if err := b.worker.apply(ctx); err != nil {
 		return err
 	}
-	clear(w.batch) // lets the frames behind the jobs be collected
-	l.workers.Put(w)
-	ln.mu.Lock()
-	ln.busy = len(ln.waiting) > 0
-	wake := ln.busy
-	if !wake {
-		ln.waiting = nil
-	}
-	ln.mu.Unlock()
-	if !wake {
-		l.busy.Add(-1)
-		return nil
-	}
-	l.ready <- ln
+	clear(b.worker.batch) // lets the frames behind the jobs be collected
+	l.workers.Put(b.worker)
+	l.queue(b.lane, l.endBatch(b.lane))
 	return nil
-}
-
-// signal fills a channel of capacity 1.
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }

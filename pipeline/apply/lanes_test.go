@@ -19,9 +19,12 @@ func TestLaneWeighsItsLargestItem(t *testing.T) {
 	resync := func(item []byte) job { return job{op: &operation{item: &ResyncItem{Item: item}}} }
 	for name, jobs := range map[string][]job{
 		"change": {{c: change.Change{New: small}}, {c: change.Change{New: large}}, {c: change.Change{New: small}}},
-		"resync": {resync(small), resync(large), {c: change.Change{New: small}}},
+		"resync": {resync(large), {c: change.Change{New: small}}},
 	} {
-		l := &lanes{lanePass: &lanePass{}, ready: make(chan *lane, 1)}
+		l := &lanes{lanePass: &lanePass{}}
+		for k := range l.ready {
+			l.ready[k] = make(chan *lane, 1)
+		}
 		ln := new(lane)
 		for _, j := range jobs {
 			l.put(ln, j, laneRoom)
@@ -32,10 +35,10 @@ func TestLaneWeighsItsLargestItem(t *testing.T) {
 		all := taken(t, table)
 		ctx, cancel := context.WithCancel(t.Context())
 		var g errgroup.Group
-		g.Go(func() error { return l.dispatch(ctx, &g, table) })
+		g.Go(func() error { return l.dispatch(ctx, &g, changes, table) })
 		w.awaitWaiting(t, 1)
 		w.mu.Lock()
-		if got, want := w.waiting[0].parts, partsOf(len(large)); got != want {
+		if got, want := w.waiting[changes][0].parts, partsOf(len(large)); got != want {
 			t.Errorf("%s: a batch with 100 KB counts as %d parts, want %d", name, got, want)
 		}
 		w.mu.Unlock()
@@ -59,10 +62,10 @@ func TestPassHasAsManyBatchesInWorkAsBigtableTakes(t *testing.T) {
 	l.Until("a batch waits for a worker", func() bool {
 		l.shared.workers.mu.Lock()
 		defer l.shared.workers.mu.Unlock()
-		return len(l.shared.workers.waiting) == 1
+		return len(l.shared.workers.waiting[changes]) == 1
 	})
 	l.shared.workers.mu.Lock()
-	if table := l.shared.workers.waiting[0].table; table.batches > 64 || table.own < table.batches {
+	if table := l.shared.workers.waiting[changes][0].table; table.batches > 64 || table.own < table.batches {
 		t.Errorf("%d batches in work, in %d parts of the table's share", table.batches, table.own)
 	}
 	l.shared.workers.mu.Unlock()
@@ -91,7 +94,7 @@ func TestBatchesOfAllSizesGetTheirTurn(t *testing.T) {
 				if rnd.IntN(4) == 0 {
 					parts = 1 + rnd.IntN(100)
 				}
-				release, err := table.acquire(ctx, parts)
+				release, err := table.acquire(ctx, kind(rnd.IntN(int(kinds))), parts)
 				cancel()
 				if err == nil {
 					mine.Go(release)
@@ -100,7 +103,7 @@ func TestBatchesOfAllSizesGetTheirTurn(t *testing.T) {
 		})
 	}
 	tables.Wait()
-	if w.common != 0 || w.tables != 0 || len(w.waiting) != 0 {
+	if w.common != 0 || w.tables != 0 || len(w.waiting[changes])+len(w.waiting[resyncs]) != 0 {
 		t.Errorf("not given back: %+v", w)
 	}
 }

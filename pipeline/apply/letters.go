@@ -174,7 +174,7 @@ func (x *resyncing) applyLetter(ctx context.Context, l *heldLetter, before *chan
 	if len(x.write.Rows) == 0 {
 		return nil
 	}
-	if err := x.shared.bigtable.ApplyWhile(ctx, x.o.Target, &x.write, x.o.MayWrite); err != nil {
+	if err := x.shared.bigtable.ApplyInCopy(ctx, x.o.Target, &x.write, x.o.MayWrite); err != nil {
 		return &outcome.SinkError{Err: err}
 	}
 	return nil

@@ -76,7 +76,11 @@ func (l *owner) laneState() (resyncs, most, changes int) {
 				n++
 			}
 		}
-		resyncs, most, changes = resyncs+n, max(most, n), changes+len(ln.waiting)-n
+		changes += len(ln.waiting) - n
+		if ln.op != nil {
+			n++
+		}
+		resyncs, most = resyncs+n, max(most, n)
 		ln.mu.Unlock()
 	}
 	return resyncs, most, changes
@@ -94,8 +98,8 @@ func (l *owner) calling() bool {
 	})
 }
 
-// Resyncs wait outside of a busy lane, all but one, so that they do not hold up the stream; the
-// changes before one are applied before it and those behind it after.
+// Resyncs wait outside of a busy lane, all but one, so that they do not hold up the stream. The one
+// in the lane begins after the changes that wait there.
 func TestAtMostOneResyncWaitsInALane(t *testing.T) {
 	x := newTable(t, func(x *table) { x.mapping, x.lanes = plain, 1 })
 	l := x.begin()
@@ -122,7 +126,7 @@ func TestAtMostOneResyncWaitsInALane(t *testing.T) {
 	for i := range n {
 		l.Put("Orders", "p", fmt.Sprint(i), `"v":{"N":"2"}`)
 	}
-	l.Until("the changes wait behind it", func() bool {
+	l.Until("the changes wait beside it", func() bool {
 		resyncs, most, changes := l.laneState()
 		if most > 1 {
 			t.Fatalf("%d resyncs in one lane, of %d", most, resyncs)

@@ -131,8 +131,8 @@ func TestTableWithTurnsHasFewLanes(t *testing.T) {
 		LanesWithTurns: compiled(t, bookMapping(t)), 4096: compiled(t, nil),
 	} {
 		l := newLanes(shared, &Options{Table: Table{Program: program}}, nil)
-		if len(l.all) != in || cap(l.ready) != in || (l.turns != nil) != (in == LanesWithTurns) {
-			t.Errorf("%d lanes, room for %d that are ready, want %d", len(l.all), cap(l.ready), in)
+		if len(l.all) != in || cap(l.ready[changes]) != in || (l.turns != nil) != (in == LanesWithTurns) {
+			t.Errorf("%d lanes, room for %d that are ready, want %d", len(l.all), cap(l.ready[changes]), in)
 		}
 	}
 }

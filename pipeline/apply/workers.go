@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -14,13 +15,18 @@ import (
 // Rule 9: half of the parts is for any table, the other half is divided between the tables that this
 // process owns. So a table with calls that hang leaves workers to the others. Tables for which the
 // process stands by do not count.
+//
+// Changes come first: a batch of a resync begins only while no batch of changes of its table waits,
+// and takes of the half for any table only while none of any table does. A tenth of a table's
+// batches may always be resyncs, so that a copy ends even beside a stream that always has something
+// to write.
 type workers struct {
 	half int // of all parts
 
-	mu      sync.Mutex // covers what follows
-	common  int        // parts in use of the half for any table
-	tables  int        // that this process owns
-	waiting []*waiting // in the order in which they came
+	mu      sync.Mutex        // covers what follows
+	common  int               // parts in use of the half for any table
+	tables  int               // that this process owns
+	waiting [kinds][]*waiting // in the order in which they came
 }
 
 // tableWorkers are the workers of a table that this process owns.
@@ -29,9 +35,11 @@ type tableWorkers struct {
 	bound func() int // how many calls of the table Bigtable may have in flight
 
 	// all.mu covers what follows.
-	batches int // in work
-	own     int // parts in use of the table's share
-	wants   int // parts of the batch that waits for a worker; 0: none waits
+	batches int        // in work
+	resyncs int        // of these, those of resyncs
+	own     int        // parts in use of the table's share
+	behind  int        // batches of changes that wait
+	wants   [kinds]int // parts of the batch of a kind that waits for a worker; 0: none waits
 }
 
 // waiting is a table's request for one more worker.
@@ -72,18 +80,21 @@ func (w *workers) join(bound func() int) (t *tableWorkers, leave func()) {
 	}
 }
 
-// acquire waits until one more worker may run, for a batch of so many parts, and returns the
-// function to call when it has ended.
-func (t *tableWorkers) acquire(ctx context.Context, parts int) (release func(), err error) {
+// acquire waits until one more worker may run, for a batch of a kind and so many parts, and returns
+// the function to call when it has ended.
+func (t *tableWorkers) acquire(ctx context.Context, k kind, parts int) (release func(), err error) {
 	w := t.all
 	w.mu.Lock()
-	if release = w.take(t, parts); release != nil {
+	if release = w.take(t, k, parts); release != nil {
 		w.mu.Unlock()
 		return release, nil
 	}
 	x := &waiting{table: t, parts: parts, got: make(chan func(), 1)}
-	w.waiting = append(w.waiting, x)
-	t.wants = parts
+	w.waiting[k] = append(w.waiting[k], x)
+	t.wants[k] = parts
+	if k == changes {
+		t.behind++
+	}
 	w.mu.Unlock()
 	select {
 	case release = <-x.got:
@@ -91,10 +102,14 @@ func (t *tableWorkers) acquire(ctx context.Context, parts int) (release func(), 
 	case <-ctx.Done():
 	}
 	w.mu.Lock()
-	i := slices.Index(w.waiting, x)
+	i := slices.Index(w.waiting[k], x)
 	if i >= 0 {
-		w.waiting = slices.Delete(w.waiting, i, i+1)
-		t.wants = 0
+		w.waiting[k] = slices.Delete(w.waiting[k], i, i+1)
+		t.wants[k] = 0
+		if k == changes {
+			t.behind--
+			w.serve() // a resync may have waited for it
+		}
 	}
 	w.mu.Unlock()
 	if i < 0 { // it was served meanwhile
@@ -103,23 +118,31 @@ func (t *tableWorkers) acquire(ctx context.Context, parts int) (release func(), 
 	return nil, context.Cause(ctx)
 }
 
-// take takes a worker for a table, or returns nil if none is free. A batch that is larger than the
-// table's share may use it alone. The caller holds w.mu.
-func (w *workers) take(t *tableWorkers, parts int) (release func()) {
-	if t.batches >= batchesFor(t.bound()) {
+// take takes a worker for a batch of a table, or returns nil if none is free. A batch that is larger
+// than the table's share may use it alone. The caller holds w.mu.
+func (w *workers) take(t *tableWorkers, k kind, parts int) (release func()) {
+	most := batchesFor(t.bound())
+	yields := k == resyncs && t.resyncs >= max(most/10, 1)
+	if t.batches >= most || yields && t.behind > 0 {
 		return nil
 	}
 	used := w.roomFor(t, parts)
-	if used == nil {
+	if used == nil || used == &w.common && yields && len(w.waiting[changes]) > 0 {
 		return nil
+	}
+	of := 0
+	if k == resyncs {
+		of = 1
 	}
 	*used += parts
 	t.batches++
+	t.resyncs += of
 	return func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		*used -= parts
 		t.batches--
+		t.resyncs -= of
 		w.serve()
 	}
 }
@@ -142,12 +165,13 @@ func (t *tableWorkers) waits() (forCall, forMemory bool) {
 	w := t.all
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	wants := cmp.Or(t.wants[changes], t.wants[resyncs])
 	switch {
-	case t.wants == 0:
+	case wants == 0:
 	case t.batches >= batchesFor(t.bound()):
 		return true, false
 	default: // not if the bound has grown since: the next worker that ends lets the batch begin
-		return false, w.roomFor(t, t.wants) == nil
+		return false, w.roomFor(t, wants) == nil
 	}
 	return false, false
 }
@@ -160,14 +184,25 @@ func batchesFor(bound int) int { return bound + bound/4 + leastWorkers }
 // the inverse of batchesFor.
 func MostInFlight(calls int) int { return max(calls-leastWorkers, 0) * 4 / 5 }
 
-// serve gives workers to the tables that wait. The caller holds w.mu.
+// serve gives workers to the tables that wait: first to resyncs that are within their tenth, then to
+// changes, then to the other resyncs. The caller holds w.mu.
 func (w *workers) serve() {
-	w.waiting = slices.DeleteFunc(w.waiting, func(x *waiting) bool {
-		release := w.take(x.table, x.parts)
-		if release != nil {
-			x.got <- release
-			x.table.wants = 0
+	w.serveKind(resyncs)
+	w.serveKind(changes)
+	w.serveKind(resyncs)
+}
+
+func (w *workers) serveKind(k kind) {
+	w.waiting[k] = slices.DeleteFunc(w.waiting[k], func(x *waiting) bool {
+		release := w.take(x.table, k, x.parts)
+		if release == nil {
+			return false
 		}
-		return release != nil
+		if k == changes {
+			x.table.behind--
+		}
+		x.got <- release
+		x.table.wants[k] = 0
+		return true
 	})
 }

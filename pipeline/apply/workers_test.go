@@ -17,7 +17,7 @@ func taken(t *testing.T, table *tableWorkers) (all []func()) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for {
-		release, err := table.acquire(ended, 1) // one that is free is taken all the same
+		release, err := table.acquire(ended, changes, 1) // one that is free is taken all the same
 		if err != nil {
 			return all
 		}
@@ -42,7 +42,7 @@ func TestWorkersAreDividedBetweenTheTablesThatAreCarried(t *testing.T) {
 	}
 	got := make(chan error)
 	go func() {
-		_, err := b.acquire(t.Context(), 1)
+		_, err := b.acquire(t.Context(), changes, 1)
 		got <- err
 	}()
 	w.awaitWaiting(t, 1)
@@ -64,7 +64,7 @@ func (w *workers) awaitWaiting(t *testing.T, n int) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; <-time.After(time.Millisecond) {
 		w.mu.Lock()
-		waiting := len(w.waiting)
+		waiting := len(w.waiting[changes]) + len(w.waiting[resyncs])
 		w.mu.Unlock()
 		if waiting == n {
 			return
@@ -85,7 +85,7 @@ func TestTableThatWaitsGetsAWorker(t *testing.T) {
 	got := make(chan func())
 	wait := func() {
 		go func() {
-			release, err := a.acquire(t.Context(), 1)
+			release, err := a.acquire(t.Context(), changes, 1)
 			if err != nil {
 				t.Error(err)
 			}
@@ -102,7 +102,7 @@ func TestTableThatWaitsGetsAWorker(t *testing.T) {
 	for _, release := range all {
 		release()
 	}
-	if leaveA(); w.common != 0 || a.own != 0 || b.own != 0 || w.tables != 0 || len(w.waiting) != 0 {
+	if leaveA(); w.common != 0 || a.own != 0 || b.own != 0 || w.tables != 0 || len(w.waiting[changes]) != 0 {
 		t.Errorf("not given back: %+v %+v %+v", w, a, b)
 	}
 }
@@ -118,7 +118,7 @@ func TestTableThatEndsWhileItWaitsTakesNoWorker(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			if release, err := a.acquire(ctx, 1); err == nil {
+			if release, err := a.acquire(ctx, changes, 1); err == nil {
 				release()
 			}
 		}()
@@ -133,14 +133,14 @@ func TestTableThatEndsWhileItWaitsTakesNoWorker(t *testing.T) {
 			release()
 		}
 		<-ended
-		if w.common != 0 || a.own != 0 || len(w.waiting) != 0 {
+		if w.common != 0 || a.own != 0 || len(w.waiting[changes]) != 0 {
 			t.Fatalf("not given back: %+v %+v", w, a)
 		}
 		ctx, cancel = context.WithCancel(t.Context())
 		all = taken(t, a)
 		cancel()
-		if _, err := a.acquire(ctx, 1); err == nil || len(w.waiting) != 0 {
-			t.Fatalf("it waits although it has ended: %v, %d", err, len(w.waiting))
+		if _, err := a.acquire(ctx, changes, 1); err == nil || len(w.waiting[changes]) != 0 {
+			t.Fatalf("it waits although it has ended: %v, %d", err, len(w.waiting[changes]))
 		}
 		for _, release := range all {
 			release()
@@ -199,7 +199,7 @@ func TestLargeItemsCountInParts(t *testing.T) {
 	cancel()
 	var all []func()
 	for {
-		release, err := a.acquire(ended, large)
+		release, err := a.acquire(ended, changes, large)
 		if err != nil {
 			break
 		}
@@ -211,7 +211,7 @@ func TestLargeItemsCountInParts(t *testing.T) {
 	for _, release := range all {
 		release()
 	}
-	release, err := a.acquire(ended, 1000)
+	release, err := a.acquire(ended, changes, 1000)
 	if err != nil {
 		t.Fatal("a batch larger than all parts is never in work")
 	}

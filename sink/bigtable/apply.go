@@ -29,8 +29,17 @@ func (c *Client) Apply(ctx context.Context, target string, w *transform.Write) e
 // ApplyWhile is Apply for a process that may have lost the right to write: fresh is asked before
 // every attempt of every call, as in Resync. It may block.
 func (c *Client) ApplyWhile(ctx context.Context, target string, w *transform.Write, fresh func() error) error {
+	return c.applyOf(ctx, ofStream, target, w, fresh)
+}
+
+// ApplyInCopy is ApplyWhile for a write that is part of a copy or resync.
+func (c *Client) ApplyInCopy(ctx context.Context, target string, w *transform.Write, fresh func() error) error {
+	return c.applyOf(ctx, ofCopy, target, w, fresh)
+}
+
+func (c *Client) applyOf(ctx context.Context, of traffic, target string, w *transform.Write, fresh func() error) error {
 	t := c.table(target)
-	d := delivery{t: t, w: w, fresh: fresh}
+	d := delivery{t: t, of: of, w: w, fresh: fresh}
 	return t.counted(d.rows(ctx))
 }
 
@@ -55,6 +64,7 @@ func (c *Client) Declare(target string, families []string) {
 // delivery is one write on its way.
 type delivery struct {
 	t     *table
+	of    traffic
 	w     *transform.Write
 	fresh func() error                           // see Resync; nil: not asked
 	done  func(row *transform.Row, skipped bool) // called for each row that was delivered; may be nil
@@ -83,7 +93,7 @@ func (d *delivery) rows(ctx context.Context) error {
 	t, w := d.t, d.w
 	r := requests.Get().(*request)
 	defer r.free()
-	r.seal, r.fresh = t.client.opt.Seal, d.fresh
+	r.seal, r.fresh, r.of = t.client.opt.Seal, d.fresh, d.of
 	for row := range inRowOrder(w.Rows) {
 		r.encode(w, row, families)
 		if err := t.deliver(ctx, r, w.Version); err != nil {
@@ -135,7 +145,7 @@ func (t *table) dataFamilies(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// asRejected turns an error of class Rejected into a *RejectedError.
+// asRejected turns an error of traffic Rejected into a *RejectedError.
 func asRejected(err error) error {
 	var rejected *RejectedError
 	if Classify(err) != failure.Rejected || errors.As(err, &rejected) {

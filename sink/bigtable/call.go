@@ -101,7 +101,7 @@ func readTwice(ctx context.Context, read func() (some bool, err error)) error {
 
 // send makes one attempt within the concurrency limit, and records it in limit and metrics.
 func (t *table) send(ctx context.Context, r *request, version change.Version) error {
-	if err := t.limit.Acquire(ctx); err != nil {
+	if err := t.limit.Acquire(ctx, r.of); err != nil {
 		return interrupted(ctx, err)
 	}
 	t.metrics.inFlight.Inc()
@@ -111,7 +111,7 @@ func (t *table) send(ctx context.Context, r *request, version change.Version) er
 	took := time.Since(start)
 	class := Classify(err)
 	ended(err)
-	bound := t.limit.Release(took, loadSignalOf(err, class), t.client.cpu.Short())
+	bound := t.limit.Release(r.of, took, loadSignalOf(err, class), t.client.cpu.Short())
 	t.metrics.bound.Set(bound)
 	t.client.follow(t, bound)
 	t.metrics.inFlight.Dec()
@@ -134,9 +134,9 @@ func (t *table) attempt(ctx context.Context, r *request, version change.Version)
 			return &StaleError{err}
 		}
 	}
-	call, cancel := context.WithTimeout(metadata.NewOutgoingContext(ctx, t.headers), o.Timeout)
+	call, cancel := context.WithTimeout(metadata.NewOutgoingContext(ctx, t.headers[r.of]), o.Timeout)
 	defer cancel()
-	r.table, r.profile = t.name, o.AppProfile
+	r.table, r.profile = t.name, o.profile(r.of)
 	err := t.client.conn.Invoke(call, btpb.Bigtable_CheckAndMutateRow_FullMethodName, r, r,
 		grpc.PerRPCCredentials(&allowed))
 	if err != nil && ctx.Err() != nil {

@@ -38,6 +38,7 @@ type Client struct {
 
 	tables sync.Map     // target table → *table
 	bounds atomic.Int64 // of all tables
+	gate   gate         // of all tables
 
 	mu    sync.Mutex            // covers the lazily opened clients
 	data  *bigtable.Client      // reads
@@ -104,7 +105,7 @@ type table struct {
 	client   *Client
 	name     string // full resource name
 	short    string // table id
-	headers  metadata.MD
+	headers  [kinds]metadata.MD
 	limit    *callLimit
 	bound    atomic.Int64 // of limit, as connections follow it
 	metrics  tableMetrics
@@ -123,8 +124,8 @@ func (c *Client) table(name string) *table {
 		client:  c,
 		name:    full,
 		short:   name,
-		headers: headers(full, c.opt.AppProfile),
-		limit:   newCallLimit(min(lowestBound, first), first, c.opt.Concurrency),
+		headers: [kinds]metadata.MD{headers(full, c.opt.AppProfile), headers(full, c.opt.CopyProfile)},
+		limit:   c.gate.newCallLimit(min(lowestBound, first), first, c.opt.Concurrency),
 		metrics: c.metrics.table(name),
 	})
 	t := added.(*table)
@@ -200,7 +201,8 @@ func (c *Client) clientOptions() []option.ClientOption {
 	return []option.ClientOption{option.WithGRPCConn(c.conn.first())}
 }
 
-// dataClient returns Google's client for reads. Its metrics are off, because it would export them
+// dataClient returns Google's client for reads of data tables, which copies, resyncs and comparisons
+// make. Its metrics are off, because it would export them
 // to Cloud Monitoring even with an emulator, and so is its session data path.
 func (c *Client) dataClient(ctx context.Context) (*bigtable.Client, error) {
 	c.mu.Lock()
@@ -209,7 +211,7 @@ func (c *Client) dataClient(ctx context.Context) (*bigtable.Client, error) {
 		return c.data, nil
 	}
 	config := bigtable.ClientConfig{
-		AppProfile: c.opt.AppProfile, MetricsProvider: bigtable.NoopMetricsProvider{}, DisableSession: true,
+		AppProfile: c.opt.CopyProfile, MetricsProvider: bigtable.NoopMetricsProvider{}, DisableSession: true,
 	}
 	opts := append([]option.ClientOption{option.WithGRPCConnectionPool(1)}, c.clientOptions()...)
 	data, err := bigtable.NewClientWithConfig(ctx, c.opt.Project, c.opt.Instance, config, opts...)

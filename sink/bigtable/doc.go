@@ -44,7 +44,7 @@
 //	call.go       one call, repeated until it is answered
 //	span.go       the span of a call, where its write is traced
 //	client.go     clients and tables
-//	limit.go      lets as many calls begin as may be in flight
+//	limit.go      lets as many calls begin as may be in flight, those of the stream first
 //	bound.go      finds how many that are
 //	cpu.go        whether this machine's processors limit the calls
 //	conn.go       connections

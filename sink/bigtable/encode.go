@@ -19,6 +19,7 @@ var exclusiveQualifier = []byte(guard.Exclusive)
 // request is a conditional write of one row: mutations for a row where the guard does not match,
 // and for one where it does. It marshals itself (wire.go), and is used again for the next row.
 type request struct {
+	of             traffic
 	table, profile string
 	key            []byte
 	guard          predicate
@@ -73,6 +74,7 @@ func (r *request) free() {
 	clear(r.body)
 	clear(r.skip)
 	r.key, r.guard, r.filter, r.seal, r.fresh = nil, predicate{}, nil, nil, nil
+	r.of = ofStream
 	requests.Put(r)
 }
 

@@ -17,7 +17,7 @@ func (c *Client) DeleteCells(ctx context.Context, target string, row []byte, cel
 	t := c.table(target)
 	r := requests.Get().(*request)
 	defer r.free()
-	r.key = row
+	r.key, r.of = row, ofCopy
 	r.body, r.skip = r.body[:0], r.skip[:0]
 	for i := range cells {
 		at := cells[i].Time.UnixMilli()

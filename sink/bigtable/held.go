@@ -22,7 +22,7 @@ const (
 // rows requests, as a plain reader gets them. The result has one element for each of rows, in their
 // order; a row that does not exist has no cells. Only the named ranges are read, because a shared
 // row may be far larger than what one item has in it. It blocks while the service is unavailable,
-// until ctx ends.
+// until ctx ends. Each call takes a slot, as the writes of a copy do.
 //
 // The rows are read one after the other, so the caller must ensure that there is no other writer of
 // the item meanwhile.
@@ -32,14 +32,19 @@ func (c *Client) HeldRows(ctx context.Context, target string, item transform.Ite
 	if err != nil {
 		return nil, fmt.Errorf("read held rows: %w", err)
 	}
-	held := make([]transform.HeldRow, len(rows))
+	limit, held := c.table(target).limit, make([]transform.HeldRow, len(rows))
 	for i := range rows {
 		held[i].Key = rows[i].Key
 	}
 	for from := 0; from < len(rows); {
 		to := nextCall(rows, from)
 		h := holding{table: data.Open(target), item: item, rows: rows[from:to], held: held[from:to]}
-		if err := h.read(ctx); err != nil {
+		err := limit.Acquire(ctx, ofCopy)
+		if err == nil {
+			err = h.read(ctx)
+			limit.Return(ofCopy)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("read held rows: %w", orInterrupted(ctx, err))
 		}
 		from = to

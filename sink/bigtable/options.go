@@ -16,6 +16,9 @@ type Options struct {
 	// AppProfile must route to a single cluster and allow transactional writes, else every write
 	// fails with FailedPrecondition. Empty: the instance's default profile.
 	AppProfile string
+	// CopyProfile is used by copies, resyncs and comparisons. It must route to the cluster of
+	// AppProfile and allow transactional writes. Empty: AppProfile.
+	CopyProfile string
 	// Endpoint is the host:port of an emulator, spoken to in plain text without credentials.
 	// Empty: $BIGTABLE_EMULATOR_HOST if set, else the service.
 	Endpoint string
@@ -42,6 +45,9 @@ type Options struct {
 
 // withDefaults returns the options with defaults in place of zero values.
 func (o Options) withDefaults() Options {
+	if o.CopyProfile == "" {
+		o.CopyProfile = o.AppProfile
+	}
 	if o.Timeout == 0 {
 		o.Timeout = 10 * time.Second
 	}
@@ -74,6 +80,14 @@ func (o Options) check() error {
 		return fmt.Errorf("tombstones must be kept for %v or longer, not %v", 2*gateMargin, o.Tombstones)
 	}
 	return nil
+}
+
+// profile returns the app profile of a kind of traffic.
+func (o *Options) profile(of traffic) string {
+	if of == ofCopy {
+		return o.CopyProfile
+	}
+	return o.AppProfile
 }
 
 // emulator returns the address of an emulator to use instead of the service, or "".

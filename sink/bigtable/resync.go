@@ -41,7 +41,7 @@ func (c *Client) Resync(ctx context.Context, target string, w *transform.Write, 
 	var done Resynced
 	var skipped []transform.RowRead
 	t := c.table(target)
-	d := delivery{t: t, w: w, fresh: fresh, done: func(row *transform.Row, matched bool) {
+	d := delivery{t: t, of: ofCopy, w: w, fresh: fresh, done: func(row *transform.Row, matched bool) {
 		if !matched {
 			done.Written++
 			return
@@ -95,7 +95,7 @@ func (c *Client) ReplaceGuard(ctx context.Context, target string, x Replacement)
 	}
 	r := requests.Get().(*request)
 	defer r.free()
-	r.seal, r.fresh = c.opt.Seal, x.Fresh
+	r.seal, r.fresh, r.of = c.opt.Seal, x.Fresh, ofCopy
 	if err := r.encodeReplacement(x.Write, &x.Write.Rows[x.Row], families, x.Broken); err != nil {
 		return false, fmt.Errorf("replace guard: %w", err)
 	}

@@ -278,7 +278,7 @@ func (c *Client) readCell(ctx context.Context, key []byte, qualifier string) (va
 
 func (c *Client) readCellOnce(ctx context.Context, key []byte, qualifier string) ([]byte, error) {
 	t := c.table(tableschema.StateTable)
-	call, cancel := context.WithTimeout(metadata.NewOutgoingContext(ctx, t.headers), c.opt.Timeout)
+	call, cancel := context.WithTimeout(metadata.NewOutgoingContext(ctx, t.headers[ofStream]), c.opt.Timeout)
 	defer cancel()
 	rows, err := btpb.NewBigtableClient(c.conn).ReadRows(call, &btpb.ReadRowsRequest{
 		TableName: t.name, AppProfileId: c.opt.AppProfile, RowsLimit: 1, Rows: &btpb.RowSet{RowKeys: [][]byte{key}},
