@@ -99,7 +99,7 @@ func bigtableOptions(cfg *config.Config) (bigtable.Options, error) {
 	}
 	return bigtable.Options{
 		Seal: seal, Pipeline: cfg.Pipeline, Project: b.Project, Instance: b.Instance, AppProfile: b.AppProfile,
-		Endpoint: b.Endpoint, Timeout: time.Duration(b.Timeout), Tombstones: time.Duration(b.Tombstones),
+		CopyProfile: b.CopyProfile, Endpoint: b.Endpoint, Timeout: time.Duration(b.Timeout), Tombstones: time.Duration(b.Tombstones),
 		Concurrency: b.MaxInFlight,
 	}, nil
 }

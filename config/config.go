@@ -87,6 +87,10 @@ type Bigtable struct {
 	// App profile: needs single-cluster routing and transactional writes. Empty: the instance's
 	// default profile.
 	AppProfile string `yaml:"app_profile"`
+	// App profile of copies, resyncs, repairs and comparisons, for a lower request priority. It
+	// must route to the same cluster as app_profile, with transactional writes. Empty: the same as
+	// app_profile.
+	CopyProfile string `yaml:"copy_profile"`
 	// host:port of an emulator. Empty: Google's service, or $BIGTABLE_EMULATOR_HOST.
 	Endpoint string `yaml:"endpoint"`
 	// Deadline of every single call. Too short: calls are retried that were going to succeed;
@@ -278,31 +282,6 @@ func (c *Config) Replicated() *Config {
 func (c *Config) Replicates() bool {
 	replicated := func(t Table) bool { return !t.ArchivedOnly() }
 	return slices.ContainsFunc(c.Tables, replicated) || slices.ContainsFunc(c.Selections, replicated)
-}
-
-// settleArchive fills in what follows from a table's archive. A table with an archive in its entry
-// is archived, and a table without a target has nothing else.
-func (t *Table) settleArchive(written func(string) bool, path string) {
-	if written(path + ".archive") {
-		t.OnTTLExpiry = cmp.Or(t.OnTTLExpiry, "archive")
-		if t.ArchivedOnly() {
-			t.Backfill.From = cmp.Or(t.Backfill.From, backfillNone)
-		}
-	}
-	settleColumns(t.Archive.Columns)
-}
-
-// ArchiveOf returns what of a table is archived, and how.
-func (c *Config) ArchiveOf(t *Table) TableArchive {
-	own := t.Archive
-	own.Roll = cmp.Or(own.Roll, c.Archive.Roll)
-	if own.Classes == nil {
-		own.Classes = c.Archive.Classes
-	}
-	if own.Columns == nil {
-		own.Columns = c.Archive.Columns
-	}
-	return own
 }
 
 // Default returns the values of the keys that the file leaves out, except for the keys of tables.

@@ -59,7 +59,8 @@ func TestEveryKeyIsRead(t *testing.T) {
 pipeline: shop
 source:   {region: eu-west-1, endpoint: "http://127.0.0.1:8000", streams_endpoint: "http://127.0.0.1:8001",
   assume_role: "arn:aws:iam::1:role/r", idle_poll: 2s, start: trim_horizon}
-bigtable: {project: acme, instance: main, app_profile: tailrace, endpoint: "127.0.0.1:8086",
+bigtable: {project: acme, instance: main, app_profile: tailrace, copy_profile: low,
+  endpoint: "127.0.0.1:8086",
   timeout: 3s, max_in_flight: 300, tombstones: 200h}
 queue:    {url: "nats://a:4222, nats://b:4222", creds: nats.creds,
   tls: {ca: ca.pem, cert: cert.pem, key: key.pem}, replicas: 5, max_bytes: 30GiB, replay_window: 2h}
@@ -92,7 +93,7 @@ testing: {date_trust: 13s, patience: 14s, claim_ttl: 3s, find: 6s, beat: 500ms, 
 		Source: Source{"eu-west-1", "http://127.0.0.1:8000", "http://127.0.0.1:8001", "arn:aws:iam::1:role/r",
 			Duration(2 * time.Second),
 			Start{Horizon: true}},
-		Bigtable: Bigtable{"acme", "main", "tailrace", "127.0.0.1:8086", Duration(3 * time.Second),
+		Bigtable: Bigtable{"acme", "main", "tailrace", "low", "127.0.0.1:8086", Duration(3 * time.Second),
 			300, Duration(200 * time.Hour)},
 		Queue: Queue{"", "nats://a:4222, nats://b:4222", filepath.Join(dir, "nats.creds"),
 			TLS{filepath.Join(dir, "ca.pem"), filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")}, 5, 30 << 30,

@@ -1,5 +1,7 @@
 package config
 
+import "cmp"
+
 // tableArchive checks a table's settings of its archive, and that a table without a target has
 // nothing that needs one.
 func (r *report) tableArchive(path string, t *Table, a *Archive) {
@@ -59,4 +61,29 @@ func (r *report) needsBigtable(c *Config) bool {
 		return true
 	}
 	return len(c.Tables) == 0
+}
+
+// settleArchive fills in what follows from a table's archive. A table with an archive in its entry
+// is archived, and a table without a target has nothing else.
+func (t *Table) settleArchive(written func(string) bool, path string) {
+	if written(path + ".archive") {
+		t.OnTTLExpiry = cmp.Or(t.OnTTLExpiry, "archive")
+		if t.ArchivedOnly() {
+			t.Backfill.From = cmp.Or(t.Backfill.From, backfillNone)
+		}
+	}
+	settleColumns(t.Archive.Columns)
+}
+
+// ArchiveOf returns what of a table is archived, and how.
+func (c *Config) ArchiveOf(t *Table) TableArchive {
+	own := t.Archive
+	own.Roll = cmp.Or(own.Roll, c.Archive.Roll)
+	if own.Classes == nil {
+		own.Classes = c.Archive.Classes
+	}
+	if own.Columns == nil {
+		own.Columns = c.Archive.Columns
+	}
+	return own
 }

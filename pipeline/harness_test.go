@@ -67,6 +67,7 @@ type world struct {
 	lead     time.Duration // Periods.Lead; 0: the default
 	claimTTL time.Duration // Periods.ClaimTTL
 	qopts    func(*queue.Options)
+	profile  string // of copies
 	sopts    func(*source.Options)
 	archive  *archiving.Place
 	log      *zap.Logger
@@ -266,7 +267,8 @@ func (w *world) openAs(first bool, names ...string) *run {
 		}
 		return time.Now()
 	}
-	bo := bigtable.Options{Pipeline: "shop", Project: "local", Instance: "local", Endpoint: w.front.Addr(), Now: now}
+	bo := bigtable.Options{Pipeline: "shop", Project: "local", Instance: "local", Endpoint: w.front.Addr(), Now: now,
+		CopyProfile: w.profile}
 	r.sink, err = bigtable.Open(ctx, bo, w.log, reg)
 	must(err)
 	o := pipeline.Options{Name: "shop", Owner: "test-" + w.t.Name(), Lanes: 32, Periods: pipeline.Periods{

@@ -253,6 +253,25 @@ func TestAppProfileOfSeveralClustersStopsWriting(t *testing.T) {
 	r.ready()
 }
 
+// TestCopyProfileOfAnotherClusterStopsWriting: copies would be decided by rows of that cluster, which
+// lack what the stream has just written.
+func TestCopyProfileOfAnotherClusterStopsWriting(t *testing.T) {
+	w := newWorld(t)
+	w.profile = "low"
+	w.createTable("Orders")
+	r := w.start("Orders")
+	w.changeItems("Orders", 1, 20)
+	r.settle()
+	w.front.Faults.RouteTo("low", "second")
+	r.haltedBy("gcloud bigtable app-profiles update low --instance=local --route-to=sandbox")
+	r.readsOnly(func() { w.changeItems("Orders", 2, 40) })
+	w.front.Faults.RouteTo("low", "sandbox")
+	r.until("the table goes on", func() bool { return r.table("Orders").State == "running" })
+	r.settle()
+	r.equal()
+	r.ready()
+}
+
 // TestSettingsThatMayNotBeReadAreNamedOnce: a role without the right to read them is told so in one
 // line for each, and nothing is red. What was read before stays known, and one refusal ends
 // nothing.

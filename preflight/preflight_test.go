@@ -13,6 +13,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/pipeline/settings"
 	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
@@ -41,11 +42,50 @@ func TestAppProfileThatWouldRefuseEveryWriteIsFound(t *testing.T) {
 		{"server away", bigtable.Profile{}, status.Error(codes.Unavailable, "no"), ""},
 	} {
 		got := ""
-		for _, p := range profileProblems(c.profile, c.err, "main") {
+		found, _ := settings.Profile(c.profile, "main", c.err)
+		for _, p := range profileProblems("bigtable.app_profile", found) {
 			got += p.Severity + ": " + p.What
 		}
 		if !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// TestCopyProfileThatDiffersIsFound: conditional writes of copies in another cluster than that of the
+// stream would be decided by older rows.
+func TestCopyProfileThatDiffersIsFound(t *testing.T) {
+	stream := bigtable.Profile{Name: "p", SingleCluster: true, Transactional: true, Cluster: "c1"}
+	for _, c := range []struct {
+		name            string
+		profile, stream bigtable.Profile
+		err             error
+		want, hint      string
+	}{
+		{"as it should be", bigtable.Profile{Name: "q", SingleCluster: true, Transactional: true, Cluster: "c1"}, stream, nil, "", ""},
+		{"another cluster", bigtable.Profile{Name: "q", SingleCluster: true, Transactional: true, Cluster: "c2"}, stream, nil,
+			"error: app profile q (bigtable.copy_profile): profile_cluster is c2, and must be c1, as that of app profile p",
+			"app-profiles update q --instance=main --route-to=c1 --transactional-writes --priority=PRIORITY_LOW"},
+		{"several clusters", bigtable.Profile{Name: "q"}, stream, nil,
+			"error: app profile q (bigtable.copy_profile): profile_routing is several clusters", "update q"},
+		{"no transactions", bigtable.Profile{Name: "q", SingleCluster: true, Cluster: "c1"}, stream, nil,
+			"error: app profile q (bigtable.copy_profile): profile_transactions is off", "update q"},
+		{"Data Boost", bigtable.Profile{Name: "q", SingleCluster: true, Cluster: "c1", DataBoost: true}, stream, nil,
+			"error: app profile q (bigtable.copy_profile): profile_isolation is Data Boost", "create NAME"},
+		{"not there", bigtable.Profile{Name: "q"}, stream, status.Error(codes.NotFound, "no"),
+			"error: app profile q (bigtable.copy_profile): profile is missing", "--route-to=c1"},
+		{"may not look", bigtable.Profile{Name: "q"}, bigtable.Profile{}, status.Error(codes.PermissionDenied, "no"),
+			"warning: the app profile cannot be read", "roles/bigtable.viewer"},
+		{"the other one may not be read", bigtable.Profile{Name: "q", SingleCluster: true, Transactional: true, Cluster: "c2"},
+			bigtable.Profile{}, nil, "", ""},
+	} {
+		got, hint := "", ""
+		found, _ := settings.CopyProfile(c.profile, c.stream, "main", c.err)
+		for _, p := range profileProblems("bigtable.copy_profile", found) {
+			got, hint = got+p.Severity+": "+p.What, p.Hint
+		}
+		if !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") || !strings.Contains(hint, c.hint) {
+			t.Errorf("%s: %q (%s), want %q (%s)", c.name, got, hint, c.want, c.hint)
 		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/tailrace-cdc/replicator/host"
 	"github.com/tailrace-cdc/replicator/pipeline/settings"
 	"github.com/tailrace-cdc/replicator/problem"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/embedded"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
@@ -215,13 +216,16 @@ func (c *check) bigtable(ctx context.Context) {
 	}
 }
 
-// profile checks that the app profile allows every write.
+// profile checks that the app profiles allow every write, and route to one cluster.
 func (c *check) profile(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, clients.AskTimeout)
 	defer cancel()
 	p, err := c.sink.Profile(ctx)
 	c.writesTo = p.Cluster
-	c.add(profileProblems(p, err, c.cfg.Bigtable.Instance)...)
+	found, _ := settings.Profile(p, c.sink.Instance(), err) // comparing the schema reports what is wrong with the server
+	c.add(profileProblems("bigtable.app_profile", found)...)
+	found, _ = settings.ReadCopyProfile(ctx, c.sink)
+	c.add(profileProblems("bigtable.copy_profile", found)...)
 }
 
 // CheckTarget returns an error of the environment, with what to do, if a target lacks something
@@ -247,15 +251,13 @@ func CheckTarget(ctx context.Context, sink *bigtable.Client, tables *catalog.Cat
 			strings.Join(lacks, "; ")))
 }
 
-// profileProblems judges an app profile, or the error of reading it, as run does.
-func profileProblems(p bigtable.Profile, err error, instance string) (problems []problem.Problem) {
-	const path = "bigtable.app_profile"
-	found, _ := settings.Profile(p, instance, err) // the comparison of the schema reports what is wrong with the server
+// profileProblems returns what run finds wrong with an app profile.
+func profileProblems(path string, found protocol.Premises) (problems []problem.Problem) {
 	for i := range found {
 		if found[i].Unread != "" {
 			problems = append(problems, warnf("profile_unknown", path,
 				"grant bigtable.appProfiles.get (roles/bigtable.viewer) to verify its routing",
-				"the app profile cannot be read: %v", err))
+				"the app profile cannot be read: %s", found[i].Unread))
 			continue
 		}
 		problems = append(problems, errorf("profile", path, found[i].Mend, "%s", found[i].State()))

@@ -76,6 +76,12 @@ type Profile struct {
 	Missing        bool
 	SingleCluster  bool // writes go to one cluster
 	Transactional  bool // single-row transactions are allowed
+	DataBoost      bool // it only reads
+	Cluster        string
+
+	// Stream is the profile of the stream's writes, if this one is that of copies, resyncs and
+	// comparisons; nil: this one is the stream's. Its cluster is "" where it could not be read.
+	Stream *Profile
 }
 
 // Codes of an app profile.
@@ -83,28 +89,46 @@ const (
 	ProfileMissing      = "profile"
 	ProfileRouting      = "profile_routing"
 	ProfileTransactions = "profile_transactions"
+	ProfileIsolation    = "profile_isolation"
+	ProfileCluster      = "profile_cluster"
 )
 
 // Premises judges an app profile: conditional writes need single-cluster routing and single-row
-// transactions. With several clusters a guard would be compared with one copy of several.
+// transactions. With several clusters a guard would be compared with one copy of several. So it
+// would if copies were written to another cluster than the stream's changes: what the stream has
+// written arrives there later. And a comparison would read rows that are old.
+//
+// A profile of copies under which Bigtable refuses every write stops copies only.
 func (p *Profile) Premises() Premises {
-	found := Premise{
-		What: "app profile " + p.Name, Unsafe: true,
-		Mend: "gcloud bigtable app-profiles update " + p.Name + " --instance=" + p.Instance +
-			" --route-to=CLUSTER --transactional-writes",
-		Cost: "conditional writes are refused, and would be decided by one copy of several",
+	found := Premise{What: "app profile " + p.Name, Unsafe: true}
+	cluster, writes, options := "CLUSTER", "write", " --transactional-writes"
+	if p.Stream != nil {
+		found.What += " (bigtable.copy_profile)"
+		writes, options = "write of copies", options+" --priority=PRIORITY_LOW"
+		if p.Stream.Cluster != "" {
+			cluster = p.Stream.Cluster
+		}
 	}
+	at := " --instance=" + p.Instance + " --route-to=" + cluster + options
+	found.Mend = "gcloud bigtable app-profiles update " + p.Name + at
+	found.Cost = "conditional writes are refused, and would be decided by one copy of several"
+	refused := "every " + writes + " is refused"
 	switch {
 	case p.Missing:
 		found.Code, found.Found, found.Wanted, found.Unsafe = ProfileMissing, "missing", "there", false
-		found.Cost = "every write is refused"
-		found.Mend = "gcloud bigtable app-profiles create NAME --instance=" + p.Instance +
-			" --route-to=CLUSTER --transactional-writes"
+		found.Mend, found.Cost = "gcloud bigtable app-profiles create NAME"+at, refused
+	case p.DataBoost:
+		found.Code, found.Found, found.Wanted, found.Unsafe = ProfileIsolation, "Data Boost", "standard", p.Stream == nil
+		found.Mend, found.Cost = "gcloud bigtable app-profiles create NAME"+at, "it only reads, "+refused
 	case !p.SingleCluster:
 		found.Code, found.Found, found.Wanted = ProfileRouting, "several clusters", "one cluster"
 	case !p.Transactional:
-		found.Code, found.Found, found.Wanted = ProfileTransactions, "off", "on"
-		found.Cost = "every write is refused"
+		found.Code, found.Found, found.Wanted, found.Unsafe = ProfileTransactions, "off", "on", p.Stream == nil
+		found.Cost = refused
+	case p.Stream != nil && p.Stream.Cluster != "" && p.Stream.Cluster != p.Cluster:
+		found.Code, found.Found = ProfileCluster, p.Cluster
+		found.Wanted = p.Stream.Cluster + ", as that of app profile " + p.Stream.Name
+		found.Cost = "copies would be decided by rows that lack what the stream has written, and comparisons would read them"
 	default:
 		return nil
 	}

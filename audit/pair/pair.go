@@ -15,6 +15,7 @@ import (
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
+	"github.com/tailrace-cdc/replicator/pipeline/settings"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/transform"
@@ -57,6 +58,9 @@ func Open(
 	if p.sink, err = clients.Bigtable(ctx); err != nil {
 		return nil, err
 	}
+	if err = checkCopyProfile(ctx, p.sink); err != nil {
+		return nil, err
+	}
 	retired, err := p.sink.Retired(ctx, p.Target)
 	if err != nil {
 		return nil, bigtable.Explain(err)
@@ -81,6 +85,19 @@ func Open(
 		}
 	}
 	return p, nil
+}
+
+// checkCopyProfile returns an error unless comparisons read from the cluster that the stream writes
+// to: rows of another one are older.
+func checkCopyProfile(ctx context.Context, sink *bigtable.Client) error {
+	found, err := settings.ReadCopyProfile(ctx, sink)
+	if err != nil {
+		return bigtable.Explain(fmt.Errorf("read the app profile of comparisons: %w", err))
+	}
+	for _, p := range found.Broken() {
+		return failure.With(failure.Unready, "`"+p.Mend+"`", errors.New(p.State()))
+	}
+	return nil
 }
 
 // Retired returns the source tables that were replicated into the target before: cells that no item

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -19,6 +20,7 @@ import (
 const (
 	UnreadFamilies  = "gc_rules"
 	UnreadProfile   = "app_profile"
+	UnreadCopies    = "copy_profile"
 	UnreadLifecycle = "lifecycle"
 )
 
@@ -56,19 +58,50 @@ func Differences(found []tableschema.Difference, err error) (protocol.Premises, 
 	return Families(found), err
 }
 
-// Profile judges the answer of reading the app profile. An error that does not concern the settings
-// is returned.
+// Profile judges the answer of reading the app profile of the stream. An error that does not
+// concern the settings is returned.
 func Profile(p bigtable.Profile, instance string, err error) (protocol.Premises, error) {
-	of := protocol.Profile{
-		Name: p.Name, Instance: instance, SingleCluster: p.SingleCluster, Transactional: p.Transactional,
+	return profile(judged(p, instance), UnreadProfile, err)
+}
+
+// CopyProfile judges the answer of reading the app profile of copies beside that of the stream,
+// which has no cluster where it could not be read.
+func CopyProfile(p, stream bigtable.Profile, instance string, err error) (protocol.Premises, error) {
+	of, beside := judged(p, instance), judged(stream, instance)
+	of.Stream = &beside
+	return profile(of, UnreadCopies, err)
+}
+
+// ReadCopyProfile reads and judges the app profile of copies; nil if they have none of their own.
+func ReadCopyProfile(ctx context.Context, client *bigtable.Client) (protocol.Premises, error) {
+	if !client.HasCopyProfile() {
+		return nil, nil
 	}
+	stream, err := client.Profile(ctx)
+	if err != nil {
+		if all, err := Profile(stream, client.Instance(), err); err != nil || all == nil {
+			return nil, err // it is transient, or the server has no profiles
+		}
+	}
+	p, err := client.CopyProfile(ctx)
+	return CopyProfile(p, stream, client.Instance(), err)
+}
+
+func judged(p bigtable.Profile, instance string) protocol.Profile {
+	return protocol.Profile{
+		Name: p.Name, Instance: instance, SingleCluster: p.SingleCluster, Transactional: p.Transactional,
+		DataBoost: p.DataBoost, Cluster: p.Cluster,
+	}
+}
+
+func profile(of protocol.Profile, code string, err error) (protocol.Premises, error) {
 	switch class := bigtable.Classify(err); {
 	case err == nil:
 	case errors.Is(err, bigtable.ErrNoProfiles):
 		return nil, nil
 	case class == failure.Denied:
 		why := "bigtable.appProfiles.get is not permitted, so a fail-over to another cluster is not noticed either: "
-		return unread(UnreadProfile, "Bigtable", why+err.Error()), nil
+		return unread(code, "Bigtable", why+err.Error()), nil
 	case class == failure.Missing:
 		of.Missing = true
 	default:

@@ -81,6 +81,9 @@ func (w *Watch) Look(ctx context.Context, t Table, since time.Time) (found proto
 			p, err := w.o.Bigtable.Profile(ctx)
 			return Profile(p, w.o.Bigtable.Instance(), err)
 		})
+		at("app profile of copies", func(ctx context.Context) (protocol.Premises, error) {
+			return ReadCopyProfile(ctx, w.o.Bigtable)
+		})
 	}
 	if t.Archived && w.o.Objects != nil {
 		at("lifecycle", func(ctx context.Context) (protocol.Premises, error) {

@@ -54,11 +54,12 @@ type Faults struct {
 	latency  time.Duration
 	jitter   time.Duration
 	rows     []*rowRefusal
-	profiles map[string]bool // app profiles that take no CheckAndMutateRow
-	cluster  string          // of the app profiles that are not in profiles
-	settings *rowRefusal     // of calls that ask for settings; nil: none
-	asked    chan struct{}   // calls that ask for settings wait until it is closed; nil: they do not
-	shown    *shownRule      // of a family, in place of its own
+	profiles map[string]bool   // app profiles that take no CheckAndMutateRow
+	cluster  string            // of the app profiles that are not in profiles
+	routed   map[string]string // app profiles that route to another cluster than that
+	settings *rowRefusal       // of calls that ask for settings; nil: none
+	asked    chan struct{}     // calls that ask for settings wait until it is closed; nil: they do not
+	shown    *shownRule        // of a family, in place of its own
 	inOrder  bool
 }
 
@@ -215,10 +216,20 @@ func (x *Faults) MultiCluster(profile string) { x.set(func() { x.profiles[profil
 // is "sandbox".
 func (x *Faults) FailOver(cluster string) { x.set(func() { x.cluster = cluster }) }
 
-func (x *Faults) clusterID() string {
+// RouteTo makes one app profile name another cluster, which has the same rows here.
+func (x *Faults) RouteTo(profile, cluster string) {
+	x.set(func() {
+		if x.routed == nil {
+			x.routed = map[string]string{}
+		}
+		x.routed[profile] = cluster
+	})
+}
+
+func (x *Faults) clusterID(profile string) string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return cmp.Or(x.cluster, "sandbox")
+	return cmp.Or(x.routed[profile], x.cluster, "sandbox")
 }
 
 // InOrder applies the entries of bulk calls in the order given, as the bare emulator
@@ -231,7 +242,7 @@ func (x *Faults) Calm() {
 	x.set(func() {
 		x.odds, x.code, x.lateBy, x.held, x.next = Odds{}, codes.Unavailable, 100*time.Millisecond, false, nil
 		x.down, x.latency, x.jitter, x.rows, x.profiles, x.inOrder = false, 0, 0, nil, map[string]bool{}, false
-		x.settings, x.shown = nil, &shownRule{}
+		x.settings, x.shown, x.routed = nil, &shownRule{}, nil
 	})
 }
 
@@ -321,7 +332,7 @@ func (x *Faults) describeProfile(name string) *btapb.AppProfile {
 	} else {
 		out.RoutingPolicy = &btapb.AppProfile_SingleClusterRouting_{
 			SingleClusterRouting: &btapb.AppProfile_SingleClusterRouting{
-				ClusterId: x.clusterID(), AllowTransactionalWrites: true,
+				ClusterId: x.clusterID(id), AllowTransactionalWrites: true,
 			},
 		}
 	}

@@ -16,6 +16,7 @@ type Profile struct {
 	Name          string
 	SingleCluster bool // writes go to one cluster; otherwise guards decide by one copy of several
 	Transactional bool // CheckAndMutateRow is allowed
+	DataBoost     bool // only reads, on other machines than those of the cluster
 
 	// Cluster is the id of the cluster that takes the writes; "" unless SingleCluster. Guards in
 	// another cluster may be older, so writes must not move there unseen.
@@ -25,9 +26,17 @@ type Profile struct {
 // ErrNoProfiles means that the server has no app profiles, as emulators do not.
 var ErrNoProfiles = errors.New("the server has no app profiles")
 
-// Profile reads the app profile of the writes. An error of class Denied means that
+// Profile reads the app profile of the stream's writes. An error of class Denied means that
 // bigtable.appProfiles.get is not permitted, which the writes do not need.
-func (c *Client) Profile(ctx context.Context) (Profile, error) {
+func (c *Client) Profile(ctx context.Context) (Profile, error) { return c.profile(ctx, ofStream) }
+
+// CopyProfile reads the app profile of copies, resyncs and comparisons, as Profile does.
+func (c *Client) CopyProfile(ctx context.Context) (Profile, error) { return c.profile(ctx, ofCopy) }
+
+// HasCopyProfile reports whether copies, resyncs and comparisons have an app profile of their own.
+func (c *Client) HasCopyProfile() bool { return c.opt.CopyProfile != c.opt.AppProfile }
+
+func (c *Client) profile(ctx context.Context, of traffic) (Profile, error) {
 	admin, err := bigtable.NewInstanceAdminClient(ctx, c.opt.Project, c.clientOptions()...)
 	if err != nil {
 		return Profile{}, fmt.Errorf("open instance admin client: %w", err)
@@ -35,7 +44,7 @@ func (c *Client) Profile(ctx context.Context) (Profile, error) {
 	if c.opt.emulator() == "" { // else the connection is the client's own
 		defer func() { _ = admin.Close() }()
 	}
-	p := Profile{Name: c.opt.AppProfile}
+	p := Profile{Name: c.opt.profile(of)}
 	if p.Name == "" {
 		p.Name = "default"
 	}
@@ -50,6 +59,7 @@ func (c *Client) Profile(ctx context.Context) (Profile, error) {
 		return Profile{Name: p.Name}, status.Errorf(codes.Unavailable,
 			"read app profile %s: the answer describes none", p.Name)
 	}
+	p.DataBoost = found.GetDataBoostIsolationReadOnly() != nil
 	if single, ok := found.RoutingPolicy.(*btapb.AppProfile_SingleClusterRouting_); ok {
 		p.SingleCluster = true
 		p.Cluster = single.SingleClusterRouting.ClusterId

@@ -9,12 +9,14 @@ import (
 	"time"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/sink/bigtable/tableschema"
 	"github.com/tailrace-cdc/replicator/transform"
@@ -167,6 +169,101 @@ func TestAnswerWithoutAProfileIsNone(t *testing.T) {
 		p, err := open(t, l.Addr().String()).Profile(t.Context())
 		if status.Code(err) != c.code || p.SingleCluster != (c.code == codes.OK) {
 			t.Errorf("%s: %+v, %v", what, p, err)
+		}
+	}
+}
+
+// TestCopiesUseTheirProfile, for writes and reads: the stream's changes and the rows of the pipeline
+// do not.
+func TestCopiesUseTheirProfile(t *testing.T) {
+	_, f := strict(t)
+	c := open(t, f.Addr(), func(o *Options) { o.AppProfile, o.CopyProfile = "fast", "slow" })
+	for of, want := range map[string]func() (Profile, error){
+		"fast": func() (Profile, error) { return c.Profile(t.Context()) },
+		"slow": func() (Profile, error) { return c.CopyProfile(t.Context()) },
+	} {
+		if got, err := want(); err != nil || got.Name != of {
+			t.Errorf("%+v, %v", got, err)
+		}
+	}
+	write := own("hats", 1, "x", "1")
+	calls := map[string]map[string]func() error{
+		"fast": {
+			"apply": func() error { return c.Apply(t.Context(), target, write) },
+			"state": func() error { return c.CreateState(t.Context(), &State{Identity: Identity{Pipeline: "p", Table: "t"}}) },
+		},
+		"slow": {
+			"resync": func() error {
+				_, err := c.Resync(t.Context(), target, write, nil)
+				return err
+			},
+			"letters": func() error { return c.ApplyInCopy(t.Context(), target, write, nil) },
+			"foreign": func() error {
+				return c.DeleteCells(t.Context(), target, []byte("hats"), []Cell{{Family: "d", Qualifier: []byte("x"), Time: present}})
+			},
+			"guard": func() error {
+				_, err := c.ReplaceGuard(t.Context(), target, Replacement{
+					Write: write, Broken: change.Version(present.Add(time.Hour).UnixMilli()), Lead: time.Minute,
+				})
+				return err
+			},
+		},
+	}
+	for refused, others := range map[string]string{"fast": "slow", "slow": "fast"} {
+		f.Faults.Calm()
+		f.Faults.MultiCluster(refused)
+		for what, call := range calls[refused] {
+			if err := call(); Classify(err) != failure.Fatal {
+				t.Errorf("%s does not use profile %s: %v", what, refused, err)
+			}
+		}
+		for what, call := range calls[others] {
+			if err := call(); err != nil {
+				t.Errorf("%s uses profile %s: %v", what, refused, err)
+			}
+		}
+	}
+}
+
+// profileReads notes the app profile of each read.
+type profileReads struct {
+	btpb.UnimplementedBigtableServer
+	used chan string
+}
+
+func (p *profileReads) ReadRows(r *btpb.ReadRowsRequest, _ btpb.Bigtable_ReadRowsServer) error {
+	p.used <- r.AppProfileId
+	return nil
+}
+
+// TestReadsOfRowsUseTheProfileOfCopies, and those of the pipeline's rows do not.
+func TestReadsOfRowsUseTheProfileOfCopies(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	reads := &profileReads{used: make(chan string, 8)}
+	srv := grpc.NewServer()
+	btpb.RegisterBigtableServer(srv, reads)
+	go func() { _ = srv.Serve(l) }()
+	t.Cleanup(srv.Stop)
+	c := open(t, l.Addr().String(), func(o *Options) { o.AppProfile, o.CopyProfile = "fast", "slow" })
+	for what, read := range map[string]func() error{
+		"slow": func() error {
+			return c.Rows(t.Context(), target, "", "", []View{{"d", 1}}, func(*Row) error { return nil })
+		},
+		"fast": func() error {
+			if _, err := c.LoadState(t.Context(), "p", "t"); !errors.Is(err, ErrNoState) {
+				return err
+			}
+			return nil
+		},
+	} {
+		if err := read(); err != nil {
+			t.Error(err)
+		}
+		if got := <-reads.used; got != what {
+			t.Errorf("a read used profile %q, want %q", got, what)
 		}
 	}
 }
