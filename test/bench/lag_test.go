@@ -14,13 +14,13 @@ import (
 // BenchmarkLagUnderLoad writes 5,000 items a second to a table, and reports the median and the 99th
 // percentile of the time from a put until Bigtable has acknowledged the item's row: alone, and
 // beside a copy without a limit of its own. Bigtable is a null server 10 ms away; a narrow one has
-// 64 calls in flight at most, 6,400 a second. It reports also how many items a second the copy
+// 96 calls in flight at most, 9,600 a second. It reports also how many items a second the copy
 // brings meanwhile, and the daemon's CPU as a share of one core. Afterwards every cell is compared.
 //
 // The servers are in this process. The lag means something only on a machine that has processors to
 // spare for both.
 func BenchmarkLagUnderLoad(b *testing.B) {
-	const narrow = ", max_in_flight: 64"
+	const narrow = ", max_in_flight: 96"
 	for _, l := range []lagLoad{
 		{name: "alone"},
 		{name: "beside_a_copy", older: 400_000},
