@@ -27,13 +27,30 @@ type Pace struct {
 	Rate  float32       // reads a second, now
 	idle  time.Duration // last delay; 0 after a full page
 	Due   time.Time
-	Fails uint16 // in a row
-	quiet uint8  // empty pages in a row, up to quietPages
+	began time.Time // the last read
+	Fails uint16    // in a row
+	quiet uint8     // empty pages in a row, up to quietPages
 }
 
 // ReadStarted notes that a read starts now.
 func (p *Pace) ReadStarted(now time.Time) {
-	p.Due = now.Add(time.Duration(float64(time.Second) / float64(p.Rate)))
+	p.began = now
+	p.Due = now.Add(p.least())
+}
+
+// least returns the time between two reads at the present rate.
+func (p *Pace) least() time.Duration { return time.Duration(float64(time.Second) / float64(p.Rate)) }
+
+// ReadSoon makes a shard due as soon as its rate allows, whether it is idle or not. One that could
+// not be read waits for its retry.
+func (p *Pace) ReadSoon(now time.Time) {
+	soon := p.began.Add(p.least())
+	if now.After(soon) {
+		soon = now
+	}
+	if p.Fails == 0 && soon.Before(p.Due) {
+		p.Due = soon
+	}
 }
 
 // ReadSucceeded notes how much a read returned. A closed shard gets no new records, so it is read

@@ -30,6 +30,7 @@ type Pool struct {
 	due     readerHeap
 	members map[*Reader]struct{}
 	parked  map[*Reader]time.Time
+	soon    time.Time // readers whose last read began earlier are due as soon as their rates allow
 	ended   bool
 
 	wake chan struct{}
@@ -54,6 +55,20 @@ func (p *Pool) Add(r *Reader) {
 		return
 	}
 	p.push(r)
+}
+
+// ReadAll makes every reader due at once, as far as its rate and its retries allow. A reader in the
+// middle of a read that began before makes another one.
+func (p *Pool) ReadAll() {
+	now := time.Now()
+	p.mu.Lock()
+	p.soon = now
+	for _, r := range p.due {
+		r.pace.ReadSoon(now)
+	}
+	heap.Init(&p.due)
+	p.mu.Unlock()
+	p.wakeUp()
 }
 
 // Len returns the number of readers in the pool.
@@ -168,9 +183,17 @@ func (p *Pool) push(r *Reader) {
 	p.mu.Lock()
 	if _, member := p.members[r]; member {
 		delete(p.parked, r)
+		if r.pace.began.Before(p.soon) {
+			r.pace.ReadSoon(time.Now())
+		}
 		heap.Push(&p.due, r)
 	}
 	p.mu.Unlock()
+	p.wakeUp()
+}
+
+// wakeUp lets the scheduler look at the heap again.
+func (p *Pool) wakeUp() {
 	select {
 	case p.wake <- struct{}{}:
 	default:

@@ -3,6 +3,8 @@ package source
 import (
 	"context"
 	"errors"
+	"net/http"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -74,6 +76,80 @@ func TestPoolReadsEveryShardInOrder(t *testing.T) {
 		if s.budget.InUse() != 0 || pool.Len() != 0 {
 			t.Fatalf("%d bytes in use, %d readers left", s.budget.InUse(), pool.Len())
 		}
+	})
+}
+
+// TestReadAllReadsIdleShardsAtOnce: they are not due for up to an idle poll. A shard that is being
+// read is read again, one that cannot be read waits for its retry.
+func TestReadAllReadsIdleShardsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire()
+		var pool *Pool
+		var again atomic.Bool
+		s := open(t, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			if again.CompareAndSwap(true, false) {
+				time.Sleep(time.Millisecond)
+				pool.ReadAll() // in the middle of this read, and behind the others
+			}
+			w.ServeHTTP(rw, r)
+		}), func(o *Options) { o.IdlePoll = time.Hour })
+		pool = s.NewPool()
+		const shards, refused = 20, 3
+		for i := range shards {
+			w.shard(shardID(i), "", 0)
+			pool.Add(s.NewReader(start(shardID(i), change.Position{})))
+		}
+		refuses, reads := false, map[string]int{}
+		w.script = func(c wireCall) *wireReply {
+			if c.op != "GetRecords" {
+				return nil
+			}
+			if reads[c.shard]++; refuses && c.shard == shardID(refused) {
+				return refuse("InternalServerError", "no")
+			}
+			return nil
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		out, ended := make(chan Event), make(chan error)
+		go func() { ended <- pool.Run(ctx, out) }()
+		go func() {
+			for e := range out {
+				e.Page.Release()
+			}
+		}()
+		expect := func(after time.Duration, want func(i int) int) {
+			t.Helper()
+			clear(reads)
+			pool.ReadAll()
+			time.Sleep(after)
+			synctest.Wait()
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			for i := range shards {
+				if n := reads[shardID(i)]; n != want(i) {
+					t.Errorf("shard %d was read %d times", i, n)
+				}
+			}
+		}
+		time.Sleep(3*time.Hour + 17*time.Second) // all are idle, and none is due in the next minutes
+		expect(0, func(int) int { return 1 })
+		again.Store(true)
+		time.Sleep(time.Minute)
+		expect(time.Second, func(int) int { return 2 })
+		time.Sleep(time.Minute)
+		refuses = true
+		expect(0, func(int) int { return 1 })
+		expect(0, func(int) int { return 0 }) // not sooner than their rate allows
+		time.Sleep(time.Minute)
+		expect(0, func(i int) int {
+			if i == refused {
+				return 0
+			}
+			return 1
+		})
+		cancel()
+		<-ended
+		close(out)
 	})
 }
 
