@@ -127,6 +127,10 @@ func (p *PageHead) Watermark() change.Millis {
 	return p.Date - visibilityDelay
 }
 
+// ReadFrom returns the time of the service from which on an empty page shows that everything of its
+// shard is read that was created up to a time. PageHead.Watermark is its inverse.
+func ReadFrom(through change.Millis) change.Millis { return through + visibilityDelay }
+
 // visibilityDelay is how long a committed change may take to show up in its shard.
 const visibilityDelay = 2000
 

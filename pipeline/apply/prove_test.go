@@ -27,6 +27,17 @@ func TestProofCoversWhatWasWrittenUntilTheResponse(t *testing.T) {
 	}
 }
 
+// No tick and no idle poll stands between the moment that a proof waits for and its end.
+func TestProofWaitsForNoTick(t *testing.T) {
+	x := newTable(t, func(x *table) {
+		x.mapping, x.idlePoll, x.periods.Mark, x.periods.Beat = plain, time.Hour, time.Hour, time.Hour
+	})
+	l := x.begin()
+	for range 3 {
+		l.settle()
+	}
+}
+
 // A change that is read and not applied is not proved.
 func TestProofWaitsForTheBigtableSink(t *testing.T) {
 	x := newTable(t, nil)

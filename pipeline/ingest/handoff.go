@@ -18,6 +18,7 @@ type handoff struct {
 	arrivals chan arrival     // of the readers
 	requests chan request     // of the lister and the sinks
 	shards   chan []shardTask // for the readers; capacity 1
+	readAll  chan struct{}    // for the readers: every shard is to be read at once; capacity 1
 	drained  chan struct{}    // closed when no shard is read any more, because a drain began
 	retry    time.Duration    // between two tries to store an entry in a full log
 }
@@ -27,6 +28,7 @@ func newHandoff(retry time.Duration) *handoff {
 		arrivals: make(chan arrival, 64),
 		requests: make(chan request),
 		shards:   make(chan []shardTask, 1),
+		readAll:  make(chan struct{}, 1),
 		drained:  make(chan struct{}),
 		retry:    retry,
 	}

@@ -117,10 +117,9 @@ func (l *lister) run(ctx context.Context) error {
 			err = l.listAll(ctx)
 			signal(l.beatNow)
 		case <-l.prover.added:
-			l.scheduleProof(proof)
 		case <-proof.C:
+			l.readForProofs()
 			err = l.listForProofs(ctx)
-			l.scheduleProof(proof)
 		case <-describe.C:
 			if err = l.checkStream(ctx); err == nil && l.current().awaitsChildren {
 				err = l.listAll(ctx)
@@ -132,30 +131,49 @@ func (l *lister) run(ctx context.Context) error {
 		case outcome.Retry:
 			l.o.Logger.Warn("list shards: will be retried", zap.Error(err))
 		}
+		l.scheduleProof(proof) // any listing may have served a proof
 	}
 }
 
 // listForProofs makes the listing that the waiting calls need, unless another listing has served
 // them meanwhile or it is not due yet.
 func (l *lister) listForProofs(ctx context.Context) error {
-	if wait, needed := l.nextListing(); !needed || wait > 0 {
+	if wait, needed := l.nextListing(); !needed || wait > 0 || time.Since(l.proved) < l.o.Periods.Proof {
 		return nil
 	}
 	l.proved = time.Now()
 	return l.listAll(ctx)
 }
 
-// scheduleProof sets the timer to the next listing that the waiting calls need, at most one in
-// Periods.Proof, or to the next look at when that is.
+// readForProofs has all shards read that are not being read, once an empty page of each would serve
+// the calls that a listing has served. Idle shards would be read up to an idle poll later.
+func (l *lister) readForProofs() {
+	if wait, needed := l.prover.nextRead(l.lastListing(), l.o.now()); needed && wait <= 0 {
+		l.prover.noteRead(l.lastListing())
+		signal(l.handoff.readAll)
+	}
+}
+
+// scheduleProof sets the timer to what the waiting calls need next: a listing, at most one in
+// Periods.Proof, or reads; or to the next look at when that is.
 func (l *lister) scheduleProof(timer *time.Timer) {
-	if wait, needed := l.nextListing(); needed {
-		timer.Reset(max(min(wait, lookAgain), time.Until(l.proved.Add(l.o.Periods.Proof))))
+	wait, needed := l.nextListing()
+	if needed {
+		wait = max(min(wait, lookAgain), time.Until(l.proved.Add(l.o.Periods.Proof)))
+	}
+	if read, due := l.prover.nextRead(l.lastListing(), l.o.now()); due {
+		if read = min(read, lookAgain); !needed || read < wait {
+			wait, needed = read, true
+		}
+	}
+	if needed {
+		timer.Reset(max(wait, 0))
 	}
 }
 
 // nextListing returns how long to wait before a listing for proofs.
 func (l *lister) nextListing() (time.Duration, bool) {
-	return l.prover.nextListing(l.lastListing(), l.o.now(), l.proved, time.Now(), 2*l.o.Periods.Proof+dateStep)
+	return l.prover.nextListing(l.lastListing(), l.o.now(), l.proved, time.Now(), 2*l.o.Periods.Proof)
 }
 
 // listAll lists the whole stream and stores what is new.

@@ -29,9 +29,9 @@ func (forgotten) Do(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// The last owner stored a child whose parent no listing has shown yet, and for a day nobody read:
-// by then the stream is gone, and no listing will ever show the parent.
-func TestChildInAStreamThatIsGoneDoesNotWaitForItsParent(t *testing.T) {
+// quietSource returns a source that knows no stream.
+func quietSource(t *testing.T) *source.Source {
+	t.Helper()
 	t.Setenv("AWS_ACCESS_KEY_ID", "x")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "x")
 	src, err := source.Open(t.Context(), source.Options{
@@ -40,6 +40,13 @@ func TestChildInAStreamThatIsGoneDoesNotWaitForItsParent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return src
+}
+
+// The last owner stored a child whose parent no listing has shown yet, and for a day nobody read:
+// by then the stream is gone, and no listing will ever show the parent.
+func TestChildInAStreamThatIsGoneDoesNotWaitForItsParent(t *testing.T) {
+	src := quietSource(t)
 	h := newHandoff(time.Second)
 	l := newLister(&Options{Life: &life.Life{Logger: zap.NewNop()}, Source: src}, nil, h, newProver(zap.NewNop()))
 	l.summary = streamSummary{stream: "arn:aws:dynamodb:eu-west-1:1:table/T/stream/s", disabled: true}

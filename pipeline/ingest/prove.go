@@ -47,6 +47,7 @@ type prover struct {
 	mu      sync.Mutex // covers what follows
 	waiting []*proof
 	why     string
+	reads   change.Millis // all shards were read at once for the calls up to this time
 
 	added chan struct{} // capacity 1: for the lister
 }
@@ -83,14 +84,10 @@ func (v *prover) reason() string {
 	return v.why
 }
 
-// dateStep is the precision of the service's Date: a listing may carry a Date that is earlier than
-// its begin by that.
-const dateStep = time.Second
-
 // lookAgain bounds the time between two looks at the service's clock while a listing is due later.
 // The clock is an estimate, which moves on by this process's monotonic clock and jumps when a reply
 // shows that it was wrong: behind by an hour after the machine was suspended for one.
-const lookAgain = 250 * time.Millisecond
+const lookAgain = 100 * time.Millisecond
 
 // nextListing returns how long to wait before a listing that the waiting calls need; false when
 // they need none. listed is when the newest complete listing began, now the time of the service.
@@ -117,8 +114,51 @@ func (v *prover) nextListing(
 	if first == nil {
 		return 0, false
 	}
-	due := time.Duration(first.Through-now)*time.Millisecond + dateStep
+	// The service's clock has passed now, so a listing that begins then serves the call.
+	due := time.Duration(first.Through-now) * time.Millisecond
 	return max(min(due, overdue), 0), true
+}
+
+// nextRead returns how long to wait before every shard is read at once; false when no waiting call
+// needs it. The calls up to listed have their listing, and an empty page of each open shard serves
+// all of them. Each is served once: what such a read lacks, the next due one brings.
+func (v *prover) nextRead(listed, now change.Millis) (time.Duration, bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	last := change.Millis(0)
+	for _, p := range v.waiting {
+		if p.Through <= listed && p.Through > v.reads && !p.Read() {
+			last = max(last, p.Through)
+		}
+	}
+	return time.Duration(checkpoint.ReadFrom(last)-now) * time.Millisecond, last > 0
+}
+
+// noteRead notes that every shard is read now for the calls up to listed.
+func (v *prover) noteRead(listed change.Millis) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.reads = listed
+}
+
+// firstUnread returns the earliest time behind another one that a waiting call needs to be read,
+// and that has its listing; 0 for none.
+func (v *prover) firstUnread(behind, listed change.Millis) (through change.Millis) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, p := range v.waiting {
+		if p.Through > behind && p.Through <= listed && !p.Read() && (through == 0 || p.Through < through) {
+			through = p.Through
+		}
+	}
+	return through
+}
+
+// unapplied reports whether everything is read that a waiting call needs, and not applied yet.
+func (v *prover) unapplied() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return slices.ContainsFunc(v.waiting, func(p *proof) bool { return p.Read() })
 }
 
 // wantsBeat reports whether a beat would show that everything is read up to the time of a waiting

@@ -67,6 +67,8 @@ func (r *readers) run(ctx context.Context, events <-chan source.Event) error {
 			return nil
 		case tasks := <-r.handoff.shards:
 			r.addShards(tasks)
+		case <-r.handoff.readAll:
+			r.pool.ReadAll()
 		case shard := <-r.reservation.granted:
 			for _, a := range r.reservation.resume(ctx, shard) {
 				if err := r.send(ctx, a); err != nil {

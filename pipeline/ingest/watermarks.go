@@ -10,6 +10,9 @@ import (
 type watermarks struct {
 	byShard map[string]*watermark
 	all     []*watermark
+
+	awaited change.Millis // as given to reached
+	passed  int           // the first ones of all have reached it
 }
 
 type watermark struct {
@@ -72,6 +75,21 @@ func (w *watermarks) proof(recent change.Millis) (proven change.Millis, open []s
 	return proven, open, assumed
 }
 
+// reached reports whether every open shard has been read up to a time, as lowest does, without a
+// look at all shards each time: it is asked after each page, with the same time or a later one.
+func (w *watermarks) reached(through change.Millis) bool {
+	if w.awaited != through {
+		w.awaited, w.passed = through, 0
+	}
+	for ; w.passed < len(w.all); w.passed++ {
+		m := w.all[w.passed]
+		if m.shard.Phase.Reading() && !m.shard.Loss.Pending && max(m.at, m.shard.Watermark) < through {
+			return false
+		}
+	}
+	return true
+}
+
 // lowest returns the time up to which every open shard has been read, 0 while one has not been read
 // at all. It leaves out the shards that stand before a gap: they are not read, and how far the
 // others are must still reach the log. It drops the shards that are read to their end.
@@ -94,6 +112,6 @@ func (w *watermarks) lowest() change.Millis {
 		}
 	}
 	clear(w.all[len(open):])
-	w.all = open
+	w.all, w.passed = open, 0
 	return low
 }

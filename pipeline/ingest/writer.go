@@ -33,6 +33,9 @@ type writer struct {
 	full       bool           // the log did not take the last change
 	progress   *progress
 
+	looked change.Millis    // up to here the proofs were looked at as soon as everything was read
+	soon   <-chan time.Time // receives when they are looked at again, because a sink is behind
+
 	// What a full log did not take yet, in this order.
 	frames []frame.Packed
 	proofs []*change.Page // pages without records that were read after the frames
@@ -73,9 +76,15 @@ func (w *writer) run(ctx context.Context) error {
 		case <-w.handoff.drained:
 			return nil
 		case first := <-arrivals:
-			err = w.storeArrivals(ctx, first)
+			if err = w.storeArrivals(ctx, first); err == nil {
+				err = w.lookOnceRead(ctx)
+			}
 		case r := <-w.handoff.requests:
-			err = w.storeRequest(ctx, r)
+			if err = w.storeRequest(ctx, r); err == nil {
+				err = w.lookOnceRead(ctx)
+			}
+		case <-w.soon:
+			err = w.lookAtProofs(ctx)
 		case <-w.lister.beatRequested():
 			err = w.beat(ctx)
 		case <-beat.C:
@@ -265,8 +274,22 @@ func (w *writer) trim(ctx context.Context) error {
 	return nil
 }
 
+// lookOnceRead looks at the proofs when everything is read up to a time that one of them needs.
+func (w *writer) lookOnceRead(ctx context.Context) error {
+	through := w.prover.firstUnread(w.looked, w.lister.lastListing())
+	if through == 0 || !w.watermarks.reached(through) {
+		return nil
+	}
+	w.looked = through
+	return w.lookAtProofs(ctx)
+}
+
+// looksPerMark is how often the proofs are looked at between two marks, while a sink is behind.
+const looksPerMark = 20
+
 // lookAtProofs ends the calls of Prove that are met, after a beat if that is all that they lack.
 func (w *writer) lookAtProofs(ctx context.Context) error {
+	w.soon = nil
 	if w.prover.idle() {
 		return nil
 	}
@@ -285,6 +308,9 @@ func (w *writer) lookAtProofs(ctx context.Context) error {
 			mark, _ := sink.Acked()
 			w.prover.look(s, mark.Seq, paused)
 		}
+	}
+	if w.prover.unapplied() {
+		w.soon = time.After(w.o.Periods.Mark / looksPerMark)
 	}
 	return nil
 }

@@ -4,12 +4,14 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap/zaptest"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/pipeline/life"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/source"
@@ -93,6 +95,72 @@ func TestMarkBeyondTheWritersStateIsAnUnknownOutcome(t *testing.T) {
 		t.Errorf("after the doubt the writer knows %d, want %d: %v", w.State().Seq, foreign, err)
 	}
 }
+
+// TestProofIsLookedAtOnceAllIsRead: the page that was missing ends it, and no tick. While the sink
+// is behind it is looked at soon.
+func TestProofIsLookedAtOnceAllIsRead(t *testing.T) {
+	ctx := t.Context()
+	const begin = change.Millis(1_790_000_000_000)
+	q, err := queue.Open(ctx, queue.Options{Pipeline: "p", Dir: t.TempDir(), MaxBytes: 1 << 30}, zaptest.NewLogger(t),
+		prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	l, err := q.CreateLog(ctx, "Orders", "token")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := l.Claim(ctx, queue.ClaimOptions{Owner: "me"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := &checkpoint.Start{Stream: "arn", Date: begin, Shards: []checkpoint.ShardSeen{{ID: "a"}, {ID: "b"}}}
+	if _, err := log.Append(ctx, start, nil); err != nil {
+		t.Fatal(err)
+	}
+	src := quietSource(t)
+	o := &Options{
+		Life: &life.Life{Logger: zaptest.NewLogger(t)}, Source: src, MaxPayload: q.MaxPayload(), Row: knownRow{},
+		Observe: func(*checkpoint.State, queue.Pressure) {}, Beating: func(bool) {}, Periods: Periods{Mark: time.Hour},
+	}
+	h, v := newHandoff(time.Second), newProver(zaptest.NewLogger(t))
+	w := newWriter(o, log, newLister(o, l, h, v), queue.Pressure{})
+	w.publish(log.State(), log.State().TakeReadabilityChanges())
+	w.lister.summary.listed = begin + 60_000
+	for i, changes := range []uint64{0, 9} {
+		w.sinks = []Sink{ackedSink{mark: 1}}
+		log.State().LastFrame = changes
+		through := begin + change.Millis(30_000*(i+1))
+		p := v.add(through)
+		for _, shard := range []string{"a", "b"} {
+			if len(p.met) > 0 || w.soon != nil {
+				t.Fatal("proved before all is read")
+			}
+			page := change.Page{Feed: change.Feed{Stream: "arn", Shard: shard}, Date: checkpoint.ReadFrom(through)}
+			if err := w.storePages(ctx, []*source.Page{{Page: page}}); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.lookOnceRead(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		met := false
+		select {
+		case <-p.met:
+			met = true
+		default:
+		}
+		if behind := changes > 0; met == behind || (w.soon != nil) != behind {
+			t.Errorf("with a sink that is behind %t: met %t, looked at soon %t", behind, met, w.soon != nil)
+		}
+	}
+}
+
+// knownRow agrees with the log.
+type knownRow struct{ Row }
+
+func (knownRow) Agrees() bool { return true }
 
 // ackedSink is a sink with a mark, behind the newest entry with changes that it has passed.
 type ackedSink struct{ mark, changes uint64 }
