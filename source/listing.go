@@ -25,6 +25,12 @@ const (
 	listingPage   = 100
 )
 
+// ListingCalls returns how many calls a complete listing of so many shards takes.
+func ListingCalls(shards int) int { return 1 + shards/listingPage }
+
+// ListingTime returns how long so many calls take at least.
+func ListingTime(calls int) time.Duration { return time.Duration(calls) * time.Second / describeRate }
+
 // Shard is a shard as listed.
 type Shard struct {
 	ID       string

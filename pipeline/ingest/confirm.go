@@ -81,19 +81,20 @@ func (c *confirmer) run(ctx context.Context) error {
 	}
 }
 
-// settle decides about shards, by one listing for all that need it. The children of a shard that
-// ended are asked for first, where that takes fewer calls.
+// fewEnds is how many shards that ended may be asked about one by one: their children are known in
+// two seconds, by the calls that a stream takes. With ten times as many, the generation of a large
+// stream would wait for twenty seconds more before it is listed; with a tenth, two shards that end
+// together would cost a listing of the whole stream.
+const fewEnds = 16
+
+// settle decides about shards, by one listing for all that need it. A few shards that ended are
+// asked about one by one first, where that takes fewer calls.
 func (c *confirmer) settle(ctx context.Context, doubts []doubt) error {
-	var open []doubt
-	for _, d := range doubts {
-		if fate := protocol.Gone(c.evidence(d)); fate != protocol.NeedsListing {
-			c.decide(ctx, verdict{doubt: d, fate: fate})
-		} else {
-			open = append(open, d)
-		}
-	}
-	pages := 1 + c.lister.current().shards/100 // calls of a complete listing
-	if len(open) <= pages {
+	open := c.decideAtOnce(ctx, doubts)
+	pages := source.ListingCalls(c.lister.current().shards)
+	if len(open) > fewEnds {
+		open = c.gather(ctx, open, source.ListingTime(pages))
+	} else if len(open) <= pages {
 		ended := open
 		open = nil
 		for _, d := range ended {
@@ -114,6 +115,38 @@ func (c *confirmer) settle(ctx context.Context, doubts []doubt) error {
 		return nil
 	}
 	return c.list(ctx, open)
+}
+
+// decideAtOnce decides about the shards that need no listing, and returns the others.
+func (c *confirmer) decideAtOnce(ctx context.Context, doubts []doubt) (open []doubt) {
+	for _, d := range doubts {
+		if fate := protocol.Gone(c.evidence(d)); fate != protocol.NeedsListing {
+			c.decide(ctx, verdict{doubt: d, fate: fate})
+		} else {
+			open = append(open, d)
+		}
+	}
+	return open
+}
+
+// gather takes the further shards that end while a generation of the stream ends: one listing
+// serves them all, and it must begin behind the end of each. It waits until none has come for a
+// tenth of the time that the listing takes, and not longer than that time.
+func (c *confirmer) gather(ctx context.Context, open []doubt, listing time.Duration) []doubt {
+	last := time.NewTimer(listing)
+	defer last.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return open
+		case <-last.C:
+			return open
+		case <-time.After(listing / 10):
+			return open
+		case <-c.added:
+			open = append(open, c.decideAtOnce(ctx, c.take())...)
+		}
+	}
 }
 
 // evidence returns what is known about a shard without a listing.

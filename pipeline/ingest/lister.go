@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -31,6 +32,8 @@ type lister struct {
 
 	mu      sync.Mutex // covers summary
 	summary streamSummary
+
+	seeking atomic.Int32 // shards whose children are being asked for
 
 	listNow chan struct{} // capacity 1
 	beatNow chan struct{} // capacity 1: a beat is wanted before its time
@@ -308,8 +311,14 @@ func (l *lister) findGone(ctx context.Context, ls source.Listing, missing []stri
 }
 
 // findChildren stores the children of a shard that has just ended. They may be listed seconds
-// later: then a complete listing follows.
+// later: then a complete listing follows. So it does while more than a few shards have ended
+// without children: one listing, begun behind their ends, serves them all.
 func (l *lister) findChildren(ctx context.Context, feed change.Feed) error {
+	defer l.seeking.Add(-1)
+	if l.seeking.Add(1) > fewEnds {
+		signal(l.listNow)
+		return nil
+	}
 	children, err := l.o.Source.Children(ctx, feed.Stream, feed.Shard)
 	if err != nil || len(children) == 0 {
 		signal(l.listNow)
