@@ -16,7 +16,7 @@ type Options struct {
 	StreamsEndpoint string        // empty: Endpoint, unless that is AWS's own
 	S3Endpoint      string        // of the buckets with exports; empty: $AWS_ENDPOINT_URL_S3, or AWS's own
 	AssumeRole      string        // ARN of a role to assume; empty: the default chain's credentials as they are
-	IdlePoll        time.Duration // between reads of a shard that is idle for seconds: 1s; longer saves CPU and adds lag
+	IdlePoll        time.Duration // between reads of a shard idle for ten seconds: 1s; longer saves CPU and adds lag
 	CallTimeout     time.Duration // of one attempt of one call: 15s; must exceed the time that a full page takes
 	Compress        bool          // accept gzip: costs more CPU than the rest of reading; for slow links only
 	ReadsPerShard   float64       // GetRecords calls a second for each shard: 5, what AWS serves

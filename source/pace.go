@@ -7,29 +7,34 @@ import (
 
 const (
 	activePoll = 200 * time.Millisecond // least delay between two reads of a shard that has records
-	quietPages = 5                      // empty pages in a row that do not lengthen the delay
 	slowest    = 0.2                    // reads a second of a throttled shard, at least
 	firstRetry = 100 * time.Millisecond // backoff after one failure
 	lastRetry  = 10 * time.Second       // and after many
+
+	// activeTime is how long a shard counts as active after a record: its delay is not lengthened.
+	// The records of a table with 200 changes a second come seconds apart in each of its shards, and
+	// with a second instead of ten the slowest hundredth of them waits for the idle poll. With a
+	// minute, a shard with one record a minute would be polled as often as the busiest.
+	activeTime = 10 * time.Second
 )
 
 // Pace decides when a shard may be read next.
 //
 // Every shard has its own rate, so a throttled shard slows down alone: each throttled call halves
 // the rate, each read increases it by a step. Idle shards are polled less and less often, down to
-// the idle poll, but only after a second without records, because a busy shard has empty pages too:
-// a shard with eight batches a second has every fifth page empty.
+// the idle poll, but only ten seconds after a record: most pages of a shard with a record a second
+// are empty.
 //
 // A Pace has a backoff of its own instead of cenkalti/backoff's, which keeps its state in one
 // call's loop: here no goroutine waits, the due times of thousands of shards are in a heap, and a
 // read may be delayed by rate, idleness and failures at once.
 type Pace struct {
-	Rate  float32       // reads a second, now
-	idle  time.Duration // last delay; 0 after a full page
-	Due   time.Time
-	began time.Time // the last read
-	Fails uint16    // in a row
-	quiet uint8     // empty pages in a row, up to quietPages
+	Rate   float32       // reads a second, now
+	idle   time.Duration // last delay; 0 after a full page
+	Due    time.Time
+	began  time.Time // the last read
+	Fails  uint16    // in a row
+	record time.Time // when the last page with records came
 }
 
 // ReadStarted notes that a read starts now.
@@ -59,15 +64,14 @@ func (p *Pace) ReadSucceeded(now time.Time, limit float64, kind pageKind, closed
 	p.Fails = 0
 	p.Rate = min(p.Rate+0.1, float32(limit))
 	if kind != pageEmpty {
-		p.quiet = 0
+		p.record = now
 	}
 	switch {
 	case kind == pageFull || closed:
 		p.idle = 0
 	case kind == pagePart || p.idle == 0:
 		p.idle = min(activePoll, idlePoll)
-	case p.quiet < quietPages:
-		p.quiet++
+	case now.Sub(p.record) < activeTime:
 	default:
 		p.idle = min(2*p.idle, idlePoll)
 	}

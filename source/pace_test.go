@@ -16,20 +16,56 @@ func TestPaceOfAShard(t *testing.T) {
 		p.ReadSucceeded(now, 5, kind, false, time.Second)
 		return p.Due.Sub(now)
 	}
-	for i, step := range []struct {
-		kind pageKind
-		want time.Duration
-	}{
-		{pageFull, 200}, {pageFull, 200}, {pagePart, 200},
-		{pageEmpty, 200}, {pageEmpty, 200}, {pageEmpty, 200}, {pageEmpty, 200}, {pageEmpty, 200},
-		{pageEmpty, 400},
-		{pageEmpty, 800}, {pageEmpty, 1000}, {pageEmpty, 1000}, {pagePart, 200}, {pageEmpty, 200},
-		{pageFull, 200}, {pageEmpty, 200}, {pageEmpty, 200},
-	} {
-		want := step.want * time.Millisecond
-		if got := read(step.kind); got > want || got < want*89/100 {
-			t.Errorf("step %d: due in %v, not %v", i, got, want)
+	expect := func(kind pageKind, want time.Duration) {
+		t.Helper()
+		if got := read(kind); got > want || got < want*89/100 {
+			t.Errorf("after %v: due in %v, not %v", now.Sub(time.Unix(0, 0)), got, want)
 		}
+	}
+	idle := func() {
+		t.Helper()
+		for _, ms := range []time.Duration{400, 800, 1000, 1000} {
+			expect(pageEmpty, ms*time.Millisecond)
+		}
+	}
+	active := func() {
+		t.Helper()
+		for last := now; p.Due.Sub(last) < activeTime; {
+			expect(pageEmpty, activePoll)
+		}
+	}
+	expect(pageEmpty, activePoll) // it never had a record
+	idle()
+	for range 3 {
+		expect(pageFull, activePoll)
+	}
+	active()
+	idle()
+	expect(pagePart, activePoll)
+	active()
+	idle()
+}
+
+// Shards with one record in several seconds each, which a table with 200 changes a second has by
+// the hundred, are read as soon with an idle poll of a second as with the least one.
+func TestSlowShardIsReadAsSoonAsABusyOne(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 1))
+	now := time.Unix(0, 0)
+	p := Pace{Rate: 5, Due: now}
+	var all []time.Duration
+	for record := now; len(all) < 20_000; {
+		kind := pageEmpty
+		now = p.Due
+		p.ReadStarted(now)
+		for ; !record.After(now); kind = pagePart {
+			all = append(all, now.Sub(record))
+			record = record.Add(time.Duration(random.ExpFloat64() * float64(2*time.Second)))
+		}
+		p.ReadSucceeded(now, 5, kind, false, time.Second)
+	}
+	slices.Sort(all)
+	if p99 := all[len(all)*99/100]; p99 > activePoll {
+		t.Errorf("p99 of the wait is %v", p99)
 	}
 }
 
@@ -103,7 +139,7 @@ func TestIdleShardsAreDueTogether(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	for range 1000 {
 		now := time.Unix(0, random.Int64N(int64(time.Second)))
-		p := Pace{Rate: 5, Due: now, idle: time.Second, quiet: quietPages}
+		p := Pace{Rate: 5, Due: now, idle: time.Second}
 		p.ReadSucceeded(now, 5, pageEmpty, false, time.Second)
 		if wait := p.Due.Sub(now); wait > time.Second {
 			t.Fatalf("due in %v", wait)
