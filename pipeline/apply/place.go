@@ -61,8 +61,9 @@ func (s *Sink) Place(now time.Time, last uint64) limit.Place {
 	}
 	forCall, forMemory := workers.waits()
 	busy := l.busy.Load()
+	load := s.shared.bigtable.Load(s.o.Target)
 	switch {
-	case forCall, busy > 0 && s.shared.bigtable.Load(s.o.Target).Waiting > 0:
+	case forCall, busy > 0 && load.Waiting > 0, busy > 0 && !late && load.Copying > 0:
 		return limit.AtCall
 	case forMemory:
 		return limit.AtMemory

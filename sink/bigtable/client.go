@@ -162,7 +162,8 @@ func (c *Client) Bound(name string) int { return int(c.table(name).bound.Load())
 // start.
 type Load struct {
 	InFlight int // calls between their sending and their answer
-	Waiting  int // calls that wait until fewer are in flight
+	Waiting  int // calls of the stream that wait until fewer are in flight
+	Copying  int // calls of copies that do
 	Bound    int // how many may be in flight now
 	Most     int // Options.Concurrency, which Bound never exceeds
 

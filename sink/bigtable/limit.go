@@ -134,8 +134,8 @@ func (l *callLimit) Load() Load {
 	l.gate.mu.Lock()
 	defer l.gate.mu.Unlock()
 	return Load{
-		InFlight: l.inFlight, Waiting: len(l.waiting[ofStream]) + len(l.waiting[ofCopy]), Bound: int(l.bound.calls),
-		Most: int(l.bound.high), Calls: l.calls, Overloads: l.overloads, Cuts: l.bound.cuts,
+		InFlight: l.inFlight, Waiting: len(l.waiting[ofStream]), Copying: len(l.waiting[ofCopy]),
+		Bound: int(l.bound.calls), Most: int(l.bound.high), Calls: l.calls, Overloads: l.overloads, Cuts: l.bound.cuts,
 	}
 }
 
