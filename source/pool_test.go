@@ -119,7 +119,9 @@ func TestReadAllReadsIdleShardsAtOnce(t *testing.T) {
 		}()
 		expect := func(after time.Duration, want func(i int) int) {
 			t.Helper()
+			w.mu.Lock()
 			clear(reads)
+			w.mu.Unlock()
 			pool.ReadAll()
 			time.Sleep(after)
 			synctest.Wait()
@@ -137,7 +139,9 @@ func TestReadAllReadsIdleShardsAtOnce(t *testing.T) {
 		time.Sleep(time.Minute)
 		expect(time.Second, func(int) int { return 2 })
 		time.Sleep(time.Minute)
+		w.mu.Lock()
 		refuses = true
+		w.mu.Unlock()
 		expect(0, func(int) int { return 1 })
 		expect(0, func(int) int { return 0 }) // not sooner than their rate allows
 		time.Sleep(time.Minute)
