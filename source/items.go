@@ -17,7 +17,7 @@ import (
 type ItemBatch struct {
 	Items [][]byte // for each key its item in typed JSON; nil: there is no such item
 
-	// Requested and Answered are around the readings by the service's clock, as in an ItemPage. For
+	// Requested and Answered enclose the readings by the service's clock, as in an ItemPage. For
 	// several calls they are the earliest and the latest.
 	Requested, Answered change.Millis
 

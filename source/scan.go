@@ -21,9 +21,9 @@ type ItemPage struct {
 	After string   // key that the next page begins after, in typed JSON; "" when Done
 	Done  bool     // the segment ends with this page
 
-	// Requested and Answered are around the moment of each item's reading, by the service's clock.
+	// Requested and Answered enclose the moment of each item's reading, by the service's clock.
 	// Requested is never later than the request. Answered is the reply's Date, which is cut to
-	// whole seconds: the reading may be a second later, and so may be the request.
+	// whole seconds: the reading may be a second later.
 	Requested, Answered change.Millis
 
 	At    time.Time // of the request, by our clock

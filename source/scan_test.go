@@ -46,7 +46,7 @@ func TestSegmentsAreReadOnFromTheirKeys(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if page.Requested == 0 || page.Requested > before || page.Answered+1000 <= page.Requested || page.At.IsZero() ||
+			if page.Requested == 0 || page.Requested > before || page.Answered <= page.Requested || page.At.IsZero() ||
 				page.Bytes == 0 || len(page.Items) > 7 || len(page.Items) > 0 && page.Units <= 0 {
 				t.Fatalf("%+v, asked at %d", page, before)
 			}

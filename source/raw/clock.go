@@ -8,31 +8,13 @@ import (
 )
 
 // Clock estimates the service's clock by the Date headers of its replies and our monotonic clock.
-// The estimate is a time that the service's clock has passed: a Date is cut to whole seconds, and
-// our clock counts slower than it runs. Where replies come often, one comes just behind the begin
-// of a second, and the estimate is as exact as the time between two replies. Readings never
-// decrease.
+// Its readings never decrease.
 type Clock struct {
 	mu      sync.Mutex
 	dates   Dates
-	date    change.Millis // the service's clock has passed it …
+	date    change.Millis // the service's time …
 	at      time.Time     // … at this time of ours
 	reading change.Millis // the latest one
-}
-
-// clockError is the part of a time that our monotonic clock may count too much: 1 in 1,000, twice
-// what NTP may correct a clock by. If it were too small, a call would count as sent later than it
-// was; with ten times as much, the estimate would lose ten milliseconds in each second without a
-// better reply.
-const clockError = 1000
-
-// passed returns a time that the service's clock has passed at a time of ours.
-func (c *Clock) passed(at time.Time) change.Millis {
-	took := since(c.at, at)
-	if took < 0 {
-		return c.date + took + took/clockError - 1
-	}
-	return c.date + took - took/clockError
 }
 
 // Trust sets Dates.Trust. It is called before the first reply.
@@ -53,13 +35,13 @@ func (c *Clock) Apart() change.Millis {
 }
 
 // Observe processes the timing of a call with its Date header, and returns the service's time at
-// the call's start, never a later one: the later of the estimate, and of the header less the time
-// from our start until the reply. Without a header it changes nothing and returns 0. A Date that is
-// dropped changes nothing either: then the earlier of header and estimate is returned.
+// the call's start, never a later one: the header less the time from our start until the reply.
+// Without a header it changes nothing and returns 0. A Date that is dropped changes nothing either:
+// then the earlier of header and estimate is returned.
 //
 // The header is cut to whole seconds and was written between our request and its reply, so it
-// bounds the service's clock from both sides. An estimate outside of the bounds is set to the lower
-// one. So a reply that took long changes nothing.
+// bounds the service's clock from both sides. An estimate below the lower bound is set to that, one
+// above the upper bound to that. So a reply that took long changes nothing.
 func (c *Clock) Observe(t Timing) (requested change.Millis, judged Judgement) {
 	if t.Server.IsZero() {
 		return 0, DateGood
@@ -69,16 +51,18 @@ func (c *Clock) Observe(t Timing) (requested change.Millis, judged Judgement) {
 	took := since(t.Sent, t.Replied)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	estimate := c.passed(t.Replied)
+	estimate := c.date + since(c.at, t.Replied)
 	upper := date + cut + took
 	judged = c.dates.Judge(date, instantOf(t.Replied), took)
 	switch {
 	case judged == DateDropped:
 		return min(date, estimate) - took - 1, judged
-	case c.at.IsZero(), estimate < date, estimate > upper, judged == DateBelieved:
+	case c.at.IsZero(), estimate < date, judged == DateBelieved:
 		c.date, c.at = date, t.Replied
+	case estimate > upper:
+		c.date, c.at = upper, t.Replied
 	}
-	return max(date-took-1, c.passed(t.Sent)), judged
+	return date - took - 1, judged
 }
 
 // began is where monotonic times of instants count from.
@@ -95,7 +79,7 @@ func (c *Clock) Read(now time.Time) (change.Millis, bool) {
 	if c.at.IsZero() {
 		return 0, false
 	}
-	c.reading = max(c.reading, c.passed(now))
+	c.reading = max(c.reading, c.date+since(c.at, now))
 	return c.reading, true
 }
 
