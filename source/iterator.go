@@ -70,6 +70,9 @@ func (r *Reader) checkRetention() error {
 
 // iteratorInput returns a request for an iterator at the reader's position. It never uses LATEST:
 // that loses what is written before the reply, and a child shard must be read from its beginning.
+//
+// A time is cut to its second, as the creation of records is: at .4 of a second the service would
+// leave out what was written at .9.
 func (r *Reader) iteratorInput() *dynamodbstreams.GetShardIteratorInput {
 	in := &dynamodbstreams.GetShardIteratorInput{
 		StreamArn: &r.start.Feed.Stream, ShardId: &r.start.Feed.Shard, ShardIteratorType: types.ShardIteratorTypeTrimHorizon,
@@ -80,7 +83,7 @@ func (r *Reader) iteratorInput() *dynamodbstreams.GetShardIteratorInput {
 	case r.lastRead != "":
 		in.ShardIteratorType, in.SequenceNumber = types.ShardIteratorTypeAfterSequenceNumber, aws.String(string(r.lastRead))
 	case r.pos.At > 0 && !r.noTimestampStart:
-		in.ShardIteratorType, in.Timestamp = types.ShardIteratorTypeAtTimestamp, aws.Time(r.pos.At.Time())
+		in.ShardIteratorType, in.Timestamp = types.ShardIteratorTypeAtTimestamp, aws.Time(r.pos.At.Time().Truncate(time.Second))
 	}
 	return in
 }

@@ -404,7 +404,11 @@ func TestLatestIsNeverSent(t *testing.T) {
 }
 
 func TestStartAtATime(t *testing.T) {
-	for _, supported := range []bool{true, false} {
+	for _, c := range []struct {
+		supported bool
+		later     time.Duration // in the second of the first record that is read
+	}{{true, 0}, {true, 900 * time.Millisecond}, {false, 0}, {false, 900 * time.Millisecond}} {
+		supported := c.supported
 		w := newWire()
 		sh := w.shard("a", "", 0)
 		t0 := time.Now().Truncate(time.Minute)
@@ -417,12 +421,13 @@ func TestStartAtATime(t *testing.T) {
 			}
 			return nil
 		}
-		r := open(t, w).NewReader(start("a", change.Position{At: change.MillisOf(t0)}))
+		at := change.MillisOf(t0.Add(c.later))
+		r := open(t, w).NewReader(start("a", change.Position{At: at}))
 		p := next(t, r)
 		if diff := cmp.Diff([]string{seq(2), seq(3), seq(4)}, sequences(p)); diff != "" {
-			t.Fatalf("supported %v: %s", supported, diff)
+			t.Fatalf("%+v: %s", c, diff)
 		}
-		if want := after(4); p.To != want || p.From.At != change.MillisOf(t0) {
+		if want := after(4); p.To != want || p.From.At != at {
 			t.Fatalf("from %v to %v", p.From, p.To)
 		}
 		p.Release()
