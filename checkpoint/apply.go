@@ -19,7 +19,31 @@ func (e *CorruptError) Error() string { return fmt.Sprintf("log entry %d: %s", e
 // entry of the chain and is only counted: see Chain.Accept. Errors: *CorruptError,
 // *NewerFormatError; the state is then no longer usable.
 func (s *State) Apply(seq uint64, msg []byte) (*Entry, error) {
+	return s.ApplyMessage(seq, ReadMessage(msg))
+}
+
+// Message is a message that was decoded and hashed, which is most of the cost of Apply and needs no
+// state. So a writer reads the next entry while the one before it is being stored.
+type Message struct {
+	entry *Entry
+	err   error // of Decode
+	hash  Hash
+	size  int
+}
+
+// ReadMessage decodes and hashes a message. It does not change or keep msg, which the entry's Data
+// aliases.
+func ReadMessage(msg []byte) Message {
 	e, err := Decode(msg)
+	return Message{entry: e, err: err, hash: HashOf(msg), size: len(msg)}
+}
+
+// Hash returns the hash of the message, which the next entry names as its predecessor.
+func (m *Message) Hash() Hash { return m.hash }
+
+// ApplyMessage is Apply of a message that was read before.
+func (s *State) ApplyMessage(seq uint64, m Message) (*Entry, error) {
+	e, err := m.entry, m.err
 	if newer := (*NewerFormatError)(nil); errors.As(err, &newer) {
 		return nil, err
 	}
@@ -28,7 +52,7 @@ func (s *State) Apply(seq uint64, msg []byte) (*Entry, error) {
 		s.Foreign++
 		return nil, nil
 	}
-	accepted, err := s.Accept(e, msg)
+	accepted, err := s.accept(e, m.hash)
 	if !accepted {
 		s.Foreign++
 		return nil, nil
@@ -42,7 +66,7 @@ func (s *State) Apply(seq uint64, msg []byte) (*Entry, error) {
 	if what != "" {
 		return nil, &CorruptError{Seq: seq, What: what}
 	}
-	s.BytesSinceSnapshot += int64(len(msg))
+	s.BytesSinceSnapshot += int64(m.size)
 	s.applyEntry(seq, e)
 	return e, nil
 }

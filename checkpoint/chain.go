@@ -41,14 +41,17 @@ func (c *Chain) Continues(e *Entry) bool { return c.hashUnknown || e.Prev == c.H
 //
 // Rule 2: the owner may append until it gives the log up; any process may append a claim of the
 // next epoch, or a control entry.
-func (c *Chain) Accept(e *Entry, msg []byte) (bool, error) {
+func (c *Chain) Accept(e *Entry, msg []byte) (bool, error) { return c.accept(e, HashOf(msg)) }
+
+// accept is Accept of an entry with this hash.
+func (c *Chain) accept(e *Entry, hash Hash) (bool, error) {
 	if !c.Continues(e) || !c.mayWrite(e) {
 		return false, nil
 	}
 	if err := c.checkFormat(e.Body); err != nil {
 		return true, err
 	}
-	c.Hash, c.hashUnknown = HashOf(msg), false
+	c.Hash, c.hashUnknown = hash, false
 	switch e.Kind {
 	case KindControl:
 		return true, nil

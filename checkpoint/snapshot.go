@@ -10,8 +10,11 @@ const minSnapshotVolume = 4 << 20
 
 // SnapshotDue reports whether enough log was written since the last snapshot: max(4 MiB, 4 × its
 // size).
-func (s *State) SnapshotDue(lastSize int) bool {
-	return s.BytesSinceSnapshot >= max(minSnapshotVolume, 4*int64(lastSize))
+func (s *State) SnapshotDue(lastSize int) bool { return s.SnapshotDueAfter(0, lastSize) }
+
+// SnapshotDueAfter is SnapshotDue after one more entry of so many bytes.
+func (s *State) SnapshotDueAfter(bytes, lastSize int) bool {
+	return s.BytesSinceSnapshot+int64(bytes) >= max(minSnapshotVolume, 4*int64(lastSize))
 }
 
 // SnapshotPart is one part of a snapshot, ready to be appended as an entry. Part 0 carries no
