@@ -35,6 +35,17 @@ func (p *Page) Release() {
 	p.lease.Release()
 }
 
+// Shrink gives back the page's records, which were copied, and keeps n bytes of memory for the copy
+// until Release.
+func (p *Page) Shrink(n int) {
+	p.body.Free()
+	putRecords(p.Records)
+	p.Records, p.Bytes = nil, n
+	if p.lease != nil {
+		p.lease.Settle(int64(n))
+	}
+}
+
 // reservation is the memory of one GetRecords reply: 1 MB by the service's count, in a pooled
 // buffer, and the index of a thousand records. Other servers may send more, which overdraws the
 // budget by the difference, once for each feed.

@@ -79,7 +79,7 @@ func (e *TooLargeError) Is(target error) bool { return target == ErrTooLarge }
 // *TooLargeError when a single record does not fit. Data does not alias the pages.
 func Pack(pages []*change.Page, maxPayload int) ([]Packed, error) {
 	p := packer{
-		limit: min(maxFrame, maxPayload-frameOverhead), payload: maxPayload - frameOverhead, work: works.Get().(*work),
+		limit: Room(maxPayload), payload: maxPayload - frameOverhead, work: works.Get().(*work),
 	}
 	defer works.Put(p.work)
 	for _, page := range pages {
@@ -92,6 +92,23 @@ func Pack(pages []*change.Page, maxPayload int) ([]Packed, error) {
 	}
 	return p.frames, nil
 }
+
+// Room returns how much one frame holds, as Size counts it, with messages of at most maxPayload bytes.
+func Room(maxPayload int) int { return min(maxFrame, maxPayload-frameOverhead) }
+
+// Size returns how much of Room a page takes. Pages that fit together become one frame unless they
+// compress badly.
+func Size(p *change.Page) int {
+	size := headSize(p.Feed)
+	for i := range p.Records {
+		size += recordSize(&p.Records[i])
+	}
+	return size
+}
+
+func headSize(f change.Feed) int { return headBytes + len(f.Stream) + len(f.Shard) }
+
+func recordSize(r *change.Record) int { return len(r.Raw) + len(r.SequenceNumber) + 64 }
 
 // piece is a page or a part of one.
 type piece struct {
@@ -140,9 +157,9 @@ func (p *packer) add(page *change.Page) error {
 // countFitting returns how many records of a piece the current frame still takes, and their size
 // with the head.
 func (p *packer) countFitting(c piece) (n, size int) {
-	size = headBytes + len(c.head.Feed.Stream) + len(c.head.Feed.Shard)
+	size = headSize(c.head.Feed)
 	for ; n < len(c.recs); n++ {
-		next := len(c.recs[n].Raw) + len(c.recs[n].SequenceNumber) + 64
+		next := recordSize(&c.recs[n])
 		if p.size+size+next > p.limit {
 			break
 		}
@@ -219,7 +236,7 @@ func (p *packer) join(pieces []piece) (body *checkpoint.Frame, raw []byte, heads
 			h.Expired = countExpired(c.recs)
 		}
 		h.Length = len(raw) - h.Offset
-		heads += headBytes + len(h.Feed.Stream) + len(h.Feed.Shard)
+		heads += headSize(h.Feed)
 	}
 	p.work.records = raw
 	return body, raw, heads

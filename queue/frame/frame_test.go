@@ -176,3 +176,24 @@ func TestFramesCountWhatExpired(t *testing.T) {
 		t.Errorf("%d of 100 deletions are counted", total)
 	}
 }
+
+// Pages that fit together by Size become one frame, which is what the write loop counts with.
+func TestPagesThatFitAreOneFrame(t *testing.T) {
+	const payload = 64 << 10
+	var pages []*change.Page
+	var pos change.Position
+	clock := change.Version(0)
+	for size := 0; ; {
+		p := testpage.After(t, pos, clock, 5, 900)
+		if size += Size(p); size > Room(payload) {
+			if frames := mustPack(t, payload, append(pages, p)...); len(frames) != 2 {
+				t.Errorf("%d frames of what does not fit into one", len(frames))
+			}
+			break
+		}
+		pages, pos, clock = append(pages, p), p.To, p.Clock
+	}
+	if frames := mustPack(t, payload, pages...); len(frames) != 1 {
+		t.Errorf("%d frames of %d pages that fit into one", len(frames), len(pages))
+	}
+}
