@@ -44,7 +44,7 @@ func (w *Writer) Trim(ctx context.Context, below uint64) (uint64, error) {
 		return 0, w.noteStreamGone(err)
 	}
 	if info.Last != w.folded.state.Seq {
-		w.unknown = errors.New("the log holds messages that were not read")
+		w.setUnknown(errors.New("the log holds messages that were not read"))
 		return info.First, fmt.Errorf("trim log of %s: %w: %w", w.l.table, ErrOutcomeUnknown, w.unknown)
 	}
 	w.folded.info = info
@@ -84,7 +84,7 @@ func (l *Log) purge(ctx context.Context, below uint64) error {
 // writer.
 func (w *Writer) noteStreamGone(err error) error {
 	if errors.Is(err, ErrEmptied) && w.unknown == nil {
-		w.unknown = err
+		w.setUnknown(err)
 	}
 	return err
 }

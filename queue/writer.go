@@ -13,7 +13,6 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue/conn"
-	"github.com/tailrace-cdc/replicator/queue/frame"
 )
 
 const (
@@ -34,6 +33,7 @@ type Writer struct {
 	folded     *folded   // the state as of the last acknowledged append
 	unknown    error     // why nothing may be appended before Recover; nil = appends are allowed
 	ended      error     // why nothing may be appended ever again; nil = appends are allowed
+	ahead      *ahead    // the frame that probably follows; nil = none is ready
 	lastAcked  uint64    // sequence of the last own entry of this epoch
 	lastReport time.Time // when the last frame or beat was appended
 
@@ -73,6 +73,15 @@ func (w *Writer) Log() *Log { return w.l }
 func (w *Writer) Append(ctx context.Context, body any, data []byte) (seq uint64, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	return w.appendWithSnapshot(ctx, body, data, nil, nil)
+}
+
+// appendWithSnapshot appends an entry, and a snapshot if one is due then. It calls meanwhile while
+// the entry is being stored, and snapshotting while the last part of the snapshot is; both may be
+// nil.
+func (w *Writer) appendWithSnapshot(
+	ctx context.Context, body any, data []byte, meanwhile, snapshotting during,
+) (seq uint64, err error) {
 	if err := w.checkUsable(ctx); err != nil {
 		return 0, err
 	}
@@ -81,13 +90,13 @@ func (w *Writer) Append(ctx context.Context, body any, data []byte) (seq uint64,
 			return 0, err
 		}
 	}
-	if seq, err = w.append(ctx, body, data); err != nil {
+	if seq, err = w.appendDuring(ctx, body, data, meanwhile); err != nil {
 		return 0, err
 	}
 	if w.folded.state.SnapshotDue(w.folded.snapshot) {
 		// The entry is stored even if the snapshot fails. If its outcome is unknown, the next
 		// append returns that error.
-		if err := w.snapshot(ctx, false); err != nil && !errors.Is(err, ErrFull) {
+		if err := w.snapshotDuring(ctx, false, snapshotting); err != nil && !errors.Is(err, ErrFull) {
 			w.l.log.Warn("snapshot not stored, trying again later", zap.Error(err))
 		}
 	}
@@ -101,7 +110,7 @@ func (w *Writer) checkUsable(ctx context.Context) error {
 		return w.ended
 	}
 	if w.unknown == nil && w.folded.connection != w.l.q.conn.Connections.Load() {
-		w.unknown = errors.New("the connection was lost in between")
+		w.setUnknown(errors.New("the connection was lost in between"))
 	}
 	if w.unknown != nil {
 		return fmt.Errorf("append to log of %s: %w: %w", w.l.table, ErrOutcomeUnknown, w.unknown)
@@ -114,47 +123,43 @@ func (w *Writer) checkUsable(ctx context.Context) error {
 
 // append sends one entry and folds it once it is acknowledged.
 func (w *Writer) append(ctx context.Context, body any, data []byte) (uint64, error) {
-	s := w.folded.state
+	return w.appendDuring(ctx, body, data, nil)
+}
+
+// appendDuring is append, and calls meanwhile while the server stores the entry.
+func (w *Writer) appendDuring(ctx context.Context, body any, data []byte, meanwhile during) (uint64, error) {
 	// A stored entry cannot be taken back, and after one that contradicts the log no fold would
 	// succeed.
-	if err := s.CheckNext(body); err != nil {
+	if err := w.folded.state.CheckNext(body); err != nil {
 		return 0, fmt.Errorf("append to log of %s: %w", w.l.table, err)
 	}
-	e := &checkpoint.Entry{
-		Kind: checkpoint.KindOf(body), Epoch: w.epoch, Nonce: w.nonce, Prev: s.Hash, Body: body, Data: data,
-	}
-	if e.Kind == 0 {
-		return 0, fmt.Errorf("append to log of %s: %T is not the body of an entry", w.l.table, body)
-	}
-	buf := frame.Buffer(len(data) + 4096)
-	defer frame.Recycle(buf)
-	msg, err := checkpoint.Encode(*buf, e)
+	e, err := w.take(body, data)
 	if err != nil {
 		return 0, fmt.Errorf("append to log of %s: %w", w.l.table, err)
 	}
-	*buf = msg
-	if !mustFit(e.Kind) && e.Kind != checkpoint.KindFrame {
-		if err := w.checkRoom(e.Kind, len(msg)+perMessage); err != nil {
+	defer e.recycle()
+	if !mustFit(e.kind) && e.kind != checkpoint.KindFrame {
+		if err := w.checkRoom(e.kind, len(e.msg())+perMessage); err != nil {
 			return 0, err
 		}
 	}
 	w.sending.Store(true)
 	defer w.sending.Store(false)
 	sent, id := time.Now(), w.l.q.messageID(w.nonce)
-	seq, err := w.l.publish(ctx, e.Kind, msg, s.Seq, w.folded.lastID, id)
-	if conn.OutcomeOf(err) == conn.Full && mustFit(e.Kind) {
+	seq, err := w.publishDuring(ctx, e, id, meanwhile)
+	if conn.OutcomeOf(err) == conn.Full && mustFit(e.kind) {
 		// Without the entries that allow trimming, the log would stay full for ever.
 		w.l.raiseLimit(ctx, w.folded.info.Bytes, w.folded.snapshot)
 		sent, id = time.Now(), w.l.q.messageID(w.nonce)
-		seq, err = w.l.publish(ctx, e.Kind, msg, s.Seq, w.folded.lastID, id)
+		seq, err = w.publishDuring(ctx, e, id, nil)
 	}
 	if err == nil && w.folded.connection != w.l.q.conn.Connections.Load() {
 		err = errors.New("the connection was lost in between")
 	}
 	if err != nil {
-		return 0, w.publishError(e.Kind, err)
+		return 0, w.publishError(e.kind, err)
 	}
-	return seq, w.applyAcknowledged(seq, msg, id, sent)
+	return seq, w.applyAcknowledged(seq, e, id, sent)
 }
 
 // publishError turns the error of a publish into the error of Append. When the outcome is unknown
@@ -171,24 +176,27 @@ func (w *Writer) publishError(kind checkpoint.Kind, err error) error {
 		m.m.refused.WithLabelValues(w.l.table, "size").Inc()
 	case conn.Fenced:
 		// Rule 2: another message came first. The fold shows which one.
-		what, w.unknown = ErrOutcomeUnknown, err
+		what = ErrOutcomeUnknown
+		w.setUnknown(err)
 		m.fenced.Inc()
 	default:
-		what, w.unknown = ErrOutcomeUnknown, err
+		what = ErrOutcomeUnknown
+		w.setUnknown(err)
 		m.outcomeUnknown.Inc()
 	}
 	return fmt.Errorf("append %s to log of %s: %w: %w", kind, w.l.table, what, err)
 }
 
 // applyAcknowledged applies an entry that the server has stored to the state.
-func (w *Writer) applyAcknowledged(seq uint64, msg []byte, id string, sent time.Time) error {
-	e, err := w.folded.state.Apply(seq, msg)
+func (w *Writer) applyAcknowledged(seq uint64, sentEntry *encoded, id string, sent time.Time) error {
+	msg := sentEntry.msg()
+	e, err := w.folded.state.ApplyMessage(seq, sentEntry.read)
 	if err != nil {
 		w.ended = fmt.Errorf("append to log of %s: %w", w.l.table, err)
 		return w.ended
 	}
 	if e == nil {
-		w.unknown = errors.New("the entry was stored and is not part of the chain")
+		w.setUnknown(errors.New("the entry was stored and is not part of the chain"))
 		return fmt.Errorf("append to log of %s: %w: %w", w.l.table, ErrOutcomeUnknown, w.unknown)
 	}
 	w.folded.noteMessage(conn.Message{Data: msg, ID: id}, e)
@@ -224,7 +232,7 @@ func (w *Writer) Upgrade(ctx context.Context, to int) error {
 	}
 	parts, err := w.folded.state.UpgradeSnapshot(to, w.partSize())
 	if err == nil {
-		err = w.appendParts(ctx, parts)
+		err = w.appendParts(ctx, parts, nil)
 	}
 	if err != nil {
 		return fmt.Errorf("upgrade log of %s: %w", w.l.table, err)
@@ -240,6 +248,11 @@ func (w *Writer) partSize() int { return min(maxPart, w.l.q.conn.MaxMessage()-40
 // nothing can be trimmed without this snapshot, it may also use the room that is reserved for marks
 // and claims.
 func (w *Writer) snapshot(ctx context.Context, needed bool) error {
+	return w.snapshotDuring(ctx, needed, nil)
+}
+
+// snapshotDuring is snapshot, and calls meanwhile while the server stores the last part.
+func (w *Writer) snapshotDuring(ctx context.Context, needed bool, meanwhile during) error {
 	if !needed && w.checkRoom(checkpoint.KindSnapshot, w.folded.snapshot) != nil {
 		return ErrFull // checked here too, to save the encoding
 	}
@@ -256,18 +269,22 @@ func (w *Writer) snapshot(ctx context.Context, needed bool) error {
 			return err
 		}
 	}
-	return w.appendParts(ctx, parts)
+	return w.appendParts(ctx, parts, meanwhile)
 }
 
 // appendParts appends the parts of a snapshot. If another message comes between them, the server
 // refuses the next part, and the snapshot is abandoned.
-func (w *Writer) appendParts(ctx context.Context, parts []checkpoint.SnapshotPart) error {
+func (w *Writer) appendParts(ctx context.Context, parts []checkpoint.SnapshotPart, meanwhile during) error {
 	first := w.folded.state.Seq + 1
-	for _, p := range parts {
+	for i, p := range parts {
 		if p.Body.Part > 0 {
 			p.Body.First = first
 		}
-		if _, err := w.append(ctx, p.Body, p.Data); err != nil {
+		last := meanwhile
+		if i < len(parts)-1 {
+			last = nil
+		}
+		if _, err := w.appendDuring(ctx, p.Body, p.Data, last); err != nil {
 			return err
 		}
 	}
