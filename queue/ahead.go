@@ -2,8 +2,10 @@ package queue
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
@@ -86,6 +88,33 @@ func (w *Writer) take(body any, data []byte) (*encoded, error) {
 	return w.encode(body, data, prev)
 }
 
+// appendWithSnapshot appends an entry, and a snapshot if one is due then. It calls meanwhile while
+// the entry is being stored, and snapshotting while the last part of the snapshot is; both may be
+// nil.
+func (w *Writer) appendWithSnapshot(
+	ctx context.Context, body any, data []byte, meanwhile, snapshotting during,
+) (seq uint64, err error) {
+	if err := w.checkUsable(ctx); err != nil {
+		return 0, err
+	}
+	if _, frame := body.(*checkpoint.Frame); frame {
+		if err := w.checkRoom(checkpoint.KindFrame, 0); err != nil {
+			return 0, err
+		}
+	}
+	if seq, err = w.appendDuring(ctx, body, data, meanwhile); err != nil {
+		return 0, err
+	}
+	if w.folded.state.SnapshotDue(w.folded.snapshot) {
+		// The entry is stored even if the snapshot fails. If its outcome is unknown, the next
+		// append returns that error.
+		if err := w.snapshotDuring(ctx, false, snapshotting); err != nil && !errors.Is(err, ErrFull) {
+			w.l.log.Warn("snapshot not stored, trying again later", zap.Error(err))
+		}
+	}
+	return seq, nil
+}
+
 // during is what append calls while the server stores an entry; acked is closed once it has
 // answered. The calls have ended when append returns.
 type during func(e *encoded, acked <-chan struct{})
@@ -94,13 +123,16 @@ type during func(e *encoded, acked <-chan struct{})
 // what runs meanwhile only makes the next entry ready.
 func (w *Writer) publishDuring(ctx context.Context, e *encoded, id string, meanwhile during) (seq uint64, err error) {
 	last, lastID := w.folded.state.Seq, w.folded.lastID
+	w.sending.Store(true)
 	if meanwhile == nil {
+		defer w.sending.Store(false)
 		return w.l.publish(ctx, e.kind, e.msg(), last, lastID, id)
 	}
 	var g errgroup.Group
 	acked := make(chan struct{})
 	g.Go(func() (err error) {
 		defer close(acked)
+		defer w.sending.Store(false)
 		seq, err = w.l.publish(ctx, e.kind, e.msg(), last, lastID, id)
 		return err
 	})

@@ -76,33 +76,6 @@ func (w *Writer) Append(ctx context.Context, body any, data []byte) (seq uint64,
 	return w.appendWithSnapshot(ctx, body, data, nil, nil)
 }
 
-// appendWithSnapshot appends an entry, and a snapshot if one is due then. It calls meanwhile while
-// the entry is being stored, and snapshotting while the last part of the snapshot is; both may be
-// nil.
-func (w *Writer) appendWithSnapshot(
-	ctx context.Context, body any, data []byte, meanwhile, snapshotting during,
-) (seq uint64, err error) {
-	if err := w.checkUsable(ctx); err != nil {
-		return 0, err
-	}
-	if _, frame := body.(*checkpoint.Frame); frame {
-		if err := w.checkRoom(checkpoint.KindFrame, 0); err != nil {
-			return 0, err
-		}
-	}
-	if seq, err = w.appendDuring(ctx, body, data, meanwhile); err != nil {
-		return 0, err
-	}
-	if w.folded.state.SnapshotDue(w.folded.snapshot) {
-		// The entry is stored even if the snapshot fails. If its outcome is unknown, the next
-		// append returns that error.
-		if err := w.snapshotDuring(ctx, false, snapshotting); err != nil && !errors.Is(err, ErrFull) {
-			w.l.log.Warn("snapshot not stored, trying again later", zap.Error(err))
-		}
-	}
-	return seq, nil
-}
-
 // checkUsable returns why no append can be tried: the claim is lost, the outcome of an earlier
 // append is unknown, or ctx has ended.
 func (w *Writer) checkUsable(ctx context.Context) error {
@@ -143,8 +116,6 @@ func (w *Writer) appendDuring(ctx context.Context, body any, data []byte, meanwh
 			return 0, err
 		}
 	}
-	w.sending.Store(true)
-	defer w.sending.Store(false)
 	sent, id := time.Now(), w.l.q.messageID(w.nonce)
 	seq, err := w.publishDuring(ctx, e, id, meanwhile)
 	if conn.OutcomeOf(err) == conn.Full && mustFit(e.kind) {

@@ -39,7 +39,7 @@ func (w *writer) trace(f *frame.Packed, seq uint64, sent time.Time) {
 	for i := range f.Body.Pages {
 		stored.Records += f.Body.Pages[i].Records
 	}
-	for _, r := range w.traced {
+	for _, r := range w.current.traced {
 		if slices.ContainsFunc(f.Body.Pages, func(p checkpoint.PageHead) bool { return p.Feed.Shard == r.Shard }) {
 			stored.Reads = append(stored.Reads, r)
 		}

@@ -12,9 +12,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/pipeline/tracing"
 	"github.com/tailrace-cdc/replicator/queue"
-	"github.com/tailrace-cdc/replicator/queue/frame"
 )
 
 // writer is the write loop. Its goroutine alone appends to the log and owns the state that the log
@@ -36,12 +34,10 @@ type writer struct {
 	looked change.Millis    // up to here the proofs were looked at as soon as everything was read
 	soon   <-chan time.Time // receives when they are looked at again, because a sink is behind
 
-	// What a full log did not take yet, in this order.
-	frames []frame.Packed
-	proofs []*change.Page // pages without records that were read after the frames
-	seen   []sighting     // what has come out of which shard, in frames and proofs; with heartbeats only
-	gap    *request       // was found after them
-	traced []tracing.Read // of the frames; with tracing only
+	current *batch  // is being stored; what a full log did not take yet stays here
+	ahead   *batch  // was packed while the one before it waited for its acknowledgement
+	failed  error   // of that packing
+	taken   arrived // was taken from the readers after them, and is not packed
 }
 
 func newWriter(o *Options, log *queue.Writer, l *lister, pressure queue.Pressure) *writer {
@@ -58,16 +54,20 @@ func (w *writer) run(ctx context.Context) error {
 	defer beat.Stop()
 	defer mark.Stop()
 	defer trim.Stop()
+	defer w.dropInHand()
 	if err := w.begin(ctx); err != nil {
 		return err
 	}
+	var rest <-chan time.Time // no frame is appended before it; nil: none is held back
 	for {
 		// Rule 9: above the limit nothing is taken from the readers; their budget fills up and they
 		// pause.
-		arrivals := w.handoff.arrivals
+		arrivals, ready := w.handoff.arrivals, (<-chan struct{})(nil)
 		pauses := w.pressure.Pause || w.blocked()
-		if w.progress.pauses.Store(pauses); pauses {
+		if w.progress.pauses.Store(pauses); pauses || rest != nil {
 			arrivals = nil
+		} else if w.inHand() {
+			arrivals, ready = nil, always
 		}
 		var err error
 		select {
@@ -76,7 +76,12 @@ func (w *writer) run(ctx context.Context) error {
 		case <-w.handoff.drained:
 			return nil
 		case first := <-arrivals:
-			if err = w.storeArrivals(ctx, first); err == nil {
+			w.take(first)
+			if err = w.store(ctx); err == nil {
+				err = w.lookOnceRead(ctx)
+			}
+		case <-ready: // beats, marks and requests have their turn between two frames
+			if err = w.store(ctx); err == nil {
 				err = w.lookOnceRead(ctx)
 			}
 		case r := <-w.handoff.requests:
@@ -90,7 +95,11 @@ func (w *writer) run(ctx context.Context) error {
 		case <-beat.C:
 			err = w.beat(ctx)
 		case <-mark.C:
-			err = w.tick(ctx)
+			if err = w.tick(ctx); w.ahead != nil {
+				rest = time.After(roomForCommands)
+			}
+		case <-rest:
+			rest = nil
 		case <-trim.C:
 			err = w.trim(ctx)
 		}
@@ -100,8 +109,21 @@ func (w *writer) run(ctx context.Context) error {
 	}
 }
 
+// roomForCommands is how long no frame is appended, once for each marks period, while a frame that was
+// packed ahead waits: frames then follow each other without a break. A command must read the newest
+// entry and append its own before another one comes. Ten times less would keep commands from a busy
+// log, ten times more would cost a quarter of its throughput.
+const roomForCommands = 25 * time.Millisecond
+
+// always is a channel that can always be received from.
+var always = func() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
 // blocked reports whether a full log did not take everything yet.
-func (w *writer) blocked() bool { return len(w.frames) > 0 || w.gap != nil }
+func (w *writer) blocked() bool { return w.current != nil }
 
 // begin gives every sink a mark and passes the stored state to the readers.
 func (w *writer) begin(ctx context.Context) error {
@@ -159,7 +181,7 @@ func (w *writer) tick(ctx context.Context) error {
 // again.
 func (w *writer) tolerateFull(err error) error {
 	if !errors.Is(err, queue.ErrFull) {
-		w.full = w.full && len(w.frames) > 0
+		w.full = w.full && w.blocked()
 		return err
 	}
 	if !w.full {

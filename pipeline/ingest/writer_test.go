@@ -49,11 +49,15 @@ func TestIdlenessIsKnownOnlyBehindTheFramesBeforeIt(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	in := &writer{o: &Options{MaxPayload: q.MaxPayload()}, log: w, watermarks: newWatermarks()}
+	in := &writer{o: &Options{MaxPayload: q.MaxPayload()}, log: w, watermarks: newWatermarks(), handoff: newHandoff(0),
+		progress: &progress{}}
 	in.watermarks.add(w.State().Shards["idle"])
 	pages := []*source.Page{{Page: change.Page{Feed: feeds[0], Date: change.Millis(date + 60_000), Done: true}},
 		{Page: change.Page{Feed: feeds[1], Date: change.Millis(date + 60_000)}}}
-	if err := in.storePages(ctx, pages); !errors.Is(err, queue.ErrFull) {
+	for _, p := range pages {
+		in.take(arrival{page: p})
+	}
+	if err := in.store(ctx); !errors.Is(err, queue.ErrFull) {
 		t.Fatalf("a log of %d bytes took a frame at 90 %%: %v", limit, err)
 	}
 	if t0 := in.watermarks.lowest(); t0 != 0 {

@@ -1,0 +1,178 @@
+package ingest
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap/zaptest"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/queue/frame"
+	"github.com/tailrace-cdc/replicator/source"
+)
+
+// pagesOf returns pages of a shard that each take a third of a frame.
+func pagesOf(n int) (pages []*source.Page) {
+	at, clock := change.Position{}, change.Version(0)
+	for i := range n {
+		to := change.Position{After: change.SequenceNumber(fmt.Sprintf("1%020d", i+1))}
+		pages = append(pages, &source.Page{Page: change.Page{
+			Feed: change.Feed{Stream: "arn", Shard: "shard"}, From: at, To: to, ClockFrom: clock, Clock: clock + 1, Date: 1,
+			Records: []change.Record{{SequenceNumber: []byte(to.After), Raw: make([]byte, 64<<10/3)}},
+		}})
+		at, clock = to, clock+1
+	}
+	return pages
+}
+
+// small is a write loop whose frames hold three of pagesOf.
+func small() *writer {
+	return &writer{o: &Options{MaxPayload: 72 << 10}, watermarks: newWatermarks(), handoff: newHandoff(0), progress: &progress{}}
+}
+
+func (w *writer) arrive(pages ...*source.Page) {
+	for _, p := range pages {
+		w.handoff.arrivals <- arrival{page: p}
+	}
+}
+
+// ends returns where the pages of batches end.
+func ends(batches ...*batch) (all []change.SequenceNumber) {
+	for _, b := range batches {
+		for _, f := range b.frames {
+			for _, p := range f.Body.Pages {
+				all = append(all, p.To.After)
+			}
+		}
+	}
+	return all
+}
+
+// A frame is packed ahead once it is full, and its pages hold memory until its turn.
+func TestFullFrameIsPackedAhead(t *testing.T) {
+	w, acked := small(), make(chan struct{})
+	w.current = &batch{frames: make([]frame.Packed, 1)}
+	pages := pagesOf(8)
+	w.arrive(pages...)
+	f := w.packAhead(acked)
+	if f == nil || f != &w.ahead.frames[0] || len(w.ahead.frames) != 1 {
+		t.Fatalf("packed %v", f)
+	}
+	if again := w.packAhead(acked); again != f {
+		t.Error("another frame is packed beside the one ahead")
+	}
+	first := w.ahead
+	n := len(first.pages)
+	if held := pages[0].Bytes; held*n < len(f.Data) || len(pages[0].Records) > 0 {
+		t.Errorf("%d pages hold %d bytes each and %d records, the frame has %d bytes", n, held, len(pages[0].Records), len(f.Data))
+	}
+	w.ahead = nil
+	close(acked)
+	w.collect()
+	second, err := w.pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.collect()
+	third, err := w.pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := ends(first, second, third)
+	if len(got) != len(pages) || !slices.IsSorted(got) {
+		t.Errorf("packed up to %v", got)
+	}
+}
+
+// What does not fill a frame until the acknowledgement waits for the next append, in order.
+func TestFewPagesAreNotPackedAhead(t *testing.T) {
+	w, acked := small(), make(chan struct{})
+	w.current = &batch{frames: make([]frame.Packed, 1)}
+	pages := pagesOf(2)
+	w.arrive(pages[0])
+	close(acked)
+	if f := w.packAhead(acked); f != nil || w.ahead != nil {
+		t.Fatal("one page is packed ahead")
+	}
+	w.arrive(pages[1])
+	w.collect()
+	b, err := w.pack()
+	if err != nil || len(ends(b)) != 2 {
+		t.Errorf("packed %v, %v", ends(b), err)
+	}
+}
+
+// Nothing is packed behind a gap: it is stored after the pages before it.
+func TestNothingIsPackedAheadBehindAGap(t *testing.T) {
+	w := small()
+	w.current = &batch{frames: make([]frame.Packed, 1), gap: &request{}}
+	w.arrive(pagesOf(8)...)
+	if w.packAhead(nil) != nil || w.inHand() {
+		t.Error("pages behind a gap are in hand before it is stored")
+	}
+}
+
+// A frame that was packed ahead is not stored when the outcome of the one before is unknown: the
+// loop ends, and the next life reads its pages again.
+func TestUnknownOutcomeEndsWhatIsPackedAhead(t *testing.T) {
+	ctx := t.Context()
+	q, err := queue.Open(ctx, queue.Options{Pipeline: "p", Dir: t.TempDir(), MaxBytes: 1 << 30}, zaptest.NewLogger(t),
+		prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	l, err := q.CreateLog(ctx, "Orders", "token")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := l.Claim(ctx, queue.ClaimOptions{Owner: "me"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := &checkpoint.Start{Stream: "arn", Date: 1, Shards: []checkpoint.ShardSeen{{ID: "shard"}}}
+	if _, err := log.Append(ctx, start, nil); err != nil {
+		t.Fatal(err)
+	}
+	w := small()
+	w.log = log
+	w.arrive(pagesOf(8)...)
+	if err := w.store(ctx); err != nil || w.ahead == nil {
+		t.Fatalf("ahead: %v, %v", w.ahead, err)
+	}
+	if _, err := l.AppendControl(ctx, &checkpoint.Control{Clear: true, By: "other"}); err != nil {
+		t.Fatal(err)
+	}
+	held := append(w.ahead.pages, w.taken.pages...)
+	err = w.store(ctx)
+	w.dropInHand()
+	if err == nil || w.inHand() || w.blocked() {
+		t.Fatalf("in hand after %v", err)
+	}
+	for _, p := range held {
+		if p.Bytes > 0 {
+			t.Error("a page that is not stored holds memory")
+		}
+	}
+	if err := log.Recover(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if s := log.State(); s.Changes != 3 || s.Foreign > 0 {
+		t.Errorf("%d changes, %d messages out of the chain", s.Changes, s.Foreign)
+	}
+	w = small()
+	w.log = log
+	for rest := pagesOf(8)[3:]; len(rest) > 0 || w.inHand(); rest = nil {
+		w.arrive(rest...)
+		if err := w.store(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s, err := l.Fold(ctx); err != nil || s.Changes != 8 || s.Foreign > 0 {
+		t.Errorf("%d changes, %d messages out of the chain: %v", s.Changes, s.Foreign, err)
+	}
+}
