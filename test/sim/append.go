@@ -17,6 +17,12 @@ func (p *process) end(why string) {
 // append appends an entry, and reports whether that was acknowledged. Otherwise nothing is known of
 // it.
 func (p *process) append(body any, data []byte) bool {
+	return p.appendAs(p.fateOfAppend, body, data, nil, func(checkpoint.Hash) {})
+}
+
+// appendAs is append of an entry whose fate is drawn so. msg is its stored form; nil: it is encoded
+// now. meanwhile is called with its hash before the process looks at the outcome.
+func (p *process) appendAs(fate func() int, body any, data, msg []byte, meanwhile func(checkpoint.Hash)) bool {
 	if p.conn != p.World.log.conn { // the connection was lost in between
 		p.doubt = true
 		return false
@@ -24,10 +30,14 @@ func (p *process) append(body any, data []byte) bool {
 	if err := p.s.CheckNext(body); err != nil {
 		p.fail("memory is what is stored", "%s: %s of %s: %v", p.name, checkpoint.KindOf(body), p.s.Owner, err)
 	}
-	msg := p.encode(p.s, p.epoch, p.nonce, body, data)
+	if msg == nil {
+		msg = p.encode(p.s.Hash, p.epoch, p.nonce, body, data)
+	}
 	sent := p.clocks()
 	p.woken = false
-	if err := p.publish(p, p.s.Seq, msg); err != nil {
+	err := p.publish(p, fate, p.s.Seq, msg)
+	meanwhile(checkpoint.HashOf(msg))
+	if err != nil {
 		p.logf("%s: append %s at %d: %v", p.name, checkpoint.KindOf(body), p.s.Seq+1, err)
 		p.doubt, p.unanswered = true, checkpoint.HashOf(msg)
 		return false
@@ -53,25 +63,28 @@ func (p *process) append(body any, data []byte) bool {
 	return true
 }
 
-// encode encodes an entry that continues a state.
-func (w *World) encode(s *checkpoint.State, epoch uint64, nonce checkpoint.Nonce, body any, data []byte) []byte {
+// encode encodes an entry behind the one with a hash.
+func (w *World) encode(prev checkpoint.Hash, epoch uint64, nonce checkpoint.Nonce, body any, data []byte) []byte {
 	msg, err := checkpoint.Encode(nil, &checkpoint.Entry{
-		Kind: checkpoint.KindOf(body), Epoch: epoch, Nonce: nonce, Prev: s.Hash, Body: body, Data: data,
+		Kind: checkpoint.KindOf(body), Epoch: epoch, Nonce: nonce, Prev: prev, Body: body, Data: data,
 	})
 	w.must(err)
 	return msg
 }
 
-// publish sends an append. It may be lost on its way, or its acknowledgement, or it may arrive
-// late.
-func (w *World) publish(p *process, expected uint64, msg []byte) error {
+// fateOfAppend draws what becomes of an append: 0, it is stored; 1, it is lost on its way; 2, its
+// acknowledgement is lost; 3, it arrives late.
+func (w *World) fateOfAppend() int { return w.fault(faultAppend, 4) }
+
+// publish sends an append. Its fate is drawn where it reaches the server.
+func (w *World) publish(p *process, fate func() int, expected uint64, msg []byte) error {
 	if w.log.away || p != nil && p.log != w.log.created {
 		return errUnknown
 	}
-	switch w.fault(faultAppend, 4) {
-	case 1: // lost before
+	switch fate() {
+	case 1:
 		return errUnknown
-	case 2: // the acknowledgement is lost
+	case 2:
 		_ = w.store(expected, msg)
 		return errUnknown
 	case 3:

@@ -5,6 +5,9 @@ package sim
 const (
 	outcomeStored    = "an append without an answer was stored, and the owner goes on behind it"
 	outcomeLost      = "an append without an answer was not stored, and is made again"
+	packedFollows    = "a frame follows that was packed while the one before it was under way"
+	packedAgain      = "a frame that was packed ahead is encoded again, since another entry came between"
+	packedDropped    = "a frame that was packed ahead is dropped, since an outcome is unknown"
 	lateRefused      = "a late append is refused by its sequence number"
 	notInChain       = "a message is stored that is no entry of the log"
 	leaderAsked      = "a fold reads what its replica lacks from the leader"
@@ -66,7 +69,8 @@ const (
 
 // branches are the names of those that usual histories take.
 var branches = []string{
-	outcomeStored, outcomeLost, lateRefused, notInChain, leaderAsked, oldSnapshot, wentBack, trimmedUnder, claimLost,
+	outcomeStored, outcomeLost, packedFollows, packedAgain, packedDropped, lateRefused, notInChain, leaderAsked,
+	oldSnapshot, wentBack, trimmedUnder, claimLost,
 	ownerReplaced, silentOwner, lateSkipped, writeSkipped, partRewound, resyncRewound, becameUnread, waitsListing,
 	waitsApplied, beginWaited, floorRaised, firstAboveFloor, beforeLife, gapStored, gapExcused, gapGrew, gapBetween,
 	parentsForgotten, fenceRefuses, fenceUndone,

@@ -244,7 +244,7 @@ func (w *World) command(c *checkpoint.Control) {
 		}
 	}
 	w.logf("operator: %+v", *c)
-	_ = w.publish(nil, s.Seq, w.encode(s, 0, checkpoint.Nonce{}, c, nil))
+	_ = w.publish(nil, w.fateOfAppend, s.Seq, w.encode(s.Hash, 0, checkpoint.Nonce{}, c, nil))
 }
 
 // differs reports whether a gap is neither healed nor being healed.

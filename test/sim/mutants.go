@@ -35,6 +35,7 @@ const (
 	EmptyEnd
 	NoPatience
 	NoReader
+	KeepPacked
 	mutants
 )
 
@@ -52,6 +53,7 @@ var names = [mutants]string{
 	NeverReopen: "a shard that lives is read on", OneEnd: "a stream's end is confirmed",
 	EndForGood: "a stream's end is withdrawn", EmptyEnd: "the last record shows the end",
 	NoPatience: "only an answer that lasts", NoReader: "proof: what is listed is read",
+	KeepPacked: "packed ahead, dropped in doubt",
 }
 
 func (m Mutant) String() string { return names[m] }

@@ -51,16 +51,79 @@ func (p *process) storeGap(g *checkpoint.Gap) {
 	p.ended = true
 }
 
-// frame stores the pages in hand as one entry.
-func (p *process) frame() {
-	f, data := &checkpoint.Frame{}, []byte(nil)
-	for _, pg := range p.pages {
-		f.Pages = append(f.Pages, pg.head)
+// packed is a frame of the oldest pages in hand, encoded.
+type packed struct {
+	pages int
+	body  *checkpoint.Frame
+	data  []byte
+	prev  checkpoint.Hash // of the entry that it names as its predecessor
+	msg   []byte
+}
+
+// pack packs pages in hand behind the entry with a hash.
+func (p *process) pack(pages []page, prev checkpoint.Hash) *packed {
+	x := &packed{pages: len(pages), body: &checkpoint.Frame{}, prev: prev}
+	for _, pg := range pages {
+		x.body.Pages = append(x.body.Pages, pg.head)
 		for _, r := range pg.records {
-			data = binary.AppendUvarint(binary.AppendUvarint(data, uint64(r.record.n)), uint64(r.version))
+			x.data = binary.AppendUvarint(binary.AppendUvarint(x.data, uint64(r.record.n)), uint64(r.version))
 		}
 	}
-	if p.append(f, data) {
-		p.pages = nil
+	x.msg = p.encode(prev, p.epoch, p.nonce, x.body, x.data)
+	return x
+}
+
+// frame stores the frame that was packed ahead, or else the pages in hand, as one entry. While that
+// is under way the next frame may be packed.
+//
+// Rule 4: what is packed ahead assumes that the entry before it is stored. It ends with the life.
+func (p *process) frame() {
+	x := p.packed
+	switch p.packed = nil; {
+	case x == nil:
+		x = p.pack(p.pages, p.s.Hash)
+	case p.mutant == KeepPacked:
+	case p.reachedIf(x.prev != p.s.Hash, packedAgain):
+		x = p.pack(p.pages[:x.pages], p.s.Hash)
+	default:
+		p.reached(packedFollows)
 	}
+	ahead := false
+	fate := func() (fate int) {
+		fate, ahead = p.fateOfFrame()
+		return fate
+	}
+	stored := p.appendAs(fate, x.body, x.data, x.msg, func(hash checkpoint.Hash) {
+		if ahead {
+			p.packAhead(x.pages, hash)
+		}
+	})
+	if stored {
+		p.pages = p.pages[x.pages:]
+		return
+	}
+	p.reachedIf(p.packed != nil, packedDropped)
+}
+
+// packAhead packs the pages that are in hand behind those under way, after another read.
+func (p *process) packAhead(underWay int, prev checkpoint.Hash) {
+	for _, sh := range p.readable() {
+		if p.readDue(sh) {
+			p.readShard(sh, 1)
+			break
+		}
+	}
+	if rest := p.pages[underWay:]; len(rest) > 0 {
+		p.packed = p.pack(rest, prev)
+	}
+}
+
+// fateOfFrame is fateOfAppend, and draws whether the next frame is packed meanwhile. The enumeration
+// leaves that out.
+func (w *World) fateOfFrame() (fate int, ahead bool) {
+	if w.small != nil {
+		return w.fateOfAppend(), false
+	}
+	n := w.faultOf(faultAppend, 4, 2)
+	return n % 4, n >= 4
 }

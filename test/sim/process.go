@@ -51,6 +51,7 @@ func (p *process) waited() {
 // life is what a process has in memory from a fold on, and loses with the next one.
 type life struct {
 	pages     []page                   // read, not stored
+	packed    *packed                  // a frame of the oldest of them; nil: none is packed
 	through   map[string]change.Millis // how far empty reads of open shards reach
 	listed    change.Millis            // when its newest complete listing began
 	looked    change.Millis            // when it listed last, complete or not
@@ -74,6 +75,9 @@ func (p *process) begin(s *checkpoint.State) {
 	}
 	if p.mutant == RememberPages && old != nil {
 		p.pages = old.pages
+	}
+	if p.mutant == KeepPacked && old != nil && old.packed != nil {
+		p.packed, p.pages = old.packed, old.pages[len(old.pages)-old.packed.pages:]
 	}
 	p.sink, p.known = p.newSink(), p.letters.clone()
 }

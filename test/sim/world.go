@@ -82,14 +82,24 @@ const (
 
 // fault returns 0 when nothing goes wrong, or which of n-1 things does.
 func (w *World) fault(kind, n int) int {
-	rate := [...]int{16, 10, 6, 30, 12}[kind]
 	if w.small != nil {
 		return w.exploredFault(n)
 	}
+	return w.faultOf(kind, n, 1)
+}
+
+// faultOf is fault with so many variants of each answer: of n-1 faults, variant 0 is 0 to n-1,
+// variant 1 is n to 2n-1.
+func (w *World) faultOf(kind, n, variants int) int {
+	rate := [...]int{16, 10, 6, 30, 12}[kind]
 	if w.profile == 0 {
 		rate *= 3
 	}
-	return w.weighted(append([]int{(n - 1) * (rate - 1)}, ones[:n-1]...)...)
+	var weights []int
+	for range variants {
+		weights = append(append(weights, (n-1)*(rate-1)), ones[:n-1]...)
+	}
+	return w.weighted(weights...)
 }
 
 var ones = [...]int{1, 1, 1, 1, 1, 1}
