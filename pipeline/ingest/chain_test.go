@@ -33,48 +33,17 @@ func BenchmarkChain(b *testing.B) {
 }
 
 func benchmarkChain(b *testing.B, ack time.Duration) {
-	const shards, perPage = 64, 430
-	ctx, stop := context.WithCancelCause(b.Context())
-	log, frames := benchmarkLog(b, ack)
-	start := &checkpoint.Start{Stream: "arn", Date: 1_790_000_000_000}
-	for i := range shards {
-		start.Shards = append(start.Shards, checkpoint.ShardSeen{ID: fmt.Sprintf("shardId-%020d", i)})
-	}
-	if _, err := log.Append(ctx, start, nil); err != nil {
-		b.Fatal(err)
-	}
-	w := benchmarkWriter(b, log)
-	ended := make(chan error, 1)
-	go func() { ended <- w.run(ctx) }()
-	pages := make([]change.Page, shards)
-	for i := range pages {
-		pages[i] = change.Page{
-			Feed: change.Feed{Stream: "arn", Shard: start.Shards[i].ID}, Date: start.Date,
-			Records: benchmarkRecords(b, perPage, uint64(i)),
-		}
-	}
-	stored := 0
+	log, frames := chainLog(b, ack)
+	c := newChain(b, log)
+	c.start(b.Context())
 	b.ResetTimer()
 	for b.Loop() {
-		for i := range pages {
-			p := &pages[i]
-			stored += perPage
-			p.From, p.ClockFrom = p.To, p.Clock
-			p.To, p.Clock = change.Position{After: change.SequenceNumber(fmt.Sprintf("1%020d", stored))}, p.Clock+perPage
-			page := &source.Page{Page: *p}
-			for j := range page.Records {
-				page.Bytes += len(page.Records[j].Raw)
-			}
-			select {
-			case w.handoff.arrivals <- arrival{page: page}:
-			case err := <-ended:
-				b.Fatal(err)
-			}
+		if err := c.feed(); err != nil {
+			b.Fatal(err)
 		}
 	}
 	b.StopTimer()
-	stop(errEnough)
-	if err := <-ended; !errors.Is(err, errEnough) && !errors.Is(err, queue.ErrOutcomeUnknown) { // of the last append
+	if err := c.end(); !errors.Is(err, errEnough) && !errors.Is(err, queue.ErrOutcomeUnknown) { // of the last append
 		b.Fatal(err)
 	}
 	s := log.State()
@@ -83,10 +52,99 @@ func benchmarkChain(b *testing.B, ack time.Duration) {
 	b.ReportMetric(0, "ns/op")
 }
 
+// TestCommandAppendsBetweenFramesThatArePackedAhead: a command reads the newest entry and appends its
+// own behind it, while frames follow each other without a break.
+func TestCommandAppendsBetweenFramesThatArePackedAhead(t *testing.T) {
+	log, _ := chainLog(t, 0)
+	c := newChain(t, log)
+	c.start(t.Context())
+	fed := make(chan error, 1)
+	go func() {
+		for {
+			if err := c.feed(); err != nil {
+				fed <- err
+				return
+			}
+		}
+	}()
+	began := time.Now()
+	if _, err := log.Log().AppendControl(t.Context(), &checkpoint.Control{Clear: true, By: "other"}); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("after %v", time.Since(began))
+	if err := <-fed; !errors.Is(err, queue.ErrOutcomeUnknown) {
+		t.Errorf("the owner goes on with %v, want an unknown outcome", err)
+	}
+	c.stop(nil)
+}
+
+// chain is a write loop that is fed with prepared pages of many shards.
+type chain struct {
+	w      *writer
+	pages  []change.Page
+	stored int
+	bytes  int // of a page
+	stop   context.CancelCauseFunc
+	ended  chan error
+}
+
+func newChain(t testing.TB, log *queue.Writer) *chain {
+	t.Helper()
+	const shards, perPage = 64, 430
+	start := &checkpoint.Start{Stream: "arn", Date: 1_790_000_000_000}
+	for i := range shards {
+		start.Shards = append(start.Shards, checkpoint.ShardSeen{ID: fmt.Sprintf("shardId-%020d", i)})
+	}
+	if _, err := log.Append(t.Context(), start, nil); err != nil {
+		t.Fatal(err)
+	}
+	c := &chain{w: chainWriter(t, log), ended: make(chan error, 1)}
+	for i := range shards {
+		c.pages = append(c.pages, change.Page{
+			Feed: change.Feed{Stream: "arn", Shard: start.Shards[i].ID}, Date: start.Date,
+			Records: chainRecords(t, perPage, uint64(i)),
+		})
+	}
+	for i := range c.pages[0].Records {
+		c.bytes += len(c.pages[0].Records[i].Raw)
+	}
+	return c
+}
+
+// start runs the write loop until stop.
+func (c *chain) start(ctx context.Context) {
+	ctx, c.stop = context.WithCancelCause(ctx)
+	go func() { c.ended <- c.w.run(ctx) }()
+}
+
+// feed hands over the next page of each shard. It returns the error with which the write loop ends.
+func (c *chain) feed() error {
+	for i := range c.pages {
+		p := &c.pages[i]
+		c.stored += len(p.Records)
+		p.From, p.ClockFrom = p.To, p.Clock
+		p.To = change.Position{After: change.SequenceNumber(fmt.Sprintf("1%020d", c.stored))}
+		p.Clock += change.Version(len(p.Records))
+		p.Bytes = c.bytes
+		select {
+		case c.w.handoff.arrivals <- arrival{page: &source.Page{Page: *p}}:
+		case err := <-c.ended:
+			return err
+		}
+	}
+	return nil
+}
+
+// end ends the write loop, and returns its error.
+func (c *chain) end() error {
+	c.stop(errEnough)
+	return <-c.ended
+}
+
 var errEnough = errors.New("enough")
 
-// benchmarkLog claims a new log. It returns how many frames the log has stored, too.
-func benchmarkLog(b *testing.B, ack time.Duration) (log *queue.Writer, frames func() float64) {
+// chainLog claims a new log. It returns how many frames the log has stored, too.
+func chainLog(b testing.TB, ack time.Duration) (log *queue.Writer, frames func() float64) {
 	b.Helper()
 	o := queue.Options{Pipeline: "bench", MaxBytes: 8 << 30, ReplayWindow: -1}
 	if o.Dir = b.TempDir(); ack > 0 {
@@ -136,7 +194,7 @@ func benchmarkLog(b *testing.B, ack time.Duration) (log *queue.Writer, frames fu
 }
 
 // far passes connections on to a server, and delays what the server answers.
-func far(b *testing.B, to string, delay time.Duration) (address string) {
+func far(b testing.TB, to string, delay time.Duration) (address string) {
 	b.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -186,8 +244,8 @@ func answerLater(client io.WriteCloser, server io.Reader, delay time.Duration) {
 	}
 }
 
-// benchmarkWriter returns the write loop of a life whose sink has applied everything.
-func benchmarkWriter(b *testing.B, log *queue.Writer) *writer {
+// chainWriter returns the write loop of a life whose sink has applied everything.
+func chainWriter(b testing.TB, log *queue.Writer) *writer {
 	b.Helper()
 	b.Setenv("AWS_ACCESS_KEY_ID", "x")
 	b.Setenv("AWS_SECRET_ACCESS_KEY", "x")
@@ -230,8 +288,8 @@ type agreeing struct{ Row }
 
 func (agreeing) Agrees() bool { return true }
 
-// benchmarkRecords returns records with two images of 1 KB each, half random and half repeated.
-func benchmarkRecords(b *testing.B, n int, seed uint64) []change.Record {
+// chainRecords returns records with two images of 1 KB each, half random and half repeated.
+func chainRecords(b testing.TB, n int, seed uint64) []change.Record {
 	b.Helper()
 	const letters = "abcdefghijklmnopqrstuvwxyz0123456789"
 	rng := rand.New(rand.NewPCG(seed, 1))
