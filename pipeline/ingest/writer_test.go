@@ -142,7 +142,8 @@ func TestProofIsLookedAtOnceAllIsRead(t *testing.T) {
 				t.Fatal("proved before all is read")
 			}
 			page := change.Page{Feed: change.Feed{Stream: "arn", Shard: shard}, Date: checkpoint.ReadFrom(through)}
-			if err := w.storePages(ctx, []*source.Page{{Page: page}}); err != nil {
+			w.take(arrival{page: &source.Page{Page: page}})
+			if err := w.store(ctx); err != nil {
 				t.Fatal(err)
 			}
 			if err := w.lookOnceRead(ctx); err != nil {
