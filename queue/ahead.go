@@ -2,10 +2,8 @@ package queue
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
-	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
@@ -88,33 +86,6 @@ func (w *Writer) take(body any, data []byte) (*encoded, error) {
 	return w.encode(body, data, prev)
 }
 
-// appendWithSnapshot appends an entry, and a snapshot if one is due then. It calls meanwhile while
-// the entry is being stored, and snapshotting while the last part of the snapshot is; both may be
-// nil.
-func (w *Writer) appendWithSnapshot(
-	ctx context.Context, body any, data []byte, meanwhile, snapshotting during,
-) (seq uint64, err error) {
-	if err := w.checkUsable(ctx); err != nil {
-		return 0, err
-	}
-	if _, frame := body.(*checkpoint.Frame); frame {
-		if err := w.checkRoom(checkpoint.KindFrame, 0); err != nil {
-			return 0, err
-		}
-	}
-	if seq, err = w.appendDuring(ctx, body, data, meanwhile); err != nil {
-		return 0, err
-	}
-	if w.folded.state.SnapshotDue(w.folded.snapshot) {
-		// The entry is stored even if the snapshot fails. If its outcome is unknown, the next
-		// append returns that error.
-		if err := w.snapshotDuring(ctx, false, snapshotting); err != nil && !errors.Is(err, ErrFull) {
-			w.l.log.Warn("snapshot not stored, trying again later", zap.Error(err))
-		}
-	}
-	return seq, nil
-}
-
 // during is what append calls while the server stores an entry; acked is closed once it has
 // answered. The calls have ended when append returns.
 type during func(e *encoded, acked <-chan struct{})
@@ -139,33 +110,4 @@ func (w *Writer) publishDuring(ctx context.Context, e *encoded, id string, meanw
 	meanwhile(e, acked)
 	err = g.Wait()
 	return seq, err
-}
-
-// AppendFrame is Append of a frame that was packed. While the server stores it, AppendFrame calls next
-// once in the caller's goroutine. next returns the frame that will follow; nil: none is known. That
-// frame is encoded and hashed before the acknowledgement comes, so its body and data must not change
-// any more. If another entry is appended first, the frame is encoded again. After an unknown outcome
-// it is dropped. acked is closed when the server has answered. next may be nil.
-func (w *Writer) AppendFrame(
-	ctx context.Context, f *frame.Packed, next func(acked <-chan struct{}) *frame.Packed,
-) (seq uint64, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if next == nil {
-		return w.appendWithSnapshot(ctx, f.Body, f.Data, nil, nil)
-	}
-	var following *frame.Packed
-	meanwhile := func(e *encoded, acked <-chan struct{}) {
-		following = next(acked)
-		// A snapshot comes between them, and its hash is known only later.
-		if following != nil && !w.folded.state.SnapshotDueAfter(len(e.msg()), w.folded.snapshot) {
-			w.encodeAhead(following, e.read.Hash())
-		}
-	}
-	snapshotting := func(e *encoded, _ <-chan struct{}) {
-		if following != nil {
-			w.encodeAhead(following, e.read.Hash())
-		}
-	}
-	return w.appendWithSnapshot(ctx, f.Body, f.Data, meanwhile, snapshotting)
 }

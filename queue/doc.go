@@ -53,7 +53,8 @@
 //	claim.go        become the owner of a log
 //	walk.go         read the changes of items, or all entries, with their owners
 //	trim.go         delete entries that are not needed any more; how full a log is
-//	writer.go       append, snapshot, recover, release
+//	append.go       append an entry, or a frame while the next one is packed
+//	writer.go       send, snapshot, recover, release
 //	ahead.go        encode a frame while the entry before it is being stored
 //	limits.go       what may still be appended to a log that fills up
 //	control.go      append a control entry without owning the log

@@ -58,24 +58,6 @@ func (w *Writer) Epoch() uint64 { return w.epoch }
 // Log returns the log that the writer appends to.
 func (w *Writer) Log() *Log { return w.l }
 
-// Append stores an entry: body is one of checkpoint's bodies, data belongs to a frame. When it returns nil the
-// entry is on disk and folded into the state. Errors, for errors.Is:
-//
-//	ErrFull                   nothing stored: frames from 80 % of the limit on and while the disk has little room left,
-//	                          beats and graphs from 90 % on. Trim, wait, append again
-//	ErrTooLarge               nothing stored, and never will be
-//	ErrOutcomeUnknown         no acknowledgement, or refused because another message came first. Recover before
-//	                          anything else
-//	ErrLost                   the log has another owner
-//	*checkpoint.FormatError   nothing stored: the log has an older format, Upgrade raises it
-//	*checkpoint.CorruptError  nothing stored: the entry contradicts the log, so the memory of this process differs from
-//	                          what is stored. A bug: the table halts
-func (w *Writer) Append(ctx context.Context, body any, data []byte) (seq uint64, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.appendWithSnapshot(ctx, body, data, nil, nil)
-}
-
 // checkUsable returns why no append can be tried: the claim is lost, the outcome of an earlier
 // append is unknown, or ctx has ended.
 func (w *Writer) checkUsable(ctx context.Context) error {

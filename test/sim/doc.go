@@ -24,7 +24,7 @@
 //	storing.go     what the log's server stores, and what a fold reads
 //	invariants.go  what must hold
 //	continues.go   what an entry must not change, and what must be above it
-//	waits.go       waits for everything that was written before
+//	waits.go       waits for everything that was written before, and what need not be in the log
 //	readers.go     what plain readers of the target get
 //	lies.go        what the service answers, true or not
 //	table.go       the source table

@@ -232,3 +232,82 @@ func (p *process) trim() {
 		l.first = floor
 	}
 }
+
+// readDue reports whether a shard has something to read, or must be read again for a proof.
+func (p *process) readDue(sh *checkpoint.Shard) bool {
+	read := max(p.through[sh.ID], sh.Watermark)
+	if need := p.needed(); read < need && p.now > need+2000 || p.now-read > 20_000 {
+		return true
+	}
+	at := p.find(sh.ID)
+	if at == nil || at.closed {
+		return true
+	}
+	pos, _ := p.position(sh)
+	n := len(at.records)
+	return n > 0 && at.records[n-1].position() > pos.After &&
+		(pos.After != "" || at.records[n-1].created >= pos.At-pos.At%1000 && p.now-at.records[n-1].created <= retention)
+}
+
+// frame stores the frame that was packed ahead, or else the pages in hand, as one entry. While that
+// is under way the next frame may be packed.
+//
+// Rule 4: what is packed ahead assumes that the entry before it is stored. It ends with the life.
+func (p *process) frame() {
+	x := p.packed
+	switch p.packed = nil; {
+	case x == nil:
+		x = p.pack(p.pages, p.s.Hash)
+	case p.mutant == KeepPacked:
+	case p.reachedIf(x.prev != p.s.Hash, packedAgain):
+		x = p.pack(p.pages[:x.pages], p.s.Hash)
+	default:
+		p.reached(packedFollows)
+	}
+	ahead := false
+	fate := func() (fate int) {
+		fate, ahead = p.fateOfFrame()
+		return fate
+	}
+	stored := p.appendAs(fate, x.body, x.data, x.msg, func(hash checkpoint.Hash) {
+		if ahead {
+			p.packAhead(x.pages, hash)
+		}
+	})
+	if stored {
+		p.pages = p.pages[x.pages:]
+		return
+	}
+	p.reachedIf(p.packed != nil, packedDropped)
+}
+
+// packAhead packs the pages that are in hand behind those under way, after another read.
+func (p *process) packAhead(underWay int, prev checkpoint.Hash) {
+	for _, sh := range p.readable() {
+		if p.readDue(sh) {
+			p.readShard(sh, 1)
+			break
+		}
+	}
+	if rest := p.pages[underWay:]; len(rest) > 0 {
+		p.packed = p.pack(rest, prev)
+	}
+}
+
+// needed returns the time that a copy or a resync waits to be proved; 0 for none.
+func (p *process) needed() (through change.Millis) {
+	if p.copy != nil {
+		for _, pg := range p.copy.pages {
+			if pg.r != nil && !pg.r.begun {
+				through = max(through, pg.r.wait.Through)
+			}
+		}
+	}
+	if p.whole != nil && p.whole.r != nil && !p.whole.r.begun {
+		through = max(through, p.whole.r.wait.Through)
+	}
+	if p.retry != nil && !p.retry.begun {
+		through = max(through, p.retry.wait.Through)
+	}
+	return through
+}

@@ -1,8 +1,6 @@
 package sim
 
 import (
-	"slices"
-
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/protocol"
@@ -199,49 +197,6 @@ func (w *World) justified(g *checkpoint.Gap) {
 		}
 	}
 	w.fail("a gap has lost something", "nothing of %s is lost behind %+v since %d", sh.id, g.From, g.Since)
-}
-
-// excused reports whether a record need not be in the log: it is in a gap, older than the start, or
-// older than what the start of its stream promises and trimmed by now.
-func (w *World) excused(r *record) bool {
-	s := w.log.truth
-	if len(s.Streams) == 0 {
-		return true
-	}
-	first := s.Streams[0]
-	if r.created < first.At || r.shard.stream < first.ARN {
-		return true
-	}
-	if st := s.Stream(r.shard.stream); st != nil && r.created < w.now-retention &&
-		r.created < change.StreamCompleteUntil(st.ARN, st.At, st.Date) && !w.lostBefore(st) {
-		return true
-	}
-	return slices.ContainsFunc(s.Gaps, func(g checkpoint.Gap) bool {
-		if g.Canceled {
-			return false // a copy has not read the items, no record was lost
-		}
-		if st := s.Stream(r.shard.stream); g.BeforeStart() && r.created > st.Date+skew {
-			return false // only what is older than the start was never promised
-		}
-		return s.GapStart(&g) <= r.created && r.created <= g.Until &&
-			(g.Feed.Shard == r.shard.id || g.Feed.Shard == "" || s.Shards[r.shard.id] == nil)
-	})
-}
-
-// lostBefore reports whether a later stream had lost something when it was started: the gap before
-// it must say so.
-func (w *World) lostBefore(st *checkpoint.Stream) bool {
-	s := w.log.truth
-	if st == s.Streams[0] {
-		return false
-	}
-	until := change.Millis(0)
-	for i := range s.Gaps {
-		if g := &s.Gaps[i]; g.Feed.Shard == "" && s.Stream(g.Feed.Stream) != nil && g.Until <= st.Date {
-			until = max(until, g.Until)
-		}
-	}
-	return st.Date-until >= retention
 }
 
 // acknowledged checks Rule 2: what the server acknowledged is part of the log. A store that went

@@ -32,25 +32,6 @@ func (p *process) position(sh *checkpoint.Shard) (change.Position, change.Versio
 	return sh.Pos, sh.Clock
 }
 
-// storeGap stores a gap, unless it is known by now.
-func (p *process) storeGap(g *checkpoint.Gap) {
-	if len(p.pages) > 0 {
-		p.frame() // the gap goes behind the pages of its shard
-		return
-	}
-	if !p.s.PrepareGap(g) {
-		return
-	}
-	if g.Ends && p.mutant == WideExcuse {
-		g.Accepted, g.Reason = true, checkpoint.ReasonBeforeStart
-	}
-	p.reachedIf(g.BeforeStart(), gapExcused)
-	if p.append(g, nil) {
-		delete(p.doubts, g.Feed.Shard)
-	}
-	p.ended = true
-}
-
 // packed is a frame of the oldest pages in hand, encoded.
 type packed struct {
 	pages int
@@ -73,51 +54,6 @@ func (p *process) pack(pages []page, prev checkpoint.Hash) *packed {
 	return x
 }
 
-// frame stores the frame that was packed ahead, or else the pages in hand, as one entry. While that
-// is under way the next frame may be packed.
-//
-// Rule 4: what is packed ahead assumes that the entry before it is stored. It ends with the life.
-func (p *process) frame() {
-	x := p.packed
-	switch p.packed = nil; {
-	case x == nil:
-		x = p.pack(p.pages, p.s.Hash)
-	case p.mutant == KeepPacked:
-	case p.reachedIf(x.prev != p.s.Hash, packedAgain):
-		x = p.pack(p.pages[:x.pages], p.s.Hash)
-	default:
-		p.reached(packedFollows)
-	}
-	ahead := false
-	fate := func() (fate int) {
-		fate, ahead = p.fateOfFrame()
-		return fate
-	}
-	stored := p.appendAs(fate, x.body, x.data, x.msg, func(hash checkpoint.Hash) {
-		if ahead {
-			p.packAhead(x.pages, hash)
-		}
-	})
-	if stored {
-		p.pages = p.pages[x.pages:]
-		return
-	}
-	p.reachedIf(p.packed != nil, packedDropped)
-}
-
-// packAhead packs the pages that are in hand behind those under way, after another read.
-func (p *process) packAhead(underWay int, prev checkpoint.Hash) {
-	for _, sh := range p.readable() {
-		if p.readDue(sh) {
-			p.readShard(sh, 1)
-			break
-		}
-	}
-	if rest := p.pages[underWay:]; len(rest) > 0 {
-		p.packed = p.pack(rest, prev)
-	}
-}
-
 // fateOfFrame is fateOfAppend, and draws whether the next frame is packed meanwhile. The enumeration
 // leaves that out.
 func (w *World) fateOfFrame() (fate int, ahead bool) {
@@ -126,4 +62,23 @@ func (w *World) fateOfFrame() (fate int, ahead bool) {
 	}
 	n := w.faultOf(faultAppend, 4, 2)
 	return n % 4, n >= 4
+}
+
+// storeGap stores a gap, unless it is known by now.
+func (p *process) storeGap(g *checkpoint.Gap) {
+	if len(p.pages) > 0 {
+		p.frame() // the gap goes behind the pages of its shard
+		return
+	}
+	if !p.s.PrepareGap(g) {
+		return
+	}
+	if g.Ends && p.mutant == WideExcuse {
+		g.Accepted, g.Reason = true, checkpoint.ReasonBeforeStart
+	}
+	p.reachedIf(g.BeforeStart(), gapExcused)
+	if p.append(g, nil) {
+		delete(p.doubts, g.Feed.Shard)
+	}
+	p.ended = true
 }

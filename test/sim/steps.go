@@ -157,24 +157,6 @@ func (p *process) release() {
 	p.end("it releases the log")
 }
 
-// needed returns the time that a copy or a resync waits to be proved; 0 for none.
-func (p *process) needed() (through change.Millis) {
-	if p.copy != nil {
-		for _, pg := range p.copy.pages {
-			if pg.r != nil && !pg.r.begun {
-				through = max(through, pg.r.wait.Through)
-			}
-		}
-	}
-	if p.whole != nil && p.whole.r != nil && !p.whole.r.begun {
-		through = max(through, p.whole.r.wait.Through)
-	}
-	if p.retry != nil && !p.retry.begun {
-		through = max(through, p.retry.wait.Through)
-	}
-	return through
-}
-
 // listingDue reports whether a listing is wanted: for a proof, for children or parents, or since
 // the last is old.
 func (p *process) listingDue() bool {
@@ -184,22 +166,6 @@ func (p *process) listingDue() bool {
 		age > 3000 && (len(p.s.MissingParents()) > 0 || p.s.AwaitsChildren()) ||
 		need > p.listed && p.now > need+1000 && age > 1000 ||
 		age > 2000 && !live.Disabled && !p.stillLive()
-}
-
-// readDue reports whether a shard has something to read, or must be read again for a proof.
-func (p *process) readDue(sh *checkpoint.Shard) bool {
-	read := max(p.through[sh.ID], sh.Watermark)
-	if need := p.needed(); read < need && p.now > need+2000 || p.now-read > 20_000 {
-		return true
-	}
-	at := p.find(sh.ID)
-	if at == nil || at.closed {
-		return true
-	}
-	pos, _ := p.position(sh)
-	n := len(at.records)
-	return n > 0 && at.records[n-1].position() > pos.After &&
-		(pos.After != "" || at.records[n-1].created >= pos.At-pos.At%1000 && p.now-at.records[n-1].created <= retention)
 }
 
 // beatDue reports whether a beat is due, or wanted for a proof.
