@@ -78,7 +78,5 @@ func ResyncFrom(p *checkpoint.PendingResync, gapsUntil change.Millis) change.Mil
 }
 
 // CopyFrom returns the time of the service from which on a copy may read its first page: what was
-// written around the first start must be in the part of the stream that is read. A page counts as
-// read when its request was sent at the latest, which is not before what the owner's clock of the
-// service shows then.
-func CopyFrom(c *checkpoint.CopyState) change.Millis { return c.Began }
+// written around the first start must be in the part of the stream that is read.
+func CopyFrom(c *checkpoint.CopyState) change.Millis { return c.Began + DateStep }

@@ -162,15 +162,11 @@ func (c *Copier) awaitBegin(ctx context.Context) error {
 		if left <= 0 {
 			return nil
 		}
-		if err := failure.Pause(ctx, min(left, lookAgain)); err != nil {
+		if err := failure.Pause(ctx, min(left, time.Second)); err != nil {
 			return err
 		}
 	}
 }
-
-// lookAgain bounds the time between two looks at the service's clock, an estimate that each reply
-// may correct.
-const lookAgain = 100 * time.Millisecond
 
 // readPages reads the part that is due first, page after page, until all parts are done. A page is
 // written by a goroutine of its own.

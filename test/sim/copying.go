@@ -206,8 +206,7 @@ func (p *process) copySteps() (acts []func()) {
 		}
 	}
 	for _, part := range x.parts.All {
-		// Readings have Dates that are cut to the second here, as behind a clock without other replies.
-		if part.Readable() && len(x.pages) < copyPages && p.now >= protocol.CopyFrom(c)+protocol.DateStep {
+		if part.Readable() && len(x.pages) < copyPages && p.now >= protocol.CopyFrom(c) {
 			acts = append(acts, func() { p.readCopyPage(c, part) })
 			break
 		}
