@@ -99,8 +99,8 @@ func bigtableOptions(cfg *config.Config) (bigtable.Options, error) {
 	}
 	return bigtable.Options{
 		Seal: seal, Pipeline: cfg.Pipeline, Project: b.Project, Instance: b.Instance, AppProfile: b.AppProfile,
-		CopyProfile: b.CopyProfile, Endpoint: b.Endpoint, Timeout: time.Duration(b.Timeout), Tombstones: time.Duration(b.Tombstones),
-		Concurrency: b.MaxInFlight,
+		CopyProfile: b.CopyProfile, Endpoint: b.Endpoint, Timeout: time.Duration(b.Timeout),
+		Tombstones: time.Duration(b.Tombstones), Concurrency: b.MaxInFlight,
 	}, nil
 }
 

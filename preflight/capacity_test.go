@@ -55,7 +55,8 @@ func TestLimitWithoutRoomForTwoSnapshotsIsRefused(t *testing.T) {
 func TestNeededMemoryIsReported(t *testing.T) {
 	cfg := config.Default()
 	r := Run(t.Context(), &cfg, nil, Options{Offline: true})
-	if r.Cost[CostMemory] != (300+64)<<20 || r.Cost[CostMemoryLarge] != (300+128+64)<<20 || r.Cost[CostMemoryCopy] != 256<<20 {
+	if r.Cost[CostMemory] != (300+64)<<20 || r.Cost[CostMemoryLarge] != (300+128+64)<<20 ||
+		r.Cost[CostMemoryCopy] != 256<<20 {
 		t.Error(r.Cost)
 	}
 }

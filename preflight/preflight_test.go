@@ -62,7 +62,8 @@ func TestCopyProfileThatDiffersIsFound(t *testing.T) {
 		err             error
 		want, hint      string
 	}{
-		{"as it should be", bigtable.Profile{Name: "q", SingleCluster: true, Transactional: true, Cluster: "c1"}, stream, nil, "", ""},
+		{"as it should be", bigtable.Profile{Name: "q", SingleCluster: true, Transactional: true, Cluster: "c1"}, stream, nil,
+			"", ""},
 		{"another cluster", bigtable.Profile{Name: "q", SingleCluster: true, Transactional: true, Cluster: "c2"}, stream, nil,
 			"error: app profile q (bigtable.copy_profile): profile_cluster is c2, and must be c1, as that of app profile p",
 			"app-profiles update q --instance=main --route-to=c1 --transactional-writes --priority=PRIORITY_LOW"},
@@ -76,7 +77,7 @@ func TestCopyProfileThatDiffersIsFound(t *testing.T) {
 			"error: app profile q (bigtable.copy_profile): profile is missing", "--route-to=c1"},
 		{"may not look", bigtable.Profile{Name: "q"}, bigtable.Profile{}, status.Error(codes.PermissionDenied, "no"),
 			"warning: the app profile cannot be read", "roles/bigtable.viewer"},
-		{"the other one may not be read", bigtable.Profile{Name: "q", SingleCluster: true, Transactional: true, Cluster: "c2"},
+		{"the other may not be read", bigtable.Profile{Name: "q", SingleCluster: true, Transactional: true, Cluster: "c2"},
 			bigtable.Profile{}, nil, "", ""},
 	} {
 		got, hint := "", ""

@@ -296,10 +296,10 @@ func (l *lanes) work(ctx context.Context, next assigned) error {
 // after the batches of other lanes.
 func (l *lanes) applyBatch(ctx context.Context, b assigned) error {
 	b.worker.call = &b.lane.call
-	if err := b.worker.apply(ctx); err != nil {
+	if err := b.apply(ctx); err != nil {
 		return err
 	}
-	clear(b.worker.batch) // lets the frames behind the jobs be collected
+	clear(b.batch) // lets the frames behind the jobs be collected
 	l.workers.Put(b.worker)
 	l.queue(b.lane, l.endBatch(b.lane))
 	return nil

@@ -155,7 +155,7 @@ func TestGenerationOfShardsIsAnsweredByOneListing(t *testing.T) {
 				}
 				added[n] = time.Now()
 				if c.add(d); n%100 == 0 {
-					time.Sleep(50 * time.Millisecond) // of idle shards, which are read within a second or more
+					<-time.After(50 * time.Millisecond) // of idle shards, which are read within a second or more
 				}
 			}
 		}()
@@ -209,7 +209,7 @@ func TestFewEndsAreAskedAboutOneByOne(t *testing.T) {
 				t.Errorf("%s: fate %d, childless %t", v.reader.Feed().Shard, v.fate, v.childless)
 			}
 			r.Close()
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 		}
 		if s.calls != 100 || len(s.listings) > 0 {
 			t.Errorf("%d calls, %d listings", s.calls, len(s.listings))

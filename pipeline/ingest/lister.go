@@ -176,7 +176,7 @@ func (l *lister) scheduleProof(timer *time.Timer) {
 
 // nextListing returns how long to wait before a listing for proofs.
 func (l *lister) nextListing() (time.Duration, bool) {
-	return l.prover.nextListing(l.lastListing(), l.o.now(), l.proved, time.Now(), 2*l.o.Periods.Proof)
+	return l.prover.nextListing(l.lastListing(), l.o.now(), l.proved, time.Now(), 2*l.o.Periods.Proof+dateStep)
 }
 
 // listAll lists the whole stream and stores what is new.

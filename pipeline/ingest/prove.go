@@ -84,6 +84,10 @@ func (v *prover) reason() string {
 	return v.why
 }
 
+// dateStep is the precision of the service's Date: a listing or a page may carry a Date that is
+// earlier than its begin by that.
+const dateStep = time.Second
+
 // lookAgain bounds the time between two looks at the service's clock while a listing is due later.
 // The clock is an estimate, which moves on by this process's monotonic clock and jumps when a reply
 // shows that it was wrong: behind by an hour after the machine was suspended for one.
@@ -114,8 +118,7 @@ func (v *prover) nextListing(
 	if first == nil {
 		return 0, false
 	}
-	// The service's clock has passed now, so a listing that begins then serves the call.
-	due := time.Duration(first.Through-now) * time.Millisecond
+	due := time.Duration(first.Through-now)*time.Millisecond + dateStep
 	return max(min(due, overdue), 0), true
 }
 
@@ -131,7 +134,7 @@ func (v *prover) nextRead(listed, now change.Millis) (time.Duration, bool) {
 			last = max(last, p.Through)
 		}
 	}
-	return time.Duration(checkpoint.ReadFrom(last)-now) * time.Millisecond, last > 0
+	return time.Duration(checkpoint.ReadFrom(last)-now)*time.Millisecond + dateStep, last > 0
 }
 
 // noteRead notes that every shard is read now for the calls up to listed.

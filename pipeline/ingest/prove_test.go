@@ -38,7 +38,7 @@ func TestProofDoesNotWaitForAClockThatIsBehind(t *testing.T) {
 		}
 	}
 	// The clock catches up before: then the listing is due at once.
-	if wait, _ := v.nextListing(0, now+3_600_000, began.Add(-time.Hour), began, patience); wait != 0 {
+	if wait, _ := v.nextListing(0, now+3_602_000, began.Add(-time.Hour), began, patience); wait != 0 {
 		t.Errorf("a listing is due in %v although the time has come", wait)
 	}
 }
@@ -51,11 +51,11 @@ func TestOneListingServesManyProofs(t *testing.T) {
 		v.add(change.Millis(1000 * (i + 1)))
 	}
 	at := time.Now()
-	if wait, needed := v.nextListing(0, 0, at.Add(-time.Hour), at, time.Hour); !needed || wait != time.Second {
+	if wait, needed := v.nextListing(0, 0, at.Add(-time.Hour), at, time.Hour); !needed || wait != 2*time.Second {
 		t.Errorf("first listing in %v, %v", wait, needed)
 	}
-	if wait, needed := v.nextListing(9000, 9000, at, at, time.Hour); !needed || wait != time.Second {
-		t.Errorf("behind a listing that serves nine: %v, %v, want the tenth's time", wait, needed)
+	if wait, needed := v.nextListing(9000, 9000, at, at, time.Hour); !needed || wait != 2*time.Second {
+		t.Errorf("behind a listing that serves nine: %v, %v, want the tenth's time and the precision of Date", wait, needed)
 	}
 	if _, needed := v.nextListing(10_000, 10_000, at, at, time.Hour); needed {
 		t.Error("a listing is due although one served all")
@@ -72,8 +72,8 @@ func TestShardsAreReadAtOnceForProofs(t *testing.T) {
 	if wait, needed := v.nextRead(0, 0); needed {
 		t.Errorf("reads in %v without a listing", wait)
 	}
-	if wait, needed := v.nextRead(3500, 3500); !needed || wait != 1500*time.Millisecond {
-		t.Errorf("behind a listing that serves three: %v, %v, want 2 s behind the third", wait, needed)
+	if wait, needed := v.nextRead(3500, 3500); !needed || wait != 2500*time.Millisecond {
+		t.Errorf("behind a listing that serves three: %v, %v, want 2 s and a Date's precision behind the third", wait, needed)
 	}
 	v.noteRead(3500)
 	if wait, needed := v.nextRead(3500, 5000); needed {

@@ -87,7 +87,8 @@ func TestChangesGetTheNextFreeSlot(t *testing.T) {
 		copies := l.waitFor(t, 30, ofCopy)
 		changes := l.waitFor(t, 30, ofStream)
 		if begun.Load() != 20 || copies.Load() != 0 || changes.Load() != 0 {
-			t.Fatalf("%d copies of 20 begin without changes, %d too many, %d changes", begun.Load(), copies.Load(), changes.Load())
+			t.Fatalf("%d copies of 20 begin without changes, %d too many, %d changes",
+				begun.Load(), copies.Load(), changes.Load())
 		}
 		l.give(18, ofCopy)
 		if copies.Load() != 0 || changes.Load() != 18 {
@@ -123,7 +124,7 @@ func TestCopiesGetATenthBesideChangesThatNeverEnd(t *testing.T) {
 			of := traffic(i % int(kinds))
 			all.Go(func() {
 				for ctx.Err() == nil && l.Acquire(ctx, of) == nil {
-					time.Sleep(10 * time.Millisecond)
+					<-time.After(10 * time.Millisecond)
 					l.Release(of, 10*time.Millisecond, loadQuick, false)
 					done[of].Add(1)
 				}

@@ -199,7 +199,8 @@ func TestCopiesUseTheirProfile(t *testing.T) {
 			},
 			"letters": func() error { return c.ApplyInCopy(t.Context(), target, write, nil) },
 			"foreign": func() error {
-				return c.DeleteCells(t.Context(), target, []byte("hats"), []Cell{{Family: "d", Qualifier: []byte("x"), Time: present}})
+				cell := Cell{Family: "d", Qualifier: []byte("x"), Time: present}
+				return c.DeleteCells(t.Context(), target, []byte("hats"), []Cell{cell})
 			},
 			"guard": func() error {
 				_, err := c.ReplaceGuard(t.Context(), target, Replacement{

@@ -120,7 +120,8 @@ func (d *daemon) putSteadily(lasts time.Duration) (at []time.Time) {
 		}
 		for due := int(now.Sub(begin).Seconds() * lagRate); len(at) < due; {
 			item := load.item(rnd, len(at), 1)
-			item = append(fmt.Appendf(nil, `{"pk":{"S":"lag-%07d"},"sk":{"S":"s"}`, len(at)), item[bytes.Index(item, []byte(`,"round"`)):]...)
+			key := fmt.Appendf(nil, `{"pk":{"S":"lag-%07d"},"sk":{"S":"s"}`, len(at))
+			item = append(key, item[bytes.Index(item, []byte(`,"round"`)):]...)
 			at = append(at, time.Now())
 			if err := d.sb.DynamoDB.Put(sourceName(0), item); err != nil {
 				d.b.Fatal(err)
