@@ -363,12 +363,15 @@ func (l *DeadLetters) update(hash uint64, ids []string, change func(*letterRef))
 
 // refresh looks at the store: `dlq drop` changes it from outside.
 func (l *DeadLetters) refresh(ctx context.Context) error {
+	l.mu.Lock()
+	put := l.put // before the look: one that is dropped behind it is in its number and not in the walk
+	l.mu.Unlock()
 	n, dropped, err := l.stored.Look(ctx)
 	if err != nil {
 		return fmt.Errorf("look at dead letters: %w", err)
 	}
 	l.mu.Lock()
-	known, put := l.count == n && l.listed && !dropped, l.put
+	known := l.count == n && l.listed && !dropped
 	l.mu.Unlock()
 	if known {
 		return nil
