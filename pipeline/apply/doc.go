@@ -33,6 +33,7 @@
 //	turns.go        the order of changes in tables that remove whole rows
 //	quarantine.go   a row that Bigtable neither takes nor refuses
 //	deadletters.go  refused changes, and the items that are dirty because of them
+//	lettered.go     what is known of the dead letters of an item
 //	breaker.go      more refusals in a row than changes can be at fault
 //	classes.go      which deletions are archived
 //	options.go      what the sinks need of their table and of the process
