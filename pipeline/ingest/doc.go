@@ -11,7 +11,6 @@
 // it returns without an error; then the write loop stops taking pages, starts the drain of the
 // sinks, stores marks and beats until they are done, and releases the log. A hard shutdown ends the
 // context of Write: it returns at once, and the next life goes on from what is stored.
-// on from what is stored.
 //
 // Files, from the top down:
 //

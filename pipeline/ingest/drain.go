@@ -19,8 +19,8 @@ const drainPeriod = 20 * time.Millisecond
 const handOverGrace = 300 * time.Millisecond
 
 // drain applies what is in the log, for most of the time that Periods.Shutdown gives, then writes
-// the marks and a snapshot and releases the log. No shard is read any more; pages that are not
-// stored are read again after the next start. A log that another process goes on with is not
+// the marks and a snapshot and releases the log. No shard is read any more; pages that were not
+// stored were dropped, and are read again after the next start. A log that another process goes on with is not
 // drained: calls in flight have a moment, and are cut.
 func (w *writer) drain(ctx context.Context) (saved bool, err error) {
 	to := w.o.Successor()
@@ -29,7 +29,6 @@ func (w *writer) drain(ctx context.Context) (saved bool, err error) {
 	if handedOver {
 		patience = min(patience, handOverGrace)
 	}
-	w.handoff.releaseArrivals()
 	for _, s := range w.sinks {
 		s.Drain(w.log.State().LastFrame)
 	}

@@ -3,6 +3,7 @@ package ingest
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
@@ -21,6 +22,7 @@ type handoff struct {
 	readAll  chan struct{}    // for the readers: every shard is to be read at once; capacity 1
 	drained  chan struct{}    // closed when no shard is read any more, because a drain began
 	retry    time.Duration    // between two tries to store an entry in a full log
+	ended    atomic.Int32     // how many of the readers and the write loop use arrivals no more
 }
 
 func newHandoff(retry time.Duration) *handoff {
@@ -57,8 +59,17 @@ func (a *arrival) release() {
 	}
 }
 
-// releaseArrivals gives back the memory of the pages that wait: they are read again.
-func (h *handoff) releaseArrivals() {
+// leave is called when the readers have ended, and when the write loop takes no more arrivals. The
+// last of the two gives back the memory of the pages that wait, which are read again: a page that
+// was not released would take its table's memory for as long as the process lives.
+//
+// Rules 2 and 10: beside a write loop that still takes arrivals none may be dropped. It would store
+// the page behind the one that was dropped, which does not follow what the log holds, or take an
+// empty page for a proof that everything before it was stored.
+func (h *handoff) leave() {
+	if h.ended.Add(1) < 2 {
+		return
+	}
 	for {
 		select {
 		case a := <-h.arrivals:

@@ -34,9 +34,7 @@ func readShards(ctx context.Context, o *Options, h *handoff, l *lister) (err err
 	g.Go(func() error { return r.confirmer.run(ctx) })
 	g.Go(func() error { return r.run(ctx, events) })
 	err = g.Wait()
-	// Nothing is handed over any more, and a life that ends with an error takes nothing either. A
-	// page that was not released would take its table's memory for as long as the process lives.
-	h.releaseArrivals()
+	h.leave()
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
@@ -173,16 +171,30 @@ func (r *readers) send(ctx context.Context, a arrival) error {
 		return nil
 	}
 	feed := a.page.Feed
-	select {
-	case <-ctx.Done():
+	if !r.handOver(ctx, a) {
 		a.release()
 		return nil
-	case r.handoff.arrivals <- a:
 	}
 	if a.childless {
 		r.g.Go(func() error { return r.lister.findChildren(ctx, feed) })
 	}
 	return nil
+}
+
+// handOver gives the write loop an arrival, and reports whether it did: not once ctx has ended.
+//
+// Rule 2: what follows an arrival that was not handed over is not handed over either. A select alone
+// would choose by chance where there is room and ctx has ended.
+func (r *readers) handOver(ctx context.Context, a arrival) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case r.handoff.arrivals <- a:
+		return true
+	}
 }
 
 // describeGap returns the log's entry for lost records.
@@ -207,12 +219,10 @@ func (r *readers) describeGap(v *verdict) *checkpoint.Gap {
 // sendGap passes on a gap behind the pages of its shard. Nothing of the shard follows in this life.
 func (r *readers) sendGap(ctx context.Context, g *checkpoint.Gap) {
 	hand := func(req request) error {
-		select {
-		case <-ctx.Done():
+		if !r.handOver(ctx, arrival{gap: req}) {
 			return context.Cause(ctx)
-		case r.handoff.arrivals <- arrival{gap: req}:
-			return nil
 		}
+		return nil
 	}
 	r.g.Go(func() error {
 		if err := r.handoff.requestVia(ctx, g, hand); err != nil {

@@ -54,6 +54,7 @@ func (w *writer) run(ctx context.Context) error {
 	defer beat.Stop()
 	defer mark.Stop()
 	defer trim.Stop()
+	defer w.handoff.leave()
 	defer w.dropInHand()
 	if err := w.begin(ctx); err != nil {
 		return err
