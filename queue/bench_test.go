@@ -95,10 +95,10 @@ func BenchmarkAppend(b *testing.B) {
 // change.
 func BenchmarkRead(b *testing.B) {
 	ctx := context.Background()
-	for _, kib := range []int{64, 256, 1024} {
+	for _, kib := range []int{2, 64, 256, 1024} {
 		b.Run(fmt.Sprintf("frame=%dKiB", kib), func(b *testing.B) {
 			w := benchQueue(b)
-			p := pageOf(b, w.State(), kib<<10/2400, recordBytes)
+			p := pageOf(b, w.State(), max(kib<<10/2400, 1), recordBytes)
 			total := 0
 			for ; total < 100_000; total += len(p.Records) {
 				repeat(p, w.State(), total+1)

@@ -12,9 +12,10 @@ import (
 // and the collector may free what a read of it has loaded. So a log that is read at its end takes
 // ten times what is appended to it in a second.
 const (
-	blockBytes  = 8 << 20         // no block holds more
-	keptSeconds = 10              // for which a block is kept
-	longestFill = 2 * time.Second // the longest that readers wait for the end of a block
+	blockBytes  = 8 << 20          // no block holds more
+	keptSeconds = 10               // for which a block is kept
+	longestFill = 2 * time.Second  // the longest that readers wait for the end of a block
+	runBytes    = blockBytes / 128 // entries that are smaller together are noted as one
 )
 
 // tails measures how fast the logs of the embedded server grow, and has their readers keep behind
@@ -39,18 +40,29 @@ type tails struct {
 // tail is the end of one log. The mutex of its tails covers it.
 type tail struct {
 	all      *tails
-	newest   []appended // may be in the block that is being written
+	newest   []appended // may be in the block that is being written; at most 2·blockBytes/runBytes
 	bytes    int64      // of newest
 	finished uint64     // no entry up to this one is in that block
 	behind   time.Time  // readers keep behind that block until then
 	moved    chan struct{}
 }
 
-// appended is an entry that the server has stored.
+// appended is an entry that the server has stored, or a run of small ones.
 type appended struct {
-	seq   uint64
+	seq   uint64 // of the last
 	bytes int64
-	at    time.Time
+	last  int64     // bytes of the last
+	at    time.Time // of the last
+}
+
+// extend takes an entry into the run, and reports whether it is small enough.
+func (a *appended) extend(e appended) bool {
+	if a.bytes+e.bytes > runBytes {
+		return false
+	}
+	e.bytes += a.bytes
+	*a = e
+	return true
 }
 
 func newTails(limit int64) *tails { return &tails{limit: limit, logs: map[string]*tail{}} }
@@ -91,13 +103,20 @@ func (t *tail) note(seq uint64, bytes int, now time.Time) {
 	t.all.mu.Lock()
 	defer t.all.mu.Unlock()
 	sum := t.all.add(int64(bytes), now)
-	t.newest = append(t.newest, appended{seq, int64(bytes), now})
+	e := appended{seq, int64(bytes), int64(bytes), now}
+	if n := len(t.newest); n == 0 || !t.newest[n-1].extend(e) {
+		t.newest = append(t.newest, e)
+	}
 	t.bytes += int64(bytes)
 	last := appended{}
-	for t.bytes > blockBytes { // these do not fit in one block
-		last = t.newest[0]
+	for len(t.newest) > 0 {
+		first := t.newest[0]
+		if t.bytes-first.bytes+first.last <= blockBytes {
+			break
+		}
+		last = first // its last entry and what follows do not fit in one block
 		t.newest = t.newest[1:]
-		t.bytes -= last.bytes
+		t.bytes -= first.bytes
 	}
 	if last.seq == 0 {
 		return
@@ -119,16 +138,22 @@ func (t *tail) look() (finished uint64, behind time.Time, moved <-chan struct{})
 	return t.finished, t.behind, t.moved
 }
 
+// What a reader requests at once: with few messages it waits for the server after each of them, and a
+// log of small frames takes twice the CPU.
 const (
-	pulledBytes    = 2 << 20 // that a reader requests ahead, or one message
-	pulledMessages = 4
+	pulledBytes    = 2 << 20 // or one message
+	pulledMessages = 64
+	firstPulled    = 4 // messages, while none was read whose size counts
 )
 
 // request requests the next messages unless some that were requested are on their way, and blocks
 // while the reader keeps behind.
 func (r *Reader) request(ctx context.Context) error {
 	for r.seq >= r.requested {
-		n := min(max(uint64(pulledBytes/max(r.size, 1)), 1), pulledMessages)
+		n := uint64(firstPulled)
+		if r.size > 0 {
+			n = min(max(uint64(pulledBytes/r.size), 1), pulledMessages)
+		}
 		if t := r.l.tail; t != nil && r.endAt == 0 {
 			finished, behind, moved := t.look()
 			if wait := time.Until(behind); wait > 0 {

@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -50,6 +51,31 @@ func TestTailOfAFastLog(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestTailOfSmallEntriesIsShort: small entries are noted in runs. An entry that may be in the block
+// that is being written is not finished, and one that lies a run further back is.
+func TestTailOfSmallEntriesIsShort(t *testing.T) {
+	log := newTails(0).of("log")
+	random := rand.New(rand.NewPCG(1, 2))
+	to := []int{0} // bytes up to each entry
+	for i := range 50_000 {
+		size := 100 + random.IntN(2000)
+		if i/500%10 == 9 {
+			size = random.IntN(3 * runBytes)
+		}
+		to = append(to, to[len(to)-1]+size)
+		log.note(uint64(i+1), size, time.Now())
+		finished, _, _ := log.look()
+		if last := to[len(to)-1]; finished > 0 && last-to[finished-1] <= blockBytes {
+			t.Fatalf("entry %d is finished, and one block holds it and all behind it: %d bytes", finished, last-to[finished-1])
+		} else if open := last - to[finished]; open > blockBytes+runBytes {
+			t.Fatalf("entry %d is not finished, with %d bytes behind it", finished+1, open)
+		}
+		if n := len(log.newest); n > 2*blockBytes/runBytes+2 {
+			t.Fatalf("%d notes", n)
+		}
 	}
 }
 
