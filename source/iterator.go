@@ -83,7 +83,8 @@ func (r *Reader) iteratorInput() *dynamodbstreams.GetShardIteratorInput {
 	case r.lastRead != "":
 		in.ShardIteratorType, in.SequenceNumber = types.ShardIteratorTypeAfterSequenceNumber, aws.String(string(r.lastRead))
 	case r.pos.At > 0 && !r.noTimestampStart:
-		in.ShardIteratorType, in.Timestamp = types.ShardIteratorTypeAtTimestamp, aws.Time(r.pos.At.Time().Truncate(time.Second))
+		in.ShardIteratorType = types.ShardIteratorTypeAtTimestamp
+		in.Timestamp = aws.Time(r.pos.At.Time().Truncate(time.Second))
 	}
 	return in
 }

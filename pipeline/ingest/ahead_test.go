@@ -31,7 +31,9 @@ func pagesOf(n int) (pages []*source.Page) {
 
 // small is a write loop whose frames hold three of pagesOf.
 func small() *writer {
-	return &writer{o: &Options{MaxPayload: 72 << 10}, watermarks: newWatermarks(), handoff: newHandoff(0), progress: &progress{}}
+	return &writer{
+		o: &Options{MaxPayload: 72 << 10}, watermarks: newWatermarks(), handoff: newHandoff(0), progress: &progress{},
+	}
 }
 
 func (w *writer) arrive(pages ...*source.Page) {
@@ -67,8 +69,8 @@ func TestFullFrameIsPackedAhead(t *testing.T) {
 	}
 	first := w.ahead
 	n := len(first.pages)
-	if held := pages[0].Bytes; held*n < len(f.Data) || len(pages[0].Records) > 0 {
-		t.Errorf("%d pages hold %d bytes each and %d records, the frame has %d bytes", n, held, len(pages[0].Records), len(f.Data))
+	if held, rest := pages[0].Bytes, len(pages[0].Records); held*n < len(f.Data) || rest > 0 {
+		t.Errorf("%d pages hold %d bytes each and %d records, the frame has %d bytes", n, held, rest, len(f.Data))
 	}
 	w.ahead = nil
 	close(acked)

@@ -228,7 +228,7 @@ func answerLater(client io.WriteCloser, server io.Reader, delay time.Duration) {
 	answers := make(chan answer, 1024)
 	go func() {
 		for a := range answers {
-			time.Sleep(time.Until(a.due))
+			<-time.After(time.Until(a.due))
 			_, _ = client.Write(a.data)
 		}
 		_ = client.Close()

@@ -151,8 +151,9 @@ func (l *lister) listForProofs(ctx context.Context) error {
 // readForProofs has all shards read that are not being read, once an empty page of each would serve
 // the calls that a listing has served. Idle shards would be read up to an idle poll later.
 func (l *lister) readForProofs() {
-	if wait, needed := l.prover.nextRead(l.lastListing(), l.o.now()); needed && wait <= 0 {
-		l.prover.noteRead(l.lastListing())
+	listed := l.lastListing()
+	if wait, needed := l.prover.nextRead(listed, l.o.now()); needed && wait <= 0 {
+		l.prover.noteRead(listed)
 		signal(l.handoff.readAll)
 	}
 }
