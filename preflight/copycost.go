@@ -48,9 +48,7 @@ func PriceNote() string {
 
 const (
 	unitBytes = 4096 // that a read unit reads strongly consistently
-	// copyRate is how many items of 1 KB a second are copied with two cores; larger items count as
-	// several.
-	copyRate      = 10_000
+	// Items of which each KB counts as one.
 	copyItemBytes = 1024
 )
 
@@ -132,11 +130,22 @@ func writeSeconds(info *source.TableInfo, b config.Backfill) float64 {
 	if info.Items > 0 {
 		size = max(1, float64(info.Bytes)/float64(info.Items)/copyItemBytes)
 	}
-	seconds := float64(info.Items) * size / copyRate
+	seconds := float64(info.Items) * size / itemsPerProcessor
 	if b.WriteRows > 0 {
 		seconds = max(seconds, float64(info.Items)/float64(b.WriteRows))
 	}
 	return seconds
+}
+
+// dollars returns what the configured way costs.
+func (e *CopyEstimate) dollars() float64 {
+	switch e.From {
+	case "none":
+		return 0
+	case "export":
+		return e.Export.Dollars
+	}
+	return e.Scan.Dollars
 }
 
 // Way is a way of copying, with its name in the configuration.

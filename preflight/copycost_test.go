@@ -38,7 +38,7 @@ func TestCopyThatBeginsIsSaidInOneSentence(t *testing.T) {
 	info := source.TableInfo{Items: 30_000_000, Bytes: 28 << 30}
 	for from, want := range map[string]string{
 		"": "copies about 30,000,000 items (28 GiB) by scan: about 0.92 dollars and 4.1 hours", "none": "",
-		"export": "copies about 30,000,000 items (28 GiB) by export: about 3.44 dollars and 0.8 hours",
+		"export": "copies about 30,000,000 items (28 GiB) by export: about 3.44 dollars and 0.4 hours",
 	} {
 		if got := EstimateCopy(&info, config.Backfill{From: from}).Sentence(); got != want {
 			t.Errorf("%q: %q, want %q", from, got, want)

@@ -22,9 +22,10 @@ const timeout = 2 * time.Minute
 
 // Options are the choices of a preflight check.
 type Options struct {
-	Offline bool // only what needs no connection
-	Sample  int  // items of each table that the mapping is tried on; 0: none
-	Logger  clients.Logger
+	Offline  bool // only what needs no connection
+	Capacity bool // compute Report.Capacity too, which measures the latency of Bigtable
+	Sample   int  // items of each table that the mapping is tried on; 0: none
+	Logger   clients.Logger
 
 	// Sampling is called before a table is sampled, with the number of items to expect. It returns
 	// a function to call with the number of items read so far, and one to call at the end. Nil:
@@ -42,6 +43,7 @@ type Report struct {
 	Tables      []*TableReport
 	Selections  []Selection
 	Policies    *Policies // permissions that the configuration needs; nil if that is not known
+	Capacity    *Capacity // nil if Options.Capacity is not set, or servers cannot be reached
 }
 
 // Run checks a configuration that was loaded with the given problems. Servers are asked only if
@@ -136,6 +138,9 @@ func (c *check) online(ctx context.Context, o Options) {
 	c.logs(ctx)
 	c.stored(ctx)
 	c.cost()
+	if o.Capacity {
+		c.capacity(ctx)
+	}
 }
 
 // policies notes which permissions the configuration needs, with the ARNs of the tables that are

@@ -27,6 +27,16 @@ type TableReport struct {
 	Copy     *CopyEstimate         `json:"copy,omitempty"` // of the items that the table holds; nil: no copy will begin
 
 	table *catalog.Table
+	rows  int // of the sampled items
+}
+
+// rowsPerItem returns how many rows an item has in the mean of the sample; 1 without one, or where
+// the mapping writes none of the sampled items.
+func (r *TableReport) rowsPerItem() float64 {
+	if r.rows == 0 {
+		return 1
+	}
+	return float64(r.rows) / float64(r.Sampled)
 }
 
 // AttributeUse is what becomes of an attribute, and in how many items of the sample.
@@ -89,6 +99,9 @@ func (c *check) readSample(ctx context.Context, r *TableReport, o Options) error
 		r.Sampled++
 		progress(r.Sampled)
 		survey.Add(img)
+		if rows, err := t.Program.Project(img); err == nil { // the survey reports what cannot be mapped
+			r.rows += len(rows)
+		}
 		sampler.Add(img)
 		for _, x := range t.Program.Coverage(img) {
 			uses[AttributeUse{Attr: x.Attr, Use: x.Use, By: x.By}]++

@@ -3,15 +3,18 @@ package test
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"go.uber.org/zap"
 
+	"github.com/tailrace-cdc/replicator/preflight"
 	"github.com/tailrace-cdc/replicator/sandbox"
 	"github.com/tailrace-cdc/replicator/sandbox/fault"
 	"github.com/tailrace-cdc/replicator/sandbox/nats"
@@ -171,4 +174,51 @@ func TestCheckSaysAtOnceWhoIsAway(t *testing.T) {
 		}
 		w.refused(3, "connection refused", "schema", "--apply")
 	}
+}
+
+// TestCheckMeasuresWhatIsCarried: before the first start and beside a run, check --capacity measures
+// and writes nothing. Without the target it reports what is missing.
+func TestCheckMeasuresWhatIsCarried(t *testing.T) {
+	w := newWorld(t, 246)
+	w.CreateTable("Orders")
+	w.configure()
+	missing := w.command("check", "--capacity", "--json")
+	if missing.code != 3 || !strings.Contains(missing.out, `"tables":[]`) ||
+		!strings.Contains(missing.out, `"code":"schema"`) {
+		t.Errorf("without a target: exit %d\n%s", missing.code, missing.out)
+	}
+	w.ok("schema", "--apply")
+	w.Put("Orders", "hats", "fedora", `"n":{"N":"1"}`)
+	d := w.run()
+	d.settle("Orders")
+	var report struct {
+		OK bool
+		preflight.Capacity
+	}
+	if err := json.Unmarshal([]byte(w.ok("check", "--capacity", "--json")), &report); err != nil {
+		t.Fatal(err)
+	}
+	if !report.OK || len(report.Tables) != 1 {
+		t.Fatalf("%+v", report)
+	}
+	c := report.Tables[0]
+	lowest := slices.Min(slices.Collect(maps.Values(c.Ceilings)))
+	if c.Changes != lowest || c.Changes == 0 || c.LimitedBy.Word() == "" || c.LatencyMS <= 0 || c.Shards == 0 ||
+		c.RowsPerItem != 1 {
+		t.Errorf("%+v", c)
+	}
+	if report.Memory.Usual == 0 || report.LogBytes == 0 || report.Cost.Nodes == 0 {
+		t.Errorf("%+v", report.Capacity)
+	}
+	text := w.ok("check", "--capacity")
+	for _, part := range []string{
+		"Orders → orders: ", " changes a second, limited by ", "to raise it: ", "memory: about ",
+	} {
+		if !strings.Contains(text, part) {
+			t.Errorf("no %q in\n%s", part, text)
+		}
+	}
+	w.refused(2, "--capacity measures", "check", "--capacity", "--offline")
+	d.stop()
+	w.Equal("Orders")
 }

@@ -63,6 +63,16 @@ type Dollars struct {
 	Total       float64 `json:"total"`
 }
 
+// NodesFor returns how many nodes of Bigtable conditional writes of so many rows of 1 KB a second
+// need, and so many GiB.
+func NodesFor(rows, stored float64) int {
+	perNode := nodeShare / (1.0/nodeReads + 1.0/nodeWrites)
+	return int(max(1, math.Ceil(rows/perNode), math.Ceil(stored/nodeStoredGB)))
+}
+
+// NodeDollars returns what so many nodes cost for a month, at the assumed list price.
+func NodeDollars(nodes int) float64 { return float64(nodes) * hoursPerMonth * assumed.NodeHour }
+
 // estimate returns what the tables take together. reads are GetRecords calls a second.
 //
 // A conditional write reads the row and writes it, so a node does fewer of them than of either
@@ -80,10 +90,9 @@ func estimate(tables []*table, counted []TableReport, reads float64) Estimate {
 		bytes += max(c.BytesRate, ratio(float64(c.RowBytes), c.Seconds))
 		stored += float64(tables[i].Info.Bytes) / (1 << 30)
 	}
-	perNode := nodeShare / (1.0/nodeReads + 1.0/nodeWrites)
-	e.Nodes = int(max(1, math.Ceil(load/perNode), math.Ceil(stored/nodeStoredGB)))
+	e.Nodes = NodesFor(load, stored)
 	d := &e.Dollars
-	d.Nodes = float64(e.Nodes) * hoursPerMonth * assumed.NodeHour
+	d.Nodes = NodeDollars(e.Nodes)
 	d.Storage = stored * assumed.StoredGB
 	d.StreamReads = max(0, reads*secondsPerMonth-freeStreamReads) / 100_000 * assumed.StreamReads
 	d.Transfer = bytes * secondsPerMonth / (1 << 30) * assumed.OutgoingGB

@@ -26,6 +26,7 @@
 //	resync.go     writes one item that was read from the source table
 //	foreign.go    deletes cells that belong to no item
 //	apply.go      writes one item: its rows, in a safe order
+//	latency.go    how long Bigtable takes for a read
 //	mappings.go   the stored mappings of a table, by hash
 //	lognote.go    which entry of a table's log was acknowledged
 //	position.go   how far the continuous comparison of a table is

@@ -5,6 +5,7 @@
 //
 //	checkpage.go  what a check found, as a page to share
 //	checked.go  the same as text
+//	capacity.go how much a deployment carries, and what limits it
 //	explained.go why an item or a row looks as it does
 //	explain.go  the steps from an item to its cells
 //	check.go    the rules of a mapping, and what becomes of the attributes

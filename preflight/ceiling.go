@@ -1,0 +1,286 @@
+package preflight
+
+import (
+	"context"
+	"maps"
+	"math"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/clients"
+	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/pipeline/apply"
+	"github.com/tailrace-cdc/replicator/pipeline/dryrun"
+	"github.com/tailrace-cdc/replicator/pipeline/limit"
+	"github.com/tailrace-cdc/replicator/problem"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/source"
+)
+
+// What one change or copied item takes. Those below are measured with items of 1 KB, as `make bench`
+// does; of larger items each KB counts as one.
+const (
+	changesPerProcessor = 20_000 // a second
+	itemsPerProcessor   = 19_000 // a second, of a copy
+
+	// heldSeconds is how long a copied item is in memory.copy: 12,100 a second were copied with 48 MiB.
+	heldSeconds = 4
+
+	// A record is two images, and in the log JSON around them, at most: compression is not counted.
+	imagesPerChange, recordBytes = 2, 400
+
+	// logBytesPerSecond is what a volume takes. gp3 gives 125 MB/s unless more is paid for:
+	// https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html
+	logBytesPerSecond = 125e6
+
+	// What DynamoDB gives of one shard a second: five reads of at most 1,000 records, and 2 MB.
+	// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Streams.html
+	recordsPerShard, bytesPerShard = 5000, 2e6
+)
+
+// latencyReads is how many reads of a row the latency is the median of.
+const latencyReads = 20
+
+// The keys of the configuration that bound a copy, in Ceiling.CopyLimitedBy.
+const (
+	byReadUnits = limit.By("read_units")
+	byWriteRows = limit.By("write_rows")
+)
+
+// Capacity is how much a deployment carries, computed from its configuration, from the latency of
+// Bigtable as it is now, and from the sizes of its tables.
+type Capacity struct {
+	Processors int          `json:"processors"` // of this machine
+	Tables     []Ceiling    `json:"tables"`
+	Memory     MemoryMiB    `json:"memory_mib"`
+	LogBytes   int64        `json:"log_bytes_per_s"` // of the fastest table at its ceiling
+	Cost       CeilingCosts `json:"cost"`
+}
+
+// MemoryMiB is the memory of the process, as Report.Cost has it.
+type MemoryMiB struct {
+	Usual int64 `json:"usual"`
+	Most  int64 `json:"most"`
+	Copy  int64 `json:"copy"` // beside either
+}
+
+// CeilingCosts are what the fastest table needs of Bigtable at its ceiling, and what all copies read,
+// at list prices.
+type CeilingCosts struct {
+	Nodes       int     `json:"bigtable_nodes"`
+	NodeDollars float64 `json:"bigtable_dollars_a_month"`
+	CopyDollars float64 `json:"copy_dollars"`
+}
+
+// Ceiling is how much of one table is carried if no other table is busy.
+type Ceiling struct {
+	Source    string   `json:"source"`
+	Target    string   `json:"target"`
+	Changes   int64    `json:"changes_per_s"`
+	LimitedBy limit.By `json:"limited_by"`
+	LatencyMS float64  `json:"latency_ms"`
+	Calls     int      `json:"calls_in_flight"`
+
+	ItemBytes   int64   `json:"item_bytes"`    // in the mean
+	RowsPerItem float64 `json:"rows_per_item"` // of the sample
+	Shards      int     `json:"open_shards"`
+
+	// By what limits them; CopyCeilings is empty where no copy will begin.
+	Ceilings     map[limit.By]int64 `json:"ceilings"`      // changes a second
+	CopyCeilings map[limit.By]int64 `json:"copy_ceilings"` // items a second
+
+	Items         int64    `json:"items"`
+	CopyHours     float64  `json:"copy_hours"` // rounded up to hundredths
+	CopyLimitedBy limit.By `json:"copy_limited_by"`
+}
+
+// Remedy returns what raises the ceiling of the changes.
+func (c *Ceiling) Remedy() string {
+	return c.LimitedBy.Remedy(&limit.Calls{InFlight: c.Calls, Bound: c.Calls, Most: c.Calls})
+}
+
+// load is what a table is, and what it meets.
+type load struct {
+	info       *source.TableInfo
+	backfill   *config.Backfill // nil: no copy will begin
+	rows       float64          // per item
+	latency    time.Duration
+	calls      int  // in flight at most
+	byMemory   bool // memory.total bounds them
+	shards     int  // that are open
+	processors int
+	copyMemory int64
+}
+
+// itemBytes returns the mean size of the items; that of a small one for an empty table.
+func (l *load) itemBytes() float64 {
+	if l.info.Items <= 0 {
+		return copyItemBytes
+	}
+	return max(1, float64(l.info.Bytes)/float64(l.info.Items))
+}
+
+// logBytes returns the bytes that a change takes in the log, at most.
+func (l *load) logBytes() float64 { return imagesPerChange*l.itemBytes() + recordBytes }
+
+// byCalls returns the items a second that the calls in flight carry, and the word for them.
+func (l *load) byCalls() (limit.By, float64) {
+	by := limit.Latency
+	if l.byMemory {
+		by = limit.Memory
+	}
+	return by, float64(l.calls) / max(l.latency.Seconds(), 50e-6) / l.rows
+}
+
+// changes returns how many changes a second each part carries.
+func (l *load) changes() map[limit.By]float64 {
+	by, calls := l.byCalls()
+	all := map[limit.By]float64{
+		by:        calls,
+		limit.CPU: changesPerProcessor * float64(l.processors) / l.rows / max(1, l.itemBytes()/copyItemBytes),
+		limit.Log: logBytesPerSecond / l.logBytes(),
+	}
+	if l.shards > 0 {
+		all[limit.Source] = float64(l.shards) * min(recordsPerShard, bytesPerShard/imagesPerChange/l.itemBytes())
+	}
+	return all
+}
+
+// copies returns how many items a second of a copy each part carries; nil if none will begin.
+func (l *load) copies() map[limit.By]float64 {
+	if l.backfill == nil {
+		return nil
+	}
+	by, calls := l.byCalls()
+	all := map[limit.By]float64{
+		by:        calls,
+		limit.CPU: itemsPerProcessor * float64(l.processors) / l.rows / max(1, l.itemBytes()/copyItemBytes),
+	}
+	if l.backfill.From != "export" {
+		budget, err := l.info.ReadUnitsFor(l.backfill.ReadUnits.Absolute, l.backfill.ReadUnits.Percent)
+		if err != nil {
+			budget = source.DefaultReadUnits
+		}
+		all[byReadUnits] = budget * unitBytes / l.itemBytes()
+	}
+	if l.backfill.WriteRows > 0 {
+		all[byWriteRows] = float64(l.backfill.WriteRows) / l.rows
+	}
+	held := float64(l.copyMemory) / heldSeconds / l.itemBytes()
+	if before, there := all[limit.Memory]; !there || held < before {
+		all[limit.Memory] = held
+	}
+	return all
+}
+
+// lowest returns the part that carries least, and how much.
+func lowest(all map[limit.By]float64) (limit.By, float64) {
+	least := limit.Nothing
+	for _, by := range slices.Sorted(maps.Keys(all)) {
+		if least == limit.Nothing || all[by] < all[least] {
+			least = by
+		}
+	}
+	return least, all[least]
+}
+
+// whole returns the numbers without their fractions, which promise too much.
+func whole(all map[limit.By]float64) map[limit.By]int64 {
+	n := map[limit.By]int64{}
+	for by, x := range all {
+		n[by] = int64(x)
+	}
+	return n
+}
+
+// ceiling returns how much of the table is carried.
+func (l *load) ceiling() Ceiling {
+	c := Ceiling{
+		LatencyMS: math.Round(float64(l.latency.Microseconds())/10) / 100, Calls: l.calls,
+		ItemBytes: int64(l.itemBytes()), RowsPerItem: math.Round(l.rows*100) / 100, Shards: l.shards, Items: l.info.Items,
+		Ceilings: whole(l.changes()), CopyCeilings: whole(l.copies()),
+	}
+	by, n := lowest(l.changes())
+	c.LimitedBy, c.Changes = by, int64(n)
+	if copies := l.copies(); copies != nil {
+		by, n := lowest(copies)
+		c.CopyLimitedBy, c.CopyHours = by, math.Ceil(float64(l.info.Items)/n/36)/100
+	}
+	return c
+}
+
+// capacity computes the capacity. What cannot be measured is a problem of the environment.
+func (c *check) capacity(ctx context.Context) {
+	if c.sink == nil || problem.AnyError(c.Problems) {
+		return
+	}
+	k := &Capacity{Processors: runtime.GOMAXPROCS(0), Memory: MemoryMiB{
+		Usual: c.Cost[CostMemory] >> 20, Most: c.Cost[CostMemoryLarge] >> 20, Copy: c.Cost[CostMemoryCopy] >> 20,
+	}}
+	c.Capacity = k
+	k.Tables = []Ceiling{}
+	for _, r := range c.Tables {
+		if r.table.ArchivedOnly() {
+			continue
+		}
+		l := c.load(ctx, r)
+		if l == nil {
+			continue
+		}
+		t := l.ceiling()
+		t.Source, t.Target = r.Source, r.Target
+		k.Tables = append(k.Tables, t)
+		k.LogBytes = max(k.LogBytes, int64(float64(t.Changes)*l.logBytes()))
+		rows := float64(t.Changes) * l.rows * max(1, l.itemBytes()/copyItemBytes)
+		k.Cost.Nodes = max(k.Cost.Nodes, dryrun.NodesFor(rows, float64(l.info.Bytes)/(1<<30)))
+		if r.Copy != nil {
+			k.Cost.CopyDollars += r.Copy.dollars()
+		}
+	}
+	k.Cost.CopyDollars = math.Round(k.Cost.CopyDollars*100) / 100
+	k.Cost.NodeDollars = dryrun.NodeDollars(k.Cost.Nodes)
+}
+
+// load asks the servers about a table; nil if its target is not there yet, which is a finding of its
+// own, or if they do not answer.
+func (c *check) load(ctx context.Context, r *TableReport) *load {
+	ctx, cancel := context.WithTimeout(ctx, clients.AskTimeout)
+	defer cancel()
+	t := r.table
+	if there, err := c.sink.HasTable(ctx, t.Target); err == nil && !there {
+		return nil
+	}
+	wanted, byMemory := c.cfg.Bigtable.MaxInFlight, apply.MostInFlight(apply.CallsIn(clients.CallMemory(c.cfg)))
+	most := min(wanted, pipeline.Lanes(len(c.cfg.Tables)))
+	if t.Program.Wipes() != nil {
+		most = min(most, apply.LanesWithTurns)
+	}
+	l := &load{
+		info: &t.Info, rows: r.rowsPerItem(), calls: min(most, byMemory), byMemory: byMemory < most,
+		processors: runtime.GOMAXPROCS(0), copyMemory: int64(c.cfg.Memory.Copy),
+	}
+	if r.Copy != nil && t.Backfill.From != "none" {
+		l.backfill = &t.Backfill
+	}
+	var err error
+	if l.latency, err = c.sink.Latency(ctx, t.Target, latencyReads); err != nil {
+		c.failed("bigtable", "bigtable", bigtable.Explain(err))
+		return nil
+	}
+	if t.Info.StreamARN == "" {
+		return l
+	}
+	listing, err := c.src.List(ctx, t.Info.StreamARN)
+	if err != nil {
+		c.failed("stream", t.Path+".source", source.Explain(err))
+		return nil
+	}
+	for i := range listing.Shards {
+		if !listing.Shards[i].Closed {
+			l.shards++
+		}
+	}
+	return l
+}

@@ -1,0 +1,69 @@
+package preflight
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/pipeline/limit"
+	"github.com/tailrace-cdc/replicator/source"
+)
+
+// TestCeiling: the part that carries least limits, and each key that bounds a copy is named.
+func TestCeiling(t *testing.T) {
+	usual := func() *load {
+		return &load{
+			info: &source.TableInfo{Items: 36_000_000, Bytes: 36_000_000 << 10}, backfill: &config.Backfill{From: "scan"},
+			rows: 1, latency: 10 * time.Millisecond, calls: 2048, shards: 100, processors: 2, copyMemory: 128 << 20,
+		}
+	}
+	for name, c := range map[string]struct {
+		change  func(*load)
+		by      limit.By
+		changes int64
+		copyBy  limit.By
+		hours   float64
+	}{
+		"two processors":   {func(*load) {}, limit.CPU, 40_000, byReadUnits, 5},
+		"many processors":  {func(l *load) { l.processors = 64 }, limit.Log, 51_062, byReadUnits, 5},
+		"far away":         {func(l *load) { l.latency = 100 * time.Millisecond }, limit.Latency, 20_480, byReadUnits, 5},
+		"little memory":    {func(l *load) { l.calls, l.byMemory = 200, true }, limit.Memory, 20_000, byReadUnits, 5},
+		"two rows":         {func(l *load) { l.rows = 2 }, limit.CPU, 20_000, byReadUnits, 5},
+		"large items":      {func(l *load) { l.info.Items /= 100 }, limit.CPU, 400, byReadUnits, 5},
+		"one shard":        {func(l *load) { l.shards = 1 }, limit.Source, 976, byReadUnits, 5},
+		"shards not known": {func(l *load) { l.shards = 0 }, limit.CPU, 40_000, byReadUnits, 5},
+		"nothing to copy":  {func(l *load) { l.backfill = nil }, limit.CPU, 40_000, "", 0},
+		"an export":        {func(l *load) { l.backfill.From = "export" }, limit.CPU, 40_000, limit.Memory, 0.31},
+		"an export, memory": {
+			func(l *load) { l.backfill.From, l.copyMemory = "export", 1<<30 }, limit.CPU, 40_000, limit.CPU, 0.27,
+		},
+		"read units":         {func(l *load) { l.backfill.ReadUnits.Absolute = 5000 }, limit.CPU, 40_000, byReadUnits, 0.5},
+		"write rows":         {func(l *load) { l.backfill.WriteRows = 1000 }, limit.CPU, 40_000, byWriteRows, 10},
+		"write rows of two":  {func(l *load) { l.backfill.WriteRows, l.rows = 1000, 2 }, limit.CPU, 20_000, byWriteRows, 20},
+		"an empty table":     {func(l *load) { l.info.Items, l.info.Bytes = 0, 0 }, limit.CPU, 40_000, byReadUnits, 0},
+		"no time at all":     {func(l *load) { l.latency = 0 }, limit.CPU, 40_000, byReadUnits, 5},
+		"a share of nothing": {func(l *load) { l.backfill.ReadUnits.Percent = 50 }, limit.CPU, 40_000, byReadUnits, 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := usual()
+			c.change(l)
+			got := l.ceiling()
+			if got.LimitedBy != c.by || got.Changes != c.changes {
+				t.Errorf("%d changes a second by %s, want %d by %s of %v", got.Changes, got.LimitedBy, c.changes, c.by,
+					got.Ceilings)
+			}
+			if got.CopyLimitedBy != c.copyBy || got.CopyHours != c.hours {
+				t.Errorf("copied in %g hours by %q, want %g by %q of %v", got.CopyHours, got.CopyLimitedBy, c.hours, c.copyBy,
+					got.CopyCeilings)
+			}
+			if lowest := slices.Min(slices.Collect(maps.Values(got.Ceilings))); lowest != got.Changes {
+				t.Errorf("the lowest ceiling is %d", lowest)
+			}
+			if got.Remedy() == "" {
+				t.Error("no remedy")
+			}
+		})
+	}
+}
