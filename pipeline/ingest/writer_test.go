@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"errors"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/life"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/queue/frame"
 	"github.com/tailrace-cdc/replicator/source"
 )
 
@@ -177,3 +179,68 @@ func (s ackedSink) Acked() (checkpoint.Mark, uint64) { return checkpoint.Mark{Se
 func (ackedSink) Drain(uint64) {}
 
 func (ackedSink) Drained() bool { return false }
+
+// TestBeatSpeaksOfShardsThatAFullLogKeptBack: Rule 10. The first frame of a batch ends a shard, and a
+// full log does not take the second. The child is open in the state then, and nothing of it is read.
+func TestBeatSpeaksOfShardsThatAFullLogKeptBack(t *testing.T) {
+	ctx := t.Context()
+	const limit, date = 4 << 20, change.Millis(1_790_000_000_000)
+	q, err := queue.Open(ctx, queue.Options{Pipeline: "p", Dir: t.TempDir(), MaxBytes: limit}, zaptest.NewLogger(t),
+		prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	l, err := q.CreateLog(ctx, "Orders", "token")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := l.Claim(ctx, queue.ClaimOptions{Owner: "me"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := []checkpoint.ShardSeen{{ID: "ends", Closed: true}, {ID: "idle"}, {ID: "child", Parent: "ends"}}
+	start := &checkpoint.Start{Stream: "arn", Date: date, Shards: begin}
+	if _, err := log.Append(ctx, start, nil); err != nil {
+		t.Fatal(err)
+	}
+	half := &checkpoint.Control{Halt: &checkpoint.Halt{Sink: "test", Reason: strings.Repeat("x", limit/2)}}
+	if _, err := log.Append(ctx, half, nil); err != nil {
+		t.Fatal(err)
+	}
+	o := &Options{
+		Life: &life.Life{Logger: zaptest.NewLogger(t)}, Source: quietSource(t), MaxPayload: q.MaxPayload(), Row: knownRow{},
+		Observe: func(*checkpoint.State, queue.Pressure) {}, Beating: func(bool) {},
+	}
+	w := newWriter(o, log, newLister(o, l, newHandoff(0), newProver(zaptest.NewLogger(t))), queue.Pressure{})
+	w.publishChanges()
+	large := make([]byte, limit*7/20) // more than 80 % with the half, less than 90 %
+	_, _ = rand.NewChaCha8([32]byte{}).Read(large)
+	to := change.Position{After: "1"}
+	ends := change.Page{
+		Feed: change.Feed{Stream: "arn", Shard: "ends"}, To: to, Clock: 1, Date: date, Done: true,
+		Records: []change.Record{{SequenceNumber: []byte(to.After), Raw: large}},
+	}
+	more := ends
+	more.Feed.Shard, more.Done = "idle", false
+	w.current = &batch{}
+	for _, p := range []*change.Page{&ends, &more} {
+		frames, err := frame.Pack([]*change.Page{p}, w.frameSize())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.current.frames = append(w.current.frames, frames...)
+	}
+	w.watermarks.raise(&change.Page{Feed: more.Feed, Date: date + 60_000})
+	if err := w.flush(ctx); !errors.Is(err, queue.ErrFull) || len(w.current.frames) != 1 {
+		t.Fatalf("%d frames are left: %v", len(w.current.frames), err)
+	}
+	before := log.State().Seq
+	if err := w.beat(ctx); err != nil || log.State().Seq != before+1 {
+		t.Fatalf("%d entries of a beat: %v", log.State().Seq-before, err)
+	}
+	child := log.State().Shards["child"]
+	if !child.Phase.Reading() || child.Watermark >= checkpoint.ReadFrom(date) {
+		t.Errorf("the child is open: %t, and read through %d ms", child.Phase.Reading(), child.Watermark-date)
+	}
+}
