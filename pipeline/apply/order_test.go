@@ -249,3 +249,64 @@ func TestResyncGoesOnWhenTheChangesThatWaitedGiveUp(t *testing.T) {
 		release()
 	}
 }
+
+// TestResyncsKeepATenthOfFewWorkers and not more, where memory bounds the workers far below the calls
+// that Bigtable takes: of large items, or with many tables. Of a single one they get every other turn.
+func TestResyncsKeepATenthOfFewWorkers(t *testing.T) {
+	for _, c := range []struct{ parts, workers, least, most int }{{8, 24, 2, 3}, {50, 4, 1, 1}, {150, 1, 0, 1}} {
+		w := &workers{half: 100}
+		table, leave := w.join(func() int { return 2048 })
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		type batch struct {
+			kind    kind
+			release func()
+		}
+		var inWork []batch
+		for {
+			release, err := table.acquire(ended, resyncs, c.parts)
+			if err != nil {
+				break
+			}
+			inWork = append(inWork, batch{resyncs, release})
+		}
+		if len(inWork) != c.workers {
+			t.Fatalf("%d workers for batches of %d parts, want %d", len(inWork), c.parts, c.workers)
+		}
+		got, ctx := make(chan batch, 2), t.Context()
+		wait := func(k kind) {
+			go func() {
+				if release, err := table.acquire(ctx, k, c.parts); err == nil {
+					got <- batch{k, release}
+				}
+			}()
+		}
+		wait(resyncs)
+		wait(changes)
+		var of [kinds]int
+		for i := range 10 * c.workers {
+			w.awaitWaiting(t, 2)
+			inWork[0].release()
+			next := <-got
+			wait(next.kind)
+			if inWork = append(inWork[1:], next); i < 2*c.workers {
+				continue
+			}
+			of[next.kind]++
+			if table.resyncs < c.least || table.resyncs > c.most {
+				t.Fatalf("%d resyncs in work of %d workers, want %d to %d", table.resyncs, c.workers, c.least, c.most)
+			}
+		}
+		if of[resyncs] < max(8*c.least, 4) || of[changes] < of[resyncs] {
+			t.Errorf("%d changes and %d resyncs have begun in %d workers", of[changes], of[resyncs], c.workers)
+		}
+		w.awaitWaiting(t, 2)
+		for _, b := range inWork {
+			b.release()
+		}
+		for range 2 {
+			(<-got).release()
+		}
+		leave()
+	}
+}

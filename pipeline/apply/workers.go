@@ -17,9 +17,10 @@ import (
 // process stands by do not count.
 //
 // Changes come first: a batch of a resync begins only while no batch of changes of its table waits,
-// and takes of the half for any table only while none of any table does. A tenth of a table's
-// batches may always be resyncs, so that a copy ends even beside a stream that always has something
-// to write.
+// and takes of the half for any table only while none of any table does. A tenth of the batches that
+// a table has in work may always be resyncs, and at least one, so that a copy ends even beside a
+// stream that always has something to write. Where memory leaves a table one batch at a time, the
+// two kinds take turns.
 type workers struct {
 	half int // of all parts
 
@@ -37,6 +38,7 @@ type tableWorkers struct {
 	// all.mu covers what follows.
 	batches int        // in work
 	resyncs int        // of these, those of resyncs
+	newest  kind       // of the batch that began last
 	own     int        // parts in use of the table's share
 	behind  int        // batches of changes that wait
 	wants   [kinds]int // parts of the batch of a kind that waits for a worker; 0: none waits
@@ -122,7 +124,7 @@ func (t *tableWorkers) acquire(ctx context.Context, k kind, parts int) (release 
 // than the table's share may use it alone. The caller holds w.mu.
 func (w *workers) take(t *tableWorkers, k kind, parts int) (release func()) {
 	most := batchesFor(t.bound())
-	yields := k == resyncs && t.resyncs >= max(most/10, 1)
+	yields := k == resyncs && !t.mayResync()
 	if t.batches >= most || yields && t.behind > 0 {
 		return nil
 	}
@@ -137,6 +139,7 @@ func (w *workers) take(t *tableWorkers, k kind, parts int) (release func()) {
 	*used += parts
 	t.batches++
 	t.resyncs += of
+	t.newest = k
 	return func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -145,6 +148,15 @@ func (w *workers) take(t *tableWorkers, k kind, parts int) (release func()) {
 		t.resyncs -= of
 		w.serve()
 	}
+}
+
+// mayResync reports whether one more batch of a resync is within the table's tenth. The tenth is of
+// what is in work, which memory may bound far below what Bigtable takes. The caller holds all.mu.
+func (t *tableWorkers) mayResync() bool {
+	if t.batches == 0 {
+		return t.newest == changes
+	}
+	return t.resyncs < max(t.batches/10, 1)
 }
 
 // roomFor returns what so many parts count to: the table's share or the half for any table; nil if
