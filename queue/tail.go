@@ -143,7 +143,7 @@ func (t *tail) look() (finished uint64, behind time.Time, moved <-chan struct{})
 const (
 	pulledBytes    = 2 << 20 // or one message
 	pulledMessages = 64
-	firstPulled    = 4 // messages, while none was read whose size counts
+	firstPulled    = 4 // messages, while none was read whose size counts, and at the end of the log
 )
 
 // request requests the next messages unless some that were requested are on their way, and blocks
@@ -153,6 +153,9 @@ func (r *Reader) request(ctx context.Context) error {
 		n := uint64(firstPulled)
 		if r.size > 0 {
 			n = min(max(uint64(pulledBytes/r.size), 1), pulledMessages)
+		}
+		if r.l.tail != nil { // what follows the end of the log may be large
+			n = min(n, max(r.cur.Pending(), firstPulled))
 		}
 		if t := r.l.tail; t != nil && r.endAt == 0 {
 			finished, behind, moved := t.look()
