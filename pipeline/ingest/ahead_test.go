@@ -1,7 +1,9 @@
 package ingest
 
 import (
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -10,6 +12,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/frame"
 	"github.com/tailrace-cdc/replicator/source"
@@ -118,16 +121,108 @@ func TestNothingIsPackedAheadBehindAGap(t *testing.T) {
 	}
 }
 
-// A frame that was packed ahead is not stored when the outcome of the one before is unknown: the
-// loop ends, and the next life reads its pages again.
-func TestUnknownOutcomeEndsWhatIsPackedAhead(t *testing.T) {
+// Rule 9: while reading pauses, nothing is taken from the readers during an append either.
+func TestNothingIsPackedAheadWhileReadingPauses(t *testing.T) {
+	w, acked := small(), make(chan struct{})
+	w.current, w.pressure.Pause = &batch{frames: make([]frame.Packed, 1)}, true
+	close(acked)
+	w.arrive(pagesOf(8)...)
+	if w.packAhead(acked) != nil || w.inHand() || len(w.handoff.arrivals) != 8 {
+		t.Error("pages are in hand while reading pauses")
+	}
+}
+
+// Pages behind a gap wait until it is stored, and so does the gap of another shard.
+func TestNothingIsTakenBehindAGap(t *testing.T) {
+	w := small()
+	gaps := []request{{body: &checkpoint.Gap{}}, {body: &checkpoint.Gap{}}}
+	w.arrive(pagesOf(1)...)
+	for _, gap := range gaps {
+		w.handoff.arrivals <- arrival{gap: gap}
+		w.arrive(pagesOf(1)...)
+	}
+	for i, want := range [][]int{{1, 1}, {1, 1}, {1, 0}} { // pages and gaps of each batch
+		w.collect()
+		b, err := w.pack()
+		if err != nil {
+			t.Fatal(err)
+		}
+		has := 0
+		if b.gap != nil {
+			has = 1
+			if b.gap.body != gaps[i].body {
+				t.Errorf("batch %d has another gap", i)
+			}
+		}
+		if len(b.pages) != want[0] || has != want[1] {
+			t.Errorf("batch %d: %d pages and %d gaps, want %v", i, len(b.pages), has, want)
+		}
+	}
+}
+
+// Rule 2: a page that cannot be packed ends the life behind the frame before it, and nothing is packed
+// behind the page, however often that frame is tried.
+func TestPageThatCannotBePackedAheadEndsTheLife(t *testing.T) {
+	ctx := t.Context()
+	_, log := ownedLog(t)
+	w, acked := small(), make(chan struct{})
+	w.log = log
+	pages := pagesOf(8)
+	large := make([]byte, 200<<10)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(large)
+	pages[3].Records[0].Raw = large
+	w.arrive(pages...)
+	w.collect()
+	b, err := w.pack()
+	if err != nil || len(ends(b)) != 3 {
+		t.Fatalf("packed %v, %v", ends(b), err)
+	}
+	w.current = b
+	if w.packAhead(acked) != nil || pages[3].Records != nil {
+		t.Fatal("a record that is too large is packed, or holds memory")
+	}
+	halt := (*outcome.HaltError)(nil)
+	if err := w.flush(ctx); !errors.As(err, &halt) || log.State().Changes != 3 {
+		t.Errorf("%d changes are stored before %v", log.State().Changes, err)
+	}
+	if w.ahead != nil {
+		t.Errorf("packed behind the page: %v", ends(w.ahead))
+	}
+}
+
+// What is in hand when the life ends gives its memory back: pages that are packed ahead, that are not
+// packed yet, and the one that did not fit.
+func TestEndOfALifeReleasesWhatIsInHand(t *testing.T) {
+	w := small()
+	pages := pagesOf(7)
+	w.arrive(pages...)
+	w.collect()
+	b, err := w.pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.ahead = b
+	if w.collect(); w.taken.next == nil || len(w.handoff.arrivals) > 0 {
+		t.Fatal("not everything is in hand")
+	}
+	w.dropInHand()
+	for i, p := range pages {
+		if p.Records != nil || p.Bytes > 0 {
+			t.Errorf("page %d holds memory", i)
+		}
+	}
+}
+
+// ownedLog returns a log of one shard, and its owner.
+func ownedLog(t *testing.T) (*queue.Log, *queue.Writer) {
+	t.Helper()
 	ctx := t.Context()
 	q, err := queue.Open(ctx, queue.Options{Pipeline: "p", Dir: t.TempDir(), MaxBytes: 1 << 30}, zaptest.NewLogger(t),
 		prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer q.Close()
+	t.Cleanup(func() { _ = q.Close() })
 	l, err := q.CreateLog(ctx, "Orders", "token")
 	if err != nil {
 		t.Fatal(err)
@@ -140,6 +235,14 @@ func TestUnknownOutcomeEndsWhatIsPackedAhead(t *testing.T) {
 	if _, err := log.Append(ctx, start, nil); err != nil {
 		t.Fatal(err)
 	}
+	return l, log
+}
+
+// A frame that was packed ahead is not stored when the outcome of the one before is unknown: the
+// loop ends, and the next life reads its pages again.
+func TestUnknownOutcomeEndsWhatIsPackedAhead(t *testing.T) {
+	ctx := t.Context()
+	l, log := ownedLog(t)
 	w := small()
 	w.log = log
 	w.arrive(pagesOf(8)...)
@@ -150,7 +253,7 @@ func TestUnknownOutcomeEndsWhatIsPackedAhead(t *testing.T) {
 		t.Fatal(err)
 	}
 	held := append(w.ahead.pages, w.taken.pages...)
-	err = w.store(ctx)
+	err := w.store(ctx)
 	w.dropInHand()
 	if err == nil || w.inHand() || w.blocked() {
 		t.Fatalf("in hand after %v", err)
