@@ -112,6 +112,28 @@ func TestChangesGetTheNextFreeSlot(t *testing.T) {
 	})
 }
 
+// TestCopiesKeepOneOfFewSlots: at the lowest bound a tenth is less than one.
+func TestCopiesKeepOneOfFewSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := new(gate).newCallLimit(lowestBound, lowestBound, lowestBound)
+		changes := l.waitFor(t, 2*lowestBound, ofStream)
+		copies := l.waitFor(t, 2, ofCopy)
+		for _, given := range []struct {
+			of              traffic
+			changes, copies int64
+		}{{ofStream, 0, 1}, {ofStream, 1, 1}, {ofCopy, 1, 2}, {ofStream, 2, 2}} {
+			l.give(1, given.of)
+			if changes.Load() != lowestBound+given.changes || copies.Load() != given.copies {
+				t.Errorf("%d changes and %d copies have begun, want %d and %d", changes.Load(), copies.Load(),
+					lowestBound+given.changes, given.copies)
+			}
+		}
+		l.give(1, ofCopy)
+		l.give(2*lowestBound-3, ofStream)
+		l.unused(t)
+	})
+}
+
 // TestCopiesGetATenthBesideChangesThatNeverEnd, and no more, whatever waits.
 func TestCopiesGetATenthBesideChangesThatNeverEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
