@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -213,6 +214,25 @@ func TestEndOfALifeReleasesWhatIsInHand(t *testing.T) {
 	}
 }
 
+// The write loop does so however it ends, and with what waits for it if the readers have ended before.
+func TestWriteLoopReleasesWhatItDoesNotStore(t *testing.T) {
+	_, log := ownedLog(t)
+	w, pages := chainWriter(t, log), pagesOf(3)
+	w.take(arrival{page: pages[0]})
+	w.arrive(pages[1:]...)
+	w.handoff.leave()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := w.run(ended); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	for i, p := range pages {
+		if p.Records != nil || p.Bytes > 0 {
+			t.Errorf("page %d holds memory", i)
+		}
+	}
+}
+
 // ownedLog returns a log of one shard, and its owner.
 func ownedLog(t *testing.T) (*queue.Log, *queue.Writer) {
 	t.Helper()
@@ -245,9 +265,13 @@ func TestUnknownOutcomeEndsWhatIsPackedAhead(t *testing.T) {
 	l, log := ownedLog(t)
 	w := small()
 	w.log = log
-	w.arrive(pagesOf(8)...)
+	pages := pagesOf(8)
+	w.arrive(pages...)
 	if err := w.store(ctx); err != nil || w.ahead == nil {
 		t.Fatalf("ahead: %v, %v", w.ahead, err)
+	}
+	if pages[0].Bytes > 0 || w.ahead.pages[0].Bytes == 0 {
+		t.Error("a page that is stored holds memory, or one that is packed ahead does not")
 	}
 	if _, err := l.AppendControl(ctx, &checkpoint.Control{Clear: true, By: "other"}); err != nil {
 		t.Fatal(err)
