@@ -32,7 +32,7 @@ func (a *app) archiveCommand() *cobra.Command {
 		Long: `The archive holds the last image of each item that DynamoDB's time to live deleted, in objects by hour. These
 commands read the store of archive.url, and need no running replicator. They write nothing, but for restore --yes: it
 brings items back into DynamoDB.`,
-		Args: a.Args(cobra.NoArgs),
+		Args: a.NoArgs(),
 	}
 	cmd.AddCommand(c.listCommand(), c.verifyCommand(), c.queryCommand(), c.restoreCommand(), c.ddlCommand())
 	return cmd
@@ -43,7 +43,7 @@ func (a *archiveCommands) listCommand() *cobra.Command {
 	var f archiveFlags
 	var objects bool
 	cmd := &cobra.Command{
-		Use: "list", Short: "List the hours of the archive, and whether they are closed", Args: a.Args(cobra.NoArgs),
+		Use: "list", Short: "List the hours of the archive, and whether they are closed", Args: a.NoArgs(),
 		Long: `list prints a line for each class and hour: closed (a manifest names its objects), incomplete (closed, but
 events were lost in a gap or a recovery), or open. With --objects it prints a line for each object.`,
 		RunE: a.Body(func(ctx context.Context, _ []string) error {
@@ -125,7 +125,7 @@ between two archived ones is missing; and that events, deletions and counts of e
 By default it reads every byte of each object; with --quick its size and footer; with --full also every event. The
 verdict is unproven where nothing is wrong but something could not be shown: the queue could not be reached, deletions
 were not counted, an hour is incomplete because of a gap. Exit 4: differences were found.`,
-		Args: a.Args(cobra.NoArgs),
+		Args: a.NoArgs(),
 		RunE: a.Body(func(ctx context.Context, _ []string) error {
 			s, err := a.open(ctx, &f)
 			if err != nil {
@@ -220,7 +220,7 @@ it expired. --key names an item, or all items with a partition key. Only the obj
 asked for are read; without --from and --to those are all.`,
 		Example: `  replicator archive query --table Sessions --key pk=hats --from 2026-05-04 --to 2026-05-05
   replicator archive query --table Sessions --key '{"pk":{"S":"hats"},"sk":{"N":"12"}}' | tail -1 | jq .data.item`,
-		Args: a.Args(cobra.NoArgs),
+		Args: a.NoArgs(),
 		RunE: a.Body(func(ctx context.Context, _ []string) error {
 			if class != "" && !slices.Contains(restore.Classes, transform.EventClass(class)) {
 				return failure.Usagef("ttl, user, inferred or healed", "%q is not a class of events", class)

@@ -34,7 +34,7 @@ engine. Execute it again after a change of archive.columns; in Athena and BigQue
 deletes no object.`,
 		Example: `  replicator archive ddl duckdb --table Orders >orders.sql && duckdb -init orders.sql
   replicator archive ddl athena --table Orders`,
-		Args: a.Args(cobra.ExactArgs(1)), ValidArgs: dialects(),
+		Args: a.OneArg("ENGINE"), ValidArgs: dialects(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(dialects(), args[0]) {
 				return failure.Usagef(strings.Join(dialects(), ", "),

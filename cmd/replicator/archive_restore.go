@@ -49,7 +49,7 @@ items that are there already are read, not written.
 Exit 4: some items were not restored, because they were re-created, DynamoDB refuses them, or the archive has none.`,
 		Example: `  replicator archive restore --table Sessions --from 2026-05-04 --to 2026-05-05 --ttl +30d
   replicator archive restore --table Sessions --key pk=hats --as-of 2026-05-04T13:00:00Z --ttl remove --yes`,
-		Args: a.Args(cobra.NoArgs),
+		Args: a.NoArgs(),
 		RunE: a.Body(func(ctx context.Context, _ []string) error { return a.restore(ctx, &f) }),
 	}
 	f.register(cmd)

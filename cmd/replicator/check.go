@@ -38,7 +38,7 @@ With --capacity it prints, instead, how many changes a second and how fast a cop
 and what limits them: it reads a row of each target twenty times to measure how long Bigtable takes.
 
 Exit 2 when configuration or mapping are wrong, 3 when the environment is; --strict turns warnings into exit 2.`,
-		Args: a.Args(cobra.NoArgs),
+		Args: a.NoArgs(),
 		RunE: a.Body(func(ctx context.Context, _ []string) error { return a.check(ctx, o) }),
 	}
 	f := cmd.Flags()

@@ -11,7 +11,7 @@ import (
 
 // configCommand returns the command `replicator config`.
 func (a *app) configCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "config", Short: "Print the schemas of the files, for editors", Args: a.Args(cobra.NoArgs)}
+	cmd := &cobra.Command{Use: "config", Short: "Print the schemas of the files, for editors", Args: a.NoArgs()}
 	var mapping bool
 	schemas := &cobra.Command{
 		Use:   "schema",
@@ -24,7 +24,7 @@ func (a *app) configCommand() *cobra.Command {
 Then this line at the top of a file names its schema to editors with the YAML language server:
 
   # yaml-language-server: $schema=tailrace.schema.json`,
-		Args: a.Args(cobra.NoArgs),
+		Args: a.NoArgs(),
 		RunE: a.Body(func(context.Context, []string) error {
 			text := deploy.ConfigSchema
 			if mapping {

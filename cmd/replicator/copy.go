@@ -19,7 +19,7 @@ func (a *app) copyCommand() *cobra.Command {
 		Long: `A copy brings the items to Bigtable that a table held before its stream was read, beside the running stream.
 These commands go through the table's log, so they hold for whichever replicator owns it, and after every restart. The
 stream runs on in any case.`,
-		Args: a.Args(cobra.NoArgs),
+		Args: a.NoArgs(),
 	}
 	cmd.AddCommand(
 		a.copyControlCommand(checkpoint.CopyPause, "Stop copying until resume: no more of the table is read",
@@ -38,7 +38,7 @@ stream runs on in any case.`,
 func (a *app) copyControlCommand(what, short, done string) *cobra.Command {
 	var table string
 	cmd := &cobra.Command{
-		Use: what + " --table NAME", Short: short, Args: a.Args(cobra.NoArgs),
+		Use: what + " --table NAME", Short: short, Args: a.NoArgs(),
 		RunE: a.Body(func(ctx context.Context, _ []string) error {
 			logs, clients, err := a.TableLogs(ctx, table)
 			if err != nil {

@@ -47,7 +47,7 @@ says why.
 
 Exit 4: it is refused, with the reasons. The fence stays: cutover again, or --undo. Nothing is carried back from
 Bigtable to DynamoDB, so the first write of the application to Bigtable is the point of no return: docs/cutover.md.`,
-		Args: a.Args(cobra.NoArgs),
+		Args: a.NoArgs(),
 		RunE: a.Body(func(ctx context.Context, _ []string) error {
 			switch {
 			case o.check != "":

@@ -27,7 +27,7 @@ the replicator copies while applications write to the same tables. Shards split 
 is killed with kill -9 and started again, the first time while it copies. Then the writers stop, and every item is
 compared with every row, cell by cell. In the end the catalogue is cut over: a fence, a comparison, a certificate, and
 its check. Exit 4 if anything differs.`,
-		Args: a.Args(cobra.NoArgs),
+		Args: a.NoArgs(),
 		RunE: a.Body(func(ctx context.Context, _ []string) error { return a.demo(ctx, o) }),
 	}
 	f := cmd.Flags()

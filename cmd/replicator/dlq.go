@@ -24,7 +24,7 @@ func dlqCommand(app *cli.App) *cobra.Command {
 		Short: "List, show, retry and drop dead letters",
 		Long: `A dead letter is a change that the mapping, Bigtable or the archive refused for good. It is kept with its
 reason until it is applied (retry) or dropped on purpose (drop). A table is not ready while any is open.`,
-		Args: a.Args(cobra.NoArgs),
+		Args: a.NoArgs(),
 	}
 	cmd.AddCommand(a.listCommand(), a.showCommand(), a.retryCommand(), a.dropCommand())
 	return cmd
@@ -34,7 +34,7 @@ reason until it is applied (retry) or dropped on purpose (drop). A table is not 
 func (a *dlqCommands) listCommand() *cobra.Command {
 	var some control.LetterFilter
 	cmd := &cobra.Command{
-		Use: "list", Short: "List the dead letters, oldest first", Args: a.Args(cobra.NoArgs),
+		Use: "list", Short: "List the dead letters, oldest first", Args: a.NoArgs(),
 		RunE: a.Body(func(ctx context.Context, _ []string) error {
 			cfg, err := a.Config(ctx)
 			if err != nil {
@@ -109,7 +109,7 @@ func chosenOnce(command string, args []string, all bool, some control.LetterFilt
 func (a *dlqCommands) showCommand() *cobra.Command {
 	var showData bool
 	cmd := &cobra.Command{
-		Use: "show ID", Short: "Show one dead letter", Args: a.Args(cobra.ExactArgs(1)),
+		Use: "show ID", Short: "Show one dead letter", Args: a.OneArg("ID"),
 		RunE: a.Body(func(ctx context.Context, args []string) error {
 			cfg, err := a.Config(ctx)
 			if err != nil {
@@ -158,7 +158,7 @@ func (a *dlqCommands) dropCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "drop (ID | --all | --table NAME | --code CODE | --sink SINK) --yes",
 		Short: "Delete dead letters for good: their changes will never be applied",
-		Args:  a.Args(cobra.MaximumNArgs(1)),
+		Args:  a.AtMostOneArg("ID"),
 		RunE: a.Body(func(ctx context.Context, args []string) error {
 			if err := chosenOnce("drop", args, all, some); err != nil {
 				return err

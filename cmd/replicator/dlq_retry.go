@@ -35,7 +35,7 @@ A letter that was applied or is needless is deleted; one that is refused again s
 exit code is 4. Of a letter that is only too new, because the item is mended and the letter is less than a minute
 older than the reading, retry says when to try again; with --wait it waits for that, and tries again itself.
 Without a running owner nothing is tried: only the owner writes rows.`,
-		Args: a.Args(cobra.MaximumNArgs(1)),
+		Args: a.AtMostOneArg("ID"),
 		RunE: a.Body(func(ctx context.Context, args []string) error {
 			if err := chosenOnce("retry", args, all, some); err != nil {
 				return err

@@ -47,7 +47,7 @@ explain --item and --record take an item in DynamoDB JSON, or a record of Dynamo
 and deletes the mapping makes of it. FILE is - for standard input.
 
 Exit 4: something is different, refused by the mapping, or unproven. What is only behind is 0.`,
-		Args: a.Args(cobra.NoArgs),
+		Args: a.NoArgs(),
 		RunE: a.Body(func(ctx context.Context, _ []string) error { return runExplain(ctx, a, &o) }),
 	}
 	f := cmd.Flags()

@@ -26,7 +26,7 @@ older in Bigtable than in DynamoDB, and items that were deleted in it are still 
 on after a gap but repairs none of that: the table differs, and is not ready, until
 ` + "`repair --gaps`" + ` has made the rows true again or ` + "`gaps clear`" + ` has waived the
 difference for each sink.`,
-		Args: a.Args(cobra.NoArgs),
+		Args: a.NoArgs(),
 	}
 	cmd.AddCommand(a.gapsListCommand(), a.gapsHealCommand(), a.gapsClearCommand())
 	return cmd
@@ -36,7 +36,7 @@ difference for each sink.`,
 func (a *app) gapsListCommand() *cobra.Command {
 	var table string
 	cmd := &cobra.Command{
-		Use: "list", Short: "List the gaps, oldest first, accepted, healed and waived ones too", Args: a.Args(cobra.NoArgs),
+		Use: "list", Short: "List the gaps, oldest first, accepted, healed and waived ones too", Args: a.NoArgs(),
 		RunE: a.Body(func(ctx context.Context, _ []string) error {
 			logs, clients, err := a.TableLogs(ctx, table)
 			if err != nil {
@@ -115,7 +115,7 @@ func (a *app) gapsClearCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "clear ID... --sink SINK --yes",
 		Short: "Waive what a sink lacks because of gaps: the table may be ready without it",
-		Args:  a.Args(cobra.MinimumNArgs(1)),
+		Args:  a.SomeArgs("ID"),
 		RunE: a.Body(func(ctx context.Context, ids []string) error {
 			logs, clients, err := a.TableLogs(ctx, "")
 			if err != nil {

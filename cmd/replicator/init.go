@@ -37,7 +37,7 @@ overwrites a file.
 
   replicator init --table Orders -o tailrace.yaml
   replicator init --table 'orders-*' --table Users --project acme --instance main --target 'shop-{table}'`,
-		Args: a.Args(cobra.NoArgs),
+		Args: a.NoArgs(),
 		RunE: a.Body(func(ctx context.Context, _ []string) error { return a.propose(ctx, o) }),
 	}
 	f := cmd.Flags()

@@ -18,16 +18,16 @@ import (
 func (a *app) mappingCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "mapping", Short: "Test a mapping; compare a changed one with the one that wrote the rows, and accept it",
-		Args: a.Args(cobra.NoArgs),
+		Args: a.NoArgs(),
 	}
 	diff := &cobra.Command{
-		Use: "diff", Short: "Say what a changed mapping does to the rows that are there", Args: a.Args(cobra.NoArgs),
+		Use: "diff", Short: "Say what a changed mapping does to the rows that are there", Args: a.NoArgs(),
 		Long: `diff compares the mapping of each table with the one that wrote its rows, whose text is stored in Bigtable: the
 same cells; other cells in the same rows; or rows that move. It says whether the change can be accepted. Exit 4: it
 cannot, and diff prints the commands of the other way.`,
 	}
 	accept := &cobra.Command{
-		Use: "accept", Short: "Let the rows be written again with the changed mapping", Args: a.Args(cobra.NoArgs),
+		Use: "accept", Short: "Let the rows be written again with the changed mapping", Args: a.NoArgs(),
 		Long: `accept stores that the table goes on with the new mapping. The replicator that owns it, or the next one that
 does, copies the table with it. It is refused where a copy could leave something of the old mapping: see diff. It is
 also refused (exit 3) while the target lacks a family or a rule that the new mapping needs: first ` +

@@ -39,7 +39,7 @@ the item was deleted. Lines are those of docs/mapping: row | family:qualifier = 
 chooses the cell's time; row | left; archived | key; dead letter | code; dropped.
 
 At the end test counts how many tests each rule took. Exit 4: a test failed.`,
-		Args: a.Args(cobra.MinimumNArgs(1)),
+		Args: a.SomeArgs("FILE"),
 		RunE: a.Body(func(_ context.Context, files []string) error { return a.testMappings(files) }),
 	}
 }

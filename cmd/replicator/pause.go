@@ -42,7 +42,7 @@ func (a *app) controlCommand(name, short, long, done string, control checkpoint.
 	var all bool
 	cmd := &cobra.Command{
 		Use: name + " --table NAME | --all", Short: short, Long: long,
-		Args: a.Args(cobra.NoArgs),
+		Args: a.NoArgs(),
 		RunE: a.Body(func(ctx context.Context, _ []string) error {
 			if all == (table != "") {
 				return failure.Usagef("`replicator "+name+" --table NAME` or `--all`", "%s needs one table, or --all", name)

@@ -20,7 +20,7 @@ import (
 
 // queueCommand returns the command `replicator queue`.
 func (a *app) queueCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "queue", Short: "Look into the logs", Args: a.Args(cobra.NoArgs)}
+	cmd := &cobra.Command{Use: "queue", Short: "Look into the logs", Args: a.NoArgs()}
 	cmd.AddCommand(a.queueDumpCommand(), a.queueEnvCommand())
 	return cmd
 }
@@ -34,7 +34,7 @@ func (a *app) queueDumpCommand() *cobra.Command {
 		Long: `dump prints one line per change, and one per other entry (claim, start, graph, beat, marks, gap, control,
 snapshot), up to the newest entry at the time of the call, or with -f until it is interrupted. Keys and items are
 printed only with --show-data.`,
-		Args: a.Args(cobra.NoArgs),
+		Args: a.NoArgs(),
 		RunE: a.Body(func(ctx context.Context, _ []string) error { return a.dump(ctx, o) }),
 	}
 	f := cmd.Flags()
@@ -139,7 +139,7 @@ func (a *app) queueEnvCommand() *cobra.Command {
 		Short: "Print shell variables with which the nats tool reaches the logs",
 		Long: `eval "$(replicator queue env)" lets the nats tool talk to a running daemon's embedded server. The token gives
 full access.`,
-		Args: a.Args(cobra.NoArgs),
+		Args: a.NoArgs(),
 		RunE: a.Body(func(context.Context, []string) error {
 			cfg, err := a.File()
 			if err != nil {

@@ -30,7 +30,7 @@ again from the log, and nothing else happens.
 
 Of a table without a target the row is in the archive's bucket, and nothing is compared: the stream is read again from
 its oldest record, and the archive drops what it has.`,
-		Args: a.Args(cobra.NoArgs),
+		Args: a.NoArgs(),
 		RunE: a.Body(func(ctx context.Context, _ []string) error {
 			if all == (table != "") {
 				return failure.Usagef("`replicator recover --table NAME` or `--all`", "recover needs one table, or --all")

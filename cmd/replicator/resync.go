@@ -22,7 +22,7 @@ has repair alone.
 
 With --wait, exit code 4 says that some items could not be made equal yet: they change too often, or the mapping or
 Bigtable refuses them. Without it, the ids of what was asked for are printed.`,
-		Args: a.Args(cobra.NoArgs),
+		Args: a.NoArgs(),
 		RunE: a.Body(func(ctx context.Context, _ []string) error {
 			s.noWait = !wait
 			p, err := s.planAlias()

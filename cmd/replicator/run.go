@@ -56,7 +56,7 @@ func (a *app) runCommand() *cobra.Command {
 		Short: "Replicate the tables until stopped",
 		Long: `run is the daemon. The first SIGTERM or Ctrl-C finishes the work in progress within shutdown_timeout and saves
 the marks; the second one ends it at once. Ending it in any way, at any moment, loses nothing.`,
-		Args: a.Args(cobra.NoArgs),
+		Args: a.NoArgs(),
 		RunE: a.Body(func(ctx context.Context, _ []string) error { return a.run(ctx, o) }),
 	}
 	o.bind(cmd.Flags())

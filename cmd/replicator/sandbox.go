@@ -30,7 +30,7 @@ func (a *app) sandboxCommand() *cobra.Command {
   aws dynamodb list-tables
 
 Nothing in it is for production; without --dir nothing is kept.`,
-		Args: a.Args(cobra.NoArgs),
+		Args: a.NoArgs(),
 		RunE: a.Body(func(ctx context.Context, _ []string) error {
 			log := a.Logger(zapcore.WarnLevel).Named("sandbox")
 			o.Log = log
@@ -78,7 +78,7 @@ func (a *app) sandboxEnvCommand(o *sandbox.Options) *cobra.Command {
 		Short: "Print shell variables with which the usual clients find the sandbox",
 		Long: `env prints the variables of the sandbox that was started last on this machine and still runs. Where none runs,
 or with --dynamodb, --bigtable, --nats or --s3, it prints those of a sandbox at these addresses.`,
-		Args: a.Args(cobra.NoArgs),
+		Args: a.NoArgs(),
 	}
 	cmd.RunE = a.Body(func(ctx context.Context, _ []string) error {
 		lines := sandbox.Env(*o)

@@ -44,7 +44,7 @@ never drops anything. Materialized views are only printed: creating them is left
 
 With --splits a new table is split when it is made, so that a backfill is spread over several nodes. The split keys
 come from mapping a sample of the source. They are prefixes of row keys, and are printed.`,
-		Args: a.Args(cobra.NoArgs),
+		Args: a.NoArgs(),
 		RunE: a.Body(func(ctx context.Context, _ []string) error { return a.schema(ctx, o) }),
 	}
 	f := cmd.Flags()

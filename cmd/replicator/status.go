@@ -49,7 +49,7 @@ Bigtable: when nothing else stands before the goal, it ends with exit code 4 and
 leaves out the first two. Exit code 1: --timeout came first.`,
 		Example: `  replicator status --wait applied=now --timeout 5m
   replicator status --json --wait applied=now --accept letters`,
-		Args: a.Args(cobra.NoArgs),
+		Args: a.NoArgs(),
 		RunE: a.Body(func(ctx context.Context, _ []string) error { return a.status(ctx, o) }),
 	}
 	f := cmd.Flags()

@@ -20,7 +20,7 @@ import (
 
 // tableCommand returns the command `replicator table` with its subcommand.
 func (a *app) tableCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "table", Short: "End the replication of a table"}
+	cmd := &cobra.Command{Use: "table", Short: "End the replication of a table", Args: a.NoArgs()}
 	var o cutover.RetireOptions
 	var yes bool
 	retire := &cobra.Command{
@@ -37,7 +37,7 @@ The target keeps a note that the table was retired, so that no replicator copies
 Exit 3: the table is still replicated, a replicator carries it, dead letters are left or deletions that are in no
 object of the archive yet, or the log holds changes that Bigtable never gets: written to DynamoDB behind the fence or,
 without one, not applied yet; nothing was changed then. What is in the archive stays.`,
-		Args: a.Args(cobra.NoArgs),
+		Args: a.NoArgs(),
 		RunE: a.Body(func(ctx context.Context, _ []string) error {
 			if o.Table == "" {
 				return failure.Usagef("`replicator table retire --table NAME`", "table retire needs a table")

@@ -35,7 +35,7 @@ replicator that is heard reads the newest format.
 
 Exit 1: a replicator could not read the newest format, or none was heard and --yes is missing; nothing was changed
 then. --force raises the format although a replicator could not read it: that one ends.`,
-		Args: a.Args(cobra.NoArgs),
+		Args: a.NoArgs(),
 		RunE: a.Body(func(ctx context.Context, _ []string) error { return a.upgrade(ctx, o) }),
 	}
 	f := cmd.Flags()

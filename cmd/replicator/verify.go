@@ -55,7 +55,7 @@ cutover then compares behind its fence only what has changed since.
 
 Exit 4: something is different, or unproven. --differences names it, and holds keys and rows; values only with
 --show-data.`,
-		Args: a.Args(cobra.NoArgs),
+		Args: a.NoArgs(),
 		RunE: a.Body(func(ctx context.Context, _ []string) error { return runVerify(ctx, a, &o) }),
 		PreRunE: func(cmd *cobra.Command, _ []string) error {
 			if o.N < 0 || o.N == 0 && (cmd.Flags().Changed("sample") || o.Seed > 0) {

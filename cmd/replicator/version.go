@@ -20,7 +20,7 @@ func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version, and the formats that this build reads",
-		Args:  a.Args(cobra.NoArgs),
+		Args:  a.NoArgs(),
 		RunE:  a.Body(func(context.Context, []string) error { return a.printVersion() }),
 	}
 }
@@ -64,7 +64,7 @@ func (a *app) manCommand() *cobra.Command {
 		Use:    "man DIR",
 		Short:  "Write the man pages into a directory",
 		Hidden: true,
-		Args:   a.Args(cobra.ExactArgs(1)),
+		Args:   a.OneArg("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.Body(func(context.Context, []string) error {
 				root := cmd.Root()

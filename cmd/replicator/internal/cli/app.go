@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,6 +48,7 @@ type App struct {
 	NoColor    bool
 
 	Path     string // of the command that runs, for messages
+	Usage    string // its usage line; "" while no command is found
 	Accepted bool   // the command line has no errors; the command runs
 	Printed  bool   // something was printed on Out
 }
@@ -65,14 +65,6 @@ func (a *App) Body(run func(ctx context.Context, args []string) error) func(*cob
 			return failure.Usagef("json or console", "--log-format %q is unknown", a.LogFormat)
 		}
 		return run(cmd.Context(), args)
-	}
-}
-
-// Args wraps a check of the arguments, so that its error names the command.
-func (a *App) Args(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		a.Path = cmd.CommandPath()
-		return check(cmd, args)
 	}
 }
 
@@ -231,26 +223,6 @@ func (a *App) PrintJSON(v any) error {
 	return nil
 }
 
-// The two messages of cobra about flags that exclude each other, or of which one is needed. It has
-// no types for them.
-var (
-	excluding = regexp.MustCompile(`^if any flags in the group .* none of the others can be; \[(.*)\] were all set$`)
-	oneNeeded = regexp.MustCompile(`^at least one of the flags in the group \[(.*)\] is required$`)
-)
-
-// flagGroups puts such a message into a user's words: with the flags as they are typed.
-func flagGroups(what string) string {
-	for _, known := range []struct {
-		form *regexp.Regexp
-		as   string
-	}{{excluding, "%s exclude each other"}, {oneNeeded, "one of %s is needed"}} {
-		if m := known.form.FindStringSubmatch(what); m != nil {
-			return fmt.Sprintf(known.as, "--"+strings.ReplaceAll(m[1], " ", ", --"))
-		}
-	}
-	return what
-}
-
 // The exit codes: scripts branch on them. 0 is for a command that did what it was called for.
 const (
 	codeRuntime     = 1 // the command was tried and failed, or took too long
@@ -297,11 +269,11 @@ func (a *App) Verdict(ctx context.Context, err error) int {
 		hint = "it was interrupted; running it again is safe"
 	case failure.Known(err):
 	case !a.Accepted:
-		code, hint = codeUsage, "see `"+a.Path+" --help`"
+		code, hint = codeUsage, a.usage()
 	}
 	what := strings.TrimRight(err.Error(), "\n")
 	if !a.Accepted {
-		what = flagGroups(what)
+		what = flagErrors(what)
 	}
 	fmt.Fprintf(a.Errs, "%s: %s\n", a.Path, what)
 	if hint != "" {

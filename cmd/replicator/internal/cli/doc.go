@@ -4,6 +4,7 @@
 // Files, from the top down:
 //
 //	app.go       global flags, configuration, output, exit code
+//	args.go      arguments of a command, and the messages of cobra in our words
 //	logs.go      opens logs and dead letters of the configured tables
 //	progress.go  how far the owner of a table is with what a command has asked for
 //	terminal.go  moving progress, and questions, on a terminal
