@@ -57,7 +57,7 @@ func FindLetter(ctx context.Context, all []LettersOf, id string) (LettersOf, *de
 		return t, letter, nil
 	}
 	return LettersOf{}, nil,
-		failure.With(failure.None, "`replicator dlq list` shows them", fmt.Errorf("no dead letter %q", id))
+		failure.Usagef("`replicator dlq list` shows them", "no dead letter %q", id)
 }
 
 // LetterFilter chooses dead letters; empty fields choose all.

@@ -14,7 +14,7 @@ func TestHealedGapStaysNamedForItsArchive(t *testing.T) {
 	long(t, "8 s")
 	t.Run("gaps heal", func(t *testing.T) {
 		healsGap(t, func(w *world, d *daemon, gap string) {
-			w.refused(1, "no gap", "gaps", "heal", "another")
+			w.refused(2, "no gap", "gaps", "heal", "another")
 			if out := w.ok("gaps", "heal"); !strings.Contains(out, "Gap "+gap+" of Orders is being healed") {
 				t.Error(out)
 			}
@@ -23,7 +23,7 @@ func TestHealedGapStaysNamedForItsArchive(t *testing.T) {
 	})
 	t.Run("repair --gaps", func(t *testing.T) {
 		healsGap(t, func(w *world, d *daemon, gap string) {
-			w.refused(1, "no gap", "repair", "--gaps", "another")
+			w.refused(2, "no gap", "repair", "--gaps", "another")
 			w.explains(w.command("repair", "--gaps", "--dry-run"), 0, "Orders: the whole table would be compared with orders",
 				"and that heals "+gap, "Nothing was changed")
 			if g := w.gap(); g.State != "open" {

@@ -117,7 +117,7 @@ func TestGapsAreHealedByAnOrderInTheLog(t *testing.T) {
 	s.run("gaps heal", 0, "^No gaps to heal")
 	s.run("gaps heal --json", 0, `^\{"healing":\[\],"schema":1\}\n$`)
 	s.append(gap)
-	s.run("gaps heal nosuchgap", 1, `no gap "nosuchgap"`)
+	s.run("gaps heal nosuchgap", 2, `no gap "nosuchgap"`)
 	s.run("gaps clear --sink bigtable --yes "+gap.ID(), 3, "is open")
 	s.run("gaps heal --json "+gap.ID(), 0, `"state":"healing","sinks":\{"bigtable":"differs"\}`)
 	s.run("gaps list", 0, "healing +bigtable differs")

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/control"
@@ -28,5 +26,5 @@ func findGap(logs []*control.Log, id string) (*control.Log, *checkpoint.Gap) {
 
 // noGap returns the error of an id that no gap has.
 func noGap(id string) error {
-	return failure.With(failure.None, "`replicator gaps list` shows them", fmt.Errorf("no gap %q", id))
+	return failure.Usagef("`replicator gaps list` shows them", "no gap %q", id)
 }
