@@ -263,5 +263,5 @@ func (a *app) printStatus(s pipeline.Status) error {
 		return a.PrintJSON(s)
 	}
 	a.Printed = true
-	return render.Status(a.Out, s, time.Local)
+	return render.Status(a.Out, s)
 }

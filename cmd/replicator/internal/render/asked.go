@@ -29,17 +29,6 @@ func RetriedOf(schema int, o *request.Outcome) Retried {
 	}
 }
 
-// Time returns a date and time for people, in their zone, which it names.
-func Time(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05 MST") }
-
-// ClockTime returns a time of the day for people, with the date if that is another day.
-func ClockTime(t time.Time) string {
-	if t = t.Local(); t.Format(time.DateOnly) != time.Now().Format(time.DateOnly) {
-		return Time(t)
-	}
-	return t.Format("15:04:05 MST")
-}
-
 // Print prints what became of dead letters, and why letters were refused, a line each.
 func (r Retried) Print(w io.Writer, notes []request.Note, unreadable []string) {
 	refused, left := r.Refused, r.Left

@@ -11,15 +11,15 @@ import (
 
 // TestRetryTellsWhenALetterCanBeTriedAgain: its item is mended, so there is nothing else to do.
 func TestRetryTellsWhenALetterCanBeTriedAgain(t *testing.T) {
-	now := time.Now()
-	at := time.Date(now.Year(), now.Month(), now.Day(), 0, 28, 20, 0, time.Local)
+	now := time.Now().UTC()
+	at := time.Date(now.Year(), now.Month(), now.Day(), 0, 28, 20, 0, time.UTC)
 	notes := []request.Note{{Letter: "ab12", Code: "int64", Reason: "n is no integer", Until: at}}
 	line := RetriedOf(1, &request.Outcome{Refused: 1, Waiting: 2, Later: 3, Until: at})
 	var out strings.Builder
 	line.Print(&out, notes, nil)
 	for _, want := range []string{"0 applied, 0 refused again, 3 too new to be deleted yet.\n",
-		"ab12: n is no integer (int64); its item is mended: try again at 00:28:20",
-		"next: try again at 00:28:20", "--wait", "3 letters"} {
+		"ab12: n is no integer (int64); its item is mended: try again at 00:28:20Z",
+		"next: try again at 00:28:20Z", "--wait", "3 letters"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q lacks %q", out.String(), want)
 		}
@@ -48,7 +48,7 @@ func TestRetryTellsWhenALetterCanBeTriedAgain(t *testing.T) {
 
 // TestTimesOfAnotherDayHaveTheirDate: a burst may have run a shard's clock hours ahead.
 func TestTimesOfAnotherDayHaveTheirDate(t *testing.T) {
-	at := time.Now().AddDate(0, 0, 1)
+	at := time.Now().UTC().AddDate(0, 0, 1)
 	if got := ClockTime(at); !strings.HasPrefix(got, at.Format("2006-01-02 15:04:05")) {
 		t.Errorf("%q", got)
 	}

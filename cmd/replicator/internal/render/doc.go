@@ -20,5 +20,6 @@
 //	status.go   the status, in a sentence and a table
 //	archived.go what an archive holds, and what was restored from it
 //	archive.go  how far the archive of a table is
+//	clock.go    times, in UTC
 //	count.go    a number with its noun
 package render

@@ -15,9 +15,9 @@ import (
 func Item(w io.Writer, x *explain.Item) {
 	fmt.Fprintf(w, "Item %s of table %s", x.Key, x.Table)
 	if x.Absent {
-		fmt.Fprintf(w, ": there is none (read %s)\n", clock(x.Read))
+		fmt.Fprintf(w, ": there is none (read %s)\n", Time(x.Read))
 	} else {
-		fmt.Fprintf(w, ": %s (read %s)\n", Count(len(x.Attributes), "attribute"), clock(x.Read))
+		fmt.Fprintf(w, ": %s (read %s)\n", Count(len(x.Attributes), "attribute"), Time(x.Read))
 		printAttributes(w, x.Attributes)
 		if x.Image != nil {
 			fmt.Fprintf(w, "  %s\n", x.Image)
@@ -106,7 +106,7 @@ func contentOf(c *explain.StoredCell) string {
 func printLog(w io.Writer, l *explain.History) {
 	reach := "nothing of it is trimmed"
 	if l.Trimmed && l.Oldest != nil {
-		reach = "what was stored before " + clock(*l.Oldest) + " is trimmed"
+		reach = "what was stored before " + Time(*l.Oldest) + " is trimmed"
 	}
 	fmt.Fprintf(w, "\nIn the log, entries %d to %d, %s: %s of the item", l.First, l.Last, reach,
 		Count(l.Changes, "change"))
@@ -146,7 +146,7 @@ func printBeside(w io.Writer, x *explain.Item) {
 		fmt.Fprintln(w, "No dead letters of it.")
 	}
 	for _, r := range x.Requests {
-		fmt.Fprintf(w, "Request %s waits since %s: %s, asked by %s\n", r.ID, clock(r.Asked), r.What, r.By)
+		fmt.Fprintf(w, "Request %s waits since %s: %s, asked by %s\n", r.ID, Time(r.Asked), r.What, r.By)
 	}
 	if len(x.Requests) == 0 {
 		fmt.Fprintln(w, "No requests for it.")
@@ -229,10 +229,7 @@ func versionText(v change.Version) string {
 	if v == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d (%s)", v, clock(v2time(v)))
+	return fmt.Sprintf("%d (%s)", v, Time(v2time(v)))
 }
 
 func v2time(v change.Version) time.Time { return change.Millis(v).Time() }
-
-// clock returns a time for people, to the second.
-func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 MST") }

@@ -44,7 +44,7 @@ func GapOf(table string, s *checkpoint.State, g *checkpoint.Gap) Gap {
 		}
 	}
 	if _, healed := g.Healed[checkpoint.SinkBigtable]; healed && x.Sinks[sinkArchive] == "differs" {
-		x.Sinks[sinkArchive] = "incomplete since " + LocalTime(x.Since) + " until " + LocalTime(x.Until)
+		x.Sinks[sinkArchive] = "incomplete since " + GapTime(x.Since) + " until " + GapTime(x.Until)
 	}
 	return x
 }
@@ -72,7 +72,7 @@ func Gaps(out io.Writer, gaps []Gap) error {
 			sinks = append(sinks, sink+" "+word)
 		}
 		slices.Sort(sinks)
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", g.ID, g.Table, g.Shard, LocalTime(g.Since), LocalTime(g.Until),
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", g.ID, g.Table, g.Shard, GapTime(g.Since), GapTime(g.Until),
 			g.State, strings.Join(sinks, ", "), g.Reason)
 	}
 	return w.Flush()
@@ -80,7 +80,7 @@ func Gaps(out io.Writer, gaps []Gap) error {
 
 // Lacking describes what is wrong in a sink because of a gap.
 func Lacking(s *checkpoint.State, g *checkpoint.Gap, sink string) string {
-	span := "between " + LocalTime(TimeOrNil(s.GapStart(g))) + " and " + LocalTime(TimeOrNil(g.Until))
+	span := "between " + GapTime(TimeOrNil(s.GapStart(g))) + " and " + GapTime(TimeOrNil(g.Until))
 	if sink == sinkArchive {
 		return "items that expired " + span + " are not in the archive; " +
 			"`gaps heal --sink archive --from-export` may bring them back"
@@ -103,7 +103,7 @@ func Accepted(s *checkpoint.State) string {
 	return fmt.Sprintf(`Because of %s rows differ since %s: items that changed in a gap and not since are older than in
 DynamoDB, and items that were deleted in a gap stay in Bigtable. Reading goes on; the table is not ready until
 %s repairs that, or %s waives it for each sink.`,
-		Count(n, "gap"), LocalTime(TimeOrNil(s.DiffersSince())), "`replicator repair --gaps`", "`replicator gaps clear`")
+		Count(n, "gap"), GapTime(TimeOrNil(s.DiffersSince())), "`replicator repair --gaps`", "`replicator gaps clear`")
 }
 
 // TimeOrNil returns a time of the service's clock, or nil for 0, which means unknown.
@@ -113,15 +113,4 @@ func TimeOrNil(ms change.Millis) *time.Time {
 	}
 	t := ms.Time().UTC()
 	return &t
-}
-
-// LocalTime returns a time for people, in their zone.
-func LocalTime(t *time.Time) string {
-	if t == nil {
-		return "unknown"
-	}
-	if t.Unix() <= 0 { // the gap of a copy that was cancelled
-		return "the beginning"
-	}
-	return Time(*t)
 }

@@ -69,14 +69,14 @@ func PrintBars(out io.Writer, steps []Step) {
 // Lines writes a plain line for each step, with the time.
 func Lines(out io.Writer, steps []Step, now time.Time) {
 	for _, s := range steps {
-		fmt.Fprintf(out, "%s %s: %.0f %% · %s\n", now.Format(time.TimeOnly), s.Name, s.Percent, s.Text)
+		fmt.Fprintf(out, "%s %s: %.0f %% · %s\n", now.UTC().Format(timeOfDay), s.Name, s.Percent, s.Text)
 	}
 }
 
 // Waiting writes what a table waits for, or with an empty name all tables: copies and resyncs, else
 // why they are not ready. status is nil where no daemon answers at admin.
 func Waiting(out io.Writer, status *pipeline.Status, table, admin string, now time.Time) {
-	say := func(text string) { fmt.Fprintf(out, "%s waits: %s\n", now.Format(time.TimeOnly), text) }
+	say := func(text string) { fmt.Fprintf(out, "%s waits: %s\n", now.UTC().Format(timeOfDay), text) }
 	if status == nil {
 		say("no replicator answers at " + admin + " (admin.listen); `replicator status` shows whether one runs elsewhere")
 		return

@@ -14,7 +14,7 @@ import (
 // TestProgressOfEachTable: a copy, a resync whose owner answers, one of which only the log tells,
 // and a table that another process carries.
 func TestProgressOfEachTable(t *testing.T) {
-	since := time.Date(2026, 11, 22, 14, 3, 21, 0, time.Local)
+	since := time.Date(2026, 11, 22, 14, 3, 21, 0, time.UTC)
 	s := pipeline.Status{Tables: []pipeline.TableStatus{
 		{Source: "Orders", Copy: &resync.Progress{
 			Percent: 50, Items: 12_300_000, EstimatedItems: 30_000_000, Rate: 5100, ETA: 3480}},
@@ -44,7 +44,7 @@ func TestProgressOfEachTable(t *testing.T) {
 	}
 	out.Reset()
 	Lines(&out, Steps(s, "Carts"), since)
-	if want := "14:03:21 healing Carts: 75 % · repairing · 9 may differ, 7 looked at again: 5 different, 2 repaired, " +
+	if want := "14:03:21Z healing Carts: 75 % · repairing · 9 may differ, 7 looked at again: 5 different, 2 repaired, " +
 		"1 open\n"; out.String() != want {
 		t.Errorf("%q, want %q", out.String(), want)
 	}
@@ -52,7 +52,7 @@ func TestProgressOfEachTable(t *testing.T) {
 
 // TestWaitingSaysWhatFor: a command that waits is not silent, whatever it waits for.
 func TestWaitingSaysWhatFor(t *testing.T) {
-	at := time.Date(2026, 11, 22, 14, 3, 21, 0, time.Local)
+	at := time.Date(2026, 11, 22, 14, 3, 21, 0, time.UTC)
 	table := func(name string, why ...status.Reason) (t pipeline.TableStatus) {
 		t.Source = name
 		t.Explain(why...)
@@ -71,14 +71,14 @@ func TestWaitingSaysWhatFor(t *testing.T) {
 		status *pipeline.Status
 		table  string
 	}{
-		"14:03:21 waits: no replicator answers at here:1 (admin.listen); " +
+		"14:03:21Z waits: no replicator answers at here:1 (admin.listen); " +
 			"`replicator status` shows whether one runs elsewhere\n": {nil, ""},
-		"14:03:21 waits: Orders: paused\n14:03:21 waits: Carts: halted: no such table\n" +
-			"14:03:21 waits: 3 tables (B1, B2, B3): late\n": {&halted, ""},
-		"14:03:21 waits: Carts: halted: no such table\n":                               {&halted, "Carts"},
-		"14:03:21 waits: B2: late\n":                                                   {&halted, "B2"},
-		"14:03:21 waits: until each shard was read, and what it brought was applied\n": {&halted, "Users"},
-		"14:03:21 healing Carts: 0 % · waiting · begins in 1m46s\n":                    {healing, ""},
+		"14:03:21Z waits: Orders: paused\n14:03:21Z waits: Carts: halted: no such table\n" +
+			"14:03:21Z waits: 3 tables (B1, B2, B3): late\n": {&halted, ""},
+		"14:03:21Z waits: Carts: halted: no such table\n":                               {&halted, "Carts"},
+		"14:03:21Z waits: B2: late\n":                                                   {&halted, "B2"},
+		"14:03:21Z waits: until each shard was read, and what it brought was applied\n": {&halted, "Users"},
+		"14:03:21Z healing Carts: 0 % · waiting · begins in 1m46s\n":                    {healing, ""},
 	} {
 		var out bytes.Buffer
 		if Waiting(&out, show.status, show.table, "here:1", at); out.String() != want {

@@ -65,7 +65,7 @@ func repairedText(t *audit.RepairedTable) string {
 			parts = append(parts, fmt.Sprintf("%d %s", n, what))
 		}
 	}
-	add(t.Hot, "hot until "+t.HotUntil.Format("15:04:05 MST"))
+	add(t.Hot, "hot until "+ClockTime(t.HotUntil))
 	add(t.Different, "still different")
 	add(t.Refused, "refused (`replicator dlq list`)")
 	add(t.Unproven, "unproven, because they change all the time")

@@ -20,8 +20,8 @@ import (
 
 // Status writes the status: what is in Bigtable, the verdict of the status page, why it is not
 // ready, and a line per table. Scripts look for the sentence at the begin.
-func Status(out io.Writer, s pipeline.Status, zone *time.Location) error {
-	fmt.Fprintln(out, Sentence(s, zone))
+func Status(out io.Writer, s pipeline.Status) error {
+	fmt.Fprintln(out, Sentence(s))
 	fmt.Fprintln(out, s.Verdict.Line(time.Now()))
 	for _, r := range s.Reasons {
 		fmt.Fprintf(out, "  not ready: %s\n", r)
@@ -42,13 +42,13 @@ func Status(out io.Writer, s pipeline.Status, zone *time.Location) error {
 	printRemedies(out, s.Tables)
 	for i := range s.Tables {
 		if f := s.Tables[i].Fence; f != nil {
-			fmt.Fprintln(out, fenceText(&s.Tables[i], zone))
+			fmt.Fprintln(out, fenceText(&s.Tables[i]))
 		}
 		if r := s.Tables[i].Requests; r != nil {
-			fmt.Fprintf(out, "%s: %s\n", s.Tables[i].Source, requestsText(r, zone))
+			fmt.Fprintf(out, "%s: %s\n", s.Tables[i].Source, requestsText(r))
 		}
 		if v := s.Tables[i].Verify; v != nil {
-			fmt.Fprintf(out, "%s: %s\n", s.Tables[i].Source, verifyText(v, zone))
+			fmt.Fprintf(out, "%s: %s\n", s.Tables[i].Source, verifyText(v))
 		}
 		if a := s.Tables[i].Archive; a != nil {
 			fmt.Fprintf(out, "%s: %s\n", s.Tables[i].Source, archiveText(a, s.Tables[i].Halts))
@@ -67,18 +67,18 @@ func appliedText(t *pipeline.TableStatus) string {
 }
 
 // fenceText returns since when a table is fenced, by which cutover, and what comes next.
-func fenceText(t *pipeline.TableStatus, zone *time.Location) string {
-	text := fmt.Sprintf("%s: fenced since %s for cutover %s; ", t.Source, clockTime(t.Fence.Since.In(zone)), t.Fence.ID)
+func fenceText(t *pipeline.TableStatus) string {
+	text := fmt.Sprintf("%s: fenced since %s for cutover %s; ", t.Source, ClockTime(t.Fence.Since), t.Fence.ID)
 	if !t.Fence.Reached {
 		text += "what was written before the fence is still being applied, and nothing behind it will be"
 	} else {
 		text += "Bigtable has everything up to the fence, and nothing behind it is written there"
 	}
 	if b := t.BehindFence; b != nil {
-		text += ".\n  " + behindText(b, zone)
+		text += ".\n  " + behindText(b)
 	}
 	if c := t.Fence.Certified; c != nil {
-		return text + ".\n  certified at " + clockTime(c.In(zone)) + ": the application may write to Bigtable; once it " +
+		return text + ".\n  certified at " + ClockTime(*c) + ": the application may write to Bigtable; once it " +
 			"does, `replicator table retire` ends it;\n  before that `replicator cutover --undo` takes the fence away"
 	}
 	return text + ".\n  next: `replicator cutover` again goes on to the certificate; `--undo` takes the fence away;\n" +
@@ -86,9 +86,9 @@ func fenceText(t *pipeline.TableStatus, zone *time.Location) string {
 }
 
 // behindText returns what was written to DynamoDB behind a fence.
-func behindText(b *status.BehindFence, zone *time.Location) string {
+func behindText(b *status.BehindFence) string {
 	text := fmt.Sprintf("WRITTEN BEHIND THE FENCE: %s in DynamoDB since %s that Bigtable does not get",
-		Count(int(b.Changes), "change"), clockTime(b.Since.In(zone)))
+		Count(int(b.Changes), "change"), ClockTime(b.Since))
 	if len(b.KeyHashes) > 0 {
 		text += "; key hashes " + strings.Join(b.KeyHashes, ", ")
 	}
@@ -96,9 +96,9 @@ func behindText(b *status.BehindFence, zone *time.Location) string {
 }
 
 // requestsText returns how far the requests of commands for single items are.
-func requestsText(r *resync.RequestsStatus, zone *time.Location) string {
+func requestsText(r *resync.RequestsStatus) string {
 	text := fmt.Sprintf("%s for %s in work since %s", Count(r.Chunks, "request"), Count(r.Items, "item"),
-		clockTime(r.Since.In(zone)))
+		ClockTime(r.Since))
 	if r.Why != "" {
 		text += "; " + r.Why
 	}
@@ -106,12 +106,12 @@ func requestsText(r *resync.RequestsStatus, zone *time.Location) string {
 }
 
 // verifyText returns what the continuous comparison has found, and how far it is.
-func verifyText(v *continuous.Status, zone *time.Location) string {
+func verifyText(v *continuous.Status) string {
 	text := "the continuous comparison knows no difference"
 	if v.Different+v.Foreign > 0 {
 		text = fmt.Sprintf("DIFFERENT: %s, %s", Count(int(v.Different), "item"), Count(int(v.Foreign), "foreign cell"))
 		if v.LastDifference != nil {
-			text += ", last seen at " + clockTime(v.LastDifference.In(zone))
+			text += ", last seen at " + ClockTime(*v.LastDifference)
 		}
 		text += "; the owner lists them in " + v.File + ", for `replicator repair --from`"
 	}
@@ -121,7 +121,7 @@ func verifyText(v *continuous.Status, zone *time.Location) string {
 	text += fmt.Sprintf("\n  %.0f %% of the items and %.0f %% of the rows in this pass, %s finished", 100*v.Items.Share,
 		100*v.Rows.Share, Count(int(v.Cycles), "cycle"))
 	if v.CheckedSince != nil {
-		text += "; all was compared at least once since " + clockTime(v.CheckedSince.In(zone))
+		text += "; all was compared at least once since " + ClockTime(*v.CheckedSince)
 	}
 	if v.Waits != "" {
 		text += "; it waits: " + v.Waits
@@ -131,7 +131,7 @@ func verifyText(v *continuous.Status, zone *time.Location) string {
 
 // Sentence returns the status as one sentence: what is in Bigtable, what is lost or refused, how
 // much retention is left.
-func Sentence(s pipeline.Status, zone *time.Location) string {
+func Sentence(s pipeline.Status) string {
 	var low *time.Time
 	known, gaps, letters, retention := len(s.Tables) > 0, 0, 0, -1.0
 	for _, t := range s.Tables {
@@ -148,8 +148,8 @@ func Sentence(s pipeline.Status, zone *time.Location) string {
 	}
 	b := &strings.Builder{}
 	if known && low != nil {
-		fmt.Fprintf(b, "Everything written before %s is %s%s%s%s%s.", clockTime(low.In(zone)), placeOf(s),
-			proofClause(s, *low, zone), unfinishedClause(s), differsClause(s, zone), lettersClause(letters))
+		fmt.Fprintf(b, "Everything written before %s is %s%s%s%s%s.", ClockTime(*low), placeOf(s),
+			proofClause(s, *low), unfinishedClause(s), differsClause(s), lettersClause(letters))
 	} else {
 		b.WriteString("Not every table has been read and applied to its end yet.")
 	}
@@ -171,7 +171,7 @@ func placeOf(s pipeline.Status) string {
 
 // proofClause returns of which part heartbeats prove it, and of which it rests on empty reads. Rule
 // 10: empty pages are not a proof of idleness. low is the time up to which everything is applied.
-func proofClause(s pipeline.Status, low time.Time, zone *time.Location) string {
+func proofClause(s pipeline.Status, low time.Time) string {
 	proven := low
 	for _, t := range s.Tables {
 		if t.Proof != status.Proven || t.ProvenThrough == nil {
@@ -183,7 +183,7 @@ func proofClause(s pipeline.Status, low time.Time, zone *time.Location) string {
 	}
 	if proven.Before(low) {
 		return fmt.Sprintf(": before %s as heartbeats prove, since then as far as empty reads show",
-			clockTime(proven.In(zone)))
+			ClockTime(proven))
 	}
 	return ", as heartbeats prove"
 }
@@ -206,7 +206,7 @@ func unfinishedClause(s pipeline.Status) (clause string) {
 }
 
 // differsClause returns since when changes are missing because of gaps; "" if none are.
-func differsClause(s pipeline.Status, zone *time.Location) string {
+func differsClause(s pipeline.Status) string {
 	var since *time.Time
 	n := 0
 	for _, t := range s.Tables {
@@ -221,7 +221,7 @@ func differsClause(s pipeline.Status, zone *time.Location) string {
 	if since.Unix() <= 0 { // a copy that was cancelled: older items are missing
 		return fmt.Sprintf(", except what is missing because of %s", Count(n, "gap"))
 	}
-	return fmt.Sprintf(", except what %s lost since %s", Count(n, "gap"), clockTime(since.In(zone)))
+	return fmt.Sprintf(", except what %s lost since %s", Count(n, "gap"), ClockTime(*since))
 }
 
 // lettersClause returns which changes are not in Bigtable because a sink has refused them: marks
@@ -231,14 +231,6 @@ func lettersClause(letters int) string {
 		return ""
 	}
 	return ", except what was refused"
-}
-
-// clockTime returns a time of day, with its date unless that is today.
-func clockTime(t time.Time) string {
-	if t.Format(time.DateOnly) == time.Now().In(t.Location()).Format(time.DateOnly) {
-		return t.Format(time.TimeOnly)
-	}
-	return t.Format(time.DateTime)
 }
 
 // durationText returns a duration as people say it: 23 h 58 m, 5 m 03 s, 0.8 s.

@@ -15,7 +15,7 @@ import (
 // items are missing.
 func TestSentenceNamesWhatIsNotCopiedYet(t *testing.T) {
 	at := time.Date(2023, 9, 10, 14, 3, 21, 0, time.UTC)
-	const start = "Everything written before 2023-09-10 14:03:21 is in Bigtable"
+	const start = "Everything written before 2023-09-10 14:03:21 UTC is in Bigtable"
 	const end = ". 0 gaps, 0 dead letters, 0.0 s of retention left."
 	for clause, tables := range map[string][]pipeline.TableStatus{
 		"": {{State: "running"}, {State: "paused"}},
@@ -27,7 +27,7 @@ func TestSentenceNamesWhatIsNotCopiedYet(t *testing.T) {
 			tables[i].Target = "t"
 			tables[i].Proof, tables[i].AppliedThrough, tables[i].ProvenThrough = status.Proven, &at, &at
 		}
-		if got := Sentence(pipeline.Status{Tables: tables}, time.UTC); got != start+", as heartbeats prove"+clause+end {
+		if got := Sentence(pipeline.Status{Tables: tables}); got != start+", as heartbeats prove"+clause+end {
 			t.Errorf("%s", strings.TrimPrefix(got, start))
 		}
 	}
@@ -41,7 +41,7 @@ func TestSentenceExceptsDeadLetters(t *testing.T) {
 		{Target: "t", AppliedThrough: &at, Retention: -1}, {AppliedThrough: &at, DeadLetters: 2, Retention: -1},
 	}
 	const want = "is in Bigtable, as far as empty reads show, except what was refused. 0 gaps, 2 dead letters."
-	if got := Sentence(pipeline.Status{Tables: tables}, time.UTC); !strings.HasSuffix(got, want) {
+	if got := Sentence(pipeline.Status{Tables: tables}); !strings.HasSuffix(got, want) {
 		t.Errorf("%q does not end with %q", got, want)
 	}
 }
@@ -58,10 +58,10 @@ func TestFencedTableSaysSinceWhenAndWhatIsNext(t *testing.T) {
 			Fence: &status.Fence{ID: "f1", Since: at, Reached: reached}}
 		var out strings.Builder
 		all := pipeline.Status{Tables: []pipeline.TableStatus{table, {Source: "Other"}}}
-		if err := Status(&out, all, time.UTC); err != nil {
+		if err := Status(&out, all); err != nil {
 			t.Fatal(err)
 		}
-		if text := out.String(); !strings.Contains(text, "Orders: fenced since 2023-09-10 14:03:21 "+want) ||
+		if text := out.String(); !strings.Contains(text, "Orders: fenced since 2023-09-10 14:03:21 UTC "+want) ||
 			strings.Count(text, "next: `replicator cutover`") != 1 {
 			t.Errorf("lacks %q:\n%s", want, text)
 		}
@@ -81,14 +81,14 @@ func TestCertifiedTableIsNotSentToTheCertificate(t *testing.T) {
 		BehindFence: &status.BehindFence{Changes: 2, Since: at.Add(2 * time.Minute),
 			KeyHashes: []string{"00000000000000ab", "00000000000000cd"}}}
 	var out strings.Builder
-	if err := Status(&out, pipeline.Status{Tables: []pipeline.TableStatus{table}}, time.UTC); err != nil {
+	if err := Status(&out, pipeline.Status{Tables: []pipeline.TableStatus{table}}); err != nil {
 		t.Fatal(err)
 	}
 	text := out.String()
 	for _, want := range []string{
-		"WRITTEN BEHIND THE FENCE: 2 changes in DynamoDB since 2023-09-10 14:05:21 that Bigtable does not get; " +
+		"WRITTEN BEHIND THE FENCE: 2 changes in DynamoDB since 2023-09-10 14:05:21 UTC that Bigtable does not get; " +
 			"key hashes 00000000000000ab, 00000000000000cd",
-		"certified at 2023-09-10 14:04:21: the application may write to Bigtable", "`replicator table retire` ends it",
+		"certified at 2023-09-10 14:04:21 UTC: the application may write to Bigtable", "`replicator table retire` ends it",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("lacks %q:\n%s", want, text)
@@ -109,11 +109,11 @@ func TestSentenceSaysWhatIsProvenAndWhatAssumed(t *testing.T) {
 	assumed := pipeline.TableStatus{Target: "t", Proof: status.Assumed, AppliedThrough: &at, ProvenThrough: &at}
 	for clause, tables := range map[string][]pipeline.TableStatus{
 		", as heartbeats prove. ": {proven, proven},
-		": before 2023-09-10 14:03:12 as heartbeats prove, since then as far as empty reads show. ": {proven, late},
+		": before 2023-09-10 14:03:12 UTC as heartbeats prove, since then as far as empty reads show. ": {proven, late},
 		", as far as empty reads show. ": {late, assumed},
 	} {
-		got := Sentence(pipeline.Status{Tables: tables}, time.UTC)
-		if !strings.Contains(got, "14:03:21 is in Bigtable"+clause) {
+		got := Sentence(pipeline.Status{Tables: tables})
+		if !strings.Contains(got, "14:03:21 UTC is in Bigtable"+clause) {
 			t.Errorf("%q lacks %q", got, clause)
 		}
 	}
@@ -131,7 +131,7 @@ func TestStatusNamesTheLimitAndWhatHelps(t *testing.T) {
 		at("Carts", limit.Latency, 1990, 2048), {Source: "Elsewhere"},
 	}
 	var out strings.Builder
-	if err := Status(&out, pipeline.Status{Tables: tables}, time.UTC); err != nil {
+	if err := Status(&out, pipeline.Status{Tables: tables}); err != nil {
 		t.Fatal(err)
 	}
 	text := out.String()
@@ -152,7 +152,7 @@ func TestStatusNamesTheLimitAndWhatHelps(t *testing.T) {
 		tables = append(tables, at(strings.Repeat("x", i+1), limit.CPU, 1, 1))
 	}
 	out.Reset()
-	if err := Status(&out, pipeline.Status{Tables: tables}, time.UTC); err != nil {
+	if err := Status(&out, pipeline.Status{Tables: tables}); err != nil {
 		t.Fatal(err)
 	}
 	if want := "The limit of 9 tables: CPU."; !strings.Contains(out.String(), want) {
