@@ -150,11 +150,15 @@ func judgeFull(o *Outlook, t *Table) *finding {
 	return &finding{StateFull, cause, next, nil}
 }
 
-func judgeHalt(_ *Outlook, t *Table) *finding {
+func judgeHalt(o *Outlook, t *Table) *finding {
 	if len(t.Halts) == 0 && t.State != "halted" || t.vanished() && t.Code == outcome.CodeSourceGone {
 		return nil
 	}
-	next := "mend the cause, then `replicator resume --table " + t.Source + "`"
+	halted, next := t.Source+" is halted: ", "mend the cause, then `replicator resume --table "+t.Source+"`"
+	if n := o.haltedAs(t); n > 1 {
+		halted = plural(n, "table") + " are halted, " + t.Source + " because: "
+		next = "mend the cause: each table is tried again every minute"
+	}
 	switch t.Code {
 	case outcome.CodeMissing:
 		next = "`replicator schema --apply`; the table goes on by itself within a minute"
@@ -165,7 +169,17 @@ func judgeHalt(_ *Outlook, t *Table) *finding {
 	case outcome.CodeRefused, outcome.CodeRowMissing: // no try passes what is stored
 		next = "as the cause says; `replicator check` shows whether anything is left to do"
 	}
-	return &finding{StateHalted, t.Source + " is halted: " + t.Halt, next, t.Since}
+	return &finding{StateHalted, halted + t.Halt, next, t.Since}
+}
+
+// haltedAs returns how many tables are halted with the code of a table's halt.
+func (o *Outlook) haltedAs(t *Table) (n int) {
+	for i := range o.Tables {
+		if other := &o.Tables[i]; other.Code == t.Code && (len(other.Halts) > 0 || other.State == "halted") {
+			n++
+		}
+	}
+	return n
 }
 
 func judgeThrottle(_ *Outlook, t *Table) *finding {

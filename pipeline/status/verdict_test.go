@@ -121,6 +121,12 @@ func TestVerdictSaysStateCauseSinceWhenAndNextStep(t *testing.T) {
 		"paused": {Outlook{Reasons: 1, Tables: table(func(st *Table) { st.State = "paused"; why(st, WhyPaused, "x") })},
 			"Paused" + since + "Orders is paused by an operator; DynamoDB keeps changes for 24 hours. " +
 				"Next: `replicator resume --table Orders`."},
+		"several halted with one code": {Outlook{Reasons: 1, Tables: []Table{
+			{Source: "Carts", State: "halted", Halt: "no permission", Code: "error", Since: &began},
+			{Source: "Idle"}, {Source: "Users", State: "halted", Halt: "no table", Code: "missing", Since: &began},
+			{Source: "Orders", State: "halted", Halt: "no permission", Code: "error", Since: &began},
+		}}, "Halted" + since + "2 tables are halted, Carts because: no permission. " +
+			"Next: mend the cause: each table is tried again every minute."},
 		"halted because of what is stored": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
 			as("halted")(st)
 			st.Halt, st.Code = "table Orders was created again; end it", "log_refused"
