@@ -151,9 +151,13 @@ func OfTable(ctx context.Context, err error) Outcome {
 	return Outcome{Action: Halt, Code: haltCode(err), Reason: withRemedy(err, err.Error())}
 }
 
-// withRemedy adds to a reason what makes a table or family that Bigtable lacks.
+// withRemedy adds to a reason what makes a table or family that Bigtable lacks, or the role that
+// the account lacks.
 func withRemedy(err error, reason string) string {
-	if bigtable.Classify(err) == failure.Missing {
+	switch bigtable.Classify(err) {
+	case failure.Denied:
+		return reason + "; the account needs roles/bigtable.user: see docs/credentials.md"
+	case failure.Missing:
 		return reason + "; `replicator schema --apply`, with the --config of `run`, makes the tables and families that " +
 			"the mappings need"
 	}

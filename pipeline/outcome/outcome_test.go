@@ -95,6 +95,9 @@ func TestOutcomeOfEveryKindOfError(t *testing.T) {
 				err = fmt.Errorf("do something: %w", err)
 			}
 			table, sink, about := OfTable(ctx, err), OfSink(ctx, err), OfChange(err)
+			if named := strings.Contains(table.Reason, "roles/bigtable.user"); named != (tt.name == "bigtable denied") {
+				t.Errorf("the reason is %q", table.Reason)
+			}
 			if named := strings.Contains(table.Reason, "schema --apply"); named != (tt.name == "table missing") {
 				t.Errorf("the reason names schema --apply: %v, %q", named, table.Reason)
 			}
