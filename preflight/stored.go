@@ -28,6 +28,7 @@ const codeScan = "scan"
 // stored compares the tables with what earlier runs left: the pipeline's rows in Bigtable, the
 // owners of the targets, and the logs. It refuses what run refuses, with the same messages.
 func (c *check) stored(ctx context.Context) {
+	denied := false
 	for _, t := range c.catalog.Tables {
 		if !t.Described || t.Program == nil || c.sink == nil && !t.ArchivedOnly() {
 			continue
@@ -45,6 +46,11 @@ func (c *check) stored(ctx context.Context) {
 			if !t.ArchivedOnly() {
 				c.mappingEdit(ctx, t)
 			}
+		case bigtable.Classify(err) == failure.Denied: // the account lacks a permission, whichever table is read
+			if !denied {
+				c.failed("stored_state", "bigtable", bigtable.Explain(fmt.Errorf("compare with what is stored: %w", err)))
+			}
+			denied = true
 		default:
 			c.failed("stored_state", t.Path, fmt.Errorf("compare with what is stored: %w", err))
 		}
