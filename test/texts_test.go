@@ -23,14 +23,15 @@ var textFields = []string{
 // readsOfTexts are the functions that read a text of another system, which has neither type nor
 // code for what it says, or one that logs hold as it stands.
 var readsOfTexts = map[string]string{
-	"source/errors.go:hintOf":                         "the AWS SDK has no type for missing credentials",
-	"sink/archive/bucket/reply.go:withoutCredentials": "the same",
-	"sink/archive/bucket/reply.go:classOfCall":        "Azure's SDK has no type for it",
-	"cmd/replicator/internal/demo/writer.go:call":     "DynamoDB has one code for all invalid calls",
-	"queue/conn/errors.go:OutcomeOf":                  "JetStream has one code for a full stream and a broken store",
-	"queue/embedded/server.go:healthOf":               "the NATS server has one type for all errors of streams",
-	"transform/compile/when.go:whenHint":              "the parser of conditions has no type for its errors",
-	"checkpoint/gaps.go:BeforeStart":                  "ReasonBeforeStart is stored: logs have no other mark of it",
+	"source/errors.go:hintOf":                             "the AWS SDK has no type for missing credentials",
+	"sink/archive/bucket/reply.go:withoutCredentials":     "the same",
+	"sink/archive/bucket/reply.go:classOfCall":            "Azure's SDK has no type for it",
+	"cmd/replicator/internal/demo/writer.go:call":         "DynamoDB has one code for all invalid calls",
+	"queue/conn/errors.go:OutcomeOf":                      "JetStream has one code for a full stream and a broken store",
+	"queue/embedded/server.go:healthOf":                   "the NATS server has one type for all errors of streams",
+	"transform/compile/when.go:whenHint":                  "the parser of conditions has no type for its errors",
+	"cmd/replicator/internal/render/status.go:errorsOnce": "how often gRPC's text is printed; nothing else depends on it",
+	"checkpoint/gaps.go:BeforeStart":                      "ReasonBeforeStart is stored: logs have no other mark of it",
 }
 
 var words = regexp.MustCompile(`[A-Za-z]{2,} [A-Za-z]`)

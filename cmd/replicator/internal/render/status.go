@@ -23,7 +23,7 @@ import (
 func Status(out io.Writer, s pipeline.Status) error {
 	fmt.Fprintln(out, Sentence(s))
 	fmt.Fprintln(out, s.Verdict.Line(time.Now()))
-	for _, r := range s.Reasons {
+	for _, r := range errorsOnce(s.Verdict.Cause, s.Reasons) {
 		fmt.Fprintf(out, "  not ready: %s\n", r)
 	}
 	fmt.Fprintln(out)
@@ -55,6 +55,23 @@ func Status(out io.Writer, s pipeline.Status) error {
 		}
 	}
 	return nil
+}
+
+// errorsOnce returns reasons without the text of an error that stands in the verdict or an earlier
+// reason: one error of a service has many consequences.
+func errorsOnce(verdict string, reasons []string) (shown []string) {
+	const begin = "rpc error: code = "
+	printed := []string{verdict}
+	for _, r := range reasons {
+		if i := strings.Index(r, begin); i >= 0 {
+			text := strings.TrimRight(r[i:], ".")
+			if slices.ContainsFunc(printed, func(p string) bool { return strings.Contains(p, text) }) {
+				r = r[:i] + "the same error"
+			}
+		}
+		printed, shown = append(printed, r), append(shown, r)
+	}
+	return shown
 }
 
 // appliedText returns how far the sinks are behind. Where all is applied that a fence lets through,

@@ -159,3 +159,32 @@ func TestStatusNamesTheLimitAndWhatHelps(t *testing.T) {
 		t.Errorf("lacks %q:\n%s", want, &out)
 	}
 }
+
+// TestErrorOfAServiceIsPrintedOnce in a status, however many tables it halts. Another error is
+// printed.
+func TestErrorOfAServiceIsPrintedOnce(t *testing.T) {
+	const denied = "rpc error: code = PermissionDenied desc = no bigtable.tables.readRows."
+	var tables []pipeline.TableStatus
+	for _, name := range []string{"Carts", "Orders", "Users"} {
+		table := pipeline.TableStatus{Source: name, State: "halted", Halt: "load state: " + denied}
+		table.Explain(status.HaltedBy(table.Halt))
+		tables = append(tables, table)
+	}
+	s := pipeline.Summarize("shop", tables)
+	other := "NATS fails: rpc error: code = Unavailable desc = away"
+	s.Fail([]string{"Bigtable fails: tailrace_state: " + denied, other}, nil)
+	var out strings.Builder
+	if err := Status(&out, s); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(out.String(), "PermissionDenied"); n != 1 {
+		t.Errorf("%d times in\n%s", n, out.String())
+	}
+	for _, want := range []string{
+		"not ready: Bigtable fails: tailrace_state: the same error\n", "not ready: " + other + "\n",
+		"not ready: 3 tables (Carts, Orders, Users): halted: load state: the same error\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in\n%s", want, out.String())
+		}
+	}
+}
