@@ -120,6 +120,10 @@ func (r *report) archivePlace(a *Archive) {
 		r.fault("conflict", "archive.format", "write the directory as url: file://DIR",
 			"archive.file holds JSON lines only")
 	}
+	if strings.Contains(a.URL, "://"+placeholder) {
+		r.fault("missing", "archive.url", "s3://BUCKET/PREFIX",
+			"archive.url still names a bucket %s…: write the name of yours", placeholder)
+	}
 	if a.URL != "" && !r.reported("archive.url") {
 		if wrong := impossibleStore(a.URL); wrong != "" {
 			r.fault("bad_value", "archive.url",

@@ -21,6 +21,10 @@ var (
 // log, and a record with two images of 400 KB, in base64 or escaped, takes several MiB.
 const minLogSize Size = 64 << 20
 
+// placeholder begins the names that `init` writes where the author has to fill in one. No project,
+// instance or bucket may have it: they are written in small letters.
+const placeholder = "MY-"
+
 // stateTable is the Bigtable table that holds pipeline identities and version reservations; no
 // mapping may write it.
 const stateTable = "tailrace_state"
@@ -71,8 +75,12 @@ func (r *report) source(s *Source) {
 // bigtable checks that the instance is named, and that tombstones outlive DynamoDB's retention.
 func (r *report) bigtable(b *Bigtable) {
 	for _, v := range []struct{ path, value string }{{"bigtable.project", b.Project}, {"bigtable.instance", b.Instance}} {
-		if v.value == "" && !r.reported(v.path) {
+		switch {
+		case v.value == "" && !r.reported(v.path):
 			r.fault("missing", v.path, "any word will do for an emulator", "%s is required", v.path)
+		case strings.HasPrefix(v.value, placeholder):
+			r.fault("missing", v.path, "any word will do for an emulator", "%s is still %s: write the name of yours",
+				v.path, v.value)
 		}
 	}
 	if b.Endpoint != "" {

@@ -222,6 +222,16 @@ error: line 10: tables[3].source: "Products" is already the source of tables[0]`
 			smallest + "- {source: Old, target: tailrace_state, on_ttl_expiry: archive}\n",
 			`error: line 8: tables[1].target: tailrace_state holds the state of the pipelines
 error: line 8: tables[1].on_ttl_expiry: archival events need a place: archive.url, archive.file or archive.subject`},
+		{"names that init leaves to the author", `pipeline: shop
+source: {region: eu-west-1}
+bigtable: {project: MY-PROJECT, instance: MY-INSTANCE}
+queue: {dir: data}
+archive: {url: "s3://MY-BUCKET/prefix"}
+tables:
+- {source: Orders, target: orders}
+`, `error: line 3: bigtable.project: bigtable.project is still MY-PROJECT: write the name of yours
+error: line 3: bigtable.instance: bigtable.instance is still MY-INSTANCE: write the name of yours
+error: line 5: archive.url: archive.url still names a bucket MY-…: write the name of yours`},
 		{"a key twice", smallest + "pipeline: other\n",
 			`error: line 8: pipeline: "pipeline" is written twice, first in line 2`},
 		{"testing periods", smallest + "testing: {claim_ttl: 1s, beat: 1s}\n",
