@@ -100,6 +100,7 @@ func (a *app) run(ctx context.Context, f runOptions) (err error) {
 		o.Announce = a.announceCopies
 	}
 	o.Log = a.Logger(zapcore.InfoLevel)
+	defer a.LibraryLogs()()
 	d, err := daemon.New(ctx, cfg, o)
 	if err != nil {
 		return err

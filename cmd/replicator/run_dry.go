@@ -53,6 +53,7 @@ func runDry(ctx context.Context, a *cli.App, o dryOptions) error {
 		a.Bars = render.NewBars(a.Errs)
 		defer a.Bars.Close()
 	}
+	defer a.LibraryLogs()()
 	clients := a.Clients(cfg)
 	defer func() { _ = clients.Close() }()
 	src, err := clients.Source(ctx)

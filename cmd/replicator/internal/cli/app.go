@@ -106,6 +106,12 @@ func (a *App) Logger(otherwise zapcore.Level) *zap.Logger {
 	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(out)), level))
 }
 
+// LibraryLogs sends what libraries log with Go's standard logger to the log of the command, until
+// undo is called. Google's libraries do; without it, plain text stands between the JSON lines.
+func (a *App) LibraryLogs() (undo func()) {
+	return zap.RedirectStdLog(a.Logger(zapcore.InfoLevel).Named("library"))
+}
+
 // Config loads the configuration, with the tables that its selections choose. If it has errors,
 // Config prints its problems and returns an error. Tables that cannot be replicated are left out
 // and named on stderr.
