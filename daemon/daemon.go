@@ -208,10 +208,10 @@ func (d *Daemon) Run(ctx context.Context, drain *protocol.Accept) error {
 	})
 	err := g.Wait()
 	if tables := p.Unsaved(); len(tables) > 0 {
-		d.log.Warn("replicator ends without saving all marks: "+
-			"what was applied since is applied again after the next start, as the same cells", zap.Strings("tables", tables))
+		d.log.Warn("replicator ends, and logs are not released with their newest marks: what was applied behind "+
+			"the stored marks is applied again after the next start, as the same cells", zap.Strings("tables", tables))
 	} else if err == nil {
-		d.log.Info("replicator ends: marks are saved")
+		d.log.Info("replicator ends: each log that it owned is released, with its newest marks")
 	}
 	return err
 }

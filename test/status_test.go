@@ -102,8 +102,8 @@ func TestStatusSpeaksForADaemonWhoseQueueIsAway(t *testing.T) {
 	})
 	d.signal()
 	d.exit()
-	if log := d.output.String(); strings.Contains(log, "marks are saved") ||
-		!strings.Contains(log, "without saving all marks") {
+	if log := d.output.String(); strings.Contains(log, "each log that it owned is released") ||
+		!strings.Contains(log, "logs are not released with their newest marks") {
 		t.Error("the daemon logs that the marks are saved, although it could not save them")
 	}
 	if r := w.command("status", "--timeout", "1s"); r.code != 3 {

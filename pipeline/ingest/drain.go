@@ -19,9 +19,9 @@ const drainPeriod = 20 * time.Millisecond
 const handOverGrace = 300 * time.Millisecond
 
 // drain applies what is in the log, for most of the time that Periods.Shutdown gives, then writes
-// the marks and a snapshot and releases the log. No shard is read any more; pages that were not
-// stored were dropped, and are read again after the next start. A log that another process goes on with is not
-// drained: calls in flight have a moment, and are cut.
+// the marks and releases the log; saved reports whether it did both. No shard is read any more;
+// pages that were not stored were dropped, and are read again after the next start. A log that
+// another process goes on with is not drained: calls in flight have a moment, and are cut.
 func (w *writer) drain(ctx context.Context) (saved bool, err error) {
 	to := w.o.Successor()
 	handedOver := to != ""
@@ -32,7 +32,7 @@ func (w *writer) drain(ctx context.Context) (saved bool, err error) {
 	for _, s := range w.sinks {
 		s.Drain(w.log.State().LastFrame)
 	}
-	if err := w.awaitSinks(ctx, patience); err != nil {
+	if err := w.awaitSinks(ctx, patience, handedOver); err != nil {
 		return false, err
 	}
 	if handedOver {
@@ -60,7 +60,7 @@ func (w *writer) drain(ctx context.Context) (saved bool, err error) {
 
 // awaitSinks waits until the sinks are done, and beats meanwhile: that may take longer than a claim
 // lives.
-func (w *writer) awaitSinks(ctx context.Context, patience time.Duration) error {
+func (w *writer) awaitSinks(ctx context.Context, patience time.Duration, handedOver bool) error {
 	p := w.o.Periods
 	enough := time.NewTimer(patience)
 	defer enough.Stop()
@@ -74,8 +74,9 @@ func (w *writer) awaitSinks(ctx context.Context, patience time.Duration) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-enough.C:
-			if patience > handOverGrace {
-				w.o.Logger.Warn("the log is not drained in time; the rest is applied after the next start")
+			if !handedOver {
+				w.o.Logger.Warn("the log is not drained in time: the rest is applied after the next start",
+					zap.Duration("waited", patience))
 			}
 			return nil
 		case <-tick.C:
