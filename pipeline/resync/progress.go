@@ -51,13 +51,16 @@ func ProgressOf(s *checkpoint.State, now change.Millis) *Progress {
 	if since := float64(now-c.Began) / 1000; since > 0 {
 		p.Rate = float64(done.Items) / since
 	}
-	ended := 0
+	ended, empty := 0, 0
 	for _, m := range c.Marks {
-		if m.Done {
+		switch {
+		case m.Done && m.Items == 0:
+			empty++
+		case m.Done:
 			ended++
 		}
 	}
-	p.estimate(ended, c.Parts)
+	p.estimate(ended, c.Parts-empty)
 	return p
 }
 
@@ -71,7 +74,8 @@ func pauseReason(c *checkpoint.CopyState) string {
 
 // estimate computes percent and the time left. The service counts items every six hours or so,
 // hence the estimate may be too low. The share of the parts that have ended counts where it is
-// higher; a change between the two never sinks.
+// higher; a change between the two never sinks. Parts that were empty count as no part at all: of a
+// small table most are.
 func (p *Progress) estimate(ended, parts int) {
 	byParts := 0.0
 	if parts > 0 {

@@ -1,6 +1,11 @@
 package resync
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
+)
 
 // TestPercentDoesNotSink while items arrive and parts end, where the estimate is too low, and where
 // it is too high.
@@ -15,6 +20,34 @@ func TestPercentDoesNotSink(t *testing.T) {
 				t.Errorf("estimate %d: %.1f %% after %.1f %% at %d items", estimate, p.Percent, before, items)
 			}
 			before = p.Percent
+		}
+	}
+}
+
+// TestEmptyPartsAreNoProgress: seven of eight parts of a table with one item end at once, without
+// it.
+func TestEmptyPartsAreNoProgress(t *testing.T) {
+	empty, full := checkpoint.CopyMark{Done: true}, checkpoint.CopyMark{Done: true, Items: 5}
+	for _, c := range []struct {
+		marks []checkpoint.CopyMark
+		items int64 // the estimate
+		want  float64
+	}{
+		{[]checkpoint.CopyMark{empty, empty, empty, empty, empty, empty, empty}, 1, 0},
+		{[]checkpoint.CopyMark{empty, empty, empty, empty, empty, empty, empty}, 0, 0},
+		{[]checkpoint.CopyMark{full, full, full, full}, 0, 50},
+		{[]checkpoint.CopyMark{empty, empty, empty, empty, full}, 0, 25},
+		{[]checkpoint.CopyMark{empty, full, {Items: 20}}, 50, 50},
+		{[]checkpoint.CopyMark{empty, empty, empty, empty, empty, empty, empty, {Items: 3}}, 1, 99},
+	} {
+		s := checkpoint.NewState()
+		s.Copy = &checkpoint.CopyState{Copy: checkpoint.Copy{ID: "c", Parts: 8, Items: c.items},
+			Marks: map[int]checkpoint.CopyMark{}}
+		for i, m := range c.marks {
+			s.Copy.Marks[i] = m
+		}
+		if got := ProgressOf(s, change.Millis(1000)).Percent; got != c.want {
+			t.Errorf("%+v of about %d items: %.1f %%, want %.1f", c.marks, c.items, got, c.want)
 		}
 	}
 }
