@@ -211,6 +211,19 @@ func (h *history) markRefused() {
 	}
 }
 
+// lacks notes the first change of the item that a differing row lacks because it was refused.
+func (r *StoredRow) lacks(letters []*deadletter.Letter) {
+	if !r.differs {
+		return
+	}
+	for _, l := range letters {
+		newer := l.Sink == checkpoint.SinkBigtable && l.Version > max(r.Guard, r.Deleted)
+		if newer && (r.Refused == nil || l.Version < r.Refused.Version) {
+			r.Refused = &RefusedChange{Letter: l.ID, Version: l.Version, Reason: l.Reason}
+		}
+	}
+}
+
 // lettersShown returns the letters as they are printed.
 func (h *history) lettersShown(data bool) []deadletter.Summary {
 	out := []deadletter.Summary{}

@@ -311,6 +311,9 @@ func (x *explained) fill() {
 	if h := x.history; h != nil {
 		out.Log, out.Letters = h.result, h.lettersShown(x.ShowData)
 		out.Requests = append(out.Requests, h.requests...)
+		for i := range out.Stored {
+			out.Stored[i].lacks(h.letters)
+		}
 	}
 	out.Cells, out.Deletes = []transform.StepCell{}, []transform.StepDelete{}
 	for i := range out.Rows {

@@ -56,9 +56,19 @@ type StoredRow struct {
 	Deleted   change.Version `json:"deleted,omitempty"` // version at which the item was taken out of the row
 	Sealed    bool           `json:"sealed,omitempty"`  // its guard may be one that is sealed with an unknown secret
 	Cells     []StoredCell   `json:"cells"`
-	Others    int            `json:"others"` // cells in the row that are not known to be this item's
+	// Refused is the dead letter of the first change that the row lacks because Bigtable or the mapping
+	// refused it.
+	Refused *RefusedChange `json:"refused,omitempty"`
+	Others  int            `json:"others"` // cells in the row that are not known to be this item's
 
 	differs bool // it is not as it should be
+}
+
+// RefusedChange is a change that a row lacks.
+type RefusedChange struct {
+	Letter  string         `json:"letter"` // ID of the dead letter
+	Version change.Version `json:"version"`
+	Reason  string         `json:"reason"`
 }
 
 // StoredCell is one cell of an item, in Bigtable or missing there.
@@ -82,9 +92,12 @@ const (
 	CellDiffers = "differs"
 	CellMissing = "missing"
 	CellExtra   = "extra" // it is the item's, which should not have it
-	CellOlder   = "older" // hidden below a newer version
-	CellAged    = "aged"  // it is too old to be compared: Bigtable may delete it at any time
-	CellKept    = "kept"  // it may outlive the item
+	// CellOutdated is the item's, from before a change that the mapping refuses.
+	CellOutdated = "outdated"
+
+	CellOlder = "older" // hidden below a newer version
+	CellAged  = "aged"  // it is too old to be compared: Bigtable may delete it at any time
+	CellKept  = "kept"  // it may outlive the item
 )
 
 // History is what the log holds of an item.

@@ -24,6 +24,8 @@ type stored struct {
 	latest change.Version // a guard above it is in the future
 	wanted map[string]*wantedRow
 	absent bool // nothing was noted that the item should have
+
+	refused bool // the mapping does not take the item, so its rows are as before
 }
 
 // wantedRow is what the mapping makes of the item in one row.
@@ -50,7 +52,7 @@ func (x *stored) want(item []byte) error {
 	x.absent = false
 	rows, err := x.p.Rows(item)
 	if err != nil {
-		if guarded.IsRefusal(err) {
+		if x.refused = guarded.IsRefusal(err); x.refused {
 			return nil
 		}
 		return err
@@ -162,7 +164,7 @@ func (x *stored) compare(key []byte, row *verify.Row) (*StoredRow, error) {
 	for i := range r.Cells {
 		c := &r.Cells[i]
 		if c.Have < 0 {
-			out.Cells = append(out.Cells, x.lacking(key, w, c.Want, stateOf(c.State, x.absent)))
+			out.Cells = append(out.Cells, x.lacking(key, w, c.Want, x.stateOf(c.State)))
 			continue
 		}
 		if inRow[c.Have], err = x.held(key, c, w, r.Live); err != nil {
@@ -183,7 +185,7 @@ func (x *stored) held(
 	key []byte, c *guarded.ItemCell, w *wantedRow, written change.Version,
 ) (*StoredCell, error) {
 	cell, err := x.cell(key, &x.cells.List[c.Have])
-	if cell.State = stateOf(c.State, x.absent); cell.State != CellDiffers {
+	if cell.State = x.stateOf(c.State); cell.State != CellDiffers {
 		return &cell, err
 	}
 	cell.Want = x.names.value(w.values[c.Want])
@@ -192,8 +194,9 @@ func (x *stored) held(
 	return &cell, err
 }
 
-// stateOf returns the state of a cell by how it compares.
-func stateOf(o guarded.Outcome, absent bool) string {
+// stateOf returns the state of a cell by how it compares. What a refused item left in a row is not
+// extra: the row is as the last change left it that the mapping took.
+func (x *stored) stateOf(o guarded.Outcome) string {
 	switch o {
 	case guarded.IsEqual:
 		return CellEqual
@@ -208,10 +211,13 @@ func stateOf(o guarded.Outcome, absent bool) string {
 	case guarded.IsKept:
 		return CellKept
 	case guarded.IsKeptWhileAbsent:
-		if absent {
+		if x.absent {
 			return CellKept
 		}
 	case guarded.IsExtra, guarded.IsOfOthers:
+	}
+	if x.refused {
+		return CellOutdated
 	}
 	return CellExtra
 }

@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -53,6 +54,10 @@ func printStored(w io.Writer, x *explain.Item) {
 			fmt.Fprintf(t, "  %s:%s\t%s\t%s\t%s\n", c.Family, c.Qualifier, c.State, versionText(c.Version), contentOf(&c))
 		}
 		_ = t.Flush()
+		if c := r.Refused; c != nil {
+			fmt.Fprintf(w, "  the change at version %s was refused, so the row is as before it: %s (`replicator dlq show %s`)\n",
+				versionText(c.Version), c.Reason, c.Letter)
+		}
 		if r.Others > 0 {
 			fmt.Fprintf(w, "  and %s of other items, or of no item: see explain --row\n", Count(r.Others, "cell"))
 		}
@@ -78,7 +83,11 @@ func aboutRow(r *explain.StoredRow) string {
 	if r.Deleted > 0 {
 		parts = append(parts, "the item was taken out of it at version "+versionText(r.Deleted))
 	}
-	if !r.Wanted {
+	outdated := func(c explain.StoredCell) bool { return c.State == explain.CellOutdated }
+	switch {
+	case slices.ContainsFunc(r.Cells, outdated):
+		parts = append(parts, "the mapping refuses the item as it is now")
+	case !r.Wanted:
 		parts = append(parts, "the mapping does not give it to the item now")
 	}
 	return strings.Join(parts, "; ")

@@ -42,3 +42,21 @@ func TestOwnersOfCellsArePrinted(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusedChangeExplainsItsRow: the cells of a refused item are not extra, and the row names the
+// letter.
+func TestRefusedChangeExplainsItsRow(t *testing.T) {
+	item := &explain.Item{Target: "orders", Steps: &transform.Steps{}, Absent: true, Stored: []explain.StoredRow{{
+		Row: "hats", Guard: 1000, Cells: []explain.StoredCell{{Family: "d", Qualifier: "x", State: explain.CellOutdated}},
+		Refused: &explain.RefusedChange{Letter: "ab12", Version: 2000, Reason: "n is no integer"},
+	}}}
+	var out strings.Builder
+	render.Item(&out, item)
+	for _, want := range []string{"the mapping refuses the item as it is now\n", "d:x  outdated",
+		"the change at version 2000 (1970-01-01 00:00:02 UTC) was refused, so the row is as before it: n is no integer " +
+			"(`replicator dlq show ab12`)\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+}
