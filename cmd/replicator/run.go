@@ -55,7 +55,10 @@ func (a *app) runCommand() *cobra.Command {
 		Use:   "run",
 		Short: "Replicate the tables until stopped",
 		Long: `run is the daemon. The first SIGTERM or Ctrl-C finishes the work in progress within shutdown_timeout and saves
-the marks; the second one ends it at once. Ending it in any way, at any moment, loses nothing.`,
+the marks; the second one ends it at once. Ending it in any way, at any moment, loses nothing.
+
+Exit 2: the configuration is wrong. Exit 3: something that it needs is missing or belongs to something else; a service
+that does not answer later is tried again. Exit 4, with --drain-and-exit: gaps or dead letters stand before its end.`,
 		Args: a.NoArgs(),
 		RunE: a.Body(func(ctx context.Context, _ []string) error { return a.run(ctx, o) }),
 	}
