@@ -54,7 +54,8 @@ func (f *facts) verdict() Verdict {
 	if v.Status == Behind {
 		v.ETA = f.eta.Seconds()
 	}
-	v.Sentence += f.besides(v.Status) + "."
+	// The text of a service may end with a stop.
+	v.Sentence = strings.TrimSuffix(v.Sentence, ".") + f.besides(v.Status) + "."
 	return v
 }
 

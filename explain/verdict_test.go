@@ -64,6 +64,7 @@ func TestVerdictIsOneSentence(t *testing.T) {
 			"unproven: it changed each time."},
 		{facts{seen: differs, refused: "no rule (no_rule)"}, false, Refused,
 			"refused: the mapping does not take the item: no rule (no_rule)."},
+		{facts{why: "Access denied."}, false, Unproven, "unproven: the rows could not be compared: Access denied."},
 		{facts{why: "no route"}, false, Unproven, "unproven: the rows could not be compared: no route."},
 	} {
 		c.f.names = &names{data: c.data}
