@@ -18,9 +18,9 @@ import (
 //
 // Changes come first: a batch of a resync begins only while no batch of changes of its table waits,
 // and takes of the half for any table only while none of any table does. A tenth of the batches that
-// a table has in work may always be resyncs, and at least one, so that a copy ends even beside a
-// stream that always has something to write. Where memory leaves a table one batch at a time, the
-// two kinds take turns.
+// a table has in work may always be resyncs, so that a copy ends even beside a stream that always
+// has something to write. Where memory leaves a table fewer than ten at a time, every tenth batch
+// that begins may be one.
 type workers struct {
 	half int // of all parts
 
@@ -38,7 +38,7 @@ type tableWorkers struct {
 	// all.mu covers what follows.
 	batches int        // in work
 	resyncs int        // of these, those of resyncs
-	newest  kind       // of the batch that began last
+	since   int        // batches of changes that have begun since the last one of a resync
 	own     int        // parts in use of the table's share
 	behind  int        // batches of changes that wait
 	wants   [kinds]int // parts of the batch of a kind that waits for a worker; 0: none waits
@@ -133,13 +133,12 @@ func (w *workers) take(t *tableWorkers, k kind, parts int) (release func()) {
 		return nil
 	}
 	of := 0
-	if k == resyncs {
-		of = 1
+	if t.since++; k == resyncs {
+		of, t.since = 1, 0
 	}
 	*used += parts
 	t.batches++
 	t.resyncs += of
-	t.newest = k
 	return func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -153,10 +152,7 @@ func (w *workers) take(t *tableWorkers, k kind, parts int) (release func()) {
 // mayResync reports whether one more batch of a resync is within the table's tenth. The tenth is of
 // what is in work, which memory may bound far below what Bigtable takes. The caller holds all.mu.
 func (t *tableWorkers) mayResync() bool {
-	if t.batches == 0 {
-		return t.newest == changes
-	}
-	return t.resyncs < max(t.batches/10, 1)
+	return t.resyncs < t.batches/10 || t.resyncs == 0 && t.since >= 9
 }
 
 // roomFor returns what so many parts count to: the table's share or the half for any table; nil if
