@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"context"
 	"errors"
 	"math/rand/v2"
 	"strings"
@@ -244,3 +245,87 @@ func TestBeatSpeaksOfShardsThatAFullLogKeptBack(t *testing.T) {
 		t.Errorf("the child is open: %t, and read through %d ms", child.Phase.Reading(), child.Watermark-date)
 	}
 }
+
+// TestFullLogTakesNothingFromTheReaders: Rules 2 and 9. What it did not take waits, and nothing behind
+// it is taken: not once a frame was refused, and not where the write loop begins at a full log.
+func TestFullLogTakesNothingFromTheReaders(t *testing.T) {
+	const limit, pages = 4 << 20, 20
+	for name, percent := range map[string]int{"fills up": 78, "is full": 81} {
+		t.Run(name, func(t *testing.T) {
+			log := logOf(t, limit, limit*percent/100)
+			w := chainWriter(t, log)
+			w.o.MaxPayload, w.o.Periods = 72<<10, Periods{Beat: time.Hour, Mark: 2 * roomForCommands, Trim: time.Hour}
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer time.AfterFunc(time.Minute, func() { cancel(errors.New("the log is not full")) }).Stop()
+			ticks := 0
+			w.sinks = []Sink{observingSink{func() {
+				if w.blocked() || w.pressure.Pause {
+					ticks++
+				}
+				if ticks > 3 {
+					cancel(errEnough)
+				}
+			}}}
+			all, random := pagesOf(pages), rand.NewChaCha8([32]byte{})
+			for _, p := range all {
+				_, _ = random.Read(p.Records[0].Raw)
+			}
+			w.arrive(all...)
+			if err := w.run(ctx); !errors.Is(err, errEnough) {
+				t.Fatal(err)
+			}
+			stored, left := int(log.State().Changes), len(w.handoff.arrivals)
+			if percent > 80 && left < pages || left < pages/4 || stored == 0 && percent < 80 {
+				t.Errorf("of %d pages %d are stored, and %d wait", pages, stored, left)
+			}
+		})
+	}
+}
+
+// logOf returns a log of one shard with so many bytes of its limit in use.
+func logOf(t *testing.T, limit int64, used int) *queue.Writer {
+	t.Helper()
+	q, err := queue.Open(t.Context(), queue.Options{Pipeline: "p", Dir: t.TempDir(), MaxBytes: limit}, zaptest.NewLogger(t),
+		prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = q.Close() })
+	l, err := q.CreateLog(t.Context(), "Orders", "token")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := l.Claim(t.Context(), queue.ClaimOptions{Owner: "me"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := &checkpoint.Start{Stream: "arn", Date: 1, Shards: []checkpoint.ShardSeen{{ID: "shard"}}}
+	if _, err := log.Append(t.Context(), start, nil); err != nil {
+		t.Fatal(err)
+	}
+	const large = 32 << 10
+	halt := &checkpoint.Control{Halt: &checkpoint.Halt{Sink: "test", Reason: strings.Repeat("x", large)}}
+	for p, err := log.Pressure(t.Context()); p.Bytes+large/2 < uint64(used); p, err = log.Pressure(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := log.Append(t.Context(), halt, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return log
+}
+
+// observingSink calls a function whenever the write loop asks for its mark.
+type observingSink struct{ observe func() }
+
+func (observingSink) Name() string { return checkpoint.SinkBigtable }
+
+func (s observingSink) Acked() (mark checkpoint.Mark, changes uint64) {
+	s.observe()
+	return mark, 0
+}
+
+func (observingSink) Drain(uint64) {}
+
+func (observingSink) Drained() bool { return true }
