@@ -1,11 +1,13 @@
 package bigtable
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -69,6 +71,43 @@ func TestHeldRowsReadsOnlyWhatIsAskedFor(t *testing.T) {
 		if diff := cmp.Diff(want, heldText(held)); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
+	})
+}
+
+// TestReadOfHeldRowsWaitsAsACopy, and gives its slot back, also where it fails.
+func TestReadOfHeldRowsWaitsAsACopy(t *testing.T) {
+	everyServer(t, func(t *testing.T, c *Client) {
+		l, rows := c.table(target).limit, []transform.RowRead{{Key: []byte("row"), Class: transform.ClassR}}
+		taken := int(l.Load().Bound)
+		for range taken {
+			if err := l.Acquire(t.Context(), ofStream); err != nil {
+				t.Fatal(err)
+			}
+		}
+		read := make(chan error, 1)
+		go func() {
+			_, err := c.HeldRows(t.Context(), target, item("a"), rows)
+			read <- err
+		}()
+		for l.Load().Copying+l.Load().Waiting == 0 {
+			<-time.After(time.Millisecond)
+		}
+		if now := l.Load(); now.Copying != 1 || now.InFlight != taken {
+			t.Errorf("of %d slots %d are taken, %d copies wait", taken, now.InFlight, now.Copying)
+		}
+		for range taken {
+			l.Return(ofStream)
+		}
+		if err := <-read; err != nil {
+			t.Error(err)
+		}
+		l.unused(t)
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := c.HeldRows(ended, target, item("a"), rows); err == nil {
+			t.Error("rows were read in a context that has ended")
+		}
+		l.unused(t)
 	})
 }
 
