@@ -105,6 +105,28 @@ func TestResyncOfABusyLaneGoesAlong(t *testing.T) {
 	}
 }
 
+// TestLaneThatAnotherWorkerHasTakesNoWorker: the one that was acquired for it is given back.
+func TestLaneThatAnotherWorkerHasTakesNoWorker(t *testing.T) {
+	w := &workers{half: 100}
+	table, leave := w.join(noBound)
+	defer leave()
+	l, ln := newQueues(nil), &lane{working: true}
+	l.workers.New = func() any { return new(worker) }
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- l.dispatch(ctx, nil, changes, table) }()
+	for range 3 { // when the third is in the queue, the first has been dealt with
+		l.ready[changes] <- ln
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if table.batches != 0 || table.own != 0 || w.common != 0 {
+		t.Errorf("not given back: %+v %+v", w, table)
+	}
+}
+
 // TestResyncsKeepTheirPlaceWhereChangesWaitForEachOther: turns and jobs have one order there.
 func TestResyncsKeepTheirPlaceWhereChangesWaitForEachOther(t *testing.T) {
 	l, ln := newQueues(&turns{}), new(lane)
