@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"io"
 	"math/rand/v2"
 	"runtime"
 	"testing"
@@ -186,6 +187,60 @@ func TestReaderKeepsBehindAFastLog(t *testing.T) {
 	}
 	if held < 2 {
 		t.Fatal("the reader has waited", held, "times")
+	}
+}
+
+// TestReaderRequestsFinishedBlocksOnly: behind a fast log a reader requests no entry of the block that
+// is being written, however small the entries are. One that reads to a known end waits for no block:
+// none may come.
+func TestReaderRequestsFinishedBlocksOnly(t *testing.T) {
+	ctx := testContext(t)
+	w := owned(t, embeddedQueue(t))
+	for range 20 {
+		appendPage(t, w, 1, 1)
+	}
+	r, err := w.Log().Read(ctx, 0, checkpoint.Hash{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close(ctx)
+	first, _, err := r.Next(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for r.seq < r.requested {
+		if _, _, err := r.Next(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	log, end := w.Log().tail, first+7
+	log.hold(time.Now().Add(time.Hour))
+	log.all.mu.Lock()
+	log.finished = end
+	log.all.mu.Unlock()
+	if err := r.request(ctx); err != nil || r.requested != end {
+		t.Fatalf("requested up to entry %d, want %d: %v", r.requested, end, err)
+	}
+	for r.seq < end {
+		if _, _, err := r.Next(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ended, cancel := context.WithCancelCause(ctx)
+	cancel(errCanceled)
+	if err := r.request(ended); !errors.Is(err, errCanceled) || r.requested != end {
+		t.Fatalf("requested up to entry %d behind the finished blocks: %v", r.requested, err)
+	}
+	r.EndAt(w.State().Seq)
+	for {
+		if _, _, err := r.Next(ctx); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r.seq != w.State().Seq {
+		t.Errorf("read up to entry %d of %d", r.seq, w.State().Seq)
 	}
 }
 
