@@ -50,9 +50,14 @@ type place struct {
 	kind verify.Kind
 }
 
-// add counts an item that is not equal.
+// add counts an item that is not equal. What a refused item has in its rows is as the last change left
+// it that the mapping took: it counts once for each rule, as refused, and not as cells too many.
 func (g *groups) add(v *verify.Verdict) {
 	var places []place
+	if v.Status == verify.Refused {
+		g.count(refusedAt(v), 1)
+		return
+	}
 	rows := map[string]bool{}
 	for i := range v.Cells {
 		c := &v.Cells[i]
@@ -64,10 +69,22 @@ func (g *groups) add(v *verify.Verdict) {
 		}
 		places = append(places, place{c.Rule, c.Row, c.Kind})
 	}
-	if len(v.Cells) == 0 && v.Status == verify.Refused {
+	g.count(places, 1)
+}
+
+// refusedAt returns one place for each rule with rows of a refused item, or one without a rule.
+func refusedAt(v *verify.Verdict) (places []place) {
+	rules := map[string]bool{}
+	for i := range v.Cells {
+		if c := &v.Cells[i]; !rules[c.Rule] {
+			rules[c.Rule] = true
+			places = append(places, place{c.Rule, c.Row, verify.Refusal})
+		}
+	}
+	if len(places) == 0 {
 		places = append(places, place{kind: verify.Refusal})
 	}
-	g.count(places, 1)
+	return places
 }
 
 // addCell counts a cell without a known owner.

@@ -13,7 +13,7 @@ func cell(kind verify.Kind, row, rule string) verify.CellDifference {
 	return verify.CellDifference{Kind: kind, Row: []byte(row), Rule: rule}
 }
 
-// differing are two items of two rules, a refused one, and cells of nobody.
+// differing are two items of two rules, two refused ones, and cells of nobody.
 func differing(t *Table) {
 	for _, v := range []verify.Verdict{
 		{Status: verify.Different, Cells: []verify.CellDifference{
@@ -22,6 +22,9 @@ func differing(t *Table) {
 		}},
 		{Status: verify.Different, Cells: []verify.CellDifference{cell(verify.ExtraCell, "p#2", "rule item")}},
 		{Status: verify.Refused},
+		{Status: verify.Refused, Cells: []verify.CellDifference{ // as the last change left them that was taken
+			cell(verify.Stale, "p#3", "rule item"), cell(verify.ExtraCell, "p#3", "rule item"),
+		}},
 		{Status: verify.EqualByLog}, {Status: verify.Unproven}, {Status: verify.Kept, Kept: 1, Absent: true},
 	} {
 		t.Add(&v)
@@ -37,15 +40,16 @@ func TestDifferencesAreCountedByRuleAndPrefix(t *testing.T) {
 	differing(&table)
 	type kinds = map[verify.Kind]int64
 	want := []Group{
+		{Rule: "rule item", Rows: "{p}#{s}", Items: 3,
+			Kinds: kinds{verify.Value: 2, verify.ExtraCell: 1, verify.Refusal: 1}},
 		{Items: 1, Kinds: kinds{verify.Foreign: 1, verify.Unowned: 1, verify.Refusal: 1}},
-		{Rule: "rule item", Rows: "{p}#{s}", Items: 2, Kinds: kinds{verify.Value: 2, verify.ExtraCell: 1}},
 		{Rule: "index by_text", Rows: "by#{text}#{p}", Items: 1, Kinds: kinds{verify.MissingRow: 1}},
 	}
 	if diff := cmp.Diff(want, table.ByRule); diff != "" {
 		t.Errorf("by rule (-want +got):\n%s", diff)
 	}
 	want = []Group{
-		{Prefix: "p#", Items: 2, Kinds: kinds{verify.Value: 2, verify.ExtraCell: 1, verify.Foreign: 1}},
+		{Prefix: "p#", Items: 3, Kinds: kinds{verify.Value: 2, verify.ExtraCell: 1, verify.Foreign: 1, verify.Refusal: 1}},
 		{Prefix: otherRows, Kinds: kinds{verify.Unowned: 1}},
 		{Prefix: "by#", Items: 1, Kinds: kinds{verify.MissingRow: 1}},
 	}
