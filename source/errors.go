@@ -226,6 +226,9 @@ func hintOf(class failure.Class, err error) string {
 	if bad := (*raw.MalformedError)(nil); errors.As(err, &bad) {
 		return hintMalformed
 	}
+	if class == failure.Canceled && errors.Is(err, context.DeadlineExceeded) { // the caller waited no longer
+		class = failure.Transient
+	}
 	return hints[class]
 }
 

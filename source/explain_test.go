@@ -1,6 +1,7 @@
 package source
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -18,5 +19,19 @@ func TestExplainedErrorHasAHint(t *testing.T) {
 	own := &Error{Class: failure.Denied, Hint: "grant it", Err: plain}
 	if _, hint := failure.Of(Explain(own)); hint != "grant it" || !errors.Is(Explain(own), plain) {
 		t.Errorf("%q", hint)
+	}
+}
+
+// TestSilenceHasAHint: a caller whose time is over and one that was interrupted get the same class, and
+// only the first one has to look at the endpoint.
+func TestSilenceHasAHint(t *testing.T) {
+	for cause, want := range map[error]string{
+		context.DeadlineExceeded: hints[failure.Transient], context.Canceled: "",
+	} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(cause)
+		if got := Hint(wrap(ctx, "describe table", errors.New("no answer"))); got != want {
+			t.Errorf("%v: %q, want %q", cause, got, want)
+		}
 	}
 }
