@@ -28,7 +28,7 @@ in order per item, idempotently, with checkpoints.
 
 Try it without any cloud:   replicator demo
 Start with a live table:    replicator init --table NAME -o tailrace.yaml
-                            replicator check && replicator schema --apply && replicator run`,
+                            replicator schema --apply && replicator check && replicator run`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
