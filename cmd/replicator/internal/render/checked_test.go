@@ -33,14 +33,14 @@ func TestBothWaysOfCopyingAreEstimatedSideBySide(t *testing.T) {
 			`  about 100,000,000 items, 100 GiB, provisioned; backfill: scan
     COPY BY  READ UNITS  DOLLARS  HOURS  REMARKS
     scan     26,214,400  0.00     3.6    at 2,000 read units/s, the default; of 8,000, which are paid for already
-    export   0           12.30    2.9    once the export is complete (minutes to hours); S3 for a month
+    export   0           12.30    1.5    once the export is complete (minutes to hours); S3 for a month
 `},
 		{"10 TB on demand", source.TableInfo{Items: 10_000_000_000, Bytes: 10_000 * gb},
 			config.Backfill{From: "export", ReadUnits: config.Units{Absolute: 10_000}, URL: "s3://b/x"},
 			`  about 10,000,000,000 items, 9.8 TiB, on demand; backfill: export
     COPY BY  READ UNITS     DOLLARS   HOURS  REMARKS
-    scan     2,621,440,000  327.68    291    at 10,000 read units/s
-    export   0              1,230.00  291    once the export is complete (minutes to hours); S3 for a month
+    scan     2,621,440,000  327.68    153    at 10,000 read units/s
+    export   0              1,230.00  153    once the export is complete (minutes to hours); S3 for a month
 `},
 	} {
 		var out bytes.Buffer
