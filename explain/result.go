@@ -56,8 +56,8 @@ type StoredRow struct {
 	Deleted   change.Version `json:"deleted,omitempty"` // version at which the item was taken out of the row
 	Sealed    bool           `json:"sealed,omitempty"`  // its guard may be one that is sealed with an unknown secret
 	Cells     []StoredCell   `json:"cells"`
-	// Refused is the dead letter of the first change that the row lacks because Bigtable or the mapping
-	// refused it.
+	// Refused is the dead letter of the first change that the row lacks because Bigtable or the
+	// mapping refused it.
 	Refused *RefusedChange `json:"refused,omitempty"`
 	Others  int            `json:"others"` // cells in the row that are not known to be this item's
 

@@ -19,13 +19,14 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// What one change or copied item takes. Those below are measured with items of 1 KB, as `make bench`
-// does; of larger items each KB counts as one.
+// What one change or copied item takes. Those below are measured with items of 1 KB, as `make
+// bench` does; of larger items each KB counts as one.
 const (
 	changesPerProcessor = 20_000 // a second
 	itemsPerProcessor   = 19_000 // a second, of a copy
 
-	// heldSeconds is how long a copied item is in memory.copy: 12,100 a second were copied with 48 MiB.
+	// heldSeconds is how long a copied item is in memory.copy: 12,100 a second were copied with 48
+	// MiB.
 	heldSeconds = 4
 
 	// A record is two images, and in the log JSON around them, at most: compression is not counted.
@@ -66,8 +67,8 @@ type MemoryMiB struct {
 	Copy  int64 `json:"copy"` // beside either
 }
 
-// CeilingCosts are what the fastest table needs of Bigtable at its ceiling, and what all copies read,
-// at list prices.
+// CeilingCosts are what the fastest table needs of Bigtable at its ceiling, and what all copies
+// read, at list prices.
 type CeilingCosts struct {
 	Nodes       int     `json:"bigtable_nodes"`
 	NodeDollars float64 `json:"bigtable_dollars_a_month"`
@@ -243,8 +244,8 @@ func (c *check) capacity(ctx context.Context) {
 	k.Cost.NodeDollars = dryrun.NodeDollars(k.Cost.Nodes)
 }
 
-// load asks the servers about a table; nil if its target is not there yet, which is a finding of its
-// own, or if they do not answer.
+// load asks the servers about a table; nil if its target is not there yet, which is a finding of
+// its own, or if they do not answer.
 func (c *check) load(ctx context.Context, r *TableReport) *load {
 	ctx, cancel := context.WithTimeout(ctx, clients.AskTimeout)
 	defer cancel()

@@ -138,8 +138,8 @@ func (t *tail) look() (finished uint64, behind time.Time, moved <-chan struct{})
 	return t.finished, t.behind, t.moved
 }
 
-// What a reader requests at once: with few messages it waits for the server after each of them, and a
-// log of small frames takes twice the CPU.
+// What a reader requests at once: with few messages it waits for the server after each of them, and
+// a log of small frames takes twice the CPU.
 const (
 	pulledBytes    = 2 << 20 // or one message
 	pulledMessages = 64

@@ -190,9 +190,9 @@ func TestReaderKeepsBehindAFastLog(t *testing.T) {
 	}
 }
 
-// TestReaderRequestsFinishedBlocksOnly: behind a fast log a reader requests no entry of the block that
-// is being written, however small the entries are. One that reads to a known end waits for no block:
-// none may come.
+// TestReaderRequestsFinishedBlocksOnly: behind a fast log a reader requests no entry of the block
+// that is being written, however small the entries are. One that reads to a known end waits for no
+// block: none may come.
 func TestReaderRequestsFinishedBlocksOnly(t *testing.T) {
 	ctx := testContext(t)
 	w := owned(t, embeddedQueue(t))

@@ -22,8 +22,8 @@ func TestExplainedErrorHasAHint(t *testing.T) {
 	}
 }
 
-// TestSilenceHasAHint: a caller whose time is over and one that was interrupted get the same class, and
-// only the first one has to look at the endpoint.
+// TestSilenceHasAHint: a caller whose time is over and one that was interrupted get the same class,
+// and only the first one has to look at the endpoint.
 func TestSilenceHasAHint(t *testing.T) {
 	for cause, want := range map[error]string{
 		context.DeadlineExceeded: hints[failure.Transient], context.Canceled: "",

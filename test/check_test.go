@@ -176,8 +176,8 @@ func TestCheckSaysAtOnceWhoIsAway(t *testing.T) {
 	}
 }
 
-// TestCheckMeasuresWhatIsCarried: before the first start and beside a run, check --capacity measures
-// and writes nothing. Without the target it reports what is missing.
+// TestCheckMeasuresWhatIsCarried: before the first start and beside a run, check --capacity
+// measures and writes nothing. Without the target it reports what is missing.
 func TestCheckMeasuresWhatIsCarried(t *testing.T) {
 	w := newWorld(t, 246)
 	w.CreateTable("Orders")

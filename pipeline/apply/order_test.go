@@ -272,8 +272,8 @@ func TestResyncGoesOnWhenTheChangesThatWaitedGiveUp(t *testing.T) {
 	}
 }
 
-// TestResyncsKeepATenthOfFewWorkers and not more, where memory bounds the workers far below the calls
-// that Bigtable takes: of large items, or with many tables.
+// TestResyncsKeepATenthOfFewWorkers and not more, where memory bounds the workers far below the
+// calls that Bigtable takes: of large items, or with many tables.
 func TestResyncsKeepATenthOfFewWorkers(t *testing.T) {
 	for _, c := range []struct{ parts, workers, least, most int }{{8, 24, 2, 3}, {50, 4, 0, 1}, {150, 1, 0, 1}} {
 		w := &workers{half: 100}

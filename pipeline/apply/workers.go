@@ -17,10 +17,10 @@ import (
 // process stands by do not count.
 //
 // Changes come first: a batch of a resync begins only while no batch of changes of its table waits,
-// and takes of the half for any table only while none of any table does. A tenth of the batches that
-// a table has in work may always be resyncs, so that a copy ends even beside a stream that always
-// has something to write. Where memory leaves a table fewer than ten at a time, every tenth batch
-// that begins may be one.
+// and takes of the half for any table only while none of any table does. A tenth of the batches
+// that a table has in work may always be resyncs, so that a copy ends even beside a stream that
+// always has something to write. Where memory leaves a table fewer than ten at a time, every tenth
+// batch that begins may be one.
 type workers struct {
 	half int // of all parts
 

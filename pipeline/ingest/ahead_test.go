@@ -161,8 +161,8 @@ func TestNothingIsTakenBehindAGap(t *testing.T) {
 	}
 }
 
-// Rule 2: a page that cannot be packed ends the life behind the frame before it, and nothing is packed
-// behind the page, however often that frame is tried.
+// Rule 2: a page that cannot be packed ends the life behind the frame before it, and nothing is
+// packed behind the page, however often that frame is tried.
 func TestPageThatCannotBePackedAheadEndsTheLife(t *testing.T) {
 	ctx := t.Context()
 	_, log := ownedLog(t)
@@ -191,8 +191,8 @@ func TestPageThatCannotBePackedAheadEndsTheLife(t *testing.T) {
 	}
 }
 
-// What is in hand when the life ends gives its memory back: pages that are packed ahead, that are not
-// packed yet, and the one that did not fit.
+// What is in hand when the life ends gives its memory back: pages that are packed ahead, that are
+// not packed yet, and the one that did not fit.
 func TestEndOfALifeReleasesWhatIsInHand(t *testing.T) {
 	w := small()
 	pages := pagesOf(7)
@@ -214,7 +214,8 @@ func TestEndOfALifeReleasesWhatIsInHand(t *testing.T) {
 	}
 }
 
-// The write loop does so however it ends, and with what waits for it if the readers have ended before.
+// The write loop does so however it ends, and with what waits for it if the readers have ended
+// before.
 func TestWriteLoopReleasesWhatItDoesNotStore(t *testing.T) {
 	_, log := ownedLog(t)
 	w, pages := chainWriter(t, log), pagesOf(3)

@@ -183,8 +183,8 @@ func (r *readers) send(ctx context.Context, a arrival) error {
 
 // handOver gives the write loop an arrival, and reports whether it did: not once ctx has ended.
 //
-// Rule 2: what follows an arrival that was not handed over is not handed over either. A select alone
-// would choose by chance where there is room and ctx has ended.
+// Rule 2: what follows an arrival that was not handed over is not handed over either. A select
+// alone would choose by chance where there is room and ctx has ended.
 func (r *readers) handOver(ctx context.Context, a arrival) bool {
 	if ctx.Err() != nil {
 		return false

@@ -82,8 +82,8 @@ func TestEndOfReadingDropsNothingBesideTheWriteLoop(t *testing.T) {
 	}
 }
 
-// TestNothingIsHandedOverOnceReadingEnds: Rule 2. There is room for each page, so that a select alone
-// would hand over half of them, by chance, and drop those between them.
+// TestNothingIsHandedOverOnceReadingEnds: Rule 2. There is room for each page, so that a select
+// alone would hand over half of them, by chance, and drop those between them.
 func TestNothingIsHandedOverOnceReadingEnds(t *testing.T) {
 	h := newHandoff(time.Second)
 	g, ctx := errgroup.WithContext(t.Context())

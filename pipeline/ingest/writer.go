@@ -194,8 +194,8 @@ func (w *writer) tolerateFull(err error) error {
 
 // beat appends a beat: the owner is alive, and how far the open shards have been read.
 //
-// Rule 10: it speaks for every shard that is open in the state. One that is not published yet, because
-// the log did not take all entries of a change, would count as read as far as the others.
+// Rule 10: it speaks for every shard that is open in the state. One that is not published yet,
+// because the log did not take all entries of a change, would count as read as far as the others.
 func (w *writer) beat(ctx context.Context) error {
 	w.publishChanges()
 	s := w.log.State()

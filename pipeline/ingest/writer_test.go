@@ -181,8 +181,9 @@ func (ackedSink) Drain(uint64) {}
 
 func (ackedSink) Drained() bool { return false }
 
-// TestBeatSpeaksOfShardsThatAFullLogKeptBack: Rule 10. The first frame of a batch ends a shard, and a
-// full log does not take the second. The child is open in the state then, and nothing of it is read.
+// TestBeatSpeaksOfShardsThatAFullLogKeptBack: Rule 10. The first frame of a batch ends a shard, and
+// a full log does not take the second. The child is open in the state then, and nothing of it is
+// read.
 func TestBeatSpeaksOfShardsThatAFullLogKeptBack(t *testing.T) {
 	ctx := t.Context()
 	const limit, date = 4 << 20, change.Millis(1_790_000_000_000)
@@ -246,8 +247,9 @@ func TestBeatSpeaksOfShardsThatAFullLogKeptBack(t *testing.T) {
 	}
 }
 
-// TestFullLogTakesNothingFromTheReaders: Rules 2 and 9. What it did not take waits, and nothing behind
-// it is taken: not once a frame was refused, and not where the write loop begins at a full log.
+// TestFullLogTakesNothingFromTheReaders: Rules 2 and 9. What it did not take waits, and nothing
+// behind it is taken: not once a frame was refused, and not where the write loop begins at a full
+// log.
 func TestFullLogTakesNothingFromTheReaders(t *testing.T) {
 	const limit, pages = 4 << 20, 20
 	for name, percent := range map[string]int{"fills up": 78, "is full": 81} {

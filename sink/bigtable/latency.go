@@ -11,10 +11,10 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// Latency returns the median time of n reads of a row that does not exist, one after the other, over
-// the connection and with the app profile of the writes. A conditional write takes at least as long.
-// A read before them opens the connection and does not count. The error of a target that does not
-// exist names it.
+// Latency returns the median time of n reads of a row that does not exist, one after the other,
+// over the connection and with the app profile of the writes. A conditional write takes at least as
+// long. A read before them opens the connection and does not count. The error of a target that does
+// not exist names it.
 func (c *Client) Latency(ctx context.Context, target string, n int) (time.Duration, error) {
 	took := make([]time.Duration, 0, n)
 	for i := range n + 1 {

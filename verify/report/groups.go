@@ -50,8 +50,9 @@ type place struct {
 	kind verify.Kind
 }
 
-// add counts an item that is not equal. What a refused item has in its rows is as the last change left
-// it that the mapping took: it counts once for each rule, as refused, and not as cells too many.
+// add counts an item that is not equal. What a refused item has in its rows is as the last change
+// left it that the mapping took: it counts once for each rule, as refused, and not as cells too
+// many.
 func (g *groups) add(v *verify.Verdict) {
 	var places []place
 	if v.Status == verify.Refused {
