@@ -24,7 +24,7 @@ TEST_BUILD := -trimpath -ldflags=-w
 # package. (With eight, two cores had loads of 15 and more, and tests waited for them instead of for what they test.) The
 # packages that take longest begin first; results come in that order, so nothing is printed for some minutes. The limit of
 # time is for machines that are busy with other things.
-TEST_FLAGS ?= -timeout 60m -parallel 5 -p $(shell getconf _NPROCESSORS_ONLN) $(TEST_BUILD)
+TEST_FLAGS ?= -timeout 3h -parallel 5 -p $(shell getconf _NPROCESSORS_ONLN) $(TEST_BUILD)
 PACKAGES   ?= ./test ./pipeline ./queue ./...
 # All of test/ that reads files alone, but for TestCallsPointDownTheFileOrder: it type-checks every package.
 STRUCTURE  := ^Test(ImportArrows|FilesStaySmall|DocsNameWhatExists|DocsNameWhatIsInTheCode|RulesHaveTheirMarks|MapOfPackagesIsComplete|LinksOfDocumentsLeadSomewhere|TextsAreNotRead|CommentsArePlain|EveryAlertHasItsEntry)$$
