@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -11,7 +12,7 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox"
 )
 
-// BenchmarkLagUnderLoad writes 5,000 items a second to a table, and reports the median and the 99th
+// BenchmarkLagUnderLoad writes 5,000 items a second to a table, or 200, and reports the median and the 99th
 // percentile of the time from a put until Bigtable has acknowledged the item's row: alone, and
 // beside a copy without a limit of its own. Bigtable is a null server 10 ms away; a narrow one has
 // 96 calls in flight at most, 9,600 a second. It reports also how many items a second the copy
@@ -23,6 +24,7 @@ func BenchmarkLagUnderLoad(b *testing.B) {
 	const narrow = ", max_in_flight: 96"
 	for _, l := range []lagLoad{
 		{name: "alone"},
+		{name: "200_a_second", rate: 200},
 		{name: "beside_a_copy", older: 400_000},
 		{name: "narrow/alone", bigtable: narrow},
 		{name: "narrow/beside_a_copy", older: 150_000, bigtable: narrow},
@@ -38,12 +40,13 @@ func BenchmarkLagUnderLoad(b *testing.B) {
 // lagLoad is a stream of changes, and how many older items are copied beside it.
 type lagLoad struct {
 	name     string
+	rate     int // changes a second; 0: lagRate
 	older    int
 	bigtable string // further YAML of it
 }
 
 const (
-	lagRate   = 5000 // changes a second
+	lagRate   = 5000
 	lagTick   = 10 * time.Millisecond
 	lagWarmUp = 5 * time.Second // not measured: the bound is sought
 	lagTime   = 15 * time.Second
@@ -78,7 +81,7 @@ func (l lagLoad) measure(b *testing.B) {
 	begin, before := time.Now(), processorTime(b, cmd.Process.Pid)
 	first, _ := sample(d.metrics, "tailrace_copy_items_total{")
 	b.StartTimer()
-	put := d.putSteadily(lagWarmUp + lagTime)
+	put := d.putSteadily(cmp.Or(l.rate, lagRate), lagWarmUp+lagTime)
 	b.StopTimer()
 	last, _ := sample(d.metrics, "tailrace_copy_items_total{")
 	wall, cpu := time.Since(begin), processorTime(b, cmd.Process.Pid)-before
@@ -107,8 +110,8 @@ func (l lagLoad) awaitCopy(b *testing.B, d *daemon) {
 	d.waitFor("tailrace_copy_items_total{", func(v float64) bool { return v >= float64(l.older) })
 }
 
-// putSteadily puts items at lagRate for a time, and returns when each was put.
-func (d *daemon) putSteadily(lasts time.Duration) (at []time.Time) {
+// putSteadily puts items at a rate for a time, and returns when each was put.
+func (d *daemon) putSteadily(perSecond int, lasts time.Duration) (at []time.Time) {
 	rnd := rand.New(rand.NewPCG(2, 2))
 	load := load{}
 	begin := time.Now()
@@ -118,7 +121,7 @@ func (d *daemon) putSteadily(lasts time.Duration) (at []time.Time) {
 		if now.Sub(begin) > lasts {
 			return at
 		}
-		for due := int(now.Sub(begin).Seconds() * lagRate); len(at) < due; {
+		for due := int(now.Sub(begin).Seconds() * float64(perSecond)); len(at) < due; {
 			item := load.item(rnd, len(at), 1)
 			key := fmt.Appendf(nil, `{"pk":{"S":"lag-%07d"},"sk":{"S":"s"}`, len(at))
 			item = append(key, item[bytes.Index(item, []byte(`,"round"`)):]...)
