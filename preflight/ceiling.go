@@ -115,7 +115,7 @@ type load struct {
 	copyMemory int64
 }
 
-// itemBytes returns the mean size of the items; that of a small one for an empty table.
+// itemBytes returns the mean size of the items. An empty table is assumed to get items of 1 KB.
 func (l *load) itemBytes() float64 {
 	if l.info.Items <= 0 {
 		return copyItemBytes
@@ -140,7 +140,7 @@ func (l *load) changes() map[limit.By]float64 {
 	by, calls := l.byCalls()
 	all := map[limit.By]float64{
 		by:        calls,
-		limit.CPU: changesPerProcessor * float64(l.processors) / l.rows / max(1, l.itemBytes()/copyItemBytes),
+		limit.CPU: changesPerProcessor * float64(l.processors) / l.rows / weight(l.itemBytes()),
 		limit.Log: logBytesPerSecond / l.logBytes(),
 	}
 	if l.shards > 0 {
@@ -157,14 +157,10 @@ func (l *load) copies() map[limit.By]float64 {
 	by, calls := l.byCalls()
 	all := map[limit.By]float64{
 		by:        calls,
-		limit.CPU: itemsPerProcessor * float64(l.processors) / l.rows / max(1, l.itemBytes()/copyItemBytes),
+		limit.CPU: itemsPerProcessor * float64(l.processors) / l.rows / weight(l.itemBytes()),
 	}
 	if l.backfill.From != "export" {
-		budget, err := l.info.ReadUnitsFor(l.backfill.ReadUnits.Absolute, l.backfill.ReadUnits.Percent)
-		if err != nil {
-			budget = source.DefaultReadUnits
-		}
-		all[byReadUnits] = budget * unitBytes / l.itemBytes()
+		all[byReadUnits] = readBudget(l.info, l.backfill) * unitBytes / l.itemBytes()
 	}
 	if l.backfill.WriteRows > 0 {
 		all[byWriteRows] = float64(l.backfill.WriteRows) / l.rows
@@ -234,7 +230,7 @@ func (c *check) capacity(ctx context.Context) {
 		t.Source, t.Target = r.Source, r.Target
 		k.Tables = append(k.Tables, t)
 		k.LogBytes = max(k.LogBytes, int64(float64(t.Changes)*l.logBytes()))
-		rows := float64(t.Changes) * l.rows * max(1, l.itemBytes()/copyItemBytes)
+		rows := float64(t.Changes) * l.rows * weight(l.itemBytes())
 		k.Cost.Nodes = max(k.Cost.Nodes, dryrun.NodesFor(rows, float64(l.info.Bytes)/(1<<30)))
 		if r.Copy != nil {
 			k.Cost.CopyDollars += r.Copy.dollars()

@@ -47,9 +47,8 @@ func PriceNote() string {
 }
 
 const (
-	unitBytes = 4096 // that a read unit reads strongly consistently
-	// Items of which each KB counts as one.
-	copyItemBytes = 1024
+	unitBytes     = 4096 // that a read unit reads strongly consistently
+	copyItemBytes = 1024 // larger items count as several
 )
 
 // CopyEstimate is what copying the items of a table takes, by scan and by export side by side.
@@ -73,13 +72,23 @@ type WayEstimate struct {
 	Note      string  `json:"note"`
 }
 
-// EstimateCopy estimates the copy of a table from its description, which has counts up to six hours
-// old. A budget that the table cannot have is reported elsewhere; it counts as the default here.
-func EstimateCopy(info *source.TableInfo, b config.Backfill) *CopyEstimate {
+// readBudget returns how many read units a second a copy may take. A budget that the table cannot
+// have is reported elsewhere; it counts as the default here.
+func readBudget(info *source.TableInfo, b *config.Backfill) float64 {
 	budget, err := info.ReadUnitsFor(b.ReadUnits.Absolute, b.ReadUnits.Percent)
 	if err != nil {
-		budget = source.DefaultReadUnits
+		return source.DefaultReadUnits
 	}
+	return budget
+}
+
+// weight returns how many items of 1 KB one of the given size counts as.
+func weight(itemBytes float64) float64 { return max(1, itemBytes/copyItemBytes) }
+
+// EstimateCopy estimates the copy of a table from its description, which has counts up to six hours
+// old.
+func EstimateCopy(info *source.TableInfo, b config.Backfill) *CopyEstimate {
+	budget := readBudget(info, &b)
 	e := &CopyEstimate{
 		From: b.From, Items: info.Items, Bytes: info.Bytes, Billing: "on demand", ReadBudget: budget, Recovery: "unknown",
 		Prices: assumed,
@@ -126,11 +135,10 @@ func ResyncCost(info *source.TableInfo, b config.Backfill) (what string, hours f
 
 // writeSeconds returns how long it takes to write the items of a table, however they are read.
 func writeSeconds(info *source.TableInfo, b config.Backfill) float64 {
-	size := 1.0
+	seconds := 0.0
 	if info.Items > 0 {
-		size = max(1, float64(info.Bytes)/float64(info.Items)/copyItemBytes)
+		seconds = float64(info.Items) * weight(float64(info.Bytes)/float64(info.Items)) / itemsPerProcessor
 	}
-	seconds := float64(info.Items) * size / itemsPerProcessor
 	if b.WriteRows > 0 {
 		seconds = max(seconds, float64(info.Items)/float64(b.WriteRows))
 	}

@@ -143,7 +143,7 @@ func (t *tail) look() (finished uint64, behind time.Time, moved <-chan struct{})
 const (
 	pulledBytes    = 2 << 20 // or one message
 	pulledMessages = 64
-	firstPulled    = 4 // messages, while none was read whose size counts, and at the end of the log
+	firstPulled    = 4 // messages: before the first one, whose size is not known, and at the end of the log
 )
 
 // request requests the next messages unless some that were requested are on their way, and blocks

@@ -13,7 +13,7 @@ func cell(kind verify.Kind, row, rule string) verify.CellDifference {
 	return verify.CellDifference{Kind: kind, Row: []byte(row), Rule: rule}
 }
 
-// differing are two items of two rules, two refused ones, and cells of nobody.
+// differing adds two items of two rules, two refused items, and cells without an owner.
 func differing(t *Table) {
 	for _, v := range []verify.Verdict{
 		{Status: verify.Different, Cells: []verify.CellDifference{

@@ -55,8 +55,8 @@ func (a *App) usage() string {
 	return fmt.Sprintf("`%s`, or see `%s --help`", a.Usage, a.Path)
 }
 
-// The messages of cobra about flags that exclude each other, of which one is needed, or that are
-// required. It has no types for them.
+// The messages of cobra about flags that exclude each other, that lack one of a group, or that are
+// required. It has no types for these errors.
 var (
 	excluding = regexp.MustCompile(`^if any flags in the group .* none of the others can be; \[(.*)\] were all set$`)
 	oneNeeded = regexp.MustCompile(`^at least one of the flags in the group \[(.*)\] is required$`)
