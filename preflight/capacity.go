@@ -42,11 +42,17 @@ func (c *check) memory() {
 // flight, if no other table is busy.
 const CostCalls = "calls_in_flight"
 
+// callBounds returns what bounds the calls of a table in flight: the configuration, the memory, and
+// its lanes.
+func (c *check) callBounds() (wanted, byMemory, lanes int) {
+	return c.cfg.Bigtable.MaxInFlight, apply.MostInFlight(apply.CallsIn(clients.CallMemory(c.cfg))),
+		pipeline.Lanes(len(c.cfg.Tables))
+}
+
 // inFlight reports how many calls to Bigtable a table can have in flight, and a max_in_flight of the
 // file that memory.total or the lanes do not allow. The default promises nothing, so it is none.
 func (c *check) inFlight() {
-	wanted, byMemory := c.cfg.Bigtable.MaxInFlight, apply.MostInFlight(apply.CallsIn(clients.CallMemory(c.cfg)))
-	lanes := pipeline.Lanes(len(c.cfg.Tables))
+	wanted, byMemory, lanes := c.callBounds()
 	c.Cost[CostCalls] = int64(min(wanted, byMemory, lanes))
 	if wanted > byMemory {
 		c.add(warnf("in_flight", "bigtable.max_in_flight",

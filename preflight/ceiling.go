@@ -10,7 +10,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/config"
-	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/dryrun"
 	"github.com/tailrace-cdc/replicator/pipeline/limit"
@@ -249,8 +248,8 @@ func (c *check) load(ctx context.Context, r *TableReport) *load {
 	if there, err := c.sink.HasTable(ctx, t.Target); err == nil && !there {
 		return nil
 	}
-	wanted, byMemory := c.cfg.Bigtable.MaxInFlight, apply.MostInFlight(apply.CallsIn(clients.CallMemory(c.cfg)))
-	most := min(wanted, pipeline.Lanes(len(c.cfg.Tables)))
+	wanted, byMemory, lanes := c.callBounds()
+	most := min(wanted, lanes)
 	if t.Program.Wipes() != nil {
 		most = min(most, apply.LanesWithTurns)
 	}
