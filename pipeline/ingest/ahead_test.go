@@ -234,11 +234,11 @@ func TestWriteLoopReleasesWhatItDoesNotStore(t *testing.T) {
 	}
 }
 
-// ownedLog returns a log of one shard, and its owner.
-func ownedLog(t *testing.T) (*queue.Log, *queue.Writer) {
+// claimedLog returns a queue with a log of at most so many bytes, and the log's owner.
+func claimedLog(t *testing.T, maxBytes int64) (*queue.Queue, *queue.Log, *queue.Writer) {
 	t.Helper()
 	ctx := t.Context()
-	q, err := queue.Open(ctx, queue.Options{Pipeline: "p", Dir: t.TempDir(), MaxBytes: 1 << 30}, zaptest.NewLogger(t),
+	q, err := queue.Open(ctx, queue.Options{Pipeline: "p", Dir: t.TempDir(), MaxBytes: maxBytes}, zaptest.NewLogger(t),
 		prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)
@@ -248,10 +248,18 @@ func ownedLog(t *testing.T) (*queue.Log, *queue.Writer) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log, err := l.Claim(ctx, queue.ClaimOptions{Owner: "me"})
+	w, err := l.Claim(ctx, queue.ClaimOptions{Owner: "me"})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return q, l, w
+}
+
+// ownedLog returns a log of one shard, and its owner.
+func ownedLog(t *testing.T) (*queue.Log, *queue.Writer) {
+	t.Helper()
+	ctx := t.Context()
+	_, l, log := claimedLog(t, 1<<30)
 	start := &checkpoint.Start{Stream: "arn", Date: 1, Shards: []checkpoint.ShardSeen{{ID: "shard"}}}
 	if _, err := log.Append(ctx, start, nil); err != nil {
 		t.Fatal(err)

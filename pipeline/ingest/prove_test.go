@@ -5,13 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/protocol"
-	"github.com/tailrace-cdc/replicator/queue"
 )
 
 // The service's clock is an estimate that may be behind, by hours after the machine was suspended.
@@ -89,20 +87,7 @@ func TestShardsAreReadAtOnceForProofs(t *testing.T) {
 // log.
 func TestProofNeedsItsThreeParts(t *testing.T) {
 	ctx := t.Context()
-	q, err := queue.Open(ctx, queue.Options{Pipeline: "p", Dir: t.TempDir(), MaxBytes: 4 << 20}, zap.NewNop(),
-		prometheus.NewRegistry())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer q.Close()
-	l, err := q.CreateLog(ctx, "Orders", "token")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := l.Claim(ctx, queue.ClaimOptions{Owner: "me"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, _, w := claimedLog(t, 4<<20)
 	const begin = change.Millis(1_790_000_000_000)
 	v := newProver(zap.NewNop())
 	var p *proof

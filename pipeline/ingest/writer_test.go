@@ -26,20 +26,7 @@ import (
 func TestIdlenessIsKnownOnlyBehindTheFramesBeforeIt(t *testing.T) {
 	ctx := t.Context()
 	const limit, date = 4 << 20, int64(1_790_000_000_000)
-	q, err := queue.Open(ctx, queue.Options{Pipeline: "p", Dir: t.TempDir(), MaxBytes: limit}, zaptest.NewLogger(t),
-		prometheus.NewRegistry())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer q.Close()
-	l, err := q.CreateLog(ctx, "Orders", "token")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := l.Claim(ctx, queue.ClaimOptions{Owner: "me"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	q, _, w := claimedLog(t, limit)
 	feeds := []change.Feed{{Stream: "arn", Shard: "ends"}, {Stream: "arn", Shard: "idle"}}
 	start := &checkpoint.Start{Stream: "arn", Date: change.Millis(date), Shards: []checkpoint.ShardSeen{{ID: "ends"},
 		{ID: "idle"}}}
@@ -73,20 +60,7 @@ func TestIdlenessIsKnownOnlyBehindTheFramesBeforeIt(t *testing.T) {
 // broken log.
 func TestMarkBeyondTheWritersStateIsAnUnknownOutcome(t *testing.T) {
 	ctx := t.Context()
-	q, err := queue.Open(ctx, queue.Options{Pipeline: "p", Dir: t.TempDir(), MaxBytes: 1 << 30}, zaptest.NewLogger(t),
-		prometheus.NewRegistry())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer q.Close()
-	l, err := q.CreateLog(ctx, "Orders", "token")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := l.Claim(ctx, queue.ClaimOptions{Owner: "me"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, l, w := claimedLog(t, 1<<30)
 	known := w.State().Seq
 	foreign, err := l.AppendControl(ctx, &checkpoint.Control{Clear: true, By: "other"})
 	if err != nil || foreign <= known {
@@ -108,20 +82,7 @@ func TestMarkBeyondTheWritersStateIsAnUnknownOutcome(t *testing.T) {
 func TestProofIsLookedAtOnceAllIsRead(t *testing.T) {
 	ctx := t.Context()
 	const begin = change.Millis(1_790_000_000_000)
-	q, err := queue.Open(ctx, queue.Options{Pipeline: "p", Dir: t.TempDir(), MaxBytes: 1 << 30}, zaptest.NewLogger(t),
-		prometheus.NewRegistry())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer q.Close()
-	l, err := q.CreateLog(ctx, "Orders", "token")
-	if err != nil {
-		t.Fatal(err)
-	}
-	log, err := l.Claim(ctx, queue.ClaimOptions{Owner: "me"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	q, l, log := claimedLog(t, 1<<30)
 	start := &checkpoint.Start{Stream: "arn", Date: begin, Shards: []checkpoint.ShardSeen{{ID: "a"}, {ID: "b"}}}
 	if _, err := log.Append(ctx, start, nil); err != nil {
 		t.Fatal(err)
@@ -187,20 +148,7 @@ func (ackedSink) Drained() bool { return false }
 func TestBeatSpeaksOfShardsThatAFullLogKeptBack(t *testing.T) {
 	ctx := t.Context()
 	const limit, date = 4 << 20, change.Millis(1_790_000_000_000)
-	q, err := queue.Open(ctx, queue.Options{Pipeline: "p", Dir: t.TempDir(), MaxBytes: limit}, zaptest.NewLogger(t),
-		prometheus.NewRegistry())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer q.Close()
-	l, err := q.CreateLog(ctx, "Orders", "token")
-	if err != nil {
-		t.Fatal(err)
-	}
-	log, err := l.Claim(ctx, queue.ClaimOptions{Owner: "me"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	q, l, log := claimedLog(t, limit)
 	begin := []checkpoint.ShardSeen{{ID: "ends", Closed: true}, {ID: "idle"}, {ID: "child", Parent: "ends"}}
 	start := &checkpoint.Start{Stream: "arn", Date: date, Shards: begin}
 	if _, err := log.Append(ctx, start, nil); err != nil {
