@@ -235,8 +235,8 @@ func TestFullLogTakesNothingFromTheReaders(t *testing.T) {
 // logOf returns a log of one shard with so many bytes of its limit in use.
 func logOf(t *testing.T, limit int64, used int) *queue.Writer {
 	t.Helper()
-	q, err := queue.Open(t.Context(), queue.Options{Pipeline: "p", Dir: t.TempDir(), MaxBytes: limit}, zaptest.NewLogger(t),
-		prometheus.NewRegistry())
+	q, err := queue.Open(t.Context(), queue.Options{Pipeline: "p", Dir: t.TempDir(), MaxBytes: limit},
+		zaptest.NewLogger(t), prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)
 	}
