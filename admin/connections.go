@@ -12,14 +12,14 @@ import (
 type limits struct {
 	header time.Duration // from the first byte of a request to the end of its header
 	read   time.Duration // the same to the end of its body
-	write  time.Duration // from the end of the header to the end of the reply; feeds renew it
+	write  time.Duration // from the end of the header to the end of the reply
 	idle   time.Duration // between two requests; longer than the scrape interval of Prometheus
 
 	connections int
 }
 
-// defaultLimits are the limits of a running replicator. A page needs two connections, Prometheus
-// and a kubelet one each.
+// defaultLimits are the limits of a running replicator. A browser opens six connections at most, for
+// all of its pages; Prometheus and a kubelet have one each.
 var defaultLimits = limits{
 	header: 5 * time.Second, read: 10 * time.Second, write: 30 * time.Second, idle: 90 * time.Second,
 	connections: 256,

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,13 +13,13 @@ import (
 )
 
 // serveLimited serves with limits and returns a function that dials it.
-func serveLimited(t *testing.T, l limits) (dial func() net.Conn) {
+func serveLimited(t *testing.T, h Health, l limits) (dial func() net.Conn) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	serveOn(t, ln, Options{Health: &health{}, Metrics: prometheus.NewRegistry()}, l)
+	serveOn(t, ln, Options{Health: h, Metrics: prometheus.NewRegistry()}, l)
 	return func() net.Conn {
 		conn, err := net.Dial("tcp", ln.Addr().String())
 		if err != nil {
@@ -64,7 +63,7 @@ func TestConnectionsThatDoNothingEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := long
 			c.limit(&l)
-			conn := serveLimited(t, l)()
+			conn := serveLimited(t, &health{}, l)()
 			fmt.Fprint(conn, c.sent)
 			untilClosed(conn)
 		})
@@ -77,14 +76,38 @@ func TestConnectionsThatDoNothingEnd(t *testing.T) {
 	}
 }
 
+// slowReady answers /readyz once it is released.
+type slowReady struct {
+	health
+	asked   chan struct{}
+	release chan struct{}
+}
+
+func newSlowReady() *slowReady {
+	return &slowReady{asked: make(chan struct{}), release: make(chan struct{})}
+}
+
+func (h *slowReady) Ready() (bool, []string) {
+	h.asked <- struct{}{}
+	<-h.release
+	return true, nil
+}
+
+// hold sends a request that is in progress until the test ends.
+func (h *slowReady) hold(conn net.Conn) {
+	fmt.Fprint(conn, "GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
+	<-h.asked
+}
+
 // TestHeldConnectionsKeepNoProbeOut holds as many connections as there may be: a further one closes
-// the one that waits longest, and none on which a page is followed.
+// the one that waits longest, and none on which a request is in progress.
 func TestHeldConnectionsKeepNoProbeOut(t *testing.T) {
-	l := defaultLimits
+	l, h := defaultLimits, newSlowReady()
+	defer close(h.release)
 	l.connections = 3
-	dial := serveLimited(t, l)
-	feed := dial()
-	ask(t, feed, "/events?page=/")
+	dial := serveLimited(t, h, l)
+	busy := dial()
+	h.hold(busy)
 	first, second := dial(), dial()
 	for _, conn := range []net.Conn{first, second} {
 		reply := ask(t, conn, "/livez")
@@ -97,38 +120,23 @@ func TestHeldConnectionsKeepNoProbeOut(t *testing.T) {
 	if code := ask(t, second, "/livez").StatusCode; code != http.StatusOK {
 		t.Errorf("the second connection gets %d", code)
 	}
-	if line, err := bufio.NewReader(feed).ReadString('\n'); err != nil {
-		t.Errorf("the page is not followed any more: %q, %v", line, err)
+	h.release <- struct{}{}
+	if reply, err := http.ReadResponse(bufio.NewReader(busy), nil); err != nil || reply.StatusCode != http.StatusOK {
+		t.Errorf("the request in progress got no answer: %v", err)
 	}
 }
 
 // TestConnectionsAreBoundedUnderRequests: where requests are in progress on all connections, a new
 // one is closed.
 func TestConnectionsAreBoundedUnderRequests(t *testing.T) {
-	l := defaultLimits
+	l, h := defaultLimits, newSlowReady()
+	defer close(h.release)
 	l.connections = 2
-	dial := serveLimited(t, l)
+	dial := serveLimited(t, h, l)
 	for range 2 {
-		ask(t, dial(), "/events?page=/")
+		h.hold(dial())
 	}
 	untilClosed(dial())
-}
-
-// TestFeedOutlivesTheTimeOfARequest: a page that is followed sends no second request.
-func TestFeedOutlivesTheTimeOfARequest(t *testing.T) {
-	l := defaultLimits
-	l.read = 100 * time.Millisecond
-	conn := serveLimited(t, l)()
-	fmt.Fprint(conn, "GET /events?page=/ HTTP/1.1\r\nHost: x\r\n\r\n")
-	events := bufio.NewScanner(conn)
-	for n := 0; events.Scan(); { // the second comes when the time of a request is over
-		if text := events.Text(); strings.HasPrefix(text, ": unchanged") || strings.HasPrefix(text, "event: changed") {
-			if n++; n > 1 {
-				return
-			}
-		}
-	}
-	t.Errorf("the feed ended: %v", events.Err())
 }
 
 // TestStrangeNamesAreRefused asks by names that another site may own.
@@ -150,7 +158,7 @@ func TestStrangeNamesAreRefused(t *testing.T) {
 
 	base := serve(t, &health{}, prometheus.NewRegistry())
 	for _, path := range []string{
-		"/status", "/metrics", "/", "/table/Orders", "/events?page=/", "/readyz", "/page/page.css",
+		"/status", "/metrics", "/", "/table/Orders", "/readyz", "/page/page.css",
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+path, nil)
 		if err != nil {

@@ -7,8 +7,7 @@
 //	serve.go        the server and its paths
 //	connections.go  how many connections, and for how long
 //	hosts.go        by which names the server answers
-//	pages.go        the status page: HTML for browsers, text for others
-//	feed.go         notifies open pages of changes
+//	pages.go        the status page: HTML for browsers, text for others; an open page reads itself again (page.js)
 //	probes.go       probes, and JSON
 //	page.go         the front page, the page of a table, and their assets: HTML that needs nothing from outside
 //	table.go        facts, gaps and errors of one table

@@ -6,7 +6,6 @@ import (
 	"html/template"
 	"io"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -46,12 +45,11 @@ type pageHead struct {
 	Tone               string // good, busy, warn or bad
 	Verdict            status.Verdict
 	Reasons            [][]textPart
-	Events             string // where the page hears that it has changed
 	Version, Pipeline  string
 	Now                string
 }
 
-func newHead(s *pipeline.Status, version, path string, now time.Time) pageHead {
+func newHead(s *pipeline.Status, version string, now time.Time) pageHead {
 	v := s.Verdict
 	cause := v.Cause
 	if v.Others > 0 {
@@ -60,7 +58,7 @@ func newHead(s *pipeline.Status, version, path string, now time.Time) pageHead {
 	h := pageHead{
 		Line: v.Line(now), State: strings.ToUpper(v.State[:1]) + v.State[1:],
 		Cause: textParts(strings.TrimSuffix(cause, ".") + "."),
-		Next:  textParts(v.Next + "."), Tone: toneOf(&v), Verdict: v, Events: "/events?page=" + url.QueryEscape(path),
+		Next:  textParts(v.Next + "."), Tone: toneOf(&v), Verdict: v,
 		Version: version, Pipeline: s.Pipeline, Now: clockText(now),
 	}
 	if v.Since != nil {
@@ -96,7 +94,7 @@ func writeFront(w io.Writer, s *pipeline.Status, version string, now time.Time) 
 		pageHead
 		Tables []tableRow
 		Shows  columns
-	}{pageHead: newHead(s, version, "/", now)}
+	}{pageHead: newHead(s, version, now)}
 	for _, r := range s.Reasons {
 		front.Reasons = append(front.Reasons, textParts(r))
 	}
@@ -123,7 +121,7 @@ func writeTable(w io.Writer, s *pipeline.Status, t *status.Table, x TablePage, v
 	view := struct {
 		pageHead
 		tableView
-	}{newHead(s, version, "/table/"+t.Source, now), newTableView(t, len(s.Services) > 0, x)}
+	}{newHead(s, version, now), newTableView(t, len(s.Services) > 0, x)}
 	for _, r := range t.Reasons {
 		view.Reasons = append(view.Reasons, textParts(r))
 	}

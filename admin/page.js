@@ -1,19 +1,49 @@
-// Keeps the page current: the server says when it has changed, and the sections that differ are replaced. Without
-// this script the page reloads itself.
+// Keeps the page current: it is read again every two seconds, and the sections that differ are
+// replaced. Short requests, because a browser opens six connections to a host for all of its tabs.
+// Without this script the page reloads itself.
 'use strict';
 
-const offline = document.getElementById('offline');
+const EVERY = 2000; // ms between the end of a reading and the next
+const PATIENCE = 10000; // ms after which an unanswered page counts as old
 
-async function refresh() {
-  const reply = await fetch(location.href, {headers: {Accept: 'text/html'}, cache: 'no-store'});
-  if (!reply.ok) {
-    throw new Error(reply.status);
+const offline = document.getElementById('offline');
+const clock = (ms) => new Date(ms).toISOString().slice(11, 19) + 'Z';
+
+let answered = Date.now(); // when the server answered last, by the clock of this browser
+let timer = 0;
+let reading = false;
+
+// poll reads the page, shows what has changed, and comes back after a while.
+async function poll() {
+  clearTimeout(timer);
+  if (reading) {
+    return;
   }
-  const next = new DOMParser().parseFromString(await reply.text(), 'text/html');
+  reading = true;
+  try {
+    const reply = await fetch(location.href, {
+      headers: {Accept: 'text/html'}, cache: 'no-store', signal: AbortSignal.timeout(PATIENCE),
+    });
+    if (!reply.ok) {
+      throw new Error('HTTP ' + reply.status + ' ' + reply.statusText);
+    }
+    show(new DOMParser().parseFromString(await reply.text(), 'text/html'));
+    answered = Date.now();
+    offline.hidden = true;
+    document.body.classList.remove('stale');
+  } catch (e) {
+    lost(e);
+  }
+  reading = false;
+  timer = setTimeout(poll, EVERY);
+}
+
+// show replaces the sections that differ, and keeps what a reader has opened, scrolled or focused.
+function show(next) {
   document.title = next.title;
   for (const section of next.querySelectorAll('[data-live]')) {
     const old = document.getElementById(section.id);
-    if (!old || old.outerHTML === section.outerHTML) {
+    if (!old || old.outerHTML === section.outerHTML || selected(old)) {
       continue;
     }
     if (section.id === 'verdict' && old.dataset.state === section.dataset.state) {
@@ -22,28 +52,50 @@ async function refresh() {
         continue;
       }
     }
+    const before = [...old.querySelectorAll('details, .scroll')];
+    [...section.querySelectorAll('details, .scroll')].forEach((part, i) => {
+      if (part.localName === 'details' && before[i]?.open) {
+        part.open = true;
+      }
+    });
     const focused = old.contains(document.activeElement) ? document.activeElement.id : '';
     old.replaceWith(section);
+    [...section.querySelectorAll('details, .scroll')].forEach((part, i) => {
+      part.scrollLeft = before[i]?.scrollLeft ?? 0;
+    });
     if (focused) {
-      document.getElementById(focused)?.focus();
+      document.getElementById(focused)?.focus({preventScroll: true});
     }
   }
 }
 
-function lost() {
-  if (offline.hidden) {
-    offline.textContent = 'No connection to the replicator since ' + new Date().toLocaleTimeString() +
-      ': what is below is from before. Next: is it running?';
-    offline.hidden = false;
-  }
+// selected reports whether a reader has marked text in an element, as to copy it.
+function selected(element) {
+  const marked = document.getSelection();
+  return marked && !marked.isCollapsed && marked.containsNode(element, true);
 }
 
-const events = new EventSource(document.body.dataset.events);
-events.addEventListener('changed', () => refresh().then(() => { offline.hidden = true; }, lost));
-events.addEventListener('error', () => {
-  if (events.readyState === EventSource.CLOSED) { // too many pages are open
-    setTimeout(() => location.reload(), 10000);
-    return;
+// lost takes the colour from a page that nobody answers for.
+function lost(error) {
+  const since = 'No answer since ' + clock(answered);
+  document.title = since;
+  document.body.classList.add('stale');
+  offline.textContent = since + (/^HTTP/.test(error?.message) ? ' but ' + error.message : '') +
+    ': what is below is from before. Next: is the replicator running, and the way to it open?';
+  offline.hidden = false;
+}
+
+// A process that is frozen, a tunnel that is cut and a laptop that slept give no error at all.
+setInterval(() => {
+  const now = Date.now();
+  answered = Math.min(answered, now); // the clock may have been set back
+  if (now - answered > PATIENCE) {
+    lost();
+    poll();
   }
-  lost();
-});
+}, 1000);
+
+// A browser slows the timers of a tab in the background down to one a minute.
+document.addEventListener('visibilitychange', () => document.hidden || poll());
+addEventListener('online', poll);
+timer = setTimeout(poll, EVERY);

@@ -1,8 +1,6 @@
 package admin
 
 import (
-	"bufio"
-	"context"
 	"net/http"
 	"regexp"
 	"strings"
@@ -78,56 +76,5 @@ func TestPagesAreStrict(t *testing.T) {
 	_ = post.Body.Close()
 	if post.StatusCode != http.StatusMethodNotAllowed {
 		t.Errorf("POST: %d", post.StatusCode)
-	}
-}
-
-// TestOpenPagesHearOfChanges: a page that is open is told, others wait for room; the server's end
-// ends the feeds.
-func TestOpenPagesHearOfChanges(t *testing.T) {
-	base := serve(t, &health{}, prometheus.NewRegistry())
-	ctx, cancel := context.WithCancel(t.Context())
-	open := func() *http.Response {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/events?page=%2F", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		reply, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = reply.Body.Close() })
-		return reply
-	}
-	first := open()
-	changes := 0
-	for lines := bufio.NewScanner(first.Body); changes < 2 && lines.Scan(); {
-		if lines.Text() == "event: changed" {
-			changes++ // the page shows the time, so it changes every second
-		}
-	}
-	if changes < 2 || first.Header.Get("Content-Type") != "text/event-stream" {
-		t.Errorf("%d events of %s", changes, first.Header.Get("Content-Type"))
-	}
-	for range feedReaders - 1 {
-		open()
-	}
-	if code := open().StatusCode; code != http.StatusServiceUnavailable {
-		t.Errorf("one reader too many gets %d", code)
-	}
-	head, err := http.NewRequestWithContext(t.Context(), http.MethodHead, base+"/events?page=%2F", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	reply, err := http.DefaultClient.Do(head)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = reply.Body.Close()
-	if reply.StatusCode != http.StatusOK {
-		t.Errorf("HEAD needs room that it would keep as long as its connection lives: %d", reply.StatusCode)
-	}
-	cancel()
-	if code, _ := get(t, base+"/events?page=/table/Nobody", ""); code != 404 && code != 503 {
-		t.Errorf("feed of nothing: %d", code)
 	}
 }

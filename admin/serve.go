@@ -61,7 +61,6 @@ func serveWithin(ctx context.Context, ln net.Listener, o Options, l limits) erro
 		IdleTimeout:       l.idle,
 		ConnState:         newConnections(l.connections).note,
 		ErrorLog:          zap.NewStdLog(o.Log),
-		BaseContext:       func(net.Listener) context.Context { return ctx }, // ends the feeds of open pages
 	}
 	ended := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
@@ -103,7 +102,6 @@ func Handler(h Health, metrics prometheus.Gatherer) http.Handler {
 	p := pages{health: h}
 	mux.HandleFunc("GET /{$}", p.serveFront)
 	mux.HandleFunc("GET /table/{name}", p.serveTable)
-	mux.Handle("GET /events", newFeed(p))
 	mux.Handle("GET /page/", pageAssets())
 	return mux
 }
