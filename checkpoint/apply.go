@@ -67,7 +67,14 @@ func (s *State) ApplyMessage(seq uint64, m Message) (*Entry, error) {
 		return nil, &CorruptError{Seq: seq, What: what}
 	}
 	s.BytesSinceSnapshot += int64(m.size)
+	if !eventful(e.Body) {
+		s.applyEntry(seq, e)
+		s.dateEvents()
+		return e, nil
+	}
+	before := s.situation()
 	s.applyEntry(seq, e)
+	s.noteEvents(&before, e.Body)
 	return e, nil
 }
 
@@ -179,7 +186,7 @@ func (s *State) applyMarks(m *Marks) {
 // entry itself sets.
 func (s *State) applyControl(seq uint64, c *Control) {
 	if c.Pause != nil {
-		s.Paused = *c.Pause
+		s.pause(*c.Pause, c)
 	}
 	if c.Clear {
 		s.clearHalts(c.ClearSink)
@@ -205,7 +212,7 @@ func (s *State) applyControl(seq uint64, c *Control) {
 	if !c.Resume {
 		return
 	}
-	s.Paused = false
+	s.pause(false, c)
 	s.clearHalts("")
 	for i := range s.Gaps {
 		s.acceptGap(&s.Gaps[i])

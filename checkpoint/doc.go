@@ -8,6 +8,7 @@
 //
 //	apply.go      State.Apply: what each kind of entry does to the state
 //	check.go      State.CheckNext: which entries contradict the log
+//	events.go     what happened to the table, for people
 //	snapshot.go   snapshots: the state written in parts, and restored
 //	stored.go     the JSON of a snapshot
 //	packed.go     the compression of the states in snapshots
@@ -19,7 +20,7 @@
 //	fence.go      the fence of a cutover
 //	work.go       what is still to be done until Bigtable has the rows of all items
 //	copy.go       copies and resyncs of the whole table, accepted mappings
-//	halts.go      why sinks stopped, and when an owner stored something
+//	halts.go      why sinks stopped, pauses, and when an owner stored something
 //	watermark.go  the times up to which everything was read and applied
 //	state.go      the state
 //	index.go      an index for questions about all shards

@@ -171,6 +171,7 @@ var members1 = map[string]string{
 		"ended",
 	"ExpiredCounts": "since hours head",
 	"Feed":          "stream shard",
+	"Event":         "kind of by why at times last",
 	"Fence":         "id seq last at by behind behind_since certified",
 	"FenceOrder":    "id undo",
 	"Frame":         "pages",
@@ -187,6 +188,7 @@ var members1 = map[string]string{
 	"Position":      "after at",
 	"Release":       "to",
 	"ResyncOrder":   "id gaps",
+	"Pausing":       "at by",
 	"ResyncResult":  "items written equal left hot letters unproven unowned",
 	"ShardSeen":     "id parent closed",
 	"Snapshot":      "part parts first format",
@@ -199,9 +201,9 @@ var members1 = map[string]string{
 	"Watermark":     "seq through",
 	"storedShard": "id stream parent phase pos clock through closed gapped horizon excused seen absent alive " +
 		"ended early unended seen_open",
-	"storedState": "epoch owner nonce released life identity streams shards marks gaps paused halts date listed " +
+	"storedState": "epoch owner nonce released life identity streams shards marks gaps paused pausing halts date listed " +
 		"last_frame changes top horizons starting foreign backfill copy resync last_resync accepting " +
-		"accepted switched fence expired reads released_to",
+		"accepted switched fence expired events reads released_to",
 }
 
 func member(f reflect.StructField) string {

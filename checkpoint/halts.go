@@ -53,3 +53,20 @@ func (s *State) clearHalts(sink string) {
 	}
 	delete(s.Halts, sink)
 }
+
+// Pausing is since when a table is paused, and who asked for it.
+type Pausing struct {
+	At change.Millis `json:"at,omitempty"`
+	By string        `json:"by,omitempty"`
+}
+
+// pause pauses the table or ends that. A table that is paused again is paused since the first time.
+func (s *State) pause(paused bool, c *Control) {
+	switch {
+	case !paused:
+		s.Pausing = Pausing{}
+	case !s.Paused:
+		s.Pausing = Pausing{At: max(c.At, s.Date), By: c.By}
+	}
+	s.Paused = paused
+}

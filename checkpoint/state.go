@@ -21,6 +21,7 @@ type State struct {
 	Marks   map[string]Mark
 	Gaps    []Gap
 	Paused  bool
+	Pausing Pausing          // since when and by whom, while Paused
 	Halts   map[string]*Halt // by sink
 
 	Date           change.Millis  // newest service clock that was reported
@@ -42,6 +43,7 @@ type State struct {
 	Proof      Proof   // from the owner's beats
 
 	Expired ExpiredCounts // deletions by TTL
+	Events  []Event       // that operators may ask for, the newest last
 
 	Reads      int    // the highest format that the owner's build reads
 	ReleasedTo string // the owner that the released log is handed over to

@@ -26,6 +26,7 @@ type storedState struct {
 	Marks   map[string]Mark         `json:"marks,omitempty"`
 	Gaps    []Gap                   `json:"gaps,omitempty"`
 	Paused  bool                    `json:"paused,omitempty"`
+	Pausing Pausing                 `json:"pausing,omitzero"`
 	Halts   map[string]*Halt        `json:"halts,omitempty"`
 
 	Date           change.Millis  `json:"date,omitempty"`
@@ -46,6 +47,7 @@ type storedState struct {
 	Switched   *Switch        `json:"switched,omitempty"`
 	Fence      *Fence         `json:"fence,omitempty"`
 	Expired    ExpiredCounts  `json:"expired,omitzero"`
+	Events     []Event        `json:"events,omitempty"`
 	Reads      int            `json:"reads,omitempty"`
 	ReleasedTo string         `json:"released_to,omitempty"`
 }
@@ -82,12 +84,12 @@ func encodeState(s *State) ([]byte, error) {
 	in := &storedState{
 		Epoch: s.Epoch, Owner: s.Owner, Nonce: s.Nonce, Released: s.Released, Life: s.Life, Identity: s.Identity,
 		Streams: s.Streams, Marks: s.Marks, Gaps: s.Gaps,
-		Paused: s.Paused, Halts: s.Halts,
+		Paused: s.Paused, Pausing: s.Pausing, Halts: s.Halts,
 		Date: s.Date, Listed: s.Listed, LastFrame: s.LastFrame, Changes: s.Changes, DroppedVersion: s.DroppedVersion,
 		Watermarks: s.Watermarks, Starting: s.Starting, Foreign: s.Foreign,
 		Backfill: s.Backfill, Copy: s.Copy, Resync: s.Resync, LastResync: s.LastResync, Accepting: s.Accepting,
 		Accepted: s.Accepted, Switched: s.Switched, Fence: s.Fence, Expired: s.Expired, Reads: s.Reads,
-		ReleasedTo: s.ReleasedTo,
+		ReleasedTo: s.ReleasedTo, Events: s.Events,
 	}
 	if len(s.Shards) == 0 {
 		return json.Marshal(in)
@@ -148,13 +150,13 @@ func decodeState(b []byte) (*State, error) {
 	s.Epoch, s.Nonce, s.Released = in.Epoch, in.Nonce, in.Released
 	s.Owner, s.Life, s.Identity = in.Owner, in.Life, in.Identity
 	s.Streams, s.Marks, s.Gaps = in.Streams, in.Marks, in.Gaps
-	s.Paused, s.Halts = in.Paused, in.Halts
+	s.Paused, s.Pausing, s.Halts = in.Paused, in.Pausing, in.Halts
 	s.Date, s.Listed, s.DroppedVersion = in.Date, in.Listed, in.DroppedVersion
 	s.LastFrame, s.Changes = in.LastFrame, in.Changes
 	s.Watermarks, s.Starting, s.Foreign = in.Watermarks, in.Starting, in.Foreign
 	s.Backfill, s.Copy, s.Resync, s.LastResync, s.Accepting = in.Backfill, in.Copy, in.Resync, in.LastResync, in.Accepting
 	s.Accepted, s.Switched, s.Fence, s.Expired = in.Accepted, in.Switched, in.Fence, in.Expired
-	s.Reads, s.ReleasedTo = in.Reads, in.ReleasedTo
+	s.Reads, s.ReleasedTo, s.Events = in.Reads, in.ReleasedTo, in.Events
 	if s.Copy != nil && s.Copy.Marks == nil {
 		s.Copy.Marks = map[int]CopyMark{}
 	}

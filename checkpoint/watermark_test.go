@@ -270,13 +270,12 @@ func TestPartsOfDifferentSnapshotsAreNotRestored(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	n := at[1] - at[0]
 	one, two := w.l.msgs[at[0]-1:at[1]-1], w.l.msgs[at[1]-1:]
-	if s, err := Restore(at[1], two[:n]); err != nil || s.Epoch != 1 {
+	if s, err := Restore(at[1], two); err != nil || s.Epoch != 1 {
 		t.Fatal(err)
 	}
 	for name, msgs := range map[string][][]byte{
-		"mixed": append([][]byte{two[0]}, one[1:]...), "cut": two[:n-1], "no first": two[1:n], "none": nil,
+		"mixed": append([][]byte{two[0]}, one[1:]...), "cut": two[:len(two)-1], "no first": two[1:], "none": nil,
 		"noise": {[]byte("x")}, "no snapshot": {w.l.msgs[0]},
 	} {
 		if _, err := Restore(at[1], msgs); err == nil {

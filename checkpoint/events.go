@@ -1,0 +1,218 @@
+package checkpoint
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tailrace-cdc/replicator/change"
+)
+
+// Event is something that happened to the table and that an operator may ask for later: who owned
+// it, paused it or let it go on, what halted it, and what became of gaps, copies and cutovers. The
+// state holds the newest ones. Nothing is decided by them.
+type Event struct {
+	Kind EventKind `json:"kind"`
+	// Of is what it is about: a sink, or the ID of a gap, copy, resync, mapping or cutover.
+	Of  string        `json:"of,omitempty"`
+	By  string        `json:"by,omitempty"`  // the owner or operator
+	Why string        `json:"why,omitempty"` // the reason of a halt or a gap, shortened
+	At  change.Millis `json:"at"`            // service clock; 0: not known yet
+	// Times is how often it happened in a row, if more than once; Last is when it did last. A table
+	// that is halted is claimed and halted again at each try.
+	Times int           `json:"times,omitempty"`
+	Last  change.Millis `json:"last,omitempty"`
+}
+
+// EventKind is a kind of Event.
+type EventKind string
+
+// The kinds.
+const (
+	EventOwner       EventKind = "owner"        // another owner, or a new claim of the same
+	EventRecovered   EventKind = "recovered"    // a life that follows a lost log
+	EventHalted      EventKind = "halted"       //
+	EventWentOn      EventKind = "went_on"      // a halt is over
+	EventPaused      EventKind = "paused"       //
+	EventResumed     EventKind = "resumed"      //
+	EventGap         EventKind = "gap"          //
+	EventGapAccepted EventKind = "gap_accepted" // reading goes on behind it
+	EventGapClosed   EventKind = "gap_closed"   // no sink lacks anything that is not waived
+	EventCopy        EventKind = "copy"         // has begun
+	EventCopyHeld    EventKind = "copy_held"    // paused
+	EventCopyEnded   EventKind = "copy_ended"   //
+	EventCopyGivenUp EventKind = "copy_given_up"
+	EventResync      EventKind = "resync"       // of the whole table
+	EventResyncEnded EventKind = "resync_ended" //
+	EventMapping     EventKind = "mapping"      // another one was accepted
+	EventFence       EventKind = "fence"        // of a cutover
+	EventFenceUndone EventKind = "fence_undone" //
+	EventCertified   EventKind = "certified"    // a cutover
+)
+
+const (
+	eventsKept = 500
+	// eventWindow is among how many of the newest events one that happens again is counted: a try of
+	// a halted table is a claim, the end of the halt, and the next one.
+	eventWindow = 4
+	whyLongest  = 240 // bytes of Event.Why
+)
+
+// situation is what events are found in: they are what differs before and after an entry, whatever
+// entry it was.
+type situation struct {
+	life                  uint64
+	paused                bool
+	halts                 map[string]*Halt
+	gaps                  map[string]GapState
+	copy, resync, mapping string
+	held, ended, givenUp  bool // of the copy
+	fence                 string
+	certified             bool
+}
+
+// eventful reports whether an entry may begin or end something. Frames, beats and the marks of sinks
+// do not: they are most of a log.
+func eventful(body any) bool {
+	switch b := body.(type) {
+	case *Frame, *Beat, *Snapshot:
+		return false
+	case *Marks:
+		return len(b.Retired) > 0
+	}
+	return true
+}
+
+// situation returns how the state is now.
+func (s *State) situation() situation {
+	x := situation{life: s.Life, paused: s.Paused, halts: s.AllHalts(), gaps: map[string]GapState{}}
+	for i := range s.Gaps {
+		if g := &s.Gaps[i]; !g.BeforeStart() {
+			x.gaps[g.ID()] = s.GapState(g)
+		}
+	}
+	if c := s.Copy; c != nil {
+		x.copy, x.held, x.ended, x.givenUp = c.ID, c.Paused || c.PausedWhy != "", c.Done(), c.Canceled
+	}
+	if s.Resync != nil {
+		x.resync = s.Resync.ID
+	}
+	if s.Accepted != nil {
+		x.mapping = s.Accepted.To
+	}
+	if s.Fence != nil {
+		x.fence, x.certified = s.Fence.ID, s.Fence.Certified > 0
+	}
+	return x
+}
+
+// noteEvents notes what an entry has changed since the situation before it.
+func (s *State) noteEvents(before *situation, body any) {
+	now, by := s.situation(), ""
+	if c, ok := body.(*Control); ok {
+		by = c.By
+	}
+	note := func(happened bool, kind EventKind, of string) {
+		if happened {
+			s.noteEvent(Event{Kind: kind, Of: of, By: by, At: s.eventTime(body)})
+		}
+	}
+	if claim, ok := body.(*Claim); ok {
+		note(before.life != 0 && now.life != before.life, EventRecovered, "")
+		s.noteEvent(Event{Kind: EventOwner, By: claim.Owner})
+	}
+	note(now.paused && !before.paused, EventPaused, "")
+	note(!now.paused && before.paused, EventResumed, "")
+	s.noteHalts(before, &now, note)
+	s.noteGaps(before, &now, note)
+	note(now.copy != before.copy, EventCopy, now.copy)
+	same := now.copy == before.copy
+	note(now.held && !(same && before.held), EventCopyHeld, now.copy)
+	note(now.ended && !(same && before.ended), EventCopyEnded, now.copy)
+	note(now.givenUp && !(same && before.givenUp), EventCopyGivenUp, now.copy)
+	note(before.resync != "" && now.resync != before.resync, EventResyncEnded, before.resync)
+	note(now.resync != "" && now.resync != before.resync, EventResync, now.resync)
+	note(now.mapping != before.mapping, EventMapping, now.mapping)
+	note(before.fence != "" && now.fence == "", EventFenceUndone, before.fence)
+	note(now.fence != "" && now.fence != before.fence, EventFence, now.fence)
+	note(now.certified && !before.certified, EventCertified, now.fence)
+}
+
+func (s *State) noteHalts(before, now *situation, note func(bool, EventKind, string)) {
+	for _, sink := range slices.Sorted(maps.Keys(before.halts)) {
+		note(now.halts[sink] == nil, EventWentOn, sink)
+	}
+	for _, sink := range slices.Sorted(maps.Keys(now.halts)) {
+		if h := now.halts[sink]; before.halts[sink] != h {
+			s.noteEvent(Event{Kind: EventHalted, Of: sink, Why: shortened(h.Reason), At: max(h.At, s.Date)})
+		}
+	}
+}
+
+func (s *State) noteGaps(before, now *situation, note func(bool, EventKind, string)) {
+	for _, id := range slices.Sorted(maps.Keys(now.gaps)) {
+		is := now.gaps[id]
+		was, known := before.gaps[id]
+		if !known {
+			s.noteEvent(Event{Kind: EventGap, Of: id, Why: shortened(s.GapByID(id).Reason), At: s.Date})
+		}
+		open := known && was == GapOpen
+		note(open && is != GapOpen, EventGapAccepted, id)
+		closed := func(x GapState) bool { return x == GapHealed || x == GapSettled }
+		note(closed(is) && !closed(was), EventGapClosed, id)
+	}
+}
+
+// eventTime returns when an entry was made, as far as it says so. A claim says nothing: the entry
+// after it does.
+func (s *State) eventTime(body any) change.Millis {
+	switch b := body.(type) {
+	case *Claim:
+		return 0
+	case *Control:
+		return max(b.At, s.Date)
+	}
+	return s.Date
+}
+
+// dateEvents completes the events whose time was not known. A list that was taken from the state before
+// stays as it is.
+func (s *State) dateEvents() {
+	n := len(s.Events)
+	if n == 0 || s.Events[n-1].Last > 0 || s.Date == 0 {
+		return
+	}
+	s.Events = slices.Clone(s.Events)
+	for i := n - 1; i >= 0 && s.Events[i].Last == 0; i-- {
+		s.Events[i].Last = s.Date
+		if s.Events[i].At == 0 {
+			s.Events[i].At = s.Date
+		}
+	}
+}
+
+// noteEvent adds an event, or counts one that has just happened again.
+func (s *State) noteEvent(e Event) {
+	e.Last = e.At
+	tried := slices.Contains([]EventKind{EventOwner, EventHalted, EventWentOn}, e.Kind)
+	for i := len(s.Events) - 1; i >= max(0, len(s.Events)-eventWindow); i-- {
+		old := s.Events[i]
+		if tried && old.Kind == e.Kind && old.Of == e.Of && old.By == e.By && old.Why == e.Why {
+			old.Times, old.Last = max(old.Times, 1)+1, e.Last
+			s.Events = append(slices.Delete(slices.Clone(s.Events), i, i+1), old) // the newest event stands last
+			return
+		}
+	}
+	if len(s.Events) >= eventsKept {
+		s.Events = s.Events[1:]
+	}
+	s.Events = append(slices.Clip(s.Events), e)
+}
+
+// shortened returns the begin of a reason.
+func shortened(why string) string {
+	if len(why) <= whyLongest {
+		return why
+	}
+	return strings.ToValidUTF8(why[:whyLongest], "") + " …"
+}
