@@ -81,8 +81,8 @@ func toneOf(v *status.Verdict) string {
 	case status.StateCopying, status.StateStarting, status.StateHealing, status.StateFenced,
 		status.StateElsewhere:
 		return "busy"
-	case status.StateThrottled, status.StatePaused, status.StateLetters, status.StateGone, status.StateLate,
-		status.StateNotReady:
+	case status.StateThrottled, status.StatePaused, status.StateLetters, status.StateGone, status.StateDeleted,
+		status.StateLate, status.StateNotReady, status.StateSinkHalted:
 		return "warn"
 	}
 	return "bad"

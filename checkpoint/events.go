@@ -126,10 +126,10 @@ func (s *State) noteEvents(before *situation, body any) {
 	s.noteHalts(before, &now, note)
 	s.noteGaps(before, &now, note)
 	note(now.copy != before.copy, EventCopy, now.copy)
-	same := now.copy == before.copy
-	note(now.held && !(same && before.held), EventCopyHeld, now.copy)
-	note(now.ended && !(same && before.ended), EventCopyEnded, now.copy)
-	note(now.givenUp && !(same && before.givenUp), EventCopyGivenUp, now.copy)
+	other := now.copy != before.copy
+	note(now.held && (other || !before.held), EventCopyHeld, now.copy)
+	note(now.ended && (other || !before.ended), EventCopyEnded, now.copy)
+	note(now.givenUp && (other || !before.givenUp), EventCopyGivenUp, now.copy)
 	note(before.resync != "" && now.resync != before.resync, EventResyncEnded, before.resync)
 	note(now.resync != "" && now.resync != before.resync, EventResync, now.resync)
 	note(now.mapping != before.mapping, EventMapping, now.mapping)

@@ -60,7 +60,8 @@ func TestEventsAreBounded(t *testing.T) {
 	for i := range eventsKept {
 		w.must(t, &Control{Pause: &yes, By: fmt.Sprint("on ", i)}, &Control{Pause: &no, By: fmt.Sprint("off ", i)})
 	}
-	if n, last := len(w.s.Events), w.s.Events[len(w.s.Events)-1]; n != eventsKept || last.By != fmt.Sprint("off ", eventsKept-1) {
+	last := w.s.Events[len(w.s.Events)-1]
+	if n := len(w.s.Events); n != eventsKept || last.By != fmt.Sprint("off ", eventsKept-1) {
 		t.Errorf("%d events, the last one by %s", n, last.By)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
+	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/request"
 	"github.com/tailrace-cdc/replicator/sink/archive"
@@ -93,7 +94,7 @@ func TestArchiveThatFailsLosesNoEvent(t *testing.T) {
 	w.clock.Advance(time.Minute)
 	w.tables.ExpireNow(w.clock.Now())
 	r.until("the archive was tried, again and again", func() bool { tries, _ := s.counts(); return tries >= 3 })
-	r.until("the table is halted meanwhile", func() bool { return r.table("Orders").State == "halted" })
+	r.until("the sink is halted meanwhile", func() bool { return len(r.table("Orders").Halts) == 1 })
 	r.until("Bigtable goes on", func() bool { return len(r.stored("Orders")) == 0 })
 	if err := r.stop(); err != nil { // what was not archived must be after the next start
 		t.Fatal(err)
@@ -130,7 +131,11 @@ func TestArchiveThatIsAwayHaltsOnlyItself(t *testing.T) {
 	r.until("it is read", func() bool { return r.table("Orders").Changes == 1 })
 	w.clock.Advance(time.Minute)
 	w.tables.ExpireNow(w.clock.Now())
-	r.until("the archive is halted", func() bool { return r.table("Orders").State == "halted" })
+	r.until("the archive is halted", func() bool { return r.table("Orders").HaltSink == "archive.subject" })
+	if st := r.table("Orders"); st.State != "running" || r.metric("tailrace_table_halted") != 0 ||
+		r.metric("tailrace_sink_halted") != 1 || r.p.Status().Verdict.State != status.StateSinkHalted {
+		t.Errorf("the table is %s, and all is %+v", st.State, r.p.Status().Verdict)
+	}
 	s.resetTries()
 	for i := range 20 {
 		w.put("Orders", "q", fmt.Sprint(i), `"v":{"N":"1"}`)
@@ -147,7 +152,7 @@ func TestArchiveThatIsAwayHaltsOnlyItself(t *testing.T) {
 		t.Errorf("halts %v, code %q", st.Halts, st.Code)
 	}
 	s.fail(nil)
-	r.until("the halt is over", func() bool { return r.table("Orders").State == "running" })
+	r.until("the halt is over", func() bool { return len(r.table("Orders").Halts) == 0 })
 	if _, n := s.counts(); n != 1 {
 		t.Errorf("%d items were archived, want 1", n)
 	}

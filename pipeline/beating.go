@@ -17,7 +17,7 @@ func (t *table) currentLog() *queue.Log { return t.stream.Load() }
 // observe publishes what the log holds, for status and metrics. The goroutine that owns the log's
 // writer calls it.
 func (t *table) observe(s *checkpoint.State) {
-	t.view.observe(s, t.pressure, t.letters.Count())
+	t.view.observe(s, t.pressure, t.letters)
 	if a := t.view.latest().parts.archiver; a != nil {
 		a.Observe(s)
 	}

@@ -63,6 +63,9 @@ var (
 	largest = tableGauge("largest_row_growth_bytes",
 		"Growth of the shared target row that has grown most since this process owns the table; a lower estimate.")
 
+	sinkHalted = prometheus.NewDesc("tailrace_sink_halted",
+		"1 while a sink of the archive is halted (archive, archive.objects, archive.subject) and Bigtable goes on, else 0; not "+
+			"there for a table without an archive.", []string{"table", "sink"}, nil)
 	limitedBy = prometheus.NewDesc("tailrace_limited_by",
 		"1 for what limits the table now (latency, bigtable, memory, cpu, source, log, nothing), else 0; not there while "+
 			"the table is halted or begins.", []string{"table", "by"}, nil)
@@ -80,6 +83,6 @@ func allGauges() []*prometheus.Desc {
 		letters, gaps, differing, behind, copying, copyStill, pending, recovering,
 		verifyDifferent, verifyForeign, verifyUnproven, verifyCycles, verifyShare, verifyUnchecked,
 		ahead, foreign,
-		hottest, largest, failing, limitedBy,
+		hottest, largest, failing, limitedBy, sinkHalted,
 	}
 }

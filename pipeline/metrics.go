@@ -5,6 +5,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/pipeline/limit"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/protocol"
@@ -69,6 +71,7 @@ func (c collector) collectTable(ch chan<- prometheus.Metric, t *table, now time.
 		return
 	}
 	send(halted, one(st.State == "halted"))
+	collectSinks(ch, &st)
 	send(premises, float64(len(known.broken())))
 	sendKnown := func(d *prometheus.Desc, v float64) {
 		if v >= 0 { // status says -1 for unknown; a metric leaves out what is not known
@@ -112,6 +115,17 @@ func (c collector) collectTable(ch chan<- prometheus.Metric, t *table, now time.
 	collectLimit(ch, &st)
 	send(foreign, float64(st.Foreign))
 	c.collectVerify(send, t, st.Verify)
+}
+
+// collectSinks sends which sinks of the archive are halted beside a table that goes on.
+func collectSinks(ch chan<- prometheus.Metric, st *TableStatus) {
+	if st.Archive == nil {
+		return
+	}
+	for _, sink := range []string{checkpoint.SinkArchive, archiving.SinkObjects, archiving.SinkSubject} {
+		_, halts := st.Halts[sink]
+		ch <- prometheus.MustNewConstMetric(sinkHalted, prometheus.GaugeValue, one(halts && st.State != "halted"), st.Source, sink)
+	}
 }
 
 // collectLimit sends what limits a table, while that is known.

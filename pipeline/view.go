@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/latency"
 	"github.com/tailrace-cdc/replicator/pipeline/limit"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
@@ -30,9 +31,9 @@ type tableView struct {
 }
 
 // observe publishes what the log holds.
-func (v *tableView) observe(s *checkpoint.State, p queue.Pressure, letters int) {
+func (v *tableView) observe(s *checkpoint.State, p queue.Pressure, letters *apply.DeadLetters) {
 	o := status.Observe(status.Seen{
-		Source: v.Source, Target: v.Target, State: s, Pressure: p, Letters: letters,
+		Source: v.Source, Target: v.Target, State: s, Pressure: p, Letters: letters.Count(), LettersSince: letters.Since(),
 		Now: v.now(), ClaimTTL: v.o.Periods.ClaimTTL, Retry: v.o.Periods.Retry, Late: v.o.Periods.Late,
 		Pending: v.pending,
 	}, v.latest().seen)

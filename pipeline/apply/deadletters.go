@@ -19,13 +19,13 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
-// tooOldLimit is how many changes may be refused for their age since the last applied one before the sink halts: then
-// the clock or the outage is to blame, and not the changes.
+// tooOldLimit is how many changes may be refused for their age since the last applied one before
+// the sink halts: then the clock or the outage is to blame, and not the changes.
 const tooOldLimit = 100
 
-// loggedPerMinute is how many refused changes of a table are logged in a minute. A mapping that does not fit refuses
-// every one; the counts are in the line that each table logs once a minute. (zap's own sampler takes half a megabyte
-// for each table.)
+// loggedPerMinute is how many refused changes of a table are logged in a minute. A mapping that
+// does not fit refuses every one; the counts are in the line that each table logs once a minute.
+// (zap's own sampler takes half a megabyte for each table.)
 const loggedPerMinute = 20
 
 // DeadLetters stores the refused changes of a table, and tracks which items are dirty because of
@@ -40,14 +40,15 @@ type DeadLetters struct {
 	items  map[uint64]*letteredItem // by key hash
 	tooOld map[string]bool          // dead letters refused for their age since the last applied change
 	breaks breaker
-	count  int  // dead letters in the store
-	put    int  // dead letters put by this life
-	inPut  int  // dead letters that are being put or deleted
-	listed bool // items and tooOld are those of count dead letters
+	count  int       // dead letters in the store
+	put    int       // dead letters put by this life
+	inPut  int       // dead letters that are being put or deleted
+	listed bool      // items and tooOld are those of count dead letters
+	since  time.Time // since when there have been dead letters, while there are some
 }
 
-// OpenDeadLetters opens the dead letter store of a table and walks over it. That may take longer than a claim lives:
-// the caller keeps beating meanwhile. Options need no Append yet.
+// OpenDeadLetters opens the dead letter store of a table and walks over it. That may take longer
+// than a claim lives: the caller keeps beating meanwhile. Options need no Append yet.
 func OpenDeadLetters(ctx context.Context, shared *Shared, o Options) (*DeadLetters, error) {
 	stored, err := o.Log.DeadLetters(ctx)
 	if err != nil {
@@ -60,8 +61,9 @@ func OpenDeadLetters(ctx context.Context, shared *Shared, o Options) (*DeadLette
 	return l, l.refresh(ctx)
 }
 
-// Watch looks at the store again every period until ctx ends; nil then. It has a goroutine of its own, because walking
-// over many dead letters may take longer than a claim lives, while the write loop has to beat.
+// Watch looks at the store again every period until ctx ends; nil then. It has a goroutine of its
+// own, because walking over many dead letters may take longer than a claim lives, while the write
+// loop has to beat.
 func (l *DeadLetters) Watch(ctx context.Context, every time.Duration) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -91,6 +93,17 @@ func (l *DeadLetters) Count() int {
 	return l.count
 }
 
+// Since returns since when there have been dead letters: when the oldest was refused that was there
+// at the last walk over the store, or the first one behind it. Zero for a nil *DeadLetters.
+func (l *DeadLetters) Since() time.Time {
+	if l == nil {
+		return time.Time{}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.since
+}
+
 // CountOf returns how many dead letters of a sink are known.
 func (l *DeadLetters) CountOf(sink string) (n int) {
 	l.mu.Lock()
@@ -105,8 +118,9 @@ func (l *DeadLetters) CountOf(sink string) (n int) {
 	return n
 }
 
-// isDirty reports whether a change of the item is a dead letter at this version or an earlier one. A change older than
-// all dead letters of its item is in Bigtable already, or is applied now: a restart reads it again.
+// isDirty reports whether a change of the item is a dead letter at this version or an earlier one.
+// A change older than all dead letters of its item is in Bigtable already, or is applied now: a
+// restart reads it again.
 func (l *DeadLetters) isDirty(hash uint64, version change.Version) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -155,8 +169,8 @@ func (l *DeadLetters) noteApplied() {
 
 // store makes a dead letter of a change, or returns the sink's halt.
 //
-// Rule 8: nothing is dropped in silence. Rule 1: the dead letter is stored before the mark may pass; a replay stores it
-// once, because its id is the change's own.
+// Rule 8: nothing is dropped in silence. Rule 1: the dead letter is stored before the mark may
+// pass; a replay stores it once, because its id is the change's own.
 func (l *DeadLetters) store(ctx context.Context, sink string, c *change.Change, seq uint64, why outcome.Outcome) error {
 	letter := deadletter.New(l.o.Source, sink, c, why.Code, why.Reason, l.shared.now().Time())
 	halt := l.o.Table.Halts
@@ -210,7 +224,8 @@ func imageOf(c *change.Change) []byte {
 	return c.New
 }
 
-// keep stores a letter, and returns whether its item had others. keys are the item's, as typed JSON.
+// keep stores a letter, and returns whether its item had others. keys are the item's, as typed
+// JSON.
 func (l *DeadLetters) keep(ctx context.Context, letter *deadletter.Letter, keys []byte) (known bool, err error) {
 	l.mu.Lock()
 	l.inPut++
@@ -228,8 +243,8 @@ func (l *DeadLetters) keep(ctx context.Context, letter *deadletter.Letter, keys 
 	return l.noteStored(letter, keys, nil), nil
 }
 
-// noteStored notes that a dead letter is in the store, and returns whether its item had others. image is the item's
-// newest one, or nil.
+// noteStored notes that a dead letter is in the store, and returns whether its item had others.
+// image is the item's newest one, or nil.
 func (l *DeadLetters) noteStored(letter *deadletter.Letter, keys, image []byte) (known bool) {
 	rule := l.ruleOf(keys, image)
 	l.mu.Lock()
@@ -240,7 +255,9 @@ func (l *DeadLetters) noteStored(letter *deadletter.Letter, keys, image []byte) 
 	}
 	x := l.items[letter.KeyHash]
 	addLetter(l.items, letter.KeyHash, refOf(letter))
-	l.count++
+	if l.count++; l.count == 1 || l.since.IsZero() || letter.FirstSeen.Before(l.since) {
+		l.since = letter.FirstSeen
+	}
 	l.o.Stats.refused.WithLabelValues(letter.Sink, letter.Code, rule).Inc()
 	return x != nil
 }
@@ -274,8 +291,8 @@ func (l *DeadLetters) drop(ctx context.Context, hash uint64, ids []string) (n in
 	return n, nil
 }
 
-// recordRetry stores that a dead letter was tried again and stays. With a version in r.Resynced its item is not dirty
-// because of it any more.
+// recordRetry stores that a dead letter was tried again and stays. With a version in r.Resynced its
+// item is not dirty because of it any more.
 func (l *DeadLetters) recordRetry(ctx context.Context, hash uint64, id string, r deadletter.Retried) error {
 	err := l.stored.RecordRetry(ctx, id, r)
 	if errors.Is(err, deadletter.ErrNotFound) {
@@ -337,12 +354,15 @@ func (l *DeadLetters) refresh(ctx context.Context) error {
 	if l.shared.BeforeWalk != nil {
 		l.shared.BeforeWalk(ctx)
 	}
-	items, tooOld := make(map[uint64]*letteredItem, n), map[string]bool{}
+	items, tooOld, since := make(map[uint64]*letteredItem, n), map[string]bool{}, time.Time{}
 	for x, err := range l.stored.All(ctx) {
 		if err != nil {
 			return fmt.Errorf("list dead letters: %w", err)
 		}
 		addLetter(items, x.KeyHash, refOf(x))
+		if since.IsZero() || x.FirstSeen.Before(since) {
+			since = x.FirstSeen
+		}
 		if x.Code == bigtable.CodeTooOld && x.Copy == "" && x.FirstSeen.UnixMilli() > l.o.Stats.lastApplied.Load() {
 			tooOld[x.ID] = true
 		}
@@ -352,9 +372,10 @@ func (l *DeadLetters) refresh(ctx context.Context) error {
 	if l.put != put || l.inPut > 0 {
 		return nil // one was or is being stored, and the walk may have missed it: look again next time
 	}
-	// They count since the last applied change, whatever lives ended in between: a table that can apply nothing else must
-	// halt, and not store another hundred in every life. What was retried or dropped counts no more.
+	// They count since the last applied change, whatever lives ended in between: a table that can
+	// apply nothing else must halt, and not store another hundred in every life. What was retried
+	// or dropped counts no more.
 	l.tooOld = tooOld
-	l.items, l.count, l.listed = items, n, true
+	l.items, l.count, l.listed, l.since = items, n, true, since
 	return nil
 }

@@ -43,6 +43,9 @@ func TestResyncClearsADirtyItem(t *testing.T) {
 	if n := len(l.storedLetters()); n != 2 {
 		t.Fatalf("%d letters, want that of the fraction and the one behind it", n)
 	}
+	if l.letters.Since().IsZero() {
+		t.Error("since when there are letters is not known")
+	}
 	out := l.resync(l.readLater("p", "a"))
 	if out.Refused != nil || out.LettersApplied != 2 || len(l.storedLetters()) != 0 {
 		t.Errorf("%+v, and %v are left", out, l.storedLetters())

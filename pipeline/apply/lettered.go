@@ -17,8 +17,9 @@ type letterRef struct {
 	id      string
 	sink    string
 	version change.Version
-	// dirty is set while the rows of the item do not hold what the change would have made of them. A letter of a copy
-	// does not make its item dirty: the item's next change replaces what the copy did not write.
+	// dirty is set while the rows of the item do not hold what the change would have made of them.
+	// A letter of a copy does not make its item dirty: the item's next change replaces what the
+	// copy did not write.
 	dirty  bool
 	copied bool // it is a copy's
 }

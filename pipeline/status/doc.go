@@ -6,9 +6,12 @@
 //	watched.go   the details of a table, while its page is open
 //	detail.go    shards and gaps of one table, for its page
 //	status.go    what was seen at a look at a table, and the status at a moment after it
+//	unready.go   why a table is not ready
 //	recent.go    what a table did in the last minutes, how much waits, and what limits it
 //	whole.go     the status of a whole pipeline, from the statuses of its tables
 //	verdict.go   whether all is well, and if not what it is, since when, and what to do, in one sentence
+//	tracker.go   since when a process has observed each trouble
+//	rules.go     what is wrong with one table, in the order of what matters most
 //	gone.go      tables that no selection chooses, tables of other replicas, and the text when all is well
 //	fence.go     the fence of a cutover, and what was written behind it
 //	losses.go    halts, gaps and resyncs in a status, in words

@@ -21,24 +21,30 @@ func judgeBehindFence(_ *Outlook, t *Table) *finding {
 		next = "let the writers write to Bigtable, and carry these items over by the application (`replicator status " +
 			"--table " + t.Source + "` names their hashes)"
 	}
-	return &finding{StateBehind, fmt.Sprintf("%s of %s %s made in DynamoDB behind the fence of cutover %s, and Bigtable "+
-		"does not get %s", plural(int(b.Changes), "change"), t.Source, oneOf(int(b.Changes), "was", "were"), t.Fence.ID,
-		oneOf(int(b.Changes), "it", "them")), next, &b.Since}
+	return &finding{
+		state: StateBehind, since: &b.Since, next: next, weight: float64(b.Changes),
+		cause: fmt.Sprintf("%s of %s %s made in DynamoDB behind the fence of cutover %s, and Bigtable does not get %s",
+			plural(int(b.Changes), "change"), t.Source, oneOf(int(b.Changes), "was", "were"), t.Fence.ID,
+			oneOf(int(b.Changes), "it", "them")),
+	}
 }
 
-func judgeFence(t *Table) *finding {
+func judgeFence(_ *Outlook, t *Table) *finding {
 	if t.Fence == nil {
 		return nil
 	}
-	if t.Fence.Certified != nil {
-		return &finding{StateFenced,
-			t.Source + " is fenced for cutover " + t.Fence.ID + ", which is certified: the application may write to Bigtable",
-			"once it does, `replicator table retire --table " + t.Source + "`; to go back before, `replicator cutover --undo`",
-			&t.Fence.Since}
+	f := &finding{
+		state: StateFenced, since: &t.Fence.Since,
+		cause: t.Source + " is fenced for cutover " + t.Fence.ID + ": nothing behind the fence is written",
+		next:  "`replicator cutover` goes on to the certificate",
 	}
-	return &finding{StateFenced,
-		t.Source + " is fenced for cutover " + t.Fence.ID + ": nothing behind the fence is written",
-		"`replicator cutover` goes on to the certificate", &t.Fence.Since}
+	if t.Fence.Certified != nil {
+		f.cause = t.Source + " is fenced for cutover " + t.Fence.ID +
+			", which is certified: the application may write to Bigtable"
+		f.next = "once it does, `replicator table retire --table " + t.Source +
+			"`; to go back before, `replicator cutover --undo`"
+	}
+	return f
 }
 
 // Fence is a fence in the log: nothing behind it is applied to Bigtable, while reading and the

@@ -17,9 +17,13 @@ func judgeUnread(_ *Outlook, t *Table) *finding {
 	if !t.vanished() || t.Ended || t.Code != outcome.CodeSourceGone || t.State != "halted" {
 		return nil
 	}
-	return &finding{StateGone, t.Source + " has vanished, and the last changes in its stream were perhaps not read: a " +
-		"process that starts after the deletion does not know the stream's table", "what Bigtable has is the table as of " +
-		"`applied_through` in `replicator status --json`; when that is noted, " + retireCommand(t), nil}
+	return &finding{
+		state: StateDeleted, since: t.Since,
+		cause: t.Source + " has vanished, and the last changes in its stream were perhaps not read: a " +
+			"process that starts after the deletion does not know the stream's table",
+		next: "what Bigtable has is the table as of `applied_through` in `replicator status --json`; when that is noted, " +
+			retireCommand(t),
+	}
 }
 
 func retireCommand(t *Table) string { return "`replicator table retire --table " + t.Source + "`" }
@@ -33,27 +37,39 @@ func judgeGone(_ *Outlook, t *Table) *finding {
 		if !t.Ended { // what is left in its stream is still read
 			next = "wait until `replicator status` shows it halted: its stream is read to its end then; then " + retire
 		}
-		return &finding{StateGone, t.Source + " has vanished: DynamoDB has no table of this name", next, nil}
+		return &finding{
+			state: StateDeleted, cause: t.Source + " has vanished: DynamoDB has no table of this name", next: next,
+		}
 	case t.Has(WhyUntagged):
-		return &finding{StateGone, t.Source + " is no longer chosen: its tags match no selection; it is replicated until " +
-			"except names it", "give it its tags back; or write it under `except`, restart, and then " + retire, nil}
+		return &finding{
+			state: StateGone,
+			cause: t.Source + " is no longer chosen: its tags match no selection; it is replicated until except names it",
+			next:  "give it its tags back; or write it under `except`, restart, and then " + retire,
+		}
 	}
 	return nil
 }
 
-// judgeNotes finds what no table shows: DynamoDB cannot be listed, a table cannot be replicated, or
-// calls other than reads are throttled.
-func judgeNotes(o *Outlook) *finding {
-	for i := range o.Failing {
-		if s := &o.Failing[i]; s.Throttled {
-			return &finding{StateThrottled, s.Name + " throttles calls (" + s.Error + "), which are tried again",
-				"`replicator status --watch`; look for other callers of the account", &s.Since}
-		}
-	}
-	if len(o.Notes) == 0 {
+// judgeNotes finds what no table shows: DynamoDB cannot be listed, or a table cannot be replicated.
+func judgeNotes(o *Outlook, t *Table) *finding {
+	if len(o.Notes) == 0 || t != &o.Tables[0] { // once
 		return nil
 	}
-	return &finding{StateNotReady, o.Notes[0], "`replicator check`", nil}
+	return &finding{state: StateNotReady, cause: o.Notes[0], next: "`replicator check`"}
+}
+
+// judgeThrottledCalls finds that calls other than reads are throttled.
+func judgeThrottledCalls(o *Outlook, t *Table) *finding {
+	for i := range o.Failing {
+		if s := &o.Failing[i]; s.Throttled && t == &o.Tables[0] {
+			return &finding{
+				state: StateThrottled, since: &s.Since,
+				cause: s.Name + " throttles calls (" + s.Error + "), which are tried again",
+				next:  "`replicator status --watch`; look for other callers of the account",
+			}
+		}
+	}
+	return nil
 }
 
 // judgeElsewhere finds tables that other replicas carry: this replica detects that their logs grow,
@@ -77,7 +93,9 @@ func judgeElsewhere(tables []Table) *finding {
 	if len(own) > 0 {
 		cause += "; here " + health(own)
 	}
-	return &finding{StateElsewhere, cause, "`replicator status` tells it of all tables, as their owner's page does", nil}
+	return &finding{
+		state: StateElsewhere, cause: cause, next: "`replicator status` tells it of all tables, as their owner's page does",
+	}
 }
 
 // health returns a text, with numbers, for when all is well.

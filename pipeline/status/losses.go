@@ -17,9 +17,11 @@ import (
 func (st *Table) addTroubles(s *checkpoint.State) {
 	st.Gaps = s.OpenGaps()
 	st.Accepted = len(s.Gaps) - st.Gaps
+	st.OnlyArchiveDiffers = true
 	for i := range s.Gaps {
 		if len(s.DifferingSinks(&s.Gaps[i])) > 0 {
 			st.Differing++
+			st.OnlyArchiveDiffers = st.OnlyArchiveDiffers && !s.BigtableDiffers(&s.Gaps[i])
 			canceled, doubt := s.Gaps[i].Canceled, s.Gaps[i].Doubt != ""
 			st.CopyCanceled, st.CopyUnconfirmed = st.CopyCanceled || canceled, st.CopyUnconfirmed || doubt
 			if !canceled && !doubt {
@@ -27,6 +29,7 @@ func (st *Table) addTroubles(s *checkpoint.State) {
 			}
 		}
 	}
+	st.OnlyArchiveDiffers = st.OnlyArchiveDiffers && st.Differing > 0
 	if since := s.DiffersSince(); since > 0 {
 		at := since.Time().UTC()
 		st.DiffersSince = &at
@@ -35,8 +38,9 @@ func (st *Table) addTroubles(s *checkpoint.State) {
 	for sink, h := range halts {
 		st.addHalt(sink, h.Reason)
 	}
-	if h := worstHalt(halts); h != nil {
-		st.Halt, st.Code = h.Reason, h.Code
+	if h := st.worstHalt(halts); h != nil {
+		at := h.At.Time().UTC()
+		st.Halt, st.Code, st.HaltSink, st.HaltSince = h.Reason, h.Code, h.Sink, &at
 	}
 }
 
@@ -45,9 +49,11 @@ func (st *Table) takeSince(s *checkpoint.State) {
 	since := change.Millis(0)
 	switch st.State {
 	case "halted":
-		if h := worstHalt(s.AllHalts()); h != nil {
+		if h := st.worstHalt(s.AllHalts()); h != nil {
 			since = h.At
 		}
+	case "paused":
+		since, st.PausedBy = s.Pausing.At, s.Pausing.By
 	case "gap":
 		for i := range s.Gaps {
 			if g := &s.Gaps[i]; !g.Accepted || len(s.DifferingSinks(g)) > 0 {
@@ -76,14 +82,38 @@ func (st *Table) addHalt(sink, reason string) {
 	st.Halts[sink] = reason
 }
 
-// worstHalt returns the halt that stands for all: the halt of the pipeline itself, else the oldest.
-func worstHalt(halts map[string]*checkpoint.Halt) *checkpoint.Halt {
+// worstHalt returns the halt that stands for all: one that halts the table before others, that of
+// the pipeline itself before the oldest.
+func (st *Table) worstHalt(halts map[string]*checkpoint.Halt) *checkpoint.Halt {
 	if h := halts[outcome.Pipeline]; h != nil || len(halts) == 0 {
 		return h
 	}
+	beside := func(h *checkpoint.Halt) int {
+		if st.haltedBy(h.Sink) {
+			return 0
+		}
+		return 1
+	}
 	return slices.MinFunc(slices.Collect(maps.Values(halts)), func(a, b *checkpoint.Halt) int {
-		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Sink, b.Sink))
+		return cmp.Or(cmp.Compare(beside(a), beside(b)), cmp.Compare(a.At, b.At), cmp.Compare(a.Sink, b.Sink))
 	})
+}
+
+// haltedBy reports whether the halt of a sink halts the table: that of the pipeline itself, or of
+// Bigtable. While only the archive is halted, Bigtable goes on; a table without a target has
+// nothing else.
+func (st *Table) haltedBy(sink string) bool {
+	return sink == outcome.Pipeline || sink == checkpoint.SinkBigtable || st.Target == ""
+}
+
+// halted reports whether the table is halted, and not only a sink beside it.
+func (st *Table) halted() bool {
+	for sink := range st.Halts {
+		if st.haltedBy(sink) {
+			return true
+		}
+	}
+	return st.State == "halted"
 }
 
 // haltReasons returns what is halted, sink by sink.

@@ -108,8 +108,8 @@ func TestTableIsNotReadyBeforeItsCopyBegins(t *testing.T) {
 	}
 }
 
-// TestTableThatMovesIsNotLate: between two looks at the log reading and applying may be seen to catch
-// up, each by itself. Other reasons stay.
+// TestTableThatMovesIsNotLate: between two looks at the log reading and applying may be seen to
+// catch up, each by itself. Other reasons stay.
 func TestTableThatMovesIsNotLate(t *testing.T) {
 	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC).UnixMilli()
 	late := []Reason{{Code: WhyPaused, Text: "p"}, {Code: WhyLateRead, Text: "r"}, {Code: WhyLateApplied, Text: "a"}}

@@ -50,7 +50,7 @@ func (st *Table) takeRecent(r *latency.Recent) {
 // takeLimit takes what limits the table. A table that stands still is limited by what its state
 // says.
 func (st *Table) takeLimit(f *limit.Facts) {
-	if f == nil || len(st.Halts) > 0 {
+	if f == nil || st.State == "halted" {
 		return
 	}
 	st.LimitedBy = limit.Judge(f)

@@ -2,15 +2,12 @@ package status
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/pipeline/latency"
 	"github.com/tailrace-cdc/replicator/pipeline/limit"
@@ -27,6 +24,7 @@ type Seen struct {
 	State          *checkpoint.State
 	Pressure       queue.Pressure
 	Letters        int
+	LettersSince   time.Time     // when the oldest of them was refused; zero: not known
 	Now            change.Millis // service's clock as well as it is known
 	ClaimTTL       time.Duration // the owner stores something at least every third of it
 	Retry          time.Duration // between two tries of a halted table, which has no owner meanwhile
@@ -44,10 +42,12 @@ func Of(x Seen) Table {
 	return Observe(x, nil).At(x.Now.Time(), time.Now())
 }
 
-// Late reports whether the table is not ready because it is behind; it may be ready all the same if it is seen to move.
+// Late reports whether the table is not ready because it is behind; it may be ready all the same if
+// it is seen to move.
 func (st Table) Late() bool { return st.reason(WhyLateRead, WhyLateApplied) != nil }
 
-// Moved removes the reasons why the table is late that two looks at its log refute: it is catching up.
+// Moved removes the reasons why the table is late that two looks at its log refute: it is catching
+// up.
 func (st *Table) Moved(before, after *checkpoint.State) {
 	read, applied := after.ReadWatermark() > before.ReadWatermark(), after.LowMark() > before.LowMark()
 	st.Explain(slices.DeleteFunc(slices.Clone(st.Why), func(r Reason) bool {
@@ -55,8 +55,8 @@ func (st *Table) Moved(before, after *checkpoint.State) {
 	})...)
 }
 
-// Observed is what was seen at one look at a table. Ages are computed from it whenever a status is asked for, so that
-// they grow while nothing new is seen.
+// Observed is what was seen at one look at a table. Ages are computed from it whenever a status is
+// asked for, so that they grow while nothing new is seen.
 type Observed struct {
 	status   Table     // without ages and reasons
 	lookedAt time.Time // of the look, on this process's monotonic clock
@@ -83,7 +83,8 @@ type Observed struct {
 	fencedAt change.Millis // 0: there is no fence
 }
 
-// Observe takes from the state what a status needs. before is the last look of the same process, or nil.
+// Observe takes from the state what a status needs. before is the last look of the same process, or
+// nil.
 func Observe(x Seen, before *Observed) *Observed {
 	s := x.State
 	o := &Observed{
@@ -104,12 +105,17 @@ func Observe(x Seen, before *Observed) *Observed {
 	o.slowest, o.waiting = s.Unapplied()
 	st := &o.status
 	*st = Table{
-		Source: x.Source, Target: x.Target, State: stateWord(s), Proof: Assumed, DeadLetters: x.Letters,
+		Source: x.Source, Target: x.Target, Proof: Assumed, DeadLetters: x.Letters,
 		Owner: s.Owner, Epoch: s.Epoch, LogFormat: s.Format, Changes: s.Changes, Foreign: s.Foreign,
 	}
 	o.fencedAt = st.takeFence(s)
+	if x.Letters > 0 && !x.LettersSince.IsZero() {
+		since := x.LettersSince.UTC()
+		st.LettersSince = &since
+	}
 	st.takeProgress(x)
 	st.addTroubles(s)
+	st.State = st.stateWord(s)
 	st.takeSince(s)
 	st.PauseReason = x.Pressure.Reason
 	sh := &st.Shards
@@ -130,7 +136,8 @@ func Observe(x Seen, before *Observed) *Observed {
 	return o
 }
 
-// takeProgress takes how far copy and resync are from the log, and more about them from the process that does them.
+// takeProgress takes how far copy and resync are from the log, and more about them from the process
+// that does them.
 func (st *Table) takeProgress(x Seen) {
 	st.Copy = resync.ProgressOf(x.State, x.Now)
 	if p := x.State.Resync; p != nil {
@@ -203,7 +210,7 @@ func (o *Observed) With(n Now) *Observed {
 		next.status.State, next.status.Halt, next.status.Code = "halted", h.Reason, h.Code
 		next.status.addHalt(h.Sink, h.Reason)
 		at := min(h.At, cmp.Or(n.HaltedAt, h.At)).Time().UTC()
-		next.status.Since = &at
+		next.status.Since, next.status.HaltSince, next.status.HaltSink = &at, &at, h.Sink
 		next.owner.Seen, next.owner.Retries, next.owner.Owned = max(next.owner.Seen, h.At), true, false
 	}
 	if n.Copy != nil && next.status.Copy != nil {
@@ -219,8 +226,8 @@ func (o *Observed) With(n Now) *Observed {
 	return &next
 }
 
-// noteProgress notes when reading and applying last made progress. The first look takes its watermarks for the times at
-// which they were reached.
+// noteProgress notes when reading and applying last made progress. The first look takes its
+// watermarks for the times at which they were reached.
 func (o *Observed) noteProgress(before *Observed, now change.Millis) {
 	if before == nil {
 		o.readMoved, o.appliedMoved = o.lookedAt.Add(-age(now, o.read)), o.lookedAt.Add(-age(now, o.applied))
@@ -274,15 +281,8 @@ func (o *Observed) At(service, now time.Time) Table {
 	return st
 }
 
-// life returns what is known of the owner at a time of the service. In a process that owns the log,
-// the owner counts as owned.
-func (o *Observed) life(ms change.Millis) protocol.Life {
-	owner := o.owner
-	owner.Owned = owner.Owned || o.own
-	return protocol.Alive(owner, owner.Silence(ms), o.ttl, o.retry)
-}
-
-// untilFence returns the time up to which a lag of the sinks counts: behind a fence nothing is to be applied.
+// untilFence returns the time up to which a lag of the sinks counts: behind a fence nothing is to
+// be applied.
 func (o *Observed) untilFence(ms change.Millis) change.Millis {
 	if o.fencedAt == 0 {
 		return ms
@@ -294,11 +294,11 @@ func (o *Observed) untilFence(ms change.Millis) change.Millis {
 func seconds(ms change.Millis) float64 { return math.Max(0, float64(ms)/1000) }
 
 // stateWord returns the state of a table as status shows it.
-func stateWord(s *checkpoint.State) string {
+func (st *Table) stateWord(s *checkpoint.State) string {
 	switch work := s.Unfinished(); {
 	case s.Paused:
 		return "paused"
-	case len(s.AllHalts()) > 0:
+	case st.halted():
 		return "halted"
 	case s.OpenGaps() > 0:
 		return "gap"
@@ -331,68 +331,3 @@ func queueUse(p queue.Pressure) Queue {
 	}
 	return u
 }
-
-// lowRetention is the retention below which a table is not ready: time enough for an operator to act.
-const lowRetention = apply.ParkBelow
-
-// reasons returns why a table is not ready.
-//
-// Rule 10: ready means progress or idleness of every live shard now, and nothing open; never "the process is up".
-func (o *Observed) reasons(st *Table, ms change.Millis, now time.Time) (why []Reason) {
-	add := func(cond bool, code ReasonCode, what string, args ...any) {
-		if cond {
-			why = append(why, Reason{code, fmt.Sprintf(what, args...)})
-		}
-	}
-	silent := Ago(o.owner.Silence(ms))
-	switch life := o.life(ms); {
-	case life == protocol.LifeNone:
-		add(true, WhyNoOwner, "no owner: no replicator carries the table")
-	case life != protocol.LifeSilent: // LifeRetries: the halt is reason enough
-	case o.tooFullForBeats:
-		add(!o.own, WhyNoOwner, "no sign of life of the owner for %s: the log is too full for beats", silent)
-	case o.own:
-		add(true, WhyNotStored, "nothing could be stored in the log for %s", silent)
-	default:
-		add(true, WhyNoOwner, "no sign of life of the owner for %s", silent)
-	}
-	add(!o.started, WhyNotStarted, "not started: no listing of the stream is in the log")
-	add(o.disabled, WhyStreamOff, "the stream is disabled: what is written now is in no stream")
-	why = append(why, st.unreadReasons()...)
-	add(st.BehindFence != nil, WhyBehindFence, "%s", st.behindReason())
-	add(o.paused, WhyPaused, "paused")
-	add(o.pauseReason != "", WhyReadingPauses, "reading pauses: %s", o.pauseReason)
-	why = append(why, st.haltReasons()...)
-	left := time.Duration(st.Retention * float64(time.Second))
-	add(left >= 0 && left < lowRetention, WhyLowRetention, "unread changes are lost in %s", left.Round(time.Minute))
-	why = append(why, st.gapReasons()...)
-	if o.resync != nil {
-		add(true, WhyResyncing, "%s", st.resyncReason(o.resync, now))
-	}
-	if st.Copy != nil {
-		add(true, WhyCopying, "copying: %s", st.Copy.Sentence())
-	}
-	add(o.copyIsDue, WhyCopyDue, "the copy of the table has not begun yet")
-	add(st.DeadLetters > 0, WhyLetters, "%s", plural(st.DeadLetters, "dead letter"))
-	add(o.started && st.AppliedThrough == nil, WhyNotAllRead, "not every shard has been read and applied yet")
-	limit := o.late.Seconds()
-	add(o.read > 0 && st.SourceLag > limit && now.Sub(o.readMoved) > o.late, WhyLateRead,
-		"nothing shows that what was written in the last %s has been read", lagWord(st.SourceLag))
-	add(o.waiting > 0 && st.AppliedLag > limit && now.Sub(o.appliedMoved) > o.late, WhyLateApplied,
-		"%s of the log wait for sink %s, the oldest for %s", Entries(o.waiting), o.slowest, lagWord(st.AppliedLag))
-	return why
-}
-
-func lagWord(seconds float64) string { return Ago(time.Duration(seconds * float64(time.Second))) }
-
-// Entries returns a number of entries in words.
-func Entries(n uint64) string {
-	if n == 1 {
-		return "1 entry"
-	}
-	return strconv.FormatUint(n, 10) + " entries"
-}
-
-// DefaultLate is how far a table may be behind and count as ready: an idle shard is asked every idle_poll, and the
-// children of a shard that ended are listed within a minute and a half.
-const DefaultLate = 2 * time.Minute

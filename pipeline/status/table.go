@@ -46,11 +46,14 @@ type Table struct {
 	Assumed       int        `json:"shards_assumed"`
 	Queue         Queue      `json:"queue"`
 	DeadLetters   int        `json:"dead_letters"`
+	LettersSince  *time.Time `json:"dead_letters_since,omitempty"` // when the oldest was refused, where a process knows it
 	Gaps          int        `json:"gaps"`
 	Accepted      int        `json:"gaps_accepted"`
-	Differing     int        `json:"gaps_differing"`          // gaps that are neither healed nor waived for every sink
-	DiffersSince  *time.Time `json:"differs_since"`           // from when on changes are missing because of them
-	CopyCanceled  bool       `json:"copy_canceled,omitempty"` // and nothing has healed that yet
+	Differing     int        `json:"gaps_differing"` // gaps that are neither healed nor waived for every sink
+	DiffersSince  *time.Time `json:"differs_since"`  // from when on changes are missing because of them
+	// OnlyArchiveDiffers: Bigtable has what the gaps lost, and the archive has not.
+	OnlyArchiveDiffers bool `json:"only_archive_differs,omitempty"`
+	CopyCanceled       bool `json:"copy_canceled,omitempty"` // and nothing has healed that yet
 	// CopyUnconfirmed: DynamoDB could not be asked whether the copied export was whole, and no
 	// comparison has shown it.
 	CopyUnconfirmed bool `json:"copy_unconfirmed,omitempty"`
@@ -62,9 +65,11 @@ type Table struct {
 	Foreign    uint64  `json:"foreign_messages"`
 	ClockAhead float64 `json:"clock_ahead_s"`
 
-	// Since is when State began, where the log records it. PauseReason is why reading pauses, if it
-	// does. ThrottledSince is since when DynamoDB throttles reading, as the reading process found.
+	// Since is when State began, where the log records it, and PausedBy who paused the table.
+	// PauseReason is why reading pauses, if it does. ThrottledSince is since when DynamoDB
+	// throttles reading, as the reading process found.
 	Since          *time.Time `json:"state_since,omitempty"`
+	PausedBy       string     `json:"paused_by,omitempty"`
 	PauseReason    string     `json:"reading_pauses,omitempty"`
 	ThrottledSince *time.Time `json:"throttled_since,omitempty"`
 
@@ -78,8 +83,13 @@ type Table struct {
 	LimitedBy limit.By     `json:"limited_by,omitempty"`
 	Calls     *limit.Calls `json:"calls,omitempty"`
 
-	Halt    string   `json:"halt,omitempty"` // of the pipeline itself, or the oldest
-	Code    string   `json:"halt_code,omitempty"`
+	// The halt that matters most: of the pipeline itself, else of Bigtable, else the oldest; its
+	// code, its sink, and since when.
+	Halt      string     `json:"halt,omitempty"`
+	Code      string     `json:"halt_code,omitempty"`
+	HaltSink  string     `json:"halt_sink,omitempty"`
+	HaltSince *time.Time `json:"halt_since,omitempty"`
+
 	Reasons []string `json:"reasons,omitempty"` // why it is not ready: the texts of Why
 	Why     []Reason `json:"why,omitempty"`
 

@@ -141,13 +141,13 @@ func TestVerdictSaysStateCauseSinceWhenAndNextStep(t *testing.T) {
 			as("halted")(st)
 			st.Halt, st.Code, st.Ended = "describe table: not found", "source_gone", true
 			st.Explain(Reason{WhyVanished, "gone"}, Reason{WhyHalted, "not found"}, Reason{WhyNoOwner, "no owner"})
-		})}, "Not chosen" + since + "Orders has vanished: DynamoDB has no table of this name; and 1 further reason. " +
+		})}, "Deleted" + since + "Orders has vanished: DynamoDB has no table of this name; and 1 further reason. " +
 			"Next: `replicator table retire --table Orders`."},
 		"vanished, and perhaps not read to its end": {Outlook{Reasons: 2, Tables: table(func(st *Table) {
 			as("halted")(st)
 			st.Halt, st.Code = "describe table: not found", "source_gone"
 			st.Explain(Reason{WhyVanished, "gone"}, Reason{WhyHalted, "not found"})
-		})}, "Not chosen" + since + "Orders has vanished, and the last changes in its stream were perhaps not read: a " +
+		})}, "Deleted" + since + "Orders has vanished, and the last changes in its stream were perhaps not read: a " +
 			"process that starts after the deletion does not know the stream's table; and 1 further reason. " +
 			"Next: what Bigtable has is the table as of `applied_through` in `replicator status --json`; when that is noted, " +
 			"`replicator table retire --table Orders`."},
@@ -159,7 +159,7 @@ func TestVerdictSaysStateCauseSinceWhenAndNextStep(t *testing.T) {
 			"Next: mend the cause, then `replicator resume --table Orders`."},
 		"vanished, and still read": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
 			why(st, WhyVanished, "gone")
-		})}, "Not chosen" + since + "Orders has vanished: DynamoDB has no table of this name. Next: wait until " +
+		})}, "Deleted" + since + "Orders has vanished: DynamoDB has no table of this name. Next: wait until " +
 			"`replicator status` shows it halted: its stream is read to its end then; then " +
 			"`replicator table retire --table Orders`."},
 		"without its tags": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
@@ -167,10 +167,57 @@ func TestVerdictSaysStateCauseSinceWhenAndNextStep(t *testing.T) {
 		})}, "Not chosen" + since + "Orders is no longer chosen: its tags match no selection; it is replicated until " +
 			"except names it. Next: give it its tags back; or write it under `except`, restart, and then " +
 			"`replicator table retire --table Orders`."},
-		"a reason of its own": {
+		"stream disabled": {
 			Outlook{Reasons: 1, Tables: table(func(st *Table) { why(st, WhyStreamOff, "the stream is disabled") })},
-			"Not ready" + since + "Orders: the stream is disabled. Next: `replicator status`.",
+			"Stream disabled" + since + "Orders: the stream is disabled. Next: `aws dynamodb update-table --table-name Orders " +
+				"--stream-specification StreamEnabled=true,StreamViewType=NEW_AND_OLD_IMAGES`: reading goes on by itself, and a " +
+				"gap is recorded for what was written meanwhile; was the table deleted, `replicator status` shows that within " +
+				"a minute.",
 		},
+		"a reason of its own": {
+			Outlook{Reasons: 1, Tables: table(func(st *Table) { why(st, WhyChosenElse, "chosen otherwise") })},
+			"Not ready" + since + "Orders: chosen otherwise. Next: `replicator check` tests what the table depends on.",
+		},
+		"an archive without its bucket": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
+			st.Halts, st.Halt, st.HaltSink = map[string]string{"archive.objects": "no bucket"}, "no bucket", "archive.objects"
+			st.HaltSince = &began
+			why(st, WhyHalted, "sink archive.objects is halted: no bucket")
+		})}, "Archive halted" + since + "the archive of Orders is halted (archive.objects) and tried again every minute, " +
+			"while Bigtable goes on; the log keeps what is to be archived: no bucket. " +
+			"Next: mend the cause; `replicator resume --table Orders` tries at once."},
+		"a table that has only an archive": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
+			as("halted")(st)
+			st.Target, st.Halt, st.Halts = "", "no bucket", map[string]string{"archive.objects": "no bucket"}
+		})}, "Halted" + since + "Orders is halted: no bucket. " +
+			"Next: mend the cause, then `replicator resume --table Orders`."},
+		"a gap that only the archive has": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
+			st.Differing, st.OnlyArchiveDiffers = 1, true
+			why(st, WhyDiffers, "x")
+		})}, "Differs" + since + "the archive of Orders lacks what 1 gap lost; Bigtable has it. " +
+			"Next: `replicator gaps heal --sink archive --from-export …`, or `replicator gaps clear --sink archive`, " +
+			"for each of `replicator gaps list --table Orders`."},
+		"late because of a throttle": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
+			st.ThrottledSince = &began
+			why(st, WhyLateRead, "nothing shows that what was written in the last 3m0s has been read")
+		})}, "Throttled" + since + "DynamoDB throttles the reading of Orders, which goes on slower: nothing " +
+			"shows that what was written in the last 3m0s has been read. Next: look for other readers of the " +
+			"stream: DynamoDB allows two per shard; `replicator status --watch`."},
+		"not ready before slow": {Outlook{Reasons: 1, Tables: []Table{
+			{Source: "Users", State: "running", Retention: 86_000, ThrottledSince: &began},
+			{Source: "Orders", State: "running", Retention: 86_000, DeadLetters: 1},
+		}}, "Dead letters" + since + "1 change of Orders was refused for good and waits as a dead letter; " +
+			"the rest goes on. Next: `replicator dlq list --table Orders`."},
+		"the worst table": {Outlook{Reasons: 2, Tables: []Table{
+			{Source: "Users", State: "running", Retention: 9000}, {Source: "Orders", State: "running", Retention: 3600},
+			{Source: "Carts", State: "running", Retention: 12000},
+		}}, "Retention low" + since + "unread changes of Orders are lost in 1 h 00 m; and 1 further reason. " +
+			"Next: `replicator status --table Orders` says what holds reading up."},
+		"paused by": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
+			as("paused")(st)
+			st.PausedBy = "ann@host"
+			why(st, WhyPaused, "x")
+		})}, "Paused" + since + "Orders is paused by ann@host; DynamoDB keeps changes for 24 hours. " +
+			"Next: `replicator resume --table Orders`."},
 		"a reason of no table": {Outlook{
 			Tables: table(func(*Table) {}), Reasons: 1, Notes: []string{"tables: DynamoDB cannot be listed"},
 		}, "Not ready" + since + "tables: DynamoDB cannot be listed. Next: `replicator check`."},
@@ -233,6 +280,17 @@ func TestTrackerKeepsTheBeginOfAState(t *testing.T) {
 			t.Errorf("look %d: a command adopts %v for the same state, %v for another", i, alone.Since, other.Since)
 		}
 	}
+	// What the verdict does not name goes on beside it.
+	for i, v := range []Verdict{
+		{State: StateHalted, Table: "Orders", troubles: []trouble{{StateHalted, "Orders"}, {StateLetters, "Carts"}}},
+		{State: StateLetters, Table: "Carts", troubles: []trouble{{StateLetters, "Carts"}}},
+	} {
+		tracker.Note(&v, at.Add(time.Duration(20+10*i)*time.Second))
+		if i == 1 && !v.Since.Equal(at.Add(20*time.Second)) {
+			t.Errorf("the dead letters wait since %v", v.Since)
+		}
+	}
+	at = at.Add(10 * time.Minute)
 	halt := func(second int) Verdict {
 		v := Verdict{State: StateHalted, Table: "Orders", Since: new(time.Time)}
 		*v.Since = at.Add(time.Duration(second) * time.Second) // of the last try
@@ -249,10 +307,10 @@ func TestTrackerKeepsTheBeginOfAState(t *testing.T) {
 		t.Errorf("a halt after a while lasts since %v", later.Since)
 	}
 	old := Verdict{State: StateHealthy, Since: &at}
-	if line := old.Line(at.Add(49 * time.Hour)); !strings.Contains(line, "since 2026-11-25 14:00:00Z (49h0m0s)") {
+	if line := old.Line(at.Add(49 * time.Hour)); !strings.Contains(line, "since 2026-11-25 14:10:00Z (49h0m0s)") {
 		t.Error(line)
 	}
-	if line := old.Line(at.Add(-time.Second)); !strings.HasPrefix(line, "Healthy since 14:00:00Z: ") {
+	if line := old.Line(at.Add(-time.Second)); !strings.HasPrefix(line, "Healthy since 14:10:00Z: ") {
 		t.Errorf("a clock that was set back: %s", line)
 	}
 }
