@@ -130,6 +130,9 @@ func (o *Observer) table(ctx context.Context, q *queue.Queue, t config.Table) (p
 	if b := st.BehindFence; b != nil {
 		b.KeyHashes, _ = queue.KeyHashesBehind(ctx, log, x.State.Fence.Seq, mostHashes) // the number is what counts
 	}
+	if running != nil && running.Has(status.WhyVanished) {
+		st.Vanish()
+	}
 	if running != nil && running.State == "halted" && st.Halt == "" {
 		st.State, st.Halt, st.Code = running.State, running.Halt, running.Code
 		st.Put(status.HaltedBy(running.Halt))

@@ -34,6 +34,7 @@ type snapshot struct {
 	halt     *checkpoint.Halt
 	haltedAt change.Millis     // of the first halt for the same reason without work since
 	note     *status.Reason    // see Pipeline.Note
+	denied   int               // how often in a row DynamoDB answered that it has no such table
 	premises protocol.Premises // of the queue's streams, at the last look
 	settings protocol.Premises // of Bigtable and the archive's bucket, at the last look
 

@@ -42,6 +42,13 @@ func (v *tableView) observe(s *checkpoint.State, p queue.Pressure, letters *appl
 	v.detail.Observe(s, v.now())
 }
 
+// tableGone publishes how often in a row DynamoDB has answered that it has no such table.
+func (v *tableView) tableGone(times int) {
+	if v.latest().denied != times {
+		v.publish(func(s *snapshot) { s.denied = times })
+	}
+}
+
 // halt publishes why the table stands still until the next try.
 func (v *tableView) halt(h *checkpoint.Halt) {
 	v.publish(func(s *snapshot) {
@@ -101,6 +108,8 @@ func (v *tableView) status(now time.Time) TableStatus {
 	st.Add(premiseReasons(s.unnamed(&st))...)
 	if s.note != nil {
 		st.Put(*s.note)
+	} else if s.denied > 1 { // Rule 13: one such answer is shown by nothing
+		st.Vanish()
 	}
 	return st
 }

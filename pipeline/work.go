@@ -139,6 +139,6 @@ func (t *table) ingestOptions(l *life.Life) ingest.Options {
 			l.Observe(s)
 			t.observe(s)
 		},
-		Beating: t.view.beating, Tracer: t.o.Tracer,
+		Beating: t.view.beating, TableGone: t.view.tableGone, Tracer: t.o.Tracer,
 	}
 }

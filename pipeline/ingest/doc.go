@@ -24,7 +24,8 @@
 //	readers.go      shards are read, pages and gaps passed on
 //	confirm.go      what the service denies about shards is confirmed by listings
 //	reservation.go  versions stay below what is reserved in Bigtable
-//	lister.go       the shard graph, and a new stream after the old one
+//	lister.go       the shard graph
+//	streams.go      the end of the table's stream, and a new one after it
 //	prove.go        waits until everything up to a time is applied (protocol.Proof: when it is)
 //	heartbeats.go   writes heartbeats for one life of a table
 //	planner.go      which heartbeats to write

@@ -28,7 +28,8 @@ type lister struct {
 	log     *queue.Log
 	handoff *handoff
 	prover  *prover
-	proved  time.Time // when the last listing for a proof began; the goroutine of run owns it
+	proved  time.Time // when the last listing for a proof began; the goroutine of run owns it and denied
+	denied  int       // how often in a row DynamoDB answered that it has no such table
 
 	mu      sync.Mutex // covers summary
 	summary streamSummary
@@ -225,62 +226,6 @@ func (l *lister) store(
 	return nil
 }
 
-func graphOf(ls source.Listing) *checkpoint.Graph {
-	return &checkpoint.Graph{
-		Stream: ls.Stream, Date: ls.Started, Complete: ls.Complete, Disabled: ls.Disabled(), Shards: ListedShards(ls.Shards),
-	}
-}
-
-// describeStream lists a stream, and returns what the answer shows about it.
-func (l *lister) describeStream(ctx context.Context, arn string) (source.Listing, protocol.StreamAnswer, error) {
-	shown := protocol.StreamAnswer{By: protocol.DescribesStream, Asked: time.Now()}
-	ls, err := l.o.Source.List(ctx, arn)
-	shown.Answered = time.Now()
-	switch {
-	case err != nil && source.Classify(err) == failure.Gone:
-		shown.Shows = protocol.StreamUnknown
-	case err != nil:
-	case ls.Disabled():
-		shown.Shows = protocol.StreamOff
-	case ls.Enabled():
-		shown.Shows = protocol.StreamTakes
-	}
-	return ls, shown, err
-}
-
-// describeTable describes the table, and returns what the answer shows about a stream.
-func (l *lister) describeTable(ctx context.Context, stream string) (tableAnswer, protocol.StreamAnswer) {
-	shown := protocol.StreamAnswer{By: protocol.DescribesTable, Asked: time.Now()}
-	info, err := l.o.Source.Table(ctx, l.o.Info.Name)
-	shown.Answered = time.Now()
-	switch {
-	case source.Classify(err) == failure.Gone:
-		shown.Shows = protocol.StreamUnknown
-	case err != nil:
-	case info.StreamARN != "" && info.StreamARN != stream:
-		shown.Shows = protocol.StreamReplaced
-	case info.StreamARN == stream && info.Streaming:
-		shown.Shows = protocol.StreamTakes
-	case info.StreamARN == stream:
-		shown.Shows = protocol.StreamOff
-	}
-	return tableAnswer{info, err}, shown
-}
-
-// tableAnswer is an answer of DescribeTable.
-type tableAnswer struct {
-	info source.TableInfo
-	err  error
-}
-
-// ListedShards returns the shards of a listing as the log stores them.
-func ListedShards(shards []source.Shard) (seen []checkpoint.ShardSeen) {
-	for _, sh := range shards {
-		seen = append(seen, checkpoint.ShardSeen{ID: sh.ID, Parent: sh.Parent, Closed: sh.Closed})
-	}
-	return seen
-}
-
 // findGone returns the missing parents that do not exist any more.
 //
 // Rule 3: a parent that is not listed counts as finished only after a complete listing that began
@@ -331,68 +276,4 @@ func (l *lister) findChildren(ctx context.Context, feed change.Feed) error {
 	return l.handoff.request(ctx, &checkpoint.Graph{
 		Stream: feed.Stream, Date: l.o.now(), Shards: ListedShards(children),
 	})
-}
-
-// checkStream checks whether the table has a new stream: then the old one takes no more writes, and
-// what was written between the two is lost.
-func (l *lister) checkStream(ctx context.Context) error {
-	v := l.current()
-	table, shown := l.describeTable(ctx, v.stream)
-	step := protocol.NextStream(shown.Shows, v.disabled, v.applied)
-	if table.err != nil || v.stream == "" || step == protocol.StreamStays {
-		return table.err
-	}
-	if info := table.info; info.ID != "" && l.o.Info.ID != "" && info.ID != l.o.Info.ID {
-		if _, old, err := l.describeStream(ctx, v.stream); !protocol.StreamEnded(shown, old) {
-			return err // another answer shows that the stream of the old table takes records
-		}
-		return &outcome.HaltError{Code: "table_recreated",
-			Reason: "the table was deleted and created again: its items are not the ones that were copied"}
-	}
-	switch step {
-	case protocol.StreamRetires:
-		return l.retireStream(ctx, v, shown)
-	case protocol.StreamFollows:
-		return l.startStream(ctx, table.info.StreamARN, v)
-	}
-	return nil
-}
-
-// retireStream stores that the old stream is disabled, if its own description shows it; the shards
-// that it still has are read to their end. replaced is what the table's description has shown.
-func (l *lister) retireStream(ctx context.Context, v streamSummary, replaced protocol.StreamAnswer) error {
-	ls, shown, err := l.describeStream(ctx, v.stream)
-	if !protocol.StreamEnded(replaced, shown) {
-		return err
-	}
-	g := graphOf(ls)
-	g.Stream, g.Disabled, g.Complete = v.stream, true, false
-	if g.Date == 0 {
-		g.Date = l.o.now()
-	}
-	if shown.Shows == protocol.StreamUnknown { // each reader reports that of its shard, behind what it has read
-		g.Gone = l.current().gapped
-	}
-	return l.handoff.request(ctx, g)
-}
-
-// startStream starts the new stream inside the same life: a gap, then its shards from their trim
-// horizons, with versions above all earlier ones (Rule 5).
-func (l *lister) startStream(ctx context.Context, arn string, old streamSummary) error {
-	ls, err := l.o.Source.List(ctx, arn)
-	if err != nil || !ls.Complete || len(ls.Shards) == 0 {
-		return errors.Join(err, outcome.ErrNotListed)
-	}
-	l.o.Logger.Error("the table's stream was disabled and enabled again: changes in between are lost",
-		zap.String("old", old.stream), zap.String("new", arn))
-	// Each step may be repeated: the row, the gap, and the start, which ends it.
-	if err := l.o.Row.Adopt(ctx, arn); err != nil {
-		return err
-	}
-	gap, start := protocol.NextStart(old.stream, arn, old.readWatermark, ls.Started, old.highestVersion)
-	if err := l.handoff.request(ctx, gap); err != nil {
-		return err
-	}
-	start.Shards = ListedShards(ls.Shards)
-	return l.handoff.request(ctx, start)
 }

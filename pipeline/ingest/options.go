@@ -32,7 +32,10 @@ type Options struct {
 	// Beating is called when the life has stored a beat. What halted the table before is over,
 	// unless it followed from the row in Bigtable and rowKnown is false.
 	Beating func(rowKnown bool)
-	Tracer  *tracing.Tracer // of frames; nil: they are not traced
+	// TableGone is called with how often in a row DynamoDB has answered that it has no such table; with
+	// 0 when it describes the table again.
+	TableGone func(times int)
+	Tracer    *tracing.Tracer // of frames; nil: they are not traced
 }
 
 // Periods are the times of the write loop and the lister.

@@ -12,6 +12,15 @@ import (
 // trouble.
 func (t *Table) vanished() bool { return t.Has(WhyVanished) }
 
+// Vanish notes that DynamoDB has no table of this name any more. That its stream is disabled follows
+// from it.
+func (t *Table) Vanish() {
+	t.Explain(slices.DeleteFunc(slices.Clone(t.Why), func(r Reason) bool { return r.Code == WhyStreamOff })...)
+	if !t.vanished() {
+		t.Put(Reason{WhyVanished, "vanished: DynamoDB has no table of this name any more"})
+	}
+}
+
 // judgeUnread finds a vanished table that may lack changes: no process read its stream meanwhile.
 func judgeUnread(_ *Outlook, t *Table) *finding {
 	if !t.vanished() || t.Ended || t.Code != outcome.CodeSourceGone || t.State != "halted" {
@@ -34,8 +43,11 @@ func judgeGone(_ *Outlook, t *Table) *finding {
 	switch {
 	case t.vanished():
 		next := retire
-		if !t.Ended { // what is left in its stream is still read
-			next = "wait until `replicator status` shows it halted: its stream is read to its end then; then " + retire
+		switch {
+		case !t.Ended:
+			next = "wait: what is left in its stream is read and applied first; then " + retire
+		case t.State != "halted": // its entry in the configuration names it
+			next = "everything is applied: take it out of the configuration, restart `replicator run`, then " + retire
 		}
 		return &finding{
 			state: StateDeleted, cause: t.Source + " has vanished: DynamoDB has no table of this name", next: next,

@@ -174,6 +174,12 @@ func TestProcessKnowsMoreOfTheOwnerThanTheLog(t *testing.T) {
 		"carried":       {seen(true), ""},
 		"own":           {own, ""},
 		"halts it here": {seen(false).With(Now{Halt: halt}), "halted: no permission"},
+		"deleted before the start": {
+			seen(false).With(Now{Halt: &checkpoint.Halt{
+				Sink: outcome.Pipeline, Reason: "no table", Code: outcome.CodeSourceGone, At: halt.At,
+			}}),
+			"vanished: DynamoDB has no table of this name any more; halted: no table",
+		},
 	} {
 		if why := strings.Join(c.o.At(now, c.o.lookedAt).Reasons, "; "); why != c.want {
 			t.Errorf("%s: not ready because %q, want %q", name, why, c.want)

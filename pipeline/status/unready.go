@@ -7,6 +7,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
+	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/protocol"
 )
 
@@ -37,7 +38,9 @@ func (o *Observed) reasons(st *Table, ms change.Millis, now time.Time) (why []Re
 		add(true, WhyNoOwner, "no sign of life of the owner for %s", silent)
 	}
 	add(!o.started, WhyNotStarted, "not started: no listing of the stream is in the log")
-	add(o.disabled, WhyStreamOff, "the stream is disabled: what is written now is in no stream")
+	gone := o.started && st.Code == outcome.CodeSourceGone // at a start: it was there when the log began
+	add(gone, WhyVanished, "vanished: DynamoDB has no table of this name any more")
+	add(o.disabled && !gone, WhyStreamOff, "the stream is disabled: what is written now is in no stream")
 	why = append(why, st.unreadReasons()...)
 	add(st.BehindFence != nil, WhyBehindFence, "%s", st.behindReason())
 	add(o.paused, WhyPaused, "paused")

@@ -159,8 +159,14 @@ func TestVerdictSaysStateCauseSinceWhenAndNextStep(t *testing.T) {
 			"Next: mend the cause, then `replicator resume --table Orders`."},
 		"vanished, and still read": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
 			why(st, WhyVanished, "gone")
-		})}, "Deleted" + since + "Orders has vanished: DynamoDB has no table of this name. Next: wait until " +
-			"`replicator status` shows it halted: its stream is read to its end then; then " +
+		})}, "Deleted" + since + "Orders has vanished: DynamoDB has no table of this name. Next: wait: what is left in its " +
+			"stream is read and applied first; then `replicator table retire --table Orders`."},
+		"vanished, and read to its end": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
+			why(st, WhyStreamOff, "x")
+			st.Ended = true
+			st.Vanish()
+		})}, "Deleted" + since + "Orders has vanished: DynamoDB has no table of this name. " +
+			"Next: everything is applied: take it out of the configuration, restart `replicator run`, then " +
 			"`replicator table retire --table Orders`."},
 		"without its tags": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
 			why(st, WhyUntagged, "other tags")
