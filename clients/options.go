@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"slices"
 	"time"
 
 	"github.com/tailrace-cdc/replicator/config"
@@ -21,27 +22,18 @@ func Budget(cfg *config.Config) int64 { return cfg.Memory.Pages() }
 // that is enough for bigtable.max_in_flight calls of one table, and a quarter more in preparation.
 func CallMemory(cfg *config.Config) int64 { return int64(cfg.Memory.Total) / 2 }
 
-// foundTables is how many tables a daemon with selections has room for besides the tables of the
-// file: its clients are made before the tables are found, and tables may come later. More of them
-// work too, with less memory of their own each; the embedded server takes no further logs then
-// until the next start.
-const foundTables = 64
-
 // sharingTables is how many parts of the memory for pages are kept for tables that are found later:
 // each makes the others' smaller, and a table without one shares the common half.
 const sharingTables = 8
 
-// announced returns how many tables the clients are told to expect.
-func announced(cfg *config.Config) int {
-	for _, t := range cfg.Tables {
-		if t.Found { // a command: the tables are found already
-			return len(cfg.Tables)
-		}
+// sharing returns how many tables the memory for pages is divided for.
+func sharing(cfg *config.Config) int {
+	n := len(cfg.Tables)
+	found := slices.ContainsFunc(cfg.Tables, func(t config.Table) bool { return t.Found })
+	if cfg.Selecting() && !found { // a daemon: its clients are made before the tables are found
+		n += sharingTables
 	}
-	if cfg.Selecting() {
-		return len(cfg.Tables) + foundTables
-	}
-	return len(cfg.Tables)
+	return n
 }
 
 // Start returns where the first start of a table begins to read.
@@ -68,7 +60,7 @@ func QueueOptions(cfg *config.Config) queue.Options {
 	return queue.Options{
 		Pipeline: cfg.Pipeline, Dir: cfg.Queue.Dir, URL: cfg.Queue.URL, Creds: cfg.Queue.Creds, Replicas: cfg.Queue.Replicas,
 		CA: cfg.Queue.TLS.CA, Cert: cfg.Queue.TLS.Cert, Key: cfg.Queue.TLS.Key,
-		MaxBytes: int64(cfg.Queue.MaxBytes), Logs: announced(cfg), ReplayWindow: window,
+		MaxBytes: int64(cfg.Queue.MaxBytes), Logs: len(cfg.Tables), ReplayWindow: window,
 		ArchiveMaxBytes: archive, BlocksMaxBytes: config.BlockMemory,
 	}
 }
@@ -87,7 +79,7 @@ func sourceOptions(cfg *config.Config) source.Options {
 		Heartbeats: heartbeats, DateTrust: trust,
 		Region: s.Region, Endpoint: s.Endpoint, StreamsEndpoint: s.StreamsEndpoint, AssumeRole: s.AssumeRole,
 		IdlePoll: time.Duration(s.IdlePoll), MemoryTotal: Budget(cfg), MemoryPerFeed: int64(cfg.Memory.PerFeed),
-		Tables: min(announced(cfg), len(cfg.Tables)+sharingTables),
+		Tables: sharing(cfg),
 	}
 }
 

@@ -285,3 +285,14 @@ func TestOneNotFoundIsNoMissingStream(t *testing.T) {
 		}
 	}
 }
+
+// TestEmbeddedStoreTakesMoreLogsThanWereExpected: a selection finds tables while the server runs, and
+// each log reserves the room of its limit.
+func TestEmbeddedStoreTakesMoreLogsThanWereExpected(t *testing.T) {
+	q := embeddedIn(t, t.TempDir(), func(o *Options) { o.Logs, o.MaxBytes = 1, 1<<40 })
+	for i := range 20 {
+		if _, err := q.CreateLog(t.Context(), "table"+strconv.Itoa(i), "token"); err != nil {
+			t.Fatalf("log %d: %v", i, err)
+		}
+	}
+}

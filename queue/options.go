@@ -7,7 +7,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/queue/conn"
 	"github.com/tailrace-cdc/replicator/queue/embedded"
-	"github.com/tailrace-cdc/replicator/queue/request"
 )
 
 // MaxPayload is what the embedded server accepts in one message, and the most that this package
@@ -47,8 +46,8 @@ type Options struct {
 
 	// MaxBytes is the hard limit of each table's log; 0 = 20 GiB. Reading pauses at 80 % of it.
 	MaxBytes int64
-	// Logs is the expected number of tables, if more than 16. With MaxBytes it bounds the embedded
-	// server's whole store.
+	// Logs is the expected number of tables; more may come. The embedded store counts the room that
+	// their logs may take.
 	Logs int
 	// LettersMaxBytes is the hard limit of each table's dead letters; 0 = 1 GiB.
 	LettersMaxBytes int64
@@ -120,16 +119,10 @@ func (o Options) check() error {
 	return nil
 }
 
-// besideMaxBytes returns what the streams besides a log may take: dead letters, requests, events
-// for the archive.
-func (o Options) besideMaxBytes() int64 {
-	return o.LettersMaxBytes + request.MaxBytes + o.ArchiveMaxBytes
-}
-
 // embedded returns the options of the server in this process.
 func (o Options) embedded() embedded.Options {
 	return embedded.Options{
-		Dir: o.Dir, Listen: o.Listen, MaxBytes: o.MaxBytes, LettersMaxBytes: o.besideMaxBytes(),
-		Logs: o.Logs, CheckEvery: o.DiskCheck, Volume: o.Volume, Command: o.command,
+		Dir: o.Dir, Listen: o.Listen, MaxBytes: o.MaxBytes, Logs: o.Logs,
+		CheckEvery: o.DiskCheck, Volume: o.Volume, Command: o.command,
 	}
 }

@@ -49,7 +49,8 @@ func pauseBelow(v Volume, untaken uint64) uint64 {
 // For an external server there is none: a client cannot query its disks.
 type DiskWatch struct {
 	dir     string
-	limit   uint64 // of all logs together
+	limit   uint64 // of each log
+	logs    int    // that are expected
 	volume  func(dir string) (Volume, error)
 	metrics *metrics
 
@@ -61,7 +62,7 @@ type DiskWatch struct {
 // NewDiskWatch makes a watch; reg may be nil.
 func NewDiskWatch(o Options, reg prometheus.Registerer) *DiskWatch {
 	return &DiskWatch{
-		dir: o.Dir, limit: uint64(o.MaxBytes) * uint64(max(o.Logs, 1)), volume: o.Volume, metrics: newMetrics(reg),
+		dir: o.Dir, limit: uint64(o.MaxBytes), logs: max(o.Logs, 1), volume: o.Volume, metrics: newMetrics(reg),
 		taken: map[string]uint64{},
 	}
 }
@@ -83,7 +84,7 @@ func (d *DiskWatch) Look() (Disk, error) {
 		d.low = false
 		return Disk{}, err
 	}
-	now := Disk{Volume: v, Left: v.Available, Untaken: d.limit}
+	now := Disk{Volume: v, Left: v.Available, Untaken: d.limit * uint64(max(d.logs, len(d.taken)))}
 	if !HasReserve(d.dir) { // leave room to make it
 		now.Left -= min(now.Left, uint64(reserveSize(v)))
 	}

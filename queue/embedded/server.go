@@ -28,9 +28,8 @@ type Options struct {
 	Dir    string
 	Listen string // host:port for the commands and the nats tool; "" = a random loopback port
 
-	MaxBytes        int64 // of each log
-	LettersMaxBytes int64 // of all streams beside each log: dead letters, requests, events for the archive
-	Logs            int   // how many logs are expected
+	MaxBytes int64 // of each log
+	Logs     int   // how many logs are expected
 
 	Command bool // not a daemon: it leaves the store to a daemon that waits for it
 
@@ -221,22 +220,16 @@ func serverOptions(o Options, token string, port int) (*server.Options, error) {
 		ServerName: "tailrace", Host: host, Port: port, Authorization: token,
 		NoSigs: true, NoSystemAccount: true,
 		JetStream: true, StoreDir: o.Dir, SyncAlways: true,
-		JetStreamMaxStore: maxStore(o), JetStreamMaxMemory: 64 << 20,
+		JetStreamMaxStore: maxStore, JetStreamMaxMemory: 64 << 20,
 		MaxPayload: conn.MaxPayload, MaxControlLine: 4096, WriteDeadline: 30 * time.Second,
 	}, nil
 }
 
-// minLogs is how many logs the store has room for at least.
-const minLogs = 16
-
-// maxStore returns the server's limit of all streams together. It counts every log with one and a
-// half times its limit, because that may be raised so that marks fit: a table must be stopped by
-// its own limit only. The server's default would be three quarters of the free space at the start,
-// which shrinks as the disk fills.
-func maxStore(o Options) int64 {
-	dirs, _ := filepath.Glob(filepath.Join(o.Dir, "jetstream", "*", "streams", conn.StreamPrefix+"*"))
-	return int64(max(o.Logs, len(dirs), minLogs)+1) * (o.MaxBytes + o.MaxBytes/2 + o.LettersMaxBytes)
-}
+// maxStore is the server's limit of all streams together: none. The server refuses a stream whose
+// own limit would go beyond it, however empty the volume is, and tables may be found while it runs.
+// The room on the volume is watched by Disk, and each log has its own limit. The server's default
+// would be three quarters of the free space at the start, which shrinks as the disk fills.
+const maxStore = 1 << 60
 
 // awaitReady waits until the store is recovered and clients may connect. After a kill the server
 // reads every block again, about a second per GiB, so only ctx limits the time.
