@@ -38,7 +38,8 @@ func newLister(src *source.Source) *lister {
 }
 
 // list returns the tables that DynamoDB has, with their tags where a selection requires them, and
-// the tables of logs that DynamoDB does not have.
+// the tables of logs that DynamoDB does not have. What cannot be found out about one table is noted
+// with it: the others are listed all the same.
 func (l *lister) list(ctx context.Context, cfg *config.Config, logged []string) ([]config.Listed, error) {
 	names, err := l.src.ListTables(ctx)
 	if err != nil {
@@ -48,16 +49,8 @@ func (l *lister) list(ctx context.Context, cfg *config.Config, logged []string) 
 	for _, name := range names {
 		t := config.Listed{Name: name, Logged: slices.Contains(logged, name)}
 		if cfg.SelectsTags(name) {
-			t.Tags, err = l.tags(ctx, name)
-			if source.Classify(err) == failure.Gone { // deleted meanwhile, or not made yet
-				_, err = l.src.Table(ctx, name) // Rule 13
-				if t.Missing = source.Classify(err) == failure.Gone; !t.Missing {
-					err = errors.Join(err, fmt.Errorf("table %s is there, and its tags are not found", name))
-				} else {
-					err = nil
-				}
-			}
-			if err != nil {
+			t.Tags, t.Missing, err = l.tagsOrMissing(ctx, name)
+			if err = noteUnread(ctx, &t, err); err != nil {
 				return nil, err
 			}
 		}
@@ -70,12 +63,37 @@ func (l *lister) list(ctx context.Context, cfg *config.Config, logged []string) 
 			continue
 		}
 		t, err := l.unlistedTable(ctx, cfg, name)
-		if err != nil {
+		if err = noteUnread(ctx, &t, err); err != nil {
 			return nil, err
 		}
 		all = append(all, t)
 	}
 	return all, nil
+}
+
+// noteUnread notes with a table what could not be found out about it. It returns an error that is
+// about all tables: there is no time left.
+func noteUnread(ctx context.Context, t *config.Listed, err error) error {
+	if err == nil || ctx.Err() != nil || errors.Is(err, errPaced) {
+		return err
+	}
+	t.Tags, t.Unread = nil, err.Error()
+	return nil
+}
+
+// tagsOrMissing returns the tags of a listed table, or that it is missing: deleted meanwhile, or
+// not made yet.
+//
+// Rule 13: it is missing only if its description is, too.
+func (l *lister) tagsOrMissing(ctx context.Context, name string) (tags map[string]string, missing bool, err error) {
+	if tags, err = l.tags(ctx, name); source.Classify(err) != failure.Gone {
+		return tags, false, err
+	}
+	_, err = l.src.Table(ctx, name)
+	if source.Classify(err) == failure.Gone {
+		return nil, true, nil
+	}
+	return nil, false, errors.Join(err, fmt.Errorf("table %s is there, and its tags are not found", name))
 }
 
 // unlistedTable returns a table that has a log, and that the listing does not show.
@@ -124,24 +142,39 @@ func unlisted(logged []string) (all []config.Listed) {
 
 // firstStart returns when the first of the pipeline's tables was started, by the service's clock;
 // 0: none was. The logs know it, so every process finds the same time; where the log of the first
-// table is gone, it finds a later one.
+// table is gone or cannot be read, it finds a later one, and more tables are copied than need be.
 func firstStart(ctx context.Context, q *queue.Queue) (first change.Millis, err error) {
 	tables, err := q.Tables(ctx)
 	if err != nil {
 		return 0, err
 	}
+	var unread []error
 	for _, table := range tables {
-		l, err := q.Log(ctx, table)
-		if err != nil {
-			return 0, fmt.Errorf("look for the first start: open log of %s: %w", table, err)
-		}
-		s, err := l.Fold(ctx)
-		if err != nil {
-			return 0, fmt.Errorf("look for the first start: read log of %s: %w", table, err)
-		}
-		if len(s.Streams) > 0 && (first == 0 || s.Streams[0].Date < first) {
-			first = s.Streams[0].Date
+		at, err := startOf(ctx, q, table)
+		switch {
+		case ctx.Err() != nil:
+			return 0, err
+		case err != nil: // the others tell enough
+			unread = append(unread, fmt.Errorf("look for the first start: log of %s: %w", table, err))
+		case at > 0 && (first == 0 || at < first):
+			first = at
 		}
 	}
+	if first == 0 {
+		return 0, errors.Join(unread...)
+	}
 	return first, nil
+}
+
+// startOf returns when a table was started; 0: not yet.
+func startOf(ctx context.Context, q *queue.Queue, table string) (change.Millis, error) {
+	l, err := q.Log(ctx, table)
+	if err != nil {
+		return 0, err
+	}
+	s, err := l.Fold(ctx)
+	if err != nil || len(s.Streams) == 0 {
+		return 0, err
+	}
+	return s.Streams[0].Date, nil
 }

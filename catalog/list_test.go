@@ -16,13 +16,17 @@ import (
 )
 
 // TestTableThatIsDeletedDuringTheListingHasVanished: its log is still there. A table that is left
-// out would be ended, and what was left in its stream would never be read.
+// out would be ended, and what was left in its stream would never be read. A table whose tags may
+// not be read is named, and the others are listed.
 func TestTableThatIsDeletedDuringTheListingHasVanished(t *testing.T) {
 	dynamo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		switch op := r.Header.Get("X-Amz-Target"); {
 		case strings.HasSuffix(op, ".ListTables"):
-			fmt.Fprint(w, `{"TableNames":["going","making","staying"]}`)
+			fmt.Fprint(w, `{"TableNames":["denied","going","making","staying"]}`)
+		case strings.HasSuffix(op, ".ListTagsOfResource") && strings.Contains(string(body), "denied"):
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprint(w, `{"__type":"com.amazon.coral.service#AccessDeniedException","message":"not authorized"}`)
 		case strings.HasSuffix(op, ".ListTagsOfResource") && strings.Contains(string(body), "staying"):
 			fmt.Fprint(w, `{"Tags":[{"Key":"a","Value":"1"}]}`)
 		default:
@@ -43,6 +47,8 @@ func TestTableThatIsDeletedDuringTheListingHasVanished(t *testing.T) {
 	got, err := l.list(t.Context(), &config.Config{Selections: []config.Table{{Tag: map[string]string{"a": "1"}}}},
 		[]string{"gone", "going", "staying"})
 	want := []config.Listed{
+		{Name: "denied", Unread: "list tags of arn:aws:dynamodb:eu-west-1:000000000000:table/denied: " +
+			"AccessDeniedException: not authorized"},
 		{Name: "going", Logged: true, Missing: true},
 		{Name: "staying", Logged: true, Tags: map[string]string{"a": "1"}},
 		{Name: "gone", Logged: true, Missing: true},
@@ -124,8 +130,9 @@ func TestTableThatOneListingLacksHasNotVanished(t *testing.T) {
 	l := newLister(src)
 	l.place = "arn:aws:dynamodb:eu-west-1:000000000000:table/"
 	cfg := &config.Config{Selections: []config.Table{{Tag: map[string]string{"a": "1"}}}}
-	if got, err := l.list(t.Context(), cfg, []string{"untagged"}); err == nil {
-		t.Errorf("a table that exists and has no tags: %+v", got)
+	if got, err := l.list(t.Context(), cfg, []string{"untagged"}); err != nil || len(got) != 1 || got[0].Missing ||
+		got[0].Unread == "" || got[0].Tags != nil {
+		t.Errorf("a table that exists and has no tags: %+v, %v", got, err)
 	}
 	cfg.Selections = []config.Table{{Source: "*"}}
 	got, err := l.list(t.Context(), cfg, []string{"gone", "staying"})

@@ -45,6 +45,7 @@ type Listed struct {
 	Logged  bool              // the pipeline has its log
 	Missing bool              // the listing does not show it: it has a log, and that is all
 	By      string            // Path of the selection that a running daemon replicates it by; "": none that is known
+	Unread  string            // why its tags, which a selection requires, are not known; "": they are, or none does
 }
 
 // Unfit is a table that a selection chooses and that cannot be replicated.
@@ -197,6 +198,10 @@ func (c *Config) choose(l *Listed) (*Table, *problem.Problem) {
 		chosen = named
 	}
 	switch {
+	case l.Unread != "" && l.By == "" && !l.Logged: // it is left out, and the others go on
+		at := named[slices.IndexFunc(named, func(s *Table) bool { return s.Tag != nil })].Path
+		return nil, foundProblem("unread", at, "allow dynamodb:ListTagsOfResource on it, or name it under except",
+			"the tags of table %s cannot be read, so it is not known whether it is chosen: %s", l.Name, l.Unread)
 	case len(chosen) == 0:
 		return nil, nil
 	case len(chosen) > 1:

@@ -118,6 +118,13 @@ func TestSelectionsChooseTables(t *testing.T) {
 			[]string{"tables[0] orders-us>orders-us", "tables[1] other>x-other"},
 			[]string{"tables[1]: table orders-eu is chosen by tables[0] and by tables[1]"},
 		},
+		"tags that may not be read": {
+			[]string{`{tag: {a: "1"}, target: "x-{table}"}`},
+			[]Listed{{Name: "new", Unread: "denied"}, {Name: "logged", Unread: "denied", Logged: true},
+				tagged("other", "a", "1"), {Name: "running", Unread: "denied", By: "tables[0]"}},
+			[]string{"tables[0] logged>x-logged", "tables[0] other>x-other", "tables[0] running>x-running"},
+			[]string{"tables[0]: the tags of table new cannot be read, so it is not known whether it is chosen: denied"},
+		},
 		"names that Bigtable does not take": {
 			[]string{`{source: "*", target: "{table}"}`},
 			[]Listed{{Name: long}, {Name: "-eu"}, {Name: "tailrace_state"}},

@@ -64,8 +64,8 @@ var (
 		"Growth of the shared target row that has grown most since this process owns the table; a lower estimate.")
 
 	sinkHalted = prometheus.NewDesc("tailrace_sink_halted",
-		"1 while a sink of the archive is halted (archive, archive.objects, archive.subject) and Bigtable goes on, else 0; not "+
-			"there for a table without an archive.", []string{"table", "sink"}, nil)
+		"1 while a sink of the archive is halted (archive, archive.objects, archive.subject) and Bigtable goes on, else 0; "+
+			"not there for a table without an archive.", []string{"table", "sink"}, nil)
 	limitedBy = prometheus.NewDesc("tailrace_limited_by",
 		"1 for what limits the table now (latency, bigtable, memory, cpu, source, log, nothing), else 0; not there while "+
 			"the table is halted or begins.", []string{"table", "by"}, nil)

@@ -124,7 +124,8 @@ func collectSinks(ch chan<- prometheus.Metric, st *TableStatus) {
 	}
 	for _, sink := range []string{checkpoint.SinkArchive, archiving.SinkObjects, archiving.SinkSubject} {
 		_, halts := st.Halts[sink]
-		ch <- prometheus.MustNewConstMetric(sinkHalted, prometheus.GaugeValue, one(halts && st.State != "halted"), st.Source, sink)
+		alone := one(halts && st.State != "halted")
+		ch <- prometheus.MustNewConstMetric(sinkHalted, prometheus.GaugeValue, alone, st.Source, sink)
 	}
 }
 

@@ -105,10 +105,9 @@ func (p *Pipeline) Note(notes map[string]status.Reason) {
 		})
 		delete(notes, t.Source)
 	}
-	others := []string{}
-	for source, note := range notes {
-		others = append(others, source+": "+note.Text)
+	others := []status.About{}
+	for _, source := range slices.Sorted(maps.Keys(notes)) {
+		others = append(others, status.About{Source: source, Text: notes[source].Text})
 	}
-	slices.Sort(others)
-	p.others.Store(others)
+	p.others.Store(append([]string{}, status.Grouped(others)...))
 }

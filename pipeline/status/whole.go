@@ -44,23 +44,63 @@ func Summarize(pipeline string, tables []Table) Whole {
 // aFew is how many tables with the same reason are still listed each by itself.
 const aFew = 2
 
-// reasonsOf returns the reasons of all tables with their names. What more than a few tables have in
-// common, such as a missing state table, is one line, at the place of the first of them.
-func reasonsOf(tables []Table) (lines []string) {
-	sources := map[string][]string{} // by reason
+// reasonsOf returns the reasons of all tables with their names, in lines that are grouped.
+func reasonsOf(tables []Table) []string {
+	var all []About
 	for i := range tables {
 		for _, r := range tables[i].Reasons {
-			sources[r] = append(sources[r], tables[i].Source)
+			all = append(all, About{Source: tables[i].Source, Target: tables[i].Target, Text: r})
 		}
 	}
-	for i := range tables {
-		for _, r := range tables[i].Reasons {
-			switch with := sources[r]; {
-			case len(with) <= aFew:
-				lines = append(lines, tables[i].Source+": "+r)
-			case with[0] == tables[i].Source:
-				lines = append(lines, strconv.Itoa(len(with))+" tables ("+someOf(with)+"): "+r)
-			}
+	return Grouped(all)
+}
+
+// About is a text about a table.
+type About struct{ Source, Target, Text string }
+
+// common returns the text with {table} and {target} in place of the names.
+func (a *About) common() string {
+	return withoutName(withoutName(a.Text, a.Source, "{table}"), a.Target, "{target}")
+}
+
+// withoutName replaces a name where it stands as a word of its own.
+func withoutName(text, name, by string) string {
+	if name == "" {
+		return text
+	}
+	inName := func(c byte) bool {
+		return c == '_' || c == '-' || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
+	}
+	var out strings.Builder
+	for {
+		i := strings.Index(text, name)
+		if i < 0 {
+			return out.String() + text
+		}
+		end := i + len(name)
+		if i > 0 && inName(text[i-1]) || end < len(text) && inName(text[end]) {
+			out.WriteString(text[:end])
+		} else {
+			out.WriteString(text[:i] + by)
+		}
+		text = text[end:]
+	}
+}
+
+// Grouped returns texts with the names of their tables. What more than a few tables have in common,
+// such as a missing state table, is one line, at the place of the first of them.
+func Grouped(all []About) (lines []string) {
+	sources := map[string][]string{} // by text
+	for i := range all {
+		sources[all[i].common()] = append(sources[all[i].common()], all[i].Source)
+	}
+	for i := range all {
+		text := all[i].common()
+		switch with := sources[text]; {
+		case len(with) <= aFew:
+			lines = append(lines, all[i].Source+": "+all[i].Text)
+		case with[0] == all[i].Source:
+			lines = append(lines, strconv.Itoa(len(with))+" tables ("+someOf(with)+"): "+text)
 		}
 	}
 	return lines

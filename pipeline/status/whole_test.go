@@ -41,6 +41,16 @@ func TestReasonOfManyTablesIsOneLine(t *testing.T) {
 	if diff := cmp.Diff(want, Summarize("shop", tables).Reasons); diff != "" {
 		t.Errorf("reasons (-want +got):\n%s", diff)
 	}
+	want = []string{"3 tables (orders-1, orders-2, orders-3): describe table {table} into {target}: not orders-11 or t-1x"}
+	named := []Table{}
+	for _, n := range []string{"1", "2", "3"} {
+		named = append(named, Table{Source: "orders-" + n, Target: "t-" + n, Reasons: []string{
+			"describe table orders-" + n + " into t-" + n + ": not orders-11 or t-1x",
+		}})
+	}
+	if diff := cmp.Diff(want, Summarize("shop", named).Reasons); diff != "" {
+		t.Errorf("reasons that name their tables (-want +got):\n%s", diff)
+	}
 	want = []string{"a: halted: x", "b: halted: x"}
 	both := []Table{{Source: "a", Reasons: []string{"halted: x"}}, {Source: "b", Reasons: []string{"halted: x"}}}
 	if diff := cmp.Diff(want, Summarize("shop", both).Reasons); diff != "" {
