@@ -327,6 +327,36 @@ tables:
 	}
 }
 
+// TestMappingsAreReadAgain: those of files; a mapping in the configuration stays.
+func TestMappingsAreReadAgain(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "orders.yaml")
+	if err := os.WriteFile(file, []byte("new"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg := &Config{Tables: []Table{
+		{Source: "Orders", Mapping: Mapping{File: file, Data: []byte("old")}},
+		{Source: "Users", Mapping: Mapping{File: file, Data: []byte("inline"), Line: 3}}, {Source: "Carts"},
+	}}
+	fresh, err := cfg.ReadMappingsAgain()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"new", "inline", ""} {
+		if got := string(fresh.Tables[i].Mapping.Data); got != want {
+			t.Errorf("%s: %q, want %q", fresh.Tables[i].Source, got, want)
+		}
+	}
+	if string(cfg.Tables[0].Mapping.Data) != "old" {
+		t.Error("the configuration itself has changed")
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cfg.ReadMappingsAgain(); err == nil || !strings.Contains(err.Error(), "Orders") {
+		t.Errorf("without the file: %v", err)
+	}
+}
+
 func TestInlineMappingKeepsItsLines(t *testing.T) {
 	cfg, problems := parse(t, smallest+`- source: Orders
   target: orders

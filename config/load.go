@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"go.yaml.in/yaml/v4"
 
@@ -103,6 +104,25 @@ func (r *report) mappings(cfg *Config, src []byte) {
 			m.Data = data
 		}
 	}
+}
+
+// ReadMappingsAgain returns the configuration with the mapping files as they are now. A mapping that
+// stands in the configuration itself stays as it was read.
+func (c *Config) ReadMappingsAgain() (*Config, error) {
+	fresh := *c
+	fresh.Tables = slices.Clone(c.Tables)
+	for i := range fresh.Tables {
+		m := &fresh.Tables[i].Mapping
+		if m.Inline() || m.File == "" {
+			continue
+		}
+		data, err := os.ReadFile(m.File)
+		if err != nil {
+			return nil, fmt.Errorf("read the mapping of %s again: %w", fresh.Tables[i].Source, err)
+		}
+		m.Data = data
+	}
+	return &fresh, nil
 }
 
 // inlineText returns the lines of an inline mapping, after as many empty lines as stand before it

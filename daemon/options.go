@@ -43,7 +43,11 @@ func TableOptions(cfg *config.Config, src *source.Source, table config.Table) pi
 	o.Compile = func(info source.TableInfo) (*transform.Program, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), compileTimeout)
 		defer cancel()
-		return catalog.CompileTable(ctx, cfg, src, table, info)
+		fresh, err := cfg.ReadMappingsAgain()
+		if err != nil {
+			return nil, err
+		}
+		return catalog.CompileTable(ctx, fresh, src, table, info)
 	}
 	o.Sharing = func(info source.TableInfo) (others []*transform.Program, err error) {
 		own, all, err := compileTarget(src, cfg, table, info, nil)

@@ -62,7 +62,8 @@ type Table struct {
 	NewAfter func(context.Context) (change.Millis, error)
 	// Heartbeat items, which are in no row; the Source leaves them out of what it reads.
 	Heartbeat Heartbeat
-	// Compile compiles the mapping for the table as DynamoDB describes it.
+	// Compile compiles the mapping for the table as DynamoDB describes it. Its file is read again each
+	// time.
 	Compile func(source.TableInfo) (*transform.Program, error)
 	// Sharing compiles the mappings of the other tables with the same target. Nil: there are none.
 	Sharing func(source.TableInfo) ([]*transform.Program, error)

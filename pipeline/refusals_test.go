@@ -3,9 +3,13 @@ package pipeline_test
 import (
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/pipeline/outcome"
+	"github.com/tailrace-cdc/replicator/source"
+	"github.com/tailrace-cdc/replicator/transform"
 )
 
 const otherRows = "families: {d: {max_versions: 1}}\nrules:\n- name: all\n  match: {pk: \"{p}\", sk: \"{s}\"}\n" +
@@ -50,8 +54,12 @@ func TestRefusedTableLeavesOthersRunning(t *testing.T) {
 			w.put("Users", "p", "s", `"v":{"N":"1"}`)
 			r.until("the other one is applied", func() bool { return len(r.stored("Users")) == 1 })
 			st := r.table("Orders")
-			if !strings.Contains(st.Halt, c.says) || st.Code != "log_refused" {
-				t.Errorf("code %q, %q, want it to say %q", st.Code, st.Halt, c.says)
+			code := "log_refused"
+			if c.says == "mapping" {
+				code = outcome.CodeMapping
+			}
+			if !strings.Contains(st.Halt, c.says) || st.Code != code {
+				t.Errorf("code %q, want %s; %q, want it to say %q", st.Code, code, st.Halt, c.says)
 			}
 			r.until("a rollout would go on", func() bool { return r.p.Started() == nil })
 			if err := r.stop(); err != nil {
@@ -59,6 +67,36 @@ func TestRefusedTableLeavesOthersRunning(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestMappingThatIsPutBackEndsItsHalt: without a restart, because its file is read again at each try.
+func TestMappingThatIsPutBackEndsItsHalt(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Orders")
+	w.createTable("Users")
+	r := w.start("Orders", "Users")
+	w.changeItems("Orders", 90, 20)
+	r.settle()
+	r.cancel()
+	r.close()
+
+	other, back := *w, atomic.Bool{}
+	other.mapping = otherRows
+	w.opts = func(o *pipeline.Options) {
+		right, wrong := o.Tables[0].Compile, other.compile("Orders")
+		o.Tables[0].Compile = func(info source.TableInfo) (*transform.Program, error) {
+			if back.Load() {
+				return right(info)
+			}
+			return wrong(info)
+		}
+	}
+	r = w.start("Orders", "Users")
+	r.until("the table is halted", func() bool { return r.table("Orders").Code == outcome.CodeMapping })
+	back.Store(true)
+	w.changeItems("Orders", 91, 20)
+	r.settle()
+	r.equal()
 }
 
 func TestNoTableThatCanRunEndsTheProcess(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/sandbox/fault"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
@@ -96,7 +97,7 @@ func TestOtherMappingIsRefusedWithoutBigtable(t *testing.T) {
 	r.outage()
 	w.mapping = otherRows
 	r = w.restart("Orders")
-	r.until("the table is halted", func() bool { return r.table("Orders").Code == "log_refused" })
+	r.until("the table is halted", func() bool { return r.table("Orders").Code == outcome.CodeMapping })
 	w.front.Faults.Recover() // the row says the same: that ends the process
 	refused := (*pipeline.RefusedError)(nil)
 	if err := r.end(); !errors.As(err, &refused) || !strings.Contains(refused.What, "mapping") {

@@ -76,8 +76,9 @@ func (t *table) claim(ctx context.Context) (*queue.Writer, error) {
 	return w, nil
 }
 
-// describe reads the description of the table from DynamoDB and, the first time, compiles the
-// mapping for its key. The description that this process holds stays valid when the table is
+// describe reads the description of the table from DynamoDB and compiles the mapping for its key: the
+// first time, and after the stored rows were found to have another one, which an operator may have
+// put back. The description that this process holds stays valid when the table is
 // deleted: its stream can be read for a day.
 func (t *table) describe(ctx context.Context) error {
 	info, err := t.source.Table(ctx, t.Source)
@@ -90,10 +91,12 @@ func (t *table) describe(ctx context.Context) error {
 	if info.StreamARN == "" {
 		return fmt.Errorf("table %s has no stream: enable one with view type NEW_AND_OLD_IMAGES", t.Source)
 	}
-	if t.row.Program == nil {
-		if t.row.Program, err = t.Compile(info); err != nil {
+	if t.row.Program == nil || t.otherMapping {
+		program, err := t.Compile(info)
+		if err != nil {
 			return err
 		}
+		t.row.Program, t.otherMapping = program, false
 		if !t.archivedOnly() {
 			t.families.Add(t.Target, t.Source, t.row.Program.Families())
 		}

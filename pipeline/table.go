@@ -33,11 +33,14 @@ type table struct {
 	view     *tableView // what other goroutines may ask
 	gate     settings.Gate
 
-	info     source.TableInfo             // as described when the current life began
-	stream   atomic.Pointer[queue.Log]    // the log, once it is open
-	letters  *apply.DeadLetters           // of the current life, or of the last one
-	pressure queue.Pressure               // how full the log was at the last look
-	full     bool                         // too full for the snapshot that raises it
+	info     source.TableInfo          // as described when the current life began
+	stream   atomic.Pointer[queue.Log] // the log, once it is open
+	letters  *apply.DeadLetters        // of the current life, or of the last one
+	pressure queue.Pressure            // how full the log was at the last look
+	full     bool                      // too full for the snapshot that raises it
+
+	otherMapping bool // the last life was refused for its mapping, which is compiled again
+
 	leaving  atomic.Pointer[life.Leaving] // of run; nil before it begins
 	yielding atomic.Pointer[life.Leaving] // of the current claim; nil between two
 	ended    chan struct{}                // closed when run has ended
@@ -86,6 +89,7 @@ func (t *table) run(ctx context.Context) error {
 		}
 		forget := out.Refused || errors.Is(err, queue.ErrUnopened)
 		if out.Refused {
+			t.otherMapping = out.Code == outcome.CodeMapping
 			t.view.publish(func(s *snapshot) { s.loaded = true })
 			out = t.row.Judge(out)
 		}

@@ -78,11 +78,12 @@ const (
 	CodeLogOlder   = "log_older"   // the log is an older copy of the one that was read into
 	CodeLogUnread  = "log_unread"  // the volume of the log gives input/output errors
 	CodeRowMissing = "row_missing" // the log holds changes, and the pipeline's row of the table is gone
+	CodeMapping    = "mapping"     // the rows were written with another mapping
 )
 
 // ByRow reports whether the code of a halt follows from what the pipeline's row of the table holds.
 func ByRow(code string) bool {
-	return code == CodeRowMissing || code == CodeLogOlder || code == CodeRefused
+	return code == CodeRowMissing || code == CodeLogOlder || code == CodeRefused || code == CodeMapping
 }
 
 // HaltError stops a table or a sink until an operator acts or the cause goes away.

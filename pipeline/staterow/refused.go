@@ -149,9 +149,11 @@ func recreated(table, before, now string) *outcome.RefusedError {
 // OtherMapping is the refusal of a table with rows that were written with another mapping.
 func OtherMapping(table string) *outcome.RefusedError {
 	return &outcome.RefusedError{
+		Code: outcome.CodeMapping,
 		What: fmt.Sprintf("the mapping of %s is not the one its rows were written with", table),
 		Hint: "`replicator mapping diff` says what the change does to the rows, and whether `mapping accept` is possible; " +
-			"else put the mapping back, or begin a new pipeline with a new target table",
+			"else put the mapping back (a file is read again at each try; one that stands in the configuration needs a " +
+			"restart), or begin a new pipeline with a new target table",
 	}
 }
 

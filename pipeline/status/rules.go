@@ -70,6 +70,9 @@ func nextOfHalt(code, otherwise string) string {
 		return "the command that the cause names; writing goes on by itself within two minutes"
 	case outcome.CodeLogUnread:
 		return "bring the volume of the queue back; the table goes on by itself within a minute"
+	case outcome.CodeMapping:
+		return "`replicator mapping diff` says what the change does; the file is read again within a minute, once the " +
+			"mapping is put back or accepted"
 	case outcome.CodeRefused, outcome.CodeRowMissing: // no try passes what is stored
 		return "as the cause says; `replicator check` shows whether anything is left to do"
 	}
