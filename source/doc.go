@@ -51,4 +51,5 @@
 //	memory.go     the memory that pages may take
 //	waiters.go    the queue of readers that wait for memory
 //	errors.go     errors, their classes and hints
+//	credentials.go  why there are no credentials, by provider
 package source

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
@@ -45,6 +44,9 @@ type Error struct {
 // Error returns the service's own code and message, without the SDK's description of the call,
 // which Unwrap returns.
 func (e *Error) Error() string {
+	if isCredentials(e.Err) {
+		return e.Op + ": " + credentialsText(e.Err)
+	}
 	if api := (smithy.APIError)(nil); errors.As(e.Err, &api) && api.ErrorMessage() != "" {
 		return fmt.Sprintf("%s: %s: %s", e.Op, api.ErrorCode(), api.ErrorMessage())
 	}
@@ -95,9 +97,8 @@ var deniedCodes = map[string]bool{
 	"AccessDeniedException": true, "AccessDenied": true, "UnrecognizedClientException": true,
 	"InvalidSignatureException": true, "SignatureDoesNotMatch": true, "IncompleteSignature": true,
 	"IncompleteSignatureException": true, "MissingAuthenticationToken": true,
-	"MissingAuthenticationTokenException": true, "ExpiredTokenException": true, "ExpiredToken": true,
-	"InvalidClientTokenId": true, "NotAuthorized": true, "OptInRequired": true, "KMSAccessDeniedException": true,
-	"RequestExpired": true, "InvalidAccessKeyId": true,
+	"MissingAuthenticationTokenException": true, "InvalidClientTokenId": true, "NotAuthorized": true,
+	"OptInRequired": true, "KMSAccessDeniedException": true, "RequestExpired": true, "InvalidAccessKeyId": true,
 }
 
 var throttles = retry.IsErrorThrottles(retry.DefaultThrottles)
@@ -141,7 +142,7 @@ func classifyAPI(api smithy.APIError, err error) failure.Class {
 	switch code := api.ErrorCode(); {
 	case code == "ResourceNotFoundException":
 		return failure.Gone
-	case code == "ExpiredIteratorException":
+	case code == "ExpiredIteratorException", expiredCodes[code]:
 		return failure.Transient
 	case code == "LimitExceededException", throttles.IsErrorThrottle(err).Bool():
 		return failure.Throttled
@@ -169,7 +170,7 @@ func classifyTransport(err error) failure.Class {
 	)
 	switch {
 	case isCredentials(err):
-		return failure.Denied
+		return credentialsClass(err)
 	case errors.As(err, &send), errors.As(err, &netErr), errors.As(err, &decode),
 		errors.Is(err, context.DeadlineExceeded):
 		return failure.Transient
@@ -177,21 +178,6 @@ func classifyTransport(err error) failure.Class {
 		return failure.Transient
 	}
 	return failure.Fatal
-}
-
-// isCredentials reports whether the SDK could not find or refresh credentials, for which it has no
-// error type.
-func isCredentials(err error) bool {
-	var op *smithy.OperationError
-	if !errors.As(err, &op) {
-		return false
-	}
-	for e := op.Err; e != nil; e = errors.Unwrap(e) {
-		if msg := e.Error(); len(msg) >= 12 && msg[:12] == "get identity" {
-			return true
-		}
-	}
-	return false
 }
 
 var hints = map[failure.Class]string{
@@ -216,9 +202,14 @@ func Hint(err error) string {
 
 // hintOf returns what an operator can do about an error with the given class, or "".
 func hintOf(class failure.Class, err error) string {
-	if err != nil && strings.Contains(err.Error(), "get credentials:") { // the SDK has no type for it
-		return "no AWS credentials were found: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, " +
-			"or give the pod a role; for the sandbox: eval \"$(replicator sandbox env)\""
+	switch code := codeOf(err); {
+	case isCredentials(err):
+		return credentialsHint(err)
+	case expiredCodes[code]:
+		return "the session token has expired: renew it (`aws sso login`, new AWS_* variables, the pod's role); " +
+			"reading goes on by itself"
+	case skewCodes[code]:
+		return "DynamoDB refuses the signature: is this machine's clock right, and the secret key?"
 	}
 	if isTrimmed(err) {
 		return ""

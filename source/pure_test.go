@@ -58,7 +58,7 @@ func TestErrorsHaveClassesAndHints(t *testing.T) {
 		"ThrottlingException": failure.Throttled, "ProvisionedThroughputExceededException": failure.Throttled,
 		"LimitExceededException": failure.Throttled, "RequestLimitExceeded": failure.Throttled,
 		"AccessDeniedException": failure.Denied, "UnrecognizedClientException": failure.Denied,
-		"ExpiredTokenException": failure.Denied, "InvalidSignatureException": failure.Denied,
+		"ExpiredTokenException": failure.Transient, "InvalidSignatureException": failure.Denied,
 		"ResourceNotFoundException": failure.Gone, "TrimmedDataAccessException": failure.Gone,
 		"ValidationException": failure.Fatal, "InternalServerError": failure.Transient,
 	} {

@@ -23,7 +23,8 @@ var textFields = []string{
 // readsOfTexts are the functions that read a text of another system, which has neither type nor
 // code for what it says, or one that logs hold as it stands.
 var readsOfTexts = map[string]string{
-	"source/errors.go:hintOf":                             "the AWS SDK has no type for missing credentials",
+	"source/credentials.go:isCredentials":                 "the AWS SDK has no type for missing credentials",
+	"source/credentials.go:credentialsHint":               "nor for most of the providers that failed",
 	"sink/archive/bucket/reply.go:withoutCredentials":     "the same",
 	"sink/archive/bucket/reply.go:classOfCall":            "Azure's SDK has no type for it",
 	"cmd/replicator/internal/demo/writer.go:call":         "DynamoDB has one code for all invalid calls",
