@@ -68,6 +68,7 @@ func New(ctx context.Context, cfg *config.Config, o Options) (*Daemon, error) {
 	if d.admin, err = clients.ListenAdmin(ctx, cfg); err != nil {
 		return nil, err
 	}
+	d.services.OnChange(d.logService)
 	d.clients = clients.ForDaemon(cfg, d.log, d.reg, &d.services)
 	if d.traces, err = Tracing(ctx, cfg, build, d.owner, d.log); err != nil {
 		return nil, errors.Join(err, d.Close())

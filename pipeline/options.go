@@ -135,9 +135,10 @@ type RefusedError = outcome.RefusedError
 
 // What is known about the tables, see package status.
 type (
-	Status      = status.Whole
-	TableStatus = status.Table
-	Services    = status.Services
+	Status        = status.Whole
+	TableStatus   = status.Table
+	Services      = status.Services
+	ServiceChange = status.ServiceChange
 )
 
 // Summarize joins the tables' statuses.

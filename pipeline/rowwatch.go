@@ -42,29 +42,38 @@ func (t *table) watchRow(ctx context.Context, w *queue.Writer) error {
 	pause := time.Duration(0)
 	for failure.Pause(ctx, pause) == nil {
 		n := w.Acked()
-		if err := t.lookAtRow(ctx, n); err != nil {
+		failed, err := t.lookAtRow(ctx, n)
+		if err != nil {
 			return err
 		}
 		if pause = min(premisesEvery, t.o.Periods.Retry); n == nil {
 			pause = min(pause, t.o.Periods.Beat)
 		}
+		if failed {
+			pause = min(pause, rowAgain)
+		}
 	}
 	return nil
 }
 
-// lookAtRow looks once. What may pass by itself is logged.
-func (t *table) lookAtRow(ctx context.Context, n *protocol.LogNote) error {
-	err := t.row.CheckCopy(ctx, t.currentLog())
+// rowAgain is how soon a look at the row that failed is tried again: that Bigtable is away is shown
+// until its first answer.
+const rowAgain = 5 * time.Second
+
+// lookAtRow looks once. What may pass by itself is logged, and failed is true.
+func (t *table) lookAtRow(ctx context.Context, n *protocol.LogNote) (failed bool, err error) {
+	err = t.row.CheckCopy(ctx, t.currentLog())
 	if err == nil || bigtable.Classify(err) == failure.Missing {
 		err = t.row.Look(ctx, n)
 	}
 	switch outcome.OfRow(ctx, err).Action {
 	case outcome.Again, outcome.Halt:
-		return err
+		return false, err
 	case outcome.Retry:
 		t.log.Warn("look at the pipeline's row: will be retried", zap.Error(err))
+		return true, nil
 	}
-	return nil
+	return false, nil
 }
 
 // whileWatched is f with a look at the row beside it.

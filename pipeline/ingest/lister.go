@@ -96,7 +96,7 @@ func (l *lister) beatRequested() <-chan struct{} { return l.beatNow }
 // run works until ctx ends; nil then.
 func (l *lister) run(ctx context.Context) error {
 	p := l.o.Periods
-	listing, describe := time.NewTicker(p.Listing), time.NewTicker(p.Describe)
+	listing, describe := newLooks(p.Listing), newLooks(p.Describe)
 	defer listing.Stop()
 	defer describe.Stop()
 	proof := time.NewTimer(p.Proof)
@@ -110,6 +110,7 @@ func (l *lister) run(ctx context.Context) error {
 	signal(l.listNow)
 	for {
 		var err error
+		looks := listing
 		select {
 		case <-ctx.Done():
 			return nil
@@ -125,17 +126,45 @@ func (l *lister) run(ctx context.Context) error {
 			l.readForProofs()
 			err = l.listForProofs(ctx)
 		case <-describe.C:
+			looks = describe
 			if err = l.checkStream(ctx); err == nil && l.current().awaitsChildren {
 				err = l.listAll(ctx)
 			}
 		}
-		switch outcome.OfListing(ctx, err).Action {
+		action := outcome.OfListing(ctx, err).Action
+		looks.ended(action == outcome.Retry)
+		switch action {
 		case outcome.Escalate:
 			return err
 		case outcome.Retry:
 			l.o.Logger.Warn("list shards: will be retried", zap.Error(err))
 		}
 		l.scheduleProof(proof) // any listing may have served a proof
+	}
+}
+
+// looks is when to look at something again.
+type looks struct {
+	*time.Ticker
+	every time.Duration
+	hasty bool // the last look failed
+}
+
+// listAgain is how soon a look that failed is tried again: what is shown about a service that was
+// away ends with its first answer.
+const listAgain = 10 * time.Second
+
+func newLooks(every time.Duration) *looks { return &looks{Ticker: time.NewTicker(every), every: every} }
+
+// ended notes whether a look failed.
+func (l *looks) ended(failed bool) {
+	if failed == l.hasty {
+		return
+	}
+	if l.hasty = failed; failed {
+		l.Reset(min(l.every, listAgain))
+	} else {
+		l.Reset(l.every)
 	}
 }
 

@@ -22,6 +22,8 @@ type Services struct {
 	failing atomic.Int64 // length of ops: a call that succeeded while nothing fails costs one load
 
 	mu      sync.Mutex // covers what follows
+	changed func(ServiceChange)
+	told    map[string]time.Time // services that were reported as failing, and since when
 	ops     map[operation]*Failure
 	answers map[string]*atomic.Int64 // by service: nanoseconds from the process's start to its last answer; 0: none yet
 }
@@ -105,11 +107,30 @@ func (s *Services) Answers(now time.Time) map[string]Answer {
 	return all
 }
 
+// ServiceChange is the begin or the end of a failure of a service.
+type ServiceChange struct {
+	Service string
+	Back    bool          // every call that failed has succeeded
+	After   time.Duration // since the first failure
+	Err     error         // nil when it is back
+}
+
+// OnChange calls f when a service has failed for longer than FailureGrace, and when it is back. It
+// is called once, before the clients are made.
+func (s *Services) OnChange(f func(ServiceChange)) { s.changed = f }
+
 // report notes how a call ended.
 func (s *Services) report(op operation, err error, now time.Time) {
 	if err == nil && s.failing.Load() == 0 {
 		return
 	}
+	if change := s.note(op, err, now); change != nil && s.changed != nil {
+		s.changed(*change)
+	}
+}
+
+// note is report without the call of OnChange's function: it returns what to call it with, or nil.
+func (s *Services) note(op operation, err error, now time.Time) *ServiceChange {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.ops[op]
@@ -125,6 +146,31 @@ func (s *Services) report(op operation, err error, now time.Time) {
 		f.Err, f.last = err, now
 	}
 	s.failing.Store(int64(len(s.ops)))
+	return s.change(op.service, now)
+}
+
+// change returns what has changed about a service that has to be reported; nil for nothing. The
+// caller holds the mutex.
+func (s *Services) change(service string, now time.Time) *ServiceChange {
+	var worst *Failure
+	for op, f := range s.ops {
+		if op.service == service && (worst == nil || f.Since.Before(worst.Since)) {
+			worst = f
+		}
+	}
+	since, told := s.told[service]
+	switch {
+	case worst == nil && told:
+		delete(s.told, service)
+		return &ServiceChange{Service: service, Back: true, After: now.Sub(since)}
+	case worst != nil && !told && now.Sub(worst.Since) >= FailureGrace:
+		if s.told == nil {
+			s.told = map[string]time.Time{}
+		}
+		s.told[service] = worst.Since
+		return &ServiceChange{Service: service, After: now.Sub(worst.Since), Err: worst.Err}
+	}
+	return nil
 }
 
 // Failures returns the operation that has failed longest for each service with a failing one,

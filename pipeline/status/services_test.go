@@ -2,13 +2,20 @@ package status
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestServiceFailsFromItsFirstFailureToItsNextSuccess(t *testing.T) {
 	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 	s := &Services{}
+	var changes []string
+	s.OnChange(func(c ServiceChange) {
+		changes = append(changes, fmt.Sprint(c.Service, " ", c.Back, " ", c.After, " ", c.Err))
+	})
 	at := func(d time.Duration) time.Time { return now.Add(d) }
 	away, read, list := errors.New("refused"), operation{DynamoDB, "GetRecords"}, operation{DynamoDB, "DescribeStream"}
 	s.report(read, nil, now)
@@ -51,5 +58,11 @@ func TestServiceFailsFromItsFirstFailureToItsNextSuccess(t *testing.T) {
 	s.report(operation{NATS, ""}, nil, at(time.Hour))
 	if s.failing.Load() != 0 {
 		t.Error("something fails after all have succeeded")
+	}
+	want := []string{
+		"DynamoDB false 59s refused", "DynamoDB true 59m59s <nil>", // not before its last operation has succeeded
+	}
+	if diff := cmp.Diff(want, changes); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
 	}
 }

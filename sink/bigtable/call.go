@@ -2,6 +2,7 @@ package bigtable
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
@@ -157,13 +158,31 @@ func loadSignalOf(err error, class failure.Class) loadSignal {
 	return loadNeutral
 }
 
-// warn logs that a call is repeated, at most once in warnEvery for a table. It logs only the
-// error's code, because the text may quote keys.
+// warn logs that a call is repeated, at most once in warnEvery for a table.
 func (t *table) warn(err error, next time.Duration) {
 	last, now := t.warned.Load(), time.Now().UnixNano()
 	if now-last < int64(warnEvery) || !t.warned.CompareAndSwap(last, now) {
 		return
 	}
 	t.client.log.Warn("bigtable call failed and is sent again", zap.String("table", t.short),
-		zap.Stringer("code", status.Code(err)), zap.Duration("after", next))
+		zap.Stringer("code", status.Code(err)), zap.String("message", messageOf(err)), zap.Duration("after", next))
+}
+
+// messageOf returns the message of an error about the connection, the service or a permission. Others
+// may quote keys, and return nothing.
+func messageOf(err error) string {
+	switch status.Code(err) {
+	case codes.Unavailable, codes.ResourceExhausted, codes.Unauthenticated, codes.PermissionDenied:
+		return shortened(status.Convert(err).Message())
+	}
+	return ""
+}
+
+// shortened returns the begin of a message.
+func shortened(message string) string {
+	const longest = 300
+	if len(message) <= longest {
+		return message
+	}
+	return strings.ToValidUTF8(message[:longest], "") + " …"
 }

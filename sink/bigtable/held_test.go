@@ -78,7 +78,7 @@ func TestHeldRowsReadsOnlyWhatIsAskedFor(t *testing.T) {
 func TestReadOfHeldRowsWaitsAsACopy(t *testing.T) {
 	everyServer(t, func(t *testing.T, c *Client) {
 		l, rows := c.table(target).limit, []transform.RowRead{{Key: []byte("row"), Class: transform.ClassR}}
-		taken := int(l.Load().Bound)
+		taken := l.Load().Bound
 		for range taken {
 			if err := l.Acquire(t.Context(), ofStream); err != nil {
 				t.Fatal(err)
