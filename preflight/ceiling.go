@@ -2,6 +2,7 @@ package preflight
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"math"
 	"runtime"
@@ -40,8 +41,15 @@ const (
 	recordsPerShard, bytesPerShard = 5000, 2e6
 )
 
-// latencyReads is how many reads of a row the latency is the median of.
-const latencyReads = 20
+const (
+	// latencyReads is how many reads of a row the latency is the median of, if they take no longer
+	// than latencyTime for a table, and for all tables than measuring. With a tenth of these times a
+	// Bigtable that answers in 100 ms is measured with one read; with ten times as much, many tables
+	// take longer than the check may.
+	latencyReads = 20
+	latencyTime  = 3 * time.Second
+	measuring    = 20 * time.Second
+)
 
 // The keys of the configuration that bound a copy, in Ceiling.CopyLimitedBy.
 const (
@@ -242,10 +250,11 @@ func (c *check) capacity(ctx context.Context) {
 // load asks the servers about a table; nil if its target is not there yet, which is a finding of
 // its own, or if they do not answer.
 func (c *check) load(ctx context.Context, r *TableReport) *load {
-	ctx, cancel := context.WithTimeout(ctx, clients.AskTimeout)
-	defer cancel()
 	t := r.table
-	if there, err := c.sink.HasTable(ctx, t.Target); err == nil && !there {
+	asking, cancel := context.WithTimeout(ctx, clients.AskTimeout)
+	there, err := c.sink.HasTable(asking, t.Target)
+	cancel()
+	if err == nil && !there {
 		return nil
 	}
 	wanted, byMemory, lanes := c.callBounds()
@@ -260,15 +269,16 @@ func (c *check) load(ctx context.Context, r *TableReport) *load {
 	if r.Copy != nil && t.Backfill.From != "none" {
 		l.backfill = &t.Backfill
 	}
-	var err error
-	if l.latency, err = c.sink.Latency(ctx, t.Target, latencyReads); err != nil {
-		c.failed("bigtable", "bigtable", bigtable.Explain(err))
+	if l.latency, err = c.latency(ctx, t.Target); err != nil {
+		c.failed("bigtable", t.Path+".target", bigtable.Explain(fmt.Errorf("read a row of %s: %w", t.Target, err)))
 		return nil
 	}
 	if t.Info.StreamARN == "" {
 		return l
 	}
-	listing, err := c.src.List(ctx, t.Info.StreamARN)
+	asking, cancel = context.WithTimeout(ctx, clients.AskTimeout)
+	defer cancel()
+	listing, err := c.src.List(asking, t.Info.StreamARN)
 	if err != nil {
 		c.failed("stream", t.Path+".source", source.Explain(err))
 		return nil
@@ -279,4 +289,12 @@ func (c *check) load(ctx context.Context, r *TableReport) *load {
 		}
 	}
 	return l
+}
+
+// latency measures how long Bigtable takes for a read of a target, in a time of its own: the
+// answers of a Bigtable that is far away are what the ceiling is made of.
+func (c *check) latency(ctx context.Context, target string) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, latencyTime+2*clients.AskTimeout)
+	defer cancel()
+	return c.sink.Latency(ctx, target, latencyReads, min(latencyTime, measuring/time.Duration(max(len(c.Tables), 1))))
 }

@@ -35,7 +35,7 @@ export. It prints the permissions that the configuration needs in both clouds, a
 reports all problems at once and never writes.
 
 With --capacity it prints, instead, how many changes a second and how fast a copy this machine carries for each table,
-and what limits them: it reads a row of each target twenty times to measure how long Bigtable takes.
+and what limits them: it reads a row of each target up to twenty times to measure how long Bigtable takes.
 
 Exit 2 when configuration or mapping are wrong, 3 when the environment is; --strict turns warnings into exit 2.`,
 		Args: a.NoArgs(),

@@ -55,6 +55,7 @@ type front struct {
 	mu     sync.Mutex
 	choose func(n int) fate // n counts from 0
 	calls  int
+	reads  int
 	lacks  int // how many reads are still answered with NOT_FOUND
 	breaks int // how many reads still end with NOT_FOUND, behind their rows
 	parked []func()
@@ -99,6 +100,7 @@ func (f *front) deliver() {
 // lack answers reads as if there was no table.
 func (f *front) lack(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 	f.mu.Lock()
+	f.reads++
 	lacks := f.lacks > 0
 	f.lacks = max(0, f.lacks-1)
 	breaks := !lacks && f.breaks > 0

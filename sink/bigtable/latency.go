@@ -13,18 +13,21 @@ import (
 
 // Latency returns the median time of n reads of a row that does not exist, one after the other,
 // over the connection and with the app profile of the writes. A conditional write takes at least as
-// long. A read before them opens the connection and does not count. The error of a target that does
-// not exist names it.
-func (c *Client) Latency(ctx context.Context, target string, n int) (time.Duration, error) {
-	took := make([]time.Duration, 0, n)
-	for i := range n + 1 {
+// long. A read before them opens the connection and does not count. Reads that would begin later
+// than within are left out, but not the first that counts. The error of a target that does not
+// exist names it.
+func (c *Client) Latency(ctx context.Context, target string, n int, within time.Duration) (time.Duration, error) {
+	var took []time.Duration
+	end := time.Now().Add(within)
+	if err := c.readNothing(ctx, target); err != nil {
+		return 0, err
+	}
+	for len(took) == 0 || len(took) < n && time.Now().Before(end) {
 		begin := time.Now()
 		if err := c.readNothing(ctx, target); err != nil {
 			return 0, err
 		}
-		if i > 0 {
-			took = append(took, time.Since(begin))
-		}
+		took = append(took, time.Since(begin))
 	}
 	slices.Sort(took)
 	return took[len(took)/2], nil
