@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"runtime"
 	"slices"
 	"time"
 
@@ -60,7 +59,7 @@ const (
 // Capacity is how much a deployment carries, computed from its configuration, from the latency of
 // Bigtable as it is now, and from the sizes of its tables.
 type Capacity struct {
-	Processors int          `json:"processors"` // of this machine
+	Processors float64      `json:"processors"` // of this machine, or of its control group
 	Tables     []Ceiling    `json:"tables"`
 	Memory     MemoryMiB    `json:"memory_mib"`
 	LogBytes   int64        `json:"log_bytes_per_s"` // of the fastest table at its ceiling
@@ -118,7 +117,7 @@ type load struct {
 	calls      int  // in flight at most
 	byMemory   bool // memory.total bounds them
 	shards     int  // that are open
-	processors int
+	processors float64
 	copyMemory int64
 }
 
@@ -147,7 +146,7 @@ func (l *load) changes() map[limit.By]float64 {
 	by, calls := l.byCalls()
 	all := map[limit.By]float64{
 		by:        calls,
-		limit.CPU: changesPerProcessor * float64(l.processors) / l.rows / weight(l.itemBytes()),
+		limit.CPU: changesPerProcessor * l.processors / l.rows / weight(l.itemBytes()),
 		limit.Log: logBytesPerSecond / l.logBytes(),
 	}
 	if l.shards > 0 {
@@ -164,7 +163,7 @@ func (l *load) copies() map[limit.By]float64 {
 	by, calls := l.byCalls()
 	all := map[limit.By]float64{
 		by:        calls,
-		limit.CPU: itemsPerProcessor * float64(l.processors) / l.rows / weight(l.itemBytes()),
+		limit.CPU: itemsPerProcessor * l.processors / l.rows / weight(l.itemBytes()),
 	}
 	if l.backfill.From != "export" {
 		all[byReadUnits] = readBudget(l.info, l.backfill) * unitBytes / l.itemBytes()
@@ -220,7 +219,7 @@ func (c *check) capacity(ctx context.Context) {
 	if c.sink == nil || problem.AnyError(c.Problems) {
 		return
 	}
-	k := &Capacity{Processors: runtime.GOMAXPROCS(0), Memory: MemoryMiB{
+	k := &Capacity{Processors: processors(), Memory: MemoryMiB{
 		Usual: c.Cost[CostMemory] >> 20, Most: c.Cost[CostMemoryLarge] >> 20, Copy: c.Cost[CostMemoryCopy] >> 20,
 	}}
 	c.Capacity = k
@@ -264,7 +263,7 @@ func (c *check) load(ctx context.Context, r *TableReport) *load {
 	}
 	l := &load{
 		info: &t.Info, rows: r.rowsPerItem(), calls: min(most, byMemory), byMemory: byMemory < most,
-		processors: runtime.GOMAXPROCS(0), copyMemory: int64(c.cfg.Memory.Copy),
+		processors: processors(), copyMemory: int64(c.cfg.Memory.Copy),
 	}
 	if r.Copy != nil && t.Backfill.From != "none" {
 		l.backfill = &t.Backfill

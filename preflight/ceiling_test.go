@@ -30,6 +30,7 @@ func TestCeiling(t *testing.T) {
 		"many processors":  {func(l *load) { l.processors = 64 }, limit.Log, 51_062, byReadUnits, 5},
 		"far away":         {func(l *load) { l.latency = 100 * time.Millisecond }, limit.Latency, 20_480, byReadUnits, 5},
 		"little memory":    {func(l *load) { l.calls, l.byMemory = 200, true }, limit.Memory, 20_000, byReadUnits, 5},
+		"half a processor": {func(l *load) { l.processors = 0.5 }, limit.CPU, 10_000, byReadUnits, 5},
 		"two rows":         {func(l *load) { l.rows = 2 }, limit.CPU, 20_000, byReadUnits, 5},
 		"large items":      {func(l *load) { l.info.Items /= 100 }, limit.CPU, 400, byReadUnits, 5},
 		"one shard":        {func(l *load) { l.shards = 1 }, limit.Source, 976, byReadUnits, 5},
@@ -65,5 +66,18 @@ func TestCeiling(t *testing.T) {
 				t.Error("no remedy")
 			}
 		})
+	}
+}
+
+// TestProcessorsOfAControlGroup: Go runs on two processors where a control group has less, and
+// rounds up what it has.
+func TestProcessorsOfAControlGroup(t *testing.T) {
+	for limit, want := range map[string]float64{
+		"": 4, "max 100000\n": 4, "50000 100000\n": 0.5, "100000 100000\n": 1, "250000 100000\n": 2.5,
+		"800000 100000\n": 4, "0 100000": 4, "100000": 4, "100000 0": 4, "- -": 4,
+	} {
+		if got := processorsOf(4, limit); got != want {
+			t.Errorf("%q: %g, want %g", limit, got, want)
+		}
 	}
 }

@@ -21,7 +21,7 @@ func Capacity(out io.Writer, r *preflight.Report) error {
 		return nil
 	}
 	fmt.Fprintf(out, "on a machine with %s, as this one; each table while no other one is busy:\n\n",
-		Count(k.Processors, "processor"))
+		processors(k.Processors))
 	for i := range k.Tables {
 		writeCeiling(out, &k.Tables[i])
 	}
@@ -51,6 +51,14 @@ func writeCeiling(out io.Writer, c *preflight.Ceiling) {
 		fmt.Fprintf(out, "  items a second: %s\n", parts(c.CopyCeilings))
 	}
 	fmt.Fprintln(out)
+}
+
+// processors returns the number of processors: a control group may have a part of one.
+func processors(n float64) string {
+	if n == 1 {
+		return "1 processor"
+	}
+	return fmt.Sprintf("%.3g processors", n)
 }
 
 // partWord returns what limits, for people. A key of the configuration is its own word.
