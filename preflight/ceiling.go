@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
@@ -101,10 +102,39 @@ type Ceiling struct {
 	Items         int64    `json:"items"`
 	CopyHours     float64  `json:"copy_hours"` // rounded up to hundredths
 	CopyLimitedBy limit.By `json:"copy_limited_by"`
+
+	callsBy callBound
 }
 
-// Remedy returns what raises the ceiling of the changes.
+// callBound is what bounds the calls of a table in flight.
+type callBound int
+
+const (
+	byConfig callBound = iota // bigtable.max_in_flight
+	byTables                  // the lanes of each of so many tables
+	byTurns                   // changes that wait for each other
+	byMemory                  // memory.total
+)
+
+// Remedy returns what raises the ceiling of the changes. It is of one table: another replica
+// carries other tables, and none of its changes.
 func (c *Ceiling) Remedy() string {
+	const nearer = "a replicator nearer to the cluster"
+	switch c.LimitedBy {
+	case limit.CPU:
+		return "more or faster processors"
+	case limit.Source:
+		return "nothing to buy: DynamoDB splits the shards of a table that is written faster"
+	case limit.Log:
+		return "a faster volume or NATS: the figure is for a gp3 volume of 125 MB/s"
+	case limit.Latency:
+		switch c.callsBy {
+		case byTables:
+			return nearer + ", or fewer tables per process"
+		case byTurns:
+			return nearer + ": with on_remove: row a table reaches no more calls"
+		}
+	}
 	return c.LimitedBy.Remedy(&limit.Calls{InFlight: c.Calls, Bound: c.Calls, Most: c.Calls})
 }
 
@@ -114,9 +144,9 @@ type load struct {
 	backfill   *config.Backfill // nil: no copy will begin
 	rows       float64          // per item
 	latency    time.Duration
-	calls      int  // in flight at most
-	byMemory   bool // memory.total bounds them
-	shards     int  // that are open
+	calls      int // in flight at most
+	callsBy    callBound
+	shards     int // that are open
 	processors float64
 	copyMemory int64
 }
@@ -135,7 +165,7 @@ func (l *load) logBytes() float64 { return imagesPerChange*l.itemBytes() + recor
 // byCalls returns the items a second that the calls in flight carry, and the word for them.
 func (l *load) byCalls() (limit.By, float64) {
 	by := limit.Latency
-	if l.byMemory {
+	if l.callsBy == byMemory {
 		by = limit.Memory
 	}
 	return by, float64(l.calls) / max(l.latency.Seconds(), 50e-6) / l.rows
@@ -201,7 +231,7 @@ func whole(all map[limit.By]float64) map[limit.By]int64 {
 // ceiling returns how much of the table is carried.
 func (l *load) ceiling() Ceiling {
 	c := Ceiling{
-		LatencyMS: math.Round(float64(l.latency.Microseconds())/10) / 100, Calls: l.calls,
+		LatencyMS: math.Round(float64(l.latency.Microseconds())/10) / 100, Calls: l.calls, callsBy: l.callsBy,
 		ItemBytes: int64(l.itemBytes()), RowsPerItem: math.Round(l.rows*100) / 100, Shards: l.shards, Items: l.info.Items,
 		Ceilings: whole(l.changes()), CopyCeilings: whole(l.copies()),
 	}
@@ -256,15 +286,10 @@ func (c *check) load(ctx context.Context, r *TableReport) *load {
 	if err == nil && !there {
 		return nil
 	}
-	wanted, byMemory, lanes := c.callBounds()
-	most := min(wanted, lanes)
-	if t.Program.Wipes() != nil {
-		most = min(most, apply.LanesWithTurns)
-	}
 	l := &load{
-		info: &t.Info, rows: r.rowsPerItem(), calls: min(most, byMemory), byMemory: byMemory < most,
-		processors: processors(), copyMemory: int64(c.cfg.Memory.Copy),
+		info: &t.Info, rows: r.rowsPerItem(), processors: processors(), copyMemory: int64(c.cfg.Memory.Copy),
 	}
+	l.calls, l.callsBy = c.callsOf(t)
 	if r.Copy != nil && t.Backfill.From != "none" {
 		l.backfill = &t.Backfill
 	}
@@ -288,6 +313,21 @@ func (c *check) load(ctx context.Context, r *TableReport) *load {
 		}
 	}
 	return l
+}
+
+// callsOf returns how many calls of a table can be in flight, and what bounds them.
+func (c *check) callsOf(t *catalog.Table) (calls int, by callBound) {
+	calls, memory, lanes := c.callBounds()
+	if lanes < calls {
+		calls, by = lanes, byTables
+	}
+	if t.Program.Wipes() != nil && apply.LanesWithTurns < calls {
+		calls, by = apply.LanesWithTurns, byTurns
+	}
+	if memory < calls {
+		calls, by = memory, byMemory
+	}
+	return calls, by
 }
 
 // latency measures how long Bigtable takes for a read of a target, in a time of its own: the

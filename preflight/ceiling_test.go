@@ -1,13 +1,18 @@
 package preflight
 
 import (
+	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/pipeline/limit"
+	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/source"
 )
 
@@ -29,7 +34,7 @@ func TestCeiling(t *testing.T) {
 		"two processors":   {func(*load) {}, limit.CPU, 40_000, byReadUnits, 5},
 		"many processors":  {func(l *load) { l.processors = 64 }, limit.Log, 51_062, byReadUnits, 5},
 		"far away":         {func(l *load) { l.latency = 100 * time.Millisecond }, limit.Latency, 20_480, byReadUnits, 5},
-		"little memory":    {func(l *load) { l.calls, l.byMemory = 200, true }, limit.Memory, 20_000, byReadUnits, 5},
+		"little memory":    {func(l *load) { l.calls, l.callsBy = 200, byMemory }, limit.Memory, 20_000, byReadUnits, 5},
 		"half a processor": {func(l *load) { l.processors = 0.5 }, limit.CPU, 10_000, byReadUnits, 5},
 		"two rows":         {func(l *load) { l.rows = 2 }, limit.CPU, 20_000, byReadUnits, 5},
 		"large items":      {func(l *load) { l.info.Items /= 100 }, limit.CPU, 400, byReadUnits, 5},
@@ -66,6 +71,53 @@ func TestCeiling(t *testing.T) {
 				t.Error("no remedy")
 			}
 		})
+	}
+}
+
+// TestRemediesOfOneTable: each is of what bounds it. No other replica carries a part of a table, and
+// no higher max_in_flight helps where something else bounds the calls.
+func TestRemediesOfOneTable(t *testing.T) {
+	for name, c := range map[string]struct {
+		ceiling  Ceiling
+		has, not string
+	}{
+		"CPU":     {Ceiling{LimitedBy: limit.CPU}, "processors", "replica"},
+		"source":  {Ceiling{LimitedBy: limit.Source}, "splits the shards", "reader"},
+		"memory":  {Ceiling{LimitedBy: limit.Memory, callsBy: byMemory}, "memory.total", "max_in_flight"},
+		"log":     {Ceiling{LimitedBy: limit.Log}, "gp3", "max_bytes"},
+		"latency": {Ceiling{LimitedBy: limit.Latency, Calls: 2048}, "max_in_flight above 2048", "tables"},
+		"the highest max_in_flight": {
+			Ceiling{LimitedBy: limit.Latency, Calls: limit.MostCalls}, "nearer", "max_in_flight",
+		},
+		"many tables": {
+			Ceiling{LimitedBy: limit.Latency, Calls: 1024, callsBy: byTables}, "fewer tables", "max_in_flight",
+		},
+		"rows that are removed": {
+			Ceiling{LimitedBy: limit.Latency, Calls: 256, callsBy: byTurns}, "on_remove: row", "max_in_flight",
+		},
+	} {
+		if got := c.ceiling.Remedy(); !strings.Contains(got, c.has) || strings.Contains(got, c.not) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// TestHighestMaxInFlight: no remedy names more than the configuration takes.
+func TestHighestMaxInFlight(t *testing.T) {
+	for calls, refused := range map[int]bool{limit.MostCalls: false, limit.MostCalls + 1: true} {
+		file := filepath.Join(t.TempDir(), "tailrace.yaml")
+		text := fmt.Sprintf("bigtable: {max_in_flight: %d}\n", calls)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, problems, err := config.Load(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := slices.ContainsFunc(problems, func(p problem.Problem) bool { return p.Path == "bigtable.max_in_flight" })
+		if found != refused {
+			t.Errorf("%d calls: %+v", calls, problems)
+		}
 	}
 }
 

@@ -119,11 +119,13 @@ func TestEachLimitHasItsWordAndRemedy(t *testing.T) {
 		words[word] = true
 	}
 	remedies := map[string]bool{}
-	for _, c := range []Calls{{InFlight: 3, Bound: 32, Most: 2048}, {32, 32, 2048}, {2040, 2048, 2048}} {
+	for _, c := range []Calls{
+		{InFlight: 3, Bound: 32, Most: 2048}, {32, 32, 2048}, {2040, 2048, 2048}, {MostCalls, MostCalls, MostCalls},
+	} {
 		remedies[Latency.Remedy(&c)] = true
 	}
-	if len(remedies) != 3 {
-		t.Error(fmt.Sprint(remedies), "for few items, a bound that Bigtable sets, and one that the configuration sets")
+	if len(remedies) != 4 {
+		t.Error(fmt.Sprint(remedies), "for few items, and a bound by Bigtable, by the configuration, and by what that may be")
 	}
 }
 

@@ -2,6 +2,9 @@ package limit
 
 import "fmt"
 
+// MostCalls is the highest bigtable.max_in_flight.
+const MostCalls = 4096
+
 // By is what limits a table, as JSON and metrics name it.
 type By string
 
@@ -53,6 +56,8 @@ func latencyRemedy(c *Calls) string {
 		return "nothing to buy: the changes of few items wait for each other; spread the writes over more items"
 	case c.Bound < c.Most:
 		return "more Bigtable nodes: it becomes slower with more calls"
+	case c.Most >= MostCalls:
+		return "a replicator nearer to the cluster: a table reaches no more calls"
 	default:
 		return fmt.Sprintf("a replicator nearer to the cluster, or a bigtable.max_in_flight above %d", c.Most)
 	}
