@@ -136,6 +136,10 @@ func TestTableThatRemovesRowsHasFewLanes(t *testing.T) {
 		"":                 "",
 		", on_remove: row": "Orders has a rule with on_remove: row, so it reaches 256 calls in flight, not 1000",
 	} {
+		reached, bound := 1000, byConfig
+		if remove != "" {
+			reached, bound = 256, byTurns
+		}
 		m, problems := transform.ParseMapping("orders.yaml", []byte(strings.Replace(mapping, "REMOVE", remove, 1)))
 		if problem.AnyError(problems) {
 			t.Fatal(problems)
@@ -159,5 +163,27 @@ func TestTableThatRemovesRowsHasFewLanes(t *testing.T) {
 		if got != want {
 			t.Errorf("%q: %q, want %q", remove, got, want)
 		}
+		if calls, by := k.callsOf(tables.Tables[0]); calls != reached || by != bound {
+			t.Errorf("%q: %d calls in flight by %d, want %d by %d", remove, calls, by, reached, bound)
+		}
+		cfg.Tables = make([]config.Table, 128)
+		if calls, by := k.callsOf(tables.Tables[0]); remove == "" && (calls != 512 || by != byTables) {
+			t.Errorf("of many tables: %d calls in flight by %d", calls, by)
+		}
+		cfg.Memory.Total = 8 << 20
+		if calls, by := k.callsOf(tables.Tables[0]); calls > 256 || by != byMemory {
+			t.Errorf("%q, with little memory: %d calls in flight by %d", remove, calls, by)
+		}
+	}
+}
+
+// TestMemoryIsReportedWithoutBigtable: what can be computed is, where nothing can be measured.
+func TestMemoryIsReportedWithoutBigtable(t *testing.T) {
+	cfg := config.Default()
+	k := &check{Report: &Report{Cost: map[string]int64{}}, cfg: &cfg, catalog: &catalog.Catalog{}}
+	k.memory()
+	k.capacity(t.Context())
+	if c := k.Capacity; c == nil || c.Processors == 0 || c.Memory.Usual == 0 || c.Tables == nil {
+		t.Errorf("%+v", k.Capacity)
 	}
 }

@@ -246,14 +246,14 @@ func (l *load) ceiling() Ceiling {
 
 // capacity computes the capacity. What cannot be measured is a problem of the environment.
 func (c *check) capacity(ctx context.Context) {
-	if c.sink == nil || problem.AnyError(c.Problems) {
-		return
-	}
 	k := &Capacity{Processors: processors(), Memory: MemoryMiB{
 		Usual: c.Cost[CostMemory] >> 20, Most: c.Cost[CostMemoryLarge] >> 20, Copy: c.Cost[CostMemoryCopy] >> 20,
 	}}
 	c.Capacity = k
 	k.Tables = []Ceiling{}
+	if c.sink == nil || problem.AnyError(c.Problems) {
+		return
+	}
 	for _, r := range c.Tables {
 		if r.table.ArchivedOnly() {
 			continue
