@@ -50,15 +50,13 @@ type place struct {
 	kind verify.Kind
 }
 
-// add counts an item that is not equal. What a refused item has in its rows is as the last change
-// left it that the mapping took: it counts once for each rule, as refused, and not as cells too
-// many.
+// add counts an item that is not equal.
 func (g *groups) add(v *verify.Verdict) {
-	var places []place
 	if v.Status == verify.Refused {
-		g.count(refusedAt(v), 1)
+		g.addRefused(v)
 		return
 	}
+	var places []place
 	rows := map[string]bool{}
 	for i := range v.Cells {
 		c := &v.Cells[i]
@@ -73,19 +71,23 @@ func (g *groups) add(v *verify.Verdict) {
 	g.count(places, 1)
 }
 
-// refusedAt returns one place for each rule with rows of a refused item, or one without a rule.
-func refusedAt(v *verify.Verdict) (places []place) {
-	rules := map[string]bool{}
+// addRefused counts a refused item once in each group in which it has rows, or in the one without a
+// rule. What its rows hold is as the last change left it that the mapping took: no cells too many.
+func (g *groups) addRefused(v *verify.Verdict) {
+	in := map[*Group]bool{}
 	for i := range v.Cells {
-		if c := &v.Cells[i]; !rules[c.Rule] {
-			rules[c.Rule] = true
-			places = append(places, place{c.Rule, c.Row, verify.Refusal})
+		in[g.rule(v.Cells[i].Rule)] = true
+		if g.prefixes {
+			in[g.prefix(v.Cells[i].Row)] = true
 		}
 	}
-	if len(places) == 0 {
-		places = append(places, place{kind: verify.Refusal})
+	if len(in) == 0 {
+		in[g.rule("")] = true
 	}
-	return places
+	for x := range in {
+		x.Items++
+		x.Kinds[verify.Refusal]++
+	}
 }
 
 // addCell counts a cell without a known owner.

@@ -64,6 +64,28 @@ func TestDifferencesAreCountedByRuleAndPrefix(t *testing.T) {
 	}
 }
 
+// TestRefusedItemIsCountedOnceInEachGroup, however many rows and rules it has there.
+func TestRefusedItemIsCountedOnceInEachGroup(t *testing.T) {
+	table := Table{}
+	table.CountGroups(nil, true)
+	table.Add(&verify.Verdict{Status: verify.Refused, Cells: []verify.CellDifference{
+		cell(verify.Stale, "p#3", "rule item"), cell(verify.Value, "q#3", "rule item"),
+		cell(verify.Stale, "p#3#x", "rule part"), cell(verify.Stale, "p#3", "rule item"),
+	}})
+	table.Finish()
+	once := map[verify.Kind]int64{verify.Refusal: 1}
+	for name, diff := range map[string]string{
+		"rule": cmp.Diff([]Group{{Rule: "rule item", Items: 1, Kinds: once}, {Rule: "rule part", Items: 1, Kinds: once}},
+			table.ByRule),
+		"prefix": cmp.Diff([]Group{{Prefix: "p#", Items: 1, Kinds: once}, {Prefix: "q#", Items: 1, Kinds: once}},
+			table.ByPrefix),
+	} {
+		if diff != "" {
+			t.Errorf("by %s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 // TestPrefixesAreData: they are not counted unless they are asked for, and memory is bounded
 // whatever keys there are.
 func TestPrefixesAreData(t *testing.T) {
