@@ -20,7 +20,9 @@ import (
 // and takes of the half for any table only while none of any table does. A tenth of the batches
 // that a table has in work may always be resyncs, so that a copy ends even beside a stream that
 // always has something to write. Where memory leaves a table fewer than ten at a time, every tenth
-// batch that begins may be one.
+// batch that begins may be one. A resync of a large item that finds no room, because small changes
+// take each part that is given back, begins once more changes than its parts have begun. It then
+// has more than its table's share, one resync at a time.
 type workers struct {
 	half int // of all parts
 
@@ -53,6 +55,10 @@ type waiting struct {
 
 // leastWorkers is the least share of a table in parts, however many tables there are.
 const leastWorkers = 8
+
+// firstResync is how many batches of changes begin before one of a resync may, where no resync is in
+// work: then it is a tenth.
+const firstResync = 9
 
 // callBytes is the memory of a call with a small item: the stack of its goroutine, its request and
 // the answer. imageCopies is how often a larger item is held besides the log's entry: as cells, as
@@ -129,6 +135,9 @@ func (w *workers) take(t *tableWorkers, k kind, parts int) (release func()) {
 		return nil
 	}
 	used := w.roomFor(t, parts)
+	if used == nil && k == resyncs && t.resyncs == 0 && t.since >= firstResync+parts {
+		used = &t.own
+	}
 	if used == nil || used == &w.common && yields && len(w.waiting[changes]) > 0 {
 		return nil
 	}
@@ -152,7 +161,7 @@ func (w *workers) take(t *tableWorkers, k kind, parts int) (release func()) {
 // mayResync reports whether one more batch of a resync is within the table's tenth. The tenth is of
 // what is in work, which memory may bound far below what Bigtable takes. The caller holds all.mu.
 func (t *tableWorkers) mayResync() bool {
-	return t.resyncs < t.batches/10 || t.resyncs == 0 && t.since >= 9
+	return t.resyncs < t.batches/10 || t.resyncs == 0 && t.since >= firstResync
 }
 
 // roomFor returns what so many parts count to: the table's share or the half for any table; nil if
