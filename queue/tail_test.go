@@ -29,6 +29,7 @@ func TestTailOfAFastLog(t *testing.T) {
 		"large entries":         {0, 5 * mib, time.Second, longestFill},
 		"little altogether":     {0, mib / 2, 10 * time.Millisecond, 0},
 		"with others":           {16 * mib, mib / 2, 10 * time.Millisecond, 320 * time.Millisecond},
+		"large and less often":  {0, 5 * mib, 3 * longestFill / 4, longestFill},
 		"slow":                  {16 * mib, mib, time.Second, 0},
 		"others long ago":       {0, mib / 2, 600 * time.Millisecond, 0},
 		"many of a few seconds": {0, 3 * mib, 1100 * time.Millisecond, 0},
@@ -241,6 +242,14 @@ func TestReaderRequestsFinishedBlocksOnly(t *testing.T) {
 	}
 	if r.seq != w.State().Seq {
 		t.Errorf("read up to entry %d of %d", r.seq, w.State().Seq)
+	}
+	r.EndAt(0)
+	log.hold(time.Now().Add(100 * time.Millisecond))
+	log.all.mu.Lock()
+	log.finished = r.seq
+	log.all.mu.Unlock()
+	if err := r.request(ctx); err != nil || r.requested != r.seq+firstPulled {
+		t.Errorf("requested up to entry %d behind %d, once the log is no longer fast: %v", r.requested, r.seq, err)
 	}
 }
 
