@@ -232,6 +232,43 @@ func TestFullLogTakesNothingFromTheReaders(t *testing.T) {
 	}
 }
 
+// TestFullLogTakesTheFrameOnceThereIsRoom: Rule 9. It waits in hand, and the mark that comes with the
+// tick lets the log be trimmed.
+func TestFullLogTakesTheFrameOnceThereIsRoom(t *testing.T) {
+	ctx := t.Context()
+	const limit = 4 << 20
+	log := logOf(t, limit, limit*81/100)
+	w := chainWriter(t, log)
+	w.o.MaxPayload, w.sinks = 72<<10, []Sink{ackedSink{mark: 1}}
+	if err := w.begin(ctx); err != nil {
+		t.Fatal(err)
+	}
+	w.arrive(pagesOf(3)...)
+	w.collect()
+	if err := w.tolerateFull(w.store(ctx)); err != nil || !w.blocked() {
+		t.Fatalf("a log at 81 %% took a frame: %v", err)
+	}
+	if err := w.tolerateFull(w.tick(ctx)); err != nil || !w.blocked() {
+		t.Fatalf("it took the frame although nothing is applied: %v", err)
+	}
+	s := log.State()
+	w.sinks = []Sink{markedSink{checkpoint.Mark{Seq: s.Seq, Hash: s.Hash}}}
+	if err := w.tick(ctx); err != nil || w.blocked() || log.State().Changes != 3 {
+		t.Errorf("%d of 3 changes are stored: %v", log.State().Changes, err)
+	}
+}
+
+// markedSink has applied the log up to a mark.
+type markedSink struct{ mark checkpoint.Mark }
+
+func (markedSink) Name() string { return checkpoint.SinkBigtable }
+
+func (s markedSink) Acked() (checkpoint.Mark, uint64) { return s.mark, s.mark.Seq }
+
+func (markedSink) Drain(uint64) {}
+
+func (markedSink) Drained() bool { return false }
+
 // logOf returns a log of one shard with so many bytes of its limit in use.
 func logOf(t *testing.T, limit int64, used int) *queue.Writer {
 	t.Helper()
