@@ -122,6 +122,24 @@ func TestNothingIsPackedAheadBehindAGap(t *testing.T) {
 	}
 }
 
+// TestCommandsHaveTheirTurnBeforeAFrameThatIsPackedAhead: behind a tick nothing is taken and nothing
+// is stored for a moment, and then the frame.
+func TestCommandsHaveTheirTurnBeforeAFrameThatIsPackedAhead(t *testing.T) {
+	w := small()
+	if arrivals, ready := w.intake(w.rest()); arrivals == nil || ready != nil {
+		t.Error("nothing is taken although nothing is in hand")
+	}
+	w.ahead = &batch{}
+	rest := w.rest()
+	if arrivals, ready := w.intake(rest); rest == nil || arrivals != nil || ready != nil {
+		t.Fatal("a frame that is packed ahead follows at once")
+	}
+	<-rest
+	if arrivals, ready := w.intake(nil); arrivals != nil || ready == nil {
+		t.Error("a frame that is packed ahead does not follow")
+	}
+}
+
 // Rule 9: while reading pauses, nothing is taken from the readers during an append either.
 func TestNothingIsPackedAheadWhileReadingPauses(t *testing.T) {
 	w, acked := small(), make(chan struct{})

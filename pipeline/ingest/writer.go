@@ -61,15 +61,7 @@ func (w *writer) run(ctx context.Context) error {
 	}
 	var rest <-chan time.Time // no frame is appended before it; nil: none is held back
 	for {
-		// Rule 9: above the limit nothing is taken from the readers; their budget fills up and they
-		// pause.
-		arrivals, ready := w.handoff.arrivals, (<-chan struct{})(nil)
-		pauses := w.pressure.Pause || w.blocked()
-		if w.progress.pauses.Store(pauses); pauses || rest != nil {
-			arrivals = nil
-		} else if w.inHand() {
-			arrivals, ready = nil, always
-		}
+		arrivals, ready := w.intake(rest)
 		var err error
 		select {
 		case <-ctx.Done():
@@ -96,9 +88,8 @@ func (w *writer) run(ctx context.Context) error {
 		case <-beat.C:
 			err = w.beat(ctx)
 		case <-mark.C:
-			if err = w.tick(ctx); w.ahead != nil {
-				rest = time.After(roomForCommands)
-			}
+			err = w.tick(ctx)
+			rest = w.rest()
 		case <-rest:
 			rest = nil
 		case <-trim.C:
@@ -108,6 +99,29 @@ func (w *writer) run(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// intake returns where the next frame comes from: from the readers, or from what is in hand already,
+// where ready can be received from. Both are nil while nothing is appended before rest.
+//
+// Rule 9: above the limit nothing is taken from the readers; their budget fills up and they pause.
+func (w *writer) intake(rest <-chan time.Time) (arrivals <-chan arrival, ready <-chan struct{}) {
+	pauses := w.pressure.Pause || w.blocked()
+	switch w.progress.pauses.Store(pauses); {
+	case pauses || rest != nil:
+		return nil, nil
+	case w.inHand():
+		return nil, always
+	}
+	return w.handoff.arrivals, nil
+}
+
+// rest returns when the next frame may be appended behind a tick; nil: at once.
+func (w *writer) rest() <-chan time.Time {
+	if w.ahead == nil {
+		return nil
+	}
+	return time.After(roomForCommands)
 }
 
 // roomForCommands is how long no frame is appended, once for each marks period, while a frame that was
