@@ -10,7 +10,9 @@ import (
 
 // TestProcessorsOfACapacity: a control group may have a part of one.
 func TestProcessorsOfACapacity(t *testing.T) {
-	for n, want := range map[float64]string{0.5: "0.5 processors", 1: "1 processor", 2: "2 processors", 128: "128 processors"} {
+	for n, want := range map[float64]string{
+		0.5: "0.5 processors", 1: "1 processor", 2: "2 processors", 128: "128 processors",
+	} {
 		r := &preflight.Report{Capacity: &preflight.Capacity{
 			Processors: n, Tables: []preflight.Ceiling{{LimitedBy: limit.CPU, Ceilings: map[limit.By]int64{limit.CPU: 1}}},
 		}}
