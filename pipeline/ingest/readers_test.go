@@ -10,8 +10,10 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/life"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/source"
 )
 
@@ -104,5 +106,27 @@ func TestNothingIsHandedOverOnceReadingEnds(t *testing.T) {
 	}
 	if n := len(h.arrivals); n > 0 {
 		t.Errorf("%d arrivals were handed over", n)
+	}
+}
+
+// TestShardThatIsReadAgainKeepsWhatWasListedOfIt: its end is decided by what was read then, without
+// another listing. Where none of its children was listed they are looked for behind the end.
+func TestShardThatIsReadAgainKeepsWhatWasListedOfIt(t *testing.T) {
+	o, h, _ := waiting(t)
+	c := newConfirmer(o, newLister(o, nil, h, newProver(zap.NewNop())))
+	c.verdicts = make(chan verdict, 1)
+	decided := func(v verdict) verdict {
+		c.decide(t.Context(), v)
+		return <-c.verdicts
+	}
+	for _, childless := range []bool{true, false} {
+		of := doubt{reader: o.Source.NewReader(source.Start{Feed: change.Feed{Stream: "arn", Shard: "s"}})}
+		decided(verdict{doubt: of, fate: protocol.ReadAgain, childless: childless})
+		if v := decided(verdict{doubt: of, fate: protocol.ReadToEnd}); v.childless != childless {
+			t.Errorf("without children %t: looked for behind the end: %t", childless, v.childless)
+		}
+	}
+	if len(c.children) > 0 {
+		t.Errorf("%d shards are kept behind their ends", len(c.children))
 	}
 }

@@ -76,3 +76,37 @@ func TestHeldPagesPassOnlyWithinTheReservation(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// slowRow counts how often it is asked to reserve, and answers when it may.
+type slowRow struct {
+	exactRow
+	asked  atomic.Int64
+	answer chan struct{}
+}
+
+func (r *slowRow) Reserve(ctx context.Context, need time.Duration) error {
+	r.asked.Add(1)
+	<-r.answer
+	return r.exactRow.Reserve(ctx, need)
+}
+
+// TestReservationIsRaisedBeforeHalfOfItIsUsed: by one call at a time, and no page waits for it.
+func TestReservationIsRaisedBeforeHalfOfItIsUsed(t *testing.T) {
+	var g errgroup.Group
+	row := &slowRow{answer: make(chan struct{})}
+	row.reserved.Store(int64(time.Minute))
+	o := &Options{Life: &life.Life{Logger: zaptest.NewLogger(t)}, Row: row, Periods: Periods{Lead: time.Minute}}
+	r := newReservation(o, &g)
+	for _, ahead := range []time.Duration{30 * time.Second, 31 * time.Second, time.Minute} {
+		if r.hold(t.Context(), "s", arrival{page: pageAhead(ahead)}) {
+			t.Errorf("a page %v ahead waits with %v reserved", ahead, row.Reserved())
+		}
+	}
+	close(row.answer)
+	if err := g.Wait(); err != nil || row.asked.Load() != 1 {
+		t.Errorf("asked %d times for more: %v", row.asked.Load(), err)
+	}
+	if row.Reserved() != 31*time.Second {
+		t.Errorf("asked for %v by the first page above the half", row.Reserved())
+	}
+}
