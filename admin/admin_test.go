@@ -40,6 +40,8 @@ func (h *health) Table(_ context.Context, source string) (TablePage, bool) {
 	return TablePage{}, source == "Users" || source == "Orders"
 }
 
+func (h *health) Past(string, int) pipeline.Past { return pipeline.Past{} }
+
 func serve(t *testing.T, h Health, reg prometheus.Gatherer) (base string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

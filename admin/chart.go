@@ -3,6 +3,7 @@ package admin
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/tailrace-cdc/replicator/pipeline/latency"
@@ -12,6 +13,7 @@ import (
 type chart struct {
 	Label string
 	Paths []string // several where something was not known in between
+	High  string   // the value at the upper edge; "": there is nothing to draw yet
 }
 
 const (
@@ -41,7 +43,7 @@ func newChart(name string, points []latency.Point, text func(float64) string, of
 			high = max(high, y)
 		}
 	}
-	c := chart{Label: fmt.Sprintf("%s: %s now, at most %s", name, text(of(&last)), text(high))}
+	c := chart{High: text(high), Label: fmt.Sprintf("%s: %s now, at most %s", name, text(of(&last)), text(high))}
 	var path strings.Builder
 	flush := func() {
 		if path.Len() > 0 {
@@ -70,3 +72,73 @@ func newChart(name string, points []latency.Point, text func(float64) string, of
 
 // level returns where a value stands in a chart.
 func level(y, high float64) float64 { return chartHeight - 2 - (chartHeight-4)*y/max(high, 1e-9) }
+
+// together returns the points of all tables as those of one: what adds up is added, and of what does
+// not the worst counts. The tables are sampled together.
+func together(hours map[string][]latency.Point) (all []latency.Point) {
+	index := map[int64]int{}
+	for _, points := range hours {
+		for i := range points {
+			p := &points[i]
+			at, known := index[p.At.Unix()]
+			if !known {
+				index[p.At.Unix()] = len(all)
+				all = append(all, *p)
+				continue
+			}
+			sum := &all[at]
+			sum.P50, sum.P99, sum.Lag = worse(sum.P50, p.P50), worse(sum.P99, p.P99), worse(sum.Lag, p.Lag)
+			sum.Rate, sum.Pending = added(sum.Rate, p.Rate), added(sum.Pending, p.Pending)
+		}
+	}
+	slices.SortFunc(all, func(a, b latency.Point) int { return a.At.Compare(b.At) })
+	return all
+}
+
+// worse returns the higher of two values, of which NaN is not known.
+func worse(a, b float64) float64 {
+	if math.IsNaN(a) || b > a {
+		return b
+	}
+	return a
+}
+
+// added returns the sum of two values, of which NaN is not known.
+func added(a, b float64) float64 {
+	switch {
+	case math.IsNaN(a):
+		return b
+	case math.IsNaN(b):
+		return a
+	}
+	return a + b
+}
+
+const (
+	sparkWidth  = 96.0
+	sparkHeight = 20.0
+	sparkStep   = 4 // points of which the highest is drawn
+)
+
+// sparkline returns the path of the changes per second of the last hour; "" before there are any.
+func sparkline(points []latency.Point) string {
+	if len(points) < sparkStep {
+		return ""
+	}
+	high, last := 0.0, points[len(points)-1].At
+	for i := range points {
+		high = worse(high, points[i].Rate)
+	}
+	var path strings.Builder
+	command := "M"
+	for i := 0; i < len(points); i += sparkStep {
+		y := 0.0
+		for _, p := range points[i:min(i+sparkStep, len(points))] {
+			y = worse(y, p.Rate)
+		}
+		x := sparkWidth * (1 - last.Sub(points[i].At).Seconds()/hourSeconds)
+		fmt.Fprintf(&path, "%s%.0f %.1f", command, x, sparkHeight-1-(sparkHeight-2)*y/max(high, 1e-9))
+		command = "L"
+	}
+	return path.String()
+}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/dustin/go-humanize"
 
@@ -18,7 +19,10 @@ type tableRow struct {
 	Limit, Calls, Remedy                     string
 	Log, LogLimit                            string
 	Copy, CopyLeft, Verify, Archive, Owner   string
-	Letters, Gaps                            int
+	Letters, Gaps, CopyPercent               int
+	Spark                                    string  // the path of the last hour's changes per second
+	Order                                    int     // of its colour: trouble first
+	LagNumber, RateNumber, WaitingNumber     float64 // to sort by; -1: not known
 	HasLetters, HasGaps                      bool
 }
 
@@ -41,6 +45,16 @@ func newRow(t *status.Table, failing bool) tableRow {
 	}
 	if f := t.Fence; f != nil && f.Reached && t.AppliedLag == 0 {
 		r.Proof = "fence" // changes behind it may be waiting
+	}
+	r.Order, r.LagNumber, r.RateNumber, r.WaitingNumber = slices.Index(tones, r.Tone), t.AppliedLag, -1, -1
+	if t.Rate != nil {
+		r.RateNumber = *t.Rate
+	}
+	if t.Pending != nil {
+		r.WaitingNumber = float64(*t.Pending)
+	}
+	if t.Copy != nil {
+		r.CopyPercent = int(t.Copy.Percent)
 	}
 	r.HasLetters, r.HasGaps = r.Letters > 0, r.Gaps > 0
 	if l := t.Latency; l != nil {

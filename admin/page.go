@@ -44,9 +44,24 @@ type pageHead struct {
 	Cause, Next        []textPart
 	Tone               string // good, busy, warn or bad
 	Verdict            status.Verdict
-	Reasons            [][]textPart
+	Reasons            []reason
 	Version, Pipeline  string
 	Now                string
+	Owners, Runbook    string
+}
+
+// docs is where the documentation is read.
+const docs = "https://github.com/tailrace-cdc/replicator/blob/main/docs/"
+
+// ownersText returns how many replicas carry the tables.
+func ownersText(s *pipeline.Status) string {
+	owners := map[string]bool{}
+	for i := range s.Tables {
+		if o := s.Tables[i].Owner; o != "" {
+			owners[o] = true
+		}
+	}
+	return countText(len(s.Tables), "table") + " on " + countText(len(owners), "replica")
 }
 
 func newHead(s *pipeline.Status, version string, now time.Time) pageHead {
@@ -59,7 +74,10 @@ func newHead(s *pipeline.Status, version string, now time.Time) pageHead {
 		Line: v.Line(now), State: strings.ToUpper(v.State[:1]) + v.State[1:],
 		Cause: textParts(strings.TrimSuffix(cause, ".") + "."),
 		Next:  textParts(v.Next + "."), Tone: toneOf(&v), Verdict: v,
-		Version: version, Pipeline: s.Pipeline, Now: clockText(now),
+		Version: version, Pipeline: s.Pipeline, Now: clockText(now), Owners: ownersText(s),
+	}
+	if page := v.Runbook(); page != "" {
+		h.Runbook = docs + page
 	}
 	if v.Since != nil {
 		h.Since = "since " + clockText(*v.Since)
@@ -89,17 +107,19 @@ func toneOf(v *status.Verdict) string {
 }
 
 // writeFront writes the page of all tables.
-func writeFront(w io.Writer, s *pipeline.Status, version string, now time.Time) error {
+func writeFront(w io.Writer, s *pipeline.Status, past *pipeline.Past, version string, now time.Time) error {
 	front := struct {
 		pageHead
 		Tables []tableRow
 		Shows  columns
-	}{pageHead: newHead(s, version, now)}
-	for _, r := range s.Reasons {
-		front.Reasons = append(front.Reasons, textParts(r))
-	}
+		Charts []chart
+		Events []eventRow
+	}{pageHead: newHead(s, version, now), Charts: charts(together(past.Hours)), Events: eventRows(past.Events)}
+	front.Reasons = foldedReasons(s.Reasons)
 	for i := range s.Tables {
-		front.Tables = append(front.Tables, newRow(&s.Tables[i], len(s.Services) > 0))
+		row := newRow(&s.Tables[i], len(s.Services) > 0)
+		row.Spark = sparkline(past.Hours[row.Source])
+		front.Tables = append(front.Tables, row)
 		front.Shows.add(&s.Tables[i])
 	}
 	slices.SortStableFunc(front.Tables, func(a, b tableRow) int {
@@ -113,6 +133,7 @@ type TablePage struct {
 	Detail *status.Detail // nil: this process does not own the table, or has not looked at its log yet
 	Hour   []latency.Point
 	Errors []ErrorLine
+	Events []status.Happening // the newest first
 }
 
 // writeTable writes the page of one table. Its first line is about all of them: the table is not
@@ -122,8 +143,6 @@ func writeTable(w io.Writer, s *pipeline.Status, t *status.Table, x TablePage, v
 		pageHead
 		tableView
 	}{newHead(s, version, now), newTableView(t, len(s.Services) > 0, x)}
-	for _, r := range t.Reasons {
-		view.Reasons = append(view.Reasons, textParts(r))
-	}
+	view.Reasons = foldedReasons(t.Reasons)
 	return templates.ExecuteTemplate(w, "table", view)
 }

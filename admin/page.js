@@ -38,20 +38,42 @@ async function poll() {
   timer = setTimeout(poll, EVERY);
 }
 
+// served is the HTML of each section as the server sent it, without what this script adds.
+const served = new Map();
+for (const section of document.querySelectorAll('[data-live]')) {
+  served.set(section.id, textOf(section));
+}
+
+// textOf returns the HTML of a section. How long a state lasts is not worth reading it aloud again.
+function textOf(section) {
+  const since = section.querySelector('.since');
+  const text = since?.textContent;
+  if (since) {
+    since.textContent = '';
+  }
+  const html = section.outerHTML;
+  if (since) {
+    since.textContent = text;
+  }
+  return html;
+}
+
 // show replaces the sections that differ, and keeps what a reader has opened, scrolled or focused.
 function show(next) {
   document.title = next.title;
   for (const section of next.querySelectorAll('[data-live]')) {
     const old = document.getElementById(section.id);
-    if (!old || old.outerHTML === section.outerHTML || selected(old)) {
+    if (!old || selected(old)) {
       continue;
     }
-    if (section.id === 'verdict' && old.dataset.state === section.dataset.state) {
-      old.querySelector('.since').textContent = section.querySelector('.since').textContent; // not worth reading aloud
-      if (old.outerHTML === section.outerHTML) {
-        continue;
+    const html = textOf(section);
+    if (served.get(section.id) === html) {
+      if (section.id === 'verdict') {
+        old.querySelector('.since').textContent = section.querySelector('.since').textContent;
       }
+      continue;
     }
+    served.set(section.id, html);
     const before = [...old.querySelectorAll('details, .scroll')];
     [...section.querySelectorAll('details, .scroll')].forEach((part, i) => {
       if (part.localName === 'details' && before[i]?.open) {
@@ -63,10 +85,48 @@ function show(next) {
     [...section.querySelectorAll('details, .scroll')].forEach((part, i) => {
       part.scrollLeft = before[i]?.scrollLeft ?? 0;
     });
+    decorate(section);
     if (focused) {
       document.getElementById(focused)?.focus({preventScroll: true});
     }
   }
+}
+
+// decorate adds what needs a script: buttons that copy commands, and the chosen order of the tables.
+function decorate(section) {
+  for (const code of section.querySelectorAll('.next code')) {
+    const button = document.createElement('button');
+    button.type = 'button';
+    button.className = 'copy';
+    button.textContent = 'Copy';
+    button.setAttribute('aria-label', 'Copy the command ' + code.textContent);
+    button.addEventListener('click', async () => {
+      await navigator.clipboard?.writeText(code.textContent);
+      button.textContent = navigator.clipboard ? 'Copied' : 'No clipboard here';
+    });
+    code.after(button);
+  }
+  if (section.id === 'tables') {
+    arrange();
+  }
+}
+
+// arrange sorts and filters the tables as the controls say.
+function arrange() {
+  const rows = [...document.querySelectorAll('#tables tbody tr')];
+  const by = document.getElementById('order').value;
+  const name = document.getElementById('filter').value.trim().toLowerCase();
+  const trouble = document.getElementById('trouble').checked;
+  rows.sort((a, b) => by === 'name' ? a.dataset.name.localeCompare(b.dataset.name) :
+    by === 'order' ? a.dataset.order - b.dataset.order : b.dataset[by] - a.dataset[by]);
+  let shown = 0;
+  for (const row of rows) {
+    row.hidden = !row.dataset.name.toLowerCase().includes(name) || trouble && row.dataset.order > 1;
+    shown += !row.hidden;
+    row.parentNode.append(row);
+  }
+  const all = shown === rows.length;
+  document.getElementById('shown').textContent = all ? '' : shown + ' of ' + rows.length + ' tables';
 }
 
 // selected reports whether a reader has marked text in an element, as to copy it.
@@ -99,3 +159,11 @@ setInterval(() => {
 document.addEventListener('visibilitychange', () => document.hidden || poll());
 addEventListener('online', poll);
 timer = setTimeout(poll, EVERY);
+
+const tools = document.getElementById('tools');
+if (tools) {
+  tools.hidden = false;
+  tools.addEventListener('submit', (e) => e.preventDefault());
+  tools.addEventListener('input', arrange);
+}
+document.querySelectorAll('[data-live]').forEach(decorate);

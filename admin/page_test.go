@@ -21,7 +21,7 @@ func TestPageEscapesWhatItShows(t *testing.T) {
 	var front, table bytes.Buffer
 	now := time.Now()
 	x := TablePage{Errors: []ErrorLine{{At: now, Error: true, Text: "<i>", Times: 2}}}
-	if err := writeFront(&front, &s, "v1", now); err != nil {
+	if err := writeFront(&front, &s, &pipeline.Past{}, "v1", now); err != nil {
 		t.Fatal(err)
 	}
 	if err := writeTable(&table, &s, &s.Tables[0], x, "v1", now); err != nil {
@@ -75,7 +75,7 @@ func TestTroubleComesFirst(t *testing.T) {
 		{Source: "C", State: "copying"}, {Source: "D", State: "halted"},
 		{Source: "E", State: "running", Reasons: []string{"late"}}})
 	var front bytes.Buffer
-	if err := writeFront(&front, &s, "v1", time.Now()); err != nil {
+	if err := writeFront(&front, &s, &pipeline.Past{}, "v1", time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	last := -1

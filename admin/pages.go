@@ -14,6 +14,12 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline"
 )
 
+// How many events a page shows.
+const (
+	frontEvents = 40
+	tableEvents = 100
+)
+
 // pages serves the status page.
 type pages struct{ health Health }
 
@@ -62,7 +68,8 @@ func (p pages) render(ctx context.Context, path string) ([]byte, error) {
 	var b bytes.Buffer
 	name, isTable := strings.CutPrefix(path, "/table/")
 	if !isTable {
-		err := writeFront(&b, &s, p.health.Version(), time.Now())
+		past := p.health.Past("", frontEvents)
+		err := writeFront(&b, &s, &past, p.health.Version(), time.Now())
 		return b.Bytes(), err
 	}
 	i := slices.IndexFunc(s.Tables, func(t pipeline.TableStatus) bool { return t.Source == name })
@@ -70,6 +77,7 @@ func (p pages) render(ctx context.Context, path string) ([]byte, error) {
 		return nil, errUnknownTable
 	}
 	table, _ := p.health.Table(ctx, name)
+	table.Events = p.health.Past(name, tableEvents).Events
 	err := writeTable(&b, &s, &s.Tables[i], table, p.health.Version(), time.Now())
 	return b.Bytes(), err
 }

@@ -31,6 +31,9 @@ type Health interface {
 	// Table returns what the page of a table shows beside the status; it may wait for a second. It
 	// is false for an unknown table.
 	Table(ctx context.Context, source string) (TablePage, bool)
+	// Past returns how a table was in the last hour, and the newest events, at most so many; of every
+	// table for "".
+	Past(source string, events int) pipeline.Past
 	// Version names the build.
 	Version() string
 }

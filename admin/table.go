@@ -17,6 +17,7 @@ type tableView struct {
 	NoShards   string
 	GapRows    []gapRow
 	Errors     []errorRow
+	Events     []eventRow
 }
 
 type fact struct{ Name, Value string }
@@ -35,7 +36,7 @@ const (
 
 func newTableView(t *status.Table, failing bool, x TablePage) tableView {
 	v := tableView{
-		Table: newRow(t, failing), Charts: charts(x.Hour),
+		Table: newRow(t, failing), Charts: charts(x.Hour), Events: eventRows(x.Events),
 		NoShards: "The owner of the table's log has not shown its shards yet.",
 	}
 	v.Facts = facts(t, &v.Table)

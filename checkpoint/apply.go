@@ -69,11 +69,12 @@ func (s *State) ApplyMessage(seq uint64, m Message) (*Entry, error) {
 	s.BytesSinceSnapshot += int64(m.size)
 	if !eventful(e.Body) {
 		s.applyEntry(seq, e)
-		s.dateEvents()
+		s.dateEvents(e.Body)
 		return e, nil
 	}
 	before := s.situation()
 	s.applyEntry(seq, e)
+	s.dateEvents(e.Body)
 	s.noteEvents(&before, e.Body)
 	return e, nil
 }

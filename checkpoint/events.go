@@ -175,18 +175,26 @@ func (s *State) eventTime(body any) change.Millis {
 	return s.Date
 }
 
-// dateEvents completes the events whose time was not known. A list that was taken from the state before
-// stays as it is.
-func (s *State) dateEvents() {
-	n := len(s.Events)
-	if n == 0 || s.Events[n-1].Last > 0 || s.Date == 0 {
+// dateEvents completes the events whose time was not known, by an entry that has one: claims have
+// none. A list that was taken from the state before stays as it is.
+func (s *State) dateEvents(body any) {
+	switch body.(type) {
+	case *Frame, *Beat, *Graph, *Start, *Gap:
+	default:
+		return
+	}
+	first := max(0, len(s.Events)-2*eventWindow)
+	undated := func(e Event) bool { return e.Last == 0 }
+	if s.Date == 0 || !slices.ContainsFunc(s.Events[first:], undated) {
 		return
 	}
 	s.Events = slices.Clone(s.Events)
-	for i := n - 1; i >= 0 && s.Events[i].Last == 0; i-- {
-		s.Events[i].Last = s.Date
-		if s.Events[i].At == 0 {
-			s.Events[i].At = s.Date
+	for i := first; i < len(s.Events); i++ {
+		if e := &s.Events[i]; undated(*e) {
+			e.Last = s.Date
+			if e.At == 0 {
+				e.At = s.Date
+			}
 		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
+	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
@@ -52,6 +53,7 @@ type Daemon struct {
 	owner    string // this process
 	traces   *Traces
 	services pipeline.Services
+	outages  outages // begins and ends of failures of services, for the status page
 	clients  *clients.Clients
 	source   *source.Source
 	pipeline *pipeline.Pipeline
@@ -68,7 +70,7 @@ func New(ctx context.Context, cfg *config.Config, o Options) (*Daemon, error) {
 	if d.admin, err = clients.ListenAdmin(ctx, cfg); err != nil {
 		return nil, err
 	}
-	d.services.OnChange(d.logService)
+	d.services.OnChange(d.noteService)
 	d.clients = clients.ForDaemon(cfg, d.log, d.reg, &d.services)
 	if d.traces, err = Tracing(ctx, cfg, build, d.owner, d.log); err != nil {
 		return nil, errors.Join(err, d.Close())
@@ -175,7 +177,7 @@ func (d *Daemon) Run(ctx context.Context, drain *protocol.Accept) error {
 		defer end() // without the admin server the daemon could not be observed
 		metrics := WithTargets(d.reg, func() []config.Table { return d.now.Load().Tables })
 		return admin.Serve(serving, d.admin, admin.Options{
-			Health: health{p, d.errors, d.o.Version}, Metrics: metrics,
+			Health: health{p, d.errors, &d.outages, d.o.Version}, Metrics: metrics,
 			Hosts: d.now.Load().Admin.Hosts, Log: d.log.Named("admin"),
 		})
 	})
@@ -232,7 +234,15 @@ func (d *Daemon) Close() error {
 type health struct {
 	*pipeline.Pipeline
 	errors  *admin.ErrorLog
+	outages *outages
 	version string
+}
+
+// Past returns what the page shows of what happened before now.
+func (h health) Past(source string, events int) pipeline.Past {
+	past := h.Pipeline.Past(source, events)
+	past.Events = status.Newest(events, past.Events, h.outages.all())
+	return past
 }
 
 // Table returns what the page of a table shows beside the status.

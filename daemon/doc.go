@@ -8,7 +8,7 @@
 //	daemon.go   what a daemon has open, and how it runs
 //	found.go    tables that come and go
 //	options.go  the options of the pipeline, from the configuration
-//	services.go log lines about services that fail and are back
+//	services.go services that fail and are back, in the log and for the status page
 //	heap.go     the limit of the heap, which follows the live bytes
 //	metrics.go  the metrics of the process, and the label target
 //	tracing.go  where traces go

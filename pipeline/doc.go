@@ -27,6 +27,7 @@
 //	balancing.go    shares tables with the other processes of the pipeline, and announces them
 //	health.go       liveness, readiness and the status of the pipeline
 //	metrics.go      gauges, computed when they are scraped
+//	detail.go       the content of the pages: what is published while one is open, and what happened
 //	gauges.go       their names
 //	table.go        one table: one life after the other
 //	work.go         the parts of a life
@@ -49,7 +50,6 @@
 //	view.go         what a table's goroutines publish about it, and its status
 //	snapshot.go     what is known of a table at one moment
 //	report.go       a line a minute about it in the process's log
-//	detail.go       the content of a table's page, published while the page is open
 //	families.go     which column families the mappings write, as far as they are compiled
 //	env.go          what all parts of a table use and none changes; the tables now
 //	options.go      the configuration of a pipeline

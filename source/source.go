@@ -254,7 +254,11 @@ func (s *Source) report(op string, err error) {
 			err = nil
 		}
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+	case isCredentials(err):
+		err = &Error{Op: op, Class: Classify(err), Hint: credentialsHint(err), Err: err}
+	default:
 		err = fmt.Errorf("%s: %w", op, s.network.WithCause(err))
 	}
 	s.opt.Report(op, err)

@@ -15,6 +15,8 @@
 //	gone.go      tables that no selection chooses, tables of other replicas, and the text when all is well
 //	fence.go     the fence of a cutover, and what was written behind it
 //	losses.go    halts, gaps and resyncs in a status, in words
+//	runbook.go   the page of the documentation about each state
+//	events.go    what happened to a table or a service, for the timeline
 //	reason.go    why a table is not ready: codes, and texts for people
 //	table.go     the status as JSON
 //	report.go    the log line of a table, once a minute

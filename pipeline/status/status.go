@@ -81,6 +81,7 @@ type Observed struct {
 	own                     bool      // this process owns the log
 
 	fencedAt change.Millis // 0: there is no fence
+	events   []checkpoint.Event
 }
 
 // Observe takes from the state what a status needs. before is the last look of the same process, or
@@ -91,7 +92,7 @@ func Observe(x Seen, before *Observed) *Observed {
 		lookedAt: time.Now(), read: s.ReadWatermark(), applied: s.AppliedWatermark(), owner: protocol.OwnerOf(s),
 		paused: s.Paused, ttl: x.ClaimTTL, retry: x.Retry, late: x.Late,
 		resync: s.Resync, copyIsDue: s.Unfinished().Copy.Due(),
-		pauseReason: x.Pressure.Reason, tooFullForBeats: x.Pressure.TooFullForBeats,
+		pauseReason: x.Pressure.Reason, tooFullForBeats: x.Pressure.TooFullForBeats, events: s.Events,
 	}
 	if o.late == 0 {
 		o.late = DefaultLate
