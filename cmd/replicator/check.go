@@ -7,7 +7,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
-	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/preflight"
 	"github.com/tailrace-cdc/replicator/problem"
@@ -80,7 +79,7 @@ func (a *app) check(ctx context.Context, o checkOptions) error {
 	if o.capacity && (o.offline || o.format != "text") {
 		return failure.Usagef("--capacity alone, or with --json", "--capacity measures, and prints no page")
 	}
-	cfg, problems, err := config.Load(a.ConfigPath)
+	cfg, problems, err := a.Load()
 	if err != nil {
 		return failure.With(failure.Usage, cli.ConfigHint, err)
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
-	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/queue/deadletter"
@@ -84,7 +83,7 @@ func completeFlag(cmd *cobra.Command, f *pflag.Flag, values func() []string) {
 // completeTables returns the source tables of the configuration, and those found by its selections
 // that have a log.
 func completeTables(a *cli.App) (names []string) {
-	cfg, problems, err := config.Load(a.ConfigPath)
+	cfg, problems, err := a.Load()
 	if err != nil || problem.AnyError(problems) {
 		return nil
 	}
@@ -102,7 +101,7 @@ func completeTables(a *cli.App) (names []string) {
 
 // completeLetters returns something of each dead letter, each text once.
 func completeLetters(a *cli.App, of func(*deadletter.Letter) string) (all []string) {
-	cfg, problems, err := config.Load(a.ConfigPath)
+	cfg, problems, err := a.Load()
 	if err != nil || problem.AnyError(problems) {
 		return nil
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"os"
 	"slices"
 	"strings"
 
@@ -40,12 +39,10 @@ Start with a live table:    replicator init --table NAME -o tailrace.yaml
 		return a.Body(func(context.Context, []string) error { return a.printVersion() })(cmd, args)
 	}
 	a.Path = root.Name()
-	path := "./tailrace.yaml"
-	if env := os.Getenv("TAILRACE_CONFIG"); env != "" {
-		path = env
-	}
 	flags := root.PersistentFlags()
-	flags.StringVarP(&a.ConfigPath, "config", "c", path, "configuration file; $TAILRACE_CONFIG")
+	flags.StringVarP(&a.ConfigPath, "config", "c", cli.ConfigFile(),
+		"configuration file (default: $TAILRACE_CONFIG, ./tailrace.yaml, or /etc/tailrace/tailrace.yaml)")
+	flags.Lookup("config").DefValue = "" // man pages are made on one machine and read on others
 	flags.StringVar(&a.LogLevel, "log-level", "", "debug, info, warn or error (default: info for run and demo, else warn)")
 	flags.StringVar(&a.LogFormat, "log-format", "", "json or console (default: console on a terminal, else json)")
 	flags.BoolVar(&a.JSON, "json", false, "print JSON on stdout; progress and logs go to stderr")

@@ -138,7 +138,7 @@ func (a *App) Config(ctx context.Context) (*config.Config, error) {
 
 // File is Config that does not look for tables: tables of selections are missing.
 func (a *App) File() (*config.Config, error) {
-	cfg, problems, err := config.Load(a.ConfigPath)
+	cfg, problems, err := a.Load()
 	if err != nil {
 		return nil, failure.With(failure.Usage, ConfigHint, err)
 	}

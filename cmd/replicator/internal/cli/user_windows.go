@@ -1,0 +1,4 @@
+package cli
+
+// becomeUser does nothing: no package for Windows installs a service.
+func becomeUser(string) error { return nil }
