@@ -57,7 +57,7 @@ func TestComposeConfigurationIsAccepted(t *testing.T) {
 
 var (
 	alertName = regexp.MustCompile(`(?m)^\s+- alert: (\w+)$`)
-	runbook   = regexp.MustCompile(`(?m)runbook: docs/operations\.md#(\w+)$`)
+	runbook   = regexp.MustCompile(`(?m)runbook_url: https://github\.com/tailrace-cdc/replicator/blob/main/docs/operations\.md#(\w+)$`)
 )
 
 // TestEveryAlertHasItsEntry checks that every alert links an entry of the operations manual that
@@ -66,8 +66,9 @@ func TestEveryAlertHasItsEntry(t *testing.T) {
 	alerts, manual := read(t, "../deploy/alerts.yaml"), read(t, "../docs/operations.md")
 	names := alertName.FindAllStringSubmatch(alerts, -1)
 	anchors := runbook.FindAllStringSubmatch(alerts, -1)
-	if len(names) < 8 || len(names) != len(anchors) {
-		t.Fatalf("%d alerts, %d runbooks", len(names), len(anchors))
+	described := strings.Count(alerts, "\n      description: \"")
+	if len(names) < 8 || len(names) != len(anchors) || len(names) != described {
+		t.Fatalf("%d alerts, %d runbooks, %d descriptions", len(names), len(anchors), described)
 	}
 	for i, n := range names {
 		if anchors[i][1] != strings.ToLower(n[1]) {
