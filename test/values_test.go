@@ -120,6 +120,9 @@ func TestChartValuesAreDocumented(t *testing.T) {
 		if v.name() == "config" {
 			configSchema(t, p)
 		}
+		if v.name() == "metrics.prometheusRule.alerts" {
+			p["propertyNames"] = map[string]any{"enum": alertNames(t)}
+		}
 		p["description"] = v.description
 		if v.group && p["additionalProperties"] != false {
 			t.Errorf("values.schema.json takes unknown keys of %s", v.name())
@@ -148,6 +151,15 @@ func configSchema(t *testing.T, p map[string]any) {
 	if p["additionalProperties"] != false {
 		t.Error("the program's schema takes unknown keys")
 	}
+}
+
+// alertNames returns the names of the alerts: a change of one that does not exist is a mistake.
+func alertNames(t *testing.T) (names []string) {
+	t.Helper()
+	for _, r := range alertRules(t) {
+		names = append(names, r.name)
+	}
+	return names
 }
 
 // unknown reports keys of the schema that values.yaml does not have.

@@ -32,6 +32,8 @@ var cases = map[string]func(t *testing.T, r *release){
 	"selections.yaml":           selections,
 	"environment.yaml":          limitsFromEnvironment,
 	"private-image.yaml":        privateImage,
+	"openshift.yaml":            openShift,
+	"platform.yaml":             platform,
 }
 
 func TestEachFileOfValues(t *testing.T) {
@@ -114,6 +116,7 @@ func external(t *testing.T, r *release) {
 		t.Errorf("pod %+v", r.pod)
 	}
 	r.says(t, "scratch: /scratch")
+	ephemeral(t, r.pod.Spec.Containers[0], "21Gi") // 20 scratch, 1 tmp
 }
 
 func minimal(t *testing.T, r *release) {
@@ -121,6 +124,11 @@ func minimal(t *testing.T, r *release) {
 	if *r.pod.Spec.TerminationGracePeriodSeconds != 40 {
 		t.Errorf("grace period of %d s, want the 25 s of shutdown_timeout and 15", *r.pod.Spec.TerminationGracePeriodSeconds)
 	}
+	if user := r.pod.Spec.SecurityContext.RunAsUser; user == nil || *user != 65532 || len(r.pod.Spec.Containers) != 1 {
+		t.Errorf("user %v, %d containers", user, len(r.pod.Spec.Containers))
+	}
+	unspread(t, r)
+	ephemeral(t, r.pod.Spec.Containers[0], "1Gi") // scratch is on the log's volume
 	if image := r.pod.Spec.Containers[0].Image; image != "tailrace/replicator:0.1.0" {
 		t.Errorf("image %s is not that of the chart's version", image)
 	}
@@ -147,7 +155,8 @@ func alerts(t *testing.T, r *release) {
 	n := 0
 	for _, group := range r.rule.Spec.Groups {
 		for _, rule := range group.Rules {
-			if n++; !strings.Contains(string(text), rule.Expr.String()) || rule.Annotations["summary"] == "" {
+			if n++; !strings.Contains(string(text), rule.Expr.String()) || rule.Annotations["summary"] == "" ||
+				!strings.Contains(string(text), rule.Annotations["runbook_url"]+"\n") {
 				t.Errorf("rule %+v is not one of deploy/alerts.yaml", rule)
 			}
 		}
@@ -214,6 +223,7 @@ func networkExternal(t *testing.T, r *release) {
 	if *r.deployment.Spec.Replicas != 2 {
 		t.Errorf("%d replicas by default", *r.deployment.Spec.Replicas)
 	}
+	spread(t, r)
 }
 
 // hooked asserts that all that the schema Job needs exists before the release does.

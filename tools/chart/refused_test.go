@@ -55,6 +55,10 @@ func TestMistakesInValuesAreRefused(t *testing.T) {
 		{embedded, "fullnameOverride=Shop", "/fullnameOverride"},
 		{embedded, "metrics.serviceMonitor.enabled=maybe", "/metrics/serviceMonitor/enabled"},
 		{embedded, "livenessProbe.httpGet.path=/x", "'httpGet' not allowed"},
+		{embedded, "podSecurityContext.runAsUsers=1", "'runAsUsers' not allowed"},
+		{embedded, "metrics.prometheusRule.alerts.TailraceGaps.threshold=1", "TailraceGaps"},
+		{embedded, "metrics.prometheusRule.alerts.TailraceGap.thresholds=1", "'thresholds' not allowed"},
+		{embedded, "metrics.prometheusRule.runbook=", "/metrics/prometheusRule/runbook"},
 		{job, "schemaJob.backofLimit=1", "'backofLimit' not allowed"},
 		{external, "networkPolicy.natsPorts={}", "/networkPolicy/natsPorts"},
 	} {

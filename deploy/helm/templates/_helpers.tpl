@@ -16,6 +16,18 @@ app.kubernetes.io/name: {{ include "tailrace.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
+{{/*
+Labels and annotations of an object. Takes root, base (labels that no value replaces), labels and annotations (the values
+for this object), and fixed (annotations that no value replaces).
+*/}}
+{{- define "tailrace.meta" -}}
+{{- $labels := mergeOverwrite (dict) .root.Values.commonLabels (default dict .labels) (fromYaml .base) }}
+labels: {{ toYaml $labels | nindent 2 }}
+{{- with mergeOverwrite (dict) .root.Values.commonAnnotations (default dict .annotations) (fromYaml (default "" .fixed)) }}
+annotations: {{ toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
 {{/* Labels of everything that is not the schema Job's. */}}
 {{- define "tailrace.labels" -}}
 {{ include "tailrace.selector" . }}
@@ -37,17 +49,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if (.Values.config.queue).url }}yes{{ end }}
 {{- end }}
 
-{{/* The ConfigMaps of configuration and mappings, for tailrace.volumes. Takes root, suffix, gcp, labels and annotations. */}}
+{{/* The ConfigMaps of configuration and mappings, for tailrace.volumes. Takes root, suffix, gcp, base and fixed. */}}
 {{- define "tailrace.configMaps" -}}
 {{- $name := printf "%s%s" (include "tailrace.fullname" .root) .suffix }}
 apiVersion: v1
 kind: ConfigMap
 metadata:
   name: {{ $name }}
-  labels: {{ .labels | nindent 4 }}
-  {{- with .annotations }}
-  annotations: {{ . | nindent 4 }}
-  {{- end }}
+  {{- include "tailrace.meta" . | nindent 2 }}
 data:
   tailrace.yaml: |
     {{- include "tailrace.config" .root | nindent 4 }}
@@ -60,10 +69,7 @@ apiVersion: v1
 kind: ConfigMap
 metadata:
   name: {{ $name }}-mappings
-  labels: {{ .labels | nindent 4 }}
-  {{- with .annotations }}
-  annotations: {{ . | nindent 4 }}
-  {{- end }}
+  {{- include "tailrace.meta" . | nindent 2 }}
 data: {{ toYaml .root.Values.mappings | nindent 2 }}
 {{- end }}
 {{- end }}

@@ -1,16 +1,13 @@
 {{/* The pod of the replicator. */}}
 {{- define "tailrace.pod" -}}
+{{- $checksum := printf "checksum/config: %s" (print (include "tailrace.config" .) (toYaml .Values.mappings) .Values.gcp.credentialConfig | sha256sum) }}
 metadata:
-  labels:
-    {{- include "tailrace.labels" . | nindent 4 }}
-    {{- with .Values.podLabels }}{{ toYaml . | nindent 4 }}{{ end }}
-  annotations:
-    checksum/config: {{ print (include "tailrace.config" .) (toYaml .Values.mappings) .Values.gcp.credentialConfig | sha256sum }}
-    {{- with .Values.podAnnotations }}{{ toYaml . | nindent 4 }}{{ end }}
+  {{- include "tailrace.meta" (dict "root" . "base" (include "tailrace.labels" .) "labels" .Values.podLabels "annotations" .Values.podAnnotations "fixed" $checksum) | nindent 2 }}
 spec:
   serviceAccountName: {{ include "tailrace.serviceAccount" . }}
   terminationGracePeriodSeconds: {{ include "tailrace.gracePeriod" . }}
   {{- include "tailrace.podCommon" . | nindent 2 }}
+  {{- include "tailrace.place" . | nindent 2 }}
   containers:
   - name: replicator
     args: {{ concat (list "run" "--config=/etc/tailrace/tailrace.yaml") .Values.extraArgs | toJson }}
@@ -23,7 +20,7 @@ spec:
     livenessProbe:
       httpGet: {path: /livez, port: admin}
       {{- toYaml .Values.livenessProbe | nindent 6 }}
-    resources: {{ toYaml .Values.resources | nindent 6 }}
+    resources: {{ include "tailrace.resources" (dict "root" . "scratch" (include "tailrace.external" .)) | nindent 6 }}
     volumeMounts:
     {{- include "tailrace.mounts" (dict "root" . "awsRoleArn" .Values.aws.roleArn "gcp" .Values.gcp.credentialConfig) | nindent 4 }}
     {{- if not (include "tailrace.external" .) }}
@@ -31,15 +28,48 @@ spec:
     {{- else }}
     - {name: scratch, mountPath: /scratch}
     {{- end }}
+  {{- with .Values.extraContainers }}{{ toYaml . | nindent 2 }}{{ end }}
   volumes:
   {{- include "tailrace.volumes" (dict "root" . "suffix" "" "awsRoleArn" .Values.aws.roleArn "gcp" .Values.gcp.credentialConfig) | nindent 2 }}
   {{- if include "tailrace.external" . }}
   - name: scratch
     emptyDir: {sizeLimit: {{ .Values.scratch.size }}}
   {{- end }}
-  {{- with .Values.topologySpreadConstraints }}
-  topologySpreadConstraints: {{ toYaml . | nindent 4 }}
-  {{- end }}
+{{- end }}
+
+{{/* Where the replicas run: on different nodes and evenly over zones, unless the values choose. */}}
+{{- define "tailrace.place" -}}
+{{- $several := gt (int (include "tailrace.replicas" .)) 1 }}
+{{- $selector := dict "matchLabels" (fromYaml (include "tailrace.selector" .)) }}
+{{- $affinity := deepCopy .Values.affinity }}
+{{- if and $several (not (hasKey $affinity "podAntiAffinity")) }}
+{{- $term := dict "topologyKey" "kubernetes.io/hostname" "labelSelector" $selector }}
+{{- $preferred := list (dict "weight" 100 "podAffinityTerm" $term) }}
+{{- $_ := set $affinity "podAntiAffinity" (dict "preferredDuringSchedulingIgnoredDuringExecution" $preferred) }}
+{{- end }}
+{{- with $affinity }}
+affinity: {{ toYaml . | nindent 2 }}
+{{- end }}
+{{- $spread := .Values.topologySpreadConstraints }}
+{{- if and $several (kindIs "invalid" $spread) }}
+{{- $spread = list (dict "maxSkew" 1 "topologyKey" "topology.kubernetes.io/zone" "whenUnsatisfiable" "ScheduleAnyway" "labelSelector" $selector "matchLabelKeys" (list "pod-template-hash")) }}
+{{- end }}
+{{- with $spread }}
+topologySpreadConstraints: {{ toYaml . | nindent 0 }}
+{{- end }}
+{{- end }}
+
+{{/* The resources of a container, with the room that its emptyDirs may take. Takes root and scratch, whether it has one. */}}
+{{- define "tailrace.resources" -}}
+{{- $resources := deepCopy .root.Values.resources }}
+{{- $requests := default dict $resources.requests }}
+{{- if not (hasKey $requests "ephemeral-storage") }}
+{{- $bytes := include "tailrace.bytes" .root.Values.tmp.size | int64 }}
+{{- if .scratch }}{{ $bytes = add $bytes (include "tailrace.bytes" .root.Values.scratch.size | int64) }}{{ end }}
+{{- $_ := set $requests "ephemeral-storage" (printf "%dMi" (div (add $bytes 1048575) 1048576)) }}
+{{- end }}
+{{- $_ := set $resources "requests" $requests }}
+{{- toYaml $resources }}
 {{- end }}
 
 {{/* What the pods of the replicator and of the schema Job have in common. Kubernetes' restricted profile admits both. */}}
@@ -51,21 +81,26 @@ priorityClassName: {{ . }}
 {{- with .Values.image.pullSecrets }}
 imagePullSecrets: {{ toYaml . | nindent 2 }}
 {{- end }}
-securityContext:
-  runAsNonRoot: true
-  runAsUser: 65532
-  runAsGroup: 65532
-  fsGroup: 65532
-  fsGroupChangePolicy: OnRootMismatch
-  seccompProfile: {type: RuntimeDefault}
+{{- with .Values.podSecurityContext }}
+securityContext: {{ toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.dnsPolicy }}
+dnsPolicy: {{ . }}
+{{- end }}
+{{- with .Values.dnsConfig }}
+dnsConfig: {{ toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.hostAliases }}
+hostAliases: {{ toYaml . | nindent 2 }}
+{{- end }}
 {{- with .Values.nodeSelector }}
 nodeSelector: {{ toYaml . | nindent 2 }}
 {{- end }}
 {{- with .Values.tolerations }}
 tolerations: {{ toYaml . | nindent 2 }}
 {{- end }}
-{{- with .Values.affinity }}
-affinity: {{ toYaml . | nindent 2 }}
+{{- with .Values.initContainers }}
+initContainers: {{ toYaml . | nindent 0 }}
 {{- end }}
 {{- end }}
 
@@ -94,10 +129,9 @@ env:
 {{- with .root.Values.envFrom }}
 envFrom: {{ toYaml . | nindent 0 }}
 {{- end }}
-securityContext:
-  allowPrivilegeEscalation: false
-  readOnlyRootFilesystem: true
-  capabilities: {drop: [ALL]}
+{{- with .root.Values.securityContext }}
+securityContext: {{ toYaml . | nindent 2 }}
+{{- end }}
 {{- end }}
 
 {{/* Mounts of the volumes of tailrace.volumes. */}}
