@@ -40,7 +40,7 @@ type panel struct {
 // variables are the dashboard's, with a value that Grafana would put in their place.
 var variables = strings.NewReplacer("$job", ".*", "$table", ".*", "$__rate_interval", "1m")
 
-// queries returns all queries of all dashboards.
+// queries returns all queries of all dashboards, of their panels and of their annotations.
 func queries(t *testing.T) (all []query) {
 	t.Helper()
 	files, err := filepath.Glob("../../deploy/grafana/dashboards/*.json")
@@ -53,21 +53,76 @@ func queries(t *testing.T) (all []query) {
 				all = append(all, query{p.Title, variables.Replace(q.Expr), q.Legend})
 			}
 		}
+		for _, a := range annotations(t, file) {
+			all = append(all, query{a.Name, variables.Replace(a.Expr), a.TitleFormat + a.TextFormat})
+		}
 	}
 	return all
 }
 
 func panels(t *testing.T, file string) []panel {
 	t.Helper()
+	var board struct{ Panels []panel }
+	read(t, file, &board)
+	return board.Panels
+}
+
+// read decodes a dashboard.
+func read(t *testing.T, file string, into any) {
+	t.Helper()
 	raw, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var board struct{ Panels []panel }
-	if err := json.Unmarshal(raw, &board); err != nil {
+	if err := json.Unmarshal(raw, into); err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}
-	return board.Panels
+}
+
+// annotation is what this test reads of an annotation.
+type annotation struct {
+	Name        string
+	Expr        string
+	TitleFormat string
+	TextFormat  string
+}
+
+// annotations returns the annotations of a dashboard but for its alerts: no alert fires here.
+func annotations(t *testing.T, file string) (all []annotation) {
+	t.Helper()
+	var board struct{ Annotations struct{ List []annotation } }
+	read(t, file, &board)
+	for _, a := range board.Annotations.List {
+		if !strings.Contains(a.Expr, "ALERTS{") {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+// runbookLink is a link from a dashboard into the operations manual.
+var runbookLink = regexp.MustCompile(`"https://[^"]*/docs/operations\.md(?:#(\w+))?"`)
+
+// TestLinksLeadToTheRunbook: each link has its entry in docs/operations.md, and each number of the
+// first row that means trouble has a link.
+func TestLinksLeadToTheRunbook(t *testing.T) {
+	manual, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	board, err := os.ReadFile("../../deploy/grafana/dashboards/tailrace.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	links := runbookLink.FindAllStringSubmatch(string(board), -1)
+	if len(links) != 9 {
+		t.Errorf("%d links, want one of the dashboard and one of each of the first eight numbers", len(links))
+	}
+	for _, l := range links {
+		if l[1] != "" && !strings.Contains(strings.ToLower(string(manual)), "\n### "+l[1]+"\n") {
+			t.Errorf("docs/operations.md has no entry %s", l[1])
+		}
+	}
 }
 
 // TestPanels: each panel says what it shows, reads the data source that the user chooses, and
