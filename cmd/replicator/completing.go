@@ -28,7 +28,7 @@ var completionWords = map[string]map[string][]string{
 		"log-format": {"json", "console"},
 		"wait":       {"applied=now"},
 	},
-	"replicator schema":     {"format": {"cbt", "json", "markdown"}},
+	"replicator schema":     {"format": {"cbt", "json", "terraform", "markdown"}},
 	"replicator check":      {"format": {"text", "markdown"}},
 	"replicator queue dump": {"kind": control.DumpKinds()},
 	"replicator run":        {"from": {"latest", "trim_horizon"}},

@@ -38,9 +38,10 @@ func (a *app) schemaCommand() *cobra.Command {
 		Use:   "schema",
 		Short: "Print, compare or make the Bigtable tables, families and GC rules",
 		Long: `schema prints which tables, column families and garbage collection rules the mappings need: as commands of cbt,
-as JSON, or as a data dictionary in markdown: entities, keys, columns, encodings, access patterns. --diff compares them
-with the instance and exits 4 if something is missing or different. --apply makes and changes what --diff finds; it
-never drops anything. Materialized views are only printed: creating them is left to the administrator.
+as JSON, as a module of Terraform, or as a data dictionary in markdown: entities, keys, columns, encodings, access
+patterns. --diff compares them with the instance and exits 4 if something is missing or different. --apply makes and
+changes what --diff finds; it never drops anything. Materialized views are only printed: creating them is left to the
+administrator.
 
 With --splits a new table is split when it is made, so that a backfill is spread over several nodes. The split keys
 come from mapping a sample of the source. They are prefixes of row keys, and are printed.`,
@@ -48,7 +49,7 @@ come from mapping a sample of the source. They are prefixes of row keys, and are
 		RunE: a.Body(func(ctx context.Context, _ []string) error { return a.schema(ctx, o) }),
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.format, "format", "cbt", "cbt, json or markdown")
+	f.StringVar(&o.format, "format", "cbt", "cbt, json, terraform or markdown")
 	f.BoolVar(&o.diff, "diff", false, "compare with the instance; exit 4 if it differs")
 	f.BoolVar(&o.apply, "apply", false, "make what is missing")
 	f.BoolVar(&o.splits, "splits", false,
@@ -62,8 +63,8 @@ come from mapping a sample of the source. They are prefixes of row keys, and are
 
 // schema compiles the mappings, and prints, compares or makes what they need.
 func (a *app) schema(ctx context.Context, o schemaOptions) error {
-	if !slices.Contains([]string{"cbt", "json", "markdown"}, o.format) {
-		return failure.Usagef("cbt, json or markdown", "unknown format %q", o.format)
+	if !slices.Contains([]string{"cbt", "json", "terraform", "markdown"}, o.format) {
+		return failure.Usagef("cbt, json, terraform or markdown", "unknown format %q", o.format)
 	}
 	cfg, err := a.Replicated(ctx, "")
 	if err != nil {
@@ -88,7 +89,10 @@ func (a *app) schema(ctx context.Context, o schemaOptions) error {
 		}
 	}
 	if !o.diff && !o.apply {
-		return a.printTables(cfg, tables, a.JSON || o.format == "json")
+		if a.JSON {
+			o.format = "json"
+		}
+		return a.printTables(cfg, tables, o.format)
 	}
 	return a.compareSchema(ctx, clients, tables, o)
 }
@@ -126,22 +130,29 @@ type view struct {
 }
 
 // printTables prints the Bigtable tables and the materialized views that the mappings need.
-func (a *app) printTables(cfg *config.Config, tables *catalog.Catalog, asJSON bool) error {
+func (a *app) printTables(cfg *config.Config, tables *catalog.Catalog, format string) error {
 	want, views := tables.BigtableTables(), []view{}
 	for _, t := range tables.Tables {
 		for _, v := range t.Program.Views() {
 			views = append(views, view{v.Name, t.Target, describe.Query(t.Target, v)})
 		}
 	}
-	if asJSON {
+	comment := ""
+	switch format {
+	case "json":
 		return a.PrintJSON(map[string]any{"schema": schema, "tables": want, "views": views})
-	}
-	for _, t := range want {
-		a.Print("%s", t.CBT())
+	case "terraform":
+		a.Print("%s", tableschema.Terraform(cfg.Bigtable.Project, cfg.Bigtable.Instance, want))
+		comment = "# "
+	default:
+		for _, t := range want {
+			a.Print("%s", t.CBT())
+		}
 	}
 	for _, v := range views {
-		a.Print("gcloud bigtable materialized-views create %s --instance=%s --query='%s'",
+		command := fmt.Sprintf("gcloud bigtable materialized-views create %s --instance=%s --query='%s'",
 			v.Name, cfg.Bigtable.Instance, strings.ReplaceAll(v.Query, "'", `'\''`))
+		a.Print("%s", comment+strings.ReplaceAll(command, "\n", "\n"+comment))
 	}
 	return nil
 }
