@@ -33,7 +33,7 @@ MODULES    ?= .
 export GORACE ?= atexit_sleep_ms=0
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo demo-ttl test short check fmt vet tidy structure cross lint vuln race bench sim mutants explore answers soak chaos fuzz acceptance chart alerts dashboards page man schema tools release release-files clean
+.PHONY: help build demo demo-ttl test short check fmt vet tidy structure cross lint vuln race bench sim mutants explore answers soak chaos fuzz acceptance chart alerts dashboards page terraform man schema tools release release-files clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -83,7 +83,7 @@ race: ## all tests, with the race detector in the program under test too, or not
 check: export TAILRACE_BROWSER = 1 # the tests of the status page need a Chromium and do not skip themselves
 # Not tools/release, which cannot be: a test of a module that it needs imports a package that its module has no more.
 check: MODULES = . tools tools/page
-check: fmt tidy vet cross lint vuln race chart alerts dashboards page ## all that must hold before a release
+check: fmt tidy vet cross lint vuln race chart alerts dashboards page terraform ## all that must hold before a release
 
 fmt: ## is everything gofmt-ed?
 	@bad=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
@@ -159,6 +159,9 @@ dashboards: build ## evaluate each query of the Grafana dashboards over the metr
 
 page: build ## the status page in a Chromium: several tabs, a frozen and a killed replicator
 	cd tools/page && REPLICATOR=$(CURDIR)/bin/replicator $(GO) test -count=1 .
+
+terraform: build ## read deploy/terraform with HashiCorp's parser; compare it with what check and schema print
+	cd tools && REPLICATOR=$(CURDIR)/bin/replicator $(GO) test -count=1 ./terraform
 
 man: build ## man pages into man/
 	mkdir -p man && bin/replicator man man
