@@ -181,16 +181,16 @@ RELEASE     := bin/release
 REVISION    ?= $(shell git rev-parse HEAD 2>/dev/null)
 export COSIGN_KEY ?=
 
-release: $(TOOLS)/goreleaser $(TOOLS)/syft ## every artefact of a release into dist/, then the tests of what is there
+release: $(TOOLS)/goreleaser $(TOOLS)/syft $(TOOLS)/helm ## every artefact of a release into dist/, then the tests of what is there
 	PATH="$(CURDIR)/$(TOOLS):$(if $(COSIGN),$(dir $(COSIGN)):)$$PATH" $(TOOLS)/goreleaser release --clean $(SNAPSHOT) $(if $(COSIGN),,--skip=sign)
 	cp -R $(RELEASE)/image dist/image
-	cp $(RELEASE)/tailrace_*_image.tar $(RELEASE)/tailrace_*_image.spdx.json $(RELEASE)/docker-compose.yml dist/
-	cd tools/release && DIST=$(CURDIR)/dist SIGNED=$(if $(COSIGN),$(COSIGN)) $(GO) test -count=1 ./dist
+	cp $(RELEASE)/tailrace_*_image.tar $(RELEASE)/tailrace_*_image.spdx.json $(RELEASE)/docker-compose.yml $(RELEASE)/tailrace-*.tgz dist/
+	cd tools/release && DIST=$(CURDIR)/dist IMAGE=$(IMAGE) HELM=$(CURDIR)/$(TOOLS)/helm SIGNED=$(if $(COSIGN),$(COSIGN)) $(GO) test -count=1 ./dist
 	$(if $(and $(IMAGE),$(if $(SNAPSHOT),,real)),cd tools/release && $(GO) run ./image push $(CURDIR)/dist/image $(IMAGE))
 	@$(if $(COSIGN),,echo 'make: NOT SIGNED: there is no cosign here' >&2)
 
 # What goreleaser packs and does not make: man pages, completions, notices, the image. It is run by .goreleaser.yaml.
-release-files: build
+release-files: build $(TOOLS)/helm
 	rm -rf $(RELEASE) && mkdir -p $(RELEASE)/man $(RELEASE)/completions $(RELEASE)/programs
 	bin/replicator man $(RELEASE)/man && gzip -9n $(RELEASE)/man/*.1
 	bin/replicator completion bash > $(RELEASE)/completions/replicator.bash
@@ -198,6 +198,7 @@ release-files: build
 	bin/replicator completion fish > $(RELEASE)/completions/replicator.fish
 	sed 's|\./tailrace-data|/var/lib/tailrace|; s|\./tailrace-archive|/var/lib/tailrace/archive|' tailrace.example.yaml > $(RELEASE)/tailrace.yaml
 	cp LICENSE $(RELEASE)/
+	HELM=$(TOOLS)/helm tools/release/chart $(RELEASE) '$(VERSION)' $(IMAGE)
 	cd tools/release && $(GO) run ./notices -C $(CURDIR) -platforms '$(PLATFORMS)' -out $(CURDIR)/$(RELEASE)/THIRD-PARTY-NOTICES.txt
 	for arch in amd64 arm64; do \
 	CGO_ENABLED=0 GOOS=linux GOARCH=$$arch $(GO) build -trimpath -buildvcs=true -ldflags '$(LDFLAGS)' \

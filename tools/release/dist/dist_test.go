@@ -58,6 +58,8 @@ func (r release) archive(platform string) string {
 	return "tailrace_" + r.version + "_" + platform + platforms[platform]
 }
 
+func (r release) chart() string { return "tailrace-" + r.version + ".tgz" }
+
 // packages returns the packages by format and processor. Debian and RPM write a version before a
 // release with a tilde.
 func (r release) packages() map[string]string {
@@ -77,7 +79,7 @@ func TestEveryArtefactIsListedWithItsChecksum(t *testing.T) {
 		want = append(want, r.archive(p), r.archive(p)+".spdx.json")
 	}
 	want = append(want, slices.Collect(maps.Values(r.packages()))...)
-	want = append(want, "docker-compose.yml", "tailrace_"+r.version+"_image.tar", "tailrace_"+r.version+"_image.spdx.json")
+	want = append(want, "docker-compose.yml", r.chart(), "tailrace_"+r.version+"_image.tar", "tailrace_"+r.version+"_image.spdx.json")
 	slices.Sort(want)
 	var listed []string
 	for line := range strings.Lines(string(r.read(t, "SHA256SUMS"))) {
@@ -204,6 +206,74 @@ func TestFormulaNamesTheArchives(t *testing.T) {
 		if sum := sha256.Sum256(r.read(t, name)); hex.EncodeToString(sum[:]) != p[2] {
 			t.Errorf("the formula has another checksum of %s", name)
 		}
+	}
+}
+
+// TestScoopManifestNamesTheArchives of Windows, each with its checksum.
+func TestScoopManifestNamesTheArchives(t *testing.T) {
+	r := opened(t)
+	var m struct {
+		Version      string
+		Architecture map[string]struct {
+			URL  string
+			Bin  []string
+			Hash string
+		}
+	}
+	if err := json.Unmarshal(r.read(t, "scoop/tailrace.json"), &m); err != nil {
+		t.Fatal(err)
+	}
+	if m.Version != r.version || len(m.Architecture) != 2 {
+		t.Errorf("version %s, %d architectures", m.Version, len(m.Architecture))
+	}
+	for name, a := range m.Architecture {
+		archive := a.URL[strings.LastIndex(a.URL, "/")+1:]
+		sum := sha256.Sum256(r.read(t, archive))
+		if hex.EncodeToString(sum[:]) != a.Hash {
+			t.Errorf("%s: another checksum of %s", name, archive)
+		}
+		files := unpack(t, filepath.Join(r.dir, archive))
+		for _, bin := range a.Bin {
+			if path := strings.ReplaceAll(bin, `\\`, "/"); len(files[path[strings.LastIndex(path, "/")+1:]]) == 0 {
+				t.Errorf("%s: %s is not in %s", name, bin, archive)
+			}
+		}
+	}
+}
+
+// TestChartIsPackaged: of this version, without the values of tests, and with the image where the
+// release pushes it. helm renders it.
+func TestChartIsPackaged(t *testing.T) {
+	r := opened(t)
+	files := unpack(t, filepath.Join(r.dir, r.chart()))
+	for _, name := range []string{"Chart.yaml", "values.yaml", "values.schema.json", "README.md"} {
+		if len(files[name]) == 0 {
+			t.Errorf("no %s in %s", name, r.chart())
+		}
+	}
+	for name := range files {
+		if strings.HasPrefix(name, "ci/") {
+			t.Errorf("%s has %s", r.chart(), name)
+		}
+	}
+	image := "tailrace/replicator"
+	if v := os.Getenv("IMAGE"); v != "" {
+		image = v
+	}
+	if !strings.Contains(string(files["Chart.yaml"]), "image: "+image+":"+r.version+"\n") {
+		t.Errorf("Artifact Hub is shown another image than %s:%s:\n%s", image, r.version, files["Chart.yaml"])
+	}
+	if strings.Contains(string(files["README.md"]), "](../") {
+		t.Error("links of README.md lead nowhere outside of the repository")
+	}
+	helm := os.Getenv("HELM")
+	if helm == "" {
+		t.Skip("HELM is not set")
+	}
+	out, err := exec.CommandContext(t.Context(), helm, "template", "shop", filepath.Join(r.dir, r.chart()),
+		"--values", "../../../deploy/helm/ci/minimal.yaml").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "image: "+image+":"+r.version+"\n") {
+		t.Errorf("%v: no image %s:%s in\n%s", err, image, r.version, out)
 	}
 }
 
