@@ -57,7 +57,7 @@ func TestComposeConfigurationIsAccepted(t *testing.T) {
 
 var (
 	alertName = regexp.MustCompile(`(?m)^\s+- alert: (\w+)$`)
-	runbook   = regexp.MustCompile(`(?m)runbook_url: https://github\.com/tailrace-cdc/replicator/blob/main/docs/operations\.md#(\w+)$`)
+	runbook   = regexp.MustCompile(`(?m)runbook_url: https://github\.com/[\w/-]+/docs/operations\.md#(\w+)$`)
 )
 
 // TestEveryAlertHasItsEntry checks that every alert links an entry of the operations manual that

@@ -27,8 +27,8 @@ func Terraform(project, instance string, tables []Table) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-const terraformHead = `# Written by replicator schema --format terraform: change the mappings instead. Put it into a directory of its own, and call
-# it as a module; in a configuration whose variables have other names it may also stand alone.
+const terraformHead = `# Written by replicator schema --format terraform: change the mappings instead. Put it into a directory of
+# its own, and call it as a module; where no variable has one of its names, it may also stand alone.
 
 terraform {
   required_providers {
@@ -72,7 +72,8 @@ func writeTable(b *strings.Builder, name string, t Table, taken map[string]bool)
 		}
 		b.WriteString("  }\n")
 	}
-	b.WriteString("\n  lifecycle {\n    prevent_destroy = true\n    ignore_changes  = [split_keys] # else a table is made anew\n  }\n}\n\n")
+	b.WriteString("\n  lifecycle {\n    prevent_destroy = true\n")
+	b.WriteString("    ignore_changes  = [split_keys] # else the table would be made anew\n  }\n}\n\n")
 	for _, f := range t.Families {
 		rules := gcRules(f)
 		if rules == "" {

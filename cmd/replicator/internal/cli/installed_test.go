@@ -33,7 +33,8 @@ func TestFileOfAPackageIsTheLastChoice(t *testing.T) {
 // TestVariablesAreThoseOfSystemd: the service reads the same file.
 func TestVariablesAreThoseOfSystemd(t *testing.T) {
 	const text = "# a comment\n; another\n\nNATS_URL=nats://a:b@host:4222\n  KEY = no\nA=1\nA=2\nEMPTY=\n" +
-		"SPACES= x y \r\nSINGLE='$HOME \"q\" '\nDOUBLE=\"a \\\"b\\\" \\\\ \\$c ${D}\"\nHASH=a#b\nEQUALS=a=b=\nHALF=\"x\nnothing\n"
+		"SPACES= x y \r\nSINGLE='$HOME \"q\" '\nDOUBLE=\"a \\\"b\\\" \\\\ \\$c ${D}\"\n" +
+		"HASH=a#b\nEQUALS=a=b=\nHALF=\"x\nnothing\n"
 	want := map[string]string{
 		"NATS_URL": "nats://a:b@host:4222", "A": "2", "EMPTY": "", "SPACES": "x y", "SINGLE": `$HOME "q" `,
 		"DOUBLE": `a "b" \ $c ${D}`, "HASH": "a#b", "EQUALS": "a=b=", "HALF": `"x`,
