@@ -33,7 +33,7 @@ MODULES    ?= .
 export GORACE ?= atexit_sleep_ms=0
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo demo-ttl test short check fmt vet tidy structure cross lint vuln race bench sim mutants explore answers soak chaos fuzz acceptance chart alerts dashboards page terraform man schema tools release release-files clean
+.PHONY: help build demo demo-ttl test short check fmt vet tidy structure cross lint vuln race bench sim mutants explore answers soak chaos fuzz acceptance chart alerts dashboards page terraform site man schema tools release release-files clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -163,6 +163,10 @@ page: build ## the status page in a Chromium: several tabs, a frozen and a kille
 terraform: build ## read deploy/terraform with HashiCorp's parser; compare it with what check and schema print
 	cd tools && REPLICATOR=$(CURDIR)/bin/replicator $(GO) test -count=1 ./terraform
 
+site: $(TOOLS)/hugo ## the documentation as a site, into bin/site; its links are followed
+	cd tools/site && $(CURDIR)/$(TOOLS)/hugo --destination $(CURDIR)/bin/site --cleanDestinationDir --noBuildLock --quiet
+	cd tools/site && HUGO=$(CURDIR)/$(TOOLS)/hugo $(GO) test -count=1 .
+
 man: build ## man pages into man/
 	mkdir -p man && bin/replicator man man
 
@@ -226,6 +230,10 @@ $(TOOLS)/goreleaser: PKG = github.com/goreleaser/goreleaser/v2
 $(TOOLS)/syft:       PKG = github.com/anchore/syft/cmd/syft
 $(TOOLS)/goreleaser $(TOOLS)/syft: tools/release/go.mod tools/release/go.sum
 	cd tools/release && $(GO) build -trimpath -o $(CURDIR)/$@ $(PKG)
+	@touch $@
+# So has the generator of the site.
+$(TOOLS)/hugo: tools/site/go.mod tools/site/go.sum
+	cd tools/site && CGO_ENABLED=0 $(GO) build -trimpath -o $(CURDIR)/$@ github.com/gohugoio/hugo
 	@touch $@
 $(TOOLS)/%: tools/go.mod tools/go.sum
 	cd tools && $(GO) build -trimpath -o $(CURDIR)/$@ $(PKG)
