@@ -41,7 +41,7 @@ resource "aws_s3_bucket_lifecycle_configuration" "archive" {
     status = "Enabled"
 
     filter {
-      prefix = "${each.value.prefix == "" ? "" : "${trim(each.value.prefix, "/")}/"}tr_table="
+      prefix = "${trim(each.value.prefix, "/") == "" ? "" : "${trim(each.value.prefix, "/")}/"}tr_table="
     }
 
     dynamic "transition" {

@@ -14,12 +14,12 @@ locals {
 
   exports = [for e in var.exports[*] : {
     bucket  = "arn:${local.partition}:s3:::${e.bucket}"
-    objects = "arn:${local.partition}:s3:::${e.bucket}/${e.prefix == "" ? "" : "${trim(e.prefix, "/")}/"}*"
+    objects = "arn:${local.partition}:s3:::${e.bucket}/${trim(e.prefix, "/") == "" ? "" : "${trim(e.prefix, "/")}/"}*"
     ask     = e.ask
   }]
   archives = [for a in var.archive[*] : {
     bucket  = "arn:${local.partition}:s3:::${a.bucket}"
-    objects = "arn:${local.partition}:s3:::${a.bucket}/${a.prefix == "" ? "" : "${trim(a.prefix, "/")}/"}*"
+    objects = "arn:${local.partition}:s3:::${a.bucket}/${trim(a.prefix, "/") == "" ? "" : "${trim(a.prefix, "/")}/"}*"
   }]
 
   policy = {

@@ -42,6 +42,13 @@ resource "google_iam_workload_identity_pool" "cluster" {
   for_each                  = local.federated
   project                   = var.google_project
   workload_identity_pool_id = var.name
+
+  lifecycle {
+    precondition {
+      condition     = each.value != null
+      error_message = "google_federation needs oidc: the cluster whose tokens Google trusts."
+    }
+  }
 }
 
 resource "google_iam_workload_identity_pool_provider" "cluster" {

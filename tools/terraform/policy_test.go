@@ -76,6 +76,12 @@ func TestPolicyIsThatOfCheck(t *testing.T) {
 		config string
 		values map[string]cty.Value
 	}{
+		"a whole bucket": {
+			head + "- {source: Sessions, archive: {}}\narchive: {url: \"s3://kept\"}\n",
+			map[string]cty.Value{
+				"tables": cty.EmptyTupleVal, "archived_tables": texts("Sessions"), "archive": object("bucket", "kept", "prefix", "/"),
+			},
+		},
 		"two tables": {
 			head + "- {source: Carts, target: carts}\n- {source: Orders, target: orders}\n",
 			map[string]cty.Value{"tables": texts("Carts", "Orders")},
