@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tailrace-cdc/replicator/host"
 )
 
 var (
@@ -57,10 +59,10 @@ func (r *report) source(s *Source) {
 	if s.StreamsEndpoint != s.Endpoint {
 		r.endpoint("source.streams_endpoint", s.StreamsEndpoint)
 	}
-	if strings.Contains(s.Endpoint, "amazonaws.com") && s.StreamsEndpoint == s.Endpoint {
+	if host.AWS(s.Endpoint) && (s.StreamsEndpoint == "" || s.StreamsEndpoint == s.Endpoint) {
 		r.warn("one_endpoint", "source.endpoint",
 			"set source.streams_endpoint too, for example https://streams.dynamodb.REGION.amazonaws.com",
-			"on AWS the streams have another endpoint than the tables")
+			"on AWS the streams have another endpoint than the tables; without one they are read from the region's public one")
 	}
 	if s.AssumeRole != "" && !strings.HasPrefix(s.AssumeRole, "arn:") {
 		r.fault("bad_value", "source.assume_role", "arn:aws:iam::123456789012:role/NAME", "%q is not the ARN of a role",

@@ -6,6 +6,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"github.com/tailrace-cdc/replicator/host"
 )
 
 // Config is the whole file. Relative paths in it have been resolved against the file's own
@@ -64,8 +66,8 @@ type Source struct {
 	Region string `yaml:"region"`
 	// Overrides DynamoDB's endpoint: DynamoDB Local, the sandbox, an interface endpoint.
 	Endpoint string `yaml:"endpoint"`
-	// Overrides the endpoint of DynamoDB Streams. Empty: the same as endpoint. On AWS the two
-	// differ.
+	// Overrides the endpoint of DynamoDB Streams. Empty: the same as endpoint, unless that is one of
+	// AWS, whose streams have another: then the region's public one.
 	StreamsEndpoint string `yaml:"streams_endpoint"`
 	// ARN of a role to assume, for a table in another account.
 	AssumeRole string `yaml:"assume_role"`
@@ -334,7 +336,7 @@ func (c *Config) settle(written func(path string) bool) {
 			t.Heartbeat.Write = t.Heartbeat.Write || !written(h+".write")
 		}
 	}
-	if c.Source.StreamsEndpoint == "" {
+	if c.Source.StreamsEndpoint == "" && !host.AWS(c.Source.Endpoint) {
 		c.Source.StreamsEndpoint = c.Source.Endpoint
 	}
 	if c.Scratch == "" {

@@ -52,6 +52,30 @@ func TestSmallestConfigurationWorks(t *testing.T) {
 	}
 }
 
+// TestStreamsHaveAnotherEndpointOnAWS: an endpoint of AWS is never that of the streams, and a file
+// that names no other is warned of.
+func TestStreamsHaveAnotherEndpointOnAWS(t *testing.T) {
+	for _, c := range []struct{ endpoints, want, code string }{
+		{`endpoint: "http://127.0.0.1:8000"`, "http://127.0.0.1:8000", ""},
+		{`endpoint: "https://dynamodb.eu-west-1.amazonaws.com"`, "", "one_endpoint"},
+		{`endpoint: "https://vpce-1.dynamodb.eu-west-1.vpce.amazonaws.com"`, "", "one_endpoint"},
+		{`endpoint: "https://dynamodb.eu-west-1.api.aws"`, "", "one_endpoint"},
+		{`endpoint: "https://a.api.aws", streams_endpoint: "https://a.api.aws"`, "https://a.api.aws", "one_endpoint"},
+		{`endpoint: "https://a.api.aws", streams_endpoint: "https://b.api.aws"`, "https://b.api.aws", ""},
+		{`streams_endpoint: "https://b.amazonaws.com"`, "https://b.amazonaws.com", ""},
+	} {
+		cfg, problems := parse(t, strings.Replace(smallest, "region: eu-west-1", "region: eu-west-1, "+c.endpoints, 1))
+		code := ""
+		for _, p := range problems {
+			code += p.Code
+		}
+		if cfg.Source.StreamsEndpoint != c.want || code != c.code {
+			t.Errorf("%s: streams at %q, problems %q; want %q, %q",
+				c.endpoints, cfg.Source.StreamsEndpoint, code, c.want, c.code)
+		}
+	}
+}
+
 func TestEveryKeyIsRead(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "mappings", "orders.yaml"), "families: {}\n")

@@ -5,6 +5,12 @@ import (
 	"strings"
 )
 
+// AWS reports whether an endpoint of DynamoDB is AWS's own, public or private: there the streams
+// have another endpoint than the tables. Emulators have one for both.
+func AWS(endpoint string) bool {
+	return strings.Contains(endpoint, ".amazonaws.com") || strings.Contains(endpoint, ".api.aws")
+}
+
 // WithoutUser returns an endpoint without its user and password, for messages and for clients that
 // do not use them: a client's errors repeat the endpoint. Of a text that is no URL everything
 // before the last @ is left out.

@@ -2,9 +2,9 @@ package source
 
 import (
 	"net/http"
-	"strings"
 	"time"
 
+	"github.com/tailrace-cdc/replicator/host"
 	"github.com/tailrace-cdc/replicator/source/heartbeat"
 )
 
@@ -48,7 +48,7 @@ type HTTPClient interface {
 
 // withDefaults returns the options with defaults in place of zero values.
 func (o Options) withDefaults() Options {
-	if o.StreamsEndpoint == "" && !isAWS(o.Endpoint) {
+	if o.StreamsEndpoint == "" && !host.AWS(o.Endpoint) {
 		o.StreamsEndpoint = o.Endpoint
 	}
 	setDefault(&o.IdlePoll, time.Second)
@@ -72,9 +72,4 @@ func setDefault[T comparable](v *T, value T) {
 	if *v == zero {
 		*v = value
 	}
-}
-
-// isAWS reports whether an endpoint is AWS's own.
-func isAWS(endpoint string) bool {
-	return strings.Contains(endpoint, ".amazonaws.com") || strings.Contains(endpoint, ".api.aws")
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"github.com/tailrace-cdc/replicator/host"
 )
 
 // ErrNoIdentities means that the caller's identity is unknown, because the endpoints are not AWS's
@@ -16,7 +18,7 @@ var ErrNoIdentities = errors.New("the server knows no identities")
 // permission.
 func (s *Source) Principal(ctx context.Context) (string, error) {
 	base := aws.ToString(s.identities.Options().BaseEndpoint) // $AWS_ENDPOINT_URL_STS or $AWS_ENDPOINT_URL
-	if base == "" && s.opt.Endpoint != "" && !isAWS(s.opt.Endpoint) {
+	if base == "" && s.opt.Endpoint != "" && !host.AWS(s.opt.Endpoint) {
 		return "", ErrNoIdentities // the tables are not in AWS, so its identities do not apply
 	}
 	once := func(o *sts.Options) { o.Retryer = s.noRetry }
@@ -24,7 +26,7 @@ func (s *Source) Principal(ctx context.Context) (string, error) {
 	switch {
 	case err == nil && aws.ToString(who.Arn) != "":
 		return aws.ToString(who.Arn), nil
-	case base != "" && !isAWS(base), err == nil:
+	case base != "" && !host.AWS(base), err == nil:
 		return "", ErrNoIdentities
 	default:
 		return "", s.wrap(ctx, "get caller identity", err)
