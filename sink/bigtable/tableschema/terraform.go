@@ -27,8 +27,8 @@ func Terraform(project, instance string, tables []Table) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-const terraformHead = `# Written by replicator schema --format terraform: change the mappings instead. Put it into a directory of
-# its own, and call it as a module; where no variable has one of its names, it may also stand alone.
+const terraformHead = `# Written by replicator schema --format terraform: change the mappings instead. Put it into a
+# directory of its own, and call it as a module; where no variable has one of its names, it may also stand alone.
 
 terraform {
   required_providers {
