@@ -36,8 +36,9 @@ func newRig(t testing.TB) *rig {
 	return r
 }
 
-// answer is what came back: code and message of an error, or the body.
+// answer is what came back: the HTTP status, code and message of an error, or the body.
 type answer struct {
+	Status        int
 	Code, Message string
 	Body          string
 }
@@ -68,7 +69,7 @@ func (r *rig) raw(op, body string) answer {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	a := answer{Body: string(b)}
+	a := answer{Status: res.StatusCode, Body: string(b)}
 	if res.StatusCode != http.StatusOK {
 		var e struct {
 			Type    string `json:"__type"`
@@ -91,6 +92,32 @@ func (r *rig) do(op, body string) string {
 		r.t.Fatalf("%s %s: %s: %s", op, body, a.Code, a.Message)
 	}
 	return a.Body
+}
+
+// refusal is a request with the service's answer to it: status 400, a code and a message. source
+// is where the answer is documented or was observed.
+type refusal struct{ name, op, body, code, message, source string }
+
+// Where the service's answers are from. The suites record what the service itself answered.
+const (
+	parity   = "https://github.com/nubo-db/dynamodb-conformance/blob/main/tests/"
+	scylla   = "https://github.com/scylladb/scylladb/blob/master/test/alternator/"
+	ackLab   = "ack-api-quirks, services/dynamodb: findings on the live API, October 2026: "
+	awsGuide = "https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/"
+	awsAPI   = "https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/"
+)
+
+// refuses sends requests, in which ' stands for ", and compares the answers.
+func (r *rig) refuses(t *testing.T, all []refusal) {
+	for _, c := range all {
+		t.Run(c.name, func(t *testing.T) {
+			got := r.raw(c.op, quotes(c.body))
+			if got.Status != http.StatusBadRequest || got.Code != c.code || got.Message != c.message {
+				t.Errorf("got  %d %s: %s\nwant 400 %s: %s\nsource: %s\n%.300s", got.Status, got.Code, got.Message,
+					c.code, c.message, c.source, got.Body)
+			}
+		})
+	}
 }
 
 func quotes(s string) string { return strings.ReplaceAll(s, "'", `"`) }

@@ -220,7 +220,7 @@ func (d *Definition) readIndexes(kind string, n *wire.Node) ([]Index, *wire.Erro
 		return nil, wire.BadValue("List of %sSecondaryIndexes is empty", kind)
 	}
 	if kind == "Local" && len(d.Keys) != 2 {
-		return nil, wire.BadValue("Table KeySchema does not have a range key, selects is required when specifying a " +
+		return nil, wire.BadValue("Table KeySchema does not have a range key, which is required when specifying a " +
 			"LocalSecondaryIndex")
 	}
 	var out []Index
