@@ -70,6 +70,9 @@ func hasDuplicates(writes []*write) bool {
 
 // readBatchWrite reads the writes of a batch and checks their number.
 func readBatchWrite(items *wire.Node) ([]*write, *wire.Error) {
+	if len(items.Kids) == 0 {
+		return nil, wire.Invalid("The requestItems parameter is required for BatchWriteItem")
+	}
 	var writes []*write
 	for i := range items.Kids {
 		n := &items.Kids[i]

@@ -95,6 +95,9 @@ func countKeys(reads []batchRead) (n int) {
 
 // readBatchGet reads the keys of each table and checks their number.
 func readBatchGet(items *wire.Node) ([]batchRead, *wire.Error) {
+	if len(items.Kids) == 0 {
+		return nil, wire.Invalid("The requestItems parameter is required for BatchGetItem")
+	}
 	var reads []batchRead
 	total := 0
 	for i := range items.Kids {

@@ -128,10 +128,13 @@ func TestUpdatesOfTablesThatTheServiceRefuses(t *testing.T) {
 			"ValidationException", invalid + "Attempting to create an index which already exists"},
 		"type redefined": {`'AttributeDefinitions':[{'AttributeName':'c','AttributeType':'N'}],
 			'GlobalSecondaryIndexUpdates':[{'Create':` + index("one", "c") + `}]`,
-			"ValidationException", invalid + "Cannot redefine the attribute: c"},
+			"ValidationException", invalid + "Attributes cannot be redefined. Please check that your attribute has the " +
+				"same type as previously defined. Existing schema: Schema:[SchemaElement: key{p:S:HASH}, " +
+				"SchemaElement: key{c:S:RANGE}] New schema: Schema:[SchemaElement: key{p:S:HASH}, " +
+				"SchemaElement: key{c:N:RANGE}]"},
 		"type redefined twice": {`'AttributeDefinitions':[{'AttributeName':'q','AttributeType':'N'},{'AttributeName':'q',
 			'AttributeType':'S'}],'GlobalSecondaryIndexUpdates':[{'Create':` + index("one", "q") + `}]`,
-			"ValidationException", invalid + "Cannot redefine the attribute: q"},
+			"ValidationException", "Attribute Name is duplicated: q"},
 		"index as it is": {`'GlobalSecondaryIndexUpdates':[{'Update':{'IndexName':'ggg',
 			'ProvisionedThroughput':{'ReadCapacityUnits':5,'WriteCapacityUnits':5}}}]`,
 			"ValidationException", "The provisioned throughput for the index ggg will not change. The requested value equals " +

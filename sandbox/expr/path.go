@@ -74,8 +74,8 @@ func (p *parser) path() Path {
 			path = append(path, Step{Index: int(n), IsIndex: true})
 		default:
 			if len(path) > attr.MaxLevels {
-				p.violation(badOperand, "The document path has too many nesting elements; nesting elements: "+
-					""+strconv.Itoa(len(path)))
+				p.violation(badOperand, "The document path has too many nesting levels; nesting levels: "+
+					strconv.Itoa(len(path)))
 			}
 			return path
 		}

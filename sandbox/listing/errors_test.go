@@ -49,7 +49,7 @@ func TestMalformedQueriesAreRefused(t *testing.T) {
 			"Filter Expression can only contain non-primary key attributes: Primary key attribute: c"},
 		"both styles": {ofA + ",'AttributesToGet':['x']", "Can not use both expression and non-expression parameters " +
 			"in the same request: Non-expression parameters: {AttributesToGet} Expression parameters: {KeyConditionExpression}"},
-		"limit 0": {ofA + ",'Limit':0", "1 validation error detected: Value '0' at 'limit' failed to satisfy constraint: " +
+		"limit 0": {ofA + ",'Limit':0", "1 validation error detected: Value at 'Limit' failed to satisfy constraint: " +
 			"Member must have value greater than or equal to 1"},
 		"start without sort key": {start("'p':{'S':'a'}"), badStart},
 		"start with more":        {start("'p':{'S':'a'},'c':{'N':'1'},'x':{'N':'1'}"), badStart},

@@ -261,8 +261,12 @@ func TestShapesOfRequests(t *testing.T) {
 			"Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+")},
 		"attributes to get": {"GetItem", `{'TableName':'Tab','Key':{},'AttributesToGet':[]}`, one + failed("'[]'",
 			"attributesToGet", "Member must have length greater than or equal to 1")},
-		"limit": {"Query", `{'TableName':'Tab','Limit':0}`, one + failed("'0'", "limit",
+		"limit": {"Query", `{'TableName':'Tab','Limit':0}`, one + "Value at 'Limit' failed to " +
+			"satisfy constraint: Member must have value greater than or equal to 1"},
+		"scan limit": {"Scan", `{'TableName':'Tab','Limit':0}`, one + failed("'0'", "limit",
 			"Member must have value greater than or equal to 1")},
+		"empty name": {"PutItem", `{'TableName':'','Item':{}}`, one + failed("''", "tableName",
+			"Member must have length greater than or equal to 1")},
 		"segments": {"Scan", `{'TableName':'Tab','Segment':-1,'TotalSegments':0}`, "2 validation errors detected: " +
 			failed("'0'", "totalSegments", "Member must have value greater than or equal to 1") + "; " +
 			failed("'-1'", "segment", "Member must have value greater than or equal to 0")},
@@ -270,12 +274,9 @@ func TestShapesOfRequests(t *testing.T) {
 			"segment", "Member must have value less than or equal to 999999")},
 		"comparison": {"Scan", `{'TableName':'Tab','ScanFilter':{'a':{}}}`, one + failed("null",
 			"scanFilter.a.member.comparisonOperator", "Member must not be null")},
-		"no batch": {"BatchGetItem", `{'RequestItems':{}}`, one + failed("'{}'", "requestItems",
-			"Member must have length greater than or equal to 1")},
 		"100 keys": {"BatchGetItem", `{'RequestItems':{'Tab':{'Keys':` + list(100, `{}`) + `}}}`, ""},
-		"101 keys": {"BatchGetItem", `{'RequestItems':{'Tab':{'Keys':` + list(101, `{}`) + `}}}`, one + failed(
-			"'"+"["+strings.TrimSuffix(strings.Repeat("{}, ", 101), ", ")+"]'", "requestItems.Tab.member.keys",
-			"Member must have length less than or equal to 100")},
+		"101 keys": {"BatchGetItem", `{'RequestItems':{'Tab':{'Keys':` + list(101, `{}`) + `}}}`, one + "Value at " +
+			"'RequestItems.Tab.member.Keys' failed to satisfy constraint: Member must have length less than or equal to 100"},
 		"100 actions": {"TransactWriteItems", `{'TransactItems':` + list(100, `{}`) + `}`, ""},
 		"no actions": {"TransactWriteItems", `{'TransactItems':[]}`, one + failed("'[]'", "transactItems",
 			"Member must have length greater than or equal to 1")},
@@ -286,7 +287,7 @@ func TestShapesOfRequests(t *testing.T) {
 		"table name": {"CreateTable", `{}`, "The parameter 'TableName' is required but was not present in the request"},
 		"three keys": {"CreateTable", `{'TableName':'Tab','AttributeDefinitions':[],'KeySchema':` +
 			list(3, `{'AttributeName':'a','KeyType':'HASH'}`) + `}`, one + failed("'["+strings.TrimSuffix(
-			strings.Repeat("{AttributeName=a, KeyType=HASH}, ", 3), ", ")+"]'", "keySchema",
+			strings.Repeat("KeySchemaElement(attributeName=a, keyType=HASH), ", 3), ", ")+"]'", "keySchema",
 			"Member must have length less than or equal to 2")},
 		"capacity": {"CreateTable", `{'TableName':'Tab','AttributeDefinitions':[],
 			'KeySchema':[{'AttributeName':'a','KeyType':'HASH'}],

@@ -52,6 +52,8 @@ func values(name string, rules ...rule) *wire.Shape {
 
 func required(s *wire.Shape) { s.Required = true }
 func notNull(s *wire.Shape)  { s.NotNull = true }
+func notEmpty(s *wire.Shape) { s.NotEmpty = true }
+func terse(s *wire.Shape)    { s.Terse = true }
 
 func with(s *wire.Shape, rules ...rule) *wire.Shape {
 	for _, r := range rules {
@@ -75,8 +77,9 @@ var (
 	bucketRule  = regexp.MustCompile(`^[a-z0-9A-Z]+[\.\-\w]*[a-z0-9A-Z]+$`)
 	ownerRule   = regexp.MustCompile(`^[0-9]{12}$`)
 	nameRule    = regexp.MustCompile(`^[a-zA-Z0-9_.-]+$`)
-	tableName   = text("TableName", notNull, matches(nameRule), length(3, 255))
+	tableName   = text("TableName", notNull, notEmpty, matches(nameRule), length(3, 255))
 	adminName   = text("TableName", required, matches(nameRule))
+	createName  = text("TableName", required, notEmpty, matches(nameRule), length(3, 255))
 	indexName   = text("IndexName", matches(nameRule), length(3, 255))
 	consumed    = text("ReturnConsumedCapacity", enum("INDEXES", "TOTAL", "NONE"))
 	metrics     = text("ReturnItemCollectionMetrics", enum("SIZE", "NONE"))
@@ -134,7 +137,7 @@ var (
 	GetItem = requestOf(consumed, tableName, values("Key", notNull), toGet, boolean("ConsistentRead"),
 		text("ProjectionExpression"), names)
 	Query = requestOf(selects, indexName, consumed, conditions("QueryFilter"), tableName, logical, toGet,
-		integer("Limit", atLeast(1)), conditions("KeyConditions"), values("ExclusiveStartKey"),
+		integer("Limit", atLeast(1), terse), conditions("KeyConditions"), values("ExclusiveStartKey"),
 		boolean("ConsistentRead"), boolean("ScanIndexForward"), text("KeyConditionExpression"),
 		text("FilterExpression"), text("ProjectionExpression"), valuesParam, names)
 	Scan = requestOf(selects, indexName, integer("TotalSegments", atLeast(1), atMost(1000000)), consumed, tableName,
@@ -147,11 +150,11 @@ var (
 		list("", structure("", "WriteRequest",
 			structure("DeleteRequest", "DeleteRequest", values("Key", notNull)),
 			structure("PutRequest", "PutRequest", values("Item", notNull)))),
-		notNull, length(1, 0), keyLength(3, 255)))
+		notNull, keyLength(3, 255)))
 	BatchGetItem = requestOf(consumed, mapping("RequestItems", "KeysAndAttributes",
-		structure("", "KeysAndAttributes", list("Keys", values(""), notNull, length(1, 100)), toGet,
+		structure("", "KeysAndAttributes", list("Keys", values(""), notNull, length(1, 100), terse), toGet,
 			boolean("ConsistentRead"), text("ProjectionExpression"), names),
-		notNull, length(1, 0), keyLength(3, 255)))
+		notNull, keyLength(3, 255)))
 	TransactWriteItems = requestOf(consumed, metrics, text("ClientRequestToken", length(1, 36)),
 		list("TransactItems", structure("", "TransactWriteItem",
 			structure("ConditionCheck", "ConditionCheck", values("Key", notNull), tableName,
@@ -169,7 +172,7 @@ var (
 
 	CreateTable = requestOf(list("AttributeDefinitions", structure("", "AttributeDefinition",
 		text("AttributeName", notNull, length(1, 255)), text("AttributeType", notNull, enum("B", "N", "S"))), notNull),
-		adminName, text("BillingMode", enum("PROVISIONED", "PAY_PER_REQUEST")), throughput, keySchema,
+		createName, text("BillingMode", enum("PROVISIONED", "PAY_PER_REQUEST")), throughput, keySchema,
 		list("LocalSecondaryIndexes", index("", "LocalSecondaryIndex")),
 		list("GlobalSecondaryIndexes", index("", "GlobalSecondaryIndex", throughput)),
 		streams, tags, boolean("DeletionProtectionEnabled"), text("TableClass",

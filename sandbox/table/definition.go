@@ -19,9 +19,6 @@ func CheckName(name string) *wire.Error {
 // ReadDefinition returns the definition of a CreateTable request, checked in the service's order.
 func ReadDefinition(r *wire.Node) (d Definition, err *wire.Error) {
 	d.Name = strings.Clone(r.Str("TableName"))
-	if err := CheckName(d.Name); err != nil {
-		return d, err
-	}
 	if err := d.readBilling(r); err != nil {
 		return d, err
 	}
@@ -136,15 +133,20 @@ func (d *Definition) defined(name string) bool {
 	return slices.ContainsFunc(d.Attributes, func(a AttributeDefinition) bool { return a.AttributeName == name })
 }
 
+// errDuplicateAttribute returns the error for an attribute with two definitions.
+func errDuplicateAttribute(name string) *wire.Error {
+	return wire.Invalid("Attribute Name is duplicated: %s", name)
+}
+
 // checkKeys checks one key schema against the attribute definitions.
 func (d *Definition) checkKeys(keys []KeyElement) *wire.Error {
 	var names, defs []string
 	for _, k := range keys {
 		names = append(names, k.AttributeName)
 	}
-	for i, a := range d.Attributes {
+	for _, a := range d.Attributes {
 		if slices.Contains(defs, a.AttributeName) {
-			return wire.BadValue("Cannot redefine the attribute: %s", d.Attributes[i].AttributeName)
+			return errDuplicateAttribute(a.AttributeName)
 		}
 		defs = append(defs, a.AttributeName)
 	}

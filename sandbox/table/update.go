@@ -115,17 +115,52 @@ func (d *Definition) addAttributes(defs *wire.Node) *wire.Error {
 		return nil
 	}
 	d.Attributes = slices.Clone(d.Attributes)
-	for _, a := range readAttributes(defs) {
+	added := readAttributes(defs)
+	for i, a := range added {
+		if slices.ContainsFunc(added[:i], func(o AttributeDefinition) bool { return o.AttributeName == a.AttributeName }) {
+			return errDuplicateAttribute(a.AttributeName)
+		}
 		at := slices.IndexFunc(d.Attributes,
 			func(old AttributeDefinition) bool { return old.AttributeName == a.AttributeName })
 		switch {
 		case at < 0:
 			d.Attributes = append(d.Attributes, a)
 		case d.Attributes[at].AttributeType != a.AttributeType:
-			return wire.BadValue("Cannot redefine the attribute: %s", a.AttributeName)
+			return d.errRedefined(a)
 		}
 	}
 	return nil
+}
+
+// errRedefined returns the error for a definition that gives a key attribute another type.
+func (d *Definition) errRedefined(a AttributeDefinition) *wire.Error {
+	keys := d.Keys // the schema that has the attribute: the table's, or an index's
+	for _, all := range [2][]Index{d.Local, d.Global} {
+		for i := range all {
+			if !hasKey(keys, a.AttributeName) {
+				keys = all[i].Keys
+			}
+		}
+	}
+	return wire.BadValue("Attributes cannot be redefined. Please check that your attribute has the same type as "+
+		"previously defined. Existing schema: %s New schema: %s", schemaText(keys, d.Attributes),
+		schemaText(keys, append([]AttributeDefinition{a}, d.Attributes...)))
+}
+
+// hasKey reports whether a key schema has an attribute.
+func hasKey(keys []KeyElement, name string) bool {
+	return slices.ContainsFunc(keys, func(k KeyElement) bool { return k.AttributeName == name })
+}
+
+// schemaText returns a key schema as messages show it, with the type of the first definition of
+// each attribute.
+func schemaText(keys []KeyElement, defs []AttributeDefinition) string {
+	var out []string
+	for _, k := range keys {
+		at := slices.IndexFunc(defs, func(a AttributeDefinition) bool { return a.AttributeName == k.AttributeName })
+		out = append(out, "SchemaElement: key{"+k.AttributeName+":"+defs[at].AttributeType+":"+k.KeyType+"}")
+	}
+	return "Schema:[" + strings.Join(out, ", ") + "]"
 }
 
 // dropUnusedAttributes removes the definitions of attributes that are no longer keys, such as those

@@ -41,6 +41,8 @@ type Shape struct {
 	HasMin   bool
 	Max      int64
 	KeyLen   [2]int // shortest and longest key of a Map; 0: no constraint
+	NotEmpty bool   // an empty text violates only "length greater than or equal to 1"
+	Terse    bool   // messages have the field as it is written, and no value: "Value at 'Limit' failed"
 }
 
 // CheckValue checks the shape of an attribute value.
@@ -222,11 +224,7 @@ func (s *Shape) constrain(n *Node, at string, violations *[]string) {
 		return
 	}
 	violate := func(rule string) {
-		shown := "null"
-		if n != nil {
-			shown = "'" + Show(n) + "'"
-		}
-		*violations = append(*violations, "Value "+shown+" at '"+at+"' failed to satisfy constraint: "+rule)
+		*violations = append(*violations, s.about(n, at)+" failed to satisfy constraint: "+rule)
 	}
 	if n == nil || n.Kind == Null {
 		if s.NotNull {
@@ -262,6 +260,18 @@ func (s *Shape) constrain(n *Node, at string, violations *[]string) {
 	}
 }
 
+// about returns the beginning of a violation: the value and the place of a node.
+func (s *Shape) about(n *Node, at string) string {
+	switch {
+	case n == nil:
+		return "Value null at '" + at + "'"
+	case s.Terse:
+		at = at[:len(at)-len(s.Name)] + s.Name
+		return "Value at '" + strings.ToUpper(at[:1]) + at[1:] + "'"
+	}
+	return "Value '" + s.show(n) + "' at '" + at + "'"
+}
+
 // member is constrain for an element of a list or map, which must not be null. Package attr checks
 // attribute values.
 func (s *Shape) member(n *Node, at string, violations *[]string) {
@@ -278,6 +288,10 @@ func (s *Shape) lengths(n *Node, violate func(string)) {
 	size := len(n.Text)
 	if n.Kind == Array || n.Kind == Object {
 		size = len(n.Kids)
+	}
+	if size == 0 && s.NotEmpty {
+		violate("Member must have length greater than or equal to 1")
+		return
 	}
 	if s.Pattern != nil && !s.Pattern.MatchString(n.Text) {
 		violate("Member must satisfy regular expression pattern: " + pattern(s.Pattern))
@@ -328,6 +342,24 @@ func Show(n *Node) string {
 	return n.Text
 }
 
+// show returns a node of this shape as messages show it: structures in a list have the name of
+// their class.
+func (s *Shape) show(n *Node) string {
+	if s.Kind != List || s.Elem.Kind != Struct {
+		return Show(n)
+	}
+	all := make([]string, len(n.Kids))
+	for i := range n.Kids {
+		fields := make([]string, len(n.Kids[i].Kids))
+		for j := range fields {
+			f := &n.Kids[i].Kids[j]
+			fields[j] = lowerFirst(f.Name) + "=" + Show(f)
+		}
+		all[i] = s.Elem.Java + "(" + strings.Join(fields, ", ") + ")"
+	}
+	return "[" + strings.Join(all, ", ") + "]"
+}
+
 // join returns the path of a field.
 func join(parent, name string) string {
 	if parent == "" {
@@ -336,4 +368,9 @@ func join(parent, name string) string {
 	return parent + "." + name
 }
 
-func lowerFirst(s string) string { return strings.ToLower(s[:1]) + s[1:] }
+func lowerFirst(s string) string {
+	if s == "" {
+		return ""
+	}
+	return strings.ToLower(s[:1]) + s[1:]
+}
