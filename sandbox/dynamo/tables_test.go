@@ -151,3 +151,25 @@ func TestUpdatesOfTablesThatTheServiceRefuses(t *testing.T) {
 	}
 	r.want(r.do("DescribeTable", `{'TableName':'ttt'}`), before)
 }
+
+// TestUpdateIgnoresDefinitionsThatNoNewIndexUses: source: ack-api-quirks, services/dynamodb,
+// DDB-TABLE-162.
+func TestUpdateIgnoresDefinitionsThatNoNewIndexUses(t *testing.T) {
+	r := newRig(t)
+	r.indexed("ttt")
+	r.do("UpdateTable", `{'TableName':'ttt','AttributeDefinitions':[{'AttributeName':'p','AttributeType':'N'}],
+		'DeletionProtectionEnabled':true}`)
+	r.do("UpdateTable", `{'TableName':'ttt','AttributeDefinitions':[{'AttributeName':'p','AttributeType':'N'},
+		{'AttributeName':'x','AttributeType':'S'}],'GlobalSecondaryIndexUpdates':[{'Delete':{'IndexName':'ggg'}}]}`)
+	var out struct {
+		Table struct{ AttributeDefinitions []struct{ AttributeName, AttributeType string } }
+	}
+	if err := json.Unmarshal([]byte(r.do("DescribeTable", `{'TableName':'ttt'}`)), &out); err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range out.Table.AttributeDefinitions {
+		if a.AttributeName == "x" || a.AttributeName == "p" && a.AttributeType != "S" {
+			t.Errorf("definitions %v", out.Table.AttributeDefinitions)
+		}
+	}
+}

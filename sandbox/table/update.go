@@ -87,15 +87,14 @@ func (d *Definition) changeThroughput(n *wire.Node, now time.Time) *wire.Error {
 
 // changeIndexes creates, changes and deletes global indexes.
 func (d *Definition) changeIndexes(r *wire.Node) *wire.Error {
-	if err := d.addAttributes(r.Get("AttributeDefinitions")); err != nil {
-		return err
-	}
 	updates := r.Get("GlobalSecondaryIndexUpdates")
 	if updates == nil {
-		d.dropUnusedAttributes()
 		return nil
 	}
 	if err := checkIndexUpdates(updates); err != nil {
+		return err
+	}
+	if err := d.addAttributes(r.Get("AttributeDefinitions"), createdKeys(updates)); err != nil {
 		return err
 	}
 	d.Global = slices.Clone(d.Global)
@@ -108,9 +107,21 @@ func (d *Definition) changeIndexes(r *wire.Node) *wire.Error {
 	return nil
 }
 
+// createdKeys returns the key attributes of the indexes that updates create.
+func createdKeys(updates *wire.Node) []KeyElement {
+	var keys []KeyElement
+	for i := range updates.Kids {
+		if n := updates.Kids[i].Get("Create"); n != nil {
+			keys = append(keys, readKeys(n.Get("KeySchema"))...)
+		}
+	}
+	return keys
+}
+
 // addAttributes adds an update's attribute definitions. An update may repeat the table's
-// definitions and not change them.
-func (d *Definition) addAttributes(defs *wire.Node) *wire.Error {
+// definitions. It may change none that an index which it creates uses; the service ignores other
+// definitions.
+func (d *Definition) addAttributes(defs *wire.Node, created []KeyElement) *wire.Error {
 	if defs == nil {
 		return nil
 	}
@@ -125,7 +136,7 @@ func (d *Definition) addAttributes(defs *wire.Node) *wire.Error {
 		switch {
 		case at < 0:
 			d.Attributes = append(d.Attributes, a)
-		case d.Attributes[at].AttributeType != a.AttributeType:
+		case d.Attributes[at].AttributeType != a.AttributeType && hasKey(created, a.AttributeName):
 			return d.errRedefined(a)
 		}
 	}
