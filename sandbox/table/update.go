@@ -213,18 +213,21 @@ func (d *Definition) changeIndex(u *wire.Node) *wire.Error {
 	at := func(n *wire.Node) int {
 		return slices.IndexFunc(d.Global, func(ix Index) bool { return ix.Name == n.Str("IndexName") })
 	}
-	missing := func(n *wire.Node) *wire.Error {
+	local := func(n *wire.Node) bool {
+		return slices.ContainsFunc(d.Local, func(ix Index) bool { return ix.Name == n.Str("IndexName") })
+	}
+	missing := func(verb string, n *wire.Node) *wire.Error {
+		if local(n) {
+			return wire.Invalid("Cannot %s an index that is not a GlobalSecondaryIndex: %s", verb, n.Str("IndexName"))
+		}
 		return &wire.Error{Code: "ResourceNotFoundException", Message: "Requested resource not found: No such index: " +
 			n.Str("IndexName")}
 	}
 	switch {
 	case u.Has("Create"):
 		n := u.Get("Create")
-		if at(n) >= 0 {
-			return wire.BadValue("Attempting to create an index which already exists")
-		}
-		if slices.ContainsFunc(d.Local, func(ix Index) bool { return ix.Name == n.Str("IndexName") }) {
-			return wire.BadValue("Duplicate index name: %s", n.Str("IndexName"))
+		if at(n) >= 0 || local(n) {
+			return wire.Invalid("Attempting to create an index which already exists")
 		}
 		ix, err := d.readIndex("Global", n)
 		if err != nil {
@@ -234,13 +237,13 @@ func (d *Definition) changeIndex(u *wire.Node) *wire.Error {
 	case u.Has("Delete"):
 		n := u.Get("Delete")
 		if at(n) < 0 {
-			return missing(n)
+			return missing("delete", n)
 		}
 		d.Global = slices.Delete(d.Global, at(n), at(n)+1)
 	case u.Has("Update"):
 		n := u.Get("Update")
 		if at(n) < 0 {
-			return missing(n)
+			return missing("update", n)
 		}
 		return d.Global[at(n)].changeThroughput(n.Get("ProvisionedThroughput"))
 	default:
