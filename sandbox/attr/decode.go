@@ -19,9 +19,12 @@ var ErrLevels = wire.Invalid("Nesting Levels have exceeded supported limits: Att
 // maxName is the length of the longest attribute name, in bytes.
 const maxName = 64<<10 - 1
 
-// CheckName refuses an attribute name that is too long.
+// CheckName refuses an attribute name that is empty or too long.
 func CheckName(name string) *wire.Error {
-	if len(name) > maxName {
+	switch {
+	case name == "":
+		return wire.Invalid("Empty attribute name")
+	case len(name) > maxName:
 		return wire.Invalid("Attribute name is too large, must be less than %d bytes", maxName+1)
 	}
 	return nil

@@ -31,10 +31,6 @@ func NewEnv(names, values *wire.Node) (*Env, *wire.Error) {
 			if !isPlaceholder(k.Name, '#') {
 				return nil, wire.Invalid("%s", `ExpressionAttributeNames contains invalid key: Syntax error; key: "`+k.Name+`"`)
 			}
-			if k.Text == "" {
-				return nil, wire.Invalid("%s",
-					"ExpressionAttributeNames contains invalid value: Empty attribute name for key "+k.Name)
-			}
 			if err := attr.CheckName(k.Text); err != nil {
 				return nil, wire.Invalid("%s", "ExpressionAttributeNames contains invalid value: "+err.Message+" for key "+k.Name)
 			}
