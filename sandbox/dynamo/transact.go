@@ -120,8 +120,13 @@ func lockAll(writes []*write) []*table.Table {
 }
 
 // cancelled returns one error for the reasons, of which there is one per action; nil if all are
-// nil.
+// nil. A reason that refuses the whole request is the error.
 func cancelled(reasons []*wire.Error) *wire.Error {
+	for _, e := range reasons {
+		if e != nil && e.Whole {
+			return e
+		}
+	}
 	codes := make([]string, len(reasons))
 	extra := []byte(`,"CancellationReasons":[`)
 	any := false

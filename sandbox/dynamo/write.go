@@ -168,7 +168,7 @@ func (w *write) bind() *wire.Error {
 			return err
 		}
 		w.table.RLock()
-		err := w.table.CheckIndexKeys(w.keyMap, false)
+		err := w.table.CheckIndexKeys(w.keyMap, nil, false)
 		w.table.RUnlock()
 		if err != nil {
 			return err
@@ -240,7 +240,7 @@ func (w *write) applyUpdate() *wire.Error {
 	if err := request.CheckUpdated(item); err != nil {
 		return err
 	}
-	if err := w.table.CheckIndexKeys(item, true); err != nil {
+	if err := w.table.CheckIndexKeys(item, w.oldItem, true); err != nil {
 		return err
 	}
 	w.newItem, w.now = item, table.NewRecord(w.key, item)
@@ -369,7 +369,7 @@ func (w *write) appendCollection(out []byte) []byte {
 	if w.node.Str("ReturnItemCollectionMetrics") != "SIZE" || len(w.table.Def.Local) == 0 {
 		return out
 	}
-	hash := w.table.Schema.Hash.Name
+	hash := w.table.Schema.Hash[0].Name
 	key := attr.Map{{Name: hash, Value: *w.keyMap.Get(hash)}}
 	out = append(wire.AppendField(out, "ItemCollectionMetrics"), '{')
 	out = key.AppendJSON(wire.AppendField(out, "ItemCollectionKey"))

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"sort"
 
-	"github.com/tailrace-cdc/replicator/sandbox/attr"
 	"github.com/tailrace-cdc/replicator/sandbox/table"
 )
 
@@ -27,36 +26,14 @@ func (l *listing) indexed(q *queryPlan, first, end table.Key) []entry {
 			return false
 		}
 		item := r.Item()
-		if !inIndex(item, schema) {
+		if !schema.Holds(item) || q != nil && !q.selects(item) {
 			return true
 		}
-		if q != nil && (!item.Get(schema.Hash.Name).Equal(q.hash) || q.test != nil && !q.test.Match(item.Get(q.sort))) {
-			return true
-		}
-		all = append(all, entry{positionIn(schema, item, r.Key), r})
+		all = append(all, entry{schema.Position(item, r.Key), r})
 		return true
 	})
 	sort.Slice(all, func(i, j int) bool { return bytes.Compare(all[i].position, all[j].position) < 0 })
 	return all
-}
-
-// inIndex reports whether an item has the index's key attributes with their types.
-func inIndex(item attr.Map, schema *table.Schema) bool {
-	v := item.Get(schema.Hash.Name)
-	if v == nil || v.Kind != schema.Hash.Kind {
-		return false
-	}
-	if schema.Range == nil {
-		return true
-	}
-	v = item.Get(schema.Range.Name)
-	return v != nil && v.Kind == schema.Range.Kind
-}
-
-// positionIn returns the position of a record in an index: by the index's key, then by the table's.
-func positionIn(schema *table.Schema, item attr.Map, key table.Key) []byte {
-	at := []byte(schema.KeyOf(item))
-	return append(append(at, 0), key...)
 }
 
 // addIndexed fills the page from entries in order. It reports whether it reached the last one.
@@ -68,7 +45,7 @@ func (l *listing) addIndexed(all []entry, backward bool) (ended bool) {
 	}
 	var after []byte
 	if l.start != nil {
-		after = positionIn(&l.schema, l.start, l.table.Schema.KeyOf(l.start))
+		after = l.schema.Position(l.start, l.table.Schema.KeyOf(l.start))
 	}
 	for i := range all {
 		if after != nil {

@@ -1,8 +1,8 @@
 // Package listing answers Query and Scan: it reads a table or an index in order, filters and
 // projects the items, and divides them into pages.
 //
-// query.go and scan.go hold the two operations, index.go reads secondary indexes, page.go has what
-// both share.
+// query.go and scan.go hold the two operations, plan.go judges the conditions of a Query, start.go the
+// keys at which a page begins, index.go reads secondary indexes, page.go has what both share.
 package listing
 
 import (
@@ -84,12 +84,11 @@ func readListing(r *wire.Node, host Host, filterName string) (*listing, *wire.Er
 	if n, ok := r.Int("Limit"); ok {
 		l.limit = n
 	}
-	var err *wire.Error
-	if l.projection, err = request.ToGet(r); err != nil {
-		return nil, err
-	}
 	tests, err := request.LegacyTests(r.Get(filterName))
 	if err != nil {
+		return nil, err
+	}
+	if l.projection, err = request.ToGet(r); err != nil {
 		return nil, err
 	}
 	l.filter = expr.LegacyCondition(tests, r.Str("ConditionalOperator") == "OR")
@@ -160,13 +159,22 @@ func (l *listing) bind() (err *wire.Error) {
 		return wire.Invalid("The table does not have the specified index: %s", name)
 	case l.global && l.r.True("ConsistentRead"):
 		return wire.Invalid("Consistent reads are not supported on global secondary indexes")
-	case l.r.Str("Select") == "ALL_ATTRIBUTES" && l.global && l.index.Projection != "ALL":
-		return wire.BadValue("Select type ALL_ATTRIBUTES is not supported for global secondary index %s because its "+
-			"projection type is not ALL", name)
+	case l.scan && l.checkAllAttributes() != nil:
+		return l.checkAllAttributes()
 	case l.global && l.index.Projection != "ALL" && l.projection != nil:
 		return l.checkProjected()
 	}
 	return nil
+}
+
+// checkAllAttributes refuses to read all attributes from a global index that lacks some. A Query
+// judges this last.
+func (l *listing) checkAllAttributes() *wire.Error {
+	if l.index == nil || !l.global || l.index.Projection == "ALL" || l.r.Str("Select") != "ALL_ATTRIBUTES" {
+		return nil
+	}
+	return wire.BadValue("Select type ALL_ATTRIBUTES is not supported for global secondary index %s because its "+
+		"projection type is not ALL", l.index.Name)
 }
 
 // checkProjected refuses a projection of attributes that a global index lacks.
@@ -263,54 +271,6 @@ func (l *listing) pageKey() attr.Map {
 		}
 	}
 	return key
-}
-
-var errStartKey = wire.Invalid("The provided starting key is invalid")
-
-// checkStart checks the ExclusiveStartKey against the schemas of the table and the index. Scans and
-// queries have different messages.
-func (l *listing) checkStart() *wire.Error {
-	if l.start == nil {
-		return nil
-	}
-	want := l.table.Schema.Names()
-	schema := []table.Schema{l.table.Schema}
-	if l.index != nil {
-		schema = append(schema, l.schema)
-		for _, k := range l.index.Keys {
-			if !l.table.Schema.Has(k.AttributeName) {
-				want = append(want, k.AttributeName)
-			}
-		}
-	}
-	wrongNames := errStartKey // for a key of other attributes
-	if l.scan && l.index == nil {
-		wrongNames = badStart(errKeySchema)
-	}
-	if len(l.start) != len(want) {
-		return wrongNames
-	}
-	for _, name := range want {
-		if l.start.Get(name) == nil {
-			return wrongNames
-		}
-	}
-	for i := range schema {
-		if err := schema[i].CheckKey(schema[i].KeyMap(l.start).Sorted()); err != nil {
-			if !l.scan && err.Message == errKeySchema.Message {
-				return err
-			}
-			return badStart(err)
-		}
-	}
-	return nil
-}
-
-var errKeySchema = wire.Invalid("The provided key element does not match the schema")
-
-// badStart returns the error of a start key with a reason.
-func badStart(err *wire.Error) *wire.Error {
-	return wire.Invalid("%s", errStartKey.Message+": "+err.Message)
 }
 
 // projected returns the attributes of an item that the index projects.

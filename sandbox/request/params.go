@@ -106,10 +106,10 @@ func Parse(n *wire.Node) (p Parsed, err *wire.Error) {
 	return p, env.Unused()
 }
 
-// expressionNames has the order in which the service checks expressions: a filter before the key
-// condition.
-var expressionNames = []string{"UpdateExpression", "ConditionExpression", "FilterExpression", "KeyConditionExpression",
-	"ProjectionExpression"}
+// expressionNames has the order in which the service checks expressions: a filter and a projection
+// before the key condition.
+var expressionNames = []string{"UpdateExpression", "ConditionExpression", "FilterExpression", "ProjectionExpression",
+	"KeyConditionExpression"}
 
 // ToGet returns the projection of the legacy AttributesToGet, nil when there is none.
 func ToGet(n *wire.Node) (*expr.Projection, *wire.Error) {

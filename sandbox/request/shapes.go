@@ -102,8 +102,9 @@ var (
 		list("NonKeyAttributes", text(""), length(1, 0)))
 	keyElement = structure("", "KeySchemaElement",
 		text("AttributeName", notNull), text("KeyType", notNull, enum("HASH", "RANGE")))
-	keySchema = list("KeySchema", keyElement, notNull, length(1, 2))
-	streams   = structure("StreamSpecification", "StreamSpecification", boolean("StreamEnabled", notNull),
+	keySchema  = list("KeySchema", keyElement, notNull, length(1, 2))
+	globalKeys = list("KeySchema", keyElement, notNull, length(1, 0)) // of a global index: up to four of each type
+	streams    = structure("StreamSpecification", "StreamSpecification", boolean("StreamEnabled", notNull),
 		text("StreamViewType", enum("NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES", "KEYS_ONLY")))
 	tags = list("Tags", structure("", "Tag", text("Key", notNull, length(1, 128)), text("Value", notNull, length(0, 256))))
 )
@@ -113,8 +114,8 @@ func conditions(name string) *wire.Shape {
 		text("ComparisonOperator", notNull, comparisons)))
 }
 
-func index(name, java string, more ...*wire.Shape) *wire.Shape {
-	fields := append([]*wire.Shape{with(text("IndexName", matches(nameRule), length(3, 255)), notNull), keySchema,
+func index(name, java string, keys *wire.Shape, more ...*wire.Shape) *wire.Shape {
+	fields := append([]*wire.Shape{with(text("IndexName", matches(nameRule), length(3, 255)), notNull), keys,
 		with(structure("Projection", "Projection", projection.Fields...), notNull)}, more...)
 	return structure(name, java, fields...)
 }
@@ -173,8 +174,8 @@ var (
 	CreateTable = requestOf(list("AttributeDefinitions", structure("", "AttributeDefinition",
 		text("AttributeName", notNull, length(1, 255)), text("AttributeType", notNull, enum("B", "N", "S"))), notNull),
 		createName, text("BillingMode", enum("PROVISIONED", "PAY_PER_REQUEST")), throughput, keySchema,
-		list("LocalSecondaryIndexes", index("", "LocalSecondaryIndex")),
-		list("GlobalSecondaryIndexes", index("", "GlobalSecondaryIndex", throughput)),
+		list("LocalSecondaryIndexes", index("", "LocalSecondaryIndex", keySchema)),
+		list("GlobalSecondaryIndexes", index("", "GlobalSecondaryIndex", globalKeys, throughput)),
 		streams, tags, boolean("DeletionProtectionEnabled"), text("TableClass",
 			enum("STANDARD", "STANDARD_INFREQUENT_ACCESS")))
 	UpdateTable = requestOf(adminName, throughput, text("BillingMode", enum("PROVISIONED", "PAY_PER_REQUEST")),
@@ -184,7 +185,7 @@ var (
 			structure("Update", "UpdateGlobalSecondaryIndexAction", with(text("IndexName", matches(nameRule), length(3, 255)),
 				notNull),
 				with(structure("ProvisionedThroughput", "ProvisionedThroughput", throughput.Fields...), notNull)),
-			index("Create", "CreateGlobalSecondaryIndexAction", throughput),
+			index("Create", "CreateGlobalSecondaryIndexAction", globalKeys, throughput),
 			structure("Delete", "DeleteGlobalSecondaryIndexAction", with(text("IndexName", matches(nameRule), length(3, 255)),
 				notNull)))),
 		streams, boolean("DeletionProtectionEnabled"), text("TableClass", enum("STANDARD", "STANDARD_INFREQUENT_ACCESS")))

@@ -27,6 +27,9 @@ func ReadDefinition(r *wire.Node) (d Definition, err *wire.Error) {
 	if err := d.checkKeys(d.Keys); err != nil {
 		return d, err
 	}
+	if err := checkPair(d.Keys); err != nil {
+		return d, err
+	}
 	local, global := r.Get("LocalSecondaryIndexes"), r.Get("GlobalSecondaryIndexes")
 	if d.Local, err = d.readIndexes("Local", local); err != nil {
 		return d, err
@@ -161,12 +164,44 @@ func (d *Definition) checkKeys(keys []KeyElement) *wire.Error {
 		}
 	}
 	switch {
-	case len(names) == 2 && names[0] == names[1]:
+	case len(names) == 2 && names[0] == names[1] && keys[0].KeyType != keys[1].KeyType:
 		return wire.Invalid("Both the Hash Key and the Range Key element in the KeySchema have the same name")
 	case keys[0].KeyType != "HASH":
 		return wire.Invalid("Invalid KeySchema: The first KeySchemaElement is not a HASH key type")
-	case len(keys) == 2 && keys[1].KeyType != "RANGE":
+	}
+	return nil
+}
+
+// checkPair checks the key schema of a table or a local index, which has at most two elements.
+func checkPair(keys []KeyElement) *wire.Error {
+	if len(keys) == 2 && keys[1].KeyType != "RANGE" {
 		return wire.Invalid("Invalid KeySchema: The second KeySchemaElement is not a RANGE key type")
+	}
+	return nil
+}
+
+// maxKeyParts is how many attributes the partition key and the sort key of a global index may have.
+// Source: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.html
+const maxKeyParts = 4
+
+// checkGlobal checks the key schema of a global index.
+func checkGlobal(keys []KeyElement) *wire.Error {
+	count, last := map[string]int{}, "HASH"
+	seen := map[string]bool{}
+	for _, k := range keys {
+		switch {
+		case seen[k.AttributeName]:
+			return wire.Invalid("The KeySchema contains multiple key attributes with the same name")
+		case k.KeyType == "HASH" && last == "RANGE":
+			return wire.BadValue("All HASH key attributes must precede RANGE key attributes in the KeySchema")
+		}
+		seen[k.AttributeName], last = true, k.KeyType
+		count[k.KeyType]++
+	}
+	for _, kind := range []string{"HASH", "RANGE"} {
+		if count[kind] > maxKeyParts {
+			return wire.BadValue("The KeySchema exceeds the maximum allowed number of %s key attributes", kind)
+		}
 	}
 	return nil
 }
@@ -252,6 +287,13 @@ func (d *Definition) readIndex(kind string, n *wire.Node) (ix Index, err *wire.E
 	ix.Name = strings.Clone(n.Str("IndexName"))
 	ix.Keys = readKeys(n.Get("KeySchema"))
 	if err := d.checkKeys(ix.Keys); err != nil {
+		return ix, err
+	}
+	check := checkGlobal
+	if kind == "Local" {
+		check = checkPair
+	}
+	if err := check(ix.Keys); err != nil {
 		return ix, err
 	}
 	if kind == "Local" {

@@ -13,7 +13,9 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/table"
 )
 
-var schema = table.Schema{Hash: table.KeyAttr{Name: "p", Kind: attr.S}, Range: &table.KeyAttr{Name: "c", Kind: attr.N}}
+var schema = table.Schema{
+	Hash: []table.KeyAttr{{Name: "p", Kind: attr.S}}, Range: []table.KeyAttr{{Name: "c", Kind: attr.N}},
+}
 
 // TestItemsFollowAModel puts and deletes at random and compares with a map: what is
 // there, how much, in which order within a partition, in one segment each, and what

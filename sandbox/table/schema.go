@@ -3,6 +3,7 @@ package table
 import (
 	"encoding/binary"
 	"hash/fnv"
+	"slices"
 
 	"github.com/tailrace-cdc/replicator/sandbox/attr"
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
@@ -14,23 +15,31 @@ type KeyAttr struct {
 	Kind attr.Kind
 }
 
-// Schema is a primary key: a partition key and possibly a sort key.
+// Schema is the key of a table or an index. A table and a local index have one partition key and at
+// most one sort key; a global index has up to four attributes of each, in their order.
 type Schema struct {
-	Hash  KeyAttr
-	Range *KeyAttr
+	Hash, Range []KeyAttr
 }
 
-// Names returns the names of the key attributes, the partition key first.
+// All returns the key attributes, those of the partition key first.
+func (s *Schema) All() []KeyAttr { return append(s.Hash[:len(s.Hash):len(s.Hash)], s.Range...) }
+
+// Names returns the names of the key attributes, those of the partition key first.
 func (s *Schema) Names() []string {
-	if s.Range == nil {
-		return []string{s.Hash.Name}
+	names := make([]string, 0, len(s.Hash)+len(s.Range))
+	for _, k := range s.Hash {
+		names = append(names, k.Name)
 	}
-	return []string{s.Hash.Name, s.Range.Name}
+	for _, k := range s.Range {
+		names = append(names, k.Name)
+	}
+	return names
 }
 
 // Has reports whether an attribute is part of the key.
 func (s *Schema) Has(name string) bool {
-	return s.Hash.Name == name || s.Range != nil && s.Range.Name == name
+	is := func(k KeyAttr) bool { return k.Name == name }
+	return slices.ContainsFunc(s.Hash, is) || slices.ContainsFunc(s.Range, is)
 }
 
 // The largest sizes of key values, in bytes.
@@ -51,22 +60,50 @@ func (k Key) Hash() uint64 {
 	return binary.BigEndian.Uint64(b[:])
 }
 
-// KeyOf returns the key of an item or a key map with valid key attributes.
+// KeyOf returns the key of an item of a table, or of a key map with valid key attributes.
 func (s *Schema) KeyOf(m attr.Map) Key {
-	b := s.Prefix(m.Get(s.Hash.Name))
-	if s.Range != nil {
-		b = Sortable(b, m.Get(s.Range.Name))
+	b := s.Prefix(m)
+	if len(s.Range) > 0 {
+		b = Sortable(b, m.Get(s.Range[0].Name))
 	}
 	return Key(b)
 }
 
-// Prefix returns the common prefix of the keys of a partition.
-func (s *Schema) Prefix(hash *attr.Value) []byte {
-	b := make([]byte, 8, 8+2+len(hash.Str)+40)
-	b = binary.BigEndian.AppendUint16(b, uint16(len(hash.Str)))
-	b = append(b, hash.Str...)
-	binary.BigEndian.PutUint64(b, hashOf(hash.Str))
+// Position returns the place of an item in an index with this key: by partition, by one sort key
+// attribute after the other, and by the item's key in the table.
+func (s *Schema) Position(m attr.Map, key Key) []byte {
+	at := s.Prefix(m)
+	for _, k := range s.Range {
+		at = appendPart(at, m.Get(k.Name))
+	}
+	return append(at, key...)
+}
+
+// Prefix returns the common prefix of the keys of the partition that an item or a key map is in.
+func (s *Schema) Prefix(m attr.Map) []byte {
+	first := m.Get(s.Hash[0].Name).Str
+	b := make([]byte, 8, 8+2+len(first)+40)
+	for _, k := range s.Hash {
+		v := m.Get(k.Name)
+		b = binary.BigEndian.AppendUint16(b, uint16(len(v.Str)))
+		b = append(b, v.Str...)
+	}
+	if len(s.Hash) > 1 {
+		first = string(b[8:])
+	}
+	binary.BigEndian.PutUint64(b, hashOf(first))
 	return b
+}
+
+// appendPart appends one of several parts, so that the whole compares by the first part that
+// differs: each part has an end that sorts before whatever a longer part has there.
+func appendPart(b []byte, v *attr.Value) []byte {
+	for _, c := range Sortable(nil, v) {
+		if b = append(b, c); c == 0 {
+			b = append(b, 0xff)
+		}
+	}
+	return append(b, 0, 1)
 }
 
 // hashOf returns a hash of a partition key that is even over 64 bits.
@@ -89,44 +126,80 @@ func Sortable(b []byte, v *attr.Value) []byte {
 
 // KeyMap returns the key attributes of an item, in the schema's order.
 func (s *Schema) KeyMap(m attr.Map) attr.Map {
-	key := attr.Map{{Name: s.Hash.Name, Value: *m.Get(s.Hash.Name)}}
-	if s.Range != nil {
-		key = append(key, attr.Attr{Name: s.Range.Name, Value: *m.Get(s.Range.Name)})
+	var key attr.Map
+	for _, k := range s.All() {
+		key = append(key, attr.Attr{Name: k.Name, Value: *m.Get(k.Name)})
 	}
 	return key
 }
 
 // CheckKey checks the key of a request: it must have exactly the key attributes, with their types.
 func (s *Schema) CheckKey(key attr.Map) *wire.Error {
-	names := s.Names()
-	if len(key) != len(names) {
-		return errKeySchema
+	all := s.All()
+	if len(key) != len(all) {
+		return ErrKeySchema
 	}
-	for i, name := range names {
-		k := &s.Hash
-		if i > 0 {
-			k = s.Range
-		}
-		v := key.Get(name)
+	for i, k := range all {
+		v := key.Get(k.Name)
 		if v == nil || v.Kind != k.Kind {
-			return errKeySchema
+			return ErrKeySchema
 		}
-		if err := checkKeyValue(name, v, i == 0); err != nil {
+		if err := checkKeyValue(k.Name, v, i < len(s.Hash)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-var errKeySchema = wire.Invalid("The provided key element does not match the schema")
+// ErrKeySchema is the error for a key of other attributes or types.
+var ErrKeySchema = wire.Invalid("The provided key element does not match the schema")
 
 // CheckItem checks the key attributes of an item to be put.
 func (s *Schema) CheckItem(item attr.Map) *wire.Error {
-	if err := checkItemKey(item, &s.Hash, true); err != nil || s.Range == nil {
-		return err
+	for i, k := range s.All() {
+		if err := checkItemKey(item, &k, i < len(s.Hash)); err != nil {
+			return err
+		}
 	}
-	return checkItemKey(item, s.Range, false)
+	return nil
 }
+
+// Holds reports whether an item is in an index with this key: it has all key attributes, with their
+// types, not empty and not too large. Others are not in the index, which a new index may meet.
+func (s *Schema) Holds(item attr.Map) bool {
+	for _, k := range s.All() {
+		v := item.Get(k.Name)
+		if v == nil || v.Kind != k.Kind || v.Str == "" {
+			return false
+		}
+	}
+	return s.checkSizes(item) == nil
+}
+
+// checkSizes refuses key attributes that are too large, those of a kind together. Missing ones have
+// no size.
+func (s *Schema) checkSizes(m attr.Map) *wire.Error {
+	size := func(keys []KeyAttr) (n int) {
+		for _, k := range keys {
+			if v := m.Get(k.Name); v != nil && k.Kind != attr.N {
+				n += len(v.Str)
+			}
+		}
+		return n
+	}
+	switch {
+	case size(s.Hash) > maxHashKey:
+		return errHashSize
+	case size(s.Range) > maxRangeKey:
+		return errRangeSize
+	}
+	return nil
+}
+
+var (
+	errHashSize  = wire.BadValue("Size of hashkey has exceeded the maximum size limit of2048 bytes")
+	errRangeSize = wire.BadValue("Aggregated size of all range keys has exceeded the size limit of 1024 bytes")
+)
 
 // checkItemKey checks one key attribute of an item to be put.
 func checkItemKey(item attr.Map, k *KeyAttr, hash bool) *wire.Error {
@@ -142,9 +215,9 @@ func checkItemKey(item attr.Map, k *KeyAttr, hash bool) *wire.Error {
 
 // CheckNotEmpty refuses a key with an empty string or binary, and checks nothing else.
 func (s *Schema) CheckNotEmpty(key attr.Map) *wire.Error {
-	for i, name := range s.Names() {
+	for _, name := range s.Names() {
 		if v := key.Get(name); v != nil && v.Str == "" && (v.Kind == attr.S || v.Kind == attr.B) {
-			return checkKeyValue(name, v, i == 0)
+			return checkKeyValue(name, v, true)
 		}
 	}
 	return nil
@@ -161,9 +234,9 @@ func checkKeyValue(name string, v *attr.Value, hash bool) *wire.Error {
 		return wire.Invalid("One or more parameter values are not valid. The AttributeValue for a key attribute "+
 			"cannot contain an empty binary value. Key: %s", name)
 	case hash && len(v.Str) > maxHashKey:
-		return wire.BadValue("Size of hashkey has exceeded the maximum size limit of2048 bytes")
+		return errHashSize
 	case !hash && len(v.Str) > maxRangeKey:
-		return wire.BadValue("Aggregated size of all range keys has exceeded the size limit of 1024 bytes")
+		return errRangeSize
 	}
 	return nil
 }

@@ -87,11 +87,13 @@ func NewTable(def Definition) *Table {
 }
 
 // SchemaOf returns a key schema with the types of its attributes.
-func (t *Table) SchemaOf(keys []KeyElement) Schema {
-	s := Schema{Hash: t.keyAttr(keys[0].AttributeName)}
-	if len(keys) > 1 {
-		k := t.keyAttr(keys[1].AttributeName)
-		s.Range = &k
+func (t *Table) SchemaOf(keys []KeyElement) (s Schema) {
+	for _, k := range keys {
+		if k.KeyType == "HASH" {
+			s.Hash = append(s.Hash, t.keyAttr(k.AttributeName))
+		} else {
+			s.Range = append(s.Range, t.keyAttr(k.AttributeName))
+		}
 	}
 	return s
 }
@@ -129,27 +131,54 @@ func emptyName(k attr.Kind) string {
 	return "string"
 }
 
-// CheckIndexKeys checks that an item's index key attributes have their defined types. updated means
-// that an update made the item, not a put; its messages differ.
-func (t *Table) CheckIndexKeys(item attr.Map, updated bool) *wire.Error {
+// CheckIndexKeys checks the index key attributes of an item: their types, and that they are neither
+// empty nor too large. before is the item that an update changed, nil for a put; the service checks
+// only what an update changed, and with another message. Of several faults it names the index that
+// is first by name.
+func (t *Table) CheckIndexKeys(item, before attr.Map, updated bool) *wire.Error {
+	var first *wire.Error
+	name := ""
 	for _, all := range [2][]Index{t.Def.Global, t.Def.Local} {
 		for i := range all {
-			for _, k := range all[i].Keys {
-				v := item.Get(k.AttributeName)
-				if v == nil || t.Schema.Has(k.AttributeName) {
-					continue
-				}
-				if err := checkIndexKey(all[i].Name, t.keyAttr(k.AttributeName), v, updated); err != nil {
-					return err
-				}
+			if first != nil && all[i].Name > name {
+				continue
+			}
+			if err := t.checkIndexKeys(&all[i], item, before, updated); err != nil {
+				first, name = err, all[i].Name
 			}
 		}
 	}
-	return nil
+	return first
 }
 
-// checkIndexKey checks the value of one index key attribute.
+// checkIndexKeys is CheckIndexKeys for one index.
+func (t *Table) checkIndexKeys(ix *Index, item, before attr.Map, updated bool) *wire.Error {
+	changed := false
+	schema := t.SchemaOf(ix.Keys)
+	for _, k := range schema.All() {
+		v := item.Get(k.Name)
+		if v == nil || t.Schema.Has(k.Name) {
+			continue
+		}
+		if old := before.Get(k.Name); old != nil && old.Equal(v) {
+			continue
+		}
+		if err := checkIndexKey(ix.Name, k, v, updated); err != nil {
+			return err
+		}
+		changed = true
+	}
+	if !changed {
+		return nil
+	}
+	return schema.checkSizes(item)
+}
+
+// checkIndexKey checks the type of one index key attribute, and that it is not empty.
 func checkIndexKey(index string, k KeyAttr, v *attr.Value, updated bool) *wire.Error {
+	empty := wire.Invalid("One or more parameter values are not valid. A value specified for a secondary index key "+
+		"is not supported. The AttributeValue for a key attribute cannot contain an empty %s value. IndexName: %s, "+
+		"IndexKey: %s", emptyName(k.Kind), index, k.Name)
 	switch {
 	case v.Kind != k.Kind:
 		return wire.BadValue("Type mismatch for Index Key %s Expected: %s Actual: %s IndexName: %s", k.Name, k.Kind,
@@ -157,15 +186,12 @@ func checkIndexKey(index string, k KeyAttr, v *attr.Value, updated bool) *wire.E
 	case v.Str != "" || k.Kind == attr.N:
 		return nil
 	case updated:
-		return wire.Invalid("One or more parameter values are not valid. The update expression attempted to update a "+
-			"secondary index "+
-			"key to a value that is not supported. The AttributeValue for a key attribute cannot contain an empty %s "+
-			"value.", emptyName(k.Kind))
+		empty = wire.Invalid("One or more parameter values are not valid. The update expression attempted to update a "+
+			"secondary index key to a value that is not supported. The AttributeValue for a key attribute cannot "+
+			"contain an empty %s value.", emptyName(k.Kind))
 	}
-	return wire.Invalid("One or more parameter values are not valid. A value specified for a secondary index key "+
-		"is not supported. The AttributeValue for a key attribute cannot contain an empty %s value. IndexName: %s, "+
-		"IndexKey: %s",
-		emptyName(k.Kind), index, k.Name)
+	empty.Whole = true
+	return empty
 }
 
 // NoNestedKeys refuses an expression with a path into a key attribute.

@@ -12,6 +12,7 @@ type Error struct {
 	Code    string
 	Message string
 	Extra   string
+	Whole   bool // of one action of a transaction: it refuses the request, and is no reason to cancel it
 }
 
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
