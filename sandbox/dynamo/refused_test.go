@@ -106,6 +106,32 @@ func TestNewIndexLeavesOutWhatItsKeyCannotHold(t *testing.T) {
 		'ExpressionAttributeValues':{':y':{'S':'y'}}}`)
 }
 
+func TestProjectionsThatTheServiceRefuses(t *testing.T) {
+	r := newRig(t)
+	create := func(names string) string {
+		return strings.Replace(withIndex("new", "INCLUDE", "g:HASH"), `'INCLUDE'`, `'INCLUDE','NonKeyAttributes':[`+names+`]`, 1)
+	}
+	long := strings.Repeat("x", 256)
+	r.refuses(t, []refusal{
+		{"one twice", "CreateTable", create(`'a','b','a'`), "ValidationException",
+			"One or more parameter values were invalid: Duplicate element in NonKeyAttributes: a", ackLab + "DDB-TABLE-126"},
+		{"long name", "CreateTable", create(`'` + long + `'`), "ValidationException", "1 validation error detected: Value '" +
+			long + "' at 'globalSecondaryIndexes.1.member.projection.nonKeyAttributes.1.member' failed to satisfy " +
+			"constraint: Member must have length less than or equal to 255",
+			scylla + "test_limits.py: test_limit_attribute_length_gsi_lsi_projection_bad; " + awsAPI + "API_Projection.html"},
+		{"21 names", "CreateTable", create(strings.TrimSuffix(strings.Repeat("'a',", 21), ",")), "ValidationException",
+			"1 validation error detected: Value '[" + strings.TrimSuffix(strings.Repeat("a, ", 21), ", ") + "]' at " +
+				"'globalSecondaryIndexes.1.member.projection.nonKeyAttributes' failed to satisfy constraint: Member must " +
+				"have length less than or equal to 20", ackLab + "DDB-TABLE-126"},
+		{"long key attribute", "CreateTable", strings.ReplaceAll(withIndex("new", "ALL", "LONG:HASH"), "LONG", long),
+			"ValidationException", "2 validation errors detected: Value '" + long + "' at " +
+				"'attributeDefinitions.2.member.attributeName' failed to satisfy constraint: Member must have length less " +
+				"than or equal to 255; Value '" + long + "' at " +
+				"'globalSecondaryIndexes.1.member.keySchema.1.member.attributeName' failed to satisfy constraint: Member " +
+				"must have length less than or equal to 255", scylla + "test_limits.py: test_limit_attribute_length_gsi_lsi_bad"},
+	})
+}
+
 // TestOrderInWhichQueriesAreJudged sends queries with two faults, and start keys of other
 // partitions. Table ttt has a global index gsi by g and s that projects the keys only.
 func TestOrderInWhichQueriesAreJudged(t *testing.T) {

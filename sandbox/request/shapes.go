@@ -99,9 +99,9 @@ var (
 		long("WriteCapacityUnits", notNull, atLeast(1)), long("ReadCapacityUnits", notNull, atLeast(1)))
 	projection = structure("Projection", "Projection",
 		text("ProjectionType", enum("ALL", "INCLUDE", "KEYS_ONLY")),
-		list("NonKeyAttributes", text(""), length(1, 0)))
+		list("NonKeyAttributes", text("", length(1, 255)), length(1, 20)))
 	keyElement = structure("", "KeySchemaElement",
-		text("AttributeName", notNull), text("KeyType", notNull, enum("HASH", "RANGE")))
+		text("AttributeName", notNull, length(1, 255)), text("KeyType", notNull, enum("HASH", "RANGE")))
 	keySchema  = list("KeySchema", keyElement, notNull, length(1, 2))
 	globalKeys = list("KeySchema", keyElement, notNull, length(1, 0)) // of a global index: up to four of each type
 	streams    = structure("StreamSpecification", "StreamSpecification", boolean("StreamEnabled", notNull),

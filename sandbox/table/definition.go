@@ -319,6 +319,11 @@ func (d *Definition) readIndex(kind string, n *wire.Node) (ix Index, err *wire.E
 	case ix.Projection == "INCLUDE" && !p.Has("NonKeyAttributes"):
 		return ix, wire.BadValue("ProjectionType is INCLUDE, but NonKeyAttributes is not specified")
 	}
+	for i, name := range ix.NonKey {
+		if slices.Contains(ix.NonKey[:i], name) {
+			return ix, wire.BadValue("Duplicate element in NonKeyAttributes: %s", name)
+		}
+	}
 	if through := n.Get("ProvisionedThroughput"); through != nil {
 		if d.OnDemand {
 			return ix, wire.BadValue("ProvisionedThroughput should not be specified for index: %s when BillingMode is "+
