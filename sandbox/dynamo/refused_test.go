@@ -188,3 +188,20 @@ func TestOrderInWhichQueriesAreJudged(t *testing.T) {
 			scylla + "test_query.py: test_query_no_sort_key_exclusive_start_key"},
 	})
 }
+
+func TestShardIdsThatTheServiceRefuses(t *testing.T) {
+	r := newRig(t)
+	r.table("ttt", "")
+	arn, _, _, _ := r.stream.Describe("ttt")
+	const length = "1 validation error detected: Value 'qwerty' at '%' failed to satisfy constraint: Member must have " +
+		"length greater than or equal to 28"
+	r.refuses(t, []refusal{
+		{"filter", "DescribeStream", `{'StreamArn':'` + arn + `','ShardFilter':{'Type':'CHILD_SHARDS','ShardId':'qwerty'}}`,
+			"ValidationException", strings.Replace(length, "%", "shardFilter.shardId", 1),
+			scylla + "test_streams.py: test_stream_shard_filtering_wrong_shard_id; " + awsAPI + "API_streams_ShardFilter.html"},
+		{"start", "DescribeStream", `{'StreamArn':'` + arn + `','ExclusiveStartShardId':'qwerty'}`, "ValidationException",
+			strings.Replace(length, "%", "exclusiveStartShardId", 1), awsAPI + "API_streams_DescribeStream.html"},
+		{"iterator", "GetShardIterator", `{'StreamArn':'` + arn + `','ShardId':'qwerty','ShardIteratorType':'LATEST'}`,
+			"ValidationException", strings.Replace(length, "%", "shardId", 1), awsAPI + "API_streams_GetShardIterator.html"},
+	})
+}

@@ -72,6 +72,17 @@ func checkARN(field, arn string) *serviceError {
 	return nil
 }
 
+// checkShardID checks the length of a shard's id in a field of the request.
+func checkShardID(field, id string) *serviceError {
+	switch {
+	case len(id) < 28:
+		return constraint(id, field, "have length greater than or equal to 28")
+	case len(id) > 65:
+		return constraint(id, field, "have length less than or equal to 65")
+	}
+	return nil
+}
+
 // trimmedAccess returns the error for a position of a trimmed record.
 func trimmedAccess() *serviceError {
 	return refusal("TrimmedDataAccessException",

@@ -86,8 +86,8 @@ func checkIteratorInput(in *getShardIteratorInput) *serviceError {
 	if bad := checkARN("streamArn", in.StreamArn); bad != nil {
 		return bad
 	}
-	if n := len(in.ShardId); n < 28 || n > 65 {
-		return constraint(in.ShardId, "shardId", "have length greater than or equal to 28 and less than or equal to 65")
+	if bad := checkShardID("shardId", in.ShardId); bad != nil {
+		return bad
 	}
 	switch in.ShardIteratorType {
 	case "TRIM_HORIZON", "LATEST":

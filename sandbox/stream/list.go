@@ -102,6 +102,11 @@ func (e *Engine) describeStream(in *describeStreamInput) (*describeStreamOutput,
 	if bad := checkFilter(in); bad != nil {
 		return nil, bad
 	}
+	if id := in.ExclusiveStartShardId; id != "" {
+		if bad := checkShardID("exclusiveStartShardId", id); bad != nil {
+			return nil, bad
+		}
+	}
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	s, bad := e.find(in.StreamArn)
@@ -127,6 +132,8 @@ func checkFilter(in *describeStreamInput) *serviceError {
 		return constraint(in.ShardFilter.Type, "shardFilter.type", "satisfy enum value set: [CHILD_SHARDS]")
 	case in.ShardFilter.ShardId == "":
 		return invalid("ShardId must be provided in ShardFilter for the type CHILD_SHARDS")
+	default:
+		return checkShardID("shardFilter.shardId", in.ShardFilter.ShardId)
 	}
 	return nil
 }
