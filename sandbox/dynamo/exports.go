@@ -73,7 +73,7 @@ func (s *Server) exportTable(r *call) ([]byte, *wire.Error) {
 // exports and table.
 func (s *Server) begin(e *exportJob, t *table.Table) *wire.Error {
 	now := s.o.Clock.Now()
-	since, kept := t.PastSince()
+	since, kept := earliestRestorable(t, now)
 	if !t.Def.PointInTime || !kept {
 		return &wire.Error{Code: "PointInTimeRecoveryUnavailableException",
 			Message: "Point in time recovery is not enabled for table '" + t.Name + "'"}

@@ -1,6 +1,7 @@
 package dynamo
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/tailrace-cdc/replicator/sandbox/request"
@@ -43,8 +44,12 @@ func (s *Server) remember(t *table.Table, key table.Key, old, now *table.Record)
 	t.Remember(key, old, now, at)
 }
 
-// recoveryPeriod is how far back point-in-time recovery reaches.
-const recoveryPeriod = 35 * 24 * time.Hour
+// recoveryDays is how far back point-in-time recovery reaches unless UpdateContinuousBackups sets
+// less, recoveryPeriod the same as a duration.
+const (
+	recoveryDays   = 35
+	recoveryPeriod = recoveryDays * 24 * time.Hour
+)
 
 // lagging returns the items for an eventually consistent read of a table, nil when the read gets
 // the present.
@@ -83,6 +88,17 @@ func (s *Server) read(t *table.Table, key table.Key, consistent bool) (rec *tabl
 	units = request.ReadUnits(size, consistent)
 	s.Reads.Charge(cost, units)
 	return rec, units, true
+}
+
+// earliestRestorable returns the time from which on a table's past can be restored or exported, and
+// whether its past is remembered. The caller holds the table's lock.
+func earliestRestorable(t *table.Table, now time.Time) (time.Time, bool) {
+	since, kept := t.PastSince()
+	days := cmp.Or(t.Def.RecoveryDays, recoveryDays)
+	if reach := now.Add(-time.Duration(days) * 24 * time.Hour); since.Before(reach) {
+		since = reach
+	}
+	return since, kept
 }
 
 // ShowCounts makes DescribeTable show these numbers of items and bytes for a table until

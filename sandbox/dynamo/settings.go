@@ -1,6 +1,7 @@
 package dynamo
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -114,12 +115,9 @@ func (s *Server) backups(t *table.Table) []byte {
 		return append(wire.AppendText(b, "PointInTimeRecoveryStatus", "DISABLED"), '}', '}', '}')
 	}
 	b = wire.AppendText(b, "PointInTimeRecoveryStatus", "ENABLED")
-	b = wire.AppendInt(b, "RecoveryPeriodInDays", 35)
+	b = wire.AppendInt(b, "RecoveryPeriodInDays", cmp.Or(t.Def.RecoveryDays, recoveryDays))
 	now := s.o.Clock.Now()
-	earliest, _ := t.PastSince()
-	if reach := now.Add(-recoveryPeriod); earliest.Before(reach) {
-		earliest = reach
-	}
+	earliest, _ := earliestRestorable(t, now)
 	b = table.AppendTime(b, "EarliestRestorableDateTime", earliest)
 	latest := now.Add(-latestBehind)
 	if latest.Before(earliest) {
@@ -141,8 +139,12 @@ func (s *Server) updateBackups(r *call) ([]byte, *wire.Error) {
 	}
 	t.Lock()
 	defer t.Unlock()
-	on := r.Get("PointInTimeRecoverySpecification").True("PointInTimeRecoveryEnabled")
+	spec := r.Get("PointInTimeRecoverySpecification")
+	on := spec.True("PointInTimeRecoveryEnabled")
+	days, sent := spec.Int("RecoveryPeriodInDays")
 	switch {
+	case !on && sent:
+		return nil, wire.Invalid("Invalid Request: Cannot specify RecoveryPeriodInDays when disabling point-in-time recovery.")
 	case on && !t.Def.PointInTime:
 		t.ForgetPast() // what was remembered for lagging reads
 		t.KeepPast(s.o.Clock.Now())
@@ -150,6 +152,9 @@ func (s *Server) updateBackups(r *call) ([]byte, *wire.Error) {
 		t.ForgetPast()
 	}
 	t.Def.PointInTime = on
+	if t.Def.RecoveryDays = days; days == recoveryDays {
+		t.Def.RecoveryDays = 0
+	}
 	return s.backups(t), nil
 }
 

@@ -199,7 +199,7 @@ var (
 		text("AttributeName", notNull, length(1, 255)), boolean("Enabled", notNull)), notNull))
 	UpdateContinuousBackups = requestOf(tableName, with(structure("PointInTimeRecoverySpecification",
 		"PointInTimeRecoverySpecification",
-		boolean("PointInTimeRecoveryEnabled", notNull)), notNull))
+		boolean("PointInTimeRecoveryEnabled", notNull), integer("RecoveryPeriodInDays", atLeast(1), atMost(35))), notNull))
 	// The shapes of exports have no timestamps: those may be numbers of any form.
 	ExportTable = requestOf(text("TableArn", notNull, length(1, 1024)), text("ClientToken"),
 		text("S3Bucket", notNull, matches(bucketRule), length(0, 255)), text("S3BucketOwner", matches(ownerRule)),

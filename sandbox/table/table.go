@@ -25,6 +25,7 @@ type Definition struct {
 	TTLAttribute       string `json:",omitempty"` // of the last UpdateTimeToLive, also while it is disabled
 	TTLOn              bool   `json:",omitempty"`
 	PointInTime        bool   `json:",omitempty"`
+	RecoveryDays       int64  `json:",omitempty"` // how far back point-in-time recovery reaches; 0: 35 days
 	StreamView         string `json:",omitempty"` // view type while a stream is enabled
 	Status             string
 	decreases          int64     // decreases of the capacity
