@@ -22,5 +22,6 @@
 //	write.go       one change of one item: PutItem, UpdateItem, DeleteItem
 //	past.go        reading one item, now or as it was; which tables remember their past
 //	faults.go      faults of reads
+//	body.go        the body of a request, decompressed
 //	find.go        tables by name
 package dynamo

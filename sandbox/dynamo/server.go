@@ -2,9 +2,7 @@ package dynamo
 
 import (
 	"cmp"
-	"fmt"
 	"hash/crc32"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -100,9 +98,6 @@ func OperationOf(r *http.Request) string {
 	return op
 }
 
-// maxBody is the largest body of a request, in bytes.
-const maxBody = 16 << 20
-
 // serve is the handler behind all middleware.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
@@ -112,9 +107,14 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if s.notAPI(w, r) {
 		return
 	}
-	body, err := readBody(r)
-	if err != nil {
-		reply(w, http.StatusRequestEntityTooLarge, nil)
+	body, bad := readBody(r)
+	switch bad {
+	case nil:
+	case errTooLarge:
+		reply(w, bad.Status(), nil)
+		return
+	default:
+		reply(w, bad.Status(), bad.JSON())
 		return
 	}
 	target := r.Header.Get("X-Amz-Target")
@@ -155,20 +155,6 @@ func (s *Server) notAPI(w http.ResponseWriter, r *http.Request) bool {
 	}
 	h["Content-Type"] = []string{kind}
 	return false
-}
-
-// readBody returns the body, or an error when it is larger than maxBody.
-func readBody(r *http.Request) ([]byte, error) {
-	if n := r.ContentLength; n >= 0 && n <= maxBody {
-		body := make([]byte, n)
-		_, err := io.ReadFull(r.Body, body)
-		return body, err
-	}
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
-	if err == nil && len(body) > maxBody {
-		err = fmt.Errorf("read body: more than %d bytes", maxBody)
-	}
-	return body, err
 }
 
 // serveStream answers a request to the Streams API.
