@@ -63,31 +63,42 @@ func (s *Server) lagging(t *table.Table) *table.Items {
 	return t.AsOf(s.o.Clock.Now().Add(-lag))
 }
 
+// outcome is how a read of one item ended.
+type outcome int
+
+const (
+	read    outcome = iota
+	refused         // by the table's limits
+	noRoom          // the item is larger than the room left in the reply
+)
+
 // read returns the record under a key, nil if there is none, as a strongly or eventually consistent
-// read returns it, and counts what the read consumes. ok is false when the table's limits refuse
-// it.
-func (s *Server) read(t *table.Table, key table.Key, consistent bool) (rec *table.Record, units float64, ok bool) {
+// read returns it, and counts what the read consumes. It reads nothing that is larger than room, and
+// nothing that the table's limits refuse.
+func (s *Server) read(t *table.Table, key table.Key, consistent bool, room int) (*table.Record, float64, outcome) {
 	from := (*table.Items)(nil)
 	if !consistent {
 		from = s.lagging(t)
 	}
 	t.RLock()
 	defer t.RUnlock()
-	cost := request.ReadOf(t, key)
-	if !s.Reads.Admit(cost) {
-		return nil, 0, false
-	}
 	if from == nil {
 		from = t.Items
 	}
-	rec = from.Get(key)
-	size := 0
+	rec, size := from.Get(key), 0
 	if rec != nil {
 		size = rec.Size
 	}
-	units = request.ReadUnits(size, consistent)
+	if size > room {
+		return nil, 0, noRoom
+	}
+	cost := request.ReadOf(t, key)
+	if !s.Reads.Admit(cost) {
+		return nil, 0, refused
+	}
+	units := request.ReadUnits(size, consistent)
 	s.Reads.Charge(cost, units)
-	return rec, units, true
+	return rec, units, read
 }
 
 // earliestRestorable returns the time from which on a table's past can be restored or exported, and

@@ -1,6 +1,8 @@
 package dynamo
 
 import (
+	"math"
+
 	"github.com/tailrace-cdc/replicator/sandbox/attr"
 	"github.com/tailrace-cdc/replicator/sandbox/expr"
 	"github.com/tailrace-cdc/replicator/sandbox/request"
@@ -33,8 +35,8 @@ func (s *Server) getItem(r *call) ([]byte, *wire.Error) {
 	if err := t.Schema.CheckKey(key); err != nil {
 		return nil, err
 	}
-	rec, units, ok := s.read(t, t.Schema.KeyOf(key), r.True("ConsistentRead"))
-	if !ok {
+	rec, units, end := s.read(t, t.Schema.KeyOf(key), r.True("ConsistentRead"), math.MaxInt)
+	if end == refused {
 		return nil, request.ErrThroughput
 	}
 	out := []byte{'{'}
@@ -54,7 +56,9 @@ type batchRead struct {
 	projection *expr.Projection
 }
 
-// The limits of one BatchGetItem. What maxBatchBytes cuts off is returned as UnprocessedKeys.
+// The limits of one BatchGetItem. The first item with which a reply would exceed maxBatchBytes, and
+// the keys after it, are returned as UnprocessedKeys. Source:
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html
 const (
 	maxBatchRead  = 100 // keys
 	maxBatchBytes = 16 << 20
@@ -147,6 +151,7 @@ type batchPage struct {
 	items   []byte // fields of Responses
 	over    []byte // fields of UnprocessedKeys
 	bytes   int    // size of the items so far
+	full    bool   // an item did not fit
 	left    []bool // which keys a fault leaves unprocessed; nil: none
 	refused bool   // the limits of a table refused a key
 	bill    request.Bill
@@ -163,13 +168,14 @@ func (p *batchPage) read(b *batchRead) {
 		if len(p.left) > 0 {
 			leave, p.left = p.left[0], p.left[1:]
 		}
-		if leave || p.bytes > maxBatchBytes {
+		if leave || p.full {
 			over = append(over, k)
 			continue
 		}
-		rec, units, ok := p.s.read(b.table, b.table.Schema.KeyOf(k), b.node.True("ConsistentRead"))
-		if !ok {
-			over, p.refused = append(over, k), true
+		rec, units, end := p.s.read(b.table, b.table.Schema.KeyOf(k), b.node.True("ConsistentRead"), maxBatchBytes-p.bytes)
+		if end != read {
+			over = append(over, k)
+			p.full, p.refused = p.full || end == noRoom, p.refused || end == refused
 			continue
 		}
 		if p.bill.Add(b.table.Name, units); rec != nil {

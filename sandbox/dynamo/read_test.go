@@ -1,0 +1,40 @@
+package dynamo_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestBatchGetEndsBeforeSixteenMegabytes reads 60 items of 300,004 bytes, of which 55 fit into 16 MB.
+// Source: getmoto/moto, tests/test_dynamodb/test_dynamodb_batch_get_item.py, and
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html.
+func TestBatchGetEndsBeforeSixteenMegabytes(t *testing.T) {
+	r := newRig(t)
+	r.table("ttt", "")
+	var keys []string
+	for i := range 60 {
+		item := fmt.Sprintf(`{"p":{"S":"%02d"},"x":{"S":"%s"}}`, i, strings.Repeat("x", 300000))
+		if err := r.Put("ttt", []byte(item)); err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, fmt.Sprintf(`{'p':{'S':'%02d'}}`, i))
+	}
+	var out struct {
+		Responses        map[string][]json.RawMessage
+		UnprocessedKeys  map[string]struct{ Keys []json.RawMessage }
+		ConsumedCapacity []struct{ CapacityUnits float64 }
+	}
+	body := r.do("BatchGetItem", `{'ReturnConsumedCapacity':'TOTAL','RequestItems':{'ttt':{'ConsistentRead':true,'Keys':[`+
+		strings.Join(keys, ",")+`]}}}`)
+	if err := json.Unmarshal([]byte(body), &out); err != nil {
+		t.Fatal(err)
+	}
+	if got, left := len(out.Responses["ttt"]), len(out.UnprocessedKeys["ttt"].Keys); got != 55 || left != 5 {
+		t.Errorf("%d items and %d keys, want 55 and 5", got, left)
+	}
+	if got := out.ConsumedCapacity[0].CapacityUnits; got != 55*74 {
+		t.Errorf("%v units, want those of 55 items", got)
+	}
+}
