@@ -153,7 +153,7 @@ func proposeFor(ctx context.Context, src *source.Source, name string, sample int
 // indexes returns the table's secondary indexes, by name.
 func indexes(info source.TableInfo) (all []propose.Index) {
 	for _, name := range slices.Sorted(maps.Keys(info.Indexes)) {
-		all = append(all, propose.Index{Name: name, Schema: info.Indexes[name]})
+		all = append(all, propose.Index{Name: name, Key: info.Indexes[name]})
 	}
 	return all
 }

@@ -27,7 +27,7 @@ type TableInfo struct {
 	Streaming   bool   // the latest stream is enabled
 	View        string // NEW_AND_OLD_IMAGES, …
 	Schema      change.KeySchema
-	Indexes     map[string]change.KeySchema // secondary indexes, by name
+	Indexes     map[string][]change.KeyAttr // keys of the secondary indexes, by name; see indexes
 	TTLAttr     string                      // empty: TTL is off
 	TTLError    error                       // the TTL setting is unknown: the call is not supported, or not permitted
 	Created     time.Time
@@ -57,7 +57,7 @@ func tableInfoOf(t *types.TableDescription) (TableInfo, error) {
 	}
 	info.Indexes = indexes(t)
 	var err error
-	info.Schema, err = keySchema(t, t.KeySchema)
+	info.Schema, err = keySchema(t)
 	return info, err
 }
 
@@ -113,25 +113,28 @@ func (t *TableInfo) ReadUnitsFor(absolute, percent float64) (float64, error) {
 	return DefaultReadUnits, nil
 }
 
-// indexes returns the keys of the secondary indexes. It leaves out those that it cannot read,
-// because they only serve to propose a mapping.
-func indexes(t *types.TableDescription) map[string]change.KeySchema {
-	all := map[string]change.KeySchema{}
+// indexes returns the keys of the secondary indexes: their attributes in order, those of the
+// partition key first. A global index has up to four of each; source:
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.html. It leaves out indexes
+// that it cannot read, because they only serve to propose a mapping.
+func indexes(t *types.TableDescription) map[string][]change.KeyAttr {
+	all := map[string][]change.KeyAttr{}
 	for _, x := range t.GlobalSecondaryIndexes {
-		if k, err := keySchema(t, x.KeySchema); err == nil {
+		if k, err := keyAttrs(t, x.KeySchema); err == nil {
 			all[aws.ToString(x.IndexName)] = k
 		}
 	}
 	for _, x := range t.LocalSecondaryIndexes {
-		if k, err := keySchema(t, x.KeySchema); err == nil {
+		if k, err := keyAttrs(t, x.KeySchema); err == nil {
 			all[aws.ToString(x.IndexName)] = k
 		}
 	}
 	return all
 }
 
-// keySchema returns a key with the types of its attributes.
-func keySchema(t *types.TableDescription, key []types.KeySchemaElement) (k change.KeySchema, err error) {
+// keyAttrs returns the attributes of a key in order, with their types. The first one is of the
+// partition key.
+func keyAttrs(t *types.TableDescription, key []types.KeySchemaElement) (attrs []change.KeyAttr, err error) {
 	kinds := map[string]byte{}
 	for _, a := range t.AttributeDefinitions {
 		if len(a.AttributeType) == 1 {
@@ -141,16 +144,27 @@ func keySchema(t *types.TableDescription, key []types.KeySchemaElement) (k chang
 	for _, e := range key {
 		attr := change.KeyAttr{Name: aws.ToString(e.AttributeName), Type: kinds[aws.ToString(e.AttributeName)]}
 		if attr.Type == 0 {
-			return k, fmt.Errorf("key attribute %q has no type", attr.Name)
+			return nil, fmt.Errorf("key attribute %q has no type", attr.Name)
 		}
-		if e.KeyType == types.KeyTypeHash {
-			k.Partition = attr
-		} else {
-			k.Sort = &attr
-		}
+		attrs = append(attrs, attr)
 	}
-	if k.Partition.Name == "" {
-		return k, fmt.Errorf("no partition key")
+	if len(key) == 0 || key[0].KeyType != types.KeyTypeHash {
+		return nil, fmt.Errorf("no partition key")
 	}
+	return attrs, nil
+}
+
+// keySchema returns the key of a table: a partition key and maybe a sort key.
+func keySchema(t *types.TableDescription) (k change.KeySchema, err error) {
+	attrs, err := keyAttrs(t, t.KeySchema)
+	switch {
+	case err != nil:
+		return k, err
+	case len(attrs) > 2:
+		return k, fmt.Errorf("the key has %d attributes", len(attrs))
+	case len(attrs) == 2:
+		k.Sort = &attrs[1]
+	}
+	k.Partition = attrs[0]
 	return k, nil
 }

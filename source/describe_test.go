@@ -7,6 +7,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/tailrace-cdc/replicator/change"
 )
@@ -76,5 +77,47 @@ func TestNewTableIsWholeInItsStream(t *testing.T) {
 		if info.Replicas = []string{"us-east-1"}; info.NewSince(c.after, change.MillisOf(created.Add(c.age))) {
 			t.Errorf("%s, a replica of a global table", name)
 		}
+	}
+}
+
+// TestKeysOfIndexesKeepTheirOrder: the key of a global index has up to four attributes of each type.
+func TestKeysOfIndexesKeepTheirOrder(t *testing.T) {
+	elements := func(names ...string) (key []types.KeySchemaElement) {
+		for _, name := range names {
+			name, kind, _ := strings.Cut(name, ":")
+			key = append(key, types.KeySchemaElement{AttributeName: &name, KeyType: types.KeyType(kind)})
+		}
+		return key
+	}
+	d := &types.TableDescription{
+		KeySchema: elements("pk:HASH"),
+		GlobalSecondaryIndexes: []types.GlobalSecondaryIndexDescription{
+			{IndexName: aws.String("byTenant"), KeySchema: elements("tenant:HASH", "region:HASH", "status:RANGE", "at:RANGE")},
+			{IndexName: aws.String("odd"), KeySchema: elements("untyped:HASH")}},
+		LocalSecondaryIndexes: []types.LocalSecondaryIndexDescription{
+			{IndexName: aws.String("byStatus"), KeySchema: elements("pk:HASH", "status:RANGE")}},
+	}
+	for _, name := range []string{"pk", "tenant", "region", "status", "at"} {
+		kind := types.ScalarAttributeTypeS
+		if name == "at" {
+			kind = types.ScalarAttributeTypeN
+		}
+		d.AttributeDefinitions = append(d.AttributeDefinitions,
+			types.AttributeDefinition{AttributeName: aws.String(name), AttributeType: kind})
+	}
+	info, err := tableInfoOf(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := func(name string) change.KeyAttr { return change.KeyAttr{Name: name, Type: 'S'} }
+	want := map[string][]change.KeyAttr{
+		"byTenant": {text("tenant"), text("region"), text("status"), {Name: "at", Type: 'N'}},
+		"byStatus": {text("pk"), text("status")},
+	}
+	if diff := cmp.Diff(want, info.Indexes); diff != "" {
+		t.Errorf("indexes (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(change.KeySchema{Partition: text("pk")}, info.Schema); diff != "" {
+		t.Errorf("key (-want +got):\n%s", diff)
 	}
 }

@@ -138,9 +138,8 @@ func (s *Sampler) names() *names {
 		n.taken[r] = true
 	}
 	for _, x := range s.src.Indexes { // a capture would hide the attribute that the rows of an index name
-		n.taken[x.Schema.Partition.Name] = !s.isKey(x.Schema.Partition.Name)
-		if x.Schema.Sort != nil {
-			n.taken[x.Schema.Sort.Name] = !s.isKey(x.Schema.Sort.Name)
+		for _, k := range x.Key {
+			n.taken[k.Name] = !s.isKey(k.Name)
 		}
 	}
 	return n

@@ -97,11 +97,11 @@ func (w *writer) indexes(r *proposed) {
 		if r.indexed != nil && r.indexed[x.Name] == 0 {
 			continue
 		}
-		row := w.s.lead(x.Name, x.Name) + ref(x.Schema.Partition, x.Schema.Partition.Name)
-		if x.Schema.Sort != nil {
-			row += "#" + ref(*x.Schema.Sort, x.Schema.Sort.Name)
+		row := w.s.lead(x.Name, x.Name)
+		for _, k := range x.Key {
+			row += ref(k, k.Name) + "#"
 		}
-		lines = append(lines, fmt.Sprintf("  # - {name: %s, row: \"%s#%s\", cells: [{const: \"0x00\", to: \"x:k\"}]}",
+		lines = append(lines, fmt.Sprintf("  # - {name: %s, row: \"%s%s\", cells: [{const: \"0x00\", to: \"x:k\"}]}",
 			quoteName(x.Name), row, r.row))
 	}
 	if len(lines) == 0 {
@@ -119,11 +119,11 @@ func (w *writer) indexes(r *proposed) {
 func (w *writer) views() {
 	var lines []string
 	for _, x := range w.s.src.Indexes {
-		columns := []string{fmt.Sprintf("%q", "d:"+x.Schema.Partition.Name)}
-		keyed := w.s.isKey(x.Schema.Partition.Name)
-		if x.Schema.Sort != nil {
-			columns = append(columns, fmt.Sprintf("%q", "d:"+x.Schema.Sort.Name))
-			keyed = keyed || w.s.isKey(x.Schema.Sort.Name)
+		var columns []string
+		keyed := false
+		for _, k := range x.Key {
+			columns = append(columns, fmt.Sprintf("%q", "d:"+k.Name))
+			keyed = keyed || w.s.isKey(k.Name)
 		}
 		if !keyed {
 			lines = append(lines, fmt.Sprintf("# - {name: %s, key: [%s]}", quoteName(x.Name), strings.Join(columns, ", ")))

@@ -32,7 +32,7 @@ func codes(list []problem.Problem) (out []string) {
 var orders = Source{Table: "Orders", TTLAttr: "exp",
 	Schema: change.KeySchema{Partition: change.KeyAttr{Name: "pk", Type: 'S'},
 		Sort: &change.KeyAttr{Name: "sk", Type: 'S'}},
-	Indexes: []Index{{Name: "byStatus", Schema: change.KeySchema{Partition: change.KeyAttr{Name: "status", Type: 'S'}}}}}
+	Indexes: []Index{{"byStatus", []change.KeyAttr{{Name: "status", Type: 'S'}}}}}
 
 func TestProposalWarnsOfWhatHurts(t *testing.T) {
 	s := New(orders)
@@ -118,10 +118,13 @@ func TestProposedIndexesCompileOnceTheyAreWanted(t *testing.T) {
 	number, binary := change.KeyAttr{Name: "total", Type: 'N'}, change.KeyAttr{Name: "mac-address", Type: 'B'}
 	src := orders
 	src.Indexes = append(slices.Clone(src.Indexes),
-		Index{Name: "by-total", Schema: change.KeySchema{Partition: number, Sort: &binary}},
-		Index{Name: "inverted", Schema: change.KeySchema{Partition: *src.Schema.Sort, Sort: &src.Schema.Partition}})
+		Index{"by-total", []change.KeyAttr{number, binary}},
+		Index{"inverted", []change.KeyAttr{*src.Schema.Sort, src.Schema.Partition}},
+		Index{"byTenant", []change.KeyAttr{{Name: "tenant", Type: 'S'}, {Name: "region", Type: 'S'}, {Name: "status", Type: 'S'},
+			number}})
 	s := New(src)
-	img := item(t, `{"pk":{"S":"a"},"sk":{"S":"b"},"status":{"S":"open"},"total":{"N":"-7"},"mac-address":{"B":"AP8="}}`)
+	img := item(t, `{"pk":{"S":"a"},"sk":{"S":"b"},"status":{"S":"open"},"total":{"N":"-7"},"mac-address":{"B":"AP8="},
+		"tenant":{"S":"acme"},"region":{"S":"eu"}}`)
 	s.Add(img)
 	text := uncommented(s.Proposal().Mapping)
 	m, problems := transform.ParseMapping("proposed.yaml", []byte(text))
@@ -138,8 +141,9 @@ func TestProposedIndexesCompileOnceTheyAreWanted(t *testing.T) {
 	for _, r := range rows {
 		got = append(got, string(r.Key))
 	}
-	want := []string{"item#a#b", "byStatus#open#a#b", "by-total#04982~#00ff#a#b", "inverted#b#a#a#b"}
-	if !slices.Equal(got, want) || len(p.Views()) != 2 {
+	want := []string{"item#a#b", "byStatus#open#a#b", "by-total#04982~#00ff#a#b", "inverted#b#a#a#b",
+		"byTenant#acme#eu#open#04982~#a#b"}
+	if !slices.Equal(got, want) || len(p.Views()) != 3 {
 		t.Errorf("rows %q, want %q; views %v\n%s", got, want, p.Views(), text)
 	}
 }
@@ -183,11 +187,10 @@ var designs = map[string]struct {
 // TestProposalForASingleTableHoldsWithAndWithoutItsComments: every row stays one item's, every
 // sampled item is taken.
 func TestProposalForASingleTableHoldsWithAndWithoutItsComments(t *testing.T) {
-	attr := func(name string, typ byte) *change.KeyAttr { return &change.KeyAttr{Name: name, Type: typ} }
-	withIndexes := []Index{{"GSI1", change.KeySchema{Partition: *attr("GSI1PK", 'S'), Sort: attr("GSI1SK", 'S')}},
-		{"item", change.KeySchema{Partition: *attr("user", 'S')}},
-		{"USER", change.KeySchema{Partition: *attr("total", 'N'), Sort: attr("pk", 'S')}},
-		{"inverted", change.KeySchema{Partition: *attr("sk", 'S'), Sort: attr("pk", 'S')}}}
+	attr := func(name string, typ byte) change.KeyAttr { return change.KeyAttr{Name: name, Type: typ} }
+	withIndexes := []Index{{"GSI1", []change.KeyAttr{attr("GSI1PK", 'S'), attr("GSI1SK", 'S')}},
+		{"item", []change.KeyAttr{attr("user", 'S')}}, {"USER", []change.KeyAttr{attr("total", 'N'), attr("pk", 'S')}},
+		{"inverted", []change.KeyAttr{attr("sk", 'S'), attr("pk", 'S')}}}
 	for name, d := range designs {
 		for _, indexes := range [][]Index{nil, withIndexes} {
 			s := New(Source{Table: "T", Schema: orders.Schema, Indexes: indexes, TTLAttr: "exp"})

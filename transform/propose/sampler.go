@@ -12,10 +12,11 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// Index is a secondary index of the source table.
+// Index is a secondary index of the source table. Key has the attributes of its key in order: those
+// of the partition key, then those of the sort key.
 type Index struct {
-	Name   string
-	Schema change.KeySchema
+	Name string
+	Key  []change.KeyAttr
 }
 
 // Source describes a table as DescribeTable does.
@@ -152,7 +153,8 @@ func (s *Sampler) addPair(p pair, img change.Image) {
 	}
 	n.items++
 	for _, x := range s.src.Indexes {
-		if img.Get(x.Schema.Partition.Name) != nil && (x.Schema.Sort == nil || img.Get(x.Schema.Sort.Name) != nil) {
+		missing := func(k change.KeyAttr) bool { return img.Get(k.Name) == nil }
+		if !slices.ContainsFunc(x.Key, missing) {
 			n.indexed[x.Name]++
 		}
 	}
