@@ -161,10 +161,21 @@ func (s *Server) updateBackups(r *call) ([]byte, *wire.Error) {
 // tagged returns the table with the ARN in the request's ResourceArn.
 func (s *Server) tagged(r *call) (*table.Table, *wire.Error) {
 	arn := r.Str("ResourceArn")
-	name := tableOf(arn)
-	if name == arn {
+	parts := strings.SplitN(arn, ":", 6)
+	switch {
+	case !r.Has("ResourceArn"):
+		return nil, wire.Invalid("Invalid TableArn")
+	case parts[0] != "arn":
+		return nil, wire.BadValue("ARNs must start with 'arn:': %s", arn)
+	case len(parts) < 6 || parts[2] != "dynamodb":
+		return nil, wire.BadValue("Provided Arn is not a DynamoDB resource arn: %s", arn)
+	case !strings.HasPrefix(parts[5], "table/") || strings.Contains(parts[5], "/index/"):
+		return nil, wire.BadValue("Invalid resource arn provided, only table or stream is accepted. Provided resource "+
+			"arn: %s", arn)
+	case parts[3] != s.o.Region:
 		return nil, wire.Invalid("Invalid TableArn: Invalid ResourceArn provided as input %s", arn)
 	}
+	name := tableOf(arn)
 	s.mu.RLock()
 	t := s.tables[name]
 	s.mu.RUnlock()
@@ -177,7 +188,10 @@ func (s *Server) tagged(r *call) (*table.Table, *wire.Error) {
 
 // tagResource adds tags, and replaces those with the same keys.
 func (s *Server) tagResource(r *call) ([]byte, *wire.Error) {
-	add := table.ReadTags(r.Get("Tags"))
+	add, err := table.ReadTags(r.Get("Tags"))
+	if err != nil {
+		return nil, err
+	}
 	if len(add) == 0 {
 		return nil, wire.Invalid("Atleast one Tag needs to be provided as Input.")
 	}
@@ -187,19 +201,7 @@ func (s *Server) tagResource(r *call) ([]byte, *wire.Error) {
 	}
 	t.Lock()
 	defer t.Unlock()
-	all := slices.Clone(t.Def.Tags)
-	for _, tag := range add {
-		if i := slices.IndexFunc(all, func(o table.Tag) bool { return o.Key == tag.Key }); i >= 0 {
-			all[i] = tag
-		} else {
-			all = append(all, tag)
-		}
-	}
-	if len(all) > 50 {
-		return nil, wire.Invalid("One or more parameter values were invalid: Too many tags: the limit is 50")
-	}
-	t.Def.Tags = all
-	return nil, nil
+	return nil, t.Def.AddTags(add)
 }
 
 // untagResource removes tags by their keys.
@@ -208,16 +210,17 @@ func (s *Server) untagResource(r *call) ([]byte, *wire.Error) {
 	if len(keys) == 0 {
 		return nil, wire.Invalid("Atleast one Tag Key needs to be provided as Input.")
 	}
+	if err := table.CheckTagKeys(r.Get("TagKeys")); err != nil {
+		return nil, err
+	}
 	t, err := s.tagged(r)
 	if err != nil {
 		return nil, err
 	}
 	t.Lock()
 	defer t.Unlock()
-	t.Def.Tags = slices.DeleteFunc(slices.Clone(t.Def.Tags), func(o table.Tag) bool {
-		return slices.Contains(keys,
-			o.Key)
-	})
+	t.Def.Tags = slices.DeleteFunc(slices.Clone(t.Def.Tags),
+		func(o table.Tag) bool { return slices.Contains(keys, o.Key) })
 	return nil, nil
 }
 

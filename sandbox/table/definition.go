@@ -42,8 +42,10 @@ func ReadDefinition(r *wire.Node) (d Definition, err *wire.Error) {
 	}
 	d.Class = strings.Clone(r.Str("TableClass"))
 	d.Protected = r.True("DeletionProtectionEnabled")
-	d.Tags = ReadTags(r.Get("Tags"))
-	return d, nil
+	if tags := r.Get("Tags"); tags != nil {
+		d.Tags, err = ReadTags(tags)
+	}
+	return d, err
 }
 
 // readBilling reads billing mode and capacity.
@@ -115,18 +117,6 @@ func readKeys(n *wire.Node) []KeyElement {
 	var out []KeyElement
 	for i := range n.Kids {
 		out = append(out, KeyElement{strings.Clone(n.Kids[i].Str("AttributeName")), strings.Clone(n.Kids[i].Str("KeyType"))})
-	}
-	return out
-}
-
-// ReadTags reads a list of tags; n may be nil.
-func ReadTags(n *wire.Node) []Tag {
-	if n == nil {
-		return nil
-	}
-	var out []Tag
-	for i := range n.Kids {
-		out = append(out, Tag{strings.Clone(n.Kids[i].Str("Key")), strings.Clone(n.Kids[i].Str("Value"))})
 	}
 	return out
 }

@@ -9,6 +9,7 @@
 //	past.go        the table as it was: changes, and the items as of a time
 //	table.go       the table
 //	definition.go  CreateTable
+//	tags.go        tags
 //	items.go       items in key order, times to live
 //	schema.go      keys
 package table

@@ -38,9 +38,6 @@ type AttributeDefinition struct{ AttributeName, AttributeType string }
 // KeyElement is one element of a key schema.
 type KeyElement struct{ AttributeName, KeyType string }
 
-// Tag is a tag on a table.
-type Tag struct{ Key, Value string }
-
 // Index is a secondary index.
 type Index struct {
 	Name        string
