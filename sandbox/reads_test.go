@@ -47,8 +47,8 @@ func readsWorld(t *testing.T, n int, o sandbox.Options) *sandbox.World {
 	return w
 }
 
-// TestConsumedCapacityIsRoundedAsTheServiceDoes: a page is rounded up once, items of a batch each
-// by themselves.
+// TestConsumedCapacityIsRoundedAsTheServiceDoes: what a page has of a partition is rounded up once,
+// and items of a batch each by themselves. The four partitions of the table have 10 KB.
 func TestConsumedCapacityIsRoundedAsTheServiceDoes(t *testing.T) {
 	w := readsWorld(t, 10, sandbox.Options{})
 	const keys = `{"RequestItems":{"Orders":{"Keys":[{"pk":{"S":"1"},"sk":{"S":"s"}},{"pk":{"S":"none"},"sk":{"S":"s"}}],
@@ -58,8 +58,8 @@ func TestConsumedCapacityIsRoundedAsTheServiceDoes(t *testing.T) {
 		op, body string
 		want     float64
 	}{
-		"strong scan of 10 KB":        {"Scan", fmt.Sprintf(scan, true), 3},
-		"eventual scan of 10 KB":      {"Scan", fmt.Sprintf(scan, false), 1.5},
+		"strong scan of 10 KB":        {"Scan", fmt.Sprintf(scan, true), 5},
+		"eventual scan of 10 KB":      {"Scan", fmt.Sprintf(scan, false), 2.5},
 		"strong batch, one is absent": {"BatchGetItem", fmt.Sprintf(keys, true), 2},
 		"eventual batch":              {"BatchGetItem", fmt.Sprintf(keys, false), 1},
 		"strong get of an absent item": {"GetItem", `{"TableName":"Orders","Key":{"pk":{"S":"no"},

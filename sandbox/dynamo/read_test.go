@@ -38,3 +38,40 @@ func TestBatchGetEndsBeforeSixteenMegabytes(t *testing.T) {
 		t.Errorf("%v units, want those of 55 items", got)
 	}
 }
+
+// TestScanCostsEachPartition: source: scylladb/scylladb,
+// test/alternator/test_returnconsumedcapacity.py: test_scan_consumed_capacity. A new table on demand
+// has four partitions; source: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/
+// on-demand-capacity-mode.html.
+func TestScanCostsEachPartition(t *testing.T) {
+	r := newRig(t)
+	r.table("ttt", "")
+	r.put("ttt", `{'p':{'S':'a'},'animal':{'S':'cat'}}`)
+	r.do("CreateTable", `{'TableName':'one','ProvisionedThroughput':{'ReadCapacityUnits':5,'WriteCapacityUnits':5},
+		'AttributeDefinitions':[{'AttributeName':'p','AttributeType':'S'}],
+		'KeySchema':[{'AttributeName':'p','KeyType':'HASH'}]}`)
+	r.put("one", `{'p':{'S':'a'},'animal':{'S':'cat'}}`)
+	units := func(more string) (sum float64) {
+		var out struct {
+			ConsumedCapacity struct{ CapacityUnits float64 }
+			LastEvaluatedKey json.RawMessage
+		}
+		body := r.do("Scan", `{'ReturnConsumedCapacity':'TOTAL',`+more+`}`)
+		if err := json.Unmarshal([]byte(body), &out); err != nil {
+			t.Fatal(err)
+		}
+		return out.ConsumedCapacity.CapacityUnits
+	}
+	for more, want := range map[string]float64{
+		`'TableName':'ttt','ConsistentRead':true`: 4,
+		`'TableName':'ttt'`:                       2,
+		`'TableName':'ttt','ConsistentRead':true,'Segment':0,'TotalSegments':2`: 2,
+		`'TableName':'ttt','ConsistentRead':true,'Segment':3,'TotalSegments':4`: 1,
+		`'TableName':'one','ConsistentRead':true`:                               1,
+		`'TableName':'one'`: 0.5,
+	} {
+		if got := units(more); got != want {
+			t.Errorf("%s: %v units, want %v", more, got, want)
+		}
+	}
+}

@@ -45,6 +45,7 @@ func Scan(r *wire.Node, host Host) ([]byte, *wire.Error) {
 	if l.start != nil {
 		at = l.table.Schema.KeyOf(l.start)
 	}
+	l.first, l.end = at, end
 	done, err := l.begin(at)
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package table
 import (
 	"encoding/binary"
 	"hash/fnv"
+	"math/bits"
 	"slices"
 
 	"github.com/tailrace-cdc/replicator/sandbox/attr"
@@ -58,6 +59,12 @@ func (k Key) Hash() uint64 {
 	var b [8]byte
 	copy(b[:], k)
 	return binary.BigEndian.Uint64(b[:])
+}
+
+// Part returns in which of n equal parts of the key space a hash is.
+func Part(hash uint64, n int) int {
+	part, _ := bits.Mul64(hash, uint64(n))
+	return int(part)
 }
 
 // KeyOf returns the key of an item of a table, or of a key map with valid key attributes.
