@@ -52,15 +52,25 @@ func NewID(now time.Time) string {
 	return fmt.Sprintf("%014d-%x", now.UnixMilli(), b)
 }
 
-// folder returns the key prefix of the export's manifests.
-func (e *Export) folder() string { return path.Join(e.Prefix, "AWSDynamoDB", e.ID) }
+// under returns a key below the export's prefix. The service puts a slash behind the prefix, also
+// when it ends in one: "acme/" becomes "acme//AWSDynamoDB".
+func (e *Export) under(parts ...string) string {
+	at := path.Join(parts...)
+	if e.Prefix == "" {
+		return at
+	}
+	return e.Prefix + "/" + at
+}
+
+// file returns the key of a file next to the export's manifests.
+func (e *Export) file(name string) string { return e.under("AWSDynamoDB", e.ID, name) }
 
 // Manifest returns the key of the summary, from which a reader finds everything else.
-func (e *Export) Manifest() string { return path.Join(e.folder(), "manifest-summary.json") }
+func (e *Export) Manifest() string { return e.file("manifest-summary.json") }
 
 // Begin writes the marker that shows that the bucket is writable and the export has begun.
 func (e *Export) Begin(to *s3.Store) error {
-	return to.Put(e.Bucket, path.Join(e.folder(), "_started"), strings.NewReader(""))
+	return to.Put(e.Bucket, e.file("_started"), strings.NewReader(""))
 }
 
 // Line is one line of a data file: a JSON object without its line end, and the size that it counts.
@@ -104,15 +114,15 @@ type dataFile struct {
 
 // writeFile writes one data file, compressed.
 func (e *Export) writeFile(to *s3.Store, lines iter.Seq[Line]) (f dataFile, err error) {
-	folder := e.folder()
+	folder := e.ID
 	if e.Incremental { // incremental exports of a prefix share one folder of data
-		folder = path.Join(e.Prefix, "AWSDynamoDB")
+		folder = ""
 	}
 	extension := map[string]string{"ION": ".ion.gz"}[e.Format]
 	if extension == "" {
 		extension = ".json.gz"
 	}
-	f.DataFileS3Key = path.Join(folder, "data", randomName()+extension)
+	f.DataFileS3Key = e.under("AWSDynamoDB", folder, "data", randomName()+extension)
 	body, compressed := io.Pipe()
 	done := make(chan struct{})
 	go func() {
@@ -156,7 +166,7 @@ func (e *Export) compress(w io.Writer, lines iter.Seq[Line], count *int64) error
 
 // writeChecked writes a manifest and its checksum.
 func (e *Export) writeChecked(to *s3.Store, name string, body []byte) error {
-	at := path.Join(e.folder(), name)
+	at := e.file(name)
 	sum := md5.Sum(body)
 	if err := to.Put(e.Bucket, at+".md5", strings.NewReader(base64.StdEncoding.EncodeToString(sum[:]))); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
@@ -199,7 +209,7 @@ func (e *Export) summary() summary {
 		TableARN: e.TableARN, TableID: e.TableID, ExportTime: stamp(e.Time),
 		S3Bucket: e.Bucket, S3Prefix: optional(e.Prefix),
 		S3SseAlgorithm: e.Encryption, S3SseKmsKeyID: optional(e.EncryptionKey),
-		ManifestFilesS3Key: path.Join(e.folder(), "manifest-files.json"),
+		ManifestFilesS3Key: e.file("manifest-files.json"),
 		BilledSizeBytes:    e.Bytes, ItemCount: e.Items, OutputFormat: e.Format,
 	}
 	if e.Incremental {

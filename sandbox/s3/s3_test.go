@@ -113,6 +113,16 @@ func TestFilesAndObjectsAreTheSame(t *testing.T) {
 	if status, _ := get(t, url+"/b/dir/x", ""); status != http.StatusNotFound {
 		t.Errorf("removed: %d", status)
 	}
+	if err := store.Put("b", "empty//part/x", strings.NewReader("x")); err != nil {
+		t.Fatal(err)
+	}
+	if status, body := get(t, url+"/b?list-type=2&delimiter=/&prefix=empty//", ""); status != http.StatusOK ||
+		!strings.Contains(body, "<Prefix>empty//part/</Prefix>") {
+		t.Errorf("empty parts: %d %s", status, body)
+	}
+	if status, _ := get(t, url+"/b/empty/part/x", ""); status != http.StatusNotFound {
+		t.Errorf("the key without its empty parts: %d", status)
+	}
 	if err := store.Put("b", "../escaped", strings.NewReader("x")); err == nil {
 		t.Error("a key left its bucket")
 	}

@@ -63,12 +63,37 @@ func (s *Store) Create(bucket string) error {
 	return os.MkdirAll(s.Dir(bucket), 0o755)
 }
 
+// emptyPart is the folder or file of an empty part of a key, as in "acme//AWSDynamoDB": S3 takes a
+// key as it is, and a prefix of exports may end in a slash.
+const emptyPart = "%2F"
+
 // path returns the file of an object. A key that would leave the bucket has none.
 func (s *Store) path(bucket, key string) (string, error) {
-	if !s.Exists(bucket) || !fs.ValidPath(key) {
+	parts := strings.Split(key, "/")
+	for i, part := range parts {
+		switch part {
+		case "":
+			parts[i] = emptyPart
+		case emptyPart:
+			return "", fs.ErrNotExist
+		}
+	}
+	name := strings.Join(parts, "/")
+	if !s.Exists(bucket) || !fs.ValidPath(name) {
 		return "", fs.ErrNotExist
 	}
-	return filepath.Join(s.dir, bucket, filepath.FromSlash(key)), nil
+	return filepath.Join(s.dir, bucket, filepath.FromSlash(name)), nil
+}
+
+// keyOf returns the key of an object, given the name of its file in the bucket.
+func keyOf(name string) string {
+	parts := strings.Split(filepath.ToSlash(name), "/")
+	for i, part := range parts {
+		if part == emptyPart {
+			parts[i] = ""
+		}
+	}
+	return strings.Join(parts, "/")
 }
 
 // Put stores an object, which appears whole or not at all.
@@ -128,8 +153,8 @@ func (s *Store) list(bucket string) (all []object, err error) {
 		if err != nil {
 			return err
 		}
-		key, err := filepath.Rel(root, path)
-		all = append(all, object{filepath.ToSlash(key), path, info.Size(), info.ModTime()})
+		name, err := filepath.Rel(root, path)
+		all = append(all, object{keyOf(name), path, info.Size(), info.ModTime()})
 		return err
 	})
 	return all, err
