@@ -189,6 +189,7 @@ func TestIncrementalExportHasBothImages(t *testing.T) {
 		`{` + meta + `,"Keys":{"id":{"N":"1"}},"NewImage":{"id":{"N":"1"},"v":{"S":"new"}}}`,
 		`{"Keys":{"id":{"N":"2"}},"OldImage":{"id":{"N":"2"}},` + meta + `}`,
 		`{` + meta + `,"Keys":{"id":{"N":"3"}},"OldImage":{"id":{"N":"3"}},"NewImage":{"id":{"N":"3"},"w":{"N":"1"}}}`,
+		`{"Metadata":{"WriteTimestampMicros":"1680109764000000"},"Keys":{"id":{"N":"4"}}}`, // as AWS's guide shows it
 	}).incremental().write()
 	e, err := f.open(Want{})
 	if err != nil {
@@ -212,6 +213,7 @@ func TestIncrementalExportHasBothImages(t *testing.T) {
 		{`{"id":{"N":"1"}}`, ``, `{"id":{"N":"1"},"v":{"S":"new"}}`, 1700000000123456},
 		{`{"id":{"N":"2"}}`, `{"id":{"N":"2"}}`, ``, 1700000000123456},
 		{`{"id":{"N":"3"}}`, `{"id":{"N":"3"}}`, `{"id":{"N":"3"},"w":{"N":"1"}}`, 1700000000123456},
+		{`{"id":{"N":"4"}}`, ``, ``, 1680109764000000},
 	}
 	if d := cmp.Diff(want, got, cmp.AllowUnexported(row{})); d != "" {
 		t.Error(d)

@@ -59,19 +59,35 @@ func object(value []byte) ([]byte, error) {
 	return value, nil
 }
 
-// written returns the WriteTimestampMicros of a line's Metadata.
+// written returns the WriteTimestampMicros of a line's Metadata. DynamoDB writes {"N":"…"}; its guide
+// shows the text alone, which is taken too. Source:
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/S3DataExport.Output.html
 func written(metadata []byte) (micros int64, err error) {
 	err = change.Members(metadata, func(name, value []byte) error {
 		if string(name) != "WriteTimestampMicros" {
 			return nil
 		}
-		return change.Members(value, func(kind, number []byte) (err error) {
-			if string(kind) != "N" || len(number) < 2 || number[0] != '"' {
-				return errors.New("WriteTimestampMicros is not a number")
+		if value[0] == '"' {
+			micros, err = number(value)
+			return err
+		}
+		return change.Members(value, func(kind, text []byte) (err error) {
+			if string(kind) != "N" {
+				return errNumber
 			}
-			micros, err = strconv.ParseInt(string(number[1:len(number)-1]), 10, 64)
+			micros, err = number(text)
 			return err
 		})
 	})
 	return micros, err
+}
+
+var errNumber = errors.New("WriteTimestampMicros is not a number")
+
+// number returns the number in a JSON string.
+func number(text []byte) (int64, error) {
+	if len(text) < 2 || text[0] != '"' {
+		return 0, errNumber
+	}
+	return strconv.ParseInt(string(text[1:len(text)-1]), 10, 64)
 }
