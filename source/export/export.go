@@ -169,7 +169,7 @@ func (e *Export) place(ctx context.Context, root, manifest string) error {
 		if err != nil {
 			return refused(failure.Fatal, again, "%w", err)
 		}
-		dir, name := path.Split(key)
+		dir, name := parent(key), base(key)
 		if sizes[dir] == nil {
 			if sizes[dir], _, err = e.store.list(ctx, dir); err != nil {
 				return err
@@ -192,12 +192,12 @@ func (e *Export) place(ctx context.Context, root, manifest string) error {
 // the manifest was written to, and where the manifest's folder is now. A full export has its files
 // in data/ below that folder, an incremental one in data/ next to it.
 func relocate(key, manifest, root string) (string, error) {
-	dir := path.Dir(manifest)
+	dir := parent(manifest)
 	if rest, ok := strings.CutPrefix(key, dir+"/"); ok && isPlain(rest) {
-		return path.Join(root, rest), nil
+		return join(root, rest), nil
 	}
-	if rest, ok := strings.CutPrefix(key, path.Join(dir, "..")+"/"); ok && isPlain(rest) && strings.Contains(dir, "/") {
-		return path.Join(root, "..", rest), nil
+	if rest, ok := strings.CutPrefix(key, parent(dir)+"/"); ok && isPlain(rest) && strings.Contains(dir, "/") {
+		return join(parent(root), rest), nil
 	}
 	return "", fmt.Errorf("data file %q is not below the folder of %q", key, manifest)
 }

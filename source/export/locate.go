@@ -3,7 +3,6 @@ package export
 import (
 	"context"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -20,8 +19,8 @@ const (
 // locate returns the folder with the manifests: at itself, the folder of the manifest at at, or the
 // only folder below.
 func locate(ctx context.Context, s store, at string) (root string, err error) {
-	if base := path.Base(at); base == summaryName || base == filesName {
-		return path.Dir(at), nil
+	if name := base(at); name == summaryName || name == filesName {
+		return parent(at), nil
 	}
 	files, dirs, err := s.list(ctx, at)
 	if err != nil {
@@ -74,18 +73,31 @@ func below(ctx context.Context, s store, at string, dirs []string) (all []string
 	for _, dir := range dirs {
 		switch dir {
 		case dataFolder:
+		case "": // at is a prefix that ends in a slash, without it
+			if at == "" {
+				continue
+			}
+			_, names, err := s.list(ctx, join(at, ""))
+			if err != nil {
+				return nil, err
+			}
+			more, err := below(ctx, s, join(at, ""), names)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, more...)
 		case container:
-			_, ids, err := s.list(ctx, path.Join(at, container))
+			_, ids, err := s.list(ctx, join(at, container))
 			if err != nil {
 				return nil, err
 			}
 			for _, id := range ids {
 				if id != dataFolder {
-					all = append(all, path.Join(at, container, id))
+					all = append(all, join(join(at, container), id))
 				}
 			}
 		default:
-			all = append(all, path.Join(at, dir))
+			all = append(all, join(at, dir))
 		}
 	}
 	if len(all) > maxFolders {

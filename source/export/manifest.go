@@ -13,7 +13,6 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
@@ -45,13 +44,13 @@ type summary struct {
 func (s *summary) kind() string { return cmp.Or(s.ExportType, Full) }
 
 func readSummary(ctx context.Context, s store, root string) (*summary, error) {
-	text, err := readManifest(ctx, s, path.Join(root, summaryName))
+	text, err := readManifest(ctx, s, join(root, summaryName))
 	if err != nil {
 		return nil, err
 	}
 	m, err := parseSummary(text)
 	if err != nil {
-		return nil, refused(failure.Fatal, again, "read %s: %w", s.url(path.Join(root, summaryName)), err)
+		return nil, refused(failure.Fatal, again, "read %s: %w", s.url(join(root, summaryName)), err)
 	}
 	return m, nil
 }
@@ -128,13 +127,13 @@ func isNothing(member any) bool {
 }
 
 func readFiles(ctx context.Context, s store, root string) ([]File, error) {
-	text, err := readManifest(ctx, s, path.Join(root, filesName))
+	text, err := readManifest(ctx, s, join(root, filesName))
 	if err != nil {
 		return nil, err
 	}
 	files, err := parseFiles(text)
 	if err != nil {
-		return nil, refused(failure.Fatal, again, "read %s: %w", s.url(path.Join(root, filesName)), err)
+		return nil, refused(failure.Fatal, again, "read %s: %w", s.url(join(root, filesName)), err)
 	}
 	return files, nil
 }

@@ -22,7 +22,9 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// store is where an export lies. Keys are paths with slashes; "" or "." is the top of a bucket.
+// store is where an export lies. Keys are paths with slashes; "" or "." is the top of a bucket. Parts
+// of a key may be empty: with the prefix "acme/" DynamoDB writes below "acme//AWSDynamoDB". So keys
+// are not cleaned as paths are, but put together by join, parent and base.
 type store interface {
 	// open opens a file and returns its size. A missing file is an fs.ErrNotExist.
 	open(ctx context.Context, key string) (io.ReadCloser, int64, error)
@@ -34,6 +36,28 @@ type store interface {
 	// url returns how users write a key.
 	url(key string) string
 }
+
+// join returns the key of a name in a folder.
+func join(dir, name string) string {
+	if dir == "" || dir == "." {
+		return name
+	}
+	if dir == "/" { // the top of a file system
+		return dir + name
+	}
+	return dir + "/" + name
+}
+
+// parent returns the folder of a key.
+func parent(key string) string {
+	if i := strings.LastIndexByte(key, '/'); i > 0 && key[i+1:] != ".." {
+		return key[:i]
+	}
+	return path.Join(key, "..")
+}
+
+// base returns the last part of a key.
+func base(key string) string { return key[strings.LastIndexByte(key, '/')+1:] }
 
 // openStore returns the store of a URL, and the key in it that the URL names.
 func openStore(ctx context.Context, text string, src *source.Source) (store, string, error) {
@@ -132,7 +156,7 @@ func (b bucket) open(ctx context.Context, key string) (io.ReadCloser, int64, err
 
 func (b bucket) list(ctx context.Context, dir string) (files map[string]int64, dirs []string, err error) {
 	prefix := ""
-	if dir = path.Clean(dir); dir != "." && dir != "/" {
+	if dir != "" && dir != "." {
 		prefix = dir + "/"
 	}
 	files = map[string]int64{}

@@ -1,6 +1,7 @@
 package export_test
 
 import (
+	gocmp "cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -67,7 +68,7 @@ func (w *world) recovery() {
 // export asks for an export and waits for its end.
 func (w *world) export(r source.ExportRequest) source.ExportStatus {
 	w.t.Helper()
-	r.TableARN, r.Bucket, r.Prefix = w.info.ARN, "backups", "daily"
+	r.TableARN, r.Bucket, r.Prefix = w.info.ARN, "backups", gocmp.Or(r.Prefix, "daily")
 	arn, err := w.src.StartExport(w.t.Context(), r)
 	if err != nil {
 		w.t.Fatalf("%v: %s", err, source.Hint(err))
