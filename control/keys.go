@@ -38,8 +38,9 @@ func ChangedKeys(ctx context.Context, e *export.Export) iter.Seq2[request.Item, 
 	}
 }
 
-// OpenChanged opens an incremental export of a table.
+// OpenChanged opens an incremental export of a table for its keys.
 func OpenChanged(ctx context.Context, url string, want export.Want) (*export.Export, error) {
+	want.KeysOnly = true
 	e, err := export.Open(ctx, url, want)
 	if err != nil {
 		return nil, source.Explain(err)

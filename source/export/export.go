@@ -19,6 +19,8 @@ type Want struct {
 	TableID  string // of the table; "": any
 	TableARN string // of the table; "": any
 
+	KeysOnly bool // of an incremental export only the keys are needed, so that it may have any view
+
 	Source  *source.Source // its credentials, region and endpoint are used for s3://; folders need none
 	Scratch string         // folder for copies of data files while they are read; "": that of the system
 }
@@ -128,7 +130,7 @@ func (s *summary) export(want Want) (*Export, error) {
 		e.Time, err = millis("exportTime", s.ExportTime)
 	case e.Kind != Incremental:
 		return nil, refused(failure.Rejected, "", "the export's type is %q, not %s or %s", e.Kind, Full, Incremental)
-	case s.OutputView != "NEW_AND_OLD_IMAGES":
+	case s.OutputView != "NEW_AND_OLD_IMAGES" && !want.KeysOnly:
 		return nil, refused(failure.Rejected, "export again with ExportViewType NEW_AND_OLD_IMAGES",
 			"the incremental export has the view %q: old images are needed", s.OutputView)
 	default:

@@ -1,6 +1,7 @@
 package export_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/source"
+	"github.com/tailrace-cdc/replicator/source/export"
 )
 
 // TestPrefixThatEndsInASlash: DynamoDB puts a slash of its own behind it, so that the keys have an
@@ -48,5 +50,29 @@ func TestPrefixThatEndsInASlash(t *testing.T) {
 				t.Errorf("%s: %q", url, keys)
 			}
 		}
+	}
+}
+
+// TestIncrementalExportForItsKeysMayHaveAnyView: who needs the old images is refused.
+func TestIncrementalExportForItsKeysMayHaveAnyView(t *testing.T) {
+	w := newWorld(t)
+	w.recovery()
+	from := w.clock.Now()
+	w.Put("Orders", "a", "x", "")
+	w.clock.Advance(20 * time.Minute)
+	url, _ := w.filtered(`null`, `,"ExportType":"INCREMENTAL_EXPORT","IncrementalExportSpecification":{"ExportFromTime":`+
+		fmt.Sprint(from.Unix())+`,"ExportViewType":"NEW_IMAGE"}`)
+	want := export.Want{Source: w.src, TableID: w.info.ID, Scratch: t.TempDir()}
+	if _, err := export.Open(t.Context(), url, want); err == nil || !strings.Contains(err.Error(), "old images are needed") {
+		t.Errorf("old images: %v", err)
+	}
+	want.KeysOnly = true
+	e, err := export.Open(t.Context(), url, want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := all(t, e)
+	if len(lines) != 1 || !strings.Contains(string(lines[0].Keys), `"a"`) || len(lines[0].Old) != 0 {
+		t.Errorf("%+v", lines)
 	}
 }
