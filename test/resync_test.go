@@ -71,8 +71,8 @@ func (w *world) background(args ...string) (out, errs *output, ended <-chan stru
 	return out, errs, done, func() int { return cmd.ProcessState.ExitCode() }
 }
 
-// exportChanges exports what has changed in a table since it was created. Its point-in-time
-// recovery must be on since.
+// exportChanges exports what has changed in a table since it was created, with the view that has no
+// old images: a repair needs the keys alone. Its point-in-time recovery must be on since.
 func (w *world) exportChanges(table string, since time.Time) (url string) {
 	w.t.Helper()
 	if err := w.Buckets.Create("backups"); err != nil {
@@ -80,7 +80,7 @@ func (w *world) exportChanges(table string, since time.Time) (url string) {
 	}
 	reply := w.Call("ExportTableToPointInTime", fmt.Sprintf(`{
 		"TableArn":"arn:aws:dynamodb:us-east-1:000000000000:table/%s","S3Bucket":"backups","ExportType":"INCREMENTAL_EXPORT",
-		"IncrementalExportSpecification":{"ExportFromTime":%d,"ExportToTime":%d}}`,
+		"IncrementalExportSpecification":{"ExportFromTime":%d,"ExportToTime":%d,"ExportViewType":"NEW_IMAGE"}}`,
 		table, since.Unix(), w.Clock.Now().Unix()))
 	id := regexp.MustCompile(`"ExportArn":"([^"]*/export/([^"]*))"`).FindSubmatch(reply)
 	if id == nil {
