@@ -178,3 +178,23 @@ func TestUpdateIgnoresDefinitionsThatNoNewIndexUses(t *testing.T) {
 		}
 	}
 }
+
+// TestTwoKeysOfOneName: that the names are the same is said before that the second is no sort key.
+func TestTwoKeysOfOneName(t *testing.T) {
+	const dynalite = "https://github.com/architect/dynalite/blob/main/test/createTable.js: "
+	create := func(first, second string) string {
+		return `{'TableName':'new','BillingMode':'PAY_PER_REQUEST','AttributeDefinitions':[
+			{'AttributeName':'a','AttributeType':'S'},{'AttributeName':'b','AttributeType':'S'}],
+			'KeySchema':[{'AttributeName':'a','KeyType':'HASH'},{'AttributeName':'` + first + `','KeyType':'` + second + `'}]}`
+	}
+	newRig(t).refuses(t, []refusal{
+		{"two of the partition", "CreateTable", create("a", "HASH"), "ValidationException",
+			"Both the Hash Key and the Range Key element in the KeySchema have the same name",
+			dynalite + "hash key and range key having same name"},
+		{"both kinds", "CreateTable", create("a", "RANGE"), "ValidationException",
+			"Both the Hash Key and the Range Key element in the KeySchema have the same name",
+			dynalite + "hash key and range key having same name"},
+		{"two names", "CreateTable", create("b", "HASH"), "ValidationException",
+			"Invalid KeySchema: The second KeySchemaElement is not a RANGE key type", dynalite + "second key not being range"},
+	})
+}

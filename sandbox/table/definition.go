@@ -154,20 +154,25 @@ func (d *Definition) checkKeys(keys []KeyElement) *wire.Error {
 		}
 	}
 	switch {
-	case len(names) == 2 && names[0] == names[1] && keys[0].KeyType != keys[1].KeyType:
-		return wire.Invalid("Both the Hash Key and the Range Key element in the KeySchema have the same name")
+	case len(names) == 2 && names[0] == names[1] && keys[1].KeyType == "RANGE":
+		return errSameName
 	case keys[0].KeyType != "HASH":
 		return wire.Invalid("Invalid KeySchema: The first KeySchemaElement is not a HASH key type")
 	}
 	return nil
 }
 
+var errSameName = wire.Invalid("Both the Hash Key and the Range Key element in the KeySchema have the same name")
+
 // checkPair checks the key schema of a table or a local index, which has at most two elements.
 func checkPair(keys []KeyElement) *wire.Error {
-	if len(keys) == 2 && keys[1].KeyType != "RANGE" {
-		return wire.Invalid("Invalid KeySchema: The second KeySchemaElement is not a RANGE key type")
+	switch {
+	case len(keys) != 2 || keys[1].KeyType == "RANGE":
+		return nil
+	case keys[0].AttributeName == keys[1].AttributeName:
+		return errSameName
 	}
-	return nil
+	return wire.Invalid("Invalid KeySchema: The second KeySchemaElement is not a RANGE key type")
 }
 
 // maxKeyParts is how many attributes the partition key and the sort key of a global index may have.
