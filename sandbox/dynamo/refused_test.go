@@ -145,6 +145,7 @@ func TestOrderInWhichQueriesAreJudged(t *testing.T) {
 		return `{'TableName':'ttt','IndexName':'gsi','KeyConditionExpression':'` + condition + `',
 			'ExpressionAttributeValues':{':a':{'S':'a'}}` + more + `}`
 	}
+	scan := func(more string) string { return `{'TableName':'ttt','IndexName':'gsi'` + more + `}` }
 	start := func(pk, g, s string) string {
 		return `,'ExclusiveStartKey':{'pk':` + pk + `,'g':` + g + `,'s':` + s + `}`
 	}
@@ -157,6 +158,22 @@ func TestOrderInWhichQueriesAreJudged(t *testing.T) {
 		{"empty key condition before an empty filter", "Query", `{'TableName':'none','KeyConditionExpression':'',
 			'FilterExpression':'','ProjectionExpression':''}`, "ValidationException",
 			"Invalid KeyConditionExpression: The expression can not be empty;", dynalite + "empty KeyConditionExpression"},
+		{"names before an empty key condition", "Query", `{'TableName':'none','KeyConditionExpression':'',
+			'ExpressionAttributeNames':{},'ExpressionAttributeValues':{}}`, "ValidationException",
+			"ExpressionAttributeNames must not be empty", dynalite + "empty ExpressionAttributeNames"},
+		{"of a Scan AttributesToGet first", "Scan", `{'TableName':'none','AttributesToGet':['a','a'],
+			'ScanFilter':{'a':{'ComparisonOperator':'EQ','AttributeValueList':[{}]}}}`, "ValidationException",
+			invalid + "Duplicate value in attribute name: a",
+			strings.ReplaceAll(dynalite, "query", "scan") + "duplicate values in AttributesToGet"},
+		{"of a Scan the index before the table", "Scan", scan(start(n, a, n)), "ValidationException",
+			"The provided key element does not match the schema",
+			strings.ReplaceAll(dynalite, "query", "scan") + "if ExclusiveStartKey does not match schema for global compound index"},
+		{"of a Scan all attributes before the table", "Scan", scan(start(n, a, a) + `,'Select':'ALL_ATTRIBUTES'`),
+			"ValidationException", invalid + "Select type ALL_ATTRIBUTES is not supported for global secondary index gsi " +
+				"because its projection type is not ALL", "https://github.com/architect/dynalite/blob/main/actions/scan.js"},
+		{"of a Scan the table", "Scan", scan(start(n, a, a)), "ValidationException",
+			"The provided starting key is invalid: The provided key element does not match the schema",
+			strings.ReplaceAll(dynalite, "query", "scan") + "if global range in ExclusiveStartKey but bad in query"},
 		{"projection before the key condition", "Query", `{'TableName':'none','ProjectionExpression':'',
 			'KeyConditionExpression':'attribute_type(a, :a)','ExpressionAttributeValues':{':a':{'S':'N'}}}`,
 			"ValidationException", "Invalid ProjectionExpression: The expression can not be empty;",

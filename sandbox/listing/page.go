@@ -90,11 +90,8 @@ func readListing(r *wire.Node, host Host, filterName string) (*listing, *wire.Er
 	if n, ok := r.Int("Limit"); ok {
 		l.limit = n
 	}
-	tests, err := request.LegacyTests(r.Get(filterName))
+	tests, err := l.readLegacy(r.Get(filterName))
 	if err != nil {
-		return nil, err
-	}
-	if l.projection, err = request.ToGet(r); err != nil {
 		return nil, err
 	}
 	l.filter = expr.LegacyCondition(tests, r.Str("ConditionalOperator") == "OR")
@@ -102,6 +99,22 @@ func readListing(r *wire.Node, host Host, filterName string) (*listing, *wire.Er
 		return nil, wire.Invalid("%s", "The provided starting key is invalid: "+err.Message)
 	}
 	return l, l.readSelect()
+}
+
+// readLegacy reads AttributesToGet and the tests of a filter: a query's filter is judged first, of a
+// scan AttributesToGet. Source: architect/dynalite, test/query.js and test/scan.js.
+func (l *listing) readLegacy(filter *wire.Node) (tests []expr.LegacyTest, err *wire.Error) {
+	if l.scan {
+		if l.projection, err = request.ToGet(l.r); err != nil {
+			return nil, err
+		}
+		return request.LegacyTests(filter)
+	}
+	if tests, err = request.LegacyTests(filter); err != nil {
+		return nil, err
+	}
+	l.projection, err = request.ToGet(l.r)
+	return tests, err
 }
 
 // readSelect checks Select against the other parameters.
@@ -165,16 +178,13 @@ func (l *listing) bind() (err *wire.Error) {
 		return wire.Invalid("The table does not have the specified index: %s", name)
 	case l.global && l.r.True("ConsistentRead"):
 		return wire.Invalid("Consistent reads are not supported on global secondary indexes")
-	case l.scan && l.checkAllAttributes() != nil:
-		return l.checkAllAttributes()
 	case l.global && l.index.Projection != "ALL" && l.projection != nil:
 		return l.checkProjected()
 	}
 	return nil
 }
 
-// checkAllAttributes refuses to read all attributes from a global index that lacks some. A Query
-// judges this last.
+// checkAllAttributes refuses to read all attributes from a global index that lacks some.
 func (l *listing) checkAllAttributes() *wire.Error {
 	if l.index == nil || !l.global || l.index.Projection == "ALL" || l.r.Str("Select") != "ALL_ATTRIBUTES" {
 		return nil

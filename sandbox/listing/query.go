@@ -29,9 +29,6 @@ func Query(r *wire.Node, host Host) ([]byte, *wire.Error) {
 		return nil, wire.Invalid("Either the KeyConditions or KeyConditionExpression parameter must be specified in the " +
 			"request.")
 	}
-	if f := r.Get("KeyConditionExpression"); f != nil && f.Text == "" {
-		return nil, wire.Invalid("Invalid KeyConditionExpression: The expression can not be empty;")
-	}
 	p, err := request.Parse(r)
 	if err != nil {
 		return nil, err

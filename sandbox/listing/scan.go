@@ -27,7 +27,7 @@ func Scan(r *wire.Node, host Host) ([]byte, *wire.Error) {
 	if err := l.bind(); err != nil {
 		return nil, err
 	}
-	if err := l.checkStart(); err != nil {
+	if err := l.checkScan(); err != nil {
 		return nil, err
 	}
 	first, end := segmentOf(r)

@@ -82,6 +82,10 @@ func Parse(n *wire.Node) (p Parsed, err *wire.Error) {
 	if err != nil {
 		return p, err
 	}
+	if f := n.Get("KeyConditionExpression"); f != nil && f.Text == "" { // before an empty filter
+		_, err = env.KeyCondition(f.Text)
+		return p, err
+	}
 	for _, name := range expressionNames {
 		f := n.Get(name)
 		if f == nil {

@@ -105,8 +105,11 @@ func TestExpressionsAreParsedTogether(t *testing.T) {
 		"a name used by any expression": {`{'FilterExpression':'#a = #b','ProjectionExpression':'#a',
 			'ExpressionAttributeNames':{'#a':'a','#b':'b'}}`, ""},
 		// Of two wrong expressions the service reports the filter before the key condition.
-		"order": {`{'KeyConditionExpression':'','FilterExpression':''}`,
+		"order": {`{'KeyConditionExpression':'a','FilterExpression':''}`,
 			"Invalid FilterExpression: The expression can not be empty;"},
+		// But an empty key condition before all. Source: architect/dynalite, test/query.js.
+		"empty key condition": {`{'KeyConditionExpression':'','FilterExpression':''}`,
+			"Invalid KeyConditionExpression: The expression can not be empty;"},
 		"empty names": {`{'ExpressionAttributeNames':{},'ProjectionExpression':'a'}`,
 			"ExpressionAttributeNames must not be empty"},
 	} {
