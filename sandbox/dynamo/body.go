@@ -91,7 +91,7 @@ func gunzip(r *bufio.Reader) ([]byte, error) {
 			return nil, err
 		}
 		body = append(body, part...)
-		if z.Reset(r) != nil { // the end, or no further member
+		if more := z.Reset(r) == nil; !more {
 			return body, nil
 		}
 	}

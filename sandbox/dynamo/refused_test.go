@@ -13,14 +13,15 @@ func TestEmptyAttributeNamesAreRefused(t *testing.T) {
 	const key = `'TableName':'ttt','Key':{'p':{'S':'a'}}`
 	var all []refusal
 	for name, c := range map[string]struct{ op, body string }{
-		"item":        {"PutItem", `{'TableName':'ttt','Item':{'p':{'S':'a'},'':{'N':'1'}}}`},
-		"nested":      {"PutItem", `{'TableName':'ttt','Item':{'p':{'S':'a'},'m':{'M':{'':{'N':'1'}}}}}`},
-		"batch":       {"BatchWriteItem", `{'RequestItems':{'ttt':[{'PutRequest':{'Item':{'p':{'S':'a'},'':{'N':'1'}}}}]}}`},
-		"transaction": {"TransactWriteItems", `{'TransactItems':[{'Put':{'TableName':'ttt','Item':{'p':{'S':'a'},'':{'N':'1'}}}}]}`},
-		"to get":      {"GetItem", `{` + key + `,'AttributesToGet':['']}`},
-		"updates":     {"UpdateItem", `{` + key + `,'AttributeUpdates':{'':{'Action':'DELETE'}}}`},
-		"expected":    {"DeleteItem", `{` + key + `,'Expected':{'':{'Exists':false}}}`},
-		"filter":      {"Scan", `{'TableName':'ttt','ScanFilter':{'':{'ComparisonOperator':'NULL'}}}`},
+		"item":   {"PutItem", `{'TableName':'ttt','Item':{'p':{'S':'a'},'':{'N':'1'}}}`},
+		"nested": {"PutItem", `{'TableName':'ttt','Item':{'p':{'S':'a'},'m':{'M':{'':{'N':'1'}}}}}`},
+		"batch":  {"BatchWriteItem", `{'RequestItems':{'ttt':[{'PutRequest':{'Item':{'p':{'S':'a'},'':{'N':'1'}}}}]}}`},
+		"transaction": {"TransactWriteItems", `{'TransactItems':[{'Put':{'TableName':'ttt',
+			'Item':{'p':{'S':'a'},'':{'N':'1'}}}}]}`},
+		"to get":   {"GetItem", `{` + key + `,'AttributesToGet':['']}`},
+		"updates":  {"UpdateItem", `{` + key + `,'AttributeUpdates':{'':{'Action':'DELETE'}}}`},
+		"expected": {"DeleteItem", `{` + key + `,'Expected':{'':{'Exists':false}}}`},
+		"filter":   {"Scan", `{'TableName':'ttt','ScanFilter':{'':{'ComparisonOperator':'NULL'}}}`},
 	} {
 		all = append(all, refusal{name, c.op, c.body, "ValidationException", "Empty attribute name",
 			scylla + "test_limits.py: test_limit_attribute_length_nonkey_empty"})
@@ -36,7 +37,8 @@ func TestEmptyAttributeNamesAreRefused(t *testing.T) {
 func indexedByText(r *rig) { r.do("CreateTable", withIndex("ttt", "ALL", "g:HASH", "s:RANGE")) }
 
 const (
-	largeHash  = "One or more parameter values were invalid: Size of hashkey has exceeded the maximum size limit of2048 bytes"
+	largeHash = "One or more parameter values were invalid: Size of hashkey has exceeded the maximum size limit of" +
+		"2048 bytes"
 	largeRange = "One or more parameter values were invalid: Aggregated size of all range keys has exceeded the size " +
 		"limit of 1024 bytes"
 	emptyOnPut = "One or more parameter values are not valid. A value specified for a secondary index key is not " +
@@ -53,7 +55,8 @@ func TestIndexKeysThatAreEmptyOrLargeAreRefused(t *testing.T) {
 	r.put("ttt", `{'pk':{'S':'a'},'g':{'S':'`+strings.Repeat("x", 2048)+`'},'s':{'S':'`+strings.Repeat("x", 1024)+`'}}`)
 	put := func(fields string) string { return `{'TableName':'ttt','Item':{'pk':{'S':'b'},` + fields + `}}` }
 	text := func(name string, n int) string { return `'` + name + `':{'S':'` + strings.Repeat("x", n) + `'}` }
-	set := `'TableName':'ttt','Key':{'pk':{'S':'a'}},'UpdateExpression':'SET g = :v','ExpressionAttributeValues':{':v':{'S':'`
+	set := `'TableName':'ttt','Key':{'pk':{'S':'a'}},'UpdateExpression':'SET g = :v',
+		'ExpressionAttributeValues':{':v':{'S':'`
 	const moto = "https://github.com/getmoto/moto/blob/master/tests/test_dynamodb/exceptions/test_key_length_exceptions.py"
 	r.refuses(t, []refusal{
 		{"large partition key", "PutItem", put(text("g", 2049)), "ValidationException", largeHash,
@@ -65,9 +68,9 @@ func TestIndexKeysThatAreEmptyOrLargeAreRefused(t *testing.T) {
 			moto},
 		{"empty", "PutItem", put(text("g", 0)), "ValidationException", emptyOnPut, dynoxide},
 		{"empty by an update", "UpdateItem", `{` + set + `'}}}`, "ValidationException", emptyOnUpdate, dynoxide},
-		{"empty in a transaction", "TransactWriteItems", `{'TransactItems':[{'Put':{'TableName':'ttt','Item':{'pk':{'N':'1'}}}},
-			{'Put':` + put(text("g", 0)) + `}]}`, "ValidationException", emptyOnPut,
-			"https://github.com/nubo-db/dynoxide/blob/main/src/actions/helpers.rs: run_index_key_validation"},
+		{"empty in a transaction", "TransactWriteItems", `{'TransactItems':[
+			{'Put':{'TableName':'ttt','Item':{'pk':{'N':'1'}}}},{'Put':` + put(text("g", 0)) + `}]}`, "ValidationException",
+			emptyOnPut, "https://github.com/nubo-db/dynoxide/blob/main/src/actions/helpers.rs: run_index_key_validation"},
 		{"empty by an update in a transaction", "TransactWriteItems", `{'TransactItems':[{'Update':{` + set + `'}}}}]}`,
 			"ValidationException", emptyOnUpdate,
 			"https://github.com/nubo-db/dynoxide/blob/main/src/actions/helpers.rs: run_index_key_validation"},
@@ -109,7 +112,8 @@ func TestNewIndexLeavesOutWhatItsKeyCannotHold(t *testing.T) {
 func TestProjectionsThatTheServiceRefuses(t *testing.T) {
 	r := newRig(t)
 	create := func(names string) string {
-		return strings.Replace(withIndex("new", "INCLUDE", "g:HASH"), `'INCLUDE'`, `'INCLUDE','NonKeyAttributes':[`+names+`]`, 1)
+		names = `'INCLUDE','NonKeyAttributes':[` + names + `]`
+		return strings.Replace(withIndex("new", "INCLUDE", "g:HASH"), `'INCLUDE'`, names, 1)
 	}
 	long := strings.Repeat("x", 256)
 	r.refuses(t, []refusal{
@@ -167,7 +171,8 @@ func TestOrderInWhichQueriesAreJudged(t *testing.T) {
 			strings.ReplaceAll(dynalite, "query", "scan") + "duplicate values in AttributesToGet"},
 		{"of a Scan the index before the table", "Scan", scan(start(n, a, n)), "ValidationException",
 			"The provided key element does not match the schema",
-			strings.ReplaceAll(dynalite, "query", "scan") + "if ExclusiveStartKey does not match schema for global compound index"},
+			strings.ReplaceAll(dynalite, "query", "scan") +
+				"if ExclusiveStartKey does not match schema for global compound index"},
 		{"of a Scan all attributes before the table", "Scan", scan(start(n, a, a) + `,'Select':'ALL_ATTRIBUTES'`),
 			"ValidationException", invalid + "Select type ALL_ATTRIBUTES is not supported for global secondary index gsi " +
 				"because its projection type is not ALL", "https://github.com/architect/dynalite/blob/main/actions/scan.js"},

@@ -144,7 +144,8 @@ func (s *Server) updateBackups(r *call) ([]byte, *wire.Error) {
 	days, sent := spec.Int("RecoveryPeriodInDays")
 	switch {
 	case !on && sent:
-		return nil, wire.Invalid("Invalid Request: Cannot specify RecoveryPeriodInDays when disabling point-in-time recovery.")
+		return nil, wire.Invalid("Invalid Request: Cannot specify RecoveryPeriodInDays when disabling point-in-time " +
+			"recovery.")
 	case on && !t.Def.PointInTime:
 		t.ForgetPast() // what was remembered for lagging reads
 		t.KeepPast(s.o.Clock.Now())

@@ -35,7 +35,8 @@ func TestPeriodOfPointInTimeRecovery(t *testing.T) {
 	set := func(more string) string {
 		return `{'TableName':'ttt','PointInTimeRecoverySpecification':{'PointInTimeRecoveryEnabled':` + more + `}}`
 	}
-	const at = "at 'pointInTimeRecoverySpecification.recoveryPeriodInDays' failed to satisfy constraint: Member must have value "
+	const at = "at 'pointInTimeRecoverySpecification.recoveryPeriodInDays' failed to satisfy constraint: Member must " +
+		"have value "
 	r.refuses(t, []refusal{
 		{"36 days", "UpdateContinuousBackups", set("true,'RecoveryPeriodInDays':36"), "ValidationException",
 			"1 validation error detected: Value '36' " + at + "less than or equal to 35", ackLab + "DDB-TABLE-084"},
@@ -49,7 +50,9 @@ func TestPeriodOfPointInTimeRecovery(t *testing.T) {
 	for _, c := range []struct {
 		spec string
 		want int
-	}{{"true", 35}, {"true,'RecoveryPeriodInDays':7", 7}, {"false", 0}, {"true", 35}, {"true,'RecoveryPeriodInDays':1", 1}} {
+	}{
+		{"true", 35}, {"true,'RecoveryPeriodInDays':7", 7}, {"false", 0}, {"true", 35}, {"true,'RecoveryPeriodInDays':1", 1},
+	} {
 		r.do("UpdateContinuousBackups", set(c.spec))
 		if days, _ := r.recovery("ttt"); days != c.want {
 			t.Errorf("%s: %d days, want %d", c.spec, days, c.want)

@@ -27,9 +27,11 @@ func severalKeys(attributes ...string) (defs, keys string) {
 // withIndex returns a CreateTable of a table with key pk and a global index gsi.
 func withIndex(table, projection string, attributes ...string) string {
 	defs, keys := severalKeys(attributes...)
-	return `{'TableName':'` + table + `','BillingMode':'PAY_PER_REQUEST','KeySchema':[{'AttributeName':'pk','KeyType':'HASH'}],
-		'AttributeDefinitions':[{'AttributeName':'pk','AttributeType':'S'},` + defs + `],'GlobalSecondaryIndexes':[
-		{'IndexName':'gsi','Projection':{'ProjectionType':'` + projection + `'},'KeySchema':` + keys + `}]}`
+	return `{'TableName':'` + table + `','BillingMode':'PAY_PER_REQUEST',
+		'KeySchema':[{'AttributeName':'pk','KeyType':'HASH'}],
+		'AttributeDefinitions':[{'AttributeName':'pk','AttributeType':'S'},` + defs + `],
+		'GlobalSecondaryIndexes':[{'IndexName':'gsi','Projection':{'ProjectionType':'` + projection + `'},
+		'KeySchema':` + keys + `}]}`
 }
 
 // maxed are the attributes of the largest key: four of each type.
@@ -94,8 +96,8 @@ func TestKeysOfSeveralAttributesThatTheServiceRefuses(t *testing.T) {
 // tests/tier1/query/multiAttributeGsiKey.test.ts.
 func ordered(r *rig) {
 	r.do("CreateTable", withIndex("ttt", "KEYS_ONLY", "h:HASH", "a:RANGE", "b:RANGE", "c:RANGE", "d:RANGE"))
-	for _, item := range []string{"p1 T live b r1", "p2 T live a r2", "p3 T live a r1", "p4 T draft c r1", "p5 F live a r0",
-		"p6 T live - r1"} {
+	for _, item := range []string{"p1 T live b r1", "p2 T live a r2", "p3 T live a r1", "p4 T draft c r1",
+		"p5 F live a r0", "p6 T live - r1"} {
 		f := strings.Fields(item)
 		c := `'c':{'S':'` + f[3] + `'},`
 		if f[3] == "-" {
@@ -168,14 +170,16 @@ func TestQueriesByKeysOfSeveralAttributes(t *testing.T) {
 	if got := keysOf(t, r.do("Query", legacy)); !slices.Equal(got, []string{"p4", "p3", "p2", "p1"}) {
 		t.Errorf("KeyConditions: %v", got) // getmoto/moto, tests/test_dynamodb/test_dynamodb_multi_attribute_gsi.py
 	}
-	r.want(r.do("Query", queryOf("h = :h AND a = :a", `,'Limit':1`)), `{'Count':1,'ScannedCount':1,'Items':[{'pk':{'S':'p4'},
-		'h':{'S':'o1'},'a':{'S':'T'},'b':{'S':'draft'},'c':{'S':'c'},'d':{'S':'r1'}}],'LastEvaluatedKey':{'pk':{'S':'p4'},
-		'h':{'S':'o1'},'a':{'S':'T'},'b':{'S':'draft'},'c':{'S':'c'},'d':{'S':'r1'}}}`)
-	next := `,'ExclusiveStartKey':{'pk':{'S':'p4'},'h':{'S':'o1'},'a':{'S':'T'},'b':{'S':'draft'},'c':{'S':'c'},'d':{'S':'r1'}}`
+	r.want(r.do("Query", queryOf("h = :h AND a = :a", `,'Limit':1`)), `{'Count':1,'ScannedCount':1,
+		'Items':[{'pk':{'S':'p4'},'h':{'S':'o1'},'a':{'S':'T'},'b':{'S':'draft'},'c':{'S':'c'},'d':{'S':'r1'}}],
+		'LastEvaluatedKey':{'pk':{'S':'p4'},'h':{'S':'o1'},'a':{'S':'T'},'b':{'S':'draft'},'c':{'S':'c'},'d':{'S':'r1'}}}`)
+	next := `,'ExclusiveStartKey':{'pk':{'S':'p4'},'h':{'S':'o1'},'a':{'S':'T'},'b':{'S':'draft'},'c':{'S':'c'},
+		'd':{'S':'r1'}}`
 	if got := keysOf(t, r.do("Query", queryOf("h = :h", next))); !slices.Equal(got, []string{"p3", "p2", "p1"}) {
 		t.Errorf("after p4: %v", got)
 	}
-	if got := r.do("Scan", `{'TableName':'ttt','IndexName':'gsi','Select':'COUNT'}`); !strings.Contains(got, `"Count":5,`) {
+	got := r.do("Scan", `{'TableName':'ttt','IndexName':'gsi','Select':'COUNT'}`)
+	if !strings.Contains(got, `"Count":5,`) {
 		t.Errorf("scan of the index: %s", got)
 	}
 }

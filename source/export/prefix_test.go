@@ -63,7 +63,8 @@ func TestIncrementalExportForItsKeysMayHaveAnyView(t *testing.T) {
 	url, _ := w.filtered(`null`, `,"ExportType":"INCREMENTAL_EXPORT","IncrementalExportSpecification":{"ExportFromTime":`+
 		fmt.Sprint(from.Unix())+`,"ExportViewType":"NEW_IMAGE"}`)
 	want := export.Want{Source: w.src, TableID: w.info.ID, Scratch: t.TempDir()}
-	if _, err := export.Open(t.Context(), url, want); err == nil || !strings.Contains(err.Error(), "old images are needed") {
+	_, err := export.Open(t.Context(), url, want)
+	if err == nil || !strings.Contains(err.Error(), "old images are needed") {
 		t.Errorf("old images: %v", err)
 	}
 	want.KeysOnly = true

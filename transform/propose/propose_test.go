@@ -120,8 +120,8 @@ func TestProposedIndexesCompileOnceTheyAreWanted(t *testing.T) {
 	src.Indexes = append(slices.Clone(src.Indexes),
 		Index{"by-total", []change.KeyAttr{number, binary}},
 		Index{"inverted", []change.KeyAttr{*src.Schema.Sort, src.Schema.Partition}},
-		Index{"byTenant", []change.KeyAttr{{Name: "tenant", Type: 'S'}, {Name: "region", Type: 'S'}, {Name: "status", Type: 'S'},
-			number}})
+		Index{"byTenant", []change.KeyAttr{{Name: "tenant", Type: 'S'}, {Name: "region", Type: 'S'},
+			{Name: "status", Type: 'S'}, number}})
 	s := New(src)
 	img := item(t, `{"pk":{"S":"a"},"sk":{"S":"b"},"status":{"S":"open"},"total":{"N":"-7"},"mac-address":{"B":"AP8="},
 		"tenant":{"S":"acme"},"region":{"S":"eu"}}`)
