@@ -159,23 +159,34 @@ func (s *Server) updateBackups(r *call) ([]byte, *wire.Error) {
 	return s.backups(t), nil
 }
 
-// tagged returns the table with the ARN in the request's ResourceArn.
-func (s *Server) tagged(r *call) (*table.Table, *wire.Error) {
+// checkTagged checks the ARN in the request's ResourceArn, but not that there is its table, and that
+// a parameter of the request is there. Source of the order: architect/dynalite,
+// test/tagResource.js.
+func (s *Server) checkTagged(r *call, parameter string) *wire.Error {
 	arn := r.Str("ResourceArn")
 	parts := strings.SplitN(arn, ":", 6)
 	switch {
 	case !r.Has("ResourceArn"):
-		return nil, wire.Invalid("Invalid TableArn")
+		return wire.Invalid("Invalid TableArn")
+	case parameter != "" && !r.Has(parameter):
+		return wire.Invalid("1 validation error detected: Value null at '%s' failed to satisfy constraint: Member must not "+
+			"be null", strings.ToLower(parameter[:1])+parameter[1:])
 	case parts[0] != "arn":
-		return nil, wire.BadValue("ARNs must start with 'arn:': %s", arn)
+		return wire.BadValue("ARNs must start with 'arn:': %s", arn)
 	case len(parts) < 6 || parts[2] != "dynamodb":
-		return nil, wire.BadValue("Provided Arn is not a DynamoDB resource arn: %s", arn)
+		return wire.BadValue("Provided Arn is not a DynamoDB resource arn: %s", arn)
 	case !strings.HasPrefix(parts[5], "table/") || strings.Contains(parts[5], "/index/"):
-		return nil, wire.BadValue("Invalid resource arn provided, only table or stream is accepted. Provided resource "+
+		return wire.BadValue("Invalid resource arn provided, only table or stream is accepted. Provided resource "+
 			"arn: %s", arn)
-	case parts[3] != s.o.Region:
-		return nil, wire.Invalid("Invalid TableArn: Invalid ResourceArn provided as input %s", arn)
+	case parts[3] != s.o.Region || len(tableOf(arn)) < 3:
+		return wire.Invalid("Invalid TableArn: Invalid ResourceArn provided as input %s", arn)
 	}
+	return nil
+}
+
+// tagged returns the table with the ARN in the request's ResourceArn.
+func (s *Server) tagged(r *call) (*table.Table, *wire.Error) {
+	arn := r.Str("ResourceArn")
 	name := tableOf(arn)
 	s.mu.RLock()
 	t := s.tables[name]
@@ -189,6 +200,9 @@ func (s *Server) tagged(r *call) (*table.Table, *wire.Error) {
 
 // tagResource adds tags, and replaces those with the same keys.
 func (s *Server) tagResource(r *call) ([]byte, *wire.Error) {
+	if err := s.checkTagged(r, "Tags"); err != nil {
+		return nil, err
+	}
 	add, err := table.ReadTags(r.Get("Tags"))
 	if err != nil {
 		return nil, err
@@ -207,6 +221,9 @@ func (s *Server) tagResource(r *call) ([]byte, *wire.Error) {
 
 // untagResource removes tags by their keys.
 func (s *Server) untagResource(r *call) ([]byte, *wire.Error) {
+	if err := s.checkTagged(r, "TagKeys"); err != nil {
+		return nil, err
+	}
 	keys := r.Strings("TagKeys")
 	if len(keys) == 0 {
 		return nil, wire.Invalid("Atleast one Tag Key needs to be provided as Input.")
@@ -227,6 +244,9 @@ func (s *Server) untagResource(r *call) ([]byte, *wire.Error) {
 
 // listTags returns all tags of a table.
 func (s *Server) listTags(r *call) ([]byte, *wire.Error) {
+	if err := s.checkTagged(r, ""); err != nil {
+		return nil, err
+	}
 	t, err := s.tagged(r)
 	if err != nil {
 		return nil, err

@@ -82,6 +82,8 @@ func TestTagsThatTheServiceRefuses(t *testing.T) {
 		tooMany = "Number of Tags exceed the current limit for the provided ResourceArn"
 		invalid = "One or more parameter values were invalid: "
 		one     = `[{'Key':'a','Value':'b'}]`
+
+		dynalite = "https://github.com/architect/dynalite/blob/main/test/"
 	)
 	tag := func(arn, tags string) string { return `{'ResourceArn':'` + arn + `','Tags':` + tags + `}` }
 	untag := func(keys string) string { return `{'ResourceArn':'` + tableARN + `ttt','TagKeys':[` + keys + `]}` }
@@ -110,8 +112,19 @@ func TestTagsThatTheServiceRefuses(t *testing.T) {
 			"ValidationException", "Duplicate Tag Keys provided as input: Duplicate Tag Key found a", ackLab + "DDB-TABLE-107"},
 		{"no tags", "TagResource", tag(tableARN+"ttt", `[]`), "ValidationException",
 			"Atleast one Tag needs to be provided as Input.", ackLab + "DDB-TABLE-107"},
-		{"no ARN", "ListTagsOfResource", `{}`, "ValidationException", "Invalid TableArn",
-			"https://github.com/architect/dynalite/blob/main/test/listTagsOfResource.js"},
+		{"no ARN", "ListTagsOfResource", `{}`, "ValidationException", "Invalid TableArn", dynalite + "listTagsOfResource.js"},
+		{"no ARN for tags", "TagResource", `{}`, "ValidationException", "Invalid TableArn", dynalite + "tagResource.js"},
+		{"no ARN for keys", "UntagResource", `{}`, "ValidationException", "Invalid TableArn", dynalite + "untagResource.js"},
+		{"tags missing", "TagResource", `{'ResourceArn':'a:b:c:d:e:f/g'}`, "ValidationException",
+			"1 validation error detected: Value null at 'tags' failed to satisfy constraint: Member must not be null",
+			dynalite + "tagResource.js"},
+		{"keys missing", "UntagResource", `{'ResourceArn':'a:b:c:d:e:f/g'}`, "ValidationException",
+			"1 validation error detected: Value null at 'tagKeys' failed to satisfy constraint: Member must not be null",
+			dynalite + "untagResource.js"},
+		{"ARN before the tags", "TagResource", tag(tableARN+"ab", `[]`), "ValidationException",
+			"Invalid TableArn: Invalid ResourceArn provided as input " + tableARN + "ab", dynalite + "tagResource.js"},
+		{"tags before the table", "TagResource", tag(tableARN+"none", `[]`), "ValidationException",
+			"Atleast one Tag needs to be provided as Input.", dynalite + "tagResource.js"},
 		{"no ARN at all", "ListTagsOfResource", `{'ResourceArn':'I_do_not_exist'}`, "ValidationException",
 			invalid + "ARNs must start with 'arn:': I_do_not_exist", ackLab + "DDB-TABLE-442"},
 		{"ARN of another service", "ListTagsOfResource", `{'ResourceArn':'arn:aws:s3:::b'}`, "ValidationException",
@@ -121,7 +134,7 @@ func TestTagsThatTheServiceRefuses(t *testing.T) {
 				"arn:aws:dynamodb:eu-west-1:000000000000:table/ttt", ackLab + "DDB-TABLE-442"},
 		{"no such table", "TagResource", tag(tableARN+"none", one), "ResourceNotFoundException",
 			"Requested resource not found: ResourcArn: " + tableARN + "none not found",
-			"https://github.com/architect/dynalite/blob/main/test/tagResource.js"},
+			dynalite + "tagResource.js"},
 	}
 	for _, text := range []string{"100%", "a,b", "(x)", "a&b", "a*b", "a;b", "a?b", "a|b", "<a>", "~a", "\U0001f511"} {
 		all = append(all, refusal{"value " + text, "TagResource", tag(tableARN+"ttt", `[{'Key':'a','Value':'`+text+`'}]`),

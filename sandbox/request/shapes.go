@@ -106,7 +106,7 @@ var (
 	globalKeys = list("KeySchema", keyElement, notNull, length(1, 0)) // of a global index: up to four of each type
 	streams    = structure("StreamSpecification", "StreamSpecification", boolean("StreamEnabled", notNull),
 		text("StreamViewType", enum("NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES", "KEYS_ONLY")))
-	tags        = list("Tags", structure("", "Tag", text("Key"), text("Value"))) // table.CheckTags checks their texts
+	tags        = list("Tags", structure("", "Tag", text("Key"), text("Value"))) // table.ReadTags checks their texts
 	resourceARN = text("ResourceArn", length(1, 1283))
 )
 
@@ -214,8 +214,8 @@ var (
 	DescribeExport = requestOf(text("ExportArn", notNull, length(37, 1024)))
 	ListExports    = requestOf(text("TableArn", length(1, 1024)), integer("MaxResults", atLeast(1), atMost(25)),
 		text("NextToken"))
-	TagResource        = requestOf(resourceARN, with(list("Tags", tags.Elem), notNull))
-	UntagResource      = requestOf(resourceARN, list("TagKeys", text(""), notNull))
+	TagResource        = requestOf(resourceARN, tags)
+	UntagResource      = requestOf(resourceARN, list("TagKeys", text("")))
 	ListTagsOfResource = requestOf(resourceARN, text("NextToken"))
 	// Anything has no constraints.
 	Anything = requestOf()
