@@ -12,7 +12,7 @@ import (
 // TestExportPrefixThatEndsInASlash: the service puts a slash behind the prefix as it is, "acme" and
 // "acme/" alike. The layout export-prefix/AWSDynamoDB/ExportId is from
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/S3DataExport.Output.html; that the
-// prefix is not shortened was reported from AWS (issue 34).
+// prefix is not shortened was reported from AWS.
 func TestExportPrefixThatEndsInASlash(t *testing.T) {
 	r := newExportRig(t, sandbox.Options{})
 	r.must(r.put("Orders", "a", 1))
