@@ -10,7 +10,7 @@ var runbooks = map[string]string{
 	StateRetention:  "operations.md#tailraceretentionlow",
 	StateNoOwner:    "operations.md#tailracenoowner",
 	StateStarting:   "operations.md#tailracenotready",
-	StateSinkHalted: "operations.md#tailracearchivestreamfilling",
+	StateSinkHalted: "operations.md#tailracearchivehalted",
 	StatePaused:     "operations.md#tailraceretentionlow",
 	StateHealing:    "operations.md#tailracehealinglong",
 	StateBehind:     "operations.md#tailracewrittenbehindfence",
