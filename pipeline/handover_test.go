@@ -48,7 +48,10 @@ func (w *world) pair(table string) (from, to *replica) {
 func (r *replica) untilHandedOver(table string, to *replica) {
 	r.t.Helper()
 	to.until("the other process carries the table", func() bool { return to.owns(table) })
-	if r.logged.FilterMessage("handed the log over").FilterField(zap.String("to", to.name)).Len() == 0 {
+	// A store whose outcome stays unknown, as on a very busy machine, ends a hand-over: the next owner
+	// waits then.
+	unknown := r.logged.FilterMessageSnippet("the log is not released").Len() > 0
+	if r.logged.FilterMessage("handed the log over").FilterField(zap.String("to", to.name)).Len() == 0 && !unknown {
 		r.t.Errorf("the log was not handed over to %s", to.name)
 	}
 	for _, e := range r.logged.FilterMessage("start again from the stored state").All() {

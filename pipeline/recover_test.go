@@ -86,11 +86,16 @@ func (w *world) loseVolume() {
 // fold returns what a table's log adds up to.
 func (r *run) fold(table string) *checkpoint.State {
 	r.t.Helper()
-	s, err := r.log(table).Fold(r.t.Context())
-	if err != nil {
-		r.t.Fatal(err)
+	for {
+		s, err := r.log(table).Fold(r.t.Context())
+		switch {
+		case err == nil:
+			return s
+		case queue.Classify(err) != failure.Transient ||
+			failure.Pause(r.t.Context(), 50*time.Millisecond) != nil:
+			r.t.Fatal(err)
+		}
 	}
-	return s
 }
 
 // Attack 46: the room for versions that run ahead of the time stays a matter of minutes, however

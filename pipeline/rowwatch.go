@@ -39,12 +39,16 @@ func (t *table) watchRow(ctx context.Context, w *queue.Writer) error {
 	if t.row.Await(ctx) != nil {
 		return nil //nolint:nilerr // ctx has ended
 	}
-	pause := time.Duration(0)
+	pause, warned := time.Duration(0), time.Time{}
 	for failure.Pause(ctx, pause) == nil {
 		n := w.Acked()
 		failed, err := t.lookAtRow(ctx, n)
-		if err != nil {
+		if err != nil && !failed {
 			return err
+		}
+		if failed && time.Since(warned) >= premisesEvery {
+			t.log.Warn("look at the pipeline's row: will be retried", zap.Error(err))
+			warned = time.Now()
 		}
 		if pause = min(premisesEvery, t.o.Periods.Retry); n == nil {
 			pause = min(pause, t.o.Periods.Beat)
@@ -60,7 +64,7 @@ func (t *table) watchRow(ctx context.Context, w *queue.Writer) error {
 // until its first answer.
 const rowAgain = 5 * time.Second
 
-// lookAtRow looks once. What may pass by itself is logged, and failed is true.
+// lookAtRow looks once. Where failed is true the error may pass by itself.
 func (t *table) lookAtRow(ctx context.Context, n *protocol.LogNote) (failed bool, err error) {
 	err = t.row.CheckCopy(ctx, t.currentLog())
 	if err == nil || bigtable.Classify(err) == failure.Missing {
@@ -70,8 +74,7 @@ func (t *table) lookAtRow(ctx context.Context, n *protocol.LogNote) (failed bool
 	case outcome.Again, outcome.Halt:
 		return false, err
 	case outcome.Retry:
-		t.log.Warn("look at the pipeline's row: will be retried", zap.Error(err))
-		return true, nil
+		return true, err
 	}
 	return false, nil
 }

@@ -137,7 +137,9 @@ func (l *lister) run(ctx context.Context) error {
 		case outcome.Escalate:
 			return err
 		case outcome.Retry:
-			l.o.Logger.Warn("list shards: will be retried", zap.Error(err))
+			if looks.toldAgain() {
+				l.o.Logger.Warn("list shards: will be retried", zap.Error(err))
+			}
 		}
 		l.scheduleProof(proof) // any listing may have served a proof
 	}
@@ -148,11 +150,24 @@ type looks struct {
 	*time.Ticker
 	every time.Duration
 	hasty bool // the last look failed
+	told  time.Time
 }
 
 // listAgain is how soon a look that failed is tried again: what is shown about a service that was
 // away ends with its first answer.
 const listAgain = 10 * time.Second
+
+// toldEvery is how often a failure is logged that goes on.
+const toldEvery = time.Minute
+
+// toldAgain reports whether a failure is to be logged now.
+func (l *looks) toldAgain() bool {
+	if time.Since(l.told) < min(l.every, toldEvery) {
+		return false
+	}
+	l.told = time.Now()
+	return true
+}
 
 func newLooks(every time.Duration) *looks { return &looks{Ticker: time.NewTicker(every), every: every} }
 
