@@ -24,6 +24,7 @@ import (
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sandbox"
 	"github.com/tailrace-cdc/replicator/sandbox/clock"
+	"github.com/tailrace-cdc/replicator/sink/archive"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/sink/bigtable/tableschema"
 	"github.com/tailrace-cdc/replicator/source"
@@ -248,7 +249,9 @@ func (l *owner) stop() {
 	l.cancel()
 	err := <-l.ended
 	l.ended <- err
-	if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, queue.ErrOutcomeUnknown) {
+	crashed := errors.Is(err, context.Canceled) || errors.Is(err, queue.ErrOutcomeUnknown) ||
+		errors.Is(err, archive.ErrAway)
+	if err != nil && !crashed {
 		l.t.Errorf("the life ended: %v", err)
 	}
 }

@@ -45,6 +45,10 @@ func (w *World) noteShown(body any) {
 	if !ok {
 		return
 	}
+	maps.DeleteFunc(w.unread, func(id string, _ bool) bool { // the newest listing does not show it at all
+		shown := slices.ContainsFunc(g.Shards, func(x checkpoint.ShardSeen) bool { return x.ID == id })
+		return slices.Contains(g.Absent, id) || g.Complete && !g.Delta && !shown
+	})
 	for _, x := range g.Shards {
 		sh := s.Shards[x.ID]
 		if sh == nil || !sh.Phase.Finished() || g.Date < sh.FinishedAt {
