@@ -40,6 +40,9 @@ func ReadKeys(in io.Reader, schema change.KeySchema) iter.Seq2[[]byte, error] {
 		var key []byte
 		for n := 1; lines.Scan(); n++ {
 			line := bytes.TrimSpace(lines.Bytes())
+			if n == 1 {
+				line = bytes.TrimPrefix(line, []byte("\ufeff")) // editors on Windows begin a file with it
+			}
 			if len(line) == 0 {
 				continue
 			}

@@ -16,5 +16,6 @@
 //	verdict.go  one sentence about an item, and one about a row
 //	names.go    names that show no data
 //	subject.go  the files of an item or a record, with the steps of the mapping
+//	plain.go     items that are written as plain JSON
 //	result.go   what is found
 package explain

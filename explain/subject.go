@@ -24,7 +24,14 @@ func Steps(t *catalog.Table, item, record string) (*transform.Steps, error) {
 	var d change.Decoder
 	img, err := d.Image(raw)
 	if err != nil {
-		return nil, failure.Usagef(`for example {"pk":{"S":"hats"},"price":{"N":"12.5"}}`, "read item: %w", err)
+		typed, plainErr := typedItem(raw)
+		if plainErr == nil {
+			img, err = d.Image(typed)
+		}
+	}
+	if err != nil {
+		return nil, failure.Usagef(`for example {"pk":{"S":"hats"},"price":{"N":"12.5"}}, or {"pk":"hats","price":12.5}`,
+			"read item: %w", err)
 	}
 	return t.Program.Explain(img), nil
 }

@@ -64,7 +64,7 @@ Bigtable to DynamoDB, so the first write of the application to Bigtable is the p
 	f := cmd.Flags()
 	f.StringSliceVar(&o.Tables, "table", nil, "source table; all those of one target")
 	f.DurationVar(&o.Quiet, "quiet", time.Minute, "how long nothing may have been written before the fence")
-	f.StringVar(&o.out, "out", "certificate.json", "file of the certificate")
+	f.StringVar(&o.out, "out", "certificate.json", "file of the certificate; - for stdout")
 	f.StringVar(&o.sign, "sign", "", "file with an Ed25519 private key (PEM) that signs the certificate")
 	f.BoolVar(&o.Full, "full", false, "compare all items behind the fence, also after verify --for-cutover")
 	f.BoolVar(&o.AcceptAged, "accept-aged", false, "accept that cells of families with max_age may have aged away")
@@ -81,6 +81,9 @@ Bigtable to DynamoDB, so the first write of the application to Bigtable is the p
 
 // runCutover makes the steps of a cutover and writes its certificate.
 func runCutover(ctx context.Context, a *cli.App, o *cutoverFlags) error {
+	if o.out == "-" && a.JSON {
+		return failure.Usagef("a file, or without --json", "--out - and --json both write to stdout")
+	}
 	var key ed25519.PrivateKey
 	if o.sign != "" {
 		var err error
@@ -103,7 +106,7 @@ func runCutover(ctx context.Context, a *cli.App, o *cutoverFlags) error {
 	run := cutover.New(cfg, clients, s, o.Options)
 	cert, err := run.Run(ctx)
 	if err == nil {
-		err = writeCertificate(o.out, cert, key, func() error { return run.Certify(ctx) })
+		err = writeCertificate(a, o.out, cert, key, func() error { return run.Certify(ctx) })
 	}
 	if refused := (*cutover.Refused)(nil); errors.As(err, &refused) {
 		return failure.With(failure.Different, hintRefused(refused, run.Fence()), err)
@@ -140,21 +143,26 @@ func hintRefused(refused *cutover.Refused, fence string) string {
 // writeCertificate writes a certificate, for everybody to read, once it is noted in the logs that
 // it was issued: until the file is complete it is of no use. Where that fails, the fence stands,
 // and the same command issues another one.
-func writeCertificate(path string, cert *certificate.Certificate, key ed25519.PrivateKey, note func() error) error {
+func writeCertificate(
+	a *cli.App, path string, cert *certificate.Certificate, key ed25519.PrivateKey, note func() error,
+) error {
 	b, err := certificate.Encode(cert, key)
 	if err != nil {
 		return fmt.Errorf("encode certificate: %w", err)
 	}
-	file, err := openOutput(path, "certificate", "--out")
+	file, err := openOutput(a, path, "certificate", "--out")
 	if err != nil {
 		return err
 	}
 	defer file.close()
-	if _, err := file.Write(b); err != nil {
-		return err
+	steps := []func() error{func() error { _, err := file.Write(b); return err }, note}
+	if file.direct { // what is written to stdout is read at once
+		slices.Reverse(steps)
 	}
-	if err := note(); err != nil {
-		return err
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
 	}
 	return file.finish(0o644)
 }

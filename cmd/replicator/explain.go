@@ -55,7 +55,7 @@ Exit 4: something is different, refused by the mapping, or unproven. What is onl
 	f.StringVar(&o.key, "key", "", `key of an item: {"pk":"hats","sk":"fedora"}, or {"pk":{"S":"hats"},…}`)
 	f.StringVar(&o.row, "row", "", "key of a row in Bigtable, as text")
 	f.StringVar(&o.row64, "row-base64", "", "key of a row in Bigtable, in base64")
-	f.StringVar(&o.item, "item", "", `file with an item: {"pk":{"S":"hats"},…}`)
+	f.StringVar(&o.item, "item", "", `file with an item: {"pk":{"S":"hats"},…} or {"pk":"hats",…}; - for stdin`)
 	f.StringVar(&o.record, "record", "", "file with a record of DynamoDB Streams")
 	f.BoolVar(&o.showData, "show-data", false, "with --key and --row: print values and keys too")
 	cmd.MarkFlagsOneRequired("item", "record", "key", "row", "row-base64")

@@ -3,11 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
 	"github.com/dustin/go-humanize"
 
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/verify/extsort"
 )
@@ -18,14 +20,26 @@ import (
 type outputFile struct {
 	what, flag string // in messages
 	path       string
-	file       *os.File
-	direct     bool  // path is a device or a pipe, which cannot be replaced
+	file       *os.File // nil for stdout
+	to         io.Writer
+	direct     bool  // path is stdout, a device or a pipe, which cannot be replaced
 	written    int64 // bytes
 }
 
-// openOutput begins a file: a directory that takes none is named before anything is compared.
-func openOutput(path, what, flag string) (*outputFile, error) {
+// openOutput begins a file: a directory that takes none is named before anything is compared. The
+// path - is stdout; what the command prints for people goes to stderr then.
+func openOutput(a *cli.App, path, what, flag string) (*outputFile, error) {
 	o := &outputFile{what: what, flag: flag, path: path}
+	if path == "-" {
+		if a.JSON {
+			return nil, failure.Usagef("a file, or without --json", "%s - and --json both write to stdout", flag)
+		}
+		if a.Out == a.Errs {
+			return nil, failure.Usagef("a file for one of them", "%s - is not the only output to stdout", flag)
+		}
+		o.direct, o.to, a.Out = true, a.Out, a.Errs
+		return o, nil
+	}
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		o.path = real // a link stays one
 	}
@@ -38,12 +52,13 @@ func openOutput(path, what, flag string) (*outputFile, error) {
 	if err != nil {
 		return nil, o.because("make", err)
 	}
+	o.to = o.file
 	return o, nil
 }
 
 // Write implements io.Writer. Its errors end a command.
 func (o *outputFile) Write(p []byte) (int, error) {
-	n, err := o.file.Write(p)
+	n, err := o.to.Write(p)
 	if o.written += int64(n); err != nil {
 		return n, o.because("write", err)
 	}
@@ -67,6 +82,9 @@ func (o *outputFile) finish(mode os.FileMode) error {
 
 // close removes a file that is not complete.
 func (o *outputFile) close() {
+	if o.file == nil {
+		return
+	}
 	_ = o.file.Close()
 	if !o.direct {
 		_ = os.Remove(o.file.Name()) // it is gone when it has its name

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
 	"github.com/tailrace-cdc/replicator/cutover/certificate"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/verify"
@@ -20,7 +22,7 @@ import (
 func files(t *testing.T, differences, html string) (*verifyFlags, verifyFiles) {
 	t.Helper()
 	o := &verifyFlags{differences: differences, html: html}
-	f, err := o.openFiles()
+	f, err := o.openFiles(&cli.App{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +87,7 @@ func TestFilesOnAFullVolume(t *testing.T) {
 			_, f := files(t, "", "/dev/full")
 			return f.finish(report.PageOptions{Made: time.Now()}, []report.Table{{}})
 		},
-		"--out": func() error { return writeCertificate("/dev/full", cert, nil, noted) },
+		"--out": func() error { return writeCertificate(&cli.App{}, "/dev/full", cert, nil, noted) },
 	} {
 		err := write()
 		class, hint := failure.Of(err)
@@ -100,14 +102,14 @@ func TestFilesOnAFullVolume(t *testing.T) {
 func TestCertificateIsForEverybodyToRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "certificate.json")
 	for range 2 {
-		if err := writeCertificate(path, &certificate.Certificate{Verdict: "equal"}, nil, noted); err != nil {
+		if err := writeCertificate(&cli.App{}, path, &certificate.Certificate{Verdict: "equal"}, nil, noted); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode() != 0o644 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
-	_, err := openOutput("no/such/directory/page.html", "page", "--html")
+	_, err := openOutput(&cli.App{}, "no/such/directory/page.html", "page", "--html")
 	if err == nil || !strings.Contains(err.Error(), "make page no/such/directory/page.html") {
 		t.Error(err)
 	}
@@ -115,3 +117,31 @@ func TestCertificateIsForEverybodyToRead(t *testing.T) {
 
 // noted notes nowhere that a certificate was issued.
 func noted() error { return nil }
+
+// TestDashIsStdout: what is printed for people goes to stderr then, and two outputs are not mixed.
+func TestDashIsStdout(t *testing.T) {
+	var out, errs bytes.Buffer
+	a := &cli.App{Out: &out, Errs: &errs}
+	o := &verifyFlags{differences: "-"}
+	f, err := o.openFiles(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Print("a verdict for people")
+	if err := errors.Join(difference.Write(o.Lines), f.finish(report.PageOptions{}, nil)); err != nil {
+		t.Fatal(err)
+	}
+	f.close()
+	if !strings.Contains(out.String(), "secret") || strings.Contains(out.String(), "people") ||
+		!strings.Contains(errs.String(), "people") {
+		t.Errorf("stdout %q, stderr %q", out.String(), errs.String())
+	}
+	for name, o := range map[string]*verifyFlags{
+		"twice": {differences: "-", html: "-"}, "with --json": {differences: "-"},
+	} {
+		a := &cli.App{Out: &out, Errs: &errs, JSON: name == "with --json"}
+		if _, err := o.openFiles(a); err == nil {
+			t.Errorf("%s: taken", name)
+		}
+	}
+}

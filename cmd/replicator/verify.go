@@ -72,7 +72,7 @@ Exit 4: something is different, or unproven. --differences names it, and holds k
 	f.IntVar(&o.N, "sample", 0, "compare only this many random items of each table")
 	f.Uint64Var(&o.Seed, "seed", 0, "with --sample: draw the items that a sample with this seed drew (default: new ones)")
 	f.StringVar(&o.Scratch, "scratch", "", "directory for what is sorted (default: scratch of the configuration)")
-	f.StringVar(&o.differences, "differences", "", "file for the differences, as JSON lines, mode 0600")
+	f.StringVar(&o.differences, "differences", "", "file for the differences, as JSON lines, mode 0600; - for stdout")
 	f.StringVar(&o.html, "html", "", "file for the result as one page that needs nothing else, mode 0600")
 	f.BoolVar(&o.Values, "show-data", false,
 		"values in --differences; keys and values in --html; what is not equal by prefix of the row key")
@@ -115,7 +115,7 @@ func runVerify(ctx context.Context, a *cli.App, o *verifyFlags) error {
 	if o.Table == "" {
 		first = pair.Targets(tables)
 	}
-	files, err := o.openFiles()
+	files, err := o.openFiles(a)
 	if err != nil {
 		return err
 	}
@@ -152,15 +152,15 @@ type verifyFiles struct {
 }
 
 // openFiles begins the files, and has the differences written to them.
-func (o *verifyFlags) openFiles() (f verifyFiles, err error) {
+func (o *verifyFlags) openFiles(a *cli.App) (f verifyFiles, err error) {
 	if o.differences != "" {
-		if f.differences, err = openOutput(o.differences, "file of differences", "--differences"); err != nil {
+		if f.differences, err = openOutput(a, o.differences, "file of differences", "--differences"); err != nil {
 			return f, err
 		}
 		o.Lines = f.differences
 	}
 	if o.html != "" {
-		if f.html, err = openPage(o.html); err != nil {
+		if f.html, err = openPage(a, o.html); err != nil {
 			f.close()
 			return f, err
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
 	"github.com/tailrace-cdc/replicator/verify/report"
 )
 
@@ -13,8 +14,8 @@ type htmlPage struct {
 }
 
 // openPage begins a page.
-func openPage(path string) (*htmlPage, error) {
-	file, err := openOutput(path, "page", "--html")
+func openPage(a *cli.App, path string) (*htmlPage, error) {
+	file, err := openOutput(a, path, "page", "--html")
 	if err != nil {
 		return nil, err
 	}

@@ -36,7 +36,15 @@ func (a *App) args(name string, least, most int) cobra.PositionalArgs {
 		case most < 0 || len(args) <= most:
 			return nil
 		case cmd.HasSubCommands():
-			return a.usageOf(fmt.Errorf("unknown command %q", args[0]))
+			err := fmt.Errorf("unknown command %q", args[0])
+			cmd.SuggestionsMinimumDistance = 2
+			if like := cmd.SuggestionsFor(args[0]); len(like) > 0 {
+				return failure.With(failure.Usage, fmt.Sprintf("did you mean `%s %s`?", a.Path, like[0]), err)
+			}
+			return a.usageOf(err)
+		case most == 0 && cmd.Flags().Lookup("table") != nil:
+			return failure.With(failure.Usage, fmt.Sprintf("`%s --table %s`, if that is a table", a.Path, args[0]),
+				fmt.Errorf("it takes no argument, and %q is one", args[0]))
 		case most == 0:
 			return a.usageOf(fmt.Errorf("it takes no argument, and %q is one", args[0]))
 		}
