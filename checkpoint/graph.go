@@ -149,8 +149,7 @@ func (s *State) forgetUnlisted(b *Graph) {
 		switch {
 		case listed[id] || sh.Phase != PhaseFinished:
 		case s.MarksAbsent(sh, b.Date):
-			sh.AbsentSince, sh.SeenOpen = b.Date, false
-			s.reindexShard(sh)
+			s.markAbsent(sh, b.Date)
 		case sh.AbsentSince != 0 && sh.Forgettable(b.Date):
 			s.dropShard(sh)
 		}
@@ -167,6 +166,21 @@ func (s *State) MarksAbsent(sh *Shard, began change.Millis) bool {
 		return false
 	}
 	return sh.AbsentSince == 0 && sh.Phase == PhaseFinished
+}
+
+// markAbsent notes the first complete listing that lacks a finished shard.
+//
+// Rule 8: where a listing has shown a shard to live that a gap had ended, it may have taken writes
+// until it was trimmed. A shard stays listed for a day after its end, so that takes a day: what is
+// left of it is read then, or its reader finds that it is gone, and the gap that follows reaches to
+// the end.
+func (s *State) markAbsent(sh *Shard, date change.Millis) {
+	lived := sh.SeenOpen && date-sh.FinishedAt >= retention
+	sh.AbsentSince, sh.SeenOpen = date, false
+	if lived {
+		s.showEnd(sh)
+	}
+	s.reindexWithChildren(sh)
 }
 
 // dropShard removes a shard from the state and keeps its highest version (Rule 5).
@@ -224,8 +238,7 @@ func (s *State) applyStart(seq uint64, b *Start) {
 func (s *State) applyAbsent(b *Graph) {
 	for _, id := range b.Absent {
 		if sh := s.Shards[id]; sh != nil && s.MarksAbsent(sh, b.Date) {
-			sh.AbsentSince, sh.SeenOpen = b.Date, false
-			s.reindexShard(sh)
+			s.markAbsent(sh, b.Date)
 		}
 	}
 	if !b.Complete {

@@ -99,6 +99,23 @@ func TestShardThatAGapEndedIsReadToTheEndThatAListingShows(t *testing.T) {
 	}
 }
 
+// Rule 8: a shard that a listing has shown to live, behind a gap that ended it, took writes until it
+// was trimmed, a day later or more. They are lost in a gap, and not in silence.
+func TestShardThatLivedBehindItsGapIsReadOnWhereItIsGone(t *testing.T) {
+	w := owned(t, seen("a", "b")...)
+	w.must(t, lostWhole(w.s, "a"))
+	w.must(t, &Graph{Stream: "arn", Date: w.s.Date, Complete: true, Shards: seen("a", "b")})
+	sh := w.s.Shards["a"]
+	w.must(t, &Graph{Stream: "arn", Date: sh.FinishedAt + retention, Complete: true, Delta: true, Absent: []string{"a"}})
+	if sh.Phase != PhaseClosed || w.s.ReadWatermark() > sh.Watermark {
+		t.Fatalf("read through %d: %s", w.s.ReadWatermark(), phases(w.s))
+	}
+	w.must(t, lostWhole(w.s, "a"))
+	if w.s.OpenGaps() != 2 || sh.Phase != PhaseFinished {
+		t.Errorf("%d gaps: %s", w.s.OpenGaps(), phases(w.s))
+	}
+}
+
 // A shard whose end was listed before it was read to it stays finished, whatever an inconsistent
 // listing shows.
 func TestShardThatEndedAsListedStaysFinished(t *testing.T) {
