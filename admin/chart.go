@@ -73,8 +73,8 @@ func newChart(name string, points []latency.Point, text func(float64) string, of
 // level returns where a value stands in a chart.
 func level(y, high float64) float64 { return chartHeight - 2 - (chartHeight-4)*y/max(high, 1e-9) }
 
-// together returns the points of all tables as those of one: what adds up is added, and of what does
-// not the worst counts. The tables are sampled together.
+// together returns the points of all tables as points of one. Rates and waiting changes are added;
+// of latencies and lags the highest counts. The tables are sampled at the same moments.
 func together(hours map[string][]latency.Point) (all []latency.Point) {
 	index := map[int64]int{}
 	for _, points := range hours {
@@ -95,7 +95,7 @@ func together(hours map[string][]latency.Point) (all []latency.Point) {
 	return all
 }
 
-// worse returns the higher of two values, of which NaN is not known.
+// worse returns the higher of two values. NaN is an unknown value.
 func worse(a, b float64) float64 {
 	if math.IsNaN(a) || b > a {
 		return b
@@ -103,7 +103,7 @@ func worse(a, b float64) float64 {
 	return a
 }
 
-// added returns the sum of two values, of which NaN is not known.
+// added returns the sum of two values. NaN is an unknown value.
 func added(a, b float64) float64 {
 	switch {
 	case math.IsNaN(a):
@@ -117,7 +117,7 @@ func added(a, b float64) float64 {
 const (
 	sparkWidth  = 96.0
 	sparkHeight = 20.0
-	sparkStep   = 4 // points of which the highest is drawn
+	sparkStep   = 4 // points per step: the highest one is drawn
 )
 
 // sparkline returns the path of the changes per second of the last hour; "" before there are any.

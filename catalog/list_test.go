@@ -16,8 +16,8 @@ import (
 )
 
 // TestTableThatIsDeletedDuringTheListingHasVanished: its log is still there. A table that is left
-// out would be ended, and what was left in its stream would never be read. A table whose tags may
-// not be read is named, and the others are listed.
+// out would be ended, and what was left in its stream would never be read. A table with tags that the
+// role may not read is named, and the others are listed.
 func TestTableThatIsDeletedDuringTheListingHasVanished(t *testing.T) {
 	dynamo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)

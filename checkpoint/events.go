@@ -163,8 +163,8 @@ func (s *State) noteGaps(before, now *situation, note func(bool, EventKind, stri
 	}
 }
 
-// eventTime returns when an entry was made, as far as it says so. A claim says nothing: the entry
-// after it does.
+// eventTime returns when an entry was made; 0 for a claim, which has no time. The entry after it has
+// one.
 func (s *State) eventTime(body any) change.Millis {
 	switch b := body.(type) {
 	case *Claim:

@@ -39,7 +39,7 @@ func (o *Observed) reasons(st *Table, ms change.Millis, now time.Time) (why []Re
 	}
 	add(!o.started, WhyNotStarted, "not started: no listing of the stream is in the log")
 	gone := o.started && st.Code == outcome.CodeSourceGone // at a start: it was there when the log began
-	add(gone, WhyVanished, "vanished: DynamoDB has no table of this name any more")
+	add(gone, WhyVanished, hasVanished)
 	add(o.disabled && !gone, WhyStreamOff, "the stream is disabled: what is written now is in no stream")
 	why = append(why, st.unreadReasons()...)
 	add(st.BehindFence != nil, WhyBehindFence, "%s", st.behindReason())
