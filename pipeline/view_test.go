@@ -204,3 +204,19 @@ func TestHaltNamesOneSetting(t *testing.T) {
 		}
 	}
 }
+
+// Rule 13: one answer that DynamoDB has no such table is shown by nothing, the same answer again is,
+// and a description ends it.
+func TestOneDenialDoesNotNameATableAsDeleted(t *testing.T) {
+	_, table, _ := ownedTable(t, Options{Name: "shop"})
+	for i, c := range []struct {
+		times int
+		gone  bool
+	}{{1, false}, {2, true}, {3, true}, {0, false}} {
+		table.view.tableGone(c.times)
+		st := table.view.status(time.Now())
+		if st.Has(status.WhyVanished) != c.gone {
+			t.Errorf("answer %d: after %d denials in a row %v", i, c.times, st.Why)
+		}
+	}
+}
