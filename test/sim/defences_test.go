@@ -89,8 +89,7 @@ func TestDefencesAreInTheCode(t *testing.T) {
 }
 
 // TestDefencesOfTheCode takes one defence after the other out of the code of the daemon: an
-// invariant must break in
-// -sim.mutants histories.
+// invariant must break in -sim.mutants histories.
 func TestDefencesOfTheCode(t *testing.T) {
 	if *mutantSeeds == 0 {
 		t.Skip("make mutants")
