@@ -91,7 +91,8 @@ func bigtableOptions(cfg *config.Config) (bigtable.Options, error) {
 	}
 	return bigtable.Options{
 		Seal: seal, Pipeline: cfg.Pipeline, Project: b.Project, Instance: b.Instance, AppProfile: b.AppProfile,
-		CopyProfile: b.CopyProfile, Endpoint: b.Endpoint, Timeout: time.Duration(b.Timeout),
+		CopyProfile: b.CopyProfile, Endpoint: b.Endpoint, AdminEndpoint: b.AdminEndpoint, TLS: b.TLS, CA: b.CA,
+		Universe: b.UniverseDomain, Timeout: time.Duration(b.Timeout),
 		Tombstones: time.Duration(b.Tombstones), Concurrency: b.MaxInFlight,
 	}, nil
 }

@@ -85,9 +85,7 @@ func (r *report) bigtable(b *Bigtable) {
 				v.path, v.value)
 		}
 	}
-	if b.Endpoint != "" {
-		r.listen("bigtable.endpoint", b.Endpoint)
-	}
+	r.bigtableEndpoints(b)
 	r.positive("bigtable.timeout", b.Timeout)
 	if b.MaxInFlight < 8 || b.MaxInFlight > 4096 {
 		r.fault("bad_value", "bigtable.max_in_flight", "2048 is the default; fewer spare the cluster",
@@ -97,6 +95,41 @@ func (r *report) bigtable(b *Bigtable) {
 		r.fault("bad_value", "bigtable.tombstones", "168h is the default",
 			"tombstones of %s are too short: DynamoDB keeps changes for 24 h, and the last 24 h of a tombstone's life are "+
 				"its margin", b.Tombstones)
+	}
+}
+
+// bigtableEndpoints checks that nothing is sent in plain text over a network by mistake: an endpoint
+// of a cloud that is taken for an emulator would get rows without TLS and without credentials.
+func (r *report) bigtableEndpoints(b *Bigtable) {
+	secure := b.Endpoint == "" // the service
+	for _, e := range []struct{ path, value string }{
+		{"bigtable.endpoint", b.Endpoint}, {"bigtable.admin_endpoint", b.AdminEndpoint},
+	} {
+		if e.value == "" || r.reported(e.path) {
+			continue
+		}
+		addr, tls, err := host.GRPC(e.value, b.TLS)
+		switch {
+		case err != nil:
+			r.fault("bad_value", e.path, "https://HOST for Google Cloud, or HOST:PORT of an emulator", "%q: %v",
+				host.WithoutUser(e.value), err)
+		case !tls && !b.Insecure && !host.Loopback(addr):
+			r.fault("bad_value", e.path, "https://HOST for Google Cloud; insecure: true permits an emulator on another machine",
+				"%q would be spoken to in plain text and without credentials", host.WithoutUser(e.value))
+		}
+		secure = secure || tls
+	}
+	switch {
+	case b.TLS && b.Endpoint == "" && b.AdminEndpoint == "":
+		r.fault("conflict", "bigtable.tls", "remove it, or set bigtable.endpoint",
+			"bigtable.tls is for bigtable.endpoint only; Google's service always has TLS")
+	case b.CA != "" && !secure:
+		r.fault("conflict", "bigtable.ca", "remove it, or write https:// before the endpoint",
+			"bigtable.ca is for TLS, and the endpoint is plain text")
+	case b.Endpoint != "" && secure && b.AdminEndpoint == "":
+		r.warn("one_endpoint", "bigtable.endpoint",
+			"set bigtable.admin_endpoint too, for example https://bigtableadmin-NAME.p.googleapis.com",
+			"tables and app profiles have another endpoint than rows; without one they are reached at Google's public one")
 	}
 }
 

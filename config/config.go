@@ -95,8 +95,22 @@ type Bigtable struct {
 	// must route to the same cluster as app_profile, with transactional writes. Empty: the same as
 	// app_profile.
 	CopyProfile string `yaml:"copy_profile"`
-	// host:port of an emulator. Empty: Google's service, or $BIGTABLE_EMULATOR_HOST.
+	// Overrides the endpoint of reads and writes. https://HOST, or HOST:PORT with tls: true, such as
+	// a Private Service Connect endpoint: TLS with Google's credentials. HOST:PORT of an emulator:
+	// plain text without credentials. Empty: Google's service, or $BIGTABLE_EMULATOR_HOST.
 	Endpoint string `yaml:"endpoint"`
+	// Overrides the endpoint of tables and app profiles, which in Google Cloud is another host. Empty:
+	// that of an emulator is endpoint, else Google's service.
+	AdminEndpoint string `yaml:"admin_endpoint"`
+	// Whether an endpoint without https:// is spoken to with TLS and Google's credentials.
+	TLS bool `yaml:"tls"`
+	// PEM file with authorities to trust beside the system's.
+	CA string `yaml:"ca"`
+	// Permits an endpoint in plain text, without credentials, that is not on this machine.
+	Insecure bool `yaml:"insecure"`
+	// Domain of the service's hosts in a sovereign cloud. Empty: $GOOGLE_CLOUD_UNIVERSE_DOMAIN, then
+	// googleapis.com.
+	UniverseDomain string `yaml:"universe_domain"`
 	// Deadline of every single call. Too short: calls are retried that were going to succeed;
 	// harmless, but slow.
 	Timeout Duration `yaml:"timeout"`
@@ -296,8 +310,7 @@ func Default() Config {
 			IdlePoll: Duration(time.Second),
 		},
 		Bigtable: Bigtable{
-			Endpoint: firstEnv("BIGTABLE_EMULATOR_HOST"),
-			Timeout:  Duration(10 * time.Second), MaxInFlight: 2048,
+			Timeout: Duration(10 * time.Second), MaxInFlight: 2048,
 			Tombstones: Duration(7 * 24 * time.Hour),
 		},
 		Queue: Queue{

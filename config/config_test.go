@@ -84,8 +84,8 @@ pipeline: shop
 source:   {region: eu-west-1, endpoint: "http://127.0.0.1:8000", streams_endpoint: "http://127.0.0.1:8001",
   assume_role: "arn:aws:iam::1:role/r", idle_poll: 2s, start: trim_horizon}
 bigtable: {project: acme, instance: main, app_profile: tailrace, copy_profile: low,
-  endpoint: "127.0.0.1:8086",
-  timeout: 3s, max_in_flight: 300, tombstones: 200h}
+  endpoint: "https://b.example", admin_endpoint: "a.example:443", tls: true, ca: ca.pem, insecure: true,
+  universe_domain: apis.example, timeout: 3s, max_in_flight: 300, tombstones: 200h}
 queue:    {url: "nats://a:4222, nats://b:4222", creds: nats.creds,
   tls: {ca: ca.pem, cert: cert.pem, key: key.pem}, replicas: 5, max_bytes: 30GiB, replay_window: 2h}
 memory:   {total: 100MiB, per_feed: 9MiB, copy: 50MiB}
@@ -117,8 +117,8 @@ testing: {date_trust: 13s, patience: 14s, claim_ttl: 3s, find: 6s, beat: 500ms, 
 		Source: Source{"eu-west-1", "http://127.0.0.1:8000", "http://127.0.0.1:8001", "arn:aws:iam::1:role/r",
 			Duration(2 * time.Second),
 			Start{Horizon: true}},
-		Bigtable: Bigtable{"acme", "main", "tailrace", "low", "127.0.0.1:8086", Duration(3 * time.Second),
-			300, Duration(200 * time.Hour)},
+		Bigtable: Bigtable{"acme", "main", "tailrace", "low", "https://b.example", "a.example:443", true,
+			filepath.Join(dir, "ca.pem"), true, "apis.example", Duration(3 * time.Second), 300, Duration(200 * time.Hour)},
 		Queue: Queue{"", "nats://a:4222, nats://b:4222", filepath.Join(dir, "nats.creds"),
 			TLS{filepath.Join(dir, "ca.pem"), filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")}, 5, 30 << 30,
 			Duration(2 * time.Hour)},
@@ -192,6 +192,36 @@ func TestTLSFilesGoTogether(t *testing.T) {
 		_, problems := parse(t, strings.Replace(smallest, "dir: ./tailrace-data", text, 1))
 		if problem.AnyError(problems) != refused {
 			t.Errorf("%s: refused %v, want %v: %v", text, !refused, refused, problems)
+		}
+	}
+}
+
+// TestNothingIsSentInPlainTextByMistake: an endpoint without TLS is an emulator on this machine, or is
+// permitted in so many words.
+func TestNothingIsSentInPlainTextByMistake(t *testing.T) {
+	const admin = ", admin_endpoint: \"https://a.example\""
+	for _, c := range []struct{ text, want string }{
+		{`endpoint: "127.0.0.1:8086"`, ""},
+		{`endpoint: "localhost:8086"`, ""},
+		{`endpoint: "http://[::1]:8086"`, ""},
+		{`endpoint: "10.0.0.7:8086"`, "plain text and without credentials"},
+		{`endpoint: "http://bigtable:8086"`, "plain text and without credentials"},
+		{`endpoint: "bigtable:8086", insecure: true`, ""},
+		{`endpoint: "https://b.example"` + admin, ""},
+		{`endpoint: "b.example:443", tls: true` + admin, ""},
+		{`endpoint: "https://b.example", ca: ca.pem` + admin, ""},
+		{`endpoint: "https://b.example"`, "tables and app profiles have another endpoint"},
+		{`endpoint: "https://b.example", admin_endpoint: "a.example:443"`, "plain text and without credentials"},
+		{`endpoint: "https://b.example/rows"`, "an endpoint has no path"},
+		{`endpoint: "http://b.example:1", tls: true`, "http:// is plain text"},
+		{`endpoint: "b.example", tls: true`, "not host:port"},
+		{`tls: true`, "for bigtable.endpoint only"},
+		{`endpoint: "127.0.0.1:8086", ca: ca.pem`, "bigtable.ca is for TLS"},
+		{`ca: ca.pem`, ""}, // as behind a proxy that breaks TLS open
+	} {
+		_, problems := parse(t, strings.Replace(smallest, "instance: main", "instance: main, "+c.text, 1))
+		if got := fmt.Sprint(problems); c.want == "" && len(problems) > 0 || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %s, want %q", c.text, got, c.want)
 		}
 	}
 }

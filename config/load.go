@@ -73,7 +73,9 @@ func (c *Config) Locate(problems []problem.Problem) {
 func (c *Config) resolve(dir string) {
 	c.Archive.resolve(dir)
 	tls := &c.Queue.TLS
-	paths := []*string{&c.Queue.Dir, &c.Queue.Creds, &tls.CA, &tls.Cert, &tls.Key, &c.Archive.File, &c.Scratch}
+	paths := []*string{
+		&c.Queue.Dir, &c.Queue.Creds, &tls.CA, &tls.Cert, &tls.Key, &c.Archive.File, &c.Scratch, &c.Bigtable.CA,
+	}
 	for i := range c.Tables {
 		t := &c.Tables[i]
 		paths = append(paths, &t.Mapping.File)

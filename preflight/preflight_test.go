@@ -184,7 +184,7 @@ func TestUnknownPrincipalIsAWarning(t *testing.T) {
 		code string
 	}{
 		"known":      {nil, "arn:aws:iam::1:user/me", ""},
-		"emulator":   {bigtable.ErrNoIdentities, "anonymous: the server has no identities", ""},
+		"emulator":   {bigtable.ErrNoIdentities, "anonymous: an emulator in plain text, without credentials", ""},
 		"no answer":  {errors.New("denied"), "unknown", "principal"},
 		"DynamoDB's": {source.ErrNoIdentities, "anonymous: the server has no identities", ""},
 	} {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/clients"
+	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/host"
@@ -34,11 +35,22 @@ func (c *check) endpoints() {
 	aws := cmp.Or(os.Getenv("AWS_ENDPOINT_URL"), "AWS "+s.Region)
 	c.Endpoints["dynamodb"] = cmp.Or(s.Endpoint, os.Getenv("AWS_ENDPOINT_URL_DYNAMODB"), aws)
 	c.Endpoints["dynamodb_streams"] = cmp.Or(s.StreamsEndpoint, os.Getenv("AWS_ENDPOINT_URL_DYNAMODB_STREAMS"), aws)
-	c.Endpoints["bigtable"] = cmp.Or(c.cfg.Bigtable.Endpoint, "Google Cloud")
+	c.Endpoints["bigtable"] = bigtableEndpoint(&c.cfg.Bigtable)
 	c.Endpoints["queue"] = cmp.Or(c.cfg.Queue.Dir, "NATS cluster")
 	for server, endpoint := range c.Endpoints {
 		c.Endpoints[server] = host.WithoutUser(endpoint)
 	}
+}
+
+// bigtableEndpoint returns where rows are written. What has https:// is spoken to with TLS.
+func bigtableEndpoint(b *config.Bigtable) string {
+	if b.Endpoint == "" {
+		return cmp.Or(os.Getenv("BIGTABLE_EMULATOR_HOST"), "Google Cloud")
+	}
+	if addr, secure, err := host.GRPC(b.Endpoint, b.TLS); err == nil && secure {
+		return "https://" + addr
+	}
+	return b.Endpoint
 }
 
 // adminPort checks that the admin server's port is free, or taken by the daemon of this
@@ -174,8 +186,10 @@ func (c *check) principal(ctx context.Context, server string, ask func(context.C
 	switch {
 	case err == nil:
 		c.Principals[server] = name
-	case errors.Is(err, source.ErrNoIdentities), errors.Is(err, bigtable.ErrNoIdentities):
+	case errors.Is(err, source.ErrNoIdentities):
 		c.Principals[server] = "anonymous: the server has no identities"
+	case errors.Is(err, bigtable.ErrNoIdentities):
+		c.Principals[server] = "anonymous: an emulator in plain text, without credentials"
 	default:
 		c.Principals[server] = "unknown"
 		c.add(warnf("principal", server, "are there credentials? see docs/credentials.md", "%s", err.Error()))

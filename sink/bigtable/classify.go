@@ -2,6 +2,7 @@ package bigtable
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 
@@ -27,6 +28,9 @@ const (
 
 // errCredentials means that no credentials were found, or none that can be read.
 var errCredentials = errors.New("find credentials")
+
+// errAuthority means that the authorities of Options.CA cannot be read.
+var errAuthority = errors.New("read bigtable.ca")
 
 // RejectedError means that Bigtable will never take a change. The rejected row was not written, but
 // earlier rows of the same write may have been. Then the item is dirty until its next change or a
@@ -127,7 +131,12 @@ func Explain(err error) error {
 	case failure.Missing:
 		hint = "`replicator schema --apply` makes the tables and families"
 	}
-	if errors.Is(err, errCredentials) {
+	switch {
+	case errors.Is(err, errAuthority):
+		hint = "bigtable.ca names a PEM file with the authority of the endpoint's certificate"
+	case errors.As(err, new(x509.UnknownAuthorityError)):
+		hint = "set bigtable.ca to the PEM file of the authority that has signed the endpoint's certificate"
+	case errors.Is(err, errCredentials):
 		hint = "gcloud auth application-default login, or the credentials of a service account: " +
 			"see docs/credentials.md; for the sandbox: eval \"$(replicator sandbox env)\""
 	}

@@ -75,12 +75,11 @@ func (c *Client) Instance() string { return c.opt.Instance }
 func (c *Client) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	shared := len(c.clientOptions()) > 0
 	var errs []error
-	if c.data != nil && !shared {
+	if c.data != nil && !c.shares(c.opt.dataServer()) {
 		errs = append(errs, c.data.Close())
 	}
-	if c.admin != nil && !shared {
+	if c.admin != nil && !c.shares(c.opt.adminServer()) {
 		errs = append(errs, c.admin.Close())
 	}
 	c.stopWatch()
@@ -193,13 +192,28 @@ func headers(table, profile string) metadata.MD {
 	)
 }
 
-// clientOptions makes Google's clients share the emulator's connection, because their own would
-// limit replies to 4 MiB.
-func (c *Client) clientOptions() []option.ClientOption {
-	if c.opt.emulator() == "" {
-		return nil
+// shares reports whether Google's clients of a server use the first connection of the pool: an
+// emulator is one server.
+func (c *Client) shares(with server) bool { return with.plain && with == c.opt.dataServer() }
+
+// clientOptions makes Google's clients use a connection to the server that the configuration names.
+// Their own to an emulator would limit replies to 4 MiB.
+func (c *Client) clientOptions(ctx context.Context, of server) ([]option.ClientOption, error) {
+	switch {
+	case of.service:
+		return nil, nil
+	case c.shares(of):
+		return []option.ClientOption{option.WithGRPCConn(c.conn.first())}, nil
 	}
-	return []option.ClientOption{option.WithGRPCConn(c.conn.first())}
+	open, err := c.opt.dialer(ctx, of, c.watch)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := open() // Google's client closes it
+	if err != nil {
+		return nil, fmt.Errorf("dial %s: %w", of.addr, err)
+	}
+	return []option.ClientOption{option.WithGRPCConn(conn)}, nil
 }
 
 // dataClient returns Google's client for reads of data tables, which copies, resyncs and comparisons
@@ -214,7 +228,11 @@ func (c *Client) dataClient(ctx context.Context) (*bigtable.Client, error) {
 	config := bigtable.ClientConfig{
 		AppProfile: c.opt.CopyProfile, MetricsProvider: bigtable.NoopMetricsProvider{}, DisableSession: true,
 	}
-	opts := append([]option.ClientOption{option.WithGRPCConnectionPool(1)}, c.clientOptions()...)
+	opts, err := c.clientOptions(ctx, c.opt.dataServer())
+	if err != nil {
+		return nil, fmt.Errorf("open bigtable client: %w", err)
+	}
+	opts = append([]option.ClientOption{option.WithGRPCConnectionPool(1)}, opts...)
 	data, err := bigtable.NewClientWithConfig(ctx, c.opt.Project, c.opt.Instance, config, opts...)
 	if err != nil {
 		return nil, fmt.Errorf("open bigtable client: %w", err)
@@ -230,7 +248,11 @@ func (c *Client) adminClient(ctx context.Context) (*bigtable.AdminClient, error)
 	if c.admin != nil {
 		return c.admin, nil
 	}
-	admin, err := bigtable.NewAdminClient(ctx, c.opt.Project, c.opt.Instance, c.clientOptions()...)
+	opts, err := c.clientOptions(ctx, c.opt.adminServer())
+	if err != nil {
+		return nil, fmt.Errorf("open admin client: %w", err)
+	}
+	admin, err := bigtable.NewAdminClient(ctx, c.opt.Project, c.opt.Instance, opts...)
 	if err != nil {
 		return nil, fmt.Errorf("open admin client: %w", err)
 	}

@@ -2,28 +2,20 @@ package bigtable
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
 
-	"cloud.google.com/go/bigtable"
-	"google.golang.org/api/option"
-	"google.golang.org/api/transport"
-	gtransport "google.golang.org/api/transport/grpc"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/keepalive"
 )
 
 const (
-	service    = "bigtable.googleapis.com:443"
 	userAgent  = "tailrace-replicator"
 	maxMessage = 256 << 20 // the service's own limit; gRPC's default of 4 MiB would hide a large row
 )
@@ -73,26 +65,11 @@ type member struct {
 // dial opens the connections for writes. They connect lazily, so a service that is unavailable is
 // not an error here.
 func dial(ctx context.Context, o Options, watch *stallWatch) (*pool, error) {
-	if addr := o.emulator(); addr != "" {
-		return newPool(o.Connections, func() (*grpc.ClientConn, error) {
-			opts := append(dialOptions(), grpc.WithTransportCredentials(wakeful{insecure.NewCredentials(), watch}))
-			return grpc.NewClient("passthrough:///"+addr, opts...)
-		})
-	}
-	scopes := option.WithScopes(bigtable.Scope)
-	creds, err := transport.Creds(ctx, scopes)
+	open, err := o.dialer(ctx, o.dataServer(), watch)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errCredentials, err)
+		return nil, err
 	}
-	opts := []option.ClientOption{option.WithEndpoint(service), scopes, option.WithCredentials(creds)}
-	// Google's library would make the same, with a client certificate or S2A where the environment
-	// has one. Only the mTLS endpoint requires them, and it is not dialed here.
-	secure := wakeful{credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS12}), watch}
-	for _, d := range append(dialOptions(), grpc.WithTransportCredentials(secure)) {
-		opts = append(opts, option.WithGRPCDialOption(d))
-	}
-	ctx = context.WithoutCancel(ctx)
-	return newPool(o.Connections, func() (*grpc.ClientConn, error) { return gtransport.Dial(ctx, opts...) })
+	return newPool(o.Connections, open)
 }
 
 // newPool opens the least connections of a pool.

@@ -49,6 +49,7 @@
 //	bound.go      finds how many that are
 //	cpu.go        whether this machine's processors limit the calls
 //	conn.go       connections
+//	endpoint.go   the servers, and how they are dialed
 //	stall.go      sends nothing that a process held back while it stood still
 //	wire.go       a request as bytes
 //	encode.go     a row of a write as a request

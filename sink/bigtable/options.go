@@ -1,12 +1,11 @@
 package bigtable
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"time"
-
-	"github.com/tailrace-cdc/replicator/host"
 )
 
 // Options of a Client. Zero values of the lower half mean the defaults.
@@ -19,9 +18,16 @@ type Options struct {
 	// CopyProfile is used by copies, resyncs and comparisons. It must route to the cluster of
 	// AppProfile and allow transactional writes. Empty: AppProfile.
 	CopyProfile string
-	// Endpoint is the host:port of an emulator, spoken to in plain text without credentials.
-	// Empty: $BIGTABLE_EMULATOR_HOST if set, else the service.
+	// Endpoint of reads and writes, as host.GRPC takes it: with TLS and Google's credentials, or in
+	// plain text without credentials, as emulators are spoken to. Empty: $BIGTABLE_EMULATOR_HOST in
+	// plain text if set, else the service.
 	Endpoint string
+	// AdminEndpoint of tables and app profiles. Empty: that of an emulator is Endpoint, else the
+	// service's.
+	AdminEndpoint string
+	TLS           bool   // an endpoint without https:// is spoken to with TLS
+	CA            string // PEM file: authorities that are trusted beside the system's
+	Universe      string // domain of the service's hosts; default $GOOGLE_CLOUD_UNIVERSE_DOMAIN, then googleapis.com
 	// Pipeline is the one to which GuardOf attributes values that do not name theirs. Writes take
 	// it from the item.
 	Pipeline string
@@ -51,6 +57,9 @@ func (o Options) withDefaults() Options {
 	if o.Timeout == 0 {
 		o.Timeout = 10 * time.Second
 	}
+	if o.Universe == "" {
+		o.Universe = cmp.Or(os.Getenv("GOOGLE_CLOUD_UNIVERSE_DOMAIN"), googleUniverse)
+	}
 	if o.Tombstones == 0 {
 		o.Tombstones = 7 * 24 * time.Hour
 	}
@@ -59,7 +68,7 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Connections == 0 {
 		o.Connections = 4
-		if o.emulator() != "" {
+		if o.dataServer().plain {
 			o.Connections = 1
 		}
 	}
@@ -76,6 +85,8 @@ func (o Options) check() error {
 		return errors.New("project and instance must be set")
 	case o.Timeout < 0 || o.Concurrency < 0 || o.Connections < 0:
 		return errors.New("time-out, concurrency and connections must be positive")
+	case o.TLS && o.dataServer().plain:
+		return errors.New("TLS is for an endpoint, which is not set")
 	case o.Tombstones < 2*gateMargin:
 		return fmt.Errorf("tombstones must be kept for %v or longer, not %v", 2*gateMargin, o.Tombstones)
 	}
@@ -88,14 +99,6 @@ func (o *Options) profile(of traffic) string {
 		return o.CopyProfile
 	}
 	return o.AppProfile
-}
-
-// emulator returns the address of an emulator to use instead of the service, or "".
-func (o Options) emulator() string {
-	if o.Endpoint != "" {
-		return host.WithoutUser(o.Endpoint) // it would only stand in errors
-	}
-	return host.WithoutUser(os.Getenv("BIGTABLE_EMULATOR_HOST"))
 }
 
 // gateMargin is the time between the oldest change that is taken and the first tombstone that may

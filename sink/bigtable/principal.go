@@ -18,7 +18,7 @@ var ErrNoIdentities = errors.New("the server knows no identities")
 // Principal returns the identity of the caller as far as the application default credentials show
 // it without a call: the service account, or the kind of credentials.
 func (c *Client) Principal(ctx context.Context) (string, error) {
-	if c.opt.emulator() != "" {
+	if c.opt.dataServer().plain {
 		return "", ErrNoIdentities
 	}
 	found, err := transport.Creds(ctx, option.WithScopes(bigtable.Scope))

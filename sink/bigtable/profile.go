@@ -37,11 +37,15 @@ func (c *Client) CopyProfile(ctx context.Context) (Profile, error) { return c.pr
 func (c *Client) HasCopyProfile() bool { return c.opt.CopyProfile != c.opt.AppProfile }
 
 func (c *Client) profile(ctx context.Context, of traffic) (Profile, error) {
-	admin, err := bigtable.NewInstanceAdminClient(ctx, c.opt.Project, c.clientOptions()...)
+	opts, err := c.clientOptions(ctx, c.opt.adminServer())
 	if err != nil {
 		return Profile{}, fmt.Errorf("open instance admin client: %w", err)
 	}
-	if c.opt.emulator() == "" { // else the connection is the client's own
+	admin, err := bigtable.NewInstanceAdminClient(ctx, c.opt.Project, opts...)
+	if err != nil {
+		return Profile{}, fmt.Errorf("open instance admin client: %w", err)
+	}
+	if !c.shares(c.opt.adminServer()) { // else the connection is the client's own
 		defer func() { _ = admin.Close() }()
 	}
 	p := Profile{Name: c.opt.profile(of)}

@@ -1,0 +1,105 @@
+package bigtable
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"os"
+
+	"cloud.google.com/go/bigtable"
+	"google.golang.org/api/option"
+	"google.golang.org/api/transport"
+	gtransport "google.golang.org/api/transport/grpc"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/tailrace-cdc/replicator/host"
+)
+
+// googleUniverse is the domain of the service's hosts in Google Cloud. Sovereign clouds have others
+// (https://google.aip.dev/auth/4117).
+const googleUniverse = "googleapis.com"
+
+// server is a host that serves one API of Bigtable.
+type server struct {
+	addr    string
+	plain   bool // plain text without credentials, as emulators are spoken to
+	service bool // the service's own host in Google's universe, which Google's clients find by themselves
+}
+
+// dataServer returns the server of reads and writes.
+func (o *Options) dataServer() server {
+	if addr := os.Getenv("BIGTABLE_EMULATOR_HOST"); o.Endpoint == "" && addr != "" {
+		return server{addr: host.WithoutUser(addr), plain: true}
+	}
+	return o.server(o.Endpoint, "bigtable.")
+}
+
+// adminServer returns the server of tables and app profiles.
+func (o *Options) adminServer() server {
+	if s := o.dataServer(); s.plain && o.AdminEndpoint == "" {
+		return s
+	}
+	return o.server(o.AdminEndpoint, "bigtableadmin.")
+}
+
+func (o *Options) server(endpoint, service string) server {
+	if endpoint == "" {
+		return server{addr: service + o.Universe + ":443", service: o.Universe == googleUniverse && o.CA == ""}
+	}
+	addr, secure, err := host.GRPC(endpoint, o.TLS)
+	if err != nil {
+		addr = host.WithoutUser(endpoint) // dialing it fails, with a message that names it
+	}
+	return server{addr: addr, plain: !secure}
+}
+
+// dialer returns a function that opens a connection to a server. It connects lazily, so a service
+// that is unavailable is not an error here.
+func (o *Options) dialer(ctx context.Context, to server, watch *stallWatch) (func() (*grpc.ClientConn, error), error) {
+	if to.plain {
+		return func() (*grpc.ClientConn, error) {
+			opts := append(dialOptions(), grpc.WithTransportCredentials(wakeful{insecure.NewCredentials(), watch}))
+			return grpc.NewClient("passthrough:///"+to.addr, opts...)
+		}, nil
+	}
+	roots, err := o.roots()
+	if err != nil {
+		return nil, err
+	}
+	scopes, universe := option.WithScopes(bigtable.Scope), option.WithUniverseDomain(o.Universe)
+	creds, err := transport.Creds(ctx, scopes, universe)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errCredentials, err)
+	}
+	opts := []option.ClientOption{option.WithEndpoint(to.addr), scopes, universe, option.WithCredentials(creds)}
+	// Google's library would make the same, with a client certificate or S2A where the environment
+	// has one. Only the mTLS endpoint requires them, and it is not dialed here.
+	secure := wakeful{credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}), watch}
+	for _, d := range append(dialOptions(), grpc.WithTransportCredentials(secure)) {
+		opts = append(opts, option.WithGRPCDialOption(d))
+	}
+	ctx = context.WithoutCancel(ctx)
+	return func() (*grpc.ClientConn, error) { return gtransport.Dial(ctx, opts...) }, nil
+}
+
+// roots returns the authorities to trust; nil for those of the system.
+func (o *Options) roots() (*x509.CertPool, error) {
+	if o.CA == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(o.CA)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errAuthority, err)
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool()
+	}
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("%w: %s holds no certificate in PEM", errAuthority, o.CA)
+	}
+	return pool, nil
+}
