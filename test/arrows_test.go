@@ -72,7 +72,7 @@ var arrows = map[string][]string{
 	"checkpoint": {"checkpoint", "change"},
 	"queue":      {"queue", "protocol", "checkpoint", "change", "failure", "host"},
 	"transform":  {"change", "transform", "problem"},
-	"sink":       {"sink", "transform", "change", "failure", "host"},
+	"sink":       {"sink", "transform", "change", "failure", "host", "googleauth"},
 	"verify":     {"verify", "source", "sink", "protocol", "transform", "change", "failure", "host"},
 	"admin":      {"admin", "pipeline"},
 	"sandbox":    {"sandbox"},
@@ -80,6 +80,7 @@ var arrows = map[string][]string{
 	"deploy":     {},
 	"failure":    {},
 	"host":       {},
+	"googleauth": {},
 	"problem":    {"problem"},
 	"test": {
 		"change", "checkpoint", "pipeline", "protocol", "queue", "sink", "source", "test", "transform", "verify",
@@ -88,7 +89,7 @@ var arrows = map[string][]string{
 
 // outside says who may talk to the systems outside.
 var outside = map[string][]string{
-	"github.com/aws/":              {"source", "sandbox", "sink/archive/bucket", "test/bench/byhand"},
+	"github.com/aws/":              {"source", "sandbox", "sink/archive/bucket", "googleauth", "test/bench/byhand"},
 	"github.com/Azure/":            {"sink/archive/bucket"},
 	"cloud.google.com/go/bigtable": {"sink/bigtable", "sandbox", "test/bench/byhand"},
 	"cloud.google.com/go/storage":  {"sink/archive/bucket"},

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/googleauth"
 )
 
 // Client writes to the tables of one Bigtable instance. Safe for concurrent use.
@@ -201,7 +202,7 @@ func (c *Client) shares(with server) bool { return with.plain && with == c.opt.d
 func (c *Client) clientOptions(ctx context.Context, of server) ([]option.ClientOption, error) {
 	switch {
 	case of.service:
-		return nil, nil
+		return googleauth.Options(ctx, of.scopes()...)
 	case c.shares(of):
 		return []option.ClientOption{option.WithGRPCConn(c.conn.first())}, nil
 	}
@@ -216,9 +217,9 @@ func (c *Client) clientOptions(ctx context.Context, of server) ([]option.ClientO
 	return []option.ClientOption{option.WithGRPCConn(conn)}, nil
 }
 
-// dataClient returns Google's client for reads of data tables, which copies, resyncs and comparisons
-// make. Its metrics are off, because it would export them
-// to Cloud Monitoring even with an emulator, and so is its session data path.
+// dataClient returns Google's client for reads of data tables, which copies, resyncs and
+// comparisons make. Its metrics are off, because it would export them to Cloud Monitoring even with
+// an emulator, and so is its session data path.
 func (c *Client) dataClient(ctx context.Context) (*bigtable.Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/tailrace-cdc/replicator/googleauth"
 	"github.com/tailrace-cdc/replicator/host"
 )
 
@@ -27,7 +28,19 @@ type server struct {
 	addr    string
 	plain   bool // plain text without credentials, as emulators are spoken to
 	service bool // the service's own host in Google's universe, which Google's clients find by themselves
+	admin   bool // of tables and app profiles
 }
+
+// scopes are what a token for the server must permit: the rest is a matter of the identity's roles.
+func (s server) scopes() []string {
+	if s.admin {
+		return []string{bigtable.AdminScope, bigtable.InstanceAdminScope, cloudPlatform}
+	}
+	return []string{bigtable.Scope}
+}
+
+// cloudPlatform is the scope that Google's own clients of the administration ask for beside theirs.
+const cloudPlatform = "https://www.googleapis.com/auth/cloud-platform"
 
 // dataServer returns the server of reads and writes.
 func (o *Options) dataServer() server {
@@ -42,7 +55,9 @@ func (o *Options) adminServer() server {
 	if s := o.dataServer(); s.plain && o.AdminEndpoint == "" {
 		return s
 	}
-	return o.server(o.AdminEndpoint, "bigtableadmin.")
+	s := o.server(o.AdminEndpoint, "bigtableadmin.")
+	s.admin = true
+	return s
 }
 
 func (o *Options) server(endpoint, service string) server {
@@ -69,8 +84,12 @@ func (o *Options) dialer(ctx context.Context, to server, watch *stallWatch) (fun
 	if err != nil {
 		return nil, err
 	}
-	scopes, universe := option.WithScopes(bigtable.Scope), option.WithUniverseDomain(o.Universe)
-	creds, err := transport.Creds(ctx, scopes, universe)
+	scopes, universe := option.WithScopes(to.scopes()...), option.WithUniverseDomain(o.Universe)
+	identity, err := googleauth.Options(ctx, to.scopes()...)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errCredentials, err)
+	}
+	creds, err := transport.Creds(ctx, append(identity, scopes, universe)...)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errCredentials, err)
 	}

@@ -40,18 +40,21 @@ func TestServersOfOptions(t *testing.T) {
 		data, admin server
 	}{
 		{name: "the service", data: server{addr: "bigtable.googleapis.com:443", service: true},
-			admin: server{addr: "bigtableadmin.googleapis.com:443", service: true}},
+			admin: server{addr: "bigtableadmin.googleapis.com:443", service: true, admin: true}},
 		{name: "an emulator of the environment", emulator: "127.0.0.1:1", data: server{addr: "127.0.0.1:1", plain: true},
 			admin: server{addr: "127.0.0.1:1", plain: true}},
 		{name: "the endpoint goes before the environment", emulator: "127.0.0.1:1",
 			o:    Options{Endpoint: "https://b.example", AdminEndpoint: "https://a.example"},
-			data: server{addr: "b.example:443"}, admin: server{addr: "a.example:443"}},
+			data: server{addr: "b.example:443"}, admin: server{addr: "a.example:443", admin: true}},
 		{name: "an endpoint of rows alone", o: Options{Endpoint: "b.example:8443", TLS: true},
-			data: server{addr: "b.example:8443"}, admin: server{addr: "bigtableadmin.googleapis.com:443", service: true}},
+			data:  server{addr: "b.example:8443"},
+			admin: server{addr: "bigtableadmin.googleapis.com:443", service: true, admin: true}},
 		{name: "a sovereign cloud", o: Options{Universe: "apis.example"},
-			data: server{addr: "bigtable.apis.example:443"}, admin: server{addr: "bigtableadmin.apis.example:443"}},
+			data:  server{addr: "bigtable.apis.example:443"},
+			admin: server{addr: "bigtableadmin.apis.example:443", admin: true}},
 		{name: "an authority of one's own", o: Options{CA: "ca.pem"},
-			data: server{addr: "bigtable.googleapis.com:443"}, admin: server{addr: "bigtableadmin.googleapis.com:443"}},
+			data:  server{addr: "bigtable.googleapis.com:443"},
+			admin: server{addr: "bigtableadmin.googleapis.com:443", admin: true}},
 	} {
 		t.Setenv("BIGTABLE_EMULATOR_HOST", c.emulator)
 		o := c.o.withDefaults()
@@ -61,8 +64,8 @@ func TestServersOfOptions(t *testing.T) {
 	}
 }
 
-// TestEndpointWithTLSAndCredentials: rows, reads and tables are reached with TLS and a token of Google's
-// usual credentials, and an authority that nobody trusts is an error that names the key.
+// TestEndpointWithTLSAndCredentials: rows, reads and tables are reached with TLS and a token of
+// Google's usual credentials, and an authority that nobody trusts is an error that names the key.
 func TestEndpointWithTLSAndCredentials(t *testing.T) {
 	t.Setenv("BIGTABLE_EMULATOR_HOST", "") // Google's library would keep a connection to it, unused
 	dir := t.TempDir()

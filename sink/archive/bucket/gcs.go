@@ -15,13 +15,18 @@ import (
 	"google.golang.org/api/iterator"
 
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/googleauth"
 	"github.com/tailrace-cdc/replicator/sink/archive/layout"
 )
 
 // openGCS opens gs://bucket/prefix with the application default credentials, or without any at an
 // emulator (STORAGE_EMULATOR_HOST).
 func openGCS(ctx context.Context, u *url.URL, _ Options) (backend, error) {
-	client, err := storage.NewClient(ctx)
+	identity, err := googleauth.Options(ctx, storage.ScopeReadWrite)
+	if err != nil {
+		return nil, refused(failure.Denied, "see docs/credentials.md", "%w", err)
+	}
+	client, err := storage.NewClient(ctx, identity...)
 	if err != nil {
 		return nil, refused(failure.Denied, "run `gcloud auth application-default login`, set "+
 			"GOOGLE_APPLICATION_CREDENTIALS, or give the pod a service account", "%w", err)
