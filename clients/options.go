@@ -67,8 +67,11 @@ func QueueOptions(cfg *config.Config) queue.Options {
 
 func sourceOptions(cfg *config.Config) source.Options {
 	s := &cfg.Source
-	heartbeats := map[string]heartbeat.Keys{}
+	heartbeats, arns := map[string]heartbeat.Keys{}, map[string]string{}
 	for _, t := range cfg.Tables {
+		if t.ARN != "" {
+			arns[t.Source] = t.ARN
+		}
 		heartbeats[t.Source] = HeartbeatKeys(t.Heartbeat)
 	}
 	trust := time.Duration(cfg.Protocol.DateTrust)
@@ -78,6 +81,7 @@ func sourceOptions(cfg *config.Config) source.Options {
 	return source.Options{
 		Heartbeats: heartbeats, DateTrust: trust,
 		Region: s.Region, Endpoint: s.Endpoint, StreamsEndpoint: s.StreamsEndpoint, AssumeRole: s.AssumeRole,
+		ExternalID: s.ExternalID, ARNs: arns,
 		IdlePoll: time.Duration(s.IdlePoll), MemoryTotal: Budget(cfg), MemoryPerFeed: int64(cfg.Memory.PerFeed),
 		Tables: sharing(cfg),
 	}

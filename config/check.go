@@ -68,68 +68,13 @@ func (r *report) source(s *Source) {
 		r.fault("bad_value", "source.assume_role", "arn:aws:iam::123456789012:role/NAME", "%q is not the ARN of a role",
 			s.AssumeRole)
 	}
+	if s.ExternalID != "" && s.AssumeRole == "" {
+		r.fault("conflict", "source.external_id", "remove it, or set source.assume_role",
+			"source.external_id is for source.assume_role only")
+	}
 	r.positive("source.idle_poll", s.IdlePoll)
 	if s.Start.At.After(time.Now().Add(time.Minute)) {
 		r.fault("bad_value", "source.start", "a time in the past, or latest", "the start %s is in the future", s.Start)
-	}
-}
-
-// bigtable checks that the instance is named, and that tombstones outlive DynamoDB's retention.
-func (r *report) bigtable(b *Bigtable) {
-	for _, v := range []struct{ path, value string }{{"bigtable.project", b.Project}, {"bigtable.instance", b.Instance}} {
-		switch {
-		case v.value == "" && !r.reported(v.path):
-			r.fault("missing", v.path, "any word will do for an emulator", "%s is required", v.path)
-		case strings.HasPrefix(v.value, placeholder):
-			r.fault("missing", v.path, "any word will do for an emulator", "%s is still %s: write the name of yours",
-				v.path, v.value)
-		}
-	}
-	r.bigtableEndpoints(b)
-	r.positive("bigtable.timeout", b.Timeout)
-	if b.MaxInFlight < 8 || b.MaxInFlight > 4096 {
-		r.fault("bad_value", "bigtable.max_in_flight", "2048 is the default; fewer spare the cluster",
-			"%d calls are not from 8 to 4096", b.MaxInFlight)
-	}
-	if d := time.Duration(b.Tombstones); d < 48*time.Hour && !r.reported("bigtable.tombstones") {
-		r.fault("bad_value", "bigtable.tombstones", "168h is the default",
-			"tombstones of %s are too short: DynamoDB keeps changes for 24 h, and the last 24 h of a tombstone's life are "+
-				"its margin", b.Tombstones)
-	}
-}
-
-// bigtableEndpoints checks that nothing is sent in plain text over a network by mistake: an endpoint
-// of a cloud that is taken for an emulator would get rows without TLS and without credentials.
-func (r *report) bigtableEndpoints(b *Bigtable) {
-	secure := b.Endpoint == "" // the service
-	for _, e := range []struct{ path, value string }{
-		{"bigtable.endpoint", b.Endpoint}, {"bigtable.admin_endpoint", b.AdminEndpoint},
-	} {
-		if e.value == "" || r.reported(e.path) {
-			continue
-		}
-		addr, tls, err := host.GRPC(e.value, b.TLS)
-		switch {
-		case err != nil:
-			r.fault("bad_value", e.path, "https://HOST for Google Cloud, or HOST:PORT of an emulator", "%q: %v",
-				host.WithoutUser(e.value), err)
-		case !tls && !b.Insecure && !host.Loopback(addr):
-			r.fault("bad_value", e.path, "https://HOST for Google Cloud; insecure: true permits an emulator on another machine",
-				"%q would be spoken to in plain text and without credentials", host.WithoutUser(e.value))
-		}
-		secure = secure || tls
-	}
-	switch {
-	case b.TLS && b.Endpoint == "" && b.AdminEndpoint == "":
-		r.fault("conflict", "bigtable.tls", "remove it, or set bigtable.endpoint",
-			"bigtable.tls is for bigtable.endpoint only; Google's service always has TLS")
-	case b.CA != "" && !secure:
-		r.fault("conflict", "bigtable.ca", "remove it, or write https:// before the endpoint",
-			"bigtable.ca is for TLS, and the endpoint is plain text")
-	case b.Endpoint != "" && secure && b.AdminEndpoint == "":
-		r.warn("one_endpoint", "bigtable.endpoint",
-			"set bigtable.admin_endpoint too, for example https://bigtableadmin-NAME.p.googleapis.com",
-			"tables and app profiles have another endpoint than rows; without one they are reached at Google's public one")
 	}
 }
 
@@ -237,7 +182,9 @@ func (r *report) names(path string, t *Table, c *Config) {
 		r.fault("conflict", path+".except", "remove it, or write a pattern or tag", "%s is one table, and no selection",
 			t.Source)
 	}
-	r.name(path+".source", t.Source, dynamoTable, "the name of a DynamoDB table: 3 to 255 letters, digits, _ . -; or tag")
+	if !r.arn(path+".source", t, c) {
+		r.name(path+".source", t.Source, dynamoTable, "the name of a DynamoDB table: 3 to 255 letters, digits, _ . -; or tag")
+	}
 	if !t.ArchivedOnly() {
 		r.name(path+".target", t.Target, bigtableName, "the name of a Bigtable table: up to 50 letters, digits, _ . -")
 	}

@@ -71,6 +71,8 @@ type Source struct {
 	StreamsEndpoint string `yaml:"streams_endpoint"`
 	// ARN of a role to assume, for a table in another account.
 	AssumeRole string `yaml:"assume_role"`
+	// External ID that the trust policy of the role demands.
+	ExternalID string `yaml:"external_id"`
 	// How often an idle shard is polled. Longer costs less and adds lag; DynamoDB allows five reads
 	// a second per shard. For ten seconds after a record a shard is polled every 200 ms. At $0.02
 	// for 100,000 GetRecords calls (list price of us-east-1), a month of polls costs $0.53 for a
@@ -80,46 +82,6 @@ type Source struct {
 	// an RFC 3339 time. Default: five minutes before the first start where a backfill copies the
 	// table, else trim_horizon. Changing it later is refused.
 	Start Start `yaml:"start"`
-}
-
-// Bigtable sets where rows are written. Credentials are Google's application default credentials.
-type Bigtable struct {
-	// Google Cloud project.
-	Project string `yaml:"project" jsonschema:"required"`
-	// Bigtable instance.
-	Instance string `yaml:"instance" jsonschema:"required"`
-	// App profile: needs single-cluster routing and transactional writes. Empty: the instance's
-	// default profile.
-	AppProfile string `yaml:"app_profile"`
-	// App profile of copies, resyncs, repairs and comparisons, for a lower request priority. It
-	// must route to the same cluster as app_profile, with transactional writes. Empty: the same as
-	// app_profile.
-	CopyProfile string `yaml:"copy_profile"`
-	// Overrides the endpoint of reads and writes. https://HOST, or HOST:PORT with tls: true, such as
-	// a Private Service Connect endpoint: TLS with Google's credentials. HOST:PORT of an emulator:
-	// plain text without credentials. Empty: Google's service, or $BIGTABLE_EMULATOR_HOST.
-	Endpoint string `yaml:"endpoint"`
-	// Overrides the endpoint of tables and app profiles, which in Google Cloud is another host. Empty:
-	// that of an emulator is endpoint, else Google's service.
-	AdminEndpoint string `yaml:"admin_endpoint"`
-	// Whether an endpoint without https:// is spoken to with TLS and Google's credentials.
-	TLS bool `yaml:"tls"`
-	// PEM file with authorities to trust beside the system's.
-	CA string `yaml:"ca"`
-	// Permits an endpoint in plain text, without credentials, that is not on this machine.
-	Insecure bool `yaml:"insecure"`
-	// Domain of the service's hosts in a sovereign cloud. Empty: $GOOGLE_CLOUD_UNIVERSE_DOMAIN, then
-	// googleapis.com.
-	UniverseDomain string `yaml:"universe_domain"`
-	// Deadline of every single call. Too short: calls are retried that were going to succeed;
-	// harmless, but slow.
-	Timeout Duration `yaml:"timeout"`
-	// Most writes of a table in flight at once, 8 to 4096. How many there are is found from what
-	// Bigtable answers.
-	MaxInFlight int `yaml:"max_in_flight"`
-	// How long tombstones are kept, which let a delete win over a late older write. A change older
-	// than this minus 24 hours becomes a dead letter, so it also bounds how long the sink may lag.
-	Tombstones Duration `yaml:"tombstones"`
 }
 
 // Queue sets where the log is kept: exactly one of Dir and URL is set.
@@ -193,8 +155,9 @@ type Tracing struct {
 // Table is one table to replicate, or a selection: all tables that a pattern, tags or both choose,
 // now and while running.
 type Table struct {
-	// DynamoDB table, or a pattern of names: * stands for any characters, ? for one. Without it tag
-	// chooses.
+	// DynamoDB table, or a pattern of names: * stands for any characters, ? for one. The ARN of a
+	// table in another account, whose policy permits the reads: commands name it by its last part.
+	// Without it tag chooses.
 	Source string `yaml:"source"`
 	// Tags that a table must have, all of them with these values. With it the entry is a selection.
 	Tag map[string]string `yaml:"tag"`
@@ -237,6 +200,8 @@ type Table struct {
 	// Leave out the aws:rep:* attributes that legacy global tables write into items.
 	StripGlobal bool `yaml:"strip_global_table_attributes"`
 
+	// ARN is set where source is one; Source is then the name in it.
+	ARN string `yaml:"-"`
 	// Path is the entry of the table in the file: tables[2]. The tables of a selection share it.
 	Path string `yaml:"-"`
 	// Found means that a selection has chosen the table.
@@ -337,6 +302,7 @@ func (c *Config) settle(written func(path string) bool) {
 	c.Archive.settle()
 	for i := range c.Tables {
 		t := &c.Tables[i]
+		t.settleARN()
 		t.OnReject = cmp.Or(t.OnReject, "letter")
 		t.settleArchive(written, tablePath(i))
 		t.OnTTLExpiry = cmp.Or(t.OnTTLExpiry, "delete")

@@ -82,7 +82,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 	text := `
 pipeline: shop
 source:   {region: eu-west-1, endpoint: "http://127.0.0.1:8000", streams_endpoint: "http://127.0.0.1:8001",
-  assume_role: "arn:aws:iam::1:role/r", idle_poll: 2s, start: trim_horizon}
+  assume_role: "arn:aws:iam::1:role/r", external_id: acme-7, idle_poll: 2s, start: trim_horizon}
 bigtable: {project: acme, instance: main, app_profile: tailrace, copy_profile: low,
   endpoint: "https://b.example", admin_endpoint: "a.example:443", tls: true, ca: ca.pem, insecure: true,
   universe_domain: apis.example, timeout: 3s, max_in_flight: 300, tombstones: 200h}
@@ -115,7 +115,7 @@ testing: {date_trust: 13s, patience: 14s, claim_ttl: 3s, find: 6s, beat: 500ms, 
 	want := &Config{
 		File: filepath.Join(dir, "t.yaml"), Pipeline: "shop",
 		Source: Source{"eu-west-1", "http://127.0.0.1:8000", "http://127.0.0.1:8001", "arn:aws:iam::1:role/r",
-			Duration(2 * time.Second),
+			"acme-7", Duration(2 * time.Second),
 			Start{Horizon: true}},
 		Bigtable: Bigtable{"acme", "main", "tailrace", "low", "https://b.example", "a.example:443", true,
 			filepath.Join(dir, "ca.pem"), true, "apis.example", Duration(3 * time.Second), 300, Duration(200 * time.Hour)},
@@ -196,8 +196,8 @@ func TestTLSFilesGoTogether(t *testing.T) {
 	}
 }
 
-// TestNothingIsSentInPlainTextByMistake: an endpoint without TLS is an emulator on this machine, or is
-// permitted in so many words.
+// TestNothingIsSentInPlainTextByMistake: an endpoint without TLS is an emulator on this machine, or
+// is permitted in so many words.
 func TestNothingIsSentInPlainTextByMistake(t *testing.T) {
 	const admin = ", admin_endpoint: \"https://a.example\""
 	for _, c := range []struct{ text, want string }{
@@ -223,6 +223,32 @@ func TestNothingIsSentInPlainTextByMistake(t *testing.T) {
 		if got := fmt.Sprint(problems); c.want == "" && len(problems) > 0 || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %s, want %q", c.text, got, c.want)
 		}
+	}
+}
+
+// TestTableOfAnotherAccountIsNamedByItsARN, and by its name everywhere else.
+func TestTableOfAnotherAccountIsNamedByItsARN(t *testing.T) {
+	const arn = "arn:aws:dynamodb:eu-west-1:222222222222:table/Orders"
+	for source, want := range map[string]string{
+		arn: "",
+		"arn:aws:dynamodb:us-east-1:222222222222:table/Orders":          "source.region is eu-west-1",
+		"arn:aws:dynamodb:eu-west-1:222222222222:table/Orders/stream/1": "not the ARN of a table",
+		"arn:aws:dynamodb:eu-west-1:222222222222:table/*":               "no pattern",
+		"arn:aws:kinesis:eu-west-1:222222222222:stream/Orders":          "not the ARN of a table",
+		arn + ", target: b}\n- {source: Orders":                         "already the source of tables[0]",
+		"arn:aws-cn:dynamodb:cn-north-1:222222222222:table/Orders":      "source.region is eu-west-1",
+	} {
+		cfg, problems := parse(t, strings.Replace(smallest, "{source: Products,", "{source: "+source+",", 1))
+		if got := fmt.Sprint(problems); want == "" && len(problems) > 0 || !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %q", source, got, want)
+		}
+		if want == "" && (cfg.Tables[0].Source != "Orders" || cfg.Tables[0].ARN != arn) {
+			t.Errorf("%s: %+v", source, cfg.Tables[0])
+		}
+	}
+	_, problems := parse(t, strings.Replace(smallest, "region: eu-west-1", "region: eu-west-1, external_id: a", 1))
+	if !strings.Contains(fmt.Sprint(problems), "for source.assume_role only") {
+		t.Error(problems)
 	}
 }
 

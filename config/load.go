@@ -108,8 +108,8 @@ func (r *report) mappings(cfg *Config, src []byte) {
 	}
 }
 
-// ReadMappingsAgain returns the configuration with the mapping files as they are now. A mapping that
-// stands in the configuration itself stays as it was read.
+// ReadMappingsAgain returns the configuration with the mapping files as they are now. A mapping
+// that stands in the configuration itself stays as it was read.
 func (c *Config) ReadMappingsAgain() (*Config, error) {
 	fresh := *c
 	fresh.Tables = slices.Clone(c.Tables)

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// GRPC returns the host:port of an endpoint of a gRPC service, and whether it is spoken to with TLS.
-// An endpoint is host:port or http://host:port, which are plain text, or https://host with or without
-// a port; tls makes the first one secure. User and password are left out.
+// GRPC returns the host:port of an endpoint of a gRPC service, and whether it is spoken to with
+// TLS. An endpoint is host:port or http://host:port, which are plain text, or https://host with or
+// without a port; tls makes the first one secure. User and password are left out.
 func GRPC(endpoint string, tls bool) (addr string, secure bool, err error) {
 	endpoint = WithoutUser(endpoint)
 	if !strings.Contains(endpoint, "://") {

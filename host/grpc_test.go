@@ -44,3 +44,14 @@ func TestLoopbackIsThisMachine(t *testing.T) {
 		}
 	}
 }
+
+func TestPartitionOfARegion(t *testing.T) {
+	for region, want := range map[string]string{
+		"eu-west-1": "aws", "cn-north-1": "aws-cn", "us-gov-west-1": "aws-us-gov", "us-iso-east-1": "aws-iso",
+		"us-isob-east-1": "aws-iso-b", "eusc-de-east-1": "aws-eusc", "": "aws",
+	} {
+		if got := Partition(region); got != want {
+			t.Errorf("%s is in %s, want %s", region, got, want)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/host"
 )
 
 // Policies are the least permissions that run, check and the commands beside them need in both
@@ -46,14 +47,13 @@ func policies(cfg *config.Config, arns map[string]string) *Policies {
 	p := Policy{Version: "2012-10-17"}
 	var tables, archived, streams, exported, exports []string
 	var places, heartbeats []Statement
-	partition := "aws"
+	partition := host.Partition(cfg.Source.Region)
 	var tagged []string
 	for _, t := range entries(cfg) {
-		arn := arnOf(cfg, t.Source, arns)
+		arn := cmp.Or(t.ARN, arnOf(cfg, t.Source, arns))
 		if len(t.Tag) > 0 {
 			tagged = append(tagged, arn)
 		}
-		partition = strings.Split(arn+":aws", ":")[1]
 		streams = append(streams, arn+"/stream/*")
 		if t.ArchivedOnly() {
 			archived = append(archived, arn)
@@ -124,7 +124,8 @@ func arnOf(cfg *config.Config, name string, arns map[string]string) string {
 			return place + ":table/" + name
 		}
 	}
-	return fmt.Sprintf("arn:aws:dynamodb:%s:ACCOUNT:table/%s", cfg.Source.Region, name)
+	region := cfg.Source.Region
+	return fmt.Sprintf("arn:%s:dynamodb:%s:ACCOUNT:table/%s", host.Partition(region), region, name)
 }
 
 // allow appends a statement, unless it is about nothing.

@@ -29,7 +29,8 @@ func (s *Source) PointInTime(ctx context.Context, table string) (PointInTime, er
 	call, cancel := context.WithTimeout(ctx, s.callDeadline())
 	defer cancel()
 	start := time.Now()
-	out, err := s.tables.DescribeContinuousBackups(call, &dynamodb.DescribeContinuousBackupsInput{TableName: &table})
+	in := &dynamodb.DescribeContinuousBackupsInput{TableName: aws.String(s.Address(table))}
+	out, err := s.tables.DescribeContinuousBackups(call, in)
 	s.metrics.callEnded(ctx, "DescribeContinuousBackups", start, err)
 	if err != nil {
 		return PointInTime{}, s.wrapExport(ctx, "describe continuous backups of "+table, err)

@@ -81,7 +81,7 @@ func (s *Source) MayWriteHeartbeats(ctx context.Context, table *TableInfo, key s
 
 func (s *Source) putHeartbeat(ctx context.Context, table *TableInfo, key string, never bool) error {
 	op := "write heartbeat to " + table.Name
-	in, err := heartbeat.Put(table.Name, table.Schema, key, s.nowOrLocal(), never)
+	in, err := heartbeat.Put(s.Address(table.Name), table.Schema, key, s.nowOrLocal(), never)
 	if err != nil {
 		return &Error{Op: op, Class: failure.Fatal, Err: err}
 	}

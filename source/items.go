@@ -105,6 +105,7 @@ func (s *Source) readBatch(
 	ctx context.Context, table string, b *itemBatchReply, result *ItemBatch, strong bool,
 ) (left int, err error) {
 	asked := b.Next()
+	table = s.Address(table)
 	in := &dynamodb.BatchGetItemInput{
 		RequestItems: map[string]types.KeysAndAttributes{
 			table: {Keys: make([]map[string]types.AttributeValue, len(asked)), ConsistentRead: &strong},

@@ -16,6 +16,7 @@ type Options struct {
 	StreamsEndpoint string        // empty: Endpoint, unless that is AWS's own
 	S3Endpoint      string        // of the buckets with exports; empty: $AWS_ENDPOINT_URL_S3, or AWS's own
 	AssumeRole      string        // ARN of a role to assume; empty: the default chain's credentials as they are
+	ExternalID      string        // that the role's trust policy demands; empty: none
 	IdlePoll        time.Duration // between reads of a shard idle for ten seconds: 1s; longer saves CPU and adds lag
 	CallTimeout     time.Duration // of one attempt of one call: 15s; must exceed the time that a full page takes
 	Compress        bool          // accept gzip: costs more CPU than the rest of reading; for slow links only
@@ -35,6 +36,10 @@ type Options struct {
 	// Heartbeats are the keys of the heartbeats of each table that has some, by name. Heartbeats
 	// are left out of what is read, and only pages of a stream tell of them.
 	Heartbeats map[string]heartbeat.Keys
+
+	// ARNs are those of tables that are not in the account of the credentials, by name. Calls name
+	// such a table by its ARN.
+	ARNs map[string]string
 
 	// Report is called with the outcome of each call that reading depends on: nil where the service
 	// answered, else why it did not answer or refused the call. It must be fast. It may be nil.

@@ -13,7 +13,8 @@ import (
 
 func TestAssumedRoleSignsTheCalls(t *testing.T) {
 	sts := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if err := r.ParseForm(); err != nil || r.Form.Get("RoleArn") != "arn:aws:iam::1:role/reader" {
+		if err := r.ParseForm(); err != nil || r.Form.Get("RoleArn") != "arn:aws:iam::1:role/reader" ||
+			r.Form.Get("ExternalId") != "acme-7" {
 			http.Error(rw, "what role?", http.StatusBadRequest)
 			return
 		}
@@ -31,15 +32,19 @@ func TestAssumedRoleSignsTheCalls(t *testing.T) {
 		w.ServeHTTP(rw, r)
 	}))
 	defer front.Close()
-	s := open(t, front.URL, func(o *Options) { o.AssumeRole = "arn:aws:iam::1:role/reader" })
+	s := open(t, front.URL, func(o *Options) { o.AssumeRole, o.ExternalID = "arn:aws:iam::1:role/reader", "acme-7" })
 	if _, err := s.List(t.Context(), "arn"); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(signed, "Credential=ASSUMED/") {
 		t.Fatal(signed)
 	}
-	bad := open(t, front.URL, func(o *Options) { o.AssumeRole = "arn:aws:iam::1:role/other" })
-	if _, err := bad.List(t.Context(), "arn"); Classify(err) != failure.Denied {
-		t.Fatalf("%v: %v", Classify(err), err)
+	for name, change := range map[string]func(*Options){
+		"another role":   func(o *Options) { o.AssumeRole, o.ExternalID = "arn:aws:iam::1:role/other", "acme-7" },
+		"no external id": func(o *Options) { o.AssumeRole = "arn:aws:iam::1:role/reader" },
+	} {
+		if _, err := open(t, front.URL, change).List(t.Context(), "arn"); Classify(err) != failure.Denied {
+			t.Errorf("%s: %v: %v", name, Classify(err), err)
+		}
 	}
 }

@@ -209,7 +209,7 @@ func (s *Source) lastKey(ctx context.Context, r *ScanRequest, page *ItemPage) (s
 // scanOnce makes the call of scanInto once.
 func (s *Source) scanOnce(ctx context.Context, r ScanRequest, page *ItemPage, opts ...func(*dynamodb.Options)) error {
 	op := "scan table " + r.Table
-	in, err := r.input()
+	in, err := r.input(s.Address(r.Table))
 	if err != nil {
 		return &Error{Op: op, Class: failure.Fatal, Err: err}
 	}
@@ -238,10 +238,10 @@ func (s *Source) scanOnce(ctx context.Context, r ScanRequest, page *ItemPage, op
 	return nil
 }
 
-// input returns the SDK's form of the request.
-func (r *ScanRequest) input() (*dynamodb.ScanInput, error) {
+// input returns the SDK's form of the request, to a table that is named by its ARN or its name.
+func (r *ScanRequest) input(table string) (*dynamodb.ScanInput, error) {
 	in := &dynamodb.ScanInput{
-		TableName: &r.Table, ConsistentRead: aws.Bool(!r.Eventual),
+		TableName: &table, ConsistentRead: aws.Bool(!r.Eventual),
 		ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
 	}
 	if r.Total > 1 {

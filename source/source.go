@@ -93,6 +93,13 @@ func Open(ctx context.Context, o Options, log *zap.Logger, reg prometheus.Regist
 	return s, nil
 }
 
+// Address returns what calls name a table by: its ARN where it is in another account, else its
+// name.
+//
+// Source:
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/rbac-cross-account-access.html
+func (s *Source) Address(table string) string { return cmp.Or(s.opt.ARNs[table], table) }
+
 // endpoint returns the configured endpoint, or else the environment's.
 //
 // Requests are signed, so a user in it is never sent; it would only appear in errors.
@@ -126,8 +133,13 @@ func (s *Source) loadConfig(ctx context.Context) (aws.Config, error) {
 	}
 	cfg.HTTPClient = s.httpClient(cfg.HTTPClient)
 	if s.opt.AssumeRole != "" {
-		name := func(r *stscreds.AssumeRoleOptions) { r.RoleSessionName = "tailrace" }
-		role := stscreds.NewAssumeRoleProvider(sts.NewFromConfig(cfg), s.opt.AssumeRole, name)
+		how := func(r *stscreds.AssumeRoleOptions) {
+			r.RoleSessionName = "tailrace"
+			if s.opt.ExternalID != "" {
+				r.ExternalID = &s.opt.ExternalID
+			}
+		}
+		role := stscreds.NewAssumeRoleProvider(sts.NewFromConfig(cfg), s.opt.AssumeRole, how)
 		cfg.Credentials = aws.NewCredentialsCache(role)
 	}
 	return cfg, nil

@@ -48,7 +48,7 @@ func (s *Source) describeTable(ctx context.Context, name string) (TableInfo, err
 	call, cancel := context.WithTimeout(ctx, s.callDeadline())
 	defer cancel()
 	start := time.Now()
-	out, err := s.tables.DescribeTable(call, &dynamodb.DescribeTableInput{TableName: &name})
+	out, err := s.tables.DescribeTable(call, &dynamodb.DescribeTableInput{TableName: aws.String(s.Address(name))})
 	s.metrics.callEnded(ctx, "DescribeTable", start, err)
 	if err != nil {
 		return TableInfo{}, s.wrap(ctx, "describe table "+name, err)
@@ -132,7 +132,8 @@ func (s *Source) ttl(ctx context.Context, name string) (string, error) {
 	call, cancel := context.WithTimeout(ctx, s.callDeadline())
 	defer cancel()
 	start := time.Now()
-	out, err := s.tables.DescribeTimeToLive(call, &dynamodb.DescribeTimeToLiveInput{TableName: &name})
+	in := &dynamodb.DescribeTimeToLiveInput{TableName: aws.String(s.Address(name))}
+	out, err := s.tables.DescribeTimeToLive(call, in)
 	s.metrics.callEnded(ctx, "DescribeTimeToLive", start, err)
 	if err != nil {
 		return "", s.wrap(ctx, "describe time to live of "+name, err)

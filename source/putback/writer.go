@@ -43,7 +43,7 @@ type Writer struct {
 // New makes a Writer that consumes at most the given write units a second.
 func New(src *source.Source, table *source.TableInfo, units float64) *Writer {
 	return &Writer{
-		client: src.Tables(), table: table.Name, pk: table.Schema.Partition.Name, timeout: src.CallTimeout(),
+		client: src.Tables(), table: src.Address(table.Name), pk: table.Schema.Partition.Name, timeout: src.CallTimeout(),
 		budget: source.NewBudget(units), pause: failure.Pause,
 	}
 }

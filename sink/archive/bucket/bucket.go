@@ -69,7 +69,9 @@ type Options struct {
 // Open opens the bucket of a URL. It makes no call to the service.
 //
 //	file:///directory                  made where it is absent
-//	s3://bucket/prefix?region=R        endpoint=URL for a server that is not AWS's; assume_role=ARN of a role to take
+//	s3://bucket/prefix?region=R        endpoint=URL: a server that is not AWS's
+//	                                   assume_role=ARN, external_id=: a role to take
+//	                                   sse=aws:kms, kms_key=ARN: demanded by the bucket's policy
 //	gs://bucket/prefix
 //	azblob://container/prefix          storage_account, domain, protocol: see azureblob.URLOpener of the Go CDK
 func Open(ctx context.Context, rawURL string, o Options) (Bucket, error) {
@@ -82,7 +84,7 @@ func Open(ctx context.Context, rawURL string, o Options) (Bucket, error) {
 	case "file":
 		b, err = openDirectory(u, o)
 	case "s3":
-		b, err = openCloud(ctx, u, o, openS3, "region", "endpoint", "assume_role")
+		b, err = openCloud(ctx, u, o, openS3, "region", "endpoint", "assume_role", "external_id", "sse", "kms_key")
 	case "gs":
 		b, err = openCloud(ctx, u, o, openGCS)
 	case "azblob":

@@ -3,6 +3,7 @@ package bucket
 import (
 	"bytes"
 	"context"
+	"crypto/md5"
 	"errors"
 	"fmt"
 	"io"
@@ -275,7 +276,7 @@ func TestRoleAndRegionOfTheURL(t *testing.T) {
 			fmt.Fprintf(w, `<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleResult><Credentials>
 				<AccessKeyId>%s</AccessKeyId><SecretAccessKey>s</SecretAccessKey><SessionToken>t</SessionToken>
 				<Expiration>2099-01-01T00:00:00Z</Expiration></Credentials></AssumeRoleResult></AssumeRoleResponse>`,
-				path.Base(r.Form.Get("RoleArn")))
+				path.Base(r.Form.Get("RoleArn"))+r.Form.Get("ExternalId"))
 			return
 		}
 		who, _, _ := strings.Cut(r.Header.Get("Authorization"), "/s3/")
@@ -290,6 +291,7 @@ func TestRoleAndRegionOfTheURL(t *testing.T) {
 		"":                                      "AWS4-HMAC-SHA256 own eu-west-1",
 		"&region=us-west-2":                     "AWS4-HMAC-SHA256 own us-west-2",
 		"&assume_role=arn:aws:iam::1:role/arch": "AWS4-HMAC-SHA256 arch eu-west-1",
+		"&assume_role=arn:aws:iam::1:role/arch&external_id=-7": "AWS4-HMAC-SHA256 arch-7 eu-west-1",
 	} {
 		b, err := Open(t.Context(), "s3://archive?endpoint="+server.URL+args, Options{Region: "eu-west-1"})
 		if err != nil {
@@ -305,6 +307,46 @@ func TestRoleAndRegionOfTheURL(t *testing.T) {
 		}
 		if err := b.Close(); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// TestEncryptionOfTheURLIsAskedForByEachObject: a bucket's policy may refuse requests without it.
+func TestEncryptionOfTheURLIsAskedForByEachObject(t *testing.T) {
+	asked := make(chan string, 10)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.Header.Get("X-Amz-Server-Side-Encryption") + " " +
+			r.Header.Get("X-Amz-Server-Side-Encryption-Aws-Kms-Key-Id")
+		w.WriteHeader(http.StatusForbidden)
+	}))
+	defer server.Close()
+	t.Setenv("AWS_ACCESS_KEY_ID", "own")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "own")
+	for args, want := range map[string]string{
+		"":                              " ",
+		"&sse=AES256":                   "AES256 ",
+		"&sse=aws:kms":                  "aws:kms ",
+		"&kms_key=alias/cold":           "aws:kms alias/cold",
+		"&sse=aws:kms:dsse&kms_key=k-1": "aws:kms:dsse k-1",
+	} {
+		b, err := Open(t.Context(), "s3://archive?region=eu-west-1&endpoint="+server.URL+args, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		content := []byte("x")
+		sum := md5.Sum(content)
+		_, err = b.(*cloud).backend.put(t.Context(), "a", io.NewSectionReader(bytes.NewReader(content), 0, 1), sum[:])
+		if got := <-asked; err == nil || got != want {
+			t.Errorf("%q: asks for %q, want %q; %v", args, got, want, err)
+		}
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	for args, hint := range map[string]string{"sse=kms": "sse=aws:kms", "sse=AES256&kms_key=k": "leave sse out"} {
+		_, err := Open(t.Context(), "s3://archive?region=eu-west-1&"+args, Options{})
+		if Classify(err) != failure.Rejected || !strings.Contains(Hint(err), hint) {
+			t.Errorf("%s: %v, hint %q", args, err, Hint(err))
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,17 +30,48 @@ import (
 // openS3 opens s3://bucket/prefix with the credentials of the AWS default chain, or of a role that
 // they may assume.
 func openS3(ctx context.Context, u *url.URL, o Options) (backend, error) {
-	client, err := newS3(ctx, u.Query(), o)
-	if err != nil {
+	b := &inS3{bucket: u.Host}
+	if err := b.encryptBy(u.Query()); err != nil {
 		return nil, err
 	}
-	return &inS3{client, u.Host}, nil
+	var err error
+	if b.client, err = newS3(ctx, u.Query(), o); err != nil {
+		return nil, err
+	}
+	return b, nil
 }
 
 // inS3 is a bucket of S3.
 type inS3 struct {
 	client *s3.Client
 	bucket string
+
+	encryption types.ServerSideEncryption // that each object asks for; empty: the bucket's own
+	kmsKey     *string                    // nil: the key of the bucket or of the account
+}
+
+// encryptBy reads what an object is to be encrypted with. A bucket's default encryption needs none
+// of it; a bucket's policy may demand it of each request.
+//
+// Source: https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html
+func (s *inS3) encryptBy(q url.Values) error {
+	by, key := types.ServerSideEncryption(q.Get("sse")), q.Get("kms_key")
+	if by == "" && key != "" {
+		by = types.ServerSideEncryptionAwsKms
+	}
+	if by != "" && !slices.Contains(by.Values(), by) {
+		return refused(failure.Rejected, "write sse=aws:kms, sse=aws:kms:dsse or sse=AES256",
+			"%q is no encryption of S3", by)
+	}
+	if key != "" && by == types.ServerSideEncryptionAes256 {
+		return refused(failure.Rejected, "write sse=aws:kms beside kms_key, or leave sse out",
+			"kms_key is for KMS, and sse=%s is not", by)
+	}
+	s.encryption = by
+	if key != "" {
+		s.kmsKey = &key
+	}
+	return nil
 }
 
 // sumKey is the metadata of an object with the MD5 of its content: its ETag is another digest where
@@ -50,7 +82,8 @@ func (s *inS3) put(ctx context.Context, key string, body *io.SectionReader, sum 
 	out, err := s.client.PutObject(ctx, &s3.PutObjectInput{
 		Bucket: &s.bucket, Key: &key, Body: body, ContentLength: aws.Int64(body.Size()), IfNoneMatch: aws.String("*"),
 		ContentType: aws.String(contentType), ContentMD5: aws.String(base64.StdEncoding.EncodeToString(sum)),
-		Metadata: map[string]string{sumKey: hex.EncodeToString(sum)},
+		Metadata:             map[string]string{sumKey: hex.EncodeToString(sum)},
+		ServerSideEncryption: s.encryption, SSEKMSKeyId: s.kmsKey,
 	})
 	if err != nil {
 		return nil, err
@@ -203,9 +236,14 @@ func newS3(ctx context.Context, q url.Values, o Options) (*s3.Client, error) {
 			errors.New("no region"))
 	}
 	if role := q.Get("assume_role"); role != "" {
-		name := func(r *stscreds.AssumeRoleOptions) { r.RoleSessionName = "tailrace" }
+		how := func(r *stscreds.AssumeRoleOptions) {
+			r.RoleSessionName = "tailrace"
+			if id := q.Get("external_id"); id != "" {
+				r.ExternalID = &id
+			}
+		}
 		cfg.Credentials = aws.NewCredentialsCache(
-			stscreds.NewAssumeRoleProvider(sts.NewFromConfig(cfg), role, name))
+			stscreds.NewAssumeRoleProvider(sts.NewFromConfig(cfg), role, how))
 	}
 	return s3.NewFromConfig(cfg, func(c *s3.Options) {
 		if endpoint != "" {
