@@ -114,6 +114,10 @@ func TestWhatDynamoDBSaysOfATableIsJudged(t *testing.T) {
 		"warning ttl_unknown":           func(i *source.TableInfo) { i.TTLError = errors.New("denied") },
 		"warning global_table eu-, us-": func(i *source.TableInfo) { i.Replicas = []string{"eu-", "us-"} },
 		"warning backfill":              func(i *source.TableInfo) { i.Items = 1 },
+		"warning table_status":          func(i *source.TableInfo) { i.Status = "REPLICATION_NOT_AUTHORIZED" },
+		"warning table_status; warning backfill": func(i *source.TableInfo) { // of a later version of the service
+			i.Status, i.Items = "HIBERNATING", 1
+		},
 	} {
 		sessions := config.Table{Source: "Sessions", Target: "sessions", OnTTLExpiry: "archive"}
 		sessions.Backfill.From = "none"

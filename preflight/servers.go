@@ -117,11 +117,37 @@ func StreamProblems(table string, info *source.TableInfo, path string) []problem
 	return nil
 }
 
+// statusHints are what to do about a table that DynamoDB does not serve as usual, by its status. Of
+// ACTIVE and UPDATING there is nothing to say.
+//
+// Source: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TableDescription.html
+var statusHints = map[string]string{
+	"CREATING": "repeat the check once the table is ACTIVE",
+	"DELETING": "take the table out of the configuration, or wait until it is made again",
+	"INACCESSIBLE_ENCRYPTION_CREDENTIALS": "let DynamoDB use the table's KMS key again: after seven days it archives " +
+		"the table, and nothing can be read meanwhile",
+	"ARCHIVING": "restore the table from the backup that DynamoDB makes of it, and let DynamoDB use its KMS key",
+	"ARCHIVED":  "restore the table from the backup that DynamoDB has made of it, and let DynamoDB use its KMS key",
+	"REPLICATION_NOT_AUTHORIZED": "let the replica's account replicate again, in the policies of both tables: writes " +
+		"of other regions do not arrive here, so they are not replicated either",
+}
+
+// statusProblems shows the status of a table that is not served as usual.
+func statusProblems(info *source.TableInfo, path string) []problem.Problem {
+	switch info.Status {
+	case "", "ACTIVE", "UPDATING":
+		return nil
+	}
+	hint := cmp.Or(statusHints[info.Status], "look it up: `aws dynamodb describe-table --table-name "+info.Name+"`")
+	return []problem.Problem{warnf("table_status", path, hint, "DynamoDB reports %s as %s", info.Name, info.Status)}
+}
+
 // tableProblems checks the description of a table.
 func tableProblems(t *catalog.Table) (problems []problem.Problem) {
 	info, path := &t.Info, t.Path+".source"
 	add := func(p problem.Problem) { problems = append(problems, p) }
 	problems = append(problems, StreamProblems(t.Source, info, path)...)
+	problems = append(problems, statusProblems(info, path)...)
 	if t.OnTTLExpiry == "archive" && info.TTLAttr == "" && info.TTLError == nil {
 		add(warnf("no_ttl", path, "enable time to live on the table; or set its on_ttl_expiry to delete or keep",
 			"%s has no time to live, so nothing is archived", t.Source))
