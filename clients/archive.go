@@ -37,8 +37,8 @@ func (c *Clients) Archive(ctx context.Context) (*archiving.Place, error) {
 		p.Objects, p.URL = b, bucket.Place(cfg.URL)
 	}
 	if cfg.Subject != "" {
-		s, err := archive.OpenSubject(ctx, archive.Options{Subject: cfg.Subject, Conn: c.queue.Conn()},
-			c.logger(zapcore.WarnLevel).Named("archive"))
+		at := archive.Options{Subject: cfg.Subject, Conn: c.queue.Conn(), Domain: c.cfg.Queue.Domain}
+		s, err := archive.OpenSubject(ctx, at, c.logger(zapcore.WarnLevel).Named("archive"))
 		if err != nil {
 			return nil, failure.With(failure.Unready,
 				"see whether the NATS server answers, and whether this user may publish to "+cfg.Subject,

@@ -59,7 +59,8 @@ func QueueOptions(cfg *config.Config) queue.Options {
 	}
 	return queue.Options{
 		Pipeline: cfg.Pipeline, Dir: cfg.Queue.Dir, URL: cfg.Queue.URL, Creds: cfg.Queue.Creds, Replicas: cfg.Queue.Replicas,
-		CA: cfg.Queue.TLS.CA, Cert: cfg.Queue.TLS.Cert, Key: cfg.Queue.TLS.Key,
+		Domain: cfg.Queue.Domain,
+		CA:     cfg.Queue.TLS.CA, Cert: cfg.Queue.TLS.Cert, Key: cfg.Queue.TLS.Key,
 		MaxBytes: int64(cfg.Queue.MaxBytes), Logs: len(cfg.Tables), ReplayWindow: window,
 		ArchiveMaxBytes: archive, BlocksMaxBytes: config.BlockMemory,
 	}

@@ -90,6 +90,13 @@ func (r *report) queue(q *Queue) {
 	if q.URL == "" && q.Creds != "" {
 		r.fault("conflict", "queue.creds", "remove it, or set queue.url", "queue.creds is for queue.url only")
 	}
+	if q.URL == "" && q.Domain != "" {
+		r.fault("conflict", "queue.domain", "remove it, or set queue.url", "queue.domain is for queue.url only")
+	}
+	if strings.ContainsAny(q.Domain, ".*> \t") {
+		r.fault("bad_value", "queue.domain", "as `domain` in the jetstream block of the servers' configuration",
+			"%q is no name of a domain", q.Domain)
+	}
 	if q.URL == "" && q.TLS != (TLS{}) {
 		r.fault("conflict", "queue.tls", "remove it, or set queue.url", "queue.tls is for queue.url only")
 	}

@@ -90,8 +90,10 @@ type Queue struct {
 	Dir string `yaml:"dir"`
 	// External NATS servers, comma separated.
 	URL string `yaml:"url"`
-	// NATS credentials file, for url.
+	// NATS credentials file, for url. It is read again at each connection, so it may be renewed.
 	Creds string `yaml:"creds"`
+	// JetStream domain of the log, where the servers of url are not in it: behind a leaf node.
+	Domain string `yaml:"domain"`
 	// TLS for url. A URL that begins with tls:// needs none of it if the system trusts the servers'
 	// authority.
 	TLS TLS `yaml:"tls"`

@@ -86,7 +86,7 @@ source:   {region: eu-west-1, endpoint: "http://127.0.0.1:8000", streams_endpoin
 bigtable: {project: acme, instance: main, app_profile: tailrace, copy_profile: low,
   endpoint: "https://b.example", admin_endpoint: "a.example:443", tls: true, ca: ca.pem, insecure: true,
   universe_domain: apis.example, timeout: 3s, max_in_flight: 300, tombstones: 200h}
-queue:    {url: "nats://a:4222, nats://b:4222", creds: nats.creds,
+queue:    {url: "nats://a:4222, nats://b:4222", creds: nats.creds, domain: edge,
   tls: {ca: ca.pem, cert: cert.pem, key: key.pem}, replicas: 5, max_bytes: 30GiB, replay_window: 2h}
 memory:   {total: 100MiB, per_feed: 9MiB, copy: 50MiB}
 scratch:  runs
@@ -119,7 +119,7 @@ testing: {date_trust: 13s, patience: 14s, claim_ttl: 3s, find: 6s, beat: 500ms, 
 			Start{Horizon: true}},
 		Bigtable: Bigtable{"acme", "main", "tailrace", "low", "https://b.example", "a.example:443", true,
 			filepath.Join(dir, "ca.pem"), true, "apis.example", Duration(3 * time.Second), 300, Duration(200 * time.Hour)},
-		Queue: Queue{"", "nats://a:4222, nats://b:4222", filepath.Join(dir, "nats.creds"),
+		Queue: Queue{"", "nats://a:4222, nats://b:4222", filepath.Join(dir, "nats.creds"), "edge",
 			TLS{filepath.Join(dir, "ca.pem"), filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")}, 5, 30 << 30,
 			Duration(2 * time.Hour)},
 		Memory: Memory{100 << 20, 9 << 20, 50 << 20}, Admin: Admin{"0.0.0.0:9999", []string{"metrics.example"}},
@@ -188,6 +188,9 @@ func TestTLSFilesGoTogether(t *testing.T) {
 		"url: nats://a:4222, tls: {cert: cert.pem}":               true,
 		"url: nats://a:4222, tls: {cert: cert.pem, key: key.pem}": false,
 		"dir: ./tailrace-data, tls: {ca: ca.pem}":                 true,
+		"dir: ./tailrace-data, domain: edge":                      true,
+		"url: nats://a:4222, domain: edge":                        false,
+		"url: nats://a:4222, domain: edge.*":                      true,
 	} {
 		_, problems := parse(t, strings.Replace(smallest, "dir: ./tailrace-data", text, 1))
 		if problem.AnyError(problems) != refused {

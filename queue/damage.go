@@ -152,7 +152,7 @@ func continues(c *checkpoint.Chain, msg []byte) bool {
 func (l *Log) logTruncation(ctx context.Context, s *checkpoint.State) {
 	ctx, cancel := l.q.conn.WithAckTimeout(ctx)
 	defer cancel()
-	answer, err := l.q.conn.NC.RequestWithContext(ctx, "$JS.API.STREAM.INFO."+l.name, []byte(`{"deleted_details":true}`))
+	answer, err := l.q.conn.Request(ctx, "STREAM.INFO."+l.name, []byte(`{"deleted_details":true}`))
 	var info struct {
 		State struct {
 			Lost struct {

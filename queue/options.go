@@ -43,6 +43,7 @@ type Options struct {
 	Cert, Key   string // paths of a client certificate and its key
 	Replicas    int    // copies of each stream, 1, 3 or 5; 0 = three in a cluster, one on a single server
 	InboxPrefix string // prefix of reply subjects, for accounts that restrict them
+	Domain      string // of JetStream, where URL is not a server of it: behind a leaf node
 
 	// MaxBytes is the hard limit of each table's log; 0 = 20 GiB. Reading pauses at 80 % of it.
 	MaxBytes int64

@@ -125,6 +125,7 @@ func connectToDaemon(ctx context.Context, o Options, log *zap.Logger) (*Queue, e
 func (q *Queue) connect(ctx context.Context, o conn.Options) (err error) {
 	o.Name, o.AckTimeout, o.Report = "tailrace "+q.opts.Pipeline, q.opts.AckTimeout, q.opts.Report
 	o.Creds, o.CA, o.Cert, o.Key, o.InboxPrefix = q.opts.Creds, q.opts.CA, q.opts.Cert, q.opts.Key, q.opts.InboxPrefix
+	o.Domain = q.opts.Domain
 	if q.opts.URL != "" {
 		o.URLNow = q.opts.URLNow
 	}

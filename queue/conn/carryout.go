@@ -37,7 +37,7 @@ func (c *Conn) carryOut(ctx context.Context, request string, what any) error {
 			return err
 		}
 	}
-	answer, err := c.NC.RequestWithContext(ctx, "$JS.API."+request, data)
+	answer, err := c.Request(ctx, request, data)
 	if err != nil {
 		return err
 	}

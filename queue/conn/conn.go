@@ -37,6 +37,7 @@ type Options struct {
 	CA          string // path of the certificate authority's certificate, when the system does not trust it
 	Cert, Key   string // paths of a client certificate and its key
 	InboxPrefix string // prefix of reply subjects, for accounts that restrict them
+	Domain      string // of JetStream, where it is not that of the server: behind a leaf node
 
 	// InProcess connects to a server in this process instead of URL.
 	InProcess nats.InProcessConnProvider
@@ -84,13 +85,32 @@ func Dial(ctx context.Context, o Options, log *zap.Logger) (*Conn, error) {
 		return nil, fmt.Errorf("connect to the queue: %w: it is %s, and %d.%d or newer is needed", ErrOldServer, version,
 			minMajor, minMinor)
 	}
-	js, err := jetstream.New(c.NC)
+	js, err := JetStream(c.NC, o.Domain)
 	if err != nil {
 		c.NC.Close()
 		return nil, fmt.Errorf("make JetStream context: %w", err)
 	}
 	c.JS, c.CreateConsumer = bounded{js, c}, js.CreateConsumer
 	return c, nil
+}
+
+// JetStream returns the client of a domain; "" for that of the server.
+func JetStream(nc *nats.Conn, domain string) (jetstream.JetStream, error) {
+	if domain == "" {
+		return jetstream.New(nc)
+	}
+	return jetstream.NewWithDomain(nc, domain)
+}
+
+// Request sends a request of JetStream's API, such as STREAM.INFO.name, to the domain.
+//
+// Source: https://docs.nats.io/running-a-nats-service/configuration/leafnodes/jetstream_leafnodes
+func (c *Conn) Request(ctx context.Context, what string, data []byte) (*nats.Msg, error) {
+	prefix := "$JS.API."
+	if c.opts.Domain != "" {
+		prefix = "$JS." + c.opts.Domain + ".API."
+	}
+	return c.NC.RequestWithContext(ctx, prefix+what, data)
 }
 
 // Close ends the connection.

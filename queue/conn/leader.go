@@ -37,7 +37,7 @@ func (c *Conn) GetMessage(ctx context.Context, stream string, what MessageReques
 	if err != nil {
 		return nil, fmt.Errorf("get message of %s: %w", stream, err)
 	}
-	answer, err := c.NC.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+stream, req)
+	answer, err := c.Request(ctx, "STREAM.MSG.GET."+stream, req)
 	if err != nil {
 		return nil, fmt.Errorf("get message of %s: %w", stream, err)
 	}
@@ -189,7 +189,7 @@ const listingType = "io.nats.jetstream.api.v1.stream_list_response"
 func (c *Conn) listPage(ctx context.Context, offset int) (page listPage, err error) {
 	ctx, cancel := c.WithAckTimeout(ctx)
 	defer cancel()
-	answer, err := c.NC.RequestWithContext(ctx, "$JS.API.STREAM.LIST", fmt.Appendf(nil, `{"offset":%d}`, offset))
+	answer, err := c.Request(ctx, "STREAM.LIST", fmt.Appendf(nil, `{"offset":%d}`, offset))
 	if err != nil {
 		return page, err
 	}

@@ -19,6 +19,7 @@ import (
 type Options struct {
 	Subject string
 	Conn    *nats.Conn    // the caller closes it
+	Domain  string        // of JetStream, where it is not that of the server
 	Timeout time.Duration // for the acknowledgements of one Write; default 30 s
 }
 
@@ -46,6 +47,9 @@ func OpenSubject(ctx context.Context, o Options, log *zap.Logger) (*Subject, err
 		o.Timeout = 30 * time.Second
 	}
 	js, err := jetstream.New(o.Conn)
+	if o.Domain != "" {
+		js, err = jetstream.NewWithDomain(o.Conn, o.Domain)
+	}
 	if err != nil {
 		return nil, err
 	}
