@@ -39,6 +39,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build bin/replicator
+	@test -e bin/replicator || echo 'make: Go compiles the program and its libraries; the first time takes minutes, later seconds'
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/replicator ./cmd/replicator
 
 demo-ttl: build ## items expire and are archived, the replicator is killed twice; every event is counted by another reader

@@ -31,8 +31,12 @@ type Progress struct {
 
 // String returns the progress as a line for people, without the time.
 func (p *Progress) String() string {
-	return fmt.Sprintf("%9s changes  %7s/s  lag %6.0f ms  %2d open shards  log %8s  %s", humanize.Comma(int64(p.Changes)),
-		humanize.Comma(int64(p.Rate)), p.Lag, p.Shards, humanize.IBytes(p.Queue), p.State)
+	lag := "lag         –" // nothing was measured yet
+	if p.Lag >= 0 {
+		lag = fmt.Sprintf("lag %6.0f ms", p.Lag)
+	}
+	return fmt.Sprintf("%9s changes  %7s/s  %s  %2d open shards  log %8s  %s", humanize.Comma(int64(p.Changes)),
+		humanize.Comma(int64(p.Rate)), lag, p.Shards, humanize.IBytes(p.Queue), p.State)
 }
 
 // report calls Options.Progress every second until ctx ends.

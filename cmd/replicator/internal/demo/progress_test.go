@@ -2,6 +2,7 @@ package demo
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +17,15 @@ func TestChangesOfADemoNeverFall(t *testing.T) {
 		tables := []pipeline.TableStatus{{State: "running", Changes: c.seen}}
 		if p := s.progress(&pipeline.Status{Tables: tables}); p.Changes != c.want {
 			t.Errorf("%d changes of a status with %d, want %d", p.Changes, c.seen, c.want)
+		}
+	}
+}
+
+// TestLagIsShownOnceItIsMeasured: before the first probe there is none, not one of -1 ms.
+func TestLagIsShownOnceItIsMeasured(t *testing.T) {
+	for lag, want := range map[float64]string{-1: "lag         –", 0: "lag      0 ms", 1730.4: "lag   1730 ms"} {
+		if line := (&Progress{Lag: lag}).String(); !strings.Contains(line, want+"  ") {
+			t.Errorf("%v ms: %q, want %q", lag, line, want)
 		}
 	}
 }
