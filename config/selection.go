@@ -211,6 +211,9 @@ func (c *Config) choose(l *Listed) (*Table, *problem.Problem) {
 	t := *chosen[0]
 	t.Source, t.Tag, t.Except, t.Found, t.Gone = l.Name, nil, nil, true, gone
 	t.Target = targetOf(t.Target, l.Name)
+	if what := t.directoryTooLong(&c.Archive); what != "" {
+		return nil, foundProblem("bad_value", t.Path+".source", directoryHint, "%s", what)
+	}
 	return &t, nil
 }
 

@@ -1,6 +1,10 @@
 package config
 
-import "cmp"
+import (
+	"cmp"
+	"fmt"
+	"strings"
+)
 
 // tableArchive checks a table's settings of its archive, and that a table without a target has
 // nothing that needs one.
@@ -24,6 +28,9 @@ func (r *report) tableArchive(path string, t *Table, a *Archive) {
 		if r.Written(own + ".columns") {
 			r.archiveColumns(own+".columns", t.Archive.Columns, a)
 		}
+	}
+	if what := t.directoryTooLong(a); what != "" && !t.selects() {
+		r.fault("bad_value", path+".source", directoryHint, "%s", what)
 	}
 	if !t.ArchivedOnly() || r.reported(path+".target") {
 		return
@@ -86,4 +93,23 @@ func (c *Config) ArchiveOf(t *Table) TableArchive {
 		own.Columns = c.Archive.Columns
 	}
 	return own
+}
+
+// longestDirectory is how long a name may be on the file systems of Linux, macOS and Windows.
+const longestDirectory = 255
+
+// directoryHint is what to do about a table whose name is longer than that of a directory.
+const directoryHint = "archive into a bucket (s3://, gs://, azblob://), or leave the table out of the archive"
+
+// directoryTooLong returns why a table cannot be archived in a directory; "" when it can. Objects lie
+// below tr_table=NAME.
+func (t *Table) directoryTooLong(a *Archive) string {
+	if t.OnTTLExpiry != "archive" || !strings.HasPrefix(a.URL, "file:") && a.File == "" {
+		return ""
+	}
+	if n := len("tr_table=") + len(t.Source); n > longestDirectory {
+		return fmt.Sprintf("%s has %d letters: its directory in the archive would have a name of %d, and file systems take %d",
+			t.Source, len(t.Source), n, longestDirectory)
+	}
+	return ""
 }

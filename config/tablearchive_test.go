@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -95,6 +96,30 @@ func TestTableWithoutTargetNeedsAnArchive(t *testing.T) {
 		}
 		if name == "no archive" && len(found) != 2 { // one of each table
 			t.Errorf("%s: one cause is reported as %q", name, found)
+		}
+	}
+}
+
+// TestNameThatNoDirectoryTakesIsRefused: tr_table=NAME would be longer than a name on a file system. In
+// a bucket it is part of a key.
+func TestNameThatNoDirectoryTakesIsRefused(t *testing.T) {
+	name := strings.Repeat("n", 247)
+	for archive, want := range map[string]string{
+		`{url: "file://archive"}`:                     "file systems take 255",
+		`{file: archive}`:                             "file systems take 255",
+		`{url: "s3://acme/cold?region=eu-central-1"}`: "",
+	} {
+		text := strings.Replace(smallest, "tables:\n- {source: Products,", "archive: "+archive+
+			"\ntables:\n- {source: "+name+", on_ttl_expiry: archive,", 1)
+		_, problems := parse(t, text)
+		if got := fmt.Sprint(problems); want == "" && problem.AnyError(problems) || !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %q", archive, got, want)
+		}
+		text = strings.Replace(text, "- {source: "+name+",", "- {source: \"*\",", 1)
+		cfg, _ := parse(t, strings.Replace(text, "target: products", `target: "s{table}"`, 1))
+		_, problems = cfg.Expand([]Listed{{Name: name}})
+		if got := fmt.Sprint(problems); !strings.Contains(got, want) {
+			t.Errorf("%s, found: %s, want %q", archive, got, want)
 		}
 	}
 }
