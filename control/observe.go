@@ -13,6 +13,8 @@ import (
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/pipeline/outcome"
+	"github.com/tailrace-cdc/replicator/pipeline/staterow"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/queue"
 )
@@ -104,7 +106,12 @@ func (o *Observer) table(ctx context.Context, q *queue.Queue, t config.Table) (p
 		return *running, TableLog{State: x.State}, nil
 	case errors.Is(err, queue.ErrNoLog):
 		st := status.Of(x)
-		st.Explain(status.Reason{Code: status.WhyNoLog, Text: noLog(&t)})
+		if refused := o.lostLog(ctx, &t); refused != nil {
+			st.State, st.Halt, st.Code = "halted", refused.What+": "+refused.Hint, outcome.CodeRefused
+			st.Explain(status.HaltedBy(st.Halt))
+		} else {
+			st.Explain(status.Reason{Code: status.WhyNoLog, Text: noLog(&t)})
+		}
 		return st, TableLog{State: x.State}, nil
 	case errors.Is(err, queue.ErrVolume) && running != nil:
 		return *running, TableLog{State: x.State}, nil
@@ -138,6 +145,23 @@ func (o *Observer) table(ctx context.Context, q *queue.Queue, t config.Table) (p
 		st.Put(status.HaltedBy(running.Halt))
 	}
 	return st, TableLog{Log: log, State: x.State, Letters: x.Letters}, nil
+}
+
+// lostLog returns why no replicator would begin the log of a table that has none: the pipeline's row
+// of the table shows that changes were read into it. nil where there is no such row, or it cannot be
+// read.
+func (o *Observer) lostLog(ctx context.Context, t *config.Table) *outcome.RefusedError {
+	ctx, cancel := context.WithTimeout(ctx, clients.AskTimeout)
+	defer cancel()
+	rows, err := o.clients.Rows(ctx, t)
+	if err != nil {
+		return nil
+	}
+	row, err := rows.LoadState(ctx, o.cfg.Pipeline, t.Source)
+	if err != nil || !row.Issued {
+		return nil
+	}
+	return staterow.LostLog()
 }
 
 // mostHashes is how many items behind a fence are named: enough to look for their writer.
