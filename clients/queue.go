@@ -2,6 +2,7 @@ package clients
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -156,4 +157,17 @@ func QueueURL(cfg *config.Config) (string, error) {
 		u.User = url.User(client.Token)
 	}
 	return u.String(), nil
+}
+
+// StoreInUse returns why the embedded store of a configuration cannot be opened by a second daemon; nil
+// when none has it open, or the log is in a cluster.
+func StoreInUse(cfg *config.Config) error {
+	if cfg.Queue.Dir == "" {
+		return nil
+	}
+	err := embedded.CheckNoDaemon(cfg.Queue.Dir)
+	if !errors.Is(err, queue.ErrLocked) {
+		return nil
+	}
+	return queue.Explain(cfg.Queue.Dir, fmt.Errorf("open the log: %w", err))
 }

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -68,7 +69,7 @@ func New(ctx context.Context, cfg *config.Config, o Options) (*Daemon, error) {
 	d.now.Store(cfg)
 	var err error
 	if d.admin, err = clients.ListenAdmin(ctx, cfg); err != nil {
-		return nil, err
+		return nil, cmp.Or(clients.StoreInUse(cfg), err) // a second daemon of one volume lacks more than a port
 	}
 	d.services.OnChange(d.noteService)
 	d.clients = clients.ForDaemon(cfg, d.log, d.reg, &d.services)
