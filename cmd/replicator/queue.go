@@ -84,7 +84,7 @@ func (a *app) dump(ctx context.Context, o dumpOptions) error {
 	if err != nil {
 		return err
 	}
-	logs := map[string]*control.Dumper{}
+	logs, shardIn := map[string]*control.Dumper{}, 0
 	for _, t := range tables {
 		log, err := q.Log(ctx, t.Source)
 		if errors.Is(err, queue.ErrNoLog) && o.table == "" {
@@ -93,10 +93,17 @@ func (a *app) dump(ctx context.Context, o dumpOptions) error {
 		if err != nil {
 			return failure.With(failure.Unready, "see `replicator check`", fmt.Errorf("open log of %s: %w", t.Source, err))
 		}
+		if err := hasShard(ctx, log, o.Shard, &shardIn); err != nil {
+			return err
+		}
 		logs[t.Source] = control.NewDumper(log, o.DumpOptions, a.printDumped)
 		if err := a.dumpNext(ctx, t.Source, logs, o.follow); err != nil {
 			return err
 		}
+	}
+	if o.Shard != "" && shardIn == 0 && !o.follow {
+		return failure.Usagef("`replicator queue dump --kind graph` prints the shards of each table",
+			"no log has a shard %s", o.Shard)
 	}
 	for o.follow && len(logs) > 0 {
 		if failure.Pause(ctx, followPeriod) != nil {
@@ -107,6 +114,21 @@ func (a *app) dump(ctx context.Context, o dumpOptions) error {
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+// hasShard counts a log in which a shard is.
+func hasShard(ctx context.Context, log *queue.Log, shard string, in *int) error {
+	if shard == "" {
+		return nil
+	}
+	state, err := log.Fold(ctx)
+	if err != nil {
+		return clients.Explain(err)
+	}
+	if state.Shards[shard] != nil {
+		*in++
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -214,12 +215,22 @@ func timeOf(text string, now time.Time) (time.Time, error) {
 	if ago, err := time.ParseDuration(text); err == nil && ago > 0 {
 		return now.Add(-ago), nil
 	}
+	const hint = "last, a time such as 2026-05-04T13:00:00Z, or how long ago, such as 2h"
 	at, err := time.Parse(time.RFC3339, text)
-	if err != nil || at.After(now) {
-		return at, failure.Usagef("last, a time such as 2026-05-04T13:00:00Z, or how long ago, such as 2h",
-			"%q is not a time in the past", text)
+	switch {
+	case err == nil && at.After(now):
+		return at, failure.Usagef(hint, "%s is in the future: it is %s", text, now.UTC().Format(time.RFC3339))
+	case err == nil:
+		return at, nil
 	}
-	return at, nil
+	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04",
+		time.DateOnly} {
+		if at, err := time.Parse(layout, text); err == nil {
+			return at, failure.Usagef("write "+at.Format(time.RFC3339)+" for UTC, or "+at.Format("2006-01-02T15:04:05")+
+				"+02:00 for a zone two hours east of it", "%q has no time zone", text)
+		}
+	}
+	return at, failure.Usagef(hint, "%q is not a time", text)
 }
 
 // showProgress shows how far the comparison is, on a terminal, until the returned function is
@@ -270,7 +281,9 @@ func printVerified(a *cli.App, v *verified, file string) error {
 	}
 	if file != "" && !a.JSON {
 		a.Print("What is not equal is in %s. Next: `replicator explain --table NAME --key KEY` for one of its items.", file)
-	} else if !a.JSON {
+	} else if !a.JSON && slices.ContainsFunc(v.Tables, func(t report.Table) bool {
+		return t.Different+t.Foreign+t.Refused+t.Unproven > 0 // else there is nothing to name
+	}) {
 		a.Print("Next: the same with --differences FILE names what is not equal.")
 	}
 	return failure.Reported(failure.Different)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"runtime"
 	"runtime/debug"
 
@@ -71,6 +72,9 @@ func (a *app) manCommand() *cobra.Command {
 				root.DisableAutoGenTag = true
 				header := &doc.GenManHeader{
 					Title: "REPLICATOR", Section: "1", Source: "Tailrace " + buildVersion(), Manual: "Tailrace",
+				}
+				if err := os.MkdirAll(args[0], 0o755); err != nil { //nolint:gosec // man pages are for all users
+					return fmt.Errorf("write man pages: %w", err)
 				}
 				if err := doc.GenManTree(root, header, args[0]); err != nil {
 					return fmt.Errorf("write man pages: %w", err)

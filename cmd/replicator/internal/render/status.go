@@ -32,7 +32,7 @@ func Status(out io.Writer, s pipeline.Status) error {
 		"SHARDS\tLOG\tDEAD\tGAPS\tOWNER")
 	for _, t := range s.Tables {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\n",
-			t.Source, t.State, lagText(t.SourceLag), appliedText(&t), latencyText(t.Latency), rateText(t.Rate),
+			shortName(t.Source), t.State, lagText(t.SourceLag), appliedText(&t), latencyText(t.Latency), rateText(t.Rate),
 			pendingText(t.Pending), limitText(t.LimitedBy), callsText(t.Calls), shardsText(t), logSize(t.Queue),
 			t.DeadLetters, max(t.Gaps, t.Differing), ownerText(t))
 	}
@@ -55,6 +55,18 @@ func Status(out io.Writer, s pipeline.Status) error {
 		}
 	}
 	return nil
+}
+
+// widestName is how many letters of a table's name a column shows: DynamoDB takes 255, and all other
+// columns would be off the screen.
+const widestName = 40
+
+// shortName returns a name with its middle left out where it is too wide for a column.
+func shortName(name string) string {
+	if len(name) <= widestName { // names of tables are ASCII
+		return name
+	}
+	return name[:widestName/2] + "…" + name[len(name)-widestName/2+1:]
 }
 
 // errorsOnce returns reasons without the text of an error that stands in the verdict or an earlier

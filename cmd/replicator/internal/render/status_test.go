@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/pipeline/limit"
@@ -185,6 +186,19 @@ func TestErrorOfAServiceIsPrintedOnce(t *testing.T) {
 		"not ready: 3 tables (Carts, Orders, Users): halted: load state: the same error\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in\n%s", want, out.String())
+		}
+	}
+}
+
+// TestLongNamesLeaveTheColumnsOnTheScreen: DynamoDB takes names of 255 letters.
+func TestLongNamesLeaveTheColumnsOnTheScreen(t *testing.T) {
+	long := "acme-production-" + strings.Repeat("x", 230) + "-orders-v2"
+	for name, want := range map[string]string{
+		"Orders": "Orders", strings.Repeat("y", widestName): strings.Repeat("y", widestName),
+		long: "acme-production-xxxx…xxxxxxxxx-orders-v2",
+	} {
+		if got := shortName(name); got != want || utf8.RuneCountInString(got) > widestName {
+			t.Errorf("%s is shown as %s, want %s", name, got, want)
 		}
 	}
 }
