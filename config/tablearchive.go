@@ -108,7 +108,7 @@ func (t *Table) directoryTooLong(a *Archive) string {
 		return ""
 	}
 	if n := len("tr_table=") + len(t.Source); n > longestDirectory {
-		return fmt.Sprintf("%s has %d letters: its directory in the archive would have a name of %d, and file systems take %d",
+		return fmt.Sprintf("%s has %d letters: its directory in the archive needs a name of %d, and file systems take %d",
 			t.Source, len(t.Source), n, longestDirectory)
 	}
 	return ""
