@@ -106,8 +106,8 @@ func (a *archiveCommands) restore(ctx context.Context, f *restoreFlags) error {
 	}
 	if err != nil {
 		if out.Restored > 0 && f.yes {
-			fmt.Fprintf(a.Errs, "%s: %s items were restored before this; running it again goes on\n", a.Path,
-				humanize.Comma(out.Restored))
+			fmt.Fprintf(a.Errs, "%s: restored before this: %s; running it again goes on\n", a.Path,
+				render.Count(int(out.Restored), "item"))
 		}
 		return err
 	}

@@ -352,11 +352,11 @@ func (w *Whole) healed(p *checkpoint.PendingResync, res *verify.Resynced) *check
 		notes = append(notes, left)
 	}
 	if res.Kept > 0 {
-		notes = append(notes, fmt.Sprintf("%d cells without an item are kept, a deletion may be among what was lost",
-			res.Kept))
+		notes = append(notes, english.Plural(int(res.Kept), "cell", "")+
+			" without an item kept, a deletion may be among what was lost")
 	}
 	if res.Foreign > 0 {
-		notes = append(notes, fmt.Sprintf("%d cells are foreign", res.Foreign))
+		notes = append(notes, english.Plural(int(res.Foreign), "foreign cell", ""))
 	}
 	return &checkpoint.Healed{
 		ID: p.ID, Gaps: p.Gaps, Sinks: map[string]string{checkpoint.SinkBigtable: strings.Join(notes, "; ")}, Date: w.Now(),

@@ -202,7 +202,7 @@ func (st *Table) resyncReason(p *checkpoint.PendingResync, now time.Time) string
 	}
 	doing := " (" + r.Doing
 	if r.Doing != "waiting" {
-		doing += fmt.Sprintf(": %d of about %d items, %s", r.Items, max(r.Items, r.Estimate), r.Differences())
+		doing += fmt.Sprintf(": %d of about %s, %s", r.Items, plural(int(max(r.Items, r.Estimate)), "item"), r.Differences())
 	}
 	if r.Why != "" {
 		doing += "; " + r.Why

@@ -224,8 +224,9 @@ func judgeDifferences(_ *Outlook, t *Table) *finding {
 	case t.Verify != nil && t.Verify.Different+t.Verify.Foreign > 0:
 		return &finding{
 			state: StateDiffers, weight: float64(t.Verify.Different + t.Verify.Foreign),
-			cause: fmt.Sprintf("the continuous comparison knows %d items of %s that differ and %d foreign cells",
-				t.Verify.Different, t.Source, t.Verify.Foreign),
+			cause: fmt.Sprintf("the continuous comparison of %s has found %s that %s, and %s", t.Source,
+				plural(int(t.Verify.Different), "item"), oneOf(int(t.Verify.Different), "differs", "differ"),
+				plural(int(t.Verify.Foreign), "foreign cell")),
 			next: "`replicator repair --from " + t.Verify.File + "`",
 		}
 	}

@@ -115,8 +115,8 @@ func (r Resynced) Print(w io.Writer) {
 		fmt.Fprintf(w, "  %d change too often to be made equal now: repeat the resync later\n", n)
 	}
 	if r.Unowned > 0 {
-		fmt.Fprintf(w, "  %d cells do not show to which item of their row they belong, so each may be a ghost: "+
-			"`replicator verify --differences FILE` names them\n", r.Unowned)
+		fmt.Fprintf(w, "  no item can be named for %s of a row of several items, so each may be a ghost: "+
+			"`replicator verify --differences FILE` names them\n", Count(int(r.Unowned), "cell"))
 	}
 	if r.Letters > 0 {
 		fmt.Fprintf(w, "  %d are refused by the mapping or by Bigtable: `replicator dlq list`\n", r.Letters)
