@@ -205,9 +205,13 @@ var refusals = []struct{ name, op, body, code, message string }{
 		`{'TableName':'ttt','TimeToLiveSpecification':{'AttributeName':'x','Enabled':false}}`,
 		"ValidationException", "TimeToLive is already disabled"},
 	{"nothing to update", "UpdateTable", `{'TableName':'ttt'}`, "ValidationException",
-		"At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates or " +
-			"SSESpecification or ReplicaUpdates is required"},
+		nothingToUpdate},
 }
+
+// nothingToUpdate is the message for an update of a table without a change.
+const nothingToUpdate = "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, " +
+	"GlobalSecondaryIndexUpdates, SSESpecification, ReplicaUpdates, MultiAccountReplicaReady, ReplicaTransitRoleArn, " +
+	"MultiRegionConsistency, DeletionProtectionEnabled, OnDemandThroughput, WarmThroughput or TableClass is required"
 
 // TestLongAttributeNamesAreRefusedEverywhere sends names of 65,535 bytes, which the service takes,
 // and of one byte more.

@@ -17,7 +17,7 @@ func (s *Server) createTable(r *call) ([]byte, *wire.Error) {
 	if err != nil {
 		return nil, err
 	}
-	view, err := checkStream(r.Get("StreamSpecification"))
+	view, err := checkStream(r.Get("StreamSpecification"), streamOfCreate)
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +165,7 @@ func (s *Server) updateTable(r *call) ([]byte, *wire.Error) {
 	if err := table.CheckUpdate(r.Node); err != nil {
 		return nil, err
 	}
-	view, err := checkStream(r.Get("StreamSpecification"))
+	view, err := checkStream(r.Get("StreamSpecification"), streamOfUpdate)
 	if err != nil {
 		return nil, err
 	}
@@ -202,8 +202,7 @@ func (s *Server) switchStream(t *table.Table, view string) *wire.Error {
 	case enabled && view != "":
 		return wire.Invalid("Table already has an enabled stream: TableName: %s", t.Name)
 	case !enabled && view == "":
-		return wire.Invalid("Table already has its stream disabled, there is no enabled stream to disable: TableName: "+
-			"%s", t.Name)
+		return wire.Invalid("Table has no stream to disable: TableName: %s", t.Name)
 	case view != "":
 		s.o.Stream.Enable(t.Name, view)
 	default:
@@ -228,17 +227,28 @@ func (s *Server) SwitchStream(name, view string) error {
 	return nil
 }
 
+// streamWords are the messages for a view type that is missing or superfluous. Source:
+// ack-api-quirks, services/dynamodb, DDB-TABLE-442.
+type streamWords struct{ missing, superfluous string }
+
+var (
+	streamOfCreate = streamWords{"Table is being created with a stream enabled, UpdateViewType is required",
+		"Table is being created with a stream disabled, UpdateViewType should not be specified"}
+	streamOfUpdate = streamWords{"If stream is being enabled then UpdateViewType is required",
+		"If stream is being disabled, then UpdateViewType must not be specified"}
+)
+
 // checkStream returns the view type of a StreamSpecification, "" for a disabled stream.
-func checkStream(n *wire.Node) (view string, err *wire.Error) {
+func checkStream(n *wire.Node, words streamWords) (view string, err *wire.Error) {
 	if n == nil {
 		return "", nil
 	}
 	view = strings.Clone(n.Str("StreamViewType"))
 	switch on := n.True("StreamEnabled"); {
 	case on && view == "":
-		return "", wire.BadValue("StreamViewType must be specified when StreamEnabled is true")
+		return "", wire.BadValue(words.missing)
 	case !on && view != "":
-		return "", wire.BadValue("StreamViewType must not be specified when StreamEnabled is false")
+		return "", wire.BadValue(words.superfluous)
 	}
 	return view, nil
 }

@@ -121,8 +121,7 @@ func TestUpdatesOfTablesThatTheServiceRefuses(t *testing.T) {
 			"ValidationException", invalid +
 				"Only one global secondary index update per index is allowed simultaneously. Index: ggg"},
 		"empty list": {`'GlobalSecondaryIndexUpdates':[]`, "ValidationException",
-			"At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates or " +
-				"SSESpecification or ReplicaUpdates is required"},
+			nothingToUpdate}, // DDB-TABLE-015
 		"named as a local index": {`'GlobalSecondaryIndexUpdates':[{'Create':` + index("lll", "c") + `}]`,
 			"ValidationException", "Attempting to create an index which already exists"}, // DDB-TABLE-137
 		"local index deleted": {`'GlobalSecondaryIndexUpdates':[{'Delete':{'IndexName':'lll'}}]`, "ValidationException",
@@ -146,7 +145,7 @@ func TestUpdatesOfTablesThatTheServiceRefuses(t *testing.T) {
 				"Current WriteCapacityUnits provisioned for the index: 5. Requested WriteCapacityUnits: 5. " +
 				"Refer to the Amazon DynamoDB Developer Guide for current limits and how to request higher limits."},
 		"no such index": {`'GlobalSecondaryIndexUpdates':[{'Delete':{'IndexName':'none'}}]`, "ResourceNotFoundException",
-			"Requested resource not found: No such index: none"},
+			"Requested resource not found: Index none for table ttt"}, // DDB-TABLE-380
 	} {
 		if a := r.raw("UpdateTable", quotes(`{'TableName':'ttt',`+c.body+`}`)); a.Code != c.code || a.Message != c.message {
 			t.Errorf("%s:\ngot  %s: %s\nwant %s: %s", name, a.Code, a.Message, c.code, c.message)

@@ -185,7 +185,7 @@ var (
 		list("GlobalSecondaryIndexUpdates", structure("", "GlobalSecondaryIndexUpdate",
 			structure("Update", "UpdateGlobalSecondaryIndexAction", with(text("IndexName", matches(nameRule), length(3, 255)),
 				notNull),
-				with(structure("ProvisionedThroughput", "ProvisionedThroughput", throughput.Fields...), notNull)),
+				throughput),
 			index("Create", "CreateGlobalSecondaryIndexAction", globalKeys, throughput),
 			structure("Delete", "DeleteGlobalSecondaryIndexAction", with(text("IndexName", matches(nameRule), length(3, 255)),
 				notNull)))),

@@ -31,15 +31,16 @@ func ReadDefinition(r *wire.Node) (d Definition, err *wire.Error) {
 		return d, err
 	}
 	local, global := r.Get("LocalSecondaryIndexes"), r.Get("GlobalSecondaryIndexes")
+	if err := d.checkAllUsed(local, global); err != nil {
+		return d, err
+	}
 	if d.Local, err = d.readIndexes("Local", local); err != nil {
 		return d, err
 	}
 	if d.Global, err = d.readIndexes("Global", global); err != nil {
 		return d, err
 	}
-	if err := d.checkAllUsed(); err != nil {
-		return d, err
-	}
+	d.sortAttributes()
 	d.Class = strings.Clone(r.Str("TableClass"))
 	d.Protected = r.True("DeletionProtectionEnabled")
 	if tags := r.Get("Tags"); tags != nil {
@@ -179,6 +180,10 @@ func checkPair(keys []KeyElement) *wire.Error {
 // Source: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.html
 const maxKeyParts = 4
 
+// maxGlobal is how many global indexes a table may have. Source:
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
+const maxGlobal = 20
+
 // checkGlobal checks the key schema of a global index.
 func checkGlobal(keys []KeyElement) *wire.Error {
 	count, last := map[string]int{}, "HASH"
@@ -218,18 +223,40 @@ func (d *Definition) usedAttributes() map[string]bool {
 	return used
 }
 
-// checkAllUsed refuses attribute definitions that no key uses.
-func (d *Definition) checkAllUsed() *wire.Error {
-	used := d.usedAttributes()
+// checkAllUsed refuses attribute definitions that no key of the table or of the indexes in a request
+// uses. Source of its place before the checks of indexes: ack-api-quirks, services/dynamodb,
+// DDB-TABLE-127.
+func (d *Definition) checkAllUsed(lists ...*wire.Node) *wire.Error {
+	used, indexes := d.usedAttributes(), 0
+	for _, list := range lists {
+		if list == nil {
+			continue
+		}
+		indexes += len(list.Kids)
+		for i := range list.Kids {
+			for _, k := range readKeys(list.Kids[i].Get("KeySchema")) {
+				used[k.AttributeName] = true
+			}
+		}
+	}
+	unused := func(a AttributeDefinition) bool { return !used[a.AttributeName] }
 	switch {
-	case len(used) == len(d.Attributes):
+	case !slices.ContainsFunc(d.Attributes, unused):
 		return nil
-	case len(d.Local)+len(d.Global) == 0:
+	case indexes == 0:
 		return wire.BadValue("Number of attributes in KeySchema does not exactly match number of attributes defined in " +
 			"AttributeDefinitions")
 	}
 	return wire.BadValue("Some AttributeDefinitions are not used. AttributeDefinitions: [%s], keys used: [%s]",
 		d.attributeNames(func(string) bool { return true }), d.attributeNames(func(n string) bool { return used[n] }))
+}
+
+// sortAttributes brings the definitions of attributes into the order in which the service shows
+// them. Source: ack-api-quirks, services/dynamodb, DDB-TABLE-125.
+func (d *Definition) sortAttributes() {
+	slices.SortFunc(d.Attributes, func(a, b AttributeDefinition) int {
+		return strings.Compare(a.AttributeName, b.AttributeName)
+	})
 }
 
 // attributeNames returns the defined attributes that a function selects, as messages list them.
@@ -271,8 +298,8 @@ func (d *Definition) readIndexes(kind string, n *wire.Node) ([]Index, *wire.Erro
 	switch {
 	case kind == "Local" && len(out) > 5:
 		return nil, wire.BadValue("Number of LocalSecondaryIndexes exceeds per-table limit of 5")
-	case len(out) > 20:
-		return nil, wire.BadValue("GlobalSecondaryIndex count exceeds the per-table limit of 20")
+	case len(out) > maxGlobal:
+		return nil, wire.BadValue("GlobalSecondaryIndex count exceeds the per-table limit of %d", maxGlobal)
 	}
 	return out, nil
 }
@@ -319,12 +346,23 @@ func (d *Definition) readIndex(kind string, n *wire.Node) (ix Index, err *wire.E
 			return ix, wire.BadValue("Duplicate element in NonKeyAttributes: %s", name)
 		}
 	}
-	if through := n.Get("ProvisionedThroughput"); through != nil {
-		if d.OnDemand {
-			return ix, wire.BadValue("ProvisionedThroughput should not be specified for index: %s when BillingMode is "+
-				"PAY_PER_REQUEST", ix.Name)
-		}
-		err = readThroughput(through, &ix.Read, &ix.Write)
+	slices.Sort(ix.NonKey) // as the service shows them
+	return ix, d.readIndexThroughput(&ix, kind, n.Get("ProvisionedThroughput"))
+}
+
+// readIndexThroughput reads the capacity of an index, which a global one has as its table has one.
+// Source: ack-api-quirks, services/dynamodb, DDB-TABLE-128.
+func (d *Definition) readIndexThroughput(ix *Index, kind string, through *wire.Node) *wire.Error {
+	switch {
+	case kind == "Local":
+		return nil
+	case through != nil && d.OnDemand:
+		return wire.BadValue("ProvisionedThroughput should not be specified for index: %s when BillingMode is "+
+			"PAY_PER_REQUEST", ix.Name)
+	case through == nil && !d.OnDemand:
+		return wire.BadValue("ProvisionedThroughput is not specified for index: %s", ix.Name)
+	case through == nil:
+		return nil
 	}
-	return ix, err
+	return readThroughput(through, &ix.Read, &ix.Write)
 }

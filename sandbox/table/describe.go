@@ -151,6 +151,9 @@ func appendIndex(b []byte, arn string, ix *Index, global bool) []byte {
 	b = append(b, '}')
 	if global {
 		b = wire.AppendText(b, "IndexStatus", cmp.Or(ix.status, "ACTIVE"))
+		if ix.building {
+			b = wire.AppendBool(b, "Backfilling", false)
+		}
 		b = append(wire.AppendField(b, "ProvisionedThroughput"), '{')
 		b = wire.AppendInt(b, "NumberOfDecreasesToday", 0)
 		b = wire.AppendInt(b, "ReadCapacityUnits", ix.Read)

@@ -6,6 +6,7 @@
 //
 //	describe.go    the definition as DescribeTable shows it
 //	update.go      UpdateTable
+//	indexes.go     its changes of global indexes
 //	past.go        the table as it was: changes, and the items as of a time
 //	table.go       the table
 //	definition.go  CreateTable

@@ -46,7 +46,8 @@ type Index struct {
 	NonKey      []string
 	Read, Write int64
 
-	status string // empty: ACTIVE
+	status   string // empty: ACTIVE
+	building bool   // shown as the service shows an index that UpdateTable makes
 }
 
 // Table is one table. Callers of its methods hold its lock.
