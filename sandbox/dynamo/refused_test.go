@@ -49,6 +49,26 @@ const (
 	dynoxide = "https://github.com/nubo-db/dynoxide/blob/main/tests/index_key_validation.rs"
 )
 
+// TestTableKeyTooLargeForAnIndex has an index with the table's key the other way round. Source of what
+// a sort key of an index may hold, be it of the table's key or not: getmoto/moto,
+// moto/dynamodb/models/table.py: _validate_key_sizes.
+func TestTableKeyTooLargeForAnIndex(t *testing.T) {
+	r := newRig(t)
+	r.do("CreateTable", `{'TableName':'ttt','BillingMode':'PAY_PER_REQUEST','AttributeDefinitions':[
+		{'AttributeName':'p','AttributeType':'S'},{'AttributeName':'c','AttributeType':'S'}],
+		'KeySchema':[{'AttributeName':'p','KeyType':'HASH'},{'AttributeName':'c','KeyType':'RANGE'}],
+		'GlobalSecondaryIndexes':[{'IndexName':'ggg','Projection':{'ProjectionType':'ALL'},'KeySchema':[
+		{'AttributeName':'c','KeyType':'HASH'},{'AttributeName':'p','KeyType':'RANGE'}]}]}`)
+	key := func(n int) string { return `{'p':{'S':'` + strings.Repeat("x", n) + `'},'c':{'S':'1'}}` }
+	const source = "https://github.com/getmoto/moto/blob/master/moto/dynamodb/models/table.py"
+	r.refuses(t, []refusal{
+		{"put", "PutItem", `{'TableName':'ttt','Item':` + key(1025) + `}`, "ValidationException", largeRange, source},
+		{"new item by an update", "UpdateItem", `{'TableName':'ttt','Key':` + key(1025) + `}`, "ValidationException",
+			largeRange, source},
+	})
+	r.put("ttt", key(1024))
+}
+
 func TestIndexKeysThatAreEmptyOrLargeAreRefused(t *testing.T) {
 	r := newRig(t)
 	indexedByText(r)

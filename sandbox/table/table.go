@@ -150,9 +150,10 @@ func (t *Table) CheckIndexKeys(item, before attr.Map, updated bool) *wire.Error 
 	return first
 }
 
-// checkIndexKeys is CheckIndexKeys for one index.
+// checkIndexKeys is CheckIndexKeys for one index. The table's own key, of which a new item may have
+// more in an index than fits there, changes with nothing else.
 func (t *Table) checkIndexKeys(ix *Index, item, before attr.Map, updated bool) *wire.Error {
-	changed := false
+	changed := before == nil
 	schema := t.SchemaOf(ix.Keys)
 	for _, k := range schema.All() {
 		v := item.Get(k.Name)
