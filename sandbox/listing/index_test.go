@@ -59,6 +59,40 @@ func TestIndexProjectsItsAttributes(t *testing.T) {
 	}
 }
 
+// TestScanOfAnIndexFiltersWhatTheIndexHas: source: nubo-db/dynoxide, src/partiql/executor.rs: a scan
+// matches nothing by an attribute that its index lacks.
+func TestScanOfAnIndexFiltersWhatTheIndexHas(t *testing.T) {
+	tb := newTable(t, indexedItems...)
+	for filter, want := range map[string]int64{"attribute_exists(x)": 0, "attribute_not_exists(x)": 4,
+		"attribute_exists(g)": 4} {
+		p := mustAsk(t, tb, "Scan", "'IndexName':'byG','FilterExpression':'"+filter+"'")
+		if int64(p.Count) != want || p.ScannedCount != 4 {
+			t.Errorf("%s: %d of %d items, want %d of 4", filter, p.Count, p.ScannedCount, want)
+		}
+	}
+}
+
+// TestIndexIsAsLargeAsItsAttributes: source:
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.html, "Read capacity units":
+// what counts are the sizes of the index entries, not of the items in the table.
+func TestIndexIsAsLargeAsItsAttributes(t *testing.T) {
+	var items []string
+	for i := range 8 {
+		items = append(items, item("a", i, "'g':{'S':'y'},'x':{'S':'"+strings.Repeat("x", 300_000)+"'},"))
+	}
+	tb := newTable(t, items...)
+	for _, op := range []string{"Query", "Scan"} {
+		fields := ofY
+		if op == "Scan" {
+			fields = "'IndexName':'byG'"
+		}
+		p := mustAsk(t, tb, op, fields+",'ReturnConsumedCapacity':'TOTAL'")
+		if p.Count != 8 || p.LastEvaluatedKey != nil {
+			t.Errorf("%s: %d items on a page, want all 8", op, p.Count)
+		}
+	}
+}
+
 // TestIndexPageIsContinuedByBothKeys: several items may have one index key, so the table's key goes
 // along.
 func TestIndexPageIsContinuedByBothKeys(t *testing.T) {

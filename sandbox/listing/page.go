@@ -178,10 +178,15 @@ func (l *listing) bind() (err *wire.Error) {
 		return wire.Invalid("The table does not have the specified index: %s", name)
 	case l.global && l.r.True("ConsistentRead"):
 		return wire.Invalid("Consistent reads are not supported on global secondary indexes")
-	case l.global && l.index.Projection != "ALL" && l.projection != nil:
-		return l.checkProjected()
+	case l.index.Projection == "ALL":
+		return nil
 	}
-	return nil
+	if l.global && l.projection != nil {
+		if err := l.checkProjected(); err != nil {
+			return err
+		}
+	}
+	return l.checkFiltered()
 }
 
 // checkAllAttributes refuses to read all attributes from a global index that lacks some.
@@ -208,14 +213,40 @@ func (l *listing) checkProjected() *wire.Error {
 	return wire.BadValue("Global secondary index %s does not project [%s]", l.index.Name, strings.Join(missing, ", "))
 }
 
+// checkFiltered refuses the filter of a Query that reads attributes which the index lacks. For a Scan
+// they are missing. Source: sensedeep/dynamodb-onetable, issue 377, and nubo-db/dynoxide,
+// src/partiql/executor.rs, for both kinds of indexes and for scans.
+func (l *listing) checkFiltered() *wire.Error {
+	if l.filter == nil || l.scan {
+		return nil
+	}
+	has := l.projectedNames()
+	var missing []string
+	for name := range l.filter.Heads() {
+		if !slices.Contains(has, name) {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	slices.Sort(missing)
+	return wire.BadValue("Secondary index %s does not project one or more filter attributes: [%s]", l.index.Name,
+		strings.Join(missing, ", "))
+}
+
 // add evaluates a record for the page; false means that the page is full. A page ends before the
 // record that would exceed 1 MB, or with the record that reaches the limit.
 func (l *listing) add(r *table.Record) bool {
-	if l.scanned > 0 && l.size+r.Size > maxPage {
+	size := r.Size
+	if l.index != nil && l.index.Projection != "ALL" {
+		size = l.projected(r.Item()).Size()
+	}
+	if l.scanned > 0 && l.size+size > maxPage {
 		return false
 	}
 	l.scanned++
-	l.size += r.Size
+	l.size += size
 	l.last = r
 	if l.parts != nil {
 		l.parts[table.Part(r.Key.Hash(), len(l.parts))] += r.Size
@@ -228,7 +259,10 @@ func (l *listing) add(r *table.Record) bool {
 func (l *listing) append(r *table.Record) {
 	var item attr.Map
 	if l.filter != nil {
-		if item = r.Item(); !l.filter.Match(item) {
+		if item = r.Item(); l.scan && l.index != nil {
+			item = l.projected(item)
+		}
+		if !l.filter.Match(item) {
 			return
 		}
 	}
