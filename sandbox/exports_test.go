@@ -358,7 +358,7 @@ func TestExportsAreRefusedAsByTheService(t *testing.T) {
 	if e := r.export(in); e.ExportStatus != types.ExportStatusFailed || *e.FailureCode != "S3NoSuchBucket" {
 		t.Errorf("missing bucket: %+v", e)
 	}
-	unknown := strings.Repeat("x", 40)
+	unknown := strings.TrimSuffix(*r.request().TableArn, "Orders") + "Nowhere/export/01234567890123-0123abcd"
 	_, err := r.db.DescribeExport(t.Context(), &dynamodb.DescribeExportInput{ExportArn: &unknown})
 	if missing := (*types.ExportNotFoundException)(nil); !errors.As(err, &missing) {
 		t.Errorf("unknown export: %v", err)
@@ -440,8 +440,13 @@ func TestExportsOfATableOfTheSameName(t *testing.T) {
 	next, err := r.db.ListExports(t.Context(), &dynamodb.ListExportsInput{NextToken: list.NextToken})
 	r.must(err)
 	if len(list.ExportSummaries) != 1 || len(next.ExportSummaries) != 1 || next.NextToken != nil ||
-		*list.ExportSummaries[0].ExportArn != *first.ExportArn || *next.ExportSummaries[0].ExportArn != *second.ExportArn {
+		*list.ExportSummaries[0].ExportArn != *second.ExportArn || *next.ExportSummaries[0].ExportArn != *first.ExportArn {
 		t.Errorf("pages %+v, %+v", list, next)
+	}
+	own, err := r.db.ListExports(t.Context(), &dynamodb.ListExportsInput{TableArn: second.TableArn})
+	r.must(err)
+	if len(own.ExportSummaries) != 1 || *own.ExportSummaries[0].ExportArn != *second.ExportArn {
+		t.Errorf("the new table's exports: %+v", own)
 	}
 }
 

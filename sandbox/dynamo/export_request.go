@@ -24,8 +24,11 @@ func readExport(r *wire.Node) (*export.Export, *wire.Error) {
 		EncryptionKey: text("S3SseKmsKeyId", ""), Format: text("ExportFormat", "DYNAMODB_JSON"),
 		Token: text("ClientToken", ""), Incremental: r.Str("ExportType") == "INCREMENTAL_EXPORT",
 	}
-	if tableOf(e.TableARN) == e.TableARN {
-		return nil, wire.Invalid("Invalid TableArn: " + e.TableARN)
+	if bad := checkExportARN(e.TableARN); bad != nil {
+		return nil, bad
+	}
+	if e.EncryptionKey != "" && e.Encryption != "KMS" {
+		return nil, invalidExport("KMS Key Id is not supported for this encryption type")
 	}
 	var bad *wire.Error
 	if e.Filter, bad = export.ReadFilter(r.Get("FilterSpecification")); bad != nil {
@@ -34,12 +37,15 @@ func readExport(r *wire.Node) (*export.Export, *wire.Error) {
 	e.Time = timeOf(r.Get("ExportTime"))
 	spec := r.Get("IncrementalExportSpecification")
 	switch {
-	case e.Incremental && (spec == nil || !spec.Has("ExportFromTime")):
-		return nil, wire.Invalid("IncrementalExportSpecification with ExportFromTime is required for INCREMENTAL_EXPORT")
-	case e.Incremental && r.Has("ExportTime"):
-		return nil, wire.Invalid("ExportTime must not be specified for INCREMENTAL_EXPORT")
+	case e.Incremental && spec == nil:
+		return nil, invalidExport("Incremental Export Specification expected when export type is set as Incremental Export")
+	case e.Incremental && !spec.Has("ExportFromTime"):
+		return nil, invalidExport("ExportFromTime must be provided in IncrementalExportSpecification")
+	case spec != nil && !r.Has("ExportType"):
+		return nil, invalidExport("Export Type expected to be Incremental Export when incremental export specification is " +
+			"provided")
 	case !e.Incremental && spec != nil:
-		return nil, wire.Invalid("IncrementalExportSpecification must not be specified for FULL_EXPORT")
+		return nil, invalidExport("When Export Type is Full Export , Incremental Export Specification should not be provided")
 	case e.Incremental:
 		e.From, e.To = timeOf(spec.Get("ExportFromTime")), timeOf(spec.Get("ExportToTime"))
 		if e.View = strings.Clone(spec.Str("ExportViewType")); e.View == "" {
@@ -47,6 +53,23 @@ func readExport(r *wire.Node) (*export.Export, *wire.Error) {
 		}
 	}
 	return e, nil
+}
+
+// invalidExport returns the error of a request for an export that is wrong in itself. Source:
+// ack-api-quirks, services/dynamodb, DDB-EXPORT-003 and DDB-EXPORT-005.
+func invalidExport(message string) *wire.Error { return wire.Invalid("Invalid Request: " + message) }
+
+// checkExportARN checks that a request for an export names a table. Source: ack-api-quirks,
+// services/dynamodb, DDB-EXPORT-001 and DDB-EXPORT-002.
+func checkExportARN(arn string) *wire.Error {
+	_, name, ok := strings.Cut(arn, ":table/")
+	switch {
+	case !ok || !strings.HasPrefix(arn, "arn:"):
+		return wire.BadValue("tableArn is not a valid ARN")
+	case strings.Contains(name, "/"):
+		return invalidExport("Table ARN is invalid.")
+	}
+	return nil
 }
 
 // timeOf returns the time of a JSON number of seconds, to the millisecond; zero for nil.
@@ -68,35 +91,42 @@ const (
 	maxPeriod = 24 * time.Hour
 )
 
-// setTimes completes an export's times, and refuses those outside the time from since to now.
+// setTimes completes an export's times, and refuses those outside the time from since to now. Source:
+// ack-api-quirks, services/dynamodb, DDB-EXPORT-001 and DDB-EXPORT-004. It has no message for a period
+// above 24 hours.
 func (e *exportJob) setTimes(now, since time.Time) *wire.Error {
-	outside := func(t time.Time, name string) *wire.Error {
-		if !t.Before(since.Truncate(time.Millisecond)) && !t.After(now) {
-			return nil
-		}
-		return &wire.Error{Code: "InvalidExportTimeException",
-			Message: name + " is outside of the period of point in time recovery, which is from " +
-				since.UTC().Format(time.RFC3339) + " to " + now.UTC().Format(time.RFC3339)}
-	}
+	since = since.Truncate(time.Millisecond)
 	if !e.Incremental {
 		if e.Time.IsZero() {
 			e.Time = now
 		}
-		return outside(e.Time, "ExportTime")
+		if e.Time.Before(since) || e.Time.After(now) {
+			return invalidTime("Export Time is invalid")
+		}
+		return nil
 	}
 	if e.To.IsZero() {
 		e.To = now.Truncate(time.Millisecond)
 	}
+	const between = "Difference between export period from time and export period to time is "
 	switch period := e.To.Sub(e.From); {
+	case e.From.Before(since):
+		return invalidTime("Incremental export period from time cannot be less than the table creation time : " +
+			e.From.Format(time.RFC3339))
+	case e.To.After(now):
+		return invalidTime("Incremental export period to time cannot be greater than the current time : " +
+			e.To.Format(time.RFC3339))
 	case period < minPeriod:
-		return wire.Invalid("Difference between export period start time and end time is less than 15 minutes")
+		return invalidTime(between + "less than 15 minutes")
 	case period > maxPeriod:
-		return wire.Invalid("Difference between export period start time and end time is greater than 24 hours")
+		return invalidTime(between + "greater than 24 hours")
 	}
-	if bad := outside(e.From, "ExportFromTime"); bad != nil {
-		return bad
-	}
-	return outside(e.To, "ExportToTime")
+	return nil
+}
+
+// invalidTime returns the error of times that an export cannot have.
+func invalidTime(message string) *wire.Error {
+	return &wire.Error{Code: "InvalidExportTimeException", Message: message}
 }
 
 // kindOf returns the ExportType of an export.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -51,13 +53,13 @@ func (s *Server) exportTable(r *call) ([]byte, *wire.Error) {
 	if old := s.exports.repeated(e); old != nil {
 		if !old.sameRequest(e) {
 			return nil, &wire.Error{Code: "ExportConflictException",
-				Message: "Duplicate request detected with the same ClientToken and other parameters"}
+				Message: "Export conflict: Duplicate request detected with conflicting parameters"} // DDB-EXPORT-009
 		}
 		return describe(&old.Export), nil
 	}
-	t, bad := s.findBackups(tableOf(e.TableARN))
-	if bad != nil {
-		return nil, bad
+	t, bad := s.findAny(tableOf(e.TableARN))
+	if bad != nil || s.arn(t.Name) != e.TableARN {
+		return nil, &wire.Error{Code: "TableNotFoundException", Message: "Table not found: " + e.TableARN}
 	}
 	t.Lock()
 	defer t.Unlock()
@@ -74,6 +76,9 @@ func (s *Server) exportTable(r *call) ([]byte, *wire.Error) {
 func (s *Server) begin(e *exportJob, t *table.Table) *wire.Error {
 	now := s.o.Clock.Now()
 	since, kept := earliestRestorable(t, now)
+	if !t.Def.PointInTime && e.Incremental && e.From.Before(t.Def.Created) {
+		return e.setTimes(now, t.Def.Created)
+	}
 	if !t.Def.PointInTime || !kept {
 		return &wire.Error{Code: "PointInTimeRecoveryUnavailableException",
 			Message: "Point in time recovery is not enabled for table '" + t.Name + "'"}
@@ -165,54 +170,78 @@ func (s *Server) write(e *exportJob) export.Export {
 // errNoBucket is the failure of an export to a bucket that does not exist.
 var errNoBucket = errors.New("no bucket")
 
-// describeExport answers DescribeExport.
+// describeExport answers DescribeExport. Source of its errors: ack-api-quirks, services/dynamodb,
+// DDB-EXPORT-006.
 func (s *Server) describeExport(r *call) ([]byte, *wire.Error) {
+	arn := r.Str("ExportArn")
+	_, rest, ok := strings.Cut(arn, ":table/")
+	if !ok || !strings.HasPrefix(arn, "arn:") || !strings.Contains(rest, "/export/") {
+		return nil, wire.Invalid("Invalid Export ARN")
+	}
+	missing := "Export not found: " + arn
+	if !strings.HasPrefix(arn, s.arn("")) {
+		missing = "Invalid export arn"
+	}
 	s.exports.mu.Lock()
 	defer s.exports.mu.Unlock()
 	for _, e := range s.exports.all {
-		if e.ARN == r.Str("ExportArn") {
+		if e.ARN == arn {
 			return describe(&e.Export), nil
 		}
 	}
-	return nil, &wire.Error{Code: "ExportNotFoundException", Message: "Export not found: " + r.Str("ExportArn")}
+	return nil, &wire.Error{Code: "ExportNotFoundException", Message: "Export not found: " + missing}
 }
 
-// listExports answers ListExports: a page of exports, of one table or of all. NextToken is the ARN
-// of the last one.
+// listExports answers ListExports: a page of exports, the newest first, of a table or of all, also of
+// those that are gone. NextToken is the ARN of the page's last export. Source of the order, and that a
+// table does not have the exports of one that had its name: ack-api-quirks, services/dynamodb,
+// DDB-EXPORT-017 and DDB-EXPORT-020.
 func (s *Server) listExports(r *call) ([]byte, *wire.Error) {
 	limit, ok := r.Int("MaxResults")
 	if !ok {
 		limit = 25
 	}
-	name, after, next := tableOf(r.Str("TableArn")), r.Str("NextToken"), ""
+	id := "" // of the table
+	if t, err := s.findAny(tableOf(r.Str("TableArn"))); err == nil {
+		t.RLock()
+		id = t.Def.ID
+		t.RUnlock()
+	}
 	s.exports.mu.Lock()
 	defer s.exports.mu.Unlock()
-	b, shown := append(wire.AppendField([]byte{'{'}, "ExportSummaries"), '['), int64(0)
-	last := ""
-	for _, e := range s.exports.all {
-		if name != "" && e.Table != name || after != "" {
-			if e.ARN == after {
-				after = ""
-			}
-			continue
+	from := len(s.exports.all) - 1
+	if token := r.Str("NextToken"); token != "" {
+		at := slices.IndexFunc(s.exports.all, func(e *exportJob) bool { return e.ARN == token })
+		if at < 0 {
+			return nil, invalidExport("Provided nextToken is invalid: " + token) // DDB-EXPORT-006
 		}
-		if shown == limit {
-			next = last
-			break
+		from = at - 1
+	}
+	var page []*exportJob
+	for ; from >= 0 && int64(len(page)) <= limit; from-- {
+		if e := s.exports.all[from]; !r.Has("TableArn") || e.TableID == id {
+			page = append(page, e)
 		}
-		if shown++; shown > 1 {
+	}
+	return appendSummaries(page, int(limit)), nil
+}
+
+// appendSummaries returns a reply with up to limit exports, and with a token if there are more.
+func appendSummaries(page []*exportJob, limit int) []byte {
+	b := append(wire.AppendField([]byte{'{'}, "ExportSummaries"), '[')
+	for i, e := range page[:min(len(page), limit)] {
+		if i > 0 {
 			b = append(b, ',')
 		}
-		last = e.ARN
 		b = wire.AppendText(append(b, '{'), "ExportArn", e.ARN)
 		b = wire.AppendText(b, "ExportStatus", e.Status)
 		b = append(wire.AppendText(b, "ExportType", kindOf(&e.Export)), '}')
 	}
 	b = append(b, ']')
-	if next != "" {
-		b = wire.AppendText(b, "NextToken", next)
+	if len(page) > limit {
+		b = wire.AppendText(b, "NextToken", page[limit-1].ARN)
 	}
-	return append(b, '}'), nil
+	return append(b, '}')
 }
 
 // SaveExports writes all exports, without what those in progress have still to write.
