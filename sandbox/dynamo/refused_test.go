@@ -114,6 +114,8 @@ func TestNewIndexLeavesOutWhatItsKeyCannotHold(t *testing.T) {
 		"1025": strings.Repeat("x", 1025), "2048": strings.Repeat("x", 2048), "2049": strings.Repeat("x", 2049)} {
 		r.put("ttt", `{'p':{'S':'`+name+`'},'c':{'S':'c'},'x':{'S':'`+value+`'}}`)
 	}
+	r.put("ttt", `{'p':{'S':'number'},'c':{'S':'c'},'x':{'N':'1'}}`) // awsGuide, GSI.OnlineOps.ViolationDetection.html
+	r.put("ttt", `{'p':{'S':'none'},'c':{'S':'c'}}`)
 	r.do("UpdateTable", `{'TableName':'ttt','AttributeDefinitions':[{'AttributeName':'x','AttributeType':'S'}],
 		'GlobalSecondaryIndexUpdates':[{'Create':{'IndexName':'byX','Projection':{'ProjectionType':'ALL'},
 		'KeySchema':[{'AttributeName':'x','KeyType':'HASH'}]}}]}`)
