@@ -52,9 +52,11 @@ func TestCompressedRequests(t *testing.T) {
 	r := newRig(t)
 	r.table("ttt", "")
 	item := quotes(`{'TableName':'ttt','Item':{'p':{'S':'NAME'}}}`)
-	var deflated bytes.Buffer
+	var deflated, deflatedWide bytes.Buffer
 	whole := gzipped(t, strings.Replace(item, "NAME", "short", 1))
 	wide := item[:len(item)-1] + strings.Repeat(" ", 20<<20) + item[len(item)-1:]
+	fits := strings.Replace(item, "NAME", "largest", 1)
+	fits += strings.Repeat(" ", 16<<20-len(fits))
 	for _, c := range []struct {
 		name, encoding string
 		body           []byte
@@ -71,6 +73,12 @@ func TestCompressedRequests(t *testing.T) {
 		{"short", "gzip", whole[:len(whole)-1], http.StatusInternalServerError},
 		{"empty", "gzip", nil, http.StatusInternalServerError},
 		{"large", "gzip", gzipped(t, wide), http.StatusInternalServerError},
+		{"large in two members", "gzip", append(gzipped(t, wide[:10<<20]), gzipped(t, wide[10<<20:])...),
+			http.StatusInternalServerError},
+		{"large by deflate", "deflate", compressed(t, zlib.NewWriter(&deflatedWide), &deflatedWide, wide),
+			http.StatusInternalServerError},
+		{"large as it is", "", []byte(wide), http.StatusRequestEntityTooLarge},
+		{"largest", "gzip", gzipped(t, fits), http.StatusOK},
 		{"garbage", "garbage", []byte(item), http.StatusInternalServerError},
 	} {
 		if got := r.post("PutItem", c.encoding, c.body); got != c.want {

@@ -39,6 +39,56 @@ func TestBatchGetEndsBeforeSixteenMegabytes(t *testing.T) {
 	}
 }
 
+// TestBatchGetLeavesWhatIsBehind: a full reply takes nothing more, however small, of any table, and what
+// is left can be sent as it is. Source:
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html: "the
+// UnprocessedKeys value is in the same form as RequestItems".
+func TestBatchGetLeavesWhatIsBehind(t *testing.T) {
+	r := newRig(t)
+	for _, name := range []string{"aaa", "bbb", "ccc"} {
+		r.table(name, "")
+		for i := range 60 {
+			size := 300000
+			if i == 59 {
+				size = 1
+			}
+			item := fmt.Sprintf(`{"p":{"S":"%02d"},"x":{"S":"%s"},"y":{"S":"y"}}`, i, strings.Repeat("x", size))
+			if err := r.Put(name, []byte(item)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	keys := func(first, end int) string {
+		var all []string
+		for i := first; i < end; i++ {
+			all = append(all, fmt.Sprintf(`{'p':{'S':'%02d'}}`, i))
+		}
+		return `'Keys':[` + strings.Join(all, ",") + `]`
+	}
+	read := func(requests string) (counts []int, left json.RawMessage) {
+		var out struct {
+			Responses       map[string][]json.RawMessage
+			UnprocessedKeys json.RawMessage
+		}
+		r.decode(r.do("BatchGetItem", `{'RequestItems':`+requests+`}`), &out)
+		for _, name := range []string{"aaa", "bbb", "ccc"} {
+			counts = append(counts, len(out.Responses[name]))
+		}
+		return counts, out.UnprocessedKeys
+	}
+	const named = `'ProjectionExpression':'#y,p','ExpressionAttributeNames':{'#y':'y'},'ConsistentRead':true,`
+	counts, left := read(`{'aaa':{` + keys(0, 30) + `},'bbb':{` + named + keys(0, 26) + `},'ccc':{
+		'AttributesToGet':['y'],` + keys(58, 60) + `}}`)
+	if want := "[30 25 0]"; fmt.Sprint(counts) != want {
+		t.Errorf("items %v, want %s", counts, want)
+	}
+	r.want(string(left), `{'bbb':{`+keys(25, 26)+`,`+named[:len(named)-1]+`},'ccc':{`+keys(58, 60)+`,
+		'AttributesToGet':['y']}}`)
+	if counts, left = read(string(left)); fmt.Sprint(counts) != "[0 1 2]" || string(left) != "{}" {
+		t.Errorf("then items %v, left %s", counts, left)
+	}
+}
+
 // TestScanCostsEachPartition: source: scylladb/scylladb,
 // test/alternator/test_returnconsumedcapacity.py: test_scan_consumed_capacity. A new table on demand
 // has four partitions; source: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/
@@ -51,6 +101,10 @@ func TestScanCostsEachPartition(t *testing.T) {
 		'AttributeDefinitions':[{'AttributeName':'p','AttributeType':'S'}],
 		'KeySchema':[{'AttributeName':'p','KeyType':'HASH'}]}`)
 	r.put("one", `{'p':{'S':'a'},'animal':{'S':'cat'}}`)
+	r.table("many", "")
+	for i := range 100 {
+		r.put("many", fmt.Sprintf(`{'p':{'S':'%d'}}`, i))
+	}
 	units := func(more string) (sum float64) {
 		var out struct {
 			ConsumedCapacity struct{ CapacityUnits float64 }
@@ -68,7 +122,9 @@ func TestScanCostsEachPartition(t *testing.T) {
 		`'TableName':'ttt','ConsistentRead':true,'Segment':0,'TotalSegments':2`: 2,
 		`'TableName':'ttt','ConsistentRead':true,'Segment':3,'TotalSegments':4`: 1,
 		`'TableName':'one','ConsistentRead':true`:                               1,
-		`'TableName':'one'`: 0.5,
+		`'TableName':'one'`:                                  0.5,
+		`'TableName':'many','ConsistentRead':true`:           4,
+		`'TableName':'many','ConsistentRead':true,'Limit':1`: 1, // a page ends in the first
 	} {
 		if got := units(more); got != want {
 			t.Errorf("%s: %v units, want %v", more, got, want)

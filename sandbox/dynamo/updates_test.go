@@ -157,6 +157,13 @@ func TestCreateTableJudgesDefinitionsFirst(t *testing.T) {
 		{"one name twice", "CreateTable", create(`'GlobalSecondaryIndexes':[` + freeIndex("ggg", "p") + `,` +
 			freeIndex("ggg", "p") + `]`), "ValidationException", notValid + "Some AttributeDefinitions are not used. " +
 			"AttributeDefinitions: [p, x], keys used: [p]", ackLab + "DDB-TABLE-127"},
+		{"two partition keys of a local index", "CreateTable", `{'TableName':'new','BillingMode':'PAY_PER_REQUEST',
+			'AttributeDefinitions':[{'AttributeName':'p','AttributeType':'S'},{'AttributeName':'c','AttributeType':'S'}],
+			'KeySchema':[{'AttributeName':'p','KeyType':'HASH'},{'AttributeName':'c','KeyType':'RANGE'}],
+			'LocalSecondaryIndexes':[{'IndexName':'lll','KeySchema':[{'AttributeName':'p','KeyType':'HASH'},
+			{'AttributeName':'c','KeyType':'HASH'}],'Projection':{'ProjectionType':'ALL'}}]}`, "ValidationException",
+			"Invalid KeySchema: The second KeySchemaElement is not a RANGE key type",
+			"https://github.com/architect/dynalite/blob/main/test/createTable.js"},
 		{"no view", "CreateTable", strings.Replace(create(`'StreamSpecification':{'StreamEnabled':true}`),
 			`,{'AttributeName':'x','AttributeType':'S'}`, "", 1), "ValidationException",
 			notValid + "Table is being created with a stream enabled, UpdateViewType is required",

@@ -1,6 +1,8 @@
 package listing_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -69,6 +71,24 @@ func TestScanOfAnIndexFiltersWhatTheIndexHas(t *testing.T) {
 		if int64(p.Count) != want || p.ScannedCount != 4 {
 			t.Errorf("%s: %d of %d items, want %d of 4", filter, p.Count, p.ScannedCount, want)
 		}
+	}
+}
+
+// TestSegmentsOfAnIndexHaveEachItemOnce: source:
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_Scan.html: segments "of a table or
+// an index".
+func TestSegmentsOfAnIndexHaveEachItemOnce(t *testing.T) {
+	// the partitions d and f are in the second and the third segment
+	tb := newTable(t, append(slices.Clone(indexedItems), item("d", 1, "'g':{'S':'y'},"), item("f", 1, "'g':{'S':'y'},"))...)
+	seen := map[string]int{}
+	for segment := range 3 {
+		fields := fmt.Sprintf("'IndexName':'byG','TotalSegments':3,'Segment':%d", segment)
+		for _, id := range mustAsk(t, tb, "Scan", fields).ids(t) {
+			seen[id]++
+		}
+	}
+	if diff := cmp.Diff(map[string]int{"a1": 1, "a3": 1, "b1": 1, "b2": 1, "d1": 1, "f1": 1}, seen); diff != "" {
+		t.Errorf("items of all segments (-want +got):\n%s", diff)
 	}
 }
 
