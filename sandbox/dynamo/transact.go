@@ -32,10 +32,7 @@ func (s *Server) transactWrite(r *call) ([]byte, *wire.Error) {
 		}
 	}
 	reasons := make([]*wire.Error, len(writes))
-	for i, w := range writes {
-		reasons[i] = w.bind()
-	}
-	if err := cancelled(reasons); err != nil {
+	if err := bindAll(writes, reasons); err != nil {
 		return nil, err
 	}
 	if hasDuplicates(writes) {
@@ -51,6 +48,20 @@ func (s *Server) transactWrite(r *call) ([]byte, *wire.Error) {
 	reply := append(b.AppendAll([]byte{'{'}, r.Node), '}')
 	s.tokens.remember(name, token{hash, now, reply})
 	return reply, nil
+}
+
+// bindAll checks the actions against the schemas of their tables. The first fault ends it, unless a
+// later one refuses the whole request. Source: scylladb/scylladb, test/alternator/test_transact.py:
+// test_transact_write_cancellation_reasons_validationerror.
+func bindAll(writes []*write, reasons []*wire.Error) *wire.Error {
+	found := false
+	for i, w := range writes {
+		err := w.bind()
+		if err != nil && (err.Whole || !found) {
+			reasons[i], found = err, true
+		}
+	}
+	return cancelled(reasons)
 }
 
 var (

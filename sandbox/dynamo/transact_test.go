@@ -135,3 +135,25 @@ func TestTransactionsThatTheServiceRefuses(t *testing.T) {
 		t.Errorf("%d changes, want those of 11 puts and of one transaction", got)
 	}
 }
+
+// TestFirstInvalidActionAloneIsTheReason: source: scylladb/scylladb,
+// test/alternator/test_transact.py: test_transact_write_cancellation_reasons_validationerror. The
+// condition of the last action would fail.
+func TestFirstInvalidActionAloneIsTheReason(t *testing.T) {
+	r := newRig(t)
+	r.table("ttt", "")
+	put := func(p, more string) string { return `{'Put':{'TableName':'ttt','Item':{'p':` + p + `}` + more + `}}` }
+	a := r.raw("TransactWriteItems", quotes(`{'TransactItems':[`+put(`{'S':'a'}`, "")+`,`+put(`{'N':'7'}`, "")+`,`+
+		put(`{'N':'8'}`, "")+`,`+put(`{'S':'b'}`, `,'ConditionExpression':'attribute_exists(p)'`)+`]}`))
+	var out struct {
+		CancellationReasons []struct{ Code, Message string }
+	}
+	r.decode(a.Body, &out)
+	var codes []string
+	for _, reason := range out.CancellationReasons {
+		codes = append(codes, reason.Code)
+	}
+	if got, want := strings.Join(codes, " "), "None ValidationError None None"; got != want {
+		t.Errorf("reasons %s, want %s", got, want)
+	}
+}
