@@ -79,7 +79,8 @@ func TestScanOfAnIndexFiltersWhatTheIndexHas(t *testing.T) {
 // an index".
 func TestSegmentsOfAnIndexHaveEachItemOnce(t *testing.T) {
 	// the partitions d and f are in the second and the third segment
-	tb := newTable(t, append(slices.Clone(indexedItems), item("d", 1, "'g':{'S':'y'},"), item("f", 1, "'g':{'S':'y'},"))...)
+	items := append(slices.Clone(indexedItems), item("d", 1, "'g':{'S':'y'},"), item("f", 1, "'g':{'S':'y'},"))
+	tb := newTable(t, items...)
 	seen := map[string]int{}
 	for segment := range 3 {
 		fields := fmt.Sprintf("'IndexName':'byG','TotalSegments':3,'Segment':%d", segment)
