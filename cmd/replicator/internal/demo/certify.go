@@ -11,6 +11,8 @@ import (
 	"os/exec"
 	"path/filepath"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
@@ -29,9 +31,31 @@ type Certified struct {
 	File   string `json:"file"`   // removed with its directory, unless the options name that
 }
 
-// Certify cuts the catalogue over, as a user would: it raises the fence, and gets and checks the
+// Conclude compares all tables, and cuts the catalogue over meanwhile: nobody writes any more. Without a
+// difference the summary has the cutover.
+func (s *Stage) Conclude(ctx context.Context) (*Summary, error) {
+	var sum *Summary
+	var certified *Certified
+	var failed, refused error
+	var both errgroup.Group
+	both.Go(func() error { sum, failed = s.compare(ctx); return nil })
+	both.Go(func() error { certified, refused = s.certify(ctx); return nil })
+	_ = both.Wait()
+	switch {
+	case failed != nil:
+		return nil, fmt.Errorf("compare: %w", failed)
+	case !sum.Equal: // which is why the cutover is refused
+		return sum, nil
+	case refused != nil:
+		return nil, refused
+	}
+	sum.Cutover = certified
+	return sum, nil
+}
+
+// certify cuts the catalogue over, as a user would: it raises the fence, and gets and checks the
 // certificate. The replicator runs on.
-func (s *Stage) Certify(ctx context.Context) (*Certified, error) {
+func (s *Stage) certify(ctx context.Context) (*Certified, error) {
 	s.o.Say("replicator cutover --table " + Table + " --quiet " + quietTime)
 	c := &Certified{Target: Target, File: filepath.Join(s.dir, certificateName)}
 	config := []string{"--config", filepath.Join(s.dir, configName), "--json"}

@@ -135,16 +135,19 @@ func (s *Stage) notePause(why string) {
 	s.pause = why
 }
 
-// watchDrain prints why reading pauses, and calls moved each time that more has been read, copied
-// or applied.
+// watchDrain shows the progress every few seconds, prints why reading pauses, and calls moved each
+// time that more has been read, copied or applied.
 func (s *Stage) watchDrain(ctx context.Context, moved func()) {
 	last := ""
-	for failure.Pause(ctx, time.Second) == nil {
+	for n := 1; failure.Pause(ctx, time.Second) == nil; n++ {
 		status := s.status(ctx)
 		if status == nil {
 			continue
 		}
 		s.notePause(pauseOf(status))
+		if n%3 == 0 {
+			_ = s.o.Progress(s.progress(status)) // an error of the output is that of the next line
+		}
 		at := ""
 		for _, t := range status.Tables {
 			through, copied := time.Time{}, int64(0)

@@ -51,7 +51,7 @@ type Options struct {
 }
 
 // Stage is everything that a demo has set up. Its methods are called in this order: Prepare, Play,
-// Drain, Compare, Certify, Stop, and Close in any case.
+// Drain, Conclude, Stop, and Close in any case.
 type Stage struct {
 	o      Options
 	dir    string

@@ -5,7 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"slices"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/tailrace-cdc/replicator/audit"
 	"github.com/tailrace-cdc/replicator/audit/pair"
@@ -54,8 +59,8 @@ type Summary struct {
 // shownDifferences is how many differences of a table are printed.
 const shownDifferences = 10
 
-// Compare compares every item with every row, cell by cell, and sums up what happened.
-func (s *Stage) Compare(ctx context.Context) (*Summary, error) {
+// compare compares every item with every row, cell by cell, and sums up what happened.
+func (s *Stage) compare(ctx context.Context) (*Summary, error) {
 	clients := clients.ForCommand(s.cfg, s.o.Logger)
 	defer clients.Close()
 	src, err := clients.Source(ctx)
@@ -66,32 +71,58 @@ func (s *Stage) Compare(ctx context.Context) (*Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	var compared []report.Table
-	for _, first := range pair.Targets(tables) {
-		both, err := pair.Open(ctx, s.cfg, clients, tables, first)
-		if err != nil {
-			return nil, err
-		}
-		found, err := audit.Full(ctx, s.cfg, both, audit.Options{Strong: true, Lines: &fewLines{say: s.o.Say}})
-		if err != nil {
-			return nil, fmt.Errorf("compare %s: %w", both.Target, err)
-		}
-		compared = append(compared, found...)
+	targets := pair.Targets(tables)
+	s.o.Say(fmt.Sprintf("comparing every item of %d tables with its rows, cell by cell", len(targets)))
+	lines := &fewLines{say: s.o.Say}
+	compared := make([][]report.Table, len(targets))
+	g, all := errgroup.WithContext(ctx)
+	g.SetLimit(comparedAtOnce)
+	for i, first := range targets {
+		g.Go(func() (err error) {
+			compared[i], err = s.compareTable(all, tables, first, lines)
+			return err
+		})
 	}
-	sum, err := s.summary(ctx, compared)
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	sum, err := s.summary(ctx, slices.Concat(compared...))
 	if err == nil {
 		sum.Copied, err = s.countCopied(ctx, clients)
 	}
 	return sum, err
 }
 
-// fewLines prints the first differences, one a line.
+// compareTable compares a target with its sources, by clients of its own.
+func (s *Stage) compareTable(
+	ctx context.Context, tables *catalog.Catalog, first string, lines io.Writer,
+) ([]report.Table, error) {
+	own := clients.ForCommand(s.cfg, s.o.Logger)
+	defer own.Close()
+	both, err := pair.Open(ctx, s.cfg, own, tables, first)
+	if err != nil {
+		return nil, err
+	}
+	found, err := audit.Full(ctx, s.cfg, both, audit.Options{Strong: true, Lines: lines})
+	if err != nil {
+		return nil, fmt.Errorf("compare %s: %w", both.Target, err)
+	}
+	return found, nil
+}
+
+// comparedAtOnce is how many tables are compared at once: most of a comparison is waiting.
+const comparedAtOnce = 5
+
+// fewLines prints the first differences of all tables, one a line.
 type fewLines struct {
 	say  func(string)
+	mu   sync.Mutex // covers what follows
 	said int
 }
 
 func (f *fewLines) Write(lines []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	for line := range bytes.Lines(lines) {
 		if f.said++; f.said <= shownDifferences {
 			f.say("difference: " + string(bytes.TrimSpace(line)))
