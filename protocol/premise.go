@@ -36,14 +36,31 @@ func (p *Premise) Text() string {
 
 // State returns the premise as a sentence without what mends it.
 func (p *Premise) State() string {
-	text := fmt.Sprintf("%s: %s is %s, and must be %s", p.What, p.Code, p.Found, p.Wanted)
-	if p.Notice {
-		text = fmt.Sprintf("%s: %s is %s, as it may be", p.What, p.Code, p.Found)
+	text := fmt.Sprintf("%s: %s is %s, and must be %s", p.What, p.setting(), p.Found, p.Wanted)
+	switch {
+	case p.Code == TableMissing, p.Code == FamilyMissing, p.Code == ProfileMissing:
+		text = p.What + " is missing"
+	case p.Notice:
+		text = fmt.Sprintf("%s: %s is %s, as it may be", p.What, p.setting(), p.Found)
 	}
 	if p.Cost != "" {
 		text += " (" + p.Cost + ")"
 	}
 	return text
+}
+
+// settings are the names of Bigtable's settings in gcloud and in its documentation, by their codes.
+var settings = map[string]string{
+	FamilyType: "type", FamilyRule: "GC rule", ProfileRouting: "routing", ProfileTransactions: "transactional-writes",
+	ProfileIsolation: "isolation", ProfileCluster: "cluster",
+}
+
+// setting returns the name of the setting for people; a code without a name of its own is one.
+func (p *Premise) setting() string {
+	if name := settings[p.Code]; name != "" {
+		return name
+	}
+	return p.Code
 }
 
 // Premises are the findings of one reading of the settings.

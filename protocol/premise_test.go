@@ -30,3 +30,27 @@ func TestPremisesSayWhatStopsWriting(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// TestPremisesAreTextsForPeople: what is missing is no setting with a value, and settings of Bigtable
+// have the names of its own tools.
+func TestPremisesAreTextsForPeople(t *testing.T) {
+	family := Family{Table: "cart", Name: "d", Role: RoleData, Found: "missing", Wanted: "maxversions=1", Mend: "cbt …"}
+	with := func(code, found string) Premise {
+		f := family
+		f.Code, f.Found = code, found
+		return f.Premise()
+	}
+	for want, p := range map[string]Premise{
+		"family d of table cart is missing: `cbt …`": with(FamilyMissing, "missing"),
+		"family d of table cart: GC rule is maxage=1h, and must be maxversions=1 (cells stay that the mapping lets go): " +
+			"`cbt …`": with(FamilyRule, "maxage=1h"),
+		"family d of table cart: type is a sum, and must be maxversions=1: `cbt …`": with(FamilyType, "a sum"),
+		"app profile p is missing":                                                       {Code: ProfileMissing, What: "app profile p", Found: "missing", Wanted: "there"},
+		"stream S: stream_max_age is 1h, and must be 0s":                                 {Code: "stream_max_age", What: "stream S", Found: "1h", Wanted: "0s"},
+		"lifecycle rule \"r\": lifecycle_data is everything, after 9 days, as it may be": {Code: LifecycleData, What: "lifecycle rule \"r\"", Found: "everything, after 9 days", Notice: true},
+	} {
+		if got := p.Text(); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
