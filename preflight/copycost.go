@@ -174,9 +174,15 @@ func (e *CopyEstimate) Sentence() string {
 	case "export":
 		way = e.Export
 	}
-	return fmt.Sprintf("copies about %s (%s) by %s: about %s dollars and %s hours",
-		english.Plural(int(e.Items), "item", ""), humanize.IBytes(uint64(e.Bytes)), e.From, way.DollarsText(),
-		way.HoursText())
+	dollars, hours := "about "+way.DollarsText()+" dollars", "about "+way.HoursText()+" hours"
+	if way.Dollars < 0.005 {
+		dollars = "less than a cent"
+	}
+	if way.Hours < 0.1 {
+		hours = "less than ten minutes"
+	}
+	return fmt.Sprintf("copies about %s (%s) by %s: %s, %s", english.Plural(int(e.Items), "item", ""),
+		humanize.IBytes(uint64(e.Bytes)), e.From, dollars, hours)
 }
 
 // DollarsText returns the dollars with cents.

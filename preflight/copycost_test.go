@@ -37,14 +37,14 @@ func TestAssumedPricesAreSaid(t *testing.T) {
 func TestCopyThatBeginsIsSaidInOneSentence(t *testing.T) {
 	info := source.TableInfo{Items: 30_000_000, Bytes: 28 << 30}
 	for from, want := range map[string]string{
-		"": "copies about 30,000,000 items (28 GiB) by scan: about 0.92 dollars and 4.1 hours", "none": "",
-		"export": "copies about 30,000,000 items (28 GiB) by export: about 3.44 dollars and 0.4 hours",
+		"": "copies about 30,000,000 items (28 GiB) by scan: about 0.92 dollars, about 4.1 hours", "none": "",
+		"export": "copies about 30,000,000 items (28 GiB) by export: about 3.44 dollars, about 0.4 hours",
 	} {
 		if got := EstimateCopy(&info, config.Backfill{From: from}).Sentence(); got != want {
 			t.Errorf("%q: %q, want %q", from, got, want)
 		}
 	}
-	if got := CopySentence(&source.TableInfo{Items: 1}); !strings.HasPrefix(got, "copies about 1 item (") {
+	if got := CopySentence(&source.TableInfo{Items: 1}); got != "copies about 1 item (0 B) by scan: less than a cent, less than ten minutes" {
 		t.Error(got)
 	}
 	slow := config.Backfill{WriteRows: 1000}

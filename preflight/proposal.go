@@ -25,6 +25,21 @@ func targetOf(template, table string) string {
 	return name[:min(maxTarget, len(name))]
 }
 
+// separate gives each table a target of its own: names that differ only in what Bigtable does not
+// take, or in the case of letters, become one. Tables that share a target need a mapping that keeps
+// their rows apart, which no proposal has.
+func separate(tables []*Proposed) {
+	taken := map[string]bool{}
+	for _, t := range tables {
+		name := t.Target
+		for n := 2; taken[name]; n++ {
+			suffix := "-" + strconv.Itoa(n)
+			name = t.Target[:min(len(t.Target), maxTarget-len(suffix))] + suffix
+		}
+		t.Target, taken[name] = name, true
+	}
+}
+
 // scalar returns a name as a value of YAML, quoted where it would be something else, as null or 1e3
 // would be.
 func scalar(name string) string {

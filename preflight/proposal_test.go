@@ -2,8 +2,10 @@ package preflight
 
 import (
 	"regexp"
+	"strings"
 	"testing"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/problem"
 )
@@ -32,5 +34,47 @@ func TestAnyTableNameIsProposed(t *testing.T) {
 		if cfg.Tables[0].Source != name || cfg.Tables[0].Target != target || cfg.Bigtable.Project != o.Project {
 			t.Errorf("%s: read back as %q, %q, %q", name, cfg.Tables[0].Source, cfg.Tables[0].Target, cfg.Bigtable.Project)
 		}
+	}
+}
+
+// TestProposedTargetsAreDistinct: DynamoDB tells names apart that become one name of Bigtable. Rows
+// of two tables in one target would be mixed.
+func TestProposedTargetsAreDistinct(t *testing.T) {
+	long := strings.Repeat("x", 60)
+	var tables []*Proposed
+	for _, name := range []string{"abc", "ABC", "A.b", "a-b", "a-b-2", "...", "-_-", long + "1", long + "2"} {
+		tables = append(tables, &Proposed{Source: name, Target: targetOf(tableMark, name)})
+	}
+	separate(tables)
+	seen := map[string]string{}
+	for _, x := range tables {
+		if other := seen[x.Target]; other != "" || len(x.Target) > maxTarget {
+			t.Errorf("%s: %s, as %s", x.Source, x.Target, other)
+		}
+		seen[x.Target] = x.Source
+	}
+	if tables[0].Target != "abc" || tables[1].Target != "abc-2" {
+		t.Errorf("%s, %s", tables[0].Target, tables[1].Target)
+	}
+}
+
+// TestProposalIsNotWarnedOfWhatItSolves: a warning whose hint the mapping follows asks for nothing.
+func TestProposalIsNotWarnedOfWhatItSolves(t *testing.T) {
+	schema := change.KeySchema{Partition: change.KeyAttr{Name: "b", Type: 'B'}, Sort: &change.KeyAttr{Name: "n", Type: 'N'}}
+	var left []string
+	for _, p := range []problem.Problem{
+		{Code: "not_int64", Path: "v"}, {Code: "unpadded", Path: "n"}, {Code: "unpadded", Path: "b"},
+		{Code: "escaped", Path: "b"}, {Code: "mixed_types", Path: "v"},
+	} {
+		if !answered(&p, &schema) {
+			left = append(left, p.Code+" "+p.Path)
+		}
+	}
+	if got := strings.Join(left, ", "); got != "unpadded b, mixed_types v" {
+		t.Error(got)
+	}
+	schema = change.KeySchema{Partition: change.KeyAttr{Name: "b", Type: 'S'}}
+	if answered(&problem.Problem{Code: "escaped", Path: "b"}, &schema) {
+		t.Error("text keys are escaped")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tailrace-cdc/replicator/catalog"
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/source"
@@ -57,6 +58,9 @@ func Propose(ctx context.Context, src *source.Source, o *ProposeOptions) ([]*Pro
 		}
 		t.Target = targetOf(o.Target, name)
 		all = append(all, t)
+	}
+	if strings.Contains(o.Target, tableMark) {
+		separate(all)
 	}
 	return all, nil
 }
@@ -141,6 +145,9 @@ func proposeFor(ctx context.Context, src *source.Source, name string, sample int
 		Source: name, Items: sampler.Items(), Problems: []problem.Problem{}, info: info, mapping: proposal.Mapping,
 	}
 	for _, p := range append(StreamProblems(name, &info, ""), proposal.Findings...) {
+		if answered(&p, &info.Schema) {
+			continue
+		}
 		p.File, p.Severity = name, problem.SeverityWarning // their paths are attributes; nothing is refused yet
 		t.Problems = append(t.Problems, p)
 	}
@@ -148,6 +155,22 @@ func proposeFor(ctx context.Context, src *source.Source, name string, sample int
 		t.Copy = CopySentence(&info)
 	}
 	return t, nil
+}
+
+// answered reports whether the proposed mapping already does what the hint of a finding asks for:
+// numbers become text unless as: int64 is chosen, and keys of numbers and bytes get encodings that
+// sort and need no escapes.
+func answered(p *problem.Problem, schema *change.KeySchema) bool {
+	switch p.Code {
+	case "not_int64":
+		return true
+	case "escaped":
+		return schema.Partition.Type == 'B'
+	case "unpadded":
+		return p.Path == schema.Partition.Name && schema.Partition.Type == 'N' ||
+			schema.Sort != nil && p.Path == schema.Sort.Name && schema.Sort.Type == 'N'
+	}
+	return false
 }
 
 // indexes returns the table's secondary indexes, by name.
