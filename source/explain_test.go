@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/smithy-go"
+
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
@@ -33,5 +35,18 @@ func TestSilenceHasAHint(t *testing.T) {
 		if got := Hint(wrap(ctx, "describe table", errors.New("no answer"))); got != want {
 			t.Errorf("%v: %q, want %q", cause, got, want)
 		}
+	}
+}
+
+// TestReportedErrorIsTheServicesOwn: status shows what DynamoDB answered, without the SDK's
+// description of the call.
+func TestReportedErrorIsTheServicesOwn(t *testing.T) {
+	denied := &smithy.OperationError{ServiceID: "DynamoDB Streams", OperationName: "GetRecords",
+		Err: &smithy.GenericAPIError{Code: "AccessDeniedException", Message: "not authorized"}}
+	var got error
+	s := &Source{opt: Options{Report: func(_ string, err error) { got = err }}}
+	s.report("GetRecords", denied)
+	if want := "GetRecords: AccessDeniedException: not authorized"; got.Error() != want || !errors.Is(got, denied) {
+		t.Errorf("%v, want %s", got, want)
 	}
 }

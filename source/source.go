@@ -270,8 +270,8 @@ func (s *Source) report(op string, err error) {
 	case err == nil:
 	case isCredentials(err):
 		err = &Error{Op: op, Class: Classify(err), Hint: credentialsHint(err), Err: err}
-	default:
-		err = fmt.Errorf("%s: %w", op, s.network.WithCause(err))
+	default: // as every other error of a call: the service's own code and message
+		err = &Error{Op: op, Class: Classify(err), Err: s.network.WithCause(err)}
 	}
 	s.opt.Report(op, err)
 }
