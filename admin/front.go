@@ -43,6 +43,9 @@ func newRow(t *status.Table, failing bool) tableRow {
 		Letters: t.DeadLetters, Gaps: max(t.Gaps, t.Differing),
 		Limit: cmp.Or(t.LimitedBy.Word(), unknown), Calls: callsText(t.Calls), Remedy: t.LimitedBy.Remedy(t.Calls),
 	}
+	if failing {
+		r.Remedy = "" // the verdict says what helps
+	}
 	if f := t.Fence; f != nil && f.Reached && t.AppliedLag == 0 {
 		r.Proof = "fence" // changes behind it may be waiting
 	}

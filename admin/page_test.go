@@ -10,6 +10,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/pipeline/latency"
+	"github.com/tailrace-cdc/replicator/pipeline/limit"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 )
 
@@ -45,10 +46,10 @@ func TestPageEscapesWhatItShows(t *testing.T) {
 
 // TestNoTableIsGreenWhileAServiceFails: a green row below a red line would be believed.
 func TestNoTableIsGreenWhileAServiceFails(t *testing.T) {
-	running := status.Table{Source: "A", State: "running"}
+	running := status.Table{Source: "A", State: "running", LimitedBy: limit.Refusals}
 	for failing, want := range map[bool]string{true: "warn", false: "good"} {
-		if got := newRow(&running, failing).Tone; got != want {
-			t.Errorf("failing %t: %s, want %s", failing, got, want)
+		if got := newRow(&running, failing); got.Tone != want || (got.Remedy == "") != failing {
+			t.Errorf("failing %t: %s, %q, want %s", failing, got.Tone, got.Remedy, want)
 		}
 	}
 }

@@ -17,7 +17,11 @@ import (
 func archiveText(a *archiving.Status, halts map[string]string) string {
 	var parts []string
 	if a.Objects {
-		text := archivedEvents(a.Waiting) + " wait for an object"
+		text := archivedEvents(a.Waiting) + " wait"
+		if a.Waiting == 1 {
+			text += "s"
+		}
+		text += " for an object"
 		if a.Oldest != "" {
 			text += ", the oldest of the hour " + a.Oldest
 		}

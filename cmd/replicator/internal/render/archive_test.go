@@ -23,6 +23,8 @@ func TestReasonOfAHaltIsSaidOnce(t *testing.T) {
 func TestArchiveText(t *testing.T) {
 	for want, a := range map[string]archiving.Status{
 		"1 entry of the stream not on the subject yet":   {Subject: true, Unpublished: 1},
+		"archive: 1 event waits for an object;":          {Objects: true, Waiting: 1},
+		"archive: 2 events wait for an object;":          {Objects: true, Waiting: 2},
 		"the stream is FULL: the mark stands":            {Stalled: true, OnStall: "hold"},
 		"the stream is FULL: events become dead letters": {Stalled: true, OnStall: "letter"},
 		"objects only since 2026-05-04T13:00:00Z":        {Objects: true, ObjectsSince: "2026-05-04T13:00:00Z"},

@@ -39,7 +39,9 @@ func Status(out io.Writer, s pipeline.Status) error {
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("write status: %w", err)
 	}
-	printRemedies(out, s.Tables)
+	if len(s.Services) == 0 { // else what helps is in the verdict: nothing limits but the service that fails
+		printRemedies(out, s.Tables)
+	}
 	for i := range s.Tables {
 		if f := s.Tables[i].Fence; f != nil {
 			fmt.Fprintln(out, fenceText(&s.Tables[i]))

@@ -149,6 +149,11 @@ func TestStatusNamesTheLimitAndWhatHelps(t *testing.T) {
 	if n := strings.Count(text, "The limit of"); n != 2 {
 		t.Errorf("%d lines about limits:\n%s", n, text)
 	}
+	out.Reset()
+	away := pipeline.Status{Tables: tables, Services: []status.Service{{Name: status.Bigtable}}}
+	if err := Status(&out, away); err != nil || strings.Contains(out.String(), "What helps") {
+		t.Errorf("while Bigtable is away nodes do not help: %v\n%s", err, &out)
+	}
 	for i := range 9 {
 		tables = append(tables, at(strings.Repeat("x", i+1), limit.CPU, 1, 1))
 	}
