@@ -368,5 +368,5 @@ func Select(cfg *config.Config, source string) ([]config.Table, error) {
 		}
 		names = append(names, t.Source)
 	}
-	return nil, failure.Usagef(fmt.Sprintf("the configuration has %v", names), "no table %q in %s", source, cfg.File)
+	return nil, failure.Usagef("the configuration has "+strings.Join(names, ", "), "no table %q in %s", source, cfg.File)
 }
