@@ -41,6 +41,9 @@ func (st *Table) addTroubles(s *checkpoint.State) {
 	if h := st.worstHalt(halts); h != nil {
 		at := h.At.Time().UTC()
 		st.Halt, st.Code, st.HaltSink, st.HaltSince = h.Reason, h.Code, h.Sink, &at
+		if h.Held && h.Code != outcome.CodeRefusedAll {
+			st.HeldEntry = h.Seq
+		}
 	}
 }
 

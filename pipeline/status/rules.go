@@ -3,6 +3,7 @@ package status
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
@@ -54,6 +55,10 @@ func judgeHalt(o *Outlook, t *Table) *finding {
 	}
 	halted := t.Source + " is halted: "
 	next := nextOfHalt(t.Code, "mend the cause, then `replicator resume --table "+t.Source+"`")
+	if t.HeldEntry != 0 {
+		next = fmt.Sprintf("`replicator queue dump --table %s --kind change --from %d --limit 10 --show-data` begins with "+
+			"what was refused; mend the cause, then `replicator resume --table %s`", t.Source, t.HeldEntry, t.Source)
+	}
 	if n := o.haltedAs(t); n > 1 {
 		halted = plural(n, "table") + " are halted, " + t.Source + " because: "
 		next = nextOfHalt(t.Code, "mend the cause: each table is tried again every minute")
@@ -65,7 +70,8 @@ func judgeHalt(o *Outlook, t *Table) *finding {
 func nextOfHalt(code, otherwise string) string {
 	switch code {
 	case outcome.CodeMissing:
-		return "`replicator schema --apply`; the table goes on by itself within a minute"
+		return "`replicator schema --apply`; the table goes on by itself within a minute; what was deleted has taken its " +
+			"cells along, and `replicator verify` names them"
 	case outcome.CodePremise:
 		return "the command that the cause names; writing goes on by itself within two minutes"
 	case outcome.CodeLogUnread:
@@ -160,7 +166,7 @@ func judgeOwner(_ *Outlook, t *Table) *finding {
 	}
 	if r := t.reason(WhyNoOwner); r != nil {
 		return &finding{
-			state: StateNoOwner, cause: t.Source + ": " + r.Text, weight: t.urgency(),
+			state: StateNoOwner, cause: t.Source + ": " + strings.TrimPrefix(r.Text, ownerless), weight: t.urgency(),
 			next: "is a `replicator run` running, and what does its log say? `replicator check` tests what it needs",
 		}
 	}

@@ -15,6 +15,9 @@ import (
 // act.
 const lowRetention = apply.ParkBelow
 
+// ownerless begins the reason of a table without an owner; the state of its verdict says the same.
+const ownerless = "no owner: "
+
 // reasons returns why a table is not ready.
 //
 // Rule 10: ready means progress or idleness of every live shard now, and nothing open; never "the
@@ -28,7 +31,7 @@ func (o *Observed) reasons(st *Table, ms change.Millis, now time.Time) (why []Re
 	silent := Ago(o.owner.Silence(ms))
 	switch life := o.life(ms); {
 	case life == protocol.LifeNone:
-		add(true, WhyNoOwner, "no owner: no replicator carries the table")
+		add(true, WhyNoOwner, ownerless+"no replicator carries the table")
 	case life != protocol.LifeSilent: // LifeRetries: the halt is reason enough
 	case o.tooFullForBeats:
 		add(!o.own, WhyNoOwner, "no sign of life of the owner for %s: the log is too full for beats", silent)

@@ -48,12 +48,23 @@ func TestVerdictSaysStateCauseSinceWhenAndNextStep(t *testing.T) {
 			Failing: []Service{{Name: DynamoDB, Since: now, Throttled: true}},
 		}, "Throttled" + since + "DynamoDB throttles the reading of Orders, which goes on slower. Next: look for other " +
 			"readers of the stream: DynamoDB allows two per shard; `replicator status --watch`."},
+		"no owner": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
+			why(st, WhyNoOwner, "no owner: no replicator carries the table")
+		})}, "No owner" + since + "Orders: no replicator carries the table. Next: is a `replicator run` running, and what does its " +
+			"log say? `replicator check` tests what it needs."},
 		"halted": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
 			as("halted")(st)
 			st.Halt, st.Halts = "no permission", map[string]string{"bigtable": "no permission"}
 			why(st, WhyHalted, "x")
 		})}, "Halted" + since + "Orders is halted: no permission. " +
 			"Next: mend the cause, then `replicator resume --table Orders`."},
+		"halted at a refused change": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
+			as("halted")(st)
+			st.Halt, st.Code, st.HeldEntry = "row refused", "refused", 17
+			why(st, WhyHalted, "x")
+		})}, "Halted" + since + "Orders is halted: row refused. Next: `replicator queue dump --table Orders --kind change " +
+			"--from 17 --limit 10 --show-data` begins with what was refused; mend the cause, then " +
+			"`replicator resume --table Orders`."},
 		"halted by a setting": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
 			as("halted")(st)
 			st.Halt, st.Code = "gc_rule is maxage=7d: `cbt …`", "premise"
@@ -136,7 +147,8 @@ func TestVerdictSaysStateCauseSinceWhenAndNextStep(t *testing.T) {
 			as("halted")(st)
 			st.Halt, st.Code = "table not found; `replicator schema --apply` makes it", "missing"
 		})}, "Halted" + since + "Orders is halted: table not found; `replicator schema --apply` makes it. " +
-			"Next: `replicator schema --apply`; the table goes on by itself within a minute."},
+			"Next: `replicator schema --apply`; the table goes on by itself within a minute; what was deleted has taken its " +
+			"cells along, and `replicator verify` names them."},
 		"vanished": {Outlook{Reasons: 2, Tables: table(func(st *Table) {
 			as("halted")(st)
 			st.Halt, st.Code, st.Ended = "describe table: not found", "source_gone", true
