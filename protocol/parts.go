@@ -141,5 +141,15 @@ func (p *Parts) Total() (sum checkpoint.CopyMark) {
 // DoneCount returns how many parts are done.
 func (p *Parts) DoneCount() int { return len(p.All) - p.open }
 
+// EmptyCount returns how many of the parts that are done had no item.
+func (p *Parts) EmptyCount() (n int) {
+	for _, x := range p.All {
+		if x.mark.Done && x.mark.Items == 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // AllDone reports whether every part is done.
 func (p *Parts) AllDone() bool { return p.open == 0 }

@@ -182,11 +182,12 @@ func (p *parts) total() checkpoint.CopyMark {
 	return p.copied.Total()
 }
 
-// doneCount returns how many parts are done.
-func (p *parts) doneCount() int {
+// ended returns how many parts with items are done, and how many parts may have items.
+func (p *parts) ended() (ended, of int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.copied.DoneCount()
+	empty := p.copied.EmptyCount()
+	return p.copied.DoneCount() - empty, len(p.copied.All) - empty
 }
 
 // allDone reports whether every part is done.

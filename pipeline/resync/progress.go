@@ -176,7 +176,7 @@ func (c *Copier) Progress() *Progress {
 	if since := time.Since(c.began).Seconds(); since > 0 {
 		p.Rate = float64(total.Items-c.first) / since
 	}
-	p.estimate(c.parts.doneCount(), c.copy.Parts)
+	p.estimate(c.parts.ended())
 	return p
 }
 

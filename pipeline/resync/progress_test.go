@@ -49,5 +49,10 @@ func TestEmptyPartsAreNoProgress(t *testing.T) {
 		if got := ProgressOf(s, change.Millis(1000)).Percent; got != c.want {
 			t.Errorf("%+v of about %d items: %.1f %%, want %.1f", c.marks, c.items, got, c.want)
 		}
+		running := newParts(s.Copy)
+		live := Progress{Items: running.total().Items, EstimatedItems: c.items}
+		if live.estimate(running.ended()); live.Percent != c.want {
+			t.Errorf("%+v of about %d items, at their owner: %.1f %%, want %.1f", c.marks, c.items, live.Percent, c.want)
+		}
 	}
 }
