@@ -44,7 +44,8 @@ func TestCopyThatBeginsIsSaidInOneSentence(t *testing.T) {
 			t.Errorf("%q: %q, want %q", from, got, want)
 		}
 	}
-	if got := CopySentence(&source.TableInfo{Items: 1}); got != "copies about 1 item (0 B) by scan: less than a cent, less than ten minutes" {
+	small := "copies about 1 item (0 B) by scan: less than a cent, less than ten minutes"
+	if got := CopySentence(&source.TableInfo{Items: 1}); got != small {
 		t.Error(got)
 	}
 	slow := config.Backfill{WriteRows: 1000}

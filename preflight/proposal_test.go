@@ -60,7 +60,8 @@ func TestProposedTargetsAreDistinct(t *testing.T) {
 
 // TestProposalIsNotWarnedOfWhatItSolves: a warning whose hint the mapping follows asks for nothing.
 func TestProposalIsNotWarnedOfWhatItSolves(t *testing.T) {
-	schema := change.KeySchema{Partition: change.KeyAttr{Name: "b", Type: 'B'}, Sort: &change.KeyAttr{Name: "n", Type: 'N'}}
+	sort := change.KeyAttr{Name: "n", Type: 'N'}
+	schema := change.KeySchema{Partition: change.KeyAttr{Name: "b", Type: 'B'}, Sort: &sort}
 	var left []string
 	for _, p := range []problem.Problem{
 		{Code: "not_int64", Path: "v"}, {Code: "unpadded", Path: "n"}, {Code: "unpadded", Path: "b"},

@@ -40,14 +40,17 @@ func TestPremisesAreTextsForPeople(t *testing.T) {
 		f.Code, f.Found = code, found
 		return f.Premise()
 	}
+	missing := Premise{Code: ProfileMissing, What: "app profile p", Found: "missing", Wanted: "there"}
+	stream := Premise{Code: "stream_max_age", What: "stream S", Found: "1h", Wanted: "0s"}
+	rule := Premise{Code: LifecycleData, What: "rule r", Found: "everything, after 9 days", Notice: true}
 	for want, p := range map[string]Premise{
 		"family d of table cart is missing: `cbt …`": with(FamilyMissing, "missing"),
 		"family d of table cart: GC rule is maxage=1h, and must be maxversions=1 (cells stay that the mapping lets go): " +
 			"`cbt …`": with(FamilyRule, "maxage=1h"),
 		"family d of table cart: type is a sum, and must be maxversions=1: `cbt …`": with(FamilyType, "a sum"),
-		"app profile p is missing":                                                       {Code: ProfileMissing, What: "app profile p", Found: "missing", Wanted: "there"},
-		"stream S: stream_max_age is 1h, and must be 0s":                                 {Code: "stream_max_age", What: "stream S", Found: "1h", Wanted: "0s"},
-		"lifecycle rule \"r\": lifecycle_data is everything, after 9 days, as it may be": {Code: LifecycleData, What: "lifecycle rule \"r\"", Found: "everything, after 9 days", Notice: true},
+		"app profile p is missing":                                         missing,
+		"stream S: stream_max_age is 1h, and must be 0s":                   stream,
+		"rule r: lifecycle_data is everything, after 9 days, as it may be": rule,
 	} {
 		if got := p.Text(); got != want {
 			t.Errorf("%s, want %s", got, want)

@@ -50,8 +50,8 @@ func TestVerdictSaysStateCauseSinceWhenAndNextStep(t *testing.T) {
 			"readers of the stream: DynamoDB allows two per shard; `replicator status --watch`."},
 		"no owner": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
 			why(st, WhyNoOwner, "no owner: no replicator carries the table")
-		})}, "No owner" + since + "Orders: no replicator carries the table. Next: is a `replicator run` running, and what does its " +
-			"log say? `replicator check` tests what it needs."},
+		})}, "No owner" + since + "Orders: no replicator carries the table. Next: is a `replicator run` " +
+			"running, and what does its log say? `replicator check` tests what it needs."},
 		"halted": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
 			as("halted")(st)
 			st.Halt, st.Halts = "no permission", map[string]string{"bigtable": "no permission"}
