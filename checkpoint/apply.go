@@ -72,7 +72,7 @@ func (s *State) ApplyMessage(seq uint64, m Message) (*Entry, error) {
 		s.dateEvents(e.Body)
 		return e, nil
 	}
-	before := s.situation()
+	before := s.situation(e.Body)
 	s.applyEntry(seq, e)
 	s.dateEvents(e.Body)
 	s.noteEvents(&before, e.Body)

@@ -13,7 +13,8 @@ import (
 // state holds the newest ones. Nothing is decided by them.
 type Event struct {
 	Kind EventKind `json:"kind"`
-	// Of is what it is about: a sink, or the ID of a gap, copy, resync, mapping or cutover.
+	// Of is what it is about: a sink, or the ID of a gap, copy, resync, mapping or cutover. It is empty
+	// for several gaps.
 	Of  string        `json:"of,omitempty"`
 	By  string        `json:"by,omitempty"`  // the owner or operator
 	Why string        `json:"why,omitempty"` // the reason of a halt or a gap, shortened
@@ -52,10 +53,14 @@ const (
 
 const (
 	eventsKept = 500
-	// eventWindow is among how many of the newest events one that happens again is counted: a try of
-	// a halted table is a claim, the end of the halt, and the next one.
-	eventWindow = 4
-	whyLongest  = 240 // bytes of Event.Why
+	// eventWindow is among how many of the newest events one that happens again is counted. A try of
+	// a halted table is a claim, and the end and the begin of a halt of each sink and of the pipeline:
+	// seven events, or eight where two processes try in turn. With fewer, a table that is halted for
+	// hours would push out all that happened before.
+	eventWindow = 8
+	whyLongest  = 240 // bytes of Event.Why, Of and By
+	// together is how soon an event must follow an earlier one to be counted with it, in milliseconds.
+	together = 3600 * 1000
 )
 
 // situation is what events are found in: they are what differs before and after an entry, whatever
@@ -64,7 +69,8 @@ type situation struct {
 	life                  uint64
 	paused                bool
 	halts                 map[string]*Halt
-	gaps                  map[string]GapState
+	gaps                  int       // how many there are: none is ever removed
+	gapStages             []gapSeen // of each gap, where the entry may change one that is known
 	copy, resync, mapping string
 	held, ended, givenUp  bool // of the copy
 	fence                 string
@@ -83,12 +89,31 @@ func eventful(body any) bool {
 	return true
 }
 
-// situation returns how the state is now.
-func (s *State) situation() situation {
-	x := situation{life: s.Life, paused: s.Paused, halts: s.AllHalts(), gaps: map[string]GapState{}}
-	for i := range s.Gaps {
-		if g := &s.Gaps[i]; !g.BeforeStart() {
-			x.gaps[g.ID()] = s.GapState(g)
+// gapSeen is how far a gap has come, as far as events show it.
+type gapSeen struct{ open, closed bool }
+
+// changesGaps reports whether an entry may change a gap that is known. All other entries only add
+// gaps: they must not cost more, the more there are, because a stream of thousands of shards that
+// was not read for a day gets a gap for each.
+func changesGaps(body any) bool {
+	switch body.(type) {
+	case *Control, *Healed, *Marks:
+		return true
+	}
+	return false
+}
+
+// gapSeen returns how far a gap has come.
+func (s *State) gapSeen(g *Gap) gapSeen {
+	return gapSeen{open: !g.Accepted, closed: g.Accepted && len(s.DifferingSinks(g)) == 0}
+}
+
+// situation returns how the state is now, for events that an entry with the body begins or ends.
+func (s *State) situation(body any) situation {
+	x := situation{life: s.Life, paused: s.Paused, halts: s.AllHalts(), gaps: len(s.Gaps)}
+	if changesGaps(body) {
+		for i := range s.Gaps {
+			x.gapStages = append(x.gapStages, s.gapSeen(&s.Gaps[i]))
 		}
 	}
 	if c := s.Copy; c != nil {
@@ -108,7 +133,7 @@ func (s *State) situation() situation {
 
 // noteEvents notes what an entry has changed since the situation before it.
 func (s *State) noteEvents(before *situation, body any) {
-	now, by := s.situation(), ""
+	now, by := s.situation(body), ""
 	if c, ok := body.(*Control); ok {
 		by = c.By
 	}
@@ -149,17 +174,22 @@ func (s *State) noteHalts(before, now *situation, note func(bool, EventKind, str
 	}
 }
 
+// noteGaps notes gaps that were found, accepted or closed. Those of one kind that follow each other
+// are one event: see Event.again.
 func (s *State) noteGaps(before, now *situation, note func(bool, EventKind, string)) {
-	for _, id := range slices.Sorted(maps.Keys(now.gaps)) {
-		is := now.gaps[id]
-		was, known := before.gaps[id]
-		if !known {
-			s.noteEvent(Event{Kind: EventGap, Of: id, Why: shortened(s.GapByID(id).Reason), At: s.Date})
+	for i := before.gaps; i < now.gaps; i++ {
+		if g := &s.Gaps[i]; !g.BeforeStart() {
+			s.noteEvent(Event{Kind: EventGap, Of: g.ID(), Why: shortened(g.Reason), At: s.Date})
 		}
-		open := known && was == GapOpen
-		note(open && is != GapOpen, EventGapAccepted, id)
-		closed := func(x GapState) bool { return x == GapHealed || x == GapSettled }
-		note(closed(is) && !closed(was), EventGapClosed, id)
+	}
+	for i, was := range before.gapStages {
+		is, g := now.gapStages[i], &s.Gaps[i]
+		if is == was || g.BeforeStart() {
+			continue
+		}
+		id := g.ID()
+		note(was.open && !is.open, EventGapAccepted, id)
+		note(is.closed && !was.closed, EventGapClosed, id)
 	}
 }
 
@@ -201,12 +231,14 @@ func (s *State) dateEvents(body any) {
 
 // noteEvent adds an event, or counts one that has just happened again.
 func (s *State) noteEvent(e Event) {
-	e.Last = e.At
-	tried := slices.Contains([]EventKind{EventOwner, EventHalted, EventWentOn}, e.Kind)
+	e.Last, e.Of, e.By = e.At, shortened(e.Of), shortened(e.By)
 	for i := len(s.Events) - 1; i >= max(0, len(s.Events)-eventWindow); i-- {
 		old := s.Events[i]
-		if tried && old.Kind == e.Kind && old.Of == e.Of && old.By == e.By && old.Why == e.Why {
+		if soon := old.Last == 0 || max(e.At, s.Date)-old.Last <= together; soon && old.again(&e) {
 			old.Times, old.Last = max(old.Times, 1)+1, e.Last
+			if old.Of != e.Of {
+				old.Of = ""
+			}
 			s.Events = append(slices.Delete(slices.Clone(s.Events), i, i+1), old) // the newest event stands last
 			return
 		}
@@ -215,6 +247,22 @@ func (s *State) noteEvent(e Event) {
 		s.Events = s.Events[1:]
 	}
 	s.Events = append(slices.Clip(s.Events), e)
+}
+
+// again reports whether an event is counted with an earlier one. Of gaps that follow each other only
+// the number is kept: a stream may get thousands at once, which would push out all that happened
+// before, and `gaps list` shows each.
+func (e *Event) again(next *Event) bool {
+	if e.Kind != next.Kind || e.By != next.By {
+		return false
+	}
+	switch e.Kind {
+	case EventOwner, EventHalted, EventWentOn:
+		return e.Of == next.Of && e.Why == next.Why
+	case EventGap, EventGapAccepted, EventGapClosed:
+		return true
+	}
+	return false
 }
 
 // shortened returns the begin of a reason.

@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -63,5 +64,81 @@ func TestEventsAreBounded(t *testing.T) {
 	last := w.s.Events[len(w.s.Events)-1]
 	if n := len(w.s.Events); n != eventsKept || last.By != fmt.Sprint("off ", eventsKept-1) {
 		t.Errorf("%d events, the last one by %s", n, last.By)
+	}
+}
+
+// TestThousandsOfGapsLeaveTheRest: a stream of many shards that was not read for a day, because an
+// operator had paused the table, gets a gap for each. They cost the same each, however many there
+// are, and who paused the table stays known.
+func TestThousandsOfGapsLeaveTheRest(t *testing.T) {
+	var ids []string
+	for i := range 2 * eventsKept {
+		ids = append(ids, fmt.Sprint("shard", i))
+	}
+	w := owned(t, seen(ids...)...)
+	yes := true
+	w.must(t, &Control{Pause: &yes, By: "ann"}, marksOf("bigtable"))
+	cost := func(id string) float64 {
+		gap := lostWhole(w.s, id)
+		return testing.AllocsPerRun(1, func() {
+			before := w.s.situation(gap)
+			w.s.applyGap(gap)
+			w.s.noteEvents(&before, gap)
+		})
+	}
+	first := cost(ids[0])
+	for _, id := range ids[1:] {
+		if n := cost(id); n > 2*first+10 {
+			t.Fatalf("the gap of %s costs %.0f allocations, the first one %.0f", id, n, first)
+		}
+	}
+	w.must(t, &Control{Resume: true, By: "bob"})
+	kinds := map[EventKind]int{}
+	for _, e := range w.s.Events {
+		kinds[e.Kind] += max(1, e.Times)
+		if gaps := e.Kind == EventGap || e.Kind == EventGapAccepted; gaps && e.Of != "" {
+			t.Errorf("%d gaps have the name of one: %+v", e.Times, e)
+		}
+	}
+	if kinds[EventPaused] != 1 || kinds[EventGap] != len(w.s.Gaps) || kinds[EventOwner] != 1 || len(w.s.Events) > 10 {
+		t.Errorf("%d events: %v, want one pause and %d gaps", len(w.s.Events), kinds, len(w.s.Gaps))
+	}
+}
+
+// TestTriesOfAHaltedTableLeaveTheRest: two processes try a table in turn for hours, in which the
+// pipeline and both sinks halt.
+func TestTriesOfAHaltedTableLeaveTheRest(t *testing.T) {
+	w := gapped(t)
+	yes := true
+	w.must(t, &Control{Pause: &yes, By: "ann"})
+	for i := range 2 * eventsKept {
+		other, err := claim(t, w.l, w.l.fold(t), fmt.Sprint("owner ", i%2), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, sink := range []string{SinkPipeline, SinkArchive, SinkBigtable} {
+			other.must(t, &Control{Clear: true, ClearSink: sink}, &Control{Halt: &Halt{Sink: sink, Reason: "no permission"}})
+		}
+		w = other
+	}
+	if !slices.ContainsFunc(w.s.Events, func(e Event) bool { return e.Kind == EventPaused }) || len(w.s.Events) > 20 {
+		t.Errorf("who paused the table is not among %d events", len(w.s.Events))
+	}
+}
+
+// TestGapIsClosedForAllSinks: a gap that is healed in Bigtable and not in the archive is not closed.
+func TestGapIsClosedForAllSinks(t *testing.T) {
+	w := gapped(t)
+	gap := w.s.Gaps[0].ID()
+	closed := func() bool {
+		return slices.ContainsFunc(w.s.Events, func(e Event) bool { return e.Kind == EventGapClosed && e.Of == gap })
+	}
+	w.must(t, &Control{Resume: true}, &Control{Resync: &ResyncOrder{ID: "r1"}},
+		&Healed{ID: "r1", Gaps: []string{gap}, Sinks: map[string]string{SinkBigtable: ""}, Date: 40 * hour})
+	if closed() {
+		t.Errorf("closed, and the archive lacks what it lost: %+v", w.s.Events)
+	}
+	if w.must(t, &Control{Waive: &Waive{Gap: gap, Sink: SinkArchive}}); !closed() {
+		t.Errorf("not closed: %+v", w.s.Events)
 	}
 }

@@ -54,11 +54,12 @@ func eventText(e *checkpoint.Event) (text, tone string) {
 	case checkpoint.EventResumed:
 		return "resumed" + by, "good"
 	case checkpoint.EventGap:
-		return "gap " + e.Of + ": " + e.Why, "bad"
+		return gapWord(e, ": ", ": ") + e.Why, "bad"
 	case checkpoint.EventGapAccepted:
-		return "gap " + e.Of + ": reading goes on behind it", "warn"
+		return gapWord(e, ": reading goes on behind it", ": reading goes on behind them") + by, "warn"
 	case checkpoint.EventGapClosed:
-		return "gap " + e.Of + " is closed: no sink lacks what it lost, or that is waived", "good"
+		return gapWord(e, " is closed: no sink lacks what it", " are closed: no sink lacks what they") +
+			" lost, or that is waived", "good"
 	case checkpoint.EventCopy:
 		return "the copy of older items begins", "busy"
 	case checkpoint.EventCopyHeld:
@@ -81,6 +82,15 @@ func eventText(e *checkpoint.Event) (text, tone string) {
 		return "cutover " + e.Of + " is certified" + by, "good"
 	}
 	return string(e.Kind), "busy"
+}
+
+// gapWord names a gap, and chooses between the words for it and for several, whose number stands
+// behind the text.
+func gapWord(e *checkpoint.Event, it, them string) string {
+	if e.Of == "" {
+		return "gaps" + them
+	}
+	return "gap " + e.Of + it
 }
 
 // sinkWord names a sink before what became of it; nothing for the table itself.
