@@ -3,6 +3,7 @@ package status
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -110,7 +111,7 @@ func (s *Services) Answers(now time.Time) map[string]Answer {
 // ServiceChange is the begin or the end of a failure of a service.
 type ServiceChange struct {
 	Service string
-	Back    bool          // every call that failed has succeeded
+	Back    bool          // every call that failed has succeeded, or is not made any more
 	After   time.Duration // since the first failure
 	Err     error         // nil when it is back
 }
@@ -145,13 +146,24 @@ func (s *Services) note(op operation, err error, now time.Time) *ServiceChange {
 	default:
 		f.Err, f.last = err, now
 	}
+	maps.DeleteFunc(s.ops, func(_ operation, f *Failure) bool { return !s.counts(f, now) })
 	s.failing.Store(int64(len(s.ops)))
-	return s.change(op.service, now)
+	return s.change(op.service, err != nil, now)
 }
 
-// change returns what has changed about a service that has to be reported; nil for nothing. The
-// caller holds the mutex.
-func (s *Services) change(service string, now time.Time) *ServiceChange {
+// counts reports whether a failure still counts. The caller holds the mutex.
+func (s *Services) counts(f *Failure, now time.Time) bool {
+	memory := failureMemory
+	if at := s.answers[f.Service]; at != nil && processStart.Add(time.Duration(at.Load())).After(f.last) {
+		memory = givenUpAfter
+	}
+	return now.Sub(f.last) <= memory
+}
+
+// change returns what has changed about a service that has to be reported; nil for nothing. A call
+// that succeeded begins no failure: another one may have failed once, and not be tried again yet.
+// The caller holds the mutex.
+func (s *Services) change(service string, failed bool, now time.Time) *ServiceChange {
 	var worst *Failure
 	for op, f := range s.ops {
 		if op.service == service && (worst == nil || f.Since.Before(worst.Since)) {
@@ -163,7 +175,7 @@ func (s *Services) change(service string, now time.Time) *ServiceChange {
 	case worst == nil && told:
 		delete(s.told, service)
 		return &ServiceChange{Service: service, Back: true, After: now.Sub(since)}
-	case worst != nil && !told && now.Sub(worst.Since) >= FailureGrace:
+	case worst != nil && failed && !told && now.Sub(worst.Since) >= FailureGrace:
 		if s.told == nil {
 			s.told = map[string]time.Time{}
 		}
@@ -179,11 +191,7 @@ func (s *Services) Failures(now time.Time) (all []Failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, f := range s.ops {
-		memory := failureMemory
-		if at := s.answers[f.Service]; at != nil && processStart.Add(time.Duration(at.Load())).After(f.last) {
-			memory = givenUpAfter
-		}
-		if now.Sub(f.last) > memory {
+		if !s.counts(f, now) {
 			continue
 		}
 		i, known := slices.BinarySearchFunc(all, f.Service, func(a Failure, name string) int {

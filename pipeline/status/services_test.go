@@ -66,3 +66,42 @@ func TestServiceFailsFromItsFirstFailureToItsNextSuccess(t *testing.T) {
 		t.Errorf("changes (-want +got):\n%s", diff)
 	}
 }
+
+// A call that failed once and is not tried again, as that of a table which another process carries
+// now, is no outage, and hides none.
+func TestOneFailureIsNoOutage(t *testing.T) {
+	now := time.Now()
+	s := &Services{}
+	var changes []string
+	s.OnChange(func(c ServiceChange) { changes = append(changes, fmt.Sprint(c.Back, " ", c.After, " ", c.Err)) })
+	describe, read := operation{DynamoDB, "DescribeTable"}, operation{DynamoDB, "GetRecords"}
+	second := 0
+	call := func(op operation, err error) {
+		at := now.Add(time.Duration(second) * time.Second)
+		if err == nil {
+			s.answered(DynamoDB).Store(int64(at.Sub(processStart)))
+		}
+		s.report(op, err, at)
+	}
+	call(describe, errors.New("time-out"))
+	for ; second < 600; second++ {
+		call(read, nil)
+	}
+	for ; second < 620; second++ {
+		call(describe, errors.New("away"))
+	}
+	for ; second < 900; second++ { // another process describes the table
+		call(read, nil)
+	}
+	for ; second < 920; second++ {
+		call(read, errors.New("refused"))
+	}
+	call(read, nil)
+	if s.failing.Load() != 0 {
+		t.Error("calls that nobody makes any more count as failing")
+	}
+	want := []string{"false 5s away", "true 2m20s <nil>", "false 5s refused", "true 20s <nil>"}
+	if diff := cmp.Diff(want, changes); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+}
