@@ -27,7 +27,7 @@ func (t *table) awaitClaim(ctx context.Context) (*queue.Writer, error) {
 func (v *tableView) noteRival(owner string, epoch uint64) {
 	v.publish(func(s *snapshot) {
 		if s.rival == nil {
-			s.seen, s.halt = nil, nil
+			s.seen, s.halt, s.denied = nil, nil, 0
 		}
 		s.unseen = time.Now()
 		s.rival = &rival{owner: owner, epoch: epoch, moved: s.unseen}

@@ -88,6 +88,7 @@ func (t *table) describe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	t.view.tableGone(0)
 	if info.StreamARN == "" {
 		return fmt.Errorf("table %s has no stream: enable one with view type NEW_AND_OLD_IMAGES", t.Source)
 	}

@@ -42,9 +42,10 @@ func (v *tableView) observe(s *checkpoint.State, p queue.Pressure, letters *appl
 	v.detail.Observe(s, v.now())
 }
 
-// tableGone publishes how often in a row DynamoDB has answered that it has no such table.
+// tableGone publishes how often in a row DynamoDB has answered that it has no such table; 0: it has
+// the table. Each life counts anew, and what the lives before it have found stays.
 func (v *tableView) tableGone(times int) {
-	if v.latest().denied != times {
+	if was := v.latest().denied; times > was || times == 0 && was > 0 {
 		v.publish(func(s *snapshot) { s.denied = times })
 	}
 }

@@ -3,6 +3,9 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -209,14 +212,45 @@ func TestHaltNamesOneSetting(t *testing.T) {
 // and a description ends it.
 func TestOneDenialDoesNotNameATableAsDeleted(t *testing.T) {
 	_, table, _ := ownedTable(t, Options{Name: "shop"})
+	gone := func() bool {
+		st := table.view.status(time.Now())
+		return st.Has(status.WhyVanished)
+	}
 	for i, c := range []struct {
 		times int
 		gone  bool
-	}{{1, false}, {2, true}, {3, true}, {0, false}} {
+	}{{1, false}, {2, true}, {3, true}, {1, true}, {0, false}} { // at 1 for the second time a life begins
 		table.view.tableGone(c.times)
-		st := table.view.status(time.Now())
-		if st.Has(status.WhyVanished) != c.gone {
-			t.Errorf("answer %d: after %d denials in a row %v", i, c.times, st.Why)
+		if gone() != c.gone {
+			t.Errorf("answer %d: after %d denials in a row it is deleted: %v", i, c.times, gone())
 		}
+	}
+	table.view.tableGone(2)
+	if table.view.noteRival("other", 2); gone() {
+		t.Error("deleted, while another process carries it and this one asks nothing")
+	}
+}
+
+// A table that a try of a halted table describes is there, whatever the life before has found.
+func TestDescribedTableIsThere(t *testing.T) {
+	_, table, _ := ownedTable(t, Options{Name: "shop"})
+	answers := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"Table": {"TableName": "Orders", "TableStatus": "ACTIVE", "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
+			"AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}]}}`)
+	}))
+	t.Cleanup(answers.Close)
+	t.Setenv("AWS_ACCESS_KEY_ID", "a")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "b")
+	src, err := source.Open(t.Context(), source.Options{Region: "eu-west-1", Endpoint: answers.URL}, zap.NewNop(),
+		prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(src.Close)
+	table.source = src
+	table.view.tableGone(2)
+	err = table.describe(t.Context()) // it has no stream
+	if n := table.view.latest().denied; n != 0 || source.Answered(err) {
+		t.Errorf("%d denials count, although the table was described: %v", n, err)
 	}
 }
