@@ -156,29 +156,42 @@ func (s *State) forgetUnlisted(b *Graph) {
 	}
 }
 
-// MarksAbsent reports whether a complete listing that lacks a shard is the first one to say so of a
-// finished shard.
+// MarksAbsent reports whether a complete listing that lacks a shard has something to say of a
+// finished shard: it is the first one, or the one that confirms it.
 //
 // Rule 13: it is no evidence for a shard that another listing has shown without an end since the
-// shard was finished. Hosts of the service may differ until every listing shows new shards.
+// shard was finished. Hosts of the service may differ until every listing shows new shards. Behind
+// that, a second listing must confirm that such a shard is gone.
 func (s *State) MarksAbsent(sh *Shard, began change.Millis) bool {
-	if sh.SeenOpen && began < sh.FinishedAt+childListingDelay {
+	switch {
+	case sh.Phase != PhaseFinished || sh.SeenOpen && began < sh.FinishedAt+childListingDelay:
 		return false
+	case sh.SeenOpen && sh.AbsentSince != 0:
+		return began >= sh.AbsentSince+childListingDelay
 	}
-	return sh.AbsentSince == 0 && sh.Phase == PhaseFinished
+	return sh.AbsentSince == 0
 }
 
-// markAbsent notes the first complete listing that lacks a finished shard.
+// markAbsent notes a complete listing that lacks a finished shard.
 //
 // Rule 8: where a listing has shown a shard to live that a gap had ended, it may have taken writes
 // until it was trimmed. A shard stays listed for a day after its end, so that takes a day: what is
 // left of it is read then, or its reader finds that it is gone, and the gap that follows reaches to
-// the end.
+// the end. What is left of an earlier stream is not read: the gap before the next stream has it.
 func (s *State) markAbsent(sh *Shard, date change.Millis) {
-	lived := sh.SeenOpen && date-sh.FinishedAt >= retention
-	sh.AbsentSince, sh.SeenOpen = date, false
-	if lived {
+	live := s.LiveStream()
+	switch {
+	case !sh.SeenOpen:
+	case sh.Stream != live.ARN:
+		sh.SeenOpen = false
+	case date-sh.FinishedAt >= retention:
+		sh.SeenOpen = false
 		s.showEnd(sh)
+	case sh.AbsentSince != 0:
+		sh.SeenOpen = false
+	}
+	if sh.AbsentSince == 0 {
+		sh.AbsentSince = date
 	}
 	s.reindexWithChildren(sh)
 }

@@ -72,10 +72,12 @@ func TestShardThatAGapEndedIsReadToTheEndThatAListingShows(t *testing.T) {
 			w.must(t, &Graph{Stream: "arn", Date: w.s.Date + 1000, Complete: true, Shards: shards})
 			sh := w.s.Shards["a"]
 			if name == "nothing of it" { // hosts of the service differ
-				wantUnread(t, w.s, "a")
-				w.must(t, &Graph{
-					Stream: "arn", Date: sh.FinishedAt + childListingDelay, Complete: true, Delta: true, Absent: []string{"a"},
-				})
+				for i := range change.Millis(2) { // the second listing confirms the first
+					wantUnread(t, w.s, "a")
+					w.must(t, &Graph{
+						Stream: "arn", Date: sh.FinishedAt + (1+i)*childListingDelay, Complete: true, Delta: true, Absent: []string{"a"},
+					})
+				}
 			}
 			wantUnread(t, w.s)
 			if name == "nothing of it" {
@@ -113,6 +115,46 @@ func TestShardThatLivedBehindItsGapIsReadOnWhereItIsGone(t *testing.T) {
 	w.must(t, lostWhole(w.s, "a"))
 	if w.s.OpenGaps() != 2 || sh.Phase != PhaseFinished {
 		t.Errorf("%d gaps: %s", w.s.OpenGaps(), phases(w.s))
+	}
+}
+
+// Rule 13: one listing that lacks a shard which another one has shown to live does not end the doubt,
+// although the process then ends, and begins again a day later when the shard is gone.
+func TestOneAbsenceLeavesTheDoubtAboutAShard(t *testing.T) {
+	w := owned(t, seen("a", "b")...)
+	w.must(t, lostWhole(w.s, "a"))
+	w.must(t, &Graph{Stream: "arn", Date: w.s.Date, Complete: true, Shards: seen("a", "b")})
+	sh := w.s.Shards["a"]
+	first := sh.FinishedAt + 2*childListingDelay
+	for _, began := range []change.Millis{first, first + childListingDelay - 1} {
+		w.must(t, &Graph{Stream: "arn", Date: began, Complete: true, Shards: seen("b")})
+		wantUnread(t, w.s, "a")
+	}
+	if w.s.MarksAbsent(sh, first+childListingDelay-1) || !w.s.MarksAbsent(sh, first+childListingDelay) {
+		t.Error("a listing that begins a minute after the first absence confirms it, and none before")
+	}
+	w.must(t, &Graph{Stream: "arn", Date: sh.FinishedAt + retention, Complete: true, Shards: seen("b")})
+	if sh.Phase != PhaseClosed || w.s.ReadWatermark() > sh.Watermark {
+		t.Fatalf("read through %d: %s", w.s.ReadWatermark(), phases(w.s))
+	}
+}
+
+// What a shard of an earlier stream took behind its gap is in the gap before the next stream: it is
+// not read once that stream has begun.
+func TestShardOfAnEarlierStreamIsNotReadOn(t *testing.T) {
+	w := owned(t, seen("a", "b")...)
+	w.must(t, lostWhole(w.s, "a"))
+	w.must(t, &Graph{Stream: "arn", Date: w.s.Date, Complete: true, Shards: seen("a", "b")})
+	w.must(t, lostWhole(w.s, "b"))
+	w.must(t, &Graph{Stream: "arn", Date: w.s.Date, Disabled: true})
+	sh := w.s.Shards["a"]
+	if !sh.SeenOpen || !w.s.Drained("arn") {
+		t.Fatalf("seen open: %v, %s", sh.SeenOpen, phases(w.s))
+	}
+	w.must(t, &Start{Stream: "next", Date: w.s.Date + 1, Floor: w.s.HighestVersion(), Shards: seen("c")})
+	w.must(t, &Graph{Stream: "next", Date: sh.FinishedAt + retention, Complete: true, Shards: seen("c")})
+	if sh.Phase != PhaseFinished || sh.SeenOpen {
+		t.Errorf("seen open: %v, %s", sh.SeenOpen, phases(w.s))
 	}
 }
 
