@@ -36,6 +36,12 @@ func isCredentials(err error) bool {
 // Source: https://docs.aws.amazon.com/STS/latest/APIReference/CommonErrors.html
 var expiredCodes = map[string]bool{"ExpiredTokenException": true, "ExpiredToken": true}
 
+// codeNoProvider is the answer of STS that the identity provider does not answer it: it may do so at
+// the next try, although the status is 400.
+//
+// Source: https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRoleWithWebIdentity.html
+const codeNoProvider = "IDPCommunicationError"
+
 // skewCodes are the answers to a signature whose time is not that of the service.
 var skewCodes = map[string]bool{
 	"RequestExpired": true, "RequestTimeTooSkewed": true, "InvalidSignatureException": true, "SignatureDoesNotMatch": true,
@@ -65,7 +71,7 @@ func credentialsClass(err error) failure.Class {
 	if call == nil || call.ServiceID == "ec2imds" { // there is nothing to ask, or nobody who answers
 		return failure.Denied
 	}
-	if code := codeOf(call); expiredCodes[code] || throttles.IsErrorThrottle(call).Bool() {
+	if code := codeOf(call); expiredCodes[code] || code == codeNoProvider || throttles.IsErrorThrottle(call).Bool() {
 		return failure.Transient
 	}
 	switch {
@@ -118,6 +124,8 @@ func stsHint(call *smithy.OperationError) string {
 		return "STS refuses the signature: is this machine's clock right, and the secret key?"
 	case expiredCodes[code] && call.OperationName == "AssumeRole":
 		return "the credentials that assume source.assume_role have expired: renew them"
+	case code == codeNoProvider:
+		return "STS cannot reach the cluster's OIDC provider: reading goes on by itself once it can"
 	case call.OperationName == "AssumeRoleWithWebIdentity" && code == "AccessDenied":
 		return "STS refuses the pod's identity: the trust policy of AWS_ROLE_ARN must name the cluster's OIDC provider, " +
 			"the service account, and the audience sts.amazonaws.com"

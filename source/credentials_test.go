@@ -60,6 +60,10 @@ func TestMissingCredentialsNameTheirProvider(t *testing.T) {
 		"STS is in trouble": {
 			webIdentity(answer(500, "InternalFailure", "trouble"), token), "", failure.Transient, "STS", "InternalFailure",
 		},
+		"STS cannot ask the provider": {
+			webIdentity(answer(400, "IDPCommunicationError", "trouble"), token), "", failure.Transient, "OIDC provider",
+			"IDPCommunicationError",
+		},
 		"no agent": {
 			map[string]string{"AWS_CONTAINER_CREDENTIALS_FULL_URI": closed.URL}, "", failure.Denied,
 			"AWS_CONTAINER_CREDENTIALS", "no credentials",
