@@ -27,7 +27,11 @@ async function poll() {
     if (!reply.ok) {
       throw new Error('HTTP ' + reply.status + ' ' + reply.statusText);
     }
-    show(new DOMParser().parseFromString(await reply.text(), 'text/html'));
+    const next = new DOMParser().parseFromString(await reply.text(), 'text/html');
+    if (!next.getElementById('verdict')) { // the login of a proxy: its status says nothing about the replicator
+      throw new Error('HTTP ' + reply.status + ' with another page');
+    }
+    show(next);
     answered = Date.now();
     offline.hidden = true;
     document.body.classList.remove('stale');
@@ -150,7 +154,9 @@ setInterval(() => {
   const now = Date.now();
   answered = Math.min(answered, now); // the clock may have been set back
   if (now - answered > PATIENCE) {
-    lost();
+    if (offline.hidden) { // else the banner says more
+      lost();
+    }
     poll();
   }
 }, 1000);

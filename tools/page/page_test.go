@@ -58,6 +58,13 @@ func TestPageThatNobodyAnswersForHasNoColour(t *testing.T) {
 		p.mustBeGrey(green)
 	}
 	_ = s.daemon.Wait()
+	login := s.serveLogin()
+	for _, p := range []*tab{front, table} {
+		s.until("the login of a proxy is no answer", func() bool {
+			return p.stale() && strings.Contains(p.text("document.getElementById('offline').textContent"), "with another page")
+		})
+	}
+	_ = login.Close()
 	s.daemon = s.start("run")
 	for _, p := range []*tab{front, table} {
 		s.until("the page follows the next process without a reload", func() bool {

@@ -171,6 +171,22 @@ func free(t *testing.T) string {
 	return ln.Addr().String()
 }
 
+// serveLogin answers every request at the address of the admin server as a proxy does whose session
+// has ended.
+func (s *stage) serveLogin() *http.Server {
+	s.t.Helper()
+	ln, err := net.Listen("tcp", s.admin)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("<!doctype html><title>Log in</title><form></form>"))
+	})}
+	go func() { _ = server.Serve(ln) }()
+	s.t.Cleanup(func() { _ = server.Close() })
+	return server
+}
+
 // answers reports whether a path of the admin server answers with 200.
 func (s *stage) answers(path string) bool {
 	reply, err := http.Get("http://" + s.admin + path)
