@@ -235,7 +235,8 @@ func TestOneDenialDoesNotNameATableAsDeleted(t *testing.T) {
 func TestDescribedTableIsThere(t *testing.T) {
 	_, table, _ := ownedTable(t, Options{Name: "shop"})
 	answers := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, `{"Table": {"TableName": "Orders", "TableStatus": "ACTIVE", "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
+		_, _ = io.WriteString(w, `{"Table": {"TableName": "Orders", "TableStatus": "ACTIVE",
+			"KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
 			"AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}]}}`)
 	}))
 	t.Cleanup(answers.Close)
