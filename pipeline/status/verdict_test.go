@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
 )
 
@@ -330,5 +331,30 @@ func TestTrackerKeepsTheBeginOfAState(t *testing.T) {
 	}
 	if line := old.Line(at.Add(-time.Second)); !strings.HasPrefix(line, "Healthy since 14:10:00Z: ") {
 		t.Errorf("a clock that was set back: %s", line)
+	}
+}
+
+// A halt of the archive stands beside a table that goes on, and not beside one that Bigtable halts,
+// or one that is archived and no more.
+func TestHaltOfTheArchiveAlone(t *testing.T) {
+	archive := map[string]string{checkpoint.SinkArchive: "no bucket"}
+	both := map[string]string{checkpoint.SinkArchive: "no bucket", checkpoint.SinkBigtable: "no permission"}
+	for i, c := range []struct {
+		target string
+		halts  map[string]string
+		want   []string
+	}{
+		{"orders", archive, []string{StateSinkHalted}},
+		{"orders", both, []string{StateHalted}},
+		{"", archive, []string{StateHalted}},
+	} {
+		v := Judge(Outlook{Reasons: 1, Tables: []Table{{Source: "Orders", Target: c.target, Halts: c.halts, Retention: -1}}})
+		var got []string
+		for _, x := range v.troubles {
+			got = append(got, x.state)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("case %d (-want +got):\n%s", i, diff)
+		}
 	}
 }
