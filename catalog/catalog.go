@@ -356,14 +356,15 @@ func CompileTarget(
 	return c.Table(table.Source).Program, all, nil
 }
 
-// Select returns the configured tables, or only the one with the given source if that is not empty.
+// Select returns the configured tables, or only the one with the given source, its name or its ARN,
+// if that is not empty.
 func Select(cfg *config.Config, source string) ([]config.Table, error) {
 	if source == "" {
 		return cfg.Tables, nil
 	}
 	var names []string
 	for _, t := range cfg.Tables {
-		if t.Source == source {
+		if t.Source == source || t.ARN == source {
 			return []config.Table{t}, nil
 		}
 		names = append(names, t.Source)

@@ -132,8 +132,13 @@ func TestSelectNamesWhatIsConfigured(t *testing.T) {
 		t.Errorf("%v %v", one, err)
 	}
 	_, err := Select(cfg, "C")
-	if class, hint := failure.Of(err); class != failure.Usage || !strings.Contains(hint, "[A B]") {
+	if class, hint := failure.Of(err); class != failure.Usage || !strings.Contains(hint, "A, B") {
 		t.Errorf("%v", err)
+	}
+	const arn = "arn:aws:dynamodb:eu-west-1:222222222222:table/B"
+	cfg.Tables[1].ARN = arn
+	if one, err := Select(cfg, arn); err != nil || len(one) != 1 || one[0].Source != "B" {
+		t.Errorf("%v %v", one, err)
 	}
 	if KeysDeclared(cfg) || !KeysDeclared(configured(cfg.Tables[1])) {
 		t.Error("KeysDeclared")
