@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tailrace-cdc/replicator/pipeline/latency"
+	"github.com/tailrace-cdc/replicator/pipeline/status"
 )
 
 // chart is a line of the last hour.
@@ -14,6 +15,7 @@ type chart struct {
 	Label string
 	Paths []string // several where something was not known in between
 	High  string   // the value at the upper edge; "": there is nothing to draw yet
+	Limit string   // the path of a line above which a table is not ready; "": it is far above all values
 }
 
 const (
@@ -27,23 +29,34 @@ func charts(points []latency.Point) []chart {
 		return []chart{{Label: "The first point is taken half a minute after the start."}}
 	}
 	return []chart{
-		newChart("p99 latency", points, periodText, func(p *latency.Point) float64 { return p.P99 }),
-		newChart("changes per second", points, perSecond, func(p *latency.Point) float64 { return p.Rate }),
-		newChart("waiting changes", points, wholeText, func(p *latency.Point) float64 { return p.Pending }),
-		newChart("age of the proof", points, periodText, func(p *latency.Point) float64 { return p.Lag }),
+		newChart("p99 latency", points, 0, periodText, func(p *latency.Point) float64 { return p.P99 }),
+		newChart("changes per second", points, 0, perSecond, func(p *latency.Point) float64 { return p.Rate }),
+		newChart("waiting changes", points, 0, wholeText, func(p *latency.Point) float64 { return p.Pending }),
+		newChart("age of the proof", points, status.DefaultLate.Seconds(), periodText,
+			func(p *latency.Point) float64 { return p.Lag }),
 	}
 }
 
 // newChart draws the values of points; the newest is at the right edge, the highest at the upper
-// one.
-func newChart(name string, points []latency.Point, text func(float64) string, of func(*latency.Point) float64) chart {
+// one. Once values come near a limit, it is drawn too; 0: there is none.
+func newChart(
+	name string, points []latency.Point, limit float64, text func(float64) string, of func(*latency.Point) float64,
+) chart {
 	high, last := 0.0, points[len(points)-1]
 	for i := range points {
 		if y := of(&points[i]); !math.IsNaN(y) {
 			high = max(high, y)
 		}
 	}
-	c := chart{High: text(high), Label: fmt.Sprintf("%s: %s now, at most %s", name, text(of(&last)), text(high))}
+	c := chart{Label: fmt.Sprintf("%s: %s now, at most %s", name, text(of(&last)), text(high))}
+	if limit > 0 {
+		c.Label += ", late above " + text(limit)
+	}
+	if limit > 0 && high > limit/4 {
+		high = max(high, limit)
+		c.Limit = fmt.Sprintf("M0 %.1fh%.0f", level(limit, high), chartWidth)
+	}
+	c.High = text(high)
 	var path strings.Builder
 	flush := func() {
 		if path.Len() > 0 {

@@ -24,6 +24,7 @@ type tableRow struct {
 	Order                                    int     // of its colour: trouble first
 	LagNumber, RateNumber, WaitingNumber     float64 // to sort by; -1: not known
 	HasLetters, HasGaps                      bool
+	LettersText                              string // by reason
 }
 
 // columns are the columns of the front page that some table needs; most pipelines need none of them
@@ -60,6 +61,7 @@ func newRow(t *status.Table, failing bool) tableRow {
 		r.CopyPercent = int(t.Copy.Percent)
 	}
 	r.HasLetters, r.HasGaps = r.Letters > 0, r.Gaps > 0
+	r.LettersText = lettersText(t)
 	if l := t.Latency; l != nil {
 		r.Latency = periodText(l.P50) + ", " + periodText(l.P99)
 	}

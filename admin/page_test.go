@@ -156,3 +156,32 @@ func TestChartBreaksWhereNothingIsKnown(t *testing.T) {
 		}
 	}
 }
+
+// TestLimitIsDrawnOnceValuesComeNearIt: a limit far above all values would press them flat.
+func TestLimitIsDrawnOnceValuesComeNearIt(t *testing.T) {
+	point := latency.Point{At: time.Date(2026, 11, 25, 8, 0, 0, 0, time.UTC)}
+	for lag, want := range map[float64]struct{ limit, high string }{
+		3: {"", "3.0 s"}, 60: {"M0 2.0h240", "2 m 00 s"}, 240: {"M0 24.0h240", "4 m 00 s"},
+	} {
+		point.Lag = lag
+		c := charts([]latency.Point{point})[3]
+		if c.Limit != want.limit || c.High != want.high || !strings.HasSuffix(c.Label, ", late above 2 m 00 s") {
+			t.Errorf("%v s: %+v, want %+v", lag, c, want)
+		}
+	}
+}
+
+// TestDeadLettersByReason: the most frequent reason comes first.
+func TestDeadLettersByReason(t *testing.T) {
+	for want, table := range map[string]status.Table{
+		"0": {},
+		"3": {DeadLetters: 3}, // of a table that another process carries
+		"7: 4 family, 2 row_key, 1 too_old": {
+			DeadLetters: 7, LetterCodes: map[string]int{"row_key": 2, "too_old": 1, "family": 4},
+		},
+	} {
+		if got := lettersText(&table); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -1,7 +1,11 @@
 package admin
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 )
@@ -83,7 +87,7 @@ func facts(t *status.Table, r *tableRow) []fact {
 		{"Calls to Bigtable in flight", callsFact(t, r)},
 		{"In Bigtable", applied}, {"Age of that proof", r.Proof},
 		{"Retention left", r.Retention}, {"Log", r.Log + r.LogLimit}, {"Copy of older items", copied},
-		{"Continuous comparison", r.Verify}, {"Dead letters", fmt.Sprint(t.DeadLetters)},
+		{"Continuous comparison", r.Verify}, {"Dead letters", lettersText(t)},
 		{"Gaps", fmt.Sprintf("%d open, %d accepted, %d that differ", t.Gaps, t.Accepted, t.Differing)},
 		{"Archive", r.Archive}, {"Owner", fmt.Sprintf("%s (epoch %d)", r.Owner, t.Epoch)},
 		{"Shards", fmt.Sprintf("%d open, %d closed, %d waiting, %d done", t.Shards.Open, t.Shards.Closed, t.Shards.Waiting,
@@ -143,4 +147,19 @@ func gapTable(gaps []status.Gap) (rows []gapRow) {
 		rows = append(rows, gapRow{g.ID, g.State, lost, g.Reason})
 	}
 	return rows
+}
+
+// lettersText returns how many dead letters there are, and of which reasons: the most frequent first.
+func lettersText(t *status.Table) string {
+	codes := slices.SortedFunc(maps.Keys(t.LetterCodes), func(a, b string) int {
+		return cmp.Or(cmp.Compare(t.LetterCodes[b], t.LetterCodes[a]), cmp.Compare(a, b))
+	})
+	var each []string
+	for _, code := range codes {
+		each = append(each, fmt.Sprintf("%d %s", t.LetterCodes[code], code))
+	}
+	if len(each) == 0 {
+		return fmt.Sprint(t.DeadLetters)
+	}
+	return fmt.Sprintf("%d: %s", t.DeadLetters, strings.Join(each, ", "))
 }

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -21,7 +22,7 @@ func PipelineOptions(cfg *config.Config, src *source.Source) pipeline.Options {
 	o := pipeline.Options{
 		Name: cfg.Pipeline, Memory: clients.Budget(cfg), CopyMemory: int64(cfg.Memory.Copy),
 		Calls:   apply.CallsIn(clients.CallMemory(cfg)),
-		Scratch: cfg.Scratch, Start: clients.Start(cfg),
+		Scratch: cfg.Scratch, PastHour: filepath.Join(cfg.Scratch, "hours", cfg.Pipeline+".gob"), Start: clients.Start(cfg),
 		Periods: pipeline.Periods{
 			ClaimTTL: time.Duration(t.ClaimTTL), Beat: time.Duration(t.Beat), Listing: time.Duration(t.Listing),
 			Describe: time.Duration(t.Describe), Mark: time.Duration(t.MarkInterval), Trim: time.Duration(t.Trim),

@@ -27,6 +27,7 @@
 //	balancing.go    shares tables with the other processes of the pipeline, and announces them
 //	health.go       liveness, readiness and the status of the pipeline
 //	metrics.go      gauges, computed when they are scraped
+//	pasthour.go     the charts of the last hour, over a restart
 //	detail.go       the content of the pages: what is published while one is open, and what happened
 //	gauges.go       their names
 //	table.go        one table: one life after the other

@@ -32,6 +32,9 @@ type Options struct {
 	Calls      int // in work at once, all tables together; 0: by Memory
 	// Scratch is the directory of the sorted runs of whole-table resyncs.
 	Scratch string
+	// PastHour is the file with the charts of the last hour, which the next process continues; "": there
+	// is none.
+	PastHour string
 	// Archive is where deleted items go that a mapping archives; nil: nowhere.
 	Archive *archiving.Place
 	// Adopt lets a first start take a target that another pipeline has written: its own versions

@@ -121,6 +121,8 @@ func (p *Pipeline) endWithoutQueue(ctx context.Context) error {
 func (p *Pipeline) keepHistory(ctx context.Context) error {
 	tick := time.NewTicker(latency.Every)
 	defer tick.Stop()
+	p.restoreHours(time.Now())
+	defer p.keepHours()
 	for taken := 1; ; taken++ {
 		select {
 		case <-ctx.Done():
@@ -134,6 +136,9 @@ func (p *Pipeline) keepHistory(ctx context.Context) error {
 				}
 			}
 			p.Status() // notes since when the verdict is what it is
+			if taken%saveHours == 0 {
+				p.keepHours()
+			}
 		}
 	}
 }

@@ -34,7 +34,8 @@ type tableView struct {
 func (v *tableView) observe(s *checkpoint.State, p queue.Pressure, letters *apply.DeadLetters) {
 	o := status.Observe(status.Seen{
 		Source: v.Source, Target: v.Target, State: s, Pressure: p, Letters: letters.Count(), LettersSince: letters.Since(),
-		Now: v.now(), ClaimTTL: v.o.Periods.ClaimTTL, Retry: v.o.Periods.Retry, Late: v.o.Periods.Late,
+		LetterCodes: letters.Codes(), Now: v.now(),
+		ClaimTTL: v.o.Periods.ClaimTTL, Retry: v.o.Periods.Retry, Late: v.o.Periods.Late,
 		Pending: v.pending,
 	}, v.latest().seen)
 	o.SetOwn(!s.Released)

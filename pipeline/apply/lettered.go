@@ -16,6 +16,7 @@ type letteredItem struct {
 type letterRef struct {
 	id      string
 	sink    string
+	code    string // why it was refused
 	version change.Version
 	// dirty is set while the rows of the item do not hold what the change would have made of them.
 	// A letter of a copy does not make its item dirty: the item's next change replaces what the
@@ -26,7 +27,7 @@ type letterRef struct {
 
 func refOf(l *deadletter.Letter) letterRef {
 	return letterRef{
-		id: l.ID, sink: l.Sink, version: l.Version,
+		id: l.ID, sink: l.Sink, code: l.Code, version: l.Version,
 		dirty:  l.Sink == checkpoint.SinkBigtable && l.Copy == "" && l.Resynced == 0,
 		copied: l.Copy != "",
 	}
@@ -47,4 +48,24 @@ func (x *letteredItem) noteDirty(ref letterRef) {
 	if ref.dirty && (x.dirty == 0 || ref.version < x.dirty) {
 		x.dirty = ref.version
 	}
+}
+
+// Codes returns how many dead letters there are of each code, as far as they are known; nil without
+// one, and for a nil *DeadLetters.
+func (l *DeadLetters) Codes() map[string]int {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var codes map[string]int
+	for _, x := range l.items {
+		for i := range x.letters {
+			if codes == nil {
+				codes = map[string]int{}
+			}
+			codes[x.letters[i].code]++
+		}
+	}
+	return codes
 }

@@ -116,6 +116,22 @@ func rate(c *Counts, d time.Duration) float64 {
 	return float64(c.Total()) / d.Seconds()
 }
 
+// Restore puts the points of an earlier process before its own, without those that are older than an
+// hour. Nothing is known of the time between the two.
+func (h *History) Restore(points []Point, now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	unknown := math.NaN()
+	for _, p := range points {
+		if age := now.Sub(p.At); age >= 0 && age < time.Hour {
+			h.points = appendBounded(h.points, p, pointsKept)
+		}
+	}
+	if len(h.points) > 0 {
+		h.points = appendBounded(h.points, Point{now, unknown, unknown, unknown, unknown, unknown}, pointsKept)
+	}
+}
+
 // Hour returns the points of the last hour, in the order of time.
 func (h *History) Hour() []Point {
 	h.mu.Lock()

@@ -139,3 +139,24 @@ func BenchmarkObserve(b *testing.B) {
 		})
 	})
 }
+
+// TestHourGoesOnBehindARestart: points of the process before are kept for an hour, and nothing is drawn
+// of the time between.
+func TestHourGoesOnBehindARestart(t *testing.T) {
+	now := time.Date(2026, 11, 25, 8, 0, 0, 0, time.UTC)
+	h := NewHistory(new(Histogram), now)
+	h.Restore([]Point{
+		{At: now.Add(-2 * time.Hour), Rate: 1}, {At: now.Add(-time.Minute), Rate: 2}, {At: now.Add(time.Minute), Rate: 3},
+	}, now)
+	for range pointEvery {
+		h.Sample(now.Add(time.Minute), 0, 0)
+	}
+	got := h.Hour()
+	if len(got) != 3 || got[0].Rate != 2 || !got[1].At.Equal(now) || !math.IsNaN(got[1].Rate) || math.IsNaN(got[2].Rate) {
+		t.Errorf("%+v", got)
+	}
+	empty := NewHistory(new(Histogram), now)
+	if empty.Restore(nil, now); len(empty.Hour()) > 0 {
+		t.Errorf("%+v of a first start", empty.Hour())
+	}
+}

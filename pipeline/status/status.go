@@ -24,7 +24,8 @@ type Seen struct {
 	State          *checkpoint.State
 	Pressure       queue.Pressure
 	Letters        int
-	LettersSince   time.Time     // when the oldest of them was refused; zero: not known
+	LettersSince   time.Time // when the oldest of them was refused; zero: not known
+	LetterCodes    map[string]int
 	Now            change.Millis // service's clock as well as it is known
 	ClaimTTL       time.Duration // the owner stores something at least every third of it
 	Retry          time.Duration // between two tries of a halted table, which has no owner meanwhile
@@ -112,7 +113,7 @@ func Observe(x Seen, before *Observed) *Observed {
 	o.fencedAt = st.takeFence(s)
 	if x.Letters > 0 && !x.LettersSince.IsZero() {
 		since := x.LettersSince.UTC()
-		st.LettersSince = &since
+		st.LettersSince, st.LetterCodes = &since, x.LetterCodes
 	}
 	st.takeProgress(x)
 	st.addTroubles(s)

@@ -47,10 +47,12 @@ type Table struct {
 	Queue         Queue      `json:"queue"`
 	DeadLetters   int        `json:"dead_letters"`
 	LettersSince  *time.Time `json:"dead_letters_since,omitempty"` // when the oldest was refused, where a process knows it
-	Gaps          int        `json:"gaps"`
-	Accepted      int        `json:"gaps_accepted"`
-	Differing     int        `json:"gaps_differing"` // gaps that are neither healed nor waived for every sink
-	DiffersSince  *time.Time `json:"differs_since"`  // from when on changes are missing because of them
+	// LetterCodes are the dead letters by the code of their reason, where a process knows them.
+	LetterCodes  map[string]int `json:"dead_letter_codes,omitempty"`
+	Gaps         int            `json:"gaps"`
+	Accepted     int            `json:"gaps_accepted"`
+	Differing    int            `json:"gaps_differing"` // gaps that are neither healed nor waived for every sink
+	DiffersSince *time.Time     `json:"differs_since"`  // from when on changes are missing because of them
 	// OnlyArchiveDiffers: Bigtable has what the gaps lost, and the archive has not.
 	OnlyArchiveDiffers bool `json:"only_archive_differs,omitempty"`
 	CopyCanceled       bool `json:"copy_canceled,omitempty"` // and nothing has healed that yet
