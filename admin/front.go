@@ -37,7 +37,7 @@ func (c *columns) add(t *status.Table) {
 
 func newRow(t *status.Table, failing bool) tableRow {
 	r := tableRow{
-		Source: t.Source, Target: t.Target, State: t.State, Tone: tableTone(t, failing), Latency: unknown, Waiting: unknown,
+		Source: t.Source, Target: t.Target, State: t.Word(), Tone: tableTone(t, failing), Latency: unknown, Waiting: unknown,
 		Rate: perSecond(orNaN(t.Rate)), Proof: periodText(t.AppliedLag), Retention: periodText(t.Retention),
 		Log: logText(&t.Queue), LogLimit: limitText(&t.Queue),
 		Copy: "none", Verify: verifyText(t), Archive: archiveText(t), Owner: t.Owner,
@@ -67,12 +67,6 @@ func newRow(t *status.Table, failing bool) tableRow {
 	}
 	if t.Pending != nil {
 		r.Waiting = wholeText(float64(*t.Pending))
-	}
-	switch {
-	case t.State == "running" && t.PauseReason != "":
-		r.State = "reading pauses"
-	case t.State == "running" && t.ThrottledSince != nil:
-		r.State = "throttled"
 	}
 	switch c := t.Copy; {
 	case c == nil:

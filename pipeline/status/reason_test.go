@@ -119,3 +119,17 @@ func TestReasonsAreTheTextsOfTheirCodes(t *testing.T) {
 		t.Error(d)
 	}
 }
+
+// TestTheColumnSaysWhatTheHeadlineSays: a table that runs slower for a reason is not plainly running.
+func TestTheColumnSaysWhatTheHeadlineSays(t *testing.T) {
+	since := time.Now()
+	for want, table := range map[string]Table{
+		"running": {State: "running"}, "copying": {State: "copying", ThrottledSince: &since},
+		"throttled":      {State: "running", ThrottledSince: &since},
+		"reading pauses": {State: "running", PauseReason: "the log is full", ThrottledSince: &since},
+	} {
+		if got := table.Word(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -79,6 +79,20 @@ func Entries(n uint64) string {
 	return strconv.FormatUint(n, 10) + " entries"
 }
 
+// Word returns the state of a table for people: State, or what slows a table that runs, by the
+// words of the verdict.
+func (st *Table) Word() string {
+	switch {
+	case st.State != "running":
+		return st.State
+	case st.PauseReason != "":
+		return "reading pauses"
+	case st.ThrottledSince != nil:
+		return StateThrottled
+	}
+	return st.State
+}
+
 // DefaultLate is how far a table may be behind and count as ready: an idle shard is asked every
 // idle_poll, and the children of a shard that ended are listed within a minute and a half.
 const DefaultLate = 2 * time.Minute

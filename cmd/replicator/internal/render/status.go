@@ -32,7 +32,7 @@ func Status(out io.Writer, s pipeline.Status) error {
 		"SHARDS\tLOG\tDEAD\tGAPS\tOWNER")
 	for _, t := range s.Tables {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\n",
-			shortName(t.Source), t.State, lagText(t.SourceLag), appliedText(&t), latencyText(t.Latency), rateText(t.Rate),
+			shortName(t.Source), t.Word(), lagText(t.SourceLag), appliedText(&t), latencyText(t.Latency), rateText(t.Rate),
 			pendingText(t.Pending), limitText(t.LimitedBy), callsText(t.Calls), shardsText(t), logSize(t.Queue),
 			t.DeadLetters, max(t.Gaps, t.Differing), ownerText(t))
 	}
