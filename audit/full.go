@@ -63,8 +63,7 @@ func Full(ctx context.Context, cfg *config.Config, s *pair.Pair, o Options) (all
 	}
 	defer r.stopRecording()
 	r.tables = s.Compared(r.o.Strong, r.wanted...)
-	r.say(fmt.Sprintf("%s is compared; that needs about %s in %s.", s.Target,
-		humanize.IBytes(uint64(max(verify.ScratchFor(r.tables), 0))), dir))
+	r.say(beginText(s.Target, dir, verify.ScratchFor(r.tables)))
 	if err := r.along(ctx, func(ctx context.Context) error { return r.compare(ctx, dir) }); err != nil {
 		return nil, err
 	}
@@ -75,6 +74,19 @@ func Full(ctx context.Context, cfg *config.Config, s *pair.Pair, o Options) (all
 		return r.result, err
 	}
 	return r.result, r.confirm(ctx)
+}
+
+// beginText says what is compared, and how much room the runs of the sort take: DynamoDB counts
+// items and bytes of a table about every six hours, so a table that grew since needs more.
+//
+// Source: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TableDescription.html
+func beginText(target, dir string, bytes int64) string {
+	if bytes <= 0 {
+		return fmt.Sprintf("%s is compared, in %s. How much room that needs is not known: DynamoDB counts items every six hours, "+
+			"and has counted none.", target, dir)
+	}
+	return fmt.Sprintf("%s is compared; that needs about %s in %s, by DynamoDB's counts of up to six hours ago.", target,
+		humanize.IBytes(uint64(bytes)), dir)
 }
 
 // compare compares all of both sides, and settles what may differ.

@@ -69,3 +69,19 @@ func TestFullScratchIsCleared(t *testing.T) {
 		}
 	}
 }
+
+// TestRoomIsByCountsThatAreHoursOld: a table that DynamoDB has not counted yet is not said to need
+// none.
+func TestRoomIsByCountsThatAreHoursOld(t *testing.T) {
+	for bytes, want := range map[int64]string{
+		80: "orders is compared; that needs about 80 B in runs, by DynamoDB's counts of up to six hours ago.",
+		0: "orders is compared, in runs. How much room that needs is not known: DynamoDB counts items every six hours, " +
+			"and has counted none.",
+		-1: "orders is compared, in runs. How much room that needs is not known: DynamoDB counts items every six hours, " +
+			"and has counted none.",
+	} {
+		if got := beginText("orders", "runs", bytes); got != want {
+			t.Errorf("%d bytes: %q, want %q", bytes, got, want)
+		}
+	}
+}
