@@ -82,8 +82,8 @@ func Full(ctx context.Context, cfg *config.Config, s *pair.Pair, o Options) (all
 // Source: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TableDescription.html
 func beginText(target, dir string, bytes int64) string {
 	if bytes <= 0 {
-		return fmt.Sprintf("%s is compared, in %s. How much room that needs is not known: DynamoDB counts items every six hours, "+
-			"and has counted none.", target, dir)
+		return fmt.Sprintf("%s is compared, in %s. How much room that needs is not known: DynamoDB counts items every six "+
+			"hours, and has counted none.", target, dir)
 	}
 	return fmt.Sprintf("%s is compared; that needs about %s in %s, by DynamoDB's counts of up to six hours ago.", target,
 		humanize.IBytes(uint64(bytes)), dir)
