@@ -149,7 +149,8 @@ func gapTable(gaps []status.Gap) (rows []gapRow) {
 	return rows
 }
 
-// lettersText returns how many dead letters there are, and of which reasons: the most frequent first.
+// lettersText returns how many dead letters there are, and of which reasons: the most frequent
+// first.
 func lettersText(t *status.Table) string {
 	codes := slices.SortedFunc(maps.Keys(t.LetterCodes), func(a, b string) int {
 		return cmp.Or(cmp.Compare(t.LetterCodes[b], t.LetterCodes[a]), cmp.Compare(a, b))

@@ -13,8 +13,8 @@ import (
 // state holds the newest ones. Nothing is decided by them.
 type Event struct {
 	Kind EventKind `json:"kind"`
-	// Of is what it is about: a sink, or the ID of a gap, copy, resync, mapping or cutover. It is empty
-	// for several gaps.
+	// Of is what it is about: a sink, or the ID of a gap, copy, resync, mapping or cutover. It is
+	// empty for several gaps.
 	Of  string        `json:"of,omitempty"`
 	By  string        `json:"by,omitempty"`  // the owner or operator
 	Why string        `json:"why,omitempty"` // the reason of a halt or a gap, shortened
@@ -53,13 +53,14 @@ const (
 
 const (
 	eventsKept = 500
-	// eventWindow is among how many of the newest events one that happens again is counted. A try of
-	// a halted table is a claim, and the end and the begin of a halt of each sink and of the pipeline:
-	// seven events, or eight where two processes try in turn. With fewer, a table that is halted for
-	// hours would push out all that happened before.
+	// eventWindow is among how many of the newest events one that happens again is counted. A try
+	// of a halted table is a claim, and the end and the begin of a halt of each sink and of the
+	// pipeline: seven events, or eight where two processes try in turn. With fewer, a table that is
+	// halted for hours would push out all that happened before.
 	eventWindow = 8
 	whyLongest  = 240 // bytes of Event.Why, Of and By
-	// together is how soon an event must follow an earlier one to be counted with it, in milliseconds.
+	// together is how soon an event must follow an earlier one to be counted with it, in
+	// milliseconds.
 	together = 3600 * 1000
 )
 
@@ -77,8 +78,8 @@ type situation struct {
 	certified             bool
 }
 
-// eventful reports whether an entry may begin or end something. Frames, beats and the marks of sinks
-// do not: they are most of a log.
+// eventful reports whether an entry may begin or end something. Frames, beats and the marks of
+// sinks do not: they are most of a log.
 func eventful(body any) bool {
 	switch b := body.(type) {
 	case *Frame, *Beat, *Snapshot:
@@ -193,8 +194,8 @@ func (s *State) noteGaps(before, now *situation, note func(bool, EventKind, stri
 	}
 }
 
-// eventTime returns when an entry was made; 0 for a claim, which has no time. The entry after it has
-// one.
+// eventTime returns when an entry was made; 0 for a claim, which has no time. The entry after it
+// has one.
 func (s *State) eventTime(body any) change.Millis {
 	switch b := body.(type) {
 	case *Claim:
@@ -249,9 +250,9 @@ func (s *State) noteEvent(e Event) {
 	s.Events = append(slices.Clip(s.Events), e)
 }
 
-// again reports whether an event is counted with an earlier one. Of gaps that follow each other only
-// the number is kept: a stream may get thousands at once, which would push out all that happened
-// before, and `gaps list` shows each.
+// again reports whether an event is counted with an earlier one. Of gaps that follow each other
+// only the number is kept: a stream may get thousands at once, which would push out all that
+// happened before, and `gaps list` shows each.
 func (e *Event) again(next *Event) bool {
 	if e.Kind != next.Kind || e.By != next.By {
 		return false

@@ -10,7 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// TestStateHoldsWhatHappened: what an operator may ask for later, in the order in which it happened.
+// TestStateHoldsWhatHappened: what an operator may ask for later, in the order in which it
+// happened.
 func TestStateHoldsWhatHappened(t *testing.T) {
 	w := gapped(t)
 	gap := w.s.Gaps[0].ID()
@@ -126,7 +127,8 @@ func TestTriesOfAHaltedTableLeaveTheRest(t *testing.T) {
 	}
 }
 
-// TestGapIsClosedForAllSinks: a gap that is healed in Bigtable and not in the archive is not closed.
+// TestGapIsClosedForAllSinks: a gap that is healed in Bigtable and not in the archive is not
+// closed.
 func TestGapIsClosedForAllSinks(t *testing.T) {
 	w := gapped(t)
 	gap := w.s.Gaps[0].ID()

@@ -101,8 +101,8 @@ func TestShardThatAGapEndedIsReadToTheEndThatAListingShows(t *testing.T) {
 	}
 }
 
-// Rule 8: a shard that a listing has shown to live, behind a gap that ended it, took writes until it
-// was trimmed, a day later or more. They are lost in a gap, and not in silence.
+// Rule 8: a shard that a listing has shown to live, behind a gap that ended it, took writes until
+// it was trimmed, a day later or more. They are lost in a gap, and not in silence.
 func TestShardThatLivedBehindItsGapIsReadOnWhereItIsGone(t *testing.T) {
 	w := owned(t, seen("a", "b")...)
 	w.must(t, lostWhole(w.s, "a"))
@@ -118,8 +118,8 @@ func TestShardThatLivedBehindItsGapIsReadOnWhereItIsGone(t *testing.T) {
 	}
 }
 
-// Rule 13: one listing that lacks a shard which another one has shown to live does not end the doubt,
-// although the process then ends, and begins again a day later when the shard is gone.
+// Rule 13: one listing that lacks a shard which another one has shown to live does not end the
+// doubt, although the process then ends, and begins again a day later when the shard is gone.
 func TestOneAbsenceLeavesTheDoubtAboutAShard(t *testing.T) {
 	w := owned(t, seen("a", "b")...)
 	w.must(t, lostWhole(w.s, "a"))

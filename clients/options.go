@@ -18,8 +18,9 @@ import (
 // together.
 func Budget(cfg *config.Config) int64 { return cfg.Memory.Pages() }
 
-// CallMemory returns how many bytes the calls of the sinks may take, all tables together. By default
-// that is enough for bigtable.max_in_flight calls of one table, and a quarter more in preparation.
+// CallMemory returns how many bytes the calls of the sinks may take, all tables together. By
+// default that is enough for bigtable.max_in_flight calls of one table, and a quarter more in
+// preparation.
 func CallMemory(cfg *config.Config) int64 { return int64(cfg.Memory.Total) / 2 }
 
 // sharingTables is how many parts of the memory for pages are kept for tables that are found later:

@@ -42,7 +42,8 @@ func (c *Clients) Queue(ctx context.Context) (*queue.Queue, error) {
 	return q, nil
 }
 
-// commandQueue opens the logs beside a running daemon, or the store itself. It makes no store where there is none.
+// commandQueue opens the logs beside a running daemon, or the store itself. It makes no store where
+// there is none.
 func (c *Clients) commandQueue(ctx context.Context) (*queue.Queue, error) {
 	if dir := c.cfg.Queue.Dir; dir != "" {
 		if _, err := os.Stat(dir); err != nil {
@@ -72,8 +73,8 @@ func (c *Clients) daemonQueue(ctx context.Context) (*queue.Queue, error) {
 	return q, nil
 }
 
-// urlNow returns a function that reads queue.url again: from the configuration, and from the file that
-// it may name. It returns the known one while that is impossible.
+// urlNow returns a function that reads queue.url again: from the configuration, and from the file
+// that it may name. It returns the known one while that is impossible.
 func urlNow(cfg *config.Config) func() string {
 	return func() string {
 		now, _, err := config.Load(cfg.File)
@@ -84,14 +85,15 @@ func urlNow(cfg *config.Config) func() string {
 	}
 }
 
-// StoreWasClosed reports whether this command opened the embedded store by itself: no replicator had
-// it open, and none can open it until CloseQueue. The daemon opens its own store, so it gets false.
+// StoreWasClosed reports whether this command opened the embedded store by itself: no replicator
+// had it open, and none can open it until CloseQueue. The daemon opens its own store, so it gets
+// false.
 func (c *Clients) StoreWasClosed() bool {
 	return c != nil && c.daemon == nil && c.queue != nil && c.queue.Embedded()
 }
 
-// RunningQueue waits for a running daemon and returns its logs. Unlike Queue it never opens the embedded store, and
-// closes it where Queue has opened it: the daemon could not start.
+// RunningQueue waits for a running daemon and returns its logs. Unlike Queue it never opens the
+// embedded store, and closes it where Queue has opened it: the daemon could not start.
 func (c *Clients) RunningQueue(ctx context.Context) (*queue.Queue, error) {
 	if c.cfg.Queue.URL != "" || c.daemon != nil || c.queue != nil && !c.queue.Embedded() {
 		return c.Queue(ctx)
@@ -134,8 +136,8 @@ func (c *Clients) CloseQueue() error {
 	return q.Close()
 }
 
-// QueueURL returns the address of the NATS server that has the logs: the configured one, or the embedded one of the
-// running daemon with its token.
+// QueueURL returns the address of the NATS server that has the logs: the configured one, or the
+// embedded one of the running daemon with its token.
 func QueueURL(cfg *config.Config) (string, error) {
 	if cfg.Queue.URL != "" {
 		return cfg.Queue.URL, nil
@@ -159,8 +161,8 @@ func QueueURL(cfg *config.Config) (string, error) {
 	return u.String(), nil
 }
 
-// StoreInUse returns why the embedded store of a configuration cannot be opened by a second daemon; nil
-// when none has it open, or the log is in a cluster.
+// StoreInUse returns why the embedded store of a configuration cannot be opened by a second daemon;
+// nil when none has it open, or the log is in a cluster.
 func StoreInUse(cfg *config.Config) error {
 	if cfg.Queue.Dir == "" {
 		return nil

@@ -66,8 +66,8 @@ type Source struct {
 	Region string `yaml:"region"`
 	// Overrides DynamoDB's endpoint: DynamoDB Local, the sandbox, an interface endpoint.
 	Endpoint string `yaml:"endpoint"`
-	// Overrides the endpoint of DynamoDB Streams. Empty: the same as endpoint, unless that is one of
-	// AWS, whose streams have another: then the region's public one.
+	// Overrides the endpoint of DynamoDB Streams. Empty: the same as endpoint, unless that is one
+	// of AWS, whose streams have another: then the region's public one.
 	StreamsEndpoint string `yaml:"streams_endpoint"`
 	// ARN of a role to assume, for a table in another account.
 	AssumeRole string `yaml:"assume_role"`

@@ -101,8 +101,8 @@ const longestDirectory = 255
 // directoryHint is what to do about a table whose name is longer than that of a directory.
 const directoryHint = "archive into a bucket (s3://, gs://, azblob://), or leave the table out of the archive"
 
-// directoryTooLong returns why a table cannot be archived in a directory; "" when it can. Objects lie
-// below tr_table=NAME.
+// directoryTooLong returns why a table cannot be archived in a directory; "" when it can. Objects
+// lie below tr_table=NAME.
 func (t *Table) directoryTooLong(a *Archive) string {
 	if t.OnTTLExpiry != "archive" || !strings.HasPrefix(a.URL, "file:") && a.File == "" {
 		return ""

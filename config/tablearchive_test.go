@@ -100,8 +100,8 @@ func TestTableWithoutTargetNeedsAnArchive(t *testing.T) {
 	}
 }
 
-// TestNameThatNoDirectoryTakesIsRefused: tr_table=NAME would be longer than a name on a file system. In
-// a bucket it is part of a key.
+// TestNameThatNoDirectoryTakesIsRefused: tr_table=NAME would be longer than a name on a file
+// system. In a bucket it is part of a key.
 func TestNameThatNoDirectoryTakesIsRefused(t *testing.T) {
 	name := strings.Repeat("n", 247)
 	for archive, want := range map[string]string{

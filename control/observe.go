@@ -32,7 +32,8 @@ func NewObserver(cfg *config.Config, tables []config.Table, clients *clients.Cli
 	return &Observer{cfg: cfg, tables: tables, clients: clients}
 }
 
-// Look folds the log of every table once. It returns the status, and the state of each log for Wait.
+// Look folds the log of every table once. It returns the status, and the state of each log for
+// Wait.
 func (o *Observer) Look(ctx context.Context) (pipeline.Status, []TableLog, error) {
 	q, err := o.clients.Queue(ctx)
 	if err != nil {
@@ -64,8 +65,8 @@ func (o *Observer) look(ctx context.Context, q *queue.Queue) (pipeline.Status, [
 	return status, all, nil
 }
 
-// lookTwice looks at the logs, and a second time if a table is late: between the two, the table may be seen to move.
-// Rule 10: a table that is behind and moves is catching up.
+// lookTwice looks at the logs, and a second time if a table is late: between the two, the table may
+// be seen to move. Rule 10: a table that is behind and moves is catching up.
 func (o *Observer) lookTwice(ctx context.Context) (pipeline.Status, error) {
 	status, before, err := o.Look(ctx)
 	if err != nil || !slices.ContainsFunc(status.Tables, pipeline.TableStatus.Late) {
@@ -90,8 +91,9 @@ func (o *Observer) lookTwice(ctx context.Context) (pipeline.Status, error) {
 	return status, nil
 }
 
-// table returns the status of one table from its log; if there is no log, the daemon's status of the table. A log with
-// an entry that cannot be read makes the table halted and is not an error, so that the other tables are still shown.
+// table returns the status of one table from its log; if there is no log, the daemon's status of
+// the table. A log with an entry that cannot be read makes the table halted and is not an error, so
+// that the other tables are still shown.
 func (o *Observer) table(ctx context.Context, q *queue.Queue, t config.Table) (pipeline.TableStatus, TableLog, error) {
 	running := o.runningTable(t.Source)
 	x := status.Seen{
@@ -147,9 +149,9 @@ func (o *Observer) table(ctx context.Context, q *queue.Queue, t config.Table) (p
 	return st, TableLog{Log: log, State: x.State, Letters: x.Letters}, nil
 }
 
-// lostLog returns why no replicator would begin the log of a table that has none: the pipeline's row
-// of the table shows that changes were read into it. nil where there is no such row, or it cannot be
-// read.
+// lostLog returns why no replicator would begin the log of a table that has none: the pipeline's
+// row of the table shows that changes were read into it. nil where there is no such row, or it
+// cannot be read.
 func (o *Observer) lostLog(ctx context.Context, t *config.Table) *outcome.RefusedError {
 	ctx, cancel := context.WithTimeout(ctx, clients.AskTimeout)
 	defer cancel()
@@ -206,7 +208,8 @@ func measure(ctx context.Context, log *queue.Log, x *status.Seen) (err error) {
 	return nil
 }
 
-// runningTable returns the daemon's status of a table, or nil if no daemon answers or it only stands by for the table.
+// runningTable returns the daemon's status of a table, or nil if no daemon answers or it only
+// stands by for the table.
 func (o *Observer) runningTable(table string) *pipeline.TableStatus {
 	if o.daemon == nil {
 		return nil

@@ -32,8 +32,8 @@ type Options struct {
 	Calls      int // in work at once, all tables together; 0: by Memory
 	// Scratch is the directory of the sorted runs of whole-table resyncs.
 	Scratch string
-	// PastHour is the file with the charts of the last hour, which the next process continues; "": there
-	// is none.
+	// PastHour is the file with the charts of the last hour, which the next process continues; "":
+	// there is none.
 	PastHour string
 	// Archive is where deleted items go that a mapping archives; nil: nowhere.
 	Archive *archiving.Place
@@ -65,8 +65,8 @@ type Table struct {
 	NewAfter func(context.Context) (change.Millis, error)
 	// Heartbeat items, which are in no row; the Source leaves them out of what it reads.
 	Heartbeat Heartbeat
-	// Compile compiles the mapping for the table as DynamoDB describes it. Its file is read again each
-	// time.
+	// Compile compiles the mapping for the table as DynamoDB describes it. Its file is read again
+	// each time.
 	Compile func(source.TableInfo) (*transform.Program, error)
 	// Sharing compiles the mappings of the other tables with the same target. Nil: there are none.
 	Sharing func(source.TableInfo) ([]*transform.Program, error)
@@ -102,8 +102,8 @@ type Verify struct{ ReadUnits, Percent float64 }
 // Start is where the first life of a table begins to read.
 type Start = staterow.Start
 
-// Twice as many lanes as Bigtable may have calls of a table in flight, unless there are many tables:
-// a lane takes 120 bytes.
+// Twice as many lanes as Bigtable may have calls of a table in flight, unless there are many
+// tables: a lane takes 120 bytes.
 const (
 	mostLanes  = 4096
 	leastLanes = 512

@@ -17,8 +17,9 @@ import (
 // saveHours is after how many samples the last hour of the tables is saved: about once a minute.
 const saveHours = 6
 
-// restoreHours continues the last hour of each table where the process before this one ended. What the
-// file holds is shown on the status page and decides nothing, so a file that cannot be read is none.
+// restoreHours continues the last hour of each table where the process before this one ended. What
+// the file holds is shown on the status page and decides nothing, so a file that cannot be read is
+// none.
 func (p *Pipeline) restoreHours(now time.Time) {
 	if p.o.PastHour == "" {
 		return

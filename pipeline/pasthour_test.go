@@ -12,7 +12,8 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/latency"
 )
 
-// TestChartsGoOnBehindARestart: the next process shows the hour before it; a file that is cut off is none.
+// TestChartsGoOnBehindARestart: the next process shows the hour before it; a file that is cut off
+// is none.
 func TestChartsGoOnBehindARestart(t *testing.T) {
 	path, now := filepath.Join(t.TempDir(), "hours", "shop.gob"), time.Now()
 	life := func() *Pipeline {

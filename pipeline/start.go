@@ -18,8 +18,8 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// claim takes over the table's log. A first start makes these steps in this order, each may be repeated, and after a
-// crash between any two the next start goes on:
+// claim takes over the table's log. A first start makes these steps in this order, each may be
+// repeated, and after a crash between any two the next start goes on:
 //
 //	target claimed → log created → mapping stored → row {identity, issued: false} → claim → start entry → copy entry →
 //	issued: true → first frame
@@ -76,10 +76,10 @@ func (t *table) claim(ctx context.Context) (*queue.Writer, error) {
 	return w, nil
 }
 
-// describe reads the description of the table from DynamoDB and compiles the mapping for its key: the
-// first time, and after the stored rows were found to have another one, which an operator may have
-// put back. The description that this process holds stays valid when the table is
-// deleted: its stream can be read for a day.
+// describe reads the description of the table from DynamoDB and compiles the mapping for its key:
+// the first time, and after the stored rows were found to have another one, which an operator may
+// have put back. The description that this process holds stays valid when the table is deleted: its
+// stream can be read for a day.
 func (t *table) describe(ctx context.Context) error {
 	info, err := t.source.Table(ctx, t.Source)
 	if source.Classify(err) == failure.Gone && t.info.StreamARN != "" {

@@ -71,9 +71,9 @@ func gauges(t *testing.T, p *Pipeline) map[string]float64 {
 	return all
 }
 
-// TestOwnerIsWhoCarriesTheTable: a process that has halted the table releases its log until the next
-// try, and carries it. One that stands by does not, and neither does one that cannot reach the log
-// for as long as a silent owner counts as alive.
+// TestOwnerIsWhoCarriesTheTable: a process that has halted the table releases its log until the
+// next try, and carries it. One that stands by does not, and neither does one that cannot reach the
+// log for as long as a silent owner counts as alive.
 func TestOwnerIsWhoCarriesTheTable(t *testing.T) {
 	halt := &checkpoint.Halt{Reason: "no table"}
 	for name, c := range map[string]struct {
@@ -208,8 +208,8 @@ func TestHaltNamesOneSetting(t *testing.T) {
 	}
 }
 
-// Rule 13: one answer that DynamoDB has no such table is shown by nothing, the same answer again is,
-// and a description ends it.
+// Rule 13: one answer that DynamoDB has no such table is shown by nothing, the same answer again
+// is, and a description ends it.
 func TestOneDenialDoesNotNameATableAsDeleted(t *testing.T) {
 	_, table, _ := ownedTable(t, Options{Name: "shop"})
 	gone := func() bool {

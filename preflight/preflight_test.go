@@ -52,8 +52,8 @@ func TestAppProfileThatWouldRefuseEveryWriteIsFound(t *testing.T) {
 	}
 }
 
-// TestCopyProfileThatDiffersIsFound: conditional writes of copies in another cluster than that of the
-// stream would be decided by older rows.
+// TestCopyProfileThatDiffersIsFound: conditional writes of copies in another cluster than that of
+// the stream would be decided by older rows.
 func TestCopyProfileThatDiffersIsFound(t *testing.T) {
 	stream := bigtable.Profile{Name: "p", SingleCluster: true, Transactional: true, Cluster: "c1"}
 	for _, c := range []struct {

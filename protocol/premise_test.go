@@ -31,8 +31,8 @@ func TestPremisesSayWhatStopsWriting(t *testing.T) {
 	}
 }
 
-// TestPremisesAreTextsForPeople: what is missing is no setting with a value, and settings of Bigtable
-// have the names of its own tools.
+// TestPremisesAreTextsForPeople: what is missing is no setting with a value, and settings of
+// Bigtable have the names of its own tools.
 func TestPremisesAreTextsForPeople(t *testing.T) {
 	family := Family{Table: "cart", Name: "d", Role: RoleData, Found: "missing", Wanted: "maxversions=1", Mend: "cbt …"}
 	with := func(code, found string) Premise {

@@ -14,8 +14,8 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
-// TestLogBehindALeafNode: a replicator at a leaf node keeps its log in the hub's domain. Both servers
-// have JetStream, so a request without the domain would make the log in the wrong one.
+// TestLogBehindALeafNode: a replicator at a leaf node keeps its log in the hub's domain. Both
+// servers have JetStream, so a request without the domain would make the log in the wrong one.
 func TestLogBehindALeafNode(t *testing.T) {
 	port := reservePorts(t, 1)[0]
 	hub := startExternalWith(t, func(o *server.Options) {

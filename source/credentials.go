@@ -30,14 +30,14 @@ func isCredentials(err error) bool {
 	return false
 }
 
-// expiredCodes are the answers to a session that has expired. Whoever renews it ends that: a process
-// that refreshes its credentials itself may send a call with the old ones meanwhile.
+// expiredCodes are the answers to a session that has expired. Whoever renews it ends that: a
+// process that refreshes its credentials itself may send a call with the old ones meanwhile.
 //
 // Source: https://docs.aws.amazon.com/STS/latest/APIReference/CommonErrors.html
 var expiredCodes = map[string]bool{"ExpiredTokenException": true, "ExpiredToken": true}
 
-// codeNoProvider is the answer of STS that the identity provider does not answer it: it may do so at
-// the next try, although the status is 400.
+// codeNoProvider is the answer of STS that the identity provider does not answer it: it may do so
+// at the next try, although the status is 400.
 //
 // Source: https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRoleWithWebIdentity.html
 const codeNoProvider = "IDPCommunicationError"
@@ -59,8 +59,8 @@ func inner(err error) *smithy.OperationError {
 	return call
 }
 
-// credentialsClass returns the class of an error of isCredentials. It follows from the cause inside:
-// an STS that does not answer denies nothing.
+// credentialsClass returns the class of an error of isCredentials. It follows from the cause
+// inside: an STS that does not answer denies nothing.
 func credentialsClass(err error) failure.Class {
 	var (
 		status *smithyhttp.ResponseError
@@ -85,8 +85,8 @@ func credentialsClass(err error) failure.Class {
 	return failure.Denied
 }
 
-// credentialsHint returns what an operator can do where no credentials were to be had: it depends on
-// the provider that failed, and on how.
+// credentialsHint returns what an operator can do where no credentials were to be had: it depends
+// on the provider that failed, and on how.
 func credentialsHint(err error) string {
 	var sso *ssocreds.InvalidTokenError
 	var process *processcreds.ProviderError

@@ -14,8 +14,8 @@ import (
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
-// TestMissingCredentialsNameTheirProvider: each provider of the SDK's chain fails in its own way, and
-// the remedy is another one each time.
+// TestMissingCredentialsNameTheirProvider: each provider of the SDK's chain fails in its own way,
+// and the remedy is another one each time.
 func TestMissingCredentialsNameTheirProvider(t *testing.T) {
 	dir := t.TempDir()
 	token := filepath.Join(dir, "token")

@@ -24,8 +24,8 @@ func TestExplainedErrorHasAHint(t *testing.T) {
 	}
 }
 
-// TestSilenceHasAHint: a call that ran out of time and one that was interrupted have the same class.
-// Only the first one has a hint, which names the endpoint.
+// TestSilenceHasAHint: a call that ran out of time and one that was interrupted have the same
+// class. Only the first one has a hint, which names the endpoint.
 func TestSilenceHasAHint(t *testing.T) {
 	for cause, want := range map[error]string{
 		context.DeadlineExceeded: hints[failure.Transient], context.Canceled: "",

@@ -62,7 +62,8 @@ type dumpOptions struct {
 // followPeriod is how often `queue dump -f` looks for new entries.
 const followPeriod = 500 * time.Millisecond
 
-// dump prints the logs of the selected tables, one after the other, and with follow what comes after.
+// dump prints the logs of the selected tables, one after the other, and with follow what comes
+// after.
 func (a *app) dump(ctx context.Context, o dumpOptions) error {
 	cfg, err := a.Config(ctx)
 	if err != nil {
@@ -133,7 +134,8 @@ func hasShard(ctx context.Context, log *queue.Log, shard string, in *int) error 
 	return nil
 }
 
-// dumpNext prints what is new in a table's log. A log of which enough lines were printed is taken out of logs.
+// dumpNext prints what is new in a table's log. A log of which enough lines were printed is taken
+// out of logs.
 func (a *app) dumpNext(ctx context.Context, table string, logs map[string]*control.Dumper, follow bool) error {
 	full, err := logs[table].Next(ctx)
 	switch {

@@ -116,8 +116,8 @@ func rate(c *Counts, d time.Duration) float64 {
 	return float64(c.Total()) / d.Seconds()
 }
 
-// Restore puts the points of an earlier process before its own, without those that are older than an
-// hour. Nothing is known of the time between the two.
+// Restore puts the points of an earlier process before its own, without those that are older than
+// an hour. Nothing is known of the time between the two.
 func (h *History) Restore(points []Point, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -120,7 +120,8 @@ func TestReasonsAreTheTextsOfTheirCodes(t *testing.T) {
 	}
 }
 
-// TestTheColumnSaysWhatTheHeadlineSays: a table that runs slower for a reason is not plainly running.
+// TestTheColumnSaysWhatTheHeadlineSays: a table that runs slower for a reason is not plainly
+// running.
 func TestTheColumnSaysWhatTheHeadlineSays(t *testing.T) {
 	since := time.Now()
 	for want, table := range map[string]Table{

@@ -91,8 +91,8 @@ type Table struct {
 	Code      string     `json:"halt_code,omitempty"`
 	HaltSink  string     `json:"halt_sink,omitempty"`
 	HaltSince *time.Time `json:"halt_since,omitempty"`
-	// HeldEntry is the entry with the change that is refused, where on_reject: halt keeps the sink before
-	// it.
+	// HeldEntry is the entry with the change that is refused, where on_reject: halt keeps the sink
+	// before it.
 	HeldEntry uint64 `json:"held_entry,omitempty"`
 
 	Reasons []string `json:"reasons,omitempty"` // why it is not ready: the texts of Why

@@ -79,8 +79,8 @@ func (c *Conn) Next(ctx context.Context, stream string, seq uint64) (*jetstream.
 }
 
 // StreamInfo reads the configuration and state of a stream. It returns jetstream.ErrStreamNotFound
-// only after ConfirmMissing, and ErrNoLeader when a replica answers because there is no leader, or a
-// leader that may be none any more.
+// only after ConfirmMissing, and ErrNoLeader when a replica answers because there is no leader, or
+// a leader that may be none any more.
 func (c *Conn) StreamInfo(
 	ctx context.Context, st jetstream.Stream, opts ...jetstream.StreamInfoOpt,
 ) (*jetstream.StreamInfo, error) {
@@ -98,13 +98,13 @@ func (c *Conn) StreamInfo(
 	return info, nil
 }
 
-// heardWithin is how long ago a leader heard a replica at most that counts as there: replicas answer
-// once a second. A leader notices only after 10 to 20 s that it hears no majority.
+// heardWithin is how long ago a leader heard a replica at most that counts as there: replicas
+// answer once a second. A leader notices only after 10 to 20 s that it hears no majority.
 const heardWithin = 4 * time.Second
 
 // leads reports whether a stream has a leader that hears a majority of its replicas. One that hears
-// none still answers how far the stream goes, while nothing can be appended: the owner of a log would
-// seem silent.
+// none still answers how far the stream goes, while nothing can be appended: the owner of a log
+// would seem silent.
 func leads(c *jetstream.ClusterInfo) bool {
 	heard := 1 // itself
 	for _, r := range c.Replicas {

@@ -91,9 +91,9 @@ const (
 	maxPeriod = 24 * time.Hour
 )
 
-// setTimes completes an export's times, and refuses those outside the time from since to now. Source:
-// ack-api-quirks, services/dynamodb, DDB-EXPORT-001 and DDB-EXPORT-004. It has no message for a period
-// above 24 hours.
+// setTimes completes an export's times, and refuses those outside the time from since to now.
+// Source: ack-api-quirks, services/dynamodb, DDB-EXPORT-001 and DDB-EXPORT-004. It has no message
+// for a period above 24 hours.
 func (e *exportJob) setTimes(now, since time.Time) *wire.Error {
 	since = since.Truncate(time.Millisecond)
 	if !e.Incremental {

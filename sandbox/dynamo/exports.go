@@ -192,10 +192,10 @@ func (s *Server) describeExport(r *call) ([]byte, *wire.Error) {
 	return nil, &wire.Error{Code: "ExportNotFoundException", Message: "Export not found: " + missing}
 }
 
-// listExports answers ListExports: a page of exports, the newest first, of a table or of all, also of
-// those that are gone. NextToken is the ARN of the page's last export. Source of the order, and that a
-// table does not have the exports of one that had its name: ack-api-quirks, services/dynamodb,
-// DDB-EXPORT-017 and DDB-EXPORT-020.
+// listExports answers ListExports: a page of exports, the newest first, of a table or of all, also
+// of those that are gone. NextToken is the ARN of the page's last export. Source of the order, and
+// that a table does not have the exports of one that had its name: ack-api-quirks,
+// services/dynamodb, DDB-EXPORT-017 and DDB-EXPORT-020.
 func (s *Server) listExports(r *call) ([]byte, *wire.Error) {
 	limit, ok := r.Int("MaxResults")
 	if !ok {

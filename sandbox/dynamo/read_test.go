@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestBatchGetEndsBeforeSixteenMegabytes reads 60 items of 300,004 bytes, of which 55 fit into 16 MB.
-// Source: getmoto/moto, tests/test_dynamodb/test_dynamodb_batch_get_item.py, and
+// TestBatchGetEndsBeforeSixteenMegabytes reads 60 items of 300,004 bytes, of which 55 fit into 16
+// MB. Source: getmoto/moto, tests/test_dynamodb/test_dynamodb_batch_get_item.py, and
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html.
 func TestBatchGetEndsBeforeSixteenMegabytes(t *testing.T) {
 	r := newRig(t)
@@ -39,8 +39,8 @@ func TestBatchGetEndsBeforeSixteenMegabytes(t *testing.T) {
 	}
 }
 
-// TestBatchGetLeavesWhatIsBehind: a full reply takes nothing more, however small, of any table, and what
-// is left can be sent as it is. Source:
+// TestBatchGetLeavesWhatIsBehind: a full reply takes nothing more, however small, of any table, and
+// what is left can be sent as it is. Source:
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html: "the
 // UnprocessedKeys value is in the same form as RequestItems".
 func TestBatchGetLeavesWhatIsBehind(t *testing.T) {
@@ -90,9 +90,9 @@ func TestBatchGetLeavesWhatIsBehind(t *testing.T) {
 }
 
 // TestScanCostsEachPartition: source: scylladb/scylladb,
-// test/alternator/test_returnconsumedcapacity.py: test_scan_consumed_capacity. A new table on demand
-// has four partitions; source: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/
-// on-demand-capacity-mode.html.
+// test/alternator/test_returnconsumedcapacity.py: test_scan_consumed_capacity. A new table on
+// demand has four partitions; source:
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ on-demand-capacity-mode.html.
 func TestScanCostsEachPartition(t *testing.T) {
 	r := newRig(t)
 	r.table("ttt", "")

@@ -49,8 +49,8 @@ const (
 	dynoxide = "https://github.com/nubo-db/dynoxide/blob/main/tests/index_key_validation.rs"
 )
 
-// TestTableKeyTooLargeForAnIndex has an index with the table's key the other way round. Source of what
-// a sort key of an index may hold, be it of the table's key or not: getmoto/moto,
+// TestTableKeyTooLargeForAnIndex has an index with the table's key the other way round. Source of
+// what a sort key of an index may hold, be it of the table's key or not: getmoto/moto,
 // moto/dynamodb/models/table.py: _validate_key_sizes.
 func TestTableKeyTooLargeForAnIndex(t *testing.T) {
 	r := newRig(t)

@@ -100,8 +100,8 @@ func TestDeleteTableTellsLessThanDescribeTable(t *testing.T) {
 }
 
 // TestUpdatesOfTablesThatTheServiceRefuses sends updates to a table with the indexes lll and ggg,
-// none of which may change it. DDB-TABLE-… is a finding of ack-api-quirks, services/dynamodb, on the
-// live API.
+// none of which may change it. DDB-TABLE-… is a finding of ack-api-quirks, services/dynamodb, on
+// the live API.
 func TestUpdatesOfTablesThatTheServiceRefuses(t *testing.T) {
 	r := newRig(t)
 	r.indexed("ttt")

@@ -130,7 +130,8 @@ func TestSelectAndIndexCombinationsAreChecked(t *testing.T) {
 			"supported for global secondary index byG because its projection type is not ALL"},
 		"attribute that the index lacks": {ofY + ",'ProjectionExpression':'x, g, z'",
 			badValue + "Global secondary index byG does not project [x, z]"},
-		// sensedeep/dynamodb-onetable, issue 377; nubo-db/dynoxide, tests/partiql_index_qualifier.rs
+		// sensedeep/dynamodb-onetable, issue 377; nubo-db/dynoxide,
+		// tests/partiql_index_qualifier.rs
 		"filter of what a global index lacks": {ofY + ",'FilterExpression':'attribute_exists(z) OR x = g OR l = x'",
 			badValue + "Secondary index byG does not project one or more filter attributes: [l, x, z]"},
 		"filter of what a local index lacks": {"'IndexName':'byL','FilterExpression':'attribute_exists(z)'," + ofA,

@@ -61,8 +61,8 @@ func TestIndexProjectsItsAttributes(t *testing.T) {
 	}
 }
 
-// TestScanOfAnIndexFiltersWhatTheIndexHas: source: nubo-db/dynoxide, src/partiql/executor.rs: a scan
-// matches nothing by an attribute that its index lacks.
+// TestScanOfAnIndexFiltersWhatTheIndexHas: source: nubo-db/dynoxide, src/partiql/executor.rs: a
+// scan matches nothing by an attribute that its index lacks.
 func TestScanOfAnIndexFiltersWhatTheIndexHas(t *testing.T) {
 	tb := newTable(t, indexedItems...)
 	for filter, want := range map[string]int64{"attribute_exists(x)": 0, "attribute_not_exists(x)": 4,
@@ -75,8 +75,8 @@ func TestScanOfAnIndexFiltersWhatTheIndexHas(t *testing.T) {
 }
 
 // TestSegmentsOfAnIndexHaveEachItemOnce: source:
-// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_Scan.html: segments "of a table or
-// an index".
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_Scan.html: segments "of a
+// table or an index".
 func TestSegmentsOfAnIndexHaveEachItemOnce(t *testing.T) {
 	// the partitions d and f are in the second and the third segment
 	items := append(slices.Clone(indexedItems), item("d", 1, "'g':{'S':'y'},"), item("f", 1, "'g':{'S':'y'},"))

@@ -1,8 +1,8 @@
 // Package listing answers Query and Scan: it reads a table or an index in order, filters and
 // projects the items, and divides them into pages.
 //
-// query.go and scan.go hold the two operations, plan.go judges the conditions of a Query, start.go the
-// keys at which a page begins, index.go reads secondary indexes, page.go has what both share.
+// query.go and scan.go hold the two operations, plan.go judges the conditions of a Query, start.go
+// the keys at which a page begins, index.go reads secondary indexes, page.go has what both share.
 package listing
 
 import (
@@ -101,8 +101,8 @@ func readListing(r *wire.Node, host Host, filterName string) (*listing, *wire.Er
 	return l, l.readSelect()
 }
 
-// readLegacy reads AttributesToGet and the tests of a filter: a query's filter is judged first, of a
-// scan AttributesToGet. Source: architect/dynalite, test/query.js and test/scan.js.
+// readLegacy reads AttributesToGet and the tests of a filter: a query's filter is judged first, of
+// a scan AttributesToGet. Source: architect/dynalite, test/query.js and test/scan.js.
 func (l *listing) readLegacy(filter *wire.Node) (tests []expr.LegacyTest, err *wire.Error) {
 	if l.scan {
 		if l.projection, err = request.ToGet(l.r); err != nil {
@@ -213,8 +213,8 @@ func (l *listing) checkProjected() *wire.Error {
 	return wire.BadValue("Global secondary index %s does not project [%s]", l.index.Name, strings.Join(missing, ", "))
 }
 
-// checkFiltered refuses the filter of a Query that reads attributes which the index lacks. For a Scan
-// they are missing. Source: sensedeep/dynamodb-onetable, issue 377, and nubo-db/dynoxide,
+// checkFiltered refuses the filter of a Query that reads attributes which the index lacks. For a
+// Scan they are missing. Source: sensedeep/dynamodb-onetable, issue 377, and nubo-db/dynoxide,
 // src/partiql/executor.rs, for both kinds of indexes and for scans.
 func (l *listing) checkFiltered() *wire.Error {
 	if l.filter == nil || l.scan {

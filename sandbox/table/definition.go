@@ -223,9 +223,9 @@ func (d *Definition) usedAttributes() map[string]bool {
 	return used
 }
 
-// checkAllUsed refuses attribute definitions that no key of the table or of the indexes in a request
-// uses. Source of its place before the checks of indexes: ack-api-quirks, services/dynamodb,
-// DDB-TABLE-127.
+// checkAllUsed refuses attribute definitions that no key of the table or of the indexes in a
+// request uses. Source of its place before the checks of indexes: ack-api-quirks,
+// services/dynamodb, DDB-TABLE-127.
 func (d *Definition) checkAllUsed(lists ...*wire.Node) *wire.Error {
 	used, indexes := d.usedAttributes(), 0
 	for _, list := range lists {

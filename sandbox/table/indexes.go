@@ -30,8 +30,9 @@ func (d *Definition) changeIndexes(r *wire.Node) *wire.Error {
 	return nil
 }
 
-// checkCapacities refuses to give a table that was on demand a capacity, but not its indexes. Source:
-// architect/dynalite, test/updateTable.js, and ack-api-quirks, services/dynamodb, DDB-TABLE-152.
+// checkCapacities refuses to give a table that was on demand a capacity, but not its indexes.
+// Source: architect/dynalite, test/updateTable.js, and ack-api-quirks, services/dynamodb,
+// DDB-TABLE-152.
 func (d *Definition) checkCapacities() *wire.Error {
 	var without []string
 	for i := range d.Global {

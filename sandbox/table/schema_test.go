@@ -11,8 +11,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/table"
 )
 
-// TestPositionsAreInTheOrderOfTheSortKey: of two entries of a partition the first sort key attribute
-// that differs decides, whatever bytes the values have. Source:
+// TestPositionsAreInTheOrderOfTheSortKey: of two entries of a partition the first sort key
+// attribute that differs decides, whatever bytes the values have. Source:
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.html, multi-attribute keys.
 func TestPositionsAreInTheOrderOfTheSortKey(t *testing.T) {
 	part := func(name string) table.KeyAttr { return table.KeyAttr{Name: name, Kind: attr.B} }
@@ -44,7 +44,8 @@ func TestPositionsAreInTheOrderOfTheSortKey(t *testing.T) {
 	})
 }
 
-// TestPartitionsDifferByEachAttribute: what one attribute ends with is not what the next begins with.
+// TestPartitionsDifferByEachAttribute: what one attribute ends with is not what the next begins
+// with.
 func TestPartitionsDifferByEachAttribute(t *testing.T) {
 	schema := table.Schema{Hash: []table.KeyAttr{{Name: "h1", Kind: attr.S}, {Name: "h2", Kind: attr.S}}}
 	of := func(first, second string) string {

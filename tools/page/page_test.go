@@ -21,7 +21,8 @@ func TestSevenTabsFollow(t *testing.T) {
 	}
 }
 
-// TestPageThatNobodyAnswersForHasNoColour: a frozen process, one that was killed, and a laptop that slept.
+// TestPageThatNobodyAnswersForHasNoColour: a frozen process, one that was killed, and a laptop that
+// slept.
 func TestPageThatNobodyAnswersForHasNoColour(t *testing.T) {
 	s := newStage(t)
 	chromium := browser(t)
@@ -38,7 +39,8 @@ func TestPageThatNobodyAnswersForHasNoColour(t *testing.T) {
 		s.signal(syscall.SIGCONT)
 		s.until("the page follows again", fresh)
 
-		// The laptop sleeps for an hour: what was fresh before is an hour old when its timers run again.
+		// The laptop sleeps for an hour: what was fresh before is an hour old when its timers run
+		// again.
 		p.text(`(() => {
 			const real = Date.now;
 			Date.now = () => real() + 3600e3;
@@ -79,7 +81,8 @@ func (p *tab) colour() string {
 	return p.text("getComputedStyle(document.getElementById('verdict')).backgroundColor")
 }
 
-// mustBeGrey checks that the banner stands above all else, and that the verdict has lost its colour.
+// mustBeGrey checks that the banner stands above all else, and that the verdict has lost its
+// colour.
 func (p *tab) mustBeGrey(green string) {
 	p.s.t.Helper()
 	if colour := p.colour(); colour == green {

@@ -59,8 +59,8 @@ func Status(out io.Writer, s pipeline.Status) error {
 	return nil
 }
 
-// widestName is how many letters of a table's name a column shows: DynamoDB takes 255, and all other
-// columns would be off the screen.
+// widestName is how many letters of a table's name a column shows: DynamoDB takes 255, and all
+// other columns would be off the screen.
 const widestName = 40
 
 // shortName returns a name with its middle left out where it is too wide for a column.
