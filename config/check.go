@@ -42,6 +42,8 @@ func (r *report) check(c *Config) {
 	r.memory(&c.Memory)
 	r.admin(&c.Admin)
 	r.tracing(&c.Tracing)
+	r.endpoint("metrics.endpoint", c.Metrics.Endpoint)
+	r.positive("metrics.every", c.Metrics.Every)
 	r.positive("shutdown_timeout", c.ShutdownTimeout)
 	r.archive(&c.Archive)
 	r.tables(c)

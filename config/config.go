@@ -38,6 +38,9 @@ type Config struct {
 	Admin Admin `yaml:"admin"`
 	// Traces of frames for an OpenTelemetry collector. Off unless an endpoint is set.
 	Tracing Tracing `yaml:"tracing"`
+	// Metrics for an OpenTelemetry collector, beside those for Prometheus. Off unless an endpoint
+	// is set.
+	Metrics Metrics `yaml:"metrics"`
 	// How long shutdown after SIGTERM may take to finish pending writes and save the marks. Keep it
 	// below the orchestrator's grace period; writes that are cut off are repeated, with the same
 	// cells and timestamps.
@@ -152,6 +155,16 @@ type Tracing struct {
 	Endpoint string `yaml:"endpoint"`
 	// Share of the frames that are traced, above 0 and up to 1.
 	Share float64 `yaml:"share"`
+}
+
+// Metrics sets where metrics are sent, where no Prometheus asks for them.
+type Metrics struct {
+	// URL of an OpenTelemetry collector that takes OTLP over HTTP, such as http://127.0.0.1:4318.
+	// Empty: they are sent nowhere. Headers, certificates and the like: the variables
+	// OTEL_EXPORTER_OTLP_… of the OpenTelemetry specification.
+	Endpoint string `yaml:"endpoint"`
+	// Time between two sendings.
+	Every Duration `yaml:"every"`
 }
 
 // Table is one table to replicate, or a selection: all tables that a pattern, tags or both choose,
@@ -287,6 +300,7 @@ func Default() Config {
 		Memory:          Memory{Total: 96 << 20, PerFeed: 8 << 20, Copy: 128 << 20},
 		Admin:           Admin{Listen: "127.0.0.1:9464"},
 		Tracing:         Tracing{Share: 0.01},
+		Metrics:         Metrics{Every: Duration(time.Minute)},
 		ShutdownTimeout: Duration(25 * time.Second),
 		Archive: Archive{
 			Classes:  []string{"ttl"},

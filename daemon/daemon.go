@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel"
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
@@ -53,6 +54,7 @@ type Daemon struct {
 	admin    net.Listener
 	owner    string // this process
 	traces   *Traces
+	pushed   *Pushed
 	services pipeline.Services
 	outages  outages // begins and ends of failures of services, for the status page
 	clients  *clients.Clients
@@ -73,6 +75,14 @@ func New(ctx context.Context, cfg *config.Config, o Options) (*Daemon, error) {
 	}
 	d.services.OnChange(d.noteService)
 	d.clients = clients.ForDaemon(cfg, d.log, d.reg, &d.services)
+	if cfg.Metrics.Endpoint != "" || cfg.Tracing.Endpoint != "" {
+		otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
+			d.log.Warn("traces or metrics for the collector are lost", zap.Error(err))
+		}))
+	}
+	if d.pushed, err = PushMetrics(ctx, cfg, build, d.owner, d.reg, d.log); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
 	if d.traces, err = Tracing(ctx, cfg, build, d.owner, d.log); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -223,6 +233,7 @@ func (d *Daemon) Run(ctx context.Context, drain *protocol.Accept) error {
 // Close closes the clients and, if the admin server has not, its port.
 func (d *Daemon) Close() error {
 	d.traces.End()
+	d.pushed.End()
 	err := d.clients.Close()
 	if closed := d.admin.Close(); !errors.Is(closed, net.ErrClosed) {
 		err = errors.Join(err, closed)

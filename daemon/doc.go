@@ -12,5 +12,6 @@
 //	heap.go     the limit of the heap, which follows the live bytes
 //	metrics.go  the metrics of the process, and the label target
 //	tracing.go  where traces go
+//	otlp.go     where metrics are sent
 //	process.go  the name of the process
 package daemon

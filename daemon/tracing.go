@@ -3,13 +3,9 @@ package daemon
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"time"
 
-	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
-	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.uber.org/zap"
 
@@ -53,24 +49,16 @@ func Tracing(ctx context.Context, cfg *config.Config, build Build, owner string,
 	if cfg.Tracing.Endpoint == "" {
 		return nil, nil
 	}
-	u, err := url.Parse(cfg.Tracing.Endpoint)
+	to, err := otlpURL(cfg.Tracing.Endpoint, "/v1/traces")
 	if err != nil {
 		return nil, fmt.Errorf("read tracing.endpoint: %w", err)
 	}
-	if u.Path == "" || u.Path == "/" {
-		u.Path = "/v1/traces" // https://opentelemetry.io/docs/specs/otlp/#otlphttp-request
-	}
-	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(u.String()))
+	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(to))
 	if err != nil {
 		return nil, fmt.Errorf("open tracing: %w", err)
 	}
 	log = log.Named("tracing")
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("spans are lost", zap.Error(err)) }))
-	// Names of https://opentelemetry.io/docs/specs/semconv/resource/
-	is := resource.NewSchemaless(attribute.String("service.name", "tailrace"),
-		attribute.String("service.version", build.Version), attribute.String("service.instance.id", owner),
-		attribute.String("service.namespace", cfg.Pipeline))
 	provider := sdktrace.NewTracerProvider(append(tracing.Options(cfg.Tracing.Share),
-		sdktrace.WithBatcher(exporter), sdktrace.WithResource(is))...)
+		sdktrace.WithBatcher(exporter), sdktrace.WithResource(identity(cfg, build, owner)))...)
 	return &Traces{tracer: tracing.New(provider), provider: provider, log: log}, nil
 }
