@@ -12,8 +12,8 @@ import (
 	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
-	"github.com/tailrace-cdc/replicator/pipeline/dryrun"
 	"github.com/tailrace-cdc/replicator/pipeline/limit"
+	"github.com/tailrace-cdc/replicator/price"
 	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
@@ -80,6 +80,8 @@ type CeilingCosts struct {
 	Nodes       int     `json:"bigtable_nodes"`
 	NodeDollars float64 `json:"bigtable_dollars_a_month"`
 	CopyDollars float64 `json:"copy_dollars"`
+	// CopyTransfer is what the way of the copies out of AWS costs beside CopyDollars.
+	CopyTransfer float64 `json:"copy_transfer_dollars"`
 }
 
 // Ceiling is how much of one table is carried if no other table is busy.
@@ -267,13 +269,15 @@ func (c *check) capacity(ctx context.Context) {
 		k.Tables = append(k.Tables, t)
 		k.LogBytes = max(k.LogBytes, int64(float64(t.Changes)*l.logBytes()))
 		rows := float64(t.Changes) * l.rows * weight(l.itemBytes())
-		k.Cost.Nodes = max(k.Cost.Nodes, dryrun.NodesFor(rows, float64(l.info.Bytes)/(1<<30)))
+		k.Cost.Nodes = max(k.Cost.Nodes, price.SSD.Nodes(rows, float64(l.info.Bytes)))
 		if r.Copy != nil {
-			k.Cost.CopyDollars += r.Copy.dollars()
+			if way := r.Copy.chosen(); way != nil {
+				k.Cost.CopyDollars, k.Cost.CopyTransfer = k.Cost.CopyDollars+way.Dollars, k.Cost.CopyTransfer+way.Transfer
+			}
 		}
 	}
-	k.Cost.CopyDollars = math.Round(k.Cost.CopyDollars*100) / 100
-	k.Cost.NodeDollars = dryrun.NodeDollars(k.Cost.Nodes)
+	k.Cost.CopyDollars, k.Cost.CopyTransfer = price.Cents(k.Cost.CopyDollars), price.Cents(k.Cost.CopyTransfer)
+	k.Cost.NodeDollars = price.NodeDollars(float64(k.Cost.Nodes))
 }
 
 // load asks the servers about a table; nil if its target is not there yet, which is a finding of

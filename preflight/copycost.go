@@ -8,42 +8,17 @@ import (
 	"github.com/dustin/go-humanize/english"
 
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/price"
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// Prices are the list prices that an estimate assumes, in dollars. They are not requested from AWS:
-// its pages fill in their prices in the browser, so users must compare them before they rely on an
-// estimate.
-type Prices struct {
-	Region       string  `json:"region"`
-	AsOf         string  `json:"as_of"` // of reading; the other two are not confirmed by a dated page
-	MillionUnits float64 `json:"million_read_units"`
-	ExportedGB   float64 `json:"exported_gb"`
-	StoredGB     float64 `json:"stored_gb_month"`
-}
-
-// assumed is the one place where the prices are; docs/backfill.md repeats them.
-var assumed = Prices{
-	// Standard table class. Other regions cost up to about twice as much.
-	Region: "us-east-1",
-	// Halved on 2024-11-01. https://aws.amazon.com/dynamodb/pricing/on-demand/ has the current one;
-	// it was confirmed with https://airbyte.com/data-engineering-resources/dynamodb-pricing of
-	// 2025-07-21.
-	AsOf: "2024-11-01", MillionUnits: 0.125,
-	// "Data export to Amazon S3", by the size of the table: look it up under
-	// https://aws.amazon.com/dynamodb/pricing/on-demand/
-	ExportedGB: 0.10,
-	// S3 Standard, the first 50 TB, for a month: look it up under
-	// https://aws.amazon.com/s3/pricing/
-	StoredGB: 0.023,
-}
-
 // PriceNote describes what the dollars of an estimate are, and where to change the prices.
 func PriceNote() string {
+	p := price.Assumed()
 	return fmt.Sprintf("dollars: assumed list prices of %s, not asked from AWS: %g for a million read units (as of %s), "+
-		"%g for a GB exported and %g for a GB in S3 for a month (both not confirmed); other regions cost up to about "+
-		"twice as much; docs/backfill.md says where to compare and to change them",
-		assumed.Region, assumed.MillionUnits, assumed.AsOf, assumed.ExportedGB, assumed.StoredGB)
+		"%g for a GB exported, %g for a GB in S3 for a month and %g for a GB out of AWS (these not confirmed); other "+
+		"regions cost up to about twice as much; docs/backfill.md says where to compare and to change them",
+		p.Region, p.MillionUnits, p.AsOf, p.ExportedGB, p.StoredGB, p.OutgoingGB)
 }
 
 const (
@@ -61,15 +36,18 @@ type CopyEstimate struct {
 	Recovery   string       `json:"point_in_time_recovery"` // on, off or unknown
 	Scan       *WayEstimate `json:"scan"`
 	Export     *WayEstimate `json:"export"`
-	Prices     Prices       `json:"prices"` // that the dollars assume
+	Prices     price.List   `json:"prices"` // that the dollars assume
 }
 
 // WayEstimate is what one way of copying takes.
 type WayEstimate struct {
 	ReadUnits int64   `json:"read_units"`
 	Dollars   float64 `json:"dollars"`
-	Hours     float64 `json:"hours"`
-	Note      string  `json:"note"`
+	// Transfer is what the way from AWS to the other cloud costs beside Dollars, by the size of the
+	// table: rows have about that size, and so have the items of a scan on the wire.
+	Transfer float64 `json:"transfer_dollars"`
+	Hours    float64 `json:"hours"`
+	Note     string  `json:"note"`
 }
 
 // readBudget returns how many read units a second a copy may take. A budget that the table cannot
@@ -91,15 +69,15 @@ func EstimateCopy(info *source.TableInfo, b config.Backfill) *CopyEstimate {
 	budget := readBudget(info, &b)
 	e := &CopyEstimate{
 		From: b.From, Items: info.Items, Bytes: info.Bytes, Billing: "on demand", ReadBudget: budget, Recovery: "unknown",
-		Prices: assumed,
+		Prices: price.Assumed(),
 	}
 	if e.From == "" {
 		e.From = "scan"
 	}
-	gb := float64(info.Bytes) / (1 << 30)
+	bytes := float64(info.Bytes)
 	units := (info.Bytes + unitBytes - 1) / unitBytes
 	e.Scan = &WayEstimate{
-		ReadUnits: units, Dollars: float64(units) / 1e6 * assumed.MillionUnits,
+		ReadUnits: units, Dollars: price.ReadUnitDollars(float64(units)), Transfer: price.TransferDollars(bytes),
 		Note: "at " + humanize.Commaf(budget) + " read units/s",
 	}
 	if b.ReadUnits == (config.Units{}) {
@@ -108,12 +86,12 @@ func EstimateCopy(info *source.TableInfo, b config.Backfill) *CopyEstimate {
 	if info.ReadUnits > 0 {
 		e.Billing = "provisioned"
 		e.Scan.Dollars = 0
-		e.Scan.Note += fmt.Sprintf("; of %s, which are paid for already", humanize.Commaf(info.ReadUnits))
+		e.Scan.Note += fmt.Sprintf("; of %s, paid for already", humanize.Commaf(info.ReadUnits))
 	}
 	writing := writeSeconds(info, b)
 	e.Scan.Hours = max(float64(units)/budget, writing) / 3600
 	e.Export = &WayEstimate{
-		Dollars: gb * (assumed.ExportedGB + assumed.StoredGB), Hours: writing / 3600,
+		Dollars: price.ExportDollars(bytes), Transfer: price.TransferDollars(bytes), Hours: writing / 3600,
 		Note: "once the export is complete (minutes to hours); S3 for a month",
 	}
 	return e
@@ -145,15 +123,15 @@ func writeSeconds(info *source.TableInfo, b config.Backfill) float64 {
 	return seconds
 }
 
-// dollars returns what the configured way costs.
-func (e *CopyEstimate) dollars() float64 {
+// chosen returns the configured way; nil if nothing is copied.
+func (e *CopyEstimate) chosen() *WayEstimate {
 	switch e.From {
 	case "none":
-		return 0
+		return nil
 	case "export":
-		return e.Export.Dollars
+		return e.Export
 	}
-	return e.Scan.Dollars
+	return e.Scan
 }
 
 // Way is a way of copying, with its name in the configuration.
@@ -167,16 +145,16 @@ func (e *CopyEstimate) Ways() []Way { return []Way{{"scan", e.Scan}, {"export", 
 
 // Sentence describes the cost of the copy that begins with the next run; "" if none does.
 func (e *CopyEstimate) Sentence() string {
-	way := e.Scan
-	switch e.From {
-	case "none":
+	way := e.chosen()
+	if way == nil {
 		return ""
-	case "export":
-		way = e.Export
 	}
 	dollars, hours := "about "+way.DollarsText()+" dollars", "about "+way.HoursText()+" hours"
 	if way.Dollars < 0.005 {
 		dollars = "less than a cent"
+	}
+	if way.Transfer >= 0.005 {
+		dollars += ", " + way.TransferText() + " more for the way out of AWS"
 	}
 	if way.Hours < 0.1 {
 		hours = "less than ten minutes"
@@ -186,9 +164,13 @@ func (e *CopyEstimate) Sentence() string {
 }
 
 // DollarsText returns the dollars with cents.
-func (w *WayEstimate) DollarsText() string {
-	return humanize.CommafWithDigits(math.Round(w.Dollars*100)/100, 2)
-}
+func (w *WayEstimate) DollarsText() string { return DollarsText(w.Dollars) }
+
+// TransferText returns the dollars of the transfer with cents.
+func (w *WayEstimate) TransferText() string { return DollarsText(w.Transfer) }
+
+// DollarsText returns dollars with cents.
+func DollarsText(dollars float64) string { return humanize.CommafWithDigits(price.Cents(dollars), 2) }
 
 // HoursText returns the hours, to a tenth below ten.
 func (w *WayEstimate) HoursText() string {

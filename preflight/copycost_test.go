@@ -22,9 +22,12 @@ func TestAssumedPricesAreSaid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if !strings.Contains(string(text), `"transfer_dollars"`) {
+		t.Errorf("no cost of the transfer in %s", text)
+	}
 	p := e.Prices
 	for _, value := range []string{p.Region, p.AsOf, fmt.Sprint(p.MillionUnits), fmt.Sprint(p.ExportedGB),
-		fmt.Sprint(p.StoredGB)} {
+		fmt.Sprint(p.StoredGB), fmt.Sprint(p.OutgoingGB)} {
 		for where, said := range map[string]string{"note": PriceNote(), "JSON": string(text), "page": string(page)} {
 			if !strings.Contains(said, value) {
 				t.Errorf("the %s does not say %s", where, value)
@@ -37,8 +40,10 @@ func TestAssumedPricesAreSaid(t *testing.T) {
 func TestCopyThatBeginsIsSaidInOneSentence(t *testing.T) {
 	info := source.TableInfo{Items: 30_000_000, Bytes: 28 << 30}
 	for from, want := range map[string]string{
-		"": "copies about 30,000,000 items (28 GiB) by scan: about 0.92 dollars, about 4.1 hours", "none": "",
-		"export": "copies about 30,000,000 items (28 GiB) by export: about 3.44 dollars, about 0.4 hours",
+		"": "copies about 30,000,000 items (28 GiB) by scan: about 0.92 dollars, 2.52 more for the way out of AWS, " +
+			"about 4.1 hours", "none": "",
+		"export": "copies about 30,000,000 items (28 GiB) by export: about 3.44 dollars, 2.52 more for the way out of AWS, " +
+			"about 0.4 hours",
 	} {
 		if got := EstimateCopy(&info, config.Backfill{From: from}).Sentence(); got != want {
 			t.Errorf("%q: %q, want %q", from, got, want)

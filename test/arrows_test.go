@@ -28,7 +28,7 @@ const module = "github.com/tailrace-cdc/replicator/"
 var arrows = map[string][]string{
 	"cmd": {
 		"admin", "audit", "catalog", "change", "checkpoint", "clients", "cmd", "config", "control", "cutover",
-		"daemon", "deploy", "explain", "failure", "host", "pipeline", "preflight", "problem", "protocol",
+		"daemon", "deploy", "explain", "failure", "host", "pipeline", "preflight", "price", "problem", "protocol",
 		"queue", "restore", "sandbox", "sink", "source", "transform", "verify",
 	},
 	"audit": {
@@ -40,8 +40,8 @@ var arrows = map[string][]string{
 		"source", "transform", "change", "failure",
 	},
 	"preflight": {
-		"catalog", "clients", "config", "control", "pipeline", "preflight", "protocol", "queue", "checkpoint", "transform",
-		"sink", "source", "change", "problem", "failure", "host",
+		"catalog", "clients", "config", "control", "pipeline", "preflight", "price", "protocol", "queue", "checkpoint",
+		"transform", "sink", "source", "change", "problem", "failure", "host",
 	},
 	"restore": {
 		"catalog", "clients", "config", "control", "pipeline", "queue", "restore", "transform", "sink", "source",
@@ -65,7 +65,7 @@ var arrows = map[string][]string{
 	},
 	"pipeline": {
 		"pipeline", "source", "queue", "protocol", "checkpoint", "transform", "sink", "verify", "change", "failure",
-		"host",
+		"host", "price",
 	},
 	"source":     {"source", "change", "failure", "host"},
 	"protocol":   {"checkpoint", "change"},
@@ -74,12 +74,13 @@ var arrows = map[string][]string{
 	"transform":  {"change", "transform", "problem"},
 	"sink":       {"sink", "transform", "change", "failure", "host", "googleauth"},
 	"verify":     {"verify", "source", "sink", "protocol", "transform", "change", "failure", "host"},
-	"admin":      {"admin", "pipeline"},
+	"admin":      {"admin", "pipeline", "price"},
 	"sandbox":    {"sandbox"},
 	"change":     {},
 	"deploy":     {},
 	"failure":    {},
 	"host":       {},
+	"price":      {},
 	"googleauth": {},
 	"problem":    {"problem"},
 	"test": {

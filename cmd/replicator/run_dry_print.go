@@ -106,7 +106,7 @@ func writeEstimate(out io.Writer, e *dryrun.Estimate) {
 		dollars(d.StreamReads), dollars(d.Transfer))
 	fmt.Fprintf(out, "Assumed list prices of %s, not asked from the clouds and not confirmed: %g a node and hour, "+
 		"%g a GB and month, %g for 100,000 reads of a stream, %g a GB transferred; docs/dry-run.md says where to compare.\n",
-		p.Region, p.NodeHour, p.StoredGB, p.StreamReads, p.OutgoingGB)
+		p.Region+" and "+p.GoogleRegion, p.NodeHour, p.BigtableGB, p.StreamReads, p.OutgoingGB)
 }
 
 func times(n int64) string { return render.Count(int(n), "time") }

@@ -30,8 +30,9 @@ func Capacity(out io.Writer, r *preflight.Report) error {
 	fmt.Fprintf(out, "log: at most %s a second, by the fastest table\n", humanize.Bytes(uint64(k.LogBytes)))
 	fmt.Fprintf(out, "Bigtable: %s for the fastest table at its ceiling, about %s dollars a month\n",
 		Count(k.Cost.Nodes, "node"), humanize.Commaf(k.Cost.NodeDollars))
-	if k.Cost.CopyDollars > 0 {
-		fmt.Fprintf(out, "copies: about %s dollars\n", humanize.CommafWithDigits(k.Cost.CopyDollars, 2))
+	if k.Cost.CopyDollars > 0 || k.Cost.CopyTransfer > 0 {
+		fmt.Fprintf(out, "copies: about %s dollars, and %s for the way out of AWS\n",
+			preflight.DollarsText(k.Cost.CopyDollars), preflight.DollarsText(k.Cost.CopyTransfer))
 	}
 	fmt.Fprintln(out, "dollars: assumed list prices, see docs/dry-run.md and docs/backfill.md")
 	return nil

@@ -134,10 +134,10 @@ func writeCopy(out io.Writer, e *preflight.CopyEstimate) error {
 	fmt.Fprintf(out, "  about %s, %s, %s%s; backfill: %s\n",
 		Count(int(e.Items), "item"), humanize.IBytes(uint64(e.Bytes)), e.Billing, recovery, e.From)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "    COPY BY\tREAD UNITS\tDOLLARS\tHOURS\tREMARKS")
+	fmt.Fprintln(w, "    COPY BY\tREAD UNITS\tDOLLARS\tTRANSFER\tHOURS\tREMARKS")
 	for _, way := range e.Ways() {
-		fmt.Fprintf(w, "    %s\t%s\t%s\t%s\t%s\n", way.Name, humanize.Comma(way.ReadUnits), way.DollarsText(),
-			way.HoursText(), way.Note)
+		fmt.Fprintf(w, "    %s\t%s\t%s\t%s\t%s\t%s\n", way.Name, humanize.Comma(way.ReadUnits), way.DollarsText(),
+			way.TransferText(), way.HoursText(), way.Note)
 	}
 	return w.Flush()
 }

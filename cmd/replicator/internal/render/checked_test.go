@@ -25,22 +25,22 @@ func TestBothWaysOfCopyingAreEstimatedSideBySide(t *testing.T) {
 	}{
 		{"1 GB on demand", source.TableInfo{Items: 1_000_000, Bytes: gb}, config.Backfill{},
 			`  about 1,000,000 items, 1.0 GiB, on demand; backfill: scan
-    COPY BY  READ UNITS  DOLLARS  HOURS  REMARKS
-    scan     262,144     0.03     0.1    at 500 read units/s, the default
-    export   0           0.12     0.1    once the export is complete (minutes to hours); S3 for a month
+    COPY BY  READ UNITS  DOLLARS  TRANSFER  HOURS  REMARKS
+    scan     262,144     0.03     0.09      0.1    at 500 read units/s, the default
+    export   0           0.12     0.09      0.1    once the export is complete (minutes to hours); S3 for a month
 `},
 		{"100 GB provisioned", source.TableInfo{Items: 100_000_000, Bytes: 100 * gb, ReadUnits: 8000}, config.Backfill{},
 			`  about 100,000,000 items, 100 GiB, provisioned; backfill: scan
-    COPY BY  READ UNITS  DOLLARS  HOURS  REMARKS
-    scan     26,214,400  0.00     3.6    at 2,000 read units/s, the default; of 8,000, which are paid for already
-    export   0           12.30    1.5    once the export is complete (minutes to hours); S3 for a month
+    COPY BY  READ UNITS  DOLLARS  TRANSFER  HOURS  REMARKS
+    scan     26,214,400  0.00     9.00      3.6    at 2,000 read units/s, the default; of 8,000, paid for already
+    export   0           12.30    9.00      1.5    once the export is complete (minutes to hours); S3 for a month
 `},
 		{"10 TB on demand", source.TableInfo{Items: 10_000_000_000, Bytes: 10_000 * gb},
 			config.Backfill{From: "export", ReadUnits: config.Units{Absolute: 10_000}, URL: "s3://b/x"},
 			`  about 10,000,000,000 items, 9.8 TiB, on demand; backfill: export
-    COPY BY  READ UNITS     DOLLARS   HOURS  REMARKS
-    scan     2,621,440,000  327.68    153    at 10,000 read units/s
-    export   0              1,230.00  153    once the export is complete (minutes to hours); S3 for a month
+    COPY BY  READ UNITS     DOLLARS   TRANSFER  HOURS  REMARKS
+    scan     2,621,440,000  327.68    900.00    153    at 10,000 read units/s
+    export   0              1,230.00  900.00    153    once the export is complete (minutes to hours); S3 for a month
 `},
 	} {
 		var out bytes.Buffer
@@ -67,8 +67,8 @@ func TestSharedPageNamesTheChosenWay(t *testing.T) {
 	render.CheckPage(&out, r, "tailrace.yaml")
 	for _, line := range []string{
 		"**0 errors, 0 warnings.**",
-		`| Or\|ders | 1,000,000 | 1.0 GiB | **scan** | 262,144 | 0.03 | 0.1 | at 500 read units/s, the default |`,
-		`| Or\|ders | 1,000,000 | 1.0 GiB | export | 0 | 0.12 | 0.1 | once the export is complete`,
+		`| Or\|ders | 1,000,000 | 1.0 GiB | **scan** | 262,144 | 0.03 | 0.09 | 0.1 | at 500 read units/s, the default |`,
+		`| Or\|ders | 1,000,000 | 1.0 GiB | export | 0 | 0.12 | 0.09 | 0.1 | once the export is complete`,
 	} {
 		if !strings.Contains(out.String(), "\n"+line) {
 			t.Errorf("no line %s in\n%s", line, &out)

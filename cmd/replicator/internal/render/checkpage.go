@@ -91,17 +91,17 @@ func pageCopies(out io.Writer, r *preflight.Report) {
 	if len(tables) == 0 {
 		return
 	}
-	fmt.Fprint(out, "\n## Cost of the copies\n\n| table | items | size | by | read units | dollars | hours | |\n"+
-		"|---|---:|---:|---|---:|---:|---:|---|\n")
+	fmt.Fprint(out, "\n## Cost of the copies\n\n| table | items | size | by | read units | dollars | "+
+		"transfer | hours | |\n|---|---:|---:|---|---:|---:|---:|---:|---|\n")
 	for _, t := range tables {
 		for _, way := range t.Copy.Ways() {
 			name := way.Name
 			if name == t.Copy.From {
 				name = "**" + name + "**"
 			}
-			fmt.Fprintf(out, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", cell(t.Source), humanize.Comma(t.Copy.Items),
+			fmt.Fprintf(out, "| %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", cell(t.Source), humanize.Comma(t.Copy.Items),
 				humanize.IBytes(uint64(t.Copy.Bytes)), name, humanize.Comma(way.ReadUnits), way.DollarsText(),
-				way.HoursText(), cell(way.Note))
+				way.TransferText(), way.HoursText(), cell(way.Note))
 		}
 	}
 	fmt.Fprintf(out, "\n%s. What the configuration chooses is in bold.\n", preflight.PriceNote())
