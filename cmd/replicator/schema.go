@@ -26,6 +26,7 @@ import (
 type schemaOptions struct {
 	format      string
 	diff, apply bool
+	force       bool
 	showData    bool
 	splits      bool
 	sample      int
@@ -40,8 +41,9 @@ func (a *app) schemaCommand() *cobra.Command {
 		Long: `schema prints which tables, column families and garbage collection rules the mappings need: as commands of cbt,
 as JSON, as a module of Terraform, or as a data dictionary in markdown: entities, keys, columns, encodings, access
 patterns. --diff compares them with the instance and exits 4 if something is missing or different. --apply makes and
-changes what --diff finds; it never drops anything. Materialized views are only printed: creating them is left to the
-administrator.
+changes what --diff finds; it never drops anything. In a replicated instance Bigtable refuses GC rules that keep cells
+longer, because clusters may have collected different ones; --force ignores that. Materialized views are only printed:
+creating them is left to the administrator.
 
 With --splits a new table is split when it is made, so that a backfill is spread over several nodes. The split keys
 come from mapping a sample of the source. They are prefixes of row keys, and are printed.`,
@@ -52,6 +54,8 @@ come from mapping a sample of the source. They are prefixes of row keys, and are
 	f.StringVar(&o.format, "format", "cbt", "cbt, json, terraform or markdown")
 	f.BoolVar(&o.diff, "diff", false, "compare with the instance; exit 4 if it differs")
 	f.BoolVar(&o.apply, "apply", false, "make what is missing")
+	f.BoolVar(&o.force, "force", false,
+		"with --apply: let GC rules keep more in a replicated instance, which Bigtable refuses else")
 	f.BoolVar(&o.splits, "splits", false,
 		"split new tables at keys from a sample of the sources; prints prefixes of row keys")
 	f.IntVar(&o.sample, "sample", preflight.DefaultSample,
@@ -65,6 +69,9 @@ come from mapping a sample of the source. They are prefixes of row keys, and are
 func (a *app) schema(ctx context.Context, o schemaOptions) error {
 	if !slices.Contains([]string{"cbt", "json", "terraform", "markdown"}, o.format) {
 		return failure.Usagef("cbt, json, terraform or markdown", "unknown format %q", o.format)
+	}
+	if o.force && !o.apply {
+		return failure.Usagef("schema --apply --force", "--force belongs to --apply")
 	}
 	cfg, err := a.Replicated(ctx, "")
 	if err != nil {
@@ -106,7 +113,10 @@ func (a *app) compareSchema(
 		return err
 	}
 	compare := sink.Diff
-	if o.apply {
+	switch {
+	case o.force:
+		compare = sink.EnsureForced
+	case o.apply:
 		compare = sink.Ensure
 	}
 	differences, err := compare(ctx, tables.BigtableTables())

@@ -61,6 +61,7 @@ type Faults struct {
 	asked    chan struct{}     // calls that ask for settings wait until it is closed; nil: they do not
 	shown    *shownRule        // of a family, in place of its own
 	inOrder  bool
+	replicas bool // the instance is replicated
 }
 
 // rowRefusal refuses writes to the rows of a prefix.
@@ -148,6 +149,10 @@ func (x *Faults) Latency(d, jitter time.Duration) { x.set(func() { x.latency, x.
 func (x *Faults) RefuseRow(prefix []byte, code codes.Code, n int) {
 	x.set(func() { x.rows = append(x.rows, &rowRefusal{prefix: bytes.Clone(prefix), code: code, left: n}) })
 }
+
+// Replicated makes the instance one of several clusters: rules that keep cells longer are refused
+// unless the caller ignores warnings.
+func (x *Faults) Replicated(on bool) { x.set(func() { x.replicas = on }) }
 
 // RefuseSettings refuses the next n calls that ask for a table's families and rules or for an app
 // profile; n < 0 is until Calm, n = 0 ends it.
@@ -242,7 +247,7 @@ func (x *Faults) Calm() {
 	x.set(func() {
 		x.odds, x.code, x.lateBy, x.held, x.next = Odds{}, codes.Unavailable, 100*time.Millisecond, false, nil
 		x.down, x.latency, x.jitter, x.rows, x.profiles, x.inOrder = false, 0, 0, nil, map[string]bool{}, false
-		x.settings, x.shown, x.routed = nil, &shownRule{}, nil
+		x.settings, x.shown, x.routed, x.replicas = nil, &shownRule{}, nil, false
 	})
 }
 

@@ -163,6 +163,9 @@ func (f *Front) modifyFamilies(ctx context.Context, r *btapb.ModifyColumnFamilie
 	defer t.mu.Unlock()
 	next := &table{families: maps.Clone(t.families), rules: maps.Clone(t.rules)}
 	for _, m := range r.Modifications {
+		if err := f.Faults.refuseRelaxed(m, t.rules[m.Id], r.IgnoreWarnings); err != nil {
+			return nil, err
+		}
 		if err := next.modify(m); err != nil {
 			return nil, err
 		}
@@ -173,6 +176,24 @@ func (f *Front) modifyFamilies(ctx context.Context, r *btapb.ModifyColumnFamilie
 	}
 	t.families, t.rules = next.families, next.rules
 	return t.show(res.(*btapb.Table)), nil
+}
+
+// refuseRelaxed refuses a longer age where the instance is replicated and a family's rule is an age
+// alone: one of the clusters may have collected what another one still has. The text is the
+// service's: https://github.com/googleapis/google-cloud-ruby/issues/10829
+func (x *Faults) refuseRelaxed(
+	m *btapb.ModifyColumnFamiliesRequest_Modification, was *btapb.GcRule, ignoreWarnings bool,
+) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.replicas || ignoreWarnings || was.GetMaxAge() == nil || m.GetUpdate() == nil {
+		return nil
+	}
+	if age := m.GetUpdate().GetGcRule().GetMaxAge(); age != nil && age.AsDuration() <= was.GetMaxAge().AsDuration() {
+		return nil
+	}
+	return status.Errorf(codes.FailedPrecondition, "Cannot relax pure age-based GC for a replicated family (%s). "+
+		"If you must relax the age constraint, unreplicate the instance and try again.", m.Id)
 }
 
 // modify applies one modification to the front's view of a table.

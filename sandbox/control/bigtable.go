@@ -89,6 +89,8 @@ func (c *Console) bigtableRowCommands() {
 	}) {
 		x.MultiCluster(a.Profile)
 	})
+	do(c, "bigtable_replicated", "refuses GC rules by age that keep more, unless warnings are ignored",
+		func(a onOff) { x.Replicated(a.on()) })
 	add(c, "bigtable_refuse_settings",
 		"refuses calls that ask for families, GC rules and app profiles, n times or until calm",
 		func(_ context.Context, a struct {

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/sink/bigtable/tableschema"
 )
 
 // The codes of a RejectedError, which dead letters store and metrics count: they never change.
@@ -132,6 +133,9 @@ func Explain(err error) error {
 		hint = "`replicator schema --apply` makes the tables and families"
 	}
 	switch {
+	case errors.As(err, new(*tableschema.RelaxedError)):
+		hint = "`replicator schema --apply --force` ignores Bigtable's warning; what it warns of: " +
+			"docs/day-one.md, Bigtable before the first write"
 	case errors.Is(err, errAuthority):
 		hint = "bigtable.ca names a PEM file with the authority of the endpoint's certificate"
 	case errors.As(err, new(x509.UnknownAuthorityError)):

@@ -292,3 +292,33 @@ func TestProfileShowsWhetherConditionalWritesWork(t *testing.T) {
 		t.Errorf("profile: %v", err)
 	}
 }
+
+// TestRuleThatKeepsMoreNeedsForceWhereReplicated: Bigtable refuses it, the error names the flag, and
+// with force the rule is changed. A rule that keeps less needs none.
+func TestRuleThatKeepsMoreNeedsForceWhereReplicated(t *testing.T) {
+	c, f := strict(t)
+	f.Faults.Replicated(true)
+	want := func(tombstones time.Duration) []tableschema.Table {
+		return tableschema.Tables([]tableschema.Table{{Name: "orders"}}, tombstones)
+	}
+	for _, tombstones := range []time.Duration{8 * 24 * time.Hour, 7 * 24 * time.Hour} {
+		if _, err := c.Ensure(t.Context(), want(tombstones)); err != nil {
+			t.Fatalf("%v: %v", tombstones, err)
+		}
+	}
+	longer := want(9 * 24 * time.Hour)
+	_, err := c.Ensure(t.Context(), longer)
+	if class, hint := failure.Of(Explain(err)); class != failure.Unready || !strings.Contains(hint, "--apply --force") {
+		t.Errorf("refused: %v, %s, hint %q", err, class, hint)
+	}
+	if rest, err := c.Diff(t.Context(), longer); err != nil || len(rest) != 1 {
+		t.Errorf("after a refusal: %v, %v", rest, err)
+	}
+	done, err := c.EnsureForced(t.Context(), longer)
+	if err != nil || len(done) != 1 || done[0].Kind != tableschema.WrongRule {
+		t.Errorf("forced: %+v, %v", done, err)
+	}
+	if rest, err := c.Diff(t.Context(), longer); err != nil || len(rest) != 0 {
+		t.Errorf("after force: %v, %v", rest, err)
+	}
+}

@@ -36,11 +36,23 @@ func (c *Client) HasTable(ctx context.Context, table string) (bool, error) {
 // Ensure removes the differences that Diff finds, and returns them. It may be repeated and run by
 // several processes at once. It never drops a table or family.
 func (c *Client) Ensure(ctx context.Context, want []tableschema.Table) ([]tableschema.Difference, error) {
+	return c.ensure(ctx, want, false)
+}
+
+// EnsureForced is Ensure that ignores Bigtable's warnings: a rule may keep more cells than before
+// although the instance is replicated.
+func (c *Client) EnsureForced(ctx context.Context, want []tableschema.Table) ([]tableschema.Difference, error) {
+	return c.ensure(ctx, want, true)
+}
+
+func (c *Client) ensure(
+	ctx context.Context, want []tableschema.Table, force bool,
+) ([]tableschema.Difference, error) {
 	found, err := c.Diff(ctx, want)
 	if err != nil {
 		return nil, err
 	}
-	if err := tableschema.Fix(ctx, c.admin, found); err != nil {
+	if err := tableschema.Fix(ctx, c.admin, found, force); err != nil {
 		return nil, orInterrupted(ctx, err)
 	}
 	return found, nil

@@ -29,7 +29,7 @@ type Difference struct {
 	Keeps time.Duration `json:"-"`
 	Needs time.Duration `json:"-"`
 
-	fix  func(ctx context.Context, admin *bigtable.AdminClient) error
+	fix  func(ctx context.Context, admin *bigtable.AdminClient, force bool) error
 	text []string
 }
 
@@ -93,7 +93,7 @@ func diffTable(ctx context.Context, admin *bigtable.AdminClient, t Table) ([]Dif
 
 func missingTable(t Table) Difference {
 	return Difference{Kind: NoTable, Table: t.Name, Have: missing, Want: "table", text: []string{t.CBT()},
-		fix: func(ctx context.Context, admin *bigtable.AdminClient) error {
+		fix: func(ctx context.Context, admin *bigtable.AdminClient, _ bool) error {
 			return admin.CreateTableFromConf(ctx, tableConf(t))
 		}}
 }
@@ -116,7 +116,7 @@ func missingFamily(table string, f transform.Family) Difference {
 	}
 	commands := []string{create, setRule(table, f)}
 	return Difference{Kind: NoFamily, Table: table, Family: f.Name, Have: missing, Want: ruleOf(f), text: commands,
-		fix: func(ctx context.Context, admin *bigtable.AdminClient) error {
+		fix: func(ctx context.Context, admin *bigtable.AdminClient, _ bool) error {
 			return admin.CreateColumnFamilyWithConfig(ctx, table, f.Name, familyConfig(f))
 		}}
 }
@@ -130,15 +130,23 @@ func wrongType(table, have string, f transform.Family) Difference {
 	commands := []string{"# " + way}
 	return Difference{
 		Kind: WrongType, Table: table, Family: f.Name, Have: name(have), Want: name(typeOf(f)), text: commands,
-		fix: func(context.Context, *bigtable.AdminClient) error { return errors.New(way) },
+		fix: func(context.Context, *bigtable.AdminClient, bool) error { return errors.New(way) },
 	}
 }
 
 func wrongRule(table, have string, f transform.Family) Difference {
 	return Difference{
 		Kind: WrongRule, Table: table, Family: f.Name, Have: have, Want: ruleOf(f), text: []string{setRule(table, f)},
-		fix: func(ctx context.Context, admin *bigtable.AdminClient) error {
-			return admin.SetGCPolicy(ctx, table, f.Name, policyOf(f))
+		fix: func(ctx context.Context, admin *bigtable.AdminClient, force bool) error {
+			var options []bigtable.GCPolicyOption
+			if force {
+				options = append(options, bigtable.IgnoreWarnings())
+			}
+			err := admin.SetGCPolicyWithOptions(ctx, table, f.Name, policyOf(f), options...)
+			if status.Code(err) == codes.FailedPrecondition && !force {
+				return &RelaxedError{err}
+			}
+			return err
 		},
 	}
 }
@@ -147,11 +155,20 @@ func setRule(table string, f transform.Family) string {
 	return "cbt setgcpolicy " + table + " " + f.Name + " '" + ruleOf(f) + "'"
 }
 
+// RelaxedError is the refusal of a rule that keeps cells longer than the one before, in an instance
+// with several clusters: some of them may have collected what others still have.
+// https://cloud.google.com/bigtable/docs/garbage-collection#increasing
+type RelaxedError struct{ err error }
+
+func (e *RelaxedError) Error() string { return e.err.Error() }
+func (e *RelaxedError) Unwrap() error { return e.err }
+
 // Fix removes differences. It may be repeated and run by several processes at once. It never drops
-// a table or family.
-func Fix(ctx context.Context, admin *bigtable.AdminClient, found []Difference) error {
+// a table or family. With force rules may keep more in an instance that is replicated; else Fix
+// returns a RelaxedError there.
+func Fix(ctx context.Context, admin *bigtable.AdminClient, found []Difference, force bool) error {
 	for _, d := range found {
-		if err := d.fix(ctx, admin); err != nil && status.Code(err) != codes.AlreadyExists {
+		if err := d.fix(ctx, admin, force); err != nil && status.Code(err) != codes.AlreadyExists {
 			what := strings.TrimSuffix(d.Table+" family "+d.Family, " family ")
 			return fmt.Errorf("change table %s: %w", what, err)
 		}
