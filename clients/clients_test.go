@@ -15,6 +15,7 @@ import (
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/pipeline/status"
 )
 
 func nop(zapcore.Level) *zap.Logger { return zap.NewNop() }
@@ -98,6 +99,23 @@ func TestWaitingForTheDaemonLeavesItTheStore(t *testing.T) {
 	}
 	if err := errors.Join(command.Close(), <-started, daemon.Close()); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestIdlePollOfATableIsItsOwn, in what is read and in how late it may be; others have the common
+// one.
+func TestIdlePollOfATableIsItsOwn(t *testing.T) {
+	cfg := config.Default()
+	cfg.Tables = []config.Table{{Source: "A"}, {Source: "B", IdlePoll: config.Duration(time.Minute)}}
+	o := sourceOptions(&cfg)
+	for i, want := range []time.Duration{time.Second, time.Minute} {
+		table := &cfg.Tables[i]
+		if got := o.IdlePolls[table.Source]; got != want {
+			t.Errorf("%s is polled every %v, want %v", table.Source, got, want)
+		}
+		if got := LateAfter(&cfg, table); got != status.DefaultLate+2*want {
+			t.Errorf("%s is late after %v", table.Source, got)
+		}
 	}
 }
 

@@ -69,12 +69,12 @@ func QueueOptions(cfg *config.Config) queue.Options {
 
 func sourceOptions(cfg *config.Config) source.Options {
 	s := &cfg.Source
-	heartbeats, arns := map[string]heartbeat.Keys{}, map[string]string{}
+	heartbeats, arns, polls := map[string]heartbeat.Keys{}, map[string]string{}, map[string]time.Duration{}
 	for _, t := range cfg.Tables {
 		if t.ARN != "" {
 			arns[t.Source] = t.ARN
 		}
-		heartbeats[t.Source] = HeartbeatKeys(t.Heartbeat)
+		heartbeats[t.Source], polls[t.Source] = HeartbeatKeys(t.Heartbeat), cfg.Poll(&t)
 	}
 	trust := time.Duration(cfg.Protocol.DateTrust)
 	if trust < time.Millisecond {
@@ -84,7 +84,8 @@ func sourceOptions(cfg *config.Config) source.Options {
 		Heartbeats: heartbeats, DateTrust: trust,
 		Region: s.Region, Endpoint: s.Endpoint, StreamsEndpoint: s.StreamsEndpoint, AssumeRole: s.AssumeRole,
 		ExternalID: s.ExternalID, ARNs: arns,
-		IdlePoll: time.Duration(s.IdlePoll), MemoryTotal: Budget(cfg), MemoryPerFeed: int64(cfg.Memory.PerFeed),
+		IdlePoll: time.Duration(s.IdlePoll), IdlePolls: polls,
+		MemoryTotal: Budget(cfg), MemoryPerFeed: int64(cfg.Memory.PerFeed),
 		Tables: sharing(cfg),
 	}
 }
@@ -105,8 +106,8 @@ func bigtableOptions(cfg *config.Config) (bigtable.Options, error) {
 
 // LateAfter returns how far behind a table may be before it counts as late. It includes two idle
 // polls, since an idle shard is read that rarely.
-func LateAfter(cfg *config.Config) time.Duration {
-	return status.DefaultLate + 2*time.Duration(cfg.Source.IdlePoll)
+func LateAfter(cfg *config.Config, t *config.Table) time.Duration {
+	return status.DefaultLate + 2*cfg.Poll(t)
 }
 
 // GoneReason returns why a table that its selection no longer chooses is not ready; false if it is

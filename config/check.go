@@ -173,6 +173,7 @@ func (r *report) tables(c *Config) {
 		r.oneOf(path+".on_gap", t.OnGap, "wait", "heal")
 		r.backfill(path+".backfill", &t.Backfill, c.Source.Start)
 		r.heartbeat(path+".heartbeat", &t.Heartbeat)
+		r.idlePoll(path+".idle_poll", t.IdlePoll)
 		r.oneOf(path+".on_ttl_expiry", t.OnTTLExpiry, "delete", "keep", "archive")
 		if t.OnTTLExpiry == "archive" && !c.Archive.Enabled() && !r.reported(path+".archive") {
 			r.fault("missing", path+".on_ttl_expiry", "archive: {file: ./archive}",
@@ -211,6 +212,20 @@ func (r *report) heartbeat(path string, h *Heartbeat) {
 	if h.Every < Duration(time.Second) && !r.reported(path+".every") {
 		r.fault("bad_value", path+".every", "10s is the default", "heartbeats come at most once a second, not every %s",
 			h.Every)
+	}
+}
+
+// Bounds of idle_poll of a table. DynamoDB serves five reads of a shard a second, and an iterator
+// is good for 15 minutes.
+const (
+	leastPoll = Duration(200 * time.Millisecond)
+	mostPoll  = Duration(time.Minute)
+)
+
+// idlePoll checks how often the idle shards of one table are polled.
+func (r *report) idlePoll(path string, d Duration) {
+	if r.Written(path) && (d < leastPoll || d > mostPoll) && !r.reported(path) {
+		r.fault("bad_value", path, "200ms to 60s; left out: as source.idle_poll", "%s is not in 200ms to 60s", d)
 	}
 }
 

@@ -103,7 +103,7 @@ tables:
   on_reject: halt, on_ttl_expiry: archive, strip_global_table_attributes: false, on_gap: heal, verify: {read_units: 50},
   backfill: {from: export, read_units: 12.5%, segments: 9, write_rows: 700/s, url: exports/1}}
 - {source: Old, target: old, backfill: {from: export, bucket: acme-exports, prefix: old, read_units: 2000}}
-- {source: New, target: new, backfill: none, heartbeat: {prefix: _tr, every: 5s}}
+- {source: New, target: new, backfill: none, heartbeat: {prefix: _tr, every: 5s}, idle_poll: 30s}
 - {source: "orders-*", tag: {replicate: bigtable, team: 1}, target: "shop-{table}"}
 testing: {date_trust: 13s, patience: 14s, claim_ttl: 3s, find: 6s, beat: 500ms, listing: 1s, describe: 12s, trim: 2s,
   mark_interval: 4ms, retry_halted: 5s, lead: 11s}
@@ -140,7 +140,8 @@ testing: {date_trust: 13s, patience: 14s, claim_ttl: 3s, find: 6s, beat: 500ms, 
 					Prefix: "old"}},
 			{Source: "New", Target: "new", OnReject: "letter", OnTTLExpiry: "delete", OnGap: "wait", StripGlobal: true,
 				Backfill: Backfill{From: "none"}, Path: "tables[2]",
-				Heartbeat: Heartbeat{Prefix: "_tr", Every: Duration(5 * time.Second), Write: true}}},
+				Heartbeat: Heartbeat{Prefix: "_tr", Every: Duration(5 * time.Second), Write: true},
+				IdlePoll:  Duration(30 * time.Second)}},
 		Selections: []Table{{
 			Source: "orders-*", Tag: map[string]string{"replicate": "bigtable", "team": "1"}, Target: "shop-{table}",
 			OnReject: "letter", OnTTLExpiry: "delete", OnGap: "wait", StripGlobal: true, Path: "tables[3]",
@@ -360,10 +361,37 @@ func TestHeartbeatsHaveKeysOfOneKind(t *testing.T) {
 	}
 }
 
+// TestIdlePollOfATable: in place of source.idle_poll, within what DynamoDB serves and a minute. The
+// tables of a selection have the selection's.
+func TestIdlePollOfATable(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"": 2 * time.Second, "idle_poll: 200ms, ": 200 * time.Millisecond, "idle_poll: 60s, ": time.Minute,
+		"idle_poll: 199ms, ": 0, "idle_poll: 61s, ": 0, "idle_poll: 0s, ": 0,
+	} {
+		for source, target := range map[string]string{"Orders": "orders", "Ord*": "shop-{table}"} {
+			cfg, problems := parse(t, fmt.Sprintf("pipeline: shop\nsource: {region: eu-west-1, idle_poll: 2s}\n"+
+				"bigtable: {project: p, instance: i}\nqueue: {dir: d}\ntables: [{source: %q, %starget: %q}]\n",
+				source, text, target))
+			if refused := want == 0; problem.AnyError(problems) != refused {
+				t.Errorf("%s of %s: %v", text, source, problems)
+			}
+			if want == 0 {
+				continue
+			}
+			if cfg.Selecting() {
+				cfg, _ = cfg.Expand([]Listed{{Name: "Orders"}})
+			}
+			if got := cfg.Poll(&cfg.Tables[0]); got != want {
+				t.Errorf("%s of %s: %v, want %v", text, source, got, want)
+			}
+		}
+	}
+}
+
 func TestHintNamesTheKeyThatWasMeant(t *testing.T) {
 	_, problems := parse(t, strings.Replace(smallest, "target:", "taget:", 1))
 	want := "did you mean `target`? known here: source, tag, except, target, keys, mapping, on_reject, on_ttl_expiry, " +
-		"archive, backfill, on_gap, verify, heartbeat, strip_global_table_attributes"
+		"archive, backfill, on_gap, verify, heartbeat, idle_poll, strip_global_table_attributes"
 	if problems[0].Hint != want {
 		t.Errorf("hint = %q, want %q", problems[0].Hint, want)
 	}

@@ -99,7 +99,7 @@ func (o *Observer) table(ctx context.Context, q *queue.Queue, t config.Table) (p
 	x := status.Seen{
 		Source: t.Source, Target: t.Target, State: checkpoint.NewState(), Now: change.Millis(o.clients.Now().UnixMilli()),
 		ClaimTTL: time.Duration(o.cfg.Protocol.ClaimTTL), Retry: time.Duration(o.cfg.Protocol.RetryHalted),
-		Late: clients.LateAfter(o.cfg), Carried: running != nil, Live: running,
+		Late: clients.LateAfter(o.cfg, &t), Carried: running != nil, Live: running,
 		Closed: o.clients.StoreWasClosed(),
 	}
 	log, err := q.Log(ctx, t.Source)

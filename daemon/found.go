@@ -29,10 +29,16 @@ func (d *Daemon) find(ctx context.Context, src *source.Source, q *queue.Queue) e
 	d.follow(cfg)
 	for _, t := range cfg.Tables {
 		if t.Found {
-			src.UseHeartbeats(t.Source, clients.HeartbeatKeys(t.Heartbeat))
+			useTable(src, cfg, &t)
 		}
 	}
 	return nil
+}
+
+// useTable tells the client of DynamoDB, which is made before the tables are found, how to read one.
+func useTable(src *source.Source, cfg *config.Config, t *config.Table) {
+	src.UseHeartbeats(t.Source, clients.HeartbeatKeys(t.Heartbeat))
+	src.UseIdlePoll(t.Source, cfg.Poll(t))
 }
 
 // follow takes over a configuration that has other tables.
@@ -50,7 +56,7 @@ type growing struct {
 
 // Add begins to replicate a table.
 func (g growing) Add(ctx context.Context, cfg *config.Config, t config.Table) error {
-	g.src.UseHeartbeats(t.Source, clients.HeartbeatKeys(t.Heartbeat))
+	useTable(g.src, cfg, &t)
 	g.d.follow(cfg)
 	o := TableOptions(cfg, g.src, t)
 	g.d.watch(&t, &o)

@@ -27,7 +27,7 @@ func PipelineOptions(cfg *config.Config, src *source.Source) pipeline.Options {
 			ClaimTTL: time.Duration(t.ClaimTTL), Beat: time.Duration(t.Beat), Listing: time.Duration(t.Listing),
 			Describe: time.Duration(t.Describe), Mark: time.Duration(t.MarkInterval), Trim: time.Duration(t.Trim),
 			Retry: time.Duration(t.RetryHalted), Shutdown: time.Duration(cfg.ShutdownTimeout), Lead: time.Duration(t.Lead),
-			Late: clients.LateAfter(cfg), Patience: time.Duration(t.Patience),
+			Patience: time.Duration(t.Patience),
 		},
 	}
 	o.Grows = cfg.Selecting()
@@ -78,7 +78,8 @@ const compileTimeout = 30 * time.Second
 // tableOptions returns what the configuration holds of a table.
 func tableOptions(cfg *config.Config, table *config.Table) pipeline.Table {
 	return pipeline.Table{
-		Source: table.Source, Target: table.Target, OnReject: table.OnReject, OnGap: table.OnGap,
+		Source: table.Source, Target: table.Target, Late: clients.LateAfter(cfg, table),
+		OnReject: table.OnReject, OnGap: table.OnGap,
 		Backfill: backfill(table.Backfill), Heartbeat: heartbeats(table.Heartbeat), Archive: clients.TableArchive(cfg, table),
 		Verify: pipeline.Verify{ReadUnits: table.Verify.ReadUnits.Absolute, Percent: table.Verify.ReadUnits.Percent},
 	}

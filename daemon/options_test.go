@@ -3,9 +3,11 @@ package daemon
 import (
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/pipeline/status"
 )
 
 // TestEveryPeriodOfTheConfigurationIsTaken: a key that reaches no period of the pipeline would have
@@ -39,6 +41,17 @@ func TestAdoptionReachesThePipeline(t *testing.T) {
 		if got := d.options(nil, nil).Adopt; got != adopt {
 			t.Errorf("adopts %t, want %t", got, adopt)
 		}
+	}
+}
+
+// TestTableThatIsPolledSeldomMayBeLater: two of its own idle polls, not of the common one.
+func TestTableThatIsPolledSeldomMayBeLater(t *testing.T) {
+	cfg := config.Default()
+	cfg.Tables = []config.Table{{Source: "A"}, {Source: "B", IdlePoll: config.Duration(time.Minute)}}
+	o := (&Daemon{cfg: &cfg}).options(nil, nil)
+	if a, b := o.Tables[0].Late, o.Tables[1].Late; a != status.DefaultLate+2*time.Second ||
+		b != status.DefaultLate+2*time.Minute {
+		t.Errorf("late after %v and %v", a, b)
 	}
 }
 

@@ -54,7 +54,9 @@ type Table struct {
 	Archive  Archive
 	Backfill Backfill
 	OnGap    string // wait | heal; empty: wait
-	Verify   Verify // the continuous comparison
+	// Late is how far behind the table may be before it counts as late; 0: Periods.Late.
+	Late   time.Duration
+	Verify Verify // the continuous comparison
 	// Sole is set when no other table may have the target, in any replicator of the pipeline:
 	// tables that are found are compiled independently of each other, and replicas may find them in
 	// another order.

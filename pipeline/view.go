@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"sync"
@@ -35,13 +36,16 @@ func (v *tableView) observe(s *checkpoint.State, p queue.Pressure, letters *appl
 	o := status.Observe(status.Seen{
 		Source: v.Source, Target: v.Target, State: s, Pressure: p, Letters: letters.Count(), LettersSince: letters.Since(),
 		LetterCodes: letters.Codes(), Now: v.now(),
-		ClaimTTL: v.o.Periods.ClaimTTL, Retry: v.o.Periods.Retry, Late: v.o.Periods.Late,
+		ClaimTTL: v.o.Periods.ClaimTTL, Retry: v.o.Periods.Retry, Late: v.late(),
 		Pending: v.pending,
 	}, v.latest().seen)
 	o.SetOwn(!s.Released)
 	v.publish(func(now *snapshot) { now.seen, now.changes = o, s.Changes })
 	v.detail.Observe(s, v.now())
 }
+
+// late returns how far behind the table may be before it counts as late.
+func (v *tableView) late() time.Duration { return cmp.Or(v.Late, v.o.Periods.Late) }
 
 // tableGone publishes how often in a row DynamoDB has answered that it has no such table; 0: it has
 // the table. Each life counts anew, and what the lives before it have found stays.
@@ -76,7 +80,7 @@ func (v *tableView) endHalt() { v.publish(func(s *snapshot) { s.halt = nil }) }
 func (v *tableView) observeStored(s *checkpoint.State) {
 	o := status.Observe(status.Seen{
 		Source: v.Source, Target: v.Target, State: s, Now: v.now(), ClaimTTL: v.o.Periods.ClaimTTL,
-		Retry: v.o.Periods.Retry, Late: v.o.Periods.Late,
+		Retry: v.o.Periods.Retry, Late: v.late(),
 	}, v.latest().stored)
 	v.publish(func(now *snapshot) { now.stored = o })
 }

@@ -55,6 +55,16 @@ func ownedTable(t *testing.T, o Options) (*Pipeline, *table, *queue.Writer) {
 	return p, p.tables[0], w
 }
 
+// TestTableIsLateAfterItsOwnTime, where it has one.
+func TestTableIsLateAfterItsOwnTime(t *testing.T) {
+	for own, want := range map[time.Duration]time.Duration{0: time.Minute, time.Hour: time.Hour} {
+		e := &env{Table: Table{Late: own}, o: &Options{Periods: Periods{Late: time.Minute}}}
+		if got := (&tableView{env: e}).late(); got != want {
+			t.Errorf("%v: late after %v, want %v", own, got, want)
+		}
+	}
+}
+
 // gauges returns the gauges of a pipeline's only table, by name.
 func gauges(t *testing.T, p *Pipeline) map[string]float64 {
 	t.Helper()

@@ -80,8 +80,8 @@ func (c *check) inFlight() {
 	}
 }
 
-// cost reports the calls of an idle shard (one GetRecords per idle_poll), and how large the tables
-// are.
+// cost reports the calls of an idle shard (one GetRecords per source.idle_poll), and how large the
+// tables are.
 func (c *check) cost() {
 	c.Cost["idle_reads_per_shard_and_hour"] = int64(time.Hour / time.Duration(c.cfg.Source.IdlePoll))
 	var items, bytes int64

@@ -41,6 +41,9 @@ type Options struct {
 	// such a table by its ARN.
 	ARNs map[string]string
 
+	// IdlePolls are in place of IdlePoll for tables that have one of their own, by name.
+	IdlePolls map[string]time.Duration
+
 	// Report is called with the outcome of each call that reading depends on: nil where the service
 	// answered, else why it did not answer or refused the call. It must be fast. It may be nil.
 	Report func(op string, err error)

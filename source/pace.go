@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"time"
 )
@@ -17,6 +18,30 @@ const (
 	// minute, a shard with one record a minute would be polled as often as the busiest.
 	activeTime = 10 * time.Second
 )
+
+// UseIdlePoll sets how often idle shards of a table are read, before anything of it is read: see
+// Options.IdlePolls.
+func (s *Source) UseIdlePoll(table string, every time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.idlePolls[table] = every
+}
+
+func (s *Source) idlePoll(table string) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return cmp.Or(s.idlePolls[table], s.opt.IdlePoll)
+}
+
+// IdleReads returns how often a second a shard is read that gets no records but a heartbeat every
+// so often, 0 being none: each heartbeat makes it active.
+func IdleReads(idlePoll, heartbeat time.Duration) float64 {
+	active := 0.0
+	if heartbeat > 0 {
+		active = min(1, activeTime.Seconds()/heartbeat.Seconds())
+	}
+	return active/min(activePoll, idlePoll).Seconds() + (1-active)/idlePoll.Seconds()
+}
 
 // Pace decides when a shard may be read next.
 //

@@ -1,10 +1,13 @@
 package source
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/tailrace-cdc/replicator/change"
 )
 
 func TestPaceOfAShard(t *testing.T) {
@@ -94,6 +97,57 @@ func TestBusyShardIsReadAsSoonWhateverTheIdlePoll(t *testing.T) {
 	median, p99 := lags(10 * time.Second)
 	if median > least*11/10 || p99 > least99*11/10 {
 		t.Errorf("median %v and p99 %v, with the least idle poll %v and %v", median, p99, least, least99)
+	}
+}
+
+// TestReadsOfAnIdleShardArePredicted: for intervals and heartbeats as they are configured, by a Pace
+// in virtual time. Reads are due up to a tenth earlier, so that those of many shards come together.
+func TestReadsOfAnIdleShardArePredicted(t *testing.T) {
+	for _, c := range []struct {
+		idle, heartbeat time.Duration
+		want            float64 // a second
+	}{
+		{time.Second, 0, 1}, {200 * time.Millisecond, 0, 5}, {time.Minute, 0, 1.0 / 60}, {10 * time.Second, 0, 0.1},
+		{time.Minute, 10 * time.Second, 5}, {time.Second, 20 * time.Second, 3}, {time.Second, time.Minute, 5./6 + 5./6},
+	} {
+		if got := IdleReads(c.idle, c.heartbeat); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%v, a heartbeat every %v: %v reads a second, want %v", c.idle, c.heartbeat, got, c.want)
+		}
+		const day = 24 * time.Hour
+		begin := time.Unix(0, 0)
+		p, reads, next := Pace{Rate: 5, Due: begin}, 0, begin.Add(c.heartbeat)
+		for p.Due.Sub(begin) < day {
+			now, kind := p.Due, pageEmpty
+			for ; c.heartbeat > 0 && !next.After(now); next = next.Add(c.heartbeat) {
+				kind = pagePart
+			}
+			p.ReadStarted(now)
+			p.ReadSucceeded(now, 5, kind, false, c.idle)
+			reads++
+		}
+		got := float64(reads) / day.Seconds()
+		if got < c.want*0.95 || got > c.want*1.12 {
+			t.Errorf("%v, a heartbeat every %v: %v reads a second in a day, predicted %v", c.idle, c.heartbeat, got, c.want)
+		}
+	}
+}
+
+// TestTableHasItsOwnIdlePoll, and others have the common one.
+func TestTableHasItsOwnIdlePoll(t *testing.T) {
+	s := open(t, newWire(), func(o *Options) {
+		o.IdlePoll, o.IdlePolls = 2*time.Second, map[string]time.Duration{"slow": time.Minute}
+	})
+	s.UseIdlePoll("found", 10*time.Second)
+	for table, want := range map[string]time.Duration{
+		"slow": time.Minute, "found": 10 * time.Second, "other": 2 * time.Second,
+	} {
+		x := start("a", change.Position{})
+		x.Table = table
+		r := s.NewReader(x)
+		if r.idlePoll != want {
+			t.Errorf("%s: %v, want %v", table, r.idlePoll, want)
+		}
+		r.Close()
 	}
 }
 

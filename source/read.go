@@ -180,7 +180,7 @@ func (r *Reader) advance(p *Page, next []byte) error {
 	p.Done = r.done
 	r.count(p, kind)
 	p.countBytes()
-	r.pace.ReadSucceeded(r.iteratorAt, r.src.opt.ReadsPerShard, kind, r.start.Closed, r.src.opt.IdlePoll)
+	r.pace.ReadSucceeded(r.iteratorAt, r.src.opt.ReadsPerShard, kind, r.start.Closed, r.idlePoll)
 	// Rule 10: a page with only skipped records proves nothing about idleness, because more may
 	// follow it.
 	if p.skipped = kind != pageEmpty && !kept && len(p.Heartbeats) == 0 && !r.done; !p.skipped &&

@@ -77,6 +77,7 @@ type Reader struct {
 	answered            change.Millis // Date of the newest page behind which more may follow
 
 	pace        Pace
+	idlePoll    time.Duration
 	feed        *FeedMemory
 	lease       *PageLease // of the next read, which passes it on to its page
 	reserveLate bool       // the last page was empty: the next read takes memory only if the reply has records
@@ -93,7 +94,7 @@ func (s *Source) NewReader(start Start) *Reader {
 		src: s, m: s.metrics.table(start.Table), start: start,
 		pos: start.Position, clock: start.Clock, lastRead: start.Position.After, feed: s.budget.Feed(start.Table),
 	}
-	r.pace.Rate = float32(s.opt.ReadsPerShard)
+	r.pace.Rate, r.idlePoll = float32(s.opt.ReadsPerShard), s.idlePoll(start.Table)
 	r.pace.Due = time.Now()
 	r.progress.table, r.progress.began, r.progress.initial = start.Table, r.pace.Due, change.Millis(start.Clock)
 	if start.Clock <= 0 {

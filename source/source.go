@@ -59,6 +59,7 @@ type Source struct {
 	schemas  map[string]change.KeySchema // of tables, as described last
 
 	heartbeats map[string]heartbeat.Keys // by table
+	idlePolls  map[string]time.Duration  // by table, where it is not Options.IdlePoll
 }
 
 // Open resolves credentials and region by the AWS default chain and makes the clients. Only the
@@ -69,8 +70,10 @@ func Open(ctx context.Context, o Options, log *zap.Logger, reg prometheus.Regist
 		opt: o, log: log, noRetry: noRetryer(), slots: make(chan struct{}, o.Connections),
 		budget: NewPageMemory(o.MemoryTotal, o.MemoryPerFeed, reservation, o.Tables), limiters: map[string]*rate.Limiter{},
 		schemas: map[string]change.KeySchema{}, heartbeats: map[string]heartbeat.Keys{},
+		idlePolls: map[string]time.Duration{},
 	}
 	maps.Copy(s.heartbeats, o.Heartbeats)
+	maps.Copy(s.idlePolls, o.IdlePolls)
 	s.now.Trust(max(o.DateTrust, 0))
 	cfg, err := s.loadConfig(ctx)
 	if err != nil {
