@@ -49,6 +49,7 @@
 //	beating.go      beats while something slow runs before the write loop
 //	looks.go        where its changes wait, four times a second
 //	view.go         what a table's goroutines publish about it, and its status
+//	usage.go        what it used of the clouds in the last hour
 //	snapshot.go     what is known of a table at one moment
 //	report.go       a line a minute about it in the process's log
 //	families.go     which column families the mappings write, as far as they are compiled

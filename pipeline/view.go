@@ -25,6 +25,7 @@ type tableView struct {
 	current atomic.Pointer[snapshot]
 	detail  status.Watched
 	history *latency.History
+	usage   usage
 	looks   limit.Window // at where changes wait
 	// reported is what the histogram had counted at the last report; keepHistory's goroutine alone
 	// uses it.
@@ -105,6 +106,7 @@ func (v *tableView) remember(now time.Time) {
 		lag = st.AppliedLag
 	}
 	v.history.Sample(now, pending, lag)
+	v.noteUsage(now, &st)
 }
 
 // status returns how the table is now, as far as this process has found, with its noted reasons.
@@ -166,6 +168,7 @@ func (v *tableView) knownNow(s *snapshot, now time.Time) status.Now {
 		recent := v.history.Recent(now)
 		known.Recent = &recent
 	}
+	known.Cost = v.usage.cost(v.used(s, now))
 	if facts, ok := v.looks.Facts(); ok {
 		known.Limit = &facts
 	}

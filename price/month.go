@@ -39,8 +39,8 @@ type Month struct {
 }
 
 // Month returns what these rates cost if they go on for a month. Nodes are counted by their share:
-// other tables use the rest. Reads of streams are counted from the first one on, because those that
-// are free are those of the account and not of the table.
+// other tables use the rest. Reads of streams are counted from the first one on: the account has
+// some free, and not the table.
 func (r Rates) Month() Month {
 	m := Month{
 		StreamReads: StreamReadDollars(r.StreamReads * SecondsPerMonth),

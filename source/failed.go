@@ -140,6 +140,7 @@ func (r *Reader) probe(ctx context.Context) (h Horizon) {
 	if err != nil {
 		return lost(err)
 	}
+	r.m.countCharged()
 	if recs, _, err := change.ScanPage(b.Bytes(), nil); err == nil && len(recs) > 0 {
 		h.First, h.Created = change.SequenceNumber(string(recs[0].SequenceNumber)), recs[0].Created
 	}

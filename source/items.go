@@ -104,7 +104,7 @@ func (s *Source) readItemsOnce(ctx context.Context, table string, keys [][]byte,
 func (s *Source) readBatch(
 	ctx context.Context, table string, b *itemBatchReply, result *ItemBatch, strong bool,
 ) (left int, err error) {
-	asked := b.Next()
+	asked, paid, counts := b.Next(), b.Units, s.metrics.table(table)
 	table = s.Address(table)
 	in := &dynamodb.BatchGetItemInput{
 		RequestItems: map[string]types.KeysAndAttributes{
@@ -124,6 +124,7 @@ func (s *Source) readBatch(
 	out, err := s.tables.BatchGetItem(call, in, body.ForTables)
 	if err == nil {
 		left, err = b.Take(asked, body.Bytes())
+		counts.countUnits(b.Units - paid)
 	}
 	s.metrics.callEnded(ctx, "BatchGetItem", start, err)
 	if err != nil {

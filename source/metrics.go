@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 	"errors"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,6 +15,8 @@ import (
 
 // metrics are labelled by table, never by shard, because shards are replaced every four hours.
 type metrics struct {
+	charged   *prometheus.CounterVec   // table
+	units     *prometheus.CounterVec   // table
 	pages     *prometheus.CounterVec   // table, kind
 	records   *prometheus.CounterVec   // table
 	expired   *prometheus.CounterVec   // table
@@ -62,8 +65,12 @@ func newMetrics(
 	report func(op string, err error),
 ) (*metrics, error) {
 	m := &metrics{
-		tables:  map[string]*tableMetrics{},
-		report:  report,
+		tables: map[string]*tableMetrics{},
+		report: report,
+		charged: counter("stream_reads_total",
+			"GetRecords calls of shards that the service answered, each of which it charges.", "table"),
+		units: counter("read_units_total",
+			"Read capacity units of copies, resyncs and comparisons by this process.", "table"),
 		pages:   counter("pages_total", "Pages read, by kind: full, part or empty.", "table", "kind"),
 		records: counter("records_total", "Records read.", "table"),
 		expired: counter("expired_records_total",
@@ -88,8 +95,8 @@ func newMetrics(
 	limitHelp := "Limit of tailrace_source_memory_bytes; where a table's part is less than a page, " +
 		"exceeded by up to a page for each table."
 	for _, c := range []prometheus.Collector{
-		m.pages, m.records, m.expired, m.bytes, m.skipped, m.newest, m.throttled, m.iterators, m.parked, m.parks, m.calls,
-		m.errors,
+		m.charged, m.units, m.pages, m.records, m.expired, m.bytes, m.skipped, m.newest, m.throttled, m.iterators,
+		m.parked, m.parks, m.calls, m.errors,
 		gaugeFunc("memory_bytes", "Bytes of pages read and not yet released.", budget.InUse),
 		gaugeFunc("memory_limit_bytes", limitHelp, func() int64 { return total }),
 		parkCollector{budget},
@@ -118,6 +125,7 @@ func (m *metrics) callEnded(ctx context.Context, op string, start time.Time, err
 
 // tableMetrics are the series of one table.
 type tableMetrics struct {
+	charged, units                             prometheus.Counter
 	full, part, empty                          prometheus.Counter
 	records, deletedByTTL                      prometheus.Counter
 	bytes, skipped                             prometheus.Counter
@@ -132,7 +140,35 @@ type tableMetrics struct {
 // readCounts are counted beside the series, because a series cannot be read.
 type readCounts struct {
 	all, full, failed atomic.Uint64
+	charged           atomic.Uint64
+	units             sum
 	parked            atomic.Int64
+}
+
+// sum is a number to which any goroutine may add. Its zero value is 0.
+type sum struct{ bits atomic.Uint64 }
+
+func (s *sum) Add(x float64) {
+	for {
+		old := s.bits.Load()
+		if s.bits.CompareAndSwap(old, math.Float64bits(math.Float64frombits(old)+x)) {
+			return
+		}
+	}
+}
+
+func (s *sum) Load() float64 { return math.Float64frombits(s.bits.Load()) }
+
+// countCharged counts a GetRecords call that the service answered.
+func (t *tableMetrics) countCharged() {
+	t.charged.Inc()
+	t.reads.charged.Add(1)
+}
+
+// countUnits counts read capacity that a reply has cost.
+func (t *tableMetrics) countUnits(units float64) {
+	t.units.Add(units)
+	t.reads.units.Add(units)
 }
 
 // Reads are how the reads of a table's shards ended since the start, and how many readers wait.
@@ -141,6 +177,9 @@ type Reads struct {
 	Full   uint64 // with as many records as fit into a page: there is more
 	Failed uint64 // throttled, or not answered: they are repeated
 	Parked int    // readers that wait for memory now
+
+	Charged uint64  // calls that the service answered: also those with a reply that was dropped
+	Units   float64 // read capacity of scans and of reads of items
 }
 
 // Reads returns how the reads of a table ended.
@@ -148,6 +187,7 @@ func (s *Source) Reads(table string) Reads {
 	c := &s.metrics.table(table).reads
 	return Reads{
 		All: c.all.Load(), Full: c.full.Load(), Failed: c.failed.Load(), Parked: int(max(c.parked.Load(), 0)),
+		Charged: c.charged.Load(), Units: c.units.Load(),
 	}
 }
 
@@ -161,6 +201,7 @@ func (m *metrics) table(name string) *tableMetrics {
 	page := func(kind string) prometheus.Counter { return m.pages.WithLabelValues(name, kind) }
 	its := func(reason string) prometheus.Counter { return m.iterators.WithLabelValues(name, reason) }
 	t := &tableMetrics{
+		charged: m.charged.WithLabelValues(name), units: m.units.WithLabelValues(name),
 		full: page("full"), part: page("part"), empty: page("empty"),
 		records: m.records.WithLabelValues(name), deletedByTTL: m.expired.WithLabelValues(name),
 		bytes:     m.bytes.WithLabelValues(name),

@@ -372,8 +372,12 @@ func TestRecordsOfAnIdleShardWaitForMemory(t *testing.T) {
 			if n, most := s.budget.InUse(), int64(held.Bytes); n != most {
 				t.Errorf("%d bytes in use, not the %d that are held", n, most)
 			}
-			if n := w.count("GetRecords", ""); n > 20 {
+			n := w.count("GetRecords", "")
+			if n > 20 {
 				t.Errorf("%d reads: it does not wait", n)
+			}
+			if got := s.Reads("T"); got.Charged != uint64(n) || got.All >= got.Charged { // the dropped reply is charged
+				t.Errorf("%d calls were answered: %+v", n, got)
 			}
 			held.Release()
 			var got []string

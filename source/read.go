@@ -115,6 +115,9 @@ func (r *Reader) read(ctx context.Context, page *Page) (next []byte, err error) 
 	start := time.Now()
 	timing, err := r.src.raw.GetRecords(ctx, r.iterator, &page.body)
 	page.Asked, page.Answered = start, time.Now()
+	if err == nil || errors.Is(err, raw.ErrNoMemory) { // a reply came, whatever becomes of it
+		r.m.countCharged()
+	}
 	if err == nil {
 		page.Date, err = r.src.observe(timing)
 		// Only the answer of a read that may miss what was trimmed depends on the time: it is asked

@@ -223,6 +223,7 @@ func (s *Source) scanOnce(ctx context.Context, r ScanRequest, page *ItemPage, op
 	out, err := s.tables.Scan(call, in, append(opts, page.body.ForTables)...)
 	if err == nil {
 		err = page.fill(r.After)
+		s.metrics.table(r.Table).countUnits(page.Units)
 		page.Items = ours.Remaining(page.Items)
 	}
 	s.metrics.callEnded(ctx, "Scan", page.At, err)

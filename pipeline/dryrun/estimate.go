@@ -10,8 +10,7 @@ type Estimate struct {
 	RowsRate float64 `json:"rows_per_s"`
 	Nodes    int     `json:"nodes"`
 	Dollars  Dollars `json:"dollars_a_month"`
-	// Storages are the same rows and bytes with each kind of storage; Nodes and Dollars are those of
-	// SSD.
+	// Storages are the same rows and bytes with each kind of storage; Nodes and Dollars count SSD.
 	Storages []price.Choice `json:"storages"`
 	Prices   price.List     `json:"prices"`
 }

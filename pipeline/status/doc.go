@@ -8,6 +8,7 @@
 //	status.go    what was seen at a look at a table, and the status at a moment after it
 //	unready.go   why a table is not ready
 //	recent.go    what a table did in the last minutes, how much waits, and what limits it
+//	cost.go      what a table, and all of them, cost in a month
 //	whole.go     the status of a whole pipeline, from the statuses of its tables
 //	verdict.go   whether all is well, and if not what it is, since when, and what to do, in one sentence
 //	tracker.go   since when a process has observed each trouble

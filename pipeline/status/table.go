@@ -85,6 +85,9 @@ type Table struct {
 	LimitedBy limit.By     `json:"limited_by,omitempty"`
 	Calls     *limit.Calls `json:"calls,omitempty"`
 
+	// What the table costs, as the process that carries it counts; nil: not known.
+	Cost *Cost `json:"cost,omitempty"`
+
 	// The halt that matters most: of the pipeline itself, else of Bigtable, else the oldest; its
 	// code, its sink, and since when.
 	Halt      string     `json:"halt,omitempty"`

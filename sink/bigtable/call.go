@@ -106,6 +106,7 @@ func (t *table) send(ctx context.Context, r *request, version change.Version) er
 		return interrupted(ctx, err)
 	}
 	t.metrics.inFlight.Inc()
+	t.used.writes.Add(1)
 	start := time.Now()
 	ctx, ended := beginSpan(ctx, t.short)
 	err := t.attempt(ctx, r, version)

@@ -108,6 +108,7 @@ type table struct {
 	headers  [kinds]metadata.MD
 	limit    *callLimit
 	bound    atomic.Int64 // of limit, as connections follow it
+	used     usage
 	metrics  tableMetrics
 	families atomic.Pointer[[]string] // as declared
 	warned   atomic.Int64             // when the last warning was logged, Unix ns
@@ -157,6 +158,27 @@ func (c *Client) follow(t *table, bound float64) {
 
 // Bound returns how many calls to a table may be in flight now.
 func (c *Client) Bound(name string) int { return int(c.table(name).bound.Load()) }
+
+// Usage is what was used of a table since the start, by whatever takes a share of the nodes.
+type Usage struct {
+	Writes   uint64 // CheckAndMutateRow calls, however they ended
+	RowsRead uint64 // by resyncs and comparisons
+}
+
+// usage counts beside the series, because a series cannot be read.
+type usage struct{ writes, rowsRead atomic.Uint64 }
+
+// countRows counts rows that were read.
+func (t *table) countRows(n int) {
+	t.metrics.rowsRead.Add(float64(n))
+	t.used.rowsRead.Add(uint64(n))
+}
+
+// Usage returns what was used of a table. Source tables with the same target share it.
+func (c *Client) Usage(name string) Usage {
+	t := c.table(name)
+	return Usage{Writes: t.used.writes.Load(), RowsRead: t.used.rowsRead.Load()}
+}
 
 // Load is what the calls to a table show: how many there are now, and how they ended since the
 // start.

@@ -65,7 +65,7 @@ func (c *Client) listedRows(ctx context.Context, target string, keys []string, v
 	if err != nil {
 		return fmt.Errorf("read rows: %w", err)
 	}
-	read := reading{table: data.Open(target), filter: bigtable.RowFilter(filterOf(views)), views: views, f: f}
+	read := c.reading(data, target, views, f)
 	for keys = slices.Sorted(slices.Values(keys)); len(keys) > 0; {
 		n, size := 0, 0
 		for n < len(keys) && n < rowsPerRead && size+len(keys[n]) <= bytesPerCall {

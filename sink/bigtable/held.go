@@ -43,6 +43,7 @@ func (c *Client) HeldRows(ctx context.Context, target string, item transform.Ite
 		if err == nil {
 			err = h.read(ctx)
 			limit.Return(ofCopy)
+			c.table(target).countRows(to - from)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read held rows: %w", orInterrupted(ctx, err))

@@ -17,6 +17,7 @@ var classes = []failure.Class{
 // share it.
 type metrics struct {
 	calls    *prometheus.CounterVec
+	rowsRead *prometheus.CounterVec
 	retries  *prometheus.CounterVec
 	rejected *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
@@ -32,6 +33,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		calls: f.NewCounterVec(prometheus.CounterOpts{Name: "tailrace_bigtable_calls_total",
 			Help: "CheckAndMutateRow calls by how they ended; skipped: the row held the version or a later one."},
 			[]string{"target", "outcome"}),
+		rowsRead: f.NewCounterVec(prometheus.CounterOpts{Name: "tailrace_bigtable_rows_read_total",
+			Help: "Rows read by resyncs and comparisons."}, target),
 		retries: f.NewCounterVec(prometheus.CounterOpts{Name: "tailrace_bigtable_retries_total",
 			Help: "Calls sent again after a transient failure, or once after a refusal."}, target),
 		rejected: f.NewCounterVec(prometheus.CounterOpts{Name: "tailrace_bigtable_rejected_total",
@@ -52,6 +55,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 type tableMetrics struct {
 	outcomes [failure.Canceled + 1]prometheus.Counter // one for each of classes; None: written
 	skipped  prometheus.Counter
+	rowsRead prometheus.Counter
 	retries  prometheus.Counter
 	seconds  prometheus.Observer
 	inFlight prometheus.Gauge
@@ -63,6 +67,7 @@ type tableMetrics struct {
 func (m *metrics) table(name string) tableMetrics {
 	t := tableMetrics{
 		skipped:  m.calls.WithLabelValues(name, "skipped"),
+		rowsRead: m.rowsRead.WithLabelValues(name),
 		retries:  m.retries.WithLabelValues(name),
 		seconds:  m.seconds.WithLabelValues(name),
 		inFlight: m.inFlight.WithLabelValues(name),

@@ -47,7 +47,7 @@ func (c *Client) Rows(ctx context.Context, target, start, end string, views []Vi
 	if err != nil {
 		return fmt.Errorf("read rows: %w", err)
 	}
-	read := reading{table: data.Open(target), filter: bigtable.RowFilter(filterOf(views)), views: views, f: f}
+	read := c.reading(data, target, views, f)
 	var parts *parts
 	for next := start; ; {
 		to := parts.after(next, end)
@@ -73,10 +73,18 @@ func (c *Client) Rows(ctx context.Context, target, start, end string, views []Vi
 // reading is one call of Rows.
 type reading struct {
 	table  *bigtable.Table
+	count  func(rows int)
 	filter bigtable.ReadOption
 	views  []View
 	f      func(*Row) error
 	row    Row
+}
+
+func (c *Client) reading(data *bigtable.Client, target string, views []View, f func(*Row) error) reading {
+	return reading{
+		table: data.Open(target), count: c.table(target).countRows, filter: bigtable.RowFilter(filterOf(views)),
+		views: views, f: f,
+	}
 }
 
 // batch reads the first rowsPerRead of the rows, and returns their number and the last key.
@@ -90,6 +98,7 @@ func (r *reading) batch(ctx context.Context, rows bigtable.RowSet) (n int, last 
 		}, r.filter, bigtable.LimitRows(int64(rowsPerRead)))
 		return n > 0, err
 	})
+	r.count(n)
 	if failed != nil {
 		err = failed
 	}

@@ -4,6 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	sandbox "github.com/tailrace-cdc/replicator/sandbox/bigtable"
+	"github.com/tailrace-cdc/replicator/transform"
 )
 
 func TestRowsGivesEachRowOnceAcrossCalls(t *testing.T) {
@@ -93,4 +98,36 @@ func pageSize(t *testing.T, n int) {
 	was := rowsPerRead
 	rowsPerRead = n
 	t.Cleanup(func() { rowsPerRead = was })
+}
+
+// TestWhatTakesAShareOfTheNodesIsCounted: every attempt of a write, and the rows that are read.
+func TestWhatTakesAShareOfTheNodesIsCounted(t *testing.T) {
+	c, f := strict(t)
+	for i := range 3 {
+		if err := c.Apply(t.Context(), target, own(fmt.Sprint("row", i), 1, "x", "1")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.Faults.Next(sandbox.Refuse, 1)
+	if err := c.Apply(t.Context(), target, own("row0", 2, "x", "2")); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Rows(t.Context(), target, "", "", []View{{"d", 1}}, func(*Row) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	rows := []transform.RowRead{
+		{Key: []byte("row0"), Class: transform.ClassR}, {Key: []byte("none"), Class: transform.ClassR},
+	}
+	if _, err := c.HeldRows(t.Context(), target, item("row0"), rows); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := c.Usage(target), (Usage{Writes: 5, RowsRead: 5}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if got := testutil.ToFloat64(c.metrics.rowsRead.WithLabelValues(target)); got != 5 {
+		t.Errorf("tailrace_bigtable_rows_read_total is %v", got)
+	}
+	if got := c.Usage("other"); got != (Usage{}) {
+		t.Errorf("another table: %+v", got)
+	}
 }
