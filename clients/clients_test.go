@@ -113,9 +113,22 @@ func TestIdlePollOfATableIsItsOwn(t *testing.T) {
 		if got := o.IdlePolls[table.Source]; got != want {
 			t.Errorf("%s is polled every %v, want %v", table.Source, got, want)
 		}
+		if got, dollars := IdleCost(&cfg, table, 44), []float64{23.13, 0.39}[i]; got.Dollars != dollars ||
+			got.Poll != want.Seconds() {
+			t.Errorf("%s: %+v, want %v dollars", table.Source, got, dollars)
+		}
 		if got := LateAfter(&cfg, table); got != status.DefaultLate+2*want {
 			t.Errorf("%s is late after %v", table.Source, got)
 		}
+	}
+	// Heartbeats keep shards awake, and only those that are written.
+	beaten := config.Table{Source: "C", Heartbeat: config.Heartbeat{Every: config.Duration(10 * time.Second)}}
+	if got := IdleCost(&cfg, &beaten, 1).Dollars; got != 0.53 {
+		t.Errorf("without heartbeats %v dollars", got)
+	}
+	beaten.Heartbeat.Write = true
+	if got := IdleCost(&cfg, &beaten, 1).Dollars; got != 2.63 {
+		t.Errorf("with heartbeats %v dollars", got)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
+	"github.com/tailrace-cdc/replicator/price"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
@@ -108,6 +109,15 @@ func bigtableOptions(cfg *config.Config) (bigtable.Options, error) {
 // polls, since an idle shard is read that rarely.
 func LateAfter(cfg *config.Config, t *config.Table) time.Duration {
 	return status.DefaultLate + 2*cfg.Poll(t)
+}
+
+// IdleCost returns what reading so many shards of a table costs while nothing changes.
+func IdleCost(cfg *config.Config, t *config.Table, shards int) price.Idle {
+	beats := time.Duration(0)
+	if t.Heartbeat.Write {
+		beats = time.Duration(t.Heartbeat.Every)
+	}
+	return price.IdleOf(shards, cfg.Poll(t), source.IdleReads(cfg.Poll(t), beats))
 }
 
 // GoneReason returns why a table that its selection no longer chooses is not ready; false if it is

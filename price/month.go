@@ -58,6 +58,20 @@ func (r Rates) NodeShare() float64 { return SSD.share(r.Writes, r.RowsRead) }
 // what an idle shard costs.
 func MonthlyPolls(every time.Duration) float64 { return SecondsPerMonth / every.Seconds() }
 
+// Idle is what reading the shards of a table costs in a month in which nothing changes.
+type Idle struct {
+	Shards  int     `json:"open_shards"`
+	Poll    float64 `json:"idle_poll_s"` // the lag that it adds, at most
+	Reads   float64 `json:"reads_a_month"`
+	Dollars float64 `json:"dollars_a_month"`
+}
+
+// IdleOf returns what so many shards cost that are each read so often a second.
+func IdleOf(shards int, poll time.Duration, readsPerSecond float64) Idle {
+	reads := math.Round(float64(shards) * readsPerSecond * SecondsPerMonth)
+	return Idle{Shards: shards, Poll: poll.Seconds(), Reads: reads, Dollars: Cents(StreamReadDollars(reads))}
+}
+
 // StreamReadDollars returns what so many GetRecords calls cost, without those that are free.
 func StreamReadDollars(calls float64) float64 { return calls / 100_000 * Assumed().StreamReads }
 

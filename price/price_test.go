@@ -25,6 +25,16 @@ func TestPollsOfIdleShards(t *testing.T) {
 	near(t, "an account with 2.6 million", PaidStreamReadDollars(2_600_000), 0.02)
 }
 
+// TestIdleShardsOfATable: as `check` and `status --cost` have it.
+func TestIdleShardsOfATable(t *testing.T) {
+	if got, want := IdleOf(44, time.Second, 1), (Idle{44, 1, 115_632_000, 23.13}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if got, want := IdleOf(3, time.Minute, 1./60), (Idle{3, 60, 131_400, 0.03}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
 func TestReadsExportsAndTransfer(t *testing.T) {
 	near(t, "28 GiB by scan", ReadUnitDollars(28<<30/4096), 0.917504)
 	near(t, "28 GiB by export", ExportDollars(28<<30), 3.444)

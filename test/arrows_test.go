@@ -58,7 +58,7 @@ var arrows = map[string][]string{
 	"catalog": {
 		"clients", "config", "pipeline", "queue", "transform", "sink", "source", "change", "problem", "failure",
 	},
-	"clients": {"config", "pipeline", "queue", "sink", "source", "change", "failure"},
+	"clients": {"config", "pipeline", "price", "queue", "sink", "source", "change", "failure"},
 	"config":  {"transform", "change", "problem", "host"},
 	"control": {
 		"catalog", "clients", "config", "pipeline", "protocol", "queue", "checkpoint", "sink", "source", "change", "failure",

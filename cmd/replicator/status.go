@@ -27,6 +27,7 @@ type statusOptions struct {
 	table   string
 	watch   bool
 	exit    bool
+	cost    bool
 	wait    string
 	accept  []string
 	timeout time.Duration
@@ -46,9 +47,14 @@ after the call, each of them then returned an empty page or a record newer than 
 what came before that; and every copy of older items is complete. With a time (RFC 3339) it waits for what was written
 before that time. What was lost in a gap, is a dead letter or was written behind the fence of a cutover is not in
 Bigtable: when nothing else stands before the goal, it ends with exit code 4 and names it; --accept gaps,letters
-leaves out the first two. Exit code 1: --timeout came first.`,
+leaves out the first two. Exit code 1: --timeout came first.
+
+--cost prints, instead, what each table costs in a month: what the daemon at admin.listen has counted in the last hour
+at most, at list prices, what reading its shards costs while nothing changes, and what its size takes in Bigtable.
+Nothing is computed of what was not measured.`,
 		Example: `  replicator status --wait applied=now --timeout 5m
-  replicator status --json --wait applied=now --accept letters`,
+  replicator status --json --wait applied=now --accept letters
+  replicator status --cost`,
 		Args: a.NoArgs(),
 		RunE: a.Body(func(ctx context.Context, _ []string) error { return a.status(ctx, o) }),
 	}
@@ -56,12 +62,15 @@ leaves out the first two. Exit code 1: --timeout came first.`,
 	f.StringVar(&o.table, "table", "", "only this source table")
 	f.BoolVar(&o.watch, "watch", false, "print again and again, until interrupted")
 	f.BoolVar(&o.exit, "exit-code", false, "exit with 1 when the pipeline is not ready")
+	f.BoolVar(&o.cost, "cost", false, "print what each table costs in a month, by what the daemon has measured")
 	f.StringVar(&o.wait, "wait", "", "applied=now, or applied=TIME (RFC 3339)")
 	f.StringSliceVar(&o.accept, "accept", nil, "with --wait: obstacles that do not count: gaps, letters")
 	f.DurationVar(&o.timeout, "timeout", 0, "give up waiting after this long, with exit code 1 "+
 		"(default: never; without --wait, transient errors are retried for 15s)")
 	cmd.MarkFlagsMutuallyExclusive("watch", "wait")
 	cmd.MarkFlagsMutuallyExclusive("watch", "exit-code")
+	cmd.MarkFlagsMutuallyExclusive("cost", "watch", "wait")
+	cmd.MarkFlagsMutuallyExclusive("cost", "exit-code")
 	return cmd
 }
 
@@ -109,6 +118,9 @@ func (a *app) status(ctx context.Context, o statusOptions) error {
 	}
 	if err != nil {
 		return err
+	}
+	if o.cost {
+		return a.statusCost(ctx, cfg, tables, clients, status)
 	}
 	if err := a.printStatus(status); err != nil {
 		return err

@@ -56,6 +56,7 @@
 //	rowwrite.go   the same as data, for the simulation
 //	check.go      the limits of the service
 //	filters.go    parts of filters
+//	instance.go   what the service charges the instance for
 //	metrics.go    metrics
 //	retry.go      what follows a failed attempt
 //	classify.go   errors and their classes

@@ -18,6 +18,7 @@
 //	bars.go     draws a bar for each thing in progress, under the lines of a log
 //	asked.go    dead letters that were tried again, items that were resynced
 //	status.go   the status, in a sentence and a table
+//	cost.go     what tables cost in a month
 //	archived.go what an archive holds, and what was restored from it
 //	archive.go  how far the archive of a table is
 //	clock.go    times, in UTC
