@@ -12,6 +12,7 @@
 //	page.go         the front page, the page of a table, and their assets: HTML that needs nothing from outside
 //	table.go        facts, gaps and errors of one table
 //	front.go        a row per table
+//	cost.go         what tables cost in a month
 //	timeline.go     what happened, and long reasons
 //	lineage.go      the shards of a stream as a drawing of bounded size
 //	chart.go        the last hour as lines

@@ -19,6 +19,7 @@ type tableRow struct {
 	Limit, Calls, Remedy                     string
 	Log, LogLimit                            string
 	Copy, CopyLeft, Verify, Archive, Owner   string
+	Cost                                     string
 	Letters, Gaps, CopyPercent               int
 	Spark                                    string  // the path of the last hour's changes per second
 	Order                                    int     // of its colour: trouble first
@@ -29,10 +30,11 @@ type tableRow struct {
 
 // columns are the columns of the front page that some table needs; most pipelines need none of them
 // most of the time.
-type columns struct{ Copy, Verify, Archive bool }
+type columns struct{ Copy, Verify, Archive, Cost bool }
 
 func (c *columns) add(t *status.Table) {
 	c.Copy, c.Verify, c.Archive = c.Copy || t.Copy != nil, c.Verify || t.Verify != nil, c.Archive || t.Archive != nil
+	c.Cost = c.Cost || t.Cost != nil
 }
 
 func newRow(t *status.Table, failing bool) tableRow {
@@ -40,7 +42,7 @@ func newRow(t *status.Table, failing bool) tableRow {
 		Source: t.Source, Target: t.Target, State: t.Word(), Tone: tableTone(t, failing), Latency: unknown, Waiting: unknown,
 		Rate: perSecond(orNaN(t.Rate)), Proof: periodText(t.AppliedLag), Retention: periodText(t.Retention),
 		Log: logText(&t.Queue), LogLimit: limitText(&t.Queue),
-		Copy: "none", Verify: verifyText(t), Archive: archiveText(t), Owner: t.Owner,
+		Copy: "none", Verify: verifyText(t), Archive: archiveText(t), Owner: t.Owner, Cost: costText(t.Cost),
 		Letters: t.DeadLetters, Gaps: max(t.Gaps, t.Differing),
 		Limit: cmp.Or(t.LimitedBy.Word(), unknown), Calls: callsText(t.Calls), Remedy: t.LimitedBy.Remedy(t.Calls),
 	}

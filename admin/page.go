@@ -114,7 +114,11 @@ func writeFront(w io.Writer, s *pipeline.Status, past *pipeline.Past, version st
 		Shows  columns
 		Charts []chart
 		Events []eventRow
-	}{pageHead: newHead(s, version, now), Charts: charts(together(past.Hours)), Events: eventRows(past.Events)}
+		Cost   []textPart
+	}{
+		pageHead: newHead(s, version, now), Charts: charts(together(past.Hours)), Events: eventRows(past.Events),
+		Cost: textParts(totalCost(s.Tables)),
+	}
 	front.Reasons = foldedReasons(s.Reasons)
 	for i := range s.Tables {
 		row := newRow(&s.Tables[i], len(s.Services) > 0)

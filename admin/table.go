@@ -89,6 +89,7 @@ func facts(t *status.Table, r *tableRow) []fact {
 		{"Retention left", r.Retention}, {"Log", r.Log + r.LogLimit}, {"Copy of older items", copied},
 		{"Continuous comparison", r.Verify}, {"Dead letters", lettersText(t)},
 		{"Gaps", fmt.Sprintf("%d open, %d accepted, %d that differ", t.Gaps, t.Accepted, t.Differing)},
+		{"Cost a month", costFact(t.Cost)},
 		{"Archive", r.Archive}, {"Owner", fmt.Sprintf("%s (epoch %d)", r.Owner, t.Epoch)},
 		{"Shards", fmt.Sprintf("%d open, %d closed, %d waiting, %d done", t.Shards.Open, t.Shards.Closed, t.Shards.Waiting,
 			t.Shards.Done)},
