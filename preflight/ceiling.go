@@ -304,17 +304,11 @@ func (c *check) load(ctx context.Context, r *TableReport) *load {
 	if t.Info.StreamARN == "" {
 		return l
 	}
-	asking, cancel = context.WithTimeout(ctx, clients.AskTimeout)
-	defer cancel()
-	listing, err := c.src.List(asking, t.Info.StreamARN)
-	if err != nil {
+	if r.Idle != nil {
+		l.shards = r.Idle.Shards
+	} else if l.shards, err = c.openShards(ctx, t); err != nil {
 		c.failed("stream", t.Path+".source", source.Explain(err))
 		return nil
-	}
-	for i := range listing.Shards {
-		if !listing.Shards[i].Closed {
-			l.shards++
-		}
 	}
 	return l
 }

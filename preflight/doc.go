@@ -21,6 +21,7 @@
 //	first.go      what only the first start of a table decides
 //	policies.go   the permissions that a configuration needs in both clouds
 //	copycost.go   what copying the items of a table takes
+//	running.go    what the pipeline costs while nothing changes
 //	durable.go    directories that this operating system cannot sync
 //	capacity.go   memory, the volume of the logs, the limits of the logs and of the NATS account
 //	finding.go    adds what a check finds to the report

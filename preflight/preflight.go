@@ -43,6 +43,7 @@ type Report struct {
 	Tables      []*TableReport
 	Selections  []Selection
 	Policies    *Policies // permissions that the configuration needs; nil if that is not known
+	Running     *Running  // nil if no table can be described
 	Capacity    *Capacity // nil if Options.Capacity is not set, or servers cannot be reached
 }
 
@@ -138,6 +139,7 @@ func (c *check) online(ctx context.Context, o Options) {
 	c.logs(ctx)
 	c.stored(ctx)
 	c.cost()
+	c.running(ctx)
 	if o.Capacity {
 		c.capacity(ctx)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/price"
 	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/transform"
@@ -25,6 +26,7 @@ type TableReport struct {
 	Sampled  int                   `json:"sampled"`
 	Coverage []AttributeUse        `json:"coverage"`
 	Copy     *CopyEstimate         `json:"copy,omitempty"` // of the items that the table holds; nil: no copy will begin
+	Idle     *price.Idle           `json:"idle,omitempty"` // of its open shards; nil: they are not known
 
 	table *catalog.Table
 	rows  int // of the sampled items

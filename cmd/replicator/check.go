@@ -30,8 +30,9 @@ func (a *app) checkCommand() *cobra.Command {
 need of them, compares with what earlier runs left (tailrace_state, the logs, the owner of each target), and tries the
 mappings on a sample of items: what each rule writes and in which class, what becomes of every attribute, and which
 values will cause trouble. For a table that was never started it says what copying its items takes, by scan and by
-export. It prints the permissions that the configuration needs in both clouds, and tries those that need no write. It
-reports all problems at once and never writes.
+export. It says what reading the streams costs in a month while nothing changes, and how many nodes of Bigtable the
+sizes of the tables need with each kind of storage. It prints the permissions that the configuration needs in both
+clouds, and tries those that need no write. It reports all problems at once and never writes.
 
 With --capacity it prints, instead, how many changes a second and how fast a copy this machine carries for each table,
 and what limits them: it reads a row of each target up to twenty times to measure how long Bigtable takes.
@@ -61,6 +62,7 @@ type checkReport struct {
 	Tables     []*preflight.TableReport `json:"tables"`
 	Selections []preflight.Selection    `json:"selections,omitempty"`
 	Policies   *preflight.Policies      `json:"policies"`
+	Running    *preflight.Running       `json:"running_cost,omitempty"`
 }
 
 // capacityReport is what check --capacity --json prints.
@@ -117,7 +119,9 @@ func (a *app) report(r *preflight.Report, o checkOptions) error {
 			return err
 		}
 	case a.JSON:
-		report := checkReport{schema, ok, all, r.Principals, r.Endpoints, r.Cost, r.Tables, r.Selections, r.Policies}
+		report := checkReport{
+			schema, ok, all, r.Principals, r.Endpoints, r.Cost, r.Tables, r.Selections, r.Policies, r.Running,
+		}
 		if err := a.PrintJSON(report); err != nil {
 			return err
 		}

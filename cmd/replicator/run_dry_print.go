@@ -104,9 +104,23 @@ func writeEstimate(out io.Writer, e *dryrun.Estimate) {
 	fmt.Fprintf(out, "\nEstimate: %s of SSD at 70 %%; dollars a month: nodes %s, storage %s, reads of the streams %s, "+
 		"transfer between the clouds %s.\n", render.Count(e.Nodes, "node"), dollars(d.Nodes), dollars(d.Storage),
 		dollars(d.StreamReads), dollars(d.Transfer))
+	if other := otherNodes(e); other != "" {
+		fmt.Fprintf(out, "Nodes with another storage: %s.\n", other)
+	}
 	fmt.Fprintf(out, "Assumed list prices of %s, not asked from the clouds and not confirmed: %g a node and hour, "+
 		"%g a GB and month, %g for 100,000 reads of a stream, %g a GB transferred; docs/dry-run.md says where to compare.\n",
 		p.Region+" and "+p.GoogleRegion, p.NodeHour, p.BigtableGB, p.StreamReads, p.OutgoingGB)
+}
+
+// otherNodes returns how many nodes the kinds of storage need that need another number than SSD.
+func otherNodes(e *dryrun.Estimate) string {
+	var others []string
+	for i := range e.Storages {
+		if s := &e.Storages[i]; s.Nodes != e.Nodes {
+			others = append(others, fmt.Sprintf("%d with %s", s.Nodes, s.Storage))
+		}
+	}
+	return strings.Join(others, "; ")
 }
 
 func times(n int64) string { return render.Count(int(n), "time") }

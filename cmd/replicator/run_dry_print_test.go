@@ -6,13 +6,17 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/pipeline/dryrun"
+	"github.com/tailrace-cdc/replicator/price"
 )
 
 // TestReportForPeople says what was refused and what is hot, and names the next step.
 func TestReportForPeople(t *testing.T) {
 	r := &dryrun.Report{
 		Seconds: 600, Warnings: []string{"it reads the streams"},
-		Estimate: dryrun.Estimate{RowsRate: 20.7, Nodes: 1, Dollars: dryrun.Dollars{Nodes: 474.5, Total: 489.123}},
+		Estimate: dryrun.Estimate{
+			RowsRate: 20.7, Nodes: 1, Dollars: dryrun.Dollars{Nodes: 474.5, Total: 489.123},
+			Storages: price.Choices(500, 0),
+		},
 		Tables: []dryrun.TableReport{{
 			Source: "Orders", Records: 12_400, RecordsRate: 20.7, Refused: 12,
 			Refusals:   []dryrun.Refusal{{Code: "value", Reason: "column d:n: number does not fit", Count: 12}},
@@ -29,7 +33,8 @@ func TestReportForPeople(t *testing.T) {
 			"Nothing was written.\n",
 		"refused 12 times: column d:n: number does not fit (value)\n",
 		"row 9c41f0a2b7de1123 takes 8 % of the writes, 1.7/s\n", "one row was written 240 times a second",
-		"512B/2.2KiB/9.8KiB", "Idle:\n  no change was read", "warning: it reads the streams\n", "next: correct the mapping",
+		"512B/2.2KiB/9.8KiB", "Nodes with another storage: 2 with HDD.\n",
+		"Idle:\n  no change was read", "warning: it reads the streams\n", "next: correct the mapping",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, &out)

@@ -8,10 +8,12 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/dustin/go-humanize"
 
 	"github.com/tailrace-cdc/replicator/preflight"
+	"github.com/tailrace-cdc/replicator/price"
 )
 
 // Checked writes what a check found, but for the problems: each server with its address and the
@@ -31,17 +33,23 @@ func Checked(out io.Writer, r *preflight.Report) error {
 		}
 		fmt.Fprint(out, rulesOf(like[0]))
 		for _, t := range like {
+			if len(like) > 1 && (t.Copy != nil || t.Idle != nil) {
+				fmt.Fprintf(out, "  %s:\n", t.Source)
+			}
+			if t.Idle != nil {
+				fmt.Fprintf(out, "  %s\n", idleSentence(t.Idle))
+			}
 			if t.Copy == nil {
 				continue
 			}
 			copies = true
-			if len(like) > 1 {
-				fmt.Fprintf(out, "  %s:\n", t.Source)
-			}
 			if err := writeCopy(out, t.Copy); err != nil {
 				return fmt.Errorf("write estimate: %w", err)
 			}
 		}
+	}
+	if err := writeRunning(out, r.Running); err != nil {
+		return fmt.Errorf("write running cost: %w", err)
 	}
 	if copies {
 		fmt.Fprintln(out, preflight.PriceNote())
@@ -141,6 +149,36 @@ func writeCopy(out io.Writer, e *preflight.CopyEstimate) error {
 	}
 	return w.Flush()
 }
+
+// idleSentence returns what reading a table costs while nothing changes, and what lag that adds.
+func idleSentence(i *price.Idle) string {
+	return fmt.Sprintf("%s, each read about every %gs while idle: %s reads a month, %s dollars; "+
+		"a first change waits up to %gs",
+		Count(i.Shards, "open shard"), i.Poll, humanize.Comma(int64(i.Reads)), preflight.DollarsText(i.Dollars), i.Poll)
+}
+
+// worthChanging is from how many dollars a month on a longer poll is worth naming.
+const worthChanging = 5
+
+// writeRunning writes what all tables cost while nothing changes, and what they take in Bigtable.
+func writeRunning(out io.Writer, r *preflight.Running) error {
+	if r == nil {
+		return nil
+	}
+	if i := &r.Idle; i.Shards > 0 {
+		fmt.Fprintf(out, "while nothing changes: reading the streams of all tables (%s) costs about %s dollars a month",
+			Count(i.Shards, "open shard"), preflight.DollarsText(i.Dollars))
+		if i.Dollars >= worthChanging && i.Poll < longPoll.Seconds() {
+			fmt.Fprintf(out, "; `tables[].idle_poll: %s` about %s where that lag is no matter", longPoll, preflight.DollarsText(
+				price.IdleOf(i.Shards, longPoll, 1/longPoll.Seconds()).Dollars))
+		}
+		fmt.Fprintf(out, ". Each account has %s reads a month free\n", humanize.Comma(int64(r.Prices.FreeStreamReads)))
+	}
+	return Storages(out, r.Bytes, r.Storages)
+}
+
+// longPoll is the poll that is compared with a short one.
+const longPoll = 10 * time.Second
 
 // writePolicies writes the policies so that each can be copied from the terminal.
 func writePolicies(out io.Writer, p *preflight.Policies) {

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/preflight"
+	"github.com/tailrace-cdc/replicator/price"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/transform"
 )
@@ -98,5 +100,60 @@ func TestFoundTablesAreWrittenOnce(t *testing.T) {
 	want := "a → a\nb → b\n  row: x\nc → c\n  row: y\nd → d\n  row: y\n\n"
 	if d := cmp.Diff(want, out.String()); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+// TestCostOfAMonthWithoutChangesIsChecked: of each table with its poll, of all together, and what
+// 100 TiB take with each kind of storage.
+func TestCostOfAMonthWithoutChangesIsChecked(t *testing.T) {
+	idle, seldom := price.IdleOf(44, time.Second, 1), price.IdleOf(4, time.Minute, 1./60)
+	r := &preflight.Report{
+		Tables: []*preflight.TableReport{
+			{Source: "Orders", Target: "orders", Idle: &idle}, {Source: "Users", Target: "users", Idle: &seldom},
+		},
+		Running: &preflight.Running{
+			Idle:  price.Idle{Shards: 48, Poll: 1, Reads: idle.Reads + seldom.Reads, Dollars: 23.16},
+			Bytes: 100 << 40, Storages: price.Choices(0, 100<<40), Prices: price.Assumed(),
+		},
+	}
+	var text, page bytes.Buffer
+	if err := render.Checked(&text, r); err != nil {
+		t.Fatal(err)
+	}
+	render.CheckPage(&page, r, "tailrace.yaml")
+	for out, lines := range map[*bytes.Buffer][]string{
+		&text: {
+			"  44 open shards, each read about every 1s while idle: 115,632,000 reads a month, 23.13 dollars; " +
+				"a first change waits up to 1s",
+			"  4 open shards, each read about every 60s while idle: 175,200 reads a month, 0.04 dollars; " +
+				"a first change waits up to 60s",
+			"while nothing changes: reading the streams of all tables (48 open shards) costs about 23.16 dollars a month; " +
+				"`tables[].idle_poll: 10s` about 2.52 where that lag is no matter. Each account has 2,500,000 reads a month free",
+			"    SSD                      20     9,490.00  17,408.00     6.9 hours of all nodes, 90.24 dollars",
+			"    HDD                      7      3,321.50  2,662.40      24 hours of all nodes, 110.29 dollars",
+			"    tiered, Enterprise       4      1,898.00  not built in  212 hours of all nodes, 551.45 dollars",
+			"    tiered, Enterprise Plus  2      949.00    not built in  424 hours of all nodes, 551.45 dollars",
+		},
+		&page: {
+			"| Orders | 44 | 1s | 115,632,000 | 23.13 |", "| Users | 4 | 60s | 175,200 | 0.04 |",
+			"| together | 48 | | 115,807,200 | 23.16 |",
+			"| tiered, Enterprise | 4 | 1,898.00 | not built in | 212 hours of all nodes, 551.45 dollars |",
+		},
+	} {
+		for _, line := range lines {
+			if !strings.Contains(out.String(), "\n"+line+"\n") {
+				t.Errorf("no line %s in\n%s", line, out)
+			}
+		}
+	}
+	small := &preflight.Report{Running: &preflight.Running{Bytes: 3 << 30, Storages: price.Choices(0, 3<<30)}}
+	text.Reset()
+	if err := render.Checked(&text, small); err != nil {
+		t.Fatal(err)
+	}
+	want := "Bigtable for 3.0 GiB, as DynamoDB counts them: one node of SSD, 474.50 dollars a month, " +
+		"and 0.51 for storage\n"
+	if text.String() != want {
+		t.Errorf("%s, want %s", &text, want)
 	}
 }

@@ -40,6 +40,7 @@ func CheckPage(out io.Writer, r *preflight.Report, configuration string) {
 		pageTable(out, t)
 	}
 	pageCopies(out, r)
+	pageRunning(out, r)
 	if r.Policies != nil {
 		fmt.Fprintf(out, "\n## Permissions\n\nAWS:\n\n```json\n%s\n```\n", r.Policies.AWS.Text())
 		if len(r.Policies.Google) > 0 {
@@ -105,6 +106,34 @@ func pageCopies(out io.Writer, r *preflight.Report) {
 		}
 	}
 	fmt.Fprintf(out, "\n%s. What the configuration chooses is in bold.\n", preflight.PriceNote())
+}
+
+// pageRunning writes what the pipeline costs while nothing changes, and what its tables take in
+// Bigtable.
+func pageRunning(out io.Writer, r *preflight.Report) {
+	if r.Running == nil {
+		return
+	}
+	fmt.Fprint(out, "\n## Cost of a month without changes\n\n| table | open shards | read every | reads | dollars |\n"+
+		"|---|---:|---:|---:|---:|\n")
+	for _, t := range r.Tables {
+		if i := t.Idle; i != nil {
+			fmt.Fprintf(out, "| %s | %d | %gs | %s | %s |\n", cell(t.Source), i.Shards, i.Poll, humanize.Comma(int64(i.Reads)),
+				preflight.DollarsText(i.Dollars))
+		}
+	}
+	fmt.Fprintf(out, "| together | %d | | %s | %s |\n", r.Running.Idle.Shards, humanize.Comma(int64(r.Running.Idle.Reads)),
+		preflight.DollarsText(r.Running.Idle.Dollars))
+	if len(r.Running.Storages) == 0 {
+		return
+	}
+	fmt.Fprintf(out, "\n%s in Bigtable:\n\n| storage | nodes | dollars for nodes | for storage | "+
+		"reading all rows once |\n|---|---:|---:|---:|---|\n", humanize.IBytes(uint64(r.Running.Bytes)))
+	for i := range r.Running.Storages {
+		c := &r.Running.Storages[i]
+		fmt.Fprintf(out, "| %s | %d | %s | %s | %s |\n", c.Storage, c.Nodes, preflight.DollarsText(c.NodeDollars),
+			storageText(c), verifyCost(c))
+	}
 }
 
 // place names where a problem is.

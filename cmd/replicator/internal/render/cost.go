@@ -7,7 +7,6 @@ import (
 	"math"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/dustin/go-humanize"
 
@@ -144,9 +143,18 @@ func costRemarks(r *Costs) (lines []string) {
 	return lines
 }
 
+// smallTables is up to how many bytes the kinds of storage differ in no way that matters: one node
+// stores them, and reads them in an hour.
+const smallTables = 100 << 30
+
 // Storages writes what tables take with each kind of storage; nothing without a size.
 func Storages(out io.Writer, bytes int64, all []price.Choice) error {
-	if bytes == 0 || len(all) == 0 {
+	switch {
+	case bytes == 0 || len(all) == 0:
+		return nil
+	case bytes < smallTables && all[0].Nodes == 1:
+		fmt.Fprintf(out, "Bigtable for %s, as DynamoDB counts them: one node of %s, %s dollars a month, and %s for storage\n",
+			humanize.IBytes(uint64(bytes)), all[0].Storage, preflight.DollarsText(all[0].NodeDollars), storageText(&all[0]))
 		return nil
 	}
 	fmt.Fprintf(out, "Bigtable for %s, as DynamoDB counts them, by kind of storage:\n", humanize.IBytes(uint64(bytes)))
@@ -154,14 +162,24 @@ func Storages(out io.Writer, bytes int64, all []price.Choice) error {
 	fmt.Fprintln(w, "    STORAGE\tNODES\t$ NODES\t$ STORAGE\tREADING ALL ROWS ONCE")
 	for i := range all {
 		c := &all[i]
-		storage := "not built in"
-		if c.Dollars != nil {
-			storage = preflight.DollarsText(*c.Dollars)
-		}
-		fmt.Fprintf(w, "    %s\t%d\t%s\t%s\t%s hours of all nodes, %s dollars\n", c.Storage, c.Nodes,
-			preflight.DollarsText(c.NodeDollars), storage, hoursText(c.VerifyHours), preflight.DollarsText(c.VerifyDollars))
+		fmt.Fprintf(w, "    %s\t%d\t%s\t%s\t%s\n", c.Storage, c.Nodes, preflight.DollarsText(c.NodeDollars), storageText(c),
+			verifyCost(c))
 	}
 	return w.Flush()
+}
+
+// storageText returns the dollars of the bytes, where their price is built in.
+func storageText(c *price.Choice) string {
+	if c.Dollars == nil {
+		return "not built in"
+	}
+	return preflight.DollarsText(*c.Dollars)
+}
+
+// verifyCost returns what reading all rows once takes, as a full verify does.
+func verifyCost(c *price.Choice) string {
+	return fmt.Sprintf("%s hours of all nodes, %s dollars", hoursText(c.VerifyHours),
+		preflight.DollarsText(c.VerifyDollars))
 }
 
 // hoursText returns hours, to a tenth below ten.
@@ -186,8 +204,7 @@ func number(x float64) string {
 
 // idleText returns what a table costs while nothing changes, and why.
 func idleText(i *price.Idle) string {
-	poll := time.Duration(i.Poll * float64(time.Second))
-	return fmt.Sprintf("%s, read every %s: %s", Count(i.Shards, "shard"), poll, preflight.DollarsText(i.Dollars))
+	return fmt.Sprintf("%s, read every %gs: %s", Count(i.Shards, "shard"), i.Poll, preflight.DollarsText(i.Dollars))
 }
 
 // measuredText returns over what time was measured.
