@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
@@ -132,23 +133,29 @@ func TestReadsOfAnIdleShardArePredicted(t *testing.T) {
 	}
 }
 
-// TestTableHasItsOwnIdlePoll, and others have the common one.
+// TestTableHasItsOwnIdlePoll, and others have the common one: an hour of an idle shard of each.
 func TestTableHasItsOwnIdlePoll(t *testing.T) {
-	s := open(t, newWire(), func(o *Options) {
-		o.IdlePoll, o.IdlePolls = 2*time.Second, map[string]time.Duration{"slow": time.Minute}
-	})
-	s.UseIdlePoll("found", 10*time.Second)
-	for table, want := range map[string]time.Duration{
-		"slow": time.Minute, "found": 10 * time.Second, "other": 2 * time.Second,
-	} {
-		x := start("a", change.Position{})
-		x.Table = table
-		r := s.NewReader(x)
-		if r.idlePoll != want {
-			t.Errorf("%s: %v, want %v", table, r.idlePoll, want)
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire()
+		s := open(t, w, func(o *Options) {
+			o.IdlePoll, o.IdlePolls = 2*time.Second, map[string]time.Duration{"slow": time.Minute}
+		})
+		s.UseIdlePoll("found", 10*time.Second)
+		for table, want := range map[string]float64{"slow": 60, "found": 360, "other": 1800} {
+			w.shard(table, "", 0)
+			x := start(table, change.Position{})
+			x.Table = table
+			r := s.NewReader(x)
+			for end := time.Now().Add(time.Hour); time.Now().Before(end); {
+				next(t, r).Release()
+			}
+			r.Close()
+			// It is read more often until it counts as idle, and up to a tenth more often then.
+			if got := float64(s.Reads(table).All); got < want || got > want*1.12+70 {
+				t.Errorf("%s: %v reads in an hour, want about %v", table, got, want)
+			}
 		}
-		r.Close()
-	}
+	})
 }
 
 func TestThrottledShardSlowsDownAndComesBack(t *testing.T) {
