@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/config"
-	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/sink/bigtable/tableschema"
 	"github.com/tailrace-cdc/replicator/source"
@@ -74,19 +73,31 @@ func Mappings(cfg *config.Config) []problem.Problem {
 // Load parses, describes and compiles all tables. Mappings with errors are a *ProblemsError. A
 // table of a selection that has errors of its own is left out, as long as others are left.
 func Load(ctx context.Context, cfg *config.Config, src *source.Source) (*Catalog, error) {
+	return load(ctx, cfg, src, false)
+}
+
+// LoadEach is Load for a command that works on one target after the other: a table that cannot be
+// described is left out, and the others of its target with it, as long as others are left.
+func LoadEach(ctx context.Context, cfg *config.Config, src *source.Source) (*Catalog, error) {
+	return load(ctx, cfg, src, true)
+}
+
+func load(ctx context.Context, cfg *config.Config, src *source.Source, each bool) (*Catalog, error) {
 	c, problems := Parse(cfg)
 	if problem.AnyError(problems) {
 		return nil, &ProblemsError{problems}
 	}
 	var errs []error
+	missing := map[string]error{} // by target
 	for _, t := range slices.Clone(c.Tables) {
 		if src == nil {
 			t.TakeDeclaredKey()
 		} else if err := t.Describe(ctx, src); err != nil && !c.leaveOutGone(t, err) {
 			errs = append(errs, err)
+			missing[t.Target] = errors.Join(missing[t.Target], err)
 		}
 	}
-	if len(errs) > 0 {
+	if len(errs) > 0 && (!each || !c.leaveOutTargets(missing)) {
 		return nil, source.Explain(errors.Join(errs...))
 	}
 	if problems := c.leaveOutUnfit(c.Compile()); problem.AnyError(problems) {
@@ -276,10 +287,10 @@ func (t *Table) name(problems []problem.Problem) {
 	}
 }
 
-// Table returns the table with a source, or nil.
+// Table returns the table with a source, its name or its ARN, or nil.
 func (c *Catalog) Table(source string) *Table {
 	for _, t := range c.Tables {
-		if t.Source == source {
+		if t.Source == source || t.ARN != "" && t.ARN == source {
 			return t
 		}
 	}
@@ -320,14 +331,7 @@ func CompileTable(
 func CompileTarget(
 	ctx context.Context, cfg *config.Config, src *source.Source, table config.Table, info source.TableInfo, kept []byte,
 ) (own *transform.Program, all []*transform.Program, err error) {
-	sharing := *cfg
-	sharing.Tables = nil
-	for _, t := range cfg.Tables {
-		if t.Source == table.Source || t.Target == table.Target && !t.ArchivedOnly() {
-			sharing.Tables = append(sharing.Tables, t)
-		}
-	}
-	c, problems := Parse(&sharing)
+	c, problems := Parse(About(cfg, table.Source))
 	var errs []error
 	for _, t := range c.Tables {
 		if t.Source == table.Source {
@@ -354,20 +358,4 @@ func CompileTarget(
 		all = append(all, t.Program)
 	}
 	return c.Table(table.Source).Program, all, nil
-}
-
-// Select returns the configured tables, or only the one with the given source, its name or its ARN,
-// if that is not empty.
-func Select(cfg *config.Config, source string) ([]config.Table, error) {
-	if source == "" {
-		return cfg.Tables, nil
-	}
-	var names []string
-	for _, t := range cfg.Tables {
-		if t.Source == source || t.ARN == source {
-			return []config.Table{t}, nil
-		}
-		names = append(names, t.Source)
-	}
-	return nil, failure.Usagef("the configuration has "+strings.Join(names, ", "), "no table %q in %s", source, cfg.File)
 }

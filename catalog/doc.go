@@ -9,7 +9,8 @@
 //	finder.go   the tables of a running daemon, found again and again
 //	list.go     what DynamoDB and the queue hold
 //	catalog.go  the tables: parse, describe, compile
-//	found.go    tables of selections that are left out, because they are gone or have errors
+//	about.go    the tables that a command about one of them needs
+//	found.go    tables that are left out, because they are gone or have errors
 //	stored.go   what earlier runs stored of a table: identity, and the mapping that wrote its rows
 //	sample.go   samples items of a table, and computes split keys from them
 package catalog

@@ -9,12 +9,13 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// LeftOut is a table of a selection that cannot be described or compiled. It must not keep a
-// command from the other tables: it may have been created or deleted in the last minute.
+// LeftOut is a table that must not keep a command from the other tables: one of a selection that
+// cannot be described or compiled, because it may have been created or deleted in the last minute;
+// and by LoadEach, every table of a target of which one cannot be described.
 type LeftOut struct {
 	Source   string
-	Problems []problem.Problem
-	Err      error // for a command that names the table
+	Problems []problem.Problem // none: of a table that the file names
+	Err      error             // for a command that names the table
 }
 
 // leaveOutGone takes a table out of the catalog that a selection has found and DynamoDB no longer
@@ -29,6 +30,18 @@ func (c *Catalog) leaveOutGone(t *Table, err error) bool {
 		Hint: "`replicator table retire --table " + t.Source + "`, or bring the table back",
 	}}})
 	return true
+}
+
+// leaveOutTargets takes all tables of the given targets out of the catalog, and reports whether
+// others are left. A target is compared only as a whole: rows of a table that is left out would be
+// foreign there.
+func (c *Catalog) leaveOutTargets(missing map[string]error) (left bool) {
+	for _, t := range slices.Clone(c.Tables) {
+		if err := missing[t.Target]; err != nil {
+			c.leaveOut(LeftOut{Source: t.Source, Err: source.Explain(err)})
+		}
+	}
+	return len(c.Tables) > 0
 }
 
 // leaveOutUnfit takes the tables out of the catalog that selections have found and that have errors

@@ -94,7 +94,7 @@ func runExplain(ctx context.Context, a *cli.App, o *explainFlags) error {
 			return err
 		}
 	}
-	// All tables are compiled, because a row's class depends on all that write it.
+	// All tables of the target are compiled, because a row's class depends on all that write it.
 	tables, err := a.Catalog(ctx, cfg, src, o.table)
 	if err != nil {
 		return err

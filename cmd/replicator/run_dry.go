@@ -60,7 +60,7 @@ func runDry(ctx context.Context, a *cli.App, o dryOptions) error {
 	if err != nil {
 		return err
 	}
-	tables, err := a.Catalog(ctx, cfg, src)
+	tables, err := a.Catalog(ctx, cfg, src, "")
 	if err != nil {
 		return err
 	}

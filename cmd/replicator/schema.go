@@ -83,7 +83,7 @@ func (a *app) schema(ctx context.Context, o schemaOptions) error {
 	if err != nil {
 		return err
 	}
-	tables, err := a.Catalog(ctx, cfg, src)
+	tables, err := a.Catalog(ctx, cfg, src, "")
 	if err != nil {
 		return err
 	}

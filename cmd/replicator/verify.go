@@ -19,6 +19,7 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/verify/report"
 )
 
@@ -88,6 +89,40 @@ type verified struct {
 	Schema  int            `json:"schema"`
 	Verdict report.Verdict `json:"verdict"`
 	Tables  []report.Table `json:"tables"`
+	// NotCompared are the tables of targets of which a table cannot be described.
+	NotCompared []uncompared `json:"not_compared,omitempty"`
+}
+
+// uncompared is a table that was not compared, and why.
+type uncompared struct {
+	Table string `json:"table"`
+	Error string `json:"error"`
+	Hint  string `json:"hint"`
+}
+
+// notCompared returns the tables of the file that the catalog leaves out.
+func notCompared(tables *catalog.Catalog) (all []uncompared) {
+	for _, l := range tables.LeftOut {
+		if len(l.Problems) == 0 { // else they are printed already
+			_, hint := failure.Of(l.Err)
+			all = append(all, uncompared{Table: l.Source, Error: l.Err.Error(), Hint: hint})
+		}
+	}
+	return all
+}
+
+// toCompare returns the tables, and the first one of each target that is compared.
+func (o *verifyFlags) toCompare(
+	ctx context.Context, a *cli.App, cfg *config.Config, src *source.Source,
+) (tables *catalog.Catalog, first []string, err error) {
+	if o.Table != "" {
+		tables, err = a.Catalog(ctx, cfg, src, o.Table)
+		return tables, []string{o.Table}, err
+	}
+	if tables, err = a.EachTarget(ctx, cfg, src); err != nil {
+		return nil, nil, err
+	}
+	return tables, pair.Targets(tables), nil
 }
 
 // runVerify compares the targets one after the other and prints the result.
@@ -108,13 +143,9 @@ func runVerify(ctx context.Context, a *cli.App, o *verifyFlags) error {
 	if err != nil {
 		return err
 	}
-	tables, err := a.Catalog(ctx, cfg, src, o.Table)
+	tables, first, err := o.toCompare(ctx, a, cfg, src)
 	if err != nil {
 		return err
-	}
-	first := []string{o.Table}
-	if o.Table == "" {
-		first = pair.Targets(tables)
 	}
 	files, err := o.openFiles(a)
 	if err != nil {
@@ -123,7 +154,7 @@ func runVerify(ctx context.Context, a *cli.App, o *verifyFlags) error {
 	defer files.close()
 	o.Say = func(line string) { fmt.Fprintln(a.Errs, line) }
 	stop := o.showProgress(a)
-	result := verified{Schema: cli.Schema, Tables: []report.Table{}}
+	result := verified{Schema: cli.Schema, Tables: []report.Table{}, NotCompared: notCompared(tables)}
 	for _, table := range first {
 		s, err := pair.Open(ctx, cfg, clients, tables, table)
 		if err == nil {
@@ -138,6 +169,9 @@ func runVerify(ctx context.Context, a *cli.App, o *verifyFlags) error {
 	}
 	stop()
 	result.Verdict = report.Worst(result.Tables)
+	if len(result.NotCompared) > 0 && result.Verdict == report.Equal {
+		result.Verdict = report.Unproven
+	}
 	about := report.PageOptions{Pipeline: cfg.Pipeline, Version: a.Version, File: o.differences, ShowData: o.Values,
 		Made: time.Now()}
 	if err := files.finish(about, result.Tables); err != nil {
@@ -264,7 +298,8 @@ func verifyStep(s audit.Step, took time.Duration) render.Step {
 	return step
 }
 
-// printVerified prints the result. What is not equal is exit code 4.
+// printVerified prints the result. What is not equal is exit code 4; if all that was compared is
+// equal, a table that was not compared is exit code 3.
 func printVerified(a *cli.App, v *verified, file string) error {
 	if a.JSON {
 		if err := a.PrintJSON(v); err != nil {
@@ -276,7 +311,15 @@ func printVerified(a *cli.App, v *verified, file string) error {
 			printVerifiedTable(a.Out, &v.Tables[i])
 		}
 	}
-	if v.Verdict == report.Equal {
+	for _, n := range v.NotCompared {
+		fmt.Fprintf(a.Errs, "%s is not compared: %s\n  next: %s\n", n.Table, n.Error, n.Hint)
+	}
+	switch report.Worst(v.Tables) {
+	case report.Different, report.Unproven:
+	case report.Equal:
+		if len(v.NotCompared) > 0 {
+			return failure.Reported(failure.Unready)
+		}
 		return nil
 	}
 	if file != "" && !a.JSON {

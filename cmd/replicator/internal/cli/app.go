@@ -179,21 +179,34 @@ func (a *App) Problems(w io.Writer, problems []problem.Problem) {
 // Clients returns the clients of a command.
 func (a *App) Clients(cfg *config.Config) *clients.Clients { return clients.ForCommand(cfg, a.Logger) }
 
-// Catalog parses, describes and compiles all tables; src is nil where the keys are declared. It
-// prints the problems of mappings with errors, and the problems of the tables of selections that it
-// leaves out. It refuses a table that the command names and that is left out.
+// Catalog parses, describes and compiles the tables that a command about the named one needs, all
+// if named is empty; src is nil where the keys are declared. It prints the problems of mappings with
+// errors, and the problems of the tables of selections that it leaves out. It refuses a table that
+// the command names and that is left out.
 func (a *App) Catalog(
-	ctx context.Context, cfg *config.Config, src *source.Source, named ...string,
+	ctx context.Context, cfg *config.Config, src *source.Source, named string,
 ) (*catalog.Catalog, error) {
-	tables, err := catalog.Load(ctx, cfg, src)
+	tables, err := catalog.Load(ctx, catalog.About(cfg, named), src)
 	if err == nil {
 		for _, l := range tables.LeftOut {
-			if slices.Contains(named, l.Source) {
+			if l.Source == named {
 				err = l.Err
 				break
 			}
 		}
 	}
+	return a.loaded(tables, err)
+}
+
+// EachTarget is Catalog of all tables for a command that works on one target after the other. The
+// tables of a target that cannot be described are left out without a problem, with an error.
+func (a *App) EachTarget(ctx context.Context, cfg *config.Config, src *source.Source) (*catalog.Catalog, error) {
+	tables, err := catalog.LoadEach(ctx, cfg, src)
+	return a.loaded(tables, err)
+}
+
+// loaded prints the problems of a catalog.
+func (a *App) loaded(tables *catalog.Catalog, err error) (*catalog.Catalog, error) {
 	var mappings *catalog.ProblemsError
 	if errors.As(err, &mappings) {
 		return nil, a.Refused(mappings.Problems)
