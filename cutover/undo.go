@@ -50,6 +50,27 @@ func Undo(
 	return all, nil
 }
 
+// Fenced returns those of the tables that have a fence, in the log or in the row: whose fences Undo
+// would take away. It leaves out a log that is lost or cannot be read, as Undo does.
+func Fenced(
+	ctx context.Context, q *queue.Queue, sink *bigtable.Client, pipeline string, tables []string,
+) (fenced []string, err error) {
+	for _, table := range tables {
+		id, err := fenceOfRow(ctx, sink, pipeline, table)
+		if err != nil {
+			return nil, err
+		}
+		l, err := fencedLog(ctx, q, table)
+		if err != nil && !unreadable(err) {
+			return nil, err
+		}
+		if id != "" || l != nil {
+			fenced = append(fenced, table)
+		}
+	}
+	return fenced, nil
+}
+
 // fenceOfRow returns the id of the fence in a table's row; "" where there is none.
 func fenceOfRow(ctx context.Context, sink *bigtable.Client, pipeline, table string) (id string, err error) {
 	err = editRow(ctx, sink, pipeline, table, func(s *bigtable.State) bool {
@@ -82,22 +103,31 @@ func unreadable(err error) bool {
 
 // undoLog takes the fence of a log away, and returns its id; "" where there is none.
 func undoLog(ctx context.Context, q *queue.Queue, table string) (id string, err error) {
-	if q == nil {
-		return "", nil
-	}
-	if _, err := q.Log(ctx, table); errors.Is(err, queue.ErrNoLog) {
-		return "", nil
-	}
-	l, err := control.Open(ctx, q, table)
-	if newer := (*checkpoint.NewerFormatError)(nil); errors.As(err, &newer) {
-		return "",
-			failure.With(failure.Unready,
-				"nothing was changed; `replicator cutover --undo` of the newer build takes the fence away", err)
-	}
-	if err != nil || l.State.Fence == nil {
+	l, err := fencedLog(ctx, q, table)
+	if l == nil || err != nil {
 		return "", err
 	}
 	id = l.State.Fence.ID
 	_, err = l.Append(ctx, "undo fence", checkpoint.Control{Fence: &checkpoint.FenceOrder{ID: id, Undo: true}})
 	return id, err
+}
+
+// fencedLog returns the log of a table with its state; nil if it holds no fence or there is none.
+func fencedLog(ctx context.Context, q *queue.Queue, table string) (*control.Log, error) {
+	if q == nil {
+		return nil, nil
+	}
+	if _, err := q.Log(ctx, table); errors.Is(err, queue.ErrNoLog) {
+		return nil, nil
+	}
+	l, err := control.Open(ctx, q, table)
+	if newer := (*checkpoint.NewerFormatError)(nil); errors.As(err, &newer) {
+		return nil,
+			failure.With(failure.Unready,
+				"nothing was changed; `replicator cutover --undo` of the newer build takes the fence away", err)
+	}
+	if err != nil || l.State.Fence == nil {
+		return nil, err
+	}
+	return l, nil
 }

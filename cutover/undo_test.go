@@ -101,6 +101,16 @@ func (s *store) undo(q *queue.Queue) ([]cutover.Undone, error) {
 	return cutover.Undo(s.Context(), q, s.sink, "shop", []string{"Orders"})
 }
 
+// undoes returns whether there is something for an undo to take away.
+func (s *store) undoes(q *queue.Queue) bool {
+	s.Helper()
+	fenced, err := cutover.Fenced(s.Context(), q, s.sink, "shop", []string{"Orders", "Never"})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return len(fenced) == 1 && fenced[0] == "Orders"
+}
+
 // fenced reports whether the row is fenced.
 func (s *store) fenced() bool {
 	s.Helper()
@@ -126,6 +136,9 @@ func TestUndoOverADamagedLog(t *testing.T) {
 			s.damage(c.entry)
 			q := s.open()
 			defer q.Close()
+			if !s.undoes(q) {
+				t.Error("the fence of the row is not found")
+			}
 			done, err := s.undo(q)
 			if err != nil || len(done) != 1 || done[0].ID != "f1" || !strings.Contains(done[0].Unread, "cannot be read") {
 				t.Fatalf("undo: %+v, %v", done, err)
@@ -143,6 +156,9 @@ func TestUndoOverADamagedLog(t *testing.T) {
 			state, err := log.Fold(t.Context())
 			if err != nil || (state.Fence != nil) != c.left {
 				t.Fatalf("resumed: fence %+v, %v", state.Fence, err)
+			}
+			if s.undoes(q) != c.left {
+				t.Errorf("an undo takes a fence away: %v", !c.left)
 			}
 			done, err = s.undo(q)
 			if err != nil || (len(done) == 1) != c.left || c.left && done[0].Unread != "" {

@@ -233,6 +233,9 @@ func TestLostVolumeOfAFencedTable(t *testing.T) {
 	w.refused(3, "cutover --undo", "recover", "--table", "Orders", "--yes")
 	w.refused(3, "no log", "resync", "--table", "Orders")
 	w.ok("cutover", "--undo", "--yes")
+	if out := w.ok("cutover", "--undo"); !strings.Contains(out, "No table is fenced") { // it asks nothing
+		t.Errorf("undo without a fence: %s", out)
+	}
 	r := w.command("recover", "--table", "Orders", "--yes")
 	if r.code != 0 || !strings.Contains(r.out+r.err, "begins life 2") {
 		t.Errorf("recover after the undo: exit %d\n%s%s", r.code, r.out, r.err)

@@ -245,9 +245,16 @@ func undoCutover(ctx context.Context, a *cli.App, o *cutoverFlags) error {
 		return failure.Usagef("name source tables of the configuration", "no table is called %s",
 			strings.Join(o.Tables, ", "))
 	}
+	fenced, err := cutover.Fenced(ctx, q, sink, cfg.Pipeline, names)
+	if err != nil {
+		return err
+	}
+	if len(fenced) == 0 {
+		return printUndone(a, nil)
+	}
 	fmt.Fprintf(a.Errs, "This takes away the fences of %s, and the replicator goes on from there. What the application "+
 		"has written\nto Bigtable since may be overwritten by what was written to DynamoDB; nothing carries it back.\n",
-		strings.Join(names, ", "))
+		strings.Join(fenced, ", "))
 	if !o.yes && !a.Confirmed() {
 		return failure.Usagef("repeat it with --yes", "nothing was changed: the undo was not confirmed")
 	}
@@ -255,16 +262,15 @@ func undoCutover(ctx context.Context, a *cli.App, o *cutoverFlags) error {
 	if err != nil {
 		return err
 	}
-	if a.JSON {
-		return a.PrintJSON(map[string]any{"schema": cli.Schema, "undone": append([]cutover.Undone{}, undone...)})
-	}
-	printUndone(a, undone)
-	return nil
+	return printUndone(a, undone)
 }
 
 // printUndone prints what became of each fence, and what is due if the application wrote to
 // Bigtable behind it: those rows differ from DynamoDB, and no change in a log names them.
-func printUndone(a *cli.App, undone []cutover.Undone) {
+func printUndone(a *cli.App, undone []cutover.Undone) error {
+	if a.JSON {
+		return a.PrintJSON(map[string]any{"schema": cli.Schema, "undone": append([]cutover.Undone{}, undone...)})
+	}
 	for _, u := range undone {
 		if u.Unread == "" {
 			a.Print("%s: the fence of cutover %s is gone.", u.Table, u.ID)
@@ -277,13 +283,14 @@ func printUndone(a *cli.App, undone []cutover.Undone) {
 	}
 	if len(undone) == 0 {
 		a.Print("No table is fenced.")
-		return
+		return nil
 	}
 	a.Print("If the application has written to Bigtable since, its rows differ from DynamoDB until they change there:")
 	for _, u := range undone {
 		a.Print("  next: `replicator repair --table %s` compares all items and writes what differs again", u.Table)
 	}
 	a.Print("The next cutover compares all items again: what was compared before the fence does not serve any more.")
+	return nil
 }
 
 // undoneTables returns all source tables of the targets of the named ones; all of the configuration
