@@ -18,6 +18,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue/conn"
@@ -97,7 +98,7 @@ func (e *Server) start(ctx context.Context) error {
 		return fmt.Errorf("make server: %w", err)
 	}
 	fatal := make(chan string, 1)
-	srv.SetLoggerV2(serverLog{e.log.WithOptions(zap.AddCallerSkip(1)).Named("nats").Sugar(), fatal}, false, false, false)
+	srv.SetLoggerV2(newServerLog(e.opts, e.log, fatal), false, false, false)
 	srv.Start()
 	client := ClientFile{Token: e.client.Token, PID: os.Getpid(), Started: time.Now().UTC(), Command: e.opts.Command}
 	var unread []unread
@@ -318,18 +319,29 @@ func randomToken() (string, error) {
 // serverLog writes the server's lines into the program's log. The server expects Fatalf to end the
 // process; here it passes the reason to awaitReady instead.
 type serverLog struct {
-	log   *zap.SugaredLogger
-	fatal chan<- string
+	log *zap.SugaredLogger
+	// Levels of the server's warnings and errors. In a command both are Debug: after a kill the
+	// server reports what it repairs, and what it cannot repair the command reports itself.
+	warn, error zapcore.Level
+	fatal       chan<- string
+}
+
+func newServerLog(o Options, log *zap.Logger, fatal chan<- string) serverLog {
+	l := serverLog{log.WithOptions(zap.AddCallerSkip(1)).Named("nats").Sugar(), zap.WarnLevel, zap.ErrorLevel, fatal}
+	if o.Command {
+		l.warn, l.error = zap.DebugLevel, zap.DebugLevel
+	}
+	return l
 }
 
 func (l serverLog) Noticef(format string, v ...any) { l.log.Debugf(format, v...) }
-func (l serverLog) Warnf(format string, v ...any)   { l.log.Warnf(format, v...) }
-func (l serverLog) Errorf(format string, v ...any)  { l.log.Errorf(format, v...) }
+func (l serverLog) Warnf(format string, v ...any)   { l.log.Logf(l.warn, format, v...) }
+func (l serverLog) Errorf(format string, v ...any)  { l.log.Logf(l.error, format, v...) }
 func (l serverLog) Debugf(format string, v ...any)  { l.log.Debugf(format, v...) }
 func (l serverLog) Tracef(format string, v ...any)  { l.log.Debugf(format, v...) }
 
 func (l serverLog) Fatalf(format string, v ...any) {
-	l.log.Errorf(format, v...)
+	l.log.Logf(l.error, format, v...)
 	select {
 	case l.fatal <- fmt.Sprintf(format, v...):
 	default:
