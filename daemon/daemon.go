@@ -187,10 +187,14 @@ func (d *Daemon) Run(ctx context.Context, drain *protocol.Accept) error {
 	g.Go(func() error {
 		defer end() // without the admin server the daemon could not be observed
 		metrics := WithTargets(d.reg, func() []config.Table { return d.now.Load().Tables })
-		return admin.Serve(serving, d.admin, admin.Options{
+		err := admin.Serve(serving, d.admin, admin.Options{
 			Health: health{p, d.errors, &d.outages, d.o.Version}, Metrics: metrics,
 			Hosts: d.now.Load().Admin.Hosts, Log: d.log.Named("admin"),
 		})
+		if err != nil {
+			d.log.Error("replicator is ended by an error of its admin server", zap.Error(err))
+		}
+		return err
 	})
 	g.Go(func() error { return d.heap.Run(serving, d.log) })
 	if d.finder != nil {
@@ -208,7 +212,11 @@ func (d *Daemon) Run(ctx context.Context, drain *protocol.Accept) error {
 	if drain != nil {
 		g.Go(func() error {
 			defer end()
-			return control.NewObserver(d.cfg, d.cfg.Tables, d.clients).UntilApplied(ctx, *drain)
+			err := control.NewObserver(d.cfg, d.cfg.Tables, d.clients).UntilApplied(ctx, *drain)
+			if ctx.Err() == nil {
+				d.log.Info("replicator is ended by --drain-and-exit: the wait is over", zap.Error(err))
+			}
+			return err
 		})
 	}
 	g.Go(func() error {

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -97,6 +98,11 @@ func (p *Pipeline) Run(ctx context.Context) error {
 		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)
+	defer context.AfterFunc(ctx, func() {
+		if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+			p.log.Error("replicator is ended by an error", zap.Error(err))
+		}
+	})()
 	g.Go(func() error { return p.format.Run(ctx) })
 	for _, t := range p.all() {
 		p.begin(ctx, g, t)

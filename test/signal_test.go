@@ -1,6 +1,7 @@
 package test
 
 import (
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -17,6 +18,10 @@ func TestSignalDrainsWhatWasRead(t *testing.T) {
 	d.until("all changes are in the log", func() bool { return d.table("Orders").Changes == w.committed("Orders") })
 	d.signal()
 	d.untilLogged("no more reading")
+	out := d.output.String()
+	if i := strings.Index(out, `"signal":"SIGTERM"`); i < 0 || i > strings.Index(out, "no more reading") {
+		t.Errorf("the log does not begin the shutdown with its reason: %s", out)
+	}
 	p.open()
 	if code := d.exit(); code != 0 {
 		t.Errorf("exit %d after SIGTERM, want 0", code)

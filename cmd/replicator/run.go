@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
 	"github.com/tailrace-cdc/replicator/catalog"
@@ -104,6 +105,7 @@ func (a *app) run(ctx context.Context, f runOptions) (err error) {
 	}
 	o.Log = a.Logger(zapcore.InfoLevel)
 	defer a.LibraryLogs()()
+	defer a.Signals.Note(func(name string, again bool) { logSignal(o.Log, name, again) })()
 	d, err := daemon.New(ctx, cfg, o)
 	if err != nil {
 		return err
@@ -117,6 +119,16 @@ func (a *app) run(ctx context.Context, f runOptions) (err error) {
 		return a.Refused(problems)
 	}
 	return d.Run(ctx, accept)
+}
+
+// logSignal logs which signal ends the replicator.
+func logSignal(log *zap.Logger, name string, again bool) {
+	if again {
+		log.Warn("replicator is ended at once by a second signal: it does not wait for what it still writes, "+
+			"which is applied again after the next start, as the same cells", zap.String("signal", name))
+		return
+	}
+	log.Info("replicator is ended by a signal", zap.String("signal", name))
 }
 
 // announceDelay is how long run waits on a terminal before it begins to copy tables.

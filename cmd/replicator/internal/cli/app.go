@@ -38,7 +38,8 @@ type App struct {
 	Out, Errs io.Writer
 	Bars      *render.Bars // drawn under the log of run on a terminal; else nil
 
-	Version string // of the program
+	Version string   // of the program
+	Signals *Signals // that end the command; nil: none are noted
 
 	// The global flags.
 	ConfigPath string

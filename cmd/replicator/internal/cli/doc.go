@@ -6,6 +6,7 @@
 //	app.go       global flags, configuration, output, exit code
 //	installed.go which configuration file, and the files, variables and user of a packaged service
 //	user_unix.go becomes that user (user_windows.go: there is none)
+//	signals.go   the first signal ends the context of a command, the second one the process
 //	args.go      arguments of a command, and the messages of cobra in our words
 //	logs.go      opens logs and dead letters of the configured tables
 //	progress.go  how far the owner of a table is with what a command has asked for
