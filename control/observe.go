@@ -17,6 +17,7 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/staterow"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
 // Observer folds the logs of some tables. It is not safe for concurrent use.
@@ -108,11 +109,12 @@ func (o *Observer) table(ctx context.Context, q *queue.Queue, t config.Table) (p
 		return *running, TableLog{State: x.State}, nil
 	case errors.Is(err, queue.ErrNoLog):
 		st := status.Of(x)
-		if refused := o.lostLog(ctx, &t); refused != nil {
+		refused, err := o.lostLog(ctx, &t)
+		if refused != nil {
 			st.State, st.Halt, st.Code = "halted", refused.What+": "+refused.Hint, outcome.CodeRefused
 			st.Explain(status.HaltedBy(st.Halt))
 		} else {
-			st.Explain(status.Reason{Code: status.WhyNoLog, Text: noLog(&t)})
+			st.Explain(status.Reason{Code: status.WhyNoLog, Text: noLog(&t, err)})
 		}
 		return st, TableLog{State: x.State}, nil
 	case errors.Is(err, queue.ErrVolume) && running != nil:
@@ -150,33 +152,46 @@ func (o *Observer) table(ctx context.Context, q *queue.Queue, t config.Table) (p
 }
 
 // lostLog returns why no replicator would begin the log of a table that has none: the pipeline's
-// row of the table shows that changes were read into it. nil where there is no such row, or it
-// cannot be read.
-func (o *Observer) lostLog(ctx context.Context, t *config.Table) *outcome.RefusedError {
+// row of the table shows that changes were read into it. nil where there is no such row. An error
+// means that the row cannot be read.
+func (o *Observer) lostLog(ctx context.Context, t *config.Table) (*outcome.RefusedError, error) {
 	ctx, cancel := context.WithTimeout(ctx, clients.AskTimeout)
 	defer cancel()
 	rows, err := o.clients.Rows(ctx, t)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	row, err := rows.LoadState(ctx, o.cfg.Pipeline, t.Source)
-	if err != nil || !row.Issued {
-		return nil
+	switch {
+	case errors.Is(err, bigtable.ErrNoState), bigtable.Classify(err) == failure.Missing: // before `schema --apply`
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case row.Issued:
+		return staterow.LostLog(), nil
 	}
-	return staterow.LostLog()
+	return nil, nil
 }
 
 // mostHashes is how many items behind a fence are named: enough to look for their writer.
 const mostHashes = 10
 
-// noLog returns why a table is not ready that has no log.
-func noLog(t *config.Table) string {
+// noLog returns why a table is not ready that has no log. err is why the pipeline's row of the
+// table cannot be read: only then may the table have had a log.
+func noLog(t *config.Table, err error) string {
+	why := "no log yet: no replicator has created it; if one runs, its /readyz says why"
 	if t.Found {
-		return "no log yet: " + t.Path + " chooses the table, and a replicator that runs begins it within a minute; " +
-			"if it does not, its /readyz says why; if there was a log, it is lost: see `replicator recover`"
+		why = "no log yet: " + t.Path + " chooses the table, and a replicator that runs begins it within a minute; " +
+			"if it does not, its /readyz says why"
 	}
-	return "no log yet: no replicator has created it; if one runs, its /readyz says why; if there was a log, it is " +
-		"lost: see `replicator recover`; if the table was retired, take it out of the configuration"
+	if err != nil {
+		why += fmt.Sprintf("; if there was a log, it is lost, and `replicator recover` begins a new one: that could not be "+
+			"looked up in tailrace_state (%v)", err)
+	}
+	if !t.Found {
+		why += "; if the table was retired, take it out of the configuration"
+	}
+	return why
 }
 
 // unfit returns the tables that selections choose and that cannot be replicated, as reasons.
