@@ -109,14 +109,22 @@ func judgeSinkHalt(_ *Outlook, t *Table) *finding {
 }
 
 // judgeThrottle finds a table that is read slower than it could be, and is not late because of it.
-func judgeThrottle(_ *Outlook, t *Table) *finding {
+func judgeThrottle(o *Outlook, t *Table) *finding {
 	if t.ThrottledSince == nil {
 		return nil
 	}
-	return &finding{
-		state: StateThrottled, since: t.ThrottledSince,
-		cause: "DynamoDB throttles the reading of " + t.Source + ", which goes on slower", next: nextOfThrottle,
+	others := 0 // a table that goes on is no further reason, so the verdict does not count it
+	for i := range o.Tables {
+		if other := &o.Tables[i]; other.Source != t.Source && other.ThrottledSince != nil {
+			others++
+		}
 	}
+	cause := "DynamoDB throttles the reading of " + t.Source + ", which goes on slower"
+	if others > 0 {
+		cause = fmt.Sprintf("DynamoDB throttles the reading of %s and of %s, which go on slower", t.Source,
+			plural(others, "further table"))
+	}
+	return &finding{state: StateThrottled, since: t.ThrottledSince, cause: cause, next: nextOfThrottle}
 }
 
 const nextOfThrottle = "look for other readers of the stream: DynamoDB allows two per shard; " +
@@ -269,7 +277,7 @@ func judgeStreamOff(_ *Outlook, t *Table) *finding {
 func judgeLate(_ *Outlook, t *Table) *finding {
 	for _, code := range []ReasonCode{WhyLateApplied, WhyLateRead} {
 		if r := t.reason(code); r != nil {
-			if f := judgeThrottle(nil, t); f != nil && code == WhyLateRead {
+			if f := judgeThrottle(&Outlook{}, t); f != nil && code == WhyLateRead {
 				f.cause += ": " + r.Text
 				return f
 			}

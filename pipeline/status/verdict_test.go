@@ -221,6 +221,13 @@ func TestVerdictSaysStateCauseSinceWhenAndNextStep(t *testing.T) {
 		})}, "Throttled" + since + "DynamoDB throttles the reading of Orders, which goes on slower: nothing " +
 			"shows that what was written in the last 3m0s has been read. Next: look for other readers of the " +
 			"stream: DynamoDB allows two per shard; `replicator status --watch`."},
+		"several are throttled, and go on": {Outlook{Tables: []Table{
+			{Source: "Cart", State: "running", Retention: 86_000, ThrottledSince: &began},
+			{Source: "Bin", State: "running", Retention: 86_000},
+			{Source: "Log", State: "running", Retention: 86_000, ThrottledSince: &began},
+			{Source: "User", State: "running", Retention: 86_000, ThrottledSince: &began},
+		}}, "Throttled" + since + "DynamoDB throttles the reading of Cart and of 2 further tables, which go on slower. " +
+			"Next: look for other readers of the stream: DynamoDB allows two per shard; `replicator status --watch`."},
 		"not ready before slow": {Outlook{Reasons: 1, Tables: []Table{
 			{Source: "Users", State: "running", Retention: 86_000, ThrottledSince: &began},
 			{Source: "Orders", State: "running", Retention: 86_000, DeadLetters: 1},
