@@ -75,8 +75,8 @@ type capacityReport struct {
 
 // check runs the preflight checks and prints what they find.
 func (a *app) check(ctx context.Context, o checkOptions) error {
-	if o.format != "text" && o.format != "markdown" || o.format == "markdown" && a.JSON {
-		return failure.Usagef("text or markdown, and neither with --json", "unknown format %q", o.format)
+	if o.format != "text" && o.format != "markdown" {
+		return failure.Usagef("text or markdown", "unknown format %q", o.format)
 	}
 	if o.capacity && (o.offline || o.format != "text") {
 		return failure.Usagef("--capacity alone, or with --json", "--capacity measures, and prints no page")

@@ -27,3 +27,21 @@ func TestEachCommandHasAGroup(t *testing.T) {
 		t.Errorf("the groups name %q, and the commands are %q", named, got)
 	}
 }
+
+// TestJSONBesideAnotherFormatIsRefused: one of the two would be ignored.
+func TestJSONBesideAnotherFormatIsRefused(t *testing.T) {
+	for line, refused := range map[string]bool{
+		"schema --json --format markdown":  true,
+		"schema --json --format terraform": true,
+		"schema --json --format json":      false,
+		"check --json --format text":       true,
+		"check --json --format markdown":   true,
+		"check --json":                     false,
+	} {
+		var out, errs strings.Builder
+		code := execute(t.Context(), append(strings.Fields(line), "-c", "no such file"), &out, &errs)
+		if got := strings.Contains(errs.String(), "exclude each other"); got != refused || code != 2 {
+			t.Errorf("%s: exit %d: %s", line, code, &errs)
+		}
+	}
+}

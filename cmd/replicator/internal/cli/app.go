@@ -65,6 +65,10 @@ func (a *App) Body(run func(ctx context.Context, args []string) error) func(*cob
 		if !slices.Contains(logFormats, a.LogFormat) {
 			return failure.Usagef("json or console", "--log-format %q is unknown", a.LogFormat)
 		}
+		f := cmd.Flags().Lookup("format")
+		if f != nil && f.Changed && a.JSON && f.Value.String() != "json" {
+			return failure.Usagef("one of the two", "--json and --format %s exclude each other", f.Value)
+		}
 		return run(cmd.Context(), args)
 	}
 }
