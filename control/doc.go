@@ -12,6 +12,7 @@
 //	retry.go        dead letters of a table, as requests for their items
 //	heal.go         gaps of which the archive is to be healed
 //	keys.go         keys of the items that an incremental export names, as requests
+//	keytext.go      keys as people type them
 //	keyfile.go      reads files of item keys
 //	requester.go    sends requests and waits for their outcomes
 //	progress.go     how far they are

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -197,49 +196,4 @@ func (d *Dumper) add(line *DumpedLine) error {
 		return errDumpLimit
 	}
 	return nil
-}
-
-// KeyHashes returns the hashes that the item with a key, in DynamoDB JSON, may have. Which of two
-// attributes is the partition key is not in the log, so both orders are tried. An empty key has no
-// hashes.
-func KeyHashes(key string) (map[uint64]bool, error) {
-	if key == "" {
-		return nil, nil
-	}
-	hashes, err := keyHashes(key)
-	if err != nil {
-		return nil, failure.Usagef(`for example {"pk":{"S":"hats"},"sk":{"N":"1"}}`, "read --key: %w", err)
-	}
-	return hashes, nil
-}
-
-// keyHashes returns the hashes of a key under each schema that its one or two attributes may have.
-func keyHashes(key string) (map[uint64]bool, error) {
-	var d change.Decoder
-	img, err := d.Image([]byte(key))
-	if err != nil {
-		return nil, err
-	}
-	var attrs []change.KeyAttr
-	for _, a := range img {
-		attrs = append(attrs, change.KeyAttr{Name: a.Name, Type: a.Value.Kind.String()[0]})
-	}
-	var schemas []change.KeySchema
-	switch len(attrs) {
-	case 1:
-		schemas = []change.KeySchema{{Partition: attrs[0]}}
-	case 2:
-		schemas = []change.KeySchema{{Partition: attrs[0], Sort: &attrs[1]}, {Partition: attrs[1], Sort: &attrs[0]}}
-	default:
-		return nil, fmt.Errorf("a key has one or two attributes, not %d", len(attrs))
-	}
-	hashes := map[uint64]bool{}
-	for _, s := range schemas {
-		canonical, err := s.Canonical(nil, img)
-		if err != nil {
-			return nil, err
-		}
-		hashes[change.HashKey(canonical)] = true
-	}
-	return hashes, nil
 }

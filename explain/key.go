@@ -33,10 +33,10 @@ type Explainer struct {
 	Say      func(string) // receives what takes time, for people
 }
 
-// Key explains the item with a key, given as a JSON object in either notation. What cannot be
+// Key explains the item with a key, in a form of control.KeyForms. What cannot be
 // looked at is named in the result; only an item that cannot be read is an error.
-func (e *Explainer) Key(ctx context.Context, object string) (*Item, error) {
-	key, err := control.ParseKey([]byte(object), e.Table.Info.Schema)
+func (e *Explainer) Key(ctx context.Context, typed string) (*Item, error) {
+	key, err := control.ReadKey([]string{typed}, e.Table.Info.Schema)
 	if err != nil {
 		return nil, failure.Usagef("the key of "+e.Table.Source+" is like "+likeKey(e.Table.Info.Schema), "read key: %w", err)
 	}

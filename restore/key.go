@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -14,39 +15,21 @@ import (
 
 // Key is the item that a query selects, or several with one partition key.
 type Key struct {
-	given map[string]json.RawMessage // attributes in JSON, plain or typed
-	texts map[string]string          // attributes as they were typed in NAME=VALUE
-
+	words   []string // as it was typed
 	members []string // of the canonical key; nil before the first event
 }
 
-// ParseKey reads {"pk":"hats"}, typed or plain, or NAME=VALUE for each attribute; nil if there is
-// none.
+// ParseKey reads what was typed after --key, in a form of control.KeyForms; nil if there is none. The
+// types of the key's attributes are those of the first event.
 func ParseKey(words []string) (*Key, error) {
 	if len(words) == 0 {
 		return nil, nil
 	}
-	k := &Key{given: map[string]json.RawMessage{}, texts: map[string]string{}}
-	for _, word := range words {
-		if strings.HasPrefix(strings.TrimSpace(word), "{") {
-			if err := json.Unmarshal([]byte(word), &k.given); err != nil {
-				return nil, errKey("it is not a JSON object")
-			}
-			continue
-		}
-		name, value, ok := strings.Cut(word, "=")
-		if !ok || name == "" {
-			return nil, errKey("it is neither JSON nor NAME=VALUE")
-		}
-		k.texts[name] = value
-	}
-	return k, nil
+	_, err := control.KeyObject(words, nil)
+	return &Key{words: words}, err
 }
 
-func errKey(what string) error {
-	return failure.Usagef(`--key '{"pk":"hats","sk":12}', --key pk=hats, or --key pk=hats --key sk=12`, "--key: %s",
-		what)
-}
+func errKey(what string) error { return failure.Usagef(control.KeyForms, "--key: %s", what) }
 
 // matches reports whether a canonical key has every attribute that was given. The first key gives
 // the types of the table's key attributes.
@@ -80,17 +63,15 @@ func (k *Key) setMembers(canonical string) error {
 	if err != nil {
 		return err
 	}
-	for name, text := range k.texts {
-		value, err := json.Marshal(text)
-		if err != nil {
-			return err
-		}
-		if types[name] == 'N' {
-			value = []byte(text)
-		}
-		k.given[name] = value
+	object, err := control.KeyObject(k.words, slices.Collect(maps.Keys(types)))
+	if err != nil {
+		return err
 	}
-	for name, value := range k.given {
+	var given map[string]json.RawMessage
+	if err := json.Unmarshal(object, &given); err != nil {
+		return err
+	}
+	for name, value := range given {
 		kind, ok := types[name]
 		if !ok {
 			return errKey(fmt.Sprintf("the table's key has no attribute %q", name))

@@ -248,7 +248,7 @@ asked for are read; without --from and --to those are all.`,
 		}),
 	}
 	f.register(cmd)
-	cmd.Flags().StringArrayVar(&key, "key", nil, `an item's key: '{"pk":"hats"}', or pk=hats, once for each attribute`)
+	cmd.Flags().StringArrayVar(&key, "key", nil, `an item's key: pk=hats, pk=hats,sk=12, or '{"pk":"hats","sk":12}'`)
 	cmd.Flags().StringVar(&class, "class", "", "only ttl, user, inferred or healed")
 	cli.Must(cmd.MarkFlagRequired("table"))
 	return cmd

@@ -55,7 +55,7 @@ Exit 4: some items were not restored, because they were re-created, DynamoDB ref
 	f.register(cmd)
 	x := cmd.Flags()
 	x.StringVar(&f.asOf, "as-of", "", "the newest event at or before this time")
-	x.StringArrayVar(&f.key, "key", nil, `an item's key: '{"pk":"hats"}', or pk=hats, once for each attribute`)
+	x.StringArrayVar(&f.key, "key", nil, `an item's key: pk=hats, pk=hats,sk=12, or '{"pk":"hats","sk":12}'`)
 	x.StringVar(&f.class, "class", "", "only ttl, user, inferred or healed; without it all but user")
 	x.StringVar(&f.ttl, "ttl", "", "the expiry of restored items: remove, keep, or from now, as in +30d or +12h")
 	x.StringVar(&f.ttlAttr, "ttl-attribute", "", "the attribute with the expiry, where the table's time to live is off")

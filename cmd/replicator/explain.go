@@ -52,7 +52,7 @@ Exit 4: something is different, refused by the mapping, or unproven. What is onl
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.table, "table", "", "source table (default: the only one); with --row any table of the target")
-	f.StringVar(&o.key, "key", "", `key of an item: {"pk":"hats","sk":"fedora"}, or {"pk":{"S":"hats"},…}`)
+	f.StringVar(&o.key, "key", "", `key of an item: pk=hats,sk=fedora, {"pk":"hats","sk":"fedora"}, or typed`)
 	f.StringVar(&o.row, "row", "", "key of a row in Bigtable, as text")
 	f.StringVar(&o.row64, "row-base64", "", "key of a row in Bigtable, in base64")
 	f.StringVar(&o.item, "item", "", `file with an item: {"pk":{"S":"hats"},…} or {"pk":"hats",…}; - for stdin`)

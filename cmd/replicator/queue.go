@@ -45,7 +45,7 @@ printed only with --show-data.`,
 	f.StringVar(&o.Shard, "shard", "", "only changes of this shard")
 	f.StringVar(&o.From, "from", "", "first entry: a sequence number, or a time (RFC 3339)")
 	f.IntVar(&o.Limit, "limit", 0, "maximum number of lines per table (default: all)")
-	f.StringVar(&o.key, "key", "", `only changes of the item with this key: {"pk":{"S":"hats"},"sk":{"S":"fedora"}}`)
+	f.StringVar(&o.key, "key", "", `only changes of the item with this key: pk=hats,sk=fedora, {"pk":"hats",…}, or typed`)
 	f.BoolVar(&o.ShowData, "show-data", false, "print keys and images")
 	cmd.MarkFlagsMutuallyExclusive("from", "since")
 	return cmd
