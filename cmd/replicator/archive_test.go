@@ -355,7 +355,7 @@ func TestArchiveOutlivesItsTable(t *testing.T) {
 		t.Errorf("query: %d\n%s%s", code, out, errs)
 	}
 	if _, errs, code := f.command("archive", "list", "--table", "Ordres"); code != 2 ||
-		!strings.Contains(errs, "[Other]") {
+		!strings.Contains(errs, "the configuration has Other") {
 		t.Errorf("a table that never was: %d, %s", code, errs)
 	}
 }
@@ -386,8 +386,8 @@ func TestStatementsForQueryEngines(t *testing.T) {
 		t.Errorf("JSON: %d, %v\n%s%s", code, err, out, errs)
 	}
 	for want, args := range map[string][]string{
-		"[Orders]": {"duckdb", "--table", "Ordres"},
-		"gs://":    {"bigquery", "--table", "Orders"}, "athena, bigquery": {"mysql"},
+		"has Orders": {"duckdb", "--table", "Ordres"},
+		"gs://":      {"bigquery", "--table", "Orders"}, "athena, bigquery": {"mysql"},
 	} {
 		out, errs, code := f.command(append([]string{"archive", "ddl"}, args...)...)
 		if code != 2 || out != "" || !strings.Contains(errs, want) {
