@@ -16,7 +16,8 @@ const (
 	recentSize     = int(quantileWindow/Every) + 1
 
 	pointEvery = 3 // samples
-	pointsKept = int(time.Hour / (pointEvery * Every))
+	pointStep  = pointEvery * Every
+	pointsKept = int(time.Hour / pointStep)
 )
 
 // History remembers samples of a table: about 10 KB, however long it lives. Its methods may be
@@ -26,8 +27,8 @@ type History struct {
 
 	mu      sync.Mutex // covers what follows
 	samples []sample   // in the order of time, at most recentSize
-	taken   int
-	points  []Point // in the order of time, at most pointsKept
+	step    time.Time  // of the clock: the first sample of the next one is a point
+	points  []Point    // in the order of time, at most pointsKept
 }
 
 type sample struct {
@@ -37,7 +38,7 @@ type sample struct {
 
 // NewHistory returns the history of the table with the latencies counted in h.
 func NewHistory(h *Histogram, now time.Time) *History {
-	return &History{latencies: h, samples: []sample{{at: now}}}
+	return &History{latencies: h, samples: []sample{{at: now}}, step: now.Truncate(pointStep)}
 }
 
 // Point is how a table was at a moment. NaN stands for what was not known.
@@ -51,15 +52,19 @@ type Point struct {
 }
 
 // Sample remembers how the table is now: what its histogram has counted, how many changes are
-// pending and how many seconds it lags; NaN where that is unknown.
+// pending and how many seconds it lags; NaN where that is unknown. The clock decides which samples
+// are points, so that tables that began at different times have points of the same moments, and the
+// points of a pipeline are their sums.
 func (h *History) Sample(now time.Time, pending, lag float64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := sample{at: now, counts: h.latencies.Counts()}
 	h.samples = appendBounded(h.samples, s, recentSize)
-	if h.taken++; h.taken%pointEvery != 0 {
+	step := now.Truncate(pointStep)
+	if step.Equal(h.step) {
 		return
 	}
+	h.step = step
 	before := &h.samples[max(0, len(h.samples)-1-pointEvery)]
 	counts := s.counts.Since(&before.counts)
 	h.points = appendBounded(h.points, Point{

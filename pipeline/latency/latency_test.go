@@ -148,9 +148,7 @@ func TestHourGoesOnBehindARestart(t *testing.T) {
 	h.Restore([]Point{
 		{At: now.Add(-2 * time.Hour), Rate: 1}, {At: now.Add(-time.Minute), Rate: 2}, {At: now.Add(time.Minute), Rate: 3},
 	}, now)
-	for range pointEvery {
-		h.Sample(now.Add(time.Minute), 0, 0)
-	}
+	h.Sample(now.Add(time.Minute), 0, 0)
 	got := h.Hour()
 	if len(got) != 3 || got[0].Rate != 2 || !got[1].At.Equal(now) || !math.IsNaN(got[1].Rate) || math.IsNaN(got[2].Rate) {
 		t.Errorf("%+v", got)
@@ -158,5 +156,30 @@ func TestHourGoesOnBehindARestart(t *testing.T) {
 	empty := NewHistory(new(Histogram), now)
 	if empty.Restore(nil, now); len(empty.Hour()) > 0 {
 		t.Errorf("%+v of a first start", empty.Hour())
+	}
+}
+
+// TestTablesThatBeganLaterHavePointsOfTheSameMoments: what is shown of all tables is the sum of their points.
+func TestTablesThatBeganLaterHavePointsOfTheSameMoments(t *testing.T) {
+	now := time.Date(2026, 11, 25, 8, 0, 7, 0, time.UTC)
+	var tables []*History
+	var moments [3]string
+	for i := range 30 {
+		at := now.Add(time.Duration(i) * Every)
+		if len(tables) < len(moments) {
+			tables = append(tables, NewHistory(new(Histogram), at))
+		}
+		for _, h := range tables {
+			h.Sample(at, 0, 0)
+		}
+	}
+	for i, h := range tables {
+		for _, p := range h.Hour() {
+			moments[i] += p.At.Format(" 15:04:05")
+		}
+	}
+	const want = " 08:00:37 08:01:07 08:01:37 08:02:07 08:02:37 08:03:07 08:03:37 08:04:07 08:04:37"
+	if moments != [3]string{want, want, want} {
+		t.Errorf("points at %q", moments)
 	}
 }
