@@ -15,6 +15,7 @@ PLATFORMS  := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 wi
 FUZZTIME   ?= 20s
 BENCH      ?= .
 SEEDS      ?= 500
+PICTURES_FOR ?= 1h
 sim: SEEDS := $(if $(filter file,$(origin SEEDS)),3000,$(SEEDS))
 UPDATE     ?=
 # Ninety test programs are linked, in half the time without what only a debugger reads. Without paths in them, what was
@@ -33,7 +34,7 @@ MODULES    ?= .
 export GORACE ?= atexit_sleep_ms=0
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo demo-ttl test short check fmt vet tidy structure cross lint vuln race bench sim mutants explore answers soak chaos fuzz acceptance chart alerts dashboards page terraform site man schema tools release release-files clean
+.PHONY: help build demo demo-ttl test short check fmt vet tidy structure cross lint vuln race bench sim mutants explore answers soak chaos fuzz acceptance chart alerts dashboards page pictures terraform site man schema tools release release-files clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -160,6 +161,10 @@ dashboards: build ## evaluate each query of the Grafana dashboards over the metr
 
 page: build ## the status page in a Chromium: several tabs, a frozen and a killed replicator
 	cd tools/page && REPLICATOR=$(CURDIR)/bin/replicator $(GO) test -count=1 .
+
+pictures: build ## make docs/pictures anew: states of the status page after PICTURES_FOR=1h of traffic (Linux, a Chromium)
+	cd tools/page && REPLICATOR=$(CURDIR)/bin/replicator PICTURES=$(CURDIR)/docs/pictures PICTURES_FOR=$(PICTURES_FOR) \
+		$(GO) test -count=1 -timeout 3h -v -run TestPictures .
 
 terraform: build ## read deploy/terraform with HashiCorp's parser; compare it with what check and schema print
 	cd tools && REPLICATOR=$(CURDIR)/bin/replicator $(GO) test -count=1 ./terraform

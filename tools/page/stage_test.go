@@ -34,36 +34,65 @@ type stage struct {
 	t      *testing.T
 	dir    string
 	admin  string // its address
+	db     string // the address of DynamoDB
+	client *dynamodb.Client
 	daemon *exec.Cmd
 }
 
 // newStage starts both over an empty table.
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	s := &stage{t: t, dir: t.TempDir(), admin: free(t)}
-	db, bt := free(t), free(t)
-	if err := os.WriteFile(filepath.Join(s.dir, "tailrace.yaml"), fmt.Appendf(nil, config, db, bt, s.admin), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	ready := filepath.Join(s.dir, "ready")
-	s.start("sandbox", "--dynamodb", db, "--bigtable", bt, "--nats", free(t), "--s3", free(t), "--ready-file", ready)
-	s.until("the sandbox is ready", func() bool { _, err := os.Stat(ready); return err == nil })
-	client := dynamodb.New(dynamodb.Options{
-		Region: "us-east-1", BaseEndpoint: aws.String("http://" + db),
-		Credentials: credentials.NewStaticCredentialsProvider("any", "key", ""),
-	})
-	if _, err := client.CreateTable(t.Context(), &dynamodb.CreateTableInput{
-		TableName: aws.String("Orders"), BillingMode: types.BillingModePayPerRequest,
-		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
-		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
-		StreamSpecification: &types.StreamSpecification{StreamEnabled: aws.Bool(true),
-			StreamViewType: types.StreamViewTypeNewAndOldImages},
-	}); err != nil {
-		t.Fatal(err)
-	}
+	s := &stage{t: t, dir: t.TempDir(), admin: free(t), db: free(t)}
+	bt := free(t)
+	s.configure(config, s.db, bt, s.admin)
+	s.startSandbox(bt, free(t))
+	s.createTable("Orders", withStream)
 	s.command("schema", "--apply")
 	s.daemon = s.start("run")
 	return s
+}
+
+func (s *stage) configure(format string, args ...any) {
+	s.t.Helper()
+	s.file("tailrace.yaml", fmt.Sprintf(format, args...))
+}
+
+// file writes one beside the configuration.
+func (s *stage) file(name, text string) {
+	s.t.Helper()
+	if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// startSandbox starts a sandbox and waits until it is ready.
+func (s *stage) startSandbox(bigtable, nats string) {
+	s.t.Helper()
+	ready := filepath.Join(s.dir, "ready")
+	s.start("sandbox", "--dynamodb", s.db, "--bigtable", bigtable, "--nats", nats, "--s3", free(s.t), "--ready-file", ready)
+	s.until("the sandbox is ready", func() bool { _, err := os.Stat(ready); return err == nil })
+	s.client = dynamodb.New(dynamodb.Options{
+		Region: "us-east-1", BaseEndpoint: aws.String("http://" + s.db),
+		Credentials: credentials.NewStaticCredentialsProvider("any", "key", ""),
+	})
+}
+
+// withStream is the stream that the replicator reads.
+var withStream = &types.StreamSpecification{StreamEnabled: aws.Bool(true), StreamViewType: types.StreamViewTypeNewAndOldImages}
+
+// createTable creates a table and returns its ARN.
+func (s *stage) createTable(name string, stream *types.StreamSpecification) string {
+	s.t.Helper()
+	created, err := s.client.CreateTable(s.t.Context(), &dynamodb.CreateTableInput{
+		TableName: aws.String(name), BillingMode: types.BillingModePayPerRequest,
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
+		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
+		StreamSpecification:  stream,
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return aws.ToString(created.TableDescription.TableArn)
 }
 
 func (s *stage) program(args ...string) *exec.Cmd {
@@ -88,7 +117,11 @@ func (s *stage) command(args ...string) {
 // start runs a process until the test ends.
 func (s *stage) start(args ...string) *exec.Cmd {
 	s.t.Helper()
-	cmd := s.program(args...)
+	return s.startCommand(s.program(args...))
+}
+
+func (s *stage) startCommand(cmd *exec.Cmd) *exec.Cmd {
+	s.t.Helper()
 	if err := cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
