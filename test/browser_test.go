@@ -3,16 +3,10 @@ package test
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"html"
-	"image"
-	"image/color"
-	"image/png"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -138,8 +132,7 @@ func newCopyingStage(t *testing.T) *stage {
 	return s
 }
 
-// TestFirstLineOfThePageSaysWhatIsWrong runs each state against the real program and opens its page in a browser. With
-// -update it writes the pictures of docs/status-page.md.
+// TestFirstLineOfThePageSaysWhatIsWrong runs each state against the real program and opens its page in a browser.
 func TestFirstLineOfThePageSaysWhatIsWrong(t *testing.T) {
 	long(t, "90 s")
 	chromium := browser(t)
@@ -189,71 +182,6 @@ func TestFirstLineOfThePageSaysWhatIsWrong(t *testing.T) {
 					t.Errorf("a page shows the key %q", hidden)
 				}
 			}
-			if *update {
-				s.picture(chromium, "/", c.name, "1280,760")
-				if c.name == "healthy" {
-					s.picture(chromium, "/table/Orders", "table", "1280,1050")
-					s.picture(chromium, "/", "phone", "420,900")
-				}
-			}
 		})
 	}
-}
-
-// picture writes a screenshot of a page for the documentation.
-func (s *stage) picture(chromium, path, name, size string) {
-	s.t.Helper()
-	shot := filepath.Join(s.t.TempDir(), "shot.png")
-	browse(s.t, chromium, "http://"+s.d.admin+path, "--screenshot="+shot, "--window-size="+size)
-	f, err := os.Open(shot)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer f.Close()
-	img, err := png.Decode(f)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	var out bytes.Buffer
-	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, fewColours(img)); err != nil {
-		s.t.Fatal(err)
-	}
-	if out.Len() > 100<<10 {
-		s.t.Errorf("picture %s has %d bytes, at most 100 KB are wanted", name, out.Len())
-	}
-	if err := os.MkdirAll("../docs/pictures", 0o755); err != nil {
-		s.t.Fatal(err)
-	}
-	if err := os.WriteFile(fmt.Sprintf("../docs/pictures/%s.png", name), out.Bytes(), 0o600); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
-// fewColours returns an image in its 256 most frequent colours.
-func fewColours(img image.Image) image.Image {
-	b, n := img.Bounds(), map[color.Color]int{}
-	for y := b.Min.Y; y < b.Max.Y; y++ {
-		for x := b.Min.X; x < b.Max.X; x++ {
-			n[img.At(x, y)]++
-		}
-	}
-	var palette color.Palette
-	for c := range n {
-		palette = append(palette, c)
-	}
-	slices.SortFunc(palette, func(a, b color.Color) int { return n[b] - n[a] })
-	palette = palette[:min(len(palette), 256)]
-	out, nearest := image.NewPaletted(b, palette), map[color.Color]uint8{}
-	for y := b.Min.Y; y < b.Max.Y; y++ {
-		for x := b.Min.X; x < b.Max.X; x++ {
-			c := img.At(x, y)
-			i, known := nearest[c]
-			if !known {
-				i = uint8(palette.Index(c))
-				nearest[c] = i
-			}
-			out.SetColorIndex(x, y, i)
-		}
-	}
-	return out
 }
