@@ -1,9 +1,14 @@
 package price
 
 import (
+	"fmt"
 	"math"
+	"os"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/dustin/go-humanize"
 )
 
 func near(t *testing.T, what string, got, want float64) {
@@ -102,4 +107,28 @@ func TestWholeComparisonByStorage(t *testing.T) {
 		}
 	}
 	near(t, "SSD", *all[0].Dollars, Cents(10e12/(1<<30)*0.17))
+}
+
+// TestNumbersOfTheDocumentAreComputed: docs/day-one.md has those that this package returns.
+func TestNumbersOfTheDocumentAreComputed(t *testing.T) {
+	page, err := os.ReadFile("../docs/day-one.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []string
+	for _, poll := range []time.Duration{200 * time.Millisecond, time.Second, 10 * time.Second, time.Minute} {
+		one, many := IdleOf(1, poll, 1/poll.Seconds()), IdleOf(44, poll, 1/poll.Seconds())
+		reads := humanize.Comma(int64(one.Reads))
+		rows = append(rows, fmt.Sprintf(" | %s | %.2f | %.2f | ", reads, one.Dollars, many.Dollars))
+	}
+	storages := []*Storage{&SSD, &HDD, &Tiered, &TieredPlus}
+	for i, c := range Choices(0, 100<<40) {
+		rows = append(rows, fmt.Sprintf("\n| %s | %d TiB | %d | ", c.Storage, storages[i].PerNode>>40, c.Nodes),
+			fmt.Sprintf(" | %.0f node hours, %.0f $", c.VerifyHours*float64(c.Nodes), c.VerifyDollars))
+	}
+	for _, row := range rows {
+		if !strings.Contains(string(page), row) {
+			t.Errorf("docs/day-one.md has no %q", row)
+		}
+	}
 }
