@@ -251,9 +251,26 @@ func (c *check) bigtable(ctx context.Context) {
 		c.failed("bigtable", "bigtable", bigtable.Explain(err))
 		return
 	}
-	for _, d := range differences {
-		c.add(errorf("schema", "bigtable", "`replicator schema --apply -c "+c.cfg.File+"`", "%s", settings.DifferenceText(d)))
+	for _, what := range schemaFindings(differences) {
+		c.add(errorf("schema", "bigtable", "`replicator schema --apply -c "+c.cfg.File+"`", "%s", what))
 	}
+}
+
+// schemaFindings returns what to report about the schema: first all that is missing, which one
+// command makes, then each setting that differs.
+func schemaFindings(differences []tableschema.Difference) (all []string) {
+	var missing []string
+	for _, d := range differences {
+		if d.Have == "missing" {
+			missing = append(missing, settings.DifferenceText(d))
+		} else {
+			all = append(all, settings.DifferenceText(d))
+		}
+	}
+	if len(missing) > 0 {
+		all = slices.Insert(all, 0, strings.Join(missing, "; "))
+	}
+	return all
 }
 
 // profile checks that the app profiles allow every write, and route to one cluster.

@@ -41,14 +41,17 @@ type Error struct {
 	Err   error
 }
 
-// Error returns the service's own code and message, without the SDK's description of the call,
-// which Unwrap returns.
+// Error returns the service's own code and message, or why it could not be reached, without the
+// SDK's description of the call, which Unwrap returns.
 func (e *Error) Error() string {
 	if isCredentials(e.Err) {
 		return e.Op + ": " + credentialsText(e.Err)
 	}
 	if api := (smithy.APIError)(nil); errors.As(e.Err, &api) && api.ErrorMessage() != "" {
 		return fmt.Sprintf("%s: %s: %s", e.Op, api.ErrorCode(), api.ErrorMessage())
+	}
+	if send := (*smithyhttp.RequestSendError)(nil); errors.As(e.Err, &send) && send.Err != nil { // nothing answered
+		return fmt.Sprintf("%s: %v", e.Op, send.Err)
 	}
 	return fmt.Sprintf("%s: %v", e.Op, e.Err)
 }
