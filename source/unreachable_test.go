@@ -11,7 +11,8 @@ import (
 func TestUnreachableEndpointIsNamedAlone(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "a")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "b")
-	src, err := Open(t.Context(), Options{Region: "eu-west-1", Endpoint: "http://127.0.0.1:1", Attempts: 1}, zap.NewNop(), nil)
+	o := Options{Region: "eu-west-1", Endpoint: "http://127.0.0.1:1", Attempts: 1}
+	src, err := Open(t.Context(), o, zap.NewNop(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
