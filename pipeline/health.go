@@ -69,7 +69,7 @@ func (p *Pipeline) Status() Status {
 // A sentence about the time stands behind the sentences about services.
 func (p *Pipeline) failures(now time.Time) (failing []string, services []status.Service) {
 	for _, f := range p.o.Services.Failures(now) {
-		if now.Sub(f.Since) >= status.FailureGrace {
+		if f.Lasts(now) {
 			failing = append(failing, f.Sentence(now)+p.backlog(f.Service))
 			services = append(services, status.Service{
 				Name: f.Service, Since: f.Since.UTC(), Error: f.Err.Error(),

@@ -22,6 +22,7 @@ const (
 type Services struct {
 	failing atomic.Int64 // length of ops: a call that succeeded while nothing fails costs one load
 
+	ordered sync.Mutex // held while a change is found and told, so that "back" never stands before "fails"
 	mu      sync.Mutex // covers what follows
 	changed func(ServiceChange)
 	told    map[string]time.Time // services that were reported as failing, and since when
@@ -40,8 +41,13 @@ type Failure struct {
 	Since   time.Time
 	Err     error
 
-	last time.Time
+	last  time.Time
+	again bool // it failed a second time
 }
+
+// Lasts reports whether a failure is more than a call that failed once: it was tried again in vain,
+// and has lasted for FailureGrace. A call that failed once, and is tried again later, is no outage.
+func (f *Failure) Lasts(now time.Time) bool { return f.again && now.Sub(f.Since) >= FailureGrace }
 
 // FailureGrace is how long an operation must fail before it makes a table not ready: one retry gets
 // past most failures.
@@ -125,6 +131,8 @@ func (s *Services) report(op operation, err error, now time.Time) {
 	if err == nil && s.failing.Load() == 0 {
 		return
 	}
+	s.ordered.Lock()
+	defer s.ordered.Unlock()
 	if change := s.note(op, err, now); change != nil && s.changed != nil {
 		s.changed(*change)
 	}
@@ -144,7 +152,7 @@ func (s *Services) note(op operation, err error, now time.Time) *ServiceChange {
 		}
 		s.ops[op] = &Failure{Service: op.service, Since: now, Err: err, last: now}
 	default:
-		f.Err, f.last = err, now
+		f.Err, f.last, f.again = err, now, true
 	}
 	maps.DeleteFunc(s.ops, func(_ operation, f *Failure) bool { return !s.counts(f, now) })
 	s.failing.Store(int64(len(s.ops)))
@@ -166,7 +174,7 @@ func (s *Services) counts(f *Failure, now time.Time) bool {
 func (s *Services) change(service string, failed bool, now time.Time) *ServiceChange {
 	var worst *Failure
 	for op, f := range s.ops {
-		if op.service == service && (worst == nil || f.Since.Before(worst.Since)) {
+		if op.service == service && (worst == nil || f.worse(worst)) {
 			worst = f
 		}
 	}
@@ -175,7 +183,7 @@ func (s *Services) change(service string, failed bool, now time.Time) *ServiceCh
 	case worst == nil && told:
 		delete(s.told, service)
 		return &ServiceChange{Service: service, Back: true, After: now.Sub(since)}
-	case worst != nil && failed && !told && now.Sub(worst.Since) >= FailureGrace:
+	case worst != nil && failed && !told && worst.Lasts(now):
 		if s.told == nil {
 			s.told = map[string]time.Time{}
 		}
@@ -185,8 +193,17 @@ func (s *Services) change(service string, failed bool, now time.Time) *ServiceCh
 	return nil
 }
 
-// Failures returns the operation that has failed longest for each service with a failing one,
-// ordered by service.
+// worse reports whether a failure stands before another one of the service: one that was tried again
+// before one that was not, then the longer one.
+func (f *Failure) worse(than *Failure) bool {
+	if f.again != than.again {
+		return f.again
+	}
+	return f.Since.Before(than.Since)
+}
+
+// Failures returns the worst operation for each service with a failing one, ordered by service: of
+// those that were tried again in vain the one that has failed longest.
 func (s *Services) Failures(now time.Time) (all []Failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,7 +217,7 @@ func (s *Services) Failures(now time.Time) (all []Failure) {
 		switch {
 		case !known:
 			all = slices.Insert(all, i, *f)
-		case f.Since.Before(all[i].Since):
+		case f.worse(&all[i]):
 			all[i] = *f
 		}
 	}

@@ -20,6 +20,7 @@ func TestServiceFailsFromItsFirstFailureToItsNextSuccess(t *testing.T) {
 	away, read, list := errors.New("refused"), operation{DynamoDB, "GetRecords"}, operation{DynamoDB, "DescribeStream"}
 	s.report(read, nil, now)
 	s.report(list, away, at(time.Second))
+	s.report(list, away, at(2*time.Second))
 	s.report(read, away, at(2*time.Second))
 	s.report(read, away, at(60*time.Second))
 	s.report(operation{NATS, ""}, away, at(3*time.Second))
@@ -33,7 +34,7 @@ func TestServiceFailsFromItsFirstFailureToItsNextSuccess(t *testing.T) {
 	}
 	count := func(now time.Time) (n int) {
 		for _, f := range s.Failures(now) {
-			if now.Sub(f.Since) >= FailureGrace {
+			if f.Lasts(now) {
 				n++
 			}
 		}
@@ -103,5 +104,59 @@ func TestOneFailureIsNoOutage(t *testing.T) {
 	want := []string{"false 5s away", "true 2m20s <nil>", "false 5s refused", "true 20s <nil>"}
 	if diff := cmp.Diff(want, changes); diff != "" {
 		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+}
+
+// A listing that failed once is tried again after 10 s. Until then it makes no table not ready, and
+// afterwards it does if it failed again, or if another operation fails meanwhile.
+func TestFailureThatWasNotTriedAgainIsNoOutage(t *testing.T) {
+	now := time.Now()
+	s := &Services{}
+	describe, read := operation{DynamoDB, "DescribeTable"}, operation{DynamoDB, "GetRecords"}
+	lasts := func(at time.Duration) bool {
+		all := s.Failures(now.Add(at))
+		return len(all) == 1 && all[0].Lasts(now.Add(at))
+	}
+	s.report(describe, errors.New("time-out"), now)
+	if lasts(9 * time.Second) {
+		t.Error("a call that failed once is an outage before it was tried again")
+	}
+	for _, at := range []time.Duration{time.Second, 3 * time.Second} {
+		s.report(read, errors.New("away"), now.Add(at))
+	}
+	if !lasts(9 * time.Second) {
+		t.Error("another operation fails for longer than a retry takes, and that is no outage")
+	}
+	s.report(read, nil, now.Add(9*time.Second))
+	s.report(describe, errors.New("time-out"), now.Add(10*time.Second))
+	if !lasts(10 * time.Second) {
+		t.Error("a call that was tried again in vain is no outage")
+	}
+}
+
+// A success that is reported while the begin of the failure is still being told is told behind it.
+func TestChangesOfAServiceAreToldInOrder(t *testing.T) {
+	now := time.Now()
+	s := &Services{}
+	read := operation{DynamoDB, "GetRecords"}
+	told, done := make(chan bool, 2), make(chan struct{})
+	s.OnChange(func(c ServiceChange) {
+		if !c.Back {
+			go func() {
+				defer close(done)
+				s.report(read, nil, now.Add(7*time.Second))
+			}()
+			select { // the success gets the time to overtake
+			case <-done:
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+		told <- c.Back
+	})
+	s.report(read, errors.New("away"), now)
+	s.report(read, errors.New("away"), now.Add(6*time.Second))
+	<-done
+	if first, second := <-told, <-told; first || !second {
+		t.Errorf("back is told before the failure: %v, %v", first, second)
 	}
 }
