@@ -50,8 +50,8 @@ func Undo(
 	return all, nil
 }
 
-// Fenced returns those of the tables that have a fence, in the log or in the row: whose fences Undo
-// would take away. It leaves out a log that is lost or cannot be read, as Undo does.
+// Fenced returns which tables have a fence, in the log or in the row, that Undo would take away. It
+// leaves out a log that is lost or cannot be read, as Undo does.
 func Fenced(
 	ctx context.Context, q *queue.Queue, sink *bigtable.Client, pipeline string, tables []string,
 ) (fenced []string, err error) {

@@ -20,7 +20,7 @@ type Key struct {
 }
 
 // ParseKey reads what was typed after --key, in a form of control.KeyForms; nil if there is none. The
-// types of the key's attributes are those of the first event.
+// first event gives the types of the key's attributes.
 func ParseKey(words []string) (*Key, error) {
 	if len(words) == 0 {
 		return nil, nil
