@@ -36,7 +36,8 @@ import (
 // expiredAt is the hour of the first event of an archive in these tests.
 var expiredAt = layout.HourOf(now.Time())
 
-// filled is a store and an archive of Orders: three hours with five events each, of which two are closed.
+// filled is a store and an archive of Orders: three hours with five events each, of which two are
+// closed.
 type filled struct {
 	*stored
 	head manifest.Head
@@ -312,7 +313,8 @@ func TestStoreThatFailsSaysWhatToDo(t *testing.T) {
 	failed("next: is the store of archive.url up")
 }
 
-// TestArchivedEventsAreReadByAFullVerification: an object that was damaged before its hash was taken.
+// TestArchivedEventsAreReadByAFullVerification: an object that was damaged before its hash was
+// taken.
 func TestArchivedEventsAreReadByAFullVerification(t *testing.T) {
 	for _, format := range []object.Format{object.Parquet, object.JSONLines} {
 		f := newFilled(t, format)

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
+	"github.com/tailrace-cdc/replicator/failure"
 )
 
 // app has a method for each command.
@@ -63,12 +64,27 @@ Start with a live table:    replicator init --table NAME -o tailrace.yaml
 	for _, cmd := range root.Commands() {
 		if cmd.HasSubCommands() && !cmd.Runnable() {
 			// Without a function of its own, cobra prints the help for any argument, and a mistyped subcommand succeeds.
-			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+			cmd.RunE = a.helpOfGroup
 		}
 	}
 	group(root)
 	registerCompletions(root, a.App)
 	return root
+}
+
+// helpOfGroup prints the help of a command that has subcommands alone. It is no JSON document.
+func (a *app) helpOfGroup(cmd *cobra.Command, _ []string) error {
+	if !a.JSON {
+		return cmd.Help()
+	}
+	var names []string
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	return failure.Usagef("`"+cmd.CommandPath()+"` with one of: "+strings.Join(names, ", "), "%s needs a subcommand",
+		cmd.CommandPath())
 }
 
 // groups are the groups of commands in the help, in their order.

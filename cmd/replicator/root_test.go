@@ -8,8 +8,8 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
 )
 
-// TestEachCommandHasAGroup: the help shows each command in the group of what it is used for, and each
-// name of a group is a command.
+// TestEachCommandHasAGroup: the help shows each command in the group of what it is used for, and
+// each name of a group is a command.
 func TestEachCommandHasAGroup(t *testing.T) {
 	var named, got []string
 	for _, g := range groups {

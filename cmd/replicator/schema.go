@@ -188,7 +188,8 @@ func (a *app) printDictionary(ctx context.Context, src *source.Source, tables *c
 	return nil
 }
 
-// printDifferences prints what was made if applied is set, else what the instance lacks and the commands that make it.
+// printDifferences prints what was made if applied is set, else what the instance lacks and the
+// commands that make it.
 func (a *app) printDifferences(differences []tableschema.Difference, asJSON, applied bool) error {
 	if asJSON {
 		list := append([]tableschema.Difference{}, differences...) // in JSON [], not null

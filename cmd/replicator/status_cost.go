@@ -15,12 +15,12 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
-// describing is how long the services have to describe all tables and the instance: what they do not
-// describe in time is left out.
+// describing is how long the services have to describe all tables and the instance: what they do
+// not describe in time is left out.
 const describing = 20 * time.Second
 
-// statusCost prints what the tables cost: what the daemon has measured, what an idle month costs, and
-// the storage, as far as the services describe it.
+// statusCost prints what the tables cost: what the daemon has measured, what an idle month costs,
+// and the storage, as far as the services describe it.
 func (a *app) statusCost(
 	ctx context.Context, cfg *config.Config, tables []config.Table, c *clients.Clients, s pipeline.Status,
 ) error {

@@ -185,9 +185,9 @@ func (a *App) Problems(w io.Writer, problems []problem.Problem) {
 func (a *App) Clients(cfg *config.Config) *clients.Clients { return clients.ForCommand(cfg, a.Logger) }
 
 // Catalog parses, describes and compiles the tables that a command about the named one needs, all
-// if named is empty; src is nil where the keys are declared. It prints the problems of mappings with
-// errors, and the problems of the tables of selections that it leaves out. It refuses a table that
-// the command names and that is left out.
+// if named is empty; src is nil where the keys are declared. It prints the problems of mappings
+// with errors, and the problems of the tables of selections that it leaves out. It refuses a table
+// that the command names and that is left out.
 func (a *App) Catalog(
 	ctx context.Context, cfg *config.Config, src *source.Source, named string,
 ) (*catalog.Catalog, error) {
