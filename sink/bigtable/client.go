@@ -92,7 +92,7 @@ func (c *Client) report(table string, err error) {
 	switch Classify(err) {
 	case failure.Canceled:
 		return
-	case failure.None, failure.Rejected:
+	case failure.None, failure.Rejected, failure.Missing: // what is missing halts its table alone
 		err = nil
 	default:
 		err = fmt.Errorf("%s: %w", table, err)

@@ -2,6 +2,7 @@ package bigtable
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/sink/bigtable/guard"
@@ -347,5 +350,21 @@ func isForOneTable(t *testing.T, c *Client, target string) {
 	}
 	if h, err := c.ClaimSole(ctx, "shop", target, "Z"); h != "Z" || err != nil {
 		t.Errorf("after the end of the first: %q, %v", h, err)
+	}
+}
+
+// TestMissingFamilyIsAnAnswer: the table that lacks it halts by itself, and Bigtable is not away.
+func TestMissingFamilyIsAnAnswer(t *testing.T) {
+	c, _ := rig(t)
+	var told []error
+	c.opt.Report = func(_ string, err error) { told = append(told, err) }
+	for _, err := range []error{
+		nil, status.Error(codes.NotFound, "no family"), status.Error(codes.Unavailable, "away"), context.Canceled,
+		status.Error(codes.PermissionDenied, "no role"),
+	} {
+		c.report(target, err)
+	}
+	if len(told) != 4 || told[0] != nil || told[1] != nil || told[2] == nil || told[3] == nil {
+		t.Errorf("%v", told)
 	}
 }
