@@ -54,8 +54,8 @@ func TestClientsWithoutAnything(t *testing.T) {
 	}
 }
 
-// TestBigtableThatNeverAnswersIsSaid: a command takes the end of its own patience for what it is, and
-// does not go on to wait for ever.
+// TestBigtableThatNeverAnswersIsSaid: a command takes the end of its own patience for what it is,
+// and does not go on to wait for ever.
 func TestBigtableThatNeverAnswersIsSaid(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0") // the kernel takes connections, and nobody answers
 	if err != nil {

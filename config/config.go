@@ -76,10 +76,11 @@ type Source struct {
 	AssumeRole string `yaml:"assume_role"`
 	// External ID that the trust policy of the role demands.
 	ExternalID string `yaml:"external_id"`
-	// How often an idle shard is polled, where its table does not set it. Longer costs less and adds
-	// lag; DynamoDB allows five reads a second per shard. For ten seconds after a record a shard is
-	// polled every 200 ms. At $0.02 for 100,000 GetRecords calls (list price of us-east-1), a month
-	// of polls costs $0.53 for a shard that is polled every second, and $2.63 every 200 ms.
+	// How often an idle shard is polled, where its table does not set it. Longer costs less and
+	// adds lag; DynamoDB allows five reads a second per shard. For ten seconds after a record a
+	// shard is polled every 200 ms. At $0.02 for 100,000 GetRecords calls (list price of
+	// us-east-1), a month of polls costs $0.53 for a shard that is polled every second, and $2.63
+	// every 200 ms.
 	IdlePoll Duration `yaml:"idle_poll"`
 	// Where reading begins if no mark exists: trim_horizon (all of the last 24 hours), latest, or
 	// an RFC 3339 time. Default: five minutes before the first start where a backfill copies the

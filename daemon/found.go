@@ -35,7 +35,8 @@ func (d *Daemon) find(ctx context.Context, src *source.Source, q *queue.Queue) e
 	return nil
 }
 
-// useTable tells the client of DynamoDB, which is made before the tables are found, how to read one.
+// useTable tells the client of DynamoDB, which is made before the tables are found, how to read
+// one.
 func useTable(src *source.Source, cfg *config.Config, t *config.Table) {
 	src.UseHeartbeats(t.Source, clients.HeartbeatKeys(t.Heartbeat))
 	src.UseIdlePoll(t.Source, cfg.Poll(t))

@@ -44,8 +44,8 @@ func TestCostIsThatOfTheLastHour(t *testing.T) {
 	}
 }
 
-// TestCopyIsNoCostOfEveryMonth: the cost names it while it runs, and as long as its reads are in the
-// rate.
+// TestCopyIsNoCostOfEveryMonth: the cost names it while it runs, and as long as its reads are in
+// the rate.
 func TestCopyIsNoCostOfEveryMonth(t *testing.T) {
 	var u usage
 	begin := time.Date(2026, 11, 29, 8, 0, 0, 0, time.UTC)

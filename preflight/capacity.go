@@ -49,8 +49,9 @@ func (c *check) callBounds() (wanted, byMemory, lanes int) {
 		pipeline.Lanes(len(c.cfg.Tables))
 }
 
-// inFlight reports how many calls to Bigtable a table can have in flight, and a max_in_flight of the
-// file that memory.total or the lanes do not allow. The default promises nothing, so it is none.
+// inFlight reports how many calls to Bigtable a table can have in flight, and a max_in_flight of
+// the file that memory.total or the lanes do not allow. The default promises nothing, so it is
+// none.
 func (c *check) inFlight() {
 	wanted, byMemory, lanes := c.callBounds()
 	c.Cost[CostCalls] = int64(min(wanted, byMemory, lanes))

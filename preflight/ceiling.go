@@ -43,9 +43,9 @@ const (
 
 const (
 	// latencyReads is how many reads of a row the latency is the median of, if they take no longer
-	// than latencyTime for a table, and for all tables than measuring. With a tenth of these times a
-	// Bigtable that answers in 100 ms is measured with one read; with ten times as much, many tables
-	// take longer than the check may.
+	// than latencyTime for a table, and for all tables than measuring. With a tenth of these times
+	// a Bigtable that answers in 100 ms is measured with one read; with ten times as much, many
+	// tables take longer than the check may.
 	latencyReads = 20
 	latencyTime  = 3 * time.Second
 	measuring    = 20 * time.Second

@@ -19,8 +19,8 @@ type Key struct {
 	members []string // of the canonical key; nil before the first event
 }
 
-// ParseKey reads what was typed after --key, in a form of control.KeyForms; nil if there is none. The
-// first event gives the types of the key's attributes.
+// ParseKey reads what was typed after --key, in a form of control.KeyForms; nil if there is none.
+// The first event gives the types of the key's attributes.
 func ParseKey(words []string) (*Key, error) {
 	if len(words) == 0 {
 		return nil, nil

@@ -13,9 +13,9 @@ const (
 	lastRetry  = 10 * time.Second       // and after many
 
 	// activeTime is how long a shard counts as active after a record: its delay is not lengthened.
-	// The records of a table with 200 changes a second come seconds apart in each of its shards, and
-	// with a second instead of ten the slowest hundredth of them waits for the idle poll. With a
-	// minute, a shard with one record a minute would be polled as often as the busiest.
+	// The records of a table with 200 changes a second come seconds apart in each of its shards,
+	// and with a second instead of ten the slowest hundredth of them waits for the idle poll. With
+	// a minute, a shard with one record a minute would be polled as often as the busiest.
 	activeTime = 10 * time.Second
 )
 

@@ -101,8 +101,9 @@ func TestBusyShardIsReadAsSoonWhateverTheIdlePoll(t *testing.T) {
 	}
 }
 
-// TestReadsOfAnIdleShardArePredicted: for intervals and heartbeats as they are configured, by a Pace
-// in virtual time. Reads are due up to a tenth earlier, so that those of many shards come together.
+// TestReadsOfAnIdleShardArePredicted: for intervals and heartbeats as they are configured, by a
+// Pace in virtual time. Reads are due up to a tenth earlier, so that those of many shards come
+// together.
 func TestReadsOfAnIdleShardArePredicted(t *testing.T) {
 	for _, c := range []struct {
 		idle, heartbeat time.Duration

@@ -132,7 +132,8 @@ func newCopyingStage(t *testing.T) *stage {
 	return s
 }
 
-// TestFirstLineOfThePageSaysWhatIsWrong runs each state against the real program and opens its page in a browser.
+// TestFirstLineOfThePageSaysWhatIsWrong runs each state against the real program and opens its page
+// in a browser.
 func TestFirstLineOfThePageSaysWhatIsWrong(t *testing.T) {
 	long(t, "90 s")
 	chromium := browser(t)

@@ -159,7 +159,8 @@ func TestHourGoesOnBehindARestart(t *testing.T) {
 	}
 }
 
-// TestTablesThatBeganLaterHavePointsOfTheSameMoments: what is shown of all tables is the sum of their points.
+// TestTablesThatBeganLaterHavePointsOfTheSameMoments: what is shown of all tables is the sum of
+// their points.
 func TestTablesThatBeganLaterHavePointsOfTheSameMoments(t *testing.T) {
 	now := time.Date(2026, 11, 25, 8, 0, 7, 0, time.UTC)
 	var tables []*History

@@ -193,8 +193,8 @@ func (s *Services) change(service string, failed bool, now time.Time) *ServiceCh
 	return nil
 }
 
-// worse reports whether a failure stands before another one of the service: one that was tried again
-// before one that was not, then the longer one.
+// worse reports whether a failure stands before another one of the service: one that was tried
+// again before one that was not, then the longer one.
 func (f *Failure) worse(than *Failure) bool {
 	if f.again != than.again {
 		return f.again

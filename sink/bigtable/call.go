@@ -169,8 +169,8 @@ func (t *table) warn(err error, next time.Duration) {
 		zap.Stringer("code", status.Code(err)), zap.String("message", messageOf(err)), zap.Duration("after", next))
 }
 
-// messageOf returns the message of an error about the connection, the service or a permission. Others
-// may quote keys, and return nothing.
+// messageOf returns the message of an error about the connection, the service or a permission.
+// Others may quote keys, and return nothing.
 func messageOf(err error) string {
 	switch status.Code(err) {
 	case codes.Unavailable, codes.ResourceExhausted, codes.Unauthenticated, codes.PermissionDenied:

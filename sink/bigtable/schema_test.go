@@ -173,8 +173,8 @@ func TestAnswerWithoutAProfileIsNone(t *testing.T) {
 	}
 }
 
-// TestCopiesUseTheirProfile, for writes and reads: the stream's changes and the rows of the pipeline
-// do not.
+// TestCopiesUseTheirProfile, for writes and reads: the stream's changes and the rows of the
+// pipeline do not.
 func TestCopiesUseTheirProfile(t *testing.T) {
 	_, f := strict(t)
 	c := open(t, f.Addr(), func(o *Options) { o.AppProfile, o.CopyProfile = "fast", "slow" })
@@ -293,8 +293,8 @@ func TestProfileShowsWhetherConditionalWritesWork(t *testing.T) {
 	}
 }
 
-// TestRuleThatKeepsMoreNeedsForceWhereReplicated: Bigtable refuses it, the error names the flag, and
-// with force the rule is changed. A rule that keeps less needs none.
+// TestRuleThatKeepsMoreNeedsForceWhereReplicated: Bigtable refuses it, the error names the flag,
+// and with force the rule is changed. A rule that keeps less needs none.
 func TestRuleThatKeepsMoreNeedsForceWhereReplicated(t *testing.T) {
 	c, f := strict(t)
 	f.Faults.Replicated(true)

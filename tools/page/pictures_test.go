@@ -27,8 +27,9 @@ const lasting = 20 * time.Second
 // margin is what a picture shows below its last element, in pixels.
 const margin = 16
 
-// TestPictures writes the pictures of docs/pictures into the directory PICTURES. They show a shop whose
-// charts are full: before the first picture its writers write for PICTURES_FOR, an hour if it is not set.
+// TestPictures writes the pictures of docs/pictures into the directory PICTURES. They show a shop
+// whose charts are full: before the first picture its writers write for PICTURES_FOR, an hour if it
+// is not set.
 func TestPictures(t *testing.T) {
 	dir := os.Getenv("PICTURES")
 	if dir == "" {
@@ -215,7 +216,8 @@ func (a *album) view(p *tab, width, height int64) {
 	}
 }
 
-// fewColours returns an image in its 64 most frequent colours: letters stay smooth, and files small.
+// fewColours returns an image in its 64 most frequent colours: letters stay smooth, and files
+// small.
 func fewColours(img image.Image) image.Image {
 	b, n := img.Bounds(), map[color.Color]int{}
 	for y := b.Min.Y; y < b.Max.Y; y++ {
