@@ -136,7 +136,7 @@ func TestLogOfAnotherLifeIsRefused(t *testing.T) {
 	// halts.
 	why := ""
 	r.wait("the log of another life is refused", func() bool {
-		if st := r.table("Orders"); st.Code == "log_refused" {
+		if st := r.table("Orders"); st.Code == "log_lost" {
 			why = st.Halt
 		}
 		var err error

@@ -55,8 +55,11 @@ func TestRefusedTableLeavesOthersRunning(t *testing.T) {
 			r.until("the other one is applied", func() bool { return len(r.stored("Users")) == 1 })
 			st := r.table("Orders")
 			code := "log_refused"
-			if c.says == "mapping" {
+			switch name {
+			case "other mapping":
 				code = outcome.CodeMapping
+			case "lost log":
+				code = outcome.CodeLogLost
 			}
 			if !strings.Contains(st.Halt, c.says) || st.Code != code {
 				t.Errorf("code %q, want %s; %q, want it to say %q", st.Code, code, st.Halt, c.says)

@@ -80,8 +80,8 @@ func TestLogThatTheRowDoesNotNameIsReadAndNotApplied(t *testing.T) {
 	r.until("what was written is in the log", func() bool { return r.table("Orders").Changes == 2 })
 	w.front.Faults.Recover()
 	r.until("the table is halted", func() bool { return r.table("Orders").State == "halted" })
-	if code := r.table("Orders").Code; code != "log_refused" {
-		t.Errorf("halted with code %q, want log_refused", code)
+	if code := r.table("Orders").Code; code != "log_lost" {
+		t.Errorf("halted with code %q, want log_lost", code)
 	}
 	if rows := len(r.stored("Orders")); rows != 1 {
 		t.Errorf("%d rows in Bigtable, want the one from before", rows)
@@ -197,7 +197,7 @@ func TestRowThatNamesTheLogOfAFasterStartIsObeyed(t *testing.T) {
 	}
 	w.put("Orders", "a", "x", `"v":{"N":"1"}`)
 	w.faults.Calm()
-	r.until("the table is halted", func() bool { return r.table("Orders").Code == "log_refused" })
+	r.until("the table is halted", func() bool { return r.table("Orders").Code == "log_lost" })
 	if s := r.folded("Orders"); s.Changes > 0 || len(r.stored("Orders")) > 0 {
 		t.Errorf("%d changes were read, %d rows written", s.Changes, len(r.stored("Orders")))
 	}

@@ -6,7 +6,7 @@ import "testing"
 // the table works.
 func TestHaltsThatFollowFromTheRow(t *testing.T) {
 	for code, want := range map[string]bool{
-		CodeRowMissing: true, CodeLogOlder: true, CodeRefused: true,
+		CodeRowMissing: true, CodeLogLost: true, CodeLogOlder: true, CodeRefused: true,
 		CodeLogUnread: false, CodeSourceGone: false, CodeMissing: false, CodeRefusedAll: false, "": false,
 	} {
 		if got := ByRow(code); got != want {

@@ -76,6 +76,7 @@ var (
 // Codes of refusals that have one of their own.
 const (
 	CodeLogOlder   = "log_older"   // the log is an older copy of the one that was read into
+	CodeLogLost    = "log_lost"    // the log is gone or another one, although changes were read into it
 	CodeLogUnread  = "log_unread"  // the volume of the log gives input/output errors
 	CodeRowMissing = "row_missing" // the log holds changes, and the pipeline's row of the table is gone
 	CodeMapping    = "mapping"     // the rows were written with another mapping
@@ -83,7 +84,7 @@ const (
 
 // ByRow reports whether the code of a halt follows from what the pipeline's row of the table holds.
 func ByRow(code string) bool {
-	return code == CodeRowMissing || code == CodeLogOlder || code == CodeRefused || code == CodeMapping
+	return code == CodeRowMissing || code == CodeLogLost || code == CodeLogOlder || code == CodeRefused || code == CodeMapping
 }
 
 // HaltError stops a table or a sink until an operator acts or the cause goes away.

@@ -159,9 +159,10 @@ func OtherMapping(table string) *outcome.RefusedError {
 
 func refusedLog(what string) *outcome.RefusedError {
 	return &outcome.RefusedError{
+		Code: outcome.CodeLogLost,
 		What: what,
 		Hint: "versions must grow across lives, so a lost log is not started over in silence: " +
-			"bring the queue's volume back; where it is gone, `replicator recover` begins a new life above all versions, " +
+			"bring the queue's volume back; where it is gone, `replicator recover --all` begins a new life above all versions, " +
 			"and says before what that takes",
 	}
 }

@@ -15,6 +15,7 @@
 //	rules.go     what is wrong with one table, in the order of what matters most
 //	gone.go      tables that no selection chooses, tables of other replicas, and the text when all is well
 //	fence.go     the fence of a cutover, and what was written behind it
+//	steps.go     what to do about each finding
 //	losses.go    halts, gaps and resyncs in a status, in words
 //	runbook.go   the page of the documentation about each state
 //	events.go    what happened to a table or a service, for the timeline

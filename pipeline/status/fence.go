@@ -16,13 +16,12 @@ func judgeBehindFence(_ *Outlook, t *Table) *finding {
 	if b == nil {
 		return nil
 	}
-	next := "stop the writers; `replicator cutover --undo` lets Bigtable have them, then cut over again"
+	next := stepBehind
 	if t.Fence.Certified != nil {
-		next = "let the writers write to Bigtable, and carry these items over by the application (`replicator status " +
-			"--table " + t.Source + "` names their hashes)"
+		next = stepBehindCertified
 	}
 	return &finding{
-		state: StateBehind, since: &b.Since, next: next, weight: float64(b.Changes),
+		state: StateBehind, since: &b.Since, next: next.of(t), weight: float64(b.Changes),
 		cause: fmt.Sprintf("%s of %s %s made in DynamoDB behind the fence of cutover %s, and Bigtable does not get %s",
 			plural(int(b.Changes), "change"), t.Source, oneOf(int(b.Changes), "was", "were"), t.Fence.ID,
 			oneOf(int(b.Changes), "it", "them")),
@@ -36,13 +35,12 @@ func judgeFence(_ *Outlook, t *Table) *finding {
 	f := &finding{
 		state: StateFenced, since: &t.Fence.Since,
 		cause: t.Source + " is fenced for cutover " + t.Fence.ID + ": nothing behind the fence is written",
-		next:  "`replicator cutover` goes on to the certificate",
+		next:  stepFenced.of(t),
 	}
 	if t.Fence.Certified != nil {
 		f.cause = t.Source + " is fenced for cutover " + t.Fence.ID +
 			", which is certified: the application may write to Bigtable"
-		f.next = "once it does, `replicator table retire --table " + t.Source +
-			"`; to go back before, `replicator cutover --undo`"
+		f.next = stepCertified.of(t)
 	}
 	return f
 }

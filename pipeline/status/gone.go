@@ -33,33 +33,29 @@ func judgeUnread(_ *Outlook, t *Table) *finding {
 		state: StateDeleted, since: t.Since,
 		cause: t.Source + " has vanished, and the last changes in its stream were perhaps not read: a " +
 			"process that starts after the deletion does not know the stream's table",
-		next: "what Bigtable has is the table as of `applied_through` in `replicator status --json`; when that is noted, " +
-			retireCommand(t),
+		next: stepDeletedUnread.of(t),
 	}
 }
 
-func retireCommand(t *Table) string { return "`replicator table retire --table " + t.Source + "`" }
-
 // judgeGone finds a table that no selection chooses any more, and how to end what is kept of it.
 func judgeGone(_ *Outlook, t *Table) *finding {
-	retire := retireCommand(t)
 	switch {
 	case t.vanished():
-		next := retire
+		next := stepDeletedRetire
 		switch {
 		case !t.Ended:
-			next = "wait: what is left in its stream is read and applied first; then " + retire
+			next = stepDeletedRead
 		case t.State != "halted": // its entry in the configuration names it
-			next = "everything is applied: take it out of the configuration, restart `replicator run`, then " + retire
+			next = stepDeletedApplied
 		}
 		return &finding{
-			state: StateDeleted, cause: t.Source + " has vanished: DynamoDB has no table of this name", next: next,
+			state: StateDeleted, cause: t.Source + " has vanished: DynamoDB has no table of this name", next: next.of(t),
 		}
 	case t.Has(WhyUntagged):
 		return &finding{
 			state: StateGone,
 			cause: t.Source + " is no longer chosen: its tags match no selection; it is replicated until except names it",
-			next:  "give it its tags back; or write it under `except`, restart, and then " + retire,
+			next:  stepNotChosen.of(t),
 		}
 	}
 	return nil
@@ -70,7 +66,7 @@ func judgeNotes(o *Outlook, t *Table) *finding {
 	if len(o.Notes) == 0 || t != &o.Tables[0] { // once
 		return nil
 	}
-	return &finding{state: StateNotReady, cause: o.Notes[0], next: "`replicator check`"}
+	return &finding{state: StateNotReady, cause: o.Notes[0], next: stepNote.of(t)}
 }
 
 // judgeThrottledCalls finds that calls other than reads are throttled.
@@ -80,7 +76,7 @@ func judgeThrottledCalls(o *Outlook, t *Table) *finding {
 			return &finding{
 				state: StateThrottled, since: &s.Since,
 				cause: s.Name + " throttles calls (" + s.Error + "), which are tried again",
-				next:  "`replicator status --watch`; look for other callers of the account",
+				next:  stepThrottledCalls.of(t),
 			}
 		}
 	}
@@ -109,7 +105,7 @@ func judgeElsewhere(tables []Table) *finding {
 		cause += "; here " + health(own)
 	}
 	return &finding{
-		state: StateElsewhere, cause: cause, next: "`replicator status` tells it of all tables, as their owner's page does",
+		state: StateElsewhere, cause: cause, next: stepElsewhere.of(&tables[0]),
 	}
 }
 

@@ -27,7 +27,7 @@ func judgeGap(_ *Outlook, t *Table) *finding {
 		state: StateGap, since: t.Since, weight: float64(t.Gaps),
 		cause: fmt.Sprintf("changes of %s were lost before they were read (%s); nothing is read behind %s",
 			t.Source, plural(t.Gaps, "gap"), oneOf(t.Gaps, "it", "them")),
-		next: "`replicator gaps list --table " + t.Source + "`, then `replicator repair --gaps --table " + t.Source + "`",
+		next: stepGap.of(t),
 	}
 }
 
@@ -36,17 +36,17 @@ func judgeFull(o *Outlook, t *Table) *finding {
 		return nil
 	}
 	cause := "reading of " + t.Source + " pauses: " + t.PauseReason
-	next := "`replicator status --table " + t.Source + "` says which sink is behind; or raise `queue.max_bytes`"
+	next := stepFull
 	for _, s := range o.Failing {
 		if s.Name == Bigtable {
 			cause += ", because Bigtable is away"
-			next = "bring Bigtable back (`replicator check`), or raise `queue.max_bytes` and restart"
+			next = stepFullAway
 		}
 	}
 	if t.Retention >= 0 {
 		cause += "; unread changes are lost in " + hours(t.Retention)
 	}
-	return &finding{state: StateFull, cause: cause, next: next, weight: t.urgency()}
+	return &finding{state: StateFull, cause: cause, next: next.of(t), weight: t.urgency()}
 }
 
 func judgeHalt(o *Outlook, t *Table) *finding {
@@ -54,33 +54,32 @@ func judgeHalt(o *Outlook, t *Table) *finding {
 		return nil
 	}
 	halted := t.Source + " is halted: "
-	next := nextOfHalt(t.Code, "mend the cause, then `replicator resume --table "+t.Source+"`")
+	next := stepOfHalt(t.Code, stepHalt)
 	if t.HeldEntry != 0 {
-		next = fmt.Sprintf("`replicator queue dump --table %s --kind change --from %d --limit 10 --show-data` begins with "+
-			"what was refused; mend the cause, then `replicator resume --table %s`", t.Source, t.HeldEntry, t.Source)
+		next = stepHaltHeld
 	}
 	if n := o.haltedAs(t); n > 1 {
 		halted = plural(n, "table") + " are halted, " + t.Source + " because: "
-		next = nextOfHalt(t.Code, "mend the cause: each table is tried again every minute")
+		next = stepOfHalt(t.Code, stepHaltMany)
 	}
-	return &finding{state: StateHalted, cause: halted + t.Halt, next: next, since: t.Since}
+	return &finding{state: StateHalted, cause: halted + t.Halt, next: next.of(t), since: t.Since}
 }
 
-// nextOfHalt returns what ends a halt with a code; otherwise for all others.
-func nextOfHalt(code, otherwise string) string {
+// stepOfHalt returns what ends a halt with a code; otherwise for all others.
+func stepOfHalt(code string, otherwise step) step {
 	switch code {
 	case outcome.CodeMissing:
-		return "`replicator schema --apply`; the table goes on by itself within a minute; what was deleted has taken its " +
-			"cells along, and `replicator verify` names them"
+		return stepHaltMissing
 	case outcome.CodePremise:
-		return "the command that the cause names; writing goes on by itself within two minutes"
+		return stepHaltPremise
 	case outcome.CodeLogUnread:
-		return "bring the volume of the queue back; the table goes on by itself within a minute"
+		return stepHaltUnread
 	case outcome.CodeMapping:
-		return "`replicator mapping diff` says what the change does; the file is read again within a minute, once the " +
-			"mapping is put back or accepted"
+		return stepHaltMapping
+	case outcome.CodeLogLost, outcome.CodeLogOlder:
+		return stepHaltLost
 	case outcome.CodeRefused, outcome.CodeRowMissing: // no try passes what is stored
-		return "as the cause says; `replicator check` shows whether anything is left to do"
+		return stepHaltRefused
 	}
 	return otherwise
 }
@@ -104,7 +103,7 @@ func judgeSinkHalt(_ *Outlook, t *Table) *finding {
 		state: StateSinkHalted, since: t.HaltSince,
 		cause: fmt.Sprintf("the archive of %s is halted (%s) and tried again every minute, while Bigtable goes on; the log "+
 			"keeps what is to be archived: %s", t.Source, t.HaltSink, t.Halt),
-		next: nextOfHalt(t.Code, "mend the cause; `replicator resume --table "+t.Source+"` tries at once"),
+		next: stepOfHalt(t.Code, stepSinkHalted).of(t),
 	}
 }
 
@@ -124,13 +123,10 @@ func judgeThrottle(o *Outlook, t *Table) *finding {
 		cause = fmt.Sprintf("DynamoDB throttles the reading of %s and of %s, which go on slower", t.Source,
 			plural(others, "further table"))
 	}
-	return &finding{state: StateThrottled, since: t.ThrottledSince, cause: cause, next: nextOfThrottle}
+	return &finding{state: StateThrottled, since: t.ThrottledSince, cause: cause, next: stepThrottled.of(t)}
 }
 
-const nextOfThrottle = "look for other readers of the stream: DynamoDB allows two per shard; " +
-	"`replicator status --watch`"
-
-func judgeServices(o *Outlook, _ *Table) *finding {
+func judgeServices(o *Outlook, t *Table) *finding {
 	var worst Service
 	for _, s := range o.Failing {
 		switch {
@@ -150,7 +146,7 @@ func judgeServices(o *Outlook, _ *Table) *finding {
 	return &finding{
 		state: worst.away(), since: &worst.Since,
 		cause: worst.Name + " does not answer or refuses every call (" + worst.Error + "): " + cause,
-		next:  "`replicator check` tests the connection and the permissions",
+		next:  stepAway.of(t),
 	}
 }
 
@@ -158,12 +154,12 @@ func judgeRetention(_ *Outlook, t *Table) *finding {
 	if t.Retention < 0 || t.Retention >= lowRetention.Seconds() {
 		return nil
 	}
-	cause, next := "", "`replicator status --table "+t.Source+"` says what holds reading up"
+	cause, next := "", stepRetention
 	if t.ThrottledSince != nil {
-		cause, next = ": DynamoDB throttles the reading", nextOfThrottle
+		cause, next = ": DynamoDB throttles the reading", stepThrottled
 	}
 	return &finding{
-		state: StateRetention, weight: t.urgency(), next: next,
+		state: StateRetention, weight: t.urgency(), next: next.of(t),
 		cause: "unread changes of " + t.Source + " are lost in " + hours(t.Retention) + cause,
 	}
 }
@@ -175,7 +171,7 @@ func judgeOwner(_ *Outlook, t *Table) *finding {
 	if r := t.reason(WhyNoOwner); r != nil {
 		return &finding{
 			state: StateNoOwner, cause: t.Source + ": " + strings.TrimPrefix(r.Text, ownerless), weight: t.urgency(),
-			next: "is a `replicator run` running, and what does its log say? `replicator check` tests what it needs",
+			next: stepNoOwner.of(t),
 		}
 	}
 	return nil
@@ -186,9 +182,11 @@ func judgeStart(_ *Outlook, t *Table) *finding {
 		return nil
 	}
 	if r := t.reason(WhyNotStarted, WhyNotAllRead, WhyNoLog); r != nil {
-		return &finding{
-			state: StateStarting, cause: t.Source + ": " + r.Text, next: "wait; `replicator check` if it lasts for minutes",
+		next := stepStarting
+		if r.Code == WhyNoLog { // perhaps nothing runs that begins it
+			next = stepNoOwner
 		}
+		return &finding{state: StateStarting, cause: t.Source + ": " + r.Text, next: next.of(t)}
 	}
 	return nil
 }
@@ -200,7 +198,7 @@ func judgePause(_ *Outlook, t *Table) *finding {
 	return &finding{
 		state: StatePaused, since: t.Since, weight: t.urgency(),
 		cause: t.Source + " is paused by " + cmp.Or(t.PausedBy, "an operator") + "; DynamoDB keeps changes for 24 hours",
-		next:  "`replicator resume --table " + t.Source + "`",
+		next:  stepPaused.of(t),
 	}
 }
 
@@ -211,7 +209,7 @@ func judgeHealing(_ *Outlook, t *Table) *finding {
 	return &finding{
 		state: StateHealing, since: t.ResyncSince,
 		cause: "the whole table " + t.Source + " is compared with Bigtable, and what differs is repaired",
-		next:  "wait; `replicator status --watch` shows the progress",
+		next:  stepHealing.of(t),
 	}
 }
 
@@ -220,20 +218,19 @@ func judgeDifferences(_ *Outlook, t *Table) *finding {
 	case t.Has(WhyUnconfirmed) && !t.Has(WhyDiffers) && !t.Has(WhyCopyCanceled):
 		return &finding{
 			state: StateDoubt, since: t.Since, cause: t.Source + " was " + checkpoint.ReasonUnconfirmed,
-			next: "`replicator verify --table " + t.Source + "` ends this when it finds everything equal",
+			next: stepDoubt.of(t),
 		}
 	case t.Differing > 0 && t.OnlyArchiveDiffers:
 		return &finding{
 			state: StateDiffers, since: t.DiffersSince, weight: float64(t.Differing),
 			cause: "the archive of " + t.Source + " lacks what " + plural(t.Differing, "gap") + " lost; Bigtable has it",
-			next: "`replicator gaps heal --sink archive --from-export …`, or `replicator gaps clear --sink archive`, for each " +
-				"of `replicator gaps list --table " + t.Source + "`",
+			next:  stepDiffersArchive.of(t),
 		}
 	case t.Differing > 0:
 		return &finding{
 			state: StateDiffers, since: t.Since, weight: float64(t.Differing),
 			cause: t.Source + " lacks what " + plural(t.Differing, "gap") + " lost",
-			next:  "`replicator repair --gaps --table " + t.Source + "`",
+			next:  stepDiffers.of(t),
 		}
 	case t.Verify != nil && t.Verify.Different+t.Verify.Foreign > 0:
 		return &finding{
@@ -241,7 +238,7 @@ func judgeDifferences(_ *Outlook, t *Table) *finding {
 			cause: fmt.Sprintf("the continuous comparison of %s has found %s that %s, and %s", t.Source,
 				plural(int(t.Verify.Different), "item"), oneOf(int(t.Verify.Different), "differs", "differ"),
 				plural(int(t.Verify.Foreign), "foreign cell")),
-			next: "`replicator repair --from " + t.Verify.File + "`",
+			next: stepDiffersContinual.of(t),
 		}
 	}
 	return nil
@@ -256,7 +253,7 @@ func judgeLetters(_ *Outlook, t *Table) *finding {
 		cause: fmt.Sprintf("%s of %s %s; the rest goes on", plural(t.DeadLetters, "change"), t.Source,
 			oneOf(t.DeadLetters, "was refused for good and waits as a dead letter",
 				"were refused for good and wait as dead letters")),
-		next: "`replicator dlq list --table " + t.Source + "`",
+		next: stepLetters.of(t),
 	}
 }
 
@@ -268,9 +265,7 @@ func judgeStreamOff(_ *Outlook, t *Table) *finding {
 	}
 	return &finding{
 		state: StateStreamOff, cause: t.Source + ": " + r.Text,
-		next: "`aws dynamodb update-table --table-name " + t.Source + " --stream-specification " +
-			"StreamEnabled=true,StreamViewType=NEW_AND_OLD_IMAGES`: reading goes on by itself, and a gap is recorded for what " +
-			"was written meanwhile; was the table deleted, `replicator status` shows that within a minute",
+		next: stepStreamOff.of(t),
 	}
 }
 
@@ -283,7 +278,7 @@ func judgeLate(_ *Outlook, t *Table) *finding {
 			}
 			return &finding{
 				state: StateLate, cause: t.Source + ": " + r.Text, weight: max(t.SourceLag, t.AppliedLag),
-				next: "`replicator status --watch`; `replicator check` tests what it depends on",
+				next: stepLate.of(t),
 			}
 		}
 	}
@@ -293,16 +288,18 @@ func judgeLate(_ *Outlook, t *Table) *finding {
 func judgeCopy(_ *Outlook, t *Table) *finding {
 	switch {
 	case t.Copy != nil:
-		next := "wait; `replicator copy pause --table " + t.Source + "` holds it"
+		next := stepCopying
 		if t.Copy.Paused != "" {
-			next = "`replicator copy resume --table " + t.Source + "`"
+			next = stepCopyHeld
 		}
 		return &finding{
-			state: StateCopying, since: t.Since, next: next,
+			state: StateCopying, since: t.Since, next: next.of(t),
 			cause: "older items of " + t.Source + " are copied beside the stream: " + t.Copy.Sentence(),
 		}
 	case t.State == "copying":
-		return &finding{state: StateCopying, cause: "the copy of " + t.Source + " begins", next: "wait", since: t.Since}
+		return &finding{
+			state: StateCopying, cause: "the copy of " + t.Source + " begins", next: stepCopyBegins.of(t), since: t.Since,
+		}
 	}
 	return nil
 }
@@ -311,16 +308,16 @@ func judgeRest(_ *Outlook, t *Table) *finding {
 	if len(t.Why) == 0 {
 		return nil
 	}
-	next := "`replicator check` tests what the table depends on"
+	next := stepNotReady
 	switch t.Why[0].Code {
 	case WhyPremise:
-		next = nextOfHalt(outcome.CodePremise, "")
+		next = stepHaltPremise
 	case WhyCopyDue, WhyOpenUnread:
-		next = "wait; `replicator check` if it lasts for minutes"
+		next = stepStarting
 	case WhyNotStored:
-		next = "the log of `replicator run` says why; `replicator check` tests NATS, and the room for the log"
+		next = stepNotStored
 	}
-	return &finding{state: StateNotReady, cause: t.Source + ": " + t.Why[0].Text, next: next}
+	return &finding{state: StateNotReady, cause: t.Source + ": " + t.Why[0].Text, next: next.of(t)}
 }
 
 // hours returns a time left in words.

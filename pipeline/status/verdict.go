@@ -100,9 +100,9 @@ func findings(o *Outlook) (all []*finding) {
 		}
 	}
 	if len(o.Tables) == 0 {
-		add(judgeServices(o, nil))
+		add(judgeServices(o, &Table{}))
 		return append(all, &finding{
-			state: StateStarting, cause: "no table is configured or known yet", next: "`replicator check`",
+			state: StateStarting, cause: "no table is configured or known yet", next: steps[stepNoTable],
 		})
 	}
 	for _, judge := range rules {
@@ -117,7 +117,7 @@ func findings(o *Outlook) (all []*finding) {
 	}
 	add(judgeElsewhere(o.Tables))
 	if len(all) == 0 {
-		all = append(all, &finding{state: StateHealthy, cause: health(o.Tables), next: "nothing to do"})
+		all = append(all, &finding{state: StateHealthy, cause: health(o.Tables), next: steps[stepNothing]})
 	}
 	return all
 }

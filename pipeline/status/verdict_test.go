@@ -173,7 +173,7 @@ func TestVerdictSaysStateCauseSinceWhenAndNextStep(t *testing.T) {
 		"vanished, and still read": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
 			why(st, WhyVanished, "gone")
 		})}, "Deleted" + since + "Orders has vanished: DynamoDB has no table of this name. Next: wait: what is left in its " +
-			"stream is read and applied first; then `replicator table retire --table Orders`."},
+			"stream is read and applied first; then `replicator status` says how to retire it."},
 		"vanished, and read to its end": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
 			why(st, WhyStreamOff, "x")
 			st.Ended = true
@@ -213,7 +213,7 @@ func TestVerdictSaysStateCauseSinceWhenAndNextStep(t *testing.T) {
 			st.Differing, st.OnlyArchiveDiffers = 1, true
 			why(st, WhyDiffers, "x")
 		})}, "Differs" + since + "the archive of Orders lacks what 1 gap lost; Bigtable has it. " +
-			"Next: `replicator gaps heal --sink archive --from-export …`, or `replicator gaps clear --sink archive`, " +
+			"Next: `replicator gaps heal --sink archive --from-export …`, or `replicator gaps clear ID --sink archive`, " +
 			"for each of `replicator gaps list --table Orders`."},
 		"late because of a throttle": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
 			st.ThrottledSince = &began
