@@ -157,6 +157,9 @@ func (collector) collectVerify(send func(*prometheus.Desc, float64), t *table, s
 // retention returns the seconds until the oldest unread record may be lost, as the log shows it or,
 // when they know more about idle shards, as the readers do.
 func (c collector) retention(st *TableStatus, unseen time.Duration) float64 {
+	if st.Ended {
+		return source.Retention.Seconds() // nothing is unread, nor ever will be
+	}
 	left := st.Retention
 	if left < 0 { // nothing is known for so long
 		left = max(0, (source.Retention - unseen).Seconds())

@@ -272,7 +272,9 @@ func (o *Observed) At(service, now time.Time) Table {
 	// Before every shard was read only the start is known: the table is at least that far behind.
 	if t := cmp.Or(o.read, o.streamStart); t > 0 {
 		st.SourceLag = seconds(ms - t)
-		st.Retention = max(0, (source.Retention - time.Duration(ms-t)*time.Millisecond).Seconds())
+		if !st.Ended { // else nothing is unread
+			st.Retention = max(0, (source.Retention - time.Duration(ms-t)*time.Millisecond).Seconds())
+		}
 	}
 	if t := cmp.Or(o.applied, o.streamStart); t > 0 {
 		st.AppliedLag = seconds(o.untilFence(ms) - t)

@@ -38,7 +38,7 @@ type Table struct {
 	SourceLag      float64    `json:"source_lag_s"`
 	AppliedLag     float64    `json:"applied_lag_s"`
 	AppliedThrough *time.Time `json:"applied_through"`  // everything written before it is in Bigtable
-	Retention      float64    `json:"retention_left_s"` // until the oldest unread record may be lost; -1 unknown
+	Retention      float64    `json:"retention_left_s"` // until the oldest unread record may be lost; -1 unknown or none
 	// Proof is proven if heartbeats prove ProvenThrough and each open shard has a recent one; else
 	// assumed: as far as empty reads show, in Assumed of the open shards.
 	Proof         string     `json:"proof"`

@@ -62,7 +62,7 @@ func (o *Observed) reasons(st *Table, ms change.Millis, now time.Time) (why []Re
 	add(st.DeadLetters > 0, WhyLetters, "%s", plural(st.DeadLetters, "dead letter"))
 	add(o.started && st.AppliedThrough == nil, WhyNotAllRead, "not every shard has been read and applied yet")
 	limit := o.late.Seconds()
-	add(o.read > 0 && st.SourceLag > limit && now.Sub(o.readMoved) > o.late, WhyLateRead,
+	add(o.read > 0 && !st.Ended && st.SourceLag > limit && now.Sub(o.readMoved) > o.late, WhyLateRead,
 		"nothing shows that what was written in the last %s has been read", lagWord(st.SourceLag))
 	add(o.waiting > 0 && st.AppliedLag > limit && now.Sub(o.appliedMoved) > o.late, WhyLateApplied,
 		"%s of the log wait for sink %s, the oldest for %s", Entries(o.waiting), o.slowest, lagWord(st.AppliedLag))
