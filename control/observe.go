@@ -17,6 +17,7 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/staterow"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/queue/deadletter"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
@@ -111,7 +112,7 @@ func (o *Observer) table(ctx context.Context, q *queue.Queue, t config.Table) (p
 		st := status.Of(x)
 		refused, err := o.lostLog(ctx, &t)
 		if refused != nil {
-			st.State, st.Halt, st.Code = "halted", refused.What+": "+refused.Hint, outcome.CodeRefused
+			st.State, st.Halt, st.Code = "halted", refused.What+": "+refused.Hint, refused.Code
 			st.Explain(status.HaltedBy(st.Halt))
 		} else {
 			st.Explain(status.Reason{Code: status.WhyNoLog, Text: noLog(&t, err)})
@@ -185,8 +186,8 @@ func noLog(t *config.Table, err error) string {
 			"if it does not, its /readyz says why"
 	}
 	if err != nil {
-		why += fmt.Sprintf("; if there was a log, it is lost, and `replicator recover` begins a new one: that could not be "+
-			"looked up in tailrace_state (%v)", err)
+		why += fmt.Sprintf("; if there was a log, it is lost, and `replicator recover --all` begins a new one: that could "+
+			"not be looked up in tailrace_state (%v)", err)
 	}
 	if !t.Found {
 		why += "; if the table was retired, take it out of the configuration"
@@ -220,7 +221,30 @@ func measure(ctx context.Context, log *queue.Log, x *status.Seen) (err error) {
 	if x.Letters, err = letters.Count(ctx); err != nil {
 		return fmt.Errorf("count dead letters: %w", err)
 	}
-	return nil
+	x.LettersSince, err = oldest(ctx, letters)
+	return err
+}
+
+// fewLetters is how many letters are read to find the oldest: retried ones stand behind the others,
+// so the first is the oldest but for these. With ten times as many, status would take a tenth of a
+// second longer.
+const fewLetters = 100
+
+// oldest returns when the oldest letter was refused; the zero time without letters.
+func oldest(ctx context.Context, letters *deadletter.Store) (since time.Time, err error) {
+	n := 0
+	for l, err := range letters.All(ctx) {
+		if err != nil {
+			return since, fmt.Errorf("read dead letters: %w", err)
+		}
+		if at := l.FirstSeen; !at.IsZero() && (since.IsZero() || at.Before(since)) { // zero: it cannot be read
+			since = l.FirstSeen
+		}
+		if n++; n == fewLetters {
+			break
+		}
+	}
+	return since, nil
 }
 
 // runningTable returns the daemon's status of a table, or nil if no daemon answers or it only

@@ -104,8 +104,14 @@ func TestDeadLetterIsRetriedBesideTheDaemon(t *testing.T) {
 	w.Put("Orders", "bad", "1", `"n":{"N":"1"}`)
 	w.Put("Orders", "good", "1", `"n":{"N":"1"}`)
 	d.settle("Orders")
-	if s := w.status(); s.Ready || s.Tables[0].DeadLetters != 1 {
-		t.Errorf("status %+v, want one dead letter and not ready", s)
+	if s := w.status(); s.Ready || s.Tables[0].DeadLetters != 1 || s.Tables[0].LettersSince == nil {
+		t.Errorf("status %+v, want one dead letter, since when, and not ready", s)
+	}
+	for flags, retry := range map[string]string{"": "--all", " --sink bigtable --table Orders": "--sink bigtable --table Orders"} {
+		list := w.ok(strings.Fields("dlq list" + flags)...)
+		if want := "\nNext: remove the reason, then `replicator dlq retry " + retry + "`"; !strings.Contains(list, want) {
+			t.Errorf("dlq list%s does not print %q:\n%s", flags, want, list)
+		}
 	}
 	var letter struct{ ID, Code, Reason string }
 	err := json.Unmarshal([]byte(w.ok("dlq", "list", "--json")), &letter)

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -73,11 +75,31 @@ func (a *dlqCommands) listCommand() *cobra.Command {
 			if n == 0 && !a.JSON {
 				a.Print("No dead letters.")
 			}
-			return w.Flush()
+			if err := w.Flush(); err != nil || n == 0 || a.JSON {
+				return err
+			}
+			a.Print("Next: remove the reason, then `replicator dlq retry %s`; `replicator dlq show ID --show-data` "+
+				"prints an item.", retryOf(some))
+			return nil
 		}),
 	}
 	chooseLetters(cmd, &some)
 	return cmd
+}
+
+// retryOf returns the flags with which dlq retry takes the letters that were listed.
+func retryOf(some control.LetterFilter) string {
+	var flags []string
+	for name, value := range map[string]string{"code": some.Code, "sink": some.Sink, "table": some.Table} {
+		if value != "" {
+			flags = append(flags, "--"+name+" "+value)
+		}
+	}
+	if len(flags) == 0 {
+		return "--all"
+	}
+	slices.Sort(flags)
+	return strings.Join(flags, " ")
 }
 
 // chooseLetters adds the flags of a filter.
