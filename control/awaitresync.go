@@ -16,6 +16,10 @@ import (
 // resyncPeriod is how often a waiting command looks whether a resync has ended.
 const resyncPeriod = time.Second
 
+// gapLooks is at how many looks in a row a gap must be open until waiting for a resync is given up.
+// A table that heals its gaps by itself accepts one sooner, with another order.
+const gapLooks = 10
+
 // Resync orders a resync of the whole table. gaps are the ids of the gaps that it heals; empty: all
 // accepted ones. A pending resync begins again, and heals the gaps of both orders.
 func (l *Log) Resync(ctx context.Context, what string, gaps []string) (id string, err error) {
@@ -32,6 +36,7 @@ func (l *Log) Resync(ctx context.Context, what string, gaps []string) (id string
 func AwaitResync(
 	ctx context.Context, clients *clients.Clients, table, id string,
 ) (result checkpoint.ResyncResult, ok bool, err error) {
+	var open openGaps
 	for {
 		state, err := look(ctx, clients, table)
 		if err != nil && queue.Classify(err) != failure.Transient {
@@ -44,11 +49,30 @@ func AwaitResync(
 				return last.Result, true, nil
 			}
 			return result, false, nil
+		} else if err := open.look(state.OpenGaps(), table); err != nil {
+			return result, false, err
 		}
 		if err := failure.Pause(ctx, resyncPeriod); err != nil {
 			return result, false, fmt.Errorf("wait for resync of %s: %w", table, err)
 		}
 	}
+}
+
+// openGaps is at how many looks in a row a gap was open.
+type openGaps int
+
+// look returns an error once a gap is open for long: behind it nothing proves that Bigtable has what
+// is compared, so the resync cannot end.
+func (n *openGaps) look(open int, table string) error {
+	if open == 0 {
+		*n = 0
+		return nil
+	}
+	if *n++; *n < gapLooks {
+		return nil
+	}
+	return failure.With(failure.Different, "`replicator repair --gaps --table "+table+"` heals it, too",
+		fmt.Errorf("another gap of %s was found meanwhile: nothing is read behind it, so the comparison waits", table))
 }
 
 // look returns the state of a table's log once a daemon runs.
