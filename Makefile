@@ -34,7 +34,7 @@ MODULES    ?= .
 export GORACE ?= atexit_sleep_ms=0
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo demo-ttl test short check fmt vet tidy structure cross lint vuln race bench sim mutants explore answers soak chaos fuzz acceptance chart alerts dashboards page pictures terraform site man schema tools release release-files clean
+.PHONY: help build demo demo-ttl test short check fmt vet tidy structure cross lint vuln race bench sim mutants explore answers soak chaos fuzz acceptance incidents chart alerts dashboards page pictures terraform site man schema tools release release-files clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -85,7 +85,7 @@ race: ## all tests, with the race detector in the program under test too, or not
 check: export TAILRACE_BROWSER = 1 # the tests of the status page need a Chromium and do not skip themselves
 # Not tools/release, which cannot be: a test of a module that it needs imports a package that its module has no more.
 check: MODULES = . tools tools/page
-check: fmt tidy vet cross lint vuln race chart alerts dashboards page terraform ## all that must hold before a release
+check: fmt tidy vet cross lint vuln race incidents chart alerts dashboards page terraform ## all that must hold before a release
 
 fmt: ## is everything gofmt-ed?
 	@bad=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
@@ -147,6 +147,9 @@ fuzz: ## every fuzz test for FUZZTIME (20s) each
 
 acceptance: build ## the session of a user with the AWS CLI, cbt and jq
 	REPLICATOR="$(CURDIR)/bin/replicator" test/acceptance.sh
+
+incidents: build ## twelve incidents of a night on call: what status says, and that its next step ends each (curl and jq)
+	REPLICATOR="$(CURDIR)/bin/replicator" test/incidents.sh
 
 chart: build $(TOOLS)/helm ## lint, render and strictly decode the Helm chart; read docker-compose.yml and the Dockerfile
 	cd tools && HELM=$(CURDIR)/$(TOOLS)/helm REPLICATOR=$(CURDIR)/bin/replicator $(GO) test -count=1 ./chart
