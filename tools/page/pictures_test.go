@@ -186,7 +186,8 @@ func (a *album) recovered(p *tab) {
 func (a *album) take(p *tab, name string, width int64, end string) {
 	a.t.Helper()
 	a.view(p, width, 800)
-	bottom, err := strconv.ParseFloat(p.text(fmt.Sprintf("document.querySelector(%q).getBoundingClientRect().bottom", end)), 64)
+	text := p.text(fmt.Sprintf("document.querySelector(%q).getBoundingClientRect().bottom", end))
+	bottom, err := strconv.ParseFloat(text, 64)
 	if err != nil {
 		a.t.Fatal(err)
 	}

@@ -56,7 +56,10 @@ type shop struct {
 var trade = []struct {
 	table, item string
 	rate        float64
-}{{"Orders", "order", 18}, {"Carts", "cart", 14}, {"Sessions", "session", 10}, {"Invoices", "invoice", 3}, {"Customers", "customer", 2}}
+}{
+	{"Orders", "order", 18}, {"Carts", "cart", 14}, {"Sessions", "session", 10}, {"Invoices", "invoice", 3},
+	{"Customers", "customer", 2},
+}
 
 // newShop starts a replicator and writers, which write until the test ends.
 func newShop(t *testing.T) *shop {
@@ -120,12 +123,13 @@ func (s *shop) put(ctx context.Context, table, id, amount string, size int) erro
 	for i := range note {
 		note[i] = byte(rand.Uint32())
 	}
-	_, err := s.client.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String(table), Item: map[string]types.AttributeValue{
+	item := map[string]types.AttributeValue{
 		"id":     &types.AttributeValueMemberS{Value: id},
 		"name":   &types.AttributeValueMemberS{Value: "name of " + id},
 		"amount": &types.AttributeValueMemberN{Value: amount},
 		"note":   &types.AttributeValueMemberB{Value: note},
-	}})
+	}
+	_, err := s.client.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String(table), Item: item})
 	return err
 }
 

@@ -69,7 +69,8 @@ func (s *stage) file(name, text string) {
 func (s *stage) startSandbox(bigtable, nats string) {
 	s.t.Helper()
 	ready := filepath.Join(s.dir, "ready")
-	s.start("sandbox", "--dynamodb", s.db, "--bigtable", bigtable, "--nats", nats, "--s3", free(s.t), "--ready-file", ready)
+	s.start("sandbox", "--dynamodb", s.db, "--bigtable", bigtable, "--nats", nats, "--s3", free(s.t),
+		"--ready-file", ready)
 	s.until("the sandbox is ready", func() bool { _, err := os.Stat(ready); return err == nil })
 	s.client = dynamodb.New(dynamodb.Options{
 		Region: "us-east-1", BaseEndpoint: aws.String("http://" + s.db),
@@ -78,16 +79,20 @@ func (s *stage) startSandbox(bigtable, nats string) {
 }
 
 // withStream is the stream that the replicator reads.
-var withStream = &types.StreamSpecification{StreamEnabled: aws.Bool(true), StreamViewType: types.StreamViewTypeNewAndOldImages}
+var withStream = &types.StreamSpecification{
+	StreamEnabled: aws.Bool(true), StreamViewType: types.StreamViewTypeNewAndOldImages,
+}
 
 // createTable creates a table and returns its ARN.
 func (s *stage) createTable(name string, stream *types.StreamSpecification) string {
 	s.t.Helper()
 	created, err := s.client.CreateTable(s.t.Context(), &dynamodb.CreateTableInput{
 		TableName: aws.String(name), BillingMode: types.BillingModePayPerRequest,
-		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
-		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
-		StreamSpecification:  stream,
+		AttributeDefinitions: []types.AttributeDefinition{
+			{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS},
+		},
+		KeySchema:           []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
+		StreamSpecification: stream,
 	})
 	if err != nil {
 		s.t.Fatal(err)
@@ -154,7 +159,8 @@ func (s *stage) until(what string, done func() bool) {
 // browser starts a Chromium and returns a context of it.
 func browser(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := chromedp.NewExecAllocator(t.Context(), append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox)...)
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox)
+	ctx, cancel := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
