@@ -480,6 +480,11 @@ func TestInlineMappingKeepsItsLines(t *testing.T) {
     rules: ["${not a variable}"]
   on_reject: halt
 - {source: Flow, target: flow, mapping: {families: {e: {}}}, on_reject: halt}
+- source: Anchor
+  target: anchor
+  mapping: &shared
+    families: {f: {}}
+- {source: Alias, target: alias, mapping: *shared}
 `)
 	if len(problems) > 0 {
 		t.Fatal(problems)
@@ -491,6 +496,11 @@ func TestInlineMappingKeepsItsLines(t *testing.T) {
 	}
 	if want := strings.Repeat("\n", 15) + "{families: {e: {}}}\n"; string(flow.Data) != want || !flow.Inline() {
 		t.Errorf("%q, want %q", flow.Data, want)
+	}
+	for _, table := range cfg.Tables[3:] {
+		if want := strings.Repeat("\n", 19) + "    families: {f: {}}\n"; string(table.Mapping.Data) != want {
+			t.Errorf("%s: %q, want %q", table.Source, table.Mapping.Data, want)
+		}
 	}
 }
 

@@ -134,21 +134,22 @@ func inlineText(src []byte, block *yaml.Node) []byte {
 	if block == nil {
 		return nil
 	}
-	before := bytes.Repeat([]byte{'\n'}, block.Line-1)
 	if block.Style&yaml.FlowStyle != 0 {
 		text, err := yaml.Dump(block)
 		if err != nil { // a node that was just parsed can be written
 			panic(fmt.Sprintf("write inline mapping: %v", err))
 		}
-		return append(before, text...)
+		return append(bytes.Repeat([]byte{'\n'}, block.Line-1), text...)
 	}
+	first := block.Content[0] // the block itself begins at its anchor, if it has one, beside the key `mapping`
+	before := bytes.Repeat([]byte{'\n'}, first.Line-1)
 	for i, line := range bytes.SplitAfter(src, []byte{'\n'}) {
-		if i < block.Line-1 {
+		if i < first.Line-1 {
 			continue
 		}
 		text := bytes.TrimLeft(line, " ")
 		indent := len(line) - len(text)
-		if indent < block.Column-1 && len(bytes.TrimSpace(text)) > 0 && text[0] != '#' {
+		if indent < first.Column-1 && len(bytes.TrimSpace(text)) > 0 && text[0] != '#' {
 			break
 		}
 		before = append(before, line...)
