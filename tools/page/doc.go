@@ -1,5 +1,5 @@
-// Package page tests the status page in a Chromium, beside a replicator that is a process of its own: tests
-// freeze and kill it. REPLICATOR names the program; `make page` builds and runs all.
+// Package page tests the status page in a Chromium, beside a replicator that is a process of its
+// own: tests freeze and kill it. REPLICATOR names the program; `make page` builds and runs all.
 //
 //	page_test.go      several tabs, a frozen and a killed process
 //	pictures_test.go  `make pictures`: provokes each state and writes docs/pictures

@@ -27,9 +27,8 @@ const lasting = 20 * time.Second
 // margin is what a picture shows below its last element, in pixels.
 const margin = 16
 
-// TestPictures writes the pictures of docs/pictures into the directory PICTURES. They show a shop
-// whose charts are full: before the first picture its writers write for PICTURES_FOR, an hour if it
-// is not set.
+// TestPictures writes the pictures of docs/pictures into the directory PICTURES. So that the charts of
+// the shop are full, its writers write for PICTURES_FOR (default: an hour) before the first picture.
 func TestPictures(t *testing.T) {
 	dir := os.Getenv("PICTURES")
 	if dir == "" {
@@ -217,7 +216,7 @@ func (a *album) view(p *tab, width, height int64) {
 	}
 }
 
-// fewColours returns an image in its 64 most frequent colours: letters stay smooth, and files
+// fewColours returns an image in its 64 most frequent colours, which keep letters smooth and files
 // small.
 func fewColours(img image.Image) image.Image {
 	b, n := img.Bounds(), map[color.Color]int{}
