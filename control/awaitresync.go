@@ -61,8 +61,8 @@ func AwaitResync(
 // openGaps is at how many looks in a row a gap was open.
 type openGaps int
 
-// look returns an error once a gap is open for long: behind it nothing proves that Bigtable has what
-// is compared, so the resync cannot end.
+// look returns an error once a gap is open for long: behind it nothing proves that Bigtable has
+// what is compared, so the resync cannot end.
 func (n *openGaps) look(open int, table string) error {
 	if open == 0 {
 		*n = 0

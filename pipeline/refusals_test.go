@@ -72,7 +72,8 @@ func TestRefusedTableLeavesOthersRunning(t *testing.T) {
 	}
 }
 
-// TestMappingThatIsPutBackEndsItsHalt: without a restart, because its file is read again at each try.
+// TestMappingThatIsPutBackEndsItsHalt: without a restart, because its file is read again at each
+// try.
 func TestMappingThatIsPutBackEndsItsHalt(t *testing.T) {
 	w := newWorld(t)
 	w.createTable("Orders")

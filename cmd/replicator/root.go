@@ -63,7 +63,8 @@ Start with a live table:    replicator init --table NAME -o tailrace.yaml
 	root.AddCommand(verifyCommand(a.App), explainCommand(a.App), a.repairCommand(), cutoverCommand(a.App))
 	for _, cmd := range root.Commands() {
 		if cmd.HasSubCommands() && !cmd.Runnable() {
-			// Without a function of its own, cobra prints the help for any argument, and a mistyped subcommand succeeds.
+			// Without a function of its own, cobra prints the help for any argument, and a mistyped
+			// subcommand succeeds.
 			cmd.RunE = a.helpOfGroup
 		}
 	}

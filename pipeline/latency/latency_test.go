@@ -140,8 +140,8 @@ func BenchmarkObserve(b *testing.B) {
 	})
 }
 
-// TestHourGoesOnBehindARestart: points of the process before are kept for an hour, and nothing is drawn
-// of the time between.
+// TestHourGoesOnBehindARestart: points of the process before are kept for an hour, and nothing is
+// drawn of the time between.
 func TestHourGoesOnBehindARestart(t *testing.T) {
 	now := time.Date(2026, 11, 25, 8, 0, 0, 0, time.UTC)
 	h := NewHistory(new(Histogram), now)

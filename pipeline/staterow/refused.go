@@ -202,9 +202,9 @@ func ProvesItself(s *checkpoint.State) bool {
 //
 //	row {fenced} → control {fence} → …certificate… → undo: control {fence, undo} → row {fenced: off}
 //
-// While the log has the fence, the Bigtable sink stands at it. While the row is fenced, whatever the log holds, nothing
-// else is done to the table: a lost log must not be recovered, because that writes what DynamoDB holds over what the
-// application has written since.
+// While the log has the fence, the Bigtable sink stands at it. While the row is fenced, whatever
+// the log holds, nothing else is done to the table: a lost log must not be recovered, because that
+// writes what DynamoDB holds over what the application has written since.
 
 // CheckFence returns why a table may not run because its row is fenced and its log has not that
 // fence; nil when it may. s is the empty state where there is no log.

@@ -15,8 +15,8 @@ func (t *Table) vanished() bool { return t.Has(WhyVanished) }
 // hasVanished is the text of WhyVanished for a table of the file.
 const hasVanished = "vanished: DynamoDB has no table of this name any more"
 
-// Vanish notes that DynamoDB has no table of this name any more. That its stream is disabled follows
-// from it.
+// Vanish notes that DynamoDB has no table of this name any more. That its stream is disabled
+// follows from it.
 func (t *Table) Vanish() {
 	t.Explain(slices.DeleteFunc(slices.Clone(t.Why), func(r Reason) bool { return r.Code == WhyStreamOff })...)
 	if !t.vanished() {

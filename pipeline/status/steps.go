@@ -60,7 +60,8 @@ const (
 )
 
 // steps are the texts, in which {table} is the source table and {file} the file of a continuous
-// comparison, {entry} the log entry of a refused change. A step stands here and nowhere else, so that a test can execute each.
+// comparison, {entry} the log entry of a refused change. A step stands here and nowhere else, so
+// that a test can execute each.
 var steps = map[step]string{
 	stepGap:      "`replicator gaps list --table {table}`, then `replicator repair --gaps --table {table}`",
 	stepFull:     "`replicator status --table {table}` says which sink is behind; or raise `queue.max_bytes`",

@@ -24,11 +24,13 @@ import (
 // lasting is how long a state has lasted when its picture is taken: by then all rows show it.
 const lasting = 20 * time.Second
 
-// margin is what a picture shows below its last element, in pixels: less than stands before the next.
+// margin is what a picture shows below its last element, in pixels: less than stands before the
+// next.
 const margin = 6
 
-// TestPictures writes the pictures of docs/pictures into the directory PICTURES. So that the charts of
-// the shop are full, its writers write for PICTURES_FOR (default: an hour) before the first picture.
+// TestPictures writes the pictures of docs/pictures into the directory PICTURES. So that the charts
+// of the shop are full, its writers write for PICTURES_FOR (default: an hour) before the first
+// picture.
 func TestPictures(t *testing.T) {
 	dir := os.Getenv("PICTURES")
 	if dir == "" {
