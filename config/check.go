@@ -155,6 +155,9 @@ func (r *report) tables(c *Config) {
 		path := tablePath(i)
 		r.names(path, &t, c)
 		r.tableArchive(path, &t, &c.Archive)
+		if what := t.directoryTooLong(&c.Archive); what != "" && !t.selects() {
+			r.fault("bad_value", path+".source", directoryHint, "%s", what)
+		}
 		if j, dup := seen[t.Source]; dup && t.Source != "" && !t.selects() {
 			r.fault("duplicate", path+".source", "one entry per source table; one mapping can write many kinds of rows",
 				"%q is already the source of tables[%d]", t.Source, j)

@@ -7,8 +7,8 @@
 //
 //	load.go          Load: parse, expand, decode, settle defaults, check
 //	check.go         what values must be, alone and together
-//	bigtable.go      where rows are written, and what the keys of that must be
 //	arn.go           tables of other accounts
+//	bigtable.go      where rows are written, and what the keys of that must be
 //	selection.go     entries that choose several tables: what they must be, and Expand
 //	tablearchive.go  archive settings of a table, and what they need without a target
 //	archive.go       where archival events go, and what its keys must be

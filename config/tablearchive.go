@@ -29,9 +29,6 @@ func (r *report) tableArchive(path string, t *Table, a *Archive) {
 			r.archiveColumns(own+".columns", t.Archive.Columns, a)
 		}
 	}
-	if what := t.directoryTooLong(a); what != "" && !t.selects() {
-		r.fault("bad_value", path+".source", directoryHint, "%s", what)
-	}
 	if !t.ArchivedOnly() || r.reported(path+".target") {
 		return
 	}

@@ -168,3 +168,17 @@ func KeysOf(schema change.KeySchema) Keys {
 	}
 	return k
 }
+
+// tableARN is the form of the ARN of a table: its region, and its name.
+//
+// Source:
+// https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazondynamodb.html
+var tableARN = regexp.MustCompile(`^arn:[a-z0-9-]+:dynamodb:([a-z0-9-]+):\d{12}:table/([A-Za-z0-9_.-]{3,255})$`)
+
+// settleARN names a table whose source is an ARN by the name in it. Logs, rows and commands use the
+// name, so a pipeline has one table of each.
+func (t *Table) settleARN() {
+	if m := tableARN.FindStringSubmatch(t.Source); m != nil {
+		t.ARN, t.Source = t.Source, m[2]
+	}
+}

@@ -9,7 +9,7 @@
 //
 // Files, from the top down:
 //
-//	list.go     the prices, each with its source
-//	month.go    what reads, requests and transfer cost
 //	storage.go  the kinds of storage of Bigtable: nodes, dollars, and a whole comparison
+//	month.go    what reads, requests and transfer cost
+//	list.go     the prices, each with its source
 package price

@@ -184,6 +184,9 @@ type Reads struct {
 
 // Reads returns how the reads of a table ended.
 func (s *Source) Reads(table string) Reads {
+	if s.metrics == nil { // it was not opened
+		return Reads{}
+	}
 	c := &s.metrics.table(table).reads
 	return Reads{
 		All: c.all.Load(), Full: c.full.Load(), Failed: c.failed.Load(), Parked: int(max(c.parked.Load(), 0)),

@@ -83,7 +83,7 @@ rules:
 	d.settle("Orders")
 	w.Clock.Advance(90 * time.Second) // so that a resync finds the item cool
 	d.settle("Orders")
-	w.refused(2, "not a time in the past", "verify", "--since", "tomorrow")
+	w.refused(2, "is not a time", "verify", "--since", "tomorrow")
 	w.write("keys.jsonl", `{"pk":"hats","sk":"cap"}`)
 	for _, args := range [][]string{
 		{"verify"}, {"resync", "--table", "Orders", "--keys", "keys.jsonl", "--wait"},

@@ -39,6 +39,7 @@
 //	check.go      check: prints what package preflight finds
 //	schema.go     schema: what Bigtable must have
 //	status.go     status: what is in Bigtable and what is not
+//	status_cost.go  status --cost: what each table costs in a month
 //	verify.go     verify: compares both sides
 //	verify_groups.go  its counts by rule and by prefix
 //	verify_html.go  its page

@@ -6,38 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/encoding"
-	"google.golang.org/grpc/encoding/proto"
-	"google.golang.org/grpc/keepalive"
 )
-
-const (
-	userAgent  = "tailrace-replicator"
-	maxMessage = 256 << 20 // the service's own limit; gRPC's default of 4 MiB would hide a large row
-)
-
-// dialOptions sets every time-out explicitly, because they bound how late a call may arrive, and
-// tombstones must be kept for much longer than that. The keepalive's Timeout also becomes
-// TCP_USER_TIMEOUT.
-func dialOptions() []grpc.DialOption {
-	reconnect := backoff.DefaultConfig
-	reconnect.BaseDelay, reconnect.MaxDelay = 100*time.Millisecond, 5*time.Second
-	return []grpc.DialOption{
-		grpc.WithUserAgent(userAgent),
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 20 * time.Second}),
-		grpc.WithConnectParams(grpc.ConnectParams{Backoff: reconnect, MinConnectTimeout: 10 * time.Second}),
-		grpc.WithIdleTimeout(30 * time.Minute),
-		grpc.WithDefaultCallOptions(grpc.MaxCallSendMsgSize(maxMessage), grpc.MaxCallRecvMsgSize(maxMessage),
-			grpc.ForceCodecV2(codec{encoding.GetCodecV2(proto.Name)})),
-		// Calls are classified and repeated in one place (call.go), not a second time by gRPC.
-		grpc.WithDisableRetry(),
-		grpc.WithDisableServiceConfig(),
-	}
-}
 
 // callsPerConn is how many calls may be in flight for each connection. The service takes 100 at
 // once on one, and advises 10 to 50

@@ -44,21 +44,21 @@
 //	guards.go     the values of guards
 //	call.go       one call, repeated until it is answered
 //	span.go       the span of a call, where its write is traced
+//	instance.go   what the service charges the instance for
 //	client.go     clients and tables
 //	limit.go      lets as many calls begin as may be in flight, those of the stream first
 //	bound.go      finds how many that are
 //	cpu.go        whether this machine's processors limit the calls
 //	conn.go       connections
-//	endpoint.go   the servers, and how they are dialed
 //	stall.go      sends nothing that a process held back while it stood still
 //	wire.go       a request as bytes
 //	encode.go     a row of a write as a request
 //	rowwrite.go   the same as data, for the simulation
 //	check.go      the limits of the service
 //	filters.go    parts of filters
-//	instance.go   what the service charges the instance for
 //	metrics.go    metrics
 //	retry.go      what follows a failed attempt
 //	classify.go   errors and their classes
 //	options.go    options and their defaults
+//	endpoint.go   the servers, and how they are dialed
 package bigtable
