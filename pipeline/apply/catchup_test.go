@@ -94,6 +94,9 @@ func TestBusyItemLeavesTheDeadLettersInOneRetry(t *testing.T) {
 			b.writeFor(3 * time.Second)
 			b.settle()
 			b.equal()
+			if codes := b.letters.Codes(); codes != nil {
+				t.Errorf("letters are left by their codes: %v", codes)
+			}
 			if ids := b.storedLetters(); len(ids) > 0 || b.letters.Count() != 0 {
 				t.Errorf("%d of %d letters are left, %d counted", len(ids), before, b.letters.Count())
 			}

@@ -73,6 +73,13 @@ func TestLetterOfAChangeTakesThePlaceOfACopys(t *testing.T) {
 	if len(ids) != 2 || of != 1 || l.letters.Count() != 2 {
 		t.Errorf("letters %v (%d counted), want the change's, and the copy's of the other item", ids, l.letters.Count())
 	}
+	counted := 0
+	for _, n := range l.letters.Codes() {
+		counted += n
+	}
+	if counted != 2 {
+		t.Errorf("%v, want two letters", l.letters.Codes())
+	}
 	l.copyItem("p", "a")
 	if ids := l.storedLetters(); len(ids) != 2 {
 		t.Errorf("letters %v after the copy has read the item again", ids)

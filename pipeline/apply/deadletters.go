@@ -38,6 +38,7 @@ type DeadLetters struct {
 
 	mu     sync.Mutex
 	items  map[uint64]*letteredItem // by key hash
+	codes  map[string]int           // how many of items there are of each code
 	tooOld map[string]bool          // dead letters refused for their age since the last applied change
 	breaks breaker
 	count  int       // dead letters in the store
@@ -55,7 +56,8 @@ func OpenDeadLetters(ctx context.Context, shared *Shared, o Options) (*DeadLette
 		return nil, fmt.Errorf("open dead letters: %w", err)
 	}
 	l := &DeadLetters{
-		o: &o, shared: shared, stored: stored, items: map[uint64]*letteredItem{}, tooOld: map[string]bool{},
+		o: &o, shared: shared, stored: stored, items: map[uint64]*letteredItem{}, codes: map[string]int{},
+		tooOld: map[string]bool{},
 		logged: rate.NewLimiter(rate.Every(time.Minute/loggedPerMinute), loggedPerMinute),
 	}
 	return l, l.refresh(ctx)
@@ -255,6 +257,7 @@ func (l *DeadLetters) noteStored(letter *deadletter.Letter, keys, image []byte) 
 	}
 	x := l.items[letter.KeyHash]
 	addLetter(l.items, letter.KeyHash, refOf(letter))
+	l.codes[letter.Code]++
 	if l.count++; l.count == 1 || l.since.IsZero() || letter.FirstSeen.Before(l.since) {
 		l.since = letter.FirstSeen
 	}
@@ -323,6 +326,9 @@ func (l *DeadLetters) update(hash uint64, ids []string, change func(*letterRef))
 	x.dirty = 0
 	for _, ref := range x.letters {
 		if named[ref.id] && change == nil {
+			if l.codes[ref.code]--; l.codes[ref.code] == 0 {
+				delete(l.codes, ref.code)
+			}
 			continue
 		}
 		if named[ref.id] {
@@ -355,11 +361,13 @@ func (l *DeadLetters) refresh(ctx context.Context) error {
 		l.shared.BeforeWalk(ctx)
 	}
 	items, tooOld, since := make(map[uint64]*letteredItem, n), map[string]bool{}, time.Time{}
+	codes := map[string]int{}
 	for x, err := range l.stored.All(ctx) {
 		if err != nil {
 			return fmt.Errorf("list dead letters: %w", err)
 		}
 		addLetter(items, x.KeyHash, refOf(x))
+		codes[x.Code]++
 		if since.IsZero() || x.FirstSeen.Before(since) {
 			since = x.FirstSeen
 		}
@@ -376,6 +384,6 @@ func (l *DeadLetters) refresh(ctx context.Context) error {
 	// apply nothing else must halt, and not store another hundred in every life. What was retried
 	// or dropped counts no more.
 	l.tooOld = tooOld
-	l.items, l.count, l.listed, l.since = items, n, true, since
+	l.items, l.codes, l.count, l.listed, l.since = items, codes, n, true, since
 	return nil
 }

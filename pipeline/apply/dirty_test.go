@@ -123,7 +123,7 @@ func TestLetterOfACopyDoesNotRefuseTheFix(t *testing.T) {
 // The dead letters of an item are found by its key's hash, without a walk over the others.
 func TestLettersAreKnownByItem(t *testing.T) {
 	items := map[uint64]*letteredItem{}
-	l := &DeadLetters{items: items, tooOld: map[string]bool{}}
+	l := &DeadLetters{items: items, codes: map[string]int{}, tooOld: map[string]bool{}}
 	for i, id := range []string{"c", "a", "b"} {
 		addLetter(items, 7,
 			letterRef{id: id, sink: checkpoint.SinkBigtable, version: change.Version(3 - i), dirty: id != "b"})

@@ -1,6 +1,8 @@
 package apply
 
 import (
+	"maps"
+
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/queue/deadletter"
@@ -50,22 +52,16 @@ func (x *letteredItem) noteDirty(ref letterRef) {
 	}
 }
 
-// Codes returns how many dead letters there are of each code, as far as they are known; nil without
-// one, and for a nil *DeadLetters.
+// Codes returns how many dead letters there are of each code; nil without one, and for a nil
+// *DeadLetters. It is called with each frame, so it must not cost more, the more letters there are.
 func (l *DeadLetters) Codes() map[string]int {
 	if l == nil {
 		return nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var codes map[string]int
-	for _, x := range l.items {
-		for i := range x.letters {
-			if codes == nil {
-				codes = map[string]int{}
-			}
-			codes[x.letters[i].code]++
-		}
+	if len(l.codes) == 0 {
+		return nil
 	}
-	return codes
+	return maps.Clone(l.codes)
 }
