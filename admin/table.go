@@ -150,7 +150,7 @@ func gapTable(gaps []status.Gap) (rows []gapRow) {
 	return rows
 }
 
-// lettersText returns how many dead letters there are, and of which reasons: the most frequent
+// lettersText returns how many dead letters there are, in all and by reason: the most frequent
 // first.
 func lettersText(t *status.Table) string {
 	codes := slices.SortedFunc(maps.Keys(t.LetterCodes), func(a, b string) int {

@@ -26,8 +26,8 @@ func Select(cfg *config.Config, source string) ([]config.Table, error) {
 }
 
 // About returns the configuration with only the tables that a command about one of them needs: the
-// table with the given source, its name or its ARN, and the others of its target, whose mappings
-// are proved together with its own. So a table of another target that cannot be described, or has
+// table with the given source, its name or its ARN, and the others of its target. The mappings of
+// one target are proved together. So a table of another target that cannot be described, or has
 // an error, does not keep the command from this one. All tables are left if source is empty.
 func About(cfg *config.Config, source string) *config.Config {
 	selected, err := Select(cfg, source)

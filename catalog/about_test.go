@@ -16,7 +16,7 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// openAccount opens an account whose tables have the key pk, and which lacks the table User.
+// openAccount opens an account. Its tables have the key pk, and there is no table User.
 func openAccount(t *testing.T) *source.Source {
 	t.Helper()
 	dynamo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -10,8 +10,8 @@ import (
 )
 
 // LeftOut is a table that must not keep a command from the other tables: one of a selection that
-// cannot be described or compiled, because it may have been created or deleted in the last minute;
-// and by LoadEach, every table of a target of which one cannot be described.
+// cannot be described or compiled, because it may have been created or deleted in the last minute.
+// LoadEach leaves out every table of a target if one of them cannot be described.
 type LeftOut struct {
 	Source   string
 	Problems []problem.Problem // none: of a table that the file names

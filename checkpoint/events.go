@@ -175,8 +175,8 @@ func (s *State) noteHalts(before, now *situation, note func(bool, EventKind, str
 	}
 }
 
-// noteGaps notes gaps that were found, accepted or closed. Those of one kind that follow each other
-// are one event: see Event.again.
+// noteGaps notes gaps that were found, accepted or closed. Several in a row of one kind are one
+// event: see Event.again.
 func (s *State) noteGaps(before, now *situation, note func(bool, EventKind, string)) {
 	for i := before.gaps; i < now.gaps; i++ {
 		if g := &s.Gaps[i]; !g.BeforeStart() {

@@ -36,8 +36,8 @@ import (
 // expiredAt is the hour of the first event of an archive in these tests.
 var expiredAt = layout.HourOf(now.Time())
 
-// filled is a store and an archive of Orders: three hours with five events each, of which two are
-// closed.
+// filled is a store and an archive of Orders: three hours with five events each. Two of the hours
+// are closed.
 type filled struct {
 	*stored
 	head manifest.Head

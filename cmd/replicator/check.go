@@ -30,7 +30,7 @@ func (a *app) checkCommand() *cobra.Command {
 need of them, compares with what earlier runs left (tailrace_state, the logs, the owner of each target), and tries the
 mappings on a sample of items: what each rule writes and in which class, what becomes of every attribute, and which
 values will cause trouble. For a table that was never started it says what copying its items takes, by scan and by
-export. It says what reading the streams costs in a month while nothing changes, and how many nodes of Bigtable the
+export. It prints what reading the streams costs in a month while nothing changes, and how many nodes of Bigtable the
 sizes of the tables need with each kind of storage. It prints the permissions that the configuration needs in both
 clouds, and tries those that need no write. It reports all problems at once and never writes.
 
