@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -112,7 +113,7 @@ func (o *Observer) table(ctx context.Context, q *queue.Queue, t config.Table) (p
 		st := status.Of(x)
 		refused, err := o.lostLog(ctx, &t)
 		if refused != nil {
-			st.State, st.Halt, st.Code = "halted", refused.What+": "+refused.Hint, refused.Code
+			st.State, st.Halt, st.Code = "halted", refused.What+": "+refused.Hint, cmp.Or(refused.Code, outcome.CodeRefused)
 			st.Explain(status.HaltedBy(st.Halt))
 		} else {
 			st.Explain(status.Reason{Code: status.WhyNoLog, Text: noLog(&t, err)})
@@ -168,10 +169,8 @@ func (o *Observer) lostLog(ctx context.Context, t *config.Table) (*outcome.Refus
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case row.Issued:
-		return staterow.LostLog(), nil
 	}
-	return nil, nil
+	return staterow.CheckLost(row), nil
 }
 
 // mostHashes is how many items behind a fence are named: enough to look for their writer.

@@ -132,11 +132,8 @@ func (t *table) agreeAtStart(ctx context.Context) error {
 func (t *table) openLog(ctx context.Context) (*queue.Log, error) {
 	l, err := t.queue.Log(ctx, t.Source)
 	if errors.Is(err, queue.ErrNoLog) {
-		if refused := staterow.CheckFence(t.row.Known(), nil); refused != nil {
+		if refused := staterow.CheckLost(t.row.Known()); refused != nil {
 			return nil, refused
-		}
-		if t.row.Known() != nil && t.row.Known().Issued {
-			return nil, staterow.LostLog()
 		}
 		l, err = staterow.CreateLog(ctx, t.queue, t.Source)
 	}

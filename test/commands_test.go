@@ -107,7 +107,9 @@ func TestDeadLetterIsRetriedBesideTheDaemon(t *testing.T) {
 	if s := w.status(); s.Ready || s.Tables[0].DeadLetters != 1 || s.Tables[0].LettersSince == nil {
 		t.Errorf("status %+v, want one dead letter, since when, and not ready", s)
 	}
-	for flags, retry := range map[string]string{"": "--all", " --sink bigtable --table Orders": "--sink bigtable --table Orders"} {
+	for flags, retry := range map[string]string{
+		"": "--all", " --sink bigtable --table Orders": "--sink bigtable --table Orders",
+	} {
 		list := w.ok(strings.Fields("dlq list" + flags)...)
 		if want := "\nNext: remove the reason, then `replicator dlq retry " + retry + "`"; !strings.Contains(list, want) {
 			t.Errorf("dlq list%s does not print %q:\n%s", flags, want, list)

@@ -230,6 +230,10 @@ func TestLostVolumeOfAFencedTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.refused(3, "cutover --undo", "run")
+	if out := w.ok("status"); !strings.Contains(out, "and its log is lost") || !strings.Contains(out, "cutover --undo") ||
+		strings.Contains(out, "recover") {
+		t.Errorf("status of a fenced table whose log is lost: %s", out)
+	}
 	w.refused(3, "cutover --undo", "recover", "--table", "Orders", "--yes")
 	w.refused(3, "no log", "resync", "--table", "Orders")
 	w.ok("cutover", "--undo", "--yes")

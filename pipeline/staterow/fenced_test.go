@@ -100,3 +100,24 @@ func TestRowIsReadAgainWhereTheLogHasAnotherFence(t *testing.T) {
 		}
 	}
 }
+
+// TestFenceIsLookedForBeforeALostLog: a recovery of a fenced table would write over the
+// application's rows (Rule 12).
+func TestFenceIsLookedForBeforeALostLog(t *testing.T) {
+	fence := &bigtable.Fenced{ID: "f1", Time: time.Unix(1_700_000_000, 0)}
+	for name, c := range map[string]struct {
+		row  *bigtable.State
+		hint string // "": it may begin a log
+	}{
+		"never started":           {nil, ""},
+		"nothing was read yet":    {&bigtable.State{}, ""},
+		"changes were read":       {&bigtable.State{Issued: true}, "`replicator recover"},
+		"and the table is fenced": {&bigtable.State{Issued: true, Fenced: fence}, "`replicator cutover --undo`"},
+		"fenced before all":       {&bigtable.State{Fenced: fence}, "`replicator cutover --undo`"},
+	} {
+		refused := CheckLost(c.row)
+		if (refused == nil) != (c.hint == "") || refused != nil && !strings.Contains(refused.Hint, c.hint) {
+			t.Errorf("%s: %+v, want a hint with %q", name, refused, c.hint)
+		}
+	}
+}

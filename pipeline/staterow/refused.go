@@ -133,6 +133,21 @@ func CheckTarget(sink *bigtable.Client, pipeline, target, owner string) *outcome
 	}
 }
 
+// CheckLost returns why a table that has no log may not begin one, by the pipeline's row of the
+// table (nil: there is none); nil when it may.
+//
+// Rule 12: the fence is looked for first. A lost log is recovered, and that of a fenced table must
+// not be.
+func CheckLost(row *bigtable.State) *outcome.RefusedError {
+	if refused := CheckFence(row, nil); refused != nil {
+		return refused
+	}
+	if row != nil && row.Issued {
+		return LostLog()
+	}
+	return nil
+}
+
 // LostLog is the refusal of a table when its row requires changes in its log, and the log has none.
 func LostLog() *outcome.RefusedError { return refusedLog(logMissing) }
 
