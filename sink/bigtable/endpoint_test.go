@@ -1,23 +1,12 @@
 package bigtable
 
 import (
-	"cmp"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/rsa"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -29,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/googleauth/authtest"
 	sandbox "github.com/tailrace-cdc/replicator/sandbox/bigtable"
 )
 
@@ -77,14 +67,14 @@ func TestEndpointWithTLSAndCredentials(t *testing.T) {
 		_, _ = io.WriteString(w, `{"access_token":"t0ken","token_type":"Bearer","expires_in":3600}`)
 	}))
 	defer issuer.Close()
-	writeAccount(t, account, issuer.URL)
+	authtest.WriteAccount(t, account, issuer.URL)
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", account)
 	front, err := sandbox.Open(sandbox.Options{Addr: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = front.Close() }()
-	certificate := certify(t, ca)
+	certificate := authtest.Certify(t, ca)
 	rows, tables := tunnel(t, certificate, front.Addr()), tunnel(t, certificate, front.Addr())
 
 	o := Options{
@@ -109,7 +99,7 @@ func TestEndpointWithTLSAndCredentials(t *testing.T) {
 	if _, err := c.Profile(t.Context()); err != nil {
 		t.Errorf("read a profile: %v", err)
 	}
-	if name, err := c.Principal(t.Context()); err != nil || name != "me@local.iam.gserviceaccount.com" {
+	if name, err := c.Principal(t.Context()); err != nil || name != authtest.Email {
 		t.Errorf("principal %q, %v", name, err)
 	}
 	if err := c.Close(); err != nil {
@@ -185,48 +175,4 @@ func (x *tlsTunnel) pass(raw net.Conn, to string) {
 	_, _ = io.Copy(in, out)
 	_ = in.Close()
 	both.Wait()
-}
-
-// certify writes a certificate that is its own authority, and returns it with its key.
-func certify(t *testing.T, path string) tls.Certificate {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "endpoint"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		IsCA:        true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err == nil {
-		err = os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
-}
-
-// writeAccount writes the credentials of a service account that gets its tokens at a URL.
-func writeAccount(t *testing.T, path, tokens string) {
-	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := json.Marshal(map[string]string{
-		"type": "service_account", "project_id": "local", "private_key_id": "1",
-		"private_key":  string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})),
-		"client_email": "me@local.iam.gserviceaccount.com", "client_id": "1", "token_uri": tokens,
-	})
-	if err := cmp.Or(err, os.WriteFile(path, text, 0o600)); err != nil {
-		t.Fatal(err)
-	}
 }

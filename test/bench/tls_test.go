@@ -1,18 +1,8 @@
 package bench
 
 import (
-	"cmp"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/rsa"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/json"
-	"encoding/pem"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -21,7 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
+
+	"github.com/tailrace-cdc/replicator/googleauth/authtest"
 )
 
 // encrypted is a world in which the daemon reaches DynamoDB and Bigtable as it reaches the services:
@@ -41,7 +32,7 @@ var googleHosts = []string{"bigtable.googleapis.com", "bigtableadmin.googleapis.
 func encrypt(b *testing.B, dynamodb string) *encrypted {
 	b.Helper()
 	dir := b.TempDir()
-	cert := certify(b, filepath.Join(dir, "ca.pem"))
+	cert := authtest.Certify(b, filepath.Join(dir, "ca.pem"), googleHosts...)
 	behind, err := url.Parse(dynamodb)
 	if err != nil {
 		b.Fatal(err)
@@ -56,7 +47,7 @@ func encrypt(b *testing.B, dynamodb string) *encrypted {
 	}))
 	b.Cleanup(tokens.Close)
 	account := filepath.Join(dir, "account.json")
-	writeAccount(b, account, tokens.URL)
+	authtest.WriteAccount(b, account, tokens.URL)
 	proxy := &tunnel{}
 	entrance := httptest.NewServer(proxy)
 	b.Cleanup(entrance.Close)
@@ -99,48 +90,4 @@ func (t *tunnel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = out.Close()
 	}()
 	_, _ = io.Copy(in, out)
-}
-
-// certify writes a certificate that is its own authority, and returns it with its key.
-func certify(b *testing.B, path string) tls.Certificate {
-	b.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		b.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "bench"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		DNSNames: googleHosts, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err == nil {
-		err = os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600)
-	}
-	if err != nil {
-		b.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
-}
-
-// writeAccount writes the credentials of a service account that gets its tokens at a URL.
-func writeAccount(b *testing.B, path, tokens string) {
-	b.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		b.Fatal(err)
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		b.Fatal(err)
-	}
-	text, err := json.Marshal(map[string]string{
-		"type": "service_account", "project_id": "local", "private_key_id": "1",
-		"private_key":  string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})),
-		"client_email": "bench@local.iam.gserviceaccount.com", "client_id": "1", "token_uri": tokens,
-	})
-	if err := cmp.Or(err, os.WriteFile(path, text, 0o600)); err != nil {
-		b.Fatal(err)
-	}
 }
