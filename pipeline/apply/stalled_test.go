@@ -60,13 +60,15 @@ func TestOnlyWhatTheFullStreamLacksIsALetter(t *testing.T) {
 	l.equal()
 }
 
-// crashedArchive has no room in the first life, and cannot store either that its events are dead
-// letters: the mark does not pass them. In the next life it takes everything, and counts what it
+// crashedArchive has no room in the first life, and cannot store either that the last of its events
+// are dead letters: the mark does not pass them. In the next life it takes everything, and counts what it
 // has of each event.
 type crashedArchive struct {
-	mu     sync.Mutex // covers what follows
-	begun  bool       // the next life
-	events map[string]int
+	of      int        // events in all: it crashes when it has refused each of them
+	mu      sync.Mutex // covers what follows
+	begun   bool       // the next life
+	refused map[string]bool
+	events  map[string]int
 }
 
 func (*crashedArchive) Publish(context.Context, archive.Message) error { return nil }
@@ -81,8 +83,13 @@ func (a *crashedArchive) Store(_ context.Context, records []ledger.Record) (stor
 			a.events[r.ID()]++
 		case a.begun:
 		case r.Verdict == ledger.Keep:
+			for i := n; i < len(records); i++ {
+				if records[i].Verdict == ledger.Keep {
+					a.refused[records[i].ID()] = true
+				}
+			}
 			return n, archiving.ErrStalled
-		default:
+		case len(a.refused) == a.of:
 			return n, archive.ErrAway
 		}
 	}
@@ -94,7 +101,7 @@ func (a *crashedArchive) Store(_ context.Context, records []ledger.Record) (stor
 // too, and the event is to be there once.
 func TestLetterOfTheArchiveThatIsReplayedIsOneEvent(t *testing.T) {
 	const n = 6
-	a := &crashedArchive{events: map[string]int{}}
+	a := &crashedArchive{of: n, refused: map[string]bool{}, events: map[string]int{}}
 	x := newTable(t, func(x *table) { x.archive, x.mapping = a, archived })
 	for i := range n {
 		x.Put("Orders", "p", fmt.Sprint(i), `"v":{"N":"1"},"ttl":{"N":"1790000000"}`)
