@@ -26,7 +26,7 @@ func TestFrontShowsWhatHappened(t *testing.T) {
 		Hours: map[string][]latency.Point{"Orders": hour, "Users": hour},
 		Events: []status.Happening{
 			{At: now.Add(-time.Hour), Last: now, Times: 3, Table: "Orders", Text: "halted: no permission", Tone: "bad"},
-			{At: now, Last: now, Times: 1, Text: "Bigtable is back, after 7s", Tone: "good"},
+			{At: now, Last: now, Times: 1, Text: "Bigtable is back, after 7 s", Tone: "good"},
 		},
 	}
 	s := pipeline.Summarize("shop", []pipeline.TableStatus{
@@ -40,7 +40,7 @@ func TestFrontShowsWhatHappened(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"2 tables on 2 replicas", `<svg class="tiny"`, "halted: no permission (3 times since ", "Bigtable is back, after 7s",
+		"2 tables on 2 replicas", `<svg class="tiny"`, "halted: no permission (3 times since ", "Bigtable is back, after 7 s",
 		"changes per second: 14 now, at most 14", docs + "operations.md#tailraceretentionlow", "<details><summary>the whole",
 	} {
 		if !strings.Contains(page.String(), want) {

@@ -1,13 +1,13 @@
 package admin
 
 import (
-	"fmt"
 	"math"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/dustin/go-humanize"
+
+	"github.com/tailrace-cdc/replicator/pipeline/status"
 )
 
 // unknown stands for what is not known.
@@ -48,16 +48,10 @@ func clockText(t time.Time) string {
 
 // periodText returns a number of seconds as people say it.
 func periodText(seconds float64) string {
-	d := time.Duration(seconds * float64(time.Second))
-	switch {
-	case math.IsNaN(seconds) || seconds < 0:
+	if math.IsNaN(seconds) || seconds < 0 {
 		return unknown
-	case d >= time.Hour:
-		return fmt.Sprintf("%d h %02d m", int(d.Hours()), int(d.Minutes())%60)
-	case d >= time.Minute:
-		return fmt.Sprintf("%d m %02d s", int(d.Minutes()), int(d.Seconds())%60)
 	}
-	return strconv.FormatFloat(seconds, 'f', 1, 64) + " s"
+	return status.Period(time.Duration(seconds * float64(time.Second)))
 }
 
 // perSecond returns a rate: whole numbers from ten on.

@@ -8,6 +8,8 @@ import (
 
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
+	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
 )
 
@@ -71,10 +73,10 @@ func (p *Pipeline) failures(now time.Time) (failing []string, services []status.
 	for _, f := range p.o.Services.Failures(now) {
 		if f.Lasts(now) {
 			failing = append(failing, f.Sentence(now)+p.backlog(f.Service))
-			services = append(services, status.Service{
-				Name: f.Service, Since: f.Since.UTC(), Error: f.Err.Error(),
-				Throttled: source.Classify(f.Err) == failure.Throttled,
-			})
+			s := status.Service{Name: f.Service, Since: f.Since.UTC(), Error: f.Err.Error()}
+			s.Throttled = source.Classify(f.Err) == failure.Throttled
+			s.Refuses, s.Hint = refusal(&f)
+			services = append(services, s)
 		}
 	}
 	if p.source == nil {
@@ -86,6 +88,20 @@ func (p *Pipeline) failures(now time.Time) (failing []string, services []status.
 			"steadily: set the clock if it is wrong", apart.Round(time.Second)))
 	}
 	return failing, services
+}
+
+// refusal reports whether a service answers and does not accept the credentials, or whether there
+// are none, and what ends that.
+func refusal(f *status.Failure) (refuses bool, hint string) {
+	switch f.Service {
+	case status.DynamoDB:
+		return source.Refused(f.Err), source.Hint(f.Err)
+	case status.Bigtable:
+		return bigtable.Classify(f.Err) == failure.Denied, ""
+	case status.NATS:
+		return queue.Classify(f.Err) == failure.Denied, ""
+	}
+	return false, ""
 }
 
 // backlog returns how much waits for a failing service, for a reason.

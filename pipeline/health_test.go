@@ -2,14 +2,21 @@ package pipeline
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/aws/smithy-go"
+	"github.com/nats-io/nats.go"
 	"go.uber.org/zap"
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/source"
@@ -28,6 +35,30 @@ func TestStatusWithoutReasonsHasAnEmptyList(t *testing.T) {
 	}
 	if s.Fail([]string{"NATS fails"}, nil); s.Ready || len(s.Reasons) != 1 || len(s.Failing) != 1 {
 		t.Errorf("%+v, want not ready, because NATS fails", s)
+	}
+}
+
+// A service that does not accept the credentials is not away: the verdict names what renews them.
+func TestRefusedCredentialsAreNotAnOutage(t *testing.T) {
+	expired := &source.Error{Op: "read", Class: failure.Transient, Hint: "renew them", Err: errors.New("expired")}
+	for _, f := range []struct {
+		service string
+		err     error
+		refuses bool
+	}{
+		{status.DynamoDB, &smithy.GenericAPIError{Code: "ExpiredTokenException"}, true},
+		{status.DynamoDB, &smithy.GenericAPIError{Code: "AccessDeniedException"}, true},
+		{status.DynamoDB, &smithy.GenericAPIError{Code: "InternalServerError"}, false},
+		{status.DynamoDB, expired, false},
+		{status.Bigtable, grpcstatus.Error(codes.Unauthenticated, "no token"), true},
+		{status.Bigtable, grpcstatus.Error(codes.Unavailable, "no connection"), false},
+		{status.NATS, fmt.Errorf("publish: %w", queue.ErrDenied), true},
+		{status.NATS, nats.ErrTimeout, false},
+	} {
+		refuses, hint := refusal(&status.Failure{Service: f.service, Err: f.err})
+		if refuses != f.refuses || refuses && f.service == status.DynamoDB && hint == "" {
+			t.Errorf("%s: %v: refuses %t, hint %q", f.service, f.err, refuses, hint)
+		}
 	}
 }
 

@@ -118,6 +118,9 @@ func TestMissingCredentialsNameTheirProvider(t *testing.T) {
 			if Classify(err) != c.class || !strings.Contains(Hint(err), c.hint) || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%s, %q: %v", Classify(err), Hint(err), err)
 			}
+			if !Refused(err) {
+				t.Error("there are no credentials, and nothing refuses them")
+			}
 			if len(err.Error()) > 300 {
 				t.Errorf("the error has %d characters", len(err.Error()))
 			}

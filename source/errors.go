@@ -203,6 +203,13 @@ func Hint(err error) string {
 	return hintOf(Classify(err), err)
 }
 
+// Refused reports whether a call failed for credentials that are missing, have expired, or lack a
+// permission. Those that have expired are renewed by others as a rule, so the class alone is
+// Transient.
+func Refused(err error) bool {
+	return Classify(err) == failure.Denied || isCredentials(err) || expiredCodes[codeOf(err)]
+}
+
 // hintOf returns what an operator can do about an error with the given class, or "".
 func hintOf(class failure.Class, err error) string {
 	switch code := codeOf(err); {

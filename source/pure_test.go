@@ -70,6 +70,10 @@ func TestErrorsHaveClassesAndHints(t *testing.T) {
 		if got := Classify(err); got != want {
 			t.Errorf("%s: %v, not %v", code, got, want)
 		}
+		denied := want == failure.Denied || code == "ExpiredTokenException"
+		if Refused(err) != denied || Refused(wrap(t.Context(), "read", err)) != denied {
+			t.Errorf("%s: credentials are refused is not %t", code, denied)
+		}
 		label := want.String()
 		if trimmed {
 			label = "trimmed"

@@ -349,7 +349,7 @@ play_expired_credentials() {
 	begin
 	now
 	fault expired
-	shows 'DynamoDB away' '' '' '`replicator check` tests the connection and the permissions'
+	shows 'DynamoDB refuses' '' '' 'the session token has expired: renew it'
 	says '.verdict.cause | contains("ExpiredToken")' || fail 'the cause is not named'
 	says 'all(.tables[]; .state == "running")' || fail 'a table is halted'
 	obey 3 "$(step 1)"

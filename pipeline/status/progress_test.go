@@ -73,7 +73,7 @@ func TestStatusTakesProgressFromTheOwner(t *testing.T) {
 		t.Errorf("%q, want %s", reasons, want)
 	}
 	for asked, want := range map[time.Time]string{
-		time.Now().Add(-time.Hour): "differences are repaired, for 1h0m", // Of takes the wall clock's time
+		time.Now().Add(-time.Hour): "differences are repaired, for 1 h 00 m", // Of takes the wall clock's time
 		time.Now().Add(time.Hour):  "differences are repaired (",
 	} {
 		s.Resync = &checkpoint.PendingResync{ID: "r", Asked: change.MillisOf(asked)}

@@ -12,7 +12,7 @@ import (
 
 // temptingTexts are texts of one kind of reason or halt; each stands under every other code too.
 var temptingTexts = []string{
-	"no owner: no replicator carries the table", "no sign of life of the owner for 1m",
+	"no owner: no replicator carries the table", "no sign of life of the owner for 1 m 00 s",
 	"standing by, but the owner is gone",
 	"not started: no listing of the stream is in the log", "not every shard has been read and applied yet",
 	"no log yet: no replicator has created it", "vanished: DynamoDB has no table of this name; its state is kept until x",

@@ -44,7 +44,7 @@ func judgeFull(o *Outlook, t *Table) *finding {
 		}
 	}
 	if t.Retention >= 0 {
-		cause += "; unread changes are lost in " + hours(t.Retention)
+		cause += "; unread changes are lost " + within(t.Retention)
 	}
 	return &finding{state: StateFull, cause: cause, next: next.of(t), weight: t.urgency()}
 }
@@ -143,11 +143,17 @@ func judgeServices(o *Outlook, t *Table) *finding {
 		Bigtable: "the log keeps what is read until it is back, and nothing is lost",
 		DynamoDB: "nothing new is read, and DynamoDB keeps changes for 24 hours",
 	}[worst.Name]
-	return &finding{
-		state: worst.away(), since: &worst.Since,
-		cause: worst.Name + " does not answer or refuses every call (" + worst.Error + "): " + cause,
-		next:  stepAway.of(t),
+	found := &finding{state: worst.away(), since: &worst.Since, next: stepAway.of(t)}
+	if !worst.Refuses {
+		found.cause = worst.Name + " does not answer or refuses every call (" + worst.Error + "): " + cause
+		return found
 	}
+	found.cause = fmt.Sprintf("%s does not accept the credentials, or they lack a permission (%s): %s", worst.Name,
+		worst.Error, cause)
+	if worst.Hint != "" {
+		found.next = strings.ReplaceAll(stepRefused.of(t), "{hint}", worst.Hint)
+	}
+	return found
 }
 
 func judgeRetention(_ *Outlook, t *Table) *finding {
@@ -160,7 +166,7 @@ func judgeRetention(_ *Outlook, t *Table) *finding {
 	}
 	return &finding{
 		state: StateRetention, weight: t.urgency(), next: next.of(t),
-		cause: "unread changes of " + t.Source + " are lost in " + hours(t.Retention) + cause,
+		cause: "unread changes of " + t.Source + " are lost " + within(t.Retention) + cause,
 	}
 }
 
@@ -320,10 +326,12 @@ func judgeRest(_ *Outlook, t *Table) *finding {
 	return &finding{state: StateNotReady, cause: t.Source + ": " + t.Why[0].Text, next: next.of(t)}
 }
 
-// hours returns a time left in words.
-func hours(seconds float64) string {
-	d := time.Duration(seconds * float64(time.Second))
-	return fmt.Sprintf("%d h %02d m", int(d.Hours()), int(d.Minutes())%60)
+// within returns how much time is left, in words.
+func within(seconds float64) string {
+	if seconds < 1 {
+		return "from now on"
+	}
+	return "in " + Ago(time.Duration(seconds*float64(time.Second)))
 }
 
 // urgency is greater, the less time is left until unread changes may be lost.
@@ -335,4 +343,9 @@ func (t *Table) urgency() float64 {
 }
 
 // away returns the state of a verdict about the service.
-func (s *Service) away() string { return s.Name + " " + StateAway }
+func (s *Service) away() string {
+	if s.Refuses {
+		return s.Name + " " + StateRefuses
+	}
+	return s.Name + " " + StateAway
+}

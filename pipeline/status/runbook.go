@@ -30,7 +30,7 @@ var runbooks = map[string]string{
 
 // Runbook returns the page of the documentation about the state, below docs/; "" for a healthy one.
 func (v *Verdict) Runbook() string {
-	if strings.HasSuffix(v.State, " "+StateAway) {
+	if strings.HasSuffix(v.State, " "+StateAway) || strings.HasSuffix(v.State, " "+StateRefuses) {
 		return "operations.md#tailraceservicefailing"
 	}
 	return runbooks[v.State]

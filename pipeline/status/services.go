@@ -230,5 +230,22 @@ func (f *Failure) Sentence(now time.Time) string {
 	return fmt.Sprintf("%s fails since %s (%s): %v", f.Service, since, Ago(now.Sub(f.Since)), f.Err)
 }
 
-// Ago returns an age in words.
-func Ago(d time.Duration) string { return d.Round(time.Second).String() }
+// Ago returns an age as people say it: 23 h 58 m, 5 m 03 s, 12 s.
+func Ago(d time.Duration) string {
+	d = d.Round(time.Second)
+	if d < time.Minute {
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	}
+	return Period(d)
+}
+
+// Period returns a duration as people say it: as Ago does, but short ones with tenths, 0.8 s.
+func Period(d time.Duration) string {
+	switch {
+	case d >= time.Hour:
+		return fmt.Sprintf("%d h %02d m", int(d.Hours()), int(d.Minutes())%60)
+	case d >= time.Minute:
+		return fmt.Sprintf("%d m %02d s", int(d.Minutes()), int(d.Seconds())%60)
+	}
+	return fmt.Sprintf("%.1f s", d.Seconds())
+}

@@ -88,6 +88,10 @@ func copying(c checkpoint.CopyState) func(*Seen) {
 
 func away(name string) []Service { return []Service{{Name: name, Since: beganAt, Error: "refused"}} }
 
+func refuses(name, hint string) []Service {
+	return []Service{{Name: name, Since: beganAt, Error: "expired", Refuses: true, Hint: hint}}
+}
+
 func ended(s *checkpoint.State) {
 	s.Streams[0].Disabled = true
 	s.Shards["s"].Phase, s.Shards["s"].LastAlive = checkpoint.PhaseFinished, s.Listed
@@ -132,6 +136,8 @@ var provocations = []provoked{
 	{state: Bigtable + " " + StateAway, step: stepAway, since: beganAt, failed: away(Bigtable)},
 	{state: NATS + " " + StateAway, step: stepAway, since: beganAt, failed: away(NATS)},
 	{state: DynamoDB + " " + StateAway, step: stepAway, since: beganAt, failed: away(DynamoDB)},
+	{state: Bigtable + " " + StateRefuses, step: stepAway, since: beganAt, failed: refuses(Bigtable, "")},
+	{state: DynamoDB + " " + StateRefuses, step: stepRefused, since: beganAt, failed: refuses(DynamoDB, "{hint}")},
 	{state: StateRetention, code: WhyLowRetention, step: stepRetention, seen: readThrough(longAgo)},
 	{state: StateRetention, code: WhyLowRetention, step: stepThrottled, seen: readThrough(longAgo),
 		knows: func(t *Table) { t.ThrottledSince = &beganAt }},
@@ -266,8 +272,11 @@ func TestEachStateIsProvokedAndDocumented(t *testing.T) {
 	}
 	for _, state := range statesInCode(t) {
 		names := []string{state}
-		if state == StateAway {
+		switch state {
+		case StateAway:
 			names = []string{Bigtable + " " + state, NATS + " " + state, DynamoDB + " " + state}
+		case StateRefuses:
+			names = []string{Bigtable + " " + state, DynamoDB + " " + state}
 		}
 		for _, name := range names {
 			if !states[name] {

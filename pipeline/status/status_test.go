@@ -78,9 +78,9 @@ func TestLagsGrowWhileNothingIsHeard(t *testing.T) {
 	o.own = true
 	for silence, want := range map[time.Duration]string{
 		time.Second: "",
-		time.Minute: "nothing could be stored in the log for 1m0s",
-		5 * time.Minute: "nothing could be stored in the log for 5m0s; " +
-			"nothing shows that what was written in the last 5m0s has been read",
+		time.Minute: "nothing could be stored in the log for 1 m 00 s",
+		5 * time.Minute: "nothing could be stored in the log for 5 m 00 s; " +
+			"nothing shows that what was written in the last 5 m 00 s has been read",
 	} {
 		st := o.At(now.Add(silence), o.lookedAt.Add(silence))
 		if st.SourceLag != silence.Seconds() || st.AppliedLag != silence.Seconds() ||
@@ -111,12 +111,12 @@ func TestBehindIsReadyOnlyWhileItMoves(t *testing.T) {
 	}{
 		{"moves", look(past+1, 6, look(past, 5, nil)), nil},
 		{"stands still", look(past, 5, look(past, 5, nil)), []string{
-			"nothing shows that what was written in the last 1h0m0s has been read",
-			"4 entries of the log wait for sink bigtable, the oldest for 1h0m0s"}},
+			"nothing shows that what was written in the last 1 h 00 m has been read",
+			"4 entries of the log wait for sink bigtable, the oldest for 1 h 00 m"}},
 		{"applies", look(past, 6, look(past, 5, nil)),
-			[]string{"nothing shows that what was written in the last 1h0m0s has been read"}},
+			[]string{"nothing shows that what was written in the last 1 h 00 m has been read"}},
 		{"reads", look(past+1, 5, look(past, 5, nil)),
-			[]string{"4 entries of the log wait for sink bigtable, the oldest for 1h0m0s"}},
+			[]string{"4 entries of the log wait for sink bigtable, the oldest for 1 h 00 m"}},
 	} {
 		st := c.o.At(now, c.o.lookedAt)
 		if diff := cmp.Diff(c.want, st.Reasons); diff != "" {
@@ -137,7 +137,7 @@ func TestStatusOfADeadDaemonSaysSo(t *testing.T) {
 		want   string
 	}{
 		{"alive", time.Second, nil, "running", ""},
-		{"killed", time.Hour, nil, "waiting", "no sign of life of the owner for 1h0m0s"},
+		{"killed", time.Hour, nil, "waiting", "no sign of life of the owner for 1 h 00 m"},
 		{"drained", time.Minute, func(s *checkpoint.State) { s.Released = true }, "waiting", "no owner"},
 		{"halted, and tried again within the minute", 50 * time.Second, halted, "halted", "halted: no permission"},
 		{"halted, and dead since", 10 * time.Minute, halted, "halted", "no owner"},

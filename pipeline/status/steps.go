@@ -25,6 +25,7 @@ const (
 	stepHaltRefused      step = "halt_refused"
 	stepSinkHalted       step = "sink_halted"
 	stepAway             step = "away"
+	stepRefused          step = "refused"
 	stepRetention        step = "retention"
 	stepNoOwner          step = "no_owner"
 	stepStarting         step = "starting"
@@ -60,8 +61,8 @@ const (
 )
 
 // steps are the texts, in which {table} is the source table and {file} the file of a continuous
-// comparison, {entry} the log entry of a refused change. A step stands here and nowhere else, so
-// that a test can execute each.
+// comparison, {entry} the log entry of a refused change, {hint} what ends an error. A step stands
+// here and nowhere else, so that a test can execute each.
 var steps = map[step]string{
 	stepGap:      "`replicator gaps list --table {table}`, then `replicator repair --gaps --table {table}`",
 	stepFull:     "`replicator status --table {table}` says which sink is behind; or raise `queue.max_bytes`",
@@ -81,6 +82,7 @@ var steps = map[step]string{
 	stepHaltRefused: "as the cause says; `replicator check` shows whether anything is left to do",
 	stepSinkHalted:  "mend the cause; `replicator resume --table {table}` tries at once",
 	stepAway:        "`replicator check` tests the connection and the permissions",
+	stepRefused:     "{hint}; `replicator check` tests credentials and permissions",
 	stepRetention:   "`replicator status --table {table}` says what holds reading up",
 	stepNoOwner: "is a `replicator run` running, and what does its log say? `replicator check` tests what it " +
 		"needs",

@@ -50,7 +50,7 @@ func (o *Observed) reasons(st *Table, ms change.Millis, now time.Time) (why []Re
 	add(o.pauseReason != "", WhyReadingPauses, "reading pauses: %s", o.pauseReason)
 	why = append(why, st.haltReasons()...)
 	left := time.Duration(st.Retention * float64(time.Second))
-	add(left >= 0 && left < lowRetention, WhyLowRetention, "unread changes are lost in %s", left.Round(time.Minute))
+	add(left >= 0 && left < lowRetention, WhyLowRetention, "unread changes are lost %s", within(left.Seconds()))
 	why = append(why, st.gapReasons()...)
 	if o.resync != nil {
 		add(true, WhyResyncing, "%s", st.resyncReason(o.resync, now))

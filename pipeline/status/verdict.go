@@ -32,7 +32,8 @@ const (
 	StateGap        = "gap"
 	StateFull       = "log full"
 	StateHalted     = "halted"
-	StateAway       = "away" // of a service: its name stands before it
+	StateAway       = "away"    // of a service: its name stands before it
+	StateRefuses    = "refuses" // of a service: it answers, and does not accept credentials or permissions
 	StateRetention  = "retention low"
 	StateNoOwner    = "no owner"
 	StateStarting   = "starting"
@@ -69,6 +70,8 @@ type Service struct {
 	Since     time.Time `json:"since"`
 	Error     string    `json:"error"`
 	Throttled bool      `json:"throttled,omitempty"` // it answers, and asks for fewer calls
+	Refuses   bool      `json:"refuses,omitempty"`   // credentials that are missing, expired or without permission
+	Hint      string    `json:"hint,omitempty"`      // what ends it, where the client of the service can tell
 }
 
 // finding is what a rule found about a table or a service.

@@ -16,7 +16,7 @@ import (
 func TestVerdictSaysStateCauseSinceWhenAndNextStep(t *testing.T) {
 	now := time.Date(2026, 11, 25, 14, 5, 0, 0, time.UTC)
 	began := now.Add(-2*time.Minute - 5*time.Second)
-	const since = " since 14:02:55Z (2m5s): "
+	const since = " since 14:02:55Z (2 m 05 s): "
 	waiting := uint64(0)
 	table := func(change func(*Table)) []Table {
 		st := Table{Source: "Orders", Target: "orders", State: "running", Retention: 86_000}
@@ -333,7 +333,7 @@ func TestTrackerKeepsTheBeginOfAState(t *testing.T) {
 		t.Errorf("a halt after a while lasts since %v", later.Since)
 	}
 	old := Verdict{State: StateHealthy, Since: &at}
-	if line := old.Line(at.Add(49 * time.Hour)); !strings.Contains(line, "since 2026-11-25 14:10:00Z (49h0m0s)") {
+	if line := old.Line(at.Add(49 * time.Hour)); !strings.Contains(line, "since 2026-11-25 14:10:00Z (49 h 00 m)") {
 		t.Error(line)
 	}
 	if line := old.Line(at.Add(-time.Second)); !strings.HasPrefix(line, "Healthy since 14:10:00Z: ") {

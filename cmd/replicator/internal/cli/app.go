@@ -228,8 +228,11 @@ func (a *App) loaded(tables *catalog.Catalog, err error) (*catalog.Catalog, erro
 // Refused prints the problems on stderr and returns the error that counts them.
 func (a *App) Refused(problems []problem.Problem) error {
 	a.Problems(a.Errs, problems)
-	return failure.Usagef("fix them, then `replicator check`", "%s has %s",
-		a.ConfigPath, render.Count(problem.CountErrors(problems), "error"))
+	n, hint := problem.CountErrors(problems), "fix them, then `replicator check`"
+	if n == 1 {
+		hint = "fix it, then `replicator check`"
+	}
+	return failure.Usagef(hint, "%s has %s", a.ConfigPath, render.Count(n, "error"))
 }
 
 // Print prints a line for people on stdout.

@@ -186,7 +186,7 @@ func Sentence(s pipeline.Status) string {
 	}
 	fmt.Fprintf(b, " %s, %s", Count(gaps, "gap"), Count(letters, "dead letter"))
 	if retention >= 0 {
-		fmt.Fprintf(b, ", %s of retention left", durationText(time.Duration(retention*float64(time.Second))))
+		fmt.Fprintf(b, ", %s of retention left", status.Period(time.Duration(retention*float64(time.Second))))
 	}
 	return b.String() + "."
 }
@@ -264,24 +264,12 @@ func lettersClause(letters int) string {
 	return ", except what was refused"
 }
 
-// durationText returns a duration as people say it: 23 h 58 m, 5 m 03 s, 0.8 s.
-func durationText(d time.Duration) string {
-	switch {
-	case d >= time.Hour:
-		return fmt.Sprintf("%d h %02d m", int(d.Hours()), int(d.Minutes())%60)
-	case d >= time.Minute:
-		return fmt.Sprintf("%d m %02d s", int(d.Minutes()), int(d.Seconds())%60)
-	default:
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	}
-}
-
 // lagText returns a lag in seconds; a negative one is unknown.
 func lagText(seconds float64) string {
 	if seconds < 0 {
 		return "unknown"
 	}
-	return durationText(time.Duration(seconds*float64(time.Second))) + " ago"
+	return status.Period(time.Duration(seconds*float64(time.Second))) + " ago"
 }
 
 // unknown stands in a column for what is not known.
@@ -292,7 +280,7 @@ func latencyText(l *status.Latency) string {
 	if l == nil {
 		return unknown
 	}
-	text := func(seconds float64) string { return durationText(time.Duration(seconds * float64(time.Second))) }
+	text := func(seconds float64) string { return status.Period(time.Duration(seconds * float64(time.Second))) }
 	return text(l.P50) + ", " + text(l.P99)
 }
 
