@@ -28,8 +28,12 @@ const module = "github.com/tailrace-cdc/replicator/"
 var arrows = map[string][]string{
 	"cmd": {
 		"admin", "audit", "catalog", "change", "checkpoint", "clients", "cmd", "config", "control", "cutover",
-		"daemon", "deploy", "explain", "failure", "host", "pipeline", "preflight", "price", "problem", "protocol",
+		"daemon", "demo", "deploy", "explain", "failure", "host", "pipeline", "preflight", "price", "problem", "protocol",
 		"queue", "restore", "sandbox", "sink", "source", "transform", "verify",
+	},
+	"demo": {
+		"audit", "catalog", "change", "clients", "config", "control", "failure", "pipeline", "problem", "protocol",
+		"sandbox", "sink", "transform", "verify",
 	},
 	"audit": {
 		"audit", "catalog", "clients", "config", "control", "pipeline", "protocol", "queue", "checkpoint", "verify",

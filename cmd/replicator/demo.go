@@ -10,8 +10,8 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/demo"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+	"github.com/tailrace-cdc/replicator/demo"
 	"github.com/tailrace-cdc/replicator/failure"
 )
 

@@ -23,7 +23,6 @@
 // Packages below, from the top down:
 //
 //	internal/cli        what all commands share: global flags, configuration, output, exit code
-//	internal/demo       the whole demo
 //	internal/render     text for people: status, explain, rules
 //
 // Files, from the top down:

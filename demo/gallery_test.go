@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write the files that the tests compare with")
 
-const tested = "../../../../transform/testdata/mappings"
+const tested = "../transform/testdata/mappings"
 
 // TestMappingsAreThoseThatTheTransformTests keeps the copies in the binary equal to the worked
 // examples, all of them. With -update it copies the examples.
