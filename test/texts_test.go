@@ -27,7 +27,7 @@ var readsOfTexts = map[string]string{
 	"source/credentials.go:credentialsHint":               "nor for most of the providers that failed",
 	"sink/archive/bucket/reply.go:withoutCredentials":     "the same",
 	"sink/archive/bucket/reply.go:classOfCall":            "Azure's SDK has no type for it",
-	"demo/writer.go:call":         "DynamoDB has one code for all invalid calls",
+	"demo/writer.go:call":                                 "DynamoDB has one code for all invalid calls",
 	"queue/conn/errors.go:OutcomeOf":                      "JetStream has one code for a full stream and a broken store",
 	"queue/embedded/server.go:healthOf":                   "the NATS server has one type for all errors of streams",
 	"transform/compile/when.go:whenHint":                  "the parser of conditions has no type for its errors",
