@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dustin/go-humanize"
+
+	"github.com/tailrace-cdc/replicator/pipeline/limit"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 )
 
@@ -84,7 +87,7 @@ func facts(t *status.Table, r *tableRow) []fact {
 	all := []fact{
 		{"Latency of the last minutes, p50 and p99", r.Latency}, {"Changes per second", r.Rate},
 		{"Changes that wait in the log", r.Waiting}, {"Limited by", limitFact(r)},
-		{"Calls to Bigtable in flight", callsFact(t, r)},
+		{"Calls to Bigtable in flight", callsFact(t, r)}, {"Can reach", carriesFact(t.Carries)},
 		{"In Bigtable", applied}, {"Age of that proof", r.Proof},
 		{"Retention left", r.Retention}, {"Log", r.Log + r.LogLimit}, {"Copy of older items", copied},
 		{"Continuous comparison", r.Verify}, {"Dead letters", lettersText(t)},
@@ -114,6 +117,15 @@ func callsFact(t *status.Table, r *tableRow) string {
 		return r.Calls
 	}
 	return fmt.Sprintf("%s that may be, up to %d (bigtable.max_in_flight)", r.Calls, t.Calls.Most)
+}
+
+// carriesFact returns how many changes the table can reach, and what sets that.
+func carriesFact(c *limit.Carried) string {
+	if c == nil {
+		return unknown
+	}
+	return fmt.Sprintf("about %s changes a second while no other table is busy, limited by %s: Bigtable answers in %g ms, "+
+		"with %s at most", humanize.Comma(c.Changes), c.LimitedBy.Word(), c.LatencyMS, countText(c.Calls, "call"))
 }
 
 // shardTable returns the shards as rows, those first that are still read.

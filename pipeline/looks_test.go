@@ -194,6 +194,41 @@ func TestSlowLogLimits(t *testing.T) {
 	r.equal()
 }
 
+// twoRows is a mapping with an index row for each item.
+const twoRows = `
+families: {d: {max_versions: 1}, i: {max_versions: 1}}
+rules:
+- {name: all, match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}", cells: [{attrs: all, except: [pk, sk], to: "d:{attr}"}],
+   index: [{row: "by#{s}#{p}", cells: [{attr: v, to: "i:v"}]}]}`
+
+// TestStatusShowsWhatATableCanReach: by the calls that each change takes, their latency, and how many
+// may be in flight.
+func TestStatusShowsWhatATableCanReach(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Orders")
+	w.mapping = twoRows
+	w.opts = func(o *pipeline.Options) { o.Lanes, o.Processors = 100, 1000 }
+	r := w.open("Orders")
+	r.begin()
+	r.settle()
+	if c := r.table("Orders").Carries; c != nil {
+		t.Errorf("%+v, and Bigtable was not called yet", c)
+	}
+	r.front.Faults.Latency(50*time.Millisecond, 0)
+	r.write(200)
+	r.until("the calls of a change are known", func() bool {
+		c := r.table("Orders").Carries
+		return c != nil && c.Changes <= 1100 // 100 calls, 50 ms and two rows; one row: 2,000
+	})
+	c := r.table("Orders").Carries
+	if c.LimitedBy != limit.Latency || c.LatencyMS < 50 || c.Calls != 100 || c.Changes == 0 {
+		t.Errorf("%+v, want at most 1,000 changes a second, limited by 100 calls of 50 ms", c)
+	}
+	r.front.Faults.Latency(0, 0)
+	r.settle()
+	r.equal()
+}
+
 // delayer is a TCP proxy that passes everything on late, in both directions.
 type delayer struct {
 	addr  string

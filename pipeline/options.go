@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/host"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
@@ -30,6 +31,8 @@ type Options struct {
 	CopyMemory int64
 	Lanes      int // of a table; 0: by the number of tables
 	Calls      int // in work at once, all tables together; 0: by Memory
+	// Processors that this process has, for how much it can carry; 0: as many as its control group has.
+	Processors float64
 	// Scratch is the directory of the sorted runs of whole-table resyncs.
 	Scratch string
 	// PastHour is the file with the charts of the last hour, which the next process continues; "":
@@ -125,6 +128,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Calls == 0 {
 		o.Calls = apply.CallsIn(o.Memory)
+	}
+	if o.Processors == 0 {
+		o.Processors = host.Processors()
 	}
 	if o.CopyMemory == 0 {
 		o.CopyMemory = 48 << 20

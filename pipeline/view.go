@@ -27,6 +27,9 @@ type tableView struct {
 	history *latency.History
 	usage   usage
 	looks   limit.Window // at where changes wait
+	// callTook is the time of a call to Bigtable in nanoseconds, in the mean of the last seconds in
+	// which there were calls; 0: none yet.
+	callTook atomic.Int64
 	// reported is what the histogram had counted at the last report; keepHistory's goroutine alone
 	// uses it.
 	reported latency.Counts
@@ -170,7 +173,7 @@ func (v *tableView) knownNow(s *snapshot, now time.Time) status.Now {
 	}
 	known.Cost = v.usage.cost(v.used(s, now))
 	if facts, ok := v.looks.Facts(); ok {
-		known.Limit = &facts
+		known.Limit, known.Way = &facts, v.way(s)
 	}
 	return known
 }

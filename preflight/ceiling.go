@@ -3,14 +3,13 @@ package preflight
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/host"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/limit"
 	"github.com/tailrace-cdc/replicator/price"
@@ -19,26 +18,14 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// What one change or copied item takes. Those below are measured with items of 1 KB, as `make
-// bench` does; of larger items each KB counts as one.
 const (
-	changesPerProcessor = 20_000 // a second
-	itemsPerProcessor   = 19_000 // a second, of a copy
+	// itemsPerProcessor is how many items a second of a copy a processor takes, measured with items
+	// of 1 KB, as `make bench` does.
+	itemsPerProcessor = 19_000
 
 	// heldSeconds is how long a copied item is in memory.copy: 12,100 a second were copied with 48
 	// MiB.
 	heldSeconds = 4
-
-	// A record is two images, and in the log JSON around them, at most: compression is not counted.
-	imagesPerChange, recordBytes = 2, 400
-
-	// logBytesPerSecond is what a volume takes. gp3 gives 125 MB/s unless more is paid for:
-	// https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html
-	logBytesPerSecond = 125e6
-
-	// What DynamoDB gives of one shard a second: five reads of at most 1,000 records, and 2 MB.
-	// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Streams.html
-	recordsPerShard, bytesPerShard = 5000, 2e6
 )
 
 const (
@@ -140,51 +127,21 @@ func (c *Ceiling) Remedy() string {
 	return c.LimitedBy.Remedy(&limit.Calls{InFlight: c.Calls, Bound: c.Calls, Most: c.Calls})
 }
 
-// load is what a table is, and what it meets.
+// load is what a table is, and what its changes and copies meet.
 type load struct {
+	limit.Way
 	info       *source.TableInfo
 	backfill   *config.Backfill // nil: no copy will begin
-	rows       float64          // per item
-	latency    time.Duration
-	calls      int // in flight at most
 	callsBy    callBound
-	shards     int // that are open
-	processors float64
 	copyMemory int64
 }
 
 // itemBytes returns the mean size of the items. An empty table is assumed to get items of 1 KB.
-func (l *load) itemBytes() float64 {
-	if l.info.Items <= 0 {
+func itemBytes(info *source.TableInfo) float64 {
+	if info.Items <= 0 {
 		return copyItemBytes
 	}
-	return max(1, float64(l.info.Bytes)/float64(l.info.Items))
-}
-
-// logBytes returns the bytes that a change takes in the log, at most.
-func (l *load) logBytes() float64 { return imagesPerChange*l.itemBytes() + recordBytes }
-
-// byCalls returns the items a second that the calls in flight carry, and the word for them.
-func (l *load) byCalls() (limit.By, float64) {
-	by := limit.Latency
-	if l.callsBy == byMemory {
-		by = limit.Memory
-	}
-	return by, float64(l.calls) / max(l.latency.Seconds(), 50e-6) / l.rows
-}
-
-// changes returns how many changes a second each part carries.
-func (l *load) changes() map[limit.By]float64 {
-	by, calls := l.byCalls()
-	all := map[limit.By]float64{
-		by:        calls,
-		limit.CPU: changesPerProcessor * l.processors / l.rows / weight(l.itemBytes()),
-		limit.Log: logBytesPerSecond / l.logBytes(),
-	}
-	if l.shards > 0 {
-		all[limit.Source] = float64(l.shards) * min(recordsPerShard, bytesPerShard/imagesPerChange/l.itemBytes())
-	}
-	return all
+	return max(1, float64(info.Bytes)/float64(info.Items))
 }
 
 // copies returns how many items a second of a copy each part carries; nil if none will begin.
@@ -192,33 +149,22 @@ func (l *load) copies() map[limit.By]float64 {
 	if l.backfill == nil {
 		return nil
 	}
-	by, calls := l.byCalls()
+	by, calls := l.ByCalls()
 	all := map[limit.By]float64{
 		by:        calls,
-		limit.CPU: itemsPerProcessor * l.processors / l.rows / weight(l.itemBytes()),
+		limit.CPU: itemsPerProcessor * l.Processors / l.Rows / limit.Weight(l.ItemBytes),
 	}
 	if l.backfill.From != "export" {
-		all[byReadUnits] = readBudget(l.info, l.backfill) * unitBytes / l.itemBytes()
+		all[byReadUnits] = readBudget(l.info, l.backfill) * unitBytes / l.ItemBytes
 	}
 	if l.backfill.WriteRows > 0 {
-		all[byWriteRows] = float64(l.backfill.WriteRows) / l.rows
+		all[byWriteRows] = float64(l.backfill.WriteRows) / l.Rows
 	}
-	held := float64(l.copyMemory) / heldSeconds / l.itemBytes()
+	held := float64(l.copyMemory) / heldSeconds / l.ItemBytes
 	if before, there := all[limit.Memory]; !there || held < before {
 		all[limit.Memory] = held
 	}
 	return all
-}
-
-// lowest returns the part that carries least, and how much.
-func lowest(all map[limit.By]float64) (limit.By, float64) {
-	least := limit.Nothing
-	for _, by := range slices.Sorted(maps.Keys(all)) {
-		if least == limit.Nothing || all[by] < all[least] {
-			least = by
-		}
-	}
-	return least, all[least]
 }
 
 // whole returns the numbers without their fractions, which promise too much.
@@ -233,14 +179,13 @@ func whole(all map[limit.By]float64) map[limit.By]int64 {
 // ceiling returns how much of the table is carried.
 func (l *load) ceiling() Ceiling {
 	c := Ceiling{
-		LatencyMS: math.Round(float64(l.latency.Microseconds())/10) / 100, Calls: l.calls, callsBy: l.callsBy,
-		ItemBytes: int64(l.itemBytes()), RowsPerItem: math.Round(l.rows*100) / 100, Shards: l.shards, Items: l.info.Items,
-		Ceilings: whole(l.changes()), CopyCeilings: whole(l.copies()),
+		ItemBytes: int64(l.ItemBytes), RowsPerItem: math.Round(l.Rows*100) / 100, Shards: l.Shards, Items: l.info.Items,
+		Ceilings: whole(l.Changes()), CopyCeilings: whole(l.copies()), callsBy: l.callsBy,
 	}
-	by, n := lowest(l.changes())
-	c.LimitedBy, c.Changes = by, int64(n)
+	carried := l.Carried()
+	c.LimitedBy, c.Changes, c.LatencyMS, c.Calls = carried.LimitedBy, carried.Changes, carried.LatencyMS, carried.Calls
 	if copies := l.copies(); copies != nil {
-		by, n := lowest(copies)
+		by, n := limit.Lowest(copies)
 		c.CopyLimitedBy, c.CopyHours = by, math.Ceil(float64(l.info.Items)/n/36)/100
 	}
 	return c
@@ -248,7 +193,7 @@ func (l *load) ceiling() Ceiling {
 
 // capacity computes the capacity. What cannot be measured is a problem of the environment.
 func (c *check) capacity(ctx context.Context) {
-	k := &Capacity{Processors: processors(), Memory: MemoryMiB{
+	k := &Capacity{Processors: host.Processors(), Memory: MemoryMiB{
 		Usual: c.Cost[CostMemory] >> 20, Most: c.Cost[CostMemoryLarge] >> 20, Copy: c.Cost[CostMemoryCopy] >> 20,
 	}}
 	c.Capacity = k
@@ -267,8 +212,8 @@ func (c *check) capacity(ctx context.Context) {
 		t := l.ceiling()
 		t.Source, t.Target = r.Source, r.Target
 		k.Tables = append(k.Tables, t)
-		k.LogBytes = max(k.LogBytes, int64(float64(t.Changes)*l.logBytes()))
-		rows := float64(t.Changes) * l.rows * weight(l.itemBytes())
+		k.LogBytes = max(k.LogBytes, int64(float64(t.Changes)*l.LogBytes()))
+		rows := float64(t.Changes) * l.Rows * limit.Weight(l.ItemBytes)
 		k.Cost.Nodes = max(k.Cost.Nodes, price.SSD.Nodes(rows, float64(l.info.Bytes)))
 		if r.Copy != nil {
 			if way := r.Copy.chosen(); way != nil {
@@ -291,13 +236,15 @@ func (c *check) load(ctx context.Context, r *TableReport) *load {
 		return nil
 	}
 	l := &load{
-		info: &t.Info, rows: r.rowsPerItem(), processors: processors(), copyMemory: int64(c.cfg.Memory.Copy),
+		Way:  limit.Way{ItemBytes: itemBytes(&t.Info), Rows: r.rowsPerItem(), Processors: host.Processors()},
+		info: &t.Info, copyMemory: int64(c.cfg.Memory.Copy),
 	}
-	l.calls, l.callsBy = c.callsOf(t)
+	l.Calls, l.callsBy = c.callsOf(t)
+	l.ByMemory = l.callsBy == byMemory
 	if r.Copy != nil && t.Backfill.From != "none" {
 		l.backfill = &t.Backfill
 	}
-	if l.latency, err = c.latency(ctx, t.Target); err != nil {
+	if l.Latency, err = c.latency(ctx, t.Target); err != nil {
 		c.failed("bigtable", t.Path+".target", bigtable.Explain(fmt.Errorf("read a row of %s: %w", t.Target, err)))
 		return nil
 	}
@@ -305,8 +252,8 @@ func (c *check) load(ctx context.Context, r *TableReport) *load {
 		return l
 	}
 	if r.Idle != nil {
-		l.shards = r.Idle.Shards
-	} else if l.shards, err = c.openShards(ctx, t); err != nil {
+		l.Shards = r.Idle.Shards
+	} else if l.Shards, err = c.openShards(ctx, t); err != nil {
 		c.failed("stream", t.Path+".source", source.Explain(err))
 		return nil
 	}

@@ -20,8 +20,9 @@ import (
 func TestCeiling(t *testing.T) {
 	usual := func() *load {
 		return &load{
+			Way:  limit.Way{Rows: 1, Latency: 10 * time.Millisecond, Calls: 2048, Shards: 100, Processors: 2},
 			info: &source.TableInfo{Items: 36_000_000, Bytes: 36_000_000 << 10}, backfill: &config.Backfill{From: "scan"},
-			rows: 1, latency: 10 * time.Millisecond, calls: 2048, shards: 100, processors: 2, copyMemory: 128 << 20,
+			copyMemory: 128 << 20,
 		}
 	}
 	for name, c := range map[string]struct {
@@ -32,14 +33,16 @@ func TestCeiling(t *testing.T) {
 		hours   float64
 	}{
 		"two processors":   {func(*load) {}, limit.CPU, 40_000, byReadUnits, 5},
-		"many processors":  {func(l *load) { l.processors = 64 }, limit.Log, 51_062, byReadUnits, 5},
-		"far away":         {func(l *load) { l.latency = 100 * time.Millisecond }, limit.Latency, 20_480, byReadUnits, 5},
-		"little memory":    {func(l *load) { l.calls, l.callsBy = 200, byMemory }, limit.Memory, 20_000, byReadUnits, 5},
-		"half a processor": {func(l *load) { l.processors = 0.5 }, limit.CPU, 10_000, byReadUnits, 5},
-		"two rows":         {func(l *load) { l.rows = 2 }, limit.CPU, 20_000, byReadUnits, 5},
+		"many processors":  {func(l *load) { l.Processors = 64 }, limit.Log, 51_062, byReadUnits, 5},
+		"far away":         {func(l *load) { l.Latency = 100 * time.Millisecond }, limit.Latency, 20_480, byReadUnits, 5},
+		"little memory": {
+			func(l *load) { l.Calls, l.ByMemory, l.callsBy = 200, true, byMemory }, limit.Memory, 20_000, byReadUnits, 5,
+		},
+		"half a processor": {func(l *load) { l.Processors = 0.5 }, limit.CPU, 10_000, byReadUnits, 5},
+		"two rows":         {func(l *load) { l.Rows = 2 }, limit.CPU, 20_000, byReadUnits, 5},
 		"large items":      {func(l *load) { l.info.Items /= 100 }, limit.CPU, 400, byReadUnits, 5},
-		"one shard":        {func(l *load) { l.shards = 1 }, limit.Source, 976, byReadUnits, 5},
-		"shards not known": {func(l *load) { l.shards = 0 }, limit.CPU, 40_000, byReadUnits, 5},
+		"one shard":        {func(l *load) { l.Shards = 1 }, limit.Source, 976, byReadUnits, 5},
+		"shards not known": {func(l *load) { l.Shards = 0 }, limit.CPU, 40_000, byReadUnits, 5},
 		"nothing to copy":  {func(l *load) { l.backfill = nil }, limit.CPU, 40_000, "", 0},
 		"an export":        {func(l *load) { l.backfill.From = "export" }, limit.CPU, 40_000, limit.Memory, 0.31},
 		"an export, memory": {
@@ -47,14 +50,15 @@ func TestCeiling(t *testing.T) {
 		},
 		"read units":         {func(l *load) { l.backfill.ReadUnits.Absolute = 5000 }, limit.CPU, 40_000, byReadUnits, 0.5},
 		"write rows":         {func(l *load) { l.backfill.WriteRows = 1000 }, limit.CPU, 40_000, byWriteRows, 10},
-		"write rows of two":  {func(l *load) { l.backfill.WriteRows, l.rows = 1000, 2 }, limit.CPU, 20_000, byWriteRows, 20},
+		"write rows of two":  {func(l *load) { l.backfill.WriteRows, l.Rows = 1000, 2 }, limit.CPU, 20_000, byWriteRows, 20},
 		"an empty table":     {func(l *load) { l.info.Items, l.info.Bytes = 0, 0 }, limit.CPU, 40_000, byReadUnits, 0},
-		"no time at all":     {func(l *load) { l.latency = 0 }, limit.CPU, 40_000, byReadUnits, 5},
+		"no time at all":     {func(l *load) { l.Latency = 0 }, limit.CPU, 40_000, byReadUnits, 5},
 		"a share of nothing": {func(l *load) { l.backfill.ReadUnits.Percent = 50 }, limit.CPU, 40_000, byReadUnits, 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := usual()
 			c.change(l)
+			l.ItemBytes = itemBytes(l.info)
 			got := l.ceiling()
 			if got.LimitedBy != c.by || got.Changes != c.changes {
 				t.Errorf("%d changes a second by %s, want %d by %s of %v", got.Changes, got.LimitedBy, c.changes, c.by,
@@ -117,19 +121,6 @@ func TestHighestMaxInFlight(t *testing.T) {
 		found := slices.ContainsFunc(problems, func(p problem.Problem) bool { return p.Path == "bigtable.max_in_flight" })
 		if found != refused {
 			t.Errorf("%d calls: %+v", calls, problems)
-		}
-	}
-}
-
-// TestProcessorsOfAControlGroup: Go runs on two processors where a control group has less, and
-// rounds up what it has.
-func TestProcessorsOfAControlGroup(t *testing.T) {
-	for limit, want := range map[string]float64{
-		"": 4, "max 100000\n": 4, "50000 100000\n": 0.5, "100000 100000\n": 1, "250000 100000\n": 2.5,
-		"800000 100000\n": 4, "0 100000": 4, "100000": 4, "100000 0": 4, "- -": 4,
-	} {
-		if got := processorsOf(4, limit); got != want {
-			t.Errorf("%q: %g, want %g", limit, got, want)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/dustin/go-humanize/english"
 
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/pipeline/limit"
 	"github.com/tailrace-cdc/replicator/price"
 	"github.com/tailrace-cdc/replicator/source"
 )
@@ -23,7 +24,7 @@ func PriceNote() string {
 
 const (
 	unitBytes     = 4096 // that a read unit reads strongly consistently
-	copyItemBytes = 1024 // larger items count as several
+	copyItemBytes = 1024 // of an item of a table that is empty yet
 )
 
 // CopyEstimate is what copying the items of a table takes, by scan and by export side by side.
@@ -59,9 +60,6 @@ func readBudget(info *source.TableInfo, b *config.Backfill) float64 {
 	}
 	return budget
 }
-
-// weight returns how many items of 1 KB one of the given size counts as.
-func weight(itemBytes float64) float64 { return max(1, itemBytes/copyItemBytes) }
 
 // EstimateCopy estimates the copy of a table from its description, which has counts up to six hours
 // old.
@@ -115,7 +113,7 @@ func ResyncCost(info *source.TableInfo, b config.Backfill) (what string, hours f
 func writeSeconds(info *source.TableInfo, b config.Backfill) float64 {
 	seconds := 0.0
 	if info.Items > 0 {
-		seconds = float64(info.Items) * weight(float64(info.Bytes)/float64(info.Items)) / itemsPerProcessor
+		seconds = float64(info.Items) * limit.Weight(float64(info.Bytes)/float64(info.Items)) / itemsPerProcessor
 	}
 	if b.WriteRows > 0 {
 		seconds = max(seconds, float64(info.Items)/float64(b.WriteRows))

@@ -11,7 +11,6 @@
 //	recovery.go   what recover does
 //	preflight.go  the report, and the order of the checks
 //	ceiling.go    how many changes a second, and how fast a copy, a deployment carries
-//	processors.go how many processors this process has
 //	selections.go which tables the selections choose
 //	sample.go     the mappings on a sample of items
 //	servers.go    DynamoDB, Bigtable and the queue

@@ -142,6 +142,7 @@ type readCounts struct {
 	all, full, failed atomic.Uint64
 	charged           atomic.Uint64
 	units             sum
+	records, bytes    atomic.Uint64
 	parked            atomic.Int64
 }
 
@@ -165,6 +166,14 @@ func (t *tableMetrics) countCharged() {
 	t.reads.charged.Add(1)
 }
 
+// countPage counts what a page holds.
+func (t *tableMetrics) countPage(records, bytes int) {
+	t.records.Add(float64(records))
+	t.bytes.Add(float64(bytes))
+	t.reads.records.Add(uint64(records))
+	t.reads.bytes.Add(uint64(bytes))
+}
+
 // countUnits counts read capacity that a reply has cost.
 func (t *tableMetrics) countUnits(units float64) {
 	t.units.Add(units)
@@ -180,6 +189,8 @@ type Reads struct {
 
 	Charged uint64  // calls that the service answered: also those with a reply that was dropped
 	Units   float64 // read capacity of scans and of reads of items
+
+	Records, Bytes uint64 // of the pages that were read
 }
 
 // Reads returns how the reads of a table ended.
@@ -190,7 +201,7 @@ func (s *Source) Reads(table string) Reads {
 	c := &s.metrics.table(table).reads
 	return Reads{
 		All: c.all.Load(), Full: c.full.Load(), Failed: c.failed.Load(), Parked: int(max(c.parked.Load(), 0)),
-		Charged: c.charged.Load(), Units: c.units.Load(),
+		Charged: c.charged.Load(), Units: c.units.Load(), Records: c.records.Load(), Bytes: c.bytes.Load(),
 	}
 }
 

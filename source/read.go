@@ -243,8 +243,7 @@ func pageKindOf(p *Page) pageKind {
 // count adds the page to the table's metrics.
 func (r *Reader) count(p *Page, kind pageKind) {
 	r.m.reads.all.Add(1)
-	r.m.bytes.Add(float64(len(p.body.Bytes())))
-	r.m.records.Add(float64(len(p.Records)))
+	r.m.countPage(len(p.Records), len(p.body.Bytes()))
 	for i := range p.Records {
 		if p.Records[i].TTL {
 			r.m.deletedByTTL.Inc()

@@ -39,8 +39,8 @@ const (
 )
 
 // Place returns where the changes between the log and Bigtable wait, if they have waited for longer
-// than limit.Late or the log holds more. last is its last entry with changes. Resyncs of items count
-// when they wait for calls. It is cheap.
+// than limit.Late or the log holds more. last is its last entry with changes. Resyncs of items
+// count when they wait for calls. It is cheap.
 func (s *Sink) Place(now time.Time, last uint64) limit.Place {
 	if s.retrying.Load() {
 		return limit.AtRetry
@@ -87,6 +87,15 @@ func placeIf(waits bool, p limit.Place) limit.Place {
 		return limit.Nowhere
 	}
 	return p
+}
+
+// Lanes returns in how many lanes changes are applied, each with a call at a time; 0 between two
+// passes.
+func (s *Sink) Lanes() int {
+	if l := s.currentLanes(); l != nil {
+		return len(l.all)
+	}
+	return 0
 }
 
 // currentLanes returns the lanes of the running pass; nil between two.

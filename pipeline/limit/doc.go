@@ -18,4 +18,5 @@
 //	window.go  the looks of the last seconds, and what they sum up to
 //	place.go   where the changes of a table wait
 //	word.go    the words, and what each tells an operator to do
+//	way.go     how many changes a table can reach, by what its changes meet
 package limit

@@ -1,6 +1,9 @@
 package limit
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
 
 const (
 	// PerSecond is how often a second a table is to be looked at.
@@ -26,8 +29,9 @@ type Look struct {
 
 // Counts are what the clients of a table count.
 type Counts struct {
-	Calls, Overloads uint64 // calls to Bigtable that were answered or refused; those that were refused or timed out
-	Cuts             uint64 // of the bound, because of refused calls
+	Calls, Overloads uint64        // calls to Bigtable that were answered or refused; those that were refused or timed out
+	Cuts             uint64        // of the bound, because of refused calls
+	Took             time.Duration // all calls together, between sending and answer
 	// Reads of shards, those with as many records as fit, and those that failed and will be repeated.
 	Reads, FullReads, FailedReads uint64
 }
@@ -36,6 +40,7 @@ type Counts struct {
 func (c Counts) since(before Counts) Counts {
 	return Counts{
 		Calls: c.Calls - before.Calls, Overloads: c.Overloads - before.Overloads, Cuts: c.Cuts - before.Cuts,
+		Took:  c.Took - before.Took,
 		Reads: c.Reads - before.Reads, FullReads: c.FullReads - before.FullReads,
 		FailedReads: c.FailedReads - before.FailedReads,
 	}

@@ -84,7 +84,8 @@ const (
 
 // ByRow reports whether the code of a halt follows from what the pipeline's row of the table holds.
 func ByRow(code string) bool {
-	return code == CodeRowMissing || code == CodeLogLost || code == CodeLogOlder || code == CodeRefused || code == CodeMapping
+	return code == CodeRowMissing || code == CodeLogLost || code == CodeLogOlder || code == CodeRefused ||
+		code == CodeMapping
 }
 
 // HaltError stops a table or a sink until an operator acts or the cause goes away.

@@ -177,8 +177,8 @@ func refusedLog(what string) *outcome.RefusedError {
 		Code: outcome.CodeLogLost,
 		What: what,
 		Hint: "versions must grow across lives, so a lost log is not started over in silence: " +
-			"bring the queue's volume back; where it is gone, `replicator recover --all` begins a new life above all versions, " +
-			"and says before what that takes",
+			"bring the queue's volume back; where it is gone, `replicator recover --all` begins a new life above all " +
+			"versions, and says before what that takes",
 	}
 }
 

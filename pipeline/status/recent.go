@@ -47,11 +47,17 @@ func (st *Table) takeRecent(r *latency.Recent) {
 	}
 }
 
-// takeLimit takes what limits the table. A table that stands still is limited by what its state
-// says.
-func (st *Table) takeLimit(f *limit.Facts) {
+// takeLimit takes what limits the table, and how much it can reach. A table that stands still is
+// limited by what its state says.
+func (st *Table) takeLimit(f *limit.Facts, way *limit.Way) {
 	if f == nil || st.State == "halted" {
 		return
+	}
+	if way != nil {
+		w := *way
+		w.Shards = st.Shards.Open
+		carried := w.Carried()
+		st.Carries = &carried
 	}
 	st.LimitedBy = limit.Judge(f)
 	if calls := f.Calls; st.Target != "" {

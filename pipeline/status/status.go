@@ -151,7 +151,7 @@ func (st *Table) takeProgress(x Seen) {
 	}
 	st.Requests, st.Verify, st.Archive = x.Live.Requests, x.Live.Verify, x.Live.Archive
 	st.Latency, st.Rate, st.ThrottledSince = x.Live.Latency, x.Live.Rate, x.Live.ThrottledSince
-	st.LimitedBy, st.Calls, st.Cost = x.Live.LimitedBy, x.Live.Calls, x.Live.Cost
+	st.LimitedBy, st.Calls, st.Carries, st.Cost = x.Live.LimitedBy, x.Live.Calls, x.Live.Carries, x.Live.Cost
 	if c := x.Live.Copy; c != nil && st.Copy != nil && c.ID == st.Copy.ID {
 		live := *c
 		live.Paused = st.Copy.Paused // the log is newer
@@ -203,6 +203,7 @@ type Now struct {
 	Throttled *time.Time
 	Recent    *latency.Recent // what was applied in the last minutes; nil for a table without a target
 	Limit     *limit.Facts    // of the last seconds; nil: not known
+	Way       *limit.Way      // without the shards; nil: not known
 	Cost      *Cost           // nil: not known
 }
 
@@ -225,7 +226,7 @@ func (o *Observed) With(n Now) *Observed {
 	next.status.Requests, next.status.Verify, next.status.Archive = n.Requests, n.Verify, n.Archive
 	next.status.ThrottledSince = n.Throttled
 	next.status.takeRecent(n.Recent)
-	next.status.takeLimit(n.Limit)
+	next.status.takeLimit(n.Limit, n.Way)
 	next.status.Cost = n.Cost
 	return &next
 }

@@ -84,6 +84,9 @@ type Table struct {
 	// applies its changes finds; left out where none does, and while a sink is halted.
 	LimitedBy limit.By     `json:"limited_by,omitempty"`
 	Calls     *limit.Calls `json:"calls,omitempty"`
+	// Carries is how many changes the table can reach if no other one is busy, by the size of its
+	// records and the latency of Bigtable as the process has measured them.
+	Carries *limit.Carried `json:"carries,omitempty"`
 
 	// What the table costs, as the process that carries it counts; nil: not known.
 	Cost *Cost `json:"cost,omitempty"`

@@ -192,6 +192,9 @@ type Load struct {
 	Calls     uint64 // that were answered, or refused because of load
 	Overloads uint64 // that were throttled, timed out or found the table unavailable
 	Cuts      uint64 // of Bound, because more calls than usual were such
+
+	Stream uint64        // calls of changes of the stream
+	Took   time.Duration // all Calls together, between sending and answer
 }
 
 // Load returns what the calls to a table show.

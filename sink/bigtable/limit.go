@@ -20,13 +20,14 @@ const (
 // gate decides which waiting call begins when a slot is free, over all tables of a client: they
 // share its connections, and Bigtable.
 //
-// A call of the stream gets the next free slot of its table. Calls of copies take what is left. They
-// begin only while no call of the stream waits, in any table. Of each table a tenth of the slots is
-// for them at any time, so that a copy ends even beside a stream that always has something to write.
-// Calls of one kind and table begin in the order in which they came, so that no lane starves.
+// A call of the stream gets the next free slot of its table. Calls of copies take what is left.
+// They begin only while no call of the stream waits, in any table. Of each table a tenth of the
+// slots is for them at any time, so that a copy ends even beside a stream that always has something
+// to write. Calls of one kind and table begin in the order in which they came, so that no lane
+// starves.
 //
-// One mutex covers the limits of all tables: else a copy could miss that the last call of the stream
-// has begun in another table.
+// One mutex covers the limits of all tables: else a copy could miss that the last call of the
+// stream has begun in another table.
 type gate struct {
 	mu       sync.Mutex
 	pressing int          // tables in which calls of the stream wait
@@ -47,6 +48,9 @@ type callLimit struct {
 	pressing  bool             // counted in gate.pressing
 	overloads uint64           // calls so far that showed an overload
 	calls     uint64           // so far, without those that show nothing about the load
+	took      time.Duration    // all calls together
+	// streamCalls are the calls of changes of the stream.
+	streamCalls uint64
 }
 
 // waiter is a call that waits for a slot.
@@ -103,6 +107,10 @@ func (l *callLimit) Release(of traffic, took time.Duration, signal loadSignal, c
 	defer l.gate.mu.Unlock()
 	if signal != loadNeutral {
 		l.calls++
+		l.took += took
+		if of == ofStream {
+			l.streamCalls++
+		}
 	}
 	if signal == loadOverload {
 		l.overloads++
@@ -136,6 +144,7 @@ func (l *callLimit) Load() Load {
 	return Load{
 		InFlight: l.inFlight, Waiting: len(l.waiting[ofStream]), Copying: len(l.waiting[ofCopy]),
 		Bound: int(l.bound.calls), Most: int(l.bound.high), Calls: l.calls, Overloads: l.overloads, Cuts: l.bound.cuts,
+		Stream: l.streamCalls, Took: l.took,
 	}
 }
 
@@ -169,8 +178,8 @@ func (l *callLimit) mayBegin(of traffic) bool {
 // share returns how many slots calls of copies get at any time.
 func (l *callLimit) share() int { return max(int(l.bound.calls/10), 1) }
 
-// serve hands free slots to those who wait, and to copies of other tables where the last call of the
-// stream has got one.
+// serve hands free slots to those who wait, and to copies of other tables where the last call of
+// the stream has got one.
 func (l *callLimit) serve() {
 	l.serveOwn()
 	if l.press(); l.gate.pressing > 0 {

@@ -1,4 +1,4 @@
-package preflight
+package host
 
 import (
 	"os"
@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// processors returns how many processors this process has: fewer than it runs goroutines on where
+// Processors returns how many processors this process has: fewer than it runs goroutines on where
 // its control group has a lower limit. Go rounds such a limit up, and never runs on fewer than two:
 // https://pkg.go.dev/runtime#GOMAXPROCS
-func processors() float64 {
+func Processors() float64 {
 	text, _ := os.ReadFile("/sys/fs/cgroup/cpu.max") // without one there is no limit
 	return processorsOf(float64(runtime.GOMAXPROCS(0)), string(text))
 }
