@@ -1,8 +1,3 @@
-// Package host is what differs between operating systems: locks on files, the room on a volume, the
-// errors of a file system and of a port that is taken.
-//
-// The files end in _unix.go and _windows.go. Windows is compiled by `make cross`; no test of this
-// project runs on it.
 package host
 
 import (

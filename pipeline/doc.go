@@ -49,6 +49,7 @@
 //	beating.go      beats while something slow runs before the write loop
 //	looks.go        where its changes wait, four times a second
 //	view.go         what a table's goroutines publish about it, and its status
+//	reach.go        how many changes a second it can reach
 //	usage.go        what it used of the clouds in the last hour
 //	snapshot.go     what is known of a table at one moment
 //	report.go       a line a minute about it in the process's log
