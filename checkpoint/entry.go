@@ -61,6 +61,9 @@ type Start struct {
 	// Backfill is where the items come from that are older than the stream: FromScan, FromExport,
 	// or empty for nowhere.
 	Backfill string `json:"backfill,omitempty"`
+	// NotCopied is how many items the table held, as DynamoDB counts them, where Backfill is empty
+	// and the stream does not hold all of them either.
+	NotCopied int64 `json:"not_copied,omitempty"`
 	// Recover begins a life that keeps the rows of an earlier one: the whole table is resynced.
 	Recover bool `json:"recover,omitempty"`
 	// After is set where records are read that are older than the life: only those created since

@@ -192,7 +192,7 @@ var members1 = map[string]string{
 	"ResyncResult":  "items written equal left hot letters unproven unowned",
 	"ShardSeen":     "id parent closed",
 	"Snapshot":      "part parts first format",
-	"Start":         "stream mode at date floor shards backfill recover after part parts",
+	"Start":         "stream mode at date floor shards backfill not_copied recover after part parts",
 	"Stream":        "arn date mode at floor after disabled seq",
 	"Switch":        "to above seq",
 	"Verified":      "gaps",
@@ -202,7 +202,7 @@ var members1 = map[string]string{
 	"storedShard": "id stream parent phase pos clock through closed gapped horizon excused seen absent alive " +
 		"ended early unended seen_open",
 	"storedState": "epoch owner nonce released life identity streams shards marks gaps paused pausing halts date listed " +
-		"last_frame changes top horizons starting foreign backfill copy resync last_resync accepting " +
+		"last_frame changes top horizons starting foreign backfill not_copied copy resync last_resync accepting " +
 		"accepted switched fence expired events reads released_to",
 }
 

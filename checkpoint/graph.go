@@ -21,7 +21,7 @@ func (s *State) startStream(seq uint64, b *Start) {
 	s.Date = max(s.Date, b.Date)
 	s.noteListing(b.Date)
 	if len(s.Streams) == 1 {
-		s.Backfill = b.Backfill
+		s.Backfill, s.notCopied = b.Backfill, b.NotCopied
 	}
 	if b.Recover {
 		s.Resync = &PendingResync{ID: "recover", Recover: true, Above: floor, Asked: b.Date}

@@ -39,6 +39,7 @@ type storedState struct {
 	Foreign        uint64         `json:"foreign,omitempty"`
 
 	Backfill   string         `json:"backfill,omitempty"`
+	NotCopied  int64          `json:"not_copied,omitempty"`
 	Copy       *CopyState     `json:"copy,omitempty"`
 	Resync     *PendingResync `json:"resync,omitempty"`
 	LastResync *Healed        `json:"last_resync,omitempty"`
@@ -87,7 +88,7 @@ func encodeState(s *State) ([]byte, error) {
 		Paused: s.Paused, Pausing: s.Pausing, Halts: s.Halts,
 		Date: s.Date, Listed: s.Listed, LastFrame: s.LastFrame, Changes: s.Changes, DroppedVersion: s.DroppedVersion,
 		Watermarks: s.Watermarks, Starting: s.Starting, Foreign: s.Foreign,
-		Backfill: s.Backfill, Copy: s.Copy, Resync: s.Resync, LastResync: s.LastResync, Accepting: s.Accepting,
+		Backfill: s.Backfill, NotCopied: s.notCopied, Copy: s.Copy, Resync: s.Resync, LastResync: s.LastResync, Accepting: s.Accepting,
 		Accepted: s.Accepted, Switched: s.Switched, Fence: s.Fence, Expired: s.Expired, Reads: s.Reads,
 		ReleasedTo: s.ReleasedTo, Events: s.Events,
 	}
@@ -154,6 +155,7 @@ func decodeState(b []byte) (*State, error) {
 	s.Date, s.Listed, s.DroppedVersion = in.Date, in.Listed, in.DroppedVersion
 	s.LastFrame, s.Changes = in.LastFrame, in.Changes
 	s.Watermarks, s.Starting, s.Foreign = in.Watermarks, in.Starting, in.Foreign
+	s.notCopied = in.NotCopied
 	s.Backfill, s.Copy, s.Resync, s.LastResync, s.Accepting = in.Backfill, in.Copy, in.Resync, in.LastResync, in.Accepting
 	s.Accepted, s.Switched, s.Fence, s.Expired = in.Accepted, in.Switched, in.Fence, in.Expired
 	s.Reads, s.ReleasedTo, s.Events = in.Reads, in.ReleasedTo, in.Events

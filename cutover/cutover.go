@@ -164,6 +164,9 @@ func (c *Cutover) fence(ctx context.Context) error {
 	if err := c.check(ctx); err != nil {
 		return err
 	}
+	if err := c.nameNotCopied(ctx); err != nil {
+		return err
+	}
 	if err := c.awaitQuiet(ctx); err != nil {
 		return err
 	}

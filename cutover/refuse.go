@@ -72,6 +72,22 @@ func (c *Cutover) check(ctx context.Context) error {
 	return nil
 }
 
+// nameNotCopied prints which tables held items at their first start that nothing has copied: unless
+// they came into Bigtable otherwise, the comparison will refuse them when the writers are stopped.
+func (c *Cutover) nameNotCopied(ctx context.Context) error {
+	logs, err := c.logs(ctx)
+	if err != nil {
+		return err
+	}
+	for _, l := range logs {
+		if n := l.State.NotCopied(); n > 0 {
+			c.Say("About %d items of %s were there before its log began, and nothing has copied them: where they are missing, "+
+				"the cutover is refused. `replicator repair --table %s` copies them while the writers go on.", n, l.Table, l.Table)
+		}
+	}
+	return nil
+}
+
 // awaitLife waits while no table's owner has given a sign of life, as just after one was killed:
 // another process takes over. If none does, the check that follows refuses.
 func (c *Cutover) awaitLife(ctx context.Context) error {

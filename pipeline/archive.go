@@ -16,6 +16,7 @@ import (
 // applyOptions returns what the sinks need to know about the table in this life, except for the way
 // into the log, and the table's archive; nil: it has none.
 func (t *table) applyOptions(l *life.Life, s *checkpoint.State) (apply.Options, *archiving.Archiver) {
+	t.stats.From(s.Streams[0].Date)
 	o := apply.Options{
 		Life:  l,
 		Table: apply.Table{Halts: t.OnReject == "halt", Classes: t.Archive.Classes, Program: t.row.Program},

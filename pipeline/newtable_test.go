@@ -2,11 +2,14 @@ package pipeline_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/pipeline/status"
 )
 
 // TestOutageAfterTheStartOfANewTableIsAGap: a table that a selection has found is not copied,
@@ -74,4 +77,37 @@ func TestNewTableIsCopiedWhenItsEntrySaysSo(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestItemsThatAStartLeavesOutAreNamed: with source.start: latest the items of before are not copied,
+// and no status may call Bigtable complete until a resync has compared them.
+func TestItemsThatAStartLeavesOutAreNamed(t *testing.T) {
+	w := newWorld(t)
+	w.opts = func(o *pipeline.Options) { o.Start.Latest = true }
+	w.createTable("Orders")
+	const before = 7
+	for i := range before {
+		w.put("Orders", fmt.Sprint("p", i), "s", `"v":{"N":"1"}`)
+	}
+	w.clock.Advance(time.Minute)
+	r := w.start("Orders")
+	r.settle()
+	st := r.table("Orders")
+	if st.NotCopied != before || len(st.Reasons) > 0 {
+		t.Errorf("%d items are not copied, reasons %v, want %d and none", st.NotCopied, st.Reasons, before)
+	}
+	if v := r.p.Status().Verdict; v.State != status.StateHealthy || !strings.Contains(v.Cause, "7 older items of Orders") ||
+		!strings.Contains(v.Next, "repair --table Orders") {
+		t.Errorf("%+v", v)
+	}
+	r.kill()
+	r = w.restart("Orders")
+	r.settle()
+	if n := r.table("Orders").NotCopied; n != before {
+		t.Errorf("%d items are not copied after a restart", n)
+	}
+	r.order("r1")
+	r.healed()
+	r.until("all items are compared", func() bool { return r.table("Orders").NotCopied == 0 })
+	r.equal()
 }

@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/ingest"
@@ -212,6 +213,16 @@ func (t *table) checkTimeStart(
 	return nil
 }
 
+// notCopied returns about how many items of the table a start leaves out: neither does it copy them,
+// nor does the stream that it reads hold them.
+func (t *table) notCopied(plan *checkpoint.Start) int64 {
+	inStream := t.info.NewSince(1, plan.Date) && plan.At <= change.MillisOf(t.info.Created)
+	if plan.Backfill != "" || t.Target == "" || inStream {
+		return 0
+	}
+	return t.info.Items
+}
+
 // firstStart returns the start entry of the pipeline's first life, or of the one that a recovery
 // begins.
 func (t *table) firstStart(ctx context.Context, w *queue.Writer, ls source.Listing) (*checkpoint.Start, error) {
@@ -226,9 +237,9 @@ func (t *table) firstStart(ctx context.Context, w *queue.Writer, ls source.Listi
 	if err != nil {
 		return nil, err
 	}
-	if plan.Backfill == "" && own.Backfill.From != protocol.BackfillNone && t.info.Items > 0 {
+	if plan.NotCopied = t.notCopied(plan); plan.NotCopied > 0 {
 		t.log.Warn("the items that the table holds are not copied: they arrive when they change next",
-			zap.Int64("items_estimated", t.info.Items), zap.String("source_start", plan.Mode))
+			zap.Int64("items_estimated", plan.NotCopied), zap.String("source_start", plan.Mode))
 	}
 	plan.Floor = t.row.Known().Floor
 	return plan, nil

@@ -5,7 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
 	"google.golang.org/grpc/codes"
+
+	"github.com/tailrace-cdc/replicator/change"
 )
 
 // TestLatencyIsThatOfTheStream: from creation to durable, by the service's clock, for each change
@@ -46,5 +49,19 @@ func TestLatencyIsThatOfTheStream(t *testing.T) {
 	}
 	if n, known := l.sink.Pending(prompt + late); n != 0 || !known {
 		t.Errorf("%d changes are pending in the end, known %v", n, known)
+	}
+}
+
+// TestLatencyOfWhatIsOlderThanTheLog is counted from the begin of the log: a stream that is read
+// from its trim horizon holds changes of a day.
+func TestLatencyOfWhatIsOlderThanTheLog(t *testing.T) {
+	s := NewMetrics(nil).Table("Orders", zap.NewNop())
+	const began = change.Millis(1_000_000_000)
+	s.From(began)
+	of := func(created change.Millis) *job { return &job{c: change.Change{Created: created}} }
+	s.noteDurable([]*job{of(began - 3_600_000), of(began + 1000)}, began+2000)
+	counts := s.Latency.Counts()
+	if n, most := counts.Total(), counts.Quantile(1); n != 2 || most > 3 {
+		t.Errorf("%d latencies, the highest %v s, want 2 of at most two seconds and what the histogram rounds", n, most)
 	}
 }

@@ -47,7 +47,13 @@ type Stats struct {
 	// lastApplied is when a change was applied after some were refused for their age, on the
 	// service's clock; 0: not in this process.
 	lastApplied atomic.Int64
+	// began is when the log of the table began, on the service's clock: what was written before is
+	// read late, and that says nothing about how long a change takes.
+	began atomic.Int64
 }
+
+// From notes when the log of the table began.
+func (s *Stats) From(began change.Millis) { s.began.Store(int64(began)) }
 
 // Table returns the statistics of a table. log names its hot rows.
 func (m *Metrics) Table(source string, log *zap.Logger) *Stats {
@@ -61,8 +67,9 @@ func (m *Metrics) Table(source string, log *zap.Logger) *Stats {
 // service. It takes no lock: it is called for every write, by all workers.
 func (s *Stats) noteDurable(jobs []*job, now change.Millis) {
 	s.applied.Add(float64(len(jobs)))
+	began := change.Millis(s.began.Load())
 	for _, j := range jobs {
-		s.Latency.Observe(time.Duration(now-j.c.Created) * time.Millisecond)
+		s.Latency.Observe(time.Duration(now-max(j.c.Created, began)) * time.Millisecond)
 	}
 }
 

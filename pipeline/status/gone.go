@@ -109,6 +109,19 @@ func judgeElsewhere(tables []Table) *finding {
 	}
 }
 
+// judgeHealth finds that all is well, and names items that were left out on purpose.
+func judgeHealth(tables []Table) *finding {
+	f := &finding{state: StateHealthy, cause: health(tables), next: steps[stepNothing]}
+	for i := range tables {
+		if t := &tables[i]; t.NotCopied > 0 {
+			f.cause += fmt.Sprintf("; about %s of %s were not copied", plural(int(t.NotCopied), "older item"), t.Source)
+			f.next = stepNotCopied.of(t)
+			break
+		}
+	}
+	return f
+}
+
 // health returns a text, with numbers, for when all is well.
 func health(tables []Table) string {
 	waiting, slowest := uint64(0), -1.0

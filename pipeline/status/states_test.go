@@ -100,6 +100,7 @@ func ended(s *checkpoint.State) {
 // provocations has a row for each state, and for each of its next steps.
 var provocations = []provoked{
 	{state: StateHealthy, step: stepNothing},
+	{state: StateHealthy, step: stepNotCopied, knows: func(t *Table) { t.NotCopied = 7 }},
 	{state: StateGap, code: WhyGap, step: stepGap, since: beganAt, seen: lost(checkpoint.Gap{})},
 	{state: StateFull, code: WhyReadingPauses, step: stepFull,
 		seen: func(x *Seen) { x.Pressure = queue.Pressure{Reason: "83 % of its limit in use"} }},

@@ -110,6 +110,7 @@ func Observe(x Seen, before *Observed) *Observed {
 		Source: x.Source, Target: x.Target, Proof: Assumed, DeadLetters: x.Letters,
 		Owner: s.Owner, Epoch: s.Epoch, LogFormat: s.Format, Changes: s.Changes, Foreign: s.Foreign,
 	}
+	st.NotCopied = s.NotCopied()
 	o.fencedAt = st.takeFence(s)
 	if x.Letters > 0 && !x.LettersSince.IsZero() {
 		since := x.LettersSince.UTC()

@@ -57,6 +57,7 @@ const (
 	stepFenced           step = "fenced"
 	stepCertified        step = "certified"
 	stepElsewhere        step = "elsewhere"
+	stepNotCopied        step = "not_copied"
 	stepNothing          step = "nothing"
 )
 
@@ -126,6 +127,7 @@ var steps = map[step]string{
 	stepCertified: "once it does, `replicator table retire --table {table}`; to go back before, `replicator " +
 		"cutover --undo`",
 	stepElsewhere: "`replicator status` tells it of all tables, as their owner's page does",
+	stepNotCopied: "nothing, as the configuration has it; `replicator repair --table {table}` copies them",
 	stepNothing:   "nothing to do",
 }
 

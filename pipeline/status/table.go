@@ -59,6 +59,9 @@ type Table struct {
 	// CopyUnconfirmed: DynamoDB could not be asked whether the copied export was whole, and no
 	// comparison has shown it.
 	CopyUnconfirmed bool `json:"copy_unconfirmed,omitempty"`
+	// NotCopied is about how many items the table held at its first start that the configuration
+	// did not let be copied, and that nothing has compared since. They are no reason against Ready.
+	NotCopied int64 `json:"not_copied,omitempty"`
 
 	Owner      string  `json:"owner"`
 	Epoch      uint64  `json:"epoch"`

@@ -120,7 +120,7 @@ func findings(o *Outlook) (all []*finding) {
 	}
 	add(judgeElsewhere(o.Tables))
 	if len(all) == 0 {
-		all = append(all, &finding{state: StateHealthy, cause: health(o.Tables), next: steps[stepNothing]})
+		all = append(all, judgeHealth(o.Tables))
 	}
 	return all
 }

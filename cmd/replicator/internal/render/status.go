@@ -223,7 +223,9 @@ func proofClause(s pipeline.Status, low time.Time) string {
 // written: by copies, and by the comparisons after a recovery.
 func unfinishedClause(s pipeline.Status) (clause string) {
 	var copying, recovering bool
+	left := int64(0)
 	for _, t := range s.Tables {
+		left += t.NotCopied
 		copying = copying || t.Copy != nil || t.State == "copying"
 		recovering = recovering || t.State == "recovering"
 	}
@@ -232,6 +234,9 @@ func unfinishedClause(s pipeline.Status) (clause string) {
 	}
 	if recovering {
 		clause += ", except what the lost log held"
+	}
+	if left > 0 {
+		clause += fmt.Sprintf(", except about %s that were not copied", Count(int(left), "older item"))
 	}
 	return clause
 }
