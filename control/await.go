@@ -76,16 +76,33 @@ func (o *Observer) Await(
 		status, reached, err := o.lookFor(ctx, w)
 		switch {
 		case reached.Met || reached.Blocked:
-			return status, reached, nil
+			return o.withDaemon(ctx, status), reached, nil
 		case err == nil && status.Schema > 0:
 			last = status
 		case err != nil && ctx.Err() == nil:
 			return last, Reached{}, err
 		}
 		if failure.Pause(ctx, Period) != nil {
-			return last, Reached{}, nil
+			late, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTimeout)
+			defer cancel()
+			return o.withDaemon(late, last), Reached{}, nil
 		}
 	}
+}
+
+// withDaemon returns the status with what the daemon adds to what the logs hold: why it has begun no
+// log, rates, and services that fail. Without an answer it returns the status as it is.
+func (o *Observer) withDaemon(ctx context.Context, s pipeline.Status) pipeline.Status {
+	if o.daemon = Daemon(ctx, o.cfg); o.daemon == nil || s.Schema == 0 {
+		return s
+	}
+	if _, err := o.clients.RunningQueue(ctx); err != nil {
+		return s
+	}
+	if with, _, err := o.Look(ctx); err == nil {
+		return with
+	}
+	return s
 }
 
 // goal returns a time, or for the zero one the time of the service now, once that is certain.

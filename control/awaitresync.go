@@ -7,9 +7,13 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
@@ -19,6 +23,9 @@ const resyncPeriod = time.Second
 // gapLooks is at how many looks in a row a gap must be open until waiting for a resync is given up.
 // A table that heals its gaps by itself accepts one sooner, with another order.
 const gapLooks = 10
+
+// refusedLooks is at how many looks in a row a resync must be open for refused items alone.
+const refusedLooks = 3
 
 // Resync orders a resync of the whole table. gaps are the ids of the gaps that it heals; empty: all
 // accepted ones. A pending resync begins again, and heals the gaps of both orders.
@@ -37,6 +44,7 @@ func AwaitResync(
 	ctx context.Context, clients *clients.Clients, table, id string,
 ) (result checkpoint.ResyncResult, ok bool, err error) {
 	var open openGaps
+	var refused refusedItems
 	for {
 		state, err := look(ctx, clients, table)
 		if err != nil && queue.Classify(err) != failure.Transient {
@@ -50,6 +58,8 @@ func AwaitResync(
 			}
 			return result, false, nil
 		} else if err := open.look(state.OpenGaps(), table); err != nil {
+			return result, false, err
+		} else if err := refused.look(ctx, clients, table); err != nil {
 			return result, false, err
 		}
 		if err := failure.Pause(ctx, resyncPeriod); err != nil {
@@ -73,6 +83,39 @@ func (n *openGaps) look(open int, table string) error {
 	}
 	return failure.With(failure.Different, "`replicator repair --gaps --table "+table+"` heals it, too",
 		fmt.Errorf("another gap of %s was found meanwhile: nothing is read behind it, so the comparison waits", table))
+}
+
+// refusedItems is at how many looks in a row a resync was open because items are refused.
+type refusedItems int
+
+// look returns an error once only an operator can end the resync: every other difference is
+// repaired, and the mapping or Bigtable refuses some items again and again.
+func (n *refusedItems) look(ctx context.Context, clients *clients.Clients, table string) error {
+	r := resyncOf(Daemon(ctx, clients.Config()), table)
+	if r == nil || !r.OnlyRefused() {
+		*n = 0
+		return nil
+	}
+	if *n++; *n < refusedLooks {
+		return nil
+	}
+	return failure.With(failure.Different, "`replicator explain --table "+table+" --key …` says why one is refused; "+
+		"change the items or the mapping: the comparison ends by itself then",
+		fmt.Errorf("%s is equal to Bigtable, but for %s that the mapping or Bigtable refuses (%s)", table,
+			english.Plural(int(r.Refused), "item", ""), r.Why))
+}
+
+// resyncOf returns the progress of the resync of a table, as the daemon shows it; nil without one.
+func resyncOf(s *pipeline.Status, table string) *resync.WholeStatus {
+	if s == nil {
+		return nil
+	}
+	for i := range s.Tables {
+		if s.Tables[i].Source == table {
+			return s.Tables[i].Resync
+		}
+	}
+	return nil
 }
 
 // look returns the state of a table's log once a daemon runs.

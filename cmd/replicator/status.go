@@ -12,7 +12,6 @@ import (
 	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
-	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline"
@@ -106,7 +105,7 @@ func (a *app) status(ctx context.Context, o statusOptions) error {
 		a.readClock(ctx, clients, tables[0].Source)
 		stop := a.ShowProgress(ctx, clients, o.table)
 		var reached control.Reached
-		status, reached, err = a.waitFor(ctx, cfg, observer, target, *accept)
+		status, reached, err = a.waitFor(ctx, observer, target, *accept)
 		stop()
 		if reached.Blocked {
 			return a.printBlocked(status, reached)
@@ -190,11 +189,11 @@ func (a *app) watch(ctx context.Context, observer *control.Observer) error {
 // waitFor returns the status when everything from before target is in Bigtable, or when only
 // obstacles are left.
 func (a *app) waitFor(
-	ctx context.Context, cfg *config.Config, observer *control.Observer, target time.Time, accept protocol.Accept,
+	ctx context.Context, observer *control.Observer, target time.Time, accept protocol.Accept,
 ) (pipeline.Status, control.Reached, error) {
 	status, reached, err := observer.Await(ctx, target, accept)
 	if err == nil && !reached.Met && !reached.Blocked {
-		err = a.waitFailed(ctx, cfg, status)
+		err = a.waitFailed(ctx, status)
 	}
 	return status, reached, err
 }
@@ -243,10 +242,7 @@ func acceptOf(names []string, with bool, flag string) (*protocol.Accept, error) 
 
 // waitFailed prints the last status, and returns the error of a wait that timed out or was
 // interrupted.
-func (a *app) waitFailed(ctx context.Context, cfg *config.Config, last pipeline.Status) error {
-	if daemon := control.Daemon(context.WithoutCancel(ctx), cfg); daemon != nil {
-		last.Fail(daemon.Failing, daemon.Services)
-	}
+func (a *app) waitFailed(ctx context.Context, last pipeline.Status) error {
 	if last.Schema > 0 {
 		if err := a.printStatus(last); err != nil {
 			return err

@@ -230,6 +230,12 @@ type WholeStatus struct {
 	Why        string `json:"why,omitempty"` // why it waits or stays open
 }
 
+// OnlyRefused reports whether everything is compared, and nothing but items that the mapping or
+// Bigtable refuse keeps the resync open: no further look ends that.
+func (s *WholeStatus) OnlyRefused() bool {
+	return s.Doing == "open" && s.Refused > 0 && s.Hot == 0 && s.Unproven == 0
+}
+
 // Differences describes the differences found so far. Until candidates are settled, the number of
 // items that differ is unknown.
 func (s *WholeStatus) Differences() string {

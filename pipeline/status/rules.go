@@ -55,8 +55,11 @@ func judgeHalt(o *Outlook, t *Table) *finding {
 	}
 	halted := t.Source + " is halted: "
 	next := stepOfHalt(t.Code, stepHalt)
-	if t.HeldEntry != 0 {
+	switch {
+	case t.HeldEntry != 0:
 		next = stepHaltHeld
+	case next == stepHalt && t.LogFormat == 0: // it has no log yet, so no command can resume it
+		next = stepHaltMany
 	}
 	if n := o.haltedAs(t); n > 1 {
 		halted = plural(n, "table") + " are halted, " + t.Source + " because: "
@@ -212,11 +215,17 @@ func judgeHealing(_ *Outlook, t *Table) *finding {
 	if t.ResyncSince == nil {
 		return nil
 	}
-	return &finding{
+	f := &finding{
 		state: StateHealing, since: t.ResyncSince,
 		cause: "the whole table " + t.Source + " is compared with Bigtable, and what differs is repaired",
 		next:  stepHealing.of(t),
 	}
+	if r := t.Resync; r != nil && r.OnlyRefused() {
+		f.cause = fmt.Sprintf("%s is equal to Bigtable, but for %s that the mapping or Bigtable %s (%s)", t.Source,
+			plural(int(r.Refused), "item"), oneOf(int(r.Refused), "refuses", "refuse"), r.Why)
+		f.next = stepHealingRefused.of(t)
+	}
+	return f
 }
 
 func judgeDifferences(_ *Outlook, t *Table) *finding {

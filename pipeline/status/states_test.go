@@ -14,6 +14,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
+	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/verify/continuous"
 )
@@ -156,6 +157,9 @@ var provocations = []provoked{
 	{state: StateHealing, code: WhyResyncing, step: stepHealing, since: beganAt, seen: inLog(func(s *checkpoint.State) {
 		s.Resync = &checkpoint.PendingResync{ID: "r1", Asked: change.MillisOf(beganAt)}
 	})},
+	{state: StateHealing, code: WhyResyncing, step: stepHealingRefused, since: beganAt, seen: inLog(func(s *checkpoint.State) {
+		s.Resync = &checkpoint.PendingResync{ID: "r1", Asked: change.MillisOf(beganAt)}
+	}), knows: func(t *Table) { t.Resync = &resync.WholeStatus{Doing: "open", Refused: 2} }},
 	{state: StateBehind, code: WhyBehindFence, step: stepBehind, since: beganAt,
 		seen: fenced(checkpoint.Fence{Behind: 1})},
 	{state: StateBehind, code: WhyBehindFence, step: stepBehindCertified, since: beganAt,

@@ -32,7 +32,7 @@ func TestLowRetentionIsRed(t *testing.T) {
 // open is the state of a table with one shard, read and applied through a time.
 func open(now, through int64) *checkpoint.State {
 	s := checkpoint.NewState()
-	s.Owner, s.Epoch, s.Date, s.Listed = "a", 1, change.Millis(now), change.Millis(now)
+	s.Format, s.Owner, s.Epoch, s.Date, s.Listed = 1, "a", 1, change.Millis(now), change.Millis(now)
 	s.Streams = []*checkpoint.Stream{{ARN: "arn", Date: change.Millis(now - time.Hour.Milliseconds())}}
 	s.Shards["s"] = &checkpoint.Shard{ID: "s", Stream: "arn", Phase: checkpoint.PhaseOpen,
 		Watermark: change.Millis(through)}

@@ -32,6 +32,7 @@ const (
 	stepNoTable          step = "no_table"
 	stepPaused           step = "paused"
 	stepHealing          step = "healing"
+	stepHealingRefused   step = "healing_refused"
 	stepBehind           step = "behind"
 	stepBehindCertified  step = "behind_certified"
 	stepDiffers          step = "differs"
@@ -91,7 +92,9 @@ var steps = map[step]string{
 	stepNoTable:  "`replicator check`",
 	stepPaused:   "`replicator resume --table {table}`",
 	stepHealing:  "wait; `replicator status --watch` shows the progress",
-	stepBehind:   "stop the writers; `replicator cutover --undo` lets Bigtable have them, then cut over again",
+	stepHealingRefused: "`replicator explain --table {table} --key …` says why one is refused; change the items or the " +
+		"mapping, and the comparison ends by itself",
+	stepBehind: "stop the writers; `replicator cutover --undo` lets Bigtable have them, then cut over again",
 	stepBehindCertified: "let the writers write to Bigtable, and carry these items over by the application " +
 		"(`replicator status --table {table}` names their hashes)",
 	stepDiffers: "`replicator repair --gaps --table {table}`",

@@ -24,7 +24,7 @@ func TestVerdictSaysStateCauseSinceWhenAndNextStep(t *testing.T) {
 		return []Table{{Source: "Users", State: "running", Retention: 86_000}, st}
 	}
 	why := func(st *Table, code ReasonCode, text string) { st.Explain(Reason{code, text}) }
-	as := func(state string) func(*Table) { return func(st *Table) { st.State, st.Since = state, &began } }
+	as := func(state string) func(*Table) { return func(st *Table) { st.State, st.Since, st.LogFormat = state, &began, 1 } }
 	for name, c := range map[string]struct {
 		o    Outlook
 		want string
@@ -204,6 +204,11 @@ func TestVerdictSaysStateCauseSinceWhenAndNextStep(t *testing.T) {
 		})}, "Archive halted" + since + "the archive of Orders is halted (archive.objects) and tried again every minute, " +
 			"while Bigtable goes on; the log keeps what is to be archived: no bucket. " +
 			"Next: mend the cause; `replicator resume --table Orders` tries at once."},
+		"halted before it has a log": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
+			as("halted")(st)
+			st.Halt, st.LogFormat = "no permission", 0
+		})}, "Halted" + since + "Orders is halted: no permission. " +
+			"Next: mend the cause: each table is tried again every minute."},
 		"a table that has only an archive": {Outlook{Reasons: 1, Tables: table(func(st *Table) {
 			as("halted")(st)
 			st.Target, st.Halt, st.Halts = "", "no bucket", map[string]string{"archive.objects": "no bucket"}
