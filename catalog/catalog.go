@@ -298,11 +298,15 @@ func (c *Catalog) Table(source string) *Table {
 }
 
 // BigtableTables returns the Bigtable tables that the programs write, and the ones that the sink
-// itself needs. All tables must be compiled.
+// itself needs. A target of which a table is not compiled is left out: what it needs is not known.
 func (c *Catalog) BigtableTables() []tableschema.Table {
+	unknown := map[string]bool{}
+	for _, t := range c.Tables {
+		unknown[t.Target] = unknown[t.Target] || t.Program == nil
+	}
 	var targets []tableschema.Table
 	for _, t := range c.Tables {
-		if t.ArchivedOnly() {
+		if t.ArchivedOnly() || unknown[t.Target] {
 			continue
 		}
 		targets = append(targets, tableschema.Table{Name: t.Target, Families: t.Program.Families(), Splits: t.Splits})

@@ -32,9 +32,9 @@ func TestCeiling(t *testing.T) {
 		copyBy  limit.By
 		hours   float64
 	}{
-		"two processors":   {func(*load) {}, limit.CPU, 40_000, byReadUnits, 5},
-		"many processors":  {func(l *load) { l.Processors = 64 }, limit.Log, 51_062, byReadUnits, 5},
-		"far away":         {func(l *load) { l.Latency = 100 * time.Millisecond }, limit.Latency, 20_480, byReadUnits, 5},
+		"two processors":  {func(*load) {}, limit.CPU, 40_000, byReadUnits, 5},
+		"many processors": {func(l *load) { l.Processors = 64 }, limit.Log, 51_062, byReadUnits, 5},
+		"far away":        {func(l *load) { l.Latency = 100 * time.Millisecond }, limit.Latency, 20_480, byReadUnits, 5},
 		"little memory": {
 			func(l *load) { l.Calls, l.ByMemory, l.callsBy = 200, true, byMemory }, limit.Memory, 20_000, byReadUnits, 5,
 		},

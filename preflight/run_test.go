@@ -97,7 +97,7 @@ func TestRunFindsWhatTheServersLack(t *testing.T) {
 			s.inject(t, fault.Rule{Effect: fault.Error, Operation: "GetRecords", Code: "AccessDeniedException"})
 		}, []string{"stream!"}, nil},
 		"no such table": {func(_ *testing.T, s *stage) { s.cfg.Tables[0].Source = "Nowhere" },
-			[]string{"table!"}, []string{"schema!"}},
+			[]string{"table!"}, nil},
 		"Bigtable away": {func(_ *testing.T, s *stage) { s.cfg.Bigtable.Endpoint = "127.0.0.1:1" },
 			[]string{"bigtable!"}, []string{"schema!"}},
 		"families and profile may not be read": {func(_ *testing.T, s *stage) {
@@ -207,6 +207,21 @@ func TestReportOfASample(t *testing.T) {
 	}
 	if !strings.HasPrefix(r.Principals["bigtable"], "anonymous") || r.Cost["items"] != 1 || r.Cost[CostMemory] == 0 {
 		t.Errorf("%v %v", r.Principals, r.Cost)
+	}
+}
+
+// TestTableThatCannotBeDescribedHidesNothingOfTheOthers: what Bigtable lacks for them is named, too.
+func TestTableThatCannotBeDescribedHidesNothingOfTheOthers(t *testing.T) {
+	s := newStage(t)
+	s.cfg.Tables = append(s.cfg.Tables, config.Table{Source: "Ghost", Target: "ghosts", OnTTLExpiry: "delete"})
+	codes, r := s.run(t, Options{})
+	if !slices.Contains(codes, "table!") || !slices.Contains(codes, "schema!") {
+		t.Errorf("%v, want table! and schema!", codes)
+	}
+	for _, p := range slices.Concat(r.Problems, r.Environment) {
+		if p.Code == "schema" && (!strings.Contains(p.What, "orders") || strings.Contains(p.What, "ghosts")) {
+			t.Errorf("the schema of the table that is known: %s", p.What)
+		}
 	}
 }
 

@@ -84,7 +84,7 @@ func (c *check) bulkLoads(ctx context.Context) {
 	loads, err := c.src.BulkLoads(ctx)
 	if err != nil {
 		hint := "allow dynamodb:ListBulkOperations and dynamodb:DescribeBulkOperation"
-		if source.Classify(err) != failure.Denied {
+		if source.Unauthenticated(err) || source.Classify(err) != failure.Denied {
 			hint = cmp.Or(source.Hint(err), "repeat the check once DynamoDB answers")
 		}
 		c.add(warnf("bulk_unknown", "source", hint,
@@ -236,9 +236,6 @@ func (c *check) bigtable(ctx context.Context) {
 	c.sink = sink
 	c.principal(ctx, "bigtable", sink.Principal)
 	c.profile(ctx)
-	if slices.ContainsFunc(c.catalog.Tables, func(t *catalog.Table) bool { return t.Program == nil }) {
-		return // the tables that Bigtable needs are not known
-	}
 	ctx, cancel := context.WithTimeout(ctx, clients.AskTimeout)
 	defer cancel()
 	differences, err := sink.Diff(ctx, c.catalog.BigtableTables())

@@ -36,7 +36,7 @@ var ErrUnopened = errors.New("stored stream cannot be opened")
 
 // The ways out of an UnopenedError.
 const (
-	hintRecover = "put a good copy of the queue's volume back; without one, `replicator recover` sets its folder aside " +
+	hintRecover = "put a good copy of the queue's volume back; without one, `replicator recover --all` sets its folder aside " +
 		"and begins a new life above all versions"
 	hintLetters = "put a good copy of the queue's volume back; without one, move the folder out of the store: the dead " +
 		"letters in it are lost, so `replicator repair --table NAME` then"

@@ -206,8 +206,13 @@ func Hint(err error) string {
 // Refused reports whether a call failed for credentials that are missing, have expired, or lack a
 // permission. Those that have expired are renewed by others as a rule, so the class alone is
 // Transient.
-func Refused(err error) bool {
-	return Classify(err) == failure.Denied || isCredentials(err) || expiredCodes[codeOf(err)]
+func Refused(err error) bool { return Classify(err) == failure.Denied || Unauthenticated(err) }
+
+// Unauthenticated reports whether a call failed for the credentials themselves: there are none, or
+// they have expired, or the signature is refused. No permission mends that.
+func Unauthenticated(err error) bool {
+	code := codeOf(err)
+	return isCredentials(err) || expiredCodes[code] || skewCodes[code]
 }
 
 // hintOf returns what an operator can do about an error with the given class, or "".

@@ -60,7 +60,7 @@ func (a *app) mapping(ctx context.Context, table, old string, accept bool) error
 	if err != nil {
 		return err
 	}
-	tables, err := a.Catalog(ctx, cfg, src, table)
+	tables, err := a.CatalogFor(ctx, cfg, src, table)
 	if err != nil {
 		return err
 	}
@@ -100,9 +100,9 @@ func (a *app) mapping(ctx context.Context, table, old string, accept bool) error
 		}
 	}
 	if refused {
-		return failure.Reported(failure.Different)
+		err = failure.Reported(failure.Different)
 	}
-	return nil
+	return a.Missed(tables, err)
 }
 
 // acceptMapping appends to a table's log that its mapping may change.

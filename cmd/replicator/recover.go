@@ -60,7 +60,7 @@ func (a *app) recover(ctx context.Context, table string, yes bool) error {
 	if err != nil {
 		return err
 	}
-	tables, err := a.Catalog(ctx, cfg, src, table)
+	tables, err := a.CatalogFor(ctx, cfg, src, table)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (a *app) recover(ctx context.Context, table string, yes bool) error {
 		}
 		if err := p.Begin(ctx, rows); err != nil {
 			if errors.Is(err, bigtable.ErrStateChanged) {
-				hint := "the row was changed meanwhile: look again with `replicator recover`"
+				hint := "the row was changed meanwhile: look again with `replicator recover --all`"
 				return failure.With(failure.None, hint, err)
 			}
 			return staterow.Explain(err)
@@ -100,7 +100,9 @@ func (a *app) recover(ctx context.Context, table string, yes bool) error {
 		if plans == nil {
 			plans = []*preflight.Life{} // [] in place of null
 		}
-		return a.PrintJSON(map[string]any{"schema": schema, "tables": plans})
+		if err := a.PrintJSON(map[string]any{"schema": schema, "tables": plans}); err != nil {
+			return err
+		}
 	}
-	return nil
+	return a.Missed(tables, nil)
 }

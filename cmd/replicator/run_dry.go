@@ -60,7 +60,7 @@ func runDry(ctx context.Context, a *cli.App, o dryOptions) error {
 	if err != nil {
 		return err
 	}
-	tables, err := a.Catalog(ctx, cfg, src, "")
+	tables, err := a.CatalogFor(ctx, cfg, src, "")
 	if err != nil {
 		return err
 	}
@@ -90,10 +90,12 @@ func runDry(ctx context.Context, a *cli.App, o dryOptions) error {
 		return source.Explain(err)
 	}
 	if a.JSON {
-		return a.PrintJSON(report)
+		err = a.PrintJSON(report)
+	} else {
+		a.Printed = true
+		err = writeDry(a.Out, report)
 	}
-	a.Printed = true
-	return writeDry(a.Out, report)
+	return a.Missed(tables, err)
 }
 
 func dryTable(t *catalog.Table) dryrun.Table {

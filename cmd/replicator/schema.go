@@ -83,10 +83,18 @@ func (a *app) schema(ctx context.Context, o schemaOptions) error {
 	if err != nil {
 		return err
 	}
-	tables, err := a.Catalog(ctx, cfg, src, "")
+	tables, err := a.CatalogFor(ctx, cfg, src, "")
 	if err != nil {
 		return err
 	}
+	return a.Missed(tables, a.schemaOf(ctx, cfg, clients, src, tables, o))
+}
+
+// schemaOf is schema of tables that are compiled.
+func (a *app) schemaOf(
+	ctx context.Context, cfg *config.Config, clients *clients.Clients, src *source.Source, tables *catalog.Catalog,
+	o schemaOptions,
+) error {
 	if o.format == "markdown" && !o.diff && !o.apply {
 		return a.printDictionary(ctx, src, tables, o.showData)
 	}

@@ -96,6 +96,9 @@ func (a *app) retire(ctx context.Context, o cutover.RetireOptions, yes bool) err
 	if a.JSON {
 		return a.PrintJSON(map[string]any{"schema": schema, "retired": true, "kept": r.Kept})
 	}
+	if r.Kept.Nothing() && r.Kept.Retired != nil {
+		return nil
+	}
 	if r.Kept.Nothing() {
 		a.Print("It was retired before, or pipeline %s has never replicated it: is the name right?", cfg.Pipeline)
 		return nil

@@ -157,9 +157,10 @@ var provocations = []provoked{
 	{state: StateHealing, code: WhyResyncing, step: stepHealing, since: beganAt, seen: inLog(func(s *checkpoint.State) {
 		s.Resync = &checkpoint.PendingResync{ID: "r1", Asked: change.MillisOf(beganAt)}
 	})},
-	{state: StateHealing, code: WhyResyncing, step: stepHealingRefused, since: beganAt, seen: inLog(func(s *checkpoint.State) {
-		s.Resync = &checkpoint.PendingResync{ID: "r1", Asked: change.MillisOf(beganAt)}
-	}), knows: func(t *Table) { t.Resync = &resync.WholeStatus{Doing: "open", Refused: 2} }},
+	{state: StateHealing, code: WhyResyncing, step: stepHealingRefused, since: beganAt,
+		seen: inLog(func(s *checkpoint.State) {
+			s.Resync = &checkpoint.PendingResync{ID: "r1", Asked: change.MillisOf(beganAt)}
+		}), knows: func(t *Table) { t.Resync = &resync.WholeStatus{Doing: "open", Refused: 2} }},
 	{state: StateBehind, code: WhyBehindFence, step: stepBehind, since: beganAt,
 		seen: fenced(checkpoint.Fence{Behind: 1})},
 	{state: StateBehind, code: WhyBehindFence, step: stepBehindCertified, since: beganAt,

@@ -24,7 +24,9 @@ func TestVerdictSaysStateCauseSinceWhenAndNextStep(t *testing.T) {
 		return []Table{{Source: "Users", State: "running", Retention: 86_000}, st}
 	}
 	why := func(st *Table, code ReasonCode, text string) { st.Explain(Reason{code, text}) }
-	as := func(state string) func(*Table) { return func(st *Table) { st.State, st.Since, st.LogFormat = state, &began, 1 } }
+	as := func(state string) func(*Table) {
+		return func(st *Table) { st.State, st.Since, st.LogFormat = state, &began, 1 }
+	}
 	for name, c := range map[string]struct {
 		o    Outlook
 		want string

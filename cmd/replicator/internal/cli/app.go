@@ -210,6 +210,41 @@ func (a *App) EachTarget(ctx context.Context, cfg *config.Config, src *source.So
 	return a.loaded(tables, err)
 }
 
+// CatalogFor is Catalog where a table is named, and EachTarget where none is. The command ends with
+// Missed.
+func (a *App) CatalogFor(
+	ctx context.Context, cfg *config.Config, src *source.Source, named string,
+) (*catalog.Catalog, error) {
+	if named == "" {
+		return a.EachTarget(ctx, cfg, src)
+	}
+	return a.Catalog(ctx, cfg, src, named)
+}
+
+// Missed returns the error that a command about the tables ends with. Nothing was done about the
+// tables that EachTarget has left out without a problem: without another error they are the error.
+// Beside differences, which are reported already, they are printed.
+func (a *App) Missed(tables *catalog.Catalog, err error) error {
+	var errs []error
+	var names []string
+	for _, l := range tables.LeftOut {
+		if len(l.Problems) == 0 { // else they are printed already
+			errs, names = append(errs, l.Err), append(names, l.Source)
+		}
+	}
+	if len(errs) == 0 || err != nil && !failure.IsReported(err) {
+		return err
+	}
+	_, hint := failure.Of(errs[0])
+	missed := fmt.Errorf("nothing is done about %s and what shares its target: %w", strings.Join(names, ", "),
+		errors.Join(errs...))
+	if err != nil {
+		fmt.Fprintf(a.Errs, "%s: %v\n", a.Path, missed)
+		return err
+	}
+	return failure.With(failure.Unready, hint, missed)
+}
+
 // loaded prints the problems of a catalog.
 func (a *App) loaded(tables *catalog.Catalog, err error) (*catalog.Catalog, error) {
 	var mappings *catalog.ProblemsError
