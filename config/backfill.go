@@ -30,8 +30,8 @@ type Backfill struct {
 	// Rows per second that the copy may write to Bigtable, as in 5000/s. Default: as many as the
 	// lanes take beside the stream.
 	WriteRows Rate `yaml:"write_rows"`
-	// An existing export, as the service wrote it: s3://bucket/prefix/AWSDynamoDB/ID, or a
-	// directory that holds a copy.
+	// An existing export, as the service wrote it: s3://bucket/prefix/AWSDynamoDB/ID, or a copy of
+	// it: gs://bucket/prefix, or a directory.
 	URL string `yaml:"url"`
 	// S3 bucket for an export that the replicator requests at its first start.
 	Bucket string `yaml:"bucket"`
@@ -164,7 +164,8 @@ func (r *report) export(path string, b *Backfill) {
 	case b.URL != "" && b.Prefix != "":
 		r.fault("conflict", path+".prefix", "write it into url", "prefix is for bucket only")
 	case b.URL != "" && !possibleURL(b.URL):
-		r.fault("bad_value", path+".url", "s3://bucket/prefix/AWSDynamoDB/ID, or the path of a directory",
+		r.fault("bad_value", path+".url",
+			"s3://bucket/prefix/AWSDynamoDB/ID, or a copy: gs://bucket/prefix, the path of a directory",
 			"%q is not the place of an export", b.URL)
 	case b.Bucket != "" && !bucketName.MatchString(b.Bucket):
 		r.fault("bad_value", path+".bucket", "the name alone, without s3:// and without a prefix",
@@ -203,7 +204,16 @@ func (b *Backfill) LeavesOut(start Start) string {
 // possibleURL reports whether url can name a part of a bucket or a directory.
 func possibleURL(text string) bool {
 	u, err := url.Parse(text)
-	return err == nil && (u.Scheme == "s3" && u.Host != "" || u.Scheme == "file" && u.Host == "" && u.Path != "")
+	if err != nil {
+		return false
+	}
+	switch u.Scheme {
+	case "s3", "gs":
+		return u.Host != ""
+	case "file":
+		return u.Host == "" && u.Path != ""
+	}
+	return false
 }
 
 // resolveURL returns the URL of an export. A path, relative to dir, is the URL of that directory.

@@ -45,6 +45,7 @@ func TestBackfillThatCannotWorkIsRefused(t *testing.T) {
 		"{from: export, url: /x, bucket: abc}": "tables[0].backfill: url and bucket exclude each other: " +
 			"an export exists already, or the first start asks for one",
 		"{from: export, url: /x, prefix: abc}": "tables[0].backfill.prefix: prefix is for bucket only",
+		"{from: export, url: gs:///x}":         `tables[0].backfill.url: "gs:///x" is not the place of an export`,
 		"{from: export, url: https://b/x}":     `tables[0].backfill.url: "https://b/x" is not the place of an export`,
 		"{from: export, url: file://x/y}":      `tables[0].backfill.url: "file://x/y" is not the place of an export`,
 		"{from: export, bucket: s3://exports/x}": `tables[0].backfill.bucket: "s3://exports/x" ` +

@@ -21,8 +21,18 @@ type Want struct {
 
 	KeysOnly bool // of an incremental export only the keys are needed, so that it may have any view
 
-	Source  *source.Source // its credentials, region and endpoint are used for s3://; folders need none
-	Scratch string         // folder for copies of data files while they are read; "": that of the system
+	// Source asks DynamoDB about the export, and reads s3:// with its identity. Folders and gs:// need
+	// none.
+	Source  *source.Source
+	Known   *Known // what is known of the export already: DynamoDB is not asked
+	Scratch string // folder for copies of data files while they are read; "": that of the system
+}
+
+// Known is what a process needs of DynamoDB to read an export that another process has opened and
+// judged.
+type Known struct {
+	Heartbeats *heartbeat.Filter // of the table; nil: it has none
+	Wholeness  Wholeness
 }
 
 // The kinds of exports.
@@ -65,9 +75,9 @@ type File struct {
 
 // Open reads the manifests of an export and checks that the export is of the wanted table, in
 // DynamoDB JSON, that it is not filtered, and that all its files are there. url is file:///folder,
-// a path, or s3://bucket/prefix, where ?region=R names the bucket's region if that is another one
-// than the table's. It may name the folder with the manifests, one of the manifests, or a folder
-// above with exactly one export.
+// a path, gs://bucket/prefix, or s3://bucket/prefix, where ?region=R names the bucket's region if
+// that is another one than the table's. It may name the folder with the manifests, one of the
+// manifests, or a folder above with exactly one export.
 func Open(ctx context.Context, url string, want Want) (*Export, error) {
 	fail := func(err error) error { return wrap(ctx, "open export "+url, err) }
 	store, at, err := openStore(ctx, url, want.Source)
@@ -86,17 +96,12 @@ func Open(ctx context.Context, url string, want Want) (*Export, error) {
 	if err != nil {
 		return nil, fail(err)
 	}
-	if err := e.askWhether(ctx, want.Source, s.filters); err != nil {
+	if err := e.learn(ctx, want, s.filters); err != nil {
 		return nil, fail(err)
 	}
 	e.URL, e.store, e.scratch, e.silence = store.url(root), store, want.Scratch, time.Minute
 	if want.Source != nil {
 		e.silence = max(e.silence, want.Source.CallTimeout())
-	}
-	if want.Source != nil {
-		if e.heartbeats, err = want.Source.Heartbeats(ctx, e.Table); err != nil {
-			return nil, fail(err)
-		}
 	}
 	if e.Files, err = readFiles(ctx, store, root); err != nil {
 		return nil, fail(err)
@@ -105,6 +110,20 @@ func Open(ctx context.Context, url string, want Want) (*Export, error) {
 		return nil, fail(err)
 	}
 	return e, nil
+}
+
+// learn sets what the files of an export do not contain: whether it is whole, and which of its lines
+// are heartbeats.
+func (e *Export) learn(ctx context.Context, want Want, manifest []string) (err error) {
+	if want.Known != nil {
+		e.heartbeats = want.Known.Heartbeats
+		return e.judge(want.Known.Wholeness == Whole, nil, manifest)
+	}
+	if err := e.askWhether(ctx, want.Source, manifest); err != nil || want.Source == nil {
+		return err
+	}
+	e.heartbeats, err = want.Source.Heartbeats(ctx, e.Table)
+	return err
 }
 
 // export checks the summary against what is wanted, and copies it.

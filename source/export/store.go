@@ -3,7 +3,6 @@ package export
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"net/url"
@@ -11,11 +10,6 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
-
-	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"gocloud.dev/blob"
-	"gocloud.dev/blob/s3blob"
-	"gocloud.dev/gcerrors"
 
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/host"
@@ -70,20 +64,15 @@ func openStore(ctx context.Context, text string, src *source.Source) (store, str
 		return nil, "", refused(failure.Rejected, "", "%w", err)
 	case u.Scheme == "file" && u.Host == "" && u.Path != "":
 		return folder{}, filepath.ToSlash(host.FilePath(u.Path)), nil
-	case u.Scheme != "s3" || u.Host == "":
-		return nil, "", refused(failure.Rejected, "write file:///folder or s3://bucket/prefix", "not the URL of an export")
-	case src == nil:
-		return nil, "", refused(failure.Fatal, "", "no source of credentials for S3")
+	case u.Host == "" || u.Scheme != "s3" && u.Scheme != "gs":
+		return nil, "", refused(failure.Rejected, "write file:///folder, s3://bucket/prefix or gs://bucket/prefix",
+			"not the URL of an export")
+	case u.Scheme == "gs":
+		s, err := openGCS(ctx, u)
+		return s, strings.Trim(u.Path, "/"), err
 	}
-	client := src.Buckets()
-	if region := u.Query().Get("region"); region != "" {
-		client = s3.New(client.Options(), func(o *s3.Options) { o.Region = region })
-	}
-	b, err := s3blob.OpenBucket(ctx, client, u.Host, nil)
-	if err != nil {
-		return nil, "", err
-	}
-	return bucket{b, u.Host, u.RawQuery}, strings.Trim(u.Path, "/"), nil
+	s, err := openS3(ctx, u, src)
+	return s, strings.Trim(u.Path, "/"), err
 }
 
 // folder is a store of files. The bucket library's own file store is not used: it silently skips
@@ -138,68 +127,4 @@ func fileError(key string, err error) error {
 		return refused(failure.Denied, "check the permissions of the folder and its files", "%w", err)
 	}
 	return refused(failure.Transient, "", "%w", err)
-}
-
-// bucket is a store in S3.
-type bucket struct {
-	*blob.Bucket
-	name, query string
-}
-
-func (b bucket) open(ctx context.Context, key string) (io.ReadCloser, int64, error) {
-	r, err := b.NewReader(ctx, key, nil)
-	if err != nil {
-		return nil, 0, b.wrap(key, err)
-	}
-	return r, r.Size(), nil
-}
-
-func (b bucket) list(ctx context.Context, dir string) (files map[string]int64, dirs []string, err error) {
-	prefix := ""
-	if dir != "" && dir != "." {
-		prefix = dir + "/"
-	}
-	files = map[string]int64{}
-	it := b.List(&blob.ListOptions{Prefix: prefix, Delimiter: "/"})
-	for {
-		object, err := it.Next(ctx)
-		switch {
-		case errors.Is(err, io.EOF):
-			return files, dirs, nil
-		case err != nil:
-			return nil, nil, b.wrap(dir, err)
-		}
-		name := strings.TrimSuffix(strings.TrimPrefix(object.Key, prefix), "/")
-		if object.IsDir {
-			dirs = append(dirs, name)
-		} else {
-			files[name] = object.Size
-		}
-	}
-}
-
-func (b bucket) url(key string) string {
-	text := fmt.Sprintf("s3://%s/%s", b.name, key)
-	if b.query != "" {
-		text += "?" + b.query
-	}
-	return text
-}
-
-// wrap returns a library's error with class and hint.
-func (b bucket) wrap(key string, err error) error {
-	if gcerrors.Code(err) == gcerrors.NotFound && !isCode(err, "NoSuchBucket") {
-		return missing(b.url(key))
-	}
-	class, hint := source.Classify(err), ""
-	switch {
-	case isCode(err, "NoSuchBucket"):
-		class, hint = failure.Missing, "check the bucket's name"
-	case isCode(err, "PermanentRedirect"), isCode(err, "AuthorizationHeaderMalformed"), isCode(err, "MovedPermanently"):
-		class, hint = failure.Rejected, "the bucket is in another region: add ?region=REGION to the URL"
-	case class == failure.Denied:
-		hint = "check the policy: s3:ListBucket on the bucket, s3:GetObject on the export, and kms:Decrypt if it is " +
-			"encrypted with a key of yours"
-	}
-	return refused(class, hint, "%s: %w", b.url(key), err)
 }

@@ -65,6 +65,11 @@ func (e *Export) askWhether(ctx context.Context, src *source.Source, manifest []
 			filters, described = st.Filters, true
 		}
 	}
+	return e.judge(described, filters, manifest)
+}
+
+// judge sets the wholeness, and refuses an export that is Filtered.
+func (e *Export) judge(described bool, filters, manifest []string) error {
 	if e.Wholeness = wholeness(described, filters, manifest); e.Wholeness == Filtered {
 		return refused(failure.Rejected, "export the table again without FilterSpecification",
 			"the export is not whole: it was made with %s, and lacks what that left out",
