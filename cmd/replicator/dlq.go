@@ -127,52 +127,6 @@ func chosenOnce(command string, args []string, all bool, some control.LetterFilt
 	return nil
 }
 
-// showCommand returns the command `replicator dlq show`.
-func (a *dlqCommands) showCommand() *cobra.Command {
-	var showData bool
-	cmd := &cobra.Command{
-		Use: "show ID", Short: "Show one dead letter", Args: a.OneArg("ID"),
-		RunE: a.Body(func(ctx context.Context, args []string) error {
-			cfg, err := a.Config(ctx)
-			if err != nil {
-				return err
-			}
-			clients, all, err := a.OpenLetters(ctx, cfg, "")
-			if err != nil {
-				return err
-			}
-			defer clients.Close()
-			_, letter, err := control.FindLetter(ctx, all, args[0])
-			if err != nil {
-				return err
-			}
-			line := letter.Summary(showData)
-			if a.JSON {
-				return a.PrintJSON(line)
-			}
-			what := line.Op
-			if line.Shard == "" {
-				what = "item of a copy"
-			}
-			a.Print("%s: %s of %s, version %d, key hash %s", line.ID, what, line.Table, line.Version, line.KeyHash)
-			a.Print("  refused for %s: %s (%s)", line.Sink, line.Reason, line.Code)
-			a.Print("  first %s, retried %s, last %s", render.Time(line.FirstSeen),
-				render.Count(line.Attempts, "time"), render.Time(line.LastTried))
-			if line.Shard != "" {
-				a.Print("  shard %s", line.Shard)
-			}
-			if showData {
-				a.Print("%s", line.Record)
-			} else {
-				a.Print("  --show-data prints the item")
-			}
-			return nil
-		}),
-	}
-	cmd.Flags().BoolVar(&showData, "show-data", false, "print the whole record")
-	return cmd
-}
-
 // dropCommand returns the command `replicator dlq drop`.
 func (a *dlqCommands) dropCommand() *cobra.Command {
 	var yes, all bool

@@ -54,7 +54,8 @@
 //	repair_items.go  it, over single items
 //	repair_tables.go  it and gaps heal, over whole tables
 //	gaps_find.go  gaps in the logs, by their ids
-//	dlq.go        dlq: list, show and drop dead letters
+//	dlq.go        dlq: list and drop dead letters
+//	dlq_show.go   its show: one dead letter, and its item
 //	dlq_retry.go  its retry: applies dead letters again
 //	archive.go    archive: what is there, is it whole, which events
 //	archive_restore.go  its restore: brings items back

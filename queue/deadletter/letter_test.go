@@ -30,6 +30,24 @@ func TestLogOfALetterHasNoContentOfItsItem(t *testing.T) {
 	}
 }
 
+// TestSummaryNamesTheItem: every letter that can be read names its item if data is shown, whatever
+// refused it. Without data it names none.
+func TestSummaryNamesTheItem(t *testing.T) {
+	const keys, record = `{"pk":{"N":"1"}}`, `{"eventName":"INSERT","dynamodb":{"Keys":{"pk":{"N":"1"}},` +
+		`"NewImage":{"pk":{"N":"1"}},"SequenceNumber":"1","ApproximateCreationDateTime":1}}`
+	insert := &change.Change{Op: change.Insert, SequenceNumber: "1", Raw: []byte(record)}
+	for want, l := range map[string]*Letter{
+		"INSERT": New("T", "bigtable", insert, "c", "why", time.Now()),
+		"COPY":   NewOfCopy("T", "bigtable", CopyItem{Copy: "backfill-1", Keys: []byte(keys)}, "c", "why", time.Now()),
+		"REMOVE": NewOfEvent("T", "archive", Event{Keys: []byte(keys), Body: []byte(`{}`)}, "c", "why", time.Now()),
+	} {
+		shown, hidden := l.Summary(true), l.Summary(false)
+		if shown.Op != want || hidden.Op != want || string(shown.Keys) != keys || hidden.Keys != nil || hidden.Record != nil {
+			t.Errorf("%s: %+v, without data %+v", want, shown, hidden)
+		}
+	}
+}
+
 // FuzzDecode: no message makes the reader of letters panic, and what it takes is written again as
 // it is.
 func FuzzDecode(f *testing.F) {

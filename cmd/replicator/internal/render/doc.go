@@ -16,6 +16,7 @@
 //	gaps.go     gaps, and what they mean for the rows
 //	progress.go how far copies and resyncs are, as bars or lines
 //	bars.go     draws a bar for each thing in progress, under the lines of a log
+//	letter.go   one dead letter, with its item
 //	asked.go    dead letters that were tried again, items that were resynced
 //	status.go   the status, in a sentence and a table
 //	cost.go     what tables cost in a month

@@ -148,7 +148,7 @@ func printLog(w io.Writer, l *explain.History) {
 func printBeside(w io.Writer, x *explain.Item) {
 	fmt.Fprintln(w)
 	for _, l := range x.Letters {
-		fmt.Fprintf(w, "Dead letter %s: %s at version %d, refused by %s: %s (%s)\n", l.ID, l.Op, l.Version, l.Sink,
+		fmt.Fprintf(w, "Dead letter %s: %s at version %d, refused by %s: %s (%s)\n", l.ID, letterOf(&l), l.Version, l.Sink,
 			l.Reason, l.Code)
 	}
 	if len(x.Letters) == 0 {
