@@ -96,6 +96,18 @@ func SavedDir(scratch, pipeline, target string) string {
 // none that can be read: a power failure may damage the file, and a full comparison replaces it.
 func LoadSaved(dir string) (*Saved, error) { return load(filepath.Join(dir, resultFile)) }
 
+// CopyTo copies the kept result, and the folder that it names, from one directory to another, which
+// has none.
+func (s *Saved) CopyTo(from, dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("copy the kept result: %w", err)
+	}
+	if err := os.CopyFS(filepath.Join(dir, s.Folder), os.DirFS(filepath.Join(from, s.Folder))); err != nil {
+		return fmt.Errorf("copy the kept result: %w", err)
+	}
+	return s.write(filepath.Join(dir, resultFile))
+}
+
 func load(path string) (*Saved, error) {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

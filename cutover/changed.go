@@ -1,6 +1,7 @@
 package cutover
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path/filepath"
@@ -36,7 +37,7 @@ func (c *Cutover) verifyChanged(ctx context.Context) (v *verified, why string, e
 	if c.Full {
 		return nil, "--full asks for it", nil
 	}
-	dir := audit.SavedDir(c.cfg.Scratch, c.cfg.Pipeline, c.pair.Target)
+	dir := audit.SavedDir(cmp.Or(c.folder, c.cfg.Scratch), c.cfg.Pipeline, c.pair.Target)
 	lock, err := audit.LockScratch(filepath.Join(dir, "all"))
 	if err != nil {
 		return nil, "another verify is at work", nil // the full comparison has a directory of its own
@@ -54,7 +55,7 @@ func (c *Cutover) verifyChanged(ctx context.Context) (v *verified, why string, e
 		if err != nil {
 			return err
 		}
-		return check.Cells(ctx, c.fenced, changed.EachCell)
+		return check.Cells(ctx, cmp.Or(c.fenced, c.pair.Now()), changed.EachCell)
 	})
 	if err != nil {
 		return nil, "", err

@@ -43,6 +43,8 @@ type Cutover struct {
 	logs, unowned func(context.Context) ([]*control.Log, error)
 	obstacle      func([]*control.Log) error // why nothing comes of waiting while the logs are like this; nil where it may
 
+	folder string // of the files of a rehearsal; "": it is none
+
 	id     string        // of the fence
 	quiet  change.Millis // since when nothing was written; 0: the fence stood when the process began
 	fenced change.Millis
@@ -143,14 +145,9 @@ func (c *Cutover) fence(ctx context.Context) error {
 	if err := c.findFence(ctx); err != nil { // first, so that a refusal says whether one stands
 		return err
 	}
-	reasons, err := c.otherTables(ctx)
+	reasons, err := c.cannot(ctx)
 	if err != nil {
 		return err
-	}
-	reasons = append(reasons, c.unknownWaivers()...)
-	if names := c.ages(); len(names) > 0 && !c.AcceptAged {
-		reasons = append(reasons, strings.Join(names, ", ")+": cells of families with max_age may have aged away in "+
-			"Bigtable, and their items still have them (--accept-aged)")
 	}
 	if len(reasons) > 0 {
 		return &Refused{Reasons: reasons}
@@ -174,6 +171,19 @@ func (c *Cutover) fence(ctx context.Context) error {
 		return err
 	}
 	return c.lookBeforeFence(ctx)
+}
+
+// cannot returns why the tables cannot be cut over as the options say, whatever state they are in.
+func (c *Cutover) cannot(ctx context.Context) (reasons []string, err error) {
+	if reasons, err = c.otherTables(ctx); err != nil {
+		return nil, err
+	}
+	reasons = append(reasons, c.unknownWaivers()...)
+	if names := c.ages(); len(names) > 0 && !c.AcceptAged {
+		reasons = append(reasons, strings.Join(names, ", ")+": cells of families with max_age may have aged away in "+
+			"Bigtable, and their items still have them (--accept-aged)")
+	}
+	return reasons, nil
 }
 
 // drain waits until the sinks stand at the fence, and until every shard was read past a time after

@@ -15,6 +15,8 @@
 //	scratch.go    its files
 //	cutover.go    the steps
 //	issue.go      the certificate
+//	rehearse.go   the steps without a fence, and how long they take
+//	lull.go       the longest time of the last hour in which nothing was written
 //	idle.go       whether heartbeats prove that nothing was written
 //	quiet.go      waits until nothing is written to the tables any more
 //	undo.go       takes the fence away

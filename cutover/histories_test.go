@@ -137,16 +137,21 @@ func (w *world) unplant(row string) {
 
 func (w *world) mutate(row string, m *cloud.Mutation) {
 	w.t.Helper()
-	ctx := w.t.Context()
-	client, err := cloud.NewClient(ctx, "local", "local", option.WithEndpoint(w.Bigtable.Addr()),
+	if err := w.client().Open("orders").Apply(w.t.Context(), row, m); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// client returns a client of Bigtable until the test ends.
+func (w *world) client() *cloud.Client {
+	w.t.Helper()
+	client, err := cloud.NewClient(w.t.Context(), "local", "local", option.WithEndpoint(w.Bigtable.Addr()),
 		option.WithoutAuthentication(), option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())))
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	defer client.Close()
-	if err := client.Open("orders").Apply(ctx, row, m); err != nil {
-		w.t.Fatal(err)
-	}
+	w.t.Cleanup(func() { _ = client.Close() })
+	return client
 }
 
 // refusal returns why a cutover was refused.

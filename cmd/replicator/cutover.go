@@ -18,6 +18,7 @@ import (
 	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/cutover"
 	"github.com/tailrace-cdc/replicator/cutover/certificate"
@@ -29,18 +30,21 @@ import (
 type cutoverFlags struct {
 	cutover.Options
 	out, sign, check, key string
-	undo, yes             bool
+	undo, yes, rehearse   bool
 }
 
 // cutoverCommand returns the command `replicator cutover`.
 func cutoverCommand(a *cli.App) *cobra.Command {
 	var o cutoverFlags
 	cmd := &cobra.Command{
-		Use:   "cutover --table NAME... [--out FILE] | --check FILE | --undo",
+		Use:   "cutover --table NAME... [--out FILE | --rehearse] | --check FILE | --undo",
 		Short: "Prove that Bigtable holds what DynamoDB holds, at a fence, so that the application may move",
 		Long: `cutover waits until nothing is written to the tables of a target any more, raises a fence behind which the
 replicator writes nothing to Bigtable, compares both sides, and writes a certificate. Each step is printed as it
 happens. It may be interrupted at any step, and the same command goes on, also on another machine.
+
+--rehearse makes the same steps without a fence, while the writers write, and leaves nothing behind: it prints what
+would refuse the cutover now, and how long the writers would stand still. Exit 4: something would refuse it.
 
 After verify --for-cutover only the items that have changed since are compared behind the fence; else all are, and it
 says why.
@@ -58,6 +62,9 @@ Bigtable to DynamoDB, so the first write of the application to Bigtable is the p
 				return failure.Usagef("`replicator cutover --table NAME`, with all tables of one target",
 					"cutover needs tables")
 			}
+			if o.rehearse {
+				return rehearseCutover(ctx, a, &o)
+			}
 			return runCutover(ctx, a, &o)
 		}),
 	}
@@ -72,10 +79,14 @@ Bigtable to DynamoDB, so the first write of the application to Bigtable is the p
 	f.StringArrayVar(&o.Accept, "accept", nil, "accept a column without an inverse: columns:RULE/FAMILY:COLUMN")
 	f.StringVar(&o.check, "check", "", "check a certificate in place of a cutover")
 	f.StringVar(&o.key, "key", "", "with --check: file with the public key (PEM) that it must be signed with")
+	f.BoolVar(&o.rehearse, "rehearse", false, "make the steps without a fence, and print how long they take")
 	f.BoolVar(&o.undo, "undo", false, "take the fence away: the replicator writes to Bigtable again")
 	f.BoolVar(&o.yes, "yes", false, "with --undo: do not ask")
 	cmd.MarkFlagsMutuallyExclusive("check", "undo")
 	cmd.MarkFlagsMutuallyExclusive("check", "table")
+	for _, other := range []string{"check", "undo", "out", "sign"} {
+		cmd.MarkFlagsMutuallyExclusive("rehearse", other)
+	}
 	return cmd
 }
 
@@ -91,19 +102,11 @@ func runCutover(ctx context.Context, a *cli.App, o *cutoverFlags) error {
 			return failure.Usagef("`openssl genpkey -algorithm ed25519` makes one", "%w", err)
 		}
 	}
-	cfg, err := a.Replicated(ctx, o.Tables[0])
+	run, s, end, err := o.begin(ctx, a)
 	if err != nil {
 		return err
 	}
-	clients := a.Clients(cfg)
-	defer clients.Close()
-	s, err := openPair(ctx, a, cfg, clients, o.Tables[0])
-	if err != nil {
-		return err
-	}
-	o.Say = func(format string, args ...any) { fmt.Fprintf(a.Errs, format+"\n", args...) }
-	o.Program = certificate.Program{Version: a.Version, Go: runtime.Version()}
-	run := cutover.New(cfg, clients, s, o.Options)
+	defer end()
 	cert, err := run.Run(ctx)
 	if err == nil {
 		err = writeCertificate(a, o.out, cert, key, func() error { return run.Certify(ctx) })
@@ -124,6 +127,45 @@ func runCutover(ctx context.Context, a *cli.App, o *cutoverFlags) error {
 		strings.Join(o.Tables, ", "), cert.Verify.Sum(), o.out)
 	a.Print("Next: point the application at Bigtable. To go back before it writes: `replicator cutover --undo`.")
 	return nil
+}
+
+// begin opens both sides of the target. end closes them.
+func (o *cutoverFlags) begin(ctx context.Context, a *cli.App) (run *cutover.Cutover, s *pair.Pair, end func(), err error) {
+	cfg, err := a.Replicated(ctx, o.Tables[0])
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	clients := a.Clients(cfg)
+	if s, err = openPair(ctx, a, cfg, clients, o.Tables[0]); err != nil {
+		_ = clients.Close()
+		return nil, nil, nil, err
+	}
+	o.Say = func(format string, args ...any) { fmt.Fprintf(a.Errs, format+"\n", args...) }
+	o.Program = certificate.Program{Version: a.Version, Go: runtime.Version()}
+	return cutover.New(cfg, clients, s, o.Options), s, func() { _ = clients.Close() }, nil
+}
+
+// rehearseCutover makes the steps of a cutover without a fence, and prints what they show.
+func rehearseCutover(ctx context.Context, a *cli.App, o *cutoverFlags) error {
+	run, _, end, err := o.begin(ctx, a)
+	if err != nil {
+		return err
+	}
+	defer end()
+	r, err := run.Rehearse(ctx)
+	if err != nil {
+		return err
+	}
+	if a.JSON {
+		err = a.PrintJSON(r)
+	} else {
+		a.Printed = true
+		render.Rehearsal(a.Out, r)
+	}
+	if err == nil && len(r.Refusals) > 0 {
+		return failure.Reported(failure.Different)
+	}
+	return err
 }
 
 // hintRefused returns what to do after a refusal. fence is the one that was raised or found, "" for
