@@ -223,16 +223,16 @@ func (c *Cutover) compare(ctx context.Context, r *Rehearsal) error {
 func (c *Cutover) copySaved() error {
 	from := audit.SavedDir(c.cfg.Scratch, c.cfg.Pipeline, c.pair.Target)
 	if _, err := audit.LoadSaved(from); err != nil {
-		return nil //nolint:nilerr // none is kept, or it is of no use: all items are compared
+		return nil // none is kept, or it is of no use: all items are compared
 	}
 	lock, err := audit.LockScratch(filepath.Join(from, "all"))
 	if err != nil {
-		return nil //nolint:nilerr // a verify is at work: without the copy all items are compared
+		return nil // a verify is at work: without the copy all items are compared
 	}
 	defer lock.Close() // which unlocks it
 	saved, err := audit.LoadSaved(from)
 	if err != nil {
-		return nil //nolint:nilerr // none is kept, or it is of no use: all items are compared
+		return nil // none is kept, or it is of no use: all items are compared
 	}
 	return saved.CopyTo(from, audit.SavedDir(c.folder, c.cfg.Pipeline, c.pair.Target))
 }

@@ -135,7 +135,8 @@ func TestRehearsalNamesWhatWouldRefuse(t *testing.T) {
 	w.put(3, "1")
 	w.unplant("hats#1")
 	refusals := func() string { return strings.Join(w.rehearse().Refusals, "; ") }
-	if got := refusals(); !strings.Contains(got, "1 item differs: `replicator repair`") || strings.Contains(got, "--undo") {
+	if got := refusals(); !strings.Contains(got, "1 item differs: `replicator repair`") ||
+		strings.Contains(got, "--undo") {
 		t.Errorf("a row is missing: %q", got)
 	}
 	if _, err := w.Log("Orders").Append(t.Context(), "pause", checkpoint.Control{Pause: new(true)}); err != nil {

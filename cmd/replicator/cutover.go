@@ -130,7 +130,9 @@ func runCutover(ctx context.Context, a *cli.App, o *cutoverFlags) error {
 }
 
 // begin opens both sides of the target. end closes them.
-func (o *cutoverFlags) begin(ctx context.Context, a *cli.App) (run *cutover.Cutover, s *pair.Pair, end func(), err error) {
+func (o *cutoverFlags) begin(
+	ctx context.Context, a *cli.App,
+) (run *cutover.Cutover, s *pair.Pair, end func(), err error) {
 	cfg, err := a.Replicated(ctx, o.Tables[0])
 	if err != nil {
 		return nil, nil, nil, err

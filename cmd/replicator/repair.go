@@ -23,8 +23,9 @@ reading goes on after them, and they are healed when every difference was repair
 
 --from takes the differences that verify --differences wrote. --keys takes a file with one JSON object per line: plain
 as in {"pk":"hats","n":12}, in DynamoDB's typed notation, or whole items; - reads stdin. --from-export takes the items
-that changed in the window of an incremental export (file://, s3:// or gs://). Of these, repair reads both sides again, and
-lists which are repaired, hot (a newer write keeps the difference until the time that is named), refused, or unproven.
+that changed in the window of an incremental export (file://, s3:// or gs://). Of these, repair reads both sides again,
+and lists which are repaired, hot (a newer write keeps the difference until the time that is named), refused, or
+unproven.
 They heal no gap.
 
 Run it with --dry-run first: it lists what would be compared, and changes nothing. With --no-wait it prints the ids of
