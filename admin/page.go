@@ -115,11 +115,16 @@ func writeFront(w io.Writer, s *pipeline.Status, past *pipeline.Past, version st
 		Charts []chart
 		Events []eventRow
 		Cost   []textPart
+		// Rehearsals of cutovers, a sentence each.
+		Rehearsals []string
 	}{
 		pageHead: newHead(s, version, now), Charts: charts(together(past.Hours)), Events: eventRows(past.Events),
 		Cost: textParts(totalCost(s.Tables)),
 	}
 	front.Reasons = foldedReasons(s.Reasons)
+	for i := range s.Rehearsals {
+		front.Rehearsals = append(front.Rehearsals, s.Rehearsals[i].Sentence())
+	}
 	for i := range s.Tables {
 		row := newRow(&s.Tables[i], len(s.Services) > 0)
 		row.Spark = sparkline(past.Hours[row.Source])

@@ -2,6 +2,7 @@ package cutover
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/pipeline/status"
 )
 
 // Rehearsal is what a cutover would meet now: what would refuse it, and how long the writers would
@@ -251,6 +253,28 @@ func (c *Cutover) meanwhile(ctx context.Context, before []*control.Log) (n int64
 		}
 	}
 	return n, nil
+}
+
+// Tell tells the replicators of the pipeline, for status page and metrics. Nothing stores it.
+func (c *Cutover) Tell(ctx context.Context, r *Rehearsal) error {
+	x := status.Rehearsed{
+		Target: r.Target, At: r.At, Refusals: r.Refusals, WriteStop: r.WriteStop, Steps: map[string]float64{},
+	}
+	for _, s := range r.Steps {
+		x.Steps[s.Name] = s.Seconds
+	}
+	if r.WriteStop > 0 {
+		x.Steps["write_stop"] = r.WriteStop
+	}
+	data, err := json.Marshal(x)
+	if err != nil {
+		return err
+	}
+	q, err := c.pair.Queue(ctx)
+	if err != nil {
+		return err
+	}
+	return q.TellRehearsal(r.Pipeline, data)
 }
 
 // Sentence returns the result in words.

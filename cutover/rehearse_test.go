@@ -31,10 +31,18 @@ func (w *world) rehearse() *cutover.Rehearsal {
 	o := cutover.Options{Tables: []string{"Orders"}, Quiet: time.Second, Say: w.t.Logf}
 	var r *cutover.Rehearsal
 	var err error
-	w.While("the rehearsal ends", func() { r, err = cutover.New(w.Config, clients, s, o).Rehearse(w.t.Context()) })
+	c := cutover.New(w.Config, clients, s, o)
+	w.While("the rehearsal ends", func() { r, err = c.Rehearse(w.t.Context()) })
+	if err == nil {
+		err = c.Tell(w.t.Context(), r)
+	}
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	w.Until("the replicator shows it", func() bool {
+		all := w.d.Rehearsals()
+		return len(all) == 1 && all[0].At.Equal(r.At) && len(all[0].Refusals) == len(r.Refusals)
+	})
 	return r
 }
 

@@ -26,6 +26,7 @@
 //	tables.go       tables that come and go while a pipeline runs
 //	balancing.go    shares tables with the other processes of the pipeline, and announces them
 //	health.go       liveness, readiness and the status of the pipeline
+//	rehearsed.go    what commands tell of rehearsed cutovers
 //	metrics.go      gauges, computed when they are scraped
 //	pasthour.go     the charts of the last hour, over a restart
 //	detail.go       the content of the pages: what is published while one is open, and what happened

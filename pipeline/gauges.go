@@ -70,6 +70,12 @@ var (
 		"1 for what limits the table now (latency, bigtable, memory, cpu, source, log, nothing), else 0; not there while "+
 			"the table is halted or begins.", []string{"table", "by"}, nil)
 
+	rehearsalSeconds = prometheus.NewDesc("tailrace_rehearsal_seconds",
+		"How long each step of the newest rehearsed cutover took that this process was told of; step write_stop is the "+
+			"write stop that it expects.", []string{"target", "step"}, nil)
+	rehearsalRefusals = prometheus.NewDesc("tailrace_rehearsal_refusals",
+		"How many reasons would have refused the cutover at its newest rehearsal.", []string{"target"}, nil)
+
 	failing = prometheus.NewDesc("tailrace_service_failing_seconds",
 		"Time since an operation of the service first failed that has not succeeded since; 0 while none fails.",
 		[]string{"service"}, nil)
@@ -83,6 +89,6 @@ func allGauges() []*prometheus.Desc {
 		letters, gaps, differing, behind, copying, copyStill, pending, recovering,
 		verifyDifferent, verifyForeign, verifyUnproven, verifyCycles, verifyShare, verifyUnchecked,
 		ahead, foreign,
-		hottest, largest, failing, limitedBy, sinkHalted,
+		hottest, largest, failing, limitedBy, sinkHalted, rehearsalSeconds, rehearsalRefusals,
 	}
 }

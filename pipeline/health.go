@@ -63,6 +63,7 @@ func (p *Pipeline) Status() Status {
 	// first.
 	sentences, services := p.failures(now)
 	s.Fail(sentences, services)
+	s.Rehearsals = p.rehearsals.All()
 	p.tracker.Note(&s.Verdict, now)
 	return s
 }

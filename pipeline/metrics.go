@@ -38,6 +38,12 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	for _, service := range []string{status.DynamoDB, status.Bigtable, status.NATS} {
 		ch <- prometheus.MustNewConstMetric(failing, prometheus.GaugeValue, c.failing(service, now).Seconds(), service)
 	}
+	for _, r := range c.p.rehearsals.All() {
+		ch <- prometheus.MustNewConstMetric(rehearsalRefusals, prometheus.GaugeValue, float64(len(r.Refusals)), r.Target)
+		for step, seconds := range r.Steps {
+			ch <- prometheus.MustNewConstMetric(rehearsalSeconds, prometheus.GaugeValue, seconds, r.Target, step)
+		}
+	}
 	failing, _ := c.p.failures(now)
 	for _, t := range c.p.all() {
 		c.collectTable(ch, t, now, len(failing) == 0)

@@ -54,7 +54,8 @@ type Pipeline struct {
 	successors map[string]string
 	turns      chan struct{} // a place for each table that is handed over at the end
 
-	tracker status.Tracker
+	tracker    status.Tracker
+	rehearsals status.Rehearsals
 
 	// cpuShort reports whether goroutines of this process wait for a processor. Tests replace it.
 	cpuShort func() bool
@@ -104,6 +105,7 @@ func (p *Pipeline) Run(ctx context.Context) error {
 		}
 	})()
 	g.Go(func() error { return p.format.Run(ctx) })
+	p.hearRehearsals(ctx)
 	for _, t := range p.all() {
 		p.begin(ctx, g, t)
 	}

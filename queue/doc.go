@@ -65,6 +65,7 @@
 //	server.go       questions about the server for start-up checks
 //	kept.go         what is kept of a table, for its end
 //	beatrequest.go  request a listing and a beat from the owner
+//	rehearsed.go    tell the replicators what a rehearsal of a cutover has shown
 //	beside.go       open the streams that a table has besides its log
 //	premises.go     settings of the table's streams that are not as they must be
 //	log.go          open and create logs, questions about a stream

@@ -62,6 +62,12 @@ func hashOf(s string) string {
 // of the log's stream.
 func nudgeSubject(token, table string) string { return "tailrace-nudge." + token + "." + hashOf(table) }
 
+// rehearsedSubject returns the subject for what rehearsals of a pipeline's cutovers show. It is
+// outside of all streams.
+func rehearsedSubject(pipeline string) string {
+	return "tailrace-nudge.rehearsed." + sanitize(pipeline) + "-" + hashOf(pipeline)
+}
+
 // The names of the streams that a table may have besides its log. Each is created by the first
 // write to it.
 func lettersStream(log string) string  { return log + "_letters" }

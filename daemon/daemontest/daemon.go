@@ -13,6 +13,7 @@ import (
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/daemon"
 	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/pipeline/status"
 )
 
 // Daemon is a replicator that runs in the process of the test.
@@ -94,6 +95,9 @@ func (d *Daemon) Table(name string) pipeline.TableStatus {
 	}
 	return pipeline.TableStatus{}
 }
+
+// Rehearsals returns the rehearsals of cutovers that status shows.
+func (d *Daemon) Rehearsals() []status.Rehearsed { return d.pipeline.Status().Rehearsals }
 
 // Settle waits until everything that was written so far is applied, and older items are copied.
 func (d *Daemon) Settle() {

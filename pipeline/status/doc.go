@@ -7,6 +7,7 @@
 //	detail.go    shards and gaps of one table, for its page
 //	status.go    what was seen at a look at a table, and the status at a moment after it
 //	unready.go   why a table is not ready
+//	rehearsed.go what rehearsals of cutovers have shown
 //	recent.go    what a table did in the last minutes, how much waits, and what limits it
 //	cost.go      what a table, and all of them, cost in a month
 //	whole.go     the status of a whole pipeline, from the statuses of its tables

@@ -18,6 +18,8 @@ type Whole struct {
 	Verdict  Verdict   `json:"verdict"`
 	Services []Service `json:"services,omitempty"` // that fail, as in Failing
 
+	Rehearsals []Rehearsed `json:"rehearsals,omitempty"` // of cutovers, the newest of each target
+
 	notes []string // by Explain
 }
 

@@ -22,10 +22,10 @@ type Schema struct {
 	Hash, Range []KeyAttr
 }
 
-// All returns the key attributes, those of the partition key first.
+// All returns the key attributes, the partition key's first.
 func (s *Schema) All() []KeyAttr { return append(s.Hash[:len(s.Hash):len(s.Hash)], s.Range...) }
 
-// Names returns the names of the key attributes, those of the partition key first.
+// Names returns the names of the key attributes, the partition key's first.
 func (s *Schema) Names() []string {
 	names := make([]string, 0, len(s.Hash)+len(s.Range))
 	for _, k := range s.Hash {

@@ -46,7 +46,7 @@
 //	span.go       the span of a call, where its write is traced
 //	instance.go   what the service charges the instance for
 //	client.go     clients and tables
-//	limit.go      lets as many calls begin as may be in flight, those of the stream first
+//	limit.go      lets as many calls begin as may be in flight, calls of the stream first
 //	bound.go      finds how many that are
 //	cpu.go        whether this machine's processors limit the calls
 //	conn.go       connections
