@@ -72,6 +72,10 @@ func start(t *testing.T) *running {
 	r.control("throttle", `{"operation":"GetRecords","times":3}`)
 	r.process("run")
 	r.until("the replicator replies", func() bool { return len(r.metrics()) > 0 })
+	rehearsal := r.command("cutover", "--rehearse", "--table", "Sessions", "--quiet", "1s")
+	if out, err := rehearsal.CombinedOutput(); rehearsal.ProcessState.ExitCode() != 4 { // it is being copied
+		t.Fatalf("cutover --rehearse: %v\n%s", err, out)
+	}
 	return r
 }
 
