@@ -231,6 +231,10 @@ func (p *Program) Owned(keys change.Image, row []byte) (*Owned, error) {
 	return emit.OwnedBy(p.prog, keys, row)
 }
 
+// KeyOfRow returns the canonical key of the one item that may have a row of class R; nil where the
+// row is not of that class, or its key does not show the item's in clear.
+func (p *Program) KeyOfRow(row []byte) []byte { return emit.KeyOfRow(p.prog, row) }
+
 // Report lists what the program writes, in the order of its rules.
 func (p *Program) Report() []RowReport { return steps.Report(p.prog) }
 
