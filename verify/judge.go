@@ -16,6 +16,7 @@ import (
 type projected struct {
 	absent  bool
 	refused string // the mapping's reason
+	rule    string // with refused: the rule that takes the item, "" where none does
 	rows    map[string][]guarded.WantedCell
 
 	contents map[string][]*Content // of the cells in rows, where differing cells are listed
@@ -115,7 +116,7 @@ func (j *judge) project(table int, raw []byte) (projected, error) {
 	p := j.p[table]
 	rows, err := p.Rows(raw)
 	if guarded.IsRefusal(err) {
-		return projected{refused: err.Error()}, nil
+		return projected{refused: err.Error(), rule: p.Rule(raw)}, nil
 	}
 	if err != nil {
 		return projected{}, err
@@ -297,7 +298,7 @@ func (j *judge) verdict(x *settling) Verdict {
 		Cells: s.cells, Absent: x.want.absent}
 	switch {
 	case x.want.refused != "":
-		v.Status, v.Why = Refused, x.want.refused
+		v.Status, v.Why, v.Rule = Refused, x.want.refused, x.want.rule
 	case s.future > 0:
 	case x.want.absent && s.kept > 0 && len(s.kinds) == 0:
 		v.Status, v.Kept, v.Bare, v.Why = Kept, s.keptTTL, s.bare, "on_ttl_expiry: keep"

@@ -60,6 +60,7 @@ type Verdict struct {
 	Key    string
 	Status Status
 	Why    string
+	Rule   string         // with status Refused: the rule that takes the item, as "rule item"; "" where none does
 	Kinds  []Kind         // of the differences
 	Rows   [][]byte       // in which they are, for the repair; those of the projection may be among them
 	Kept   int            // with status Kept or EqualByLog: cells that remain without the item

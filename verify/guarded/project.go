@@ -57,6 +57,16 @@ func (p *Projector) Rows(item []byte) ([]transform.Row, error) {
 	return p.write.Rows, nil
 }
 
+// Rule returns the rule that takes the item of the last call of Rows, as "rule item"; "" where none
+// does.
+func (p *Projector) Rule(item []byte) string {
+	p.dec.Reset()
+	if name := p.program.RuleOf(&p.dec, p.key, item); name != "" {
+		return "rule " + name
+	}
+	return ""
+}
+
 // IsRefusal reports whether the mapping does not take the item.
 func IsRefusal(err error) bool {
 	var refusal *transform.Refusal

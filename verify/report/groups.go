@@ -71,8 +71,8 @@ func (g *groups) add(v *verify.Verdict) {
 	g.count(places, 1)
 }
 
-// addRefused counts a refused item once in each group in which it has rows, or in the one without a
-// rule. What its rows hold is as the last change left it that the mapping took: no cells too many.
+// addRefused counts a refused item once in each group in which it has rows, or in its rule's group.
+// What its rows hold is as the last change left it that the mapping took: no cells too many.
 func (g *groups) addRefused(v *verify.Verdict) {
 	in := map[*Group]bool{}
 	for i := range v.Cells {
@@ -82,7 +82,7 @@ func (g *groups) addRefused(v *verify.Verdict) {
 		}
 	}
 	if len(in) == 0 {
-		in[g.rule("")] = true
+		in[g.rule(v.Rule)] = true
 	}
 	for x := range in {
 		x.Items++

@@ -21,7 +21,7 @@ func differing(t *Table) {
 			cell(verify.Value, "p#1", "rule item"), cell(verify.Value, "p#1", "rule item"),
 		}},
 		{Status: verify.Different, Cells: []verify.CellDifference{cell(verify.ExtraCell, "p#2", "rule item")}},
-		{Status: verify.Refused},
+		{Status: verify.Refused}, {Status: verify.Refused, Rule: "rule item"},
 		{Status: verify.Refused, Cells: []verify.CellDifference{ // as the last change left them that was taken
 			cell(verify.Stale, "p#3", "rule item"), cell(verify.ExtraCell, "p#3", "rule item"),
 		}},
@@ -40,8 +40,8 @@ func TestDifferencesAreCountedByRuleAndPrefix(t *testing.T) {
 	differing(&table)
 	type kinds = map[verify.Kind]int64
 	want := []Group{
-		{Rule: "rule item", Rows: "{p}#{s}", Items: 3,
-			Kinds: kinds{verify.Value: 2, verify.ExtraCell: 1, verify.Refusal: 1}},
+		{Rule: "rule item", Rows: "{p}#{s}", Items: 4,
+			Kinds: kinds{verify.Value: 2, verify.ExtraCell: 1, verify.Refusal: 2}},
 		{Items: 1, Kinds: kinds{verify.Foreign: 1, verify.Unowned: 1, verify.Refusal: 1}},
 		{Rule: "index by_text", Rows: "by#{text}#{p}", Items: 1, Kinds: kinds{verify.MissingRow: 1}},
 	}
