@@ -10,6 +10,7 @@
 //
 //	key.go      explains an item by its key
 //	row.go      explains a row: the owners of its cells, and what items they turn back into
+//	rowitems.go what is true of the items of a row
 //	history.go  an item's changes in the log, its dead letters, the requests for it
 //	stored.go   what Bigtable holds of an item, cell by cell
 //	settle.go   compares items with their rows, with a proof where there can be one

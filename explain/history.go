@@ -22,16 +22,21 @@ const recent = 20
 
 // history is what the log of a table and the streams beside it hold of one item.
 type history struct {
-	log    *control.Log
-	schema change.KeySchema
-	key    []byte
-	image  func([]byte) // receives every image of the item that is found
+	of    *tableLog
+	key   []byte
+	image func([]byte) // receives every image of the item that is found
 
 	result   *History
 	latest   *latest
 	above    []position // of the changes above the mark of Bigtable
 	letters  []*deadletter.Letter
 	requests []Request
+}
+
+// tableLog is the log of one table.
+type tableLog struct {
+	log    *control.Log
+	schema change.KeySchema
 }
 
 // latest is the newest change of the item in the log.
@@ -46,16 +51,15 @@ type position struct {
 	version change.Version
 }
 
-// read reads all of it.
-func (h *history) read(ctx context.Context) error {
-	if err := h.readLog(ctx); err != nil {
+// read reads what the log holds of items: all of it, in one walk.
+func (t *tableLog) read(ctx context.Context, items []*history) error {
+	if err := t.readLog(ctx, items); err != nil {
 		return fmt.Errorf("read log: %w", err)
 	}
-	if err := h.readLetters(ctx); err != nil {
+	if err := t.readLetters(ctx, items); err != nil {
 		return fmt.Errorf("read dead letters: %w", err)
 	}
-	h.markRefused()
-	if err := h.readRequests(ctx); err != nil {
+	if err := t.readRequests(ctx, items); err != nil {
 		return fmt.Errorf("read requests: %w", err)
 	}
 	return nil
@@ -64,20 +68,32 @@ func (h *history) read(ctx context.Context) error {
 // walkTries is how often a log is walked that is trimmed meanwhile.
 const walkTries = 3
 
-func (h *history) readLog(ctx context.Context) (err error) {
+func (t *tableLog) readLog(ctx context.Context, items []*history) (err error) {
 	for range walkTries {
-		if err = h.walk(ctx); !errors.Is(err, queue.ErrTrimmed) {
+		if err = t.walk(ctx, items); !errors.Is(err, queue.ErrTrimmed) {
 			return err
 		}
 	}
 	return err
 }
 
-func (h *history) walk(ctx context.Context) error {
-	info, err := h.log.Log.Info(ctx)
+func (t *tableLog) walk(ctx context.Context, items []*history) error {
+	info, err := t.log.Log.Info(ctx)
 	if err != nil {
 		return err
 	}
+	keys := make([][]byte, len(items))
+	for i, h := range items {
+		keys[i] = h.key
+		h.begin(info)
+	}
+	w := queue.Walk{Log: t.log.Log}
+	_, err = w.ChangesOf(ctx, t.schema, keys, func(i int, c *queue.WalkedChange) error { return items[i].add(c) })
+	return err
+}
+
+// begin forgets what was read before.
+func (h *history) begin(info queue.Info) {
 	h.latest, h.above = nil, nil
 	h.result = &History{First: info.First, Last: info.Last, Trimmed: info.Trimmed(), Entries: []Change{},
 		Marks: map[string]uint64{}}
@@ -85,14 +101,9 @@ func (h *history) walk(ctx context.Context) error {
 		oldest := info.Oldest.UTC()
 		h.result.Oldest = &oldest
 	}
-	for sink, mark := range h.log.State.Marks {
+	for sink, mark := range h.of.log.State.Marks {
 		h.result.Marks[sink] = mark.Seq
 	}
-	w := queue.Walk{Log: h.log.Log}
-	_, err = w.ChangesOf(ctx, h.schema, [][]byte{h.key}, func(_ int, c *queue.WalkedChange) error {
-		return h.add(c)
-	})
-	return err
 }
 
 // add adds a change of the item.
@@ -109,6 +120,9 @@ func (h *history) add(c *queue.WalkedChange) error {
 		if r.Marks[sink] >= one.Seq {
 			one.Applied = append(one.Applied, sink)
 		}
+	}
+	if fence := h.of.log.State.Fence; fence != nil {
+		one.BehindFence = one.Seq > fence.Seq
 	}
 	r.Entries = append(r.Entries, one)
 	if one.Seq > h.mark() {
@@ -141,55 +155,72 @@ func canonical(raw []byte) ([]byte, error) {
 	return img.AppendJSON(nil), nil
 }
 
-func (h *history) readLetters(ctx context.Context) error {
-	store, err := h.log.Log.ExistingDeadLetters(ctx)
+func (t *tableLog) readLetters(ctx context.Context, items []*history) error {
+	byHash := map[uint64][]*history{}
+	for _, h := range items {
+		h.letters = nil
+		hash := change.HashKey(h.key)
+		byHash[hash] = append(byHash[hash], h)
+	}
+	store, err := t.log.Log.ExistingDeadLetters(ctx)
 	if err != nil || store == nil {
 		return err
 	}
-	hash := change.HashKey(h.key)
 	for l, err := range store.All(ctx) {
 		if err != nil {
 			return err
 		}
-		if l.KeyHash != hash || !h.isOf(l) {
-			continue
-		}
-		h.letters = append(h.letters, l)
-		if c, err := l.Change(); err == nil {
-			for _, raw := range [][]byte{c.Old, c.New} {
-				if raw != nil {
-					h.image(raw)
-				}
-			}
+		for _, h := range byHash[l.KeyHash] {
+			h.addLetter(l)
 		}
 	}
+	for _, h := range items {
+		h.markRefused()
+	}
 	return nil
+}
+
+// addLetter adds a letter with the hash of the item's key, if it is of the item.
+func (h *history) addLetter(l *deadletter.Letter) {
+	if !h.isOf(l) {
+		return
+	}
+	h.letters = append(h.letters, l)
+	c, err := l.Change()
+	if err != nil {
+		return
+	}
+	for _, raw := range [][]byte{c.Old, c.New} {
+		if raw != nil {
+			h.image(raw)
+		}
+	}
 }
 
 // isOf reports whether a letter with the hash of the item's key is of the item. One that cannot be
 // read is taken for one: its reason may explain the row.
 func (h *history) isOf(l *deadletter.Letter) bool {
-	keys := []byte(l.Keys)
-	if c, err := l.Change(); err == nil {
-		keys = c.Keys
-	}
-	img, err := keyImage(keys)
+	img, err := keyImage(l.ItemKeys())
 	if err != nil {
 		return true
 	}
-	key, err := h.schema.Canonical(nil, img)
+	key, err := h.of.schema.Canonical(nil, img)
 	return err != nil || bytes.Equal(key, h.key)
 }
 
-func (h *history) readRequests(ctx context.Context) error {
-	store, err := h.log.Log.ExistingRequests(ctx)
+func (t *tableLog) readRequests(ctx context.Context, items []*history) error {
+	byKey := map[string]*history{}
+	for _, h := range items {
+		h.requests, byKey[string(h.key)] = nil, h
+	}
+	store, err := t.log.Log.ExistingRequests(ctx)
 	if err != nil || store == nil {
 		return err
 	}
 	chunks, err := store.Pending(ctx)
 	for _, c := range chunks {
 		for i := range c.Items {
-			if bytes.Equal(c.Items[i].Key, h.key) {
+			if h := byKey[string(c.Items[i].Key)]; h != nil {
 				h.requests = append(h.requests, Request{ID: c.ID, What: c.What, By: c.By, Asked: c.Asked.UTC()})
 			}
 		}
@@ -245,23 +276,30 @@ func (h *history) pending(applied change.Version) (n int, last uint64) {
 	return n, last
 }
 
-func (h *history) mark() uint64 { return h.log.State.Marks[checkpoint.SinkBigtable].Seq }
+func (h *history) mark() uint64 { return h.of.mark() }
 
-// blocked returns why nothing is applied at the moment; "" while it is.
-func (h *history) blocked(signs control.Signs) string {
-	s := h.log.State
-	for _, sink := range []string{checkpoint.SinkBigtable, checkpoint.SinkPipeline} {
-		if halt := s.AllHalts()[sink]; halt != nil {
-			return fmt.Sprintf("table %s is halted: %s", h.log.Table, halt.Reason)
-		}
+func (t *tableLog) mark() uint64 { return t.log.State.Marks[checkpoint.SinkBigtable].Seq }
+
+// obstacle is why nothing is applied at the moment, and what ends that; zero while changes are
+// applied.
+type obstacle struct{ why, next string }
+
+// obstacle returns what keeps the changes of the log from being applied.
+func (t *tableLog) obstacle(signs control.Signs) obstacle {
+	s := t.log.State
+	if halt := s.AllHalts()[checkpoint.SinkBigtable]; halt != nil {
+		return obstacle{fmt.Sprintf("table %s is halted: %s", t.log.Table, halt.Reason),
+			"mend the cause; `replicator status` says what to do"}
 	}
-	switch err := control.CheckOwner(h.log.Table, s, signs); {
-	case err != nil:
-		return err.Error()
-	case s.Fence != nil:
-		return fmt.Sprintf("table %s is fenced for a cutover", h.log.Table)
+	if s.StandsAtFence() {
+		return obstacle{fmt.Sprintf("table %s is fenced for a cutover", t.log.Table),
+			"`replicator status` says how the cutover stands; only `replicator cutover --undo` takes the fence away"}
 	}
-	return ""
+	if err := control.CheckOwner(t.log.Table, s, signs); err != nil {
+		_, next := failure.Of(err)
+		return obstacle{err.Error(), next}
+	}
+	return obstacle{}
 }
 
 const (
@@ -271,23 +309,23 @@ const (
 
 // eta waits a little, and estimates from the progress of the mark when an entry will be applied; 0:
 // it is applied already. moving reports whether the mark moves at all.
-func (h *history) eta(ctx context.Context, entry uint64) (d time.Duration, moving bool, err error) {
-	began, first := time.Now(), h.mark()
+func (t *tableLog) eta(ctx context.Context, entry uint64) (d time.Duration, moving bool, err error) {
+	began, first := time.Now(), t.mark()
 	for range etaLooks {
 		if err := failure.Pause(ctx, etaPeriod); err != nil {
 			return 0, false, err
 		}
-		if err := h.log.Refresh(ctx); err != nil {
+		if err := t.log.Refresh(ctx); err != nil {
 			return 0, false, err
 		}
-		if h.mark() >= entry {
+		if t.mark() >= entry {
 			return 0, true, nil
 		}
 	}
-	done := h.mark() - first
+	done := t.mark() - first
 	if done == 0 {
 		return 0, false, nil
 	}
 	each := time.Since(began) / time.Duration(done)
-	return max(time.Second, (each * time.Duration(entry-h.mark())).Round(time.Second)), true, nil
+	return max(time.Second, (each * time.Duration(entry-t.mark())).Round(time.Second)), true, nil
 }

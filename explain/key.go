@@ -40,6 +40,11 @@ func (e *Explainer) Key(ctx context.Context, typed string) (*Item, error) {
 	if err != nil {
 		return nil, failure.Usagef("the key of "+e.Table.Source+" is like "+likeKey(e.Table.Info.Schema), "read key: %w", err)
 	}
+	return e.item(ctx, key)
+}
+
+// item explains the item with a canonical key.
+func (e *Explainer) item(ctx context.Context, key []byte) (*Item, error) {
 	x := &explained{Explainer: e, key: key, rows: map[string]bool{}}
 	if err := x.readItem(ctx); err != nil {
 		return nil, err
@@ -139,7 +144,7 @@ func (x *explained) open(ctx context.Context) error {
 	if err == nil {
 		var log *control.Log
 		if log, err = control.Open(ctx, q, x.Table.Source); err == nil {
-			x.history = &history{log: log, schema: x.Table.Info.Schema, key: x.key, image: func([]byte) {}}
+			x.history = &history{of: &tableLog{log, x.Table.Info.Schema}, key: x.key, image: func([]byte) {}}
 			return nil
 		}
 	}
@@ -152,6 +157,7 @@ func (x *explained) unknown(what string, err error) {
 	x.out.Unknown = append(x.out.Unknown, fmt.Sprintf("%s: %v", what, err))
 	if x.facts.why == "" {
 		x.facts.why = err.Error()
+		_, x.facts.next = failure.Of(err)
 	}
 }
 
@@ -159,8 +165,12 @@ func (x *explained) unknown(what string, err error) {
 func (x *explained) compare(ctx context.Context) error {
 	f := &x.facts
 	f.absent, f.names = x.raw == nil, x.names
+	f.table, f.key = x.Table.Source, string(x.key)
 	if x.out.Code != "" {
 		f.refused = fmt.Sprintf("%s (%s)", x.out.Refused, x.out.Code)
+		if x.out.Rule != "" {
+			f.rule = "rule " + x.out.Rule
+		}
 	}
 	if err := x.look(ctx); err != nil {
 		return err
@@ -190,8 +200,7 @@ func (x *explained) look(ctx context.Context) error {
 		if at != nil {
 			x.history.image = func(image []byte) { at.rowsOf(image, x.rows) }
 		}
-		x.history.letters, x.history.requests = nil, nil
-		if err := x.history.read(ctx); err != nil {
+		if err := x.history.of.read(ctx, []*history{x.history}); err != nil {
 			return err
 		}
 	}
@@ -236,16 +245,13 @@ func (x *explained) settling() *settling {
 // wait estimates when changes are applied that are in the log. It reports whether they were applied
 // meanwhile.
 func (x *explained) wait(ctx context.Context) (caughtUp bool, err error) {
-	f := &x.facts
+	f, log := &x.facts, x.history.of
 	n, last := x.history.pending(x.applied)
-	f.pending, f.blocked = n, x.history.blocked(control.Signs{
-		Silent: control.OwnerSilence(x.history.log.State, x.pair.Now().Time()),
-		TTL:    time.Duration(x.Config.Protocol.ClaimTTL), Closed: x.Clients.StoreWasClosed(),
-	})
-	if n == 0 || f.blocked != "" || settled(f.seen) {
+	f.pending, f.obstacle, f.fenced = n, log.obstacle(x.signs(x.pair, log)), log.log.State.Fence != nil
+	if n == 0 || f.obstacle.why != "" || settled(f.seen) {
 		return false, nil
 	}
-	f.eta, f.moving, err = x.history.eta(ctx, last)
+	f.eta, f.moving, err = log.eta(ctx, last)
 	if err == nil && f.moving && f.eta == 0 {
 		f.pending = 0
 		return true, nil
@@ -253,15 +259,19 @@ func (x *explained) wait(ctx context.Context) (caughtUp bool, err error) {
 	return false, err
 }
 
+// signs returns what is known of the owner of a log beside its state.
+func (e *Explainer) signs(p *pair.Pair, t *tableLog) control.Signs {
+	return control.Signs{
+		Silent: control.OwnerSilence(t.log.State, p.Now().Time()),
+		TTL:    time.Duration(e.Config.Protocol.ClaimTTL), Closed: e.Clients.StoreWasClosed(),
+	}
+}
+
 // prove settles an item that differs and for which nothing is pending.
 func (x *explained) prove(ctx context.Context) error {
 	f := &x.facts
 	if x.history != nil && x.pair != nil {
-		f.letters = len(x.history.letters)
-		if f.letters > 0 {
-			f.letter = x.history.letters[0].ID
-		}
-		f.requests = len(x.history.requests)
+		f.beside(x.history)
 		if err := x.compareWithLog(ctx); err != nil {
 			return err
 		}
@@ -273,9 +283,32 @@ func (x *explained) prove(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if f.why = unproven; unproven == "" {
+	f.why, f.next = unproven.why, unproven.next
+	if unproven.why == "" {
 		f.seen, f.proven = &v[0], true
+		return x.lookBehindFence(ctx)
 	}
+	return nil
+}
+
+// lookBehindFence reads the log again where the table is fenced. A proof shows that everything is in
+// the log; behind a fence that does not mean that it is in Bigtable.
+func (x *explained) lookBehindFence(ctx context.Context) error {
+	f, h := &x.facts, x.history
+	if h == nil || settled(f.seen) {
+		return nil
+	}
+	if err := h.of.log.Refresh(ctx); err != nil {
+		return fmt.Errorf("read log: %w", err)
+	}
+	if f.fenced = h.of.log.State.Fence != nil; !f.fenced {
+		return nil
+	}
+	if err := h.of.read(ctx, []*history{h}); err != nil {
+		return err
+	}
+	f.pending, _ = h.pending(x.applied)
+	f.obstacle = h.of.obstacle(x.signs(x.pair, h.of))
 	return nil
 }
 

@@ -123,6 +123,9 @@ type Change struct {
 	// Refused are the sinks that have the change as an open dead letter. Their marks pass it as
 	// well.
 	Refused []string `json:"refused,omitempty"`
+	// BehindFence is set where the change stands behind a cutover's fence: Bigtable never gets it
+	// unless the fence is taken away.
+	BehindFence bool `json:"behind_fence,omitempty"`
 }
 
 // Request is a request of a command that waits for the owner of the table.
@@ -140,6 +143,7 @@ type Verdict struct {
 	Proven   bool    `json:"proven"`  // Bigtable is proven to have every change up to the reading of the item
 	Pending  int     `json:"pending"` // changes of the item in the log that are to be applied
 	ETA      float64 `json:"eta_s,omitempty"`
+	Next     string  `json:"next,omitempty"` // what to do, where something is to be done
 	// Cells are the first differing cells, only with data.
 	Cells []verify.CellDifference `json:"cells,omitempty"`
 }
@@ -175,6 +179,7 @@ type Row struct {
 	Items     []RowItem   `json:"items"` // that are in the row, or were
 	Others    []string    `json:"others"`
 	Cells     []OwnedCell `json:"cells"`
+	Unknown   []string    `json:"unknown"` // what could not be looked at, and why
 }
 
 // RowItem is an item that a guard of the row names.
@@ -185,6 +190,10 @@ type RowItem struct {
 	Guard   change.Version  `json:"guard,omitempty"`   // version of the item in the row; 0: the row does not hold it
 	Deleted change.Version  `json:"deleted,omitempty"` // version at which the item was taken out of the row
 	Verdict Verdict         `json:"verdict"`
+	// ByKey is set where the row has nothing of the item, and the row's key names it: no other item
+	// of the table can be in the row.
+	ByKey  bool `json:"by_key,omitempty"`
+	Absent bool `json:"absent,omitempty"` // the table has no such item
 	// Back is the item that the cells turn back into, only with data; Attributes are its
 	// attributes.
 	Back       json.RawMessage `json:"back,omitempty"`

@@ -24,15 +24,22 @@ func (e *Explainer) Row(ctx context.Context, key []byte) (*Row, error) {
 	}
 	x := &explainedRow{Explainer: e, pair: s, target: s.Rows()}
 	x.out = Row{Target: s.Target, Row: transform.Readable(key), RowBase64: key, Items: []RowItem{}, Others: []string{},
-		Cells: []OwnedCell{}}
+		Cells: []OwnedCell{}, Unknown: []string{}}
 	if err := x.read(ctx, key); err != nil {
 		return nil, err
 	}
 	if x.row == nil {
-		x.out.Missing, x.out.Verdict = true, noRow(s.Target)
+		x.out.Missing = true
+		if err := x.explainByKey(ctx); err != nil {
+			return nil, err
+		}
+		x.out.Verdict = missingRow(s.Target, x.out.Items)
 		return &x.out, nil
 	}
 	if err := x.settle(ctx); err != nil {
+		return nil, err
+	}
+	if err := x.explainByKey(ctx); err != nil {
 		return nil, err
 	}
 	if err := x.explainUnknown(ctx); err != nil {
@@ -62,7 +69,8 @@ type explainedRow struct {
 	families *guarded.Families
 	guards   *guarded.Guards
 	cells    guarded.Cells
-	index    []int // of out.Items, by guard; -1: not an item of ours
+	logs     []*tableLog // of the tables in pair; nil: they cannot be read
+	index    []int       // of out.Items, by guard; -1: not an item of ours
 	items    []verify.Candidate
 }
 
@@ -282,43 +290,4 @@ func (x *explainedRow) unmap(
 		return nil, why
 	}
 	return img, why
-}
-
-// settle decides about the items of the row.
-func (x *explainedRow) settle(ctx context.Context) error {
-	if len(x.items) == 0 {
-		return nil
-	}
-	by := &settling{pair: x.pair, data: x.ShowData, say: x.Say}
-	seen, err := by.look(ctx, x.items)
-	if err != nil {
-		return err
-	}
-	var open []verify.Candidate
-	var at []int
-	for i := range seen {
-		if !settled(&seen[i]) {
-			open, at = append(open, x.items[i]), append(at, i)
-		}
-	}
-	proven, why := []verify.Verdict(nil), ""
-	if len(open) > 0 {
-		if proven, why, err = by.prove(ctx, open); err != nil {
-			return err
-		}
-	}
-	given := map[string]string{string(x.out.RowBase64): string(x.out.RowBase64)}
-	for i := range seen {
-		f := facts{names: &names{data: x.ShowData, rows: given}, seen: &seen[i], why: why, absent: seen[i].Absent}
-		for k := range proven {
-			if at[k] == i {
-				f.seen, f.proven = &proven[k], true
-			}
-		}
-		x.out.Items[i].Verdict = f.verdict()
-		if x.ShowData {
-			x.out.Items[i].Verdict.Cells = f.seen.Cells
-		}
-	}
-	return nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/audit/pair"
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/transform"
 	"github.com/tailrace-cdc/replicator/verify"
 )
@@ -31,21 +32,26 @@ func (x *settling) look(ctx context.Context, items []verify.Candidate) ([]verify
 	return s.Settle(ctx, items)
 }
 
-// prove compares items with their rows behind a proof. unproven is why there is none.
+// prove compares items with their rows behind a proof. unproven is why there is none; zero where
+// there is one.
 func (x *settling) prove(
 	ctx context.Context, items []verify.Candidate,
-) (v []verify.Verdict, unproven string, err error) {
+) (v []verify.Verdict, unproven obstacle, err error) {
+	why := func(err error) obstacle {
+		_, next := failure.Of(err)
+		return obstacle{err.Error(), next}
+	}
 	if err := x.pair.Ready(ctx); err != nil {
-		return nil, err.Error(), ctx.Err()
+		return nil, why(err), ctx.Err()
 	}
 	x.say("Waiting for the proof that Bigtable has every change up to now.")
 	s := x.settler()
 	x.pair.KeepLead(&s)
 	v, err = s.Settle(ctx, items)
 	if err != nil && ctx.Err() == nil {
-		return nil, err.Error(), nil
+		return nil, why(err), nil
 	}
-	return v, "", err
+	return v, obstacle{}, err
 }
 
 func (x *settling) settler() verify.Settler {

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ func TestVerdictIsOneSentence(t *testing.T) {
 	two := &verify.Verdict{Status: verify.Different, Cells: []verify.CellDifference{gone, price}}
 	equal := &verify.Verdict{Status: verify.Equal}
 	const dead = "no replicator owns table T"
+	stopped := obstacle{why: dead}
 	for _, c := range []struct {
 		f        facts
 		data     bool
@@ -30,7 +32,7 @@ func TestVerdictIsOneSentence(t *testing.T) {
 		{facts{seen: equal}, false, Equal, "equal."},
 		{facts{seen: equal, absent: true}, false, Equal,
 			"equal: the table has no such item, and Bigtable holds nothing of it."},
-		{facts{seen: equal, blocked: dead}, false, Equal,
+		{facts{seen: equal, obstacle: stopped}, false, Equal,
 			"equal; what is written from now on does not arrive: no replicator owns table T."},
 		{facts{seen: &verify.Verdict{Status: verify.EqualByLog}, proven: true}, false, EqualByLog,
 			"equal by the log: the item changes all the time, and its rows are what the log says."},
@@ -40,9 +42,9 @@ func TestVerdictIsOneSentence(t *testing.T) {
 			"the row is 3 changes behind: applied in about 2 s."},
 		{facts{seen: differs, pending: 1}, false, Behind, "the row is 1 change behind, and Bigtable has applied nothing " +
 			"for some seconds: `replicator status` says what fails."},
-		{facts{seen: differs, pending: 1, blocked: dead}, false, Behind,
+		{facts{seen: differs, pending: 1, obstacle: stopped}, false, Behind,
 			"the row is 1 change behind, and nothing is applied: no replicator owns table T."},
-		{facts{seen: differs, logged: true, rowsAsLogged: true, blocked: dead, why: dead}, false, Behind, "the row is " +
+		{facts{seen: differs, logged: true, rowsAsLogged: true, obstacle: stopped, why: dead}, false, Behind, "the row is " +
 			"behind: it is as the log says, the item has changed since, and nothing is read: no replicator owns table T."},
 		{facts{seen: differs, proven: true}, false, Different, "different: cell d:price differs, and nothing is pending."},
 		{facts{seen: differs, proven: true}, true, Different,
@@ -55,8 +57,8 @@ func TestVerdictIsOneSentence(t *testing.T) {
 		{facts{seen: differs, logged: true, asLogged: true, letters: 1, letter: "ab", why: dead}, false, Unproven,
 			"unproven: cell d:price differs, and nothing proves that no change is on its way: no replicator owns table T; " +
 				"1 dead letter of it is open: `replicator dlq show ab`."},
-		{facts{seen: differs, logged: true, blocked: dead, why: dead}, false, Unproven, "unproven: cell d:price differs, " +
-			"and the item has changed since its newest change in the log: no replicator owns table T."},
+		{facts{seen: differs, logged: true, obstacle: stopped, why: dead}, false, Unproven,
+			"unproven: cell d:price differs, and the item has changed since its newest change in the log: no replicator owns table T."},
 		{facts{seen: differs, why: dead, requests: 1}, false, Unproven,
 			"unproven: cell d:price differs, and nothing proves that no change is on its way: no replicator owns table T; " +
 				"1 request for it is waiting."},
@@ -72,6 +74,44 @@ func TestVerdictIsOneSentence(t *testing.T) {
 		if v.Status != c.status || v.Sentence != c.sentence {
 			t.Errorf("%s: %q, want %s: %q", v.Status, v.Sentence, c.status, c.sentence)
 		}
+	}
+}
+
+// TestVerdictNamesTheNextStep: a verdict that is not good has a next step; a good one has none unless
+// something is in the way.
+func TestVerdictNamesTheNextStep(t *testing.T) {
+	differs := &verify.Verdict{Status: verify.Different}
+	stopped := obstacle{"no replicator owns table T", "start `replicator run`"}
+	fence := obstacle{"table T is fenced for a cutover", "`replicator status`"}
+	const key = `{"pk":{"S":"it's"}}`
+	for _, c := range []struct {
+		f    facts
+		want string
+	}{
+		{facts{seen: &verify.Verdict{Status: verify.Equal}}, ""},
+		{facts{seen: &verify.Verdict{Status: verify.Equal}, obstacle: stopped}, stopped.next},
+		{facts{notStarted: true}, "`replicator run` begins with the table"},
+		{facts{seen: differs, proven: true, table: "T", key: key}, "find out what wrote it, then `" +
+			`echo '{"pk":{"S":"it'\''s"}}' | replicator repair --table T --keys -` + "`"},
+		{facts{seen: differs, proven: true, table: "T"},
+			"find out what wrote it, then `replicator repair --table T --keys FILE`"},
+		{facts{seen: differs, proven: true, fenced: true, obstacle: fence}, fence.next},
+		{facts{seen: differs, proven: true, letters: 1, letter: "ab"},
+			"mend what the letter names, then `replicator dlq retry ab`"},
+		{facts{seen: differs, pending: 1, obstacle: stopped}, stopped.next},
+		{facts{seen: differs, pending: 1, moving: true, eta: time.Second}, ""},
+		{facts{seen: differs, why: stopped.why, next: stopped.next}, stopped.next},
+		{facts{refused: "no rule", letters: 1, letter: "ab"},
+			"mend the item in DynamoDB, or the mapping; then `replicator dlq retry ab`"},
+		{facts{refused: "no rule"}, "mend the item in DynamoDB, or the mapping (`replicator mapping diff`)"},
+	} {
+		c.f.names = &names{}
+		if v := c.f.verdict(); v.Next != c.want {
+			t.Errorf("%s: next %q, want %q", v.Sentence, v.Next, c.want)
+		}
+	}
+	if v := together(nil, 2, 0); !strings.Contains(v.Next, "--delete-foreign") {
+		t.Errorf("foreign cells: next %q", v.Next)
 	}
 }
 

@@ -33,7 +33,15 @@ func Item(w io.Writer, x *explain.Item) {
 	for _, u := range x.Unknown {
 		fmt.Fprintf(w, "\nNot looked at: %s\n", u)
 	}
-	fmt.Fprintf(w, "\n%s\n", x.Verdict.Sentence)
+	printVerdict(w, &x.Verdict)
+}
+
+// printVerdict prints the verdict, which comes last, and what to do.
+func printVerdict(w io.Writer, v *explain.Verdict) {
+	fmt.Fprintf(w, "\n%s\n", v.Sentence)
+	if v.Next != "" {
+		fmt.Fprintf(w, "  next: %s\n", v.Next)
+	}
 }
 
 func printAttributes(w io.Writer, list []explain.Attribute) {
@@ -48,7 +56,7 @@ func printAttributes(w io.Writer, list []explain.Attribute) {
 func printStored(w io.Writer, x *explain.Item) {
 	for i := range x.Stored {
 		r := &x.Stored[i]
-		fmt.Fprintf(w, "\nIn Bigtable, row %s of %s: %s\n", r.Row, x.Target, aboutRow(r))
+		fmt.Fprintf(w, "\nIn Bigtable, row %s of %s: %s\n", r.Row, x.Target, aboutRow(r, x.Absent))
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		for _, c := range r.Cells {
 			fmt.Fprintf(t, "  %s:%s\t%s\t%s\t%s\n", c.Family, c.Qualifier, c.State, versionText(c.Version), contentOf(&c))
@@ -68,7 +76,7 @@ func printStored(w io.Writer, x *explain.Item) {
 }
 
 // aboutRow returns whether the row holds the item.
-func aboutRow(r *explain.StoredRow) string {
+func aboutRow(r *explain.StoredRow, absent bool) string {
 	var parts []string
 	switch {
 	case r.Missing:
@@ -87,6 +95,8 @@ func aboutRow(r *explain.StoredRow) string {
 	switch {
 	case slices.ContainsFunc(r.Cells, outdated):
 		parts = append(parts, "the mapping refuses the item as it is now")
+	case !r.Wanted && absent:
+		parts = append(parts, "there is no such item now")
 	case !r.Wanted:
 		parts = append(parts, "the mapping does not give it to the item now")
 	}
@@ -136,6 +146,9 @@ func printLog(w io.Writer, l *explain.History) {
 		if len(c.Refused) > 0 {
 			parts = append(parts, "refused by "+strings.Join(c.Refused, ", "))
 		}
+		if c.BehindFence {
+			parts = append(parts, "behind the fence")
+		}
 		if len(parts) > 0 {
 			applied = strings.Join(parts, ", ")
 		}
@@ -165,11 +178,11 @@ func printBeside(w io.Writer, x *explain.Item) {
 // Row prints the owner of each cell of a row; the verdict comes last.
 func Row(w io.Writer, x *explain.Row) {
 	if x.Missing {
-		fmt.Fprintf(w, "Row %s of %s: there is no such row\n\n%s\n", x.Row, x.Target, x.Verdict.Sentence)
-		return
+		fmt.Fprintf(w, "Row %s of %s: there is no such row\n", x.Row, x.Target)
+	} else {
+		fmt.Fprintf(w, "Row %s of %s: %s, %s\n", x.Row, x.Target, Count(len(x.Items), "item"),
+			Count(len(x.Cells), "cell"))
 	}
-	fmt.Fprintf(w, "Row %s of %s: %s, %s\n", x.Row, x.Target, Count(len(x.Items), "item"),
-		Count(len(x.Cells), "cell"))
 	for i := range x.Items {
 		printItemOf(w, i, &x.Items[i])
 	}
@@ -188,7 +201,10 @@ func Row(w io.Writer, x *explain.Row) {
 		fmt.Fprintf(t, "  %s:%s\t%s\t%s\t%s\n", c.Family, c.Qualifier, ownerOf(&c), versionText(c.Version), value)
 	}
 	_ = t.Flush()
-	fmt.Fprintf(w, "\n%s\n", x.Verdict.Sentence)
+	for _, u := range x.Unknown {
+		fmt.Fprintf(w, "\nNot looked at: %s\n", u)
+	}
+	printVerdict(w, &x.Verdict)
 }
 
 // printItemOf prints an item of a row.
@@ -203,6 +219,12 @@ func printItemOf(w io.Writer, i int, it *explain.RowItem) {
 	}
 	if it.Deleted > 0 {
 		fmt.Fprintf(w, "  it was taken out of the row at version %s\n", versionText(it.Deleted))
+	}
+	if it.ByKey {
+		fmt.Fprintln(w, "  the row has nothing of it; the row's key names it, and no other item of the table can be there")
+	}
+	if it.Absent {
+		fmt.Fprintln(w, "  the table has no such item")
 	}
 	switch {
 	case it.Back != nil:

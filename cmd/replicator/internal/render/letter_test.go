@@ -13,15 +13,15 @@ import (
 // same.
 func TestLetterOfACopyNamesItsItem(t *testing.T) {
 	of := func(l *deadletter.Letter) string {
-		item := json.RawMessage(`{"pk":{"S":"big"},"n":{"N":"1"}}`)
-		x := Letter{Summary: l.Summary(true), Next: "replicator explain", Item: item}
+		x := Letter{Summary: l.Summary(true), Next: "replicator explain",
+			Item: json.RawMessage(`{"pk":{"S":"big"},"n":{"N":"1"}}`)}
 		var b strings.Builder
 		x.Print(&b, true)
 		return b.String()
 	}
 	copied := deadletter.NewOfCopy("T", "bigtable",
-		deadletter.CopyItem{Copy: "backfill-1", Keys: []byte(`{"pk":{"S":"big"}}`), Version: 7}, "too_large", "too large",
-		time.Now())
+		deadletter.CopyItem{Copy: "backfill-1", Keys: []byte(`{"pk":{"S":"big"}}`), Version: 7},
+		"too_large", "too large", time.Now())
 	got := of(copied)
 	for _, want := range []string{"item that copy backfill-1 read of T, version 7", `key   {"pk":{"S":"big"}}`,
 		`item  {"pk":{"S":"big"},"n":{"N":"1"}}`, "next: replicator explain"} {
