@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -12,6 +11,7 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/explain"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/source"
@@ -32,11 +32,12 @@ func explainCommand(a *cli.App) *cobra.Command {
 		Short: "Why does this row look so? An item or a row with all that is known of it, and a verdict",
 		Long: `explain --key shows an item end to end: as it is now, what the mapping makes of it, what Bigtable holds with
 versions and guards, its changes in the log, its dead letters, requests that wait for it, and in one sentence what is
-true: equal, so many changes behind, different, refused by the mapping, or unproven with the reason. The key is plain as
-in {"pk":"hats","n":12}, or in DynamoDB's typed notation. The rows are those that the item's key, its present
-attributes, its changes in the log and its dead letters name.
+true: equal, so many changes behind, different, refused by the mapping, or unproven with the reason; then what to do.
+The key is pk=hats,n=12, plain as in {"pk":"hats","n":12}, or in DynamoDB's typed notation. The rows are those that the
+item's key, its present attributes, its changes in the log and its dead letters name.
 
-explain --row shows which item owns each cell of a row in Bigtable, and which items the row turns back into.
+explain --row shows which item owns each cell of a row in Bigtable, and which items the row turns back into. Where one
+item alone can have the row and it has nothing of it, the item is explained that the row's key names.
 --row-base64 takes keys that are no text, as in a file of differences.
 
 Both read, and write nothing. What differs may be on its way: then explain waits until Bigtable is proven to have every
@@ -65,8 +66,8 @@ Exit 4: something is different, refused by the mapping, or unproven. What is onl
 
 // runExplain compiles the mappings, and explains what the flags name.
 func runExplain(ctx context.Context, a *cli.App, o *explainFlags) error {
-	if o.key != "" && !json.Valid([]byte(o.key)) {
-		return failure.Usagef(`for example --key '{"pk":"hats","sk":"fedora"}'`, "read key: it is not JSON")
+	if _, err := control.KeyHashes(o.key); err != nil { // before anything is read
+		return err
 	}
 	row, err := base64.StdEncoding.DecodeString(o.row64)
 	if err != nil {
