@@ -58,7 +58,7 @@ func TestVerdictIsOneSentence(t *testing.T) {
 			"unproven: cell d:price differs, and nothing proves that no change is on its way: no replicator owns table T; " +
 				"1 dead letter of it is open: `replicator dlq show ab`."},
 		{facts{seen: differs, logged: true, obstacle: stopped, why: dead}, false, Unproven,
-			"unproven: cell d:price differs, and the item has changed since its newest change in the log: no replicator owns table T."},
+			"unproven: cell d:price differs, and the item has changed since its newest change in the log: " + dead + "."},
 		{facts{seen: differs, why: dead, requests: 1}, false, Unproven,
 			"unproven: cell d:price differs, and nothing proves that no change is on its way: no replicator owns table T; " +
 				"1 request for it is waiting."},
