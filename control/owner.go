@@ -2,12 +2,14 @@ package control
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/protocol"
 )
@@ -19,8 +21,17 @@ type Signs struct {
 	Closed bool          // the store of the log was open in no process: Clients.StoreWasClosed
 }
 
+// NoOwnerError means that no replicator owns the log of a table, for a reason that the log does not
+// show.
+type NoOwnerError struct{ Table string }
+
+func (e *NoOwnerError) Error() string {
+	return "no replicator owns table " + e.Table + ", and only its owner writes rows"
+}
+
 // CheckOwner returns nil while a replicator owns the table, else an error with the reason. It uses
-// the same signs as status.
+// the same signs as status. A table whose log has a halt has no owner meanwhile: the halt is the
+// reason.
 func CheckOwner(table string, s *checkpoint.State, signs Signs) error {
 	switch OwnerLife(s, signs) {
 	case protocol.LifeSeen:
@@ -30,15 +41,44 @@ func CheckOwner(table string, s *checkpoint.State, signs Signs) error {
 			fmt.Errorf("no sign of life of the replicator that owns table %s for %s", table,
 				signs.Silent.Round(time.Second)))
 	default:
+		if halt := s.AllHalts()[checkpoint.SinkPipeline]; halt != nil {
+			return haltedError(table, halt.Reason)
+		}
 		return failure.With(failure.Unready,
 			"start `replicator run`; if it runs, `replicator status` says why it does not own the table",
-			fmt.Errorf("no replicator owns table %s, and only its owner writes rows", table))
+			&NoOwnerError{table})
 	}
 	if s.Paused {
 		return failure.With(failure.Unready, "first `replicator resume --table "+table+"`",
 			fmt.Errorf("table %s is paused", table))
 	}
 	return nil
+}
+
+// haltedError returns the error of a table that is halted, so that nothing is applied.
+func haltedError(table, why string) error {
+	return failure.With(failure.Unready,
+		"mend the cause; the replicator tries again by itself, and `replicator resume --table "+table+"` has it try at once",
+		fmt.Errorf("table %s is halted: %s", table, why))
+}
+
+// WhyNotOwned returns an error of CheckOwner. Where the log does not show why the table has no
+// owner, it asks the daemon: a table may halt before it opens its log.
+func WhyNotOwned(ctx context.Context, cfg *config.Config, err error) error {
+	none := (*NoOwnerError)(nil)
+	if !errors.As(err, &none) {
+		return err
+	}
+	status := Daemon(ctx, cfg)
+	if status == nil {
+		return err
+	}
+	for i := range status.Tables {
+		if t := &status.Tables[i]; t.Source == none.Table && t.Halt != "" {
+			return haltedError(t.Source, t.Halt)
+		}
+	}
+	return err
 }
 
 // OwnerLife returns what is known of the owner of a log. A table that is halted and tried again has

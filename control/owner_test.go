@@ -2,7 +2,10 @@ package control
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -17,12 +20,40 @@ import (
 	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/request"
 	"github.com/tailrace-cdc/replicator/sandbox"
 	"github.com/tailrace-cdc/replicator/sandbox/nats"
 )
+
+// TestHaltOfTheDaemonIsTheReason: a table that halts before it opens its log has no halt there. The
+// daemon's answer names the cause; without a daemon, or another error, nothing changes.
+func TestHaltOfTheDaemonIsTheReason(t *testing.T) {
+	cfg := config.Default()
+	cfg.Pipeline, cfg.Tables = "shop", []config.Table{{Source: "Orders", Target: "orders"}}
+	halt := "the mapping changed"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		table := pipeline.TableStatus{Source: "Orders", Target: "orders", Halt: halt}
+		_ = json.NewEncoder(w).Encode(pipeline.Status{Pipeline: "shop", Tables: []pipeline.TableStatus{table}})
+	}))
+	defer server.Close()
+	cfg.Admin.Listen = server.Listener.Addr().String()
+	none := CheckOwner("Orders", &checkpoint.State{}, Signs{TTL: time.Minute})
+	const want = "table Orders is halted: the mapping changed"
+	if err := WhyNotOwned(t.Context(), &cfg, none); err == nil || err.Error() != want {
+		t.Errorf("%v", err)
+	}
+	other := errors.New("x")
+	if err := WhyNotOwned(t.Context(), &cfg, other); !errors.Is(err, other) || WhyNotOwned(t.Context(), &cfg, nil) != nil {
+		t.Errorf("another error: %v", err)
+	}
+	halt = ""
+	if err := WhyNotOwned(t.Context(), &cfg, none); !errors.Is(err, none) {
+		t.Errorf("no halt: %v", err)
+	}
+}
 
 // TestCommandsNeedAnOwner: a command needs an owner that carries out what it asks for. A table that
 // is halted has none until the next try, although status shows no missing owner. A halt is a sign
@@ -32,7 +63,7 @@ func TestCommandsNeedAnOwner(t *testing.T) {
 	now := time.UnixMilli(10_000_000)
 	at := func(silent time.Duration) change.Millis { return change.MillisOf(now.Add(-silent)) }
 	halts := func(sink string, silent time.Duration) map[string]*checkpoint.Halt {
-		return map[string]*checkpoint.Halt{sink: {Sink: sink, At: at(silent)}}
+		return map[string]*checkpoint.Halt{sink: {Sink: sink, At: at(silent), Reason: "the mapping changed"}}
 	}
 	long, released := at(3*ttl+time.Millisecond), checkpoint.Chain{Released: true}
 	for name, c := range map[string]struct {
@@ -49,7 +80,7 @@ func TestCommandsNeedAnOwner(t *testing.T) {
 		"released": {checkpoint.State{Owner: "a", Date: at(0), Chain: released}, protocol.LifeNone, "no replicator"},
 		"halted, and tried again": {
 			checkpoint.State{Owner: "a", Date: at(0), Halts: halts(checkpoint.SinkPipeline, 0), Chain: released},
-			protocol.LifeNone, "no replicator",
+			protocol.LifeNone, "table Orders is halted: the mapping changed",
 		},
 		"paused":      {checkpoint.State{Owner: "a", Date: at(0), Paused: true}, protocol.LifeSeen, "paused"},
 		"never owned": {checkpoint.State{Date: at(0)}, protocol.LifeNone, "no replicator"},

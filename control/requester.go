@@ -89,7 +89,7 @@ func (r *Requester) open(
 		}
 	}
 	if err := CheckOwner(r.Table, l.State, signs); err != nil {
-		return err
+		return WhyNotOwned(ctx, r.Clients.Config(), err)
 	}
 	if err := l.State.Fenced("a repair or a retry"); err != nil {
 		return failure.With(failure.Unready, FenceHint, fmt.Errorf("table %s: %w", r.Table, err))

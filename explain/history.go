@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tailrace-cdc/replicator/audit/pair"
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/control"
@@ -285,7 +286,7 @@ func (t *tableLog) mark() uint64 { return t.log.State.Marks[checkpoint.SinkBigta
 type obstacle struct{ why, next string }
 
 // obstacle returns what keeps the changes of the log from being applied.
-func (t *tableLog) obstacle(signs control.Signs) obstacle {
+func (e *Explainer) obstacle(ctx context.Context, p *pair.Pair, t *tableLog) obstacle {
 	s := t.log.State
 	if halt := s.AllHalts()[checkpoint.SinkBigtable]; halt != nil {
 		return obstacle{fmt.Sprintf("table %s is halted: %s", t.log.Table, halt.Reason),
@@ -295,7 +296,12 @@ func (t *tableLog) obstacle(signs control.Signs) obstacle {
 		return obstacle{fmt.Sprintf("table %s is fenced for a cutover", t.log.Table),
 			"`replicator status` says how the cutover stands; only `replicator cutover --undo` takes the fence away"}
 	}
+	signs := control.Signs{
+		Silent: control.OwnerSilence(s, p.Now().Time()), TTL: time.Duration(e.Config.Protocol.ClaimTTL),
+		Closed: e.Clients.StoreWasClosed(),
+	}
 	if err := control.CheckOwner(t.log.Table, s, signs); err != nil {
+		err = control.WhyNotOwned(ctx, e.Config, err)
 		_, next := failure.Of(err)
 		return obstacle{err.Error(), next}
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/tailrace-cdc/replicator/audit/pair"
 	"github.com/tailrace-cdc/replicator/catalog"
@@ -247,7 +246,7 @@ func (x *explained) settling() *settling {
 func (x *explained) wait(ctx context.Context) (caughtUp bool, err error) {
 	f, log := &x.facts, x.history.of
 	n, last := x.history.pending(x.applied)
-	f.pending, f.obstacle, f.fenced = n, log.obstacle(x.signs(x.pair, log)), log.log.State.Fence != nil
+	f.pending, f.obstacle, f.fenced = n, x.obstacle(ctx, x.pair, log), log.log.State.Fence != nil
 	if n == 0 || f.obstacle.why != "" || settled(f.seen) {
 		return false, nil
 	}
@@ -257,14 +256,6 @@ func (x *explained) wait(ctx context.Context) (caughtUp bool, err error) {
 		return true, nil
 	}
 	return false, err
-}
-
-// signs returns what is known of the owner of a log beside its state.
-func (e *Explainer) signs(p *pair.Pair, t *tableLog) control.Signs {
-	return control.Signs{
-		Silent: control.OwnerSilence(t.log.State, p.Now().Time()),
-		TTL:    time.Duration(e.Config.Protocol.ClaimTTL), Closed: e.Clients.StoreWasClosed(),
-	}
 }
 
 // prove settles an item that differs and for which nothing is pending.
@@ -308,7 +299,7 @@ func (x *explained) lookBehindFence(ctx context.Context) error {
 		return err
 	}
 	f.pending, _ = h.pending(x.applied)
-	f.obstacle = h.of.obstacle(x.signs(x.pair, h.of))
+	f.obstacle = x.obstacle(ctx, x.pair, h.of)
 	return nil
 }
 

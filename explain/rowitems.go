@@ -154,7 +154,7 @@ func (x *explainedRow) readLogs(ctx context.Context, all []*rowItem) error {
 		if err := log.read(ctx, of); err != nil {
 			return err
 		}
-		blocked, fenced := log.obstacle(x.signs(x.pair, log)), log.log.State.Fence != nil
+		blocked, fenced := x.obstacle(ctx, x.pair, log), log.log.State.Fence != nil
 		for _, it := range all {
 			if it.history == nil || it.history.of != log {
 				continue

@@ -29,7 +29,7 @@ func (p *Pair) Ready(ctx context.Context) error {
 		}
 	}
 	if err := p.Obstacle(logs); err != nil {
-		return err
+		return control.WhyNotOwned(ctx, p.cfg, err)
 	}
 	for _, l := range logs {
 		if err := unfinished(l.Table, l.State); err != nil {
