@@ -68,15 +68,16 @@ var arrows = map[string][]string{
 		"catalog", "clients", "config", "pipeline", "protocol", "queue", "checkpoint", "sink", "source", "change", "failure",
 	},
 	"pipeline": {
-		"pipeline", "source", "queue", "protocol", "checkpoint", "transform", "sink", "verify", "change", "failure",
-		"host", "price",
+		"pipeline", "source", "queue", "delegation", "protocol", "checkpoint", "transform", "sink", "verify", "change",
+		"failure", "host", "price",
 	},
 	"source":     {"source", "change", "failure", "host", "googleauth"},
 	"protocol":   {"checkpoint", "change"},
+	"delegation": {"protocol", "change"},
 	"checkpoint": {"checkpoint", "change"},
 	"queue":      {"queue", "protocol", "checkpoint", "change", "failure", "host"},
 	"transform":  {"change", "transform", "problem"},
-	"sink":       {"sink", "transform", "change", "failure", "host", "googleauth"},
+	"sink":       {"sink", "delegation", "transform", "change", "failure", "host", "googleauth"},
 	"verify":     {"verify", "source", "sink", "protocol", "transform", "change", "failure", "host"},
 	"admin":      {"admin", "pipeline", "price"},
 	"sandbox":    {"sandbox"},
@@ -88,7 +89,7 @@ var arrows = map[string][]string{
 	"googleauth": {},
 	"problem":    {"problem"},
 	"test": {
-		"change", "checkpoint", "pipeline", "protocol", "queue", "sink", "source", "test", "transform", "verify",
+		"change", "checkpoint", "delegation", "pipeline", "protocol", "queue", "sink", "source", "test", "transform", "verify",
 	},
 }
 

@@ -30,6 +30,8 @@
 //	mappings.go   the stored mappings of a table, by hash
 //	lognote.go    which entry of a table's log was acknowledged
 //	position.go   how far the continuous comparison of a table is
+//	filemarks.go  which files a copy by workers has made durable
+//	order.go      the order of a copy by workers, and the beats of its owner
 //	target.go     which pipeline owns a target table
 //	targetrow.go  the row that names the owner, and its changes
 //	format.go     the row that names the format of a pipeline's logs

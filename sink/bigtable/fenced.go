@@ -56,10 +56,14 @@ func (c *Client) States(ctx context.Context, f func(*State) error) error {
 	})
 }
 
+// behindOthers is the first key behind all rows that are not of a table. The names of pipelines begin
+// with a letter or a digit.
+const behindOthers = "$"
+
 // storedStates calls f with the content of all state rows.
 func (c *Client) storedStates(ctx context.Context, f func(stored []byte) error) error {
 	view := []View{{Family: tableschema.StateFamily, Versions: 1}}
-	err := c.Rows(ctx, tableschema.StateTable, "", "", view, func(r *Row) error {
+	err := c.Rows(ctx, tableschema.StateTable, behindOthers, "", view, func(r *Row) error {
 		for i := range r.Cells {
 			if string(r.Cells[i].Qualifier) != stateQualifier {
 				continue

@@ -35,11 +35,16 @@ func cellValue(qualifier string, value []byte) *btpb.RowFilter {
 	return chain(columnOf(tableschema.StateFamily, []byte(qualifier)), latest(), equal)
 }
 
+// atTime selects the cells with a time in ms.
+func atTime(ms int64) *btpb.RowFilter {
+	return &btpb.RowFilter{Filter: &btpb.RowFilter_TimestampRangeFilter{TimestampRangeFilter: &btpb.TimestampRange{
+		StartTimestampMicros: ms * 1000, EndTimestampMicros: (ms + 1) * 1000,
+	}}}
+}
+
 // exactGuard selects the newest guard of an item, if it has exactly this version.
 func exactGuard(qualifier []byte, version change.Version) *btpb.RowFilter {
-	at := &btpb.RowFilter{Filter: &btpb.RowFilter_TimestampRangeFilter{TimestampRangeFilter: &btpb.TimestampRange{
-		StartTimestampMicros: int64(version) * 1000, EndTimestampMicros: (int64(version) + 1) * 1000,
-	}}}
+	at := atTime(int64(version))
 	newest := func(family string) *btpb.RowFilter { return chain(columnOf(family, qualifier), latest(), at) }
 	return &btpb.RowFilter{Filter: &btpb.RowFilter_Interleave_{Interleave: &btpb.RowFilter_Interleave{
 		Filters: []*btpb.RowFilter{newest(transform.LiveFamily), newest(transform.DeadFamily)},
