@@ -103,7 +103,7 @@ func (s *State) applyEntry(seq uint64, e *Entry) {
 	case *Snapshot:
 		s.applySnapshot(seq, b)
 	case *Copy:
-		s.applyCopy(b)
+		s.applyCopy(seq, b)
 	case *CopyMarks:
 		s.applyCopyMarks(b)
 	case *Healed:
@@ -224,7 +224,7 @@ func (s *State) applyControl(seq uint64, c *Control) {
 // are not executed.
 func (s *State) applyOrders(seq uint64, c *Control) {
 	if c.Copy != nil {
-		s.controlCopy(c.Copy, c.At)
+		s.controlCopy(seq, c.Copy, c.At)
 	}
 	if c.Resync != nil {
 		s.orderResync(c.Resync, c.At)

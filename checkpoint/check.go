@@ -10,8 +10,8 @@ import (
 
 // CheckNext reports whether an entry with this body may be appended next. Errors: *FormatError, it
 // needs a newer format than the log's; *CorruptError, it would contradict the log; *FenceError, a
-// fence forbids it. A writer checks before it appends, since a stored entry cannot be taken back;
-// the fold checks again.
+// fence forbids it; *DelegatedError, workers may still write. A writer checks before it appends,
+// since a stored entry cannot be taken back; the fold checks again.
 func (s *State) CheckNext(body any) error {
 	if err := s.checkFormat(body); errors.As(err, new(*FormatError)) {
 		return err

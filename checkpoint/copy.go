@@ -3,7 +3,6 @@ package checkpoint
 import (
 	"fmt"
 	"maps"
-	"slices"
 
 	"github.com/tailrace-cdc/replicator/change"
 )
@@ -20,12 +19,17 @@ const (
 	FromExport = "export"
 )
 
+// ByWorkers is who copies where it is not the owner of the log: workers outside the daemon, under an
+// order that the owner stores beside the table's row, see package delegation.
+const ByWorkers = "workers"
+
 // Copy begins a copy of the table's items to Bigtable, read from the table itself alongside the
 // running stream. A table has one copy at a time.
 type Copy struct {
 	ID     string        `json:"id"`
 	Why    string        `json:"why"`           // CopyBackfill or CopyMapping
 	From   string        `json:"from"`          // FromScan or FromExport
+	By     string        `json:"by,omitempty"`  // ByWorkers; empty: the owner of the log
 	Export string        `json:"url,omitempty"` // where the export is; empty while one that was asked for is not complete
 	Parts  int           `json:"parts"`         // segments of the scan, or files of the export; 0 while not known
 	Began  change.Millis `json:"began"`         // service clock; no page is read before
@@ -44,9 +48,12 @@ type CopyMarks struct {
 	ID    string           `json:"id"`
 	Parts map[int]CopyMark `json:"parts,omitempty"`
 	// Paused is why the copy paused itself; Resumed is set when this reason is over.
-	Paused  string        `json:"paused,omitempty"`
-	Resumed bool          `json:"resumed,omitempty"`
-	Date    change.Millis `json:"date,omitempty"`
+	Paused  string `json:"paused,omitempty"`
+	Resumed bool   `json:"resumed,omitempty"`
+	// Closed: nothing is written any more under the order of the workers. What is left is for the
+	// owner of the log to copy.
+	Closed bool          `json:"closed,omitempty"`
+	Date   change.Millis `json:"date,omitempty"`
 }
 
 // CopyMark is how far one part of a copy has come.
@@ -65,7 +72,14 @@ type CopyState struct {
 	Paused    bool             `json:"paused,omitempty"`     // by an operator
 	PausedWhy string           `json:"paused_why,omitempty"` // by itself
 	Canceled  bool             `json:"canceled,omitempty"`
-	Ended     change.Millis    `json:"ended,omitempty"` // service clock of the last mark; 0 while a part is not done
+	// Delegated is the entry that has delegated the copy to workers; 0: nothing is written but by
+	// the owner of the log.
+	Delegated uint64 `json:"delegated,omitempty"`
+	// TakenBack and Cancels are what an operator wants of a delegated copy, once its order is closed.
+	TakenBack bool          `json:"taken_back,omitempty"`
+	Cancels   change.Millis `json:"cancels,omitempty"` // when it was ordered; 0: it was not
+	Closed    change.Millis `json:"closed,omitempty"`  // service clock of the entry that closed the last order
+	Ended     change.Millis `json:"ended,omitempty"`   // service clock of the last mark; 0 while a part is not done
 }
 
 // Done reports whether every part was copied.
@@ -92,6 +106,18 @@ func (c *CopyState) allDone() bool {
 	return c.Parts > 0
 }
 
+// Closes reports whether the order of a delegated copy is to be closed: an operator wants it, the copy
+// pauses, or there is nothing left to do.
+func (c *CopyState) Closes() bool {
+	return c.Delegated > 0 && (c.TakenBack || c.Cancels > 0 || c.PausedWhy != "" || c.allDone())
+}
+
+// WorkersMayWrite reports whether workers outside the daemon may write to the target.
+//
+// Rule 12: as long as they may, no fence stands, no resync of the whole table reads, no mapping is
+// switched, and no copy ends.
+func (s *State) WorkersMayWrite() bool { return s.Copy != nil && s.Copy.Delegated > 0 }
+
 // CopyRunning returns the copy that is not complete, nil without one. It may be paused.
 func (s *State) CopyRunning() *CopyState {
 	if s.Copy == nil || s.Copy.Done() || s.Copy.Canceled {
@@ -104,11 +130,15 @@ func (s *State) CopyRunning() *CopyState {
 func (s *State) CopyPending() bool { return s.Backfill != "" && s.Copy == nil && s.Switched == nil }
 
 // applyCopy begins a copy, or completes one after its export was requested. What an operator paused
-// stays paused.
-func (s *State) applyCopy(b *Copy) {
+// stays paused, and what is to be taken back or cancelled still is.
+func (s *State) applyCopy(seq uint64, b *Copy) {
 	next := &CopyState{Copy: *b, Marks: map[int]CopyMark{}}
 	if old := s.Copy; old != nil && old.ID == b.ID {
-		next.Marks, next.Paused = old.Marks, old.Paused
+		next.Marks, next.Paused, next.TakenBack, next.Cancels = old.Marks, old.Paused, old.TakenBack, old.Cancels
+		next.Closed = old.Closed
+	}
+	if b.By == ByWorkers {
+		next.Delegated = seq
 	}
 	s.Copy = next
 	if b.Why == CopyMapping { // it may begin later than now: lags are measured by Date
@@ -129,10 +159,23 @@ func (s *State) applyCopyMarks(b *CopyMarks) {
 	if b.Paused != "" || b.Resumed {
 		c.PausedWhy = b.Paused
 	}
-	if c.allDone() {
+	if b.Closed {
+		s.closeOrder(c)
+	}
+	if c.allDone() && c.Delegated == 0 && !c.Canceled {
 		c.Ended, c.Paused, c.PausedWhy = max(s.Date, 1), false, ""
 		s.doubtCopy(c)
 	}
+}
+
+// closeOrder notes that no worker writes any more. A copy that is cancelled ends, unless it was
+// complete.
+func (s *State) closeOrder(c *CopyState) {
+	c.By, c.Delegated, c.Closed, c.TakenBack = "", 0, max(s.Date, 1), false
+	if c.Cancels > 0 && !c.allDone() {
+		s.cancelCopy(c, c.Cancels)
+	}
+	c.Cancels = 0
 }
 
 // doubtCopy leaves a gap behind a copy of an export that is unconfirmed, once the copy is complete.
@@ -153,11 +196,10 @@ func (s *State) doubtCopy(c *CopyState) {
 // Gap.Canceled is its code.
 const ReasonCopyCanceled = "copy cancelled: items that were not copied are missing until they change"
 
-// controlCopy executes an operator's order for a copy: pause, resume or cancel. An order that comes
-// late, when its copy has ended, does not concern the next one.
-//
-// Rule 8: a cancelled copy leaves a gap. The table is not ready before a resync or a waiver of it.
-func (s *State) controlCopy(b *CopyOrder, at change.Millis) {
+// controlCopy executes an operator's order for a copy. An order that comes late, when its copy has
+// ended, does not concern the next one. While workers may write, a copy is neither cancelled nor
+// continued by the owner: both wait until their order is closed.
+func (s *State) controlCopy(seq uint64, b *CopyOrder, at change.Millis) {
 	c := s.CopyRunning()
 	if c == nil || c.ID != b.ID {
 		return
@@ -167,19 +209,64 @@ func (s *State) controlCopy(b *CopyOrder, at change.Millis) {
 		c.Paused = true
 	case CopyResume:
 		c.Paused, c.PausedWhy = false, ""
+	case CopyDelegate:
+		if s.Delegates(c) == DelegateYes {
+			c.By, c.Delegated = ByWorkers, seq
+		}
+	case CopyTakeback:
+		c.TakenBack = c.Delegated > 0
 	case CopyCancel:
-		c.Canceled = true
-		s.Gaps = append(s.Gaps, Gap{
-			Feed: change.Feed{Stream: "copy/" + c.ID}, Since: 1, Until: c.Began, Found: max(at, s.Date), Ends: true,
-			Accepted: true, Canceled: true, Reason: ReasonCopyCanceled, Sinks: []string{SinkBigtable}, Above: s.TopClock(),
-		})
+		if c.Delegated > 0 {
+			c.Cancels = max(at, s.Date, 1)
+			return
+		}
+		s.cancelCopy(c, at)
 	}
 }
 
-// CopyOrder pauses, resumes or cancels one copy.
+// cancelCopy ends a copy before it is complete.
+//
+// Rule 8: a cancelled copy leaves a gap. The table is not ready before a resync or a waiver of it.
+func (s *State) cancelCopy(c *CopyState, at change.Millis) {
+	c.Canceled = true
+	s.Gaps = append(s.Gaps, Gap{
+		Feed: change.Feed{Stream: "copy/" + c.ID}, Since: 1, Until: c.Began, Found: max(at, s.Date), Ends: true,
+		Accepted: true, Canceled: true, Reason: ReasonCopyCanceled, Sinks: []string{SinkBigtable}, Above: s.TopClock(),
+	})
+}
+
+// Delegate is whether a copy may be delegated to workers.
+type Delegate string
+
+// Whether a copy may be delegated.
+const (
+	DelegateYes     Delegate = "yes"
+	DelegateNoCopy  Delegate = "no_copy"   // none is running
+	DelegateScan    Delegate = "scan"      // it reads the table, and workers read the files of an export
+	DelegateAlready Delegate = "delegated" // it is delegated
+	DelegatePaused  Delegate = "paused"    // it has paused itself, for a reason that concerns workers as well
+)
+
+// Delegates returns whether a copy may be delegated to workers as far as the log decides it; nil for
+// none.
+func (s *State) Delegates(c *CopyState) Delegate {
+	switch {
+	case c == nil:
+		return DelegateNoCopy
+	case c.From != FromExport:
+		return DelegateScan
+	case c.Delegated > 0:
+		return DelegateAlready
+	case c.PausedWhy != "":
+		return DelegatePaused
+	}
+	return DelegateYes
+}
+
+// CopyOrder is what an operator wants of one copy.
 type CopyOrder struct {
 	ID string `json:"id"` // of the copy
-	Do string `json:"do"` // CopyPause, CopyResume or CopyCancel
+	Do string `json:"do"` // CopyPause and so on
 }
 
 // What a CopyOrder may request.
@@ -187,6 +274,10 @@ const (
 	CopyPause  = "pause"
 	CopyResume = "resume"
 	CopyCancel = "cancel"
+	// CopyDelegate: workers outside the daemon copy the files that are left.
+	CopyDelegate = "delegate"
+	// CopyTakeback: they end, and the owner copies what is left.
+	CopyTakeback = "takeback"
 )
 
 // checkCopy returns how a copy contradicts the state; "" when it does not.
@@ -196,6 +287,8 @@ func (s *State) checkCopy(b *Copy) string {
 		return "copy without an id"
 	case b.Parts < 0:
 		return fmt.Sprintf("copy of %d parts", b.Parts)
+	case b.By != "" && b.By != ByWorkers, b.By == ByWorkers && b.From != FromExport:
+		return fmt.Sprintf("copy from %s by %s", b.From, b.By)
 	case s.LiveStream() == nil:
 		return "copy before the stream was started"
 	case b.Version > 0 && b.Version <= s.Floor(): // Rule 5
@@ -214,6 +307,9 @@ func (s *State) checkCopyMarks(b *CopyMarks) string {
 	if c == nil || c.ID != b.ID {
 		return "marks of copy " + b.ID + ", which never began"
 	}
+	if b.Closed && c.Delegated == 0 {
+		return "order of copy " + b.ID + " is closed, and was not open"
+	}
 	for part, m := range b.Parts {
 		old := c.Marks[part]
 		if part < 0 || part >= c.Parts {
@@ -224,116 +320,6 @@ func (s *State) checkCopyMarks(b *CopyMarks) string {
 		}
 	}
 	return ""
-}
-
-// ResyncOrder requests a resync of the whole table: Bigtable is compared with it, and what differs
-// is written again. Gaps are accepted with the order, and healed by it; without names these are all
-// accepted gaps.
-type ResyncOrder struct {
-	ID   string   `json:"id"`
-	Gaps []string `json:"gaps,omitempty"`
-}
-
-// PendingResync is a resync of the whole table that is not complete.
-type PendingResync struct {
-	ID      string         `json:"id"`
-	Gaps    []string       `json:"gaps,omitempty"`    // that it heals
-	Recover bool           `json:"recover,omitempty"` // the life began with it
-	Above   change.Version `json:"above,omitempty"`   // versions that it writes must be greater
-	Asked   change.Millis  `json:"asked"`
-}
-
-// Heals reports whether the resync is to heal a gap.
-func (p *PendingResync) Heals(gap string) bool { return slices.Contains(p.Gaps, gap) }
-
-// Healed ends a resync of the whole table: every difference was repaired, and found equal
-// afterwards.
-type Healed struct {
-	ID     string            `json:"id"`
-	Gaps   []string          `json:"gaps,omitempty"`
-	Sinks  map[string]string `json:"sinks"` // that are healed, each with what is still missing in it; "" for nothing
-	Result ResyncResult      `json:"result"`
-	Date   change.Millis     `json:"date"`
-	// Exports are the ids of incremental exports: the sinks were healed from them, and no resync
-	// ends.
-	Exports []string `json:"exports,omitempty"`
-}
-
-// ResyncResult counts items by what a resync found and did.
-type ResyncResult struct {
-	Items    int64 `json:"items"`
-	Written  int64 `json:"written"`
-	Equal    int64 `json:"equal"`
-	Left     int64 `json:"left"`    // rows that the item had left
-	Hot      int64 `json:"hot"`     // items that are changed too often to be written yet
-	Letters  int64 `json:"letters"` // items that the mapping or Bigtable refuse
-	Unproven int64 `json:"unproven"`
-	Unowned  int64 `json:"unowned,omitempty"` // cells whose owner cannot be told
-}
-
-// Healing is a gap's entry about one sink.
-type Healing struct {
-	At   change.Millis `json:"at"`
-	Note string        `json:"note,omitempty"` // what is still missing
-}
-
-// orderResync notes a resync of the whole table. One that is pending begins again, and heals the
-// gaps of both. The same order again changes nothing. An order without an id is ignored: no entry
-// could end it and not another one.
-func (s *State) orderResync(b *ResyncOrder, at change.Millis) {
-	if b.ID == "" {
-		return
-	}
-	next := &PendingResync{ID: b.ID, Asked: max(at, s.Date), Above: s.TopClock()}
-	if old := s.Resync; old != nil {
-		next.Gaps, next.Recover, next.Above = old.Gaps, old.Recover, max(next.Above, old.Above)
-	}
-	for i := range s.Gaps {
-		g := &s.Gaps[i]
-		id := g.ID()
-		named := slices.Contains(b.Gaps, id)
-		if named {
-			s.acceptGap(g)
-		}
-		if g.Accepted && (named || len(b.Gaps) == 0) && s.BigtableDiffers(g) &&
-			!slices.Contains(next.Gaps, id) {
-			next.Gaps = append(next.Gaps, id)
-		}
-	}
-	if old := s.Resync; old == nil || old.ID != next.ID || len(next.Gaps) > len(old.Gaps) {
-		s.Resync = next
-	}
-}
-
-// applyHealed ends the resync that it names. One that was replaced meanwhile goes on, and so does
-// one that was ordered again under its id: what the entry does not name is still to be healed.
-func (s *State) applyHealed(b *Healed) {
-	s.Date = max(s.Date, b.Date)
-	ofExports := len(b.Exports) > 0
-	if !ofExports && (s.Resync == nil || s.Resync.ID != b.ID) {
-		return
-	}
-	for i := range s.Gaps {
-		g := &s.Gaps[i]
-		if id := g.ID(); !slices.Contains(b.Gaps, id) || !ofExports && !s.Resync.Heals(id) {
-			continue
-		}
-		for sink, note := range b.Sinks {
-			if g.Healed == nil {
-				g.Healed = map[string]Healing{}
-			}
-			g.Healed[sink] = Healing{At: b.Date, Note: note}
-		}
-	}
-	if ofExports {
-		return
-	}
-	s.LastResync = b
-	rest := *s.Resync
-	rest.Gaps = slices.DeleteFunc(slices.Clone(rest.Gaps), func(id string) bool { return slices.Contains(b.Gaps, id) })
-	if s.Resync = nil; len(rest.Gaps) > 0 {
-		s.Resync = &rest
-	}
 }
 
 // Accept requests another mapping in place of the one that wrote the table's rows. With Done, it
@@ -354,7 +340,7 @@ func (s *State) applyAccept(seq uint64, b *Accept) {
 		s.Accepting = b
 		return
 	}
-	if s.Accepting == nil || b.To != b.From && s.Accepting.To != b.To {
+	if s.Accepting == nil || b.To != b.From && (s.Accepting.To != b.To || s.WorkersMayWrite()) {
 		return
 	}
 	s.Accepting = nil

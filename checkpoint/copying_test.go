@@ -62,6 +62,8 @@ func (p *process) copy() {
 		return
 	}
 	switch {
+	case c != nil && c.Closes() && (len(p.copied) == 0 || p.copiedID != c.ID): // and what its workers wrote is marked
+		p.append(&CopyMarks{ID: c.ID, Closed: true, Date: p.w.now}, nil)
 	case c != nil && c.Parts == 0 && p.w.IntN(2) == 0: // the service is done with it, paused or not
 		p.exported(c)
 	case c == nil || c.Parts == 0 || c.Paused || c.PausedWhy != "" || p.w.now < c.Began:
@@ -78,6 +80,9 @@ func (p *process) exported(c *CopyState) {
 	whole := c.Copy
 	whole.Parts, whole.Version = 1+p.w.IntN(3), version(p.wr.s, p.w.now)
 	whole.Unconfirmed = p.w.IntN(3) == 0
+	if p.w.IntN(3) == 0 {
+		whole.By = ByWorkers
+	}
 	whole.Export = strconv.FormatInt(int64(p.w.now), 10) // the time that it shows
 	p.append(&whole, nil)
 }
@@ -222,8 +227,11 @@ func (p *process) resync() {
 // gap, and no earlier owner may write any more what it read before that.
 func (p *process) readWhole(r *resyncing) {
 	v := version(p.wr.s, p.w.now)
-	above := v > r.order.Above
+	above := v > r.order.Above && !p.wr.s.WorkersMayWrite()
 	late := r.order.Asked
+	if c := p.wr.s.Copy; c != nil {
+		late = max(late, c.Closed)
+	}
 	for i := range p.wr.s.Gaps {
 		if g := &p.wr.s.Gaps[i]; r.order.Heals(g.ID()) {
 			above = above && v > change.Version(g.Until)
@@ -295,7 +303,8 @@ func (p *process) order() {
 	}
 	switch x := p.w.IntN(n); {
 	case x < 2:
-		wr.must(p, &Control{Copy: &CopyOrder{newest, CopyPause}})
+		do := []string{CopyPause, CopyDelegate, CopyTakeback}[p.w.IntN(3)]
+		wr.must(p, &Control{Copy: &CopyOrder{newest, do}})
 	case x < 6:
 		wr.must(p, &Control{Copy: &CopyOrder{newest, CopyResume}})
 	case x == 6 && p.w.IntN(3) == 0:
@@ -313,7 +322,7 @@ func (p *process) order() {
 		wr.must(p, &Control{Verified: &Verified{Gaps: append(s.Doubts(), "unknown")}, At: p.w.now})
 	case x == 12:
 		wr.must(p, &Control{Resync: &ResyncOrder{ID: "unknown", Gaps: []string{"unknown"}}})
-	case s.Identity != nil:
+	case s.Identity != nil && !s.WorkersMayWrite():
 		p.w.orders++
 		to := fmt.Sprint("mapping-", p.w.orders)
 		if a := s.Accepting; a != nil && p.w.IntN(2) == 0 {
@@ -348,7 +357,7 @@ func finishCopies(t *testing.T, w *world, l *memLog, p *process) {
 		if s := p.wr.s; !s.CopyPending() && s.CopyRunning() == nil && s.Resync == nil && s.OpenGaps() == 0 {
 			return
 		}
-		if c := p.wr.s.CopyRunning(); c != nil && (c.Paused || c.PausedWhy != "") {
+		if c := p.wr.s.CopyRunning(); c != nil && (c.Paused || c.PausedWhy != "") && c.Cancels == 0 {
 			what := CopyResume
 			if c.PausedWhy != "" && c.From == FromExport {
 				what = CopyCancel // a younger export is the operator's to ask for

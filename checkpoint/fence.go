@@ -55,6 +55,11 @@ type FenceError struct{ What string }
 
 func (e *FenceError) Error() string { return e.What }
 
+// DelegatedError means that an entry may not be appended while workers may write.
+type DelegatedError struct{ What string }
+
+func (e *DelegatedError) Error() string { return e.What }
+
 // Fenced returns the fence of a table, or why it is refused what: nil while there is none.
 func (s *State) Fenced(what string) error {
 	if s.Fence == nil {
@@ -97,12 +102,20 @@ func (s *State) checkFence(body any) error {
 		case b.Resync != nil:
 			return s.Fenced("a resync")
 		case b.Accept != nil:
-			return s.Fenced("another mapping")
+			return s.checkAccept(b.Accept)
 		case b.Copy != nil:
 			return s.Fenced("a copy")
 		}
 	}
 	return nil
+}
+
+// checkAccept returns why another mapping may not be accepted now; nil when it may.
+func (s *State) checkAccept(b *Accept) error {
+	if b.To != b.From && s.WorkersMayWrite() {
+		return &DelegatedError{"workers copy the table with its mapping"}
+	}
+	return s.Fenced("another mapping")
 }
 
 // checkFenceOrder returns why a fence may not be raised or taken away now; nil when it may.

@@ -163,11 +163,12 @@ var members1 = map[string]string{
 	"Certify":     "id",
 	"Claim":       "owner life identity format reads",
 	"Control":     "pause halt clear of resume waive copy resync accept fence certify verified by at",
-	"Copy":        "id why from url parts began version items bytes unconfirmed",
+	"Copy":        "id why from by url parts began version items bytes unconfirmed",
 	"CopyMark":    "after items bytes letters done",
-	"CopyMarks":   "id parts paused resumed date",
+	"CopyMarks":   "id parts paused resumed closed date",
 	"CopyOrder":   "id do",
-	"CopyState": "id why from url parts began version items bytes unconfirmed marks paused paused_why canceled " +
+	"CopyState": "id why from by url parts began version items bytes unconfirmed marks paused paused_why canceled " +
+		"delegated taken_back cancels closed " +
 		"ended",
 	"ExpiredCounts": "since hours head",
 	"Feed":          "stream shard",

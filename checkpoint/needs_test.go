@@ -69,6 +69,10 @@ func (n needs) keptBy(t *testing.T, s *State, e *Entry) {
 			c.Paused && !s.Copy.Paused && !resumed && !s.Copy.Done() {
 			t.Fatalf("entry %d: copy %+v goes on as %+v", s.Seq, c, s.Copy)
 		}
+		marks, ok := body.(*CopyMarks)
+		if closes := ok && marks.Closed; c.Delegated > 0 && s.Copy.Delegated < c.Delegated && !closes {
+			t.Fatalf("entry %d: workers of copy %s are forgotten by %T", s.Seq, c.ID, body)
+		}
 	} else if c != nil && !c.Done() && !c.Canceled {
 		t.Fatalf("entry %d: copy %s is forgotten", s.Seq, c.ID)
 	}

@@ -66,15 +66,34 @@ const DateStep change.Millis = 1_500
 // life also outwaits the writes of earlier owners. A recovery need not wait until the clock passes
 // p.Above, the highest version given out, because the floor of the new life is above that already.
 // It must where it heals gaps as well: those may lie in the new life.
-func ResyncFrom(p *checkpoint.PendingResync, gapsUntil change.Millis) change.Millis {
-	from := max(gapsUntil+ReadingMargin, p.Asked)
+//
+// It returns false while workers outside the daemon may write. They may bring back what a gap has
+// deleted, at any time until their order is closed.
+func ResyncFrom(p *checkpoint.PendingResync, f RowFacts) (from change.Millis, ok bool) {
+	from = max(f.GapsUntil+ReadingMargin, p.Asked, f.OrderClosed)
 	if p.Recover || len(p.Gaps) > 0 {
-		from = max(gapsUntil, p.Asked) + lateWrites
+		from = max(f.GapsUntil, p.Asked, f.OrderClosed) + lateWrites
 	}
 	if !p.Recover || len(p.Gaps) > 0 {
 		from = max(from, change.Millis(p.Above)+ReadingMargin)
 	}
-	return from + DateStep
+	return from + DateStep, !f.WorkersMayWrite
+}
+
+// RowFacts are what a log holds of that which makes rows differ from the table.
+type RowFacts struct {
+	GapsUntil       change.Millis // the end of the latest gap that was found; 0 without one
+	WorkersMayWrite bool          // under the order of a copy
+	OrderClosed     change.Millis // when the last such order was closed; 0 without one
+}
+
+// RowFactsOf returns the facts of a log.
+func RowFactsOf(s *checkpoint.State) RowFacts {
+	f := RowFacts{GapsUntil: s.GapsUntil(), WorkersMayWrite: s.WorkersMayWrite()}
+	if s.Copy != nil {
+		f.OrderClosed = s.Copy.Closed
+	}
+	return f
 }
 
 // CopyFrom returns the time of the service from which on a copy may read its first page: what was

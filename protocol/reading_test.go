@@ -60,7 +60,7 @@ func TestRepairsAreAboveABurstThatEndsInAGap(t *testing.T) {
 		if p == nil || len(p.Gaps) != 1 {
 			t.Fatalf("%s: %+v, gaps %+v", name, p, l.s.Gaps)
 		}
-		begin := protocol.ResyncFrom(p, now)
+		begin, _ := protocol.ResyncFrom(p, protocol.RowFacts{GapsUntil: now})
 		if v := protocol.Version(begin, l.s.Floor()); v < now+ahead || v < l.s.TopClock() {
 			t.Errorf("%s: a repair that is read at the begin has version %d, %d ms below the burst", name, v, now+ahead-v)
 		}
@@ -124,8 +124,16 @@ func TestResyncReadsAboveWhatWasLostAndLate(t *testing.T) {
 			asked + 11*minute},
 	} {
 		c.p.Asked = asked
-		if from := protocol.ResyncFrom(&c.p, c.until); from != c.want+step {
+		from, ok := protocol.ResyncFrom(&c.p, protocol.RowFacts{GapsUntil: c.until})
+		if !ok || from != c.want+step {
 			t.Errorf("%s: read from %d ms after the order on, want %d", name, from-asked, c.want+step-asked)
+		}
+		f := protocol.RowFacts{GapsUntil: c.until, OrderClosed: asked + 60*minute}
+		if from, ok := protocol.ResyncFrom(&c.p, f); !ok || from < f.OrderClosed {
+			t.Errorf("%s: read %d ms before the workers had ended", name, f.OrderClosed-from)
+		}
+		if _, ok := protocol.ResyncFrom(&c.p, protocol.RowFacts{WorkersMayWrite: true}); ok {
+			t.Errorf("%s: read while workers may write", name)
 		}
 	}
 }

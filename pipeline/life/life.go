@@ -24,6 +24,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/source"
 )
@@ -73,19 +74,19 @@ type Claim interface {
 
 // Facts are what the log holds that the parts act on, as the writer found it last.
 type Facts struct {
-	Applied   change.Millis             // Bigtable has every change up to it; 0 before every shard was read once
-	GapsUntil change.Millis             // the end of the latest gap that was found; 0 without one
-	Resync    *checkpoint.PendingResync // of the whole table, that the log asks for; nil for none
-	Resynced  *checkpoint.Healed        // the last resync of the whole table that is complete; nil for none
-	ToHeal    []string                  // ids of the gaps that nothing heals yet
-	Damaged   bool                      // damage of the log itself is among them, at which sinks have halted
+	Applied change.Millis // Bigtable has every change up to it; 0 before every shard was read once
+	protocol.RowFacts
+	Resync   *checkpoint.PendingResync // of the whole table, that the log asks for; nil for none
+	Resynced *checkpoint.Healed        // the last resync of the whole table that is complete; nil for none
+	ToHeal   []string                  // ids of the gaps that nothing heals yet
+	Damaged  bool                      // damage of the log itself is among them, at which sinks have halted
 }
 
 // Observe publishes what the log holds. The goroutine that owns the log's writer calls it, first
 // before Run.
 func (l *Life) Observe(s *checkpoint.State) {
 	f := &Facts{
-		Applied: s.AppliedBy(checkpoint.SinkBigtable), GapsUntil: s.GapsUntil(),
+		Applied: s.AppliedBy(checkpoint.SinkBigtable), RowFacts: protocol.RowFactsOf(s),
 		Resync: s.Resync, Resynced: s.LastResync,
 	}
 	for _, g := range s.GapsToHeal() {

@@ -21,6 +21,7 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/life"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/source"
 )
 
@@ -202,7 +203,9 @@ func (o *Options) behind(f func() time.Duration) {
 
 // gap sets the end of the latest gap.
 func (o *Options) gap(until func() change.Millis) {
-	o.Facts = func() *life.Facts { return &life.Facts{Applied: now(), GapsUntil: until()} }
+	o.Facts = func() *life.Facts {
+		return &life.Facts{Applied: now(), RowFacts: protocol.RowFacts{GapsUntil: until()}}
+	}
 }
 
 // complete fails the test unless every item was written.

@@ -14,6 +14,7 @@ import (
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/life"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/transform"
 )
@@ -214,11 +215,17 @@ func TestWholeResyncBeginsAboveWhatWasLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := &Whole{Options: Options{Life: &life.Life{}}}
 			w.gap(func() change.Millis { return c.gapsEnd })
-			if got := w.beginOf(&c.pending); got != c.want+1500 {
+			if got := beginOf(w, &c.pending); got != c.want+1500 {
 				t.Errorf("begins at %d, want %d", got, c.want+1500)
 			}
 		})
 	}
+}
+
+// beginOf returns the time of the service from which on the table may be read.
+func beginOf(w *Whole, p *checkpoint.PendingResync) change.Millis {
+	from, _ := protocol.ResyncFrom(p, w.Facts().RowFacts)
+	return from
 }
 
 // TestNoPageIsReadBeforeTheResyncMayBegin: what it read before would be older than what was lost,
@@ -238,7 +245,9 @@ func TestNoPageIsReadBeforeTheResyncMayBegin(t *testing.T) {
 		p := &checkpoint.PendingResync{ID: "r", Asked: now(), Above: change.Version(now() + 30_000), Gaps: []string{"g"}}
 		o := x.options()
 		o.Budget = source.NewBudget(1000)
-		o.Target, o.Facts = "t", func() *life.Facts { return &life.Facts{Resync: p, GapsUntil: p.Asked - 1000} }
+		o.Target, o.Facts = "t", func() *life.Facts {
+			return &life.Facts{Resync: p, RowFacts: protocol.RowFacts{GapsUntil: p.Asked - 1000}}
+		}
 		w := &Whole{Options: o, Program: program, Scratch: scratch}
 		var once sync.Once
 		first := change.Millis(0) // when a page is read
@@ -250,7 +259,7 @@ func TestNoPageIsReadBeforeTheResyncMayBegin(t *testing.T) {
 		if err := w.run(ctx, p); err == nil {
 			t.Error("it ends without a page")
 		}
-		if begin := w.beginOf(p); first < begin || first > begin+5000 {
+		if begin := beginOf(w, p); first < begin || first > begin+5000 {
 			t.Errorf("the first page is read at %d, %d ms behind the begin", first, first-begin)
 		}
 	})

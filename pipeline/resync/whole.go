@@ -142,23 +142,25 @@ func (w *Whole) resync(ctx context.Context, p *checkpoint.PendingResync) error {
 	return nil
 }
 
-// beginOf returns the time of the service from which on the table may be read.
-func (w *Whole) beginOf(p *checkpoint.PendingResync) change.Millis {
-	return protocol.ResyncFrom(p, w.GapsUntil())
-}
-
 // awaitBegin waits until a reading is newer than everything that was lost, and the versions of
 // repairs are, too.
 func (w *Whole) awaitBegin(ctx context.Context, p *checkpoint.PendingResync) error {
 	for {
-		now := w.Now()
-		left := time.Duration(w.beginOf(p)-now) * time.Millisecond
-		if left <= 0 {
+		from, ok := protocol.ResyncFrom(p, w.Facts().RowFacts)
+		left := time.Duration(from-w.Now()) * time.Millisecond
+		switch {
+		case ok && left <= 0:
 			return nil
+		case ok:
+			w.note(func(s *WholeStatus) {
+				s.Why = "begins in " + left.Round(time.Second).String() + ", so that what it writes is newer than all before"
+			})
+		default:
+			left = wholeLook
+			w.note(func(s *WholeStatus) {
+				s.Why = "begins when no worker copies the table any more: `replicator copy takeback` ends that"
+			})
 		}
-		w.note(func(s *WholeStatus) {
-			s.Why = "begins in " + left.Round(time.Second).String() + ", so that what it writes is newer than all before"
-		})
 		if err := failure.Pause(ctx, min(left, wholeLook)); err != nil {
 			return err
 		}

@@ -33,7 +33,7 @@ func (p *process) wholeStep() func() {
 	switch x := p.whole; {
 	case len(x.open) == 0:
 		return p.healed
-	case x.r == nil && p.now < protocol.ResyncFrom(order, p.s.GapsUntil()):
+	case x.r == nil && !p.resyncMayRead(order):
 		p.reached(beginWaited)
 		return nil
 	case x.r == nil:
@@ -65,6 +65,12 @@ func (p *process) findOrder() {
 		}
 	}
 	p.whole.looked = p.now
+}
+
+// resyncMayRead reports whether a resync of the whole table may read it now.
+func (p *process) resyncMayRead(order *checkpoint.PendingResync) bool {
+	from, ok := protocol.ResyncFrom(order, protocol.RowFactsOf(p.s))
+	return ok && p.now >= from
 }
 
 func (p *process) readWhole() {
