@@ -49,8 +49,9 @@ func (t *table) switchMapping(ctx context.Context, w *queue.Writer) error {
 func (t *table) appendSwitch(ctx context.Context, w *queue.Writer, a checkpoint.Accept) error {
 	var next *transform.Program
 	var refused string
+	delegated := w.State().WorkersMayWrite()
 	err := t.beatWhile(ctx, w, func(ctx context.Context) (err error) {
-		next, refused, err = t.acceptedProgram(ctx, a)
+		next, refused, err = t.acceptedProgram(ctx, a, delegated)
 		return err
 	})
 	if err != nil {
@@ -81,10 +82,13 @@ func (t *table) appendSwitch(ctx context.Context, w *queue.Writer, a checkpoint.
 //
 // Rule 6: a mapping is switched only where a copy replaces whatever the old one has written.
 func (t *table) acceptedProgram(
-	ctx context.Context, a checkpoint.Accept,
+	ctx context.Context, a checkpoint.Accept, delegated bool,
 ) (p *transform.Program, refused string, err error) {
 	if t.CompileKept == nil {
 		return nil, "this build has no stored mappings", nil
+	}
+	if delegated {
+		return nil, "workers copy the table with the mapping that it has: `replicator copy takeback` ends that", nil
 	}
 	from, allFrom, err := t.compileStored(ctx, a.From)
 	if err != nil {

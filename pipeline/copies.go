@@ -187,6 +187,9 @@ func (t *table) resyncOptions(l *life.Life, s *checkpoint.State, sink resync.Wri
 			Exporter: t.source, Open: t.openExport, URL: t.Backfill.URL, Bucket: t.Backfill.Bucket, Prefix: t.Backfill.Prefix,
 			Cover: cover(first.ARN, first.At, first.Date),
 		},
+		Workers: resync.Workers{
+			Store: t.bigtable, Plan: t.planOrder, Unfit: t.unfit(s),
+		},
 		Throttled: func() uint64 { return t.bigtable.Overloads(t.Target) },
 		Bound:     func() int { return t.bigtable.Bound(t.Target) },
 		WriteRows: t.Backfill.WriteRows, Stats: t.copied,

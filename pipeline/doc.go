@@ -40,6 +40,7 @@
 //	verify.go       the continuous comparison of table and target
 //	heartbeats.go   heartbeats, which prove that idle shards are idle
 //	copies.go       where the items come from that are older than the stream
+//	delegating.go   what workers get of the table that copy it
 //	cluster.go      a fail-over to another cluster of Bigtable
 //	heal.go         deletion of cells that belong to no item
 //	accept.go       replaces the mapping by an accepted one, and an older format by a newer one

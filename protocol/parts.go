@@ -51,6 +51,9 @@ func NewParts(c *checkpoint.CopyState) *Parts {
 // Readable reports whether the part has another page to read and no reader has taken it.
 func (x *Part) Readable() bool { return !x.taken && !x.ended }
 
+// Done reports whether everything of the part is durable.
+func (x *Part) Done() bool { return x.mark.Done }
+
 // Take takes a readable part for a reader.
 func (x *Part) Take() { x.taken = true }
 
@@ -94,6 +97,20 @@ func (p *Parts) Complete(x *Part, pg *CopyPage) {
 	}
 }
 
+// Finish notes that a whole part, of which no page is in hand, was made durable outside the process.
+// Marks never go back, also where the part was begun by pages.
+func (p *Parts) Finish(x *Part, whole checkpoint.CopyMark) {
+	if x.mark.Done {
+		return
+	}
+	x.mark = checkpoint.CopyMark{
+		After: x.mark.After, Items: max(x.mark.Items, whole.Items), Bytes: max(x.mark.Bytes, whole.Bytes),
+		Letters: max(x.mark.Letters, whole.Letters), Done: true,
+	}
+	x.ended, x.moved = true, true
+	p.open--
+}
+
 // ReadAgain sends a part back to the begin of a page that became too old before it was written, and
 // reports whether it did. The pages after it are read again, too, because the new page may end
 // elsewhere. Writing an item twice does no harm.
@@ -107,6 +124,17 @@ func (x *Part) ReadAgain(pg *CopyPage) bool {
 		}
 	}
 	return false
+}
+
+// Marks returns the marks of all parts.
+func (p *Parts) Marks() map[int]checkpoint.CopyMark {
+	marks := map[int]checkpoint.CopyMark{}
+	for _, x := range p.All {
+		if x.mark != (checkpoint.CopyMark{}) {
+			marks[x.Number] = x.mark
+		}
+	}
+	return marks
 }
 
 // TakeMoved returns the marks of the parts that have moved since the last call.

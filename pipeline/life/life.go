@@ -76,10 +76,12 @@ type Claim interface {
 type Facts struct {
 	Applied change.Millis // Bigtable has every change up to it; 0 before every shard was read once
 	protocol.RowFacts
-	Resync   *checkpoint.PendingResync // of the whole table, that the log asks for; nil for none
-	Resynced *checkpoint.Healed        // the last resync of the whole table that is complete; nil for none
-	ToHeal   []string                  // ids of the gaps that nothing heals yet
-	Damaged  bool                      // damage of the log itself is among them, at which sinks have halted
+	// Delegated is the entry that has delegated the copy to workers; 0: none may write.
+	Delegated uint64
+	Resync    *checkpoint.PendingResync // of the whole table, that the log asks for; nil for none
+	Resynced  *checkpoint.Healed        // the last resync of the whole table that is complete; nil for none
+	ToHeal    []string                  // ids of the gaps that nothing heals yet
+	Damaged   bool                      // damage of the log itself is among them, at which sinks have halted
 }
 
 // Observe publishes what the log holds. The goroutine that owns the log's writer calls it, first
@@ -88,6 +90,9 @@ func (l *Life) Observe(s *checkpoint.State) {
 	f := &Facts{
 		Applied: s.AppliedBy(checkpoint.SinkBigtable), RowFacts: protocol.RowFactsOf(s),
 		Resync: s.Resync, Resynced: s.LastResync,
+	}
+	if s.Copy != nil {
+		f.Delegated = s.Copy.Delegated
 	}
 	for _, g := range s.GapsToHeal() {
 		f.ToHeal = append(f.ToHeal, g.ID())

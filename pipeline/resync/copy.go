@@ -78,7 +78,7 @@ var errPaused = errors.New("the copy pauses")
 // Run copies until the copy is complete, pauses itself, or ctx ends; nil then. An error concerns
 // the table's life.
 func (c *Copier) Run(ctx context.Context) error {
-	if c.copy.Paused || c.copy.PausedWhy != "" {
+	if (c.copy.Paused || c.copy.PausedWhy != "") && c.copy.Delegated == 0 {
 		return nil
 	}
 	err := c.run(ctx)
@@ -95,8 +95,14 @@ func (c *Copier) Run(ctx context.Context) error {
 }
 
 func (c *Copier) run(ctx context.Context) error {
+	if c.copy.Delegated > 0 && (c.copy.Parts > 0 || c.copy.Closes()) {
+		return c.watchWorkers(ctx)
+	}
 	if c.copy.From == checkpoint.FromExport && c.copy.Export == "" {
 		complete, err := c.ask(ctx)
+		if err == nil && complete.By == checkpoint.ByWorkers {
+			err = c.awaitDelegated(ctx, complete)
+		}
 		if err == nil {
 			c.next.Store(New(*c.o, complete))
 		}

@@ -7,6 +7,9 @@
 // and wins, before or after; a change that the reading has was applied before. So no reader of
 // Bigtable observes an item step back, and no snapshot of the table is needed.
 //
+// A copy of an export may be delegated to workers outside the daemon (package delegation). Then the
+// Copier reads nothing: it follows them, and copies what they leave.
+//
 // Goroutines of a Copier: readers take the part that is due first and read one page of it; each
 // page has a goroutine that waits for the proof and writes its items, as many at once as Bigtable
 // takes; one goroutine stores the marks, one adjusts the pace. The parts are shared under a mutex;
@@ -22,6 +25,8 @@
 //	naming.go    finds the rows of items in tables with keys that do not determine the rows
 //	copy.go      one copy: reading, waiting
 //	write.go     writes the pages of a copy, or pauses it
+//	delegated.go follows a copy that workers make: their order, beats, marks
+//	closing.go   ends the work of workers
 //	ask.go       requests an export from DynamoDB and waits for it
 //	marks.go     stores how far a copy has come
 //	progress.go  progress of a copy and of a resync, for status and logs

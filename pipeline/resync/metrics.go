@@ -93,9 +93,11 @@ func (s *Stats) NoteCopy(budget float64, paused bool) {
 	}
 }
 
-func (s *Stats) addPage(pg *page) {
-	s.items.Add(float64(pg.Items))
-	s.bytes.Add(float64(pg.Bytes))
+func (s *Stats) addPage(pg *page) { s.addItems(int64(pg.Items), int64(pg.Bytes)) }
+
+func (s *Stats) addItems(items, bytes int64) {
+	s.items.Add(float64(items))
+	s.bytes.Add(float64(bytes))
 }
 
 // halfLife is how fast recent reads are forgotten.

@@ -5,12 +5,14 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/delegation"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/life"
 	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/source/export"
+	"github.com/tailrace-cdc/replicator/transform"
 )
 
 // Reader reads the table itself: *source.Source.
@@ -35,6 +37,7 @@ type Options struct {
 	Budget  *source.Budget // of the table's reads; shared by its readers
 	Memory  *Memory        // of all tables
 	Exports Exports
+	Workers Workers
 	// Throttled returns how often Bigtable has answered that it is overloaded. Nil: it is not
 	// counted.
 	Throttled func() uint64
@@ -46,6 +49,15 @@ type Options struct {
 	WipesRows bool
 	Periods   Periods
 	Stats     *Stats
+}
+
+// Workers are what a copy that is delegated to workers needs.
+type Workers struct {
+	Store OrderStore
+	// Plan returns the order of the table, without what its copy and its export add.
+	Plan func() (*delegation.Order, error)
+	// Unfit is why workers cannot copy with the table's mapping; "" where they can.
+	Unfit transform.Unfit
 }
 
 // Exports are how copies get at exports of the table.
@@ -67,6 +79,10 @@ type Periods struct {
 	// again; it doubles up to lastRecheck. Settle is the pause before an item is compared again
 	// that changed meanwhile; it doubles.
 	Recheck, Settle time.Duration
+	// Order is the pause between looks at the order of workers and their marks. Closing is how long
+	// after an order is closed its workers may still write: only tests whose workers end sooner
+	// set it.
+	Order, Closing time.Duration
 }
 
 func (p Periods) withDefaults() Periods {
@@ -81,6 +97,8 @@ func (p Periods) withDefaults() Periods {
 	def(&p.Retry, lastRetry)
 	p.Retry = min(p.Retry, lastRetry)
 	def(&p.Recheck, 15*time.Second)
+	def(&p.Order, 15*time.Second)
+	def(&p.Closing, delegation.CloseWait)
 	return p
 }
 

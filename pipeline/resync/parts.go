@@ -127,6 +127,27 @@ func (p *parts) complete(x *part, pg *page) {
 	}
 }
 
+// finish notes that workers have made a whole part durable.
+func (p *parts) finish(number int, whole checkpoint.CopyMark) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.copied.Finish(p.copied.All[number], whole)
+}
+
+// done reports whether a part is done.
+func (p *parts) done(number int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.copied.All[number].Done()
+}
+
+// marks returns the marks of all parts.
+func (p *parts) marks() map[int]checkpoint.CopyMark {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.copied.Marks()
+}
+
 // readAgain sends a part back to the begin of a page that became too old before it was written.
 func (p *parts) readAgain(x *part, pg *page) {
 	p.mu.Lock()

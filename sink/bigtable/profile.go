@@ -36,6 +36,9 @@ func (c *Client) CopyProfile(ctx context.Context) (Profile, error) { return c.pr
 // HasCopyProfile reports whether copies, resyncs and comparisons have an app profile of their own.
 func (c *Client) HasCopyProfile() bool { return c.opt.CopyProfile != c.opt.AppProfile }
 
+// CopyProfileName returns the name of the app profile of copies; "": the instance's default.
+func (c *Client) CopyProfileName() string { return c.opt.CopyProfile }
+
 func (c *Client) profile(ctx context.Context, of traffic) (Profile, error) {
 	opts, err := c.clientOptions(ctx, c.opt.adminServer())
 	if err != nil {

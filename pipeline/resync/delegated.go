@@ -1,0 +1,362 @@
+package resync
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/delegation"
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/source/export"
+)
+
+// OrderStore stores the order of a copy by workers and has their marks: *bigtable.Client.
+type OrderStore interface {
+	LoadOrder(ctx context.Context, pipeline, table string) (*delegation.Seen, error)
+	SwapOrder(ctx context.Context, pipeline, table string, old, next *delegation.Order) (bool, error)
+	StoreBeat(ctx context.Context, pipeline, table string, b delegation.Beat) (there bool, err error)
+	LoadFileMarks(ctx context.Context, o *delegation.Order, row int, f func(int, *delegation.FileMark) error) error
+	RemoveFileMarks(ctx context.Context, o *delegation.Order) error
+}
+
+// workers is a copy that workers outside the daemon make, as its owner sees it.
+type workers struct {
+	*Copier
+	order  *delegation.Order // with its id, also before it is stored
+	export *export.Export
+	beaten change.Millis // the date of the last beat
+}
+
+// watchWorkers lets workers copy: it opens their order, beats, and turns their marks into marks of
+// the log. When nothing is left, or the copy is to end, it closes the order. The owner copies what
+// is left then.
+//
+// The result of their job is never asked for: a mark in Bigtable is the one proof that a file is
+// durable.
+func (c *Copier) watchWorkers(ctx context.Context) error {
+	w := &workers{Copier: c, order: &delegation.Order{
+		ID: delegation.ID(c.copy.ID, c.copy.Delegated), Copy: c.copy.ID, Life: c.o.Number,
+		Pipeline: c.o.Pipeline, Table: c.o.Source, Export: delegation.Export{Files: c.copy.Parts},
+	}}
+	reason := closeReason(&c.copy)
+	if reason == "" {
+		var err error
+		if reason, err = w.watch(ctx); err != nil {
+			return err
+		}
+	}
+	if err := w.close(ctx, reason); err != nil {
+		return err
+	}
+	return w.closed(ctx)
+}
+
+// closeReason returns why the log wants the order of a copy to be closed; "" where it does not.
+func closeReason(c *checkpoint.CopyState) delegation.CloseReason {
+	switch {
+	case !c.Closes():
+		return ""
+	case c.Cancels > 0:
+		return delegation.CloseCancel
+	case c.TakenBack:
+		return delegation.CloseTakeback
+	case c.PausedWhy != "":
+		return delegation.ClosePause
+	}
+	return delegation.CloseDone
+}
+
+// awaitDelegated waits until the owner's log shows the entry that has delegated a copy whose export
+// was requested, and notes it in the copy.
+func (c *Copier) awaitDelegated(ctx context.Context, complete *checkpoint.CopyState) error {
+	for {
+		if at := c.o.Facts().Delegated; at > c.copy.Delegated {
+			complete.Delegated = at
+			return nil
+		}
+		if err := failure.Pause(ctx, lookEvery); err != nil {
+			return err
+		}
+	}
+}
+
+// watch opens the order and follows the workers, until the order is to be closed; it returns why.
+func (w *workers) watch(ctx context.Context) (delegation.CloseReason, error) {
+	if w.o.Workers.Unfit != "" {
+		w.o.Logger.Error("workers cannot copy the table: its owner does", zap.String("copy", w.copy.ID),
+			zap.String("reason", w.o.Workers.Unfit.Why()))
+		return delegation.CloseUnfit, nil
+	}
+	if err := w.open(ctx); err != nil {
+		return "", err
+	}
+	defer w.origin.close()
+	w.export = w.origin.(*exported).file
+	if err := w.awaitBegin(ctx); err != nil {
+		return "", err
+	}
+	reason, err := w.openOrder(ctx)
+	for reason == "" && err == nil {
+		reason, err = w.look(ctx)
+		if reason == "" && err == nil {
+			err = failure.Pause(ctx, w.o.Periods.Order)
+		}
+	}
+	return reason, err
+}
+
+// openOrder stores the order once every change up to the moment of the export is applied: an older
+// change would else be read by readers after a newer item. It returns why the order cannot be opened
+// any more, "" once it is open.
+func (w *workers) openOrder(ctx context.Context) (delegation.CloseReason, error) {
+	for n := 1; ; n++ {
+		if w.outdated() {
+			return delegation.ClosePause, nil
+		}
+		reason, opened, err := w.tryOpen(ctx)
+		if opened || reason != "" || ctx.Err() != nil {
+			return reason, context.Cause(ctx)
+		}
+		if err != nil {
+			w.troubled("the order of the workers could not be stored: will be tried again", n, err)
+		}
+		if err := failure.Pause(ctx, failure.Backoff(n)); err != nil {
+			return "", err
+		}
+	}
+}
+
+// tryOpen is one try of openOrder.
+func (w *workers) tryOpen(ctx context.Context) (reason delegation.CloseReason, opened bool, err error) {
+	seen, err := w.o.Workers.Store.LoadOrder(ctx, w.o.Pipeline, w.o.Source)
+	if err != nil {
+		return "", false, err
+	}
+	switch delegation.JudgeOpening(seen.Order, w.order) {
+	case delegation.IsOpen:
+		w.order = seen.Order
+		w.setTrouble(noPart, "")
+		return "", true, nil
+	case delegation.WasClosed:
+		return cmpReason(seen.Order.Reason), false, nil
+	case delegation.AnotherOpen: // of a log that was lost without a new life
+		return "", false, w.closeOther(ctx, seen.Order)
+	}
+	if err := w.o.Prove(ctx, w.export.Time+answerMargin); err != nil {
+		return "", false, err
+	}
+	next, err := w.plan()
+	if err != nil {
+		return "", false, err
+	}
+	next.Revision = delegation.NextRevision(seen.Order, w.o.Now())
+	opened, err = w.o.Workers.Store.SwapOrder(ctx, w.o.Pipeline, w.o.Source, seen.Order, next)
+	if opened {
+		w.order = next
+		w.setTrouble(noPart, "")
+		w.o.Logger.Info("workers may copy the table", zap.String("copy", w.copy.ID), zap.String("order", next.ID),
+			zap.Int("files", next.Export.Files))
+	}
+	return "", opened, err
+}
+
+// cmpReason returns the reason of an order that was closed, by a build that may have stored none.
+func cmpReason(r delegation.CloseReason) delegation.CloseReason {
+	if r == "" {
+		return delegation.CloseTakeback
+	}
+	return r
+}
+
+// plan returns the order to be stored.
+func (w *workers) plan() (*delegation.Order, error) {
+	o, err := w.o.Workers.Plan()
+	if err != nil {
+		return nil, err
+	}
+	own := w.order
+	o.ID, o.Copy, o.Life, o.Pipeline, o.Table = own.ID, own.Copy, own.Life, own.Pipeline, own.Table
+	e := w.export
+	o.Export = delegation.Export{
+		URL: e.URL, Digest: e.Digest(), Files: len(e.Files), Time: e.Time, Items: e.Items, Bytes: e.Bytes,
+	}
+	o.Copied = w.copied()
+	o.Version = max(VersionOfExport(e.Time), change.LowestRead(w.o.Floor))
+	o.First = w.copy.Why == checkpoint.CopyBackfill && w.o.Floor == 0
+	o.Opened = w.o.Now()
+	return o, nil
+}
+
+// copied returns the files that are durable.
+func (w *workers) copied() (all []delegation.Range) {
+	for i := range w.export.Files {
+		switch last := len(all) - 1; {
+		case !w.parts.done(i):
+		case last >= 0 && all[last].Last == i-1:
+			all[last].Last = i
+		default:
+			all = append(all, delegation.Range{First: i, Last: i})
+		}
+	}
+	return all
+}
+
+// outdated reports whether the export may not be copied any more, and pauses the copy then.
+func (w *workers) outdated() bool {
+	why := w.refuses(w.export.Time)
+	if why != "" {
+		_ = w.pause(why + newerExport)
+	}
+	return why != ""
+}
+
+// look is one look at the workers: it beats, and takes over what they have marked. It returns why
+// the order is to be closed; "" where it stays open. Bigtable may be away: the workers wait, too.
+func (w *workers) look(ctx context.Context) (delegation.CloseReason, error) {
+	if w.outdated() {
+		return delegation.ClosePause, nil
+	}
+	err := w.beat(ctx)
+	var seen *delegation.Seen
+	if err == nil {
+		seen, err = w.o.Workers.Store.LoadOrder(ctx, w.o.Pipeline, w.o.Source)
+	}
+	switch {
+	case err != nil:
+	case seen.Order == nil || seen.Order.ID != w.order.ID:
+		return delegation.CloseTakeback, nil // the row was deleted, and stored again
+	case !seen.Order.Open():
+		return cmpReason(seen.Order.Reason), nil
+	default:
+		err = w.takeMarks(ctx)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return "", context.Cause(ctx)
+	case w.pausing():
+		return delegation.ClosePause, nil
+	case err != nil:
+		w.troubled("the workers' marks could not be read: will be tried again", 1, err)
+		return "", nil
+	}
+	w.setTrouble(noPart, "")
+	if err := w.saveMarks(ctx); err != nil {
+		return "", err
+	}
+	if w.parts.allDone() {
+		return delegation.CloseDone, nil
+	}
+	return "", nil
+}
+
+// beat shows the workers that the table has an owner.
+func (w *workers) beat(ctx context.Context) error {
+	now := w.o.Now()
+	if now-w.beaten < change.Millis(min(delegation.BeatEvery, 2*w.o.Periods.Order)/time.Millisecond) {
+		return nil
+	}
+	b := delegation.Beat{
+		Order: w.order.ID, Date: now, Lag: change.Millis(w.o.Behind() / time.Millisecond), Paused: w.copy.Paused,
+	}
+	if _, err := w.o.Workers.Store.StoreBeat(ctx, w.o.Pipeline, w.o.Source, b); err != nil {
+		return err
+	}
+	w.beaten = now
+	return nil
+}
+
+// takeMarks takes over the files that the workers have marked since the last look. Lines that they
+// hand back are written, or become dead letters, before the file counts (Rule 1).
+func (w *workers) takeMarks(ctx context.Context) error {
+	type marked struct {
+		file int
+		mark *delegation.FileMark
+	}
+	for row := range delegation.Rows(w.order.Export.Files) {
+		if !w.anyOpen(row) {
+			continue
+		}
+		var all []marked
+		err := w.o.Workers.Store.LoadFileMarks(ctx, w.order, row, func(file int, m *delegation.FileMark) error {
+			if file < w.copy.Parts && !w.parts.done(file) {
+				all = append(all, marked{file, m})
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		slices.SortFunc(all, func(a, b marked) int { return a.file - b.file })
+		for _, m := range all {
+			letters, err := w.writeHandedBack(ctx, m.file, m.mark.HandedBack)
+			if err != nil {
+				return err
+			}
+			w.parts.finish(m.file, checkpoint.CopyMark{Items: m.mark.Items, Bytes: m.mark.Bytes, Letters: letters})
+			w.stats.addItems(m.mark.Items, m.mark.Bytes)
+		}
+	}
+	return nil
+}
+
+// anyOpen reports whether a row of marks has files that are not done.
+func (w *workers) anyOpen(row int) bool {
+	for file := row * delegation.FilesPerRow; file < min((row+1)*delegation.FilesPerRow, w.copy.Parts); file++ {
+		if !w.parts.done(file) {
+			return true
+		}
+	}
+	return false
+}
+
+// writeHandedBack writes the lines of a file that the workers hand back, in the lanes of their
+// items. It returns how many became dead letters.
+func (w *workers) writeHandedBack(ctx context.Context, file int, lines []int64) (letters int64, err error) {
+	if len(lines) == 0 {
+		return 0, nil
+	}
+	b := &batch{
+		last: true, version: max(VersionOfExport(w.export.Time), change.LowestRead(w.o.Floor)), requested: w.o.Now(),
+		proof: w.export.Time + answerMargin, at: time.Now(),
+	}
+	err = w.export.ReadFile(ctx, file, lines[0]-1, func(l export.Line) error {
+		if _, handed := slices.BinarySearch(lines, l.N); handed {
+			b.items = append(b.items, slices.Clone(l.Item))
+		}
+		return nil
+	})
+	if err == nil && len(b.items) == 0 {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read what workers hand back: %w", err)
+	}
+	pg := pack(b, "")
+	if err := w.awaitProof(ctx, pg); err != nil {
+		return 0, err
+	}
+	if err := w.writeProven(ctx, pg); err != nil {
+		return 0, err
+	}
+	return pg.letters.Load(), nil
+}
+
+// pausing reports whether the copy has found a reason to pause.
+func (c *Copier) pausing() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.copy.PausedWhy != ""
+}
+
+// troubled notes an error that is tried again.
+func (w *workers) troubled(message string, tries int, err error) {
+	w.setTrouble(noPart, whyOf(err))
+	if tries == 1 {
+		w.o.Logger.Warn(message, zap.String("order", w.order.ID), zap.Error(err))
+	}
+}
