@@ -45,9 +45,10 @@ func TestLeaseOnAnOrder(t *testing.T) {
 			}
 		}
 	}
+	first := reading{-time.Second, seen(1, nil)} // an earlier date
 	good := func(at time.Duration, date change.Millis) reading { return reading{at, seen(date, nil)} }
 	bad := func(edit func(*Seen)) []reading {
-		return []reading{good(0, 1000), {15 * s, seen(16_000, edit)}, good(30*s, 31_000)}
+		return []reading{first, good(0, 1000), {15 * s, seen(16_000, edit)}, good(30*s, 31_000)}
 	}
 	for name, x := range map[string]struct {
 		readings []reading
@@ -55,9 +56,11 @@ func TestLeaseOnAnOrder(t *testing.T) {
 		want     Verdict
 	}{
 		"before a reading":       {nil, 0, Unread},
-		"after a reading":        {[]reading{good(0, 1000)}, 59 * s, Writes},
-		"too long after it":      {[]reading{good(0, 1000)}, 60 * s, Unread},
-		"read again":             {[]reading{good(0, 1000), good(90*s, 2000)}, 91 * s, Writes},
+		"after two readings":     {[]reading{first, good(0, 1000)}, 59 * s, Writes},
+		"after one":              {[]reading{good(0, 1000)}, s, Silent},
+		"an old date":            {[]reading{good(0, 1000), good(15*s, 1000)}, 16 * s, Silent},
+		"too long after it":      {[]reading{first, good(0, 1000)}, 60 * s, Unread},
+		"read again":             {[]reading{first, good(0, 1000), good(90*s, 2000)}, 91 * s, Writes},
 		"closed":                 {bad(func(x *Seen) { x.Order.Closed = 1 }), 31 * s, Closed},
 		"no order":               {bad(func(x *Seen) { x.Order = nil }), 31 * s, Closed},
 		"another order":          {bad(func(x *Seen) { x.Order.ID = "other" }), 31 * s, Closed},
@@ -65,12 +68,13 @@ func TestLeaseOnAnOrder(t *testing.T) {
 		"fenced or recovering":   {bad(func(x *Seen) { x.Held = true }), 31 * s, Closed},
 		"no beat":                {[]reading{{0, func(x *Seen) { x.Beat = nil }}}, s, Silent},
 		"beat of another order":  {[]reading{{0, seen(1000, func(x *Seen) { x.Beat.Order = "other" })}}, s, Silent},
-		"beats that stand still": {[]reading{good(0, 1000), good(280*s, 1000)}, 300 * s, Silent},
-		"beats that move again":  {[]reading{good(0, 1000), good(400*s, 2000)}, 401 * s, Writes},
-		"lag":                    {[]reading{{0, seen(1000, func(x *Seen) { x.Beat.Lag = MostLag + 1 })}}, s, Waits},
-		"paused":                 {[]reading{{0, seen(1000, func(x *Seen) { x.Beat.Paused = true })}}, s, Waits},
+		"beats that stand still": {[]reading{first, good(0, 1000), good(280*s, 1000)}, 300 * s, Silent},
+		"beats that move again":  {[]reading{first, good(0, 1000), good(390*s, 1000), good(400*s, 2000)}, 401 * s, Writes},
+		"the first after a week": {[]reading{first, good(0, 1000), good(168*3600*s, 2000)}, 168*3600*s + s, Silent},
+		"lag":                    {[]reading{first, {0, seen(1000, func(x *Seen) { x.Beat.Lag = MostLag + 1 })}}, s, Waits},
+		"paused":                 {[]reading{first, {0, seen(1000, func(x *Seen) { x.Beat.Paused = true })}}, s, Waits},
 		"paused no more": {
-			[]reading{{0, seen(1000, func(x *Seen) { x.Beat.Paused = true })}, good(15*s, 2000)}, 16 * s, Writes,
+			[]reading{first, {0, seen(1000, func(x *Seen) { x.Beat.Paused = true })}, good(15*s, 2000)}, 16 * s, Writes,
 		},
 	} {
 		l := NewLease(open("o.1"))
@@ -89,7 +93,15 @@ func TestLeaseOnAnOrder(t *testing.T) {
 // wall clock may be set back.
 func TestEitherClockEndsALease(t *testing.T) {
 	l := NewLease(open("o.1"))
-	l.Note(instant(0), Seen{Order: open("o.1"), Beat: &Beat{Order: "o.1", Date: 5000}, Life: 1})
+	if l.Date(instant(0)) != 0 || l.ReadAfter() >= ReadEvery {
+		t.Errorf("before a reading: date %d, the next in %s", l.Date(instant(0)), l.ReadAfter())
+	}
+	for _, date := range []change.Millis{4000, 5000} {
+		l.Note(instant(0), Seen{Order: open("o.1"), Beat: &Beat{Order: "o.1", Date: date}, Life: 1})
+	}
+	if l.ReadAfter() != ReadEvery {
+		t.Errorf("it is read again in %s", l.ReadAfter())
+	}
 	for name, now := range map[string]protocol.Instant{
 		"suspended":       {Wall: instant(time.Hour).Wall, Mono: instant(time.Second).Mono},
 		"wall clock back": {Wall: instant(-time.Hour).Wall, Mono: instant(time.Hour).Mono},

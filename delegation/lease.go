@@ -12,6 +12,8 @@ import (
 const (
 	// ReadEvery is the pause between two readings of the order by a worker.
 	ReadEvery = 15 * time.Second
+	// firstReads is the same before a worker has read two beats, which it waits for.
+	firstReads = time.Second
 	// LeaseAge is how long after the begin of a reading a worker may write. If it were ten times as
 	// long, the closing of an order would take as much longer. If it were a tenth, one slow reading
 	// would end a job.
@@ -73,7 +75,10 @@ type Lease struct {
 	at     protocol.Instant // when the newest good reading began
 	closed bool
 	beat   Beat
-	moved  protocol.Instant // when the reading began that showed a new date
+	// moved is when the reading began that showed a later date than the one shortly before. The first
+	// date that is read may be a week old, and so may the first one after a week: they show neither an
+	// owner nor the time.
+	moved protocol.Instant
 }
 
 // NewLease returns the lease on an order. It permits nothing before a reading.
@@ -89,7 +94,7 @@ const (
 	Waits Verdict = "waits"
 	// Unread: the order was not read, or not lately. It may be closed.
 	Unread Verdict = "unread"
-	// Silent: the date stands still, or none was read. The table may have no owner.
+	// Silent: the date stands still, or was not seen to move. The table may have no owner.
 	Silent Verdict = "silent"
 	// Closed: the order permits nothing any more, for ever.
 	Closed Verdict = "closed"
@@ -107,13 +112,16 @@ func (l *Lease) Note(began protocol.Instant, s Seen) {
 		l.closed = true
 		return
 	}
+	before := l.at
 	l.at = began
-	if s.Beat != nil && s.Beat.Order == l.order {
-		if s.Beat.Date > l.beat.Date {
-			l.moved = began
-		}
-		l.beat = *s.Beat
+	if s.Beat == nil || s.Beat.Order != l.order {
+		return
 	}
+	lately := before != (protocol.Instant{}) && began.Since(before) < LeaseAge
+	if s.Beat.Date > l.beat.Date && l.beat.Date > 0 && lately {
+		l.moved = began
+	}
+	l.beat = *s.Beat
 }
 
 // Judge decides whether a worker may write now. It is asked before every attempt of every call.
@@ -126,7 +134,7 @@ func (l *Lease) Judge(now protocol.Instant) Verdict {
 		return Closed
 	case l.at == (protocol.Instant{}), now.Since(l.at) >= LeaseAge:
 		return Unread
-	case l.beat.Date == 0, now.Since(l.moved) >= LongestSilence:
+	case l.moved == (protocol.Instant{}), now.Since(l.moved) >= LongestSilence:
 		return Silent
 	case l.beat.Paused, l.beat.Lag > MostLag:
 		return Waits
@@ -134,11 +142,19 @@ func (l *Lease) Judge(now protocol.Instant) Verdict {
 	return Writes
 }
 
+// ReadAfter returns the pause before the next reading: ReadEvery, and less before two beats were read.
+func (l *Lease) ReadAfter() time.Duration {
+	if l.moved == (protocol.Instant{}) && !l.closed {
+		return firstReads
+	}
+	return ReadEvery
+}
+
 // Date returns the service's time for the worker: the owner's, advanced by the worker's clocks. 0
-// before a beat was read. The worker's own wall clock must not replace it: it decides whether the
+// before two beats were read. The worker's own wall clock must not replace it: it decides whether the
 // target still has the tombstones that an old version needs.
 func (l *Lease) Date(now protocol.Instant) change.Millis {
-	if l.beat.Date == 0 {
+	if l.moved == (protocol.Instant{}) {
 		return 0
 	}
 	return l.beat.Date + change.Millis(max(now.Since(l.moved), 0)/time.Millisecond)

@@ -2,12 +2,14 @@ package pipeline
 
 import (
 	"cmp"
+	"context"
 	"encoding/hex"
 	"fmt"
 	"slices"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/delegation"
+	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -31,6 +33,21 @@ func UnfitForWorkers(own *transform.Program, sharing []*transform.Program, first
 		return transform.UnfitSecrets
 	}
 	return ""
+}
+
+// noteDelegated notes beside the table's row that its log holds an entry.
+func (t *table) noteDelegated(ctx context.Context, w *queue.Writer, seq uint64) error {
+	if n := w.Acked(); n == nil || n.Seq < seq {
+		return fmt.Errorf("entry %d of the log is not acknowledged to this owner yet", seq)
+	}
+	if _, err := t.row.Note(ctx, w.Acked()); err != nil {
+		return err
+	}
+	stored, err := t.bigtable.LoadLogNote(ctx, t.o.Name, t.Source)
+	if err == nil && (stored == nil || stored.Seq < seq) { // whether the log is an older copy is not known yet
+		err = fmt.Errorf("entry %d of the log is not noted beside the table's row yet", seq)
+	}
+	return err
 }
 
 // planOrder returns what an order for workers holds of the table and its target.

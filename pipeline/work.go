@@ -64,7 +64,7 @@ func (t *table) work(l *life.Life, w *queue.Writer, o apply.Options, arch *archi
 	if arch != nil {
 		parts = append(parts, life.Part{Ends: life.Applying, Run: arch.Run})
 	}
-	parts = append(parts, t.repairs(l, w.State(), o, sinks[0], arch)...)
+	parts = append(parts, t.repairs(l, w, o, sinks[0], arch)...)
 	return l.Run(func(ctx context.Context) error {
 		saved, err := in.Write(ctx, marked)
 		t.view.publish(func(s *snapshot) { s.saved = saved })
@@ -75,9 +75,11 @@ func (t *table) work(l *life.Life, w *queue.Writer, o apply.Options, arch *archi
 // repairs returns the parts that make rows true when the log or a command asks for it: copies,
 // resyncs, comparisons, and the requests of commands.
 func (t *table) repairs(
-	l *life.Life, s *checkpoint.State, o apply.Options, sink *apply.Sink, arch *archiving.Archiver,
+	l *life.Life, w *queue.Writer, o apply.Options, sink *apply.Sink, arch *archiving.Archiver,
 ) (parts []life.Part) {
+	s := w.State()
 	items := t.resyncOptions(l, s, sink)
+	items.Workers.Note = func(ctx context.Context, seq uint64) error { return t.noteDelegated(ctx, w, seq) }
 	requests := t.newRequests(l, items, arch)
 	t.view.publish(func(s *snapshot) { s.parts.requests = requests })
 	if c := t.newCopier(s, items); c != nil {

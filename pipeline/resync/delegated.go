@@ -2,6 +2,7 @@ package resync
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -19,7 +20,9 @@ import (
 type OrderStore interface {
 	LoadOrder(ctx context.Context, pipeline, table string) (*delegation.Seen, error)
 	SwapOrder(ctx context.Context, pipeline, table string, old, next *delegation.Order) (bool, error)
-	StoreBeat(ctx context.Context, pipeline, table string, b delegation.Beat) (there bool, err error)
+	StoreBeat(
+		ctx context.Context, pipeline, table string, b delegation.Beat, fresh func() error,
+	) (there bool, err error)
 	LoadFileMarks(ctx context.Context, o *delegation.Order, row int, f func(int, *delegation.FileMark) error) error
 	RemoveFileMarks(ctx context.Context, o *delegation.Order) error
 }
@@ -150,6 +153,10 @@ func (w *workers) tryOpen(ctx context.Context) (reason delegation.CloseReason, o
 	if err := w.o.Prove(ctx, w.export.Time+answerMargin); err != nil {
 		return "", false, err
 	}
+	// A log that lost the entry would show no workers, and their order would be open.
+	if err := w.o.Workers.Note(ctx, w.copy.Delegated); err != nil {
+		return "", false, err
+	}
 	next, err := w.plan()
 	if err != nil {
 		return "", false, err
@@ -263,12 +270,21 @@ func (w *workers) beat(ctx context.Context) error {
 	b := delegation.Beat{
 		Order: w.order.ID, Date: now, Lag: change.Millis(w.o.Behind() / time.Millisecond), Paused: w.copy.Paused,
 	}
-	if _, err := w.o.Workers.Store.StoreBeat(ctx, w.o.Pipeline, w.o.Source, b); err != nil {
+	fresh := func() error {
+		if w.o.Now()-now > change.Millis(delegation.LeaseAge/time.Millisecond) {
+			return errOldBeat
+		}
+		return nil
+	}
+	if _, err := w.o.Workers.Store.StoreBeat(ctx, w.o.Pipeline, w.o.Source, b, fresh); err != nil {
 		return err
 	}
 	w.beaten = now
 	return nil
 }
+
+// errOldBeat ends the sending of a beat that Bigtable did not take for a minute: another one follows.
+var errOldBeat = errors.New("the beat is a minute old")
 
 // takeMarks takes over the files that the workers have marked since the last look. Lines that they
 // hand back are written, or become dead letters, before the file counts (Rule 1).

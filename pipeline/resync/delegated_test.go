@@ -87,6 +87,7 @@ type delegated struct {
 	swaps   []*delegation.Order
 	beats   []delegation.Beat
 	marks   map[int]*delegation.FileMark
+	noted   int  // how often the log was
 	away    bool // Bigtable does not answer
 	bodies  []any
 	appends []time.Time
@@ -134,7 +135,7 @@ func (d *delegated) SwapOrder(_ context.Context, _, _ string, old, next *delegat
 	return true, nil
 }
 
-func (d *delegated) StoreBeat(_ context.Context, _, _ string, b delegation.Beat) (bool, error) {
+func (d *delegated) StoreBeat(_ context.Context, _, _ string, b delegation.Beat, _ func() error) (bool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.beats = append(d.beats, b)
@@ -158,6 +159,19 @@ func (d *delegated) LoadFileMarks(
 
 func (d *delegated) RemoveFileMarks(context.Context, *delegation.Order) error {
 	d.removed = true
+	return nil
+}
+
+// note fails at first: nothing is opened before the log is noted.
+func (d *delegated) note(_ context.Context, seq uint64) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.noted++; d.noted < 3 {
+		return errAway
+	}
+	if seq != 77 || d.order != nil {
+		d.t.Errorf("entry %d is noted, with order %v", seq, d.order)
+	}
 	return nil
 }
 
@@ -215,7 +229,7 @@ func (d *delegated) options() Options {
 			return export.Open(ctx, url, export.Want{})
 		},
 	}
-	o.Workers = Workers{Store: d, Unfit: d.unfit, Plan: func() (*delegation.Order, error) {
+	o.Workers = Workers{Store: d, Unfit: d.unfit, Note: d.note, Plan: func() (*delegation.Order, error) {
 		return &delegation.Order{Target: "orders"}, nil
 	}}
 	return o

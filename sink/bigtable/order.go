@@ -90,14 +90,17 @@ func (c *Client) SwapOrder(
 }
 
 // StoreBeat stores a beat beside an order, and reports whether there is one: without it nothing is
-// stored. A beat that arrives late hides none with a later date.
-func (c *Client) StoreBeat(ctx context.Context, pipeline, table string, b delegation.Beat) (there bool, err error) {
+// stored. A beat that arrives late hides none with a later date. fresh is asked before each attempt,
+// as in Resync: a date that is sent long after it was true would tell workers a wrong time.
+func (c *Client) StoreBeat(
+	ctx context.Context, pipeline, table string, b delegation.Beat, fresh func() error,
+) (there bool, err error) {
 	value, err := b.Encode()
 	if err != nil {
 		return false, fmt.Errorf("store beat: %w", err)
 	}
 	column, date := []byte(beatQualifier), int64(b.Date)
-	r := &request{key: stateKey(pipeline, table), skip: []op{
+	r := &request{key: stateKey(pipeline, table), fresh: fresh, skip: []op{
 		deleteColumn(tableschema.StateFamily, column, 0, date),
 		{kind: opSet, family: tableschema.StateFamily, qualifier: column, value: value, from: date},
 	}}

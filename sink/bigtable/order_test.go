@@ -95,11 +95,16 @@ func TestBeatsOfAnOrder(t *testing.T) {
 		beat := func(date int, want bool) {
 			t.Helper()
 			b := delegation.Beat{Order: "o.1", Date: change.MillisOf(present) + change.Millis(date)}
-			if there, err := c.StoreBeat(ctx, "shop", "Products", b); there != want || err != nil {
+			if there, err := c.StoreBeat(ctx, "shop", "Products", b, nil); there != want || err != nil {
 				t.Fatalf("%t, %v", there, err)
 			}
 		}
 		beat(1, false)
+		old := errors.New("old")
+		_, err := c.StoreBeat(ctx, "shop", "Products", delegation.Beat{}, func() error { return old })
+		if !errors.Is(err, old) {
+			t.Errorf("a beat that is too old: %v", err)
+		}
 		none := loadOrder(t, c)
 		if _, err := c.SwapOrder(ctx, "shop", "Products", nil, orderOf("o.1", 1)); err != nil || none.Beat != nil {
 			t.Fatal(none.Beat, err)

@@ -65,6 +65,10 @@ const (
 	lettersMixed    = "dead letters stay, since the put was skipped in some of the rows"
 	letterAgain     = "a dead letter is refused again"
 	letterKept      = "a dead letter that was applied is not dropped, and is tried again"
+
+	workerSkipped = "a write of a worker is refused by its guard"
+	swapRefused   = "a replacement of an order is refused, since another one came first"
+	orderClosed   = "an order is closed in the log"
 )
 
 // branches are the names of those that usual histories take.
@@ -84,6 +88,9 @@ var letterBranches = []string{
 	putAgain, letterBehind, letterHealed, lettersTogether, lettersApart, lettersUnlike, lettersMixed, letterAgain,
 	letterKept,
 }
+
+// workerBranches are the names of those that only histories with workers take.
+var workerBranches = []string{workerSkipped, swapRefused, orderClosed}
 
 // reached notes that a history takes a branch.
 func (w *World) reached(branch string) { w.o.counted.Reached(branch) }

@@ -188,9 +188,18 @@ func (p *process) copySteps() (acts []func()) {
 		return append(acts, func() { p.beginCopy(b) })
 	}
 	c := p.s.CopyRunning()
-	if c == nil || c.Paused || p.s.Fence != nil {
+	if c != nil && c.Delegated > 0 {
+		p.copy = nil
+		return p.followSteps(c)
+	}
+	if p.follow = nil; c == nil || c.Paused || c.PausedWhy != "" || p.s.Fence != nil {
 		p.copy = nil
 		return nil
+	}
+	if c.From == checkpoint.FromExport && p.outdated(c) {
+		return append(acts, func() {
+			p.append(&checkpoint.CopyMarks{ID: c.ID, Paused: "outdated", Date: p.now}, nil)
+		})
 	}
 	if p.copy == nil || p.copy.id != c.ID {
 		p.copy = &copying{id: c.ID, parts: protocol.NewParts(c)}
@@ -225,6 +234,9 @@ func (p *process) copyDue() *checkpoint.Copy {
 func (p *process) beginCopy(b *checkpoint.Copy) {
 	p.reachedIf(b.Why == checkpoint.CopyMapping, mappingCopied)
 	b.Parts = min(copyParts, len(p.items))
+	if b.From == checkpoint.FromExport {
+		p.exportOf(b)
+	}
 	p.append(b, nil)
 }
 
@@ -232,6 +244,9 @@ func (p *process) beginCopy(b *checkpoint.Copy) {
 func (p *process) switchMapping() {
 	a := *p.s.Accepting
 	a.Done = true
+	if p.s.WorkersMayWrite() {
+		a.To = a.From // they copy with the mapping before
+	}
 	p.reachedIf(p.s.CopyRunning() != nil, copyReplaced)
 	p.append(&checkpoint.Control{Accept: &a, By: "owner", At: p.now}, nil)
 }
@@ -246,7 +261,9 @@ func (p *process) readCopyPage(c *checkpoint.CopyState, part *protocol.Part) {
 	for next < len(p.items) && len(found) < copyPageItems {
 		switch y := p.items[next]; {
 		case next%c.Parts != part.Number:
-		case y.newest().image != nil:
+		case c.From == checkpoint.FromExport && y.commits[p.bulk.exports[c.Export][next]].image != nil:
+			found = append(found, y)
+		case c.From == checkpoint.FromScan && y.newest().image != nil:
 			found = append(found, y)
 		default:
 			p.copied[copiedItem{c.ID, next}] = true // there is nothing to write
@@ -255,6 +272,9 @@ func (p *process) readCopyPage(c *checkpoint.CopyState, part *protocol.Part) {
 	}
 	pg.After, pg.Items, pg.Last = strconv.Itoa(next), len(found), next == len(p.items)
 	pg.r = p.readItems(found, c.Why == checkpoint.CopyBackfill && p.s.Floor() == 0, false)
+	if c.From == checkpoint.FromExport {
+		p.asExported(c, pg.r)
+	}
 	for _, op := range pg.r.ops {
 		done := op.done
 		op.done = func(err error) {
@@ -264,6 +284,15 @@ func (p *process) readCopyPage(c *checkpoint.CopyState, part *protocol.Part) {
 	}
 	p.copy.pages = append(p.copy.pages, pg)
 	p.logf("%s reads a page of part %d of the copy up to item %d", p.name, part.Number, next)
+}
+
+// asExported makes a reading one of the export of a copy.
+func (p *process) asExported(c *checkpoint.CopyState, r *reading) {
+	r.wait = protocol.Proof{Through: exportTime(c) + protocol.AnswerMargin}
+	for _, op := range r.ops {
+		op.commit, op.version = p.bulk.exports[c.Export][op.item.n], c.Version
+		op.image = op.item.commits[op.commit].image
+	}
 }
 
 // pageStep returns the next step of a page in hand; nil when it has to wait.

@@ -49,7 +49,11 @@ func (w *World) disaster() {
 	case 13:
 		w.retire()
 	case 14:
-		w.orderCopy([...]string{checkpoint.CopyCancel, checkpoint.CopyPause}[w.choose(2)])
+		orders := []string{checkpoint.CopyCancel, checkpoint.CopyPause}
+		if w.o.workers {
+			orders = append(orders, checkpoint.CopyDelegate, checkpoint.CopyTakeback)
+		}
+		w.orderCopy(orders[w.choose(len(orders))])
 	case 15:
 		w.accept()
 	}
@@ -90,6 +94,10 @@ func (w *World) loseTail(n int) {
 		l.truth.Streams[0].Seq,
 	) // the row in the target says that versions were given out: else it is a lost log
 	if n = min(n, len(l.msgs)-started-1); n <= 0 {
+		return
+	}
+	if w.o.workers && w.o.workersWithout != noNote && l.last()-uint64(n) < w.bulk.noted {
+		w.loseLog() // the log is refused as an older copy, and an operator recovers
 		return
 	}
 	if o := w.owner(); o != nil && w.choose(2) == 1 { // it hangs meanwhile, and has read what is lost
@@ -143,7 +151,7 @@ func (w *World) newLife(adopted bool) {
 	w.log = newServer()
 	w.log.created, w.log.conn = created+1, conn+1
 	w.lives++
-	w.adopted = adopted
+	w.adopted, w.bulk.noted = adopted, 0
 	w.floor = protocol.FloorAfter(w.floor, w.now, time.Duration(max(w.lead, 0))*time.Millisecond)
 	for _, r := range w.records {
 		r.seq, r.version = 0, 0

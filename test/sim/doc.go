@@ -20,6 +20,7 @@
 //	letters.go     its dead letters, and their retries
 //	whole.go       its resync of the whole table
 //	copying.go     its copy of the table
+//	bulk.go        copies by workers outside the daemon
 //	append.go      its appends
 //	storing.go     what the log's server stores, and what a fold reads
 //	invariants.go  what must hold

@@ -23,6 +23,9 @@ func (p *process) start() {
 	if p.o.backfill || p.adopted {
 		wish.Backfill = checkpoint.FromScan
 	}
+	if p.o.workers {
+		wish.Backfill = checkpoint.FromExport
+	}
 	b, _ := protocol.PlanStart(wish, g.Date)
 	switch {
 	case live != nil:
@@ -302,6 +305,9 @@ func (p *process) needed() (through change.Millis) {
 				through = max(through, pg.r.wait.Through)
 			}
 		}
+	}
+	if p.follow != nil && p.follow.proof != nil && !p.follow.proof.begun {
+		through = max(through, p.follow.proof.wait.Through)
 	}
 	if p.whole != nil && p.whole.r != nil && !p.whole.r.begun {
 		through = max(through, p.whole.r.wait.Through)

@@ -60,6 +60,7 @@ type life struct {
 	ended     bool                     // a shard ended: its children are to be listed
 	sink      *sink
 	copy      *copying
+	follow    *following        // a copy by workers
 	marked    []checkpoint.Mark // that were stored
 	whole     *whole
 	retry     *reading

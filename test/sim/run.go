@@ -6,6 +6,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/delegation"
 	"github.com/tailrace-cdc/replicator/test/sim/cells"
 )
 
@@ -53,6 +54,14 @@ func (w *World) setUp() {
 		w.profile = 0
 	}
 	w.mapping = mappings[i]
+	if o.workers {
+		w.bulk.marks, w.bulk.exports = map[string]map[int]*delegation.FileMark{}, map[string][]int{}
+		w.bulk.versions = map[string]change.Version{}
+		for w.mapping.program.Unfit(false) != "" {
+			i = (i + 1) % len(mappings)
+			w.mapping = mappings[i]
+		}
+	}
 	w.logf("mapping %s", w.mapping.name)
 	for n := range o.items {
 		w.items = append(w.items, newItem(n))
@@ -94,6 +103,9 @@ func (w *World) drain() {
 	for len(w.late) > 0 {
 		w.arrive(0)
 	}
+	for len(w.bulk.late)+len(w.bulk.swaps) > 0 {
+		w.arriveBulk()
+	}
 	if w.log.away {
 		w.outage()
 	}
@@ -112,6 +124,7 @@ func (w *World) drain() {
 		if c := w.log.truth.CopyRunning(); c != nil && c.Paused {
 			w.orderCopy(checkpoint.CopyResume)
 		}
+		w.drainWorkers()
 		if w.log.truth.OpenGaps() > 0 || w.differs() {
 			w.heal()
 		}
@@ -126,6 +139,7 @@ func (w *World) drain() {
 			continue
 		}
 		if w.unrest(p) == "" {
+			w.outlast()
 			return
 		}
 		w.now += 2500

@@ -13,6 +13,9 @@ func (w *World) step() {
 	for _, p := range w.processes {
 		p.waited()
 	}
+	if w.o.workers && w.one(3) {
+		w.engine()
+	}
 	switch w.weighted(62, 11, 6, w.disasters()) {
 	case 0:
 		w.act()

@@ -77,7 +77,7 @@ func (p *process) provedFor(r *reading, mark uint64) {
 			p.name, r.wait.Through, listed)
 	}
 	for _, rec := range p.records {
-		if rec.created > r.Requested-skew || rec.shard.stream != p.World.log.truth.LiveStream().ARN {
+		if rec.created > r.wait.Through-protocol.AnswerMargin-skew || rec.shard.stream != p.World.log.truth.LiveStream().ARN {
 			continue
 		}
 		if (rec.seq == 0 || rec.seq > mark) && !p.excused(rec) {

@@ -52,6 +52,7 @@ type World struct {
 	falseEnd  bool            // two answers agreed that a stream has ended that takes records
 	letters   letters         // as their stream holds them
 	retriedAt change.Millis
+	bulk      bulk // with workers outside the daemon
 	readers   map[viewKey]view
 	tainted   map[*item]bool // a gap lost changes of them, and no resync has healed it yet
 	verbose   bool
@@ -62,7 +63,10 @@ type World struct {
 type Options struct {
 	items, shards, processes, steps int
 	backfill, letters               bool
-	mapping                         int // 1 + index; 0: the history chooses
+	workers                         bool // outside the daemon copy the table
+	workersWithout                  workersMutant
+	afterClosed                     bool // what workers write after their order is closed is found by what readers get
+	mapping                         int  // 1 + index; 0: the history chooses
 	lettersWithout                  lettersMutant
 	rest                            int               // steps after which a history must have come to rest
 	counted                         *sometimes.Counts // of the branches that the history takes; nil: they are not counted
