@@ -37,6 +37,9 @@ type Backfill struct {
 	Bucket string `yaml:"bucket"`
 	// Prefix of the export's keys in bucket.
 	Prefix string `yaml:"prefix"`
+	// Who copies an export: workers are processes of replicator-bulk on a distributed engine, for
+	// tables that outgrow one machine. Default: the replicator itself.
+	By string `yaml:"by" jsonschema:"enum=workers"`
 }
 
 // UnmarshalText reads the short form: where the items come from, and nothing else.
@@ -56,6 +59,12 @@ const (
 	backfillExport = "export"
 	backfillNone   = "none"
 )
+
+// backfillWorkers is the value of Backfill.By.
+const backfillWorkers = "workers"
+
+// ByWorkers reports whether workers outside the replicator copy the table.
+func (b *Backfill) ByWorkers() bool { return b.By == backfillWorkers }
 
 // Units is a rate of reading in read capacity units per second: absolute, or a share of the table's
 // provisioned capacity. At most one is set; the zero Units is the default.
@@ -142,6 +151,13 @@ func (r *report) backfill(path string, b *Backfill, start Start) {
 	if b.Segments < 0 || b.Segments > maxSegments {
 		r.fault("bad_value", path+".segments", "leave it out, or a few times the number of readers, for example 64",
 			"a scan has 1 to %d segments, not %d", maxSegments, b.Segments)
+	}
+	if b.By != "" {
+		r.oneOf(path+".by", b.By, backfillWorkers)
+	}
+	if b.ByWorkers() && b.From != backfillExport {
+		r.fault("conflict", path+".by", "write from: export, or remove by",
+			"workers copy the files of an export, and from is %q", b.From)
 	}
 	r.export(path, b)
 	r.laterStart(path, b, start)

@@ -101,7 +101,7 @@ archive:  {url: "file://archive", format: parquet, classes: [user, ttl], roll: 2
 tables:
 - {source: Orders, target: orders, keys: [pk:S, sk:N], mapping: mappings/orders.yaml,
   on_reject: halt, on_ttl_expiry: archive, strip_global_table_attributes: false, on_gap: heal, verify: {read_units: 50},
-  backfill: {from: export, read_units: 12.5%, segments: 9, write_rows: 700/s, url: exports/1}}
+  backfill: {from: export, read_units: 12.5%, segments: 9, write_rows: 700/s, url: exports/1, by: workers}}
 - {source: Old, target: old, backfill: {from: export, bucket: acme-exports, prefix: old, read_units: 2000}}
 - {source: New, target: new, backfill: none, heartbeat: {prefix: _tr, every: 5s}, idle_poll: 30s}
 - {source: "orders-*", tag: {replicate: bigtable, team: 1}, target: "shop-{table}"}
@@ -133,8 +133,9 @@ testing: {date_trust: 13s, patience: 14s, claim_ttl: 3s, find: 6s, beat: 500ms, 
 		Tables: []Table{{Source: "Orders", Target: "orders", Keys: Keys{"pk:S", "sk:N"}, Path: "tables[0]",
 			Mapping:  Mapping{File: filepath.Join(dir, "mappings", "orders.yaml"), Data: []byte("families: {}\n")},
 			OnReject: "halt", OnTTLExpiry: "archive",
-			Backfill: Backfill{"export", Units{Percent: 12.5}, 9, 700, "file://" + filepath.Join(dir, "exports/1"), "", ""},
-			OnGap:    "heal", Verify: Verify{Units{Absolute: 50}}},
+			Backfill: Backfill{"export", Units{Percent: 12.5}, 9, 700, "file://" + filepath.Join(dir, "exports/1"), "", "",
+				"workers"},
+			OnGap: "heal", Verify: Verify{Units{Absolute: 50}}},
 			{Source: "Old", Target: "old", OnReject: "letter", OnTTLExpiry: "delete", OnGap: "wait", StripGlobal: true,
 				Path: "tables[1]", Backfill: Backfill{From: "export", ReadUnits: Units{Absolute: 2000}, Bucket: "acme-exports",
 					Prefix: "old"}},

@@ -96,6 +96,10 @@ func (l *Log) Append(ctx context.Context, what string, control checkpoint.Contro
 		if fence := (*checkpoint.FenceError)(nil); errors.As(err, &fence) {
 			return 0, failure.With(failure.Unready, FenceHint, err)
 		}
+		if errors.As(err, new(*checkpoint.DelegatedError)) {
+			return 0, failure.With(failure.Unready, "nothing was changed; `replicator copy takeback --table "+l.Table+
+				"`, then wait until `replicator status` shows no workers", err)
+		}
 		return 0, err
 	}
 	_ = l.Log.RequestBeat() // so that the owner reads the entry now, not at its next beat

@@ -100,7 +100,8 @@ func (o *Observer) lookTwice(ctx context.Context) (pipeline.Status, error) {
 func (o *Observer) table(ctx context.Context, q *queue.Queue, t config.Table) (pipeline.TableStatus, TableLog, error) {
 	running := o.runningTable(t.Source)
 	x := status.Seen{
-		Source: t.Source, Target: t.Target, State: checkpoint.NewState(), Now: change.Millis(o.clients.Now().UnixMilli()),
+		Instance: o.cfg.Bigtable.Project + "/" + o.cfg.Bigtable.Instance,
+		Source:   t.Source, Target: t.Target, State: checkpoint.NewState(), Now: change.Millis(o.clients.Now().UnixMilli()),
 		ClaimTTL: time.Duration(o.cfg.Protocol.ClaimTTL), Retry: time.Duration(o.cfg.Protocol.RetryHalted),
 		Late: clients.LateAfter(o.cfg, &t), Carried: running != nil, Live: running,
 		Closed: o.clients.StoreWasClosed(),

@@ -10,6 +10,7 @@
 // Files, from the top down:
 //
 //	retire.go     what is kept of a table, and the steps that take it away
+//	endworkers.go ends workers that copy the table
 //	mayretire.go  why a table may not be retired
 //	guards.go     the table's guards in its target
 //	scratch.go    its files

@@ -182,7 +182,7 @@ func (r *Retirement) configured() int {
 
 // Run takes away what is kept. The steps, each of which may be repeated:
 //
-//	row {fenced} → log → requests, letters → target {retired} → guards → files → row removed
+//	row {fenced} → workers end → log → requests, letters → target {retired} → guards → files → row removed
 //
 // The row comes last: as long as it is fenced no replicator writes the rows, and without the log no
 // undo lets the replicator continue where it was, with guards that are gone.
@@ -194,6 +194,9 @@ func (r *Retirement) configured() int {
 // Rule 12: no step leaves a table without a fence, ready to be started.
 func (r *Retirement) Run(ctx context.Context) error {
 	if err := r.fenceRow(ctx); err != nil {
+		return err
+	}
+	if err := r.endWorkers(ctx); err != nil {
 		return err
 	}
 	if err := r.checkOwner(ctx); err != nil { // one may have begun before the row was fenced

@@ -88,7 +88,7 @@ func tableOptions(cfg *config.Config, table *config.Table) pipeline.Table {
 // backfill returns how a table is copied.
 func backfill(b config.Backfill) pipeline.Backfill {
 	return pipeline.Backfill{
-		From: b.From, URL: b.URL, Bucket: b.Bucket, Prefix: b.Prefix,
+		From: b.From, URL: b.URL, Bucket: b.Bucket, Prefix: b.Prefix, ByWorkers: b.ByWorkers(),
 		ReadUnits: b.ReadUnits.Absolute, Percent: b.ReadUnits.Percent, Segments: b.Segments, WriteRows: float64(b.WriteRows),
 	}
 }

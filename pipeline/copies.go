@@ -67,6 +67,9 @@ func (t *table) beginCopy(ctx context.Context, w *queue.Writer) error {
 		return nil
 	}
 	c.Items, c.Bytes = t.info.Items, t.info.Bytes
+	if t.Backfill.ByWorkers && c.From == checkpoint.FromExport {
+		c.By = checkpoint.ByWorkers
+	}
 	if c.From == checkpoint.FromScan { // the files of an export are known once it is opened, by the copy itself
 		if c.Parts = t.Backfill.Segments; c.Parts == 0 {
 			c.Parts = resync.Segments(t.info.Bytes)
@@ -97,6 +100,9 @@ func (t *table) openExport(ctx context.Context, url string) (*export.Export, err
 // cannot be opened now does not stop the start, because records of the stream would be trimmed
 // meanwhile: the copy waits for it.
 func (t *table) checkBackfill(ctx context.Context, w *queue.Writer, start *checkpoint.Start) error {
+	if err := t.checkWorkers(start); err != nil {
+		return err
+	}
 	if start.Backfill != checkpoint.FromExport || t.Backfill.URL == "" {
 		return nil
 	}
@@ -195,6 +201,7 @@ func (t *table) resyncOptions(l *life.Life, s *checkpoint.State, sink resync.Wri
 		WriteRows: t.Backfill.WriteRows, Stats: t.copied,
 		Periods: resync.Periods{
 			Report: t.o.Periods.Report, Recheck: t.o.Periods.Recheck, Settle: t.o.Periods.Settle, Retry: t.o.Periods.Retry,
+			Order: t.o.Periods.Order, Closing: t.o.Periods.Closing,
 		},
 	}
 }

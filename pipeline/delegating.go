@@ -23,6 +23,24 @@ func (t *table) unfit(s *checkpoint.State) transform.Unfit {
 	return UnfitForWorkers(t.row.Program, sharing, s.Floor() == 0)
 }
 
+// checkWorkers refuses a first start whose copy is for workers that cannot make it.
+func (t *table) checkWorkers(start *checkpoint.Start) error {
+	if start.Backfill != checkpoint.FromExport || !t.Backfill.ByWorkers {
+		return nil
+	}
+	sharing, err := t.sharing()
+	if err != nil {
+		return err
+	}
+	if why := UnfitForWorkers(t.row.Program, sharing, start.Floor == 0); why != "" {
+		return &RefusedError{
+			What: fmt.Sprintf("workers cannot copy %s: %s", t.Source, why.Why()),
+			Hint: "remove by: workers from its backfill, and the replicator copies the export itself",
+		}
+	}
+	return nil
+}
+
 // UnfitForWorkers returns why workers cannot copy a table that shares its target with others; "" where
 // they can. first is set where no earlier life wrote rows of the table.
 func UnfitForWorkers(own *transform.Program, sharing []*transform.Program, first bool) transform.Unfit {

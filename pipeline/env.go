@@ -36,6 +36,14 @@ type env struct {
 // now returns the service's clock; this machine's clock until the first answer of the service.
 func (e *env) now() change.Millis { return serviceTime(e.source) }
 
+// instance returns the project and the instance of the target; "" for a table without one.
+func (e *env) instance() string {
+	if e.bigtable == nil {
+		return ""
+	}
+	return e.bigtable.Project() + "/" + e.bigtable.Instance()
+}
+
 func serviceTime(src *source.Source) change.Millis {
 	if ms, ok := src.Now(); ok {
 		return ms

@@ -93,6 +93,7 @@ type Archive struct {
 // holds for every reading of the table.
 type Backfill struct {
 	From                string  // scan | export | none; empty: scan if the pipeline is new, else none
+	ByWorkers           bool    // workers outside the daemon copy an export; of the first start alone, too
 	URL, Bucket, Prefix string  // of an export: one that exists, or where to the first start asks for one
 	ReadUnits           float64 // read capacity units per second; 0: by Percent
 	Percent             float64 // of the provisioned capacity; 0 with ReadUnits 0: the default

@@ -31,6 +31,9 @@ type Periods struct {
 	// Park is how long a call of Bigtable that has waited for an hour is observed before its change
 	// is parked; default a minute.
 	Park time.Duration
+	// Order is the time between looks at the order of workers and their marks. Closing is how long
+	// they may write after it is closed: only tests whose workers end sooner set it.
+	Order, Closing time.Duration
 	// Patience is how long the service must go on with an answer about a shard that only the same
 	// answer confirms.
 	Patience time.Duration

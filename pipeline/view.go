@@ -38,7 +38,8 @@ type tableView struct {
 // observe publishes what the log holds.
 func (v *tableView) observe(s *checkpoint.State, p queue.Pressure, letters *apply.DeadLetters) {
 	o := status.Observe(status.Seen{
-		Source: v.Source, Target: v.Target, State: s, Pressure: p, Letters: letters.Count(), LettersSince: letters.Since(),
+		Instance: v.instance(),
+		Source:   v.Source, Target: v.Target, State: s, Pressure: p, Letters: letters.Count(), LettersSince: letters.Since(),
 		LetterCodes: letters.Codes(), Now: v.now(),
 		ClaimTTL: v.o.Periods.ClaimTTL, Retry: v.o.Periods.Retry, Late: v.late(),
 		Pending: v.pending,
@@ -83,7 +84,8 @@ func (v *tableView) endHalt() { v.publish(func(s *snapshot) { s.halt = nil }) }
 // observeStored publishes what the log holds of a table that cannot begin.
 func (v *tableView) observeStored(s *checkpoint.State) {
 	o := status.Observe(status.Seen{
-		Source: v.Source, Target: v.Target, State: s, Now: v.now(), ClaimTTL: v.o.Periods.ClaimTTL,
+		Instance: v.instance(),
+		Source:   v.Source, Target: v.Target, State: s, Now: v.now(), ClaimTTL: v.o.Periods.ClaimTTL,
 		Retry: v.o.Periods.Retry, Late: v.late(),
 	}, v.latest().stored)
 	v.publish(func(now *snapshot) { now.stored = o })

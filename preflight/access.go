@@ -11,14 +11,17 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/source/export"
+	"github.com/tailrace-cdc/replicator/transform"
 )
 
 // Codes of what keeps copies and resyncs from reading a table.
 const (
 	codeItems      = "items"
 	codeExport     = "export"
+	codeWorkers    = "unfit_for_workers"
 	codeNoRecovery = "no_recovery"
 )
 
@@ -80,8 +83,28 @@ func (c *check) firstStart(ctx context.Context, t *catalog.Table) {
 	switch b := &t.Backfill; {
 	case b.URL != "":
 		c.existingExport(ctx, t)
+		c.copiedByWorkers(t)
 	case b.Bucket != "":
 		c.exportable(ctx, t)
+		c.copiedByWorkers(t)
+	}
+}
+
+// copiedByWorkers refuses a mapping with which workers cannot copy the table. Whether an earlier life
+// wrote its rows shows the first start.
+func (c *check) copiedByWorkers(t *catalog.Table) {
+	if !t.Backfill.ByWorkers() || t.Program == nil {
+		return
+	}
+	var sharing []*transform.Program
+	for _, other := range c.catalog.Tables {
+		if other.Source != t.Source && other.Target == t.Target && other.Program != nil {
+			sharing = append(sharing, other.Program)
+		}
+	}
+	if why := pipeline.UnfitForWorkers(t.Program, sharing, true); why != "" {
+		c.add(errorf(codeWorkers, t.Path+".backfill.by", "remove it, and the replicator copies the export itself",
+			"workers cannot copy %s: %s", t.Source, why.Why()))
 	}
 }
 

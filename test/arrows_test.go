@@ -40,8 +40,8 @@ var arrows = map[string][]string{
 		"transform", "sink", "source", "change", "failure", "host",
 	},
 	"cutover": {
-		"audit", "clients", "config", "control", "cutover", "pipeline", "protocol", "queue", "checkpoint", "verify", "sink",
-		"source", "transform", "change", "failure",
+		"audit", "clients", "config", "control", "cutover", "delegation", "pipeline", "protocol", "queue", "checkpoint",
+		"verify", "sink", "source", "transform", "change", "failure",
 	},
 	"preflight": {
 		"catalog", "clients", "config", "control", "pipeline", "preflight", "price", "protocol", "queue", "checkpoint",

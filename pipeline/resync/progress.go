@@ -10,6 +10,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/delegation"
 	"github.com/tailrace-cdc/replicator/source"
 )
 
@@ -29,6 +30,36 @@ type Progress struct {
 	Paused         string  `json:"paused,omitempty"`
 	Waits          string  `json:"waits,omitempty"` // why nothing is read at the moment
 	Letters        int64   `json:"letters"`         // items that became dead letters
+	// Workers are outside the daemon and copy; nil: the owner does.
+	Workers *WorkersProgress `json:"workers,omitempty"`
+}
+
+// WorkersProgress is what is known of a copy that is delegated to workers.
+type WorkersProgress struct {
+	Order   string `json:"order"`   // id
+	Closing bool   `json:"closing"` // they are to end
+	// Command starts workers for the order; it may be given again.
+	Command string `json:"command"`
+
+	pipeline, table string
+}
+
+// At completes the command with the project and the instance of the target, as "project/instance".
+func (w WorkersProgress) At(instance string) *WorkersProgress {
+	w.Command = fmt.Sprintf("replicator-bulk copy --pipeline %s --table %s --bigtable %s", w.pipeline, w.table,
+		cmp.Or(instance, "PROJECT/INSTANCE"))
+	return &w
+}
+
+// workersOf returns what the log shows of the workers of a copy; nil for none.
+func workersOf(c *checkpoint.CopyState, pipeline, table string) *WorkersProgress {
+	if c.Delegated == 0 {
+		return nil
+	}
+	w := WorkersProgress{
+		Order: delegation.ID(c.ID, c.Delegated), Closing: c.Closes(), pipeline: pipeline, table: table,
+	}
+	return w.At("")
 }
 
 // ProgressOf returns what a log shows about its copy at a time of the service; nil when no copy is
@@ -42,6 +73,9 @@ func ProgressOf(s *checkpoint.State, now change.Millis) *Progress {
 	p := &Progress{
 		ID: c.ID, From: c.From, Items: done.Items, Bytes: done.Bytes, Letters: done.Letters,
 		EstimatedItems: c.Items, EstimatedBytes: c.Bytes, ReadUnits: -1, ReadBudget: -1,
+	}
+	if s.Identity != nil {
+		p.Workers = workersOf(c, s.Identity.Pipeline, s.Identity.Table)
 	}
 	switch p.Paused = pauseReason(c); {
 	case p.Paused != "":
@@ -118,6 +152,11 @@ func (p *Progress) Details() string {
 	if p.ETA >= 0 {
 		parts = append(parts, "about "+left(time.Duration(p.ETA)*time.Second)+" left")
 	}
+	if w := p.Workers; w != nil && w.Closing {
+		parts = append(parts, "the workers end")
+	} else if w != nil {
+		parts = append(parts, "by workers: `"+w.Command+"`")
+	}
 	return strings.Join(parts, " · ")
 }
 
@@ -170,6 +209,7 @@ func (c *Copier) Progress() *Progress {
 		ID: c.copy.ID, From: c.copy.From, EstimatedItems: c.copy.Items, EstimatedBytes: c.copy.Bytes,
 		Paused: pauseReason(&c.copy), Waits: cmp.Or(c.waits, c.trouble.why),
 	}
+	p.Workers = workersOf(&c.copy, c.o.Pipeline, c.o.Source)
 	c.mu.Unlock()
 	p.Items, p.Bytes, p.Letters = total.Items, total.Bytes, total.Letters
 	p.ReadUnits, p.ReadBudget = c.stats.readUnits(), c.o.Budget.Usage().Rate

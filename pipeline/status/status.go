@@ -21,6 +21,7 @@ import (
 // Seen is what a status is computed from.
 type Seen struct {
 	Source, Target string
+	Instance       string // of the target, as "project/instance", for the commands that are shown
 	State          *checkpoint.State
 	Pressure       queue.Pressure
 	Letters        int
@@ -142,7 +143,9 @@ func Observe(x Seen, before *Observed) *Observed {
 // takeProgress takes how far copy and resync are from the log, and more about them from the process
 // that does them.
 func (st *Table) takeProgress(x Seen) {
-	st.Copy = resync.ProgressOf(x.State, x.Now)
+	if st.Copy = resync.ProgressOf(x.State, x.Now); st.Copy != nil && st.Copy.Workers != nil {
+		st.Copy.Workers = st.Copy.Workers.At(x.Instance)
+	}
 	if p := x.State.Resync; p != nil {
 		since := p.Asked.Time().UTC()
 		st.ResyncSince = &since
@@ -155,7 +158,7 @@ func (st *Table) takeProgress(x Seen) {
 	st.LimitedBy, st.Calls, st.Carries, st.Cost = x.Live.LimitedBy, x.Live.Calls, x.Live.Carries, x.Live.Cost
 	if c := x.Live.Copy; c != nil && st.Copy != nil && c.ID == st.Copy.ID {
 		live := *c
-		live.Paused = st.Copy.Paused // the log is newer
+		live.Paused, live.Workers = st.Copy.Paused, st.Copy.Workers // the log is newer
 		st.Copy = &live
 	}
 	if st.ResyncSince != nil {

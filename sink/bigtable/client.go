@@ -69,6 +69,9 @@ func Open(ctx context.Context, o Options, log *zap.Logger, reg prometheus.Regist
 // Tombstones returns how long tombstones are kept.
 func (c *Client) Tombstones() time.Duration { return c.opt.Tombstones }
 
+// Project returns the id of the project.
+func (c *Client) Project() string { return c.opt.Project }
+
 // Instance returns the id of the instance.
 func (c *Client) Instance() string { return c.opt.Instance }
 

@@ -20,7 +20,8 @@
 //	letters.go     its dead letters, and their retries
 //	whole.go       its resync of the whole table
 //	copying.go     its copy of the table
-//	bulk.go        copies by workers outside the daemon
+//	follow.go      its copy by workers outside the daemon
+//	bulk.go        the workers
 //	append.go      its appends
 //	storing.go     what the log's server stores, and what a fold reads
 //	invariants.go  what must hold
