@@ -43,6 +43,27 @@ func appendKeyAttr(dst []byte, a KeyAttr, keys Image) ([]byte, error) {
 	return v.AppendJSON(dst), nil
 }
 
+// KeyReader reads the keys of items in typed JSON. It is for one goroutine.
+type KeyReader struct {
+	schema  KeySchema
+	decoder Decoder
+}
+
+// NewKeyReader returns the reader for the items of a table.
+func NewKeyReader(s KeySchema) *KeyReader { return &KeyReader{schema: s} }
+
+// Of appends the canonical key of an item. Nothing else of the item is decoded.
+func (k *KeyReader) Of(dst, item []byte) ([]byte, error) {
+	k.decoder.Reset()
+	img, err := k.decoder.PartialImage(item, func(name string) bool {
+		return name == k.schema.Partition.Name || k.schema.Sort != nil && name == k.schema.Sort.Name
+	})
+	if err != nil {
+		return dst, err
+	}
+	return k.schema.Canonical(dst, img)
+}
+
 // HashKey returns the FNV-1a hash of a canonical key. It is the same in every process, so that all
 // changes of an item go to the same lane.
 func HashKey(canonical []byte) uint64 {

@@ -129,7 +129,7 @@ func (t *table) checkBackfill(ctx context.Context, w *queue.Writer, start *check
 		t.log.Warn("DynamoDB cannot be asked whether the export was made with a filter: the table will not be ready before "+
 			"`replicator verify` finds everything equal", zap.String("export", e.URL), zap.String("reason", e.Unasked))
 	}
-	if why := resync.CheckExport(e.Time, cover(start.Stream, start.At, start.Date), 0, start.Date); why != "" {
+	if why := protocol.CheckExport(e.Time, cover(start.Stream, start.At, start.Date), 0, start.Date); why != "" {
 		return &RefusedError{
 			What: why,
 			Hint: "take an export that is younger than 23 hours and than the stream, or write backfill: scan",

@@ -22,6 +22,7 @@
 //	claim.go      may a log be claimed from another process, and may its owner still write
 //	start.go      which floor a life has, and which copy a log needs
 //	reading.go    which version an item has that was read from the table, and for how long it may be written
+//	export.go     which version the items of an export have, and whether it may be copied beside a stream
 //	clock.go      how long ago something was, by both clocks of a process
 //	pass.go       what a pass over a log does with an entry
 //	parts.go      Rule 1: which part of a copy is read next, and up to where it is durable

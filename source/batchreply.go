@@ -18,10 +18,9 @@ type itemBatchReply struct {
 	Items [][]byte // for each key its item in typed JSON; nil: there is no such item, or it is still open
 	Units float64  // read capacity of all replies
 
-	schema change.KeySchema
+	keys   *change.KeyReader
 	open   []string         // canonical keys that are not answered yet, in the order of asking
 	places map[string][]int // canonical key → its places in the caller's list
-	dec    change.Decoder
 }
 
 // newBatch returns a batch of keys in typed JSON. A key that occurs twice, be it in another
@@ -30,10 +29,11 @@ func newBatch(keys [][]byte) (*itemBatchReply, error) {
 	b := &itemBatchReply{places: make(map[string][]int, len(keys)), Items: make([][]byte, len(keys))}
 	for i, key := range keys {
 		if i == 0 {
-			var err error
-			if b.schema, err = schemaOf(key); err != nil {
+			schema, err := schemaOf(key)
+			if err != nil {
 				return nil, err
 			}
+			b.keys = change.NewKeyReader(schema)
 		}
 		canonical, err := b.canonical(key)
 		if err != nil {
@@ -71,14 +71,7 @@ func schemaOf(key []byte) (k change.KeySchema, err error) {
 
 // canonical returns the canonical key of a key or of an item, so that 1.0 and 1 are the same.
 func (b *itemBatchReply) canonical(item []byte) (string, error) {
-	b.dec.Reset()
-	img, err := b.dec.PartialImage(item, func(name string) bool {
-		return name == b.schema.Partition.Name || b.schema.Sort != nil && name == b.schema.Sort.Name
-	})
-	if err != nil {
-		return "", err
-	}
-	key, err := b.schema.Canonical(nil, img)
+	key, err := b.keys.Of(nil, item)
 	return string(key), err
 }
 

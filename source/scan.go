@@ -192,14 +192,7 @@ func (s *Source) lastKey(ctx context.Context, r *ScanRequest, page *ItemPage) (s
 	if err != nil {
 		return "", err
 	}
-	var d change.Decoder
-	image, err := d.PartialImage(page.last, func(name string) bool {
-		return name == schema.Partition.Name || schema.Sort != nil && name == schema.Sort.Name
-	})
-	key := []byte(nil)
-	if err == nil {
-		key, err = schema.Canonical(nil, image)
-	}
+	key, err := change.NewKeyReader(schema).Of(nil, page.last)
 	if err != nil {
 		return "", s.wrap(ctx, "scan table "+r.Table, &raw.MalformedError{Err: err})
 	}

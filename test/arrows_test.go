@@ -184,6 +184,29 @@ func TestImportArrows(t *testing.T) {
 	}
 }
 
+// worker are the packages that a program needs which only copies items into Bigtable.
+var worker = []string{
+	"change", "delegation", "failure", "protocol", "sink/bigtable", "source/export", "source/heartbeat", "transform",
+}
+
+// TestWorkersCarryNoServer: such a program links neither a NATS server or client nor the daemon.
+func TestWorkersCarryNoServer(t *testing.T) {
+	args := []string{"list", "-deps"}
+	for _, name := range worker {
+		args = append(args, module+name)
+	}
+	out, err := exec.CommandContext(t.Context(), "go", args...).Output()
+	if err != nil {
+		t.Fatalf("list packages: %v", err)
+	}
+	for path := range strings.FieldsSeq(string(out)) {
+		name, ours := strings.CutPrefix(path, module)
+		if strings.HasPrefix(path, "github.com/nats-io/") || ours && under(name, []string{"pipeline", "queue", "sink/archive", "cmd"}) {
+			t.Errorf("a worker would carry %s", path)
+		}
+	}
+}
+
 const (
 	maxFile      = 400
 	maxUnordered = 6 // files in a package that does without a file order in doc.go

@@ -126,7 +126,7 @@ func (c *Copier) awaitExport(ctx context.Context) (*export.Export, error) {
 // were requested as soon as the stream was enabled, it would be too early, and paid for.
 func (c *Copier) awaitEarliest(ctx context.Context) error {
 	for {
-		earliest := earliestExport(max(c.o.Exports.Cover, c.o.GapsUntil()+1)) + protocol.DateStep
+		earliest := protocol.EarliestExport(max(c.o.Exports.Cover, c.o.GapsUntil()+1)) + protocol.DateStep
 		left := time.Duration(earliest-c.o.Now()) * time.Millisecond
 		if left <= 0 {
 			return nil
@@ -141,7 +141,7 @@ func (c *Copier) awaitEarliest(ctx context.Context) error {
 
 // refuses returns why an export of a moment cannot be copied now; empty when it can.
 func (c *Copier) refuses(at change.Millis) string {
-	return CheckExport(at, c.o.Exports.Cover, c.o.GapsUntil(), c.o.Now())
+	return protocol.CheckExport(at, c.o.Exports.Cover, c.o.GapsUntil(), c.o.Now())
 }
 
 // ofNoUse returns why an export that the copy asked for cannot be copied, as an error; nil for an

@@ -13,6 +13,7 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/delegation"
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/source/export"
 )
 
@@ -193,7 +194,7 @@ func (w *workers) plan() (*delegation.Order, error) {
 		URL: e.URL, Digest: e.Digest(), Files: len(e.Files), Time: e.Time, Items: e.Items, Bytes: e.Bytes,
 	}
 	o.Copied = w.copied()
-	o.Version = max(VersionOfExport(e.Time), change.LowestRead(w.o.Floor))
+	o.Version = max(protocol.VersionOfExport(e.Time), change.LowestRead(w.o.Floor))
 	o.First = w.copy.Why == checkpoint.CopyBackfill && w.o.Floor == 0
 	o.Opened = w.o.Now()
 	return o, nil
@@ -337,7 +338,7 @@ func (w *workers) writeHandedBack(ctx context.Context, file int, lines []int64) 
 		return 0, nil
 	}
 	b := &batch{
-		last: true, version: max(VersionOfExport(w.export.Time), change.LowestRead(w.o.Floor)), requested: w.o.Now(),
+		last: true, version: max(protocol.VersionOfExport(w.export.Time), change.LowestRead(w.o.Floor)), requested: w.o.Now(),
 		proof: w.export.Time + answerMargin, at: time.Now(),
 	}
 	err = w.export.ReadFile(ctx, file, lines[0]-1, func(l export.Line) error {

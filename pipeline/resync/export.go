@@ -11,7 +11,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/pipeline/apply"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/source/export"
 )
 
@@ -46,9 +46,6 @@ type openFile struct {
 const (
 	exportReaders = 2
 	exportBatch   = 512 << 10 // bytes of items that become one page
-	// tombstones is how long Bigtable remembers deletes, less two days for clocks and for a long
-	// copy.
-	tombstones = (7*24 - 48) * time.Hour
 )
 
 func newExported(o *Options, file *export.Export, limit func() int) *exported {
@@ -59,34 +56,6 @@ func (*exported) readers() int { return exportReaders }
 
 func (*exported) due(*batch) time.Time { return time.Time{} } // the first file that is not read goes on
 
-// VersionOfExport returns the version of the items of an export that shows a moment.
-func VersionOfExport(at change.Millis) change.Version { return change.Version(at) - apply.ResyncMargin }
-
-// CheckExport returns why an export cannot be copied beside a stream that is read from cover on;
-// empty when it can. gapsUntil is the end of the latest gap.
-func CheckExport(at, cover, gapsUntil, now change.Millis) string {
-	when := at.Time().UTC().Format(time.RFC3339)
-	from := at - apply.ResyncMargin
-	switch {
-	case from < cover:
-		return fmt.Sprintf("the export shows %s, and beside this stream it must show %s or later: "+
-			"changes between the two could be missing", when, earliestExport(cover).Time().UTC().Format(time.RFC3339))
-	case from <= gapsUntil:
-		return fmt.Sprintf("the export shows %s, and the stream has a gap until %s: "+
-			"it would bring back what was deleted there", when, gapsUntil.Time().UTC().Format(time.RFC3339))
-	case now-at > change.Millis(tombstones.Milliseconds()):
-		return fmt.Sprintf("the export shows %s: deletes since then are not all remembered in Bigtable", when)
-	}
-	return ""
-}
-
-// earliestExport returns the first moment that an export may show beside a stream that is read from
-// cover on: clocks differ by less than the margin. It is a whole second, as the moments of exports
-// are.
-func earliestExport(cover change.Millis) change.Millis {
-	return (cover + apply.ResyncMargin + 999) / 1000 * 1000
-}
-
 // newerExport is the hint for an export that cannot be copied any more.
 const newerExport = "; take a newer export: `replicator copy cancel`, then `replicator repair --table NAME`"
 
@@ -96,7 +65,7 @@ type pauseError struct{ why string }
 func (e *pauseError) Error() string { return e.why }
 
 func (x *exported) read(ctx context.Context, p *part, from string) (*batch, func(), error) {
-	if why := CheckExport(x.at, x.o.Exports.Cover, x.o.GapsUntil(), x.o.Now()); why != "" {
+	if why := protocol.CheckExport(x.at, x.o.Exports.Cover, x.o.GapsUntil(), x.o.Now()); why != "" {
 		return nil, nil, &pauseError{why: why + newerExport}
 	}
 	f, err := x.openAt(ctx, p.Number, from)
@@ -104,7 +73,7 @@ func (x *exported) read(ctx context.Context, p *part, from string) (*batch, func
 		return nil, nil, err
 	}
 	b := &batch{
-		after: from, version: max(VersionOfExport(x.at), change.LowestRead(x.o.Floor)), requested: x.o.Now(),
+		after: from, version: max(protocol.VersionOfExport(x.at), change.LowestRead(x.o.Floor)), requested: x.o.Now(),
 		proof: x.at + answerMargin,
 		at:    time.Now(),
 	}
@@ -185,7 +154,7 @@ func (x *exported) close() {
 
 // CopyOf returns the entry that begins a copy of an export, or completes one that was asked for.
 func CopyOf(c checkpoint.Copy, e *export.Export) *checkpoint.Copy {
-	c.Export, c.Parts, c.Version, c.Items = e.URL, len(e.Files), VersionOfExport(e.Time), e.Items
+	c.Export, c.Parts, c.Version, c.Items = e.URL, len(e.Files), protocol.VersionOfExport(e.Time), e.Items
 	c.Unconfirmed = e.Wholeness != export.Whole
 	return &c
 }

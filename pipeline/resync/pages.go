@@ -99,26 +99,6 @@ func (pg *page) unpack(f func(item []byte) error) (done func(), err error) {
 	return done, nil
 }
 
-// keyReader reads the keys of items. It is for one goroutine.
-type keyReader struct {
-	schema  change.KeySchema
-	decoder change.Decoder
-}
-
-func newKeyReader(s change.KeySchema) *keyReader { return &keyReader{schema: s} }
-
-// of returns the canonical key of an item. Nothing else of the item is decoded.
-func (k *keyReader) of(item []byte) ([]byte, error) {
-	k.decoder.Reset()
-	img, err := k.decoder.PartialImage(item, func(name string) bool {
-		return name == k.schema.Partition.Name || k.schema.Sort != nil && name == k.schema.Sort.Name
-	})
-	if err != nil {
-		return nil, err
-	}
-	return k.schema.Canonical(nil, img)
-}
-
 // pageRoom is how much memory is reserved for a page before it is read: the service returns at most
 // 1 MB of items. Their JSON is larger, and compresses.
 const pageRoom = 5 << 18

@@ -12,6 +12,7 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
+	"github.com/tailrace-cdc/replicator/protocol"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/source/export"
 )
@@ -122,7 +123,7 @@ func TestOwnExportIsOfAMomentThatTheStreamJoins(t *testing.T) {
 					t.Errorf("%d exports, want %d", len(p.made), c.made)
 				}
 				at := change.Millis(got.Version) + apply.ResyncMargin
-				if why := CheckExport(at, o.Exports.Cover, gap, o.Now()); why != "" {
+				if why := protocol.CheckExport(at, o.Exports.Cover, gap, o.Now()); why != "" {
 					t.Error(why)
 				}
 			})

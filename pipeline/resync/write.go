@@ -61,7 +61,7 @@ func (c *Copier) writeProven(ctx context.Context, pg *page) error {
 // other, because a stack that grows anew for each costs more than the rest of what a copy does for
 // an item.
 func (c *Copier) writeItems(ctx context.Context, pg *page) error {
-	keys := newKeyReader(c.o.Info.Schema)
+	keys := change.NewKeyReader(c.o.Info.Schema)
 	ctx, cancel := apply.WhileFresh(ctx, pg.at)
 	defer cancel()
 	g, inner := errgroup.WithContext(ctx)
@@ -110,8 +110,8 @@ func (c *Copier) writeEach(ctx context.Context, pg *page, r *apply.ResyncItem, m
 }
 
 // resyncItem returns the operation on one item of a page.
-func (c *Copier) resyncItem(pg *page, item []byte, keys *keyReader) (*apply.ResyncItem, error) {
-	key, err := keys.of(item)
+func (c *Copier) resyncItem(pg *page, item []byte, keys *change.KeyReader) (*apply.ResyncItem, error) {
+	key, err := keys.Of(nil, item)
 	if err != nil {
 		return nil, fmt.Errorf("read key of a copied item: %w", err)
 	}

@@ -17,6 +17,7 @@ import (
 type Projector struct {
 	families *Families
 	program  *transform.Program
+	keys     *change.KeyReader
 	dec      change.Decoder
 	write    transform.Write
 	change   change.Change
@@ -28,7 +29,7 @@ type Projector struct {
 
 // NewProjector returns a projector for the items of a table.
 func NewProjector(f *Families, t *Table) *Projector {
-	return &Projector{families: f, program: t.Program}
+	return &Projector{families: f, program: t.Program, keys: change.NewKeyReader(t.Program.Table().Schema)}
 }
 
 // Key returns the canonical key of the last item, valid until the next one.
@@ -37,18 +38,11 @@ func (p *Projector) Key() []byte { return p.key }
 // Rows returns the rows that an item should have, valid until the next call. The error is a
 // *transform.Refusal when the mapping does not take the item.
 func (p *Projector) Rows(item []byte) ([]transform.Row, error) {
+	var err error
+	if p.key, err = p.keys.Of(p.key[:0], item); err != nil {
+		return nil, fmt.Errorf("read key: %w", err)
+	}
 	p.dec.Reset()
-	schema := p.program.Table().Schema
-	isKey := func(name string) bool {
-		return name == schema.Partition.Name || schema.Sort != nil && name == schema.Sort.Name
-	}
-	keys, err := p.dec.PartialImage(item, isKey)
-	if err != nil {
-		return nil, fmt.Errorf("read key: %w", err)
-	}
-	if p.key, err = schema.Canonical(p.key[:0], keys); err != nil {
-		return nil, fmt.Errorf("read key: %w", err)
-	}
 	// An insertion, instead of Project, because it uses the memory of the last one again.
 	p.change = change.Change{Op: change.Insert, Version: 1, Keys: p.key, New: item}
 	if err := p.program.Change(&p.dec, &p.change, &p.write); err != nil {
