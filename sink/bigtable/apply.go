@@ -37,6 +37,23 @@ func (c *Client) ApplyInCopy(ctx context.Context, target string, w *transform.Wr
 	return c.applyOf(ctx, ofCopy, target, w, fresh)
 }
 
+// CopyItem is ApplyInCopy that counts the rows of the write: those that were written, and those that
+// held the item at this version or later. After an error it has counted the rows before it.
+func (c *Client) CopyItem(
+	ctx context.Context, target string, w *transform.Write, fresh func() error,
+) (written, skipped int, err error) {
+	t := c.table(target)
+	d := delivery{t: t, of: ofCopy, w: w, fresh: fresh, done: func(_ *transform.Row, matched bool) {
+		if matched {
+			skipped++
+		} else {
+			written++
+		}
+	}}
+	err = t.counted(d.rows(ctx))
+	return written, skipped, err
+}
+
 func (c *Client) applyOf(ctx context.Context, of traffic, target string, w *transform.Write, fresh func() error) error {
 	t := c.table(target)
 	d := delivery{t: t, of: of, w: w, fresh: fresh}

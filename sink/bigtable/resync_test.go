@@ -47,6 +47,25 @@ func TestResyncOfAHotItemIsSkippedAndSaysUntilWhen(t *testing.T) {
 	})
 }
 
+// TestRowsOfACopiedItemAreCounted, and one that holds newer content is left as it is.
+func TestRowsOfACopiedItemAreCounted(t *testing.T) {
+	c, _ := rig(t)
+	mustApply(t, c, share(transform.ClassK, "a", "newer", 9, nil, "x", "9"))
+	w := share(transform.ClassK, "a", "new", 5, nil, "x", "5")
+	w.Rows = append(w.Rows, share(transform.ClassK, "a", "newer", 5, nil, "x", "5").Rows...)
+	written, skipped, err := c.CopyItem(t.Context(), target, w, nil)
+	if err != nil || written != 1 || skipped != 1 {
+		t.Errorf("%d written, %d skipped, %v", written, skipped, err)
+	}
+	if diff := cmp.Diff(map[string]string{"new d:x": "5", "newer d:x": "9"}, plain(t, c)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	stopped := errors.New("stopped")
+	if _, _, err := c.CopyItem(t.Context(), target, w, func() error { return stopped }); !errors.Is(err, stopped) {
+		t.Errorf("without the right to write: %v", err)
+	}
+}
+
 func TestTombstoneMakesAnItemHot(t *testing.T) {
 	c, _ := rig(t)
 	mustApply(t, c, own("hats", 9))
