@@ -11,6 +11,8 @@ RACE    := $(if $(HAVE_CC),-race)
 
 # What a release has binaries for. Windows is compiled and never run: CONTRIBUTING.md says what works there.
 PLATFORMS  := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+# What replicator-bulk has binaries for: workers run on Linux, and launchers where people sit.
+BULK_PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 
 FUZZTIME   ?= 20s
 BENCH      ?= .
@@ -29,12 +31,12 @@ TEST_FLAGS ?= -timeout 3h -parallel 5 -p $(shell getconf _NPROCESSORS_ONLN) $(TE
 PACKAGES   ?= ./test ./pipeline ./queue ./...
 # All of test/ that reads files alone, but for TestCallsPointDownTheFileOrder: it type-checks every package.
 STRUCTURE  := ^Test(ImportArrows|FilesStaySmall|DocsNameWhatExists|DocsNameWhatIsInTheCode|RulesHaveTheirMarks|MapOfPackagesIsComplete|LinksOfDocumentsLeadSomewhere|TextsAreNotRead|CommentsArePlain|EveryAlertHasItsEntry)$$
-MODULES    ?= .
+MODULES    ?= . bulk
 # Without this, each program that has the race detector sleeps for a second before it exits: tests, and what they start.
 export GORACE ?= atexit_sleep_ms=0
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo demo-ttl test short check fmt vet tidy structure cross lint vuln race bench sim mutants explore answers soak chaos fuzz acceptance incidents chart alerts dashboards page pictures terraform site man schema tools release release-files clean
+.PHONY: help build bulk demo demo-ttl test short check fmt vet tidy structure cross lint vuln race bench sim mutants explore answers soak chaos fuzz acceptance incidents chart alerts dashboards page pictures terraform site man schema tools release release-files clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +44,11 @@ help: ## list the targets
 build: ## build bin/replicator
 	@test -e bin/replicator || echo 'make: Go compiles the program and its libraries; the first time takes minutes, later seconds'
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/replicator ./cmd/replicator
+
+# A module of its own: Beam would move the versions of the daemon's libraries.
+bulk: ## build bin/replicator-bulk, which copies large tables on Apache Beam (docs/bulk.md)
+	@test -e bin/replicator-bulk || echo 'make: Go compiles the program and Apache Beam; the first time takes minutes'
+	cd bulk && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o ../bin/replicator-bulk ./cmd/replicator-bulk
 
 demo-ttl: build ## items expire and are archived, the replicator is killed twice; every event is counted by another reader
 	test/demo-ttl.sh
@@ -70,6 +77,7 @@ ifeq ($(origin PACKAGES),file)
 	$(GO) test $(RACE) $(TEST_FLAGS) ./queue $$(echo "$$all" | grep -vxF "$$pure") || failed=1; \
 	$(if $(and $(RACE),$(if $(RACE_PROGRAM),,1)),$(GO) test $(RACE) $(TEST_FLAGS) -run '$(CONCURRENT)' ./pipeline || failed=1;) \
 	$(GO) test $(TEST_FLAGS) $$pure || failed=1; \
+	(cd bulk && $(GO) test $(RACE_PROGRAM) $(TEST_FLAGS) ./...) || failed=1; \
 	wait $$program || failed=1; \
 	exit $$failed
 else
@@ -84,7 +92,7 @@ race: ## all tests, with the race detector in the program under test too, or not
 
 check: export TAILRACE_BROWSER = 1 # the tests of the status page need a Chromium and do not skip themselves
 # Not tools/release, which cannot be: a test of a module that it needs imports a package that its module has no more.
-check: MODULES = . tools tools/page
+check: MODULES = . bulk tools tools/page
 check: fmt tidy vet cross lint vuln race incidents chart alerts dashboards page terraform ## all that must hold before a release
 
 fmt: ## is everything gofmt-ed?
@@ -94,6 +102,7 @@ fmt: ## is everything gofmt-ed?
 # Compiled as the tests are, so that nothing is compiled twice.
 vet: ## go vet
 	$(GO) vet $(RACE) -trimpath ./...
+	cd bulk && $(GO) vet -trimpath ./...
 
 tidy: ## do go.mod and go.sum hold what is imported, and no more? MODULES=". tools" for those of the tools too
 	@for module in $(MODULES); do (cd $$module && GO=$(GO) $(CURDIR)/tools/tidy) || exit 1; done
@@ -105,12 +114,18 @@ cross: ## compile the program for each system and processor of a release
 	@for platform in $(PLATFORMS); do echo "$$platform"; \
 	CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o /dev/null ./cmd/replicator || exit 1; \
 	done
+	@for platform in $(BULK_PLATFORMS); do echo "bulk $$platform"; \
+	(cd bulk && CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} \
+		$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o /dev/null ./cmd/replicator-bulk) || exit 1; \
+	done
 
 lint: $(TOOLS)/golangci-lint ## golangci-lint
 	$(TOOLS)/golangci-lint run ./...
+	cd bulk && ../$(TOOLS)/golangci-lint run --config ../.golangci.yml ./...
 
 vuln: $(TOOLS)/govulncheck ## known vulnerabilities in what is called (needs the network)
 	@tools/vuln $(TOOLS)/govulncheck ./...
+	@cd bulk && ../tools/vuln ../$(TOOLS)/govulncheck ./...
 
 # Without BENCH and PACKAGES: 15 to 20 minutes on two cores. Medians of TAILRACE_BENCH_ROUNDS=3.
 bench: ## speed at several latencies of Bigtable, beside programs written by hand; or BENCH=pattern PACKAGES=./transform/...
@@ -204,7 +219,7 @@ release: $(TOOLS)/goreleaser $(TOOLS)/syft $(TOOLS)/helm ## every artefact of a 
 
 # What goreleaser packs and does not make: man pages, completions, notices, the image. It is run by .goreleaser.yaml.
 release-files: build $(TOOLS)/helm
-	rm -rf $(RELEASE) && mkdir -p $(RELEASE)/man $(RELEASE)/completions $(RELEASE)/programs
+	rm -rf $(RELEASE) && mkdir -p $(RELEASE)/man $(RELEASE)/completions $(RELEASE)/programs $(RELEASE)/bulk
 	bin/replicator man $(RELEASE)/man && gzip -9n $(RELEASE)/man/*.1
 	bin/replicator completion bash > $(RELEASE)/completions/replicator.bash
 	bin/replicator completion zsh > $(RELEASE)/completions/_replicator
@@ -213,6 +228,8 @@ release-files: build $(TOOLS)/helm
 	cp LICENSE $(RELEASE)/
 	HELM=$(TOOLS)/helm tools/release/chart $(RELEASE) '$(VERSION)' $(IMAGE)
 	cd tools/release && $(GO) run ./notices -C $(CURDIR) -platforms '$(PLATFORMS)' -out $(CURDIR)/$(RELEASE)/THIRD-PARTY-NOTICES.txt
+	cd tools/release && $(GO) run ./notices -C $(CURDIR)/bulk -package ./cmd/replicator-bulk -platforms '$(BULK_PLATFORMS)' \
+		-out $(CURDIR)/$(RELEASE)/bulk/THIRD-PARTY-NOTICES.txt
 	for arch in amd64 arm64; do \
 	CGO_ENABLED=0 GOOS=linux GOARCH=$$arch $(GO) build -trimpath -buildvcs=true -ldflags '$(LDFLAGS)' \
 		-o $(RELEASE)/programs/linux-$$arch ./cmd/replicator || exit 1; \

@@ -24,6 +24,9 @@ var platforms = map[string]string{
 	"windows_amd64": ".zip", "windows_arm64": ".zip",
 }
 
+// bulkPlatforms are those of replicator-bulk.
+var bulkPlatforms = []string{"linux_amd64", "linux_arm64", "darwin_amd64", "darwin_arm64"}
+
 // release is a directory of artefacts.
 type release struct {
 	dir             string
@@ -58,6 +61,10 @@ func (r release) archive(platform string) string {
 	return "tailrace_" + r.version + "_" + platform + platforms[platform]
 }
 
+func (r release) bulk(platform string) string {
+	return "tailrace-bulk_" + r.version + "_" + platform + ".tar.gz"
+}
+
 func (r release) chart() string { return "tailrace-" + r.version + ".tgz" }
 
 // packages returns the packages by format and processor. Debian and RPM write a version before a
@@ -77,6 +84,9 @@ func TestEveryArtefactIsListedWithItsChecksum(t *testing.T) {
 	var want []string
 	for p := range platforms {
 		want = append(want, r.archive(p), r.archive(p)+".spdx.json")
+	}
+	for _, p := range bulkPlatforms {
+		want = append(want, r.bulk(p), r.bulk(p)+".spdx.json")
 	}
 	want = append(want, slices.Collect(maps.Values(r.packages()))...)
 	want = append(want, "docker-compose.yml", r.chart(), "tailrace_"+r.version+"_image.tar", "tailrace_"+r.version+"_image.spdx.json")
@@ -151,6 +161,30 @@ func TestProgramSaysItsVersion(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), program, "--version").CombinedOutput()
 	if err != nil || !strings.HasPrefix(string(out), "replicator "+r.version+" (") {
 		t.Errorf("it says %q, want version %s; %v", out, r.version, err)
+	}
+}
+
+// TestArchivesOfBulk hold the program of their platform and of this version, and its own notices.
+func TestArchivesOfBulk(t *testing.T) {
+	r := opened(t)
+	for _, platform := range bulkPlatforms {
+		files := unpack(t, filepath.Join(r.dir, r.bulk(platform)))
+		for _, name := range []string{"replicator-bulk", "LICENSE", "bulk.md", "THIRD-PARTY-NOTICES.txt"} {
+			if len(files[name]) == 0 {
+				t.Errorf("%s has no %s", r.bulk(platform), name)
+			}
+		}
+		info, err := buildinfo.Read(bytes.NewReader(files["replicator-bulk"]))
+		if err != nil {
+			t.Fatal(platform, err)
+		}
+		named := bytes.Contains(files["replicator-bulk"], []byte(r.version))
+		if !strings.HasSuffix(info.Path, "/bulk/cmd/replicator-bulk") || !named {
+			t.Errorf("%s: %s, without version %s", platform, info.Path, r.version)
+		}
+		if !bytes.Contains(files["THIRD-PARTY-NOTICES.txt"], []byte("==== github.com/apache/beam/sdks/v2 v")) {
+			t.Errorf("%s: the notices lack Apache Beam", platform)
+		}
 	}
 }
 
