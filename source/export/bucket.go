@@ -22,8 +22,8 @@ type bucket struct {
 
 // service is how the errors of one service are read, and its objects.
 type service interface {
-	// lacks reports whether an error means that there is no such object. That of a missing bucket
-	// does not.
+	// lacks reports whether an error means that there is no such object. The error about a missing
+	// bucket does not.
 	lacks(err error) bool
 
 	// explain returns the class of another error, and what to do.

@@ -5,9 +5,12 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tailrace-cdc/replicator/delegation"
@@ -19,7 +22,7 @@ var copySeed = flag.Uint64("copy.seed", 1, "moments at which jobs are killed")
 func (w *world) write(ctx context.Context, n int, seed uint64) {
 	rnd := rand.New(rand.NewPCG(seed, 3))
 	for i := 0; ctx.Err() == nil; i++ {
-		k := rnd.IntN(n)
+		k := rnd.IntN(n / 4) // the other items are as the copy writes them
 		pk, sk := fmt.Sprintf("c%d", k%97), fmt.Sprintf("o%d", k)
 		switch rnd.IntN(4) {
 		case 0:
@@ -38,7 +41,7 @@ func (w *world) write(ctx context.Context, n int, seed uint64) {
 // daemon applies the stream. Jobs are killed with SIGKILL once so many files have marks, and two run
 // beside each other. Every cell must be equal in the end.
 func TestCopyUnderKills(t *testing.T) {
-	const items, files = 4000, 30
+	const items, files = 1600, 20
 	w := newWorld(t, items, files, func(int) bool { return false })
 	w.open("c.1")
 	rnd := rand.New(rand.NewPCG(*copySeed, 5))
@@ -49,7 +52,7 @@ func TestCopyUnderKills(t *testing.T) {
 	}
 	for marks := range 3 {
 		p := w.launch()
-		least := min(marks*8+rnd.IntN(8), files-1)
+		least := min(marks*5+rnd.IntN(5), files-1)
 		w.Until("a job has stored marks", func() bool { return len(w.marks()) >= least })
 		if err := p.Process.Kill(); err != nil {
 			t.Fatal(err)
@@ -121,6 +124,43 @@ func TestRefusedItemsAreHandedBack(t *testing.T) {
 		w.order = &closed
 		if code, text := w.wait(w.launch()); code != want || !strings.Contains(text, "copie") {
 			t.Errorf("closed, %s: exit code %d:\n%s", reason, code, text)
+		}
+	}
+}
+
+// TestJobIsTranslatedForDataflow without a cloud, by Beam's own dry run.
+func TestJobIsTranslatedForDataflow(t *testing.T) {
+	c, err := parse([]string{
+		"--pipeline", "shop", "--table", tableName, "--bigtable", "acme/main", "--runner", "dataflow", "--",
+		"--project=acme", "--region=us-central1", "--staging_location=gs://acme-staging/bulk", "--dry_run",
+	}, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	beam.Init()
+	c.place.Order = "c.1"
+	if err := c.engine(t.Context(), c.place, 50_000); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCommandLine(t *testing.T) {
+	for line, want := range map[string]string{
+		"":                  "replicator-bulk copy",
+		"verify":            "replicator-bulk copy",
+		"copy":              "--pipeline and --table",
+		"copy --pipeline p": "--pipeline and --table",
+		"copy --pipeline p --table T --bigtable acme":                  "PROJECT/INSTANCE",
+		"copy --pipeline p --table T --bigtable a/b --runner direct":   "prism, flink",
+		"copy --pipeline p --table T --bigtable a/b --parallelism=2":   "parallelism",
+		"copy --pipeline p --table T --bigtable a/b -- --no-such-flag": "no-such-flag",
+		"copy --pipeline p --table T --bigtable a/b -- more":           "more",
+	} {
+		cmd := exec.CommandContext(t.Context(), os.Args[0], strings.Fields(line)...)
+		cmd.Env = append(os.Environ(), asProgram+"=1")
+		out, _ := cmd.CombinedOutput()
+		if cmd.ProcessState.ExitCode() != 2 || !strings.Contains(strings.ToLower(string(out)), strings.ToLower(want)) {
+			t.Errorf("%q ends with %d:\n%s", line, cmd.ProcessState.ExitCode(), out)
 		}
 	}
 }

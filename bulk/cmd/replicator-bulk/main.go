@@ -151,8 +151,8 @@ func parse(args []string, stderr io.Writer) (*command, error) {
 	return c, c.workerBinary()
 }
 
-// workerBinary names this program as that of the workers. Without it the SDK compiles the module
-// anew, which is not there.
+// workerBinary names this program for the workers. Without a name the SDK compiles the module anew,
+// which is not there.
 func (c *command) workerBinary() error {
 	if c.runner == engines[0] || *jobopts.WorkerBinary != "" {
 		return nil
