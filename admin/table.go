@@ -124,8 +124,8 @@ func carriesFact(c *limit.Carried) string {
 	if c == nil {
 		return unknown
 	}
-	return fmt.Sprintf("about %s changes a second while no other table is busy, limited by %s: Bigtable answers in %g ms, "+
-		"with %s at most", humanize.Comma(c.Changes), c.LimitedBy.Word(), c.LatencyMS, countText(c.Calls, "call"))
+	return fmt.Sprintf("about %s changes a second while no other table is busy, limited by %s: Bigtable answers in %g "+
+		"ms, with %s at most", humanize.Comma(c.Changes), c.LimitedBy.Word(), c.LatencyMS, countText(c.Calls, "call"))
 }
 
 // shardTable returns the shards as rows, those first that are still read.

@@ -88,8 +88,9 @@ func encodeState(s *State) ([]byte, error) {
 		Paused: s.Paused, Pausing: s.Pausing, Halts: s.Halts,
 		Date: s.Date, Listed: s.Listed, LastFrame: s.LastFrame, Changes: s.Changes, DroppedVersion: s.DroppedVersion,
 		Watermarks: s.Watermarks, Starting: s.Starting, Foreign: s.Foreign,
-		Backfill: s.Backfill, NotCopied: s.notCopied, Copy: s.Copy, Resync: s.Resync, LastResync: s.LastResync, Accepting: s.Accepting,
-		Accepted: s.Accepted, Switched: s.Switched, Fence: s.Fence, Expired: s.Expired, Reads: s.Reads,
+		Backfill: s.Backfill, NotCopied: s.notCopied, Copy: s.Copy, Resync: s.Resync, LastResync: s.LastResync,
+		Accepting: s.Accepting,
+		Accepted:  s.Accepted, Switched: s.Switched, Fence: s.Fence, Expired: s.Expired, Reads: s.Reads,
 		ReleasedTo: s.ReleasedTo, Events: s.Events,
 	}
 	if len(s.Shards) == 0 {

@@ -48,7 +48,8 @@ func (c *Clients) commandQueue(ctx context.Context) (*queue.Queue, error) {
 	if dir := c.cfg.Queue.Dir; dir != "" {
 		if _, err := os.Stat(dir); err != nil {
 			return nil, failure.With(failure.Unready,
-				"is queue.dir right, and has `replicator run` been started once? If the directory was there and is lost: `replicator recover --all`",
+				"is queue.dir right, and has `replicator run` been started once? If the directory was there and is lost: "+
+					"`replicator recover --all`",
 				fmt.Errorf("open queue: %w", err))
 		}
 	}

@@ -36,9 +36,9 @@ func TestBackfillThatCannotWorkIsRefused(t *testing.T) {
 		"{from: scan, read_units: 101%}": budget("101%"),
 		"{from: scan, write_rows: 5000}": `tables[0].backfill.write_rows: "5000" is not a rate: ` +
 			"write a number per second, as in 5000/s",
-		"{from: scan, segments: -1}":            "tables[0].backfill.segments: a scan has 1 to 4096 segments, not -1",
-		"{from: scan, segments: 4097}":          "tables[0].backfill.segments: a scan has 1 to 4096 segments, not 4097",
-		"{from: scan, by: workers}":             "tables[0].backfill.by: workers copy the files of an export, " +
+		"{from: scan, segments: -1}":   "tables[0].backfill.segments: a scan has 1 to 4096 segments, not -1",
+		"{from: scan, segments: 4097}": "tables[0].backfill.segments: a scan has 1 to 4096 segments, not 4097",
+		"{from: scan, by: workers}": "tables[0].backfill.by: workers copy the files of an export, " +
 			`and from is "scan"`,
 		"{from: export, by: me, url: s3://b/x}": "tables[0].backfill.by: \"me\" is not a possible value",
 		"{from: scan, bucket: exports}":         "tables[0].backfill: url, bucket and prefix are for from: export only",

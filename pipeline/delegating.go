@@ -85,7 +85,8 @@ func (t *table) planOrder() (*delegation.Order, error) {
 		}
 		hash, of := p.Hash(), p.Table()
 		o.Mappings = append(o.Mappings, delegation.Mapping{
-			Table: of.Source, Schema: of.Schema, View: of.View, TTLAttr: of.TTLAttr, Hash: hex.EncodeToString(hash[:]), Kept: kept,
+			Table: of.Source, Schema: of.Schema, View: of.View, TTLAttr: of.TTLAttr, Hash: hex.EncodeToString(hash[:]),
+			Kept: kept,
 		})
 	}
 	slices.SortFunc(o.Mappings, func(a, b delegation.Mapping) int { return cmp.Compare(a.Table, b.Table) })

@@ -313,7 +313,10 @@ func TestMappingThatWorkersCannotCopyIsRefused(t *testing.T) {
 	w.mapping = "mapping: 1\nfamilies: {h: {max_versions: 5}}\nrules:\n" +
 		"- {name: r, row: '{pk}#{sk}', cells: [{attr: v, to: \"h:v\"}]}\n"
 	r := w.start("Orders")
-	r.until("the start is refused", func() bool { return len(r.table("Orders").Halts) > 0 || r.table("Orders").State == "halted" })
+	r.until("the start is refused", func() bool {
+		st := r.table("Orders")
+		return len(st.Halts) > 0 || st.State == "halted"
+	})
 	if seen, err := r.sink.LoadOrder(t.Context(), "shop", "Orders"); err != nil || seen.Order != nil {
 		t.Errorf("%+v, %v", seen, err)
 	}

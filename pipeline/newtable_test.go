@@ -96,8 +96,8 @@ func TestItemsThatAStartLeavesOutAreNamed(t *testing.T) {
 	if st.NotCopied != before || len(st.Reasons) > 0 {
 		t.Errorf("%d items are not copied, reasons %v, want %d and none", st.NotCopied, st.Reasons, before)
 	}
-	if v := r.p.Status().Verdict; v.State != status.StateHealthy || !strings.Contains(v.Cause, "7 older items of Orders") ||
-		!strings.Contains(v.Next, "repair --table Orders") {
+	if v := r.p.Status().Verdict; v.State != status.StateHealthy ||
+		!strings.Contains(v.Cause, "7 older items of Orders") || !strings.Contains(v.Next, "repair --table Orders") {
 		t.Errorf("%+v", v)
 	}
 	r.kill()

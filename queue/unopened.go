@@ -36,8 +36,8 @@ var ErrUnopened = errors.New("stored stream cannot be opened")
 
 // The ways out of an UnopenedError.
 const (
-	hintRecover = "put a good copy of the queue's volume back; without one, `replicator recover --all` sets its folder aside " +
-		"and begins a new life above all versions"
+	hintRecover = "put a good copy of the queue's volume back; without one, `replicator recover --all` sets its folder " +
+		"aside and begins a new life above all versions"
 	hintLetters = "put a good copy of the queue's volume back; without one, move the folder out of the store: the dead " +
 		"letters in it are lost, so `replicator repair --table NAME` then"
 	hintArchive = "put a good copy of the queue's volume back; without one, move the folder out of the store: events in " +

@@ -89,7 +89,8 @@ var arrows = map[string][]string{
 	"googleauth": {},
 	"problem":    {"problem"},
 	"test": {
-		"change", "checkpoint", "delegation", "pipeline", "protocol", "queue", "sink", "source", "test", "transform", "verify",
+		"change", "checkpoint", "delegation", "pipeline", "protocol", "queue", "sink", "source", "test", "transform",
+		"verify",
 	},
 }
 
@@ -201,7 +202,8 @@ func TestWorkersCarryNoServer(t *testing.T) {
 	}
 	for path := range strings.FieldsSeq(string(out)) {
 		name, ours := strings.CutPrefix(path, module)
-		if strings.HasPrefix(path, "github.com/nats-io/") || ours && under(name, []string{"pipeline", "queue", "sink/archive", "cmd"}) {
+		if strings.HasPrefix(path, "github.com/nats-io/") ||
+			ours && under(name, []string{"pipeline", "queue", "sink/archive", "cmd"}) {
 			t.Errorf("a worker would carry %s", path)
 		}
 	}

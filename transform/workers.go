@@ -47,8 +47,8 @@ func (u Unfit) Why() string {
 	return map[Unfit]string{
 		UnfitReads: "rows are read before they are written (class D, a history, max_age), which workers do not",
 		UnfitWipes: "on_remove: row deletes cells of other items, which workers cannot order",
-		UnfitOutlives: "cells remain without their item (on_ttl_expiry: keep, on_remove: tombstone, removed: keep or empty, " +
-			"aggregates), which workers cannot order",
+		UnfitOutlives: "cells remain without their item (on_ttl_expiry: keep, on_remove: tombstone, removed: keep or " +
+			"empty, aggregates), which workers cannot order",
 		UnfitSecrets: "the mapping has secrets or personal data in keys, and an order holds no secret",
 		UnfitMoves:   "the rows that an item had in an earlier life cannot be told from its key",
 	}[u]

@@ -16,13 +16,15 @@ func TestMappingsThatWorkersCannotCopy(t *testing.T) {
 		text         string
 		first, later Unfit
 	}{
-		"plain":          {rule(`cells: [{attr: v, to: "d:v"}]`), "", ""},
-		"a history":      {rule(`cells: [{attr: v, to: "h:v"}]`), UnfitReads, UnfitReads},
-		"an age":         {rule(`cells: [{attr: v, to: "a:v"}]`), UnfitReads, UnfitReads},
-		"kept":           {rule(`cells: [{attr: v, to: "d:v"}], on_ttl_expiry: keep`), UnfitOutlives, UnfitOutlives},
-		"a tombstone":    {rule(`cells: [{attr: v, to: "d:v"}], on_remove: tombstone`), "", ""}, // which ends histories alone
-		"a secret":       {"secrets: {k1: hunter2}\n" + rule(`cells: [{attr: v, to: "d:v"}]`), UnfitSecrets, UnfitSecrets},
-		"a row by value": {head + "rules:\n- {name: r, row: '{pk}#{sk}#{v}', cells: [{attr: w, to: \"d:w\"}]}\n", "", UnfitMoves},
+		"plain":       {rule(`cells: [{attr: v, to: "d:v"}]`), "", ""},
+		"a history":   {rule(`cells: [{attr: v, to: "h:v"}]`), UnfitReads, UnfitReads},
+		"an age":      {rule(`cells: [{attr: v, to: "a:v"}]`), UnfitReads, UnfitReads},
+		"kept":        {rule(`cells: [{attr: v, to: "d:v"}], on_ttl_expiry: keep`), UnfitOutlives, UnfitOutlives},
+		"a tombstone": {rule(`cells: [{attr: v, to: "d:v"}], on_remove: tombstone`), "", ""}, // which ends histories alone
+		"a secret":    {"secrets: {k1: hunter2}\n" + rule(`cells: [{attr: v, to: "d:v"}]`), UnfitSecrets, UnfitSecrets},
+		"a row by value": {
+			head + "rules:\n- {name: r, row: '{pk}#{sk}#{v}', cells: [{attr: w, to: \"d:w\"}]}\n", "", UnfitMoves,
+		},
 		"a whole row": {
 			head + "rules:\n- {name: r, match: {pk: \"{p}\", sk: V}, row: '{p}', cells: [{attr: v, to: \"d:v\"}], " +
 				"on_remove: row, acknowledged: [cascade]}\n", UnfitWipes, UnfitWipes,

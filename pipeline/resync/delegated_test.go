@@ -114,7 +114,7 @@ func newDelegated(t *testing.T, files [][]string) *delegated {
 	return d
 }
 
-var errAway = errors.New("Bigtable is away")
+var errAway = errors.New("no answer of Bigtable")
 
 func (d *delegated) LoadOrder(context.Context, string, string) (*delegation.Seen, error) {
 	d.mu.Lock()

@@ -326,7 +326,8 @@ func (w *World) applyBulk(c bulkWrite) {
 		w.fail("closed is closed", "a worker of order %s writes row %q", c.order.ID, c.request.Row)
 	}
 	if age := w.now - change.Millis(c.order.Version); age > 7*24*3600*1000 {
-		w.fail("tombstones are older than what is written", "a worker writes row %q as of %d h ago", c.request.Row, age/3600_000)
+		w.fail("tombstones are older than what is written", "a worker writes row %q as of %d h ago", c.request.Row,
+			age/3600_000)
 	}
 	matched := w.apply(&c.request)
 	w.reachedIf(matched, workerSkipped)
