@@ -107,6 +107,26 @@ func TestCopyIsPausedResumedAndCancelledThroughTheLog(t *testing.T) {
 	s.run("gaps list", 0, `accepted +bigtable differs +copy cancelled`)
 }
 
+// TestCopyIsDelegatedAndTakenBackThroughTheLog: of an export alone, and once at a time. Status shows
+// the command for the workers.
+func TestCopyIsDelegatedAndTakenBackThroughTheLog(t *testing.T) {
+	s := newStored(t)
+	s.append(&checkpoint.Copy{ID: "c0", Why: "backfill", From: "scan", Parts: 2, Began: now + 2000})
+	s.run("copy delegate --table Orders", 3, "the copy of Orders reads the table, and workers read an export")
+	s.run("copy cancel --table Orders", 0, "cancelled")
+	s.append(&checkpoint.Copy{ID: "c1", Why: "backfill", From: "export", Export: "e", Parts: 2, Began: now + 2000, Version: 9})
+	s.run("copy takeback --table Orders", 3, "no workers copy Orders")
+	s.run("copy delegate --table Orders", 0, "Workers may copy Orders now")
+	s.run("copy delegate --table Orders", 3, "workers copy Orders already")
+	s.run("status --json", 0, `"workers":\{"order":"c1\.\d+","closing":false,"command":"replicator-bulk copy --pipeline PIPELINE `+
+		`--table TABLE --bigtable local/local"\}`)
+	s.run("status", 0, "by workers: `replicator-bulk copy --pipeline PIPELINE --table TABLE --bigtable local/local`") // the log has no identity
+	s.run("copy takeback --table Orders --json", 0, `"action":"copy takeback","copy":"c1"`)
+	s.run("status", 0, "the workers end")
+	s.append(&checkpoint.CopyMarks{ID: "c1", Closed: true, Paused: "too old", Date: now + 9000})
+	s.run("copy delegate --table Orders", 3, "the copy of Orders has paused itself")
+}
+
 // TestGapsAreHealedByAnOrderInTheLog: heal accepts them, list shows them as healing until the owner is done, then as
 // healed with what is still missing.
 func TestGapsAreHealedByAnOrderInTheLog(t *testing.T) {

@@ -74,9 +74,11 @@ func ProgressOf(s *checkpoint.State, now change.Millis) *Progress {
 		ID: c.ID, From: c.From, Items: done.Items, Bytes: done.Bytes, Letters: done.Letters,
 		EstimatedItems: c.Items, EstimatedBytes: c.Bytes, ReadUnits: -1, ReadBudget: -1,
 	}
+	of := checkpoint.Identity{Pipeline: "PIPELINE", Table: "TABLE"}
 	if s.Identity != nil {
-		p.Workers = workersOf(c, s.Identity.Pipeline, s.Identity.Table)
+		of = *s.Identity
 	}
+	p.Workers = workersOf(c, of.Pipeline, of.Table)
 	switch p.Paused = pauseReason(c); {
 	case p.Paused != "":
 	case c.From == checkpoint.FromExport && c.Export == "":
