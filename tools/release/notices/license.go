@@ -22,6 +22,9 @@ var allowed = []string{
 // sureness is the share of a text, in percent, that must be one of the known licenses.
 const sureness = 75
 
+// docsLicense is the license of a module's documentation, which no program contains.
+const docsLicense = "LICENSE.docs"
+
 var (
 	licenseFile = regexp.MustCompile(`(?i)^(un)?licen[cs]e([-.].*)?$|^copying(\..*)?$`)
 	noticeFile  = regexp.MustCompile(`(?i)^notice(\..*)?$|^patents$`)
@@ -37,6 +40,7 @@ func describe(w io.Writer, m module) error {
 	for _, f := range files {
 		switch {
 		case f.IsDir() || strings.HasSuffix(f.Name(), ".go"):
+		case strings.EqualFold(f.Name(), docsLicense):
 		case licenseFile.MatchString(f.Name()):
 			licenses = append(licenses, f.Name())
 		case noticeFile.MatchString(f.Name()):

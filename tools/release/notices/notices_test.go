@@ -58,6 +58,8 @@ func TestModuleIsDescribed(t *testing.T) {
 		"none":            {map[string]string{"README": "free"}, "", "has no license"},
 		"of another kind": {map[string]string{"LICENSE": "All rights reserved."}, "", "is a known license"},
 		"a notice, alone": {map[string]string{"NOTICE": "by Somebody"}, "", "has no license"},
+		"of the docs":     {map[string]string{"LICENSE": mit, "LICENSE.docs": zlib}, "m v1.0.0: MIT ====", ""},
+		"docs alone":      {map[string]string{"LICENSE.docs": mit}, "", "has no license"},
 		"not on the list": {map[string]string{"LICENSE": zlib}, "", "the license Zlib is not one of"},
 	} {
 		t.Run(name, func(t *testing.T) {
