@@ -3,9 +3,12 @@ package edit
 import (
 	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/transform/ir"
 	"github.com/tailrace-cdc/replicator/transform/lang"
+	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
 // rule compares two rules that take the same items.
@@ -29,7 +32,8 @@ func (d *differ) rule(a, b *ir.Rule) {
 	if x, y := a.Src.Types.S, b.Src.Types.S; x != y {
 		d.cell("rule %s: the type sidecar changes from %q to %q", b.Name, x, y)
 	}
-	d.emitters("rule "+b.Name, a.Src.Cells, b.Src.Cells)
+	d.emitters("rule "+b.Name, entries{a.Src.Cells, emittersOf(a, &a.Src.Row)},
+		entries{b.Src.Cells, emittersOf(b, &b.Src.Row)})
 	d.indexes(a, b)
 	for _, s := range []struct{ name, old, now string }{
 		{"on_remove", a.OnRemove, b.OnRemove}, {"on_ttl_expiry", a.OnTTL, b.OnTTL},
@@ -51,7 +55,9 @@ func (d *differ) indexes(a, b *ir.Rule) {
 			d.move("rule %s: index %s is gone, or has other rows or items: what it wrote would remain", b.Name, x.At.S)
 			continue
 		}
-		d.emitters(fmt.Sprintf("index %s of rule %s", x.At.S, b.Name), x.Cells, b.Src.Index[j].Cells)
+		y := &b.Src.Index[j]
+		d.emitters(fmt.Sprintf("index %s of rule %s", x.At.S, b.Name), entries{x.Cells, emittersOf(a, &x.Row)},
+			entries{y.Cells, emittersOf(b, &y.Row)})
 	}
 	for i := range b.Src.Index {
 		y := &b.Src.Index[i]
@@ -63,26 +69,92 @@ func (d *differ) indexes(a, b *ir.Rule) {
 	}
 }
 
-// emitters compares the entries under `cells` regardless of their order.
-func (d *differ) emitters(where string, a, b []lang.Emitter) {
-	has := func(list []lang.Emitter, e *lang.Emitter) bool {
-		return slices.ContainsFunc(list, func(o lang.Emitter) bool { return same(&o, e) })
-	}
-	to := func(list []lang.Emitter, column string) bool {
-		return slices.ContainsFunc(list, func(o lang.Emitter) bool { return o.To.S == column })
-	}
-	for i := range a {
-		if e := &a[i]; !has(b, e) && !to(b, e.To.S) {
-			d.cell("%s: column %s is gone", where, e.To.S)
+// entries are the entries under one `cells`, as written and as compiled.
+type entries struct {
+	list     []lang.Emitter
+	compiled []*ir.Emitter
+}
+
+// emittersOf returns the compiled entries of the row that a rule or one of its indexes writes.
+func emittersOf(r *ir.Rule, row *problem.Text) []*ir.Emitter {
+	for i, pl := range r.Plans {
+		if pl.Src == row || i == 0 && row == &r.Src.Row {
+			return pl.Emitters
 		}
 	}
-	for i := range b {
-		switch e := &b[i]; {
-		case has(a, e):
-		case to(a, e.To.S):
-			d.cell("%s: column %s is written in another way", where, e.To.S)
+	return nil
+}
+
+// has reports whether there is the same entry.
+func (x entries) has(e *lang.Emitter) bool {
+	return slices.ContainsFunc(x.list, func(o lang.Emitter) bool { return same(&o, e) })
+}
+
+// to reports whether there is an entry with the same column.
+func (x entries) to(column string) bool {
+	return slices.ContainsFunc(x.list, func(o lang.Emitter) bool { return o.To.S == column })
+}
+
+// writersOf returns the entries that may write the column of an entry of other all the same: for
+// all attributes, or as the place of values that do not fit. "" for none.
+func (x entries) writersOf(other entries, e *lang.Emitter) string {
+	at := slices.IndexFunc(other.compiled, func(o *ir.Emitter) bool { return same(o.Entry, e) })
+	if at < 0 {
+		return ""
+	}
+	of := other.compiled[at]
+	var writers []string
+	for _, o := range x.compiled {
+		for _, c := range o.Columns() {
+			meets := func(main ir.ColumnSet) bool {
+				return main.Main && main.Family.Name == c.Family.Name && tmpl.Overlap(main.Column.Shape, c.Column.Shape)
+			}
+			if c.Main && (o.Avoids(of) || of.Avoids(o)) || !slices.ContainsFunc(of.Columns(), meets) {
+				continue
+			}
+			text := "`" + o.Describe() + " → " + o.Entry.To.S + "`"
+			if !c.Main {
+				text += ", for values that do not fit"
+			}
+			writers = append(writers, text)
+			break
+		}
+	}
+	return strings.Join(writers, " and ")
+}
+
+// emitters compares the entries under `cells` regardless of their order.
+func (d *differ) emitters(where string, a, b entries) {
+	for i := range a.list {
+		e := &a.list[i]
+		if b.has(e) || b.to(e.To.S) {
+			continue
+		}
+		switch by := b.writersOf(a, e); {
+		case by == "":
+			d.cell("%s: column %s is gone", where, e.To.S)
+		case strings.Contains(e.To.S, "{"): // several columns, of which others may write some
+			d.cell("%s: column %s is gone, except what %s may write", where, e.To.S, by)
 		default:
+			d.cell("%s: column %s is now written by %s", where, e.To.S, by)
+		}
+	}
+	for i := range b.list {
+		e := &b.list[i]
+		switch {
+		case a.has(e):
+			continue
+		case a.to(e.To.S):
+			d.cell("%s: column %s is written in another way", where, e.To.S)
+			continue
+		}
+		switch by := a.writersOf(b, e); {
+		case by == "":
 			d.cell("%s: column %s is new", where, e.To.S)
+		case strings.Contains(e.To.S, "{"):
+			d.cell("%s: column %s is new, except what %s may have written", where, e.To.S, by)
+		default:
+			d.cell("%s: column %s has an entry of its own now; before, %s may have written it", where, e.To.S, by)
 		}
 	}
 }
