@@ -100,7 +100,7 @@ func (s *State) checkFence(body any) error {
 		case b.Certify != nil:
 			return s.checkCertify(b.Certify)
 		case b.Resync != nil:
-			return s.Fenced("a resync")
+			return s.Fenced("a repair")
 		case b.Accept != nil:
 			return s.checkAccept(b.Accept)
 		case b.Copy != nil:

@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"context"
 	"errors"
 	"net"
 	"path/filepath"
@@ -158,5 +159,23 @@ func TestBucketIsInTheRegionOfTheTables(t *testing.T) {
 	}
 	if err := clients.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestWaitForADaemonSaysHowLong: the error names the wait and what is missing, each once, and what
+// to do.
+func TestWaitForADaemonSaysHowLong(t *testing.T) {
+	cfg := config.Default()
+	cfg.Queue.Dir = t.TempDir()
+	c := ForCommand(&cfg, nop)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := c.RunningQueue(ctx)
+	if err == nil || strings.Count(err.Error(), "find running daemon") != 1 ||
+		!strings.HasPrefix(err.Error(), "waited 0s for a replicator that runs: ") {
+		t.Errorf("%v", err)
+	}
+	if class, hint := failure.Of(err); class != failure.Unready || !strings.Contains(hint, "replicator run") {
+		t.Errorf("class %v, next: %s", class, hint)
 	}
 }

@@ -102,14 +102,15 @@ func (c *Clients) RunningQueue(ctx context.Context) (*queue.Queue, error) {
 	if err := c.CloseQueue(); err != nil {
 		return nil, err
 	}
-	for {
+	for began := time.Now(); ; {
 		q, err := c.connect(ctx)
 		if err == nil {
 			c.queue = q
 			return q, nil
 		}
 		if failure.Pause(ctx, daemonPeriod) != nil {
-			return nil, failure.With(failure.Unready, "start `replicator run`", fmt.Errorf("find running daemon: %w", err))
+			return nil, failure.With(failure.Unready, "start `replicator run`",
+				fmt.Errorf("waited %s for a replicator that runs: %w", time.Since(began).Round(time.Second), err))
 		}
 	}
 }

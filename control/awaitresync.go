@@ -63,7 +63,7 @@ func AwaitResync(
 			return result, false, err
 		}
 		if err := failure.Pause(ctx, resyncPeriod); err != nil {
-			return result, false, fmt.Errorf("wait for resync of %s: %w", table, err)
+			return result, false, fmt.Errorf("wait for the repair of %s: %w", table, err)
 		}
 	}
 }

@@ -94,7 +94,7 @@ func (l *Log) Append(ctx context.Context, what string, control checkpoint.Contro
 			return 0, failure.With(failure.Unready, "nothing was changed; see \"Damaged log\" in docs/operations.md", err)
 		}
 		if fence := (*checkpoint.FenceError)(nil); errors.As(err, &fence) {
-			return 0, failure.With(failure.Unready, FenceHint, err)
+			return 0, failure.With(failure.Unready, FenceHint, fmt.Errorf("%s of table %s: %w", what, l.Table, fence))
 		}
 		if errors.As(err, new(*checkpoint.DelegatedError)) {
 			return 0, failure.With(failure.Unready, "nothing was changed; `replicator copy takeback --table "+l.Table+

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
@@ -57,5 +59,46 @@ func TestOrderHasTheTimeOfTheServicesClock(t *testing.T) {
 		if got := l.State.Resync.Asked; got != c.want {
 			t.Errorf("%s: asked at %s, want %s", c.name, got.Time().UTC(), c.want.Time().UTC())
 		}
+	}
+}
+
+// TestRefusalAtAFenceIsOfARepair: it names the command's own word once, and no step in between.
+func TestRefusalAtAFenceIsOfARepair(t *testing.T) {
+	ctx := t.Context()
+	q, err := queue.Open(ctx, queue.Options{Pipeline: "shop", Dir: t.TempDir(), MaxBytes: 64 << 20}, zap.NewNop(),
+		prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	log, err := q.CreateLog(ctx, "Orders", "t0ken")
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner, err := log.Claim(ctx, queue.ClaimOptions{Owner: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := &checkpoint.Start{Stream: "s", Date: 1, Shards: []checkpoint.ShardSeen{{ID: "shard-1"}}}
+	if _, err := owner.Append(ctx, start, nil); err != nil {
+		t.Fatal(err)
+	}
+	mark := checkpoint.Mark{Seq: owner.State().Seq, Hash: owner.State().Hash}
+	marks := &checkpoint.Marks{Sinks: map[string]checkpoint.Mark{checkpoint.SinkBigtable: mark}}
+	if _, err := owner.Append(ctx, marks, nil); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Open(ctx, q, "Orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Append(ctx, "fence", checkpoint.Control{Fence: &checkpoint.FenceOrder{ID: "cut"}}); err != nil {
+		t.Fatal(err)
+	}
+	err = (&TableOrder{Log: l}).Send(ctx)
+	if _, hint := failure.Of(err); hint != FenceHint || err == nil ||
+		!strings.HasPrefix(err.Error(), "repair of table Orders: the table is fenced since ") ||
+		!strings.HasSuffix(err.Error(), ": a repair would write to rows that may belong to the application by now") {
+		t.Errorf("%v, next: %s", err, hint)
 	}
 }

@@ -56,7 +56,7 @@ func (o *TableOrder) Send(ctx context.Context) (err error) {
 	if o.ID != "" {
 		return nil
 	}
-	what := "resync"
+	what := "repair"
 	if len(o.Gaps) > 0 {
 		what = "heal gaps"
 	}

@@ -200,7 +200,7 @@ func TestPlantedDifferencesAreRepaired(t *testing.T) {
 	w.Clock.Advance(2 * time.Minute)
 	d.settle("Orders")
 	r = d.hastened("repair", "--from", "differences.jsonl", "--delete-foreign", "--yes")
-	if r.code != 0 || !strings.Contains(r.out, "4 items repaired") ||
+	if r.code != 0 || !strings.Contains(r.out, "4 items are equal now") ||
 		!strings.Contains(r.out, "1 of 1 foreign column deleted") {
 		t.Errorf("exit %d: %s%s", r.code, r.out, r.err)
 	}
@@ -270,6 +270,6 @@ rules:
 	w.explains(r, 0, "Orders: 1 item asked for: 1 request.\n  ",
 		"orders: the deletion of 1 foreign column asked for: 1 request")
 	r = d.hastened("repair", "--from", "differences.jsonl", "--delete-foreign", "--yes")
-	w.explains(r, 0, "1 item repaired (1 written)", " of 1 foreign column deleted") // by either request
+	w.explains(r, 0, "1 item is equal now (1 written", " of 1 foreign column deleted") // by either request
 	w.Equal("Orders")
 }

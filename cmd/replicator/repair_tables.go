@@ -125,7 +125,8 @@ func (a *app) printOrder(p *repairPlan, o *control.TableOrder) (err error) {
 	case p.alias:
 		a.Print("%s is being resynced; `replicator status` shows when that is complete.", o.Log.Table)
 	default:
-		a.Print("Resync %s of %s is asked for; `replicator status` shows when it is complete.", o.ID, o.Log.Table)
+		a.Print("The repair of the whole table %s is asked for (%s); `replicator status` shows when it is complete.",
+			o.Log.Table, o.ID)
 	}
 	return nil
 }
@@ -140,12 +141,17 @@ func (a *app) awaitOrders(
 		stop := a.ShowProgress(ctx, clients, o.Log.Table)
 		result, ok, err := control.AwaitResync(ctx, clients, o.Log.Table, o.ID)
 		stop()
+		if err != nil && ctx.Err() != nil {
+			return failure.With(failure.None, "start `replicator run`, if none runs; `replicator status` shows how far it is",
+				fmt.Errorf("the repair of table %s stays asked for, and this command does not wait any more: %w",
+					o.Log.Table, err))
+		}
 		if err != nil {
 			return err
 		}
 		if !ok {
 			return failure.With(failure.None, "`replicator status` shows it; the same command again asks for another one",
-				fmt.Errorf("the resync of %s was replaced by a later order", o.Log.Table))
+				fmt.Errorf("the repair of table %s was replaced by a later order", o.Log.Table))
 		}
 		r := render.ResyncedTable(schema, o.Log.Table, result)
 		switch {

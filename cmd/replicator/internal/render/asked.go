@@ -112,7 +112,7 @@ func (r Resynced) Print(w io.Writer) {
 	fmt.Fprintf(w, "%s: %s, %d equal, %d written, %d %s left by their item.\n",
 		r.Table, Count(int(r.Items), "item"), r.Equal, r.Written, r.Left, rows)
 	if n := r.Hot + r.Unproven; n > 0 {
-		fmt.Fprintf(w, "  %d change too often to be made equal now: repeat the resync later\n", n)
+		fmt.Fprintf(w, "  %d change too often to be made equal now: repeat the command later\n", n)
 	}
 	if r.Unowned > 0 {
 		fmt.Fprintf(w, "  no item can be named for %s of a row of several items, so each may be a ghost: "+

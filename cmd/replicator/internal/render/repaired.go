@@ -58,8 +58,9 @@ func repairedText(t *audit.RepairedTable) string {
 		return fmt.Sprintf("%s: %s asked for: %s.\n  %s", t.Source, Count(int(t.Items), "item"),
 			Count(len(t.Requests), "request"), strings.Join(t.Requests, "\n  "))
 	}
-	items := Count(int(t.Repaired), "item")
-	parts := []string{fmt.Sprintf("%s: %s repaired (%d written)", t.Source, items, t.Written)}
+	// The owner writes all rows of a single item, also those that were equal.
+	equal := areOf(t.Repaired, "item") + " equal now"
+	parts := []string{fmt.Sprintf("%s: %s (%d written, whether they differed or not)", t.Source, equal, t.Written)}
 	add := func(n int64, what string) {
 		if n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, what))
@@ -70,6 +71,11 @@ func repairedText(t *audit.RepairedTable) string {
 	add(t.Refused, "refused (`replicator dlq list`)")
 	add(t.Unproven, "unproven, because they change all the time")
 	return strings.Join(parts, ", ") + "."
+}
+
+// areOf returns "1 item is" or "2 items are".
+func areOf(n int64, noun string) string {
+	return Count(int(n), noun) + " " + english.PluralWord(int(n), "is", "are")
 }
 
 // leftReasons say why foreign cells were not deleted, by the codes of resync.ForeignDeleter.

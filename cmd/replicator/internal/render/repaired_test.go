@@ -19,3 +19,18 @@ func TestDryRunNamesKindsInWords(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
+
+// TestRepairNamesWhatItDid: items that were equal before are written all the same, so a repair does
+// not claim that they differed.
+func TestRepairNamesWhatItDid(t *testing.T) {
+	for want, table := range map[string]*audit.RepairedTable{
+		"Orders: 1 item is equal now (1 written, whether they differed or not).": {Items: 1, Repaired: 1, Written: 1},
+		"Orders: 3 items are equal now (2 written, whether they differed or not), 1 still different.": {
+			Items: 4, Repaired: 3, Written: 2, Different: 1},
+	} {
+		table.Source = "Orders"
+		if got := render.Repaired(&audit.Repaired{Tables: []*audit.RepairedTable{table}}); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
