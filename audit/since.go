@@ -28,6 +28,9 @@ func Since(
 	if err := s.Ready(ctx); err != nil {
 		return nil, err
 	}
+	if err := awaitLog(ctx, s); err != nil {
+		return nil, err
+	}
 	r := newRun(cfg, s, o)
 	defer func() { err = NoRoom(r.base, err) }()
 	lock, err := LockScratch(filepath.Join(r.base, "all"))
@@ -63,6 +66,16 @@ func Since(
 		return r.result, c.Advance(r.settled)
 	}
 	return r.result, nil
+}
+
+// awaitLog waits until the logs have what was written before the call: only what they name is
+// compared.
+func awaitLog(ctx context.Context, s *pair.Pair) error {
+	now, err := s.Ask(ctx)
+	if err != nil {
+		return err
+	}
+	return s.Prove(ctx, now+change.Millis(time.Second.Milliseconds())) // a Date is rounded down to a second
 }
 
 // setTimes notes since when changes are compared.

@@ -113,6 +113,22 @@ func TestSinceOverATrimmedLogIsUnproven(t *testing.T) {
 	}
 }
 
+// TestSinceHasWhatWasWrittenBefore: an item that was written just before the command is in no log
+// yet, and counts as changed all the same.
+func TestSinceHasWhatWasWrittenBefore(t *testing.T) {
+	w := newWorld(t, 913)
+	w.d = w.Run()
+	w.put(3, "1")
+	if x := w.full(audit.Options{}); x.Verdict != report.Equal {
+		t.Fatalf("all: %+v", x)
+	}
+	w.Stream.Faults().EmptyPages("", 4) // about a second: no proof comes of it
+	w.Put("Orders", "hats", "0", `"n":{"N":"2"}`)
+	if x := w.since(0); x.Verdict != report.Equal || x.Items != 1 {
+		t.Errorf("%+v", x)
+	}
+}
+
 // verify --for-cutover notes what changes while it reads, so that trimming behind it does not
 // matter; where the log was trimmed before that was noted, it says that it will not serve.
 func TestLogIsTrimmedWhileAllIsReadForACutover(t *testing.T) {
