@@ -15,12 +15,12 @@
 //	listing.go    listings split into parts, or reduced to what is new
 //	graph.go      listings applied to the shards
 //	doubt.go      copies of exports that DynamoDB could not confirm, and what ends that
+//	resync.go     resyncs of the whole table
 //	gaps.go       lost ranges of the source, accepted and waived
 //	lineage.go    when a shard may be read, and when it is finished
 //	fence.go      the fence of a cutover
 //	work.go       what is still to be done until Bigtable has the rows of all items
 //	copy.go       copies, by the owner or by workers; accepted mappings
-//	resync.go     resyncs of the whole table
 //	halts.go      why sinks stopped, pauses, and when an owner stored something
 //	watermark.go  the times up to which everything was read and applied
 //	state.go      the state

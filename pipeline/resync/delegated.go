@@ -363,13 +363,6 @@ func (w *workers) writeHandedBack(ctx context.Context, file int, lines []int64) 
 	return pg.letters.Load(), nil
 }
 
-// pausing reports whether the copy has found a reason to pause.
-func (c *Copier) pausing() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.copy.PausedWhy != ""
-}
-
 // troubled notes an error that is tried again.
 func (w *workers) troubled(message string, tries int, err error) {
 	w.setTrouble(noPart, whyOf(err))

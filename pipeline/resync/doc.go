@@ -23,12 +23,13 @@
 //	foreign.go   deletes cells that belong to no item, at a request
 //	inwork.go    requests that are being done, side by side
 //	naming.go    finds the rows of items in tables with keys that do not determine the rows
-//	copy.go      one copy: reading, waiting
-//	write.go     writes the pages of a copy, or pauses it
 //	delegated.go follows a copy that workers make: their order, beats, marks
 //	closing.go   ends the work of workers
+//	copy.go      one copy: reading, waiting
+//	write.go     writes the pages of a copy, or pauses it
 //	ask.go       requests an export from DynamoDB and waits for it
 //	marks.go     stores how far a copy has come
+//	pausing.go   why a copy pauses itself
 //	progress.go  progress of a copy and of a resync, for status and logs
 //	scan.go      reads the items of a scan
 //	export.go    reads the items of an export

@@ -334,20 +334,6 @@ func (w *World) applyBulk(c bulkWrite) {
 	w.logf("a worker of order %s writes %q at %d, skipped: %v", c.order.ID, c.request.Row, c.request.Version, matched)
 }
 
-// swap executes a replacement of the order, and reports whether it took place.
-func (w *World) swap(s swap) bool {
-	have := int64(0)
-	if w.bulk.order != nil {
-		have = w.bulk.order.Revision
-	}
-	if w.reachedIf(have != s.old, swapRefused) {
-		return false
-	}
-	w.bulk.order = s.next
-	w.logf("order %s, open: %v, revision %d", s.next.ID, s.next.Open(), s.next.Revision)
-	return true
-}
-
 // drainWorkers lets workers go on, and an operator cancel a copy that cannot.
 func (w *World) drainWorkers() {
 	if !w.o.workers {

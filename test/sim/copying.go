@@ -190,7 +190,7 @@ func (p *process) copySteps() (acts []func()) {
 	c := p.s.CopyRunning()
 	if c != nil && c.Delegated > 0 {
 		p.copy = nil
-		return p.followSteps(c)
+		return p.followSteps(c, p.proved)
 	}
 	if p.follow = nil; c == nil || c.Paused || c.PausedWhy != "" || p.s.Fence != nil {
 		p.copy = nil

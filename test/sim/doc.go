@@ -10,6 +10,7 @@
 //
 //	run.go         one history, and how it comes to rest
 //	steps.go       what may happen next
+//	bulk.go        the workers outside the daemon that copy the table
 //	disasters.go   what goes wrong, and what operators do
 //	process.go     one process: claim, recover
 //	claims.go      when a process that waits may claim the log
@@ -20,8 +21,7 @@
 //	letters.go     its dead letters, and their retries
 //	whole.go       its resync of the whole table
 //	copying.go     its copy of the table
-//	follow.go      its copy by workers outside the daemon
-//	bulk.go        the workers
+//	follow.go      its copy by workers
 //	append.go      its appends
 //	storing.go     what the log's server stores, and what a fold reads
 //	invariants.go  what must hold

@@ -60,7 +60,7 @@ func (p *process) outdated(c *checkpoint.CopyState) bool {
 }
 
 // followSteps returns the owner's next steps beside workers.
-func (p *process) followSteps(c *checkpoint.CopyState) (acts []func()) {
+func (p *process) followSteps(c *checkpoint.CopyState, proved func(*reading) bool) (acts []func()) {
 	id := p.orderID(c)
 	f := p.follow
 	if f == nil || f.id != id {
@@ -75,7 +75,7 @@ func (p *process) followSteps(c *checkpoint.CopyState) (acts []func()) {
 	case c.Closes() || f.must:
 		return append(acts, p.closeSteps(c, f)...)
 	case !f.opened:
-		return append(acts, p.openSteps(c, f)...)
+		return append(acts, p.openSteps(c, f, proved)...)
 	}
 	if p.now-f.beaten >= 30_000 {
 		acts = append(acts, func() { p.beatWorkers(f) })
@@ -87,7 +87,9 @@ func (p *process) followSteps(c *checkpoint.CopyState) (acts []func()) {
 }
 
 // openSteps returns the owner's next steps until the order is open.
-func (p *process) openSteps(c *checkpoint.CopyState, f *following) (acts []func()) {
+func (p *process) openSteps(
+	c *checkpoint.CopyState, f *following, proved func(*reading) bool,
+) (acts []func()) {
 	want := &delegation.Order{
 		Format: delegation.Format, ID: f.id, Copy: c.ID, Life: p.lives, Version: c.Version,
 		First:  c.Why == checkpoint.CopyBackfill && p.s.Floor() == 0,
@@ -111,7 +113,7 @@ func (p *process) openSteps(c *checkpoint.CopyState, f *following) (acts []func(
 		f.proof = &reading{wait: protocol.Proof{Through: exportTime(c) + protocol.AnswerMargin}}
 		f.proof.Requested = exportTime(c)
 	}
-	if !p.proved(f.proof) {
+	if !proved(f.proof) {
 		return nil
 	}
 	return append(acts, func() {
@@ -192,4 +194,18 @@ func (p *process) closeSteps(c *checkpoint.CopyState, f *following) (acts []func
 		p.reached(orderClosed)
 		p.takeBulkMarks(c, f, true)
 	})
+}
+
+// swap executes a replacement of the order, and reports whether it took place.
+func (w *World) swap(s swap) bool {
+	have := int64(0)
+	if w.bulk.order != nil {
+		have = w.bulk.order.Revision
+	}
+	if w.reachedIf(have != s.old, swapRefused) {
+		return false
+	}
+	w.bulk.order = s.next
+	w.logf("order %s, open: %v, revision %d", s.next.ID, s.next.Open(), s.next.Revision)
+	return true
 }
