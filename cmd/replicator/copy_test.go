@@ -114,13 +114,16 @@ func TestCopyIsDelegatedAndTakenBackThroughTheLog(t *testing.T) {
 	s.append(&checkpoint.Copy{ID: "c0", Why: "backfill", From: "scan", Parts: 2, Began: now + 2000})
 	s.run("copy delegate --table Orders", 3, "the copy of Orders reads the table, and workers read an export")
 	s.run("copy cancel --table Orders", 0, "cancelled")
-	s.append(&checkpoint.Copy{ID: "c1", Why: "backfill", From: "export", Export: "e", Parts: 2, Began: now + 2000, Version: 9})
+	s.append(&checkpoint.Copy{
+		ID: "c1", Why: "backfill", From: "export", Export: "e", Parts: 2, Began: now + 2000, Version: 9,
+	})
 	s.run("copy takeback --table Orders", 3, "no workers copy Orders")
 	s.run("copy delegate --table Orders", 0, "Workers may copy Orders now")
 	s.run("copy delegate --table Orders", 3, "workers copy Orders already")
-	s.run("status --json", 0, `"workers":\{"order":"c1\.\d+","closing":false,"command":"replicator-bulk copy --pipeline PIPELINE `+
-		`--table TABLE --bigtable local/local"\}`)
-	s.run("status", 0, "by workers: `replicator-bulk copy --pipeline PIPELINE --table TABLE --bigtable local/local`") // the log has no identity
+	s.run("status --json", 0, `"workers":\{"order":"c1\.\d+","closing":false,"command":"replicator-bulk copy `+
+		`--pipeline PIPELINE --table TABLE --bigtable local/local"\}`)
+	// The log has no identity.
+	s.run("status", 0, "by workers: `replicator-bulk copy --pipeline PIPELINE --table TABLE --bigtable local/local`")
 	s.run("copy takeback --table Orders --json", 0, `"action":"copy takeback","copy":"c1"`)
 	s.run("status", 0, "the workers end")
 	s.append(&checkpoint.CopyMarks{ID: "c1", Closed: true, Paused: "too old", Date: now + 9000})
