@@ -14,7 +14,7 @@ func TestClosedOrders(t *testing.T) {
 	for reason, want := range map[delegation.CloseReason]string{
 		delegation.CloseDone: "every file is copied", delegation.CloseTakeback: "takeback",
 		delegation.CloseCancel: "cancelled",
-		delegation.ClosePause: "paused", delegation.CloseUnfit: "mapping", "later": "later",
+		delegation.ClosePause:  "paused", delegation.CloseUnfit: "mapping", "later": "later",
 	} {
 		var closed *ClosedError
 		err := closedBy(&delegation.Order{Closed: 1, Reason: reason})
