@@ -64,6 +64,9 @@ func (d *Daemon) open(ctx context.Context) error {
 	}
 	o := daemon.PipelineOptions(d.cfg, src)
 	o.Owner, o.Services, o.Adopt = daemon.OwnerName(), &d.services, d.w.Adopt
+	if d.w.Options != nil {
+		d.w.Options(&o)
+	}
 	d.pipeline = pipeline.New(o, src, q, sink, zap.NewNop(), reg)
 	return nil
 }

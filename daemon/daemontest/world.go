@@ -31,8 +31,10 @@ import (
 type World struct {
 	*sandbox.World
 	Config *config.Config
-	Adopt  bool   // run --adopt
-	Window string // queue.replay_window of the next Configure; default 0s: the log is trimmed as early as can be
+	Adopt  bool // run --adopt
+	// Options changes the options of the replicators that begin from now on; nil: nothing.
+	Options func(*pipeline.Options)
+	Window  string // queue.replay_window of the next Configure; default 0s: the log is trimmed as early as can be
 
 	t      sandbox.TB
 	dir    string

@@ -54,12 +54,23 @@ type world struct {
 
 const tableName = "Orders"
 
-// newWorld makes n items, of which refused are refused by the mapping, and exports them in so many
-// files.
+// newWorld makes n items, of which Bigtable refuses some. The daemon copies nothing, and the test
+// exports the table into so many files and gives the order.
 func newWorld(t *testing.T, n, files int, refused func(i int) bool) *world {
 	t.Helper()
+	w := fill(t, n, "none", refused)
+	w.daemon = w.Run()
+	w.daemon.Settle()
+	w.openExport(files)
+	w.daemon.Settle() // every change up to the export is applied
+	return w
+}
+
+// fill makes a table with n items that are older than its stream.
+func fill(t *testing.T, n int, backfill string, refused func(i int) bool) *world {
+	t.Helper()
 	w := &world{World: daemontest.New(t, 1), t: t}
-	w.Configure(`{source: Orders, target: orders, backfill: none}`)
+	w.Configure("{source: Orders, target: orders, backfill: " + backfill + "}")
 	w.Prepare(tableName)
 	w.Call("UpdateContinuousBackups",
 		`{"TableName":"Orders","PointInTimeRecoverySpecification":{"PointInTimeRecoveryEnabled":true}}`)
@@ -73,11 +84,8 @@ func newWorld(t *testing.T, n, files int, refused func(i int) bool) *world {
 	if err := w.Buckets.Create("backups"); err != nil {
 		t.Fatal(err)
 	}
-	w.daemon = w.Run()
-	w.daemon.Settle()
-	w.openExport(files)
-	w.daemon.Settle() // every change up to the export is applied
 	w.sink = w.Sink(w.Clients())
+	w.own = w.Catalog(w.Clients()).Tables[0].Program
 	return w
 }
 
@@ -109,8 +117,6 @@ func (w *world) openExport(files int) {
 // open stores an order, as the owner of the table does, and its beats.
 func (w *world) open(id string) {
 	w.t.Helper()
-	table := w.Catalog(w.Clients()).Tables[0]
-	w.own = table.Program
 	kept, err := w.own.Keep()
 	if err != nil {
 		w.t.Fatal(err)

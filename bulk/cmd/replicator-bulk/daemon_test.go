@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tailrace-cdc/replicator/delegation"
+	"github.com/tailrace-cdc/replicator/pipeline"
+)
+
+// until waits while the sandbox's time goes on and exports are written.
+func (w *world) until(what string, ok func() bool) {
+	w.t.Helper()
+	w.Until(what, func() bool {
+		w.DynamoDB.FinishExports()
+		w.Clock.Advance(100 * time.Millisecond)
+		return ok()
+	})
+}
+
+// TestDaemonGivesTheOrder is the way of a user: the daemon asks for an export and gives the order, a
+// job that waited for it is killed, the next one ends with 0, and the daemon completes the copy.
+// Every cell must be equal in the end, beside writers.
+func TestDaemonGivesTheOrder(t *testing.T) {
+	const items, files = 1200, 16
+	w := fill(t, items, "{from: export, bucket: backups, by: workers}", func(i int) bool { return i%500 == 499 })
+	w.Options = func(o *pipeline.Options) {
+		// The jobs have ended when the order is closed.
+		o.Periods.Order, o.Periods.Closing = 50*time.Millisecond, time.Second
+	}
+	t.Setenv("AWS_ENDPOINT_URL_S3", w.S3.URL())
+	w.DynamoDB.SetExports(0, files)
+	w.daemon = w.Run()
+	first := w.launch()
+	w.until("the order is open", func() bool {
+		seen, err := w.sink.LoadOrder(t.Context(), "shop", tableName)
+		if err == nil {
+			w.order = seen.Order
+		}
+		return w.order.Open()
+	})
+	writing, stop := context.WithCancel(t.Context())
+	var writers errgroup.Group
+	writers.Go(func() error { w.write(writing, items, *copySeed); return nil })
+	least := 1 + rand.New(rand.NewPCG(*copySeed, 9)).IntN(files/2)
+	w.until("the first job has stored marks", func() bool { return len(w.marks()) >= least })
+	if err := first.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-first.over
+	second := w.launch()
+	code, text := w.wait(second)
+	if code != 0 {
+		t.Fatalf("exit code %d:\n%s", code, text)
+	}
+	stop()
+	_ = writers.Wait()
+	w.until("the copy is complete", func() bool { return w.daemon.Table(tableName).Copy == nil })
+	seen, err := w.sink.LoadOrder(t.Context(), "shop", tableName)
+	if err != nil || seen.Order.Open() || seen.Order.Reason != delegation.CloseDone {
+		t.Errorf("%+v, %v", seen, err)
+	}
+	if code, text := w.wait(w.launch()); code != 0 {
+		t.Errorf("a job after the copy ends with %d:\n%s", code, text)
+	}
+	w.daemon.Settle()
+	w.equal()
+}
