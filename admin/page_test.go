@@ -16,7 +16,7 @@ import (
 
 // TestPageEscapesWhatItShows: reasons quote other systems.
 func TestPageEscapesWhatItShows(t *testing.T) {
-	s := pipeline.Summarize("shop", []pipeline.TableStatus{{Source: "Orders", State: "halted", Retention: -1,
+	s := pipeline.Summarize("shop", []pipeline.TableStatus{{Source: "Orders", State: "halted", Retention: -1, LogFormat: 1,
 		Halts: map[string]string{"bigtable": "x"}, Halt: "<script>alert(1)</script> see `check`",
 		Reasons: []string{"<b>bold</b>"}}})
 	var front, table bytes.Buffer

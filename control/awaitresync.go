@@ -99,7 +99,7 @@ func (n *refusedItems) look(ctx context.Context, clients *clients.Clients, table
 	if *n++; *n < refusedLooks {
 		return nil
 	}
-	return failure.With(failure.Different, "`replicator explain --table "+table+" --key …` says why one is refused; "+
+	return failure.With(failure.Different, "`replicator explain --table "+table+" --key NAME=…` says why one is refused; "+
 		"change the items or the mapping: the comparison ends by itself then",
 		fmt.Errorf("%s is equal to Bigtable, but for %s that the mapping or Bigtable refuses (%s)", table,
 			english.Plural(int(r.Refused), "item", ""), r.Why))

@@ -348,6 +348,8 @@ func TestOwnerCopiesWhatWorkersLeave(t *testing.T) {
 		d.run(func() {
 			_ = failure.Pause(t.Context(), time.Minute)
 			d.mark(1, "backfill-1.77")
+			d.mu.Lock()
+			defer d.mu.Unlock()
 			if len(d.written) != 1 {
 				t.Error("the owner copies beside workers")
 			}

@@ -83,7 +83,7 @@ func TestForeignOrUnfinishedExportsAreRefused(t *testing.T) {
 func TestFoldersWithoutExport(t *testing.T) {
 	empty := t.TempDir()
 	for url, class := range map[string]failure.Class{
-		empty: failure.Missing, filepath.Join(empty, "none"): failure.Missing, "gs://b/x": failure.Rejected,
+		empty: failure.Missing, filepath.Join(empty, "none"): failure.Missing, "ftp://b/x": failure.Rejected,
 		"file://relative/x": failure.Rejected, "s3://": failure.Rejected, "s3://b/x": failure.Fatal,
 	} {
 		_, err := Open(t.Context(), url, Want{})
