@@ -69,7 +69,7 @@ func NewState() *State {
 // NotCopied returns about how many items the table held at its first start that nothing has copied
 // since: neither a copy, nor a resync of the whole table.
 func (s *State) NotCopied() int64 {
-	if s.LastResync != nil || s.Copy != nil && s.Copy.Done() {
+	if s.LastResync != nil || s.Copy != nil && s.Copy.Ended > 0 {
 		return 0
 	}
 	return s.notCopied

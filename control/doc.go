@@ -7,7 +7,6 @@
 //
 //	await.go        the status now, and the status once everything before a moment is applied; both retry
 //	observe.go      the status of every table from its log
-//	daemon.go       the status that the daemon serves
 //	applied.go      evaluate protocol.Goal for each table, and the error of a wait that is blocked
 //	retry.go        dead letters of a table, as requests for their items
 //	heal.go         gaps of which the archive is to be healed
@@ -23,4 +22,5 @@
 //	dump.go         the entries of a log as lines
 //	upgrade.go      which formats the logs have, and how they are raised
 //	log.go          the log of a table with its state, and what is appended to it
+//	daemon.go       the status that the daemon serves
 package control

@@ -14,9 +14,9 @@
 //	mayretire.go  why a table may not be retired
 //	guards.go     the table's guards in its target
 //	scratch.go    its files
+//	rehearse.go   the steps without a fence, and how long they take
 //	cutover.go    the steps
 //	issue.go      the certificate
-//	rehearse.go   the steps without a fence, and how long they take
 //	lull.go       the longest time of the last hour in which nothing was written
 //	idle.go       whether heartbeats prove that nothing was written
 //	quiet.go      waits until nothing is written to the tables any more

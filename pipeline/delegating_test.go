@@ -228,7 +228,8 @@ func TestWorkersCopyBesideTheStream(t *testing.T) {
 	lives := r.newWorker(o).reading()
 	for _, x := range []*worker{lives, r.newWorker(o).reading()} {
 		both.Go(func() {
-			if err := x.work(t.Context(), 4); err != nil {
+			// The order may be closed before the slower one has finished what both copy.
+			if err := x.work(t.Context(), 4); err != nil && !strings.Contains(err.Error(), "no lease: closed") {
 				t.Error(err)
 			}
 		})

@@ -333,7 +333,7 @@ var attacks = []attack{
 	},
 	{number: 54, what: "an export over a gap resurrects, or is of another table",
 		tests: []string{
-			"pipeline/resync.TestExportThatTheStreamDoesNotJoinIsRefused",
+			"protocol.TestExportThatTheStreamDoesNotJoinIsRefused",
 			"source/export.TestForeignOrUnfinishedExportsAreRefused",
 			"source/export.TestFilteredExportsAreNotOpened",
 			"pipeline.TestFilteredExportIsNotCopied",

@@ -19,8 +19,8 @@
 //	wipes.go     rows that a removal of another item may delete
 //	build.go     the rows entered and left, and their deletes, from the projections of old and new images
 //	project.go   an item to rows and cells
-//	owned.go     which columns of a row belong to an item
 //	rowkey.go    the key of the one item that a row can belong to
+//	owned.go     which columns of a row belong to an item
 //	unmap.go     a row back to its item
 //	lossless.go  whether every item can be read back from its row
 //	expiry.go    the rule that an item's key decides, and its policy for items that TTL deletes
