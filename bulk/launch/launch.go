@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -168,7 +169,7 @@ func (l *Launch) result(ctx context.Context, c *bigtable.Client, t *tally, took 
 		l.say("every file is copied")
 		return All, nil
 	case errors.As(err, &closed), o != nil && o.ID != t.order.ID:
-		return Closed, cmpOr(err, &ClosedError{Why: "the table has another order"})
+		return Closed, cmp.Or(err, error(&ClosedError{Why: "the table has another order"}))
 	}
 	if err := t.read(ctx, c); err != nil {
 		return NotAll, bigtable.Explain(err)
@@ -180,11 +181,4 @@ func (l *Launch) result(ctx context.Context, c *bigtable.Client, t *tally, took 
 	}
 	l.say("every file is copied: the daemon takes the marks over, and closes the order")
 	return All, nil
-}
-
-func cmpOr(err, other error) error {
-	if err != nil {
-		return err
-	}
-	return other
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -76,7 +77,7 @@ func (p *Place) OpenExport(ctx context.Context, o *delegation.Order) (*export.Ex
 
 // source returns what reads s3://; nil where that is not needed. It makes no call to DynamoDB.
 func (p *Place) source(ctx context.Context, url string) (*source.Source, error) {
-	if len(url) < 5 || url[:5] != "s3://" {
+	if !strings.HasPrefix(url, "s3://") {
 		return nil, nil
 	}
 	return source.Open(ctx, source.Options{Region: p.AWSRegion, S3Endpoint: p.S3Endpoint}, zap.NewNop(), nil)

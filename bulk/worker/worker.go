@@ -190,13 +190,3 @@ func families(all []*transform.Program) (names []string) {
 	}
 	return names
 }
-
-// Files returns the order's files that are to be copied, and Items how many items the export has.
-func (w *Worker) Files() (numbers []int) {
-	for n := range w.order.Export.Files {
-		if w.order.Needs(n) {
-			numbers = append(numbers, n)
-		}
-	}
-	return numbers
-}
