@@ -14,17 +14,16 @@ import (
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
-// TestOrderHasTheTimeOfTheServicesClock: the operator's machine may be wrong by years, as here,
-// where the log ends in 2001. A resync waits until the service's clock is past its order.
-func TestOrderHasTheTimeOfTheServicesClock(t *testing.T) {
-	const begin = change.Millis(1_000_000_000_000)
+// claimed returns a queue with the log of Orders, and its owner.
+func claimed(t *testing.T) (*queue.Queue, *queue.Writer) {
+	t.Helper()
 	ctx := t.Context()
 	q, err := queue.Open(ctx, queue.Options{Pipeline: "shop", Dir: t.TempDir(), MaxBytes: 64 << 20}, zap.NewNop(),
 		prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer q.Close()
+	t.Cleanup(func() { q.Close() })
 	log, err := q.CreateLog(ctx, "Orders", "t0ken")
 	if err != nil {
 		t.Fatal(err)
@@ -33,6 +32,15 @@ func TestOrderHasTheTimeOfTheServicesClock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return q, owner
+}
+
+// TestOrderHasTheTimeOfTheServicesClock: the operator's machine may be wrong by years, as here,
+// where the log ends in 2001. A resync waits until the service's clock is past its order.
+func TestOrderHasTheTimeOfTheServicesClock(t *testing.T) {
+	const begin = change.Millis(1_000_000_000_000)
+	ctx := t.Context()
+	q, owner := claimed(t)
 	if _, err := owner.Append(ctx, &checkpoint.Start{Stream: "s", Date: begin}, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -65,20 +73,7 @@ func TestOrderHasTheTimeOfTheServicesClock(t *testing.T) {
 // TestRefusalAtAFenceIsOfARepair: it names the command's own word once, and no step in between.
 func TestRefusalAtAFenceIsOfARepair(t *testing.T) {
 	ctx := t.Context()
-	q, err := queue.Open(ctx, queue.Options{Pipeline: "shop", Dir: t.TempDir(), MaxBytes: 64 << 20}, zap.NewNop(),
-		prometheus.NewRegistry())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer q.Close()
-	log, err := q.CreateLog(ctx, "Orders", "t0ken")
-	if err != nil {
-		t.Fatal(err)
-	}
-	owner, err := log.Claim(ctx, queue.ClaimOptions{Owner: "a"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	q, owner := claimed(t)
 	start := &checkpoint.Start{Stream: "s", Date: 1, Shards: []checkpoint.ShardSeen{{ID: "shard-1"}}}
 	if _, err := owner.Append(ctx, start, nil); err != nil {
 		t.Fatal(err)

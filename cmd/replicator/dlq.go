@@ -156,19 +156,11 @@ func (a *dlqCommands) dropCommand() *cobra.Command {
 
 // dropLetter drops one dead letter.
 func (a *dlqCommands) dropLetter(ctx context.Context, id string) error {
-	cfg, err := a.Config(ctx)
-	if err != nil {
-		return err
-	}
-	clients, all, err := a.OpenLetters(ctx, cfg, "")
+	clients, t, letter, err := a.FindLetter(ctx, id)
 	if err != nil {
 		return err
 	}
 	defer clients.Close()
-	t, letter, err := control.FindLetter(ctx, all, id)
-	if err != nil {
-		return err
-	}
 	if err := t.Drop(ctx, letter.ID); err != nil {
 		return fmt.Errorf("drop dead letter: %w", err)
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
-	"github.com/tailrace-cdc/replicator/control"
 	"github.com/tailrace-cdc/replicator/source"
 )
 
@@ -26,19 +25,11 @@ func (a *dlqCommands) showCommand() *cobra.Command {
 
 // show prints a dead letter. Its item is read only if data is shown.
 func (a *dlqCommands) show(ctx context.Context, id string, showData bool) error {
-	cfg, err := a.Config(ctx)
-	if err != nil {
-		return err
-	}
-	clients, all, err := a.OpenLetters(ctx, cfg, "")
+	clients, t, letter, err := a.FindLetter(ctx, id)
 	if err != nil {
 		return err
 	}
 	defer clients.Close()
-	t, letter, err := control.FindLetter(ctx, all, id)
-	if err != nil {
-		return err
-	}
 	line := render.Letter{Summary: letter.Summary(showData)}
 	if line.Keys != nil {
 		line.Next = "replicator explain --table " + cli.ShellQuote(t.Source) + " --key " + cli.ShellQuote(string(line.Keys))

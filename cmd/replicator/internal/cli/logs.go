@@ -8,6 +8,7 @@ import (
 	"github.com/tailrace-cdc/replicator/clients"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/control"
+	"github.com/tailrace-cdc/replicator/queue/deadletter"
 )
 
 // TableLogs folds the logs of the tables that have one, or of one table; close the clients when
@@ -54,6 +55,26 @@ func (a *App) OpenLetters(
 		_ = clients.Close()
 	}
 	return clients, all, err
+}
+
+// FindLetter returns a dead letter by its id, and the letters of its table. The caller closes the
+// clients.
+func (a *App) FindLetter(
+	ctx context.Context, id string,
+) (*clients.Clients, control.LettersOf, *deadletter.Letter, error) {
+	cfg, err := a.Config(ctx)
+	if err != nil {
+		return nil, control.LettersOf{}, nil, err
+	}
+	clients, all, err := a.OpenLetters(ctx, cfg, "")
+	if err != nil {
+		return nil, control.LettersOf{}, nil, err
+	}
+	of, letter, err := control.FindLetter(ctx, all, id)
+	if err != nil {
+		_ = clients.Close()
+	}
+	return clients, of, letter, err
 }
 
 // Requester returns what asks the owner of a table to do something with its items. It says on
