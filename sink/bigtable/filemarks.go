@@ -55,7 +55,7 @@ func (c *Client) LoadFileMarks(
 	err := c.Rows(ctx, tableschema.StateTable, key, key+"\x00", view, func(r *Row) error {
 		for i := range r.Cells {
 			file, err := strconv.Atoi(string(r.Cells[i].Qualifier))
-			if err != nil || delegation.RowOf(file) != row {
+			if err != nil || file < 0 || delegation.RowOf(file) != row {
 				continue // no mark
 			}
 			m, err := delegation.DecodeFileMark(r.Cells[i].Value)

@@ -134,6 +134,7 @@ func TestMarksOfFiles(t *testing.T) {
 		}
 		store(o, 0, delegation.FileMark{Items: 5})
 		store(other, 1, delegation.FileMark{})
+		store(o, -5, delegation.FileMark{}) // no worker has such a file: it counts for none
 		marks := func(o *delegation.Order) map[int]int64 {
 			t.Helper()
 			all := map[int]int64{}
