@@ -255,8 +255,9 @@ func (c *Cutover) meanwhile(ctx context.Context, before []*control.Log) (n int64
 	return n, nil
 }
 
-// Tell tells the replicators of the pipeline, for status page and metrics. Nothing stores it.
-func (c *Cutover) Tell(ctx context.Context, r *Rehearsal) error {
+// Publish publishes the result to the replicators of the pipeline, for status page and metrics.
+// Nothing stores it.
+func (c *Cutover) Publish(ctx context.Context, r *Rehearsal) error {
 	x := status.Rehearsed{
 		Target: r.Target, At: r.At, Refusals: r.Refusals, WriteStop: r.WriteStop, Steps: map[string]float64{},
 	}
@@ -266,7 +267,7 @@ func (c *Cutover) Tell(ctx context.Context, r *Rehearsal) error {
 	if r.WriteStop > 0 {
 		x.Steps["write_stop"] = r.WriteStop
 	}
-	data, err := json.Marshal(x)
+	data, err := json.Marshal(x.Cut())
 	if err != nil {
 		return err
 	}
@@ -274,7 +275,7 @@ func (c *Cutover) Tell(ctx context.Context, r *Rehearsal) error {
 	if err != nil {
 		return err
 	}
-	return q.TellRehearsal(r.Pipeline, data)
+	return q.PublishRehearsal(r.Pipeline, data)
 }
 
 // Sentence returns the result in words.

@@ -34,7 +34,7 @@ func (w *world) rehearse() *cutover.Rehearsal {
 	c := cutover.New(w.Config, clients, s, o)
 	w.While("the rehearsal ends", func() { r, err = c.Rehearse(w.t.Context()) })
 	if err == nil {
-		err = c.Tell(w.t.Context(), r)
+		err = c.Publish(w.t.Context(), r)
 	}
 	if err != nil {
 		w.t.Fatal(err)

@@ -105,7 +105,7 @@ func (p *Pipeline) Run(ctx context.Context) error {
 		}
 	})()
 	g.Go(func() error { return p.format.Run(ctx) })
-	p.hearRehearsals(ctx)
+	p.followRehearsals(ctx)
 	for _, t := range p.all() {
 		p.begin(ctx, g, t)
 	}

@@ -5,19 +5,19 @@ import (
 	"fmt"
 )
 
-// TellRehearsal publishes what a rehearsal of a cutover has shown to the processes that replicate a
+// PublishRehearsal publishes the result of a rehearsed cutover to the processes that replicate the
 // pipeline now. Nothing stores it, and it may be lost: a rehearsal leaves nothing behind.
-func (q *Queue) TellRehearsal(pipeline string, data []byte) error {
+func (q *Queue) PublishRehearsal(pipeline string, data []byte) error {
 	if err := q.conn.Publish(rehearsedSubject(pipeline), data); err != nil {
-		return fmt.Errorf("tell the replicators of a rehearsal: %w", err)
+		return fmt.Errorf("publish the result of the rehearsal to the replicators: %w", err)
 	}
 	return nil
 }
 
-// Rehearsals calls f with what TellRehearsal publishes, until ctx ends.
+// Rehearsals calls f with each result that PublishRehearsal publishes, until ctx ends.
 func (q *Queue) Rehearsals(ctx context.Context, pipeline string, f func(data []byte)) error {
 	if err := q.conn.Listen(ctx, rehearsedSubject(pipeline), f); err != nil {
-		return fmt.Errorf("listen for rehearsals: %w", err)
+		return fmt.Errorf("subscribe to rehearsals: %w", err)
 	}
 	return nil
 }

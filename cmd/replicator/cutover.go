@@ -158,7 +158,7 @@ func rehearseCutover(ctx context.Context, a *cli.App, o *cutoverFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := run.Tell(ctx, r); err != nil {
+	if err := run.Publish(ctx, r); err != nil {
 		fmt.Fprintf(a.Errs, "%s: metrics and status page do not show it: %v\n", a.Path, err)
 	}
 	if a.JSON {

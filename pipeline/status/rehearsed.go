@@ -2,6 +2,7 @@ package status
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,8 +10,8 @@ import (
 	"time"
 )
 
-// Rehearsed is what the newest rehearsal of a cutover of a target has shown, as the command has told
-// this process. Nothing stores it: a process that was started since does not have it.
+// Rehearsed is what the newest rehearsal of a cutover of a target has shown, as the command has
+// published it. Nothing stores it: a process that was started since does not have it.
 type Rehearsed struct {
 	Target    string             `json:"target"`
 	At        time.Time          `json:"at"`
@@ -35,20 +36,70 @@ type Rehearsals struct {
 	all map[string]Rehearsed
 }
 
-// mostRehearsals bounds the targets: what is told comes from outside of the process.
-const mostRehearsals = 1000
+// Bounds of what is kept: it comes from outside of the process, and each step is a series of metrics.
+const (
+	mostRehearsals = 1000   // targets
+	mostSteps      = 16     // of a rehearsal
+	mostRefusals   = 16     // likewise
+	longestText    = 1000   // bytes of a refusal or a name
+	longestStep    = 604800 // seconds: a week
+	rehearsalSkew  = time.Hour
+)
 
-// Note notes a rehearsal.
-func (r *Rehearsals) Note(x Rehearsed) {
+// check returns what is wrong with a rehearsal that a message contained.
+func (r *Rehearsed) check(now time.Time) error {
+	switch {
+	case r.Target == "" || len(r.Target) > longestText:
+		return errors.New("it names no target, or a very long one")
+	case r.At.After(now.Add(rehearsalSkew)):
+		return errors.New("its time is in the future")
+	case len(r.Refusals) > mostRefusals || len(r.Steps) > mostSteps:
+		return errors.New("it has too many refusals or steps")
+	case r.WriteStop < 0 || r.WriteStop > longestStep:
+		return errors.New("its write stop is out of range")
+	}
+	for _, text := range r.Refusals {
+		if len(text) > longestText {
+			return errors.New("one of its refusals is too long")
+		}
+	}
+	for name, seconds := range r.Steps {
+		if len(name) > longestText || seconds < 0 || seconds > longestStep {
+			return errors.New("one of its steps is out of range")
+		}
+	}
+	return nil
+}
+
+// Cut returns the rehearsal with as many refusals, and as much of each, as Note takes.
+func (r *Rehearsed) Cut() Rehearsed {
+	cut := *r
+	cut.Refusals = []string{}
+	for i, text := range r.Refusals {
+		if more := len(r.Refusals) - i; i == mostRefusals-1 && more > 1 {
+			cut.Refusals = append(cut.Refusals, fmt.Sprintf("%d further reasons", more))
+			break
+		}
+		cut.Refusals = append(cut.Refusals, strings.ToValidUTF8(text[:min(len(text), longestText)], ""))
+	}
+	return cut
+}
+
+// Note keeps a rehearsal that a message contained, or returns why not.
+func (r *Rehearsals) Note(x Rehearsed, now time.Time) error {
+	if err := x.check(now); err != nil {
+		return err
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.all == nil {
 		r.all = map[string]Rehearsed{}
 	}
 	if old, known := r.all[x.Target]; known && old.At.After(x.At) || !known && len(r.all) == mostRehearsals {
-		return
+		return nil
 	}
 	r.all[x.Target] = x
+	return nil
 }
 
 // All returns them by target.
